@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compares Unisono with Open MPI and MPICH on this machine.
+
+Builds mpi_twin.c, the twin of `unisono bench`, with each MPI that is installed, runs all of them in
+turn, again and again, so that whatever else the machine does meets all alike, and prints for each
+number of ranks the median of the medians with the ratio to the better MPI. Each runs at its best
+setting: Open MPI with its default binding where there is a core for each rank, otherwise with
+--oversubscribe and mpi_yield_when_idle; MPICH has no such setting. Everything measured goes to a
+JSON file.
+"""
+
+import argparse
+import json
+import math
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+COLLECTIVES = ["barrier", "broadcast", "reduce", "allreduce", "allgather"]
+METHODS = ["loop", "single"]
+PEERS = {
+    "openmpi": {"name": "Open MPI", "package": "libopenmpi-dev openmpi-bin"},
+    "mpich": {"name": "MPICH", "package": "libmpich-dev mpich"},
+}
+
+
+def fail(message):
+    sys.exit(f"compare.py: {message}")
+
+
+def progress(text):
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def build_twins(directory):
+    """The twins by peer; says which peer is missing and how to install it."""
+    twins = {}
+    for peer, about in PEERS.items():
+        compiler = shutil.which(f"mpicc.{peer}")
+        if compiler is None or shutil.which(f"mpiexec.{peer}") is None:
+            print(
+                f"compare.py: {about['name']} is left out: mpicc.{peer} or mpiexec.{peer} is not "
+                f"installed (Debian: apt install {about['package']})",
+                file=sys.stderr,
+            )
+            continue
+        twin = directory / f"mpi_twin.{peer}"
+        subprocess.run(
+            [compiler, "-O2", "-std=c11", "-Wall", "-Wextra", HERE / "mpi_twin.c", "-o", twin],
+            check=True,
+        )
+        twins[peer] = twin
+    return twins
+
+
+def command_line(tool, program, ranks, collectives, arguments):
+    if tool == "unisono":
+        return [
+            *[program, "bench", *collectives, "-n", ranks, "--format", "json"],
+            *["--sizes", arguments.sizes, "--seconds", arguments.seconds],
+        ]
+    command = [f"mpiexec.{tool}", "-n", ranks]
+    if tool == "openmpi":
+        if os.geteuid() == 0:
+            command.append("--allow-run-as-root")
+        if ranks > len(os.sched_getaffinity(0)):
+            command += ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
+    return command + [
+        *[program, "--collectives", ",".join(collectives)],
+        *["--sizes", arguments.sizes, "--seconds", arguments.seconds],
+    ]
+
+
+def run_once(tool, program, ranks, collectives, arguments):
+    command = [str(word) for word in command_line(tool, program, ranks, collectives, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        fail(
+            f"exit status {done.returncode} of: {' '.join(command)}\n{done.stdout}{done.stderr}"
+        )
+    try:
+        report = json.loads(done.stdout)
+    except json.JSONDecodeError as error:
+        fail(f"no JSON ({error}) from: {' '.join(command)}\n{done.stdout}{done.stderr}")
+    wrong = sum(cell["wrong"] for cell in report["results"])
+    if wrong:
+        fail(f"{wrong} wrong elements in the results of: {' '.join(command)}")
+    return report
+
+
+def measure(tools, arguments):
+    """All reports: [(tool, ranks, report)], the tools alternating."""
+    runs = []
+    order = list(tools)
+    total = len(arguments.ranks) * arguments.repeat * len(arguments.collectives) * len(order)
+    for ranks in arguments.ranks:
+        for repetition in range(arguments.repeat):
+            for collective in arguments.collectives:
+                # Each tool is as often the first as any other.
+                order = order[1:] + order[:1]
+                for tool in order:
+                    progress(
+                        f"compare.py: {len(runs)}/{total}: {ranks} ranks, repetition "
+                        f"{repetition + 1}, {collective}, {tool}"
+                    )
+                    report = run_once(tool, tools[tool], ranks, [collective], arguments)
+                    runs.append((tool, ranks, report))
+    progress("")
+    return runs
+
+
+def gather(runs):
+    """{(ranks, method, collective, size): {tool: median of the medians, us}}"""
+    samples = {}
+    for tool, ranks, report in runs:
+        for cell in report["results"]:
+            for method in METHODS:
+                key = (ranks, method, cell["collective"], cell["size"])
+                of_tool = samples.setdefault(key, {}).setdefault(tool, [])
+                of_tool.append(cell[method]["median_us"])
+    return {
+        key: {tool: statistics.median(values) for tool, values in tools.items()}
+        for key, tools in samples.items()
+    }
+
+
+def ratio(row):
+    """How many times faster than the better MPI; None where there is no MPI."""
+    peers = [row[peer] for peer in PEERS if peer in row]
+    return min(peers) / row["unisono"] if peers and row["unisono"] > 0 else None
+
+
+def geometric_mean(values):
+    return math.exp(statistics.fmean(math.log(value) for value in values))
+
+
+def number(value, width, unit=""):
+    return f"{'-' if value is None else f'{value:.2f}{unit}':>{width}}"
+
+
+def print_table(medians, ranks, tools):
+    head = "".join(f"{tool:>11}" for tool in tools) + f"{'ratio':>9}"
+    print(f"\n# {ranks} ranks; us, median of the medians; ratio: the better MPI / unisono")
+    print(f"# {'':18}" + "".join(f"  {method:<{len(head) - 2}}" for method in METHODS))
+    print(f"# {'collective':<11}{'size':>7}" + head * len(METHODS))
+    ratios = {method: [] for method in METHODS}
+    keys = [key for key in medians if key[0] == ranks and key[1] == METHODS[0]]
+    for _, _, collective, size in keys:
+        line = f"  {collective:<11}{size if collective != 'barrier' else '':>7}"
+        for method in METHODS:
+            row = medians[(ranks, method, collective, size)]
+            line += "".join(number(row.get(tool), 11) for tool in tools)
+            line += number(ratio(row), 9, "x")
+            if ratio(row) is not None:
+                ratios[method].append(ratio(row))
+        print(line)
+    if all(ratios.values()):
+        line = f"# {'geometric mean':<18}"
+        for method in METHODS:
+            line += " " * 11 * len(tools) + number(geometric_mean(ratios[method]), 9, "x")
+        print(line, flush=True)
+
+
+def document(runs, medians, arguments):
+    first = next((report for tool, _, report in runs if tool == "unisono"), {})
+    return {
+        "tool": "compare.py",
+        "command": " ".join(["bench/peers/compare.py", *sys.argv[1:]]),
+        "machine": first.get("machine"),
+        "versions": {
+            tool: report.get("library", report.get("version")) for tool, _, report in runs
+        },
+        "repeat": arguments.repeat,
+        "results": [
+            {
+                "ranks": ranks,
+                "method": method,
+                "collective": collective,
+                "size": size,
+                "median_us": row,
+                "ratio": ratio(row),
+            }
+            for (ranks, method, collective, size), row in medians.items()
+        ],
+        "runs": [{"tool": tool, "ranks": ranks, "report": report} for tool, ranks, report in runs],
+    }
+
+
+def parse_arguments():
+    def numbers(text):
+        return [int(word) for word in text.split(",")]
+
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="Example:\n  bench/peers/compare.py --ranks 2,8 --collectives barrier,allreduce",
+    )
+    parser.add_argument("--ranks", type=numbers, default=[2, 8, 32], help="default: 2,8,32")
+    parser.add_argument("--sizes", default="8,1024,32768", help="bytes; default: %(default)s")
+    parser.add_argument(
+        "--collectives", type=lambda text: text.split(","), default=COLLECTIVES, help="default: all"
+    )
+    parser.add_argument("--repeat", type=int, default=5, help="repetitions; default: 5")
+    parser.add_argument(
+        "--seconds", type=float, default=0.3, help="time for one line; default: %(default)s"
+    )
+    parser.add_argument("--quick", action="store_true", help="8 bytes, 0.1 seconds, once")
+    parser.add_argument(
+        "--unisono",
+        type=pathlib.Path,
+        default=ROOT / "build/release/bin/unisono",
+        help="the binary; default: build/release/bin/unisono",
+    )
+    parser.add_argument(
+        "--output",
+        type=pathlib.Path,
+        default=ROOT / "build/bench",
+        help="directory for the twins and peers.json; default: build/bench",
+    )
+    arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.sizes, arguments.seconds, arguments.repeat = "8", 0.1, 1
+    for collective in arguments.collectives:
+        if collective not in COLLECTIVES:
+            parser.error(f"no collective is named '{collective}': {', '.join(COLLECTIVES)}")
+    if arguments.repeat < 1:
+        parser.error("--repeat must be at least 1")
+    return arguments
+
+
+def main():
+    arguments = parse_arguments()
+    if not arguments.unisono.exists():
+        fail(f"{arguments.unisono} does not exist: run ./dev build first")
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    tools = {"unisono": arguments.unisono, **build_twins(arguments.output)}
+    runs = measure(tools, arguments)
+    medians = gather(runs)
+    for ranks in arguments.ranks:
+        print_table(medians, ranks, list(tools))
+    path = arguments.output / "peers.json"
+    path.write_text(json.dumps(document(runs, medians, arguments), indent=1) + "\n")
+    print(f"\nwritten: {path}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The MPI twin of `unisono bench`: the same collectives, the same two methods (loop: one clock
+ * around back-to-back calls, the slowest rank's time, median of the loops; single: each call timed
+ * alone with a barrier before it, averaged over the ranks), the same adaptation to a time per line,
+ * the same changing values, all verified. float32 and sum. Writes JSON on rank 0.
+ *
+ *   mpirun -n 4 mpi_twin --collectives barrier,allreduce --sizes 8,1024 --seconds 0.3
+ */
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { LOOPS = 7, FEWEST_LOOPS = 3, TRIAL_CALLS = 4, FEWEST_SAMPLES = 5, PERIOD = 61 };
+enum { MOST_CALLS = 1000000, MOST_SAMPLES = 100000, MOST_SIZES = 64, MOST_BUFFERS = 4 };
+
+enum collective { BARRIER, BROADCAST, REDUCE, ALLREDUCE, ALLGATHER, COLLECTIVES };
+static const char* const names[COLLECTIVES] = {"barrier", "broadcast", "reduce", "allreduce",
+                                               "allgather"};
+
+static int rank, ranks;
+static MPI_Comm measured, control; /* what the twin itself has to say goes over control */
+static double seconds = 0.3;
+static float* pattern; /* (ranks + 1) rows of PERIOD values; the last is their sum */
+
+static enum collective collective;
+static int count;   /* elements of the vector; of a block for allgather */
+static int buffers; /* pairs, used in turn; a power of two */
+static float *inputs[MOST_BUFFERS], *outputs[MOST_BUFFERS];
+static int64_t phase, wrong;
+
+static _Noreturn void fail(const char* what) {
+  fprintf(stderr, "mpi_twin: rank %d: %s\n", rank, what);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+  abort();
+}
+
+static void check(int code) {
+  if (code != MPI_SUCCESS) fail("an MPI call failed");
+}
+
+static int64_t clock_ns(clockid_t clock) {
+  struct timespec now;
+  clock_gettime(clock, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static uint64_t scramble(uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+static void make_pattern(void) {
+  pattern = calloc((size_t)(ranks + 1) * PERIOD, sizeof *pattern);
+  if (!pattern) fail("out of memory");
+  for (int r = 0; r < ranks; ++r) {
+    for (int i = 0; i < PERIOD; ++i) {
+      const float value = (float)(scramble((uint64_t)r * PERIOD + (uint64_t)i) % 127);
+      pattern[r * PERIOD + i] = value;
+      pattern[ranks * PERIOD + i] += value;
+    }
+  }
+}
+
+static void fill(float* to, int row, int64_t at_phase) {
+  const float* values = pattern + row * PERIOD;
+  int at = (int)(at_phase % PERIOD);
+  for (int i = 0; i < count; ++i) {
+    to[i] = values[at];
+    if (++at == PERIOD) at = 0;
+  }
+}
+
+static int64_t differences(const float* from, int row, int64_t at_phase) {
+  const float* values = pattern + row * PERIOD;
+  int at = (int)(at_phase % PERIOD);
+  int64_t found = 0;
+  for (int i = 0; i < count; ++i) {
+    found += from[i] != values[at];
+    if (++at == PERIOD) at = 0;
+  }
+  return found;
+}
+
+static size_t output_bytes(void) {
+  return (size_t)count * sizeof(float) * (size_t)(collective == ALLGATHER ? ranks : 1);
+}
+
+static void make_buffers(void) {
+  buffers = output_bytes() <= 4096 ? 4 : output_bytes() <= (8u << 20) ? 2 : 1;
+  const size_t bytes = (output_bytes() / 4096 + 1) * 4096;
+  for (int i = 0; i < buffers; ++i) {
+    inputs[i] = aligned_alloc(4096, bytes);
+    outputs[i] = aligned_alloc(4096, bytes);
+    if (!inputs[i] || !outputs[i]) fail("no memory for the buffers");
+    memset(inputs[i], 0xa5, bytes);
+    memset(outputs[i], 0xa5, bytes);
+  }
+}
+
+static void free_buffers(void) {
+  for (int i = 0; i < buffers; ++i) {
+    free(inputs[i]);
+    free(outputs[i]);
+  }
+}
+
+/* ---- one call -------------------------------------------------------------------------------- */
+
+static void prepare(int turn, int64_t at_phase) {
+  memset(outputs[turn], 0xa5, output_bytes());
+  if (collective == BROADCAST) {
+    if (rank == 0) fill(outputs[turn], 0, at_phase);
+  } else if (collective != BARRIER) {
+    fill(inputs[turn], rank, at_phase);
+  }
+}
+
+static int call(int64_t i) {
+  float *const in = inputs[i & (buffers - 1)], *const out = outputs[i & (buffers - 1)];
+  switch (collective) {
+    case BARRIER:
+      return MPI_Barrier(measured);
+    case BROADCAST:
+      return MPI_Bcast(out, count, MPI_FLOAT, 0, measured);
+    case REDUCE:
+      return MPI_Reduce(in, out, count, MPI_FLOAT, MPI_SUM, 0, measured);
+    case ALLREDUCE:
+      return MPI_Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, measured);
+    case ALLGATHER:
+      return MPI_Allgather(in, count, MPI_FLOAT, out, count, MPI_FLOAT, measured);
+    case COLLECTIVES:
+      break;
+  }
+  return MPI_ERR_OTHER;
+}
+
+static void verify(int turn, int64_t at_phase) {
+  const float* out = outputs[turn];
+  switch (collective) {
+    case BROADCAST:
+      wrong += differences(out, 0, at_phase);
+      break;
+    case REDUCE:
+      if (rank == 0) wrong += differences(out, ranks, at_phase);
+      break;
+    case ALLREDUCE:
+      wrong += differences(out, ranks, at_phase);
+      break;
+    case ALLGATHER:
+      for (int r = 0; r < ranks; ++r) {
+        wrong += differences(out + (int64_t)r * count, r, at_phase);
+      }
+      break;
+    case BARRIER:
+    case COLLECTIVES:
+      break;
+  }
+}
+
+/* ---- statistics ------------------------------------------------------------------------------ */
+
+static int compare(const void* a, const void* b) {
+  const double x = *(const double*)a, y = *(const double*)b;
+  return (x > y) - (x < y);
+}
+
+static void print_summary(const char* name, double* sample, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += sample[i];
+  qsort(sample, (size_t)n, sizeof *sample, compare);
+  printf(
+      ", \"%s\": {\"median_us\": %.6f, \"p99_us\": %.6f, \"min_us\": %.6f, \"max_us\": %.6f, "
+      "\"mean_us\": %.6f, \"samples\": %lld",
+      name, (sample[(n - 1) / 2] + sample[n / 2]) / 2, sample[(99 * n + 99) / 100 - 1], sample[0],
+      sample[n - 1], sum / (double)n, (long long)n);
+}
+
+static int64_t agree(int64_t value) {
+  check(MPI_Bcast(&value, 1, MPI_INT64_T, 0, control));
+  return value;
+}
+
+static void combine(double* values, int n, MPI_Op op) {
+  check(MPI_Allreduce(MPI_IN_PLACE, values, n, MPI_DOUBLE, op, control));
+}
+
+/* ---- the two methods ------------------------------------------------------------------------- */
+
+/* Time of `calls` calls; adds the processor time spent in them. */
+static double one_loop(int64_t calls, int64_t* cpu_ns) {
+  const int used = calls < buffers ? (int)calls : buffers;
+  const int64_t first = phase;
+  phase += used;
+  for (int i = 0; i < used; ++i) prepare(i, first + i);
+  check(MPI_Barrier(measured));
+  const int64_t cpu_start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  const int64_t start = clock_ns(CLOCK_MONOTONIC);
+  for (int64_t i = 0; i < calls; ++i) check(call(i));
+  const int64_t end = clock_ns(CLOCK_MONOTONIC);
+  *cpu_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_start;
+  for (int i = 0; i < used; ++i) verify(i, first + i);
+  return (double)(end - start);
+}
+
+static void measure_loop(void) {
+  const double method_ns = seconds * 1e9 / 2;
+  int64_t cpu_ns = 0, fitting = 0;
+  for (int64_t calls = 1; fitting == 0; calls *= 2) {
+    const double elapsed = one_loop(calls, &cpu_ns);
+    const double call_ns = elapsed / (double)calls > 1 ? elapsed / (double)calls : 1;
+    const int known = calls >= MOST_CALLS || elapsed >= method_ns * 0.05;
+    const int64_t fit = (int64_t)(method_ns / call_ns);
+    fitting = agree(!known ? 0 : fit > 1 ? fit : 1);
+  }
+  const int loops = fitting < FEWEST_LOOPS ? FEWEST_LOOPS : fitting > LOOPS ? LOOPS : (int)fitting;
+  int64_t calls = fitting / loops > 1 ? fitting / loops : 1;
+  if (calls > MOST_CALLS) calls = MOST_CALLS;
+  double times[LOOPS];
+  cpu_ns = 0;
+  for (int i = 0; i < loops; ++i) times[i] = one_loop(calls, &cpu_ns) * 1e-3 / (double)calls;
+  double cpu_us = (double)cpu_ns * 1e-3;
+  combine(times, loops, MPI_MAX);
+  combine(&cpu_us, 1, MPI_SUM);
+  if (rank != 0) return;
+  print_summary("loop", times, loops);
+  printf(", \"calls\": %lld, \"cpu_us\": %.6f}", (long long)calls,
+         cpu_us / (double)(calls * loops * ranks));
+}
+
+static void one_call(int64_t* enter, int64_t* leave) {
+  const int64_t at_phase = phase++;
+  prepare(0, at_phase);
+  check(MPI_Barrier(measured));
+  *enter = clock_ns(CLOCK_MONOTONIC);
+  const int code = call(0);
+  *leave = clock_ns(CLOCK_MONOTONIC);
+  check(code);
+  verify(0, at_phase);
+}
+
+/* Nobody may leave a barrier before all have come; the clock is one for the whole machine. */
+static void judge_barriers(int64_t* enter, int64_t* leave, int n) {
+  check(MPI_Allreduce(MPI_IN_PLACE, enter, n, MPI_INT64_T, MPI_MAX, control));
+  check(MPI_Allreduce(MPI_IN_PLACE, leave, n, MPI_INT64_T, MPI_MIN, control));
+  for (int i = 0; rank == 0 && i < n; ++i) wrong += leave[i] < enter[i];
+}
+
+static void measure_single(void) {
+  const double method_ns = seconds * 1e9 / 2;
+  int64_t enter_ns, leave_ns;
+  const int64_t start = clock_ns(CLOCK_MONOTONIC);
+  for (int i = 0; i < TRIAL_CALLS; ++i) one_call(&enter_ns, &leave_ns);
+  const double call_ns = (double)(clock_ns(CLOCK_MONOTONIC) - start) / TRIAL_CALLS;
+  int64_t fit = (int64_t)(method_ns / (call_ns > 1 ? call_ns : 1));
+  if (fit < FEWEST_SAMPLES) fit = FEWEST_SAMPLES;
+  const int n = (int)agree(fit > MOST_SAMPLES ? MOST_SAMPLES : fit);
+  double* times = malloc((size_t)n * sizeof *times);
+  int64_t *enter = malloc((size_t)n * sizeof *enter), *leave = malloc((size_t)n * sizeof *leave);
+  if (!times || !enter || !leave) fail("out of memory");
+  for (int i = 0; i < n; ++i) {
+    one_call(&enter[i], &leave[i]);
+    times[i] = (double)(leave[i] - enter[i]) * 1e-3 / ranks;
+  }
+  combine(times, n, MPI_SUM);
+  if (collective == BARRIER) judge_barriers(enter, leave, n);
+  if (rank == 0) {
+    print_summary("single", times, n);
+    printf("}");
+  }
+  free(times);
+  free(enter);
+  free(leave);
+}
+
+/* ---- the run --------------------------------------------------------------------------------- */
+
+static void measure(enum collective which, int64_t bytes, int first) {
+  collective = which;
+  count = (int)(bytes / (int64_t)sizeof(float));
+  wrong = 0;
+  make_buffers();
+  if (rank == 0) {
+    printf("%s\n  {\"collective\": \"%s\", \"size\": %lld, \"count\": %d", first ? "" : ",",
+           names[which], (long long)bytes, count);
+  }
+  measure_loop();
+  measure_single();
+  check(MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT64_T, MPI_SUM, control));
+  if (rank == 0) printf(", \"wrong\": %lld}", (long long)wrong);
+  free_buffers();
+}
+
+static int chosen(const char* list, const char* name) {
+  const size_t length = strlen(name);
+  for (const char* at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+    if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == 0)) return 1;
+  }
+  return 0;
+}
+
+static int read_sizes(const char* text, int64_t* sizes) {
+  int n = 0;
+  for (char* end; *text; text = *end ? end + 1 : end) {
+    const int64_t bytes = strtoll(text, &end, 10);
+    if (end == text || bytes < 0 || bytes % 4 != 0 || n == MOST_SIZES || (*end && *end != ',')) {
+      fail("--sizes takes bytes, multiples of 4, with commas between");
+    }
+    sizes[n++] = bytes;
+  }
+  return n;
+}
+
+int main(int argc, char** argv) {
+  const char *collectives = "barrier,broadcast,reduce,allreduce,allgather", *size_list = "8,1024";
+  int64_t sizes[MOST_SIZES];
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  for (int i = 1; i < argc; i += 2) {
+    if (i + 1 == argc) fail("an option lacks its value");
+    if (strcmp(argv[i], "--collectives") == 0)
+      collectives = argv[i + 1];
+    else if (strcmp(argv[i], "--sizes") == 0)
+      size_list = argv[i + 1];
+    else if (strcmp(argv[i], "--seconds") == 0)
+      seconds = atof(argv[i + 1]);
+    else
+      fail("options: --collectives a,b --sizes 8,1024 --seconds 0.3");
+  }
+  const int n = read_sizes(size_list, sizes);
+  check(MPI_Comm_dup(MPI_COMM_WORLD, &measured));
+  check(MPI_Comm_dup(MPI_COMM_WORLD, &control));
+  make_pattern();
+  if (rank == 0) {
+    char library[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length;
+    MPI_Get_library_version(library, &length);
+    library[strcspn(library, "\n\",")] = 0;
+    for (char* c = library; *c; ++c) {
+      if (*c == '\t') *c = ' ';
+    }
+    printf("{\"tool\": \"mpi_twin\", \"library\": \"%s\", \"ranks\": %d, \"results\": [", library,
+           ranks);
+  }
+  int first = 1;
+  for (int c = 0; c < COLLECTIVES; ++c) {
+    if (!chosen(collectives, names[c])) continue;
+    for (int i = 0; i < (c == BARRIER ? 1 : n); ++i, first = 0) {
+      measure((enum collective)c, c == BARRIER ? 0 : sizes[i], first);
+    }
+  }
+  if (rank == 0) printf("\n]}\n");
+  free(pattern);
+  MPI_Finalize();
+  return 0;
+}

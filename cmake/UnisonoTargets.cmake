@@ -1,0 +1,54 @@
+# How this project declares its targets, so that every folder is one line.
+
+option(UNISONO_TESTS "Build the tests" ON)
+option(UNISONO_BENCH "Build the micro benchmarks" OFF)
+option(UNISONO_FUZZ "Build the fuzzers as libFuzzer programs (needs clang)" OFF)
+set(UNISONO_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
+
+add_library(unisono_flags INTERFACE)
+target_compile_options(unisono_flags INTERFACE
+  -Wall -Wextra -Wconversion -Wshadow -Werror
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
+  -Wswitch-enum -ffp-contract=off -fvisibility=hidden)
+target_include_directories(unisono_flags INTERFACE
+  ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+target_compile_definitions(unisono_flags INTERFACE UNISONO_VERSION="${PROJECT_VERSION}")
+if(UNISONO_SANITIZE)
+  target_compile_options(unisono_flags INTERFACE
+    -fsanitize=${UNISONO_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(unisono_flags INTERFACE -fsanitize=${UNISONO_SANITIZE})
+endif()
+
+if(UNISONO_FUZZ)
+  target_compile_options(unisono_flags INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(unisono_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+# unisono_folder(NAME [DEPENDS folder ...] [LINK library ...])
+# One object library for a folder of src/; DEPENDS names lower folders only.
+function(unisono_folder name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  if(NOT sources)
+    message(FATAL_ERROR "src/${name} holds no .cpp file")
+  endif()
+  add_library(unisono_${name} OBJECT ${sources})
+  target_link_libraries(unisono_${name} PUBLIC unisono_flags ${ARG_LINK})
+  foreach(lower IN LISTS ARG_DEPENDS)
+    target_link_libraries(unisono_${name} PUBLIC unisono_${lower})
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY UNISONO_FOLDERS unisono_${name})
+endfunction()
+
+# unisono_test(NAME SOURCES file ... [LABELS label ...] [LINK library ...])
+# One test program with GoogleTest's main, on the library's inner parts.
+function(unisono_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LABELS;LINK" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE unisono_inner unisono_flags GTest::gtest GTest::gtest_main
+                        ${ARG_LINK})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/test)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
+endfunction()

@@ -1,0 +1,659 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Unisono in C++20, a thin layer over unisono.h: handles that clean up after themselves, ranges
+// instead of pointer and count, the datatype from the element type, exceptions instead of codes.
+// Header only; the C header's rules on threads, order and buffers hold unchanged.
+//
+//   unisono::job job;                                    // joins; the destructor leaves
+//   unisono::communicator& world = job.world();
+//   double total = world.allreduce(1.5, unisono::op::sum);
+//   std::vector<int> mine(4), all(4 * world.size());
+//   world.allgather(mine, all);
+//
+// Every function that talks to the library throws unisono::error where the C function returns an
+// error. Names are in the manner of the standard library, because they stand next to its names.
+#ifndef UNISONO_UNISONO_HPP
+#define UNISONO_UNISONO_HPP
+
+#include <unisono/unisono.h>
+
+#include <bit>
+#include <complex>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <ranges>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace unisono {
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+/// A failed call: what() is the library's message, code() one of UNISONO_ERROR_*.
+class error : public std::runtime_error {
+ public:
+  error(int code, const std::string& message) : std::runtime_error(message), code_(code) {}
+
+  int code() const noexcept { return code_; }
+  const char* name() const noexcept { return unisono_error_name(code_); }
+
+ private:
+  int code_;
+};
+
+namespace detail {
+inline void check(int code) {
+  if (code != UNISONO_OK) throw error(code, unisono_last_error());
+}
+}  // namespace detail
+
+/* ---- datatypes ------------------------------------------------------------------------------- */
+
+/// IEEE binary16 and bfloat16 by their bits, for compilers without such types.
+struct float16 {
+  std::uint16_t bits;
+};
+struct bfloat16 {
+  std::uint16_t bits;
+};
+
+/// A value and where it stands: the element of op::minloc and op::maxloc.
+template <class Value>
+struct located {
+  Value value;
+  std::int32_t index;
+
+  bool operator==(const located&) const = default;
+};
+
+/// Maps a C++ type to a unisono_type_t. Specialize it for your own type, to reduce it with an
+/// operator of your own (to move it, no datatype is needed: it travels as bytes):
+///
+///   template <> struct unisono::datatype<Matrix> {
+///     static unisono_type_t value() {
+///       static const unisono_type_t type = unisono::create_type<Matrix>();
+///       return type;
+///     }
+///   };
+template <class T>
+struct datatype;
+
+/// A new opaque type with T's size and alignment. All ranks create their types and operators in the
+/// same order. Throws error (RESOURCES above 1000).
+template <class T>
+unisono_type_t create_type() {
+  static_assert(std::is_trivially_copyable_v<T>, "elements are moved as bytes");
+  unisono_type_t type{};
+  detail::check(unisono_type_create(sizeof(T), alignof(T), &type));
+  return type;
+}
+
+namespace detail {
+
+template <unisono_type_t Type>
+struct fixed_datatype {
+  static constexpr unisono_type_t value() noexcept { return Type; }
+};
+
+// The integer types proper; bool and the character types other than char are left out on purpose:
+// a sum of them means nothing.
+template <class T>
+concept integer = std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char> &&
+                  !std::same_as<T, wchar_t> && !std::same_as<T, char8_t> &&
+                  !std::same_as<T, char16_t> && !std::same_as<T, char32_t> && sizeof(T) <= 8;
+
+template <class T>
+constexpr unisono_type_t integer_type() {
+  constexpr auto log_size = static_cast<unisono_type_t>(std::bit_width(sizeof(T)) - 1);
+  return (std::signed_integral<T> ? unisono_type_t{UNISONO_INT8} : unisono_type_t{UNISONO_UINT8}) +
+         log_size;
+}
+
+}  // namespace detail
+
+template <detail::integer T>
+struct datatype<T> : detail::fixed_datatype<detail::integer_type<T>()> {};
+template <>
+struct datatype<std::byte> : detail::fixed_datatype<UNISONO_BYTE> {};
+template <>
+struct datatype<char> : detail::fixed_datatype<UNISONO_BYTE> {};
+template <>
+struct datatype<float16> : detail::fixed_datatype<UNISONO_FLOAT16> {};
+template <>
+struct datatype<bfloat16> : detail::fixed_datatype<UNISONO_BFLOAT16> {};
+template <>
+struct datatype<float> : detail::fixed_datatype<UNISONO_FLOAT32> {};
+template <>
+struct datatype<double> : detail::fixed_datatype<UNISONO_FLOAT64> {};
+template <>
+struct datatype<std::complex<float>> : detail::fixed_datatype<UNISONO_COMPLEX64> {};
+template <>
+struct datatype<std::complex<double>> : detail::fixed_datatype<UNISONO_COMPLEX128> {};
+template <>
+struct datatype<located<std::int16_t>> : detail::fixed_datatype<UNISONO_INT16_INT32> {};
+template <>
+struct datatype<located<std::int32_t>> : detail::fixed_datatype<UNISONO_INT32_INT32> {};
+template <>
+struct datatype<located<std::int64_t>> : detail::fixed_datatype<UNISONO_INT64_INT32> {};
+template <>
+struct datatype<located<float>> : detail::fixed_datatype<UNISONO_FLOAT32_INT32> {};
+template <>
+struct datatype<located<double>> : detail::fixed_datatype<UNISONO_FLOAT64_INT32> {};
+
+/// What can be reduced: a type with a datatype.
+template <class T>
+concept element = requires {
+  { datatype<T>::value() } -> std::same_as<unisono_type_t>;
+};
+/// What can be moved.
+template <class T>
+concept movable_element = std::is_trivially_copyable_v<T>;
+
+/* ---- operators ------------------------------------------------------------------------------- */
+
+enum class op : unisono_op_t {
+  sum = UNISONO_SUM,
+  prod = UNISONO_PROD,
+  min = UNISONO_MIN,
+  max = UNISONO_MAX,
+  logical_and = UNISONO_LOGICAL_AND,
+  logical_or = UNISONO_LOGICAL_OR,
+  logical_xor = UNISONO_LOGICAL_XOR,
+  bitwise_and = UNISONO_BITWISE_AND,
+  bitwise_or = UNISONO_BITWISE_OR,
+  bitwise_xor = UNISONO_BITWISE_XOR,
+  minloc = UNISONO_MINLOC,
+  maxloc = UNISONO_MAXLOC
+};
+
+enum class commutes : bool { no, yes };
+
+/// An operator from a function object without state, T f(T left, T right): associative, and not
+/// throwing (a throw ends the process). With commutes::no the order of ranks is kept. It lives
+/// until the end of the process; all ranks create their operators in the same order.
+template <class T, class Function>
+requires std::is_empty_v<Function> && std::default_initializable<Function> &&
+    std::is_invocable_r_v<T, Function, const T&, const T&>
+        op create_op(Function, commutes commutative = commutes::yes) {
+  const auto apply = [](void* target, const void* left, const void* right, std::int64_t count,
+                        unisono_type_t, void*) noexcept {
+    for (std::int64_t i = 0; i < count; ++i) {
+      static_cast<T*>(target)[i] =
+          Function{}(static_cast<const T*>(left)[i], static_cast<const T*>(right)[i]);
+    }
+  };
+  unisono_op_t created{};
+  detail::check(unisono_op_create(apply, commutative == commutes::yes ? 1 : 0, nullptr, &created));
+  return op{created};
+}
+
+/* ---- buffers --------------------------------------------------------------------------------- */
+
+/// Stands for the input where it lies in the output already.
+struct in_place_t {};
+inline constexpr in_place_t in_place{};
+
+/// Contiguous elements that outlive the call: a container that has a name, an array, a span.
+template <class Range>
+concept buffer = std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
+    std::ranges::borrowed_range<Range> && movable_element<std::ranges::range_value_t<Range>>;
+template <class Range>
+concept output_buffer = buffer<Range> &&
+    !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<Range>>>;
+/// A buffer with the same elements as Output, or in_place.
+template <class Input, class Output>
+concept input_for = std::same_as<std::remove_cvref_t<Input>, in_place_t> ||
+    (buffer<Input>&&
+         std::same_as<std::ranges::range_value_t<Input>, std::ranges::range_value_t<Output>>);
+template <class Range>
+concept reducible = output_buffer<Range> && element<std::ranges::range_value_t<Range>>;
+
+namespace detail {
+
+// A call's buffers as the C API takes them. Lengths that do not fit each other are something the C
+// API cannot see: they become count -1, so that the other ranks are told of an invalid argument as
+// of any other, and `problem` says it better to this one.
+struct arguments {
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::int64_t count = 0;
+  unisono_type_t type = UNISONO_BYTE;
+  std::string problem;
+
+  void check(int code) const {
+    if (code == UNISONO_ERROR_ARGUMENT && !problem.empty()) throw error(code, problem);
+    detail::check(code);
+  }
+  void require_length(const char* what, std::size_t length, std::size_t expected) {
+    if (length == expected || !problem.empty()) return;
+    problem = std::string("the ") + what + " holds " + std::to_string(length) +
+              " elements, but has to hold " + std::to_string(expected);
+    count = -1;
+  }
+};
+
+// A type without a datatype travels as bytes.
+template <class T>
+unisono_type_t type_for_moving() {
+  if constexpr (element<T>) {
+    return datatype<T>::value();
+  } else {
+    return UNISONO_BYTE;
+  }
+}
+template <class T>
+constexpr std::int64_t units = element<T> ? 1 : static_cast<std::int64_t>(sizeof(T));
+
+template <class Output>
+arguments moving(Output& output, std::size_t length) {
+  using T = std::ranges::range_value_t<Output>;
+  arguments result;
+  result.output = std::ranges::data(output);
+  result.count = static_cast<std::int64_t>(length) * units<T>;
+  result.type = type_for_moving<T>();
+  return result;
+}
+
+template <class Output>
+arguments broadcasting(Output& output) {
+  return moving(output, std::ranges::size(output));
+}
+
+template <class Input, class Output>
+arguments gathering(Input& input, Output& output, std::size_t ranks) {
+  const std::size_t length = std::ranges::size(output);
+  if constexpr (std::same_as<std::remove_cvref_t<Input>, in_place_t>) {
+    arguments result = moving(output, length / ranks);
+    result.input = UNISONO_IN_PLACE;
+    result.require_length("output of an allgather", length, length / ranks * ranks);
+    return result;
+  } else {
+    arguments result = moving(output, std::ranges::size(input));
+    result.input = std::ranges::data(input);
+    result.require_length("output of an allgather", length, std::ranges::size(input) * ranks);
+    return result;
+  }
+}
+
+// `receives`: this rank gets the result, so its output counts.
+template <class Input, class Output>
+arguments reducing(Input& input, Output& output, bool receives) {
+  const std::size_t length = std::ranges::size(output);
+  if constexpr (std::same_as<std::remove_cvref_t<Input>, in_place_t>) {
+    arguments result = moving(output, length);
+    result.input = UNISONO_IN_PLACE;
+    return result;
+  } else {
+    arguments result = moving(output, std::ranges::size(input));
+    result.input = std::ranges::data(input);
+    if (receives) result.require_length("output of a reduction", length, std::ranges::size(input));
+    return result;
+  }
+}
+
+}  // namespace detail
+
+/* ---- operations under way -------------------------------------------------------------------- */
+
+namespace detail {
+
+// The one owner of a C handle, ended by End::end.
+template <class Handle, class End>
+struct owner {
+  Handle handle = nullptr;
+
+  owner() noexcept = default;
+  owner(owner&& other) noexcept : handle(other.release()) {}
+  owner& operator=(owner&& other) noexcept {
+    if (this != &other) {
+      reset();
+      handle = other.release();
+    }
+    return *this;
+  }
+  ~owner() { reset(); }
+
+  Handle release() noexcept { return std::exchange(handle, nullptr); }
+  void reset() noexcept {
+    if (handle != nullptr) End::end(release());
+  }
+};
+
+struct request_handles;
+
+struct request_end {
+  static void end(unisono_request_t handle) noexcept { static_cast<void>(unisono_wait(&handle)); }
+};
+struct plan_end {
+  static void end(unisono_plan_t handle) noexcept {
+    if (unisono_plan_free(handle) != UNISONO_ERROR_STATE) return;
+    static_cast<void>(unisono_plan_wait(handle));
+    static_cast<void>(unisono_plan_free(handle));
+  }
+};
+struct communicator_end {
+  static void end(unisono_comm_t handle) noexcept { static_cast<void>(unisono_comm_free(handle)); }
+};
+struct threads_end {
+  static void end(unisono_threads_t handle) noexcept {
+    static_cast<void>(unisono_threads_free(handle));
+  }
+};
+
+}  // namespace detail
+
+/// A started collective. The destructor waits for it, because the buffers belong to it until then.
+/// Empty once complete, and after a move.
+class request {
+ public:
+  /// Whether there is something to wait for.
+  explicit operator bool() const noexcept { return native() != nullptr; }
+
+  void wait() { detail::check(unisono_wait(&owner_.handle)); }
+  /// Whether it is complete; if so, the request is empty.
+  bool test() {
+    int done = 0;
+    detail::check(unisono_test(&owner_.handle, &done));
+    return done != 0;
+  }
+  /// Gives it up, and with it the communicator unless it was complete (see unisono_cancel).
+  void cancel() { detail::check(unisono_cancel(&owner_.handle)); }
+
+  unisono_request_t native() const noexcept { return owner_.handle; }
+
+ private:
+  friend class communicator;
+  friend struct detail::request_handles;
+
+  detail::owner<unisono_request_t, detail::request_end> owner_;
+};
+
+namespace detail {
+
+// The C handles of some requests during a call that may end any of them.
+struct request_handles {
+  explicit request_handles(std::span<request> all) : requests(all) {
+    for (const request& each : requests) handles.push_back(each.native());
+  }
+  ~request_handles() {
+    for (std::size_t i = 0; i < handles.size(); ++i) requests[i].owner_.handle = handles[i];
+  }
+  int count() const noexcept { return static_cast<int>(handles.size()); }
+
+  std::span<request> requests;
+  std::vector<unisono_request_t> handles;
+};
+
+}  // namespace detail
+
+/// Waits until one of the requests is complete and gives its index; nullopt if all are empty.
+inline std::optional<std::size_t> wait_any(std::span<request> requests) {
+  detail::request_handles some(requests);
+  int index = -1;
+  detail::check(unisono_wait_any(some.handles.data(), some.count(), &index));
+  return index < 0 ? std::nullopt : std::optional(static_cast<std::size_t>(index));
+}
+
+/// Waits for all of them; empty ones are passed over.
+inline void wait_all(std::span<request> requests) {
+  detail::request_handles all(requests);
+  detail::check(unisono_wait_all(all.handles.data(), all.count()));
+}
+
+/// A collective that was checked and prepared once, for any number of starts on the same buffers.
+/// The destructor waits for a start that is still active.
+class plan {
+ public:
+  void start() { detail::check(unisono_plan_start(native())); }
+  void wait() { detail::check(unisono_plan_wait(native())); }
+  bool test() {
+    int done = 0;
+    detail::check(unisono_plan_test(native(), &done));
+    return done != 0;
+  }
+  /// start and wait.
+  void run() {
+    start();
+    wait();
+  }
+
+  unisono_plan_t native() const noexcept { return owner_.handle; }
+
+ private:
+  friend class communicator;
+  plan() noexcept = default;
+
+  detail::owner<unisono_plan_t, detail::plan_end> owner_;
+};
+
+/* ---- communicators --------------------------------------------------------------------------- */
+
+/// A group of ranks. Each collective comes in three forms: `x` blocks, `x_start` returns a request,
+/// `x_plan` returns a plan. Buffers are ranges (see `buffer`); an input may be `in_place`.
+class communicator {
+ public:
+  int rank() const { return number(unisono_comm_rank); }
+  int size() const { return number(unisono_comm_size); }
+  unisono_comm_info_t info() const {
+    unisono_comm_info_t result{};
+    result.size = sizeof(result);
+    detail::check(unisono_comm_info(native(), &result));
+    return result;
+  }
+  unisono_comm_t native() const noexcept { return owner_.handle; }
+
+  /// The same members with their own order of operations. Collective.
+  communicator dup() const {
+    communicator result;
+    detail::check(unisono_comm_dup(native(), &result.owner_.handle));
+    return result;
+  }
+  /// One communicator for each color, ordered by (key, rank); none for a negative color.
+  /// Collective.
+  std::optional<communicator> split(int color, int key = 0) const {
+    communicator result;
+    detail::check(unisono_comm_split(native(), color, key, &result.owner_.handle));
+    return some(std::move(result));
+  }
+  /// The members `ranks` in that order; none for the others. Collective over this communicator.
+  std::optional<communicator> from_list(std::span<const int> ranks) const {
+    communicator result;
+    detail::check(unisono_comm_from_list(native(), ranks.data(), static_cast<int>(ranks.size()),
+                                         &result.owner_.handle));
+    return some(std::move(result));
+  }
+
+  void barrier() { detail::check(unisono_barrier(native())); }
+  request barrier_start() {
+    return started({}, [&](auto* out) { return unisono_barrier_start(native(), out); });
+  }
+  plan barrier_plan() {
+    return planned({}, [&](auto* out) { return unisono_barrier_plan(native(), out); });
+  }
+
+  /// root's elements to everyone's.
+  template <output_buffer Range>
+  void broadcast(Range&& range, int root = 0) {
+    const auto a = detail::broadcasting(range);
+    a.check(unisono_broadcast(a.output, a.count, a.type, root, native()));
+  }
+  template <output_buffer Range>
+  request broadcast_start(Range&& range, int root = 0) {
+    const auto a = detail::broadcasting(range);
+    return started(a, [&](auto* out) {
+      return unisono_broadcast_start(a.output, a.count, a.type, root, native(), out);
+    });
+  }
+  template <output_buffer Range>
+  plan broadcast_plan(Range&& range, int root = 0) {
+    const auto a = detail::broadcasting(range);
+    return planned(a, [&](auto* out) {
+      return unisono_broadcast_plan(a.output, a.count, a.type, root, native(), out);
+    });
+  }
+  /// One value: root's, everywhere.
+  template <movable_element T>
+  requires(!std::ranges::range<T>) T broadcast(T value, int root = 0) {
+    broadcast(std::span<T>(&value, 1), root);
+    return value;
+  }
+
+  /// output at the root = the inputs of all ranks in order, joined by `how`. Elsewhere the output
+  /// is ignored and may be empty. in_place at the root only.
+  template <reducible Output, input_for<Output> Input>
+  void reduce(Input&& input, Output&& output, op how, int root = 0) {
+    const auto a = detail::reducing(input, output, root == rank());
+    a.check(unisono_reduce(a.input, a.output, a.count, a.type, code(how), root, native()));
+  }
+  template <reducible Output, input_for<Output> Input>
+  request reduce_start(Input&& input, Output&& output, op how, int root = 0) {
+    const auto a = detail::reducing(input, output, root == rank());
+    return started(a, [&](auto* out) {
+      return unisono_reduce_start(a.input, a.output, a.count, a.type, code(how), root, native(),
+                                  out);
+    });
+  }
+  template <reducible Output, input_for<Output> Input>
+  plan reduce_plan(Input&& input, Output&& output, op how, int root = 0) {
+    const auto a = detail::reducing(input, output, root == rank());
+    return planned(a, [&](auto* out) {
+      return unisono_reduce_plan(a.input, a.output, a.count, a.type, code(how), root, native(),
+                                 out);
+    });
+  }
+
+  /// The same result, bit for bit, at every rank.
+  template <reducible Output, input_for<Output> Input>
+  void allreduce(Input&& input, Output&& output, op how) {
+    const auto a = detail::reducing(input, output, true);
+    a.check(unisono_allreduce(a.input, a.output, a.count, a.type, code(how), native()));
+  }
+  template <reducible Output, input_for<Output> Input>
+  request allreduce_start(Input&& input, Output&& output, op how) {
+    const auto a = detail::reducing(input, output, true);
+    return started(a, [&](auto* out) {
+      return unisono_allreduce_start(a.input, a.output, a.count, a.type, code(how), native(), out);
+    });
+  }
+  template <reducible Output, input_for<Output> Input>
+  plan allreduce_plan(Input&& input, Output&& output, op how) {
+    const auto a = detail::reducing(input, output, true);
+    return planned(a, [&](auto* out) {
+      return unisono_allreduce_plan(a.input, a.output, a.count, a.type, code(how), native(), out);
+    });
+  }
+  /// One value.
+  template <element T>
+  T allreduce(const T& value, op how) {
+    T result{};
+    allreduce(std::span<const T>(&value, 1), std::span<T>(&result, 1), how);
+    return result;
+  }
+
+  /// The inputs of all ranks, one after another; output holds size() times the input's elements.
+  template <output_buffer Output, input_for<Output> Input>
+  void allgather(Input&& input, Output&& output) {
+    const auto a = detail::gathering(input, output, ranks());
+    a.check(unisono_allgather(a.input, a.output, a.count, a.type, native()));
+  }
+  template <output_buffer Output, input_for<Output> Input>
+  request allgather_start(Input&& input, Output&& output) {
+    const auto a = detail::gathering(input, output, ranks());
+    return started(a, [&](auto* out) {
+      return unisono_allgather_start(a.input, a.output, a.count, a.type, native(), out);
+    });
+  }
+  template <output_buffer Output, input_for<Output> Input>
+  plan allgather_plan(Input&& input, Output&& output) {
+    const auto a = detail::gathering(input, output, ranks());
+    return planned(a, [&](auto* out) {
+      return unisono_allgather_plan(a.input, a.output, a.count, a.type, native(), out);
+    });
+  }
+  /// One value of each rank.
+  template <movable_element T>
+  requires(!std::ranges::range<T>) std::vector<T> allgather(const T& value) {
+    std::vector<T> result(ranks());
+    allgather(std::span<const T>(&value, 1), result);
+    return result;
+  }
+
+ private:
+  friend class job;
+  communicator() noexcept = default;
+
+  static std::optional<communicator> some(communicator result) {
+    if (result.native() == nullptr) return std::nullopt;
+    return result;
+  }
+  static unisono_op_t code(op how) noexcept { return static_cast<unisono_op_t>(how); }
+  int number(int (*get)(unisono_comm_t, int*)) const {
+    int result = -1;
+    detail::check(get(native(), &result));
+    return result;
+  }
+  std::size_t ranks() const { return static_cast<std::size_t>(size()); }
+  template <class Call>
+  static request started(const detail::arguments& arguments, Call call) {
+    request result;
+    arguments.check(call(&result.owner_.handle));
+    return result;
+  }
+  template <class Call>
+  static plan planned(const detail::arguments& arguments, Call call) {
+    plan result;
+    arguments.check(call(&result.owner_.handle));
+    return result;
+  }
+
+  detail::owner<unisono_comm_t, detail::communicator_end> owner_;
+};
+
+/* ---- jobs ------------------------------------------------------------------------------------ */
+
+/// A job whose ranks are threads of this process (tests, examples). Outlives its ranks' jobs.
+class threads {
+ public:
+  explicit threads(int ranks) { detail::check(unisono_threads_create(ranks, &owner_.handle)); }
+
+  unisono_threads_t native() const noexcept { return owner_.handle; }
+
+ private:
+  detail::owner<unisono_threads_t, detail::threads_end> owner_;
+};
+
+/// This rank's part in a job, from construction to destruction. Requests, plans and communicators
+/// of the job end before it does: declare them after it.
+class job {
+ public:
+  /// Joins the job that the environment describes; once per process (see unisono_init).
+  job() { detail::check(unisono_init(&world_.owner_.handle)); }
+  /// Joins as the rank of a job of threads.
+  job(const threads& group, int rank) {
+    detail::check(unisono_init_thread(group.native(), rank, &world_.owner_.handle));
+  }
+  job(job&&) noexcept = default;
+  job& operator=(job&&) = delete;
+  ~job() {
+    if (world_.native() != nullptr) static_cast<void>(unisono_finalize(world_.owner_.release()));
+  }
+
+  /// All ranks of the job. It ends with the job: not to be moved from.
+  communicator& world() noexcept { return world_; }
+
+  /// What the destructor does, but an error that this rank was not told of yet is thrown.
+  void finalize() { detail::check(unisono_finalize(world_.owner_.release())); }
+
+ private:
+  communicator world_;
+};
+
+}  // namespace unisono
+
+#endif

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/algorithm.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+
+namespace unisono::algorithm {
+
+namespace {
+
+int highest(const ParameterSpec& spec, const Shape& shape) {
+  return spec.high != 0 ? spec.high : std::max(spec.low, shape.ranks);
+}
+
+// What is wrong with a shape, whatever the algorithm; empty if nothing.
+std::string shape_fault(const Shape& shape) {
+  if (shape.ranks < 1) return fmt::format("a shape of {} ranks: there has to be one", shape.ranks);
+  if (shape.root < 0 || shape.root >= shape.ranks) {
+    return fmt::format("root {} of {} ranks: choose 0 to {}", shape.root, shape.ranks,
+                       shape.ranks - 1);
+  }
+  if (shape.root != 0 && !schedule::is_rooted(shape.collective)) {
+    return fmt::format("root {} for {}, which has none: leave it at 0", shape.root,
+                       schedule::collective_name(shape.collective));
+  }
+  // The whole vector of an allgather has to be countable; for the others this is no real limit.
+  const std::int64_t limit = std::numeric_limits<std::int64_t>::max() / shape.ranks;
+  if (shape.count < 0 || shape.count > limit) {
+    return fmt::format("{} elements on {} ranks: choose 0 to {}", shape.count, shape.ranks, limit);
+  }
+  return {};
+}
+
+std::vector<std::string_view> names_of(Collective collective, bool order_keepers_only) {
+  std::vector<std::string_view> names;
+  for (const Algorithm& row : table()) {
+    if (row.collective == collective && (row.keeps_order || !order_keepers_only)) {
+      names.push_back(row.name);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+const Algorithm* find(Collective collective, std::string_view name) {
+  for (const Algorithm& row : table()) {
+    if (row.collective == collective && row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+std::string explain_unknown(Collective collective, std::string_view name) {
+  std::vector<std::string_view> names = names_of(collective, false);
+  const std::string_view nearest = base::nearest_name(name, names);
+  std::stable_partition(names.begin(), names.end(),
+                        [&](std::string_view known) { return known == nearest; });
+  return fmt::format("{} has no algorithm '{}'; choose one of: {}",
+                     schedule::collective_name(collective), name, fmt::join(names, ", "));
+}
+
+Parameters default_parameters(const Algorithm& algorithm, const Shape& shape) {
+  Parameters parameters;
+  for (std::size_t i = 0; i < algorithm.parameters.size(); ++i) {
+    const ParameterSpec& spec = algorithm.parameters[i];
+    parameters.values[i] = std::clamp(spec.fallback, spec.low, highest(spec, shape));
+  }
+  return parameters;
+}
+
+std::string why_illegal(const Algorithm& algorithm, const Shape& shape,
+                        const Parameters& parameters) {
+  const std::string_view collective = schedule::collective_name(algorithm.collective);
+  if (shape.collective != algorithm.collective) {
+    return fmt::format("{} {} cannot do {}; {}", collective, algorithm.name,
+                       schedule::collective_name(shape.collective),
+                       explain_unknown(shape.collective, algorithm.name));
+  }
+  if (std::string fault = shape_fault(shape); !fault.empty()) {
+    return fmt::format("{} {}: {}", collective, algorithm.name, fault);
+  }
+  if (shape.ordered && schedule::is_reduction(shape.collective) && !algorithm.keeps_order) {
+    return fmt::format(
+        "{} {} does not combine in the order of ranks, which an operator that does not commute "
+        "needs; choose one of: {}",
+        collective, algorithm.name, fmt::join(names_of(algorithm.collective, true), ", "));
+  }
+  for (std::size_t i = 0; i < algorithm.parameters.size(); ++i) {
+    const ParameterSpec& spec = algorithm.parameters[i];
+    const int value = parameters.values[i];
+    const int high = highest(spec, shape);
+    if (value < spec.low || value > high) {
+      return fmt::format("{} {}: {} is {}; at {} ranks choose {} to {}", collective, algorithm.name,
+                         spec.name, value, shape.ranks, spec.low, high);
+    }
+  }
+  return {};
+}
+
+base::Result<Schedule> build(const Algorithm& algorithm, const Shape& shape,
+                             const Parameters& parameters, int rank) {
+  if (std::string why = why_illegal(algorithm, shape, parameters); !why.empty()) {
+    return base::Error{base::Code::argument, std::move(why)};
+  }
+  if (rank < 0 || rank >= shape.ranks) {
+    return base::Error{base::Code::argument,
+                       fmt::format("{} {}: rank {} of {} ranks: choose 0 to {}",
+                                   schedule::collective_name(algorithm.collective), algorithm.name,
+                                   rank, shape.ranks, shape.ranks - 1)};
+  }
+  return algorithm.build(shape, parameters, rank);
+}
+
+std::string describe(const Algorithm& algorithm, const Parameters& parameters) {
+  std::string text(algorithm.name);
+  for (std::size_t i = 0; i < algorithm.parameters.size(); ++i) {
+    text += fmt::format("{}{}", i == 0 ? "(" : ",", parameters.values[i]);
+  }
+  if (!algorithm.parameters.empty()) text += ")";
+  return text;
+}
+
+}  // namespace unisono::algorithm

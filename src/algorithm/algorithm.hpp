@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Algorithm: a row of the table. Its build function is pure: the same shape, parameters and rank
+// give the same schedule, on any thread. Everything that lists, checks, chooses, tests or documents
+// algorithms walks table().
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "schedule/schedule.hpp"
+
+namespace unisono::algorithm {
+
+using schedule::Collective;
+using schedule::Schedule;
+using schedule::Shape;
+
+// A tunable integer, e.g. the degree of a tree. `high` of 0 means: up to the number of ranks (but
+// never below `low`).
+struct ParameterSpec {
+  std::string_view name;
+  int low = 0;
+  int high = 0;
+  int fallback = 0;  // the value where the caller gives none
+  std::string_view help;
+};
+
+inline constexpr int kMaxParameters = 2;
+
+struct Parameters {
+  std::array<int, kMaxParameters> values{};
+
+  bool operator==(const Parameters&) const = default;
+};
+
+struct Algorithm {
+  std::string_view name;
+  Collective collective;
+  std::string_view idea;    // one line for people
+  std::string_view source;  // paper and section, or the usual name of the method
+  std::string_view steps;   // formula: messages on the longest path
+  std::string_view bytes;   // formula: what one rank sends at the most, n the vector, m the block
+  std::string_view wins;    // where it is good
+  bool keeps_order;         // legal for operators that do not commute
+  std::span<const ParameterSpec> parameters;
+  Schedule (*build)(const Shape& shape, const Parameters& parameters, int rank);
+};
+
+std::span<const Algorithm> table();
+
+// nullptr if there is none of that name for the collective.
+const Algorithm* find(Collective collective, std::string_view name);
+
+// What to tell someone who asked for a name that does not exist: the known ones, nearest first.
+std::string explain_unknown(Collective collective, std::string_view name);
+
+// The row's fallback values, clamped to what `shape` allows.
+Parameters default_parameters(const Algorithm& algorithm, const Shape& shape);
+
+// Why the algorithm cannot do this shape with these parameters; empty if it can.
+std::string why_illegal(const Algorithm& algorithm, const Shape& shape,
+                        const Parameters& parameters);
+
+// Checks shape, rank and legality, then builds.
+base::Result<Schedule> build(const Algorithm& algorithm, const Shape& shape,
+                             const Parameters& parameters, int rank);
+
+// "fnomial(4)", "ring": how people write a row with its parameters.
+std::string describe(const Algorithm& algorithm, const Parameters& parameters);
+
+// The whole table as Markdown: docs/reference/algorithms.md.
+std::string markdown();
+
+}  // namespace unisono::algorithm

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Emit: the short op sequences that several algorithms write alike. Each appends ops to a Builder
+// with complete predecessors, safe in place. Only algorithm files use it; any thread with its own
+// Builder.
+#pragma once
+
+#include "schedule/builder.hpp"
+
+namespace unisono::algorithm {
+
+using schedule::Builder;
+using schedule::OpId;
+using schedule::Range;
+using schedule::SlotId;
+
+// Elements that may be read once `ready` is done (Builder::kNone: from the start).
+struct Value {
+  Range range;
+  OpId ready = Builder::kNone;
+};
+
+// Waits for the slots first .. first + slots - 1 one after another and combines each on the right
+// of what there is, own op s0 op s1 ..., in `target`. No slots: own, untouched.
+inline Value combine_slots(Builder& b, Value own, Range target, SlotId first, int slots) {
+  for (SlotId slot = first; slot < first + slots; ++slot) {
+    const OpId arrived = b.wait(slot);
+    own = {target, b.reduce(target, own.range, b.of(slot), {arrived, own.ready})};
+  }
+  return own;
+}
+
+// Gives `own` to a peer and takes the whole result from it: output = own slot `result`.
+inline void give_and_take(Builder& b, int peer, SlotId peer_slot, Value own, SlotId result) {
+  const OpId given = b.send(peer, peer_slot, own.range, {own.ready});
+  const OpId arrived = b.wait(result);
+  const Range whole = b.of(result);
+  b.copy(schedule::output(0, whole.count), whole, {arrived, given});
+}
+
+// Multicasts `value` to slot `slot` of every rank but `rank`; nothing to do for a single rank.
+inline void multicast_to_others(Builder& b, int ranks, int rank, SlotId slot, Value value) {
+  if (ranks == 1) return;
+  b.multicast({}, value.range, {value.ready});
+  for (int peer = 0; peer < ranks; ++peer) {
+    if (peer != rank) b.also_to({peer, slot});
+  }
+}
+
+}  // namespace unisono::algorithm

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The table as a page for people: docs/reference/algorithms.md is this function's output, and a
+// test compares the two. Pure; any thread.
+#include <fmt/format.h>
+
+#include "algorithm/algorithm.hpp"
+
+namespace unisono::algorithm {
+
+namespace {
+
+constexpr std::string_view kHead = R"(# Algorithms
+
+Generated from `src/algorithm/table.cpp` by `unisono info --algorithms --format markdown`; do
+not edit.
+
+In the formulas, P is the number of ranks, n the vector, m the block of one rank, M the largest
+power of two that is not above P, f the degree of a tree and l its fan-in. *Steps* are the
+messages on the longest path at the most, *bytes* what one rank sends at the most; a multicast
+counts once. Every algorithm works for any P from 1, any root and any count, in place or not.
+*Order* says whether a reduction combines in the order of ranks, so that its operator need not
+commute. In all of them the order of combination depends on P, the root and the parameters only,
+and an allreduce gives all ranks the same bits.
+)";
+
+constexpr std::string_view kSources = R"(
+## Sources
+
+- Hensgen, Finkel and Manber. *Two algorithms for barrier synchronization.* IJPP 17(1), 1988.
+- Kini. *Efficient Collective Communication using RDMA and Multicast Operations for
+  InfiniBand-Based Clusters.* MSc thesis, Ohio State University, 2003.
+- Kumar and Kalé. *Scaling All-to-All Multicast on Fat-tree Networks.* ICPADS 2004.
+- Moody, Fernandez, Petrini and Panda. *Scalable NIC-based Reduction on Large-scale Clusters.*
+  SC 2003.
+- Patarasuk and Yuan. *Bandwidth optimal all-reduce algorithms for clusters of workstations.*
+  JPDC 69(2), 2009.
+- Petrini, Fernandez, Frachtenberg and Coll. *Scalable Collective Communication on the ASCI Q
+  Machine.* Hot Interconnects 2003.
+- Rabenseifner. *Optimization of Collective Reduction Operations.* ICCS 2004.
+- Thakur, Rabenseifner and Gropp. *Optimization of Collective Communication Operations in
+  MPICH.* IJHPCA 19(1), 2005.
+)";
+
+std::string parameter_line(const ParameterSpec& spec) {
+  const std::string high = spec.high == 0 ? "P" : fmt::format("{}", spec.high);
+  return fmt::format("- Parameter `{}`, {} to {}, {} if not given: {}.\n", spec.name, spec.low,
+                     high, spec.fallback, spec.help);
+}
+
+std::string section(const Algorithm& row) {
+  std::string text = fmt::format("\n### {}\n\n", row.name);
+  text += fmt::format("- Idea: {}.\n", row.idea);
+  text += fmt::format("- Steps: {}. Bytes: {}.\n", row.steps, row.bytes);
+  text += fmt::format("- Good where: {}.\n", row.wins);
+  if (schedule::is_reduction(row.collective)) {
+    text += fmt::format("- Order: {}.\n", row.keeps_order ? "kept" : "not kept");
+  }
+  for (const ParameterSpec& spec : row.parameters) text += parameter_line(spec);
+  text += fmt::format("- Source: {}.\n", row.source);
+  return text;
+}
+
+}  // namespace
+
+std::string markdown() {
+  std::string text(kHead);
+  for (int i = 0; i < schedule::kCollectiveCount; ++i) {
+    const auto collective = static_cast<Collective>(i);
+    text += fmt::format("\n## {}\n", schedule::collective_name(collective));
+    for (const Algorithm& row : table()) {
+      if (row.collective == collective) text += section(row);
+    }
+  }
+  text += kSources;
+  return text;
+}
+
+}  // namespace unisono::algorithm

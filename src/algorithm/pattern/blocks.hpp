@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Blocks: n elements cut into P consecutive blocks whose lengths differ by at most one: the first
+// n mod P of them are one longer. Some are empty when n < P. Piece: a run of elements that can be
+// halved, the lower half the longer one. Pure values; any thread.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace unisono::algorithm::pattern {
+
+class Blocks {
+ public:
+  // elements >= 0, blocks >= 1.
+  Blocks(std::int64_t elements, int blocks)
+      : length_(elements / blocks), longer_(elements % blocks) {}
+
+  std::int64_t offset(int block) const {
+    return block * length_ + std::min<std::int64_t>(block, longer_);
+  }
+  std::int64_t count(int block) const { return length_ + (block < longer_ ? 1 : 0); }
+
+ private:
+  std::int64_t length_, longer_;
+};
+
+struct Piece {
+  std::int64_t offset = 0, count = 0;
+
+  Piece lower_half() const { return {offset, count - count / 2}; }
+  Piece upper_half() const { return {offset + count - count / 2, count / 2}; }
+};
+
+}  // namespace unisono::algorithm::pattern

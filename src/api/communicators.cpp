@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Entry points that make, ask and end communicators.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <string_view>
+
+#include "api/error.hpp"
+#include "api/objects.hpp"
+
+namespace unisono::api {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Result;
+
+int finish_derived(Comm& parent, Result<std::unique_ptr<group::Communicator>> made,
+                   unisono_comm_t* result) {
+  if (!made) return fail(made.error());
+  if (*made == nullptr) return UNISONO_OK;  // this rank takes no part
+  const auto handle = add_comm(*parent.owner, std::move(*made));
+  if (!handle) return fail(handle.error());
+  *result = *handle;
+  return UNISONO_OK;
+}
+
+// The communicator of a call that makes another one from it.
+Result<Comm*> find_parent(const char* function, unisono_comm_t comm, unisono_comm_t* result) {
+  Comm* parent = comms().get(comm);
+  if (parent == nullptr) return bad_comm(function, comm);
+  if (result != nullptr) {
+    *result = nullptr;
+    return parent;
+  }
+  Error error{Code::argument,
+              fmt::format("rank {}: {}: result is NULL", parent->group->rank(), function)};
+  parent->group->fail_all(Code::peer_argument, error.message, parent->group->next_index());
+  return error;
+}
+
+std::optional<std::string> wrong_list(const int* ranks, int count, int size) {
+  if (count < 0 || (ranks == nullptr && count > 0)) {
+    return fmt::format("a list of {} ranks at NULL, or of a negative number", count);
+  }
+  std::set<int> seen;
+  for (int i = 0; i < count; ++i) {
+    if (ranks[i] < 0 || ranks[i] >= size) {
+      return fmt::format("ranks[{}] is {}; it must be in 0 .. {}", i, ranks[i], size - 1);
+    }
+    if (!seen.insert(ranks[i]).second) return fmt::format("rank {} is listed twice", ranks[i]);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+}  // namespace unisono::api
+
+extern "C" {
+
+using namespace unisono::api;  // NOLINT: entry points of one namespace
+using unisono::base::Code;
+
+int unisono_comm_rank(unisono_comm_t comm, int* rank) {
+  Comm* found = comms().get(comm);
+  if (found == nullptr) return fail(bad_comm("unisono_comm_rank", comm));
+  if (rank == nullptr) return fail(Code::argument, "unisono_comm_rank: rank is NULL");
+  *rank = found->group->rank();
+  return UNISONO_OK;
+}
+
+int unisono_comm_size(unisono_comm_t comm, int* size) {
+  Comm* found = comms().get(comm);
+  if (found == nullptr) return fail(bad_comm("unisono_comm_size", comm));
+  if (size == nullptr) return fail(Code::argument, "unisono_comm_size: size is NULL");
+  *size = found->group->size();
+  return UNISONO_OK;
+}
+
+int unisono_comm_dup(unisono_comm_t comm, unisono_comm_t* result) {
+  const auto parent = find_parent("unisono_comm_dup", comm, result);
+  if (!parent) return fail(parent.error());
+  return finish_derived(**parent, (*parent)->group->duplicate(), result);
+}
+
+int unisono_comm_split(unisono_comm_t comm, int color, int key, unisono_comm_t* result) {
+  const auto parent = find_parent("unisono_comm_split", comm, result);
+  if (!parent) return fail(parent.error());
+  return finish_derived(**parent, (*parent)->group->split(color, key), result);
+}
+
+int unisono_comm_from_list(unisono_comm_t comm, const int* ranks, int count,
+                           unisono_comm_t* result) {
+  const auto parent = find_parent("unisono_comm_from_list", comm, result);
+  if (!parent) return fail(parent.error());
+  auto& group = *(*parent)->group;
+  if (const auto wrong = wrong_list(ranks, count, group.size())) {
+    const std::string message =
+        fmt::format("rank {}: unisono_comm_from_list: {}", group.rank(), *wrong);
+    group.fail_all(Code::peer_argument, message, group.next_index());
+    return fail(Code::argument, message);
+  }
+  return finish_derived(**parent, group.from_list({ranks, static_cast<std::size_t>(count)}),
+                        result);
+}
+
+int unisono_comm_free(unisono_comm_t comm) {
+  Comm* found = comms().get(comm);
+  if (found == nullptr) return fail(bad_comm("unisono_comm_free", comm));
+  if (found->owner->world == comm) {
+    return fail(Code::argument,
+                "unisono_comm_free: this is the world communicator; it ends with unisono_finalize");
+  }
+  const bool active_plan =
+      std::ranges::any_of(found->plans, [](const PersistentPlan* plan) { return plan->active; });
+  if (!found->requests.empty() || active_plan) {
+    return fail(Code::state,
+                fmt::format("rank {}: unisono_comm_free: {} requests are outstanding; complete "
+                            "them first",
+                            found->group->rank(),
+                            found->requests.size() + (active_plan ? 1U : 0U)));
+  }
+  end_comm(*found->owner, comm);
+  return UNISONO_OK;
+}
+
+int unisono_comm_info(unisono_comm_t comm, unisono_comm_info_t* info) {
+  Comm* found = comms().get(comm);
+  if (found == nullptr) return fail(bad_comm("unisono_comm_info", comm));
+  if (info == nullptr || info->size < sizeof(size_t)) {
+    return fail(Code::argument, "unisono_comm_info: info is NULL, or its size is not set");
+  }
+  const auto statistics = found->group->statistics();
+  unisono_comm_info_t full{};
+  full.size = std::min(info->size, sizeof full);
+  full.buffer_bytes = statistics.buffer_bytes;
+  full.operations = statistics.operations;
+  full.sleeps = statistics.sleeps;
+  full.helped_steps = statistics.helped_steps;
+  if (statistics.last_plan != nullptr) {
+    const auto& plan = *statistics.last_plan;
+    plan.algorithm.copy(full.algorithm, sizeof full.algorithm - 1);
+    std::string_view(plan.plan.helping ? "helping" : "inline").copy(full.engine, sizeof full.engine - 1);
+  }
+  std::memcpy(info, &full, full.size);
+  return UNISONO_OK;
+}
+
+}  // extern "C"

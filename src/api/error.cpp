@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/error.hpp"
+
+#include "unisono/unisono.h"
+
+namespace unisono::api {
+namespace {
+
+using base::Code;
+
+static_assert(static_cast<int>(Code::ok) == UNISONO_OK);
+static_assert(static_cast<int>(Code::argument) == UNISONO_ERROR_ARGUMENT);
+static_assert(static_cast<int>(Code::type) == UNISONO_ERROR_TYPE);
+static_assert(static_cast<int>(Code::state) == UNISONO_ERROR_STATE);
+static_assert(static_cast<int>(Code::mismatch) == UNISONO_ERROR_MISMATCH);
+static_assert(static_cast<int>(Code::rank_lost) == UNISONO_ERROR_RANK_LOST);
+static_assert(static_cast<int>(Code::timeout) == UNISONO_ERROR_TIMEOUT);
+static_assert(static_cast<int>(Code::resources) == UNISONO_ERROR_RESOURCES);
+static_assert(static_cast<int>(Code::system) == UNISONO_ERROR_SYSTEM);
+static_assert(static_cast<int>(Code::unsupported) == UNISONO_ERROR_UNSUPPORTED);
+static_assert(static_cast<int>(Code::peer_argument) == UNISONO_ERROR_PEER_ARGUMENT);
+static_assert(static_cast<int>(Code::cancelled) == UNISONO_ERROR_CANCELLED);
+
+thread_local std::string last_message;
+
+}  // namespace
+
+int fail(const base::Error& error) {
+  last_message = error.message;
+  return static_cast<int>(error.code);
+}
+
+int fail(Code code, std::string message) { return fail(base::Error{code, std::move(message)}); }
+
+}  // namespace unisono::api
+
+extern "C" {
+
+const char* unisono_last_error(void) { return unisono::api::last_message.c_str(); }
+
+const char* unisono_error_name(int error) {
+  return unisono::base::code_name(static_cast<unisono::base::Code>(error));
+}
+
+const char* unisono_version(void) { return UNISONO_VERSION; }
+
+}  // extern "C"

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The calling thread's last error, and the step from inner errors to the C API's numbers.
+#pragma once
+
+#include <string>
+
+#include "base/result.hpp"
+
+namespace unisono::api {
+
+// Remembers the message and gives the number.
+int fail(const base::Error& error);
+int fail(base::Code code, std::string message);
+
+}  // namespace unisono::api

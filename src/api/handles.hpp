@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// HandleTable: turns objects into the opaque pointers of the C API and back. A handle is an index
+// and a generation, never an address, so a stale or made-up one is found out and not followed.
+// get() takes no lock; any thread.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace unisono::api {
+
+template <class Object, class Handle>
+class HandleTable {
+ public:
+  static constexpr std::uint32_t kMost = 1 << 16;
+
+  // Null if the table is full.
+  Handle insert(std::unique_ptr<Object> object) {
+    const std::lock_guard lock(mutex_);
+    std::uint32_t index;
+    if (!free_.empty()) {
+      index = free_.back();
+      free_.pop_back();
+    } else if (used_ < kMost) {
+      index = used_++;
+    } else {
+      return nullptr;
+    }
+    Entry& entry = entries_[index];
+    const std::uint32_t generation = entry.generation.load(std::memory_order_relaxed) + 1;
+    entry.object.store(object.release(), std::memory_order_relaxed);
+    entry.generation.store(generation, std::memory_order_release);
+    return encode(index, generation);
+  }
+
+  // Null for anything that is not a living handle of this table.
+  Object* get(Handle handle) const {
+    const auto value = reinterpret_cast<std::uintptr_t>(handle);
+    const auto index = static_cast<std::uint32_t>(value & (kMost - 1));
+    const Entry& entry = entries_[index];
+    const std::uint32_t generation = entry.generation.load(std::memory_order_acquire);
+    if (encode(index, generation) != handle || generation % 2 == 0) return nullptr;
+    return entry.object.load(std::memory_order_relaxed);
+  }
+
+  // Ends the handle.
+  std::unique_ptr<Object> remove(Handle handle) {
+    const std::lock_guard lock(mutex_);
+    Object* object = get(handle);
+    if (object == nullptr) return nullptr;
+    const auto index =
+        static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(handle) & (kMost - 1));
+    Entry& entry = entries_[index];
+    entry.generation.store(entry.generation.load(std::memory_order_relaxed) + 1,
+                           std::memory_order_release);
+    entry.object.store(nullptr, std::memory_order_relaxed);
+    free_.push_back(index);
+    return std::unique_ptr<Object>(object);
+  }
+
+ private:
+  struct Entry {
+    std::atomic<Object*> object{nullptr};
+    std::atomic<std::uint32_t> generation{0};  // odd while the entry is in use
+  };
+  static Handle encode(std::uint32_t index, std::uint32_t generation) {
+    return reinterpret_cast<Handle>((static_cast<std::uintptr_t>(generation) << 16) | index);
+  }
+
+  std::mutex mutex_;
+  std::vector<std::uint32_t> free_;
+  std::uint32_t used_ = 0;
+  std::array<Entry, kMost> entries_;
+};
+
+}  // namespace unisono::api

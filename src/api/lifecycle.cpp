@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Entry points that begin and end a rank's part in a job.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "api/error.hpp"
+#include "api/objects.hpp"
+#include "base/check.hpp"
+#include "base/log.hpp"
+#include "group/bootstrap/memory.hpp"
+#include "transport/shm/shm.hpp"
+
+struct unisono_threads_s {
+  int ranks = 0;
+  std::shared_ptr<unisono::group::JobMemory> memory;
+  std::mutex mutex;
+  std::vector<bool> taken;
+  int present = 0;
+};
+
+namespace unisono::api {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Result;
+
+Result<unisono_comm_t> enter(group::Seat seat, std::shared_ptr<group::JobMemory> memory,
+                             const base::Settings& settings, bool of_process) {
+  auto rank = std::make_unique<Rank>();
+  rank->of_process = of_process;
+  base::set_check_rank(seat.rank);
+  base::set_log_rank(seat.rank);
+  UNISONO_ASSIGN(rank->job, group::Job::enter(seat, std::move(memory), settings,
+                                              std::make_unique<transport::SharedMemory>()));
+  rank->seat = std::move(seat);
+  UNISONO_ASSIGN(auto world, group::Communicator::create_world(*rank->job));
+  UNISONO_ASSIGN(const unisono_comm_t handle, add_comm(*rank, std::move(world)));
+  rank->world = handle;
+  rank.release();  // owned by the world's handle until unisono_finalize
+  return handle;
+}
+
+Result<unisono_comm_t> init_process() {
+  const auto& settings = base::process_settings();
+  if (!settings) return settings.error();
+  UNISONO_ASSIGN(group::Seat seat, group::join_from_environment());
+  const std::uint64_t bytes = seat.memory_bytes;
+  UNISONO_ASSIGN(auto memory, group::JobMemory::map(std::move(seat.memory), bytes));
+  return enter(std::move(seat), std::move(memory), *settings, true);
+}
+
+Result<std::unique_ptr<unisono_threads_s>> make_threads(int ranks) {
+  const auto& settings = base::process_settings();
+  if (!settings) return settings.error();
+  const auto bytes =
+      static_cast<std::uint64_t>(settings->bytes(base::Setting::shared_limit));
+  UNISONO_ASSIGN(auto file, group::create_memory(bytes));
+  auto threads = std::make_unique<unisono_threads_s>();
+  threads->ranks = ranks;
+  threads->taken.resize(static_cast<std::size_t>(ranks));
+  UNISONO_ASSIGN(threads->memory, group::JobMemory::map(std::move(file), bytes));
+  return threads;
+}
+
+Result<unisono_comm_t> init_thread(unisono_threads_s& threads, int rank) {
+  {
+    const std::lock_guard lock(threads.mutex);
+    if (threads.taken[static_cast<std::size_t>(rank)]) {
+      return Error{Code::state,
+                   fmt::format("unisono_init_thread: rank {} is taken already", rank)};
+    }
+    threads.taken[static_cast<std::size_t>(rank)] = true;
+  }
+  group::Seat seat;
+  seat.rank = rank;
+  seat.ranks = threads.ranks;
+  seat.job = fmt::format("threads of {}", getpid());
+  seat.members.assign(static_cast<std::size_t>(threads.ranks), group::Member{getpid()});
+  return enter(std::move(seat), threads.memory, *base::process_settings(), false);
+}
+
+// The error that the rank has not been told of, if there is one.
+std::optional<Error> untold_failure(Rank& rank) {
+  const std::lock_guard lock(rank.mutex);
+  for (const unisono_comm_t handle : rank.comms) {
+    group::Communicator& group = *comms().get(handle)->group;
+    group.look_for_failure();
+    if (group.failed() && !group.failure_told()) return group.failure();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+}  // namespace unisono::api
+
+extern "C" {
+
+using unisono::api::fail;
+using unisono::base::Code;
+
+int unisono_init(unisono_comm_t* world) {
+  using namespace unisono::api;
+  if (world == nullptr) return fail(Code::argument, "unisono_init: world is NULL");
+  if (!claim_process_init()) {
+    return fail(Code::state, "unisono_init: this process is a rank already, or was one; init is "
+                             "once per process");
+  }
+  auto handle = init_process();
+  if (!handle) {
+    release_process_init();
+    return fail(handle.error());
+  }
+  *world = *handle;
+  return UNISONO_OK;
+}
+
+int unisono_threads_create(int ranks, unisono_threads_t* threads) {
+  using namespace unisono::api;
+  constexpr int kMostThreadRanks = 1024;
+  if (threads == nullptr) return fail(Code::argument, "unisono_threads_create: threads is NULL");
+  if (ranks < 1 || ranks > kMostThreadRanks) {
+    return fail(Code::argument, fmt::format("unisono_threads_create: {} ranks; there can be 1 .. {}",
+                                            ranks, kMostThreadRanks));
+  }
+  auto made = make_threads(ranks);
+  if (!made) return fail(made.error());
+  *threads = std::move(*made).release();
+  return UNISONO_OK;
+}
+
+int unisono_init_thread(unisono_threads_t threads, int rank, unisono_comm_t* world) {
+  using namespace unisono::api;
+  if (threads == nullptr) return fail(Code::argument, "unisono_init_thread: threads is NULL");
+  if (world == nullptr) return fail(Code::argument, "unisono_init_thread: world is NULL");
+  if (rank < 0 || rank >= threads->ranks) {
+    return fail(Code::argument, fmt::format("unisono_init_thread: rank {} is not in 0 .. {}", rank,
+                                            threads->ranks - 1));
+  }
+  auto handle = init_thread(*threads, rank);
+  if (!handle) return fail(handle.error());
+  *world = *handle;
+  return UNISONO_OK;
+}
+
+int unisono_threads_free(unisono_threads_t threads) {
+  if (threads == nullptr) return fail(Code::argument, "unisono_threads_free: threads is NULL");
+  delete threads;  // ranks that have not finalized keep the memory
+  return UNISONO_OK;
+}
+
+int unisono_finalize(unisono_comm_t world) {
+  using namespace unisono::api;
+  Comm* comm = comms().get(world);
+  if (comm == nullptr) return fail(bad_comm("unisono_finalize", world));
+  if (comm->owner->world != world) {
+    return fail(Code::argument, "unisono_finalize: this is not the world communicator; free it with "
+                                "unisono_comm_free");
+  }
+  const std::unique_ptr<Rank> rank(comm->owner);
+  const auto untold = untold_failure(*rank);
+  rank->job->leave();
+  while (!rank->comms.empty()) end_comm(*rank, *rank->comms.begin());
+  return untold ? fail(*untold) : UNISONO_OK;
+}
+
+}  // extern "C"

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/objects.hpp"
+
+#include <fmt/format.h>
+
+namespace unisono::api {
+
+using base::Code;
+using base::Error;
+
+HandleTable<Comm, unisono_comm_t>& comms() {
+  static HandleTable<Comm, unisono_comm_t> table;
+  return table;
+}
+
+HandleTable<Request, unisono_request_t>& requests() {
+  static HandleTable<Request, unisono_request_t> table;
+  return table;
+}
+
+HandleTable<PersistentPlan, unisono_plan_t>& plans() {
+  static HandleTable<PersistentPlan, unisono_plan_t> table;
+  return table;
+}
+
+base::Result<unisono_comm_t> add_comm(Rank& rank, std::unique_ptr<group::Communicator> group) {
+  auto comm = std::make_unique<Comm>();
+  comm->owner = &rank;
+  comm->group = std::move(group);
+  const unisono_comm_t handle = comms().insert(std::move(comm));
+  if (handle == nullptr) {
+    return Error{Code::resources, fmt::format("rank {}: there are {} communicators already; free "
+                                              "those that are no longer used",
+                                              rank.job->rank(), comms().kMost)};
+  }
+  const std::lock_guard lock(rank.mutex);
+  rank.comms.insert(handle);
+  return handle;
+}
+
+void end_comm(Rank& rank, unisono_comm_t handle) {
+  {
+    const std::lock_guard lock(rank.mutex);
+    rank.comms.erase(handle);
+  }
+  const std::unique_ptr<Comm> comm = comms().remove(handle);
+  if (comm == nullptr) return;
+  for (Request* request : comm->requests) request->comm = nullptr;
+  for (PersistentPlan* plan : comm->plans) plan->comm = nullptr;
+}
+
+Error bad_comm(const char* function, unisono_comm_t comm) {
+  if (comm == nullptr) {
+    return {Code::state, fmt::format("{}: the communicator is NULL; call unisono_init first and "
+                                     "pass what it gave",
+                                     function)};
+  }
+  return {Code::state, fmt::format("{}: the communicator has ended (freed, or its job finalized) or "
+                                   "never was one",
+                                   function)};
+}
+
+namespace {
+std::atomic<bool> process_initialized{false};
+}
+
+bool claim_process_init() { return !process_initialized.exchange(true); }
+void release_process_init() { process_initialized.store(false); }
+
+}  // namespace unisono::api

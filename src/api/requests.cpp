@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Entry points that complete what was started: requests, and starts of persistent plans.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "api/error.hpp"
+#include "api/objects.hpp"
+
+namespace unisono::api {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Result;
+using group::Pending;
+
+Result<Request*> find_request(const char* function, const unisono_request_t* handle) {
+  if (handle == nullptr || *handle == nullptr) {
+    return Error{Code::state, fmt::format("{}: the request is NULL: it has ended, or never began",
+                                          function)};
+  }
+  Request* request = requests().get(*handle);
+  if (request == nullptr) {
+    return Error{Code::state, fmt::format("{}: the request has ended; a copy of it cannot be used "
+                                          "again",
+                                          function)};
+  }
+  return request;
+}
+
+// Ends the request, and gives its result.
+int collect(unisono_request_t* handle) {
+  const std::unique_ptr<Request> request = requests().remove(*handle);
+  *handle = nullptr;
+  if (request->comm == nullptr) {
+    return fail(Code::state, "the communicator of this request ended before the request did");
+  }
+  request->comm->requests.erase(request.get());
+  if (request->pending.state == Pending::State::failed) {
+    return fail(request->comm->group->failure());
+  }
+  return UNISONO_OK;
+}
+
+bool has_ended(const Request& request) {
+  return request.comm == nullptr || request.pending.state != Pending::State::running;
+}
+
+// Carries a communicator on without waiting, failures included.
+void look(group::Communicator& group) {
+  group.progress();
+  group.look_for_failure();
+}
+
+Result<PersistentPlan*> find_plan(const char* function, unisono_plan_t handle) {
+  PersistentPlan* plan = plans().get(handle);
+  if (plan == nullptr) {
+    return Error{Code::state, fmt::format("{}: the plan is NULL, or has been freed", function)};
+  }
+  if (plan->comm == nullptr) {
+    return Error{Code::state, fmt::format("{}: the plan's communicator has ended", function)};
+  }
+  return plan;
+}
+
+int collect_start(PersistentPlan& plan) {
+  plan.active = false;
+  if (plan.pending.state == Pending::State::failed) return fail(plan.comm->group->failure());
+  return UNISONO_OK;
+}
+
+}  // namespace
+}  // namespace unisono::api
+
+extern "C" {
+
+using namespace unisono::api;  // NOLINT: entry points of one namespace
+using unisono::base::Code;
+using unisono::group::Communicator;
+using unisono::group::Pending;
+
+int unisono_test(unisono_request_t* request, int* done) {
+  const auto found = find_request("unisono_test", request);
+  if (!found) return fail(found.error());
+  if (done == nullptr) return fail(Code::argument, "unisono_test: done is NULL");
+  *done = 0;
+  if (!has_ended(**found)) look(*(*found)->comm->group);
+  if (!has_ended(**found)) return UNISONO_OK;
+  *done = 1;
+  return collect(request);
+}
+
+int unisono_wait(unisono_request_t* request) {
+  const auto found = find_request("unisono_wait", request);
+  if (!found) return fail(found.error());
+  if (!has_ended(**found)) {
+    Communicator* const communicators[] = {(*found)->comm->group.get()};
+    Pending* const awaited[] = {&(*found)->pending};
+    Communicator::wait_any(communicators, awaited);
+  }
+  return collect(request);
+}
+
+int unisono_wait_any(unisono_request_t* handles, int count, int* index) {
+  if (index == nullptr) return fail(Code::argument, "unisono_wait_any: index is NULL");
+  *index = -1;
+  if (count < 0 || (handles == nullptr && count > 0)) {
+    return fail(Code::argument,
+                fmt::format("unisono_wait_any: {} requests at NULL or a negative number of them",
+                            count));
+  }
+  std::vector<Communicator*> communicators;
+  std::vector<Pending*> awaited;
+  for (int i = 0; i < count; ++i) {
+    if (handles[i] == nullptr) continue;
+    const auto found = find_request("unisono_wait_any", &handles[i]);
+    if (!found) return fail(found.error());
+    if (has_ended(**found)) {
+      *index = i;
+      return collect(&handles[i]);
+    }
+    Communicator* group = (*found)->comm->group.get();
+    if (std::ranges::find(communicators, group) == communicators.end()) {
+      communicators.push_back(group);
+    }
+    awaited.push_back(&(*found)->pending);
+  }
+  if (awaited.empty()) return UNISONO_OK;
+  Communicator::wait_any(communicators, awaited);
+  for (int i = 0; i < count; ++i) {
+    if (handles[i] == nullptr || !has_ended(*requests().get(handles[i]))) continue;
+    *index = i;
+    return collect(&handles[i]);
+  }
+  return UNISONO_OK;
+}
+
+int unisono_wait_all(unisono_request_t* handles, int count) {
+  if (count < 0 || (handles == nullptr && count > 0)) {
+    return fail(Code::argument,
+                fmt::format("unisono_wait_all: {} requests at NULL or a negative number of them",
+                            count));
+  }
+  int first_error = UNISONO_OK;
+  std::string first_message;
+  for (int i = 0; i < count; ++i) {
+    if (handles[i] == nullptr) continue;
+    const int error = unisono_wait(&handles[i]);
+    if (error != UNISONO_OK && first_error == UNISONO_OK) {
+      first_error = error;
+      first_message = unisono_last_error();
+    }
+  }
+  if (first_error != UNISONO_OK) return fail(static_cast<Code>(first_error), first_message);
+  return UNISONO_OK;
+}
+
+int unisono_cancel(unisono_request_t* handle) {
+  const auto found = find_request("unisono_cancel", handle);
+  if (!found) return fail(found.error());
+  Request& request = **found;
+  if (!has_ended(request)) look(*request.comm->group);
+  if (has_ended(request)) return collect(handle);
+  Communicator& group = *request.comm->group;
+  group.fail_all(Code::cancelled,
+                 fmt::format("rank {} cancelled operation {}", group.rank(),
+                             request.pending.operation.index()),
+                 request.pending.operation.index());
+  collect(handle);
+  return UNISONO_OK;
+}
+
+int unisono_plan_start(unisono_plan_t handle) {
+  const auto found = find_plan("unisono_plan_start", handle);
+  if (!found) return fail(found.error());
+  PersistentPlan& plan = **found;
+  if (plan.active) {
+    return fail(Code::state, "unisono_plan_start: a start of this plan is still active; wait for it "
+                             "first");
+  }
+  const auto status =
+      plan.comm->group->start(*plan.cached, plan.input, plan.output, plan.pending);
+  if (!status) return fail(status.error());
+  plan.active = true;
+  return UNISONO_OK;
+}
+
+int unisono_plan_test(unisono_plan_t handle, int* done) {
+  const auto found = find_plan("unisono_plan_test", handle);
+  if (!found) return fail(found.error());
+  PersistentPlan& plan = **found;
+  if (done == nullptr) return fail(Code::argument, "unisono_plan_test: done is NULL");
+  *done = 0;
+  if (!plan.active) return fail(Code::state, "unisono_plan_test: the plan has not been started");
+  if (plan.pending.state == Pending::State::running) look(*plan.comm->group);
+  if (plan.pending.state == Pending::State::running) return UNISONO_OK;
+  *done = 1;
+  return collect_start(plan);
+}
+
+int unisono_plan_wait(unisono_plan_t handle) {
+  const auto found = find_plan("unisono_plan_wait", handle);
+  if (!found) return fail(found.error());
+  PersistentPlan& plan = **found;
+  if (!plan.active) return fail(Code::state, "unisono_plan_wait: the plan has not been started");
+  if (plan.pending.state == Pending::State::running) {
+    Communicator* const communicators[] = {plan.comm->group.get()};
+    Pending* const awaited[] = {&plan.pending};
+    Communicator::wait_any(communicators, awaited);
+  }
+  return collect_start(plan);
+}
+
+int unisono_plan_free(unisono_plan_t handle) {
+  PersistentPlan* plan = plans().get(handle);
+  if (plan == nullptr) {
+    return fail(Code::state, "unisono_plan_free: the plan is NULL, or has been freed");
+  }
+  if (plan->comm != nullptr) {
+    if (plan->active) {
+      return fail(Code::state, "unisono_plan_free: a start of this plan is still active; wait for "
+                               "it first");
+    }
+    --plan->cached->pins;
+    plan->comm->plans.erase(plan);
+  }
+  plans().remove(handle);
+  return UNISONO_OK;
+}
+
+}  // extern "C"

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/result.hpp"
+
+namespace unisono::base {
+
+const char* code_name(Code code) {
+  switch (code) {
+    case Code::ok:
+      return "ok";
+    case Code::argument:
+      return "argument";
+    case Code::type:
+      return "type";
+    case Code::state:
+      return "state";
+    case Code::mismatch:
+      return "mismatch";
+    case Code::rank_lost:
+      return "rank_lost";
+    case Code::timeout:
+      return "timeout";
+    case Code::resources:
+      return "resources";
+    case Code::system:
+      return "system";
+    case Code::unsupported:
+      return "unsupported";
+    case Code::peer_argument:
+      return "peer_argument";
+    case Code::cancelled:
+      return "cancelled";
+  }
+  return "unknown";
+}
+
+}  // namespace unisono::base

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The one table of settings. A new setting is one enumerator in settings.hpp and one row here; the
+// check of values, `unisono info --config`, the reference page and the warning for misspelt names
+// follow from it.
+#include <limits>
+
+#include "base/clock.hpp"
+#include "base/settings.hpp"
+
+namespace unisono::base {
+namespace {
+
+constexpr std::int64_t kKiB = 1 << 10;
+constexpr std::int64_t kMiB = 1 << 20;
+constexpr std::int64_t kTiB = std::int64_t{1} << 40;
+constexpr std::int64_t kDay = 24 * 3600 * kSecond;
+// Far above what one machine runs; it bounds tables that are sized by the number of ranks.
+constexpr std::int64_t kMostRanks = 4096;
+constexpr std::int64_t kMostChannels = 1024;
+
+constexpr SettingAudience kUser = SettingAudience::user;
+constexpr SettingAudience kLauncher = SettingAudience::launcher;
+constexpr SettingAudience kTest = SettingAudience::test;
+
+// clang-format off
+constexpr std::array<SettingRow, kSettingCount> kTable{{
+    {Setting::start_timeout, "UNISONO_START_TIMEOUT", SettingType::time, "30s", kMillisecond, kDay, false, "", kUser,
+     "How long each phase of the start may take before it ends with an error that names the missing ranks."},
+    {Setting::detect_timeout, "UNISONO_DETECT_TIMEOUT", SettingType::time, "1s", 10 * kMillisecond, kDay, false, "", kUser,
+     "Within this time of a rank's death every call that waits for it returns an error that names it."},
+    {Setting::timeout, "UNISONO_TIMEOUT", SettingType::time, "0", 0, kDay, false, "", kUser,
+     "Deadline of one operation; 0 means none."},
+    {Setting::engine, "UNISONO_ENGINE", SettingType::choice, "auto", 0, 0, false, "auto|inline|helping", kUser,
+     "Who performs the steps of a collective: the calling rank (inline) or any rank that is awake (helping)."},
+    {Setting::spin, "UNISONO_SPIN", SettingType::time, "auto", 0, kSecond, true, "", kUser,
+     "How long a waiting rank spins before it yields the processor; auto decides by ranks and usable cores."},
+    {Setting::channels, "UNISONO_CHANNELS", SettingType::integer, "0", 0, kMostChannels, false, "", kUser,
+     "Small operations of one communicator that may be under way at once; 0 lets the library choose."},
+    {Setting::buffers, "UNISONO_BUFFERS", SettingType::size, "64M", 64 * kKiB, kTiB, false, "", kUser,
+     "Most shared memory that one communicator may use for its buffers."},
+    {Setting::shared_limit, "UNISONO_SHARED_LIMIT", SettingType::size, "16G", kMiB, 16 * kTiB, false, "", kUser,
+     "Address space reserved for the job's shared memory; memory is used only as far as it is needed."},
+    {Setting::single_copy, "UNISONO_SINGLE_COPY", SettingType::toggle, "auto", 0, 0, false, "", kUser,
+     "Move large messages by one copy between processes; auto does so where a probe shows that it works."},
+    {Setting::single_copy_min, "UNISONO_SINGLE_COPY_MIN", SettingType::size, "64K", 1, kTiB, false, "", kUser,
+     "Size from which a message goes by a single copy."},
+    {Setting::check, "UNISONO_CHECK", SettingType::toggle, "auto", 0, 0, false, "", kUser,
+     "Prove the schedules of all ranks before their first use; auto does so where it costs little."},
+    {Setting::algorithm, "UNISONO_ALGORITHM", SettingType::text, "", 0, 0, false, "", kUser,
+     "Algorithm to use instead of the library's choice."},
+    {Setting::log, "UNISONO_LOG", SettingType::choice, "warn", 0, 0, false, "error|warn|info|debug", kUser,
+     "Least serious messages to write to stderr."},
+    {Setting::rank, "UNISONO_RANK", SettingType::integer, "", 0, kMostRanks - 1, false, "", kLauncher,
+     "This process's rank."},
+    {Setting::size, "UNISONO_SIZE", SettingType::integer, "", 1, kMostRanks, false, "", kLauncher,
+     "Number of ranks in the job."},
+    {Setting::rendezvous, "UNISONO_RENDEZVOUS", SettingType::text, "", 0, 0, false, "", kLauncher,
+     "Where the ranks meet: unix:@NAME (an abstract socket) or tcp:HOST:PORT."},
+    {Setting::job_key, "UNISONO_JOB_KEY", SettingType::text, "", 0, 0, false, "", kLauncher,
+     "Secret shared by the ranks of one job, 16 characters or more; needed with a tcp rendezvous."},
+    {Setting::first_sequence, "UNISONO_FIRST_SEQUENCE", SettingType::integer, "1", 1, std::int64_t{1} << 62, false, "", kTest,
+     "Sequence number of a communicator's first operation, to test the wrap."},
+}};
+// clang-format on
+
+constexpr bool rows_follow_the_enum() {
+  for (std::size_t i = 0; i < kTable.size(); ++i) {
+    if (kTable[i].id != static_cast<Setting>(i)) return false;
+  }
+  return true;
+}
+static_assert(rows_follow_the_enum());
+
+}  // namespace
+
+std::span<const SettingRow, kSettingCount> setting_table() { return kTable; }
+
+const SettingRow& setting_row(Setting id) { return kTable[static_cast<std::size_t>(id)]; }
+
+}  // namespace unisono::base

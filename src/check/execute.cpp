@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "check/execute.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "check/symbol.hpp"
+#include "schedule/text.hpp"
+
+namespace unisono::check {
+namespace {
+
+using schedule::Collective;
+using schedule::Memory;
+using schedule::OpKind;
+using schedule::Shape;
+
+std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
+
+struct RankMemory {
+  Region input, output, scratch;
+  std::vector<Region> slots;
+};
+
+class Execution {
+ public:
+  Execution(std::span<const Schedule> set, Placement placement, Report& report);
+
+  void run(OpAt at);
+  void compare_outputs();
+
+ private:
+  Region& region(const Schedule& schedule, const Range& placed_range);
+  std::vector<Piece> read(const Schedule& schedule, OpId id, const Range& range);
+  void write(const Schedule& schedule, OpId id, const Range& range, std::vector<Piece> pieces);
+  void compare(int rank, const Piece& piece);
+  void compare_single(int rank, const Piece& piece, int origin, std::int64_t element);
+  void compare_reduced(int rank, const Piece& piece);
+
+  std::span<const Schedule> set_;
+  Placement placement_;
+  Report& report_;
+  const Shape& shape_;
+  Values values_;
+  std::vector<RankMemory> memories_;
+};
+
+std::vector<Piece> join(Values& values, std::span<const Piece> left, std::span<const Piece> right);
+
+}  // namespace
+
+void check_outputs(std::span<const Schedule> set, std::span<const OpAt> run, Placement placement,
+                   Report& report) {
+  Execution execution(set, placement, report);
+  for (const OpAt at : run) execution.run(at);
+  execution.compare_outputs();
+}
+
+void check_barrier(std::span<const Schedule> set, const Links& links, std::span<const OpAt> run,
+                   Report& report) {
+  const BitMatrix ends = end_after_begin(set, links, run);
+  for (std::size_t r = 0; r < set.size(); ++r) {
+    std::vector<int> unknown;
+    for (std::size_t s = 0; s < set.size(); ++s) {
+      if (!ends.test(r, s)) unknown.push_back(static_cast<int>(s));
+    }
+    if (unknown.empty()) continue;
+    report.add(Rule::missing, static_cast<int>(r), -1,
+               fmt::format("may leave the barrier before {} {} entered it", name_ranks(unknown),
+                           unknown.size() == 1 ? "has" : "have"));
+  }
+}
+
+namespace {
+
+Execution::Execution(std::span<const Schedule> set, Placement placement, Report& report)
+    : set_(set),
+      placement_(placement),
+      report_(report),
+      shape_(set.front().shape),
+      values_(shape_.ranks, shape_.ordered) {
+  for (const Schedule& schedule : set) {
+    const std::int64_t inputs = schedule::input_count(shape_, schedule.rank);
+    RankMemory memory = {Region(inputs),
+                         Region(schedule::output_count(shape_, schedule.rank)),
+                         Region(schedule.scratch_count),
+                         {}};
+    for (const auto& slot : schedule.slots) memory.slots.emplace_back(slot.count);
+    memories_.push_back(std::move(memory));
+    write(schedule, -1, schedule::input(0, inputs),
+          {{0, inputs, Values::input_of(schedule.rank), 0, -1}});
+  }
+}
+
+void Execution::run(OpAt at) {
+  const Schedule& schedule = set_[size(at.rank)];
+  const Op& op = schedule.ops[size(at.op)];
+  switch (op.kind) {
+    case OpKind::wait:
+      return;
+    case OpKind::send:
+    case OpKind::multicast: {
+      const auto pieces = read(schedule, at.op, op.left);
+      for (const auto& [peer, slot] : schedule.targets_of(op)) {
+        memories_[size(peer)].slots[size(slot)].write(0, pieces);
+      }
+      return;
+    }
+    case OpKind::copy:
+      write(schedule, at.op, op.target, read(schedule, at.op, op.left));
+      return;
+    case OpKind::reduce: {
+      const auto left = read(schedule, at.op, op.left);
+      const auto right = read(schedule, at.op, op.right);
+      write(schedule, at.op, op.target, join(values_, left, right));
+      return;
+    }
+  }
+}
+
+void Execution::compare_outputs() {
+  for (std::size_t rank = 0; rank < memories_.size(); ++rank) {
+    for (const Piece& piece : memories_[rank].output.pieces()) {
+      if (report_.full()) return;
+      compare(static_cast<int>(rank), piece);
+    }
+  }
+}
+
+Region& Execution::region(const Schedule& schedule, const Range& placed_range) {
+  RankMemory& memory = memories_[size(schedule.rank)];
+  switch (placed_range.memory) {
+    case Memory::input:
+      return memory.input;
+    case Memory::output:
+      return memory.output;
+    case Memory::scratch:
+      return memory.scratch;
+    case Memory::slot:
+      break;
+  }
+  return memory.slots[size(placed_range.slot)];
+}
+
+// An undefined element is reported here, once; what is made of it is refused in silence.
+std::vector<Piece> Execution::read(const Schedule& schedule, OpId id, const Range& range) {
+  const Range place = placed(schedule, range, placement_);
+  auto pieces = region(schedule, place).read(place.offset, place.count);
+  for (Piece& piece : pieces) {
+    if (piece.value != kUndefined) continue;
+    piece.value = kRefused;
+    const Range part = {range.memory, range.slot, range.offset + piece.begin,
+                        piece.end - piece.begin};
+    report_.add(Rule::undefined_read, schedule.rank, id,
+                fmt::format("reads {}, which nothing has written", schedule::print_range(part)));
+  }
+  return pieces;
+}
+
+void Execution::write(const Schedule& schedule, OpId id, const Range& range,
+                      std::vector<Piece> pieces) {
+  if (range.count == 0) return;
+  for (Piece& piece : pieces) piece.writer = id;
+  const Range place = placed(schedule, range, placement_);
+  region(schedule, place).write(place.offset, pieces);
+}
+
+void Execution::compare(int rank, const Piece& piece) {
+  if (piece.value == kRefused) return;
+  if (piece.value == kUndefined) {
+    report_.add(Rule::missing, rank, -1,
+                fmt::format("{} is never written", schedule::print_range(schedule::output(
+                                                       piece.begin, piece.end - piece.begin))));
+    return;
+  }
+  switch (shape_.collective) {
+    case Collective::barrier:
+      return;
+    case Collective::broadcast:
+      compare_single(rank, piece, shape_.root, piece.begin);
+      return;
+    case Collective::reduce:
+    case Collective::allreduce:
+      compare_reduced(rank, piece);
+      return;
+    case Collective::allgather: {
+      for (std::int64_t begin = piece.begin; begin < piece.end;) {
+        const std::int64_t origin = begin / shape_.count;
+        const std::int64_t end = std::min(piece.end, (origin + 1) * shape_.count);
+        compare_single(rank, cut(piece, begin, end), static_cast<int>(origin),
+                       begin - origin * shape_.count);
+        begin = end;
+      }
+      return;
+    }
+  }
+}
+
+std::string name_place(const Piece& piece) {
+  return schedule::print_range(schedule::output(piece.begin, piece.end - piece.begin));
+}
+
+// "element 4 of rank 2", or "elements 4-7 of rank 2"
+std::string name_elements(std::int64_t element, std::int64_t count, int rank) {
+  return count == 1 ? fmt::format("element {} of rank {}", element, rank)
+                    : fmt::format("elements {}-{} of rank {}", element, element + count - 1, rank);
+}
+
+// Without an operator a value is one contribution: one run of one rank.
+void Execution::compare_single(int rank, const Piece& piece, int origin, std::int64_t element) {
+  const Run& run = values_.runs(piece.value).front();
+  if (run.first == origin && piece.base == element) return;
+  const std::int64_t count = piece.end - piece.begin;
+  report_.add(Rule::misplaced, rank, piece.writer,
+              fmt::format("{} holds {}, where {} should be", name_place(piece),
+                          name_elements(piece.base, count, run.first),
+                          name_elements(element, count, origin)));
+}
+
+void Execution::compare_reduced(int rank, const Piece& piece) {
+  const auto runs = values_.runs(piece.value);
+  const bool whole = runs.size() == 1 && runs[0].first == 0 && runs[0].last == shape_.ranks - 1;
+  if (whole && piece.base == piece.begin) return;
+
+  std::vector<int> times(size(shape_.ranks), 0);
+  for (const Run& run : runs) {
+    if (const std::int64_t element = piece.base + run.element; element != piece.begin) {
+      report_.add(Rule::misplaced, rank, piece.writer,
+                  fmt::format("{} holds {}, where element {} should be", name_place(piece),
+                              name_elements(element, 1, run.first), piece.begin));
+      return;
+    }
+    for (std::int32_t r = run.first; r <= run.last; ++r) ++times[size(r)];
+  }
+  std::vector<int> missing, doubled;
+  for (int r = 0; r < shape_.ranks; ++r) {
+    if (times[size(r)] == 0) missing.push_back(r);
+    if (times[size(r)] > 1) doubled.push_back(r);
+  }
+  if (!missing.empty()) {
+    report_.add(Rule::missing, rank, piece.writer,
+                fmt::format("{} lacks {}", name_place(piece), name_ranks(missing)));
+  }
+  if (!doubled.empty()) {
+    report_.add(Rule::doubled, rank, piece.writer,
+                fmt::format("{} holds {} more than once", name_place(piece), name_ranks(doubled)));
+  }
+  if (missing.empty() && doubled.empty()) {
+    std::string order;
+    for (const Run& run : runs) {
+      order += fmt::format("{}{}", order.empty() ? "" : ", ", run.first);
+      if (run.last != run.first) order += fmt::format("-{}", run.last);
+    }
+    report_.add(Rule::out_of_order, rank, piece.writer,
+                fmt::format("{} joins the ranks in the order {}", name_place(piece), order));
+  }
+}
+
+// Element by element, cut where either side has a border.
+std::vector<Piece> join(Values& values, std::span<const Piece> left, std::span<const Piece> right) {
+  std::vector<Piece> result;
+  std::int64_t begin = 0;
+  for (std::size_t l = 0, r = 0; l < left.size() && r < right.size();) {
+    const std::int64_t end = std::min(left[l].end, right[r].end);
+    result.push_back(values.join(cut(left[l], begin, end), cut(right[r], begin, end)));
+    if (left[l].end == end) ++l;
+    if (right[r].end == end) ++r;
+    begin = end;
+  }
+  return result;
+}
+
+}  // namespace
+}  // namespace unisono::check

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Symbolic execution: runs the set once, in one legal order, over symbols instead of numbers, and
+// compares every output with the definition of the collective. Where there is no race, one order
+// stands for all.
+#pragma once
+
+#include "check/order.hpp"
+
+namespace unisono::check {
+
+// undefined_read, missing, doubled, misplaced, out_of_order.
+void check_outputs(std::span<const Schedule> set, std::span<const OpAt> run, Placement placement,
+                   Report& report);
+
+// missing: a rank that can leave the barrier before another has entered it.
+void check_barrier(std::span<const Schedule> set, const Links& links, std::span<const OpAt> run,
+                   Report& report);
+
+}  // namespace unisono::check

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "check/race.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "schedule/text.hpp"
+
+namespace unisono::check {
+namespace {
+
+using schedule::Memory;
+using schedule::OpKind;
+
+std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
+
+struct Access {
+  OpId op = -1;
+  bool write = false;
+  std::int64_t begin = 0, end = 0;
+};
+
+// Judges one rank. The order through messages is computed when it is first needed.
+class RankRaces {
+ public:
+  RankRaces(std::span<const Schedule> set, const Links& links, std::span<const OpAt> run, int rank,
+            Report& report)
+      : set_(set),
+        links_(links),
+        run_(run),
+        schedule_(set[size(rank)]),
+        report_(report),
+        by_predecessors_(order_by_predecessors(schedule_)) {}
+
+  void judge(Placement placement);
+
+ private:
+  void note(OpId op, const Range& range, bool write, Placement placement);
+  void judge_slot_read(OpId op, const Range& range);
+  void judge_memory(Memory memory, std::vector<Access>& accesses);
+  void judge_elements(Memory memory, const std::set<std::pair<OpId, const Access*>>& active,
+                      std::int64_t begin, std::int64_t end);
+  void judge_pair(Memory memory, const Access& a, const Access& b, std::int64_t begin,
+                  std::int64_t end);
+  bool before(OpId a, OpId b);
+
+  std::span<const Schedule> set_;
+  const Links& links_;
+  std::span<const OpAt> run_;
+  const Schedule& schedule_;
+  Report& report_;
+  BitMatrix by_predecessors_;
+  std::optional<BitMatrix> by_messages_;
+  std::vector<std::vector<OpId>> waits_;  // of each slot
+  std::map<Memory, std::vector<Access>> accesses_;
+  std::set<std::pair<OpId, OpId>> reported_;
+};
+
+bool conflicts_are_possible(const Schedule& schedule, Placement placement) {
+  return placement == Placement::separate ||
+         schedule::in_place_offset(schedule.shape, schedule.rank).has_value();
+}
+
+}  // namespace
+
+void check_races(std::span<const Schedule> set, const Links& links, std::span<const OpAt> run,
+                 Placement placement, Report& report) {
+  for (std::size_t rank = 0; rank < set.size() && !report.full(); ++rank) {
+    if (!conflicts_are_possible(set[rank], placement)) continue;
+    RankRaces(set, links, run, static_cast<int>(rank), report).judge(placement);
+  }
+}
+
+namespace {
+
+void RankRaces::judge(Placement placement) {
+  waits_.resize(schedule_.slots.size());
+  for (OpId id = 0; std::cmp_less(id, schedule_.ops.size()); ++id) {
+    const Op& op = schedule_.ops[size(id)];
+    switch (op.kind) {
+      case OpKind::send:
+      case OpKind::multicast:
+        note(id, op.left, false, placement);
+        break;
+      case OpKind::wait:
+        waits_[size(op.slot)].push_back(id);
+        break;
+      case OpKind::reduce:
+        note(id, op.left, false, placement);
+        note(id, op.right, false, placement);
+        note(id, op.target, true, placement);
+        break;
+      case OpKind::copy:
+        // Onto itself, which happens in place, it does nothing: engines skip it.
+        if (placed(schedule_, op.left, placement) == placed(schedule_, op.target, placement)) break;
+        note(id, op.left, false, placement);
+        note(id, op.target, true, placement);
+        break;
+    }
+  }
+  for (auto& [memory, accesses] : accesses_) judge_memory(memory, accesses);
+}
+
+// Slots are written by nobody here, and the input by nobody at all.
+void RankRaces::note(OpId op, const Range& range, bool write, Placement placement) {
+  if (range.count == 0) return;
+  if (range.memory == Memory::slot) return judge_slot_read(op, range);
+  const Range in_memory = placed(schedule_, range, placement);
+  if (in_memory.memory == Memory::input) return;
+  accesses_[in_memory.memory].push_back(
+      {op, write, in_memory.offset, in_memory.offset + in_memory.count});
+}
+
+void RankRaces::judge_slot_read(OpId op, const Range& range) {
+  const auto& waits = waits_[size(range.slot)];
+  if (std::ranges::any_of(waits, [&](OpId wait) { return before(wait, op); })) return;
+  report_.add(Rule::unwaited_read, schedule_.rank, op,
+              fmt::format("reads {} without coming after a wait for slot {}",
+                          schedule::print_range(range), range.slot));
+}
+
+// Sweeps over the elements; between two borders the same ops are active.
+void RankRaces::judge_memory(Memory memory, std::vector<Access>& accesses) {
+  std::vector<std::int64_t> borders;
+  for (const Access& access : accesses) {
+    borders.push_back(access.begin);
+    borders.push_back(access.end);
+  }
+  std::ranges::sort(borders);
+  borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
+  std::ranges::stable_sort(accesses, {}, &Access::begin);
+
+  // In the order of ops. An operand that shares elements with its target coincides with it, so that
+  // an op's reads were noted, and stay, before its write.
+  std::set<std::pair<OpId, const Access*>> active;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i + 1 < borders.size() && !report_.full(); ++i) {
+    std::erase_if(active, [&](const auto& entry) { return entry.second->end <= borders[i]; });
+    for (; next < accesses.size() && accesses[next].begin == borders[i]; ++next) {
+      active.emplace(accesses[next].op, &accesses[next]);
+    }
+    judge_elements(memory, active, borders[i], borders[i + 1]);
+  }
+}
+
+// It is enough to compare neighbours: writes that are pairwise ordered in a row are all ordered,
+// and a read between two of them is ordered to the rest through these.
+void RankRaces::judge_elements(Memory memory,
+                               const std::set<std::pair<OpId, const Access*>>& active,
+                               std::int64_t begin, std::int64_t end) {
+  const Access* last_write = nullptr;
+  std::vector<const Access*> reads;
+  for (const auto& [op, access] : active) {
+    if (last_write != nullptr) judge_pair(memory, *last_write, *access, begin, end);
+    if (!access->write) {
+      reads.push_back(access);
+      continue;
+    }
+    for (const Access* read : reads) judge_pair(memory, *read, *access, begin, end);
+    reads.clear();
+    last_write = access;
+  }
+}
+
+void RankRaces::judge_pair(Memory memory, const Access& a, const Access& b, std::int64_t begin,
+                           std::int64_t end) {
+  if (a.op == b.op || before(a.op, b.op)) return;
+  if (!reported_.emplace(a.op, b.op).second) return;
+  const Range range = {memory, -1, begin, end - begin};
+  report_.add(Rule::race, schedule_.rank, b.op,
+              fmt::format("{} {}, which {} {}, and nothing says which comes first",
+                          b.write ? "writes" : "reads", schedule::print_range(range),
+                          name_op(schedule_, a.op), a.write ? "writes" : "reads"));
+}
+
+bool RankRaces::before(OpId a, OpId b) {
+  if (by_predecessors_.test(size(b), size(a))) return true;
+  if (!by_messages_) {
+    by_messages_ = order_by_messages(set_, links_, run_, schedule_.rank);
+  }
+  return by_messages_->test(size(b), size(a));
+}
+
+}  // namespace
+}  // namespace unisono::check

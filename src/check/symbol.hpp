@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Symbolic values: what an element of memory holds, as the sequence of (rank, input element)
+// contributions that the operator joined. Neighbouring elements hold neighbouring contributions, so
+// memory is kept in pieces, and the cost of a proof does not depend on the count. Equal values have
+// equal ids within one Values. Only check/ uses these; one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+namespace unisono::check {
+
+using ValueId = std::int32_t;
+inline constexpr ValueId kUndefined = -1;  // never written
+inline constexpr ValueId kRefused = -2;    // came of an error that is reported already
+
+// One contribution each of the ranks first..last: the piece's base plus `element`.
+struct Run {
+  std::int32_t first = 0, last = 0;
+  std::int64_t element = 0;
+
+  auto operator<=>(const Run&) const = default;
+};
+
+// Elements [begin, end) of a memory. At element i, a run stands for input element
+// base + run.element + (i - begin).
+struct Piece {
+  std::int64_t begin = 0, end = 0;
+  ValueId value = kUndefined;
+  std::int64_t base = 0;
+  std::int32_t writer = -1;  // the op that put it there
+};
+
+class Values {
+ public:
+  // `ordered`: the sequence counts; otherwise it is kept sorted by rank.
+  Values(int ranks, bool ordered);
+
+  // The input of one rank. Its run has element 0, as the first run of every value.
+  static ValueId input_of(int rank) { return rank; }
+
+  // left op right, for the elements of two pieces of the same length. A value of more contributions
+  // than ranks holds one twice; it stays as it is, so that nothing grows without end.
+  Piece join(const Piece& left, const Piece& right);
+
+  std::span<const Run> runs(ValueId value) const { return runs_[static_cast<std::size_t>(value)]; }
+
+ private:
+  struct Joined {
+    ValueId value = kUndefined;
+    std::int64_t shift = 0;  // of the base, against that of the left operand
+  };
+  struct Key {
+    ValueId left, right;
+    std::int64_t distance;  // of the bases
+    auto operator<=>(const Key&) const = default;
+  };
+
+  ValueId intern(std::vector<Run> runs);
+
+  int ranks_;
+  bool ordered_;
+  std::vector<std::vector<Run>> runs_;
+  std::vector<std::int64_t> sizes_;  // contributions in each value
+  std::map<std::vector<Run>, ValueId> ids_;
+  std::map<Key, Joined> joined_;
+};
+
+// One memory of one rank: pieces side by side that cover it.
+class Region {
+ public:
+  explicit Region(std::int64_t count);
+
+  // The pieces of `count` elements from `offset`, with begin counted from there.
+  std::vector<Piece> read(std::int64_t offset, std::int64_t count) const;
+  // Pieces that begin at 0 and stand side by side, to `offset`.
+  void write(std::int64_t offset, std::span<const Piece> pieces);
+
+  std::span<const Piece> pieces() const { return pieces_; }
+
+ private:
+  std::size_t find(std::int64_t element) const;
+
+  std::vector<Piece> pieces_;
+};
+
+// The part of a piece from `begin` to `end`.
+Piece cut(const Piece& piece, std::int64_t begin, std::int64_t end);
+
+}  // namespace unisono::check

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Binding: from the schedules of all ranks to programs. Control path. Lays out every rank's window
+// (slots in lines, longer payloads, scratch and staging in the data area), which all ranks compute
+// alike, and turns logical ranges into pieces of the caller's buffers. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/lane.hpp"
+#include "engine/program.hpp"
+#include "schedule/schedule.hpp"
+
+namespace unisono::engine {
+
+// How a logical vector lies in a caller's buffer: blocks of `block` elements, `stride` elements
+// from one to the next. One block: contiguous.
+struct BufferLayout {
+  std::int64_t block = 0;   // 0: contiguous
+  std::int64_t stride = 0;
+
+  bool contiguous() const { return block == 0 || block == stride; }
+};
+
+struct BindOptions {
+  std::int64_t element_bytes = 1;
+  BufferLayout input;
+  BufferLayout output;
+  LaneGeometry geometry;
+  bool staged_multicast = false;  // Capabilities::multicast
+  bool helping = false;           // lay out staging, and bind the programs of all ranks
+};
+
+// What the set needs of each window at the most.
+struct WindowNeed {
+  std::int64_t lines = 0;
+  std::int64_t data_bytes = 0;
+
+  bool fits(const LaneGeometry& geometry) const {
+    return lines <= geometry.lines && data_bytes <= geometry.data_bytes;
+  }
+};
+WindowNeed window_need(std::span<const schedule::Schedule> set, const BindOptions& options);
+
+// The programs by rank; without helping, those of other ranks than `rank` are empty. The set has
+// to fit the geometry (window_need).
+std::vector<Program> bind(std::span<const schedule::Schedule> set, int rank,
+                          const BindOptions& options);
+
+}  // namespace unisono::engine

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine/cores.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <bit>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+namespace unisono::engine {
+namespace {
+
+using Mask = std::array<std::uint64_t, kMostCores / 64>;
+
+int count(const Mask& mask) {
+  int cores = 0;
+  for (const std::uint64_t word : mask) cores += std::popcount(word);
+  return cores;
+}
+
+std::optional<std::string> read_file(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return std::nullopt;
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+UsableCores usable_cores() {
+  UsableCores cores;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    for (int core = 0; core < kMostCores && core < CPU_SETSIZE; ++core) {
+      if (CPU_ISSET(core, &set)) {
+        cores.mask[static_cast<std::size_t>(core / 64)] |= std::uint64_t{1} << (core % 64);
+      }
+    }
+  }
+  if (const auto file = read_file("/proc/self/cgroup")) {
+    cores.quota = cgroup_quota("/sys/fs/cgroup", *file).value_or(0);
+  }
+  return cores;
+}
+
+std::optional<double> cgroup_quota(const std::string& mount, const std::string& cgroup_file) {
+  std::istringstream lines(cgroup_file);
+  std::string path;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("0::")) path = line.substr(3);  // the cgroup v2 entry
+  }
+  if (path.empty()) return std::nullopt;
+  std::optional<double> tightest;
+  for (;;) {
+    if (const auto text = read_file(mount + path + "/cpu.max")) {
+      std::istringstream fields(*text);
+      double quota = 0, period = 0;
+      if (fields >> quota >> period && period > 0) {  // "max 100000" has no number first
+        tightest = std::min(tightest.value_or(quota / period), quota / period);
+      }
+    }
+    const auto slash = path.find_last_of('/');
+    if (path == "/" || slash == std::string::npos) return tightest;
+    path.resize(slash == 0 ? 1 : slash);
+  }
+}
+
+bool oversubscribed(const std::vector<UsableCores>& ranks) {
+  const auto number = static_cast<double>(ranks.size());
+  Mask all{};
+  std::map<Mask, int> groups;
+  double quota = 0;
+  for (const UsableCores& cores : ranks) {
+    for (std::size_t w = 0; w < all.size(); ++w) all[w] |= cores.mask[w];
+    ++groups[cores.mask];
+    if (cores.quota > 0 && (quota == 0 || cores.quota < quota)) quota = cores.quota;
+  }
+  if (count(all) < static_cast<int>(ranks.size())) return true;
+  if (quota > 0 && quota < number) return true;
+  return std::ranges::any_of(
+      groups, [](const auto& group) { return group.second > count(group.first); });
+}
+
+}  // namespace unisono::engine

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine/interpreter.hpp"
+
+#include <atomic>
+#include <cstring>
+
+#include "engine/lane.hpp"
+
+namespace unisono::engine {
+namespace {
+
+std::byte* address(const Frame& frame, const Place& place) {
+  return frame.bases[static_cast<int>(place.space)] + place.offset;
+}
+
+// Most messages are a word or a few; a call to memcpy would cost as much as the rest of the step.
+inline void copy_bytes(std::byte* target, const std::byte* source, std::int64_t bytes) {
+  if (bytes == 8) {
+    std::memcpy(target, source, 8);
+  } else if (bytes == 4) {
+    std::memcpy(target, source, 4);
+  } else if (bytes != 0 && target != source) {
+    std::memcpy(target, source, static_cast<std::size_t>(bytes));
+  }
+}
+
+inline std::uint64_t load_flag(const Frame& frame, std::int64_t flag) {
+  auto* word = reinterpret_cast<std::uint64_t*>(
+      frame.bases[static_cast<int>(Space::windows)] + flag);
+  return std::atomic_ref(*word).load(std::memory_order_acquire);
+}
+
+inline void put(const Program& program, const Step& step, const Frame& frame,
+                const Machine& machine) {
+  std::byte* place = address(frame, step.target);
+  const std::byte* source = address(frame, step.left);
+  std::uint64_t* flag =
+      step.flag < 0 ? nullptr
+                    : reinterpret_cast<std::uint64_t*>(
+                          frame.bases[static_cast<int>(Space::windows)] + step.flag);
+  if (machine.direct) {
+    copy_bytes(place, source, step.bytes);
+    if (flag == nullptr) return;
+    std::atomic_ref(*flag).store(frame.tag, std::memory_order_release);
+  } else {
+    machine.transport->put({.target = machine.job_ranks[step.peer],
+                            .source = source,
+                            .place = place,
+                            .bytes = static_cast<std::size_t>(step.bytes),
+                            .flag = flag,
+                            .flag_value = frame.tag});
+  }
+  if (step.bell_count == 0 || !machine.bells->anyone_asleep()) [[likely]] return;
+  for (std::int32_t i = 0; i < step.bell_count; ++i) {
+    const int rank = program.bells[static_cast<std::size_t>(step.first_bell + i)];
+    machine.bells->wake(machine.job_ranks[rank]);
+  }
+}
+
+}  // namespace
+
+Outcome run(const Program& program, const Frame& frame, const Machine& machine, std::int32_t& pc,
+            std::int32_t end) {
+  const Step* const steps = program.steps.data();
+  for (; pc < end; ++pc) {
+    const Step& step = steps[pc];
+    switch (step.kind) {
+      case StepKind::wait: {
+        const std::uint64_t flag = load_flag(frame, step.flag);
+        if (flag == frame.tag) [[likely]] break;
+        return same_operation(flag, frame.tag) ? Outcome::mismatch : Outcome::blocked;
+      }
+      case StepKind::put: put(program, step, frame, machine); break;
+      case StepKind::reduce:
+        frame.kernel(address(frame, step.target), address(frame, step.left),
+                     address(frame, step.right), step.count, frame.kernel_context);
+        break;
+      case StepKind::copy:
+        copy_bytes(address(frame, step.target), address(frame, step.left), step.bytes);
+        break;
+    }
+  }
+  return Outcome::finished;
+}
+
+bool has_arrived(const Step& step, const Frame& frame) {
+  return same_operation(load_flag(frame, step.flag), frame.tag);
+}
+
+}  // namespace unisono::engine

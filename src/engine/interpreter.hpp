@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Interpreter: the one place that carries out steps. It runs a program from a step on until it
+// ends or a message has not arrived. Data path: no allocation, lock, log or system call but the
+// transport's and, if somebody sleeps, a wake-up.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "arith/kernel.hpp"
+#include "engine/bells.hpp"
+#include "engine/program.hpp"
+#include "transport/transport.hpp"
+
+namespace unisono::engine {
+
+enum class Outcome : std::uint8_t { finished, blocked, mismatch };
+
+// What stays the same for all operations of a communicator.
+struct Machine {
+  transport::Transport* transport = nullptr;
+  bool direct = false;         // Capabilities::direct
+  Bells* bells = nullptr;
+  const int* job_ranks = nullptr;  // by rank of the communicator
+};
+
+// What a program needs of one operation.
+struct Frame {
+  std::byte* bases[kSpaceCount] = {};
+  std::uint64_t tag = 0;
+  arith::Kernel kernel = nullptr;
+  const void* kernel_context = nullptr;
+};
+
+// Runs steps [pc, end) and moves pc. blocked: pc stands at the wait that has to be repeated.
+// mismatch: the awaited message belongs to another call.
+Outcome run(const Program& program, const Frame& frame, const Machine& machine, std::int32_t& pc,
+            std::int32_t end);
+
+// Whether the message of a wait step is there (or a wrong one, which run() will find).
+bool has_arrived(const Step& step, const Frame& frame);
+
+}  // namespace unisono::engine

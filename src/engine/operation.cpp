@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine/operation.hpp"
+
+#include <cstring>
+
+namespace unisono::engine {
+namespace {
+
+void write_record(CallRecord& record, const Plan& plan, std::uint64_t sequence,
+                  std::uint64_t index) {
+  // Each store is a release, so that no reader sees new contents under the old sequence.
+  constexpr auto release = std::memory_order_release;
+  record.sequence.store(0, release);
+  record.index.store(index, release);
+  record.count.store(plan.count, release);
+  record.digest.store(plan.digest, release);
+  record.root.store(plan.root, release);
+  record.type.store(plan.type, release);
+  record.op.store(plan.op, release);
+  record.collective.store(plan.collective, release);
+  record.sequence.store(sequence, release);
+}
+
+bool try_claim(Task& task) {
+  std::uint32_t free = 0;
+  return task.claim.load(std::memory_order_relaxed) == 0 &&
+         task.claim.compare_exchange_strong(free, 1, std::memory_order_acquire,
+                                            std::memory_order_relaxed);
+}
+
+void release(Task& task) { task.claim.store(0, std::memory_order_release); }
+
+}  // namespace
+
+void Operation::begin(const Plan& plan, Lane& lane, const void* input, void* output,
+                      std::uint64_t index) {
+  plan_ = &plan;
+  lane_ = &lane;
+  input_ = const_cast<std::byte*>(static_cast<const std::byte*>(input));
+  output_ = static_cast<std::byte*>(output);
+  index_ = index;
+  sequence_ = lane.take(plan.segments);
+  segment_ = 0;
+  helped_steps_ = 0;
+  entered_ = false;
+}
+
+Outcome Operation::step(const Machine& machine) {
+  for (;;) {
+    if (!entered_) {
+      if (!lane_->may_enter(sequence_)) return Outcome::blocked;
+      enter();
+    }
+    const Outcome outcome = advance(machine);
+    if (outcome != Outcome::finished) return outcome;
+    lane_->complete(sequence_);
+    if (++segment_ == plan_->segments) return Outcome::finished;
+    ++sequence_;
+    input_ += plan_->input_stride;
+    output_ += plan_->output_stride;
+    entered_ = false;
+  }
+}
+
+int Operation::awaited() const {
+  if (!entered_) return -1;
+  const std::int32_t pc =
+      published_ ? lane_->task(sequence_, lane_->rank()).pc.load(std::memory_order_relaxed) : pc_;
+  const auto& steps = program().steps;
+  if (pc < 0 || static_cast<std::size_t>(pc) >= steps.size()) return -1;
+  return steps[static_cast<std::size_t>(pc)].peer;
+}
+
+void Operation::enter() {
+  entered_ = true;
+  published_ = false;
+  pc_ = 0;
+  write_record(lane_->record(sequence_, lane_->rank()), *plan_, sequence_, index_);
+  const Program& own = program();
+  std::byte* windows = lane_->channel_base(sequence_);
+  frame_.bases[static_cast<int>(Space::input)] = input_;
+  frame_.bases[static_cast<int>(Space::output)] =
+      own.stages_output ? windows + own.staged_output : output_;
+  frame_.bases[static_cast<int>(Space::windows)] = windows;
+  frame_.tag = make_tag(sequence_, plan_->digest);
+  frame_.kernel = plan_->kernel;
+  frame_.kernel_context = plan_->kernel_context;
+}
+
+Outcome Operation::advance(const Machine& machine) {
+  for (;;) {
+    Outcome outcome = published_ ? run_shared(machine) : run_private(machine);
+    if (outcome != Outcome::blocked || !plan_->helping) return outcome;
+    if (!published_ && pc_ < program().helpable_end) {
+      publish();
+      continue;  // what arrived in between would have been left to nobody
+    }
+    if (!help(machine, outcome)) return outcome;
+  }
+}
+
+Outcome Operation::run_private(const Machine& machine) {
+  const Program& own = program();
+  const Outcome outcome =
+      run(own, frame_, machine, pc_, static_cast<std::int32_t>(own.steps.size()));
+  if (outcome == Outcome::finished && own.stages_output) deliver();
+  return outcome;
+}
+
+Outcome Operation::run_shared(const Machine& machine) {
+  const Program& own = program();
+  Task& task = lane_->task(sequence_, lane_->rank());
+  if (!try_claim(task)) return Outcome::blocked;
+  std::int32_t pc = task.pc.load(std::memory_order_relaxed);
+  const Outcome outcome = run(own, frame_, machine, pc, own.helpable_end);
+  task.pc.store(pc, std::memory_order_relaxed);
+  if (outcome == Outcome::finished) {
+    task.tag.store(0, std::memory_order_relaxed);
+    published_ = false;
+    pc_ = pc;
+  }
+  release(task);
+  return outcome == Outcome::finished ? run_private(machine) : outcome;
+}
+
+// From here on others may run the program, so what it touches has to lie in the window.
+void Operation::publish() {
+  const Program& own = program();
+  if (own.stages_input) {
+    std::byte* staged = frame_.bases[static_cast<int>(Space::windows)] + own.staged_input;
+    std::memcpy(staged, input_, static_cast<std::size_t>(own.input_bytes));
+    frame_.bases[static_cast<int>(Space::input)] = staged;
+  }
+  Task& task = lane_->task(sequence_, lane_->rank());
+  task.pc.store(pc_, std::memory_order_relaxed);
+  task.tag.store(frame_.tag, std::memory_order_release);
+  published_ = true;
+}
+
+Frame Operation::shared_frame(const Program& program) const {
+  Frame frame = frame_;
+  std::byte* windows = frame_.bases[static_cast<int>(Space::windows)];
+  frame.bases[static_cast<int>(Space::input)] = windows + program.staged_input;
+  frame.bases[static_cast<int>(Space::output)] = windows + program.staged_output;
+  return frame;
+}
+
+// Follows the chain of who waits for whom to the first program that can go on, and runs it. Gives
+// true if a step was done, so that the caller tries its own program again.
+bool Operation::help(const Machine& machine, Outcome& outcome) {
+  int feeder = awaited();
+  for (int hops = 0; feeder >= 0 && hops < lane_->geometry().ranks; ++hops) {
+    Task& task = lane_->task(sequence_, feeder);
+    if (feeder == lane_->rank() || task.tag.load(std::memory_order_acquire) != frame_.tag) {
+      return false;
+    }
+    const Program& theirs = programs()[static_cast<std::size_t>(feeder)];
+    const std::int32_t seen = task.pc.load(std::memory_order_relaxed);
+    if (seen >= theirs.helpable_end) return false;
+    const Step& next = theirs.steps[static_cast<std::size_t>(seen)];
+    if (next.kind == StepKind::wait && !has_arrived(next, frame_)) {
+      feeder = next.peer;
+      continue;
+    }
+    if (!try_claim(task)) return false;
+    std::int32_t pc = task.pc.load(std::memory_order_relaxed);
+    const std::int32_t before = pc;
+    // The owner may have taken its program back before the claim.
+    if (task.tag.load(std::memory_order_relaxed) == frame_.tag) {
+      const Frame frame = shared_frame(theirs);
+      const Outcome theirs_outcome = run(theirs, frame, machine, pc, theirs.helpable_end);
+      task.pc.store(pc, std::memory_order_relaxed);
+      if (theirs_outcome == Outcome::mismatch) outcome = Outcome::mismatch;
+    }
+    release(task);
+    helped_steps_ += pc - before;
+    if (pc >= theirs.helpable_end) machine.bells->ring(machine.job_ranks[feeder]);
+    return outcome == Outcome::blocked && pc > before;
+  }
+  return false;
+}
+
+void Operation::deliver() {
+  const Program& own = program();
+  const std::byte* staged = frame_.bases[static_cast<int>(Space::windows)] + own.staged_output;
+  std::memcpy(output_, staged, static_cast<std::size_t>(own.output_bytes));
+}
+
+}  // namespace unisono::engine

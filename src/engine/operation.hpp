@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Operation: one collective in progress at this rank. step() carries it on as far as it goes without
+// waiting; who calls it, and how often, is the caller's business. With the inline engine it runs this
+// rank's program only. With the helping engine, a rank that is blocked runs the published programs of
+// the ranks it waits for: whoever is awake does whatever is ready, so a rank that has given its part
+// and is not scheduled holds nobody up. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/interpreter.hpp"
+#include "engine/lane.hpp"
+#include "engine/program.hpp"
+
+namespace unisono::engine {
+
+// Everything about a call that does not change from one time to the next. Immutable.
+struct Plan {
+  std::int32_t collective = 0;  // the caller's number, for records
+  std::int32_t type = 0, op = -1, root = 0;
+  std::int64_t count = 0;
+  std::uint32_t digest = 0;
+  bool helping = false;
+  bool bulk = false;  // which lane
+
+  // The vector goes in `segments` parts: all but the last by `body`, the last by `tail`. A part
+  // lies `input_stride`/`output_stride` bytes after the one before.
+  std::int64_t segments = 1;
+  std::int64_t input_stride = 0, output_stride = 0;
+  std::vector<Program> body, tail;  // by rank
+
+  arith::Kernel kernel = nullptr;
+  const void* kernel_context = nullptr;
+};
+
+class Operation {
+ public:
+  // Takes its sequence numbers now; steps come later.
+  void begin(const Plan& plan, Lane& lane, const void* input, void* output, std::uint64_t index);
+
+  Outcome step(const Machine& machine);
+
+  const Plan& plan() const { return *plan_; }
+  std::uint64_t index() const { return index_; }
+  // The part it stands at.
+  std::uint64_t sequence() const { return sequence_; }
+  bool entered() const { return entered_; }
+  const Lane& lane() const { return *lane_; }
+  // Whose message it waits for; -1 if it waits to be entered.
+  int awaited() const;
+  std::int64_t helped_steps() const { return helped_steps_; }
+
+ private:
+  void enter();
+  Outcome advance(const Machine& machine);
+  Outcome run_private(const Machine& machine);
+  Outcome run_shared(const Machine& machine);
+  bool help(const Machine& machine, Outcome& outcome);
+  void publish();
+  void deliver();
+
+  const std::vector<Program>& programs() const {
+    return segment_ + 1 == plan_->segments ? plan_->tail : plan_->body;
+  }
+  const Program& program() const { return programs()[static_cast<std::size_t>(lane_->rank())]; }
+  // The frame in which a published program of `rank` is run, by whomever.
+  Frame shared_frame(const Program& program) const;
+
+  const Plan* plan_ = nullptr;
+  Lane* lane_ = nullptr;
+  std::byte* input_ = nullptr;
+  std::byte* output_ = nullptr;
+  std::uint64_t index_ = 0;
+  std::uint64_t sequence_ = 0;
+  std::int64_t segment_ = 0;
+  std::int64_t helped_steps_ = 0;
+  std::int32_t pc_ = 0;
+  bool entered_ = false;
+  bool published_ = false;
+  Frame frame_;
+};
+
+}  // namespace unisono::engine

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Program: a schedule bound to bytes, for one rank: every range has become an offset from one of
+// three base addresses, every slot a place in somebody's window. Programs hold no pointers, so one
+// program serves all channels and buffers, and any process. Immutable once bound; any thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace unisono::engine {
+
+enum class StepKind : std::uint8_t { put, wait, reduce, copy };
+
+// The channel's windows of all ranks are one space, in which slots, scratch and staging lie.
+enum class Space : std::uint8_t { input, output, windows };
+inline constexpr int kSpaceCount = 3;
+
+struct Place {
+  Space space = Space::input;
+  std::int64_t offset = 0;  // bytes
+};
+
+struct Step {
+  StepKind kind = StepKind::copy;
+  std::int32_t peer = -1;    // put: whose window; wait: whose message. A rank of the communicator
+  Place target, left, right;
+  std::int64_t bytes = 0;    // put, copy
+  std::int64_t count = 0;    // reduce: elements
+  std::int64_t flag = -1;    // put, wait: the flag word, in Space::windows; -1: no flag
+  std::int32_t first_bell = 0, bell_count = 0;  // put: who may be asleep for it (Program::bells)
+};
+
+struct Program {
+  std::vector<Step> steps;
+  std::vector<std::int32_t> bells;  // ranks of the communicator
+
+  // Steps before this index may be run by other ranks once the owner has published them; it is the
+  // end of the last put that comes after a wait. 0: nothing that others could wait for.
+  std::int32_t helpable_end = 0;
+  // Whether those steps touch the caller's buffers, which then have to be staged in the window.
+  bool stages_input = false;
+  bool stages_output = false;
+  std::int64_t staged_input = 0;   // in Space::windows
+  std::int64_t staged_output = 0;
+  std::int64_t input_bytes = 0;
+  std::int64_t output_bytes = 0;
+};
+
+}  // namespace unisono::engine

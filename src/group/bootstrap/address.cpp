@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "group/bootstrap/address.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <system_error>
+
+#include "base/clock.hpp"
+
+namespace unisono::group {
+namespace {
+
+using base::Code;
+using base::Descriptor;
+using base::Error;
+using base::Result;
+
+constexpr int kSocketFlags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+};
+
+Result<SocketAddress> resolve(const Address& address) {
+  SocketAddress result;
+  if (address.kind == Address::Kind::unix_name) {
+    sockaddr_un unix_address{};
+    unix_address.sun_family = AF_UNIX;
+    // The leading zero byte makes the name abstract.
+    std::memcpy(unix_address.sun_path + 1, address.name.data(), address.name.size());
+    std::memcpy(&result.storage, &unix_address, sizeof(unix_address));
+    result.length =
+        static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + address.name.size());
+    return result;
+  }
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int status =
+      getaddrinfo(address.name.c_str(), std::to_string(address.port).c_str(), &hints, &found);
+  if (status != 0) {
+    return Error{Code::argument, fmt::format("UNISONO_RENDEZVOUS: host \"{}\" is not known: {}",
+                                             address.name, gai_strerror(status))};
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
+  std::memcpy(&result.storage, found->ai_addr, found->ai_addrlen);
+  result.length = found->ai_addrlen;
+  return result;
+}
+
+// Waits for a connection under way; its errno, or ETIMEDOUT.
+int finish_connect(const Descriptor& socket, std::int64_t deadline_ns) {
+  pollfd waiting{socket.get(), POLLOUT, 0};
+  int ready = 0;
+  do {
+    ready = poll(&waiting, 1, base::poll_timeout_ms(deadline_ns));
+  } while (ready < 0 && errno == EINTR);
+  if (ready < 0) return errno;
+  if (ready == 0) return ETIMEDOUT;
+  int error_number = 0;
+  socklen_t length = sizeof(error_number);
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error_number, &length) != 0) return errno;
+  return error_number;
+}
+
+base::Status fill_random(void* target, std::size_t bytes) {
+  // Up to 256 bytes come whole once the generator is ready.
+  if (getrandom(target, bytes, 0) != static_cast<ssize_t>(bytes)) {
+    return system_error("getrandom", errno);
+  }
+  return base::success();
+}
+
+}  // namespace
+
+Error system_error(std::string_view what, int error_number) {
+  return {Code::system, fmt::format("{}: {}", what, std::generic_category().message(error_number))};
+}
+
+Result<Address> parse_address(std::string_view text) {
+  const Error wrong{Code::argument,
+                    fmt::format("UNISONO_RENDEZVOUS=\"{}\" is not valid: it takes unix:@NAME (at "
+                                "most {} bytes) or tcp:HOST:PORT",
+                                text, kMostNameBytes)};
+  if (text.starts_with("unix:@")) {
+    const std::string_view name = text.substr(6);
+    if (name.empty() || name.size() > kMostNameBytes) return wrong;
+    return Address{Address::Kind::unix_name, std::string(name), 0};
+  }
+  if (!text.starts_with("tcp:")) return wrong;
+  text.remove_prefix(4);
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) return wrong;
+  std::string_view host = text.substr(0, colon);
+  const std::string_view digits = text.substr(colon + 1);
+  std::uint16_t port = 0;
+  const auto [rest, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  if (failure != std::errc{} || rest != digits.data() + digits.size()) return wrong;
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (host.empty()) return wrong;
+  return Address{Address::Kind::tcp, std::string(host), port};
+}
+
+std::string address_text(const Address& address) {
+  switch (address.kind) {
+    case Address::Kind::unix_name:
+      return fmt::format("unix:@{}", address.name);
+    case Address::Kind::tcp:
+      return address.name.find(':') == std::string::npos
+                 ? fmt::format("tcp:{}:{}", address.name, address.port)
+                 : fmt::format("tcp:[{}]:{}", address.name, address.port);
+  }
+  return "";
+}
+
+Result<Address> random_unix_address() {
+  std::uint64_t number = 0;
+  UNISONO_TRY(fill_random(&number, sizeof(number)));
+  return Address{Address::Kind::unix_name, fmt::format("unisono-{}-{:016x}", geteuid(), number), 0};
+}
+
+Result<Descriptor> listen_at(Address& address) {
+  UNISONO_ASSIGN(const SocketAddress target, resolve(address));
+  Descriptor socket(::socket(target.storage.ss_family, kSocketFlags, 0));
+  if (!socket.valid()) return system_error("socket", errno);
+  const int on = 1;
+  if (address.kind == Address::Kind::tcp) {
+    // A job that follows another on the same port need not wait for its old connections to expire.
+    setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  }
+  if (bind(socket.get(), target.get(), target.length) != 0) {
+    const std::string hint = errno == EADDRINUSE ? "; another job or process listens there" : "";
+    Error error =
+        system_error(fmt::format("cannot host the rendezvous at {}", address_text(address)), errno);
+    error.message += hint;
+    return error;
+  }
+  if (listen(socket.get(), SOMAXCONN) != 0) return system_error("listen", errno);
+  if (address.kind == Address::Kind::tcp) {
+    sockaddr_storage bound{};
+    socklen_t length = sizeof(bound);
+    if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &length) != 0) {
+      return system_error("getsockname", errno);
+    }
+    // The port lies at the same place for both families.
+    static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+    address.port = ntohs(reinterpret_cast<const sockaddr_in*>(&bound)->sin_port);
+  }
+  return socket;
+}
+
+Result<std::optional<Descriptor>> try_connect(const Address& address, std::int64_t deadline_ns) {
+  UNISONO_ASSIGN(const SocketAddress target, resolve(address));
+  Descriptor socket(::socket(target.storage.ss_family, kSocketFlags, 0));
+  if (!socket.valid()) return system_error("socket", errno);
+  int error_number = 0;
+  if (connect(socket.get(), target.get(), target.length) != 0) error_number = errno;
+  if (error_number == EINPROGRESS || error_number == EINTR) {
+    error_number = finish_connect(socket, deadline_ns);
+  }
+  switch (error_number) {
+    case 0:
+      return std::optional(std::move(socket));
+    // Nobody there; a full queue of a Unix socket (EAGAIN) is worth another attempt as well.
+    case ECONNREFUSED:
+    case ENOENT:
+    case EAGAIN:
+    case ECONNRESET:
+    case ETIMEDOUT:
+      return std::optional<Descriptor>();
+    default:
+      return system_error(
+          fmt::format("cannot connect to the rendezvous at {}", address_text(address)),
+          error_number);
+  }
+}
+
+Result<Peer> peer_of(const Descriptor& socket) {
+  ucred credentials{};
+  socklen_t length = sizeof(credentials);
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) {
+    return system_error("SO_PEERCRED", errno);
+  }
+  return Peer{credentials.pid, credentials.uid};
+}
+
+Result<BootId> own_boot_id() {
+  constexpr const char* kFile = "/proc/sys/kernel/random/boot_id";
+  const Descriptor file(open(kFile, O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return system_error(kFile, errno);
+  std::array<char, 36> text{};  // 32 digits and 4 dashes
+  if (read(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    return system_error(kFile, EIO);
+  }
+  std::string digits;
+  for (const char letter : text) {
+    if (letter != '-') digits += letter;
+  }
+  BootId id{};
+  for (std::size_t i = 0; i < id.size() && 2 * i + 2 <= digits.size(); ++i) {
+    unsigned value = 0;
+    std::from_chars(digits.data() + 2 * i, digits.data() + 2 * i + 2, value, 16);
+    id[i] = static_cast<char>(value);
+  }
+  return id;
+}
+
+Result<Nonce> random_nonce() {
+  Nonce nonce{};
+  UNISONO_TRY(fill_random(nonce.data(), nonce.size()));
+  return nonce;
+}
+
+Result<std::string> random_job_key() {
+  UNISONO_ASSIGN(const Nonce bytes, random_nonce());
+  std::string key;
+  for (const char byte : bytes) key += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return key;
+}
+
+}  // namespace unisono::group

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where a rendezvous is: `unix:@NAME`, an abstract Unix socket (no file; gone with its process), or
+// `tcp:HOST:PORT`. Parsing, listening, connecting, and who is at the other end. All sockets are
+// close-on-exec and non-blocking. Any thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/descriptor.hpp"
+#include "base/result.hpp"
+#include "group/bootstrap/message.hpp"
+
+namespace unisono::group {
+
+struct Address {
+  enum class Kind { unix_name, tcp };
+  Kind kind = Kind::unix_name;
+  std::string name;        // abstract name without '@', or host
+  std::uint16_t port = 0;  // tcp; 0 when listening: any free one
+};
+
+// Error of code argument for anything but the two forms above.
+base::Result<Address> parse_address(std::string_view text);
+std::string address_text(const Address& address);
+
+// "unisono-<uid>-<16 random hexadecimal digits>"
+base::Result<Address> random_unix_address();
+
+// A listening socket; a port of 0 becomes the one taken.
+base::Result<base::Descriptor> listen_at(Address& address);
+
+// One attempt; empty if nobody listens there (yet). TCP waits for the answer until the deadline.
+base::Result<std::optional<base::Descriptor>> try_connect(const Address& address,
+                                                          std::int64_t deadline_ns);
+
+struct Peer {
+  pid_t pid = 0;  // of the process that connected (or that listens), in this process's namespace
+  uid_t uid = 0;
+};
+// Who is at the other end of a connected Unix socket, as the kernel vouches for it.
+base::Result<Peer> peer_of(const base::Descriptor& socket);
+
+base::Result<BootId> own_boot_id();
+// From the kernel's generator of random numbers.
+base::Result<Nonce> random_nonce();
+// 32 hexadecimal digits, fit for UNISONO_JOB_KEY.
+base::Result<std::string> random_job_key();
+
+// An error of code system: "what: errno text".
+base::Error system_error(std::string_view what, int error_number);
+
+}  // namespace unisono::group

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "group/bootstrap/bootstrap.hpp"
+
+#include "base/check.hpp"
+#include "base/log.hpp"
+#include "base/settings.hpp"
+#include "group/bootstrap/join.hpp"
+#include "group/bootstrap/launcher.hpp"
+
+namespace unisono::group {
+
+base::Result<Seat> join_from_environment() {
+  const base::Result<base::Settings>& settings = base::process_settings();
+  if (!settings.ok()) return settings.error();
+  UNISONO_ASSIGN(const JobDescription job,
+                 describe_job(base::process_environment(), *settings, process_facts()));
+  base::set_check_rank(job.rank);
+  base::set_log_rank(job.rank);
+  base::log(base::LogLevel::info, "bootstrap", "rank {} of {} by launcher {}, meeting at {}",
+            job.rank, job.ranks, launcher_name(job.launcher),
+            job.address.name.empty() ? "nowhere" : address_text(job.address));
+  return join(job, *settings);
+}
+
+}  // namespace unisono::group

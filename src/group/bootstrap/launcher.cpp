@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "group/bootstrap/launcher.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <optional>
+
+#include "base/text.hpp"
+#include "group/bootstrap/process.hpp"
+#include "group/bootstrap/siphash.hpp"
+
+namespace unisono::group {
+namespace {
+
+using base::Code;
+using base::Environment;
+using base::Error;
+using base::Result;
+using base::Setting;
+
+constexpr std::size_t kLeastKeyLength = 16;
+
+struct LauncherRow {
+  Launcher launcher;
+  // The first two name the rank and the size; all four (as far as given) must be there for the
+  // launcher to be recognised.
+  std::array<std::string_view, 4> signature;
+  std::string_view local_size;  // ranks on this machine, where the launcher says so
+  // Variables that tell one job from another. Those that are missing count as empty.
+  std::array<std::string_view, 3> identity;
+};
+
+// Order matters: mpirun and torchrun inside a Slurm allocation leave Slurm's variables in place.
+constexpr std::array<LauncherRow, 4> kLaunchers{{
+    {Launcher::open_mpi,
+     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "", ""},
+     "OMPI_COMM_WORLD_LOCAL_SIZE",
+     {"PMIX_NAMESPACE", "PMIX_SERVER_TMPDIR", "OMPI_MCA_ess_base_jobid"}},
+    {Launcher::hydra, {"PMI_RANK", "PMI_SIZE", "", ""}, "MPI_LOCALNRANKS", {"PMI_JOBID", "", ""}},
+    {Launcher::torchrun,
+     {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"},
+     "LOCAL_WORLD_SIZE",
+     {"TORCHELASTIC_RUN_ID", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"}},
+    // SLURM_STEP_ID is there under srun only: a batch script has a SLURM_PROCID, but is no rank.
+    {Launcher::slurm,
+     {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_JOB_ID", "SLURM_STEP_ID"},
+     "",
+     {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"}},
+}};
+
+std::optional<std::string> find(const Environment& environment, std::string_view name) {
+  const auto found = environment.find(name);
+  if (name.empty() || found == environment.end()) return {};
+  return found->second;
+}
+
+bool is_present(const LauncherRow& row, const Environment& environment) {
+  for (const std::string_view name : row.signature) {
+    if (!name.empty() && !find(environment, name)) return false;
+  }
+  return true;
+}
+
+Result<int> number_in(const Environment& environment, std::string_view name, std::int64_t least,
+                      std::int64_t most) {
+  const std::string text = find(environment, name).value_or("");
+  const std::optional<std::int64_t> number = base::parse_integer(text);
+  if (!number || *number < least || *number > most) {
+    return Error{Code::argument, fmt::format("{}=\"{}\" is not valid: a whole number from {} to {} "
+                                             "is expected",
+                                             name, text, least, most)};
+  }
+  return static_cast<int>(*number);
+}
+
+Error several_hosts(const LauncherRow& row, int local, int ranks) {
+  return {
+      Code::unsupported,
+      fmt::format("unsupported: several hosts: {} placed {} of {} ranks on this machine, and all "
+                  "ranks of a job must be on one",
+                  launcher_name(row.launcher), local, ranks)};
+}
+
+// Rank and size from a row's variables.
+Result<JobDescription> read_row(const LauncherRow& row, const Environment& environment) {
+  JobDescription job;
+  job.launcher = row.launcher;
+  // A step of a Slurm job may have fewer tasks than the job.
+  const bool step = row.launcher == Launcher::slurm && find(environment, "SLURM_STEP_NUM_TASKS");
+  const std::string_view size_name = step ? "SLURM_STEP_NUM_TASKS" : row.signature[1];
+  UNISONO_ASSIGN(job.ranks, number_in(environment, size_name, 1, kMostRanks));
+  UNISONO_ASSIGN(job.rank, number_in(environment, row.signature[0], 0, job.ranks - 1));
+  if (find(environment, row.local_size)) {
+    UNISONO_ASSIGN(const int local, number_in(environment, row.local_size, 1, kMostRanks));
+    if (local < job.ranks) return several_hosts(row, local, job.ranks);
+  }
+  if (row.launcher == Launcher::slurm) {
+    const std::string_view nodes =
+        find(environment, "SLURM_STEP_NUM_NODES") ? "SLURM_STEP_NUM_NODES" : "SLURM_NNODES";
+    if (find(environment, nodes).value_or("1") != "1") {
+      return Error{
+          Code::unsupported,
+          fmt::format("unsupported: several hosts: {}={}, and all ranks of a job must be on "
+                      "one machine; use srun --nodes=1",
+                      nodes, find(environment, nodes).value_or(""))};
+    }
+  }
+  return job;
+}
+
+std::string identity_text(const LauncherRow& row, const Environment& environment,
+                          const ProcessFacts& facts) {
+  std::string identity = launcher_name(row.launcher);
+  bool known = false;
+  for (const std::string_view name : row.identity) {
+    const std::string value = find(environment, name).value_or("");
+    known = known || !value.empty();
+    identity += fmt::format("\n{}", value);
+  }
+  return known ? identity : fmt::format("{}\n{}", identity, facts.ancestor);
+}
+
+// Takes rank and size from UNISONO_RANK and UNISONO_SIZE.
+Result<JobDescription> read_settings(const base::Settings& settings) {
+  JobDescription job;
+  job.launcher = Launcher::unisono;
+  for (const Setting needed : {Setting::rank, Setting::size}) {
+    if (!settings.is_set(needed)) {
+      return Error{Code::argument, fmt::format("{} is not set; UNISONO_RANK and UNISONO_SIZE go "
+                                               "together (`unisono run` sets both)",
+                                               base::setting_row(needed).name)};
+    }
+  }
+  job.rank = static_cast<int>(settings.integer(Setting::rank));
+  job.ranks = static_cast<int>(settings.integer(Setting::size));
+  if (job.rank >= job.ranks) {
+    return Error{Code::argument,
+                 fmt::format("UNISONO_RANK={} is not below UNISONO_SIZE={}", job.rank, job.ranks)};
+  }
+  return job;
+}
+
+Result<JobDescription> detect(const Environment& environment, const base::Settings& settings,
+                              const ProcessFacts& facts) {
+  if (settings.is_set(Setting::rank) || settings.is_set(Setting::size)) {
+    return read_settings(settings);
+  }
+  for (const LauncherRow& row : kLaunchers) {
+    if (!is_present(row, environment)) continue;
+    UNISONO_ASSIGN(JobDescription job, read_row(row, environment));
+    if (job.ranks > 1) {
+      job.address.name =
+          fmt::format("unisono-{}-{}-{:016x}", facts.uid, launcher_name(row.launcher),
+                      siphash(HashKey{}, identity_text(row, environment, facts)));
+    }
+    return job;
+  }
+  return JobDescription{};
+}
+
+}  // namespace
+
+const char* launcher_name(Launcher launcher) {
+  switch (launcher) {
+    case Launcher::none:
+      return "none";
+    case Launcher::unisono:
+      return "unisono";
+    case Launcher::open_mpi:
+      return "openmpi";
+    case Launcher::hydra:
+      return "hydra";
+    case Launcher::torchrun:
+      return "torchrun";
+    case Launcher::slurm:
+      return "slurm";
+  }
+  return "unknown";
+}
+
+ProcessFacts process_facts() {
+  // Ranks may be started through a wrapper script, which is a parent of its own for each of them.
+  constexpr int kMostGenerations = 8;
+  ProcessFacts facts;
+  facts.uid = geteuid();
+  pid_t pid = getppid();
+  for (int generation = 0; generation < kMostGenerations && pid > 1; ++generation) {
+    const std::optional<ProcessRecord> process = read_process(pid);
+    if (!process) break;
+    const bool proxy = process->command.starts_with("hydra_pmi_prox");
+    if (generation == 0 || proxy) facts.ancestor = fmt::format("{}:{}", pid, process->start_time);
+    if (proxy) break;
+    pid = process->parent;
+  }
+  return facts;
+}
+
+Result<JobDescription> describe_job(const Environment& environment, const base::Settings& settings,
+                                    const ProcessFacts& facts) {
+  UNISONO_ASSIGN(JobDescription job, detect(environment, settings, facts));
+  job.key = settings.text(Setting::job_key);
+  if (!job.key.empty() && job.key.size() < kLeastKeyLength) {
+    return Error{Code::argument,
+                 fmt::format("UNISONO_JOB_KEY has {} characters and needs {} or more "
+                             "that are hard to guess",
+                             job.key.size(), kLeastKeyLength)};
+  }
+  const std::string& rendezvous = settings.text(Setting::rendezvous);
+  if (rendezvous.empty()) {
+    if (job.launcher == Launcher::unisono && job.ranks > 1) {
+      return Error{Code::argument,
+                   "UNISONO_RENDEZVOUS is not set; with UNISONO_RANK and UNISONO_SIZE "
+                   "it says where the ranks meet, e.g. unix:@my-job"};
+    }
+    return job;
+  }
+  if (job.launcher == Launcher::none) {
+    return Error{Code::argument,
+                 "UNISONO_RENDEZVOUS is set, but no launcher gave this process a "
+                 "rank; set UNISONO_RANK and UNISONO_SIZE too"};
+  }
+  UNISONO_ASSIGN(job.address, parse_address(rendezvous));
+  job.address_given = true;
+  if (job.address.kind == Address::Kind::tcp && job.address.port == 0) {
+    return Error{Code::argument,
+                 fmt::format("UNISONO_RENDEZVOUS={} needs a port that is not 0: all "
+                             "ranks must know it",
+                             rendezvous)};
+  }
+  if (job.address.kind == Address::Kind::tcp && job.key.empty()) {
+    return Error{Code::argument,
+                 "UNISONO_RENDEZVOUS is a tcp address, so UNISONO_JOB_KEY is needed: "
+                 "the same secret text for all ranks"};
+  }
+  return job;
+}
+
+}  // namespace unisono::group

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which launcher started this process, and what it says: rank, size, and where the ranks meet. Each
+// launcher is one row in a table of variable names. Pure over an environment map and a few facts
+// about the process, so that captured environments are tests.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "base/result.hpp"
+#include "base/settings.hpp"
+#include "group/bootstrap/address.hpp"
+
+namespace unisono::group {
+
+enum class Launcher { none, unisono, open_mpi, hydra, torchrun, slurm };
+const char* launcher_name(Launcher launcher);
+
+// What a job's name is made of, besides the environment.
+struct ProcessFacts {
+  uid_t uid = 0;
+  // Pid and start time of the process that all ranks of this machine descend from: the nearest
+  // ancestor that is a launcher's proxy, or else the parent.
+  std::string ancestor;
+};
+ProcessFacts process_facts();
+
+struct JobDescription {
+  Launcher launcher = Launcher::none;
+  int rank = 0;
+  int ranks = 1;
+  Address address;  // where the ranks meet; name empty: a job of one rank that meets nobody
+  bool address_given = false;  // by UNISONO_RENDEZVOUS; otherwise derived, and rank 0 hosts
+  std::string key;             // empty: none
+};
+
+// UNISONO_RANK and UNISONO_SIZE come first, then Open MPI, hydra (MPICH, Intel MPI), torchrun,
+// Slurm. UNISONO_RENDEZVOUS overrides the derived meeting place of any of them. Errors: argument (a
+// variable is missing or no number, with its name), unsupported (the launcher speaks of several
+// machines).
+base::Result<JobDescription> describe_job(const base::Environment& environment,
+                                          const base::Settings& settings,
+                                          const ProcessFacts& facts);
+
+}  // namespace unisono::group

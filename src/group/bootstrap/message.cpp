@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "group/bootstrap/message.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <climits>
+
+#include "base/check.hpp"
+
+namespace unisono::group {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x53494e55;  // "UNIS"
+constexpr std::size_t kHeaderBytes = 12;
+constexpr std::size_t kTagBytes = 8;
+
+enum class MessageType : std::uint16_t { challenge = 1, hello, welcome, refused, redirect };
+
+// Smallest and largest body of each type, so that a wrong length is known from the header alone.
+struct BodyRange {
+  std::size_t least;
+  std::size_t most;
+};
+
+std::optional<BodyRange> body_range(std::uint16_t type) {
+  constexpr std::size_t kHelloBody = kHelloFrameBytes - kHeaderBytes;
+  constexpr std::size_t kWelcomeFixed = 8 + 4 + 4 + kTagBytes;
+  constexpr std::size_t kRedirectFixed = 4 + sizeof(BootId) + kTagBytes;
+  switch (static_cast<MessageType>(type)) {
+    case MessageType::challenge:
+      return BodyRange{sizeof(Nonce), sizeof(Nonce)};
+    case MessageType::hello:
+      return BodyRange{kHelloBody, kHelloBody};
+    case MessageType::welcome:
+      return BodyRange{kWelcomeFixed, kWelcomeFixed + kMostNameBytes + 4 * kMostRanks};
+    case MessageType::refused:
+      return BodyRange{4 + 4, 4 + 4 + kMostTextBytes};
+    case MessageType::redirect:
+      return BodyRange{kRedirectFixed, kRedirectFixed + kMostNameBytes};
+  }
+  return {};
+}
+
+class Writer {
+ public:
+  template <class Integer>
+  void integer(Integer value) {
+    for (std::size_t i = 0; i < sizeof(Integer); ++i) {
+      bytes_ += static_cast<char>((static_cast<std::uint64_t>(value) >> (8 * i)) & 0xff);
+    }
+  }
+  void raw(std::string_view bytes) { bytes_ += bytes; }
+  // Longer text is cut: it is for people.
+  void text(std::string_view bytes, std::size_t most) {
+    const std::string_view kept = bytes.substr(0, most);
+    integer(static_cast<std::uint32_t>(kept.size()));
+    raw(kept);
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+// Reads what is there; after a read past the end every value is 0 and whole() is false.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+
+  template <class Integer>
+  Integer integer() {
+    const std::string_view part = take(sizeof(Integer));
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      value |= std::uint64_t{static_cast<unsigned char>(part[i])} << (8 * i);
+    }
+    return static_cast<Integer>(value);
+  }
+  template <std::size_t kBytes>
+  void raw(std::array<char, kBytes>& target) {
+    const std::string_view part = take(kBytes);
+    std::copy(part.begin(), part.end(), target.begin());
+  }
+  std::string text(std::size_t most) {
+    const auto length = integer<std::uint32_t>();
+    if (length > most) failed_ = true;
+    return std::string(take(failed_ ? 0 : length));
+  }
+  std::size_t left() const { return bytes_.size(); }
+  bool whole() const { return !failed_ && bytes_.empty(); }
+
+ private:
+  std::string_view take(std::size_t count) {
+    if (count > bytes_.size()) {
+      failed_ = true;
+      bytes_ = {};
+      return {};
+    }
+    const std::string_view part = bytes_.substr(0, count);
+    bytes_.remove_prefix(count);
+    return part;
+  }
+
+  std::string_view bytes_;
+  bool failed_ = false;
+};
+
+std::string_view view(const std::array<char, 16>& bytes) { return {bytes.data(), bytes.size()}; }
+
+struct BodyWriter {
+  Writer& out;
+
+  MessageType operator()(const Challenge& message) {
+    out.raw(view(message.nonce));
+    return MessageType::challenge;
+  }
+  MessageType operator()(const Hello& message) {
+    out.raw(view(message.nonce));
+    out.raw(view(message.boot_id));
+    out.integer(message.rank);
+    out.integer(message.ranks);
+    out.integer(message.memory_bytes);
+    out.integer(std::uint64_t{0});
+    return MessageType::hello;
+  }
+  MessageType operator()(const Welcome& message) {
+    out.integer(message.memory_bytes);
+    out.text(message.job, kMostNameBytes);
+    out.integer(static_cast<std::uint32_t>(message.pids.size()));
+    for (const std::uint32_t pid : message.pids) out.integer(pid);
+    out.integer(std::uint64_t{0});
+    return MessageType::welcome;
+  }
+  MessageType operator()(const Refused& message) {
+    out.integer(static_cast<std::uint32_t>(message.code));
+    out.text(message.text, kMostTextBytes);
+    return MessageType::refused;
+  }
+  MessageType operator()(const Redirect& message) {
+    out.text(message.name, kMostNameBytes);
+    out.raw(view(message.boot_id));
+    out.integer(std::uint64_t{0});
+    return MessageType::redirect;
+  }
+};
+
+std::optional<Message> read_hello(Reader& in) {
+  Hello hello;
+  in.raw(hello.nonce);
+  in.raw(hello.boot_id);
+  hello.rank = in.integer<std::uint32_t>();
+  hello.ranks = in.integer<std::uint32_t>();
+  hello.memory_bytes = in.integer<std::uint64_t>();
+  in.integer<std::uint64_t>();
+  const bool sane = hello.ranks >= 1 && hello.ranks <= kMostRanks && hello.rank < hello.ranks &&
+                    hello.memory_bytes <= kMostMemoryBytes;
+  return sane ? std::optional<Message>(hello) : std::nullopt;
+}
+
+std::optional<Message> read_welcome(Reader& in) {
+  Welcome welcome;
+  welcome.memory_bytes = in.integer<std::uint64_t>();
+  welcome.job = in.text(kMostNameBytes);
+  const auto ranks = in.integer<std::uint32_t>();
+  if (ranks < 1 || ranks > kMostRanks || in.left() != 4 * std::size_t{ranks} + kTagBytes) return {};
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    welcome.pids.push_back(in.integer<std::uint32_t>());
+  }
+  in.integer<std::uint64_t>();
+  const bool sane = welcome.memory_bytes >= 1 && welcome.memory_bytes <= kMostMemoryBytes &&
+                    std::all_of(welcome.pids.begin(), welcome.pids.end(),
+                                [](std::uint32_t pid) { return pid >= 1 && pid <= INT_MAX; });
+  return sane ? std::optional<Message>(welcome) : std::nullopt;
+}
+
+std::optional<Message> read_refused(Reader& in) {
+  const auto code = in.integer<std::uint32_t>();
+  std::string text = in.text(kMostTextBytes);
+  const bool known = code >= 1 && code <= static_cast<std::uint32_t>(base::Code::peer_argument);
+  if (!known) return {};
+  // It will be shown on a terminal.
+  for (char& letter : text) {
+    if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f) letter = ' ';
+  }
+  return Refused{static_cast<base::Code>(code), std::move(text)};
+}
+
+std::optional<Message> read_redirect(Reader& in) {
+  Redirect redirect;
+  redirect.name = in.text(kMostNameBytes);
+  in.raw(redirect.boot_id);
+  in.integer<std::uint64_t>();
+  return redirect.name.empty() ? std::nullopt : std::optional<Message>(redirect);
+}
+
+std::optional<Message> read_body(MessageType type, Reader& in) {
+  switch (type) {
+    case MessageType::challenge: {
+      Challenge challenge;
+      in.raw(challenge.nonce);
+      return challenge;
+    }
+    case MessageType::hello:
+      return read_hello(in);
+    case MessageType::welcome:
+      return read_welcome(in);
+    case MessageType::refused:
+      return read_refused(in);
+    case MessageType::redirect:
+      return read_redirect(in);
+  }
+  return {};
+}
+
+base::Error malformed(std::string_view what) {
+  return {base::Code::argument, fmt::format("not a bootstrap message: {}", what)};
+}
+
+// Over the nonce and the frame without its tag; the type in the header keeps one message's tag from
+// serving as another's.
+std::uint64_t tag_of(std::string_view frame, const HashKey& key, const Nonce& nonce) {
+  std::string signed_bytes(view(nonce));
+  signed_bytes += frame.substr(0, frame.size() - kTagBytes);
+  return siphash(key, signed_bytes);
+}
+
+}  // namespace
+
+std::string encode(const Message& message) {
+  Writer body;
+  const MessageType type = std::visit(BodyWriter{body}, message);
+  const std::string body_bytes = body.take();
+  Writer frame;
+  frame.integer(kMagic);
+  frame.integer(kMessageVersion);
+  frame.integer(static_cast<std::uint16_t>(type));
+  frame.integer(static_cast<std::uint32_t>(body_bytes.size()));
+  frame.raw(body_bytes);
+  return frame.take();
+}
+
+base::Result<std::optional<Decoded>> decode(std::string_view bytes) {
+  if (bytes.size() < kHeaderBytes) return std::optional<Decoded>();
+  Reader header(bytes.substr(0, kHeaderBytes));
+  if (header.integer<std::uint32_t>() != kMagic) return malformed("wrong magic number");
+  const auto version = header.integer<std::uint16_t>();
+  if (version != kMessageVersion) {
+    return malformed(
+        fmt::format("version {} where this library speaks {}; all ranks must use the "
+                    "same version of Unisono",
+                    version, kMessageVersion));
+  }
+  const auto type = header.integer<std::uint16_t>();
+  const auto length = header.integer<std::uint32_t>();
+  const std::optional<BodyRange> range = body_range(type);
+  if (!range) return malformed(fmt::format("unknown type {}", type));
+  if (length < range->least || length > range->most) {
+    return malformed(fmt::format("length {} does not fit type {}", length, type));
+  }
+  if (bytes.size() < kHeaderBytes + length) return std::optional<Decoded>();
+  Reader body(bytes.substr(kHeaderBytes, length));
+  std::optional<Message> message = read_body(static_cast<MessageType>(type), body);
+  if (!message || !body.whole()) return malformed(fmt::format("bad content of type {}", type));
+  return std::optional(Decoded{std::move(*message), kHeaderBytes + length});
+}
+
+void sign(std::string& frame, const HashKey& key, const Nonce& nonce) {
+  UNISONO_CHECK(frame.size() >= kHeaderBytes + kTagBytes, "sign() of a message without a tag");
+  Writer tag;
+  tag.integer(tag_of(frame, key, nonce));
+  frame.replace(frame.size() - kTagBytes, kTagBytes, tag.take());
+}
+
+bool signature_is_right(std::string_view frame, const HashKey& key, const Nonce& nonce) {
+  if (frame.size() < kHeaderBytes + kTagBytes) return false;
+  Reader tag(frame.substr(frame.size() - kTagBytes));
+  return (tag.integer<std::uint64_t>() ^ tag_of(frame, key, nonce)) == 0;
+}
+
+}  // namespace unisono::group

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The messages of the bootstrap, and their form on the wire: a fixed little-endian header (magic,
+// version, type, length of the body) and a body. Exchange: the rendezvous sends a Challenge, the
+// rank answers with Hello, and gets Welcome (with the memory file as an attached descriptor),
+// Refused or, over TCP, Redirect. Hello, Welcome and Redirect end in a tag that proves knowledge of
+// the job key for the other side's nonce. Everything decoded here may come from a stranger: lengths
+// and ranges are checked before use. Pure functions; any thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.hpp"
+#include "group/bootstrap/siphash.hpp"
+
+namespace unisono::group {
+
+// Of the wire format; changes with any change of a message.
+inline constexpr std::uint16_t kMessageVersion = 1;
+// Bounds the member table, so it bounds what a stranger can make us hold.
+inline constexpr std::uint32_t kMostRanks = 4096;
+// As UNISONO_SHARED_LIMIT's largest value.
+inline constexpr std::uint64_t kMostMemoryBytes = std::uint64_t{16} << 40;
+inline constexpr std::size_t kMostTextBytes = 4096;  // of Refused
+inline constexpr std::size_t kMostNameBytes = 107;   // of an abstract socket: sun_path less one
+
+using Nonce = std::array<char, 16>;   // random, used once
+using BootId = std::array<char, 16>;  // of the running kernel: equal means the same machine
+
+struct Challenge {
+  Nonce nonce{};
+  bool operator==(const Challenge&) const = default;
+};
+
+struct Hello {
+  Nonce nonce{};
+  BootId boot_id{};
+  std::uint32_t rank = 0;
+  std::uint32_t ranks = 0;
+  std::uint64_t memory_bytes = 0;  // size of the memory file that the rank would like at least
+  bool operator==(const Hello&) const = default;
+};
+
+struct Welcome {
+  std::uint64_t memory_bytes = 0;
+  std::string job;
+  std::vector<std::uint32_t> pids;  // by rank
+  bool operator==(const Welcome&) const = default;
+};
+
+struct Refused {
+  base::Code code = base::Code::state;
+  std::string text;
+  bool operator==(const Refused&) const = default;
+};
+
+struct Redirect {
+  std::string name;  // of the abstract socket, without '@'
+  BootId boot_id{};
+  bool operator==(const Redirect&) const = default;
+};
+
+using Message = std::variant<Challenge, Hello, Welcome, Refused, Redirect>;
+
+// The bytes of a message, its tag (if the type has one) not yet made: see sign().
+std::string encode(const Message& message);
+
+struct Decoded {
+  Message message;
+  std::size_t frame_bytes = 0;  // how many of the bytes it took
+};
+// The message at the beginning of `bytes`; empty if more bytes are needed. An error of code
+// argument for anything that no peer of this version sends.
+base::Result<std::optional<Decoded>> decode(std::string_view bytes);
+
+// Every Hello has this length; a reader that expects one holds no more.
+inline constexpr std::size_t kHelloFrameBytes = 12 + 16 + 16 + 4 + 4 + 8 + 8;
+
+// Writes the tag at the end of the frame of a Hello, Welcome or Redirect. `nonce` is the one that
+// the receiver has sent last.
+void sign(std::string& frame, const HashKey& key, const Nonce& nonce);
+// Whether the tag is right; takes the same time wherever it differs.
+bool signature_is_right(std::string_view frame, const HashKey& key, const Nonce& nonce);
+
+}  // namespace unisono::group

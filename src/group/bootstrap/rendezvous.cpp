@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "group/bootstrap/rendezvous.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <limits>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "group/bootstrap/line.hpp"
+#include "group/bootstrap/memory.hpp"
+
+namespace unisono::group {
+namespace {
+
+using base::Code;
+using base::Descriptor;
+using base::Error;
+using base::LogLevel;
+using base::Result;
+using base::Status;
+
+constexpr std::string_view kComponent = "rendezvous";
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+// Connections beyond the ranks' own that may be open and have not said who they are; the oldest has
+// to go when one more comes.
+constexpr std::size_t kMostUnknown = 64;
+constexpr std::size_t kMostNotesBytes = 1024;
+
+// "1, 3, 5-9"
+std::string rank_list(const std::vector<int>& ranks) {
+  std::string result;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    result += fmt::format("{}{}", result.empty() ? "" : ", ", ranks[i]);
+    if (last > i) result += fmt::format("{}{}", last == i + 1 ? ", " : "-", ranks[last]);
+    i = last + 1;
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Rendezvous>> Rendezvous::open(const Options& options) {
+  if (options.ranks < 1 || options.ranks > static_cast<int>(kMostRanks)) {
+    return Error{Code::argument, fmt::format("a job of {} ranks is not possible: from 1 to {} are",
+                                             options.ranks, kMostRanks)};
+  }
+  if (options.address.kind == Address::Kind::tcp && options.key.empty()) {
+    return Error{Code::argument, "a rendezvous at a tcp address needs a job key (UNISONO_JOB_KEY)"};
+  }
+  std::unique_ptr<Rendezvous> server(new Rendezvous(options));
+  UNISONO_ASSIGN(server->boot_id_, own_boot_id());
+  UNISONO_TRY(server->start_listening());
+  return server;
+}
+
+Rendezvous::Rendezvous(const Options& options)
+    : options_(options),
+      key_(hash_key_of(options.key)),
+      address_(options.address),
+      places_(static_cast<std::size_t>(options.ranks)),
+      deadline_ns_(kNever) {}
+
+Status Rendezvous::start_listening() {
+  poller_.reset(epoll_create1(EPOLL_CLOEXEC));
+  if (!poller_.valid()) return system_error("epoll_create1", errno);
+  const bool tcp = address_.kind == Address::Kind::tcp;
+  if (tcp || address_.name.empty()) {
+    UNISONO_ASSIGN(unix_address_, random_unix_address());
+  } else {
+    unix_address_ = address_;
+  }
+  UNISONO_ASSIGN(listener_, listen_at(unix_address_));
+  UNISONO_TRY(watch(listener_));
+  if (tcp) {
+    UNISONO_ASSIGN(tcp_listener_, listen_at(address_));
+    UNISONO_TRY(watch(tcp_listener_));
+  } else {
+    address_ = unix_address_;
+  }
+  if (options_.job.empty()) options_.job = unix_address_.name;
+  return base::success();
+}
+
+Status Rendezvous::watch(const Descriptor& socket) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = socket.get();
+  if (epoll_ctl(poller_.get(), EPOLL_CTL_ADD, socket.get(), &event) != 0) {
+    return system_error("epoll_ctl", errno);
+  }
+  return base::success();
+}
+
+std::int64_t Rendezvous::next_deadline_ns() const {
+  return state_ == State::gathering ? deadline_ns_ : kNever;
+}
+
+Rendezvous::State Rendezvous::step() {
+  std::array<epoll_event, 64> events{};
+  int ready = 0;
+  do {
+    ready = epoll_wait(poller_.get(), events.data(), static_cast<int>(events.size()), 0);
+    for (int i = 0; i < ready; ++i) {
+      const int number = events[static_cast<std::size_t>(i)].data.fd;
+      if (number == listener_.get()) {
+        accept_all(listener_, true);
+      } else if (number == tcp_listener_.get()) {
+        accept_all(tcp_listener_, false);
+      } else if (const auto found = connections_.find(number); found != connections_.end()) {
+        read_from(found);
+      }
+    }
+  } while (ready == static_cast<int>(events.size()));
+  if (state_ == State::gathering && base::now_ns() >= deadline_ns_) {
+    fail({Code::timeout, missing_text()});
+  }
+  return state_;
+}
+
+Status Rendezvous::serve(std::int64_t deadline_ns) {
+  deadline_ns_ = std::min(deadline_ns_, deadline_ns);
+  while (state_ == State::gathering) {
+    pollfd waiting{poller_.get(), POLLIN, 0};
+    if (poll(&waiting, 1, base::poll_timeout_ms(deadline_ns_)) < 0 && errno != EINTR) {
+      return system_error("poll", errno);
+    }
+    step();
+  }
+  return state_ == State::started ? base::success() : Status(error_);
+}
+
+bool Rendezvous::has_joined(int rank) const {
+  return places_[static_cast<std::size_t>(rank)].pid != 0;
+}
+
+void Rendezvous::rank_ended(int rank, std::string_view how) {
+  if (state_ != State::gathering) return;
+  fail({Code::rank_lost, fmt::format("rank {} {} before all ranks had joined the job", rank, how)});
+}
+
+std::vector<Descriptor> Rendezvous::release_connections() {
+  std::vector<Descriptor> result;
+  for (auto& [number, connection] : connections_) {
+    if (connection.rank >= 0) result.push_back(std::move(connection.socket));
+  }
+  connections_.clear();
+  return result;
+}
+
+void Rendezvous::accept_all(const Descriptor& listener, bool local) {
+  for (;;) {
+    Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.valid()) {
+      greet(std::move(socket), local);
+      continue;
+    }
+    if (errno == EINTR || errno == ECONNABORTED) continue;
+    if (errno == EMFILE || errno == ENFILE) {
+      // The listener would stay readable for ever.
+      epoll_ctl(poller_.get(), EPOLL_CTL_DEL, listener.get(), nullptr);
+      fail({Code::resources,
+            "the rendezvous has no file descriptors left for more ranks; raise the "
+            "limit (ulimit -n)"});
+    }
+    return;
+  }
+}
+
+void Rendezvous::greet(Descriptor socket, bool local) {
+  Connection connection;
+  connection.local = local;
+  if (local) {
+    const Result<Peer> peer = peer_of(socket);
+    if (!peer.ok() || peer->uid != geteuid()) {
+      ++strangers_;
+      return;
+    }
+    connection.peer = *peer;
+  }
+  const Result<Nonce> nonce = random_nonce();
+  if (!nonce.ok()) return fail(nonce.error());
+  connection.nonce = *nonce;
+  make_room();
+  if (!send_frame(socket, encode(Challenge{*nonce})) || !watch(socket).ok()) return;
+  connection.number = arrivals_++;
+  connection.socket = std::move(socket);
+  const int number = connection.socket.get();
+  connections_.emplace(number, std::move(connection));
+}
+
+void Rendezvous::make_room() {
+  const std::size_t most = static_cast<std::size_t>(options_.ranks) + kMostUnknown;
+  auto oldest = connections_.end();
+  std::size_t unknown = 0;
+  for (auto each = connections_.begin(); each != connections_.end(); ++each) {
+    if (each->second.rank >= 0) continue;
+    ++unknown;
+    if (oldest == connections_.end() || each->second.number < oldest->second.number) oldest = each;
+  }
+  if (unknown >= most) drop_stranger(oldest);
+}
+
+void Rendezvous::read_from(Connections::iterator connection) {
+  std::array<char, kHelloFrameBytes> buffer{};
+  std::string& received = connection->second.received;
+  const ssize_t count =
+      recv(connection->second.socket.get(), buffer.data(), buffer.size() - received.size(), 0);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  const int rank = connection->second.rank;
+  if (rank >= 0) {
+    // A rank has nothing to say after its Hello: this is its end.
+    const pid_t pid = connection->second.peer.pid;
+    connections_.erase(connection);
+    if (state_ == State::gathering) {
+      fail({Code::rank_lost,
+            fmt::format("rank {} (pid {}) ended before all ranks had joined the job", rank, pid)});
+    }
+    return;
+  }
+  if (count <= 0) return drop_stranger(connection);
+  received.append(buffer.data(), static_cast<std::size_t>(count));
+  const Result<std::optional<Decoded>> decoded = decode(received);
+  if (!decoded.ok()) {
+    base::log(LogLevel::info, kComponent, "dropped a connection: {}", decoded.error().message);
+    return drop_stranger(connection);
+  }
+  if (!decoded->has_value()) return;
+  const Hello* hello = std::get_if<Hello>(&(*decoded)->message);
+  if (hello == nullptr) return drop_stranger(connection);
+  take_hello(connection, *hello);
+}
+
+void Rendezvous::drop_stranger(Connections::iterator connection) {
+  ++strangers_;
+  connections_.erase(connection);
+}
+
+std::string Rendezvous::description(const Connection& connection, const Hello& hello) const {
+  return connection.local ? fmt::format("rank {} (pid {})", hello.rank, connection.peer.pid)
+                          : fmt::format("rank {}", hello.rank);
+}
+
+void Rendezvous::take_hello(Connections::iterator connection, const Hello& hello) {
+  const std::string who = description(connection->second, hello);
+  if (!signature_is_right(connection->second.received, key_, connection->second.nonce)) {
+    ++strangers_;
+    return refuse(connection, {Code::argument,
+                               "the job key does not fit: UNISONO_JOB_KEY must be "
+                               "the same for all ranks of a job"});
+  }
+  if (state_ == State::failed) return refuse(connection, error_);
+  Error error;
+  if (hello.boot_id != boot_id_) {
+    error = {Code::unsupported,
+             fmt::format("unsupported: several hosts: {} is not on the machine of "
+                         "the rendezvous; all ranks of a job must be on one",
+                         who)};
+  } else if (static_cast<int>(hello.ranks) != options_.ranks) {
+    error = {Code::argument,
+             fmt::format("{} was told that the job has {} ranks, the rendezvous that "
+                         "it has {}; check UNISONO_SIZE or the launcher",
+                         who, hello.ranks, options_.ranks)};
+  }
+  if (error.code != Code::ok) {
+    // The job cannot become complete any more, so nobody need wait for the deadline.
+    refuse(connection, error);
+    if (state_ == State::gathering) fail(error);
+    return;
+  }
+  if (!connection->second.local) return redirect(connection, hello);
+  if (state_ == State::started) {
+    return refuse(connection,
+                  {Code::state, fmt::format("{} comes too late: job {} has started, and "
+                                            "each rank joins it once",
+                                            who, options_.job)});
+  }
+  const Place& place = places_[hello.rank];
+  if (place.pid != 0) {
+    error = {Code::argument,
+             fmt::format("rank {} was claimed twice: by pid {}, which keeps it, and "
+                         "by pid {}; each rank joins once",
+                         hello.rank, place.pid, connection->second.peer.pid)};
+    if (notes_.size() < kMostNotesBytes) notes_ += fmt::format("; {}", error.message);
+    return refuse(connection, error);
+  }
+  seat(connection, hello);
+}
+
+void Rendezvous::redirect(Connections::iterator connection, const Hello& hello) {
+  std::string frame = encode(Redirect{unix_address_.name, boot_id_});
+  sign(frame, key_, hello.nonce);
+  send_frame(connection->second.socket, frame);
+  connections_.erase(connection);
+}
+
+void Rendezvous::refuse(Connections::iterator connection, const Error& error) {
+  send_frame(connection->second.socket, encode(Refused{error.code, error.message}));
+  connections_.erase(connection);
+}
+
+void Rendezvous::seat(Connections::iterator connection, const Hello& hello) {
+  connection->second.rank = static_cast<int>(hello.rank);
+  connection->second.received.clear();
+  places_[hello.rank] = {connection->first, connection->second.peer.pid, hello.nonce};
+  options_.memory_bytes = std::max(options_.memory_bytes, hello.memory_bytes);
+  if (came_ == 0) deadline_ns_ = std::min(deadline_ns_, base::now_ns() + options_.timeout_ns);
+  ++came_;
+  base::log(LogLevel::debug, kComponent, "rank {} (pid {}) came, {} of {}", hello.rank,
+            connection->second.peer.pid, came_, options_.ranks);
+  if (came_ == options_.ranks) start();
+}
+
+void Rendezvous::start() {
+  const Result<Descriptor> memory = create_memory(options_.memory_bytes);
+  if (!memory.ok()) return fail(memory.error());
+  Welcome welcome{options_.memory_bytes, options_.job, {}};
+  for (const Place& place : places_) welcome.pids.push_back(static_cast<std::uint32_t>(place.pid));
+  const std::string unsigned_frame = encode(welcome);
+  for (const Place& place : places_) {
+    std::string frame = unsigned_frame;
+    sign(frame, key_, place.nonce);
+    // A rank that ended just now does not get it; the others learn of its death as of any later.
+    send_frame(connections_.at(place.socket).socket, frame, memory->get());
+  }
+  state_ = State::started;
+  base::log(LogLevel::info, kComponent, "job {} of {} ranks has started", options_.job,
+            options_.ranks);
+}
+
+void Rendezvous::fail(Error error) {
+  if (state_ != State::gathering) return;
+  state_ = State::failed;
+  error_ = std::move(error);
+  const std::string frame = encode(Refused{error_.code, error_.message});
+  for (auto each = connections_.begin(); each != connections_.end();) {
+    if (each->second.rank < 0) {
+      ++each;
+      continue;
+    }
+    send_frame(each->second.socket, frame);
+    each = connections_.erase(each);
+  }
+}
+
+std::string Rendezvous::missing_text() const {
+  std::vector<int> missing;
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    if (!has_joined(rank)) missing.push_back(rank);
+  }
+  return fmt::format(
+      "{} of {} ranks did not join within {} (UNISONO_START_TIMEOUT): missing {} {}{}",
+      missing.size(), options_.ranks, base::format_time_ns(options_.timeout_ns),
+      missing.size() == 1 ? "rank" : "ranks", rank_list(missing), notes_);
+}
+
+}  // namespace unisono::group

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "group/communicator.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/clock.hpp"
+
+namespace unisono::group {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Result;
+using base::Status;
+using engine::LaneGeometry;
+using engine::Outcome;
+
+constexpr std::uint32_t kSmallPrepared = 1;
+constexpr std::uint32_t kBulkPrepared = 2;
+
+// Windows for small messages: enough lines for every rank to send to one, a ring of both directions,
+// and some room for payloads of more than a line.
+constexpr std::int64_t kSpareLines = 16;
+constexpr std::int64_t kSmallWindow = 8 * 1024;
+constexpr std::int64_t kBulkWindow = 128 * 1024;
+constexpr std::int64_t kLeastBulkWindow = 16 * 1024;
+constexpr int kSmallChannels = 64;
+constexpr int kBulkChannels = 8;
+
+std::int64_t round_up(std::int64_t bytes, std::int64_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+// The largest power of two that leaves the lane within its share of memory.
+int fitting_channels(int most, std::int64_t window_bytes, int ranks, std::int64_t share) {
+  int channels = most;
+  while (channels > 2 && channels * window_bytes * ranks > share) channels /= 2;
+  return channels;
+}
+
+}  // namespace
+
+SegmentLayout Communicator::plan_layout(int ranks, const base::Settings& settings) {
+  const std::int64_t share = settings.bytes(base::Setting::buffers) / 2;
+  SegmentLayout g{};
+  const std::int64_t lines = 2 * ranks + kSpareLines;
+  const std::int64_t line_bytes = lines * engine::kLineBytes;
+  const auto wanted = static_cast<int>(settings.integer(base::Setting::channels));
+  const std::int64_t small = std::max(kSmallWindow, round_up(line_bytes + kSmallWindow / 2, 4096));
+  g.small = {.ranks = ranks,
+             .channels = wanted >= 2 ? std::min(wanted, engine::kMostChannels)
+                                     : fitting_channels(kSmallChannels, small, ranks, share),
+             .lines = lines,
+             .data_bytes = small - line_bytes};
+  std::int64_t bulk = kBulkWindow;
+  const int bulk_channels = fitting_channels(kBulkChannels, bulk + line_bytes, ranks, share);
+  while (bulk > kLeastBulkWindow && bulk * bulk_channels * ranks > share) bulk /= 2;
+  g.bulk = {.ranks = ranks, .channels = bulk_channels, .lines = lines, .data_bytes = bulk};
+
+  std::int64_t end = round_up(static_cast<std::int64_t>(sizeof(CommunicatorHeader)), 4096);
+  const auto place = [&end](std::int64_t bytes) {
+    const std::int64_t offset = end;
+    end = round_up(end + bytes, 4096);
+    return offset;
+  };
+  g.small_control = place(engine::lane_control_bytes(g.small));
+  g.bulk_control = place(engine::lane_control_bytes(g.bulk));
+  g.small_windows = place(g.small.windows_bytes());
+  g.bulk_windows = place(g.bulk.windows_bytes());
+  g.bytes = end;
+  g.first_sequence = static_cast<std::uint64_t>(settings.integer(base::Setting::first_sequence));
+  return g;
+}
+
+Result<std::int64_t> Communicator::reserve(Job& job, int ranks) {
+  const SegmentLayout layout = plan_layout(ranks, job.settings());
+  UNISONO_ASSIGN(const std::int64_t offset, job.memory().allocate(layout.bytes));
+  UNISONO_TRY(job.memory().commit(offset, layout.small_windows, "a communicator's control data"));
+  reinterpret_cast<CommunicatorHeader*>(job.memory().at(offset))->layout = layout;
+  return offset;
+}
+
+Result<std::unique_ptr<Communicator>> Communicator::create_world(Job& job) {
+  if (job.rank() == 0) {
+    UNISONO_ASSIGN(const std::int64_t offset, reserve(job, job.ranks()));
+    job.publish_world(offset);
+  }
+  UNISONO_ASSIGN(const std::int64_t offset, job.await_world());
+  std::vector<int> everyone(static_cast<std::size_t>(job.ranks()));
+  for (int r = 0; r < job.ranks(); ++r) everyone[static_cast<std::size_t>(r)] = r;
+  return std::unique_ptr<Communicator>(
+      new Communicator(job, std::move(everyone), job.rank(), offset));
+}
+
+Communicator::Communicator(Job& job, std::vector<int> job_ranks, int rank, std::int64_t offset)
+    : job_(job),
+      job_ranks_(std::move(job_ranks)),
+      rank_(rank),
+      offset_(offset),
+      header_(reinterpret_cast<CommunicatorHeader*>(job.memory().at(offset))),
+      layout_(header_->layout),
+      small_(layout_.small, rank, job.memory().at(offset + layout_.small_control),
+             job.memory().at(offset + layout_.small_windows), layout_.first_sequence),
+      bulk_(layout_.bulk, rank, job.memory().at(offset + layout_.bulk_control),
+            job.memory().at(offset + layout_.bulk_windows), layout_.first_sequence),
+      machine_{.transport = &job.transport(),
+               .direct = job.transport().capabilities().direct,
+               .bells = &job.bells(),
+               .job_ranks = job_ranks_.data()},
+      plans_({.rank = rank,
+              .ranks = static_cast<int>(job_ranks_.size()),
+              .oversubscribed = job.oversubscribed(),
+              .staged_multicast = job.transport().capabilities().multicast,
+              .shared_windows = job.transport().capabilities().shared_windows,
+              .engine = job.settings().engine(),
+              .check = job.settings().toggle(base::Setting::check),
+              .small = layout_.small,
+              .bulk = layout_.bulk,
+              .forced = nullptr,
+              .forced_parameters = {}}),
+      alarm_seen_(job.alarm()) {
+  for (const int member : job_ranks_) {
+    someone_gone_ |= job.state(member) != RankState::present;
+  }
+}
+
+// The last member to end a communicator gives its memory back.
+Communicator::~Communicator() {
+  if (header_->freed.fetch_add(1, std::memory_order_acq_rel) + 1 ==
+      static_cast<std::uint32_t>(size())) {
+    job_.memory().release(offset_, layout_.bytes);
+  }
+}
+
+Result<CachedPlan*> Communicator::plan(const Call& call) {
+  UNISONO_ASSIGN(CachedPlan* const plan, plans_.find(call, active_.empty()));
+  const std::uint32_t need = plan->plan.bulk ? kBulkPrepared : kSmallPrepared;
+  if ((prepared_ & need) == 0) [[unlikely]] UNISONO_TRY(prepare(plan->plan.bulk));
+  return plan;
+}
+
+// A sender writes into others' windows, perhaps before they have come, so each rank sees to it that
+// all windows are there.
+Status Communicator::prepare(bool bulk) {
+  const std::int64_t windows = bulk ? layout_.bulk_windows : layout_.small_windows;
+  const std::int64_t bytes =
+      bulk ? layout_.bulk.windows_bytes() : layout_.small.windows_bytes();
+  UNISONO_TRY(job_.memory().commit(offset_ + windows, bytes, "a communicator's buffers"));
+  prepared_ |= bulk ? kBulkPrepared : kSmallPrepared;
+  statistics_.buffer_bytes += bytes;
+  return base::success();
+}
+
+Status Communicator::run(const Call& call, const void* input, void* output) {
+  if (failure_) [[unlikely]] return failure();
+  auto found = plan(call);
+  if (!found) [[unlikely]] {
+    fail_all(Code::resources, found.error().message, next_index_);
+    told_ = true;
+    return found.error();
+  }
+  Pending pending;
+  CachedPlan& plan = **found;
+  pending.operation.begin(plan.plan, plan.plan.bulk ? bulk_ : small_, input, output,
+                          next_index_++);
+  statistics_.last_plan = &plan;
+  if (active_.empty() && machine_.direct) [[likely]] {
+    if (pending.operation.step(machine_) == Outcome::finished) {
+      ++statistics_.operations;
+      statistics_.helped_steps += pending.operation.helped_steps();
+      if (header_->credit_sleepers.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+        for (const int member : job_ranks_) job_.bells().ring(member);
+      }
+      return base::success();
+    }
+  }
+  return finish(pending);
+}
+
+Status Communicator::finish(Pending& pending) {
+  active_.push_back(&pending);
+  Pending* const awaited[] = {&pending};
+  Communicator* const communicators[] = {this};
+  wait_any(communicators, awaited);
+  if (pending.state == Pending::State::complete) return base::success();
+  return failure();
+}
+
+Status Communicator::start(CachedPlan& plan, const void* input, void* output, Pending& pending) {
+  if (failure_) [[unlikely]] return failure();
+  pending.state = Pending::State::running;
+  pending.started_ns = 0;
+  pending.operation.begin(plan.plan, plan.plan.bulk ? bulk_ : small_, input, output,
+                          next_index_++);
+  statistics_.last_plan = &plan;
+  active_.push_back(&pending);
+  progress();
+  return base::success();
+}
+
+void Communicator::withdraw(Pending& pending) { std::erase(active_, &pending); }
+
+bool Communicator::progress() {
+  machine_.transport->progress();
+  bool any = false;
+  for (std::size_t i = 0; i < active_.size();) {
+    Pending& pending = *active_[i];
+    const Outcome outcome = pending.operation.step(machine_);
+    if (outcome == Outcome::finished) {
+      pending.state = Pending::State::complete;
+      ++statistics_.operations;
+      statistics_.helped_steps += pending.operation.helped_steps();
+      active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
+      any = true;
+      continue;
+    }
+    if (outcome == Outcome::mismatch) {
+      mismatch(pending, pending.operation.awaited());
+      return true;
+    }
+    ++i;
+  }
+  if (any && header_->credit_sleepers.load(std::memory_order_relaxed) != 0) {
+    for (const int member : job_ranks_) job_.bells().ring(member);
+  }
+  return any;
+}
+
+void Communicator::wait_any(std::span<Communicator* const> communicators,
+                            std::span<Pending* const> awaited) {
+  Job& job = communicators.front()->job_;
+  const auto ended = [&awaited] {
+    return std::ranges::any_of(
+        awaited, [](const Pending* p) { return p->state != Pending::State::running; });
+  };
+  engine::Waiter waiter(job.wait_policy());
+  for (;;) {
+    for (Communicator* c : communicators) c->progress();
+    if (ended()) return;
+    for (Communicator* c : communicators) c->examine(false);
+    if (ended()) return;
+    switch (waiter.next()) {
+      case engine::Waiter::Next::spin: engine::spin_pause(); break;
+      case engine::Waiter::Next::yield: sched_yield(); break;
+      case engine::Waiter::Next::sleep:
+        if (communicators.front()->sleep(communicators)) waiter.woken();
+        for (Communicator* c : communicators) c->examine(true);
+        if (ended()) return;
+        break;
+    }
+  }
+}
+
+// True if rung, or if there was no need to sleep after all.
+bool Communicator::sleep(std::span<Communicator* const> communicators) {
+  engine::Bells& bells = job_.bells();
+  const auto change_credit = [&](bool sleeping) {
+    for (Communicator* c : communicators) {
+      if (sleeping) {
+        c->header_->credit_sleepers.fetch_add(1, std::memory_order_seq_cst);
+      } else {
+        c->header_->credit_sleepers.fetch_sub(1, std::memory_order_seq_cst);
+      }
+    }
+  };
+  const bool credit = std::ranges::any_of(
+      communicators, [](const Communicator* c) { return c->credit_blocked(); });
+  if (credit) change_credit(true);
+  const std::uint32_t announced = bells.announce(job_.rank());
+  bool rung = false;
+  for (Communicator* c : communicators) {
+    rung |= c->progress();
+    rung |= c->job_.alarm() != c->alarm_seen_;
+  }
+  if (rung) {
+    bells.withdraw(job_.rank());
+  } else {
+    ++statistics_.sleeps;
+    rung = bells.sleep(job_.rank(), announced, job_.watch_interval_ns());
+  }
+  if (credit) change_credit(false);
+  job_.watch(base::now_ns());
+  return rung;
+}
+
+bool Communicator::credit_blocked() const {
+  return std::ranges::any_of(active_,
+                             [](const Pending* p) { return !p->operation.entered(); });
+}
+
+}  // namespace unisono::group

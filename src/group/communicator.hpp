@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Communicator: some ranks of a job, in an order, and the collectives among them. It owns the order
+// of operations, the two lanes through which they run (small and bulk), and the plans. Its shared
+// segment is reserved when it is made; the buffers become real memory at the first collective that
+// needs them, and are bounded. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "engine/lane.hpp"
+#include "engine/operation.hpp"
+#include "group/call.hpp"
+#include "group/failure.hpp"
+#include "group/job.hpp"
+#include "group/plan_cache.hpp"
+
+namespace unisono::group {
+
+// How a communicator's segment is divided; offsets from its start. Its leader decides, the other
+// members read it there, so that settings which differ between ranks cannot pull them apart.
+struct SegmentLayout {
+  engine::LaneGeometry small, bulk;
+  std::int64_t small_control, bulk_control, small_windows, bulk_windows, bytes;
+  std::uint64_t first_sequence;
+};
+
+// At the start of a communicator's segment.
+struct CommunicatorHeader {
+  SegmentLayout layout;
+  FailureRecord failure;
+  alignas(64) std::atomic<std::uint32_t> credit_sleepers;  // ranks that sleep until one completes
+  std::atomic<std::uint32_t> freed;  // members that have ended it
+};
+
+// An operation that was started and not yet collected by its owner.
+struct Pending {
+  enum class State : std::uint8_t { running, complete, failed };
+  engine::Operation operation;
+  State state = State::running;
+  std::int64_t started_ns = 0;  // when it was first seen to wait; 0: never
+};
+
+struct CommunicatorStatistics {
+  std::int64_t buffer_bytes = 0;  // committed windows, all ranks together
+  std::int64_t operations = 0;
+  std::int64_t sleeps = 0;
+  std::int64_t helped_steps = 0;
+  const CachedPlan* last_plan = nullptr;
+};
+
+class Communicator {
+ public:
+  static base::Result<std::unique_ptr<Communicator>> create_world(Job& job);
+  // Collective. nullptr for a rank that takes no part.
+  base::Result<std::unique_ptr<Communicator>> duplicate();
+  base::Result<std::unique_ptr<Communicator>> split(int color, int key);
+  base::Result<std::unique_ptr<Communicator>> from_list(std::span<const int> members);
+
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(job_ranks_.size()); }
+  Job& job() { return job_; }
+
+  // The plan of a call, prepared: buffers are there. Local.
+  base::Result<CachedPlan*> plan(const Call& call);
+
+  // Blocking.
+  base::Status run(const Call& call, const void* input, void* output);
+  // Split phase: `pending` is the caller's and stays where it is until it is complete or failed, or
+  // withdrawn.
+  base::Status start(CachedPlan& plan, const void* input, void* output, Pending& pending);
+  void withdraw(Pending& pending);
+
+  // Carries all operations on; true if any ended.
+  bool progress();
+  // Waits until one of `awaited` has ended, the communicator's own ones included. `communicators`
+  // are those that have to make progress for it, all of this rank.
+  static void wait_any(std::span<Communicator* const> communicators,
+                       std::span<Pending* const> awaited);
+  // Why a failed operation failed.
+  base::Error failure() const;
+  bool failed() const { return failure_.has_value(); }
+
+  // Ends the communicator for all, from the next operation on, and tells why.
+  void fail_all(base::Code code, const std::string& message, std::uint64_t index);
+  std::uint64_t next_index() const { return next_index_; }
+  // Whether the caller has been told of the failure.
+  bool failure_told() const { return told_; }
+  // Looks for a failure that this rank has not run into.
+  void look_for_failure();
+
+  CommunicatorStatistics statistics() const { return statistics_; }
+  PlanCache& plans() { return plans_; }
+
+ private:
+  static SegmentLayout plan_layout(int ranks, const base::Settings& settings);
+  static base::Result<std::int64_t> reserve(Job& job, int ranks);
+
+  Communicator(Job& job, std::vector<int> job_ranks, int rank, std::int64_t offset);
+
+  base::Status prepare(bool bulk);
+  base::Status finish(Pending& pending);
+  base::Result<std::unique_ptr<Communicator>> derive(Purpose purpose, std::int32_t digest,
+                                                     int color, int key);
+  base::Status exchange(Purpose purpose, std::int32_t digest, const void* own, void* all,
+                        std::int64_t bytes);
+
+  void examine(bool waited_long);
+  void adopt_failure();
+  void examine_members();
+  void examine_calls();
+  void examine_deadline();
+  void mismatch(const Pending& pending, int other);
+  void fail_pending(const Failure& failure);
+  std::string name_rank(int rank) const;
+  std::string missing(const Pending& pending) const;
+  bool credit_blocked() const;
+  bool sleep(std::span<Communicator* const> communicators);
+
+  Job& job_;
+  std::vector<int> job_ranks_;
+  int rank_;
+  std::int64_t offset_;
+  CommunicatorHeader* header_;
+  SegmentLayout layout_;
+  engine::Lane small_, bulk_;
+  engine::Machine machine_;
+  PlanCache plans_;
+  std::vector<Pending*> active_;
+  std::uint64_t next_index_ = 0;
+  std::uint32_t prepared_ = 0;
+  std::uint32_t alarm_seen_ = 0;
+  bool someone_gone_ = false;
+  bool told_ = false;
+  std::optional<Failure> failure_;
+  CommunicatorStatistics statistics_;
+};
+
+}  // namespace unisono::group

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The part of Communicator that finds out why an operation does not go on: another rank reported a
+// failure, a member is gone, the ranks called different things, or a deadline passed.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "group/communicator.hpp"
+
+namespace unisono::group {
+namespace {
+
+using base::Code;
+using base::Error;
+using engine::CallRecord;
+
+struct RecordCopy {
+  std::uint64_t sequence, index;
+  std::int64_t count;
+  std::uint32_t digest;
+  std::int32_t root, type, op, collective;
+
+  std::string describe() const { return describe_call(collective, count, type, op, root); }
+};
+
+// nullopt while its owner writes.
+std::optional<RecordCopy> read_record(const CallRecord& record) {
+  constexpr auto acquire = std::memory_order_acquire;
+  const std::uint64_t before = record.sequence.load(acquire);
+  const RecordCopy copy{before,
+                        record.index.load(acquire),
+                        record.count.load(acquire),
+                        record.digest.load(acquire),
+                        record.root.load(acquire),
+                        record.type.load(acquire),
+                        record.op.load(acquire),
+                        record.collective.load(acquire)};
+  if (before == 0 || record.sequence.load(acquire) != before) return std::nullopt;
+  return copy;
+}
+
+// What `rank` called as operation `index`, if its record is still there, in whichever lane.
+std::optional<RecordCopy> find_record(const engine::Lane& small, const engine::Lane& bulk, int rank,
+                                      std::uint64_t index) {
+  for (const engine::Lane* lane : {&small, &bulk}) {
+    for (int c = 0; c < lane->geometry().channels; ++c) {
+      const auto copy = read_record(lane->record(static_cast<std::uint64_t>(c), rank));
+      if (copy && copy->index == index) return copy;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+base::Error Communicator::failure() const {
+  const_cast<Communicator*>(this)->told_ = true;
+  return {failure_->error.code, fmt::format("rank {}: {}", rank_, failure_->error.message)};
+}
+
+std::string Communicator::name_rank(int rank) const {
+  const int job_rank = job_ranks_[static_cast<std::size_t>(rank)];
+  if (job_rank == rank) return fmt::format("rank {}", rank);
+  return fmt::format("rank {} (rank {} of the job)", rank, job_rank);
+}
+
+void Communicator::fail_all(Code code, const std::string& message, std::uint64_t index) {
+  report_failure(header_->failure, {index, {code, message}});
+  job_.raise_alarm();
+  adopt_failure();
+}
+
+void Communicator::look_for_failure() {
+  if (!failure_) adopt_failure();
+}
+
+// Called in every turn of a wait; costs two loads while nothing is wrong.
+void Communicator::examine(bool waited_long) {
+  if (job_.alarm() != alarm_seen_) [[unlikely]] {
+    alarm_seen_ = job_.alarm();
+    adopt_failure();
+    for (const int member : job_ranks_) {
+      someone_gone_ |= job_.state(member) != RankState::present;
+    }
+  }
+  if (someone_gone_) [[unlikely]] examine_members();
+  if (!waited_long || active_.empty()) return;
+  examine_calls();
+  examine_deadline();
+}
+
+void Communicator::adopt_failure() {
+  if (auto failure = read_failure(header_->failure)) fail_pending(*failure);
+}
+
+// Operations before the failed one can still end well.
+void Communicator::fail_pending(const Failure& failure) {
+  failure_ = failure;
+  std::erase_if(active_, [&](Pending* pending) {
+    if (pending->operation.index() < failure.index) return false;
+    pending->state = Pending::State::failed;
+    return true;
+  });
+}
+
+// A member that is gone matters to an operation only if it had not completed its part of it.
+void Communicator::examine_members() {
+  for (const Pending* pending : active_) {
+    for (int r = 0; r < size(); ++r) {
+      const RankState state = job_.state(job_ranks_[static_cast<std::size_t>(r)]);
+      if (state == RankState::present) continue;
+      if (pending->operation.lane().completed_by(r, pending->operation.sequence())) continue;
+      const engine::Plan& plan = pending->operation.plan();
+      const std::string how = state == RankState::dead
+                                  ? "its process ended without finalize"
+                                  : "it finalized, or left, before its part was done";
+      fail_all(Code::rank_lost,
+               fmt::format("{} is lost ({}): {} (operation {}) cannot complete", name_rank(r), how,
+                           describe_call(plan.collective, plan.count, plan.type, plan.op,
+                                         plan.root),
+                           pending->operation.index()),
+               pending->operation.index());
+      return;
+    }
+  }
+}
+
+void Communicator::examine_calls() {
+  const Pending& oldest = *active_.front();
+  for (int r = 0; r < size(); ++r) {
+    if (r == rank_) continue;
+    const auto theirs = find_record(small_, bulk_, r, oldest.operation.index());
+    if (theirs && theirs->digest != oldest.operation.plan().digest) {
+      mismatch(oldest, r);
+      return;
+    }
+  }
+}
+
+void Communicator::mismatch(const Pending& pending, int other) {
+  const engine::Plan& plan = pending.operation.plan();
+  const std::uint64_t index = pending.operation.index();
+  const std::string own =
+      describe_call(plan.collective, plan.count, plan.type, plan.op, plan.root);
+  // The message that did not fit may come from a rank that only passed it on.
+  std::optional<RecordCopy> theirs;
+  for (int i = 0; i < size(); ++i) {
+    const int r = (std::max(other, 0) + i) % size();
+    if (r == rank_) continue;
+    const auto record = find_record(small_, bulk_, r, index);
+    if (record && record->digest != plan.digest) {
+      theirs = record;
+      other = r;
+      break;
+    }
+  }
+  std::string text = fmt::format("the ranks' calls differ at operation {} of the communicator: {} "
+                                 "called {}, ",
+                                 index, name_rank(rank_), own);
+  if (!theirs) {
+    text += fmt::format("{} something else", name_rank(std::max(other, 0)));
+  } else if (theirs->describe() != own) {
+    text += fmt::format("{} called {}", name_rank(other), theirs->describe());
+  } else {
+    text += fmt::format("{} the same, but chose another algorithm or element size (do UNISONO_* "
+                        "settings or user-defined types differ?)",
+                        name_rank(other));
+  }
+  text += "; all ranks have to make the same calls in the same order";
+  fail_all(Code::mismatch, text, index);
+}
+
+void Communicator::examine_deadline() {
+  const std::int64_t limit = job_.settings().time_ns(base::Setting::timeout);
+  Pending& oldest = *active_.front();
+  const std::int64_t now = base::now_ns();
+  if (oldest.started_ns == 0) oldest.started_ns = now;
+  if (limit <= 0 || now - oldest.started_ns < limit) return;
+  const engine::Plan& plan = oldest.operation.plan();
+  fail_all(Code::timeout,
+           fmt::format("{} (operation {}) was not complete after {} ms (UNISONO_TIMEOUT): {}",
+                       describe_call(plan.collective, plan.count, plan.type, plan.op, plan.root),
+                       oldest.operation.index(), limit / 1'000'000, missing(oldest)),
+           oldest.operation.index());
+}
+
+std::string Communicator::missing(const Pending& pending) const {
+  std::vector<std::string> absent;
+  for (int r = 0; r < size(); ++r) {
+    const auto record = read_record(
+        pending.operation.lane().record(pending.operation.sequence(), r));
+    if (!record || record->sequence < pending.operation.sequence()) {
+      absent.push_back(name_rank(r));
+    }
+  }
+  if (absent.empty()) return "all ranks have called it, but some have not done their part";
+  return fmt::format("not called by {}", fmt::join(absent, ", "));
+}
+
+}  // namespace unisono::group

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "group/job.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <time.h>
+
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+
+namespace unisono::group {
+namespace {
+
+using base::Code;
+using base::Error;
+
+constexpr std::int64_t kStartPauseNs = 200'000;
+
+void pause_ns(std::int64_t duration_ns) {
+  const timespec duration{.tv_sec = 0, .tv_nsec = duration_ns};
+  nanosleep(&duration, nullptr);
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<Job>> Job::enter(const Seat& seat, std::shared_ptr<JobMemory> memory,
+                                              const base::Settings& settings,
+                                              std::unique_ptr<transport::Transport> transport) {
+  std::unique_ptr<Job> job(new Job(seat, std::move(memory), settings, std::move(transport)));
+  UNISONO_TRY(job->set_up_header());
+  UNISONO_TRY(job->await_all());
+  job->judge_cores();
+  return job;
+}
+
+Job::Job(const Seat& seat, std::shared_ptr<JobMemory> memory, const base::Settings& settings,
+         std::unique_ptr<transport::Transport> transport)
+    : rank_(seat.rank),
+      ranks_(seat.ranks),
+      name_(seat.job),
+      memory_(std::move(memory)),
+      settings_(settings),
+      transport_(std::move(transport)),
+      header_(reinterpret_cast<JobHeader*>(memory_->at(kSegmentAlignment / 2))),
+      bells_(header_->tower, nullptr),
+      deadline_ns_(base::now_ns() + settings.time_ns(base::Setting::start_timeout)),
+      liveness_(seat.members) {
+  static_assert(sizeof(MemoryHeader) <= kSegmentAlignment / 2);
+  static_assert(sizeof(JobHeader) <= kSegmentAlignment / 2);
+}
+
+Job::~Job() { leave(); }
+
+// Rank 0 makes the tables that grow with the job; the others wait for them.
+base::Status Job::set_up_header() {
+  const auto ranks_bytes = static_cast<std::int64_t>(sizeof(RankHeader)) * ranks_;
+  const auto bells_bytes = static_cast<std::int64_t>(sizeof(engine::Bell)) * ranks_;
+  if (rank_ == 0) {
+    UNISONO_ASSIGN(const std::int64_t offset, memory_->allocate(ranks_bytes + bells_bytes));
+    UNISONO_TRY(memory_->commit(offset, ranks_bytes + bells_bytes, "the table of ranks"));
+    header_->ranks_offset.store(offset, std::memory_order_relaxed);
+    header_->bells_offset.store(offset + ranks_bytes, std::memory_order_release);
+  }
+  if (!await([&] { return header_->bells_offset.load(std::memory_order_acquire) != 0; })) {
+    return Error{Code::timeout,
+                 fmt::format("rank {}: rank 0 did not set up the job's memory within {} s "
+                             "(UNISONO_START_TIMEOUT)",
+                             rank_, settings_.time_ns(base::Setting::start_timeout) / 1'000'000'000)};
+  }
+  rank_headers_ = reinterpret_cast<RankHeader*>(
+      memory_->at(header_->ranks_offset.load(std::memory_order_relaxed)));
+  bells_ = engine::Bells(header_->tower, reinterpret_cast<engine::Bell*>(memory_->at(
+                                             header_->bells_offset.load(std::memory_order_relaxed))));
+  bells_.enrol();
+  publish_cores();
+  rank_headers_[rank_].state.store(static_cast<std::uint32_t>(RankState::present),
+                                   std::memory_order_release);
+  return base::success();
+}
+
+base::Status Job::await_all() {
+  const bool all = await([&] {
+    for (int r = 0; r < ranks_; ++r) {
+      if (state(r) == RankState::absent) return false;
+    }
+    return true;
+  });
+  if (all) return base::success();
+  return Error{Code::timeout, fmt::format("rank {}: the job did not start within {} s "
+                                          "(UNISONO_START_TIMEOUT): missing: {}",
+                                          rank_,
+                                          settings_.time_ns(base::Setting::start_timeout) /
+                                              1'000'000'000,
+                                          absent_ranks())};
+}
+
+template <class Condition>
+bool Job::await(Condition condition) {
+  while (!condition()) {
+    if (base::now_ns() > deadline_ns_) return false;
+    pause_ns(kStartPauseNs);
+  }
+  return true;
+}
+
+void Job::publish_cores() {
+  const engine::UsableCores cores = engine::usable_cores();
+  RankHeader& own = rank_headers_[rank_];
+  for (std::size_t w = 0; w < cores.mask.size(); ++w) {
+    own.cores[w].store(cores.mask[w], std::memory_order_relaxed);
+  }
+  own.quota_millicores.store(static_cast<std::uint32_t>(cores.quota * 1000),
+                             std::memory_order_relaxed);
+}
+
+void Job::judge_cores() {
+  std::vector<engine::UsableCores> all(static_cast<std::size_t>(ranks_));
+  for (int r = 0; r < ranks_; ++r) {
+    engine::UsableCores& cores = all[static_cast<std::size_t>(r)];
+    for (std::size_t w = 0; w < cores.mask.size(); ++w) {
+      cores.mask[w] = rank_headers_[r].cores[w].load(std::memory_order_relaxed);
+    }
+    cores.quota = rank_headers_[r].quota_millicores.load(std::memory_order_relaxed) / 1000.0;
+  }
+  oversubscribed_ = engine::oversubscribed(all);
+  wait_policy_ = engine::WaitPolicy::for_ranks(oversubscribed_,
+                                               settings_.time_ns(base::Setting::spin));
+  if (rank_ == 0) {
+    base::log(base::LogLevel::info, "job", "unisono {}: job {}: {} ranks, {}, transport {}",
+              UNISONO_VERSION, name_, ranks_,
+              oversubscribed_ ? "more than cores (helping)" : "a core each",
+              transport_->capabilities().name);
+  }
+}
+
+std::string Job::absent_ranks() const {
+  std::vector<int> absent;
+  for (int r = 0; r < ranks_; ++r) {
+    if (state(r) == RankState::absent) absent.push_back(r);
+  }
+  return fmt::format("rank{} {}", absent.size() == 1 ? "" : "s", fmt::join(absent, ", "));
+}
+
+void Job::raise_alarm() {
+  header_->alarm.fetch_add(1, std::memory_order_seq_cst);
+  for (int r = 0; r < ranks_; ++r) bells_.wake(r);
+}
+
+RankState Job::state(int rank) const {
+  return static_cast<RankState>(rank_headers_[rank].state.load(std::memory_order_acquire));
+}
+
+std::int64_t Job::watch_interval_ns() const {
+  return settings_.time_ns(base::Setting::detect_timeout) / 5;
+}
+
+void Job::watch(std::int64_t now_ns) {
+  const std::unique_lock lock(watch_mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || now_ns - watched_ns_ < watch_interval_ns() / 2) return;
+  watched_ns_ = now_ns;
+  bool news = false;
+  for (const int rank : liveness_.poll()) {
+    auto present = static_cast<std::uint32_t>(RankState::present);
+    // Of all that notice, one tells; a rank that left in good order stays "left".
+    news |= rank_headers_[rank].state.compare_exchange_strong(
+        present, static_cast<std::uint32_t>(RankState::dead), std::memory_order_acq_rel);
+  }
+  if (news) raise_alarm();
+}
+
+void Job::publish_world(std::int64_t offset) {
+  header_->world_offset.store(offset, std::memory_order_release);
+}
+
+base::Result<std::int64_t> Job::await_world() {
+  if (!await([&] { return header_->world_offset.load(std::memory_order_acquire) != 0; })) {
+    return Error{Code::timeout,
+                 fmt::format("rank {}: rank 0 did not set up the world communicator in time",
+                             rank_)};
+  }
+  return header_->world_offset.load(std::memory_order_acquire);
+}
+
+void Job::leave() {
+  if (left_.exchange(true) || rank_headers_ == nullptr) return;
+  rank_headers_[rank_].state.store(static_cast<std::uint32_t>(RankState::left),
+                                   std::memory_order_release);
+  raise_alarm();
+}
+
+}  // namespace unisono::group

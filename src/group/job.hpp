@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Job: this rank's place among all ranks that share a memory file: who is alive, who sleeps, how
+// many cores there are. One per rank; communicators live in it. Control path, but for bells() and
+// alarm(). Used by the rank's threads at once.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/result.hpp"
+#include "base/settings.hpp"
+#include "engine/bells.hpp"
+#include "engine/cores.hpp"
+#include "engine/waiter.hpp"
+#include "group/bootstrap/bootstrap.hpp"
+#include "group/job_memory.hpp"
+#include "group/liveness.hpp"
+#include "transport/transport.hpp"
+
+namespace unisono::group {
+
+enum class RankState : std::uint32_t { absent, present, left, dead };
+
+// A rank's part of the job's header, in shared memory.
+struct alignas(64) RankHeader {
+  std::atomic<std::uint32_t> state;  // RankState
+  std::atomic<std::uint32_t> quota_millicores;
+  std::atomic<std::uint64_t> cores[engine::kMostCores / 64];
+};
+
+// In shared memory; zero is its initial state.
+struct alignas(64) JobHeader {
+  std::atomic<std::uint32_t> alarm;  // counts what may concern pending operations: deaths, failures
+  std::atomic<std::int64_t> ranks_offset, bells_offset, world_offset;  // 0: not there yet
+  engine::BellTower tower;
+};
+
+class Job {
+ public:
+  // Takes the seat, and returns when all ranks have.
+  static base::Result<std::unique_ptr<Job>> enter(const Seat& seat,
+                                                  std::shared_ptr<JobMemory> memory,
+                                                  const base::Settings& settings,
+                                                  std::unique_ptr<transport::Transport> transport);
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  int rank() const { return rank_; }
+  int ranks() const { return ranks_; }
+  JobMemory& memory() { return *memory_; }
+  const base::Settings& settings() const { return settings_; }
+  engine::Bells& bells() { return bells_; }
+  transport::Transport& transport() { return *transport_; }
+  bool oversubscribed() const { return oversubscribed_; }
+  const engine::WaitPolicy& wait_policy() const { return wait_policy_; }
+
+  // Changes when something may have happened that ends pending operations.
+  std::uint32_t alarm() const { return header_->alarm.load(std::memory_order_acquire); }
+  // Tells all ranks to look.
+  void raise_alarm();
+  RankState state(int rank) const;
+  // Looks for deaths, at most a few times per UNISONO_DETECT_TIMEOUT; for ranks that have waited.
+  void watch(std::int64_t now_ns);
+  // How long a sleeper may sleep before it has to watch().
+  std::int64_t watch_interval_ns() const;
+
+  // The offset of the world's segment, which rank 0 publishes and the others wait for.
+  void publish_world(std::int64_t offset);
+  base::Result<std::int64_t> await_world();
+
+  // Ends this rank's part; idempotent.
+  void leave();
+
+ private:
+  Job(const Seat& seat, std::shared_ptr<JobMemory> memory, const base::Settings& settings,
+      std::unique_ptr<transport::Transport> transport);
+  base::Status set_up_header();
+  base::Status await_all();
+  template <class Condition>
+  bool await(Condition condition);
+  void publish_cores();
+  void judge_cores();
+  std::string absent_ranks() const;
+
+  int rank_;
+  int ranks_;
+  std::string name_;
+  std::shared_ptr<JobMemory> memory_;
+  const base::Settings& settings_;
+  std::unique_ptr<transport::Transport> transport_;
+  base::Descriptor channel_;
+  JobHeader* header_;
+  RankHeader* rank_headers_ = nullptr;
+  engine::Bells bells_;
+  engine::WaitPolicy wait_policy_;
+  bool oversubscribed_ = false;
+  std::int64_t deadline_ns_ = 0;  // of the start
+  std::mutex watch_mutex_;
+  Liveness liveness_;
+  std::int64_t watched_ns_ = 0;
+  std::atomic<bool> left_{false};
+};
+
+}  // namespace unisono::group

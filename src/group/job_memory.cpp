@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "group/job_memory.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace unisono::group {
+namespace {
+
+using base::Code;
+using base::Error;
+
+std::int64_t round_up(std::int64_t bytes, std::int64_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+// Held for a few dozen instructions. A holder that is killed ends the job anyway.
+class HeaderLock {
+ public:
+  explicit HeaderLock(MemoryHeader& header) : lock_(header.lock) {
+    while (lock_.exchange(1, std::memory_order_acquire) != 0) sched_yield();
+  }
+  ~HeaderLock() { lock_.store(0, std::memory_order_release); }
+  HeaderLock(const HeaderLock&) = delete;
+  HeaderLock& operator=(const HeaderLock&) = delete;
+
+ private:
+  std::atomic<std::uint32_t>& lock_;
+};
+
+std::int64_t first_offset() {
+  return round_up(static_cast<std::int64_t>(sizeof(MemoryHeader)), kSegmentAlignment);
+}
+
+}  // namespace
+
+base::Result<std::shared_ptr<JobMemory>> JobMemory::map(base::Descriptor file,
+                                                        std::uint64_t bytes) {
+  void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                    file.get(), 0);
+  if (base == MAP_FAILED) {
+    return Error{Code::resources,
+                 fmt::format("the job's memory file could not be mapped: {} bytes of address space "
+                             "(UNISONO_SHARED_LIMIT): {}; raise the limit on address space "
+                             "(RLIMIT_AS, `ulimit -v`) or set UNISONO_SHARED_LIMIT lower",
+                             bytes, std::strerror(errno))};
+  }
+  // A core dump need not hold the job's buffers.
+  madvise(base, bytes, MADV_DONTDUMP);
+  auto memory = std::shared_ptr<JobMemory>(new JobMemory(
+      std::move(file), static_cast<std::byte*>(base), static_cast<std::int64_t>(bytes)));
+  UNISONO_TRY(memory->commit(0, first_offset(), "the job's header"));
+  return memory;
+}
+
+JobMemory::JobMemory(base::Descriptor file, std::byte* base, std::int64_t bytes)
+    : file_(std::move(file)), base_(base), bytes_(bytes) {}
+
+JobMemory::~JobMemory() { munmap(base_, static_cast<std::size_t>(bytes_)); }
+
+base::Result<std::int64_t> JobMemory::allocate(std::int64_t bytes) {
+  bytes = round_up(bytes, kSegmentAlignment);
+  const HeaderLock lock(header());
+  MemoryHeader& state = header();
+  for (std::uint32_t i = 0; i < state.free_count; ++i) {
+    auto& free = state.free[i];
+    if (free.bytes < bytes) continue;
+    const std::int64_t offset = free.offset;
+    free.offset += bytes;
+    free.bytes -= bytes;
+    if (free.bytes == 0) free = state.free[--state.free_count];
+    return offset;
+  }
+  if (state.used_end == 0) state.used_end = first_offset();
+  if (state.used_end + bytes > bytes_) {
+    return Error{Code::resources,
+                 fmt::format("the job's memory file has no room for {} more bytes: {} of {} are in "
+                             "use; free communicators or raise UNISONO_SHARED_LIMIT",
+                             bytes, state.used_end, bytes_)};
+  }
+  const std::int64_t offset = state.used_end;
+  state.used_end += bytes;
+  return offset;
+}
+
+void JobMemory::release(std::int64_t offset, std::int64_t bytes) {
+  bytes = round_up(bytes, kSegmentAlignment);
+  fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
+  const HeaderLock lock(header());
+  MemoryHeader& state = header();
+  for (std::uint32_t i = 0; i < state.free_count; ++i) {
+    auto& free = state.free[i];
+    if (free.offset + free.bytes == offset) {
+      free.bytes += bytes;
+      return;
+    }
+    if (offset + bytes == free.offset) {
+      free.offset = offset;
+      free.bytes += bytes;
+      return;
+    }
+  }
+  // A full list loses address space of the file, not memory: its pages are gone already.
+  if (state.free_count < kMostFreeSegments) state.free[state.free_count++] = {offset, bytes};
+}
+
+base::Status JobMemory::commit(std::int64_t offset, std::int64_t bytes, const char* purpose) {
+  int result;
+  do {
+    result = fallocate(file_.get(), 0, offset, bytes);
+  } while (result != 0 && errno == EINTR);
+  if (result != 0) {
+    return Error{Code::resources,
+                 fmt::format("no memory for {}: {} bytes of shared memory: {}; the limit is the "
+                             "machine's free memory or the control group's memory.max",
+                             purpose, bytes, std::strerror(errno))};
+  }
+  // Page tables too, so that the first operation does not pay for them.
+  madvise(base_ + offset, static_cast<std::size_t>(bytes), MADV_POPULATE_WRITE);
+  return base::success();
+}
+
+}  // namespace unisono::group

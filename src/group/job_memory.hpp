@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// JobMemory: the job's memory file, mapped once per process, and the allocator of segments in it.
+// Pages come into being when a segment is committed, and go back when it is released, so a rank
+// touches no page that was not promised to it, and /dev/shm's size does not matter. The allocator's
+// state lies in the file; any rank may allocate. Control path; any thread.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/descriptor.hpp"
+#include "base/result.hpp"
+
+namespace unisono::group {
+
+inline constexpr std::int64_t kSegmentAlignment = 64 * 1024;
+inline constexpr int kMostFreeSegments = 1024;
+
+// At the start of the file; zero is its initial state.
+struct MemoryHeader {
+  std::atomic<std::uint32_t> lock;
+  std::uint32_t free_count;
+  std::int64_t used_end;  // segments from here on were never used; 0: none yet
+  struct Free {
+    std::int64_t offset, bytes;
+  } free[kMostFreeSegments];
+};
+
+class JobMemory {
+ public:
+  // Maps the file. Resources error that names the limit if the address space does not allow it.
+  static base::Result<std::shared_ptr<JobMemory>> map(base::Descriptor file, std::uint64_t bytes);
+  ~JobMemory();
+  JobMemory(const JobMemory&) = delete;
+  JobMemory& operator=(const JobMemory&) = delete;
+
+  std::byte* at(std::int64_t offset) const { return base_ + offset; }
+  MemoryHeader& header() const { return *reinterpret_cast<MemoryHeader*>(base_); }
+
+  // A zeroed segment that nobody else has; commit it before use.
+  base::Result<std::int64_t> allocate(std::int64_t bytes);
+  // Gives the segment back; nobody uses it any more.
+  void release(std::int64_t offset, std::int64_t bytes);
+  // Makes the range real memory: after it, no access to the range can fail for lack of memory.
+  // `purpose` names it in the error.
+  base::Status commit(std::int64_t offset, std::int64_t bytes, const char* purpose);
+
+ private:
+  JobMemory(base::Descriptor file, std::byte* base, std::int64_t bytes);
+
+  base::Descriptor file_;
+  std::byte* base_;
+  std::int64_t bytes_;
+};
+
+}  // namespace unisono::group

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "group/liveness.hpp"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "group/bootstrap/process.hpp"
+
+namespace unisono::group {
+namespace {
+
+bool has_ended(pid_t pid, const std::string& start_time) {
+  const std::optional<ProcessRecord> record = read_process(pid);
+  return !record || record->start_time != start_time || record->state == 'Z' ||
+         record->state == 'X';
+}
+
+}  // namespace
+
+Liveness::Liveness(const std::vector<Member>& members, Method method) {
+  std::map<pid_t, std::vector<int>> processes;
+  for (std::size_t rank = 0; rank < members.size(); ++rank) {
+    if (members[rank].pid == getpid()) continue;
+    processes[members[rank].pid].push_back(static_cast<int>(rank));
+  }
+  for (auto& [pid, ranks] : processes) {
+    Process process;
+    process.pid = pid;
+    process.ranks = std::move(ranks);
+    watch(std::move(process), method);
+  }
+}
+
+void Liveness::watch(Process process, Method method) {
+  if (method == Method::automatic && by_descriptor_.size() < kMostDescriptors) {
+    // glibc has no wrapper before 2.36. The descriptor is close-on-exec by itself.
+    process.pidfd.reset(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
+    if (process.pidfd.valid()) {
+      poll_set_.push_back({process.pidfd.get(), POLLIN, 0});
+      by_descriptor_.push_back(std::move(process));
+      return;
+    }
+    if (errno == ESRCH) {
+      dead_.insert(dead_.end(), process.ranks.begin(), process.ranks.end());
+      return;
+    }
+  }
+  const std::optional<ProcessRecord> record = read_process(process.pid);
+  if (!record) {
+    dead_.insert(dead_.end(), process.ranks.begin(), process.ranks.end());
+    return;
+  }
+  process.start_time = record->start_time;
+  by_proc_.push_back(std::move(process));
+}
+
+std::vector<int> Liveness::poll() {
+  std::vector<int> dead = std::exchange(dead_, {});
+  const auto told = [&dead](const Process& process) {
+    dead.insert(dead.end(), process.ranks.begin(), process.ranks.end());
+  };
+  // A negative count (EINTR, no memory) means: nothing learnt this time.
+  if (!poll_set_.empty() && ::poll(poll_set_.data(), poll_set_.size(), 0) > 0) {
+    for (std::size_t i = poll_set_.size(); i-- > 0;) {
+      if (poll_set_[i].revents == 0) continue;
+      told(by_descriptor_[i]);
+      by_descriptor_.erase(by_descriptor_.begin() + static_cast<std::ptrdiff_t>(i));
+      poll_set_.erase(poll_set_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+  std::erase_if(by_proc_, [&told](const Process& process) {
+    const bool ended = has_ended(process.pid, process.start_time);
+    if (ended) told(process);
+    return ended;
+  });
+  std::sort(dead.begin(), dead.end());
+  return dead;
+}
+
+}  // namespace unisono::group

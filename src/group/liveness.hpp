@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Liveness: notices the death of the processes behind a job's ranks, by a pidfd each, or by looking
+// at /proc where pidfds are missing or the bound on descriptors is reached. poll() never blocks and
+// costs one system call for up to kMostDescriptors processes; it is for waits that have lasted a
+// while, not for the data path. One thread at a time.
+#pragma once
+
+#include <poll.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "base/descriptor.hpp"
+#include "group/bootstrap/bootstrap.hpp"
+
+namespace unisono::group {
+
+class Liveness {
+ public:
+  // A job of more processes watches the rest through /proc, to leave descriptors to the
+  // application.
+  static constexpr std::size_t kMostDescriptors = 256;
+  enum class Method { automatic, proc_only };  // proc_only: as on a kernel without pidfd_open
+
+  // Members with this process's pid (itself, ranks that are its threads) are not watched. A member
+  // that is dead already is reported by the first poll().
+  explicit Liveness(const std::vector<Member>& members, Method method = Method::automatic);
+
+  // The ranks whose process has ended since the last call, ascending; each is told once. A process
+  // that has ended but was not yet waited for by its parent counts as ended.
+  std::vector<int> poll();
+
+  // Processes still watched.
+  std::size_t watched() const { return by_descriptor_.size() + by_proc_.size(); }
+
+ private:
+  struct Process {
+    pid_t pid = 0;
+    std::vector<int> ranks;
+    base::Descriptor pidfd;  // by_descriptor_ only
+    std::string start_time;  // by_proc_ only: tells the process from a later one with its pid
+  };
+  void watch(Process process, Method method);
+
+  std::vector<Process> by_descriptor_;
+  std::vector<pollfd> poll_set_;  // parallel to by_descriptor_
+  std::vector<Process> by_proc_;
+  std::vector<int> dead_;  // not told yet
+};
+
+}  // namespace unisono::group

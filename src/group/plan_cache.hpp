@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// PlanCache: the plans of a communicator. A call that was made before finds its plan by comparing a
+// few numbers; a new one chooses an algorithm, builds all ranks' schedules, splits what is longer
+// than the windows into segments, and binds. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "algorithm/algorithm.hpp"
+#include "base/result.hpp"
+#include "base/settings.hpp"
+#include "engine/operation.hpp"
+#include "group/call.hpp"
+#include "schedule/shape.hpp"
+
+namespace unisono::group {
+
+// What plans depend on beside the call; the same on all ranks.
+struct PlanContext {
+  int rank = 0;
+  int ranks = 1;
+  bool oversubscribed = false;
+  bool staged_multicast = false;
+  bool shared_windows = false;
+  base::EngineChoice engine = base::EngineChoice::automatic;
+  base::Toggle check = base::Toggle::automatic;
+  engine::LaneGeometry small, bulk;
+  // For tests: always this algorithm, where it is legal.
+  const algorithm::Algorithm* forced = nullptr;
+  algorithm::Parameters forced_parameters;
+};
+
+struct CachedPlan {
+  Call call;
+  std::string algorithm;  // with its parameters
+  UserOperator user;      // the kernel's context, for an operator of the user's
+  int pins = 0;           // persistent plans that hold it
+  engine::Plan plan;
+};
+
+class PlanCache {
+ public:
+  explicit PlanCache(const PlanContext& context) : context_(context) {}
+
+  // The call's plan, valid until the cache is cleared; may_evict: no operation is in progress.
+  base::Result<CachedPlan*> find(const Call& call, bool may_evict) {
+    CachedPlan* last = last_[static_cast<int>(call.collective)];
+    if (last != nullptr && same(last->call, call)) [[likely]] return last;
+    return find_or_make(call, may_evict);
+  }
+  // Forces an algorithm and forgets all plans.
+  void force(const algorithm::Algorithm* algorithm, const algorithm::Parameters& parameters);
+
+ private:
+  static bool same(const Call& a, const Call& b) {
+    return a.count == b.count && a.type == b.type && a.op == b.op && a.root == b.root &&
+           a.purpose == b.purpose && a.collective == b.collective;
+  }
+  struct Hash {
+    std::size_t operator()(const Call& call) const;
+  };
+  struct Same {
+    bool operator()(const Call& a, const Call& b) const { return same(a, b); }
+  };
+
+  base::Result<CachedPlan*> find_or_make(const Call& call, bool may_evict);
+
+  PlanContext context_;
+  CachedPlan* last_[schedule::kCollectiveCount] = {};
+  std::unordered_map<Call, std::unique_ptr<CachedPlan>, Hash, Same> plans_;
+};
+
+}  // namespace unisono::group

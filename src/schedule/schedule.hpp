@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Schedule: one rank's program for one shape. Ops stand in an order in which they may be run one
+// after another (predecessors come first); the explicit predecessors say what else is allowed.
+// A value: comparable, printable (text.hpp), checkable (check/). Any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "schedule/op.hpp"
+#include "schedule/shape.hpp"
+
+namespace unisono::schedule {
+
+// A receive place: which peer fills it, and how many elements it holds.
+struct Slot {
+  std::int32_t source = -1;
+  std::int64_t count = 0;
+
+  bool operator==(const Slot&) const = default;
+};
+
+struct Schedule {
+  Shape shape;
+  std::int32_t rank = 0;
+  std::int64_t scratch_count = 0;
+  std::vector<Slot> slots;
+  std::vector<Op> ops;
+  std::vector<OpId> after;       // pool of predecessors
+  std::vector<Target> targets;   // pool of send and multicast targets
+
+  std::span<const OpId> after_of(const Op& op) const {
+    return {after.data() + op.first_after, static_cast<std::size_t>(op.after_count)};
+  }
+  std::span<const Target> targets_of(const Op& op) const {
+    return {targets.data() + op.first_target, static_cast<std::size_t>(op.target_count)};
+  }
+};
+
+// Equal programs: the pools' layout does not count.
+bool operator==(const Schedule& a, const Schedule& b);
+
+}  // namespace unisono::schedule

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "schedule/text.hpp"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+namespace unisono::schedule {
+namespace {
+
+std::string print_head(const Schedule& schedule);
+void append_after(std::string& text, const Schedule& schedule, const Op& op);
+
+bool in_pool(std::int32_t first, std::int32_t count, std::size_t pool) {
+  return first >= 0 && count >= 0 && static_cast<std::size_t>(std::int64_t{first} + count) <= pool;
+}
+
+}  // namespace
+
+std::string print(const Schedule& schedule) {
+  std::string text = print_head(schedule);
+  const auto out = std::back_inserter(text);
+  if (schedule.scratch_count != 0) fmt::format_to(out, "scratch {}\n", schedule.scratch_count);
+  for (std::size_t i = 0; i < schedule.slots.size(); ++i) {
+    const Slot& slot = schedule.slots[i];
+    fmt::format_to(out, "slot {} from {} count {}\n", i, slot.source, slot.count);
+  }
+  for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
+    fmt::format_to(out, "op {} {}", i, print_op(schedule, static_cast<OpId>(i)));
+    append_after(text, schedule, schedule.ops[i]);
+    text += '\n';
+  }
+  return text;
+}
+
+std::string print(const std::vector<Schedule>& set) {
+  std::string text;
+  for (const Schedule& schedule : set) {
+    if (!text.empty()) text += '\n';
+    text += print(schedule);
+  }
+  return text;
+}
+
+std::string print_op(const Schedule& schedule, OpId id) {
+  const Op& op = schedule.ops[static_cast<std::size_t>(id)];
+  switch (op.kind) {
+    case OpKind::send:
+    case OpKind::multicast: {
+      std::string text = op.kind == OpKind::send ? "send " : "multicast ";
+      text += print_range(op.left);
+      if (!in_pool(op.first_target, op.target_count, schedule.targets.size())) return text;
+      std::string_view before = " to ";
+      for (const auto& [peer, slot] : schedule.targets_of(op)) {
+        text += fmt::format("{}{} slot {}", before, peer, slot);
+        before = ", ";
+      }
+      return text;
+    }
+    case OpKind::wait:
+      return fmt::format("wait slot {}", op.slot);
+    case OpKind::reduce:
+      return fmt::format("reduce {} = {} . {}", print_range(op.target), print_range(op.left),
+                         print_range(op.right));
+    case OpKind::copy:
+      return fmt::format("copy {} = {}", print_range(op.target), print_range(op.left));
+  }
+  return "unknown";
+}
+
+std::string print_range(const Range& range) {
+  std::string_view name = "unknown";
+  switch (range.memory) {
+    case Memory::input:
+      name = "input";
+      break;
+    case Memory::output:
+      name = "output";
+      break;
+    case Memory::scratch:
+      name = "scratch";
+      break;
+    case Memory::slot:
+      name = "slot";
+      break;
+  }
+  // Unsigned, because a malformed range may overflow.
+  const auto end = static_cast<std::int64_t>(static_cast<std::uint64_t>(range.offset) +
+                                             static_cast<std::uint64_t>(range.count));
+  if (range.memory == Memory::slot) {
+    return fmt::format("slot {}[{}:{}]", range.slot, range.offset, end);
+  }
+  return fmt::format("{}[{}:{}]", name, range.offset, end);
+}
+
+namespace {
+
+std::string print_head(const Schedule& schedule) {
+  const Shape& shape = schedule.shape;
+  std::string text =
+      fmt::format("schedule {} ranks {} rank {} count {}", collective_name(shape.collective),
+                  shape.ranks, schedule.rank, shape.count);
+  if (is_rooted(shape.collective)) text += fmt::format(" root {}", shape.root);
+  if (shape.ordered) text += " ordered";
+  return text + '\n';
+}
+
+void append_after(std::string& text, const Schedule& schedule, const Op& op) {
+  std::string_view before = " after ";
+  for (const OpId predecessor : schedule.after_of(op)) {
+    fmt::format_to(std::back_inserter(text), "{}{}", before, predecessor);
+    before = " ";
+  }
+}
+
+}  // namespace
+}  // namespace unisono::schedule

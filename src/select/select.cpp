@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "select/select.hpp"
+
+#include <algorithm>
+
+#include "base/check.hpp"
+
+namespace unisono::select {
+namespace {
+
+using algorithm::Collective;
+using schedule::Shape;
+
+// Vectors longer than this are worth splitting over the ranks.
+constexpr std::int64_t kSplitBytes = 16 * 1024;
+// Up to so many ranks, one that combines for all beats a tree.
+constexpr int kFewRanks = 8;
+
+struct Pick {
+  std::string_view name;
+  int parameter = 0;  // 0: the row's own default
+};
+
+Pick pick_allreduce(const Shape& shape, const Circumstances& now) {
+  const std::int64_t bytes = shape.count * now.element_bytes;
+  const bool splits = bytes >= kSplitBytes && shape.count >= shape.ranks && !shape.ordered;
+  if (splits) return {"ring"};
+  if (now.oversubscribed && shape.ranks > 2) return {"gather-release", shape.ranks};
+  return {"pairwise"};
+}
+
+Pick pick(const Shape& shape, const Circumstances& now) {
+  const std::int64_t bytes = shape.count * now.element_bytes;
+  switch (shape.collective) {
+    case Collective::barrier:
+      if (now.oversubscribed && shape.ranks > 2) return {"gather-release", shape.ranks};
+      return {"dissemination"};
+    case Collective::broadcast:
+      if (now.multicast) return {"flat"};
+      return {"fnomial"};
+    case Collective::reduce:
+      if (now.oversubscribed || shape.ranks <= kFewRanks) return {"serial"};
+      return {"fnomial"};
+    case Collective::allreduce: return pick_allreduce(shape, now);
+    case Collective::allgather:
+      if (now.oversubscribed && shape.ranks > 2 && bytes <= 256) return {"gather-release"};
+      if (now.multicast) return {"direct"};
+      return {bytes <= kSplitBytes ? "recursive-doubling" : "ring"};
+  }
+  return {};
+}
+
+}  // namespace
+
+Choice choose(const Shape& shape, const Circumstances& circumstances) {
+  const Pick name = pick(shape, circumstances);
+  const algorithm::Algorithm* algorithm = algorithm::find(shape.collective, name.name);
+  UNISONO_CHECK(algorithm != nullptr, "a rule that names no algorithm of the table");
+  algorithm::Parameters parameters = algorithm::default_parameters(*algorithm, shape);
+  if (name.parameter > 0 && !algorithm->parameters.empty()) {
+    const auto& spec = algorithm->parameters[0];
+    const int high = spec.high == 0 ? std::max(spec.low, shape.ranks) : spec.high;
+    parameters.values[0] = std::clamp(name.parameter, spec.low, high);
+  }
+  UNISONO_CHECK(algorithm::why_illegal(*algorithm, shape, parameters).empty(),
+                "a rule that picks an illegal algorithm");
+  return {algorithm, parameters};
+}
+
+}  // namespace unisono::select

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Inputs and naive results of collectives, for tests that compare engines with them. Values are
+// chosen so that every order of combination is exact: comparing is bit for bit.
+#pragma once
+
+#include <cstring>
+#include <vector>
+
+#include "arith/kernel.hpp"
+#include "arith/type.hpp"
+#include "group/call.hpp"
+#include "schedule/shape.hpp"
+
+namespace unisono::test {
+
+using Bytes = std::vector<std::byte>;
+
+// Element `i` of rank `r`: small whole numbers in every type's own form; 1 or 2 for products.
+inline void write_element(arith::Type type, bool product, int r, std::int64_t i, std::byte* at) {
+  const int value = product ? 1 + ((r + static_cast<int>(i)) % 5 == 0 ? 1 : 0)
+                            : 1 + (r * 3 + static_cast<int>(i % 7)) % 6;
+  const auto put = [at](auto number) { std::memcpy(at, &number, sizeof number); };
+  switch (type) {
+    case arith::Type::byte:
+    case arith::Type::int8:
+    case arith::Type::uint8: put(static_cast<std::int8_t>(value)); break;
+    case arith::Type::int16:
+    case arith::Type::uint16: put(static_cast<std::int16_t>(value)); break;
+    case arith::Type::int32:
+    case arith::Type::uint32: put(static_cast<std::int32_t>(value)); break;
+    case arith::Type::int64:
+    case arith::Type::uint64: put(static_cast<std::int64_t>(value)); break;
+    case arith::Type::float16: {  // whole numbers up to 7 have their bits in the table
+      constexpr std::uint16_t kBits[] = {0x0000, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700};
+      put(kBits[value]);
+      break;
+    }
+    case arith::Type::bfloat16: {
+      const auto number = static_cast<float>(value);
+      std::uint32_t bits;
+      std::memcpy(&bits, &number, 4);
+      put(static_cast<std::uint16_t>(bits >> 16));
+      break;
+    }
+    case arith::Type::float32: put(static_cast<float>(value)); break;
+    case arith::Type::float64: put(static_cast<double>(value)); break;
+    case arith::Type::complex64: {
+      const float both[2] = {static_cast<float>(value), product ? 0.0F : 1.0F};
+      std::memcpy(at, both, sizeof both);
+      break;
+    }
+    case arith::Type::complex128: {
+      const double both[2] = {static_cast<double>(value), product ? 0.0 : 1.0};
+      std::memcpy(at, both, sizeof both);
+      break;
+    }
+    case arith::Type::int16_int32: {
+      struct { std::int16_t v; std::int32_t i; } pair;
+      std::memset(&pair, 0, sizeof pair);
+      pair.v = static_cast<std::int16_t>(value);
+      pair.i = r;
+      put(pair);
+      break;
+    }
+    case arith::Type::int32_int32: {
+      struct { std::int32_t v, i; } pair{value, r};
+      put(pair);
+      break;
+    }
+    case arith::Type::int64_int32: {
+      struct { std::int64_t v; std::int32_t i; } pair;
+      std::memset(&pair, 0, sizeof pair);
+      pair.v = value;
+      pair.i = r;
+      put(pair);
+      break;
+    }
+    case arith::Type::float32_int32: {
+      struct { float v; std::int32_t i; } pair{static_cast<float>(value), r};
+      put(pair);
+      break;
+    }
+    case arith::Type::float64_int32: {
+      struct { double v; std::int32_t i; } pair;
+      std::memset(&pair, 0, sizeof pair);
+      pair.v = value;
+      pair.i = r;
+      put(pair);
+      break;
+    }
+  }
+}
+
+inline Bytes make_input(arith::Type type, bool product, int rank, std::int64_t count) {
+  const std::size_t size = arith::type_size(type);
+  Bytes bytes(static_cast<std::size_t>(count) * size);
+  for (std::int64_t i = 0; i < count; ++i) {
+    write_element(type, product, rank, i, bytes.data() + static_cast<std::size_t>(i) * size);
+  }
+  return bytes;
+}
+
+// What `rank` has to have in its output, by the collective's definition and the reference kernels.
+inline Bytes expected_output(const schedule::Shape& shape, arith::Type type, arith::Operator op,
+                             bool product, int rank) {
+  using schedule::Collective;
+  if (schedule::output_count(shape, rank) == 0) return {};
+  switch (shape.collective) {
+    case Collective::barrier: return {};
+    case Collective::broadcast: return make_input(type, product, shape.root, shape.count);
+    case Collective::allgather: {
+      Bytes all;
+      for (int r = 0; r < shape.ranks; ++r) {
+        const Bytes block = make_input(type, product, r, shape.count);
+        all.insert(all.end(), block.begin(), block.end());
+      }
+      return all;
+    }
+    case Collective::reduce:
+    case Collective::allreduce: {
+      Bytes sum = make_input(type, product, 0, shape.count);
+      const arith::Kernel kernel = arith::find_reference_kernel(op, type);
+      for (int r = 1; r < shape.ranks; ++r) {
+        const Bytes next = make_input(type, product, r, shape.count);
+        kernel(sum.data(), sum.data(), next.data(), shape.count, nullptr);
+      }
+      return sum;
+    }
+  }
+  return {};
+}
+
+}  // namespace unisono::test

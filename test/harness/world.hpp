@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// World: all ranks of a job in one thread, over the real communicators and engines, and either real
+// shared memory or the virtual network. A seed decides who makes a step next and when messages
+// arrive, so a failing seed is a complete report.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "base/prng.hpp"
+#include "group/bootstrap/memory.hpp"
+#include "group/communicator.hpp"
+#include "group/job.hpp"
+#include "transport/shm/shm.hpp"
+#include "transport/virtual/virtual.hpp"
+
+namespace unisono::test {
+
+struct WorldOptions {
+  int ranks = 2;
+  bool virtual_network = false;
+  transport::VirtualOptions network;
+  base::Environment settings;
+};
+
+class World {
+ public:
+  explicit World(const WorldOptions& options) : prng_(options.network.seed) {
+    auto settings = base::Settings::from(options.settings);
+    EXPECT_TRUE(settings.ok());
+    settings_ = *settings;
+    constexpr std::uint64_t kBytes = std::uint64_t{1} << 30;
+    auto memory = group::JobMemory::map(std::move(*group::create_memory(kBytes)), kBytes);
+    EXPECT_TRUE(memory.ok());
+    if (options.virtual_network) {
+      network_ = std::make_unique<transport::VirtualNetwork>(options.ranks, options.network);
+    }
+    const auto n = static_cast<std::size_t>(options.ranks);
+    jobs_.resize(n);
+    communicators_.resize(n);
+    // Entering waits for the other ranks, so for this each has a thread.
+    std::vector<std::thread> threads;
+    for (int r = 0; r < options.ranks; ++r) {
+      threads.emplace_back([&, r] { enter(r, options.ranks, *memory); });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  ~World() {
+    communicators_.clear();
+    jobs_.clear();
+  }
+
+  int ranks() const { return static_cast<int>(jobs_.size()); }
+  group::Communicator& at(int rank) { return *communicators_[static_cast<std::size_t>(rank)]; }
+  transport::VirtualNetwork* network() { return network_.get(); }
+  base::Prng& prng() { return prng_; }
+  int random_rank() { return static_cast<int>(prng_.below(jobs_.size())); }
+
+  // One step of somebody, or of the network.
+  void step() {
+    if (network_ && prng_.below(2) == 0) network_->advance();
+    at(random_rank()).progress();
+  }
+
+  // One collective, started by all in random order. False if it did not complete within a bound
+  // on steps that only a deadlock can reach.
+  bool run(const group::Call& call, const std::vector<const void*>& inputs,
+           const std::vector<void*>& outputs) {
+    const std::size_t n = jobs_.size();
+    std::vector<group::Pending> pending(n);
+    std::vector<std::size_t> order(n);
+    for (std::size_t r = 0; r < n; ++r) order[r] = r;
+    std::shuffle(order.begin(), order.end(), prng_);
+    for (const std::size_t r : order) {
+      auto plan = communicators_[r]->plan(call);
+      EXPECT_TRUE(plan.ok()) << (plan.ok() ? "" : plan.error().message);
+      EXPECT_TRUE(communicators_[r]->start(**plan, inputs[r], outputs[r], pending[r]).ok());
+      if (prng_.below(2) == 0) step();
+    }
+    const auto all_ended = [&pending] {
+      return std::ranges::all_of(
+          pending, [](const auto& p) { return p.state != group::Pending::State::running; });
+    };
+    constexpr int kMostSteps = 4'000'000;
+    for (int steps = 0; steps < kMostSteps && !all_ended(); ++steps) step();
+    bool complete = true;
+    for (std::size_t r = 0; r < n; ++r) {
+      complete &= pending[r].state == group::Pending::State::complete;
+      communicators_[r]->withdraw(pending[r]);
+    }
+    return complete;
+  }
+
+ private:
+  void enter(int rank, int ranks, const std::shared_ptr<group::JobMemory>& memory) {
+    group::Seat seat;
+    seat.rank = rank;
+    seat.ranks = ranks;
+    seat.job = "world";
+    seat.members.assign(static_cast<std::size_t>(ranks), group::Member{getpid()});
+    std::unique_ptr<transport::Transport> transport;
+    if (network_) {
+      transport = network_->attach(rank);
+    } else {
+      transport = std::make_unique<transport::SharedMemory>();
+    }
+    auto job = group::Job::enter(seat, memory, settings_, std::move(transport));
+    ASSERT_TRUE(job.ok()) << job.error().message;
+    auto& kept = jobs_[static_cast<std::size_t>(rank)];
+    kept = std::move(*job);
+    auto world = group::Communicator::create_world(*kept);
+    ASSERT_TRUE(world.ok()) << world.error().message;
+    communicators_[static_cast<std::size_t>(rank)] = std::move(*world);
+  }
+
+  base::Settings settings_;
+  base::Prng prng_;
+  std::unique_ptr<transport::VirtualNetwork> network_;
+  std::vector<std::unique_ptr<group::Job>> jobs_;
+  std::vector<std::unique_ptr<group::Communicator>> communicators_;
+};
+
+}  // namespace unisono::test

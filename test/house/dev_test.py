@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""./dev: help, wrong commands, and how it deals with missing packages, with stand-ins for
+dpkg-query, apt-get and cmake that note what they were asked."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+DEV = Path(__file__).resolve().parents[2] / "dev"
+NOBODY = "65534"
+
+
+class Dev(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.top = Path(folder.name)
+        self.top.chmod(0o777)
+        shutil.copy(DEV, self.top / "dev")
+        self.bin = self.top / "bin"
+        self.bin.mkdir()
+
+    def stand_in(self, name, script):
+        path = self.bin / name
+        path.write_text(f'#!/bin/sh\necho "{name} $*" >>"{self.top}/calls"\n{script}\n')
+        path.chmod(0o755)
+
+    def calls(self, name):
+        path = self.top / "calls"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [line for line in lines if line.startswith(name + " ")]
+
+    def dev(self, *arguments, prefix=(), cwd="/"):
+        environment = {**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}"}
+        return subprocess.run([*prefix, self.top / "dev", *arguments], cwd=cwd, env=environment,
+                              capture_output=True, text=True, check=False)
+
+    def test_help_names_every_command(self):
+        for arguments in ([], ["help"], ["--help"]):
+            run = self.dev(*arguments)
+            self.assertEqual(run.returncode, 0)
+            for command in ("demo", "build", "test", "tidy", "bench", "docs"):
+                self.assertIn(f"\n  {command} ", run.stdout)
+
+    def test_wrong_command(self):
+        run = self.dev("biuld")
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("dev: no such command: biuld", run.stderr)
+
+    def test_wrong_option_of_test(self):
+        run = self.dev("test", "--al")
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("test takes --all and a filter, not --al", run.stderr)
+
+    def test_nothing_missing_installs_nothing(self):
+        self.stand_in("dpkg-query", "echo installed")
+        self.stand_in("apt-get", "exit 1")
+        self.stand_in("cmake", "exit 0")
+        run = self.dev("build")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(self.calls("apt-get"), [])
+        self.assertTrue(any("--preset release" in call for call in self.calls("cmake")))
+
+    @unittest.skipUnless(os.geteuid() == 0, "installs only as root")
+    def test_root_installs_what_is_missing(self):
+        self.stand_in("dpkg-query", 'case "$*" in *ninja*|*hwy*) exit 1;; *) echo installed;; esac')
+        self.stand_in("apt-get", "exit 0")
+        self.stand_in("cmake", "exit 0")
+        run = self.dev("build")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        update, install = self.calls("apt-get")
+        self.assertIn(" update", update)
+        self.assertTrue(install.endswith(" ninja-build libhwy-dev"), install)
+
+    def test_others_are_told_the_command(self):
+        self.stand_in("dpkg-query", 'case "$*" in *ninja*|*hwy*) exit 1;; *) echo installed;; esac')
+        self.stand_in("apt-get", "exit 0")
+        prefix = ("setpriv", "--reuid", NOBODY, "--clear-groups") if os.geteuid() == 0 else ()
+        run = self.dev("build", prefix=prefix)
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("run: sudo apt-get update && "
+                      "sudo apt-get install -y ninja-build libhwy-dev\n", run.stderr)
+        self.assertEqual(self.calls("apt-get"), [])
+
+    def test_a_failed_configuration_shows_why(self):
+        self.stand_in("dpkg-query", "echo installed")
+        self.stand_in("cmake", "echo no compiler >&2; exit 1")
+        run = self.dev("build")
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("no compiler", run.stderr)
+        self.assertIn("cmake --preset release failed", run.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

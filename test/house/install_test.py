@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""An installed copy is all a user needs: cmake --install to a new prefix, build the examples
+against it by find_package and by pkg-config, run them with the installed tool."""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+HELLO = "4 ranks, the sum of 1 to 4 is 10\n"
+
+
+def run(*command, **options):
+    done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.STDOUT, check=False, **options)
+    if done.returncode != 0:
+        words = " ".join(map(str, command))
+        raise AssertionError(f"{words}: status {done.returncode}\n{done.stdout}")
+    return done.stdout
+
+
+class Install(unittest.TestCase):
+    options = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        first = Path(cls.folder.name, "first")
+        run(cls.options.cmake, "--install", cls.options.build, "--prefix", first)
+        # The package is used from a place that it was not installed to.
+        cls.prefix = first.rename(Path(cls.folder.name, "prefix"))
+        cls.work = Path(cls.folder.name, "work")
+        cls.work.mkdir()
+        cls.tool = cls.prefix / "bin" / "unisono"
+
+    def example(self, name):
+        build = self.work / name
+        run(self.options.cmake, "-S", self.options.source / "examples" / name, "-B", build,
+            f"-DCMAKE_PREFIX_PATH={self.prefix}", "-DCMAKE_BUILD_TYPE=Release",
+            f"-DCMAKE_C_COMPILER={self.options.cc}", f"-DCMAKE_CXX_COMPILER={self.options.cxx}")
+        run(self.options.cmake, "--build", build)
+        return build
+
+    def pkg_config(self, *arguments):
+        path = ":".join(str(p.parent) for p in self.prefix.rglob("unisono.pc"))
+        return run("pkg-config", *arguments, "unisono",
+                   env={**os.environ, "PKG_CONFIG_PATH": path}).split()
+
+    def test_only_the_public_headers_are_installed(self):
+        headers = sorted(p.name for p in (self.prefix / "include").rglob("*") if p.is_file())
+        self.assertEqual(headers, ["unisono.h", "unisono.hpp"])
+
+    def test_only_versioned_public_symbols_are_exported(self):
+        library = next(self.prefix.rglob("libunisono.so.0"))
+        symbols = run("nm", "--dynamic", "--defined-only", "--with-symbol-versions", library)
+        names = [line.split()[-1] for line in symbols.splitlines()]
+        functions = [n for n in names if not n.startswith("UNISONO_0")]
+        self.assertIn("unisono_allreduce@@UNISONO_0", functions)
+        for name in functions:
+            self.assertRegex(name, r"^unisono_\w+@@UNISONO_0$")
+
+    def test_every_declared_function_is_exported(self):
+        header = (self.prefix / "include/unisono/unisono.h").read_text()
+        declared = set(re.findall(r"UNISONO_API [^;(]*?\b(unisono_\w+)\(", header))
+        library = next(self.prefix.rglob("libunisono.so.0"))
+        symbols = run("nm", "--dynamic", "--defined-only", library)
+        self.assertGreater(len(declared), 40)
+        self.assertEqual(declared - set(re.findall(r"\b(unisono_\w+)", symbols)), set())
+
+    def test_find_package(self):
+        build = self.example("01-hello")
+        for program in ("hello", "hello-cpp"):
+            self.assertEqual(run(self.tool, "run", "-n", 4, build / program), HELLO)
+
+    def test_second_example(self):
+        build = self.example("02-overlap")
+        output = run(self.tool, "run", "-n", 3, build / "overlap")
+        self.assertRegex(output, r"^3 ranks agree on 1\.414214 after \d+ turns\n$")
+
+    def test_pkg_config(self):
+        source = self.options.source / "examples" / "01-hello" / "hello.c"
+        program = self.work / "hello-pc"
+        libraries = self.pkg_config("--libs")
+        library_path = next(flag[2:] for flag in libraries if flag.startswith("-L"))
+        run(self.options.cc, *self.pkg_config("--cflags"), source, "-o", program, *libraries,
+            f"-Wl,-rpath,{library_path}")
+        self.assertEqual(run(self.tool, "run", "-n", 4, program), HELLO)
+
+    def test_without_a_launcher_a_program_is_a_job_of_one_rank(self):
+        build = self.example("01-hello")
+        bare = {k: v for k, v in os.environ.items()
+                if not k.startswith(("UNISONO_", "OMPI_", "PMI", "SLURM_", "RANK", "WORLD_SIZE"))}
+        self.assertEqual(run(build / "hello", env=bare), "1 ranks, the sum of 1 to 1 is 1\n")
+
+    def test_versions_agree(self):
+        header = (self.prefix / "include/unisono/unisono.h").read_text()
+        parts = [re.search(rf"UNISONO_VERSION_{p} (\d+)", header).group(1)
+                 for p in ("MAJOR", "MINOR", "PATCH")]
+        version = ".".join(parts)
+        self.assertEqual(self.pkg_config("--modversion"), [version])
+        self.assertIn(version, run(self.tool, "--version"))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--source", type=Path, required=True)
+    parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--cmake", default="cmake")
+    parser.add_argument("--cc", default="cc")
+    parser.add_argument("--cxx", default="c++")
+    Install.options, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""scripts/test_summary.py counts GoogleTest cases, other tests, crashes and sanitizer reports."""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+SUMMARY = Path(__file__).resolve().parents[2] / "scripts" / "test_summary.py"
+
+PASSING = "[==========] 5 tests from 1 test suite ran.\n[  PASSED  ] 5 tests.\n"
+SKIPPING = ("a_test.cpp:9: Skipped\nneeds two cores\n[  SKIPPED ] A.B (0 ms)\n"
+            "[  PASSED  ] 2 tests.\n[  SKIPPED ] 1 test, listed below:\n[  SKIPPED ] A.B\n")
+FAILING = ("[  FAILED  ] A.C (1 ms)\n[  PASSED  ] 3 tests.\n"
+           "[  FAILED  ] 1 test, listed below:\n[  FAILED  ] A.C\n")
+
+
+def summary(*cases):
+    """Runs the summary over one ctest file of (name, status, output)."""
+    rows = "".join(
+        f'<testcase name="{name}" status="{status}">'
+        f"<system-out>{escape(output)}</system-out></testcase>"
+        for name, status, output in cases)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "release.xml")
+        path.write_text(f"<testsuite>{rows}</testsuite>")
+        run = subprocess.run([sys.executable, SUMMARY, f"release={path}"],
+                             capture_output=True, text=True, check=False)
+        return run.returncode, run.stdout.splitlines()
+
+
+class Summary(unittest.TestCase):
+    def test_all_pass(self):
+        status, lines = summary(("unit_x", "run", PASSING), ("house_y", "run", "fine"))
+        self.assertEqual((status, lines[-1]), (0, "6 passed, 0 failed"))
+
+    def test_a_case_fails(self):
+        status, lines = summary(("unit_x", "fail", FAILING))
+        self.assertEqual((status, lines[-1]), (1, "3 passed, 1 failed"))
+        self.assertIn("FAILED   release: unit_x: A.C", lines)
+
+    def test_a_crash_counts_once(self):
+        status, lines = summary(("unit_x", "fail", "[ RUN      ] A.B\n"))
+        self.assertEqual((status, lines[-1]), (1, "0 passed, 1 failed"))
+
+    def test_a_sanitizer_report_after_passing_cases_fails(self):
+        status, lines = summary(("unit_x", "fail", PASSING + "ERROR: LeakSanitizer\n"))
+        self.assertEqual((status, lines[-1]), (1, "5 passed, 1 failed"))
+
+    def test_skips_are_told_with_their_reason(self):
+        status, lines = summary(("unit_x", "run", SKIPPING))
+        self.assertEqual((status, lines[-1]), (0, "2 passed, 0 failed"))
+        self.assertIn("skipped  release: unit_x: needs two cores", lines)
+        self.assertIn("release  2 passed, 0 failed, 1 skipped", lines)
+
+    def test_nothing_ran(self):
+        self.assertEqual(summary()[0], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

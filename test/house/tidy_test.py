@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each rule of scripts/tidy.py catches a breach of it, and a clean tree passes."""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+TIDY = Path(__file__).resolve().parents[2] / "scripts" / "tidy.py"
+SPDX = "// SPDX-License-Identifier: BSD-3-Clause\n"
+FOLDER_README = "# x\n\n" + "".join(
+    f"## {heading}\n\nText.\n\n" for heading in
+    ["What it is", "May include", "Main type", "Start at", "Not here"]).rstrip("\n") + "\n"
+
+CLEAN = {
+    "README.md": "# Name\n\n[The page](docs/page.md#a-title), [there](https://example.org).\n",
+    "docs/page.md": "# Page\n\n## A title\n",
+    "ARCHITECTURE.md": "# A\n", "STYLE.md": "# S\n", "CONTRIBUTING.md": "# C\n",
+    "CHANGELOG.md": "# Changelog\n", "LICENSE": "BSD\n",
+    "scripts/layers.txt": "# levels\nlow 0\nleft 1\nright 1\napi 2\n",
+    "src/low/README.md": FOLDER_README, "src/left/README.md": FOLDER_README,
+    "src/right/README.md": FOLDER_README, "src/api/README.md": FOLDER_README,
+    "src/low/thing.hpp": SPDX + "#pragma once\nint thing();\n",
+    "src/low/thing.cpp": SPDX + '#include "low/thing.hpp"\n\nint thing() { return 1; }\n',
+    "src/left/one.hpp": SPDX + '#pragma once\n#include "low/thing.hpp"\n',
+    "src/right/two.hpp": SPDX + '#pragma once\n#include "low/thing.hpp"\n',
+    "src/api/entry.cpp": SPDX + '#include <unisono/unisono.h>\n\n#include "left/one.hpp"\n',
+    "test/unit/low/thing_test.cpp": SPDX + '#include "low/thing.hpp"\n',
+    "test/unit/api/entry_test.cpp": SPDX,
+    "examples/hello.c": SPDX + "#include <unisono/unisono.h>\n",
+}
+
+
+def tidy(changes=(), options=("--no-format",)):
+    """Runs tidy.py on the clean tree with changes; a text of None takes the file away."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in {**CLEAN, **dict(changes)}.items():
+            if text is not None:
+                path = Path(folder, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+        run = subprocess.run([sys.executable, TIDY, "--root", folder, *options],
+                             capture_output=True, text=True, check=False)
+        return run.returncode, run.stdout + run.stderr
+
+
+class Tidy(unittest.TestCase):
+    def expect(self, changes, *messages):
+        status, output = tidy(changes)
+        self.assertEqual(status, 1, output)
+        for message in messages:
+            self.assertIn(message, output)
+        self.assertIn(f"{len(messages)} problems", output)
+
+    def test_clean_tree_passes(self):
+        status, output = tidy()
+        self.assertEqual(status, 0, output)
+        self.assertIn("0 problems", output)
+
+    def test_upward_include(self):
+        self.expect({"src/low/thing.hpp": SPDX + '#pragma once\n#include "left/one.hpp"\n'},
+                    "src/low/thing.hpp:3: low (level 0) may not include left (level 1)")
+
+    def test_sideways_include(self):
+        self.expect({"src/left/one.hpp": SPDX + '#pragma once\n#include "right/two.hpp"\n'},
+                    "src/left/one.hpp:3: left (level 1) may not include right (level 1)")
+
+    def test_relative_include(self):
+        self.expect({"src/left/three.hpp": SPDX + "#pragma once\n",
+                     "src/left/one.hpp": SPDX + '#pragma once\n#include "three.hpp"\n'},
+                    'write includes from src/ on: "left/three.hpp"')
+
+    def test_folder_without_level(self):
+        self.expect({"src/new/README.md": FOLDER_README, "src/new/x.hpp": SPDX + "#pragma once\n"},
+                    "folder new has no level")
+
+    def test_public_header_below_api(self):
+        self.expect({"src/left/one.hpp": SPDX + "#pragma once\n#include <unisono/unisono.h>\n"},
+                    "only src/api includes the public headers")
+
+    def test_example_with_inner_header(self):
+        self.expect({"examples/hello.c": SPDX + '#include "low/thing.hpp"\n'},
+                    "examples includes <unisono/...> only")
+
+    def test_missing_guard_and_licence(self):
+        self.expect({"src/left/one.hpp": "int x;\n"}, "header without #pragma once", "lack: SPDX")
+
+    def test_banned_calls(self):
+        for call, word in [('getenv("A")', "getenv"), ("strcpy(a, b)", "strcpy"),
+                           ('sprintf(a, "x")', "sprintf"), ("rand()", "rand"),
+                           ("usleep(1)", "usleep"), ("std::cout << 1", "std::cout"),
+                           ("assert(x)", "assert")]:
+            with self.subTest(call):
+                self.expect({"src/low/thing.cpp": SPDX + f"void thing() {{ {call}; }}\n"},
+                            f"banned: {word}")
+        self.expect({"src/low/thing.cpp": SPDX + "#include <iostream>\n"}, "banned: <iostream>")
+
+    def test_banned_words_in_comments_and_strings_are_fine(self):
+        text = SPDX + '// getenv() is banned\nconst char* thing() { return "rand()"; }\n'
+        self.assertEqual(tidy({"src/low/thing.cpp": text})[0], 0)
+
+    def test_lines(self):
+        self.expect({"src/low/thing.cpp": SPDX + "int x; \n"}, "trailing whitespace")
+        self.expect({"src/low/thing.cpp": SPDX + "// " + "x" * 98 + "\n"}, "101 columns")
+        self.expect({"src/low/thing.cpp": SPDX + "// TO" + "DO later\n"}, "unfinished work")
+        self.expect({"docs/page.md": "# Page\n\n## A title\n\n/ho" + "me/me/x\n"},
+                    "somebody's machine")
+        self.expect({"docs/page.md": "# Page\n\n## A title"}, "no newline at the end")
+
+    def test_tables_of_data_may_be_wide(self):
+        table = "// clang-format off\nint wide[] = {" + "1, " * 50 + "};\n// clang-format on\n"
+        self.assertEqual(tidy({"src/low/thing.cpp": SPDX + table})[0], 0)
+        wide = "// " + "x" * 98 + "\n"
+        self.expect({"src/low/thing.cpp": SPDX + table + wide}, ":5: 101 columns")
+
+    def test_folder_names_and_readmes(self):
+        self.expect({"src/low/util/x.hpp": SPDX + "#pragma once\n"}, "named after its concept")
+        self.expect({"src/low/README.md": None}, "src/low:0: no README.md")
+        self.expect({"src/low/README.md": "# low\n\n## What it is\n"}, "headings have to be")
+        self.expect({"src/low/README.md": FOLDER_README + "more\n" * 40}, "40 are allowed")
+
+    def test_untested_source(self):
+        self.expect({"src/low/other.cpp": SPDX + "int other() { return 1; }\n"},
+                    "src/low/other.cpp:1: no file of test/ names other")
+
+    def test_links(self):
+        self.expect({"docs/page.md": "# Page\n\n## A title\n\n[x](gone.md)\n"},
+                    "dead link: gone.md")
+        self.expect({"docs/page.md": "# Page\n\n[x](../README.md#gone)\n"},
+                    "dead anchor: ../README.md#gone", "dead anchor: docs/page.md#a-title")
+
+    def test_page_that_nothing_links_to(self):
+        self.expect({"docs/lost.md": "# Lost\n"}, "docs/lost.md:1: no page links to this one")
+
+    def test_required_files(self):
+        self.expect({"CHANGELOG.md": None}, "CHANGELOG.md:0: missing")
+
+    def test_list_names_large_functions_and_files(self):
+        body = "int thing() {\n" + "  work();\n" * 80 + "}\n"
+        status, output = tidy({"src/low/thing.cpp": SPDX + body + "int x;\n" * 600},
+                              ("--no-format", "--list"))
+        self.assertEqual(status, 0, output)
+        self.assertIn("large function: src/low/thing.cpp:2: 82 lines", output)
+        self.assertIn("large file: src/low/thing.cpp", output)
+
+
+if __name__ == "__main__":
+    unittest.main()

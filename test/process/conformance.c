@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The header in strict C11, and every function of it once, linked against the installed library and
+ * nothing else: what a C programmer sees. Runs as a job of one rank, or under a launcher. Prints the
+ * first thing that is wrong and returns 1.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unisono/unisono.h>
+
+static int failures = 0;
+
+static void expect(int truth, const char *what) {
+  if (truth) return;
+  fprintf(stderr, "conformance: %s is wrong (%s)\n", what, unisono_last_error());
+  ++failures;
+}
+
+#define OK(call) expect((call) == UNISONO_OK, #call)
+#define TRUE(condition) expect((condition), #condition)
+
+static int rank = -1;
+static int ranks = 0;
+
+static void add(void *target, const void *left, const void *right, int64_t count,
+                unisono_type_t type, void *user) {
+  int64_t *sums = target;
+  const int64_t *x = left;
+  const int64_t *y = right;
+  (void)type;
+  ++*(int *)user;
+  for (int64_t i = 0; i < count; ++i) sums[i] = x[i] + y[i];
+}
+
+static void names(void) {
+  char version[32];
+  snprintf(version, sizeof version, "%d.%d.%d", UNISONO_VERSION_MAJOR, UNISONO_VERSION_MINOR,
+           UNISONO_VERSION_PATCH);
+  TRUE(strcmp(unisono_version(), version) == 0);
+  TRUE(strcmp(unisono_error_name(UNISONO_ERROR_TIMEOUT), "timeout") == 0);
+  TRUE(strcmp(unisono_last_error(), "") == 0);
+  TRUE(unisono_type_size(UNISONO_COMPLEX128) == 16);
+}
+
+static void blocking(unisono_comm_t comm) {
+  int64_t mine = rank + 1;
+  int64_t sum = 0;
+  int64_t all[64];
+  int64_t word = rank == 0 ? 42 : 0;
+  OK(unisono_barrier(comm));
+  OK(unisono_broadcast(&word, 1, UNISONO_INT64, 0, comm));
+  TRUE(word == 42);
+  OK(unisono_reduce(&mine, &sum, 1, UNISONO_INT64, UNISONO_SUM, 0, comm));
+  TRUE(sum == (rank == 0 ? (int64_t)ranks * (ranks + 1) / 2 : 0));
+  OK(unisono_allreduce(&mine, &sum, 1, UNISONO_INT64, UNISONO_SUM, comm));
+  TRUE(sum == (int64_t)ranks * (ranks + 1) / 2);
+  sum = mine;
+  OK(unisono_allreduce(UNISONO_IN_PLACE, &sum, 1, UNISONO_INT64, UNISONO_MAX, comm));
+  TRUE(sum == ranks);
+  OK(unisono_allgather(&mine, all, 1, UNISONO_INT64, comm));
+  TRUE(all[0] == 1 && all[ranks - 1] == ranks);
+}
+
+static void split_phase(unisono_comm_t comm) {
+  int64_t mine = rank + 1;
+  int64_t word = rank == 0 ? 42 : 0;
+  int64_t reduced = 0;
+  int64_t sum = 0;
+  int64_t all[64];
+  unisono_request_t requests[5];
+  int index = -1;
+  int done = 0;
+  OK(unisono_barrier_start(comm, &requests[0]));
+  OK(unisono_broadcast_start(&word, 1, UNISONO_INT64, 0, comm, &requests[1]));
+  OK(unisono_reduce_start(&mine, &reduced, 1, UNISONO_INT64, UNISONO_SUM, 0, comm, &requests[2]));
+  OK(unisono_allreduce_start(&mine, &sum, 1, UNISONO_INT64, UNISONO_SUM, comm, &requests[3]));
+  OK(unisono_allgather_start(&mine, all, 1, UNISONO_INT64, comm, &requests[4]));
+  OK(unisono_wait_any(requests, 5, &index));
+  TRUE(index >= 0 && index < 5 && requests[index] == NULL);
+  if (requests[3] != NULL) OK(unisono_wait(&requests[3]));
+  while (requests[4] != NULL) OK(unisono_test(&requests[4], &done));
+  OK(unisono_wait_all(requests, 5));
+  TRUE(word == 42);
+  TRUE(sum == (int64_t)ranks * (ranks + 1) / 2);
+  TRUE(all[ranks - 1] == ranks);
+}
+
+static void persistent(unisono_comm_t comm) {
+  int64_t mine = rank + 1;
+  int64_t word = 7;
+  int64_t reduced = 0;
+  int64_t sum = 0;
+  int64_t all[64];
+  unisono_plan_t plans[5];
+  OK(unisono_barrier_plan(comm, &plans[0]));
+  OK(unisono_broadcast_plan(&word, 1, UNISONO_INT64, 0, comm, &plans[1]));
+  OK(unisono_reduce_plan(&mine, &reduced, 1, UNISONO_INT64, UNISONO_SUM, 0, comm, &plans[2]));
+  OK(unisono_allreduce_plan(&mine, &sum, 1, UNISONO_INT64, UNISONO_SUM, comm, &plans[3]));
+  OK(unisono_allgather_plan(&mine, all, 1, UNISONO_INT64, comm, &plans[4]));
+  for (int i = 0; i < 5; ++i) {
+    int done = 0;
+    OK(unisono_plan_start(plans[i]));
+    OK(unisono_plan_test(plans[i], &done));
+    if (!done) OK(unisono_plan_wait(plans[i]));
+    OK(unisono_plan_free(plans[i]));
+  }
+  TRUE(sum == (int64_t)ranks * (ranks + 1) / 2);
+}
+
+static void communicators(unisono_comm_t comm) {
+  unisono_comm_info_t info;
+  unisono_comm_t copy = NULL;
+  unisono_comm_t part = NULL;
+  unisono_comm_t first = NULL;
+  unisono_request_t request = NULL;
+  const int zero = 0;
+  OK(unisono_comm_dup(comm, &copy));
+  OK(unisono_comm_split(comm, 0, -rank, &part));
+  OK(unisono_comm_from_list(comm, &zero, 1, &first));
+  TRUE((first != NULL) == (rank == 0));
+  OK(unisono_barrier(part));
+  info.size = sizeof info;
+  OK(unisono_comm_info(part, &info));
+  TRUE(info.operations == 1);
+  OK(unisono_barrier_start(copy, &request));
+  OK(unisono_cancel(&request));
+  OK(unisono_comm_free(copy));
+  OK(unisono_comm_free(part));
+  if (first != NULL) OK(unisono_comm_free(first));
+}
+
+static void user_defined(unisono_comm_t comm) {
+  unisono_type_t type = -1;
+  unisono_op_t op = -1;
+  int calls = 0;
+  int64_t mine = 1;
+  int64_t sum = 0;
+  OK(unisono_type_create(8, 8, &type));
+  TRUE(unisono_type_size(type) == 8);
+  OK(unisono_op_create(add, 1, &calls, &op));
+  OK(unisono_allreduce(&mine, &sum, 1, type, op, comm));
+  TRUE(sum == ranks);
+}
+
+static void a_job_of_one_thread(void) {
+  unisono_threads_t threads = NULL;
+  unisono_comm_t world = NULL;
+  OK(unisono_threads_create(1, &threads));
+  OK(unisono_init_thread(threads, 0, &world));
+  OK(unisono_barrier(world));
+  OK(unisono_finalize(world));
+  OK(unisono_threads_free(threads));
+}
+
+int main(void) {
+  unisono_comm_t world = NULL;
+  names();
+  OK(unisono_init(&world));
+  OK(unisono_comm_rank(world, &rank));
+  OK(unisono_comm_size(world, &ranks));
+  if (failures > 0 || ranks > 64) return 1;
+  blocking(world);
+  split_phase(world);
+  persistent(world);
+  communicators(world);
+  user_defined(world);
+  OK(unisono_finalize(world));
+  a_job_of_one_thread();
+  if (failures == 0) printf("rank %d of %d conforms\n", rank, ranks);
+  return failures == 0 ? 0 : 1;
+}

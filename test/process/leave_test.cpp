@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Ranks that leave by themselves: exit without finalize, finalize early, a closed world used again;
+// and what a process may do once only.
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include "harness/outcome.hpp"
+#include "process/ranks.hpp"
+
+namespace unisono::harness {
+namespace {
+
+int barriers_until_an_error(unisono_comm_t comm) {
+  int error = UNISONO_OK;
+  while (error == UNISONO_OK) error = unisono_barrier(comm);
+  return error;
+}
+
+TEST(Leave, ExitWithoutFinalize) {
+  for (const int leaver : {0, 2}) {
+    const auto shm_before = unisono_files_in_shm();
+    ProcessJob job(3, [&](ProcessRank& self) {
+      ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+      if (self.rank == leaver) _exit(0);
+      EXPECT_TRUE(failed(barriers_until_an_error(self.world), UNISONO_ERROR_RANK_LOST,
+                         {"rank " + std::to_string(leaver)}));
+    });
+    job.expect_all_clean();
+    EXPECT_TRUE(nothing_left(job, shm_before));
+  }
+}
+
+TEST(Leave, FinalizeEarlyIsALossForThoseWhoWait) {
+  for (const int leaver : {0, 2}) {
+    ProcessJob::Options options;
+    options.joins = false;
+    const auto shm_before = unisono_files_in_shm();
+    ProcessJob job(
+        3,
+        [&](ProcessRank& self) {
+          unisono_comm_t world = nullptr;
+          ASSERT_TRUE(succeeded(unisono_init(&world)));
+          ASSERT_TRUE(succeeded(unisono_barrier(world)));
+          if (self.rank == leaver) {
+            EXPECT_TRUE(succeeded(unisono_finalize(world)));
+            self.say("left");
+            sleep(1);  // it lives on: the others learn of its leaving, not of its death
+            return;
+          }
+          EXPECT_TRUE(failed(barriers_until_an_error(world), UNISONO_ERROR_RANK_LOST,
+                             {"rank " + std::to_string(leaver)}));
+          unisono_finalize(world);
+        },
+        options);
+    job.expect_all_clean();
+    EXPECT_TRUE(nothing_left(job, shm_before));
+  }
+}
+
+// Nobody waits for those who leave in an orderly way, however late the others are.
+TEST(Leave, InTurnIsNoError) {
+  ProcessJob::Options options;
+  options.joins = false;
+  ProcessJob job(
+      4,
+      [](ProcessRank& self) {
+        unisono_comm_t world = nullptr;
+        ASSERT_TRUE(succeeded(unisono_init(&world)));
+        ASSERT_TRUE(succeeded(unisono_barrier(world)));
+        usleep(static_cast<useconds_t>(self.rank) * 50'000);
+        EXPECT_TRUE(succeeded(unisono_finalize(world)));
+      },
+      options);
+  job.expect_all_clean();
+}
+
+TEST(Leave, InitAndFinalizeOncePerProcess) {
+  ProcessJob::Options options;
+  options.joins = false;
+  ProcessJob job(
+      2,
+      [](ProcessRank&) {
+        unisono_comm_t world = nullptr;
+        unisono_comm_t again = nullptr;
+        EXPECT_TRUE(failed(unisono_init(nullptr), UNISONO_ERROR_ARGUMENT, {"unisono_init"}));
+        EXPECT_TRUE(failed_with_any(unisono_barrier(world),
+                                    {UNISONO_ERROR_STATE, UNISONO_ERROR_ARGUMENT},
+                                    {"unisono_init"}))
+            << "before init";
+        ASSERT_TRUE(succeeded(unisono_init(&world)));
+        EXPECT_TRUE(failed(unisono_init(&again), UNISONO_ERROR_STATE, {"unisono_init"}));
+        ASSERT_TRUE(succeeded(unisono_barrier(world)));
+        ASSERT_TRUE(succeeded(unisono_finalize(world)));
+        EXPECT_TRUE(failed(unisono_barrier(world), UNISONO_ERROR_STATE, {"unisono_barrier"}));
+        EXPECT_TRUE(failed(unisono_finalize(world), UNISONO_ERROR_STATE, {"unisono_finalize"}));
+        EXPECT_TRUE(failed(unisono_init(&world), UNISONO_ERROR_STATE, {"unisono_init"}));
+      },
+      options);
+  job.expect_all_clean();
+}
+
+void do_nothing(void*, const void*, const void*, std::int64_t, unisono_type_t, void*) {}
+
+// In a process of its own, for what is made lives until its end.
+TEST(Limits, AThousandTypesAndOperators) {
+  ProcessJob job(1, [](ProcessRank&) {
+    unisono_type_t type = -1;
+    unisono_op_t op = -1;
+    for (int i = 0; i < 1000; ++i) {
+      ASSERT_TRUE(succeeded(unisono_type_create(4, 4, &type)));
+      ASSERT_TRUE(succeeded(unisono_op_create(do_nothing, 1, nullptr, &op)));
+    }
+    EXPECT_TRUE(failed(unisono_type_create(4, 4, &type), UNISONO_ERROR_RESOURCES,
+                       {"unisono_type_create", "1000"}));
+    EXPECT_TRUE(failed(unisono_op_create(do_nothing, 1, nullptr, &op), UNISONO_ERROR_RESOURCES,
+                       {"unisono_op_create", "1000"}));
+  });
+  job.expect_all_clean();
+}
+
+TEST(Environment, WithoutALauncherIsAJobOfOneRank) {
+  ProcessJob::Options options;
+  options.joins = false;
+  ProcessJob job(
+      1,
+      [](ProcessRank&) {
+        for (const char* name : {"UNISONO_RANK", "UNISONO_SIZE", "UNISONO_RENDEZVOUS"}) {
+          unsetenv(name);
+        }
+        unisono_comm_t world = nullptr;
+        ASSERT_TRUE(succeeded(unisono_init(&world)));
+        int size = 0;
+        EXPECT_TRUE(succeeded(unisono_comm_size(world, &size)));
+        EXPECT_EQ(size, 1);
+        std::int32_t value = 5;
+        EXPECT_TRUE(succeeded(
+            unisono_allreduce(UNISONO_IN_PLACE, &value, 1, UNISONO_INT32, UNISONO_SUM, world)));
+        EXPECT_EQ(value, 5);
+        EXPECT_TRUE(succeeded(unisono_finalize(world)));
+      },
+      options);
+  job.expect_all_clean();
+}
+
+TEST(Environment, NonsenseIsAnErrorThatNamesTheVariable) {
+  const std::pair<const char*, const char*> nonsense[] = {{"UNISONO_RANK", "minus one"},
+                                                          {"UNISONO_RANK", "7"},
+                                                          {"UNISONO_SIZE", "0"},
+                                                          {"UNISONO_RENDEZVOUS", "somewhere"},
+                                                          {"UNISONO_ENGINE", "steam"}};
+  for (const auto& [name, value] : nonsense) {
+    SCOPED_TRACE(std::string(name) + "=" + value);
+    ProcessJob::Options options;
+    options.joins = false;
+    options.environment[name] = value;
+    ProcessJob job(
+        1,
+        [&](ProcessRank&) {
+          unisono_comm_t world = nullptr;
+          EXPECT_TRUE(failed(unisono_init(&world), UNISONO_ERROR_ARGUMENT, {name, value}));
+        },
+        options);
+    job.expect_all_clean();
+  }
+}
+
+}  // namespace
+}  // namespace unisono::harness

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The schedules of five ranks, word for word: golden/<collective>-<name>[-variant].txt. After an
+// intended change, write them anew with UNISONO_UPDATE_GOLDEN=1 in the environment (of this test
+// program) and read the difference. The same variable rewrites docs/reference/algorithms.md. The
+// how-to's example is compared with the source it quotes.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "schedule/text.hpp"
+#include "unit/algorithm/schedule_set.hpp"
+
+namespace unisono::algorithm::test {
+namespace {
+
+std::filesystem::path here() { return std::filesystem::path(__FILE__).parent_path(); }
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void expect_file(const std::filesystem::path& path, const std::string& text) {
+  if (std::getenv("UNISONO_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
+  EXPECT_EQ(read_file(path), text)
+      << path << " differs; if that is intended, run again with UNISONO_UPDATE_GOLDEN=1";
+}
+
+std::filesystem::path golden(const Algorithm& row, const std::string& variant) {
+  return here() / "golden" /
+         (std::string(schedule::collective_name(row.collective)) + "-" + std::string(row.name) +
+          variant + ".txt");
+}
+
+// Seven elements on five ranks: blocks of two lengths. Trees of the least degree but one are the
+// ones in the head comments.
+Shape five_ranks(const Algorithm& row) {
+  Shape shape{.collective = row.collective, .ranks = 5, .count = 7};
+  if (row.collective == Collective::barrier) shape.count = 0;
+  if (row.collective == Collective::allgather) shape.count = 3;
+  if (schedule::is_rooted(row.collective)) shape.root = 2;
+  return shape;
+}
+
+Parameters two(const Algorithm& row) {
+  Parameters parameters;
+  if (!row.parameters.empty()) parameters.values[0] = 2;
+  return parameters;
+}
+
+TEST(Golden, FiveRanks) {
+  for (const Algorithm& row : table()) {
+    const auto set = build_set(row, five_ranks(row), two(row));
+    expect_file(golden(row, ""), schedule::print(set));
+  }
+}
+
+TEST(Golden, FiveRanksOrderedWithAnotherRoot) {
+  const Algorithm* row = find(Collective::reduce, "fnomial");
+  ASSERT_NE(row, nullptr);
+  Shape shape = five_ranks(*row);
+  shape.ordered = true;
+  expect_file(golden(*row, "-ordered"), schedule::print(build_set(*row, shape, two(*row))));
+}
+
+TEST(Golden, EveryFileBelongsToARow) {
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(here() / "golden")) {
+    EXPECT_EQ(entry.path().extension(), ".txt");
+    ++files;
+  }
+  EXPECT_EQ(files, table().size() + 1);
+}
+
+TEST(Golden, TheReferencePageIsTheTable) {
+  expect_file(here() / "../../../docs/reference/algorithms.md", markdown());
+}
+
+// From the first line that begins with `first` to the one that ends with `last`, both included.
+std::string quoted(const std::string& text, const std::string& first, const std::string& last) {
+  const auto begin = text.find("\n" + first);
+  if (begin == std::string::npos) return {};
+  const auto end = text.find(last + "\n", begin);
+  return end == std::string::npos ? std::string()
+                                  : text.substr(begin + 1, end + last.size() - begin);
+}
+
+TEST(Golden, TheHowToQuotesTheSource) {
+  const auto top = here() / "../../..";
+  const std::string page = read_file(top / "docs/howto/add-an-algorithm.md");
+  const std::string file = quoted(read_file(top / "src/algorithm/broadcast/flat.cpp"), "#include",
+                                  "}  // namespace unisono::algorithm::broadcast");
+  const std::string row = quoted(read_file(top / "src/algorithm/table.cpp"),
+                                 "    {.name = \"flat\",", ".build = broadcast::flat},");
+  ASSERT_FALSE(row.empty());
+  ASSERT_FALSE(file.empty());
+  EXPECT_NE(page.find(row), std::string::npos) << "the page has to quote this row:\n" << row;
+  EXPECT_NE(page.find(file), std::string::npos) << "the page has to quote this file:\n" << file;
+}
+
+}  // namespace
+}  // namespace unisono::algorithm::test

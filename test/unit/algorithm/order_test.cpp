@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is combined with what: the brackets of every result. They depend on the shape and parameters
+// only, never on the order of arrival; all ranks of an allreduce get the same ones, and so the same
+// bits in floating point; ordered reductions have the ranks in order.
+#include <gtest/gtest.h>
+
+#include "unit/algorithm/expression.hpp"
+#include "unit/algorithm/schedule_set.hpp"
+
+namespace unisono::algorithm::test {
+namespace {
+
+// The ranks of an expression from left to right.
+std::vector<int> leaves(const std::string& expression) {
+  std::vector<int> ranks;
+  bool in_number = false;
+  for (const char c : expression) {
+    const bool digit = c >= '0' && c <= '9';
+    if (digit && !in_number) ranks.push_back(0);
+    if (digit) ranks.back() = ranks.back() * 10 + (c - '0');
+    in_number = digit;
+  }
+  return ranks;
+}
+
+void expect_result(const Algorithm& row, const Shape& shape, const Outcome& run) {
+  std::vector<int> all;
+  for (int rank = 0; rank < shape.ranks; ++rank) all.push_back(rank);
+  const std::vector<std::string>& first = run.outputs[static_cast<std::size_t>(shape.root)];
+  for (const std::string& expression : first) {
+    std::vector<int> ranks = leaves(expression);
+    if (!shape.ordered || !row.keeps_order) std::ranges::sort(ranks);
+    ASSERT_EQ(ranks, all) << expression;
+  }
+  if (shape.collective == Collective::allreduce) {
+    for (const auto& output : run.outputs) ASSERT_EQ(output, first);
+  }
+}
+
+TEST(Order, BracketsAreTheSameOnAllRanksAndInAnyOrderOfArrival) {
+  for (const Algorithm& row : table()) {
+    if (!schedule::is_reduction(row.collective)) continue;
+    for (const int ranks : {1, 2, 3, 5, 8, 11, 13}) {
+      for (const bool ordered : {false, true}) {
+        if (ordered && !row.keeps_order) continue;
+        Shape shape{row.collective, ranks, 0, ranks + 2, ordered};
+        if (schedule::is_rooted(row.collective)) shape.root = ranks / 2;
+        for (const Parameters& parameters : parameter_choices(row, shape)) {
+          SCOPED_TRACE(name_of(row, shape, parameters));
+          const std::vector<Schedule> set = build_set(row, shape, parameters);
+          const Outcome expected = Executor(set, 1, false).run();
+          ASSERT_NO_FATAL_FAILURE(expect_result(row, shape, expected));
+          for (std::uint64_t seed = 2; seed < 6; ++seed) {
+            ASSERT_EQ(Executor(set, seed, seed % 2 == 0).run().outputs, expected.outputs);
+          }
+        }
+      }
+    }
+  }
+}
+
+// The expression of element 0 at the root for five ranks, as the algorithms' files say.
+std::string brackets(Collective collective, std::string_view name, int parameter, int root,
+                     bool ordered) {
+  const Shape shape{collective, 5, root, 5, ordered};
+  const Algorithm* row = find(collective, name);
+  if (row == nullptr) return "no such algorithm";
+  Parameters parameters;
+  parameters.values[0] = parameter;
+  const Outcome run = Executor(build_set(*row, shape, parameters), 1, false).run();
+  return run.outputs[static_cast<std::size_t>(root)][0];
+}
+
+TEST(Order, FiveRanks) {
+  const auto reduce = Collective::reduce;
+  const auto allreduce = Collective::allreduce;
+  EXPECT_EQ(brackets(reduce, "serial", 0, 2, false), "((((0 1) 2) 3) 4)");
+  EXPECT_EQ(brackets(reduce, "fnomial", 2, 0, false), "(((0 1) (2 3)) 4)");
+  EXPECT_EQ(brackets(reduce, "fnomial", 2, 2, false), "(((2 3) (4 0)) 1)");
+  EXPECT_EQ(brackets(reduce, "fnomial", 2, 2, true), "(((0 1) (2 3)) 4)");
+  EXPECT_EQ(brackets(allreduce, "pairwise", 0, 0, false), "(((0 1) 2) (3 4))");
+  EXPECT_EQ(brackets(allreduce, "reduce-broadcast", 2, 0, false), "(((0 1) (2 3)) 4)");
+  EXPECT_EQ(brackets(allreduce, "gather-release", 2, 0, false), "(((0 1) 2) (3 4))");
+  EXPECT_EQ(brackets(allreduce, "gather-release", 4, 0, false), "((((0 1) 2) 3) 4)");
+  EXPECT_EQ(brackets(allreduce, "ring", 0, 0, false), "((((0 1) 2) 3) 4)");
+  EXPECT_EQ(brackets(allreduce, "reduce-scatter-allgather", 0, 0, false), "(((0 1) 2) (3 4))");
+}
+
+// A broadcast and an allgather deliver what was given, whatever arrives first.
+TEST(Order, MovedVectorsArriveUnchanged) {
+  for (const Algorithm& row : table()) {
+    if (row.collective != Collective::broadcast && row.collective != Collective::allgather)
+      continue;
+    for (const int ranks : {1, 2, 5, 8, 11}) {
+      Shape shape{row.collective, ranks, 0, 3, false};
+      if (schedule::is_rooted(row.collective)) shape.root = ranks - 1;
+      std::vector<std::string> expected(3, std::to_string(shape.root));
+      if (row.collective == Collective::allgather) {
+        expected.clear();
+        for (int rank = 0; rank < ranks; ++rank)
+          expected.insert(expected.end(), 3, std::to_string(rank));
+      }
+      const std::vector<Schedule> set = build_set(row, shape, default_parameters(row, shape));
+      for (std::uint64_t seed = 1; seed < 4; ++seed) {
+        const Outcome run = Executor(set, seed, seed % 2 == 0).run();
+        for (std::size_t rank = 0; rank < run.outputs.size(); ++rank) {
+          if (!run.outputs[rank].empty()) {
+            ASSERT_EQ(run.outputs[rank], expected) << row.name << " on " << ranks << " ranks";
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace unisono::algorithm::test

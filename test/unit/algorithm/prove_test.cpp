@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every row of the table is proved for small groups: all shapes that differ in how counts divide,
+// in the place of the root, in order, and in the parameters. `unisono check --all` goes on to 70
+// ranks.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "check/check.hpp"
+#include "unit/algorithm/schedule_set.hpp"
+
+namespace unisono::algorithm::test {
+namespace {
+
+constexpr int kMostRanks = 16;
+
+int roots(const Shape& shape) { return schedule::is_rooted(shape.collective) ? shape.ranks : 1; }
+
+std::set<std::int64_t> counts(const Shape& shape) {
+  if (shape.collective == Collective::barrier) return {0};
+  const std::int64_t ranks = shape.ranks;
+  return {0, 1, 2, ranks - 1, ranks, 2 * ranks + 3};
+}
+
+void prove_shape(const Algorithm& row, const Shape& shape) {
+  for (const Parameters& parameters : parameter_choices(row, shape)) {
+    const std::vector<Schedule> set = build_set(row, shape, parameters);
+    for (const check::Violation& violation : check::prove(set)) {
+      ADD_FAILURE() << name_of(row, shape, parameters) << ": " << violation.message;
+    }
+  }
+}
+
+class Prove : public testing::TestWithParam<int> {};
+
+TEST_P(Prove, RightInEveryLegalOrder) {
+  const Algorithm& row = table()[static_cast<std::size_t>(GetParam())];
+  for (int ranks = 1; ranks <= kMostRanks; ++ranks) {
+    Shape shape{.collective = row.collective, .ranks = ranks};
+    for (int root = 0; root < roots(shape); ++root) {
+      shape.root = root;
+      for (const std::int64_t count : counts(shape)) {
+        shape.count = count;
+        shape.ordered = false;
+        prove_shape(row, shape);
+        if (!schedule::is_reduction(shape.collective) || !row.keeps_order) continue;
+        shape.ordered = true;
+        prove_shape(row, shape);
+      }
+    }
+    if (HasFailure()) return;
+  }
+}
+
+std::string row_name(const testing::TestParamInfo<int>& info) {
+  const Algorithm& row = table()[static_cast<std::size_t>(info.param)];
+  std::string name =
+      std::string(schedule::collective_name(row.collective)) + "_" + std::string(row.name);
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, Prove, testing::Range(0, static_cast<int>(table().size())),
+                         row_name);
+
+}  // namespace
+}  // namespace unisono::algorithm::test

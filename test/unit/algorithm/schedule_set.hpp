@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Helpers of the algorithm tests: the schedules of all ranks, and which parameters to try.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "algorithm/algorithm.hpp"
+
+namespace unisono::algorithm::test {
+
+inline std::vector<Schedule> build_set(const Algorithm& row, const Shape& shape,
+                                       const Parameters& parameters) {
+  std::vector<Schedule> set;
+  for (int rank = 0; rank < shape.ranks; ++rank) {
+    auto schedule = build(row, shape, parameters, rank);
+    if (!schedule.ok()) {
+      ADD_FAILURE() << schedule.error().message;
+      return {};
+    }
+    set.push_back(std::move(schedule).value());
+  }
+  return set;
+}
+
+// The fallback, the lowest, some small ones and the highest, each once.
+inline std::vector<Parameters> parameter_choices(const Algorithm& row, const Shape& shape) {
+  std::vector<Parameters> choices = {default_parameters(row, shape)};
+  if (row.parameters.empty()) return choices;
+  for (const int value : {1, 2, 3, 5, shape.ranks - 1, shape.ranks}) {
+    Parameters parameters;
+    parameters.values[0] = value;
+    if (!why_illegal(row, shape, parameters).empty()) continue;
+    if (std::ranges::find(choices, parameters) == choices.end()) choices.push_back(parameters);
+  }
+  return choices;
+}
+
+// "allreduce pairwise, 5 ranks, root 0, 7 elements, ordered"
+inline std::string name_of(const Algorithm& row, const Shape& shape, const Parameters& parameters) {
+  return std::string(schedule::collective_name(row.collective)) + " " + describe(row, parameters) +
+         ", " + std::to_string(shape.ranks) + " ranks, root " + std::to_string(shape.root) + ", " +
+         std::to_string(shape.count) + " elements" + (shape.ordered ? ", ordered" : "");
+}
+
+}  // namespace unisono::algorithm::test

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// unisono.hpp: every call reaches its C function with the right arguments, handles end once, errors
+// become exceptions. Ranks are threads of this process.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <typeinfo>
+#include <unisono/unisono.hpp>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using unisono::communicator;
+using unisono::op;
+
+// Runs body(world) on each rank of a job of threads.
+void on_ranks(int ranks, const std::function<void(communicator&)>& body) {
+  const unisono::threads group(ranks);
+  std::vector<std::thread> running;
+  running.reserve(static_cast<std::size_t>(ranks));
+  for (int rank = 0; rank < ranks; ++rank) {
+    running.emplace_back([&group, &body, rank] {
+      try {
+        unisono::job job(group, rank);
+        body(job.world());
+        job.finalize();
+      } catch (const std::exception& failure) {
+        ADD_FAILURE() << "rank " << rank << ": " << failure.what();
+      }
+    });
+  }
+  for (std::thread& each : running) each.join();
+}
+
+// The code of the unisono::error that `call` throws; UNISONO_OK if it throws nothing.
+template <class Call>
+int code_of(Call call) {
+  try {
+    call();
+    return UNISONO_OK;
+  } catch (const unisono::error& failure) {
+    EXPECT_NE(std::string(failure.what()), "");
+    return failure.code();
+  }
+}
+
+struct Matrix {
+  std::int64_t a, b, c, d;
+
+  bool operator==(const Matrix&) const = default;
+};
+
+// Does not commute, so that the order of ranks shows.
+struct Multiply {
+  Matrix operator()(const Matrix& x, const Matrix& y) const {
+    return {x.a * y.a + x.b * y.c, x.a * y.b + x.b * y.d, x.c * y.a + x.d * y.c,
+            x.c * y.b + x.d * y.d};
+  }
+};
+
+}  // namespace
+
+template <>
+struct unisono::datatype<Matrix> {
+  static unisono_type_t value() {
+    static const unisono_type_t type = unisono::create_type<Matrix>();
+    return type;
+  }
+};
+
+namespace {
+
+TEST(Hpp, MapsTypes) {
+  EXPECT_EQ(unisono::datatype<std::byte>::value(), UNISONO_BYTE);
+  EXPECT_EQ(unisono::datatype<char>::value(), UNISONO_BYTE);
+  EXPECT_EQ(unisono::datatype<std::int8_t>::value(), UNISONO_INT8);
+  EXPECT_EQ(unisono::datatype<short>::value(), UNISONO_INT16);
+  EXPECT_EQ(unisono::datatype<int>::value(), UNISONO_INT32);
+  EXPECT_EQ(unisono::datatype<long>::value(), sizeof(long) == 8 ? UNISONO_INT64 : UNISONO_INT32);
+  EXPECT_EQ(unisono::datatype<long long>::value(), UNISONO_INT64);
+  EXPECT_EQ(unisono::datatype<std::uint8_t>::value(), UNISONO_UINT8);
+  EXPECT_EQ(unisono::datatype<std::uint16_t>::value(), UNISONO_UINT16);
+  EXPECT_EQ(unisono::datatype<std::uint32_t>::value(), UNISONO_UINT32);
+  EXPECT_EQ(unisono::datatype<std::uint64_t>::value(), UNISONO_UINT64);
+  EXPECT_EQ(unisono::datatype<unisono::float16>::value(), UNISONO_FLOAT16);
+  EXPECT_EQ(unisono::datatype<unisono::bfloat16>::value(), UNISONO_BFLOAT16);
+  EXPECT_EQ(unisono::datatype<float>::value(), UNISONO_FLOAT32);
+  EXPECT_EQ(unisono::datatype<double>::value(), UNISONO_FLOAT64);
+  EXPECT_EQ(unisono::datatype<std::complex<float>>::value(), UNISONO_COMPLEX64);
+  EXPECT_EQ(unisono::datatype<std::complex<double>>::value(), UNISONO_COMPLEX128);
+  EXPECT_FALSE(unisono::element<bool>);
+  EXPECT_FALSE(unisono::element<int*>);
+}
+
+// A C++ type stands for a datatype only if the library counts the same bytes for it.
+template <class T>
+void expect_same_size() {
+  EXPECT_EQ(unisono_type_size(unisono::datatype<T>::value()), sizeof(T)) << typeid(T).name();
+}
+
+TEST(Hpp, TypesHaveTheLibrarysSizes) {
+  expect_same_size<std::byte>();
+  expect_same_size<int>();
+  expect_same_size<unsigned long>();
+  expect_same_size<unisono::float16>();
+  expect_same_size<unisono::bfloat16>();
+  expect_same_size<std::complex<float>>();
+  expect_same_size<std::complex<double>>();
+  expect_same_size<unisono::located<std::int16_t>>();
+  expect_same_size<unisono::located<std::int32_t>>();
+  expect_same_size<unisono::located<std::int64_t>>();
+  expect_same_size<unisono::located<float>>();
+  expect_same_size<unisono::located<double>>();
+  expect_same_size<Matrix>();
+}
+
+TEST(Hpp, HandlesMoveButDoNotCopy) {
+  EXPECT_FALSE(std::is_copy_constructible_v<unisono::request>);
+  EXPECT_FALSE(std::is_copy_constructible_v<unisono::plan>);
+  EXPECT_FALSE(std::is_copy_constructible_v<communicator>);
+  EXPECT_FALSE(std::is_copy_constructible_v<unisono::job>);
+  EXPECT_TRUE(std::is_nothrow_move_constructible_v<unisono::request>);
+  EXPECT_TRUE(std::is_nothrow_move_assignable_v<unisono::plan>);
+  EXPECT_TRUE(std::is_nothrow_move_constructible_v<communicator>);
+  EXPECT_TRUE(std::is_nothrow_move_constructible_v<unisono::job>);
+}
+
+// A temporary container would die before a started collective ends.
+TEST(Hpp, TakesNoTemporaryContainers) {
+  EXPECT_TRUE(unisono::output_buffer<std::vector<int>&>);
+  EXPECT_FALSE(unisono::output_buffer<std::vector<int>>);
+  EXPECT_TRUE(unisono::output_buffer<std::span<int>>);
+  EXPECT_FALSE(unisono::output_buffer<std::span<const int>>);
+  EXPECT_FALSE(unisono::buffer<std::vector<std::string>&>);
+}
+
+TEST(Hpp, BlockingCollectives) {
+  on_ranks(4, [](communicator& world) {
+    const int rank = world.rank();
+    ASSERT_EQ(world.size(), 4);
+    world.barrier();
+
+    std::vector<int> data = rank == 2 ? std::vector{1, 2, 3} : std::vector{0, 0, 0};
+    world.broadcast(data, 2);
+    EXPECT_EQ(data, (std::vector{1, 2, 3}));
+    EXPECT_EQ(world.broadcast(rank * 1.5, 3), 4.5);
+
+    const std::array<long, 2> mine{rank + 1L, 10L * (rank + 1)};
+    std::array<long, 2> sum{};
+    world.reduce(mine, std::span(sum).first(rank == 1 ? 2 : 0), op::sum, 1);
+    EXPECT_EQ(sum, (rank == 1 ? std::array{10L, 100L} : std::array{0L, 0L}));
+
+    world.allreduce(mine, sum, op::prod);
+    EXPECT_EQ(sum, (std::array{24L, 240000L}));
+    EXPECT_EQ(world.allreduce(rank, op::max), 3);
+
+    std::vector<long> all(8);
+    world.allgather(mine, all);
+    EXPECT_EQ(all, (std::vector{1L, 10L, 2L, 20L, 3L, 30L, 4L, 40L}));
+    EXPECT_EQ(world.allgather(rank * rank), (std::vector{0, 1, 4, 9}));
+  });
+}
+
+TEST(Hpp, InPlace) {
+  on_ranks(3, [](communicator& world) {
+    const int rank = world.rank();
+    std::vector<int> values{rank, 1};
+    world.allreduce(unisono::in_place, values, op::sum);
+    EXPECT_EQ(values, (std::vector{3, 3}));
+
+    std::vector<int> gathered(6, -1);
+    gathered[2 * static_cast<std::size_t>(rank)] = rank;
+    gathered[2 * static_cast<std::size_t>(rank) + 1] = rank + 10;
+    world.allgather(unisono::in_place, gathered);
+    EXPECT_EQ(gathered, (std::vector{0, 10, 1, 11, 2, 12}));
+
+    std::vector<int> total{rank + 1};
+    if (rank == 0) {
+      world.reduce(unisono::in_place, total, op::sum, 0);
+      EXPECT_EQ(total, std::vector{6});
+    } else {
+      world.reduce(total, std::span<int>(), op::sum, 0);
+    }
+  });
+}
+
+TEST(Hpp, EmptyBuffers) {
+  on_ranks(2, [](communicator& world) {
+    std::vector<double> none;
+    world.broadcast(none);
+    world.allreduce(none, std::span<double>(), op::sum);
+    world.allgather(none, std::span<double>());
+    EXPECT_EQ(world.allreduce(1, op::sum), 2);
+  });
+}
+
+TEST(Hpp, MinlocAndMaxloc) {
+  on_ranks(3, [](communicator& world) {
+    const std::int32_t rank = world.rank();
+    const unisono::located<double> mine{rank == 1 ? -1.0 : 5.0, rank};
+    EXPECT_EQ(world.allreduce(mine, op::minloc), (unisono::located<double>{-1.0, 1}));
+    EXPECT_EQ(world.allreduce(mine, op::maxloc), (unisono::located<double>{5.0, 0}));
+  });
+}
+
+TEST(Hpp, OwnTypeAndOperatorKeepTheOrderOfRanks) {
+  static const op multiply = unisono::create_op<Matrix>(Multiply{}, unisono::commutes::no);
+  on_ranks(5, [](communicator& world) {
+    const auto matrix_of = [](std::int64_t rank) { return Matrix{1, rank + 1, rank, 1}; };
+    Matrix expected = matrix_of(0);
+    for (int rank = 1; rank < 5; ++rank) expected = Multiply{}(expected, matrix_of(rank));
+    EXPECT_EQ(world.allreduce(matrix_of(world.rank()), multiply), expected);
+  });
+}
+
+struct Particle {
+  float position[3];
+  std::int16_t kind;
+};
+
+TEST(Hpp, MovesTypesWithoutADatatypeAsBytes) {
+  on_ranks(3, [](communicator& world) {
+    const auto rank = static_cast<std::int16_t>(world.rank());
+    const std::vector<Particle> all =
+        world.allgather(Particle{{static_cast<float>(rank), 0.5F, 0.25F}, rank});
+    ASSERT_EQ(all.size(), 3U);
+    for (std::int16_t i = 0; i < 3; ++i) {
+      const Particle& each = all[static_cast<std::size_t>(i)];
+      EXPECT_EQ(each.kind, i);
+      EXPECT_EQ(each.position[0], static_cast<float>(i));
+    }
+    EXPECT_EQ(world.broadcast(Particle{{}, rank}, 2).kind, 2);
+  });
+}
+
+TEST(Hpp, SplitPhase) {
+  on_ranks(3, [](communicator& world) {
+    const int rank = world.rank();
+    int sum = 0, most = 0;
+    std::vector<int> all(3);
+    std::vector<unisono::request> requests;
+    requests.push_back(world.allreduce_start(std::span(&rank, 1), std::span(&sum, 1), op::sum));
+    requests.push_back(
+        world.reduce_start(std::span(&rank, 1), std::span(&most, rank == 0 ? 1 : 0), op::max));
+    requests.push_back(world.allgather_start(std::span(&rank, 1), all));
+    requests.push_back(world.barrier_start());
+    EXPECT_TRUE(static_cast<bool>(requests[0]));
+    std::vector<bool> seen(4);
+    while (const auto index = unisono::wait_any(requests)) {
+      ASSERT_LT(*index, 4U);
+      EXPECT_FALSE(seen[*index]);
+      EXPECT_FALSE(static_cast<bool>(requests[*index]));
+      seen[*index] = true;
+    }
+    EXPECT_EQ(seen, std::vector<bool>(4, true));
+    EXPECT_EQ(sum, 3);
+    EXPECT_EQ(most, rank == 0 ? 2 : 0);
+    EXPECT_EQ(all, (std::vector{0, 1, 2}));
+
+    int value = rank == 1 ? 7 : 0;
+    unisono::request last = world.broadcast_start(std::span(&value, 1), 1);
+    while (!last.test()) {
+    }
+    EXPECT_EQ(value, 7);
+    EXPECT_FALSE(static_cast<bool>(last));
+  });
+}
+
+TEST(Hpp, WaitAll) {
+  on_ranks(2, [](communicator& world) {
+    std::array<int, 2> input{world.rank() + 1, 5}, output{};
+    std::array<unisono::request, 3> requests;
+    for (std::size_t i = 0; i < 2; ++i) {
+      requests[i] =
+          world.allreduce_start(std::span(&input[i], 1), std::span(&output[i], 1), op::sum);
+    }
+    unisono::wait_all(requests);
+    EXPECT_EQ(output, (std::array{3, 10}));
+    EXPECT_EQ(unisono::wait_any(requests), std::nullopt);
+  });
+}
+
+// The buffer outlives the request, so the destructor has to wait, also of one moved from another.
+TEST(Hpp, RequestWaitsWhenDestroyed) {
+  on_ranks(2, [](communicator& world) {
+    int sum = 0;
+    const int rank = world.rank();
+    {
+      unisono::request first =
+          world.allreduce_start(std::span(&rank, 1), std::span(&sum, 1), op::sum);
+      unisono::request second = std::move(first);
+      EXPECT_FALSE(static_cast<bool>(first));  // NOLINT(bugprone-use-after-move): that is the point
+    }
+    EXPECT_EQ(sum, 1);
+    EXPECT_EQ(world.info().operations, 1);
+  });
+}
+
+TEST(Hpp, Plans) {
+  on_ranks(3, [](communicator& world) {
+    const int rank = world.rank();
+    int input = 0, sum = 0, least = 0, shared = 0;
+    std::array<int, 3> all{};
+    unisono::plan add = world.allreduce_plan(std::span(&input, 1), std::span(&sum, 1), op::sum);
+    unisono::plan smallest =
+        world.reduce_plan(std::span(&input, 1), std::span(&least, rank == 2 ? 1 : 0), op::min, 2);
+    unisono::plan share = world.broadcast_plan(std::span(&shared, 1), 1);
+    unisono::plan collect = world.allgather_plan(std::span(&input, 1), all);
+    unisono::plan meet = world.barrier_plan();
+    for (int turn = 0; turn < 5; ++turn) {
+      input = 10 * turn + rank;
+      shared = rank == 1 ? turn : -1;
+      add.run();
+      smallest.run();
+      share.run();
+      collect.start();
+      while (!collect.test()) {
+      }
+      meet.start();
+      meet.wait();
+      EXPECT_EQ(sum, 30 * turn + 3);
+      EXPECT_EQ(least, rank == 2 ? 10 * turn : 0);
+      EXPECT_EQ(shared, turn);
+      EXPECT_EQ(all, (std::array{10 * turn, 10 * turn + 1, 10 * turn + 2}));
+    }
+    unisono::plan moved = std::move(add);
+    moved.start();  // its destructor has to wait for this one
+  });
+}
+
+TEST(Hpp, Communicators) {
+  on_ranks(4, [](communicator& world) {
+    const int rank = world.rank();
+    communicator twin = world.dup();
+    EXPECT_EQ(twin.rank(), rank);
+    EXPECT_EQ(twin.allreduce(1, op::sum), 4);
+
+    std::optional<communicator> half = world.split(rank % 2, -rank);
+    ASSERT_TRUE(half.has_value());
+    EXPECT_EQ(half->size(), 2);
+    EXPECT_EQ(half->rank(), rank < 2 ? 1 : 0);
+    EXPECT_EQ(half->allreduce(rank, op::sum), rank % 2 == 0 ? 2 : 4);
+    EXPECT_EQ(world.split(rank == 3 ? -1 : 0).has_value(), rank != 3);
+
+    const std::array<int, 2> list{3, 0};
+    std::optional<communicator> some = world.from_list(list);
+    ASSERT_EQ(some.has_value(), rank == 0 || rank == 3);
+    if (some) {
+      EXPECT_EQ(some->rank(), rank == 3 ? 0 : 1);
+      communicator moved = std::move(*some);
+      EXPECT_EQ(moved.allgather(rank), (std::vector{3, 0}));
+    }
+  });
+}
+
+TEST(Hpp, LengthsThatDoNotFitAreAnErrorOnEveryRank) {
+  on_ranks(2, [](communicator& world) {
+    communicator twin = world.dup();
+    const std::array<int, 2> input{};
+    std::vector<int> output(world.rank() == 0 ? 3 : 4);
+    const auto gather = [&] { twin.allgather(input, output); };
+    EXPECT_EQ(code_of(gather),
+              world.rank() == 0 ? UNISONO_ERROR_ARGUMENT : UNISONO_ERROR_PEER_ARGUMENT);
+  });
+}
+
+TEST(Hpp, TheMessageNamesBothLengths) {
+  on_ranks(1, [](communicator& world) {
+    communicator twin = world.dup();
+    const std::array<int, 2> input{};
+    std::array<int, 3> output{};
+    try {
+      twin.allreduce(input, output, op::sum);
+      ADD_FAILURE() << "no error";
+    } catch (const unisono::error& failure) {
+      EXPECT_EQ(failure.code(), UNISONO_ERROR_ARGUMENT);
+      EXPECT_STREQ(failure.name(), "argument");
+      EXPECT_STREQ(failure.what(), "the output of a reduction holds 3 elements, but has to hold 2");
+    }
+  });
+}
+
+TEST(Hpp, ErrorsOfTheLibraryAreThrown) {
+  on_ranks(2, [](communicator& world) {
+    communicator twin = world.dup();
+    int value = 1;
+    EXPECT_EQ(code_of([&] { twin.broadcast(std::span(&value, 1), 2); }), UNISONO_ERROR_ARGUMENT);
+    EXPECT_EQ(code_of([&] { world.allreduce(1.0, op::bitwise_and); }), UNISONO_ERROR_TYPE);
+  });
+}
+
+TEST(Hpp, BadJobsThrow) {
+  EXPECT_EQ(code_of([] { unisono::threads none(0); }), UNISONO_ERROR_ARGUMENT);
+}
+
+}  // namespace

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Trials: runs a set element by element in random legal orders and compares with the definition of
+// the collective. Written apart from check/ (no pieces, no orders, no rules), to judge it by: what
+// prove() accepts, no trial may break.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <queue>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "schedule/schedule.hpp"
+
+namespace unisono::check {
+
+class Trial {
+ public:
+  using Set = std::vector<schedule::Schedule>;
+  using Random = std::mt19937;
+
+  Trial(const Set& set, bool in_place) : set_(set), in_place_(in_place) {
+    for (const auto& s : set) {
+      Rank rank;
+      rank.output.resize(at(schedule::output_count(s.shape, s.rank)));
+      rank.input.resize(at(schedule::input_count(s.shape, s.rank)));
+      rank.scratch.resize(at(s.scratch_count));
+      for (const auto& slot : s.slots) rank.slots.emplace_back(at(slot.count));
+      rank.filled.resize(s.slots.size());
+      rank.done.resize(s.ops.size());
+      ranks_.push_back(std::move(rank));
+      const std::int64_t count = schedule::input_count(s.shape, s.rank);
+      for (std::int64_t i = 0; i < count; ++i) {
+        element(s, schedule::input(i, 1), 0) = Element{{s.rank, i}};
+      }
+    }
+  }
+
+  // Runs until nothing can run; `kept_out` never begins. The order follows random priorities.
+  void run(Random& random, int kept_out = -1) {
+    std::priority_queue<Ready> ready;
+    std::vector<std::vector<bool>> queued;
+    const auto queue_what_may_run = [&](const schedule::Schedule& s, std::size_t from) {
+      for (std::size_t op = from; op < s.ops.size(); ++op) {
+        if (queued[at(s.rank)][op] || !may_run(s, op)) continue;
+        queued[at(s.rank)][op] = true;
+        ready.push({static_cast<unsigned>(random()), s.rank, op});
+      }
+    };
+    for (const auto& s : set_) {
+      queued.emplace_back(s.ops.size());
+      if (s.rank != kept_out) queue_what_may_run(s, 0);
+    }
+    while (!ready.empty()) {
+      const auto [priority, rank, op] = ready.top();
+      ready.pop();
+      const auto& s = set_[at(rank)];
+      execute(s, op);
+      queue_what_may_run(s, op + 1);
+      for (const auto& target : s.targets_of(s.ops[op])) {
+        if (target.peer != kept_out) queue_what_may_run(set_[at(target.peer)], 0);
+      }
+    }
+  }
+
+  // Runs each rank's ops one after another as they stand.
+  void run_in_program_order() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (const auto& s : set_) {
+        std::size_t op = 0;
+        while (op < s.ops.size() && ranks_[at(s.rank)].done[op]) ++op;
+        while (op < s.ops.size() && may_run(s, op)) {
+          execute(s, op++);
+          moved = true;
+        }
+      }
+    }
+  }
+
+  bool has_ended(int rank) const {
+    for (const bool done : ranks_[at(rank)].done) {
+      if (!done) return false;
+    }
+    return true;
+  }
+
+  // Empty if all is right.
+  std::string complaint() {
+    for (const auto& s : set_) {
+      if (!has_ended(s.rank)) return fmt::format("rank {} is stuck", s.rank);
+      for (std::int64_t i = 0; i < schedule::output_count(s.shape, s.rank); ++i) {
+        auto found = element(s, schedule::output(i, 1), 0);
+        if (!found) return fmt::format("rank {}, output {} undefined", s.rank, i);
+        if (!s.shape.ordered) std::sort(found->begin(), found->end());
+        if (*found != expected(s.shape, i)) {
+          return fmt::format("rank {}, output {} is wrong", s.rank, i);
+        }
+      }
+    }
+    return {};
+  }
+
+ private:
+  using Element = std::vector<std::pair<int, std::int64_t>>;  // contributions: rank, element
+  using Elements = std::vector<std::optional<Element>>;
+
+  struct Rank {
+    Elements input, output, scratch;
+    std::vector<Elements> slots;
+    std::vector<bool> filled, done;
+  };
+
+  struct Ready {
+    unsigned priority;
+    int rank;
+    std::size_t op;
+
+    bool operator<(const Ready& other) const { return priority < other.priority; }
+  };
+
+  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+  static Element expected(const schedule::Shape& shape, std::int64_t i) {
+    Element all;
+    switch (shape.collective) {
+      case schedule::Collective::barrier:
+        break;
+      case schedule::Collective::broadcast:
+        all = {{shape.root, i}};
+        break;
+      case schedule::Collective::allgather:
+        all = {{static_cast<int>(i / shape.count), i % shape.count}};
+        break;
+      case schedule::Collective::reduce:
+      case schedule::Collective::allreduce:
+        for (int r = 0; r < shape.ranks; ++r) all.emplace_back(r, i);
+        break;
+    }
+    return all;
+  }
+
+  std::optional<Element>& element(const schedule::Schedule& s, const schedule::Range& range,
+                                  std::int64_t i) {
+    Rank& rank = ranks_[at(s.rank)];
+    const std::size_t index = at(range.offset + i);
+    switch (range.memory) {
+      case schedule::Memory::output:
+        return rank.output.at(index);
+      case schedule::Memory::scratch:
+        return rank.scratch.at(index);
+      case schedule::Memory::slot:
+        return rank.slots.at(at(range.slot)).at(index);
+      case schedule::Memory::input:
+        break;
+    }
+    const auto offset = schedule::in_place_offset(s.shape, s.rank);
+    if (in_place_ && offset) return rank.output.at(at(*offset) + index);
+    return rank.input.at(index);
+  }
+
+  bool may_run(const schedule::Schedule& s, std::size_t id) const {
+    const Rank& rank = ranks_[at(s.rank)];
+    const schedule::Op& op = s.ops[id];
+    if (rank.done[id]) return false;
+    for (const auto before : s.after_of(op)) {
+      if (!rank.done[at(before)]) return false;
+    }
+    return op.kind != schedule::OpKind::wait || rank.filled[at(op.slot)];
+  }
+
+  void execute(const schedule::Schedule& s, std::size_t id) {
+    const schedule::Op& op = s.ops[id];
+    ranks_[at(s.rank)].done[id] = true;
+    switch (op.kind) {
+      case schedule::OpKind::wait:
+        return;
+      case schedule::OpKind::send:
+      case schedule::OpKind::multicast:
+        for (const auto& [peer, slot] : s.targets_of(op)) {
+          for (std::int64_t i = 0; i < op.left.count; ++i) {
+            ranks_[at(peer)].slots.at(at(slot)).at(at(i)) = element(s, op.left, i);
+          }
+          ranks_[at(peer)].filled[at(slot)] = true;
+        }
+        return;
+      case schedule::OpKind::copy:
+        for (std::int64_t i = 0; i < op.target.count; ++i) {
+          const auto value = element(s, op.left, i);
+          element(s, op.target, i) = value;
+        }
+        return;
+      case schedule::OpKind::reduce:
+        for (std::int64_t i = 0; i < op.target.count; ++i) {
+          auto value = element(s, op.left, i);
+          const auto right = element(s, op.right, i);
+          if (value && right) {
+            value->insert(value->end(), right->begin(), right->end());
+          } else {
+            value.reset();
+          }
+          element(s, op.target, i) = value;
+        }
+        return;
+    }
+  }
+
+  const Set& set_;
+  bool in_place_;
+  std::vector<Rank> ranks_;
+};
+
+// What goes wrong with the set in some of `orders` random orders, in both placements; empty if
+// nothing does.
+inline std::string try_out(const Trial::Set& set, int orders, Trial::Random& random) {
+  for (const bool in_place : {false, true}) {
+    Trial sequential(set, in_place);
+    sequential.run_in_program_order();
+    if (auto wrong = sequential.complaint(); !wrong.empty()) return "in program order, " + wrong;
+    for (int i = 0; i < orders; ++i) {
+      Trial trial(set, in_place);
+      trial.run(random);
+      if (auto wrong = trial.complaint(); !wrong.empty()) return wrong;
+    }
+  }
+  if (set.front().shape.collective != schedule::Collective::barrier) return {};
+  for (const auto& late : set) {
+    Trial trial(set, false);
+    trial.run(random, late.rank);
+    for (const auto& s : set) {
+      if (s.rank != late.rank && trial.has_ended(s.rank)) {
+        return fmt::format("rank {} leaves before rank {} enters", s.rank, late.rank);
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace unisono::check

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Binding and interpreting by hand: two ranks in one buffer.
+#include "engine/bind.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+
+#include "algorithm/algorithm.hpp"
+#include "engine/interpreter.hpp"
+#include "transport/shm/shm.hpp"
+
+namespace unisono::engine {
+namespace {
+
+using schedule::Collective;
+using schedule::Schedule;
+using schedule::Shape;
+
+std::vector<Schedule> build_set(std::string_view name, const Shape& shape) {
+  const auto* row = algorithm::find(shape.collective, name);
+  std::vector<Schedule> set;
+  for (int r = 0; r < shape.ranks; ++r) {
+    set.push_back(
+        *algorithm::build(*row, shape, algorithm::default_parameters(*row, shape), r));
+  }
+  return set;
+}
+
+BindOptions options_for(int ranks, std::int64_t element_bytes) {
+  BindOptions options;
+  options.element_bytes = element_bytes;
+  options.geometry = {.ranks = ranks, .channels = 2, .lines = 32, .data_bytes = 8192};
+  return options;
+}
+
+std::vector<const Step*> steps_of(const Program& program, StepKind kind) {
+  std::vector<const Step*> found;
+  for (const Step& step : program.steps) {
+    if (step.kind == kind) found.push_back(&step);
+  }
+  return found;
+}
+
+TEST(Bind, APayloadThatFitsSharesItsLineWithTheFlag) {
+  const auto set = build_set("pairwise", {Collective::allreduce, 2, 0, 7, false});
+  const auto program = engine::bind(set, 0, options_for(2, 8))[0];
+  const auto puts = steps_of(program, StepKind::put);
+  ASSERT_EQ(puts.size(), 1U);
+  EXPECT_EQ(puts[0]->bytes, kLinePayload);
+  EXPECT_EQ(puts[0]->target.offset / kLineBytes, puts[0]->flag / kLineBytes);
+}
+
+TEST(Bind, ALongerPayloadLiesInTheDataAreaAndItsFlagInALine) {
+  const auto set = build_set("pairwise", {Collective::allreduce, 2, 0, 8, false});
+  const BindOptions options = options_for(2, 8);
+  const auto program = engine::bind(set, 0, options)[0];
+  const Step& put = *steps_of(program, StepKind::put)[0];
+  const std::int64_t window = options.geometry.window_bytes();  // of rank 1, the peer
+  EXPECT_GE(put.target.offset - window, options.geometry.lines * kLineBytes);
+  EXPECT_LT(put.flag - window, options.geometry.lines * kLineBytes);
+  EXPECT_EQ(put.flag % kLineBytes, kLinePayload);
+}
+
+TEST(Bind, FlagsNeverLieWherePayloadMay) {
+  for (const auto& row : algorithm::table()) {
+    for (const std::int64_t count : {0, 1, 7, 8, 40}) {
+      const Shape shape{row.collective, 5, 0, row.collective == Collective::barrier ? 0 : count,
+                        false};
+      const auto set = build_set(row.name, shape);
+      BindOptions options = options_for(5, 8);
+      options.helping = true;
+      for (const Program& program : engine::bind(set, 0, options)) {
+        for (const Step& step : program.steps) {
+          if (step.flag >= 0) {
+            EXPECT_EQ(step.flag % kLineBytes, kLinePayload);
+            EXPECT_LT(step.flag % options.geometry.window_bytes(),
+                      options.geometry.lines * kLineBytes);
+          }
+          if (step.kind == StepKind::wait || step.target.space != Space::windows) continue;
+          const std::int64_t at = step.target.offset % options.geometry.window_bytes();
+          const std::int64_t end = at + step.bytes;
+          if (at < options.geometry.lines * kLineBytes) {
+            EXPECT_LE(at % kLineBytes + step.bytes, kLinePayload) << row.name;
+          } else {
+            EXPECT_LE(end, options.geometry.window_bytes()) << row.name;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Bind, AStagedMulticastIsPutOnceForAllItsReceivers) {
+  const auto set = build_set("flat", {Collective::broadcast, 5, 0, 1, false});
+  BindOptions options = options_for(5, 8);
+  EXPECT_EQ(steps_of(engine::bind(set, 0, options)[0], StepKind::put).size(), 4U);
+  options.staged_multicast = true;
+  const auto program = engine::bind(set, 0, options)[0];
+  const auto puts = steps_of(program, StepKind::put);
+  ASSERT_EQ(puts.size(), 1U);
+  EXPECT_EQ(puts[0]->bell_count, 4);
+  for (int r = 1; r < 5; ++r) {
+    const auto receiver = engine::bind(set, r, options)[static_cast<std::size_t>(r)];
+    EXPECT_EQ(steps_of(receiver, StepKind::wait)[0]->flag, puts[0]->flag);
+  }
+}
+
+TEST(Bind, ARangeThatIsNotContiguousBecomesPiecesAndTheLastRaisesTheFlag) {
+  const auto set = build_set("recursive-doubling", {Collective::allgather, 4, 0, 3, false});
+  BindOptions options = options_for(4, 4);
+  options.output = {.block = 3, .stride = 10};
+  const auto program = engine::bind(set, 0, options)[0];
+  std::int64_t pieces = 0;
+  for (const Step* put : steps_of(program, StepKind::put)) {
+    EXPECT_LE(put->bytes, 12);
+    pieces += put->flag < 0;
+  }
+  EXPECT_GT(pieces, 0);
+  std::set<std::int64_t> targets;
+  for (const Step* copy : steps_of(program, StepKind::copy)) {
+    if (copy->target.space == Space::output) targets.insert(copy->target.offset);
+  }
+  EXPECT_EQ(targets, (std::set<std::int64_t>{0, 40, 80, 120}));
+}
+
+TEST(Bind, OnlyWhatLeadsToAPutAfterAWaitIsHelpable) {
+  const auto set = build_set("serial", {Collective::reduce, 4, 0, 1, false});
+  BindOptions options = options_for(4, 8);
+  options.helping = true;
+  for (const Program& program : engine::bind(set, 0, options)) EXPECT_EQ(program.helpable_end, 0);
+  const auto tree = build_set("gather-release", {Collective::allreduce, 4, 0, 1, false});
+  const auto programs = engine::bind(tree, 0, options);
+  EXPECT_GT(programs[0].helpable_end, 0);
+  EXPECT_TRUE(programs[0].stages_input);
+  EXPECT_TRUE(programs[0].stages_output);
+  EXPECT_EQ(programs[3].helpable_end, 0);
+}
+
+TEST(Bind, TheNeedOfWindowsIsKnownBeforehand) {
+  const auto set = build_set("serial", {Collective::reduce, 9, 0, 100, false});
+  const auto need = window_need(set, options_for(9, 8));
+  EXPECT_EQ(need.lines, 8);
+  EXPECT_GE(need.data_bytes, 8 * 800);
+  EXPECT_TRUE(need.fits({.ranks = 9, .channels = 2, .lines = 8, .data_bytes = need.data_bytes}));
+  EXPECT_FALSE(need.fits({.ranks = 9, .channels = 2, .lines = 7, .data_bytes = need.data_bytes}));
+  EXPECT_FALSE(
+      need.fits({.ranks = 9, .channels = 2, .lines = 8, .data_bytes = need.data_bytes - 1}));
+}
+
+// Two ranks exchange and add, one step at a time.
+TEST(Interpreter, BlocksUntilTheFlagOfItsOwnOperationAndCallArrives) {
+  const auto set = build_set("pairwise", {Collective::allreduce, 2, 0, 1, false});
+  const BindOptions options = options_for(2, 8);
+  const auto first = engine::bind(set, 0, options)[0];
+  const auto second = engine::bind(set, 1, options)[1];
+  alignas(64) static std::byte windows[64 * 1024] = {};
+  ASSERT_LE(options.geometry.window_bytes() * 2, static_cast<std::int64_t>(sizeof windows));
+  double in[2] = {1.5, 2.25}, out[2] = {};
+  transport::SharedMemory shm;
+  BellTower tower;
+  Bell bells[2];
+  Bells ringing(tower, bells);
+  const int job_ranks[] = {0, 1};
+  const Machine machine{&shm, true, &ringing, job_ranks};
+  const auto frame_of = [&](int r, std::uint32_t digest) {
+    Frame frame;
+    frame.bases[0] = reinterpret_cast<std::byte*>(&in[r]);
+    frame.bases[1] = reinterpret_cast<std::byte*>(&out[r]);
+    frame.bases[2] = windows;
+    frame.tag = make_tag(9, digest);
+    frame.kernel = arith::find_kernel(arith::Operator::sum, arith::Type::float64);
+    return frame;
+  };
+  const auto end = [](const Program& program) {
+    return static_cast<std::int32_t>(program.steps.size());
+  };
+  std::int32_t pc = 0, other_pc = 0;
+  EXPECT_EQ(run(first, frame_of(0, 3), machine, pc, end(first)), Outcome::blocked);
+  const std::int32_t stopped = pc;
+  EXPECT_EQ(run(first, frame_of(0, 3), machine, pc, end(first)), Outcome::blocked);
+  EXPECT_EQ(pc, stopped);
+  EXPECT_EQ(run(second, frame_of(1, 4), machine, other_pc, end(second)), Outcome::mismatch);
+  other_pc = 0;
+  EXPECT_EQ(run(second, frame_of(1, 3), machine, other_pc, end(second)), Outcome::finished);
+  EXPECT_EQ(run(first, frame_of(0, 3), machine, pc, end(first)), Outcome::finished);
+  EXPECT_EQ(out[0], 3.75);
+  EXPECT_EQ(out[1], 3.75);
+}
+
+}  // namespace
+}  // namespace unisono::engine

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine/lane.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+
+namespace unisono::engine {
+namespace {
+
+// The shared memory of one lane, and a view of it for each rank.
+class LaneMemory {
+ public:
+  LaneMemory(int ranks, int channels, std::uint64_t first)
+      : geometry_{.ranks = ranks, .channels = channels, .lines = 4, .data_bytes = 128} {
+    const auto control = static_cast<std::size_t>(lane_control_bytes(geometry_));
+    const auto bytes = control + static_cast<std::size_t>(geometry_.windows_bytes());
+    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(64, bytes)));
+    std::fill_n(memory_.get(), bytes, std::byte{0});
+    for (int r = 0; r < ranks; ++r) {
+      lanes_.push_back(
+          std::make_unique<Lane>(geometry_, r, memory_.get(), memory_.get() + control, first));
+    }
+  }
+  Lane& at(int rank) { return *lanes_[static_cast<std::size_t>(rank)]; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  LaneGeometry geometry_;
+  std::unique_ptr<std::byte, Free> memory_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+};
+
+TEST(Lane, ARankMayRunAheadByTheNumberOfChannelsAndNoFurther) {
+  LaneMemory memory(2, 4, 1);
+  Lane& fast = memory.at(0);
+  for (std::uint64_t n = 1; n <= 4; ++n) {
+    EXPECT_TRUE(fast.may_enter(n)) << n;
+    fast.complete(n);
+  }
+  EXPECT_FALSE(fast.may_enter(5));
+  memory.at(1).complete(1);
+  EXPECT_TRUE(fast.may_enter(5));
+  EXPECT_FALSE(fast.may_enter(6));
+}
+
+TEST(Lane, AnAbsentRankHoldsTheOthersBack) {
+  LaneGeometry geometry{.ranks = 2, .channels = 2, .lines = 1, .data_bytes = 0};
+  alignas(64) std::byte memory[8192] = {};
+  ASSERT_LE(lane_control_bytes(geometry), 4096);
+  Lane lane(geometry, 0, memory, memory + 4096, 1000);  // rank 1's line still says 0
+  EXPECT_FALSE(lane.may_enter(1002));
+}
+
+TEST(Lane, OperationsCompletedOutOfOrderCountOnceTheGapIsClosed) {
+  LaneMemory memory(2, 8, 1);
+  Lane& lane = memory.at(0);
+  lane.complete(3);
+  lane.complete(2);
+  EXPECT_FALSE(memory.at(1).completed_by(0, 1));
+  lane.complete(5);
+  lane.complete(1);
+  EXPECT_TRUE(memory.at(1).completed_by(0, 3));
+  EXPECT_FALSE(memory.at(1).completed_by(0, 4));
+  lane.complete(4);
+  EXPECT_TRUE(memory.at(1).completed_by(0, 5));
+}
+
+TEST(Lane, SequenceNumbersAreTakenInBlocks) {
+  LaneMemory memory(1, 2, 7);
+  EXPECT_EQ(memory.at(0).take(1), 7U);
+  EXPECT_EQ(memory.at(0).take(5), 8U);
+  EXPECT_EQ(memory.at(0).take(1), 13U);
+}
+
+TEST(Lane, ChannelsAndRanksHaveRecordsTasksAndWindowsOfTheirOwn) {
+  LaneMemory memory(3, 4, 1);
+  Lane& lane = memory.at(0);
+  EXPECT_EQ(&lane.record(1, 2), &lane.record(5, 2));
+  EXPECT_NE(&lane.record(1, 2), &lane.record(2, 2));
+  EXPECT_NE(&lane.task(1, 0), &lane.task(1, 1));
+  EXPECT_EQ(lane.channel_base(2) - lane.channel_base(1), 3 * lane.geometry().window_bytes());
+}
+
+TEST(Tag, WrapsAndTellsOperationsAndCallsApart) {
+  const std::uint64_t last = (std::uint64_t{1} << 40) - 1;
+  EXPECT_EQ(make_tag(last + 1, 5), 5U);
+  EXPECT_NE(make_tag(last, 5), make_tag(last + 1, 5));
+  EXPECT_TRUE(same_operation(make_tag(last, 5), make_tag(last, 6)));
+  EXPECT_FALSE(same_operation(make_tag(last, 5), make_tag(last + 1, 5)));
+  // A word that was never written belongs to no operation, the one after the wrap included.
+  EXPECT_FALSE(same_operation(0, make_tag(last + 1, 5)));
+}
+
+}  // namespace
+}  // namespace unisono::engine

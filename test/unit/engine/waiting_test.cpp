@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How ranks wait: waiter.hpp, bells.hpp, cores.hpp.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "engine/bells.hpp"
+#include "engine/cores.hpp"
+#include "engine/waiter.hpp"
+
+namespace unisono::engine {
+namespace {
+
+TEST(Waiter, SpinsThenYieldsThenSleepsWithinAMillisecond) {
+  const WaitPolicy policy = WaitPolicy::for_ranks(false, -1);
+  EXPECT_GT(policy.spin_ns, 0);
+  EXPECT_LT(policy.spin_ns + policy.yield_ns, 1'000'000);
+  Waiter waiter(policy);
+  EXPECT_EQ(waiter.next(), Waiter::Next::spin);
+  auto last = Waiter::Next::spin;
+  while (last != Waiter::Next::sleep) {
+    const auto next = waiter.next();
+    EXPECT_GE(static_cast<int>(next), static_cast<int>(last)) << "never back";
+    last = next;
+  }
+  waiter.woken();
+  EXPECT_NE(waiter.next(), Waiter::Next::sleep);
+}
+
+TEST(Waiter, NeverSpinsWhereRanksOutnumberCores) {
+  Waiter waiter(WaitPolicy::for_ranks(true, -1));
+  EXPECT_EQ(waiter.next(), Waiter::Next::yield);
+  EXPECT_EQ(WaitPolicy::for_ranks(true, 7).spin_ns, 7) << "the setting wins";
+}
+
+TEST(Bells, AStrokeBetweenAnnouncementAndSleepIsNotLost) {
+  BellTower tower;
+  Bell bells[2];
+  Bells mine(tower, bells);
+  mine.enrol();
+  EXPECT_FALSE(mine.anyone_asleep());
+  const std::uint32_t announced = mine.announce(1);
+  EXPECT_TRUE(mine.anyone_asleep());
+  mine.wake(0);  // somebody else's bell
+  mine.wake(1);
+  // Would sleep for a minute if the stroke were lost.
+  EXPECT_TRUE(mine.sleep(1, announced, 60'000'000'000));
+  EXPECT_FALSE(mine.anyone_asleep());
+}
+
+TEST(Bells, SleepEndsWithItsTimeOrIsWithdrawn) {
+  BellTower tower;
+  Bell bells[1];
+  Bells mine(tower, bells);
+  EXPECT_FALSE(mine.sleep(0, mine.announce(0), 1'000'000));
+  mine.announce(0);
+  mine.withdraw(0);
+  EXPECT_FALSE(mine.anyone_asleep());
+}
+
+// The hand-over that the protocol exists for: a plain store, then ring(), against announce(), a look
+// and sleep(), many times over, with and without membarrier.
+void hand_over(bool with_fence) {
+  BellTower tower;
+  Bell bells[1];
+  tower.needs_fence.store(with_fence ? 1 : 0);
+  Bells sleeper(tower, bells), ringer(tower, bells);
+  if (!with_fence) sleeper.enrol();
+  std::atomic<int> value{0};
+  constexpr int kRounds = 2000;
+  std::atomic<int> seen{0};
+  std::thread writer([&] {
+    for (int i = 1; i <= kRounds; ++i) {
+      value.store(i, std::memory_order_release);
+      ringer.ring(0);
+      while (seen.load() < i) std::this_thread::yield();
+    }
+  });
+  for (int i = 1; i <= kRounds; ++i) {
+    while (value.load(std::memory_order_acquire) < i) {
+      const std::uint32_t announced = sleeper.announce(0);
+      if (value.load(std::memory_order_acquire) >= i) {
+        sleeper.withdraw(0);
+      } else {
+        EXPECT_TRUE(sleeper.sleep(0, announced, 60'000'000'000)) << "a stroke was lost";
+      }
+    }
+    seen.store(i);
+  }
+  writer.join();
+  EXPECT_FALSE(sleeper.anyone_asleep());
+}
+
+TEST(Bells, NoStrokeIsLostWithMembarrier) { hand_over(false); }
+TEST(Bells, NoStrokeIsLostWithFences) { hand_over(true); }
+
+UsableCores cores_of(std::initializer_list<int> numbers, double quota = 0) {
+  UsableCores cores;
+  for (const int n : numbers) cores.mask[static_cast<std::size_t>(n / 64)] |= 1ULL << (n % 64);
+  cores.quota = quota;
+  return cores;
+}
+
+TEST(Cores, OversubscriptionCountsMasksBindingsAndQuota) {
+  EXPECT_FALSE(oversubscribed({cores_of({0, 1}), cores_of({0, 1})}));
+  EXPECT_TRUE(oversubscribed({cores_of({0, 1}), cores_of({0, 1}), cores_of({0, 1})}));
+  EXPECT_FALSE(oversubscribed({cores_of({3}), cores_of({70})}));
+  EXPECT_TRUE(oversubscribed({cores_of({3}), cores_of({3})}));
+  EXPECT_TRUE(oversubscribed({cores_of({0}), cores_of({0}), cores_of({1, 2, 3})}))
+      << "two bound to one core";
+  EXPECT_TRUE(oversubscribed({cores_of({0, 1}, 1.5), cores_of({0, 1}, 1.5)})) << "the quota";
+  EXPECT_FALSE(oversubscribed({cores_of({0, 1}, 2.0), cores_of({0, 1}, 2.0)}));
+}
+
+TEST(Cores, TheTightestQuotaOfTheGroupAndItsParentsCounts) {
+  const std::filesystem::path mount =
+      std::filesystem::temp_directory_path() / ("unisono-cgroup-" + std::to_string(getpid()));
+  std::filesystem::create_directories(mount / "a/b");
+  std::ofstream(mount / "a/cpu.max") << "150000 100000\n";
+  std::ofstream(mount / "a/b/cpu.max") << "max 100000\n";
+  EXPECT_EQ(cgroup_quota(mount.string(), "0::/a/b\n"), 1.5);
+  std::ofstream(mount / "a/b/cpu.max") << "50000 100000\n";
+  EXPECT_EQ(cgroup_quota(mount.string(), "0::/a/b\n"), 0.5);
+  EXPECT_EQ(cgroup_quota(mount.string(), "0::/\n"), std::nullopt);
+  EXPECT_EQ(cgroup_quota(mount.string(), "1:cpu:/a\n"), std::nullopt) << "cgroup v1 only";
+  std::filesystem::remove_all(mount);
+}
+
+TEST(Cores, ThisThreadHasAtLeastOne) {
+  const UsableCores cores = usable_cores();
+  EXPECT_TRUE(std::ranges::any_of(cores.mask, [](std::uint64_t word) { return word != 0; }));
+}
+
+}  // namespace
+}  // namespace unisono::engine

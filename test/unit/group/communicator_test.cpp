@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The communicator below the C API: plans, failures and helping, in one thread.
+#include "group/communicator.hpp"
+
+#include <gtest/gtest.h>
+
+#include "arith/type.hpp"
+#include "harness/world.hpp"
+
+namespace unisono::group {
+namespace {
+
+using schedule::Collective;
+using test::World;
+using test::WorldOptions;
+
+WorldOptions ranks(int number, base::Environment settings = {}) {
+  WorldOptions options;
+  options.ranks = number;
+  options.settings = std::move(settings);
+  return options;
+}
+
+Call allreduce(std::int64_t count) {
+  Call call;
+  call.collective = Collective::allreduce;
+  call.count = count;
+  call.type = static_cast<int>(arith::Type::float64);
+  call.op = static_cast<int>(arith::Operator::sum);
+  call.element_bytes = 8;
+  return call;
+}
+
+TEST(PlanCache, TheSameCallFindsTheSamePlanAndOthersDoNot) {
+  World world(ranks(2));
+  Communicator& comm = world.at(0);
+  CachedPlan* plan = *comm.plan(allreduce(4));
+  EXPECT_EQ(*comm.plan(allreduce(4)), plan);
+  EXPECT_NE(*comm.plan(allreduce(5)), plan);
+  EXPECT_EQ(*comm.plan(allreduce(4)), plan);
+  EXPECT_EQ((*world.at(1).plan(allreduce(4)))->plan.digest, plan->plan.digest);
+  EXPECT_NE((*comm.plan(allreduce(5)))->plan.digest, plan->plan.digest);
+}
+
+TEST(PlanCache, EverNewCountsDoNotFillTheMemoryButPinnedPlansStay) {
+  World world(ranks(1));
+  Communicator& comm = world.at(0);
+  CachedPlan* pinned = *comm.plan(allreduce(1));
+  ++pinned->pins;
+  for (int count = 2; count < 2000; ++count) ASSERT_TRUE(comm.plan(allreduce(count)).ok());
+  EXPECT_EQ(*comm.plan(allreduce(1)), pinned);
+}
+
+TEST(PlanCache, LongVectorsGoInSegmentsThroughTheBulkLane) {
+  World world(ranks(3));
+  const auto& small = (*world.at(0).plan(allreduce(10)))->plan;
+  EXPECT_FALSE(small.bulk);
+  EXPECT_EQ(small.segments, 1);
+  const auto& bulk = (*world.at(0).plan(allreduce(1 << 20)))->plan;
+  EXPECT_TRUE(bulk.bulk);
+  EXPECT_GT(bulk.segments, 8);
+}
+
+TEST(PlanCache, ProvesBeforeTheFirstUseWhereAsked) {
+  World world(ranks(5, {{"UNISONO_CHECK", "on"}}));
+  for (int c = 0; c < schedule::kCollectiveCount; ++c) {
+    Call call = allreduce(3);
+    call.collective = static_cast<Collective>(c);
+    EXPECT_TRUE(world.at(0).plan(call).ok());
+  }
+}
+
+TEST(PlanCache, WindowsTooSmallForOneElementAreAnError) {
+  World world(ranks(2, {{"UNISONO_BUFFERS", "1M"}}));
+  Call call = allreduce(1);
+  call.element_bytes = 16 << 20;
+  const auto plan = world.at(0).plan(call);
+  ASSERT_FALSE(plan.ok());
+  EXPECT_NE(plan.error().message.find("UNISONO_BUFFERS"), std::string::npos);
+}
+
+// Rank 0 combines for all; once it has given its part, the others do not need it any more.
+TEST(Helping, ARankThatGaveItsPartAndNeverRunsAgainHoldsNobodyUp) {
+  for (const Collective collective :
+       {Collective::barrier, Collective::allreduce, Collective::allgather}) {
+    World world(ranks(5, {{"UNISONO_ENGINE", "helping"}}));
+    const auto* row = algorithm::find(collective, "gather-release");
+    ASSERT_NE(row, nullptr);
+    Call call = allreduce(2);
+    call.collective = collective;
+    if (!schedule::is_reduction(collective)) call.op = -1;
+    if (collective == Collective::barrier) call.count = 0;
+    std::vector<double> inputs = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    std::vector<std::vector<double>> outputs(5, std::vector<double>(10, 0.0));
+    std::vector<Pending> pending(5);
+    for (int r = 0; r < 5; ++r) {
+      world.at(r).plans().force(row, {{2}});
+      ASSERT_TRUE(world.at(r)
+                      .start(**world.at(r).plan(call), &inputs[static_cast<std::size_t>(2 * r)],
+                             outputs[static_cast<std::size_t>(r)].data(),
+                             pending[static_cast<std::size_t>(r)])
+                      .ok());
+    }
+    std::int64_t helped = 0;
+    for (int turn = 0; turn < 10; ++turn) {
+      for (int r = 1; r < 5; ++r) world.at(r).progress();  // never rank 0
+    }
+    for (int r = 1; r < 5; ++r) {
+      EXPECT_EQ(pending[static_cast<std::size_t>(r)].state, Pending::State::complete)
+          << "rank " << r << " of " << schedule::collective_name(collective);
+      helped += world.at(r).statistics().helped_steps;
+    }
+    EXPECT_GT(helped, 0);
+    if (collective == Collective::allreduce) {
+      EXPECT_EQ(outputs[3][0], 1 + 3 + 5 + 7 + 9);
+    }
+    world.at(0).progress();
+    EXPECT_EQ(pending[0].state, Pending::State::complete);
+    EXPECT_EQ(outputs[0], outputs[1]);
+  }
+}
+
+TEST(Failure, IsOneForAllAndSparesOperationsBefore) {
+  World world(ranks(2));
+  double in[2] = {1, 2}, out[2] = {};
+  Pending before, after;
+  ASSERT_TRUE(world.at(0).start(**world.at(0).plan(allreduce(1)), &in[0], &out[0], before).ok());
+  ASSERT_TRUE(world.at(0).start(**world.at(0).plan(allreduce(1)), &in[0], &out[0], after).ok());
+  world.at(1).fail_all(base::Code::cancelled, "because of a test", 1);
+  world.at(0).look_for_failure();
+  EXPECT_EQ(before.state, Pending::State::running);
+  EXPECT_EQ(after.state, Pending::State::failed);
+  EXPECT_EQ(world.at(0).failure().message, "rank 0: because of a test");
+  Pending later;
+  EXPECT_FALSE(world.at(0).start(**world.at(0).plan(allreduce(1)), &in[0], &out[0], later).ok());
+  world.at(0).withdraw(before);
+}
+
+TEST(FailureRecord, TheFirstReportStandsAndLongTextsAreCut) {
+  auto record = std::make_unique<FailureRecord>();
+  EXPECT_FALSE(read_failure(*record).has_value());
+  EXPECT_TRUE(report_failure(*record, {7, {base::Code::timeout, std::string(2000, 'x')}}));
+  EXPECT_FALSE(report_failure(*record, {8, {base::Code::system, "later"}}));
+  const auto failure = read_failure(*record);
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->index, 7U);
+  EXPECT_EQ(failure->error.code, base::Code::timeout);
+  EXPECT_EQ(failure->error.message.size(), sizeof record->text - 1);
+}
+
+TEST(DescribeCall, SaysWhatMattersToTheCollective) {
+  const auto text = [](Collective c, Purpose p = Purpose::user) {
+    return describe_call(record_number(c, p), 8, static_cast<int>(arith::Type::float32),
+                         static_cast<int>(arith::Operator::max), 3);
+  };
+  EXPECT_EQ(text(Collective::barrier), "barrier()");
+  EXPECT_EQ(text(Collective::broadcast), "broadcast(count 8, float32, root 3)");
+  EXPECT_EQ(text(Collective::reduce), "reduce(count 8, float32, max, root 3)");
+  EXPECT_EQ(text(Collective::allgather), "allgather(count 8, float32)");
+  EXPECT_EQ(text(Collective::allgather, Purpose::split), "comm_split");
+}
+
+}  // namespace
+}  // namespace unisono::group

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// unisono bench: measures the collectives. Started by a user it runs N processes of itself with
+// --as-rank, as `unisono run` would; started with --as-rank (by that, or by mpirun and the like) it
+// is one rank of the job. This file is the command line; bench/ is the measuring.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "bench/options.hpp"
+#include "bench/session.hpp"
+#include "commands.hpp"
+#include "number_list.hpp"
+#include "run/job.hpp"
+
+namespace unisono::tools {
+namespace {
+
+constexpr int kMostRanks = 4096;
+// For the other ranks to report after one has failed.
+constexpr std::int64_t kGrace = 2 * base::kSecond;
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
+
+// The options as they are written.
+struct BenchArguments {
+  std::vector<std::string> collectives;
+  int ranks = 0;
+  bool as_rank = false;
+  bool progress = false;
+  std::string sizes = "8:1M";
+  std::string type = "float32";
+  std::string op = "sum";
+  int root = 0;
+  std::string format = "table";
+  std::string json;
+  std::string method = "both";
+  std::int64_t iterations = 0;
+  std::int64_t warmup = -1;
+  double seconds = 0.3;
+};
+
+base::Error argument_error(std::string message) {
+  return {base::Code::argument, std::move(message)};
+}
+
+base::Status read_collectives(const BenchArguments& arguments, bench::Options& options) {
+  for (const std::string& name : arguments.collectives) {
+    const auto collective = schedule::collective_from_name(name);
+    if (!collective) {
+      return argument_error(
+          fmt::format("no collective is named '{}': there are barrier, "
+                      "broadcast, reduce, allreduce and allgather",
+                      name));
+    }
+    options.collectives.push_back(*collective);
+  }
+  if (!options.collectives.empty()) return base::success();
+  for (int i = 0; i < schedule::kCollectiveCount; ++i) {
+    options.collectives.push_back(static_cast<schedule::Collective>(i));
+  }
+  return base::success();
+}
+
+bool reduces(const bench::Options& options) {
+  for (const schedule::Collective collective : options.collectives) {
+    if (schedule::is_reduction(collective)) return true;
+  }
+  return false;
+}
+
+base::Status read_type_and_operator(const BenchArguments& arguments, bench::Options& options) {
+  const auto type = arith::type_from_name(arguments.type);
+  if (!type || *type >= arith::Type::int16_int32) {
+    std::vector<std::string_view> names;
+    for (int i = 0; i < static_cast<int>(arith::Type::int16_int32); ++i) {
+      names.push_back(arith::type_name(static_cast<arith::Type>(i)));
+    }
+    return argument_error(fmt::format("--type {} cannot be measured: there are {}", arguments.type,
+                                      fmt::join(names, ", ")));
+  }
+  const auto op = arith::operator_from_name(arguments.op);
+  if (!op) return argument_error(fmt::format("--op: no operator is named '{}'", arguments.op));
+  options.type = *type;
+  options.op = *op;
+  if (reduces(options) && !arith::fits(*op, *type)) {
+    return argument_error(
+        fmt::format("the operator {} is not defined on {}", arguments.op, arguments.type));
+  }
+  return base::success();
+}
+
+base::Status read_sizes(const BenchArguments& arguments, bench::Options& options) {
+  auto sizes = parse_number_list(arguments.sizes, Step::doubling, 0, kMostBytes);
+  if (!sizes) return argument_error("--sizes: " + sizes.error().message);
+  const auto element = static_cast<std::int64_t>(arith::type_size(options.type));
+  for (const std::int64_t bytes : *sizes) {
+    if (bytes % element == 0) continue;
+    return argument_error(fmt::format("--sizes: {} bytes are no whole number of {} ({} bytes each)",
+                                      bytes, arguments.type, element));
+  }
+  options.sizes = std::move(sizes).value();
+  return base::success();
+}
+
+bench::Method method_from(const std::string& name) {
+  if (name == "loop") return bench::Method::loop;
+  return name == "single" ? bench::Method::single : bench::Method::both;
+}
+
+bench::Format format_from(const std::string& name) {
+  if (name == "osu") return bench::Format::osu;
+  return name == "json" ? bench::Format::json : bench::Format::table;
+}
+
+base::Result<bench::Options> read(const BenchArguments& arguments) {
+  bench::Options options;
+  UNISONO_TRY(read_collectives(arguments, options));
+  UNISONO_TRY(read_type_and_operator(arguments, options));
+  UNISONO_TRY(read_sizes(arguments, options));
+  options.root = arguments.root;
+  options.method = method_from(arguments.method);
+  options.format = format_from(arguments.format);
+  options.json_path = arguments.json;
+  options.iterations = arguments.iterations;
+  options.warmup = arguments.warmup;
+  options.seconds = arguments.seconds;
+  options.progress = arguments.progress;
+  return options;
+}
+
+// Better known before the ranks start than when they have measured.
+base::Status try_to_write(const std::string& path) {
+  std::FILE* file = std::fopen(path.c_str(), "ae");
+  if (file == nullptr) {
+    return argument_error(fmt::format("--json: cannot write '{}': {}", path, std::strerror(errno)));
+  }
+  std::fclose(file);
+  return base::success();
+}
+
+// The arguments that `command` was given, so that they can be handed on and recorded.
+std::vector<std::string> given_arguments(const CLI::App& command) {
+  std::vector<std::string> words;
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || name == "--as-rank" || name == "--progress") continue;
+    for (const std::string& value : option->results()) {
+      if (name.starts_with("-")) words.push_back(name);
+      words.push_back(value);
+    }
+  }
+  return words;
+}
+
+// Runs `ranks` processes like this one, each with --as-rank; the job's exit status.
+int launch(int ranks, const std::vector<std::string>& words, bool progress) {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) {
+    fmt::print(stderr, "unisono bench: cannot find this program: /proc/self/exe: {}\n",
+               error.message());
+    return kExitFailure;
+  }
+  JobOptions job;
+  job.ranks = ranks;
+  job.command = {self.string(), "bench", "--as-rank"};
+  if (progress) job.command.emplace_back("--progress");
+  job.command.insert(job.command.end(), words.begin(), words.end());
+  job.grace_ns = kGrace;
+  int exit_status = kExitFailure;
+  const base::Result<int> ended = run_job(job, exit_status);
+  if (ended.ok()) return *ended;
+  fmt::print(stderr, "unisono bench: {}\n", ended.error().message);
+  return exit_status;
+}
+
+// Lines of the table are progress enough; without them on the screen, a word on stderr is wanted.
+bool wants_progress(const bench::Options& options) {
+  return isatty(STDERR_FILENO) == 1 &&
+         (isatty(STDOUT_FILENO) != 1 || options.format == bench::Format::json);
+}
+
+// What only who starts the ranks can say.
+base::Status check_job(const BenchArguments& arguments) {
+  if (arguments.ranks == 0) {
+    return argument_error("-n is missing: say how many ranks, as in -n 2");
+  }
+  if (arguments.root >= arguments.ranks) {
+    return argument_error(fmt::format("--root {} does not exist: the ranks are 0 to {}",
+                                      arguments.root, arguments.ranks - 1));
+  }
+  return arguments.json.empty() ? base::success() : try_to_write(arguments.json);
+}
+
+int usage_error(const base::Error& error) {
+  fmt::print(stderr, "unisono bench: {}\n", error.message);
+  return kExitUsage;
+}
+
+int run_bench(const BenchArguments& arguments, const CLI::App& command) {
+  auto options = read(arguments);
+  if (!options) return usage_error(options.error());
+  if (!arguments.as_rank) {
+    if (const base::Status job = check_job(arguments); !job) return usage_error(job.error());
+  }
+  const std::vector<std::string> words = given_arguments(command);
+  if (!arguments.as_rank) return launch(arguments.ranks, words, wants_progress(*options));
+  options->command = fmt::format("unisono bench {}", fmt::join(words, " "));
+  return bench::run_session(*options);
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, int& exit_status) {
+  auto arguments = std::make_shared<BenchArguments>();
+  CLI::App* command = app.add_subcommand("bench", "Measure the collectives");
+  command->add_option("collective", arguments->collectives,
+                      "barrier, broadcast, reduce, allreduce, allgather [all]");
+  command->add_option("-n", arguments->ranks, "Number of ranks to start")
+      ->check(CLI::Range(1, kMostRanks));
+  command
+      ->add_option("--sizes", arguments->sizes,
+                   "Bytes of the vector (allgather: of a block), doubling: FROM:TO, or a list")
+      ->capture_default_str();
+  command->add_option("--type", arguments->type, "Type of the elements")->capture_default_str();
+  command->add_option("--op", arguments->op, "Operator of the reductions")->capture_default_str();
+  command->add_option("--root", arguments->root, "Root of broadcast and reduce")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--format", arguments->format, "table, osu or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"table", "osu", "json"}));
+  command->add_option("--json", arguments->json, "Write JSON to this file too");
+  command
+      ->add_option("--method", arguments->method,
+                   "loop (back to back), single (a barrier before each call) or both")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"loop", "single", "both"}));
+  command
+      ->add_option("--iterations", arguments->iterations,
+                   "Timed calls of each method [as many as fit in --seconds]")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{100'000'000}));
+  command
+      ->add_option("--warmup", arguments->warmup,
+                   "Calls before, untimed [until the time of a call is known]")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{100'000'000}));
+  command->add_option("--seconds", arguments->seconds, "About how long one line may take")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 3600.0));
+  command->add_flag("--as-rank", arguments->as_rank,
+                    "Be one rank of a job that was started already, e.g. by mpirun");
+  command->add_flag("--progress", arguments->progress)->group("");  // from launch()
+  command->footer("Example:\n  unisono bench allreduce allgather -n 4 --sizes 8:64K");
+  command->callback(
+      [arguments, command, &exit_status] { exit_status = run_bench(*arguments, *command); });
+}
+
+}  // namespace unisono::tools

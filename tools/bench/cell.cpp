@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bench/cell.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace unisono::tools::bench {
+namespace {
+
+using schedule::Collective;
+
+constexpr std::size_t kAlignment = 4096;
+constexpr int kPoison = 0xa5;
+
+// More pairs see more mistakes, but should not push each other out of the first-level cache, and
+// huge ones should not fill the memory.
+std::uint64_t pairs_of_buffers(std::int64_t output_bytes) {
+  constexpr std::int64_t kSmall = 4096;
+  constexpr std::int64_t kHuge = 8 << 20;
+  if (output_bytes <= kSmall) return 4;
+  return output_bytes <= kHuge ? 2 : 1;
+}
+
+}  // namespace
+
+Cell::Cell(const CellShape& shape, const Options& options, const Pattern& pattern,
+           unisono_comm_t comm)
+    : shape_(shape),
+      pattern_(&pattern),
+      comm_(comm),
+      type_(static_cast<unisono_type_t>(options.type)),
+      op_(static_cast<unisono_op_t>(options.op)) {
+  const auto element = static_cast<std::int64_t>(arith::type_size(options.type));
+  const int blocks = shape.collective == Collective::allgather ? shape.ranks : 1;
+  input_bytes_ = shape.count * element;
+  output_bytes_ = input_bytes_ * blocks;
+}
+
+base::Result<Cell> Cell::make(const CellShape& shape, const Options& options,
+                              const Pattern& pattern, unisono_comm_t comm) {
+  Cell cell(shape, options, pattern, comm);
+  const std::uint64_t pairs = pairs_of_buffers(cell.output_bytes_);
+  cell.mask_ = pairs - 1;
+  for (std::uint64_t i = 0; i < pairs; ++i) {
+    UNISONO_ASSIGN(Memory input, allocate(cell.input_bytes_));
+    UNISONO_ASSIGN(Memory output, allocate(cell.output_bytes_));
+    cell.buffers_.push_back({std::move(input), std::move(output)});
+  }
+  return cell;
+}
+
+base::Result<Cell::Memory> Cell::allocate(std::int64_t bytes) {
+  const std::size_t rounded =
+      (static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)) + kAlignment - 1) / kAlignment *
+      kAlignment;
+  Memory memory(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)));
+  if (memory == nullptr) {
+    return base::Error{base::Code::resources,
+                       fmt::format("no memory for a buffer of {} bytes: use smaller --sizes or "
+                                   "fewer ranks",
+                                   rounded)};
+  }
+  std::memset(memory.get(), kPoison, rounded);  // touches the pages
+  return memory;
+}
+
+void Cell::prepare(std::int64_t turn, std::int64_t phase) {
+  const Buffers& pair = buffers_[static_cast<std::uint64_t>(turn) & mask_];
+  std::memset(pair.output.get(), kPoison, static_cast<std::size_t>(output_bytes_));
+  switch (shape_.collective) {
+    case Collective::barrier:
+      break;
+    case Collective::broadcast:
+      if (shape_.rank == shape_.root) {
+        pattern_->fill(shape_.root, phase, shape_.count, pair.output.get());
+      }
+      break;
+    case Collective::reduce:
+    case Collective::allreduce:
+    case Collective::allgather:
+      pattern_->fill(shape_.rank, phase, shape_.count, pair.input.get());
+      break;
+  }
+}
+
+int Cell::call(std::int64_t turn) const {
+  const Buffers& pair = buffers_[static_cast<std::uint64_t>(turn) & mask_];
+  switch (shape_.collective) {
+    case Collective::barrier:
+      return unisono_barrier(comm_);
+    case Collective::broadcast:
+      return unisono_broadcast(pair.output.get(), shape_.count, type_, shape_.root, comm_);
+    case Collective::reduce:
+      return unisono_reduce(pair.input.get(), pair.output.get(), shape_.count, type_, op_,
+                            shape_.root, comm_);
+    case Collective::allreduce:
+      return unisono_allreduce(pair.input.get(), pair.output.get(), shape_.count, type_, op_,
+                               comm_);
+    case Collective::allgather:
+      return unisono_allgather(pair.input.get(), pair.output.get(), shape_.count, type_, comm_);
+  }
+  return UNISONO_ERROR_ARGUMENT;
+}
+
+std::int64_t Cell::wrong(std::int64_t turn, std::int64_t phase) const {
+  const std::byte* output = buffers_[static_cast<std::uint64_t>(turn) & mask_].output.get();
+  switch (shape_.collective) {
+    case Collective::barrier:
+      return 0;
+    case Collective::broadcast:
+      return pattern_->wrong(shape_.root, phase, shape_.count, output);
+    case Collective::reduce:
+      if (shape_.rank != shape_.root) return 0;
+      return pattern_->wrong_reduced(phase, shape_.count, output);
+    case Collective::allreduce:
+      return pattern_->wrong_reduced(phase, shape_.count, output);
+    case Collective::allgather:
+      break;
+  }
+  std::int64_t differences = 0;
+  const std::int64_t block = output_bytes_ / shape_.ranks;
+  for (int rank = 0; rank < shape_.ranks; ++rank) {
+    differences += pattern_->wrong(rank, phase, shape_.count, output + rank * block);
+  }
+  return differences;
+}
+
+}  // namespace unisono::tools::bench

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Cell: one collective at one size, bound to buffers, ready to be called again and again, and able
+// to say whether the result is right. It has several pairs of buffers, used in turn, so that a rank
+// that runs ahead into another's data is seen. One thread.
+#pragma once
+
+#include <unisono/unisono.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "base/result.hpp"
+#include "bench/options.hpp"
+#include "bench/pattern.hpp"
+
+namespace unisono::tools::bench {
+
+struct CellShape {
+  schedule::Collective collective = schedule::Collective::barrier;
+  std::int64_t count = 0;
+  int root = 0;
+  int rank = 0;
+  int ranks = 1;
+};
+
+class Cell {
+ public:
+  // `pattern` outlives the cell. Error: no memory for the buffers.
+  static base::Result<Cell> make(const CellShape& shape, const Options& options,
+                                 const Pattern& pattern, unisono_comm_t comm);
+
+  // Pairs of buffers; a power of two. `turn` below means pair turn % buffers().
+  int buffers() const { return static_cast<int>(buffers_.size()); }
+
+  // Writes the input of this phase, and fills the output with what is not right.
+  void prepare(std::int64_t turn, std::int64_t phase);
+  // The collective; returns its error code. Nothing else happens in here: it is what is timed.
+  int call(std::int64_t turn) const;
+  // Elements of the output that are wrong for this phase; always 0 for a barrier.
+  std::int64_t wrong(std::int64_t turn, std::int64_t phase) const;
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  using Memory = std::unique_ptr<std::byte[], Free>;
+  struct Buffers {
+    Memory input;
+    Memory output;
+  };
+  Cell(const CellShape& shape, const Options& options, const Pattern& pattern, unisono_comm_t comm);
+  static base::Result<Memory> allocate(std::int64_t bytes);
+
+  CellShape shape_;
+  const Pattern* pattern_;
+  unisono_comm_t comm_;
+  unisono_type_t type_;
+  unisono_op_t op_;
+  std::int64_t input_bytes_;
+  std::int64_t output_bytes_;
+  std::uint64_t mask_ = 0;
+  std::vector<Buffers> buffers_;
+};
+
+}  // namespace unisono::tools::bench

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bench/measure.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/clock.hpp"
+
+namespace unisono::tools::bench {
+namespace {
+
+constexpr std::int64_t kLoops = 7;
+constexpr std::int64_t kFewestLoops = 3;  // where calls are so slow that one hardly fits the time
+constexpr std::int64_t kMostCalls = 1'000'000;  // in one loop
+constexpr std::int64_t kMostSamples = 100'000;  // single calls
+constexpr std::int64_t kFewestSamples = 5;
+constexpr std::int64_t kTrialCalls = 4;  // single calls whose time sets the number
+constexpr double kWarmupShare = 0.05;    // of the time for a cell
+
+std::int64_t thread_cpu_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return now.tv_sec * base::kSecond + now.tv_nsec;
+}
+
+// Every rank gets rank 0's value.
+base::Result<std::int64_t> agree(const Place& place, std::int64_t value) {
+  UNISONO_TRY(to_status(unisono_broadcast(&value, 1, UNISONO_INT64, 0, place.control)));
+  return value;
+}
+
+template <class T>
+base::Status combine(const Place& place, std::vector<T>& values, unisono_type_t type,
+                     unisono_op_t op) {
+  std::vector<T> result(values.size());
+  UNISONO_TRY(to_status(unisono_allreduce(values.data(), result.data(),
+                                          static_cast<std::int64_t>(values.size()), type, op,
+                                          place.control)));
+  values = std::move(result);
+  return base::success();
+}
+
+class Measurer {
+ public:
+  Measurer(const Place& place, Cell& cell, const Options& options, schedule::Collective collective)
+      : place_(place), cell_(cell), options_(options), collective_(collective) {}
+
+  base::Status loop();
+  base::Status single();
+  base::Status finish();
+  Measurement take() && { return std::move(result_); }
+
+ private:
+  struct LoopTime {
+    std::int64_t elapsed_ns = 0;
+    std::int64_t cpu_ns = 0;
+  };
+  struct SingleTime {
+    std::int64_t enter_ns = 0;
+    std::int64_t leave_ns = 0;
+  };
+
+  double method_ns() const {
+    return options_.seconds * 1e9 / (options_.method == Method::both ? 2 : 1);
+  }
+  base::Result<std::int64_t> warm_up();
+  base::Result<LoopTime> one_loop(std::int64_t calls);
+  base::Result<SingleTime> one_call();
+  base::Result<std::int64_t> choose_samples();
+  base::Status judge_barriers(std::vector<std::int64_t> enter, std::vector<std::int64_t> leave);
+
+  const Place& place_;
+  Cell& cell_;
+  const Options& options_;
+  const schedule::Collective collective_;
+  std::int64_t phase_ = 0;
+  std::int64_t wrong_ = 0;  // at this rank
+  Measurement result_;
+};
+
+// Returns the number of calls that fit into the method's time, at least 1.
+base::Result<std::int64_t> Measurer::warm_up() {
+  const double enough_ns = method_ns() * kWarmupShare;
+  for (std::int64_t calls = options_.warmup > 0 ? options_.warmup : 1;; calls *= 2) {
+    UNISONO_ASSIGN(const LoopTime time, one_loop(calls));
+    const double call_ns =
+        std::max(1.0, static_cast<double>(time.elapsed_ns) / static_cast<double>(calls));
+    // Rank 0 says how many calls fit, or 0: not known well enough yet.
+    const bool known = options_.warmup >= 0 || calls >= kMostCalls ||
+                       static_cast<double>(time.elapsed_ns) >= enough_ns;
+    const auto fitting = static_cast<std::int64_t>(method_ns() / call_ns);
+    UNISONO_ASSIGN(const std::int64_t agreed,
+                   agree(place_, known ? std::max<std::int64_t>(fitting, 1) : 0));
+    if (agreed > 0) return agreed;
+  }
+}
+
+base::Result<Measurer::LoopTime> Measurer::one_loop(std::int64_t calls) {
+  const std::int64_t used = std::min<std::int64_t>(cell_.buffers(), calls);
+  const std::int64_t first_phase = phase_;
+  phase_ += used;
+  for (std::int64_t i = 0; i < used; ++i) cell_.prepare(i, first_phase + i);
+  UNISONO_TRY(to_status(unisono_barrier(place_.measured)));
+  const std::int64_t cpu_start = thread_cpu_ns();
+  const std::int64_t start = base::now_ns();
+  for (std::int64_t i = 0; i < calls; ++i) {
+    if (const int code = cell_.call(i); code != UNISONO_OK) [[unlikely]] {
+      return to_status(code).error();
+    }
+  }
+  const std::int64_t end = base::now_ns();
+  const std::int64_t cpu_end = thread_cpu_ns();
+  for (std::int64_t i = 0; i < used; ++i) wrong_ += cell_.wrong(i, first_phase + i);
+  return LoopTime{end - start, cpu_end - cpu_start};
+}
+
+base::Status Measurer::loop() {
+  UNISONO_ASSIGN(const std::int64_t fitting, warm_up());
+  const std::int64_t wanted = options_.iterations > 0 ? options_.iterations : fitting;
+  const std::int64_t fewest = options_.iterations > 0 ? 1 : kFewestLoops;
+  const std::int64_t loops = std::clamp(wanted, fewest, kLoops);
+  const std::int64_t calls = std::clamp<std::int64_t>(wanted / loops, 1, kMostCalls);
+  std::vector<double> times;
+  std::vector<double> cpu(1);
+  for (std::int64_t i = 0; i < loops; ++i) {
+    UNISONO_ASSIGN(const LoopTime time, one_loop(calls));
+    times.push_back(static_cast<double>(time.elapsed_ns) * 1e-3 / static_cast<double>(calls));
+    cpu[0] += static_cast<double>(time.cpu_ns) * 1e-3;
+  }
+  UNISONO_TRY(combine(place_, times, UNISONO_FLOAT64, UNISONO_MAX));
+  UNISONO_TRY(combine(place_, cpu, UNISONO_FLOAT64, UNISONO_SUM));
+  result_.loop = summarize(std::move(times));
+  result_.loop_calls = calls;
+  result_.cpu_us = cpu[0] / static_cast<double>(calls * loops * place_.ranks);
+  return base::success();
+}
+
+base::Result<Measurer::SingleTime> Measurer::one_call() {
+  const std::int64_t phase = phase_++;
+  cell_.prepare(0, phase);
+  UNISONO_TRY(to_status(unisono_barrier(place_.measured)));
+  SingleTime time;
+  time.enter_ns = base::now_ns();
+  const int code = cell_.call(0);
+  time.leave_ns = base::now_ns();
+  UNISONO_TRY(to_status(code));
+  wrong_ += cell_.wrong(0, phase);
+  return time;
+}
+
+base::Result<std::int64_t> Measurer::choose_samples() {
+  const std::int64_t trial =
+      options_.warmup >= 0 ? std::max<std::int64_t>(options_.warmup, 1) : kTrialCalls;
+  const std::int64_t start = base::now_ns();
+  for (std::int64_t i = 0; i < trial; ++i) {
+    UNISONO_ASSIGN([[maybe_unused]] const SingleTime time, one_call());
+  }
+  if (options_.iterations > 0) return options_.iterations;
+  const double call_ns =
+      std::max(1.0, static_cast<double>(base::now_ns() - start) / static_cast<double>(trial));
+  const auto fitting = static_cast<std::int64_t>(method_ns() / call_ns);
+  return agree(place_, std::clamp(fitting, kFewestSamples, kMostSamples));
+}
+
+base::Status Measurer::single() {
+  UNISONO_ASSIGN(const std::int64_t samples, choose_samples());
+  std::vector<double> times;
+  std::vector<std::int64_t> enter;
+  std::vector<std::int64_t> leave;
+  for (auto* list : {&enter, &leave}) list->reserve(static_cast<std::size_t>(samples));
+  times.reserve(static_cast<std::size_t>(samples));
+  for (std::int64_t i = 0; i < samples; ++i) {
+    UNISONO_ASSIGN(const SingleTime time, one_call());
+    enter.push_back(time.enter_ns);
+    leave.push_back(time.leave_ns);
+    times.push_back(static_cast<double>(time.leave_ns - time.enter_ns) * 1e-3 / place_.ranks);
+  }
+  UNISONO_TRY(combine(place_, times, UNISONO_FLOAT64, UNISONO_SUM));
+  result_.single = summarize(std::move(times));
+  if (collective_ == schedule::Collective::barrier) {
+    return judge_barriers(std::move(enter), std::move(leave));
+  }
+  return base::success();
+}
+
+// The monotonic clock is one for all processes of the machine: nobody may leave before all entered.
+base::Status Measurer::judge_barriers(std::vector<std::int64_t> enter,
+                                      std::vector<std::int64_t> leave) {
+  UNISONO_TRY(combine(place_, enter, UNISONO_INT64, UNISONO_MAX));
+  UNISONO_TRY(combine(place_, leave, UNISONO_INT64, UNISONO_MIN));
+  if (place_.rank != 0) return base::success();  // counted once for all
+  for (std::size_t i = 0; i < enter.size(); ++i) wrong_ += leave[i] < enter[i] ? 1 : 0;
+  return base::success();
+}
+
+base::Status Measurer::finish() {
+  unisono_comm_info_t info{};
+  info.size = sizeof info;
+  UNISONO_TRY(to_status(unisono_comm_info(place_.measured, &info)));
+  result_.algorithm = info.algorithm;
+  result_.engine = info.engine;
+  std::vector<std::int64_t> wrong{wrong_};
+  UNISONO_TRY(combine(place_, wrong, UNISONO_INT64, UNISONO_SUM));
+  result_.wrong = wrong[0];
+  return base::success();
+}
+
+}  // namespace
+
+base::Status to_status(int code) {
+  if (code == UNISONO_OK) return base::success();
+  return base::Error{static_cast<base::Code>(code), unisono_last_error()};
+}
+
+base::Result<Measurement> measure(const Place& place, Cell& cell, const Options& options,
+                                  schedule::Collective collective) {
+  Measurer measurer(place, cell, options, collective);
+  if (has_loop(options.method)) UNISONO_TRY(measurer.loop());
+  if (has_single(options.method)) UNISONO_TRY(measurer.single());
+  UNISONO_TRY(measurer.finish());
+  return std::move(measurer).take();
+}
+
+}  // namespace unisono::tools::bench

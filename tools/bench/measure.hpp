@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The two ways of measuring a cell. All ranks call measure() together; what rank 0 gets back is the
+// whole job's result, what the others get is unspecified.
+//
+//   loop    back to back: one clock around k calls, divided by k; the slowest rank's time; several
+//           loops. A rank may run ahead of the others as far as the library lets it.
+//   single  each call timed alone with a barrier before it, averaged over the ranks.
+//
+// Values change with every loop or call and every result is verified, outside the timed part.
+#pragma once
+
+#include <unisono/unisono.h>
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.hpp"
+#include "bench/cell.hpp"
+#include "bench/options.hpp"
+#include "statistics.hpp"
+
+namespace unisono::tools::bench {
+
+// A rank's place, and a communicator of its own for what the benchmark itself has to say, so that
+// the measured one carries nothing but what is measured.
+struct Place {
+  unisono_comm_t measured = nullptr;
+  unisono_comm_t control = nullptr;
+  int rank = 0;
+  int ranks = 1;
+};
+
+// Times in microseconds.
+struct Measurement {
+  Summary loop;                 // of one call, over the loops; samples: loops
+  std::int64_t loop_calls = 0;  // in each loop
+  double cpu_us = 0;  // processor time of the caller for one call in the loops, mean over ranks
+  Summary single;     // samples: calls
+  std::int64_t wrong = 0;  // elements, or barriers left before all had come
+  std::string algorithm;
+  std::string engine;
+};
+
+// The error of a call of the library.
+base::Status to_status(int code);
+
+base::Result<Measurement> measure(const Place& place, Cell& cell, const Options& options,
+                                  schedule::Collective collective);
+
+}  // namespace unisono::tools::bench

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What one run of the benchmark measures and how; the same on every rank. Values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "arith/type.hpp"
+#include "schedule/shape.hpp"
+
+namespace unisono::tools::bench {
+
+enum class Method { loop, single, both };
+enum class Format { table, osu, json };
+
+struct Options {
+  std::vector<schedule::Collective> collectives;
+  std::vector<std::int64_t> sizes;  // bytes of the vector; for allgather, of one rank's block
+  arith::Type type = arith::Type::float32;
+  arith::Operator op = arith::Operator::sum;
+  int root = 0;
+  Method method = Method::both;
+  Format format = Format::table;
+  std::int64_t iterations = 0;  // timed calls of each method; 0: as many as fit in `seconds`
+  std::int64_t warmup = -1;     // calls before; -1: until the time of a call is known
+  double seconds = 0.3;         // for one line of the table, about
+  bool progress = false;        // say on the terminal what is being measured
+  std::string json_path;        // if not empty: also write JSON to this file
+  std::string command;          // the command line that asks for this, for the record
+};
+
+inline bool has_loop(Method method) { return method != Method::single; }
+inline bool has_single(Method method) { return method != Method::loop; }
+
+}  // namespace unisono::tools::bench

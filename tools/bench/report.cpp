@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bench/report.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unisono/unisono.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+namespace unisono::tools::bench {
+namespace {
+
+using schedule::Collective;
+
+void print_line(const std::string& line) {
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+std::string type_and_operator(const Options& options, Collective collective) {
+  std::string text(arith::type_name(options.type));
+  if (schedule::is_reduction(collective)) {
+    text += fmt::format(", {}", arith::operator_name(options.op));
+  }
+  if (schedule::is_rooted(collective)) text += fmt::format(", root {}", options.root);
+  return text;
+}
+
+const char* method_name(Method method) {
+  switch (method) {
+    case Method::loop:
+      return "loop";
+    case Method::single:
+      return "single";
+    case Method::both:
+      return "both";
+  }
+  return "";
+}
+
+class TableReport final : public Report {
+ public:
+  void begin(const Job& job) override {
+    options_ = job.options;
+    const Machine& machine = job.machine;
+    print_line(fmt::format("# unisono {}: {} ranks", unisono_version(), job.ranks));
+    print_line(fmt::format("# machine: {}, {} of {} cores usable, {}", machine.processor,
+                           machine.usable_cores, machine.cores, machine.kernel));
+    print_line(fmt::format("# compiler: {}", machine.compiler));
+    print_line(fmt::format(
+        "# settings: {}",
+        job.settings.empty() ? "defaults" : fmt::format("{}", fmt::join(job.settings, " "))));
+    print_line("# times in us; wrong: elements that were not right");
+    if (has_loop(options_.method)) {
+      print_line(
+          "# loop: back to back, the slowest rank's time for one call, median of the loops;"
+          " cpu: processor time of the caller for one call");
+    }
+    if (has_single(options_.method)) {
+      print_line(
+          "# median, p99, min: calls timed one by one, a barrier before each, averaged over"
+          " the ranks");
+    }
+  }
+
+  void collective(Collective collective) override {
+    collective_ = collective;
+    if (collective == Collective::barrier) {
+      print_line("\n# barrier");
+    } else {
+      print_line(fmt::format("\n# {} ({})", schedule::collective_name(collective),
+                             type_and_operator(options_, collective)));
+    }
+    std::string line = collective == Collective::barrier
+                           ? std::string("#                  ")
+                           : fmt::format("#{:>9}{:>9}", "size", "count");
+    if (has_loop(options_.method)) line += fmt::format("{:>11}{:>11}", "loop", "cpu");
+    if (has_single(options_.method))
+      line += fmt::format("{:>11}{:>11}{:>11}", "median", "p99", "min");
+    print_line(line + fmt::format("{:>7}  {}", "wrong", "algorithm"));
+  }
+
+  void cell(std::int64_t bytes, std::int64_t count, const Measurement& m) override {
+    std::string line = collective_ == Collective::barrier
+                           ? std::string(19, ' ')
+                           : fmt::format("{:>10}{:>9}", bytes, count);
+    if (has_loop(options_.method)) line += fmt::format("{:11.2f}{:11.2f}", m.loop.median, m.cpu_us);
+    if (has_single(options_.method)) {
+      line +=
+          fmt::format("{:11.2f}{:11.2f}{:11.2f}", m.single.median, m.single.p99, m.single.minimum);
+    }
+    print_line(line + fmt::format("{:>7}  {} {}", m.wrong, m.algorithm, m.engine));
+  }
+
+  void end() override {}
+
+ private:
+  Options options_;
+  Collective collective_ = Collective::barrier;
+};
+
+// As `osu_allreduce -f -c` prints it: size left in 10 columns, values right in 20 with 2 decimals.
+class OsuReport final : public Report {
+ public:
+  void begin(const Job& job) override { options_ = job.options; }
+
+  void collective(Collective collective) override {
+    collective_ = collective;
+    print_line(fmt::format("\n# Unisono {} Latency Test v{}", schedule::collective_name(collective),
+                           unisono_version()));
+    if (collective != Collective::barrier) {
+      print_line(fmt::format("# Datatype: {}.", type_and_operator(options_, collective)));
+    }
+    const bool sizes = collective != Collective::barrier;
+    print_line(fmt::format("{}{:>20}{:>20}{:>20}{:>20}{:>20}", sizes ? "# Size    " : "# ",
+                           "Avg Latency(us)", "Min Latency(us)", "Max Latency(us)", "Iterations",
+                           "Validation"));
+  }
+
+  void cell(std::int64_t bytes, std::int64_t, const Measurement& m) override {
+    const bool single = has_single(options_.method);
+    const Summary& times = single ? m.single : m.loop;
+    const auto calls = single ? static_cast<std::int64_t>(times.samples)
+                              : static_cast<std::int64_t>(times.samples) * m.loop_calls;
+    const std::string size =
+        collective_ == Collective::barrier ? "  " : fmt::format("{:<10}", bytes);
+    print_line(fmt::format("{}{:20.2f}{:20.2f}{:20.2f}{:20}{:>20}", size, times.mean, times.minimum,
+                           times.maximum, calls, m.wrong == 0 ? "Pass" : "Fail"));
+  }
+
+  void end() override {}
+
+ private:
+  Options options_;
+  Collective collective_ = Collective::barrier;
+};
+
+nlohmann::ordered_json summary_json(const Summary& summary) {
+  return {{"median_us", summary.median}, {"p99_us", summary.p99},   {"min_us", summary.minimum},
+          {"max_us", summary.maximum},   {"mean_us", summary.mean}, {"samples", summary.samples}};
+}
+
+class JsonReport final : public Report {
+ public:
+  // Owns the file, unless it is stdout.
+  explicit JsonReport(std::FILE* file) : file_(file) {}
+  JsonReport(const JsonReport&) = delete;
+  JsonReport& operator=(const JsonReport&) = delete;
+  ~JsonReport() override {
+    if (file_ != stdout) std::fclose(file_);
+  }
+
+  void begin(const Job& job) override {
+    method_ = job.options.method;
+    document_ = {
+        {"tool", "unisono bench"},
+        {"version", unisono_version()},
+        {"command", job.options.command},
+        {"ranks", job.ranks},
+        {"type", arith::type_name(job.options.type)},
+        {"operator", arith::operator_name(job.options.op)},
+        {"root", job.options.root},
+        {"method", method_name(job.options.method)},
+        {"machine",
+         {{"processor", job.machine.processor},
+          {"cores", job.machine.cores},
+          {"usable_cores", job.machine.usable_cores},
+          {"kernel", job.machine.kernel},
+          {"compiler", job.machine.compiler}}},
+        {"settings", job.settings},
+        {"results", nlohmann::ordered_json::array()},
+    };
+  }
+
+  void collective(Collective collective) override { collective_ = collective; }
+
+  void cell(std::int64_t bytes, std::int64_t count, const Measurement& m) override {
+    nlohmann::ordered_json row = {
+        {"collective", schedule::collective_name(collective_)}, {"size", bytes}, {"count", count}};
+    if (has_loop(method_)) {
+      row["loop"] = summary_json(m.loop);
+      row["loop"]["calls"] = m.loop_calls;
+      row["loop"]["cpu_us"] = m.cpu_us;
+    }
+    if (has_single(method_)) row["single"] = summary_json(m.single);
+    row["wrong"] = m.wrong;
+    row["algorithm"] = m.algorithm;
+    row["engine"] = m.engine;
+    document_["results"].push_back(std::move(row));
+  }
+
+  void end() override {
+    fmt::print(file_, "{}\n", document_.dump(1));
+    std::fflush(file_);
+  }
+
+ private:
+  std::FILE* file_;
+  nlohmann::ordered_json document_;
+  Method method_ = Method::both;
+  Collective collective_ = Collective::barrier;
+};
+
+class AllReports final : public Report {
+ public:
+  void add(std::unique_ptr<Report> report) { reports_.push_back(std::move(report)); }
+
+  void begin(const Job& job) override {
+    for (const auto& each : reports_) each->begin(job);
+  }
+  void collective(Collective collective) override {
+    for (const auto& each : reports_) each->collective(collective);
+  }
+  void cell(std::int64_t bytes, std::int64_t count, const Measurement& measurement) override {
+    for (const auto& each : reports_) each->cell(bytes, count, measurement);
+  }
+  void end() override {
+    for (const auto& each : reports_) each->end();
+  }
+
+ private:
+  std::vector<std::unique_ptr<Report>> reports_;
+};
+
+}  // namespace
+
+base::Result<std::unique_ptr<Report>> make_report(Format format, const std::string& json_path) {
+  auto all = std::make_unique<AllReports>();
+  switch (format) {
+    case Format::table:
+      all->add(std::make_unique<TableReport>());
+      break;
+    case Format::osu:
+      all->add(std::make_unique<OsuReport>());
+      break;
+    case Format::json:
+      all->add(std::make_unique<JsonReport>(stdout));
+      break;
+  }
+  if (!json_path.empty()) {
+    std::FILE* file = std::fopen(json_path.c_str(), "we");
+    if (file == nullptr) {
+      return base::Error{base::Code::argument, fmt::format("--json: cannot write '{}': {}",
+                                                           json_path, std::strerror(errno))};
+    }
+    all->add(std::make_unique<JsonReport>(file));
+  }
+  return std::unique_ptr<Report>(std::move(all));
+}
+
+}  // namespace unisono::tools::bench

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the benchmark writes, on rank 0: a table for people, the layout of the OSU micro-benchmarks
+// for the scripts that parse it, or JSON with everything. Lines come as soon as they are known,
+// except JSON, which is one document at the end. One thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/measure.hpp"
+#include "bench/options.hpp"
+#include "machine.hpp"
+
+namespace unisono::tools::bench {
+
+struct Job {
+  Options options;
+  int ranks = 1;
+  Machine machine;
+  std::vector<std::string> settings;  // NAME=value, those that the user set
+};
+
+class Report {
+ public:
+  virtual ~Report() = default;
+
+  virtual void begin(const Job& job) = 0;
+  virtual void collective(schedule::Collective collective) = 0;
+  // `bytes` and `count` are 0 for a barrier.
+  virtual void cell(std::int64_t bytes, std::int64_t count, const Measurement& measurement) = 0;
+  virtual void end() = 0;
+};
+
+// To stdout, and JSON to `json_path` too if it is not empty; the file is created at once.
+base::Result<std::unique_ptr<Report>> make_report(Format format, const std::string& json_path);
+
+}  // namespace unisono::tools::bench

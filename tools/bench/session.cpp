@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bench/session.hpp"
+
+#include <fmt/format.h>
+#include <unisono/unisono.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/settings.hpp"
+#include "base/text.hpp"
+#include "bench/cell.hpp"
+#include "bench/measure.hpp"
+#include "bench/pattern.hpp"
+#include "bench/report.hpp"
+#include "commands.hpp"
+#include "machine.hpp"
+#include "progress.hpp"
+
+namespace unisono::tools::bench {
+namespace {
+
+// NAME=value of the settings for users that the environment gives.
+std::vector<std::string> given_settings() {
+  const base::Environment environment = base::process_environment();
+  std::vector<std::string> given;
+  for (const base::SettingRow& row : base::setting_table()) {
+    const auto found = environment.find(row.name);
+    if (row.audience != base::SettingAudience::user || found == environment.end()) continue;
+    given.push_back(fmt::format("{}={}", row.name, found->second));
+  }
+  return given;
+}
+
+class Session {
+ public:
+  explicit Session(const Options& options)
+      : options_(options),
+        progress_(options.progress ? Progress::Where::terminal : Progress::Where::nowhere) {}
+
+  base::Status join();
+  base::Status measure_all();
+  base::Status leave();
+  int rank() const { return place_.rank; }
+  std::int64_t wrong() const { return wrong_; }
+
+ private:
+  base::Status measure_cell(const Pattern& pattern, schedule::Collective collective,
+                            std::int64_t bytes);
+
+  const Options& options_;
+  Place place_;
+  std::unique_ptr<Report> report_;  // rank 0 only
+  Progress progress_;
+  std::int64_t wrong_ = 0;
+};
+
+base::Status Session::join() {
+  UNISONO_TRY(to_status(unisono_init(&place_.measured)));
+  UNISONO_TRY(to_status(unisono_comm_rank(place_.measured, &place_.rank)));
+  UNISONO_TRY(to_status(unisono_comm_size(place_.measured, &place_.ranks)));
+  if (options_.root >= place_.ranks) {
+    return base::Error{base::Code::argument,
+                       fmt::format("--root {} does not exist: the ranks are 0 to {}", options_.root,
+                                   place_.ranks - 1)};
+  }
+  return to_status(unisono_comm_dup(place_.measured, &place_.control));
+}
+
+base::Status Session::measure_all() {
+  if (place_.rank == 0) {
+    UNISONO_ASSIGN(report_, make_report(options_.format, options_.json_path));
+    report_->begin({options_, place_.ranks, describe_machine(), given_settings()});
+  }
+  const Pattern pattern(options_.type, options_.op, place_.ranks);
+  for (const schedule::Collective collective : options_.collectives) {
+    if (report_) report_->collective(collective);
+    const bool sizes = collective != schedule::Collective::barrier;
+    for (const std::int64_t bytes : sizes ? options_.sizes : std::vector<std::int64_t>{0}) {
+      UNISONO_TRY(measure_cell(pattern, collective, bytes));
+    }
+  }
+  if (report_) report_->end();
+  return base::success();
+}
+
+base::Status Session::measure_cell(const Pattern& pattern, schedule::Collective collective,
+                                   std::int64_t bytes) {
+  if (report_) {
+    progress_.show(fmt::format("unisono bench: {} {}", schedule::collective_name(collective),
+                               base::format_size(bytes)));
+  }
+  const std::int64_t count = bytes / static_cast<std::int64_t>(arith::type_size(options_.type));
+  UNISONO_ASSIGN(Cell cell,
+                 Cell::make({collective, count, options_.root, place_.rank, place_.ranks}, options_,
+                            pattern, place_.measured));
+  UNISONO_ASSIGN(const Measurement measurement, measure(place_, cell, options_, collective));
+  wrong_ += measurement.wrong;
+  progress_.clear();
+  if (report_) report_->cell(bytes, count, measurement);
+  return base::success();
+}
+
+base::Status Session::leave() {
+  UNISONO_TRY(to_status(unisono_comm_free(place_.control)));
+  return to_status(unisono_finalize(place_.measured));
+}
+
+base::Status run(Session& session) {
+  UNISONO_TRY(session.join());
+  UNISONO_TRY(session.measure_all());
+  return session.leave();
+}
+
+}  // namespace
+
+int run_session(const Options& options) {
+  Session session(options);
+  if (const base::Status status = run(session); !status) {
+    fmt::print(stderr, "unisono bench: {}\n", status.error().message);
+    return kExitFailure;
+  }
+  if (session.wrong() == 0 || session.rank() != 0) return kExitSuccess;
+  fmt::print(stderr, "unisono bench: {} elements of the results were wrong\n", session.wrong());
+  return kExitFailure;
+}
+
+}  // namespace unisono::tools::bench

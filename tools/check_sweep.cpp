@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "check_sweep.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "machine.hpp"
+
+namespace unisono::tools {
+namespace {
+
+constexpr int kEveryRootUpTo = 16;
+constexpr std::size_t kMostFailures = 4;
+constexpr int kMostViolations = 3;  // of one set; the first explains most of the others
+
+std::vector<std::int64_t> sweep_counts(const Sweep& sweep, schedule::Collective collective,
+                                       int ranks) {
+  switch (collective) {
+    case schedule::Collective::barrier:
+      return {0};
+    case schedule::Collective::allgather:
+      if (sweep.counts.empty()) return {0, 1, 2};
+      return sweep.counts;
+    case schedule::Collective::broadcast:
+    case schedule::Collective::reduce:
+    case schedule::Collective::allreduce:
+      if (sweep.counts.empty()) return {0, 1, 2, ranks - 1, ranks, ranks + 1};
+      return sweep.counts;
+  }
+  return {};
+}
+
+std::string describe_shape(const algorithm::Algorithm& algorithm, const schedule::Shape& shape,
+                           const algorithm::Parameters& parameters) {
+  return fmt::format(
+      "{}, {} ranks{}, count {}{}", algorithm::describe(algorithm, parameters), shape.ranks,
+      schedule::is_rooted(shape.collective) ? fmt::format(", root {}", shape.root) : std::string(),
+      shape.count, shape.ordered ? ", ordered" : "");
+}
+
+std::vector<check::Violation> build_and_prove(const algorithm::Algorithm& algorithm,
+                                              const schedule::Shape& shape,
+                                              const algorithm::Parameters& parameters) {
+  std::vector<schedule::Schedule> set;
+  set.reserve(static_cast<std::size_t>(shape.ranks));
+  for (int rank = 0; rank < shape.ranks; ++rank) {
+    auto one = algorithm::build(algorithm, shape, parameters, rank);
+    if (!one) return {{check::Rule::malformed, rank, -1, "not built: " + one.error().message}};
+    set.push_back(std::move(one).value());
+  }
+  return check::prove(set, kMostViolations);
+}
+
+void prove_one(const algorithm::Algorithm& algorithm, const schedule::Shape& shape,
+               const algorithm::Parameters& parameters, SweepResult& result) {
+  if (!algorithm::why_illegal(algorithm, shape, parameters).empty()) return;
+  ++result.sets;
+  std::vector<check::Violation> violations = build_and_prove(algorithm, shape, parameters);
+  if (violations.empty()) return;
+  ++result.violated;
+  if (result.failures.size() == kMostFailures) return;
+  result.failures.push_back({describe_shape(algorithm, shape, parameters), std::move(violations)});
+}
+
+// One piece of work: an algorithm at one number of ranks.
+SweepResult prove_all(const Sweep& sweep, const algorithm::Algorithm& algorithm, int ranks) {
+  const std::int64_t start = base::now_ns();
+  SweepResult result;
+  result.algorithm = &algorithm;
+  const bool both_orders = schedule::is_reduction(algorithm.collective) && algorithm.keeps_order;
+  for (const int root : sweep_roots(algorithm.collective, ranks, sweep.every_root)) {
+    for (const algorithm::Parameters& parameters : sweep_parameters(algorithm, ranks)) {
+      for (const std::int64_t count : sweep_counts(sweep, algorithm.collective, ranks)) {
+        for (const bool ordered : {false, true}) {
+          if (ordered && !both_orders) continue;
+          prove_one(algorithm, {algorithm.collective, ranks, root, count, ordered}, parameters,
+                    result);
+        }
+      }
+    }
+  }
+  result.seconds = static_cast<double>(base::now_ns() - start) * 1e-9;
+  return result;
+}
+
+// The pieces of a sweep, handed to threads one after another, and what came of them.
+class Work {
+ public:
+  explicit Work(const Sweep& sweep)
+      : sweep_(sweep),
+        results_(sweep.algorithms.size()),
+        open_(sweep.algorithms.size(), sweep.ranks.size()) {
+    for (std::size_t i = 0; i < results_.size(); ++i) results_[i].algorithm = sweep.algorithms[i];
+  }
+
+  // A worker thread: does pieces until none is left.
+  void run() {
+    for (std::size_t piece; take(piece);) {
+      const std::size_t row = piece / sweep_.ranks.size();
+      finish(row,
+             prove_all(sweep_, *sweep_.algorithms[row], sweep_.ranks[piece % sweep_.ranks.size()]));
+    }
+  }
+
+  // The calling thread: reports until everything is done.
+  void report(const SweepObserver& observer) {
+    std::unique_lock lock(mutex_);
+    for (std::size_t row = 0; row < results_.size(); ++row) {
+      while (open_[row] > 0) {
+        const std::string text =
+            fmt::format("{}/{}, {} of {} pieces done",
+                        schedule::collective_name(sweep_.algorithms[row]->collective),
+                        sweep_.algorithms[row]->name, done_, pieces());
+        lock.unlock();
+        observer.on_progress(text);
+        lock.lock();
+        if (open_[row] > 0) changed_.wait_for(lock, std::chrono::milliseconds(200));
+      }
+      const SweepResult result = results_[row];
+      lock.unlock();
+      observer.on_result(result);
+      lock.lock();
+    }
+  }
+
+ private:
+  std::size_t pieces() const { return sweep_.algorithms.size() * sweep_.ranks.size(); }
+
+  bool take(std::size_t& piece) {
+    const std::lock_guard lock(mutex_);
+    if (next_ == pieces()) return false;
+    piece = next_++;
+    return true;
+  }
+
+  void finish(std::size_t row, SweepResult piece) {
+    const std::lock_guard lock(mutex_);
+    SweepResult& sum = results_[row];
+    sum.sets += piece.sets;
+    sum.violated += piece.violated;
+    sum.seconds += piece.seconds;
+    for (SweepFailure& failure : piece.failures) {
+      if (sum.failures.size() < kMostFailures) sum.failures.push_back(std::move(failure));
+    }
+    --open_[row];
+    ++done_;
+    changed_.notify_one();
+  }
+
+  const Sweep& sweep_;
+  std::mutex mutex_;  // guards all below
+  std::condition_variable changed_;
+  std::vector<SweepResult> results_;
+  std::vector<std::size_t> open_;  // pieces of each algorithm that are not finished
+  std::size_t next_ = 0;
+  std::size_t done_ = 0;
+};
+
+}  // namespace
+
+std::vector<int> sweep_roots(schedule::Collective collective, int ranks, bool every_root) {
+  if (!schedule::is_rooted(collective)) return {0};
+  std::vector<int> roots;
+  if (every_root || ranks <= kEveryRootUpTo) {
+    for (int root = 0; root < ranks; ++root) roots.push_back(root);
+    return roots;
+  }
+  const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks - 1)));
+  roots = {0, 1, power - 1, power, ranks / 2, ranks - 1};
+  std::ranges::sort(roots);
+  roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
+  return roots;
+}
+
+std::vector<algorithm::Parameters> sweep_parameters(const algorithm::Algorithm& algorithm,
+                                                    int ranks) {
+  std::vector<algorithm::Parameters> combinations(1);
+  for (std::size_t i = 0; i < algorithm.parameters.size(); ++i) {
+    const algorithm::ParameterSpec& spec = algorithm.parameters[i];
+    const int high = spec.high == 0 ? std::max(ranks, spec.low) : spec.high;
+    std::vector<int> values = {spec.low, spec.low + 1, spec.low + 2, spec.fallback, ranks};
+    std::erase_if(values, [&](int value) { return value < spec.low || value > high; });
+    std::ranges::sort(values);
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    std::vector<algorithm::Parameters> extended;
+    for (const algorithm::Parameters& before : combinations) {
+      for (const int value : values) {
+        extended.push_back(before);
+        extended.back().values[i] = value;
+      }
+    }
+    combinations = std::move(extended);
+  }
+  return combinations;
+}
+
+void run_sweep(const Sweep& sweep, const SweepObserver& observer) {
+  Work work(sweep);
+  std::vector<std::jthread> workers;
+  for (int i = 0; i < usable_cores(); ++i) workers.emplace_back([&work] { work.run(); });
+  work.report(observer);
+}
+
+}  // namespace unisono::tools

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A sweep of proofs: algorithms x numbers of ranks x roots x parameters x counts x order of
+// operands. The proofs run on as many threads as there are usable cores; the observer is called
+// from the calling thread only, with the results in the order of `algorithms`.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "algorithm/algorithm.hpp"
+#include "check/check.hpp"
+
+namespace unisono::tools {
+
+struct Sweep {
+  std::vector<const algorithm::Algorithm*> algorithms;
+  std::vector<int> ranks;
+  std::vector<std::int64_t> counts;  // empty: 0, 1, 2 and those around ranks (allgather: 0, 1, 2)
+  bool every_root = false;           // otherwise above 16 ranks only some
+};
+
+// One set of schedules that could not be built or is not right.
+struct SweepFailure {
+  std::string shape;  // "fnomial(3), 5 ranks, root 2, count 6"
+  std::vector<check::Violation> violations;
+};
+
+struct SweepResult {
+  const algorithm::Algorithm* algorithm = nullptr;
+  std::int64_t sets = 0;  // sets of schedules judged
+  std::int64_t violated = 0;
+  std::vector<SweepFailure> failures;  // the first few of the violated ones
+  double seconds = 0;                  // of processor time, all threads together
+};
+
+struct SweepObserver {
+  std::function<void(const std::string& text)> on_progress;  // a few times a second
+  std::function<void(const SweepResult& result)> on_result;
+};
+
+void run_sweep(const Sweep& sweep, const SweepObserver& observer);
+
+// The roots of a shape that a sweep tries: every one up to 16 ranks or where `every_root`, above
+// that 0, 1, P/2 and P-1 and two that are near powers of two. {0} where the collective has none.
+std::vector<int> sweep_roots(schedule::Collective collective, int ranks, bool every_root);
+
+// Every combination of low, low + 1, low + 2, fallback and the number of ranks that is in range.
+std::vector<algorithm::Parameters> sweep_parameters(const algorithm::Algorithm& algorithm,
+                                                    int ranks);
+
+}  // namespace unisono::tools

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The subcommands of the `unisono` binary: each file tools/<name>.cpp declares its options on the
+// application and, when it is chosen, leaves the process's exit status in `exit_status`, which
+// outlives the application. main() only registers them. Main thread only.
+#pragma once
+
+#include <CLI/App.hpp>
+
+namespace unisono::tools {
+
+// Exit statuses of every subcommand. A job that runs a foreign program (`unisono run`) hands on
+// that program's own status instead.
+inline constexpr int kExitSuccess = 0;
+inline constexpr int kExitFailure = 1;  // the work was done and the answer is no, or it failed
+inline constexpr int kExitUsage = 2;    // the command line makes no sense
+
+void add_run(CLI::App& app, int& exit_status);
+void add_bench(CLI::App& app, int& exit_status);
+void add_check(CLI::App& app, int& exit_status);
+void add_info(CLI::App& app, int& exit_status);
+void add_show(CLI::App& app, int& exit_status);
+
+}  // namespace unisono::tools

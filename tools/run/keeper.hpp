@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Keeper: a small process that outlives the launcher if that is killed, and then kills the process
+// groups of the ranks. The kernel's parent-death signal alone would reach the ranks' first
+// processes only, not what they started (a shell's program). It holds nothing of the launcher's but
+// a pipe.
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/descriptor.hpp"
+#include "base/result.hpp"
+
+namespace unisono::tools {
+
+class Keeper {
+ public:
+  // Forks it. Call before the ranks are started.
+  static base::Result<Keeper> start();
+  Keeper(Keeper&&) noexcept;
+  Keeper& operator=(Keeper&&) = delete;
+  // Sends it away: the launcher has seen to its ranks itself.
+  ~Keeper();
+
+  // Adds a rank's process group.
+  void watch(pid_t group) const;
+
+ private:
+  Keeper(pid_t pid, base::Descriptor pipe) : pid_(pid), pipe_(std::move(pipe)) {}
+
+  pid_t pid_;
+  base::Descriptor pipe_;
+};
+
+}  // namespace unisono::tools

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// unisono show: the schedule of an algorithm, as text (which `unisono check --file` reads back) or
+// as a Graphviz picture.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "algorithm_lookup.hpp"
+#include "commands.hpp"
+#include "schedule/text.hpp"
+
+namespace unisono::tools {
+namespace {
+
+struct ShowOptions {
+  std::string algorithm;
+  std::string collective;
+  int ranks = 0;
+  int rank = -1;  // -1: all
+  int root = 0;
+  std::int64_t count = -1;  // -1: a small one that shows the pattern
+  bool ordered = false;
+  std::vector<std::string> parameters;
+  bool dot = false;
+};
+
+// One element a rank, so that algorithms which cut the vector into pieces have some to cut.
+std::int64_t telling_count(schedule::Collective collective, int ranks) {
+  switch (collective) {
+    case schedule::Collective::barrier:
+      return 0;
+    case schedule::Collective::allgather:
+      return 1;
+    case schedule::Collective::broadcast:
+    case schedule::Collective::reduce:
+    case schedule::Collective::allreduce:
+      return ranks;
+  }
+  return 0;
+}
+
+base::Result<std::vector<schedule::Schedule>> build_set(const ShowOptions& options) {
+  const std::string name =
+      options.collective.empty() ? options.algorithm : options.collective + "/" + options.algorithm;
+  UNISONO_ASSIGN(const algorithm::Algorithm* const row, find_row(name));
+  const std::int64_t count =
+      options.count >= 0 ? options.count : telling_count(row->collective, options.ranks);
+  const schedule::Shape shape{row->collective, options.ranks, options.root, count, options.ordered};
+  UNISONO_ASSIGN(const algorithm::Parameters parameters,
+                 parse_parameters(*row, shape, options.parameters));
+  std::vector<schedule::Schedule> set;
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    if (options.rank >= 0 && rank != options.rank) continue;
+    UNISONO_ASSIGN(schedule::Schedule one, algorithm::build(*row, shape, parameters, rank));
+    set.push_back(std::move(one));
+  }
+  return set;
+}
+
+int show(const ShowOptions& options) {
+  if (options.rank >= options.ranks) {
+    fmt::print(stderr, "unisono show: rank {} does not exist: the ranks are 0 to {}\n",
+               options.rank, options.ranks - 1);
+    return kExitUsage;
+  }
+  const auto set = build_set(options);
+  if (!set) {
+    fmt::print(stderr, "unisono show: {}\n", set.error().message);
+    return kExitUsage;
+  }
+  const std::string text = options.dot         ? schedule::graphviz(*set)
+                           : options.rank >= 0 ? schedule::print(set->front())
+                                               : schedule::print(*set);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return kExitSuccess;
+}
+
+}  // namespace
+
+void add_show(CLI::App& app, int& exit_status) {
+  auto options = std::make_shared<ShowOptions>();
+  CLI::App* command = app.add_subcommand("show", "Print an algorithm's schedule");
+  command
+      ->add_option("algorithm", options->algorithm,
+                   "Name, or COLLECTIVE/NAME where several collectives have one of that name")
+      ->required();
+  command->add_option("-n", options->ranks, "Number of ranks")
+      ->required()
+      ->check(CLI::Range(1, 4096));
+  auto* rank = command->add_option("--rank", options->rank, "This rank's schedule only")
+                   ->check(CLI::NonNegativeNumber);
+  command->add_option("--collective", options->collective, "The same as COLLECTIVE/NAME");
+  command->add_option("--root", options->root, "Root of a broadcast or reduce")->default_str("0");
+  command
+      ->add_option("--count", options->count,
+                   "Elements of the vector; for allgather, of a block [as many as ranks; 1]")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--ordered", options->ordered,
+                    "For an operator that does not commute (reduce, allreduce)");
+  command
+      ->add_option("-p,--parameter", options->parameters,
+                   "NAME=VALUE: a parameter, e.g. degree=4; may be repeated")
+      ->allow_extra_args(false);
+  command->add_flag("--dot", options->dot, "Graphviz instead of text")->excludes(rank);
+  command->footer(
+      "Example:\n  unisono show broadcast/fnomial -n 8 -p degree=4 --dot | dot -Tsvg -o tree.svg");
+  command->callback([options, &exit_status] { exit_status = show(*options); });
+}
+
+}  // namespace unisono::tools
