@@ -65,6 +65,7 @@ base::Result<const algorithm::Algorithm*> find_row(std::string_view name) {
   UNISONO_ASSIGN(const std::vector<const algorithm::Algorithm*> rows, find_rows(name));
   if (rows.size() == 1) return rows.front();
   std::vector<std::string> names;
+  names.reserve(rows.size());
   for (const algorithm::Algorithm* row : rows) names.push_back(row_name(*row));
   return argument_error(
       fmt::format("'{}' means several algorithms: say which of {}", name, fmt::join(names, ", ")));

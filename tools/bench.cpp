@@ -82,6 +82,7 @@ base::Status read_type_and_operator(const BenchArguments& arguments, bench::Opti
   const auto type = arith::type_from_name(arguments.type);
   if (!type || *type >= arith::Type::int16_int32) {
     std::vector<std::string_view> names;
+    names.reserve(arith::kTypeCount);
     for (int i = 0; i < static_cast<int>(arith::Type::int16_int32); ++i) {
       names.push_back(arith::type_name(static_cast<arith::Type>(i)));
     }

@@ -204,7 +204,9 @@ std::vector<algorithm::Parameters> sweep_parameters(const algorithm::Algorithm& 
 void run_sweep(const Sweep& sweep, const SweepObserver& observer) {
   Work work(sweep);
   std::vector<std::jthread> workers;
-  for (int i = 0; i < usable_cores(); ++i) workers.emplace_back([&work] { work.run(); });
+  const int cores = usable_cores();
+  workers.reserve(static_cast<std::size_t>(cores));
+  for (int i = 0; i < cores; ++i) workers.emplace_back([&work] { work.run(); });
   work.report(observer);
 }
 

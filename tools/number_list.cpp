@@ -38,7 +38,7 @@ base::Status add_piece(std::string_view piece, Step step, std::int64_t low, std:
                        std::vector<std::int64_t>& numbers) {
   const std::size_t colon = piece.find(':');
   const std::string_view from = piece.substr(0, colon);
-  const std::string_view to = colon == piece.npos ? from : piece.substr(colon + 1);
+  const std::string_view to = colon == std::string_view::npos ? from : piece.substr(colon + 1);
   const auto first = base::parse_size(from);
   const auto last = base::parse_size(to);
   if (!first || !last) {
@@ -58,7 +58,7 @@ base::Result<std::vector<std::int64_t>> parse_number_list(std::string_view text,
   for (std::string_view rest = text;;) {
     const std::size_t comma = rest.find(',');
     UNISONO_TRY(add_piece(rest.substr(0, comma), step, low, high, numbers));
-    if (comma == rest.npos) return numbers;
+    if (comma == std::string_view::npos) return numbers;
     rest.remove_prefix(comma + 1);
   }
 }

@@ -38,47 +38,68 @@ extern "C" {
 
 enum {
   UNISONO_OK = 0,
-  UNISONO_ERROR_ARGUMENT = 1,      /* an argument is invalid */
-  UNISONO_ERROR_TYPE = 2,          /* unknown datatype or operator, or they do not fit */
-  UNISONO_ERROR_STATE = 3,         /* before init, after finalize, or a handle that has ended */
-  UNISONO_ERROR_MISMATCH = 4,      /* the ranks called different things */
-  UNISONO_ERROR_RANK_LOST = 5,     /* a rank exited, was killed, or left */
-  UNISONO_ERROR_TIMEOUT = 6,       /* a deadline passed */
-  UNISONO_ERROR_RESOURCES = 7,     /* memory, descriptors, or a named limit */
-  UNISONO_ERROR_SYSTEM = 8,        /* a system call failed */
-  UNISONO_ERROR_UNSUPPORTED = 9,   /* right, but not available here */
+  UNISONO_ERROR_ARGUMENT = 1,       /* an argument is invalid */
+  UNISONO_ERROR_TYPE = 2,           /* unknown datatype or operator, or they do not fit */
+  UNISONO_ERROR_STATE = 3,          /* before init, after finalize, or a handle that has ended */
+  UNISONO_ERROR_MISMATCH = 4,       /* the ranks called different things */
+  UNISONO_ERROR_RANK_LOST = 5,      /* a rank exited, was killed, or left */
+  UNISONO_ERROR_TIMEOUT = 6,        /* a deadline passed */
+  UNISONO_ERROR_RESOURCES = 7,      /* memory, descriptors, or a named limit */
+  UNISONO_ERROR_SYSTEM = 8,         /* a system call failed */
+  UNISONO_ERROR_UNSUPPORTED = 9,    /* right, but not available here */
   UNISONO_ERROR_PEER_ARGUMENT = 10, /* another rank passed something invalid */
-  UNISONO_ERROR_CANCELLED = 11     /* a rank gave the operation up */
+  UNISONO_ERROR_CANCELLED = 11      /* a rank gave the operation up */
 };
 
 /* The message of the calling thread's last failed call; "" if none. Valid until its next call. */
-UNISONO_API const char *unisono_last_error(void);
+UNISONO_API const char* unisono_last_error(void);
 /* "mismatch", "rank_lost" ...; "unknown" for other numbers. */
-UNISONO_API const char *unisono_error_name(int error);
+UNISONO_API const char* unisono_error_name(int error);
 /* "0.1.0" */
-UNISONO_API const char *unisono_version(void);
+UNISONO_API const char* unisono_version(void);
 
-/* ---- datatypes and operators ------------------------------------------------------------------ */
+/* ---- datatypes and operators ------------------------------------------------------------------
+ */
 
 typedef int32_t unisono_type_t;
 enum {
   UNISONO_BYTE = 0,
-  UNISONO_INT8 = 1, UNISONO_INT16 = 2, UNISONO_INT32 = 3, UNISONO_INT64 = 4,
-  UNISONO_UINT8 = 5, UNISONO_UINT16 = 6, UNISONO_UINT32 = 7, UNISONO_UINT64 = 8,
-  UNISONO_FLOAT16 = 9, UNISONO_BFLOAT16 = 10, UNISONO_FLOAT32 = 11, UNISONO_FLOAT64 = 12,
+  UNISONO_INT8 = 1,
+  UNISONO_INT16 = 2,
+  UNISONO_INT32 = 3,
+  UNISONO_INT64 = 4,
+  UNISONO_UINT8 = 5,
+  UNISONO_UINT16 = 6,
+  UNISONO_UINT32 = 7,
+  UNISONO_UINT64 = 8,
+  UNISONO_FLOAT16 = 9,
+  UNISONO_BFLOAT16 = 10,
+  UNISONO_FLOAT32 = 11,
+  UNISONO_FLOAT64 = 12,
   UNISONO_COMPLEX64 = 13,  /* two float32 */
   UNISONO_COMPLEX128 = 14, /* two float64 */
   /* pairs for minloc and maxloc: struct {value; int32_t index;} */
-  UNISONO_INT16_INT32 = 15, UNISONO_INT32_INT32 = 16, UNISONO_INT64_INT32 = 17,
-  UNISONO_FLOAT32_INT32 = 18, UNISONO_FLOAT64_INT32 = 19
+  UNISONO_INT16_INT32 = 15,
+  UNISONO_INT32_INT32 = 16,
+  UNISONO_INT64_INT32 = 17,
+  UNISONO_FLOAT32_INT32 = 18,
+  UNISONO_FLOAT64_INT32 = 19
 };
 
 typedef int32_t unisono_op_t;
 enum {
-  UNISONO_SUM = 0, UNISONO_PROD = 1, UNISONO_MIN = 2, UNISONO_MAX = 3,
-  UNISONO_LOGICAL_AND = 4, UNISONO_LOGICAL_OR = 5, UNISONO_LOGICAL_XOR = 6,
-  UNISONO_BITWISE_AND = 7, UNISONO_BITWISE_OR = 8, UNISONO_BITWISE_XOR = 9,
-  UNISONO_MINLOC = 10, UNISONO_MAXLOC = 11
+  UNISONO_SUM = 0,
+  UNISONO_PROD = 1,
+  UNISONO_MIN = 2,
+  UNISONO_MAX = 3,
+  UNISONO_LOGICAL_AND = 4,
+  UNISONO_LOGICAL_OR = 5,
+  UNISONO_LOGICAL_XOR = 6,
+  UNISONO_BITWISE_AND = 7,
+  UNISONO_BITWISE_OR = 8,
+  UNISONO_BITWISE_XOR = 9,
+  UNISONO_MINLOC = 10,
+  UNISONO_MAXLOC = 11
 };
 
 /* Bytes of one element; 0 for an unknown type. */
@@ -87,33 +108,36 @@ UNISONO_API size_t unisono_type_size(unisono_type_t type);
 /* An opaque element of `size` bytes with the given alignment (a power of two, at most 64), for
  * moving and for user-defined operators. All ranks create their types and operators in the same
  * order. Lives until the end of the process. Errors: ARGUMENT, RESOURCES (more than 1000). */
-UNISONO_API int unisono_type_create(size_t size, size_t alignment, unisono_type_t *type);
+UNISONO_API int unisono_type_create(size_t size, size_t alignment, unisono_type_t* type);
 
-/* target[i] = left[i] op right[i] for count elements; target is left or right or overlaps neither. */
-typedef void (*unisono_function_t)(void *target, const void *left, const void *right, int64_t count,
-                                   unisono_type_t type, void *user);
+/* target[i] = left[i] op right[i] for count elements; target is left or right or overlaps neither.
+ */
+typedef void (*unisono_function_t)(void* target, const void* left, const void* right, int64_t count,
+                                   unisono_type_t type, void* user);
 
 /* An operator of the caller's. commutative == 0 keeps the order of ranks; it must be associative.
- * `user` is handed to each call. Lives until the end of the process. Errors: ARGUMENT, RESOURCES. */
-UNISONO_API int unisono_op_create(unisono_function_t function, int commutative, void *user,
-                                  unisono_op_t *op);
+ * `user` is handed to each call. Lives until the end of the process. Errors: ARGUMENT, RESOURCES.
+ */
+UNISONO_API int unisono_op_create(unisono_function_t function, int commutative, void* user,
+                                  unisono_op_t* op);
 
-/* ---- jobs and communicators -------------------------------------------------------------------- */
+/* ---- jobs and communicators --------------------------------------------------------------------
+ */
 
-typedef struct unisono_comm_s *unisono_comm_t;
+typedef struct unisono_comm_s* unisono_comm_t;
 
 /* Joins the job that the environment describes (unisono run, mpirun, mpiexec, srun, torchrun, or
- * UNISONO_RANK, UNISONO_SIZE and UNISONO_RENDEZVOUS; none of these: a job of one rank) and gives the
- * communicator of all its ranks. Returns when all ranks have come, or after UNISONO_START_TIMEOUT
- * with the missing ranks named. Once per process. Errors: ARGUMENT (environment), STATE (second
- * call), TIMEOUT, RESOURCES, SYSTEM. */
-UNISONO_API int unisono_init(unisono_comm_t *world);
+ * UNISONO_RANK, UNISONO_SIZE and UNISONO_RENDEZVOUS; none of these: a job of one rank) and gives
+ * the communicator of all its ranks. Returns when all ranks have come, or after
+ * UNISONO_START_TIMEOUT with the missing ranks named. Once per process. Errors: ARGUMENT
+ * (environment), STATE (second call), TIMEOUT, RESOURCES, SYSTEM. */
+UNISONO_API int unisono_init(unisono_comm_t* world);
 
 /* Ranks that are threads of this process (tests, examples): create the job once, then each thread
  * calls unisono_init_thread with its rank. Free it after all have finalized. */
-typedef struct unisono_threads_s *unisono_threads_t;
-UNISONO_API int unisono_threads_create(int ranks, unisono_threads_t *threads);
-UNISONO_API int unisono_init_thread(unisono_threads_t threads, int rank, unisono_comm_t *world);
+typedef struct unisono_threads_s* unisono_threads_t;
+UNISONO_API int unisono_threads_create(int ranks, unisono_threads_t* threads);
+UNISONO_API int unisono_init_thread(unisono_threads_t threads, int rank, unisono_comm_t* world);
 UNISONO_API int unisono_threads_free(unisono_threads_t threads);
 
 /* Ends the rank's part in the job: pending requests end with an error, all its communicators end.
@@ -121,117 +145,123 @@ UNISONO_API int unisono_threads_free(unisono_threads_t threads);
  * told yet (a mismatch after it had run ahead) is returned here. */
 UNISONO_API int unisono_finalize(unisono_comm_t world);
 
-UNISONO_API int unisono_comm_rank(unisono_comm_t comm, int *rank);
-UNISONO_API int unisono_comm_size(unisono_comm_t comm, int *size);
+UNISONO_API int unisono_comm_rank(unisono_comm_t comm, int* rank);
+UNISONO_API int unisono_comm_size(unisono_comm_t comm, int* size);
 
 /* Collective over `comm`; all members call it. A duplicate has the same members and its own order
  * of operations. Errors: STATE, MISMATCH, RANK_LOST, RESOURCES. */
-UNISONO_API int unisono_comm_dup(unisono_comm_t comm, unisono_comm_t *result);
+UNISONO_API int unisono_comm_dup(unisono_comm_t comm, unisono_comm_t* result);
 /* One communicator for each color, its ranks ordered by (key, old rank). A negative color takes no
  * part and gets NULL. */
-UNISONO_API int unisono_comm_split(unisono_comm_t comm, int color, int key, unisono_comm_t *result);
+UNISONO_API int unisono_comm_split(unisono_comm_t comm, int color, int key, unisono_comm_t* result);
 /* The members `ranks[0..count)` of comm in that order; collective over all of comm, every rank
- * passes the same list; those outside get NULL. Errors: ARGUMENT (out of range, twice), MISMATCH. */
-UNISONO_API int unisono_comm_from_list(unisono_comm_t comm, const int *ranks, int count,
-                                       unisono_comm_t *result);
+ * passes the same list; those outside get NULL. Errors: ARGUMENT (out of range, twice), MISMATCH.
+ */
+UNISONO_API int unisono_comm_from_list(unisono_comm_t comm, const int* ranks, int count,
+                                       unisono_comm_t* result);
 /* Ends the calling rank's use of comm; the world ends with unisono_finalize only. */
 UNISONO_API int unisono_comm_free(unisono_comm_t comm);
 
-/* ---- collectives ------------------------------------------------------------------------------ */
+/* ---- collectives ------------------------------------------------------------------------------
+ */
 
 /* In place of `input`: the input lies in the output (for allgather, in this rank's block of it). */
-#define UNISONO_IN_PLACE ((const void *)-1)
+#define UNISONO_IN_PLACE ((const void*)-1)
 
 /* Errors of all collectives: ARGUMENT (null, misaligned, overlapping or overflowing buffers, root
  * out of range), TYPE, STATE, MISMATCH, RANK_LOST, TIMEOUT, RESOURCES, PEER_ARGUMENT,
- * CANCELLED. After any of the last seven, but for STATE, and after ARGUMENT or TYPE on any rank, the communicator has failed: later calls
- * on it return the same error. Output buffers then hold nothing of use. */
+ * CANCELLED. After any of the last seven, but for STATE, and after ARGUMENT or TYPE on any rank,
+ * the communicator has failed: later calls on it return the same error. Output buffers then hold
+ * nothing of use. */
 
 UNISONO_API int unisono_barrier(unisono_comm_t comm);
 /* root's buffer[0..count) to everyone's. */
-UNISONO_API int unisono_broadcast(void *buffer, int64_t count, unisono_type_t type, int root,
+UNISONO_API int unisono_broadcast(void* buffer, int64_t count, unisono_type_t type, int root,
                                   unisono_comm_t comm);
 /* output[i] at the root = input[i] of rank 0 op input[i] of rank 1 op ...; output is ignored
  * elsewhere. IN_PLACE at the root only. */
-UNISONO_API int unisono_reduce(const void *input, void *output, int64_t count, unisono_type_t type,
+UNISONO_API int unisono_reduce(const void* input, void* output, int64_t count, unisono_type_t type,
                                unisono_op_t op, int root, unisono_comm_t comm);
 /* The same result, bit for bit, at every rank. */
-UNISONO_API int unisono_allreduce(const void *input, void *output, int64_t count,
+UNISONO_API int unisono_allreduce(const void* input, void* output, int64_t count,
                                   unisono_type_t type, unisono_op_t op, unisono_comm_t comm);
 /* output[r * count .. (r + 1) * count) = input of rank r. */
-UNISONO_API int unisono_allgather(const void *input, void *output, int64_t count,
+UNISONO_API int unisono_allgather(const void* input, void* output, int64_t count,
                                   unisono_type_t type, unisono_comm_t comm);
 
-/* ---- split phase ------------------------------------------------------------------------------ */
+/* ---- split phase ------------------------------------------------------------------------------
+ */
 
-typedef struct unisono_request_s *unisono_request_t;
+typedef struct unisono_request_s* unisono_request_t;
 
 /* Start returns at once; the buffers belong to the operation until test or wait says it is done.
  * Operations of one communicator are started in the same order by all its ranks, and may be
  * completed in any order. A failed start gives no request. */
-UNISONO_API int unisono_barrier_start(unisono_comm_t comm, unisono_request_t *request);
-UNISONO_API int unisono_broadcast_start(void *buffer, int64_t count, unisono_type_t type, int root,
-                                        unisono_comm_t comm, unisono_request_t *request);
-UNISONO_API int unisono_reduce_start(const void *input, void *output, int64_t count,
+UNISONO_API int unisono_barrier_start(unisono_comm_t comm, unisono_request_t* request);
+UNISONO_API int unisono_broadcast_start(void* buffer, int64_t count, unisono_type_t type, int root,
+                                        unisono_comm_t comm, unisono_request_t* request);
+UNISONO_API int unisono_reduce_start(const void* input, void* output, int64_t count,
                                      unisono_type_t type, unisono_op_t op, int root,
-                                     unisono_comm_t comm, unisono_request_t *request);
-UNISONO_API int unisono_allreduce_start(const void *input, void *output, int64_t count,
+                                     unisono_comm_t comm, unisono_request_t* request);
+UNISONO_API int unisono_allreduce_start(const void* input, void* output, int64_t count,
                                         unisono_type_t type, unisono_op_t op, unisono_comm_t comm,
-                                        unisono_request_t *request);
-UNISONO_API int unisono_allgather_start(const void *input, void *output, int64_t count,
+                                        unisono_request_t* request);
+UNISONO_API int unisono_allgather_start(const void* input, void* output, int64_t count,
                                         unisono_type_t type, unisono_comm_t comm,
-                                        unisono_request_t *request);
+                                        unisono_request_t* request);
 
 /* *done = 1 if complete. A completed (or failed) request ends and *request becomes NULL; a second
  * use of a kept copy is UNISONO_ERROR_STATE. */
-UNISONO_API int unisono_test(unisono_request_t *request, int *done);
-UNISONO_API int unisono_wait(unisono_request_t *request);
+UNISONO_API int unisono_test(unisono_request_t* request, int* done);
+UNISONO_API int unisono_wait(unisono_request_t* request);
 /* Waits until one of requests[0..count) is complete, ends it, and gives its index; NULL entries
  * are passed over; -1 if all are NULL. */
-UNISONO_API int unisono_wait_any(unisono_request_t *requests, int count, int *index);
-UNISONO_API int unisono_wait_all(unisono_request_t *requests, int count);
-/* Gives an operation up. If it is complete, the request ends as with wait. Otherwise the other ranks
- * count on it, so it ends for all: here the request ends and the call returns OK, and the
+UNISONO_API int unisono_wait_any(unisono_request_t* requests, int count, int* index);
+UNISONO_API int unisono_wait_all(unisono_request_t* requests, int count);
+/* Gives an operation up. If it is complete, the request ends as with wait. Otherwise the other
+ * ranks count on it, so it ends for all: here the request ends and the call returns OK, and the
  * communicator fails on every rank with UNISONO_ERROR_CANCELLED, naming the rank that cancelled. */
-UNISONO_API int unisono_cancel(unisono_request_t *request);
+UNISONO_API int unisono_cancel(unisono_request_t* request);
 
-/* ---- persistent ------------------------------------------------------------------------------- */
+/* ---- persistent -------------------------------------------------------------------------------
+ */
 
-typedef struct unisono_plan_s *unisono_plan_t;
+typedef struct unisono_plan_s* unisono_plan_t;
 
 /* Checks and prepares a collective once, for any number of starts with the same buffers. Local: no
  * communication. One start of a plan may be active at a time. */
-UNISONO_API int unisono_barrier_plan(unisono_comm_t comm, unisono_plan_t *plan);
-UNISONO_API int unisono_broadcast_plan(void *buffer, int64_t count, unisono_type_t type, int root,
-                                       unisono_comm_t comm, unisono_plan_t *plan);
-UNISONO_API int unisono_reduce_plan(const void *input, void *output, int64_t count,
+UNISONO_API int unisono_barrier_plan(unisono_comm_t comm, unisono_plan_t* plan);
+UNISONO_API int unisono_broadcast_plan(void* buffer, int64_t count, unisono_type_t type, int root,
+                                       unisono_comm_t comm, unisono_plan_t* plan);
+UNISONO_API int unisono_reduce_plan(const void* input, void* output, int64_t count,
                                     unisono_type_t type, unisono_op_t op, int root,
-                                    unisono_comm_t comm, unisono_plan_t *plan);
-UNISONO_API int unisono_allreduce_plan(const void *input, void *output, int64_t count,
+                                    unisono_comm_t comm, unisono_plan_t* plan);
+UNISONO_API int unisono_allreduce_plan(const void* input, void* output, int64_t count,
                                        unisono_type_t type, unisono_op_t op, unisono_comm_t comm,
-                                       unisono_plan_t *plan);
-UNISONO_API int unisono_allgather_plan(const void *input, void *output, int64_t count,
+                                       unisono_plan_t* plan);
+UNISONO_API int unisono_allgather_plan(const void* input, void* output, int64_t count,
                                        unisono_type_t type, unisono_comm_t comm,
-                                       unisono_plan_t *plan);
+                                       unisono_plan_t* plan);
 UNISONO_API int unisono_plan_start(unisono_plan_t plan);
-UNISONO_API int unisono_plan_test(unisono_plan_t plan, int *done);
+UNISONO_API int unisono_plan_test(unisono_plan_t plan, int* done);
 UNISONO_API int unisono_plan_wait(unisono_plan_t plan);
 /* STATE if a start is still active. */
 UNISONO_API int unisono_plan_free(unisono_plan_t plan);
 
-/* ---- what is going on ------------------------------------------------------------------------- */
+/* ---- what is going on -------------------------------------------------------------------------
+ */
 
 /* What a communicator has and does. Fields may be added at the end; set `size` to sizeof before. */
 typedef struct {
   size_t size;
-  int64_t buffer_bytes;       /* shared memory of this communicator, all ranks together */
-  int64_t operations;         /* collectives completed by this rank */
-  int64_t sleeps;             /* times this rank slept in the kernel while it waited */
-  int64_t helped_steps;       /* steps this rank did for others */
-  char algorithm[64];         /* of the last collective, e.g. "pairwise" */
-  char engine[16];            /* of the last collective: "inline" or "helping" */
+  int64_t buffer_bytes; /* shared memory of this communicator, all ranks together */
+  int64_t operations;   /* collectives completed by this rank */
+  int64_t sleeps;       /* times this rank slept in the kernel while it waited */
+  int64_t helped_steps; /* steps this rank did for others */
+  char algorithm[64];   /* of the last collective, e.g. "pairwise" */
+  char engine[16];      /* of the last collective: "inline" or "helping" */
 } unisono_comm_info_t;
-UNISONO_API int unisono_comm_info(unisono_comm_t comm, unisono_comm_info_t *info);
+UNISONO_API int unisono_comm_info(unisono_comm_t comm, unisono_comm_info_t* info);
 
 #ifdef __cplusplus
 }

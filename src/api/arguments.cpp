@@ -52,7 +52,7 @@ class Checker {
  private:
   template <class... Parts>
   Error wrong(Code code, fmt::format_string<Parts...> format, Parts&&... parts) const {
-    return {code, fmt::format("rank {}: {}: {}", group_.rank(), arguments_.function,
+    return {code, fmt::format("{}: {}", arguments_.function,
                               fmt::format(format, std::forward<Parts>(parts)...))};
   }
 
@@ -81,8 +81,7 @@ class Checker {
   std::optional<Error> check_count() const {
     const std::int64_t count = arguments_.count;
     if (count < 0) return wrong(Code::argument, "count is {}; it must be 0 or more", count);
-    const std::int64_t blocks =
-        arguments_.collective == Collective::allgather ? group_.size() : 1;
+    const std::int64_t blocks = arguments_.collective == Collective::allgather ? group_.size() : 1;
     if (count > kMostBytes / type_.bytes / blocks) {
       return wrong(Code::argument, "count {} of {} byte elements overflows (limit {} bytes)", count,
                    type_.bytes, kMostBytes);
@@ -161,8 +160,9 @@ class Checker {
     const auto out = reinterpret_cast<std::uintptr_t>(arguments_.output);
     if (bytes > 0 && output_bytes > 0 && in < out + static_cast<std::uintptr_t>(output_bytes) &&
         out < in + static_cast<std::uintptr_t>(bytes)) {
-      return wrong(Code::argument, "input and output overlap; pass UNISONO_IN_PLACE as the input "
-                                   "where the result may replace it, or use two buffers");
+      return wrong(Code::argument,
+                   "input and output overlap; pass UNISONO_IN_PLACE as the input "
+                   "where the result may replace it, or use two buffers");
     }
     return std::nullopt;
   }
@@ -178,14 +178,12 @@ class Checker {
 base::Result<Checked> check(const Arguments& arguments, Others others) {
   Checked checked;
   checked.comm = comms().get(arguments.comm);
-  if (checked.comm == nullptr) [[unlikely]] return bad_comm(arguments.function, arguments.comm);
+  if (checked.comm == nullptr) [[unlikely]]
+    return bad_comm(arguments.function, arguments.comm);
   group::Communicator& group = *checked.comm->group;
   if (auto error = Checker(arguments, group).check(checked)) [[unlikely]] {
-    if (others == Others::wait_for_us && !group.failed()) {
-      group.fail_all(Code::peer_argument, error->message + " (an invalid call on this rank)",
-                     group.next_index());
-    }
-    return std::move(*error);
+    if (others == Others::wait_for_us) return group.refuse(error->code, error->message);
+    return Error{error->code, fmt::format("rank {}: {}", group.rank(), error->message)};
   }
   return checked;
 }

@@ -14,7 +14,8 @@ using schedule::Collective;
 
 int run(const Arguments& arguments) {
   const auto checked = check(arguments, Others::wait_for_us);
-  if (!checked) [[unlikely]] return fail(checked.error());
+  if (!checked) [[unlikely]]
+    return fail(checked.error());
   const auto status = checked->comm->group->run(checked->call, checked->input, checked->output);
   return status ? UNISONO_OK : fail(status.error());
 }
@@ -144,14 +145,14 @@ int unisono_broadcast_start(void* buffer, int64_t count, unisono_type_t type, in
 int unisono_reduce_start(const void* input, void* output, int64_t count, unisono_type_t type,
                          unisono_op_t op, int root, unisono_comm_t comm,
                          unisono_request_t* request) {
-  return api::start(
-      api::reduce("unisono_reduce_start", input, output, count, type, op, root, comm), request);
+  return api::start(api::reduce("unisono_reduce_start", input, output, count, type, op, root, comm),
+                    request);
 }
 
 int unisono_allreduce_start(const void* input, void* output, int64_t count, unisono_type_t type,
                             unisono_op_t op, unisono_comm_t comm, unisono_request_t* request) {
-  return api::start(
-      api::allreduce("unisono_allreduce_start", input, output, count, type, op, comm), request);
+  return api::start(api::allreduce("unisono_allreduce_start", input, output, count, type, op, comm),
+                    request);
 }
 
 int unisono_allgather_start(const void* input, void* output, int64_t count, unisono_type_t type,

@@ -35,10 +35,7 @@ Result<Comm*> find_parent(const char* function, unisono_comm_t comm, unisono_com
     *result = nullptr;
     return parent;
   }
-  Error error{Code::argument,
-              fmt::format("rank {}: {}: result is NULL", parent->group->rank(), function)};
-  parent->group->fail_all(Code::peer_argument, error.message, parent->group->next_index());
-  return error;
+  return parent->group->refuse(Code::argument, fmt::format("{}: result is NULL", function));
 }
 
 std::optional<std::string> wrong_list(const int* ranks, int count, int size) {
@@ -97,10 +94,7 @@ int unisono_comm_from_list(unisono_comm_t comm, const int* ranks, int count,
   if (!parent) return fail(parent.error());
   auto& group = *(*parent)->group;
   if (const auto wrong = wrong_list(ranks, count, group.size())) {
-    const std::string message =
-        fmt::format("rank {}: unisono_comm_from_list: {}", group.rank(), *wrong);
-    group.fail_all(Code::peer_argument, message, group.next_index());
-    return fail(Code::argument, message);
+    return fail(group.refuse(Code::argument, fmt::format("unisono_comm_from_list: {}", *wrong)));
   }
   return finish_derived(**parent, group.from_list({ranks, static_cast<std::size_t>(count)}),
                         result);
@@ -116,11 +110,11 @@ int unisono_comm_free(unisono_comm_t comm) {
   const bool active_plan =
       std::ranges::any_of(found->plans, [](const PersistentPlan* plan) { return plan->active; });
   if (!found->requests.empty() || active_plan) {
-    return fail(Code::state,
-                fmt::format("rank {}: unisono_comm_free: {} requests are outstanding; complete "
-                            "them first",
-                            found->group->rank(),
-                            found->requests.size() + (active_plan ? 1U : 0U)));
+    return fail(
+        Code::state,
+        fmt::format("rank {}: unisono_comm_free: {} requests are outstanding; complete "
+                    "them first",
+                    found->group->rank(), found->requests.size() + (active_plan ? 1U : 0U)));
   }
   end_comm(*found->owner, comm);
   return UNISONO_OK;
@@ -142,7 +136,8 @@ int unisono_comm_info(unisono_comm_t comm, unisono_comm_info_t* info) {
   if (statistics.last_plan != nullptr) {
     const auto& plan = *statistics.last_plan;
     plan.algorithm.copy(full.algorithm, sizeof full.algorithm - 1);
-    std::string_view(plan.plan.helping ? "helping" : "inline").copy(full.engine, sizeof full.engine - 1);
+    std::string_view(plan.plan.helping ? "helping" : "inline")
+        .copy(full.engine, sizeof full.engine - 1);
   }
   std::memcpy(info, &full, full.size);
   return UNISONO_OK;

@@ -53,8 +53,7 @@ Result<unisono_comm_t> init_process() {
 Result<std::unique_ptr<unisono_threads_s>> make_threads(int ranks) {
   const auto& settings = base::process_settings();
   if (!settings) return settings.error();
-  const auto bytes =
-      static_cast<std::uint64_t>(settings->bytes(base::Setting::shared_limit));
+  const auto bytes = static_cast<std::uint64_t>(settings->bytes(base::Setting::shared_limit));
   UNISONO_ASSIGN(auto file, group::create_memory(bytes));
   auto threads = std::make_unique<unisono_threads_s>();
   threads->ranks = ranks;
@@ -67,8 +66,7 @@ Result<unisono_comm_t> init_thread(unisono_threads_s& threads, int rank) {
   {
     const std::lock_guard lock(threads.mutex);
     if (threads.taken[static_cast<std::size_t>(rank)]) {
-      return Error{Code::state,
-                   fmt::format("unisono_init_thread: rank {} is taken already", rank)};
+      return Error{Code::state, fmt::format("unisono_init_thread: rank {} is taken already", rank)};
     }
     threads.taken[static_cast<std::size_t>(rank)] = true;
   }
@@ -103,8 +101,9 @@ int unisono_init(unisono_comm_t* world) {
   using namespace unisono::api;
   if (world == nullptr) return fail(Code::argument, "unisono_init: world is NULL");
   if (!claim_process_init()) {
-    return fail(Code::state, "unisono_init: this process is a rank already, or was one; init is "
-                             "once per process");
+    return fail(Code::state,
+                "unisono_init: this process is a rank already, or was one; init is "
+                "once per process");
   }
   auto handle = init_process();
   if (!handle) {
@@ -120,8 +119,9 @@ int unisono_threads_create(int ranks, unisono_threads_t* threads) {
   constexpr int kMostThreadRanks = 1024;
   if (threads == nullptr) return fail(Code::argument, "unisono_threads_create: threads is NULL");
   if (ranks < 1 || ranks > kMostThreadRanks) {
-    return fail(Code::argument, fmt::format("unisono_threads_create: {} ranks; there can be 1 .. {}",
-                                            ranks, kMostThreadRanks));
+    return fail(Code::argument,
+                fmt::format("unisono_threads_create: {} ranks; there can be 1 .. {}", ranks,
+                            kMostThreadRanks));
   }
   auto made = make_threads(ranks);
   if (!made) return fail(made.error());
@@ -154,8 +154,9 @@ int unisono_finalize(unisono_comm_t world) {
   Comm* comm = comms().get(world);
   if (comm == nullptr) return fail(bad_comm("unisono_finalize", world));
   if (comm->owner->world != world) {
-    return fail(Code::argument, "unisono_finalize: this is not the world communicator; free it with "
-                                "unisono_comm_free");
+    return fail(Code::argument,
+                "unisono_finalize: this is not the world communicator; free it with "
+                "unisono_comm_free");
   }
   const std::unique_ptr<Rank> rank(comm->owner);
   const auto untold = untold_failure(*rank);

@@ -55,9 +55,10 @@ Error bad_comm(const char* function, unisono_comm_t comm) {
                                      "pass what it gave",
                                      function)};
   }
-  return {Code::state, fmt::format("{}: the communicator has ended (freed, or its job finalized) or "
-                                   "never was one",
-                                   function)};
+  return {Code::state,
+          fmt::format("{}: the communicator has ended (freed, or its job finalized) or "
+                      "never was one",
+                      function)};
 }
 
 namespace {

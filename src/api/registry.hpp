@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The datatypes and operators that callers know by number: the built-in ones, and their own. Entries
-// are never taken back, so a number stays good. Reading takes no lock; any thread.
+// The datatypes and operators that callers know by number: the built-in ones, and their own.
+// Entries are never taken back, so a number stays good. Reading takes no lock; any thread.
 #pragma once
 
 #include <cstdint>

@@ -18,8 +18,8 @@ using group::Pending;
 
 Result<Request*> find_request(const char* function, const unisono_request_t* handle) {
   if (handle == nullptr || *handle == nullptr) {
-    return Error{Code::state, fmt::format("{}: the request is NULL: it has ended, or never began",
-                                          function)};
+    return Error{Code::state,
+                 fmt::format("{}: the request is NULL: it has ended, or never began", function)};
   }
   Request* request = requests().get(*handle);
   if (request == nullptr) {
@@ -107,9 +107,9 @@ int unisono_wait_any(unisono_request_t* handles, int count, int* index) {
   if (index == nullptr) return fail(Code::argument, "unisono_wait_any: index is NULL");
   *index = -1;
   if (count < 0 || (handles == nullptr && count > 0)) {
-    return fail(Code::argument,
-                fmt::format("unisono_wait_any: {} requests at NULL or a negative number of them",
-                            count));
+    return fail(
+        Code::argument,
+        fmt::format("unisono_wait_any: {} requests at NULL or a negative number of them", count));
   }
   std::vector<Communicator*> communicators;
   std::vector<Pending*> awaited;
@@ -139,9 +139,9 @@ int unisono_wait_any(unisono_request_t* handles, int count, int* index) {
 
 int unisono_wait_all(unisono_request_t* handles, int count) {
   if (count < 0 || (handles == nullptr && count > 0)) {
-    return fail(Code::argument,
-                fmt::format("unisono_wait_all: {} requests at NULL or a negative number of them",
-                            count));
+    return fail(
+        Code::argument,
+        fmt::format("unisono_wait_all: {} requests at NULL or a negative number of them", count));
   }
   int first_error = UNISONO_OK;
   std::string first_message;
@@ -177,11 +177,11 @@ int unisono_plan_start(unisono_plan_t handle) {
   if (!found) return fail(found.error());
   PersistentPlan& plan = **found;
   if (plan.active) {
-    return fail(Code::state, "unisono_plan_start: a start of this plan is still active; wait for it "
-                             "first");
+    return fail(Code::state,
+                "unisono_plan_start: a start of this plan is still active; wait for it "
+                "first");
   }
-  const auto status =
-      plan.comm->group->start(*plan.cached, plan.input, plan.output, plan.pending);
+  const auto status = plan.comm->group->start(*plan.cached, plan.input, plan.output, plan.pending);
   if (!status) return fail(status.error());
   plan.active = true;
   return UNISONO_OK;
@@ -220,8 +220,9 @@ int unisono_plan_free(unisono_plan_t handle) {
   }
   if (plan->comm != nullptr) {
     if (plan->active) {
-      return fail(Code::state, "unisono_plan_free: a start of this plan is still active; wait for "
-                               "it first");
+      return fail(Code::state,
+                  "unisono_plan_free: a start of this plan is still active; wait for "
+                  "it first");
     }
     --plan->cached->pins;
     plan->comm->plans.erase(plan);

@@ -20,7 +20,7 @@ struct alignas(64) Bell {
 };
 
 struct alignas(64) BellTower {
-  std::atomic<std::uint32_t> sleeping{0};     // threads of all ranks: the one word that ringers read
+  std::atomic<std::uint32_t> sleeping{0};  // threads of all ranks: the one word that ringers read
   std::atomic<std::uint32_t> needs_fence{0};  // some process has no membarrier
 };
 
@@ -33,7 +33,8 @@ class Bells {
 
   // After a store that `rank` may wait for.
   void ring(int rank) {
-    if (anyone_asleep()) [[unlikely]] wake(rank);
+    if (anyone_asleep()) [[unlikely]]
+      wake(rank);
   }
   bool anyone_asleep() {
     if (tower_->needs_fence.load(std::memory_order_relaxed) != 0) [[unlikely]] {

@@ -108,10 +108,10 @@ class WindowLayout {
     }
     layout.scratch = take_data(rank, schedule.scratch_count * options_.element_bytes);
     if (!options_.helping) return;
-    layout.staged_input = take_data(
-        rank, schedule::input_count(schedule.shape, rank) * options_.element_bytes);
-    layout.staged_output = take_data(
-        rank, schedule::output_count(schedule.shape, rank) * options_.element_bytes);
+    layout.staged_input =
+        take_data(rank, schedule::input_count(schedule.shape, rank) * options_.element_bytes);
+    layout.staged_output =
+        take_data(rank, schedule::output_count(schedule.shape, rank) * options_.element_bytes);
   }
 
   std::span<const Schedule> set_;
@@ -141,7 +141,9 @@ class Binder {
  private:
   void bind_op(const Op& op, schedule::OpId id) {
     switch (op.kind) {
-      case OpKind::send: bind_sends(op); break;
+      case OpKind::send:
+        bind_sends(op);
+        break;
       case OpKind::multicast:
         if (options_.staged_multicast) {
           bind_staged(op, id);
@@ -157,8 +159,12 @@ class Binder {
         program_.steps.push_back(step);
         break;
       }
-      case OpKind::reduce: bind_elements(op, StepKind::reduce); break;
-      case OpKind::copy: bind_elements(op, StepKind::copy); break;
+      case OpKind::reduce:
+        bind_elements(op, StepKind::reduce);
+        break;
+      case OpKind::copy:
+        bind_elements(op, StepKind::copy);
+        break;
     }
   }
 
@@ -224,10 +230,13 @@ class Binder {
 
   const BufferLayout* layout_of(Memory memory) const {
     switch (memory) {
-      case Memory::input: return &options_.input;
-      case Memory::output: return &options_.output;
+      case Memory::input:
+        return &options_.input;
+      case Memory::output:
+        return &options_.output;
       case Memory::scratch:
-      case Memory::slot: return nullptr;
+      case Memory::slot:
+        return nullptr;
     }
     return nullptr;
   }
@@ -243,8 +252,10 @@ class Binder {
   Place locate(const Range& range, std::int64_t from) const {
     const std::int64_t element = range.offset + from;
     switch (range.memory) {
-      case Memory::input: return {Space::input, in_buffer(options_.input, element)};
-      case Memory::output: return {Space::output, in_buffer(options_.output, element)};
+      case Memory::input:
+        return {Space::input, in_buffer(options_.input, element)};
+      case Memory::output:
+        return {Space::output, in_buffer(options_.output, element)};
       case Memory::scratch:
         return {Space::windows, layout_.scratch(rank_) + element * options_.element_bytes};
       case Memory::slot:
@@ -287,10 +298,8 @@ class Binder {
     }
     program_.staged_input = layout_.staged_input(rank_);
     program_.staged_output = layout_.staged_output(rank_);
-    program_.input_bytes =
-        schedule::input_count(schedule_.shape, rank_) * options_.element_bytes;
-    program_.output_bytes =
-        schedule::output_count(schedule_.shape, rank_) * options_.element_bytes;
+    program_.input_bytes = schedule::input_count(schedule_.shape, rank_) * options_.element_bytes;
+    program_.output_bytes = schedule::output_count(schedule_.shape, rank_) * options_.element_bytes;
   }
 
   const Schedule& schedule_;

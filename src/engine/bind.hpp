@@ -17,7 +17,7 @@ namespace unisono::engine {
 // How a logical vector lies in a caller's buffer: blocks of `block` elements, `stride` elements
 // from one to the next. One block: contiguous.
 struct BufferLayout {
-  std::int64_t block = 0;   // 0: contiguous
+  std::int64_t block = 0;  // 0: contiguous
   std::int64_t stride = 0;
 
   bool contiguous() const { return block == 0 || block == stride; }

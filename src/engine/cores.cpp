@@ -81,8 +81,8 @@ bool oversubscribed(const std::vector<UsableCores>& ranks) {
   }
   if (count(all) < static_cast<int>(ranks.size())) return true;
   if (quota > 0 && quota < number) return true;
-  return std::ranges::any_of(
-      groups, [](const auto& group) { return group.second > count(group.first); });
+  return std::ranges::any_of(groups,
+                             [](const auto& group) { return group.second > count(group.first); });
 }
 
 }  // namespace unisono::engine

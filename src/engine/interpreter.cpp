@@ -25,8 +25,8 @@ inline void copy_bytes(std::byte* target, const std::byte* source, std::int64_t 
 }
 
 inline std::uint64_t load_flag(const Frame& frame, std::int64_t flag) {
-  auto* word = reinterpret_cast<std::uint64_t*>(
-      frame.bases[static_cast<int>(Space::windows)] + flag);
+  auto* word =
+      reinterpret_cast<std::uint64_t*>(frame.bases[static_cast<int>(Space::windows)] + flag);
   return std::atomic_ref(*word).load(std::memory_order_acquire);
 }
 
@@ -34,10 +34,10 @@ inline void put(const Program& program, const Step& step, const Frame& frame,
                 const Machine& machine) {
   std::byte* place = address(frame, step.target);
   const std::byte* source = address(frame, step.left);
-  std::uint64_t* flag =
-      step.flag < 0 ? nullptr
-                    : reinterpret_cast<std::uint64_t*>(
-                          frame.bases[static_cast<int>(Space::windows)] + step.flag);
+  std::uint64_t* flag = step.flag < 0
+                            ? nullptr
+                            : reinterpret_cast<std::uint64_t*>(
+                                  frame.bases[static_cast<int>(Space::windows)] + step.flag);
   if (machine.direct) {
     copy_bytes(place, source, step.bytes);
     if (flag == nullptr) return;
@@ -50,7 +50,8 @@ inline void put(const Program& program, const Step& step, const Frame& frame,
                             .flag = flag,
                             .flag_value = frame.tag});
   }
-  if (step.bell_count == 0 || !machine.bells->anyone_asleep()) [[likely]] return;
+  if (step.bell_count == 0 || !machine.bells->anyone_asleep()) [[likely]]
+    return;
   for (std::int32_t i = 0; i < step.bell_count; ++i) {
     const int rank = program.bells[static_cast<std::size_t>(step.first_bell + i)];
     machine.bells->wake(machine.job_ranks[rank]);
@@ -67,10 +68,13 @@ Outcome run(const Program& program, const Frame& frame, const Machine& machine, 
     switch (step.kind) {
       case StepKind::wait: {
         const std::uint64_t flag = load_flag(frame, step.flag);
-        if (flag == frame.tag) [[likely]] break;
+        if (flag == frame.tag) [[likely]]
+          break;
         return same_operation(flag, frame.tag) ? Outcome::mismatch : Outcome::blocked;
       }
-      case StepKind::put: put(program, step, frame, machine); break;
+      case StepKind::put:
+        put(program, step, frame, machine);
+        break;
       case StepKind::reduce:
         frame.kernel(address(frame, step.target), address(frame, step.left),
                      address(frame, step.right), step.count, frame.kernel_context);

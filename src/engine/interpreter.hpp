@@ -4,6 +4,7 @@
 // transport's and, if somebody sleeps, a wake-up.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -19,9 +20,12 @@ enum class Outcome : std::uint8_t { finished, blocked, mismatch };
 // What stays the same for all operations of a communicator.
 struct Machine {
   transport::Transport* transport = nullptr;
-  bool direct = false;         // Capabilities::direct
+  bool direct = false;  // Capabilities::direct
   Bells* bells = nullptr;
   const int* job_ranks = nullptr;  // by rank of the communicator
+  int ranks = 0;
+  // How many members sleep until somebody completes an operation (Lane::may_enter).
+  std::atomic<std::uint32_t>* credit_sleepers = nullptr;
 };
 
 // What a program needs of one operation.

@@ -56,8 +56,7 @@ void Lane::complete(std::uint64_t sequence) {
 }
 
 bool Lane::completed_by(int rank, std::uint64_t sequence) const {
-  return progress_[rank].done.load(std::memory_order_acquire) - sequence <
-         std::uint64_t{1} << 63;
+  return progress_[rank].done.load(std::memory_order_acquire) - sequence < std::uint64_t{1} << 63;
 }
 
 void Lane::refresh_slowest() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Lane: the part of a communicator's shared memory through which operations of one size class run.
 // It has some channels; operation n uses channel n mod channels. In a channel every rank has a
-// window: `lines` cache lines, each with 56 bytes of payload and one flag word, then a data area for
-// payloads that are longer. Flag words never hold anything but flags.
+// window: `lines` cache lines, each with 56 bytes of payload and one flag word, then a data area
+// for payloads that are longer. Flag words never hold anything but flags.
 //
 // Reuse: operation n may be entered when every member has completed operation n - channels. Each
 // rank publishes how far it has come in a line of its own (Progress), so one cached minimum is
@@ -46,8 +46,8 @@ struct LaneGeometry {
   std::int64_t windows_bytes() const { return window_bytes() * ranks * channels; }
 };
 
-// What a rank called, for the others' error messages. Written by its rank at each operation's start;
-// readers take it as consistent when `sequence` is the same before and after.
+// What a rank called, for the others' error messages. Written by its rank at each operation's
+// start; readers take it as consistent when `sequence` is the same before and after.
 struct alignas(kLineBytes) CallRecord {
   std::atomic<std::uint64_t> sequence{0};
   std::atomic<std::uint64_t> index{0};  // of the operation in its communicator
@@ -90,7 +90,8 @@ class Lane {
   // Whether operation `sequence` may be entered now (see above).
   bool may_enter(std::uint64_t sequence) {
     const auto channels = static_cast<std::uint64_t>(geometry_.channels);
-    if (sequence - slowest_ <= channels) [[likely]] return true;
+    if (sequence - slowest_ <= channels) [[likely]]
+      return true;
     refresh_slowest();
     return sequence - slowest_ <= channels;
   }
@@ -122,8 +123,8 @@ class Lane {
   Task* tasks_;
   Progress* progress_;
   std::uint64_t next_;
-  std::uint64_t done_;              // what progress_[rank_] says
-  std::uint64_t slowest_;           // a lower bound of everyone's done
+  std::uint64_t done_;                 // what progress_[rank_] says
+  std::uint64_t slowest_;              // a lower bound of everyone's done
   std::uint64_t completed_ahead_ = 0;  // bit i: operation done_ + 1 + i is complete
 };
 

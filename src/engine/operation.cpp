@@ -28,6 +28,14 @@ bool try_claim(Task& task) {
                                             std::memory_order_relaxed);
 }
 
+// After a completion: for those that have to wait until everyone has come so far.
+void ring_credit(const Machine& machine) {
+  if (!machine.bells->anyone_asleep()) [[likely]]
+    return;
+  if (machine.credit_sleepers->load(std::memory_order_relaxed) == 0) return;
+  for (int r = 0; r < machine.ranks; ++r) machine.bells->wake(machine.job_ranks[r]);
+}
+
 void release(Task& task) { task.claim.store(0, std::memory_order_release); }
 
 }  // namespace
@@ -54,6 +62,7 @@ Outcome Operation::step(const Machine& machine) {
     const Outcome outcome = advance(machine);
     if (outcome != Outcome::finished) return outcome;
     lane_->complete(sequence_);
+    ring_credit(machine);
     if (++segment_ == plan_->segments) return Outcome::finished;
     ++sequence_;
     input_ += plan_->input_stride;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operation: one collective in progress at this rank. step() carries it on as far as it goes without
-// waiting; who calls it, and how often, is the caller's business. With the inline engine it runs this
-// rank's program only. With the helping engine, a rank that is blocked runs the published programs of
-// the ranks it waits for: whoever is awake does whatever is ready, so a rank that has given its part
-// and is not scheduled holds nobody up. One thread at a time.
+// Operation: one collective in progress at this rank. step() carries it on as far as it goes
+// without waiting; who calls it, and how often, is the caller's business. With the inline engine it
+// runs this rank's program only. With the helping engine, a rank that is blocked runs the published
+// programs of the ranks it waits for: whoever is awake does whatever is ready, so a rank that has
+// given its part and is not scheduled holds nobody up. One thread at a time.
 #pragma once
 
 #include <cstdint>

@@ -22,11 +22,11 @@ struct Place {
 
 struct Step {
   StepKind kind = StepKind::copy;
-  std::int32_t peer = -1;    // put: whose window; wait: whose message. A rank of the communicator
+  std::int32_t peer = -1;  // put: whose window; wait: whose message. A rank of the communicator
   Place target, left, right;
-  std::int64_t bytes = 0;    // put, copy
-  std::int64_t count = 0;    // reduce: elements
-  std::int64_t flag = -1;    // put, wait: the flag word, in Space::windows; -1: no flag
+  std::int64_t bytes = 0;  // put, copy
+  std::int64_t count = 0;  // reduce: elements
+  std::int64_t flag = -1;  // put, wait: the flag word, in Space::windows; -1: no flag
   std::int32_t first_bell = 0, bell_count = 0;  // put: who may be asleep for it (Program::bells)
 };
 
@@ -40,7 +40,7 @@ struct Program {
   // Whether those steps touch the caller's buffers, which then have to be staged in the window.
   bool stages_input = false;
   bool stages_output = false;
-  std::int64_t staged_input = 0;   // in Space::windows
+  std::int64_t staged_input = 0;  // in Space::windows
   std::int64_t staged_output = 0;
   std::int64_t input_bytes = 0;
   std::int64_t output_bytes = 0;

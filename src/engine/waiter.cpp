@@ -5,7 +5,7 @@
 
 namespace unisono::engine {
 namespace {
-// The clock costs as much as some looks at a flag.
+// The clock costs as much as some looks at a flag, and so does giving the core away.
 constexpr int kSpinsPerClock = 32;
 }  // namespace
 
@@ -22,7 +22,6 @@ Waiter::Next Waiter::next() {
   if (started_ns_ == 0) started_ns_ = now;
   const std::int64_t waited = now - started_ns_;
   if (waited < policy_.spin_ns) return Next::spin;
-  spins_ = kSpinsPerClock - 1;  // from here on every turn looks at the clock
   return waited < policy_.spin_ns + policy_.yield_ns ? Next::yield : Next::sleep;
 }
 

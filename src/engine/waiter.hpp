@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Waiter: what a blocked rank does next: spin while the answer may come at once, then give the core
-// away, then sleep. With more ranks than cores it never spins: the one that is waited for may need
-// this core. One Waiter per wait; a value.
+// Waiter: what a blocked rank does next: spin while the answer may come at once, then spin and give
+// the core away by turns (the scheduler may have put the awaited rank on this core, cores enough or
+// not), then sleep. With more ranks than cores it never spins. One Waiter per wait; a value.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace unisono::engine {
 
 struct WaitPolicy {
-  std::int64_t spin_ns = 50'000;
-  std::int64_t yield_ns = 400'000;  // together below 1 ms, after which an idle rank uses no core
+  std::int64_t spin_ns = 2'000;
+  std::int64_t yield_ns = 450'000;  // together below 1 ms, after which an idle rank uses no core
 
   static WaitPolicy for_ranks(bool oversubscribed, std::int64_t spin_setting_ns);
 };

@@ -30,14 +30,18 @@ int record_number(Collective collective, Purpose purpose) {
   return static_cast<int>(collective) + static_cast<int>(purpose) * schedule::kCollectiveCount;
 }
 
-std::string describe_call(int record_number, std::int64_t count, std::int32_t type,
-                          std::int32_t op, std::int32_t root) {
+std::string describe_call(int record_number, std::int64_t count, std::int32_t type, std::int32_t op,
+                          std::int32_t root) {
   switch (static_cast<Purpose>(record_number / schedule::kCollectiveCount)) {
-    case Purpose::user: break;
-    case Purpose::duplicate: return "comm_dup";
-    case Purpose::split: return "comm_split";
-    case Purpose::from_list: return fmt::format("comm_from_list(list with digest {:08x})",
-                                                static_cast<std::uint32_t>(root));
+    case Purpose::user:
+      break;
+    case Purpose::duplicate:
+      return "comm_dup";
+    case Purpose::split:
+      return "comm_split";
+    case Purpose::from_list:
+      return fmt::format("comm_from_list(list with digest {:08x})",
+                         static_cast<std::uint32_t>(root));
   }
   const auto collective = static_cast<Collective>(record_number % schedule::kCollectiveCount);
   std::string text(schedule::collective_name(collective));

@@ -26,12 +26,12 @@ struct Call {
   schedule::Collective collective = schedule::Collective::barrier;
   Purpose purpose = Purpose::user;
   std::int64_t count = 0;
-  std::int32_t type = 0;        // the C API's number
-  std::int32_t op = -1;         // the C API's number; -1: none
-  std::int32_t root = 0;        // for from_list: a digest of the list
+  std::int32_t type = 0;  // the C API's number
+  std::int32_t op = -1;   // the C API's number; -1: none
+  std::int32_t root = 0;  // for from_list: a digest of the list
   std::int64_t element_bytes = 1;
-  bool ordered = false;         // the operator does not commute
-  UserOperator user;            // for operators of the user's
+  bool ordered = false;  // the operator does not commute
+  UserOperator user;     // for operators of the user's
 };
 
 // Types and operators from this number on are the user's.
@@ -39,7 +39,7 @@ inline constexpr std::int32_t kFirstUserNumber = 1000;
 
 // "allreduce(count 8, float64, sum)", from the numbers of a Call or of a CallRecord.
 int record_number(schedule::Collective collective, Purpose purpose);
-std::string describe_call(int record_number, std::int64_t count, std::int32_t type,
-                          std::int32_t op, std::int32_t root);
+std::string describe_call(int record_number, std::int64_t count, std::int32_t type, std::int32_t op,
+                          std::int32_t root);
 
 }  // namespace unisono::group

@@ -22,8 +22,8 @@ using engine::Outcome;
 constexpr std::uint32_t kSmallPrepared = 1;
 constexpr std::uint32_t kBulkPrepared = 2;
 
-// Windows for small messages: enough lines for every rank to send to one, a ring of both directions,
-// and some room for payloads of more than a line.
+// Windows for small messages: enough lines for every rank to send to one, a ring of both
+// directions, and some room for payloads of more than a line.
 constexpr std::int64_t kSpareLines = 16;
 constexpr std::int64_t kSmallWindow = 8 * 1024;
 constexpr std::int64_t kBulkWindow = 128 * 1024;
@@ -110,7 +110,9 @@ Communicator::Communicator(Job& job, std::vector<int> job_ranks, int rank, std::
       machine_{.transport = &job.transport(),
                .direct = job.transport().capabilities().direct,
                .bells = &job.bells(),
-               .job_ranks = job_ranks_.data()},
+               .job_ranks = job_ranks_.data(),
+               .ranks = static_cast<int>(job_ranks_.size()),
+               .credit_sleepers = &header_->credit_sleepers},
       plans_({.rank = rank,
               .ranks = static_cast<int>(job_ranks_.size()),
               .oversubscribed = job.oversubscribed(),
@@ -139,7 +141,8 @@ Communicator::~Communicator() {
 Result<CachedPlan*> Communicator::plan(const Call& call) {
   UNISONO_ASSIGN(CachedPlan* const plan, plans_.find(call, active_.empty()));
   const std::uint32_t need = plan->plan.bulk ? kBulkPrepared : kSmallPrepared;
-  if ((prepared_ & need) == 0) [[unlikely]] UNISONO_TRY(prepare(plan->plan.bulk));
+  if ((prepared_ & need) == 0) [[unlikely]]
+    UNISONO_TRY(prepare(plan->plan.bulk));
   return plan;
 }
 
@@ -147,8 +150,7 @@ Result<CachedPlan*> Communicator::plan(const Call& call) {
 // all windows are there.
 Status Communicator::prepare(bool bulk) {
   const std::int64_t windows = bulk ? layout_.bulk_windows : layout_.small_windows;
-  const std::int64_t bytes =
-      bulk ? layout_.bulk.windows_bytes() : layout_.small.windows_bytes();
+  const std::int64_t bytes = bulk ? layout_.bulk.windows_bytes() : layout_.small.windows_bytes();
   UNISONO_TRY(job_.memory().commit(offset_ + windows, bytes, "a communicator's buffers"));
   prepared_ |= bulk ? kBulkPrepared : kSmallPrepared;
   statistics_.buffer_bytes += bytes;
@@ -156,7 +158,8 @@ Status Communicator::prepare(bool bulk) {
 }
 
 Status Communicator::run(const Call& call, const void* input, void* output) {
-  if (failure_) [[unlikely]] return failure();
+  if (failure_) [[unlikely]]
+    return failure();
   auto found = plan(call);
   if (!found) [[unlikely]] {
     fail_all(Code::resources, found.error().message, next_index_);
@@ -165,16 +168,12 @@ Status Communicator::run(const Call& call, const void* input, void* output) {
   }
   Pending pending;
   CachedPlan& plan = **found;
-  pending.operation.begin(plan.plan, plan.plan.bulk ? bulk_ : small_, input, output,
-                          next_index_++);
+  pending.operation.begin(plan.plan, plan.plan.bulk ? bulk_ : small_, input, output, next_index_++);
   statistics_.last_plan = &plan;
   if (active_.empty() && machine_.direct) [[likely]] {
     if (pending.operation.step(machine_) == Outcome::finished) {
       ++statistics_.operations;
       statistics_.helped_steps += pending.operation.helped_steps();
-      if (header_->credit_sleepers.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-        for (const int member : job_ranks_) job_.bells().ring(member);
-      }
       return base::success();
     }
   }
@@ -191,11 +190,11 @@ Status Communicator::finish(Pending& pending) {
 }
 
 Status Communicator::start(CachedPlan& plan, const void* input, void* output, Pending& pending) {
-  if (failure_) [[unlikely]] return failure();
+  if (failure_) [[unlikely]]
+    return failure();
   pending.state = Pending::State::running;
   pending.started_ns = 0;
-  pending.operation.begin(plan.plan, plan.plan.bulk ? bulk_ : small_, input, output,
-                          next_index_++);
+  pending.operation.begin(plan.plan, plan.plan.bulk ? bulk_ : small_, input, output, next_index_++);
   statistics_.last_plan = &plan;
   active_.push_back(&pending);
   progress();
@@ -224,9 +223,6 @@ bool Communicator::progress() {
     }
     ++i;
   }
-  if (any && header_->credit_sleepers.load(std::memory_order_relaxed) != 0) {
-    for (const int member : job_ranks_) job_.bells().ring(member);
-  }
   return any;
 }
 
@@ -244,8 +240,12 @@ void Communicator::wait_any(std::span<Communicator* const> communicators,
     for (Communicator* c : communicators) c->examine(false);
     if (ended()) return;
     switch (waiter.next()) {
-      case engine::Waiter::Next::spin: engine::spin_pause(); break;
-      case engine::Waiter::Next::yield: sched_yield(); break;
+      case engine::Waiter::Next::spin:
+        engine::spin_pause();
+        break;
+      case engine::Waiter::Next::yield:
+        sched_yield();
+        break;
       case engine::Waiter::Next::sleep:
         if (communicators.front()->sleep(communicators)) waiter.woken();
         for (Communicator* c : communicators) c->examine(true);
@@ -267,14 +267,16 @@ bool Communicator::sleep(std::span<Communicator* const> communicators) {
       }
     }
   };
-  const bool credit = std::ranges::any_of(
-      communicators, [](const Communicator* c) { return c->credit_blocked(); });
+  const bool credit =
+      std::ranges::any_of(communicators, [](const Communicator* c) { return c->credit_blocked(); });
   if (credit) change_credit(true);
   const std::uint32_t announced = bells.announce(job_.rank());
   bool rung = false;
   for (Communicator* c : communicators) {
     rung |= c->progress();
     rung |= c->job_.alarm() != c->alarm_seen_;
+    // It went on to where it waits for credit, which was not announced.
+    rung |= c->credit_blocked() && !credit;
   }
   if (rung) {
     bells.withdraw(job_.rank());
@@ -288,8 +290,7 @@ bool Communicator::sleep(std::span<Communicator* const> communicators) {
 }
 
 bool Communicator::credit_blocked() const {
-  return std::ranges::any_of(active_,
-                             [](const Pending* p) { return !p->operation.entered(); });
+  return std::ranges::any_of(active_, [](const Pending* p) { return !p->operation.entered(); });
 }
 
 }  // namespace unisono::group

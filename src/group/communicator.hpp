@@ -35,7 +35,7 @@ struct CommunicatorHeader {
   SegmentLayout layout;
   FailureRecord failure;
   alignas(64) std::atomic<std::uint32_t> credit_sleepers;  // ranks that sleep until one completes
-  std::atomic<std::uint32_t> freed;  // members that have ended it
+  std::atomic<std::uint32_t> freed;                        // members that have ended it
 };
 
 // An operation that was started and not yet collected by its owner.
@@ -86,13 +86,15 @@ class Communicator {
   // are those that have to make progress for it, all of this rank.
   static void wait_any(std::span<Communicator* const> communicators,
                        std::span<Pending* const> awaited);
-  // Why a failed operation failed.
-  base::Error failure() const;
+  // Why a failed operation failed; from now on the caller has been told.
+  base::Error failure();
   bool failed() const { return failure_.has_value(); }
 
-  // Ends the communicator for all, from the next operation on, and tells why.
+  // For a call that this rank may not make and the others would wait for: ends the communicator for
+  // all, and gives the error for the caller. `what` begins with the function's name.
+  base::Error refuse(base::Code code, const std::string& what);
+  // Ends the communicator for all, from operation `index` on, and tells why.
   void fail_all(base::Code code, const std::string& message, std::uint64_t index);
-  std::uint64_t next_index() const { return next_index_; }
   // Whether the caller has been told of the failure.
   bool failure_told() const { return told_; }
   // Looks for a failure that this rank has not run into.

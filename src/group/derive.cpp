@@ -75,8 +75,8 @@ Result<std::unique_ptr<Communicator>> Communicator::derive(Purpose purpose, std:
   for (int r = 0; r < size(); ++r) {
     if (color >= 0 && wishes[static_cast<std::size_t>(r)].color == color) group.push_back(r);
   }
-  std::ranges::stable_sort(
-      group, {}, [&](int r) { return wishes[static_cast<std::size_t>(r)].key; });
+  std::ranges::stable_sort(group, {},
+                           [&](int r) { return wishes[static_cast<std::size_t>(r)].key; });
 
   Grant grant;
   Error refusal;

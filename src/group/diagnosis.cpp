@@ -55,8 +55,8 @@ std::optional<RecordCopy> find_record(const engine::Lane& small, const engine::L
 
 }  // namespace
 
-base::Error Communicator::failure() const {
-  const_cast<Communicator*>(this)->told_ = true;
+base::Error Communicator::failure() {
+  told_ = true;
   return {failure_->error.code, fmt::format("rank {}: {}", rank_, failure_->error.message)};
 }
 
@@ -72,6 +72,15 @@ void Communicator::fail_all(Code code, const std::string& message, std::uint64_t
   adopt_failure();
 }
 
+base::Error Communicator::refuse(Code code, const std::string& what) {
+  if (!failure_) {
+    fail_all(Code::peer_argument, fmt::format("invalid call on {}: {}", name_rank(rank_), what),
+             next_index_);
+    told_ = true;
+  }
+  return {code, fmt::format("rank {}: {}", rank_, what)};
+}
+
 void Communicator::look_for_failure() {
   if (!failure_) adopt_failure();
 }
@@ -85,7 +94,8 @@ void Communicator::examine(bool waited_long) {
       someone_gone_ |= job_.state(member) != RankState::present;
     }
   }
-  if (someone_gone_) [[unlikely]] examine_members();
+  if (someone_gone_) [[unlikely]]
+    examine_members();
   if (!waited_long || active_.empty()) return;
   examine_calls();
   examine_deadline();
@@ -116,12 +126,12 @@ void Communicator::examine_members() {
       const std::string how = state == RankState::dead
                                   ? "its process ended without finalize"
                                   : "it finalized, or left, before its part was done";
-      fail_all(Code::rank_lost,
-               fmt::format("{} is lost ({}): {} (operation {}) cannot complete", name_rank(r), how,
-                           describe_call(plan.collective, plan.count, plan.type, plan.op,
-                                         plan.root),
-                           pending->operation.index()),
-               pending->operation.index());
+      fail_all(
+          Code::rank_lost,
+          fmt::format("{} is lost ({}): {} (operation {}) cannot complete", name_rank(r), how,
+                      describe_call(plan.collective, plan.count, plan.type, plan.op, plan.root),
+                      pending->operation.index()),
+          pending->operation.index());
       return;
     }
   }
@@ -142,8 +152,7 @@ void Communicator::examine_calls() {
 void Communicator::mismatch(const Pending& pending, int other) {
   const engine::Plan& plan = pending.operation.plan();
   const std::uint64_t index = pending.operation.index();
-  const std::string own =
-      describe_call(plan.collective, plan.count, plan.type, plan.op, plan.root);
+  const std::string own = describe_call(plan.collective, plan.count, plan.type, plan.op, plan.root);
   // The message that did not fit may come from a rank that only passed it on.
   std::optional<RecordCopy> theirs;
   for (int i = 0; i < size(); ++i) {
@@ -156,17 +165,19 @@ void Communicator::mismatch(const Pending& pending, int other) {
       break;
     }
   }
-  std::string text = fmt::format("the ranks' calls differ at operation {} of the communicator: {} "
-                                 "called {}, ",
-                                 index, name_rank(rank_), own);
+  std::string text = fmt::format(
+      "the ranks' calls differ at operation {} of the communicator: {} "
+      "called {}, ",
+      index, name_rank(rank_), own);
   if (!theirs) {
     text += fmt::format("{} something else", name_rank(std::max(other, 0)));
   } else if (theirs->describe() != own) {
     text += fmt::format("{} called {}", name_rank(other), theirs->describe());
   } else {
-    text += fmt::format("{} the same, but chose another algorithm or element size (do UNISONO_* "
-                        "settings or user-defined types differ?)",
-                        name_rank(other));
+    text += fmt::format(
+        "{} the same, but chose another algorithm or element size (do UNISONO_* "
+        "settings or user-defined types differ?)",
+        name_rank(other));
   }
   text += "; all ranks have to make the same calls in the same order";
   fail_all(Code::mismatch, text, index);
@@ -189,8 +200,8 @@ void Communicator::examine_deadline() {
 std::string Communicator::missing(const Pending& pending) const {
   std::vector<std::string> absent;
   for (int r = 0; r < size(); ++r) {
-    const auto record = read_record(
-        pending.operation.lane().record(pending.operation.sequence(), r));
+    const auto record =
+        read_record(pending.operation.lane().record(pending.operation.sequence(), r));
     if (!record || record->sequence < pending.operation.sequence()) {
       absent.push_back(name_rank(r));
     }

@@ -64,15 +64,17 @@ base::Status Job::set_up_header() {
     header_->bells_offset.store(offset + ranks_bytes, std::memory_order_release);
   }
   if (!await([&] { return header_->bells_offset.load(std::memory_order_acquire) != 0; })) {
-    return Error{Code::timeout,
-                 fmt::format("rank {}: rank 0 did not set up the job's memory within {} s "
-                             "(UNISONO_START_TIMEOUT)",
-                             rank_, settings_.time_ns(base::Setting::start_timeout) / 1'000'000'000)};
+    return Error{
+        Code::timeout,
+        fmt::format("rank {}: rank 0 did not set up the job's memory within {} s "
+                    "(UNISONO_START_TIMEOUT)",
+                    rank_, settings_.time_ns(base::Setting::start_timeout) / 1'000'000'000)};
   }
   rank_headers_ = reinterpret_cast<RankHeader*>(
       memory_->at(header_->ranks_offset.load(std::memory_order_relaxed)));
-  bells_ = engine::Bells(header_->tower, reinterpret_cast<engine::Bell*>(memory_->at(
-                                             header_->bells_offset.load(std::memory_order_relaxed))));
+  bells_ = engine::Bells(header_->tower,
+                         reinterpret_cast<engine::Bell*>(
+                             memory_->at(header_->bells_offset.load(std::memory_order_relaxed))));
   bells_.enrol();
   publish_cores();
   rank_headers_[rank_].state.store(static_cast<std::uint32_t>(RankState::present),
@@ -88,12 +90,11 @@ base::Status Job::await_all() {
     return true;
   });
   if (all) return base::success();
-  return Error{Code::timeout, fmt::format("rank {}: the job did not start within {} s "
-                                          "(UNISONO_START_TIMEOUT): missing: {}",
-                                          rank_,
-                                          settings_.time_ns(base::Setting::start_timeout) /
-                                              1'000'000'000,
-                                          absent_ranks())};
+  return Error{Code::timeout,
+               fmt::format("rank {}: the job did not start within {} s "
+                           "(UNISONO_START_TIMEOUT): missing: {}",
+                           rank_, settings_.time_ns(base::Setting::start_timeout) / 1'000'000'000,
+                           absent_ranks())};
 }
 
 template <class Condition>
@@ -125,8 +126,8 @@ void Job::judge_cores() {
     cores.quota = rank_headers_[r].quota_millicores.load(std::memory_order_relaxed) / 1000.0;
   }
   oversubscribed_ = engine::oversubscribed(all);
-  wait_policy_ = engine::WaitPolicy::for_ranks(oversubscribed_,
-                                               settings_.time_ns(base::Setting::spin));
+  wait_policy_ =
+      engine::WaitPolicy::for_ranks(oversubscribed_, settings_.time_ns(base::Setting::spin));
   if (rank_ == 0) {
     base::log(base::LogLevel::info, "job", "unisono {}: job {}: {} ranks, {}, transport {}",
               UNISONO_VERSION, name_, ranks_,
@@ -176,9 +177,9 @@ void Job::publish_world(std::int64_t offset) {
 
 base::Result<std::int64_t> Job::await_world() {
   if (!await([&] { return header_->world_offset.load(std::memory_order_acquire) != 0; })) {
-    return Error{Code::timeout,
-                 fmt::format("rank {}: rank 0 did not set up the world communicator in time",
-                             rank_)};
+    return Error{
+        Code::timeout,
+        fmt::format("rank {}: rank 0 did not set up the world communicator in time", rank_)};
   }
   return header_->world_offset.load(std::memory_order_acquire);
 }

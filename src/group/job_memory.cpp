@@ -41,8 +41,8 @@ std::int64_t first_offset() {
 
 base::Result<std::shared_ptr<JobMemory>> JobMemory::map(base::Descriptor file,
                                                         std::uint64_t bytes) {
-  void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-                    file.get(), 0);
+  void* base =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.get(), 0);
   if (base == MAP_FAILED) {
     return Error{Code::resources,
                  fmt::format("the job's memory file could not be mapped: {} bytes of address space "

@@ -110,11 +110,11 @@ class Maker {
                                        static_cast<arith::Type>(call_.type));
     }
     // A user's function has an address in its own process only.
-    const bool can_help = context_.shared_windows && context_.ranks > 1 &&
-                          call_.op < kFirstUserNumber;
-    plan.helping = can_help && (context_.engine == base::EngineChoice::helping ||
-                                (context_.engine == base::EngineChoice::automatic &&
-                                 context_.oversubscribed));
+    const bool can_help =
+        context_.shared_windows && context_.ranks > 1 && call_.op < kFirstUserNumber;
+    plan.helping =
+        can_help && (context_.engine == base::EngineChoice::helping ||
+                     (context_.engine == base::EngineChoice::automatic && context_.oversubscribed));
   }
 
   Result<std::vector<Schedule>> build_set(std::int64_t count) const {

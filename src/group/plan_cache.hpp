@@ -48,7 +48,8 @@ class PlanCache {
   // The call's plan, valid until the cache is cleared; may_evict: no operation is in progress.
   base::Result<CachedPlan*> find(const Call& call, bool may_evict) {
     CachedPlan* last = last_[static_cast<int>(call.collective)];
-    if (last != nullptr && same(last->call, call)) [[likely]] return last;
+    if (last != nullptr && same(last->call, call)) [[likely]]
+      return last;
     return find_or_make(call, may_evict);
   }
   // Forces an algorithm and forgets all plans.

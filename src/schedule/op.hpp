@@ -60,9 +60,9 @@ struct Target {
 // Predecessors and targets lie in the schedule's pools (Schedule::after, Schedule::targets).
 struct Op {
   OpKind kind = OpKind::send;
-  Range target;  // reduce, copy: where the result goes
-  Range left;    // send, multicast: the source; reduce: left operand; copy: the source
-  Range right;   // reduce: right operand
+  Range target;      // reduce, copy: where the result goes
+  Range left;        // send, multicast: the source; reduce: left operand; copy: the source
+  Range right;       // reduce: right operand
   SlotId slot = -1;  // wait: the own slot
   std::int32_t first_target = 0, target_count = 0;  // send: one; multicast: any number
   std::int32_t first_after = 0, after_count = 0;

@@ -27,8 +27,8 @@ struct Schedule {
   std::int64_t scratch_count = 0;
   std::vector<Slot> slots;
   std::vector<Op> ops;
-  std::vector<OpId> after;       // pool of predecessors
-  std::vector<Target> targets;   // pool of send and multicast targets
+  std::vector<OpId> after;      // pool of predecessors
+  std::vector<Target> targets;  // pool of send and multicast targets
 
   std::span<const OpId> after_of(const Op& op) const {
     return {after.data() + op.first_after, static_cast<std::size_t>(op.after_count)};

@@ -5,8 +5,8 @@
 
 namespace unisono::schedule {
 namespace {
-constexpr std::array<std::string_view, kCollectiveCount> kNames = {
-    "barrier", "broadcast", "reduce", "allreduce", "allgather"};
+constexpr std::array<std::string_view, kCollectiveCount> kNames = {"barrier", "broadcast", "reduce",
+                                                                   "allreduce", "allgather"};
 }
 
 std::string_view collective_name(Collective collective) {
@@ -22,22 +22,30 @@ std::optional<Collective> collective_from_name(std::string_view name) {
 
 std::int64_t input_count(const Shape& shape, int rank) {
   switch (shape.collective) {
-    case Collective::barrier: return 0;
-    case Collective::broadcast: return rank == shape.root ? shape.count : 0;
+    case Collective::barrier:
+      return 0;
+    case Collective::broadcast:
+      return rank == shape.root ? shape.count : 0;
     case Collective::reduce:
     case Collective::allreduce:
-    case Collective::allgather: return shape.count;
+    case Collective::allgather:
+      return shape.count;
   }
   return 0;
 }
 
 std::int64_t output_count(const Shape& shape, int rank) {
   switch (shape.collective) {
-    case Collective::barrier: return 0;
-    case Collective::broadcast: return rank == shape.root ? 0 : shape.count;
-    case Collective::reduce: return rank == shape.root ? shape.count : 0;
-    case Collective::allreduce: return shape.count;
-    case Collective::allgather: return shape.count * shape.ranks;
+    case Collective::barrier:
+      return 0;
+    case Collective::broadcast:
+      return rank == shape.root ? 0 : shape.count;
+    case Collective::reduce:
+      return rank == shape.root ? shape.count : 0;
+    case Collective::allreduce:
+      return shape.count;
+    case Collective::allgather:
+      return shape.count * shape.ranks;
   }
   return 0;
 }
@@ -45,12 +53,15 @@ std::int64_t output_count(const Shape& shape, int rank) {
 std::optional<std::int64_t> in_place_offset(const Shape& shape, int rank) {
   switch (shape.collective) {
     case Collective::barrier:
-    case Collective::broadcast: return std::nullopt;
+    case Collective::broadcast:
+      return std::nullopt;
     case Collective::reduce:
       if (rank != shape.root) return std::nullopt;
       return 0;
-    case Collective::allreduce: return 0;
-    case Collective::allgather: return shape.count * rank;
+    case Collective::allreduce:
+      return 0;
+    case Collective::allgather:
+      return shape.count * rank;
   }
   return std::nullopt;
 }

@@ -26,9 +26,9 @@ inline bool is_reduction(Collective c) {
 struct Shape {
   Collective collective = Collective::barrier;
   int ranks = 1;
-  int root = 0;             // 0 where the collective has none
-  std::int64_t count = 0;   // elements: of the vector; for allgather, of one rank's block
-  bool ordered = false;     // reductions: the operator does not commute, keep the order of ranks
+  int root = 0;            // 0 where the collective has none
+  std::int64_t count = 0;  // elements: of the vector; for allgather, of one rank's block
+  bool ordered = false;    // reductions: the operator does not commute, keep the order of ranks
 
   bool operator==(const Shape&) const = default;
 };

@@ -41,7 +41,8 @@ Pick pick(const Shape& shape, const Circumstances& now) {
     case Collective::reduce:
       if (now.oversubscribed || shape.ranks <= kFewRanks) return {"serial"};
       return {"fnomial"};
-    case Collective::allreduce: return pick_allreduce(shape, now);
+    case Collective::allreduce:
+      return pick_allreduce(shape, now);
     case Collective::allgather:
       if (now.oversubscribed && shape.ranks > 2 && bytes <= 256) return {"gather-release"};
       if (now.multicast) return {"direct"};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Choice of algorithm and parameters for a shape, from a table of rules that were measured on shared
-// memory (bench/peers). Pure: all ranks choose alike from what they all know. Any thread.
+// Choice of algorithm and parameters for a shape, from a table of rules that were measured on
+// shared memory (bench/peers). Pure: all ranks choose alike from what they all know. Any thread.
 #pragma once
 
 #include <cstdint>

@@ -26,6 +26,7 @@ std::vector<std::byte> filled(const Pattern& pattern, Type type, int rank, std::
 
 std::vector<Type> plain_types() {
   std::vector<Type> types;
+  types.reserve(arith::kTypeCount);
   for (int i = 0; i < static_cast<int>(Type::int16_int32); ++i) {
     types.push_back(static_cast<Type>(i));
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Cross test: every algorithm x ranks x roots x types x operators x engines x transports, against
-// one naive reference, bit for bit; separate buffers and in place. With the argument `--full` (label
-// slow) every P up to 12, otherwise a sample of them. What does not apply is counted and printed.
+// one naive reference, bit for bit; separate buffers and in place. With the argument `--full`
+// (label slow) every P up to 12, otherwise a sample of them. What does not apply is counted and
+// printed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -151,12 +152,12 @@ std::string setup_name(const testing::TestParamInfo<Combination>& info) {
   return std::string(info.param.engine) + "_" + info.param.network;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Cross,
-                         testing::Values(Combination{"inline", "shm"}, Combination{"helping", "shm"},
-                                         Combination{"inline", "virtual"}, Combination{"helping", "virtual"},
-                                         Combination{"inline", "multicast"},
-                                         Combination{"helping", "multicast"}),
-                         setup_name);
+INSTANTIATE_TEST_SUITE_P(
+    All, Cross,
+    testing::Values(Combination{"inline", "shm"}, Combination{"helping", "shm"},
+                    Combination{"inline", "virtual"}, Combination{"helping", "virtual"},
+                    Combination{"inline", "multicast"}, Combination{"helping", "multicast"}),
+    setup_name);
 
 }  // namespace
 }  // namespace unisono::test

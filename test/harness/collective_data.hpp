@@ -23,15 +23,24 @@ inline void write_element(arith::Type type, bool product, int r, std::int64_t i,
   switch (type) {
     case arith::Type::byte:
     case arith::Type::int8:
-    case arith::Type::uint8: put(static_cast<std::int8_t>(value)); break;
+    case arith::Type::uint8:
+      put(static_cast<std::int8_t>(value));
+      break;
     case arith::Type::int16:
-    case arith::Type::uint16: put(static_cast<std::int16_t>(value)); break;
+    case arith::Type::uint16:
+      put(static_cast<std::int16_t>(value));
+      break;
     case arith::Type::int32:
-    case arith::Type::uint32: put(static_cast<std::int32_t>(value)); break;
+    case arith::Type::uint32:
+      put(static_cast<std::int32_t>(value));
+      break;
     case arith::Type::int64:
-    case arith::Type::uint64: put(static_cast<std::int64_t>(value)); break;
+    case arith::Type::uint64:
+      put(static_cast<std::int64_t>(value));
+      break;
     case arith::Type::float16: {  // whole numbers up to 7 have their bits in the table
-      constexpr std::uint16_t kBits[] = {0x0000, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700};
+      constexpr std::uint16_t kBits[] = {0x0000, 0x3c00, 0x4000, 0x4200,
+                                         0x4400, 0x4500, 0x4600, 0x4700};
       put(kBits[value]);
       break;
     }
@@ -42,8 +51,12 @@ inline void write_element(arith::Type type, bool product, int r, std::int64_t i,
       put(static_cast<std::uint16_t>(bits >> 16));
       break;
     }
-    case arith::Type::float32: put(static_cast<float>(value)); break;
-    case arith::Type::float64: put(static_cast<double>(value)); break;
+    case arith::Type::float32:
+      put(static_cast<float>(value));
+      break;
+    case arith::Type::float64:
+      put(static_cast<double>(value));
+      break;
     case arith::Type::complex64: {
       const float both[2] = {static_cast<float>(value), product ? 0.0F : 1.0F};
       std::memcpy(at, both, sizeof both);
@@ -55,7 +68,10 @@ inline void write_element(arith::Type type, bool product, int r, std::int64_t i,
       break;
     }
     case arith::Type::int16_int32: {
-      struct { std::int16_t v; std::int32_t i; } pair;
+      struct {
+        std::int16_t v;
+        std::int32_t i;
+      } pair;
       std::memset(&pair, 0, sizeof pair);
       pair.v = static_cast<std::int16_t>(value);
       pair.i = r;
@@ -63,12 +79,17 @@ inline void write_element(arith::Type type, bool product, int r, std::int64_t i,
       break;
     }
     case arith::Type::int32_int32: {
-      struct { std::int32_t v, i; } pair{value, r};
+      struct {
+        std::int32_t v, i;
+      } pair{value, r};
       put(pair);
       break;
     }
     case arith::Type::int64_int32: {
-      struct { std::int64_t v; std::int32_t i; } pair;
+      struct {
+        std::int64_t v;
+        std::int32_t i;
+      } pair;
       std::memset(&pair, 0, sizeof pair);
       pair.v = value;
       pair.i = r;
@@ -76,12 +97,18 @@ inline void write_element(arith::Type type, bool product, int r, std::int64_t i,
       break;
     }
     case arith::Type::float32_int32: {
-      struct { float v; std::int32_t i; } pair{static_cast<float>(value), r};
+      struct {
+        float v;
+        std::int32_t i;
+      } pair{static_cast<float>(value), r};
       put(pair);
       break;
     }
     case arith::Type::float64_int32: {
-      struct { double v; std::int32_t i; } pair;
+      struct {
+        double v;
+        std::int32_t i;
+      } pair;
       std::memset(&pair, 0, sizeof pair);
       pair.v = value;
       pair.i = r;
@@ -106,8 +133,10 @@ inline Bytes expected_output(const schedule::Shape& shape, arith::Type type, ari
   using schedule::Collective;
   if (schedule::output_count(shape, rank) == 0) return {};
   switch (shape.collective) {
-    case Collective::barrier: return {};
-    case Collective::broadcast: return make_input(type, product, shape.root, shape.count);
+    case Collective::barrier:
+      return {};
+    case Collective::broadcast:
+      return make_input(type, product, shape.root, shape.count);
     case Collective::allgather: {
       Bytes all;
       for (int r = 0; r < shape.ranks; ++r) {

@@ -176,9 +176,10 @@ TEST_P(SequenceWrap, InTheMiddleOfARun) {
   job.expect_all_clean();
 }
 
-// Some before the wrap of 8, 16, 31 and 32 bits, wherever a narrower copy of the number may lie.
+// A few before the wrap of 8, 16, 31, 32 and 40 bits, wherever a narrower copy of it may lie.
 INSTANTIATE_TEST_SUITE_P(First, SequenceWrap,
-                         testing::Values("206", "65486", "2147483598", "4294967246"),
+                         testing::Values("206", "65486", "2147483598", "4294967246",
+                                         "1099511627726"),
                          [](const auto& suite) { return std::string("At") + suite.param; });
 
 // ---- several jobs ----

@@ -43,8 +43,7 @@ class Scenario {
         {"UNISONO_ENGINE", prng_.below(2) == 0 ? "inline" : "helping"},
         {"UNISONO_CHANNELS", std::to_string(2 + prng_.below(4))},
         // The flag words hold 40 bits of the sequence.
-        {"UNISONO_FIRST_SEQUENCE",
-         std::to_string((std::uint64_t{1} << 40) - prng_.below(40) - 1)},
+        {"UNISONO_FIRST_SEQUENCE", std::to_string((std::uint64_t{1} << 40) - prng_.below(40) - 1)},
     };
     world_ = std::make_unique<World>(options);
     jobs_.resize(static_cast<std::size_t>(30 + prng_.below(50)));
@@ -76,8 +75,7 @@ class Scenario {
     const auto n = static_cast<std::size_t>(shape.ranks);
     job.pending.resize(n);
     for (int r = 0; r < shape.ranks; ++r) {
-      job.inputs.push_back(
-          make_input(Type::float64, false, r, schedule::input_count(shape, r)));
+      job.inputs.push_back(make_input(Type::float64, false, r, schedule::input_count(shape, r)));
       job.outputs.emplace_back(static_cast<std::size_t>(schedule::output_count(shape, r)) * 8);
     }
   }
@@ -95,8 +93,8 @@ class Scenario {
     call.element_bytes = 8;
     auto plan = world_->at(rank).plan(call);
     ASSERT_TRUE(plan.ok()) << plan.error().message;
-    const auto status = world_->at(rank).start(**plan, job.inputs[r].data(),
-                                               job.outputs[r].data(), job.pending[r]);
+    const auto status =
+        world_->at(rank).start(**plan, job.inputs[r].data(), job.outputs[r].data(), job.pending[r]);
     ASSERT_TRUE(status.ok()) << status.error().message;
     ++job.started;
   }

@@ -42,7 +42,7 @@ class Session {
 
   base::Status join();
   base::Status measure_all();
-  base::Status leave();
+  base::Status leave() const;
   int rank() const { return place_.rank; }
   std::int64_t wrong() const { return wrong_; }
 
@@ -103,7 +103,7 @@ base::Status Session::measure_cell(const Pattern& pattern, schedule::Collective 
   return base::success();
 }
 
-base::Status Session::leave() {
+base::Status Session::leave() const {
   UNISONO_TRY(to_status(unisono_comm_free(place_.control)));
   return to_status(unisono_finalize(place_.measured));
 }

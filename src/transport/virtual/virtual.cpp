@@ -41,8 +41,7 @@ std::unique_ptr<Transport> VirtualNetwork::attach(int rank) {
 }
 
 void VirtualNetwork::send(int source, const Put& put) {
-  const auto width =
-      static_cast<std::uint64_t>(options_.delay_max_ns - options_.delay_min_ns) + 1;
+  const auto width = static_cast<std::uint64_t>(options_.delay_max_ns - options_.delay_min_ns) + 1;
   std::int64_t arrival =
       now_ns_ + options_.delay_min_ns + static_cast<std::int64_t>(prng_.below(width));
   // Bytes without a flag are the first part of a message whose flag follows: they may not be

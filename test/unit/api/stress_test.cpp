@@ -3,6 +3,7 @@
 // one process, and jobs one after the other. Every result is checked.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <vector>
@@ -125,6 +126,42 @@ TEST(Stress, JobsOneAfterTheOther) {
   for (std::int64_t job = scaled(60); job > 0; --job) {
     run_mixed_job(1 + static_cast<int>(job % 5), 20, static_cast<std::uint64_t>(job));
   }
+}
+
+// The root runs as far ahead as it is let, while another rank has not even begun: nothing is lost.
+TEST(Stress, ARankThatComesLateMissesNothing) {
+  for (const int late : {0, 1, 2}) {
+    run_threads(3, [=](ThreadRank& self) {
+      const int root = late == 0 ? 1 : 0;
+      if (self.rank == late) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      for (std::int64_t i = 0; i < 1000; ++i) {
+        std::int64_t value = self.rank == root ? i : -1;
+        ASSERT_TRUE(succeeded(unisono_broadcast(&value, 1, UNISONO_INT64, root, self.world)));
+        ASSERT_EQ(value, i);
+      }
+      for (std::int64_t i = 0; i < 1000; ++i) {
+        const std::int64_t mine = i + self.rank;
+        std::int64_t sum = -1;
+        ASSERT_TRUE(succeeded(
+            unisono_reduce(&mine, &sum, 1, UNISONO_INT64, UNISONO_SUM, late, self.world)));
+        ASSERT_EQ(sum, self.rank == late ? 3 * i + 3 : -1);
+      }
+    });
+  }
+}
+
+// The same for what is too long for one go, where the pieces wait for each other.
+TEST(Stress, ARankThatComesLateToLongOperations) {
+  run_threads(3, [](ThreadRank& self) {
+    std::vector<double> values(100003);
+    if (self.rank == 2) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    for (int i = 0; i < 5; ++i) {
+      if (self.rank == 0) std::fill(values.begin(), values.end(), i);
+      ASSERT_TRUE(succeeded(
+          unisono_broadcast(values.data(), std::ssize(values), UNISONO_FLOAT64, 0, self.world)));
+      ASSERT_EQ(values, std::vector<double>(values.size(), i));
+    }
+  });
 }
 
 // A rank that leaves right after the last operation takes nothing from those still in it.

@@ -22,8 +22,7 @@ std::vector<Schedule> build_set(std::string_view name, const Shape& shape) {
   const auto* row = algorithm::find(shape.collective, name);
   std::vector<Schedule> set;
   for (int r = 0; r < shape.ranks; ++r) {
-    set.push_back(
-        *algorithm::build(*row, shape, algorithm::default_parameters(*row, shape), r));
+    set.push_back(*algorithm::build(*row, shape, algorithm::default_parameters(*row, shape), r));
   }
   return set;
 }

@@ -23,11 +23,10 @@ TEST(Choose, PicksSomethingLegalForEveryShape) {
               const Shape shape{collective, ranks, schedule::is_rooted(collective) ? ranks / 2 : 0,
                                 collective == Collective::barrier ? 0 : count,
                                 ordered && schedule::is_reduction(collective)};
-              const Choice choice = choose(shape, {.element_bytes = 8,
-                                                   .oversubscribed = oversubscribed,
-                                                   .multicast = multicast});
-              ASSERT_TRUE(
-                  algorithm::build(*choice.algorithm, shape, choice.parameters, 0).ok());
+              const Choice choice = choose(
+                  shape,
+                  {.element_bytes = 8, .oversubscribed = oversubscribed, .multicast = multicast});
+              ASSERT_TRUE(algorithm::build(*choice.algorithm, shape, choice.parameters, 0).ok());
               ++picks;
             }
           }
