@@ -20,6 +20,7 @@ namespace {
 struct RunArguments {
   int ranks = 0;
   bool tag = false;
+  std::string bind = "share";
   double grace_seconds = 2;
   double timeout_seconds = 0;
   std::string unused;
@@ -49,6 +50,7 @@ int run(const RunArguments& arguments, std::vector<std::string> command) {
   options.ranks = arguments.ranks;
   options.command = std::move(command);
   options.tag = arguments.tag;
+  options.bind = arguments.bind == "share";
   options.grace_ns = nanoseconds(arguments.grace_seconds);
   options.timeout_ns = nanoseconds(arguments.timeout_seconds);
   int exit_status = kExitFailure;
@@ -76,6 +78,13 @@ void add_run(CLI::App& app, int& exit_status) {
       ->check(CLI::Range(1, most_ranks))
       ->type_name("N");
   command->add_flag("--tag", arguments->tag, "Put [rank] before each line of output");
+  command
+      ->add_option("--bind", arguments->bind,
+                   "share: each rank gets an equal share of the usable cores, if there is one for "
+                   "each; none: all ranks may use all cores")
+      ->check(CLI::IsMember({"share", "none"}))
+      ->type_name("HOW")
+      ->capture_default_str();
   command
       ->add_option("--grace", arguments->grace_seconds,
                    "Time the other ranks have to end by themselves after one has failed; then they "

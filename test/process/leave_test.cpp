@@ -102,19 +102,24 @@ TEST(Leave, InitAndFinalizeOncePerProcess) {
 
 void do_nothing(void*, const void*, const void*, std::int64_t, unisono_type_t, void*) {}
 
-// In a process of its own, for what is made lives until its end.
+// In a process of its own, for what is made lives until its end. Equal ones share a number.
 TEST(Limits, AThousandTypesAndOperators) {
   ProcessJob job(1, [](ProcessRank&) {
     unisono_type_t type = -1;
     unisono_op_t op = -1;
-    for (int i = 0; i < 1000; ++i) {
-      ASSERT_TRUE(succeeded(unisono_type_create(4, 4, &type)));
-      ASSERT_TRUE(succeeded(unisono_op_create(do_nothing, 1, nullptr, &op)));
+    static char user[1001];
+    for (std::size_t i = 0; i < 1000; ++i) {
+      ASSERT_TRUE(succeeded(unisono_type_create(i + 1, 1, &type)));
+      ASSERT_EQ(unisono_type_size(type), i + 1);
+      ASSERT_TRUE(succeeded(unisono_op_create(do_nothing, 1, &user[i], &op)));
     }
-    EXPECT_TRUE(failed(unisono_type_create(4, 4, &type), UNISONO_ERROR_RESOURCES,
+    unisono_type_t one_more = -1;
+    EXPECT_TRUE(failed(unisono_type_create(2000, 1, &one_more), UNISONO_ERROR_RESOURCES,
                        {"unisono_type_create", "1000"}));
-    EXPECT_TRUE(failed(unisono_op_create(do_nothing, 1, nullptr, &op), UNISONO_ERROR_RESOURCES,
+    EXPECT_TRUE(failed(unisono_op_create(do_nothing, 1, &user[1000], &op), UNISONO_ERROR_RESOURCES,
                        {"unisono_op_create", "1000"}));
+    EXPECT_TRUE(succeeded(unisono_type_create(1000, 1, &one_more)));
+    EXPECT_EQ(one_more, type);
   });
   job.expect_all_clean();
 }

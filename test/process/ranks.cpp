@@ -22,7 +22,7 @@ namespace unisono::harness {
 namespace {
 
 // A rank that lives longer hangs; far above what any test takes, under a sanitizer too.
-constexpr unsigned kHangSeconds = 300;
+constexpr unsigned kHangSeconds = 120;
 
 void set_environment(int rank, int ranks, const std::string& token,
                      const std::map<std::string, std::string>& extra) {

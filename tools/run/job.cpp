@@ -165,6 +165,7 @@ Status Job::start(int& exit_status) {
   UNISONO_ASSIGN(options.key, group::random_job_key());
   plan.command = options_.command;
   plan.ranks = options_.ranks;
+  plan.bind = options_.bind;
   plan.job_key = options.key;
   plan.stdin_is_terminal = terminal_;
   plan.descriptors = raise_descriptor_limit();

@@ -16,9 +16,10 @@ namespace unisono::tools {
 struct JobOptions {
   int ranks = 1;
   std::vector<std::string> command;  // program and arguments
-  bool tag = false;                  // put "[rank] " before each line of output
-  std::int64_t grace_ns = 0;         // for the other ranks after one has failed
-  std::int64_t timeout_ns = 0;       // of the whole job; 0: none
+  bool bind = true;             // give each rank its share of the cores, where there are enough
+  bool tag = false;             // put "[rank] " before each line of output
+  std::int64_t grace_ns = 0;    // for the other ranks after one has failed
+  std::int64_t timeout_ns = 0;  // of the whole job; 0: none
 };
 
 // Exit statuses besides those of the ranks.

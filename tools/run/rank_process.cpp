@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -68,12 +70,32 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
+// The rank's share of the usable cores: as many for each, next to each other. nullopt where ranks
+// outnumber cores, which nothing but the scheduler can then share out.
+std::optional<cpu_set_t> core_share(int ranks, int rank) {
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  if (sched_getaffinity(0, sizeof usable, &usable) != 0) return std::nullopt;
+  const int share = CPU_COUNT(&usable) / ranks;
+  if (share == 0) return std::nullopt;
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  int seen = 0;
+  for (std::size_t core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &usable)) continue;
+    if (seen / share == rank) CPU_SET(core, &mine);
+    ++seen;
+  }
+  return mine;
+}
+
 struct ChildPlan {
   pid_t launcher;
   int input;  // -1: keep the launcher's
   int output;
   int error;
   rlimit descriptors;
+  const cpu_set_t* cores;  // null: the launcher's
   char* const* arguments;
   char* const* environment;
 };
@@ -87,6 +109,8 @@ void become_program(const ChildPlan& plan) {
   if (plan.input >= 0 && dup2(plan.input, STDIN_FILENO) < 0) return;
   if (dup2(plan.output, STDOUT_FILENO) < 0 || dup2(plan.error, STDERR_FILENO) < 0) return;
   setrlimit(RLIMIT_NOFILE, &plan.descriptors);
+  // Where the kernel refuses, the rank runs unbound: slower, not wrong.
+  if (plan.cores != nullptr) sched_setaffinity(0, sizeof *plan.cores, plan.cores);
   for (const int ignored : {SIGPIPE, SIGTTIN}) ::signal(ignored, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
@@ -121,9 +145,10 @@ Result<RankProcess> RankProcess::spawn(const SpawnPlan& plan, int rank, int& exi
   std::vector<std::string> environment = environment_of(plan, rank);
   const std::vector<char*> arguments = pointers(command);
   const std::vector<char*> variables = pointers(environment);
+  const std::optional<cpu_set_t> cores = plan.bind ? core_share(plan.ranks, rank) : std::nullopt;
   const ChildPlan child{
-      getpid(),         input.reading.get(), output.writing.get(), error.writing.get(),
-      plan.descriptors, arguments.data(),    variables.data()};
+      getpid(),         input.reading.get(),       output.writing.get(), error.writing.get(),
+      plan.descriptors, cores ? &*cores : nullptr, arguments.data(),     variables.data()};
   RankProcess process;
   process.rank_ = rank;
   process.pid_ = fork();

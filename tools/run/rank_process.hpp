@@ -24,6 +24,7 @@ struct SpawnPlan {
   std::string rendezvous;
   std::string job_key;
   bool stdin_is_terminal = false;  // then rank 0 reads from a pipe that the launcher fills
+  bool bind = true;                // give each rank its share of the cores, where there are enough
   rlimit descriptors{};            // the limit that the launcher found
 };
 
