@@ -41,12 +41,13 @@ void release(Task& task) { task.claim.store(0, std::memory_order_release); }
 }  // namespace
 
 void Operation::begin(const Plan& plan, Lane& lane, const void* input, void* output,
-                      std::uint64_t index) {
+                      std::uint64_t index, std::uint32_t history) {
   plan_ = &plan;
   lane_ = &lane;
   input_ = const_cast<std::byte*>(static_cast<const std::byte*>(input));
   output_ = static_cast<std::byte*>(output);
   index_ = index;
+  history_ = history;
   sequence_ = lane.take(plan.segments);
   segment_ = 0;
   helped_steps_ = 0;
@@ -91,7 +92,7 @@ void Operation::enter() {
   frame_.bases[static_cast<int>(Space::output)] =
       own.stages_output ? windows + own.staged_output : output_;
   frame_.bases[static_cast<int>(Space::windows)] = windows;
-  frame_.tag = make_tag(sequence_, plan_->digest);
+  frame_.tag = make_tag(sequence_, history_);
   frame_.kernel = plan_->kernel;
   frame_.kernel_context = plan_->kernel_context;
 }

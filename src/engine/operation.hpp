@@ -37,7 +37,10 @@ struct Plan {
 class Operation {
  public:
   // Takes its sequence numbers now; steps come later.
-  void begin(const Plan& plan, Lane& lane, const void* input, void* output, std::uint64_t index);
+  // `history` is a digest of this call and all before it on the communicator, which goes into the
+  // flags: ranks whose calls differed find out at their next message, if not at this one.
+  void begin(const Plan& plan, Lane& lane, const void* input, void* output, std::uint64_t index,
+             std::uint32_t history);
 
   Outcome step(const Machine& machine);
 
@@ -72,6 +75,7 @@ class Operation {
   std::byte* input_ = nullptr;
   std::byte* output_ = nullptr;
   std::uint64_t index_ = 0;
+  std::uint32_t history_ = 0;
   std::uint64_t sequence_ = 0;
   std::int64_t segment_ = 0;
   std::int64_t helped_steps_ = 0;

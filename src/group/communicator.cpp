@@ -168,8 +168,7 @@ Status Communicator::run(const Call& call, const void* input, void* output) {
   }
   Pending pending;
   CachedPlan& plan = **found;
-  pending.operation.begin(plan.plan, plan.plan.bulk ? bulk_ : small_, input, output, next_index_++);
-  statistics_.last_plan = &plan;
+  begin(plan, input, output, pending);
   if (active_.empty() && machine_.direct) [[likely]] {
     if (pending.operation.step(machine_) == Outcome::finished) {
       ++statistics_.operations;
@@ -178,6 +177,15 @@ Status Communicator::run(const Call& call, const void* input, void* output) {
     }
   }
   return finish(pending);
+}
+
+void Communicator::begin(CachedPlan& plan, const void* input, void* output, Pending& pending) {
+  history_ = (history_ ^ plan.plan.digest) * 0x9e3779b97f4a7c15U;
+  // The high bits are the mixed ones; a flag is never zero.
+  const auto history = static_cast<std::uint32_t>(history_ >> 40) | 1U;
+  pending.operation.begin(plan.plan, plan.plan.bulk ? bulk_ : small_, input, output, next_index_++,
+                          history);
+  statistics_.last_plan = &plan;
 }
 
 Status Communicator::finish(Pending& pending) {
@@ -194,8 +202,7 @@ Status Communicator::start(CachedPlan& plan, const void* input, void* output, Pe
     return failure();
   pending.state = Pending::State::running;
   pending.started_ns = 0;
-  pending.operation.begin(plan.plan, plan.plan.bulk ? bulk_ : small_, input, output, next_index_++);
-  statistics_.last_plan = &plan;
+  begin(plan, input, output, pending);
   active_.push_back(&pending);
   progress();
   return base::success();

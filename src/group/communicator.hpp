@@ -110,6 +110,7 @@ class Communicator {
   Communicator(Job& job, std::vector<int> job_ranks, int rank, std::int64_t offset);
 
   base::Status prepare(bool bulk);
+  void begin(CachedPlan& plan, const void* input, void* output, Pending& pending);
   base::Status finish(Pending& pending);
   base::Result<std::unique_ptr<Communicator>> derive(Purpose purpose, std::int32_t digest,
                                                      int color, int key);
@@ -121,6 +122,10 @@ class Communicator {
   void examine_members();
   void examine_calls();
   void examine_deadline();
+  // The first operation, of those whose records are still there, that another rank called
+  // otherwise.
+  struct Difference;
+  std::optional<Difference> find_difference() const;
   void mismatch(const Pending& pending, int other);
   void fail_pending(const Failure& failure);
   std::string name_rank(int rank) const;
@@ -139,6 +144,7 @@ class Communicator {
   PlanCache plans_;
   std::vector<Pending*> active_;
   std::uint64_t next_index_ = 0;
+  std::uint64_t history_ = 1;  // of all calls so far
   std::uint32_t prepared_ = 0;
   std::uint32_t alarm_seen_ = 0;
   bool someone_gone_ = false;

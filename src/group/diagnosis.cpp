@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "group/communicator.hpp"
@@ -41,19 +43,25 @@ std::optional<RecordCopy> read_record(const CallRecord& record) {
   return copy;
 }
 
-// What `rank` called as operation `index`, if its record is still there, in whichever lane.
-std::optional<RecordCopy> find_record(const engine::Lane& small, const engine::Lane& bulk, int rank,
-                                      std::uint64_t index) {
+// The records of a rank that are still there, of both lanes.
+std::vector<RecordCopy> read_records(const engine::Lane& small, const engine::Lane& bulk,
+                                     int rank) {
+  std::vector<RecordCopy> records;
   for (const engine::Lane* lane : {&small, &bulk}) {
     for (int c = 0; c < lane->geometry().channels; ++c) {
       const auto copy = read_record(lane->record(static_cast<std::uint64_t>(c), rank));
-      if (copy && copy->index == index) return copy;
+      if (copy) records.push_back(*copy);
     }
   }
-  return std::nullopt;
+  return records;
 }
 
 }  // namespace
+
+struct Communicator::Difference {
+  int other;
+  RecordCopy own, theirs;
+};
 
 base::Error Communicator::failure() {
   told_ = true;
@@ -76,6 +84,7 @@ base::Error Communicator::refuse(Code code, const std::string& what) {
   if (!failure_) {
     fail_all(Code::peer_argument, fmt::format("invalid call on {}: {}", name_rank(rank_), what),
              next_index_);
+    if (failure_) failure_->error = {code, what};  // what later calls of this rank get
     told_ = true;
   }
   return {code, fmt::format("rank {}: {}", rank_, what)};
@@ -138,49 +147,49 @@ void Communicator::examine_members() {
 }
 
 void Communicator::examine_calls() {
-  const Pending& oldest = *active_.front();
+  if (find_difference()) mismatch(*active_.front(), -1);
+}
+
+std::optional<Communicator::Difference> Communicator::find_difference() const {
+  std::map<std::uint64_t, RecordCopy> own;
+  for (const RecordCopy& record : read_records(small_, bulk_, rank_)) {
+    own.emplace(record.index, record);
+  }
+  std::optional<Difference> first;
   for (int r = 0; r < size(); ++r) {
     if (r == rank_) continue;
-    const auto theirs = find_record(small_, bulk_, r, oldest.operation.index());
-    if (theirs && theirs->digest != oldest.operation.plan().digest) {
-      mismatch(oldest, r);
-      return;
+    for (const RecordCopy& theirs : read_records(small_, bulk_, r)) {
+      const auto mine = own.find(theirs.index);
+      if (mine == own.end() || mine->second.digest == theirs.digest) continue;
+      if (!first || theirs.index < first->own.index) first = Difference{r, mine->second, theirs};
     }
   }
+  return first;
 }
 
 void Communicator::mismatch(const Pending& pending, int other) {
-  const engine::Plan& plan = pending.operation.plan();
-  const std::uint64_t index = pending.operation.index();
-  const std::string own = describe_call(plan.collective, plan.count, plan.type, plan.op, plan.root);
-  // The message that did not fit may come from a rank that only passed it on.
-  std::optional<RecordCopy> theirs;
-  for (int i = 0; i < size(); ++i) {
-    const int r = (std::max(other, 0) + i) % size();
-    if (r == rank_) continue;
-    const auto record = find_record(small_, bulk_, r, index);
-    if (record && record->digest != plan.digest) {
-      theirs = record;
-      other = r;
-      break;
-    }
-  }
-  std::string text = fmt::format(
-      "the ranks' calls differ at operation {} of the communicator: {} "
-      "called {}, ",
-      index, name_rank(rank_), own);
-  if (!theirs) {
-    text += fmt::format("{} something else", name_rank(std::max(other, 0)));
-  } else if (theirs->describe() != own) {
-    text += fmt::format("{} called {}", name_rank(other), theirs->describe());
+  std::uint64_t index = pending.operation.index();
+  std::string text;
+  if (const auto difference = find_difference()) {
+    index = difference->own.index;
+    const std::string own = difference->own.describe();
+    const std::string theirs = difference->theirs.describe();
+    text = fmt::format("{} called {}, {} called {}", name_rank(rank_), own,
+                       name_rank(difference->other),
+                       own != theirs ? theirs
+                                     : "the same, but with another algorithm or element size (do "
+                                       "UNISONO_* settings or user-defined types differ?)");
   } else {
-    text += fmt::format(
-        "{} the same, but chose another algorithm or element size (do UNISONO_* "
-        "settings or user-defined types differ?)",
-        name_rank(other));
+    const engine::Plan& plan = pending.operation.plan();
+    text = fmt::format("{} called {}, but {} something else, now or before", name_rank(rank_),
+                       describe_call(plan.collective, plan.count, plan.type, plan.op, plan.root),
+                       name_rank(std::max(other, 0)));
   }
-  text += "; all ranks have to make the same calls in the same order";
-  fail_all(Code::mismatch, text, index);
+  fail_all(Code::mismatch,
+           fmt::format("the ranks' calls differ at operation {} of the communicator: {}; all ranks "
+                       "have to make the same calls in the same order",
+                       index, text),
+           index);
 }
 
 void Communicator::examine_deadline() {

@@ -27,12 +27,15 @@ namespace unisono::harness {
 #if defined(UNISONO_TEST_TSAN)
 inline constexpr int kSlowdown = 12;
 inline constexpr const char* kSanitizer = "thread sanitizer";
+inline constexpr bool kThreadSanitizer = true;
 #elif defined(UNISONO_TEST_ASAN)
 inline constexpr int kSlowdown = 4;
 inline constexpr const char* kSanitizer = "address sanitizer";
+inline constexpr bool kThreadSanitizer = false;
 #else
 inline constexpr int kSlowdown = 1;
 inline constexpr const char* kSanitizer = "no sanitizer";
+inline constexpr bool kThreadSanitizer = false;
 #endif
 inline constexpr bool kSanitized = kSlowdown > 1;
 

@@ -122,8 +122,10 @@ static void communicators(unisono_comm_t comm) {
   info.size = sizeof info;
   OK(unisono_comm_info(part, &info));
   TRUE(info.operations == 1);
-  OK(unisono_barrier_start(copy, &request));
-  OK(unisono_cancel(&request));
+  if (rank == 0) { /* the others have no business in `copy`, so this fails nothing of theirs */
+    OK(unisono_barrier_start(copy, &request));
+    OK(unisono_cancel(&request));
+  }
   OK(unisono_comm_free(copy));
   OK(unisono_comm_free(part));
   if (first != NULL) OK(unisono_comm_free(first));

@@ -129,7 +129,7 @@ std::vector<BadCall> bad_reduces() {
             return d.reduce(d.a.data(), nullptr, 4, UNISONO_INT64, UNISONO_SUM, kBadRank);
           },
           good_reduce_to_bad_rank),
-      bad("ReduceInPlaceElsewhere", kArgument, {"input"},
+      bad("ReduceInPlaceElsewhere", kArgument, {"IN_PLACE", "root"},
           [](Desk& d) {
             return d.reduce(UNISONO_IN_PLACE, d.b.data(), 4, UNISONO_INT64, UNISONO_SUM, 0);
           }),
