@@ -31,11 +31,13 @@ Result<Request*> find_request(const char* function, const unisono_request_t* han
 }
 
 // Ends the request, and gives its result.
-int collect(unisono_request_t* handle) {
+int collect(const char* function, unisono_request_t* handle) {
   const std::unique_ptr<Request> request = requests().remove(*handle);
   *handle = nullptr;
   if (request->comm == nullptr) {
-    return fail(Code::state, "the communicator of this request ended before the request did");
+    return fail(Code::state, fmt::format("{}: the communicator of this request ended before the "
+                                         "request did",
+                                         function));
   }
   request->comm->requests.erase(request.get());
   if (request->pending.state == Pending::State::failed) {
@@ -89,7 +91,7 @@ int unisono_test(unisono_request_t* request, int* done) {
   if (!has_ended(**found)) look(*(*found)->comm->group);
   if (!has_ended(**found)) return UNISONO_OK;
   *done = 1;
-  return collect(request);
+  return collect("unisono_test", request);
 }
 
 int unisono_wait(unisono_request_t* request) {
@@ -100,7 +102,7 @@ int unisono_wait(unisono_request_t* request) {
     Pending* const awaited[] = {&(*found)->pending};
     Communicator::wait_any(communicators, awaited);
   }
-  return collect(request);
+  return collect("unisono_wait", request);
 }
 
 int unisono_wait_any(unisono_request_t* handles, int count, int* index) {
@@ -119,7 +121,7 @@ int unisono_wait_any(unisono_request_t* handles, int count, int* index) {
     if (!found) return fail(found.error());
     if (has_ended(**found)) {
       *index = i;
-      return collect(&handles[i]);
+      return collect("unisono_wait_any", &handles[i]);
     }
     Communicator* group = (*found)->comm->group.get();
     if (std::ranges::find(communicators, group) == communicators.end()) {
@@ -132,7 +134,7 @@ int unisono_wait_any(unisono_request_t* handles, int count, int* index) {
   for (int i = 0; i < count; ++i) {
     if (handles[i] == nullptr || !has_ended(*requests().get(handles[i]))) continue;
     *index = i;
-    return collect(&handles[i]);
+    return collect("unisono_wait_any", &handles[i]);
   }
   return UNISONO_OK;
 }
@@ -162,13 +164,13 @@ int unisono_cancel(unisono_request_t* handle) {
   if (!found) return fail(found.error());
   Request& request = **found;
   if (!has_ended(request)) look(*request.comm->group);
-  if (has_ended(request)) return collect(handle);
+  if (has_ended(request)) return collect("unisono_cancel", handle);
   Communicator& group = *request.comm->group;
   group.fail_all(Code::cancelled,
                  fmt::format("rank {} cancelled operation {}", group.rank(),
                              request.pending.operation.index()),
                  request.pending.operation.index());
-  collect(handle);
+  collect("unisono_cancel", handle);
   return UNISONO_OK;
 }
 

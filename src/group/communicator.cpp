@@ -124,11 +124,8 @@ Communicator::Communicator(Job& job, std::vector<int> job_ranks, int rank, std::
               .bulk = layout_.bulk,
               .forced = nullptr,
               .forced_parameters = {}}),
-      alarm_seen_(job.alarm()) {
-  for (const int member : job_ranks_) {
-    someone_gone_ |= job.state(member) != RankState::present;
-  }
-}
+      // A member may have come, and failed, before: the first wait looks.
+      alarm_seen_(job.alarm() - 1) {}
 
 // The last member to end a communicator gives its memory back.
 Communicator::~Communicator() {

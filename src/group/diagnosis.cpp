@@ -75,9 +75,12 @@ std::string Communicator::name_rank(int rank) const {
 }
 
 void Communicator::fail_all(Code code, const std::string& message, std::uint64_t index) {
-  report_failure(header_->failure, {index, {code, message}});
-  job_.raise_alarm();
+  const Failure failure{index, {code, message}};
+  if (report_failure(header_->failure, failure)) job_.raise_alarm();
   adopt_failure();
+  // What stands in the record may be another rank's, from further ahead: a leaf of a reduce has
+  // gone on long before its root finds that a member is lost.
+  if (!failure_ || failure_->index > index) fail_pending(failure);
 }
 
 base::Error Communicator::refuse(Code code, const std::string& what) {

@@ -109,7 +109,7 @@ class TestTerminal(unittest.TestCase):
     def test_a_closed_terminal_ends_the_job(self):
         job = Terminal("-n", "1", "sh", "-c", "echo pid $$ done; exec sleep 1000")
         rank = int(job.wait_for(r"pid (\d+) done").group(1))
-        self.assertEqual(process_state(rank), "S")
+        wait_for_state(rank, "S")
         os.close(job.terminal)  # the kernel sends SIGHUP to the foreground job
         status = os.waitstatus_to_exitcode(os.waitpid(job.pid, 0)[1])
         self.assertEqual(status, 128 + signal.SIGHUP)

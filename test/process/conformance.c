@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The header in strict C11, and every function of it once, linked against the installed library and
- * nothing else: what a C programmer sees. Runs as a job of one rank, or under a launcher. Prints the
- * first thing that is wrong and returns 1.
+ * nothing else: what a C programmer sees. Runs as a job of one rank, or under a launcher. Prints
+ * the first thing that is wrong and returns 1.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 static int failures = 0;
 
-static void expect(int truth, const char *what) {
+static void expect(int truth, const char* what) {
   if (truth) return;
   fprintf(stderr, "conformance: %s is wrong (%s)\n", what, unisono_last_error());
   ++failures;
@@ -22,13 +22,13 @@ static void expect(int truth, const char *what) {
 static int rank = -1;
 static int ranks = 0;
 
-static void add(void *target, const void *left, const void *right, int64_t count,
-                unisono_type_t type, void *user) {
-  int64_t *sums = target;
-  const int64_t *x = left;
-  const int64_t *y = right;
+static void add(void* target, const void* left, const void* right, int64_t count,
+                unisono_type_t type, void* user) {
+  int64_t* sums = target;
+  const int64_t* x = left;
+  const int64_t* y = right;
   (void)type;
-  ++*(int *)user;
+  ++*(int*)user;
   for (int64_t i = 0; i < count; ++i) sums[i] = x[i] + y[i];
 }
 

@@ -117,9 +117,6 @@ void check_allgather(const ThreadRank& self, unisono_type_t type, std::int64_t c
   ASSERT_TRUE(input.holds_samples(pair, self.rank, 0, count)) << "the input was changed";
 }
 
-// So that a failure ends the rank's body, and with it the job.
-#define STOP_ON_FAILURE(statement) ASSERT_NO_FATAL_FAILURE(statement)
-
 class Collectives : public testing::TestWithParam<int> {
  protected:
   int ranks() const { return GetParam(); }
@@ -132,9 +129,9 @@ TEST_P(Collectives, AllreduceOfEveryTypeWithEveryOperator) {
       SCOPED_TRACE(name_of(c.pair));
       for (const std::int64_t count : kCounts) {
         SCOPED_TRACE(count);
-        STOP_ON_FAILURE(check_allreduce(self, c, count));
+        ASSERT_NO_FATAL_FAILURE(check_allreduce(self, c, count));
       }
-      STOP_ON_FAILURE(check_allreduce_in_place(self, c, 65));
+      ASSERT_NO_FATAL_FAILURE(check_allreduce_in_place(self, c, 65));
     }
   });
 }
@@ -147,7 +144,7 @@ TEST_P(Collectives, ReduceOfEveryTypeWithEveryOperatorAndRootsInTurn) {
       SCOPED_TRACE(name_of(c.pair));
       for (const std::int64_t count : kCounts) {
         SCOPED_TRACE(count);
-        STOP_ON_FAILURE(check_reduce(self, c, count, root, count % 2 == 1));
+        ASSERT_NO_FATAL_FAILURE(check_reduce(self, c, count, root, count % 2 == 1));
         root = (root + 1) % self.ranks;
       }
     }
@@ -160,9 +157,9 @@ TEST_P(Collectives, InPlaceReductionsOfEveryCount) {
   run_threads(ranks(), [&](ThreadRank& self) {
     for (const std::int64_t count : kCounts) {
       SCOPED_TRACE(count);
-      STOP_ON_FAILURE(check_allreduce_in_place(self, c, count));
+      ASSERT_NO_FATAL_FAILURE(check_allreduce_in_place(self, c, count));
       for (int root = 0; root < self.ranks; ++root) {
-        STOP_ON_FAILURE(check_reduce(self, c, count, root, true));
+        ASSERT_NO_FATAL_FAILURE(check_reduce(self, c, count, root, true));
       }
     }
   });
@@ -174,10 +171,10 @@ TEST_P(Collectives, LargeReductions) {
     const std::int64_t count = large_count(self.ranks);
     for (const ReductionCase& c : cases) {
       SCOPED_TRACE(name_of(c.pair));
-      STOP_ON_FAILURE(check_allreduce(self, c, count));
-      STOP_ON_FAILURE(check_allreduce_in_place(self, c, count));
-      STOP_ON_FAILURE(check_reduce(self, c, count, self.ranks / 2, false));
-      STOP_ON_FAILURE(check_reduce(self, c, count, self.ranks - 1, true));
+      ASSERT_NO_FATAL_FAILURE(check_allreduce(self, c, count));
+      ASSERT_NO_FATAL_FAILURE(check_allreduce_in_place(self, c, count));
+      ASSERT_NO_FATAL_FAILURE(check_reduce(self, c, count, self.ranks / 2, false));
+      ASSERT_NO_FATAL_FAILURE(check_reduce(self, c, count, self.ranks - 1, true));
     }
   });
 }
@@ -188,18 +185,18 @@ TEST_P(Collectives, BroadcastOfEveryTypeFromEveryRoot) {
       SCOPED_TRACE(type);
       for (const std::int64_t count : kCounts) {
         SCOPED_TRACE(count);
-        STOP_ON_FAILURE(check_broadcast(self, type, count, (type + 1) % self.ranks));
+        ASSERT_NO_FATAL_FAILURE(check_broadcast(self, type, count, (type + 1) % self.ranks));
       }
     }
     for (int root = 0; root < self.ranks; ++root) {
       SCOPED_TRACE(root);
       for (const std::int64_t count : kCounts) {
-        STOP_ON_FAILURE(check_broadcast(self, UNISONO_INT16, count, root));
+        ASSERT_NO_FATAL_FAILURE(check_broadcast(self, UNISONO_INT16, count, root));
       }
     }
-    STOP_ON_FAILURE(
+    ASSERT_NO_FATAL_FAILURE(
         check_broadcast(self, UNISONO_FLOAT64, large_count(self.ranks), self.ranks - 1));
-    STOP_ON_FAILURE(check_broadcast(self, UNISONO_UINT8, large_count(self.ranks), 0));
+    ASSERT_NO_FATAL_FAILURE(check_broadcast(self, UNISONO_UINT8, large_count(self.ranks), 0));
   });
 }
 
@@ -209,14 +206,14 @@ TEST_P(Collectives, AllgatherOfEveryType) {
       SCOPED_TRACE(type);
       for (const std::int64_t count : kCounts) {
         SCOPED_TRACE(count);
-        STOP_ON_FAILURE(check_allgather(self, type, count, count % 2 == 0));
-        STOP_ON_FAILURE(check_allgather(self, type, count, count % 2 == 1));
+        ASSERT_NO_FATAL_FAILURE(check_allgather(self, type, count, count % 2 == 0));
+        ASSERT_NO_FATAL_FAILURE(check_allgather(self, type, count, count % 2 == 1));
       }
     }
     // The blocks shrink with the ranks, so that the results of all ranks fit into memory.
     const std::int64_t large = 2 * large_count(self.ranks) / self.ranks;
-    STOP_ON_FAILURE(check_allgather(self, UNISONO_FLOAT64, large, false));
-    STOP_ON_FAILURE(check_allgather(self, UNISONO_COMPLEX128, large, true));
+    ASSERT_NO_FATAL_FAILURE(check_allgather(self, UNISONO_FLOAT64, large, false));
+    ASSERT_NO_FATAL_FAILURE(check_allgather(self, UNISONO_COMPLEX128, large, true));
   });
 }
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "harness/outcome.hpp"
@@ -123,28 +124,37 @@ void check_pair(int ranks, int odd, const Variant& common, const Variant& differ
 
 // Two different collectives may write one slot at once: that is the caller's error, which these
 // tests make on purpose, and not a race of the library's.
-#define SKIP_UNDER_THREAD_SANITIZER() \
+#define UNISONO_SKIP_UNDER_TSAN() \
   if (kThreadSanitizer) GTEST_SKIP() << "ranks that call different things write the same slots"
 
-TEST(Mismatch, EveryPairOfDifferingCalls) {
-  SKIP_UNDER_THREAD_SANITIZER();
-  int pair = 0;
+// Pairs number first, first + step, ...: a job each.
+void check_pairs(int first, int step) {
+  int pair = -1;
   for (const Variant& common : variants()) {
     for (const Variant& different : variants()) {
-      if (&common == &different) continue;
-      ++pair;
+      if (&common == &different || ++pair % step != first) continue;
       if (kSanitized && pair % 5 != 0) continue;
       check_pair(3, pair % 3, common, different);
-      if (HasFailure()) return;  // one pair says enough
+      if (testing::Test::HasFailure()) return;  // one pair says enough
     }
   }
+}
+
+// Several jobs at once, because most of the time their ranks sleep.
+TEST(Mismatch, EveryPairOfDifferingCalls) {
+  UNISONO_SKIP_UNDER_TSAN();
+  constexpr int kJobs = 8;
+  variants();  // made before the threads look at them
+  std::vector<std::thread> jobs;
+  for (int job = 0; job < kJobs; ++job) jobs.emplace_back(check_pairs, job, kJobs);
+  for (std::thread& job : jobs) job.join();
 }
 
 class MismatchRanks : public testing::TestWithParam<int> {};
 
 // The odd one out at every place, among few ranks and more than there are processors.
 TEST_P(MismatchRanks, WhicheverRankDiffers) {
-  SKIP_UNDER_THREAD_SANITIZER();
+  UNISONO_SKIP_UNDER_TSAN();
   const int ranks = GetParam();
   const auto& all = variants();
   for (int odd = 0; odd < ranks; ++odd) {
@@ -161,7 +171,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, MismatchRanks, testing::Values(2, 5, 8, 16),
 
 // After many operations that agreed, behind which ranks may have run ahead.
 TEST(Mismatch, AfterManyThatAgreed) {
-  SKIP_UNDER_THREAD_SANITIZER();
+  UNISONO_SKIP_UNDER_TSAN();
   run_threads(4, [](ThreadRank& self) {
     Desk desk;
     desk.comm = self.world;
@@ -177,7 +187,7 @@ TEST(Mismatch, AfterManyThatAgreed) {
 }
 
 TEST(Mismatch, OfStartedOperationsAndPlans) {
-  SKIP_UNDER_THREAD_SANITIZER();
+  UNISONO_SKIP_UNDER_TSAN();
   run_threads(3, [](ThreadRank& self) {
     std::int32_t in = 1;
     std::int32_t out = 0;
@@ -202,7 +212,7 @@ TEST(Mismatch, OfStartedOperationsAndPlans) {
 
 // The order is part of what was called.
 TEST(Mismatch, StartedInDifferentOrders) {
-  SKIP_UNDER_THREAD_SANITIZER();
+  UNISONO_SKIP_UNDER_TSAN();
   run_threads(2, [](ThreadRank& self) {
     std::int32_t values[2] = {1, 1};
     unisono_request_t requests[2] = {};
@@ -242,7 +252,7 @@ TEST(Mismatch, LeavingIsNoMismatch) {
 }
 
 TEST(Mismatch, OtherCommunicatorsGoOn) {
-  SKIP_UNDER_THREAD_SANITIZER();
+  UNISONO_SKIP_UNDER_TSAN();
   run_threads(3, [](ThreadRank& self) {
     unisono_comm_t other = nullptr;
     ASSERT_TRUE(succeeded(unisono_comm_dup(self.world, &other)));

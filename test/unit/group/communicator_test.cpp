@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "arith/type.hpp"
+#include "group/plan_cache.hpp"
 #include "harness/world.hpp"
 
 namespace unisono::group {
