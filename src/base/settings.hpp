@@ -29,10 +29,7 @@ enum class Setting {
   channels,
   buffers,
   shared_limit,
-  single_copy,
-  single_copy_min,
   check,
-  algorithm,
   log,
   rank,
   size,
@@ -40,11 +37,11 @@ enum class Setting {
   job_key,
   first_sequence,
 };
-inline constexpr std::size_t kSettingCount = 18;
+inline constexpr std::size_t kSettingCount = 15;
 
 // The enumerations that settings take, in the order of their names in the table.
 enum class EngineChoice { automatic, inline_, helping };  // UNISONO_ENGINE
-enum class Toggle { automatic, on, off };                 // UNISONO_SINGLE_COPY, UNISONO_CHECK
+enum class Toggle { automatic, on, off };                 // UNISONO_CHECK
 enum class LogLevel { error, warn, info, debug };         // UNISONO_LOG
 
 enum class SettingType {

@@ -149,8 +149,7 @@ class Maker {
       const auto violations = check::prove(set, 1);
       if (!violations.empty()) {
         return Error{Code::unsupported,
-                     fmt::format("algorithm {} failed its proof: {} (a defect; choose another with "
-                                 "UNISONO_ALGORITHM, and report it)",
+                     fmt::format("algorithm {} failed its proof: {} (a defect: please report it)",
                                  cached_->algorithm, violations.front().message)};
       }
     }

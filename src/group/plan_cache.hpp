@@ -26,7 +26,7 @@ struct PlanContext {
   bool staged_multicast = false;
   bool shared_windows = false;
   base::EngineChoice engine = base::EngineChoice::automatic;
-  base::Toggle check = base::Toggle::automatic;
+  base::Toggle check = base::Toggle::off;
   engine::LaneGeometry small, bulk;
   // For tests: always this algorithm, where it is legal.
   const algorithm::Algorithm* forced = nullptr;

@@ -54,10 +54,8 @@ TEST(Settings, Defaults) {
   EXPECT_EQ(settings.integer(Setting::channels), 0);
   EXPECT_EQ(settings.bytes(Setting::buffers), 64 << 20);
   EXPECT_EQ(settings.bytes(Setting::shared_limit), std::int64_t{16} << 30);
-  EXPECT_EQ(settings.toggle(Setting::single_copy), Toggle::automatic);
-  EXPECT_EQ(settings.bytes(Setting::single_copy_min), 64 << 10);
-  EXPECT_EQ(settings.toggle(Setting::check), Toggle::automatic);
-  EXPECT_EQ(settings.text(Setting::algorithm), "");
+  EXPECT_EQ(settings.toggle(Setting::check), Toggle::off);
+  EXPECT_EQ(settings.text(Setting::rendezvous), "");
   EXPECT_EQ(settings.log_level(), LogLevel::warn);
   EXPECT_EQ(settings.integer(Setting::first_sequence), 1);
   EXPECT_FALSE(settings.is_set(Setting::rank));
@@ -70,10 +68,9 @@ TEST(Settings, EveryTypeIsRead) {
                                          {"UNISONO_BUFFERS", "1M"},
                                          {"UNISONO_CHANNELS", "12"},
                                          {"UNISONO_ENGINE", "helping"},
-                                         {"UNISONO_SINGLE_COPY", "no"},
                                          {"UNISONO_CHECK", "1"},
                                          {"UNISONO_LOG", "debug"},
-                                         {"UNISONO_ALGORITHM", "allreduce: ring"},
+                                         {"UNISONO_RENDEZVOUS", "unix:@here"},
                                          {"UNISONO_RANK", "3"},
                                          {"PATH", "/bin"}});
   EXPECT_EQ(settings.time_ns(Setting::start_timeout), 250 * kMillisecond);
@@ -81,10 +78,9 @@ TEST(Settings, EveryTypeIsRead) {
   EXPECT_EQ(settings.bytes(Setting::buffers), 1 << 20);
   EXPECT_EQ(settings.integer(Setting::channels), 12);
   EXPECT_EQ(settings.engine(), EngineChoice::helping);
-  EXPECT_EQ(settings.toggle(Setting::single_copy), Toggle::off);
   EXPECT_EQ(settings.toggle(Setting::check), Toggle::on);
   EXPECT_EQ(settings.log_level(), LogLevel::debug);
-  EXPECT_EQ(settings.text(Setting::algorithm), "allreduce: ring");
+  EXPECT_EQ(settings.text(Setting::rendezvous), "unix:@here");
   EXPECT_EQ(settings.integer(Setting::rank), 3);
   EXPECT_TRUE(settings.is_set(Setting::rank));
   EXPECT_FALSE(settings.is_set(Setting::size));
@@ -143,13 +139,11 @@ TEST(Settings, TableIsConsistent) {
 TEST(Settings, DumpReadsBackToTheSameValues) {
   const Environment given{{"UNISONO_ENGINE", "inline"},
                           {"UNISONO_BUFFERS", "3M"},
-                          {"UNISONO_ALGORITHM", "a b; c"},
                           {"UNISONO_START_TIMEOUT", "7s"},
                           {"UNISONO_JOB_KEY", "not to be shown"}};
   const std::string dump = settings_dump(settings_of(given));
   EXPECT_EQ(dump.find("not to be shown"), std::string::npos);
   const Environment lines = read_lines(dump);
-  EXPECT_EQ(lines.at("UNISONO_ALGORITHM"), "a b; c");
   const Settings again = settings_of(lines);
   EXPECT_TRUE(again.warnings().empty());
   EXPECT_EQ(again.engine(), EngineChoice::inline_);
