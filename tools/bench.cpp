@@ -20,6 +20,7 @@
 #include "bench/options.hpp"
 #include "bench/session.hpp"
 #include "commands.hpp"
+#include "machine.hpp"
 #include "number_list.hpp"
 #include "run/job.hpp"
 
@@ -37,6 +38,7 @@ struct BenchArguments {
   int ranks = 0;
   bool as_rank = false;
   bool progress = false;
+  int usable_cores = 0;
   std::string sizes = "8:1M";
   std::string type = "float32";
   std::string op = "sum";
@@ -136,6 +138,7 @@ base::Result<bench::Options> read(const BenchArguments& arguments) {
   options.warmup = arguments.warmup;
   options.seconds = arguments.seconds;
   options.progress = arguments.progress;
+  options.usable_cores = arguments.usable_cores;
   return options;
 }
 
@@ -154,7 +157,10 @@ std::vector<std::string> given_arguments(const CLI::App& command) {
   std::vector<std::string> words;
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = option->get_name();
-    if (option->count() == 0 || name == "--as-rank" || name == "--progress") continue;
+    if (option->count() == 0 || name == "--as-rank" || name == "--progress" ||
+        name == "--usable-cores") {
+      continue;
+    }
     for (const std::string& value : option->results()) {
       if (name.starts_with("-")) words.push_back(name);
       words.push_back(value);
@@ -175,6 +181,8 @@ int launch(int ranks, const std::vector<std::string>& words, bool progress) {
   JobOptions job;
   job.ranks = ranks;
   job.command = {self.string(), "bench", "--as-rank"};
+  // A rank sees its own share only.
+  job.command.insert(job.command.end(), {"--usable-cores", std::to_string(usable_cores())});
   if (progress) job.command.emplace_back("--progress");
   job.command.insert(job.command.end(), words.begin(), words.end());
   job.grace_ns = kGrace;
@@ -260,7 +268,8 @@ void add_bench(CLI::App& app, int& exit_status) {
       ->check(CLI::Range(0.001, 3600.0));
   command->add_flag("--as-rank", arguments->as_rank,
                     "Be one rank of a job that was started already, e.g. by mpirun");
-  command->add_flag("--progress", arguments->progress)->group("");  // from launch()
+  command->add_flag("--progress", arguments->progress)->group("");            // from launch()
+  command->add_option("--usable-cores", arguments->usable_cores)->group("");  // from launch()
   command->footer("Example:\n  unisono bench allreduce allgather -n 4 --sizes 8:64K");
   command->callback(
       [arguments, command, &exit_status] { exit_status = run_bench(*arguments, *command); });

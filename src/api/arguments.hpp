@@ -10,18 +10,6 @@
 
 namespace unisono::api {
 
-struct Arguments {
-  const char* function = "";
-  schedule::Collective collective = schedule::Collective::barrier;
-  const void* input = nullptr;  // UNISONO_IN_PLACE where allowed
-  void* output = nullptr;
-  std::int64_t count = 0;
-  unisono_type_t type = UNISONO_BYTE;
-  unisono_op_t op = -1;
-  int root = 0;
-  unisono_comm_t comm = nullptr;
-};
-
 // A call that may be made.
 struct Checked {
   Comm* comm = nullptr;

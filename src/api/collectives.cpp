@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Entry points of the collectives: each fills Arguments, and then runs, starts or plans them.
+// Entry points of the collectives: each fills Arguments, and then runs, starts or plans them. A
+// blocking call that is the same as the one before goes straight to its plan.
 #include <fmt/format.h>
 
 #include "api/arguments.hpp"
@@ -12,12 +13,29 @@ namespace {
 using base::Code;
 using schedule::Collective;
 
-int run(const Arguments& arguments) {
+int run_new(const Arguments& arguments) {
   const auto checked = check(arguments, Others::wait_for_us);
-  if (!checked) [[unlikely]]
-    return fail(checked.error());
-  const auto status = checked->comm->group->run(checked->call, checked->input, checked->output);
-  return status ? UNISONO_OK : fail(status.error());
+  if (!checked) return fail(checked.error());
+  group::Communicator& group = *checked->comm->group;
+  const auto status = group.run(checked->call, checked->input, checked->output);
+  if (!status) return fail(status.error());
+  if (auto plan = group.plan(checked->call)) {
+    checked->comm->repeats[static_cast<int>(arguments.collective)] = {
+        arguments, *plan, group.plans().generation(), checked->input, checked->output};
+  }
+  return UNISONO_OK;
+}
+
+int run(const Arguments& arguments) {
+  Comm* comm = comms().get(arguments.comm);
+  if (comm != nullptr) [[likely]] {
+    const Repeat& last = comm->repeats[static_cast<int>(arguments.collective)];
+    if (last.is(arguments) && last.generation == comm->group->plans().generation()) [[likely]] {
+      const auto status = comm->group->run(*last.plan, last.input, last.output);
+      return status ? UNISONO_OK : fail(status.error());
+    }
+  }
+  return run_new(arguments);
 }
 
 int start(const Arguments& arguments, unisono_request_t* handle) {

@@ -17,11 +17,40 @@ struct Rank;
 struct Request;
 struct PersistentPlan;
 
+// The arguments of a collective as they came through the C API.
+struct Arguments {
+  const char* function = "";  // for messages
+  schedule::Collective collective = schedule::Collective::barrier;
+  const void* input = nullptr;  // UNISONO_IN_PLACE where allowed
+  void* output = nullptr;
+  std::int64_t count = 0;
+  unisono_type_t type = UNISONO_BYTE;
+  unisono_op_t op = -1;
+  int root = 0;
+  unisono_comm_t comm = nullptr;
+};
+
+// A blocking call that was checked and planned: the same call again needs neither.
+struct Repeat {
+  Arguments arguments;
+  group::CachedPlan* plan = nullptr;  // of the cache's generation
+  std::uint64_t generation = 0;
+  const void* input = nullptr;
+  void* output = nullptr;
+
+  bool is(const Arguments& other) const {
+    return arguments.input == other.input && arguments.output == other.output &&
+           arguments.count == other.count && arguments.type == other.type &&
+           arguments.op == other.op && arguments.root == other.root;
+  }
+};
+
 struct Comm {
   Rank* owner = nullptr;
   std::unique_ptr<group::Communicator> group;
   std::set<Request*> requests;
   std::set<PersistentPlan*> plans;
+  Repeat repeats[schedule::kCollectiveCount];  // the last call of each collective
 };
 
 struct Request {

@@ -163,8 +163,13 @@ Status Communicator::run(const Call& call, const void* input, void* output) {
     told_ = true;
     return found.error();
   }
+  return run(**found, input, output);
+}
+
+Status Communicator::run(CachedPlan& plan, const void* input, void* output) {
+  if (failure_) [[unlikely]]
+    return failure();
   Pending pending;
-  CachedPlan& plan = **found;
   begin(plan, input, output, pending);
   if (active_.empty() && machine_.direct) [[likely]] {
     if (pending.operation.step(machine_) == Outcome::finished) {

@@ -73,8 +73,9 @@ class Communicator {
   // The plan of a call, prepared: buffers are there. Local.
   base::Result<CachedPlan*> plan(const Call& call);
 
-  // Blocking.
+  // Blocking; the second with a plan of this communicator.
   base::Status run(const Call& call, const void* input, void* output);
+  base::Status run(CachedPlan& plan, const void* input, void* output);
   // Split phase: `pending` is the caller's and stays where it is until it is complete or failed, or
   // withdrawn.
   base::Status start(CachedPlan& plan, const void* input, void* output, Pending& pending);

@@ -238,6 +238,7 @@ void PlanCache::force(const algorithm::Algorithm* algorithm, const Parameters& p
   context_.forced = algorithm;
   context_.forced_parameters = parameters;
   plans_.clear();
+  ++generation_;
   std::ranges::fill(last_, nullptr);
 }
 
@@ -246,6 +247,7 @@ Result<CachedPlan*> PlanCache::find_or_make(const Call& call, bool may_evict) {
   if (found == plans_.end()) {
     if (plans_.size() >= kMostPlans && may_evict) {
       std::erase_if(plans_, [](const auto& entry) { return entry.second->pins == 0; });
+      ++generation_;
       std::ranges::fill(last_, nullptr);
     }
     UNISONO_ASSIGN(auto made, Maker(context_, call).make());

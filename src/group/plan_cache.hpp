@@ -52,6 +52,8 @@ class PlanCache {
       return last;
     return find_or_make(call, may_evict);
   }
+  // Changes when plans that were found before may be gone.
+  std::uint64_t generation() const { return generation_; }
   // Forces an algorithm and forgets all plans.
   void force(const algorithm::Algorithm* algorithm, const algorithm::Parameters& parameters);
 
@@ -70,6 +72,7 @@ class PlanCache {
   base::Result<CachedPlan*> find_or_make(const Call& call, bool may_evict);
 
   PlanContext context_;
+  std::uint64_t generation_ = 1;
   CachedPlan* last_[schedule::kCollectiveCount] = {};
   std::unordered_map<Call, std::unique_ptr<CachedPlan>, Hash, Same> plans_;
 };

@@ -25,6 +25,7 @@ struct Options {
   std::int64_t iterations = 0;  // timed calls of each method; 0: as many as fit in `seconds`
   std::int64_t warmup = -1;     // calls before; -1: until the time of a call is known
   double seconds = 0.3;         // for one line of the table, about
+  int usable_cores = 0;         // of the whole job, where the launcher knows; 0: ask
   bool progress = false;        // say on the terminal what is being measured
   std::string json_path;        // if not empty: also write JSON to this file
   std::string command;          // the command line that asks for this, for the record

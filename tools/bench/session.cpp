@@ -72,7 +72,9 @@ base::Status Session::join() {
 base::Status Session::measure_all() {
   if (place_.rank == 0) {
     UNISONO_ASSIGN(report_, make_report(options_.format, options_.json_path));
-    report_->begin({options_, place_.ranks, describe_machine(), given_settings()});
+    Machine machine = describe_machine();
+    if (options_.usable_cores > 0) machine.usable_cores = options_.usable_cores;
+    report_->begin({options_, place_.ranks, machine, given_settings()});
   }
   const Pattern pattern(options_.type, options_.op, place_.ranks);
   for (const schedule::Collective collective : options_.collectives) {

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Draws what compare.py measured: latency against size, a panel for each collective.
+
+Example:
+  bench/peers/compare.py --ranks 2 --sizes 8,64,512,4096,32768,262144
+  build/venv/bin/python bench/peers/picture.py build/bench/peers.json docs/pictures/latency.svg
+"""
+import argparse
+import json
+import pathlib
+
+import matplotlib
+
+matplotlib.use("svg")
+import matplotlib.pyplot as plt  # noqa: E402  (the backend has to be chosen first)
+
+LIBRARIES = [("unisono", "Unisono", "#c02020", "o"), ("openmpi", "Open MPI", "#2050a0", "s"),
+             ("mpich", "MPICH", "#208040", "^")]
+
+
+def draw(axes, results, collective):
+    rows = sorted((row for row in results if row["collective"] == collective),
+                  key=lambda row: row["size"])
+    for key, name, color, marker in LIBRARIES:
+        points = [(row["size"], row["median_us"][key]) for row in rows if key in row["median_us"]]
+        if points:
+            axes.plot(*zip(*points), color=color, marker=marker, markersize=4, label=name)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_title(collective)
+    axes.set_xlabel("bytes")
+    axes.grid(True, which="major", alpha=0.3)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=pathlib.Path, help="peers.json of compare.py")
+    parser.add_argument("picture", type=pathlib.Path, help="the SVG to write")
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--method", default="single", choices=["single", "loop"])
+    arguments = parser.parse_args()
+    data = json.loads(arguments.data.read_text())
+    results = [row for row in data["results"] if row["ranks"] == arguments.ranks
+               and row["method"] == arguments.method and row["size"] > 0]
+    collectives = list(dict.fromkeys(row["collective"] for row in results))
+    if not collectives:
+        parser.error(f"{arguments.data} has no sizes for {arguments.ranks} ranks")
+    plt.rcParams["svg.hashsalt"] = "unisono"  # the same data gives the same file
+    figure, panels = plt.subplots(1, len(collectives), figsize=(3 * len(collectives), 3.2),
+                                  sharey=True, squeeze=False)
+    for axes, collective in zip(panels[0], collectives):
+        draw(axes, results, collective)
+    panels[0][0].set_ylabel("median latency, us")
+    panels[0][0].legend()
+    machine = data["machine"]
+    figure.suptitle(f"{arguments.ranks} ranks, one machine: {machine['processor']}, "
+                    f"{machine['cores']} cores, {machine['kernel']}, {machine['compiler']}",
+                    fontsize=9)
+    figure.tight_layout()
+    arguments.picture.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(arguments.picture, metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main()
