@@ -157,10 +157,8 @@ std::vector<std::string> given_arguments(const CLI::App& command) {
   std::vector<std::string> words;
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = option->get_name();
-    if (option->count() == 0 || name == "--as-rank" || name == "--progress" ||
-        name == "--usable-cores") {
-      continue;
-    }
+    // Options without a group are launch()'s.
+    if (option->count() == 0 || name == "--as-rank" || option->get_group().empty()) continue;
     for (const std::string& value : option->results()) {
       if (name.starts_with("-")) words.push_back(name);
       words.push_back(value);
