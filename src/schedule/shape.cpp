@@ -50,6 +50,10 @@ std::int64_t output_count(const Shape& shape, int rank) {
   return 0;
 }
 
+Block block(const Shape& shape, int rank) {
+  return {.offset = shape.count * rank, .count = shape.count};
+}
+
 std::optional<std::int64_t> in_place_offset(const Shape& shape, int rank) {
   switch (shape.collective) {
     case Collective::barrier:
@@ -61,7 +65,7 @@ std::optional<std::int64_t> in_place_offset(const Shape& shape, int rank) {
     case Collective::allreduce:
       return 0;
     case Collective::allgather:
-      return shape.count * rank;
+      return block(shape, rank).offset;
   }
   return std::nullopt;
 }

@@ -38,6 +38,15 @@ struct Shape {
 std::int64_t input_count(const Shape& shape, int rank);
 std::int64_t output_count(const Shape& shape, int rank);
 
+// One rank's part of a vector that consists of a block per rank, in the order of ranks.
+struct Block {
+  std::int64_t offset = 0, count = 0;  // elements
+
+  bool operator==(const Block&) const = default;
+};
+// allgather: what `rank` gives, as a part of everyone's output.
+Block block(const Shape& shape, int rank);
+
 // In place: the input lies inside the output, at this element of it. A schedule must be right
 // with and without (check/ proves both). nullopt where the collective has no in-place form at
 // this rank (barrier, broadcast, non-root of a reduce).
