@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::string_view kHead = R"(# Algorithms
 
-Generated from `src/algorithm/table.cpp` by `unisono info --algorithms --format markdown`; do
-not edit.
+Generated from the rows in `src/algorithm/*/rows.cpp` by
+`unisono info --algorithms --format markdown`; do not edit.
 
 In the formulas, P is the number of ranks, n the vector, m the block of one rank, M the largest
 power of two that is not above P, f the degree of a tree and l its fan-in. *Steps* are the

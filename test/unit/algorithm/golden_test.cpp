@@ -93,8 +93,8 @@ TEST(Golden, TheHowToQuotesTheSource) {
   const std::string page = read_file(top / "docs/howto/add-an-algorithm.md");
   const std::string file = quoted(read_file(top / "src/algorithm/broadcast/flat.cpp"), "#include",
                                   "}  // namespace unisono::algorithm::broadcast");
-  const std::string row = quoted(read_file(top / "src/algorithm/table.cpp"),
-                                 "    {.name = \"flat\",", ".build = broadcast::flat},");
+  const std::string row = quoted(read_file(top / "src/algorithm/broadcast/rows.cpp"),
+                                 "    {.name = \"flat\",", ".build = flat},");
   ASSERT_FALSE(row.empty());
   ASSERT_FALSE(file.empty());
   EXPECT_NE(page.find(row), std::string::npos) << "the page has to quote this row:\n" << row;

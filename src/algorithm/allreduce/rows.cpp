@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reductions to all. P ranks, n the vector, f the degree, l the fan-in, M the largest power
+// of two <= P.
+#include "algorithm/rows.hpp"
+
+namespace unisono::algorithm::allreduce {
+
+Build pairwise, reduce_broadcast, gather_release, ring, reduce_scatter_allgather;
+
+namespace {
+
+constexpr Algorithm kRows[] = {
+    {.name = "pairwise",
+     .collective = Collective::allreduce,
+     .idea = "exchange and combine in each dimension of a hypercube, surplus ranks folded",
+     .source = "Kini 2003, 5.2.1 (RPE)",
+     .steps = "log2 P; floor(log2 P) + 2 if P is no power of two",
+     .bytes = "n log2 P; n (floor(log2 P) + 1) if P is no power of two",
+     .wins = "short vectors; every rank has a core",
+     .keeps_order = true,
+     .parameters = {},
+     .build = pairwise},
+    {.name = "reduce-broadcast",
+     .collective = Collective::allreduce,
+     .idea = "combine up an f-nomial tree to rank 0, send the result down the same tree",
+     .source = "Moody et al. 2003, 5.2; Petrini et al. 2003, 4.5",
+     .steps = "2 ceil(log_f P)",
+     .bytes = "(f-1) ceil(log_f P) n",
+     .wins = "one rank has to compute the result and there is no multicast",
+     .keeps_order = true,
+     .parameters = kDegree,
+     .build = reduce_broadcast},
+    {.name = "gather-release",
+     .collective = Collective::allreduce,
+     .idea = "combine up a tree to rank 0, multicast the result",
+     .source = "Kini 2003, 5.2.2 (RGM); Petrini et al. 2003, 4.5",
+     .steps = "ceil(log_{l+1} P) + 1",
+     .bytes = "n",
+     .wins = "ranks outnumber cores; a multicast is cheap; short vectors",
+     .keeps_order = true,
+     .parameters = kFanIn,
+     .build = gather_release},
+    {.name = "ring",
+     .collective = Collective::allreduce,
+     .idea = "blocks travel around a ring and grow, then travel around again",
+     .source = "Patarasuk and Yuan 2009",
+     .steps = "2 (P-1)",
+     .bytes = "2 n (P-1)/P",
+     .wins = "very long vectors; networks with contention",
+     .keeps_order = false,
+     .parameters = {},
+     .build = ring},
+    {.name = "reduce-scatter-allgather",
+     .collective = Collective::allreduce,
+     .idea = "recursive halving of the vector, then recursive doubling, surplus ranks folded",
+     .source = "Rabenseifner 2004; Thakur, Rabenseifner and Gropp 2005",
+     .steps = "2 log2 P; 2 floor(log2 P) + 2 if P is no power of two",
+     .bytes = "2 n (M-1)/M; n more if P is no power of two",
+     .wins = "long vectors",
+     .keeps_order = true,
+     .parameters = {},
+     .build = reduce_scatter_allgather},
+};
+
+}  // namespace
+
+std::span<const Algorithm> rows() { return kRows; }
+
+}  // namespace unisono::algorithm::allreduce

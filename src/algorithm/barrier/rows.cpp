@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Barriers. P ranks, l the fan-in.
+#include "algorithm/rows.hpp"
+
+namespace unisono::algorithm::barrier {
+
+Build dissemination, pairwise, gather_release;
+
+namespace {
+
+constexpr Algorithm kRows[] = {
+    {.name = "dissemination",
+     .collective = Collective::barrier,
+     .idea = "in step s, signal the rank 2^s above and wait for the one 2^s below",
+     .source = "Hensgen, Finkel and Manber 1988; Kini 2003, 4.1.2 (RDS)",
+     .steps = "ceil(log2 P)",
+     .bytes = "0",
+     .wins = "any P, in particular no power of two; every rank has a core",
+     .keeps_order = true,
+     .parameters = {},
+     .build = dissemination},
+    {.name = "pairwise",
+     .collective = Collective::barrier,
+     .idea = "exchange signals in each dimension of a hypercube, surplus ranks folded",
+     .source = "Kini 2003, 4.1.1 (RPE)",
+     .steps = "log2 P; floor(log2 P) + 2 if P is no power of two",
+     .bytes = "0",
+     .wins = "powers of two; partners on one host first",
+     .keeps_order = true,
+     .parameters = {},
+     .build = pairwise},
+    {.name = "gather-release",
+     .collective = Collective::barrier,
+     .idea = "gather signals up a tree, release all by one multicast",
+     .source = "Kini 2003, 4.1.3 (RGM); Petrini et al. 2003, 4.3",
+     .steps = "ceil(log_{l+1} P) + 1",
+     .bytes = "0",
+     .wins = "ranks outnumber cores; a multicast is cheap",
+     .keeps_order = true,
+     .parameters = kFanIn,
+     .build = gather_release},
+};
+
+}  // namespace
+
+std::span<const Algorithm> rows() { return kRows; }
+
+}  // namespace unisono::algorithm::barrier

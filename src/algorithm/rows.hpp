@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The rows of the table, a function a collective, each defined in the folder of that collective:
+// `rows.cpp` there declares the build functions and describes them. Parameters that several
+// collectives share stand here, so that they read alike everywhere. In the formulas, P is the
+// number of ranks, n the vector, m one rank's block, f the degree of a tree, l its fan-in and M the
+// largest power of two <= P; a test computes both columns from the schedules. Pure; any thread.
+#pragma once
+
+#include "algorithm/algorithm.hpp"
+
+namespace unisono::algorithm {
+
+using Build = Schedule(const Shape& shape, const Parameters& parameters, int rank);
+
+namespace barrier {
+std::span<const Algorithm> rows();
+}
+namespace broadcast {
+std::span<const Algorithm> rows();
+}
+namespace reduce {
+std::span<const Algorithm> rows();
+}
+namespace allreduce {
+std::span<const Algorithm> rows();
+}
+namespace allgather {
+std::span<const Algorithm> rows();
+}
+
+inline constexpr ParameterSpec kDegree[] = {
+    {.name = "degree",
+     .low = 2,
+     .high = 0,
+     .fallback = 4,
+     .help = "degree f of the f-nomial tree: f-1 children a phase; 2 is binomial, P is flat"}};
+inline constexpr ParameterSpec kFanIn[] = {
+    {.name = "fanin",
+     .low = 1,
+     .high = 0,
+     .fallback = 7,
+     .help = "messages l that a parent takes a level; 1 is binomial, P-1 or more is flat"}};
+
+}  // namespace unisono::algorithm
