@@ -26,6 +26,8 @@ enum class Setting {
   timeout,
   engine,
   spin,
+  single_copy,
+  single_copy_from,
   channels,
   buffers,
   shared_limit,
@@ -37,11 +39,11 @@ enum class Setting {
   job_key,
   first_sequence,
 };
-inline constexpr std::size_t kSettingCount = 15;
+inline constexpr std::size_t kSettingCount = 17;
 
 // The enumerations that settings take, in the order of their names in the table.
 enum class EngineChoice { automatic, inline_, helping };  // UNISONO_ENGINE
-enum class Toggle { automatic, on, off };                 // UNISONO_CHECK
+enum class Toggle { automatic, on, off };                 // UNISONO_CHECK, UNISONO_SINGLE_COPY
 enum class LogLevel { error, warn, info, debug };         // UNISONO_LOG
 
 enum class SettingType {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/check.hpp"
+#include "engine/window_layout.hpp"
 
 namespace unisono::engine {
 namespace {
@@ -13,111 +14,6 @@ using schedule::Op;
 using schedule::OpKind;
 using schedule::Range;
 using schedule::Schedule;
-
-std::int64_t round_to_line(std::int64_t bytes) {
-  return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
-}
-
-// Where a message lies: payload and flag, as offsets in Space::windows.
-struct MessagePlace {
-  std::int64_t payload = 0;
-  std::int64_t flag = 0;
-};
-
-// The layout of every rank's window.
-class WindowLayout {
- public:
-  WindowLayout(std::span<const Schedule> set, const BindOptions& options)
-      : set_(set), options_(options), ranks_(set.size()) {
-    for (std::size_t r = 0; r < set.size(); ++r) {
-      ranks_[r].slots.assign(set[r].slots.size(), MessagePlace{-1, -1});
-      ranks_[r].outboxes.assign(set[r].ops.size(), MessagePlace{-1, -1});
-    }
-    if (options.staged_multicast) place_outboxes();
-    for (std::size_t r = 0; r < set.size(); ++r) place_rank(static_cast<int>(r));
-  }
-
-  const MessagePlace& slot(int rank, schedule::SlotId id) const {
-    return at(rank).slots[static_cast<std::size_t>(id)];
-  }
-  const MessagePlace& outbox(int rank, schedule::OpId op) const {
-    return at(rank).outboxes[static_cast<std::size_t>(op)];
-  }
-  std::int64_t scratch(int rank) const { return at(rank).scratch; }
-  std::int64_t staged_input(int rank) const { return at(rank).staged_input; }
-  std::int64_t staged_output(int rank) const { return at(rank).staged_output; }
-  WindowNeed need() const {
-    WindowNeed need;
-    for (const RankLayout& layout : ranks_) {
-      need.lines = std::max(need.lines, layout.lines);
-      need.data_bytes = std::max(need.data_bytes, layout.data_bytes);
-    }
-    return need;
-  }
-
- private:
-  struct RankLayout {
-    std::vector<MessagePlace> slots;
-    std::vector<MessagePlace> outboxes;  // by op; multicasts only
-    std::int64_t scratch = 0, staged_input = 0, staged_output = 0;
-    std::int64_t lines = 0, data_bytes = 0;
-  };
-
-  const RankLayout& at(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
-  std::int64_t window_of(int rank) const { return rank * options_.geometry.window_bytes(); }
-
-  std::int64_t take_data(int rank, std::int64_t bytes) {
-    RankLayout& layout = ranks_[static_cast<std::size_t>(rank)];
-    const std::int64_t offset =
-        window_of(rank) + options_.geometry.lines * kLineBytes + layout.data_bytes;
-    layout.data_bytes += round_to_line(bytes);
-    return offset;
-  }
-
-  // Payload and flag in one line where they fit, so that one transfer carries both.
-  MessagePlace take_message(int rank, std::int64_t bytes) {
-    RankLayout& layout = ranks_[static_cast<std::size_t>(rank)];
-    const std::int64_t line = window_of(rank) + layout.lines * kLineBytes;
-    ++layout.lines;
-    return {bytes <= kLinePayload ? line : take_data(rank, bytes), line + kLinePayload};
-  }
-
-  // A multicast is written once, in the sender's window, where all its receivers read it.
-  void place_outboxes() {
-    for (std::size_t r = 0; r < set_.size(); ++r) {
-      for (std::size_t i = 0; i < set_[r].ops.size(); ++i) {
-        const Op& op = set_[r].ops[i];
-        if (op.kind != OpKind::multicast) continue;
-        const MessagePlace place =
-            take_message(static_cast<int>(r), op.left.count * options_.element_bytes);
-        ranks_[r].outboxes[i] = place;
-        for (const schedule::Target& target : set_[r].targets_of(op)) {
-          ranks_[static_cast<std::size_t>(target.peer)]
-              .slots[static_cast<std::size_t>(target.slot)] = place;
-        }
-      }
-    }
-  }
-
-  void place_rank(int rank) {
-    RankLayout& layout = ranks_[static_cast<std::size_t>(rank)];
-    const Schedule& schedule = set_[static_cast<std::size_t>(rank)];
-    for (std::size_t s = 0; s < schedule.slots.size(); ++s) {
-      if (layout.slots[s].flag >= 0) continue;  // in its sender's outbox
-      layout.slots[s] = take_message(rank, schedule.slots[s].count * options_.element_bytes);
-    }
-    layout.scratch = take_data(rank, schedule.scratch_count * options_.element_bytes);
-    if (!options_.helping) return;
-    layout.staged_input =
-        take_data(rank, schedule::input_count(schedule.shape, rank) * options_.element_bytes);
-    layout.staged_output =
-        take_data(rank, schedule::output_count(schedule.shape, rank) * options_.element_bytes);
-  }
-
-  std::span<const Schedule> set_;
-  const BindOptions& options_;
-  std::vector<RankLayout> ranks_;
-};
 
 // Writes one rank's program.
 class Binder {
@@ -131,9 +27,12 @@ class Binder {
 
   Program bind() {
     program_.steps.reserve(schedule_.ops.size());
+    if (layout_.pulls().any()) find_last_readers();
     for (std::size_t i = 0; i < schedule_.ops.size(); ++i) {
       bind_op(schedule_.ops[i], static_cast<schedule::OpId>(i));
+      if (layout_.pulls().any()) bind_taken(static_cast<schedule::OpId>(i));
     }
+    if (layout_.pulls().any()) bind_returns();
     if (options_.helping) mark_helpable();
     return std::move(program_);
   }
@@ -142,13 +41,13 @@ class Binder {
   void bind_op(const Op& op, schedule::OpId id) {
     switch (op.kind) {
       case OpKind::send:
-        bind_sends(op);
+        bind_sends(op, id);
         break;
       case OpKind::multicast:
         if (options_.staged_multicast) {
           bind_staged(op, id);
         } else {
-          bind_sends(op);
+          bind_sends(op, id);
         }
         break;
       case OpKind::wait: {
@@ -168,16 +67,21 @@ class Binder {
     }
   }
 
-  void bind_sends(const Op& op) {
+  void bind_sends(const Op& op, schedule::OpId id) {
     for (const schedule::Target& target : schedule_.targets_of(op)) {
-      Step step;
-      step.kind = StepKind::put;
-      step.peer = target.peer;
-      step.first_bell = static_cast<std::int32_t>(program_.bells.size());
-      step.bell_count = 1;
-      program_.bells.push_back(target.peer);
-      bind_message(op.left, layout_.slot(target.peer, target.slot), step);
+      bind_message(op.left, layout_.slot(target.peer, target.slot), put_to(target.peer),
+                   layout_.pulls().sent(rank_, id));
     }
+  }
+
+  Step put_to(std::int32_t peer) {
+    Step step;
+    step.kind = StepKind::put;
+    step.peer = peer;
+    step.first_bell = static_cast<std::int32_t>(program_.bells.size());
+    step.bell_count = 1;
+    program_.bells.push_back(peer);
+    return step;
   }
 
   void bind_staged(const Op& op, schedule::OpId id) {
@@ -189,11 +93,19 @@ class Binder {
     for (const schedule::Target& target : schedule_.targets_of(op)) {
       program_.bells.push_back(target.peer);
     }
-    bind_message(op.left, layout_.outbox(rank_, id), step);
+    bind_message(op.left, layout_.outbox(rank_, id), step, layout_.pulls().sent(rank_, id));
   }
 
-  // One put per contiguous piece of the source; the last one carries the flag.
-  void bind_message(const Range& source, const MessagePlace& place, Step step) {
+  // An offer, or one put per contiguous piece of the source; the last one carries the flag.
+  void bind_message(const Range& source, const MessagePlace& place, Step step, bool offered) {
+    if (offered) {
+      step.kind = StepKind::offer;
+      step.target = {Space::windows, place.payload};
+      step.left = locate(source, 0);
+      step.flag = place.flag;
+      program_.steps.push_back(step);
+      return;
+    }
     const Step last = step;
     std::int64_t done = 0;
     do {
@@ -213,18 +125,89 @@ class Binder {
   }
 
   void bind_elements(const Op& op, StepKind kind) {
+    const bool pulls_left = is_pulled(op.left);
+    const bool pulls_right = kind == StepKind::reduce && is_pulled(op.right);
     for (std::int64_t done = 0; done < op.target.count;) {
       std::int64_t piece = std::min(piece_length(op.target, done), piece_length(op.left, done));
       if (kind == StepKind::reduce) piece = std::min(piece, piece_length(op.right, done));
+      if (kind == StepKind::copy && pulls_left) {
+        bind_pull(op.left, done, piece, locate(op.target, done));
+        done += piece;
+        continue;
+      }
+      if (pulls_left || pulls_right) piece = std::min(piece, layout_.bounce_count());
       Step step;
       step.kind = kind;
       step.target = locate(op.target, done);
-      step.left = locate(op.left, done);
-      if (kind == StepKind::reduce) step.right = locate(op.right, done);
+      step.left = pulls_left ? bind_bounce(op.left, done, piece, 0) : locate(op.left, done);
+      if (kind == StepKind::reduce) {
+        step.right = pulls_right ? bind_bounce(op.right, done, piece, 1) : locate(op.right, done);
+      }
       step.count = piece;
       step.bytes = piece * options_.element_bytes;
       program_.steps.push_back(step);
       done += piece;
+    }
+  }
+
+  bool is_pulled(const Range& range) const {
+    return range.memory == Memory::slot && layout_.pulls().received(rank_, range.slot);
+  }
+
+  // Elements [done, done + piece) of a range of a pulled slot.
+  void bind_pull(const Range& range, std::int64_t done, std::int64_t piece, Place target) {
+    Step step;
+    step.kind = StepKind::pull;
+    step.peer = schedule_.slots[static_cast<std::size_t>(range.slot)].source;
+    step.target = target;
+    step.left = {Space::windows, layout_.slot(rank_, range.slot).payload};
+    step.count = (range.offset + done) * options_.element_bytes;
+    step.bytes = piece * options_.element_bytes;
+    program_.steps.push_back(step);
+  }
+  Place bind_bounce(const Range& range, std::int64_t done, std::int64_t piece, int number) {
+    const Place bounce = {Space::windows, layout_.bounce(rank_, number)};
+    bind_pull(range, done, piece, bounce);
+    return bounce;
+  }
+
+  void find_last_readers() {
+    last_reader_.assign(schedule_.slots.size(), -1);
+    for (std::size_t i = 0; i < schedule_.ops.size(); ++i) {
+      const Op& op = schedule_.ops[i];
+      const auto note = [&](schedule::SlotId slot) {
+        last_reader_[static_cast<std::size_t>(slot)] = static_cast<schedule::OpId>(i);
+      };
+      if (op.kind == OpKind::wait) note(op.slot);
+      if (op.kind != OpKind::copy && op.kind != OpKind::reduce) continue;
+      if (op.left.memory == Memory::slot) note(op.left.slot);
+      if (op.kind == OpKind::reduce && op.right.memory == Memory::slot) note(op.right.slot);
+    }
+  }
+
+  // Gives the sources back whose last reader this op was.
+  void bind_taken(schedule::OpId op) {
+    for (std::size_t s = 0; s < last_reader_.size(); ++s) {
+      const auto slot = static_cast<schedule::SlotId>(s);
+      if (last_reader_[s] != op || !layout_.pulls().received(rank_, slot)) continue;
+      Step step = put_to(schedule_.slots[s].source);
+      step.flag = layout_.slot(rank_, slot).taken;
+      step.target = step.left = {Space::windows, step.flag};
+      program_.steps.push_back(step);
+    }
+  }
+
+  // At the end, the own sources have to be free again.
+  void bind_returns() {
+    for (std::size_t i = 0; i < schedule_.ops.size(); ++i) {
+      if (!layout_.pulls().sent(rank_, static_cast<schedule::OpId>(i))) continue;
+      for (const schedule::Target& target : schedule_.targets_of(schedule_.ops[i])) {
+        Step step;
+        step.kind = StepKind::wait;
+        step.peer = target.peer;
+        step.flag = layout_.slot(target.peer, target.slot).taken;
+        program_.steps.push_back(step);
+      }
     }
   }
 
@@ -306,6 +289,7 @@ class Binder {
   int rank_;
   const BindOptions& options_;
   const WindowLayout& layout_;
+  std::vector<schedule::OpId> last_reader_;  // by slot; only with pulls
   Program program_;
 };
 
@@ -321,6 +305,9 @@ std::vector<Program> bind(std::span<const schedule::Schedule> set, int rank,
   UNISONO_CHECK(layout.need().fits(options.geometry), "a schedule set larger than its windows");
   UNISONO_CHECK(!options.helping || (options.input.contiguous() && options.output.contiguous()),
                 "helping needs contiguous buffers");
+  UNISONO_CHECK(options.pull_from == 0 ||
+                    (!options.helping && options.input.contiguous() && options.output.contiguous()),
+                "pulls need contiguous buffers, and their owner to do it");
   std::vector<Program> programs(set.size());
   for (std::size_t r = 0; r < set.size(); ++r) {
     if (!options.helping && static_cast<int>(r) != rank) continue;

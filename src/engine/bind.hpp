@@ -30,6 +30,9 @@ struct BindOptions {
   LaneGeometry geometry;
   bool staged_multicast = false;  // Capabilities::multicast
   bool helping = false;           // lay out staging, and bind the programs of all ranks
+  // Messages of so many bytes or more are pulled from their sender's memory where that is safe
+  // (engine/pulls.hpp); 0: none. Not with helping.
+  std::int64_t pull_from = 0;
 };
 
 // What the set needs of each window at the most.

@@ -30,6 +30,15 @@ inline std::uint64_t load_flag(const Frame& frame, std::int64_t flag) {
   return std::atomic_ref(*word).load(std::memory_order_acquire);
 }
 
+inline void ring(const Program& program, const Step& step, const Machine& machine) {
+  if (step.bell_count == 0 || !machine.bells->anyone_asleep()) [[likely]]
+    return;
+  for (std::int32_t i = 0; i < step.bell_count; ++i) {
+    const int rank = program.bells[static_cast<std::size_t>(step.first_bell + i)];
+    machine.bells->wake(machine.job_ranks[rank]);
+  }
+}
+
 inline void put(const Program& program, const Step& step, const Frame& frame,
                 const Machine& machine) {
   std::byte* place = address(frame, step.target);
@@ -50,12 +59,38 @@ inline void put(const Program& program, const Step& step, const Frame& frame,
                             .flag = flag,
                             .flag_value = frame.tag});
   }
-  if (step.bell_count == 0 || !machine.bells->anyone_asleep()) [[likely]]
-    return;
-  for (std::int32_t i = 0; i < step.bell_count; ++i) {
-    const int rank = program.bells[static_cast<std::size_t>(step.first_bell + i)];
-    machine.bells->wake(machine.job_ranks[rank]);
+  ring(program, step, machine);
+}
+
+// The source's address instead of its bytes. Its receivers read it from another process, so it goes
+// as a number.
+void offer(const Program& program, const Step& step, const Frame& frame, const Machine& machine) {
+  const auto source = reinterpret_cast<std::uint64_t>(address(frame, step.left));
+  machine.transport->put({.target = machine.job_ranks[step.peer],
+                          .source = reinterpret_cast<const std::byte*>(&source),
+                          .place = address(frame, step.target),
+                          .bytes = sizeof source,
+                          .flag = reinterpret_cast<std::uint64_t*>(
+                              frame.bases[static_cast<int>(Space::windows)] + step.flag),
+                          .flag_value = frame.tag});
+  ring(program, step, machine);
+}
+
+Outcome pull(const Step& step, const Frame& frame, const Machine& machine) {
+  std::uint64_t source = 0;
+  std::memcpy(&source, address(frame, step.left), sizeof source);
+  switch (machine.transport->pull({.source = machine.job_ranks[step.peer],
+                                   .address = source + static_cast<std::uint64_t>(step.count),
+                                   .target = address(frame, step.target),
+                                   .bytes = static_cast<std::size_t>(step.bytes)})) {
+    case transport::Pulled::done:
+      return Outcome::finished;
+    case transport::Pulled::gone:
+      return Outcome::blocked;  // until the job notices that the peer has ended
+    case transport::Pulled::failed:
+      break;
   }
+  return Outcome::unreadable;
 }
 
 }  // namespace
@@ -74,6 +109,14 @@ Outcome run(const Program& program, const Frame& frame, const Machine& machine, 
       }
       case StepKind::put:
         put(program, step, frame, machine);
+        break;
+      case StepKind::offer:
+        offer(program, step, frame, machine);
+        break;
+      case StepKind::pull:
+        if (const Outcome outcome = pull(step, frame, machine); outcome != Outcome::finished) {
+          return outcome;
+        }
         break;
       case StepKind::reduce:
         frame.kernel(address(frame, step.target), address(frame, step.left),

@@ -15,7 +15,8 @@
 
 namespace unisono::engine {
 
-enum class Outcome : std::uint8_t { finished, blocked, mismatch };
+// unreadable: a peer's memory could not be read (Transport::pull_error says why).
+enum class Outcome : std::uint8_t { finished, blocked, mismatch, unreadable };
 
 // What stays the same for all operations of a communicator.
 struct Machine {
@@ -36,8 +37,8 @@ struct Frame {
   const void* kernel_context = nullptr;
 };
 
-// Runs steps [pc, end) and moves pc. blocked: pc stands at the wait that has to be repeated.
-// mismatch: the awaited message belongs to another call.
+// Runs steps [pc, end) and moves pc. blocked: pc stands at the step that has to be repeated.
+// mismatch: the awaited message belongs to another call. unreadable: pc stands at the pull.
 Outcome run(const Program& program, const Frame& frame, const Machine& machine, std::int32_t& pc,
             std::int32_t end);
 

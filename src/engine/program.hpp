@@ -9,7 +9,9 @@
 
 namespace unisono::engine {
 
-enum class StepKind : std::uint8_t { put, wait, reduce, copy };
+// offer: a put of the source's address instead of its bytes; pull: take bytes from where the peer's
+// offer says, which lies in the peer's own memory.
+enum class StepKind : std::uint8_t { put, offer, wait, pull, reduce, copy };
 
 // The channel's windows of all ranks are one space, in which slots, scratch and staging lie.
 enum class Space : std::uint8_t { input, output, windows };
@@ -22,12 +24,14 @@ struct Place {
 
 struct Step {
   StepKind kind = StepKind::copy;
-  std::int32_t peer = -1;  // put: whose window; wait: whose message. A rank of the communicator
-  Place target, left, right;
-  std::int64_t bytes = 0;  // put, copy
-  std::int64_t count = 0;  // reduce: elements
-  std::int64_t flag = -1;  // put, wait: the flag word, in Space::windows; -1: no flag
-  std::int32_t first_bell = 0, bell_count = 0;  // put: who may be asleep for it (Program::bells)
+  // put, offer: whose window; wait: whose message; pull: whose memory. A rank of the communicator
+  std::int32_t peer = -1;
+  Place target, left, right;  // pull: left is the offer
+  std::int64_t bytes = 0;     // put, pull, copy
+  std::int64_t count = 0;     // reduce: elements; pull: bytes to skip in what is offered
+  std::int64_t flag = -1;     // put, offer, wait: the flag word, in Space::windows; -1: no flag
+  // put, offer: who may be asleep for it (Program::bells)
+  std::int32_t first_bell = 0, bell_count = 0;
 };
 
 struct Program {

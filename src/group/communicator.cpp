@@ -119,6 +119,8 @@ Communicator::Communicator(Job& job, std::vector<int> job_ranks, int rank, std::
               .staged_multicast = job.transport().capabilities().multicast,
               .shared_windows = job.transport().capabilities().shared_windows,
               .engine = job.settings().engine(),
+              .pull = job.transport().capabilities().pull,
+              .single_copy_from = job.settings().bytes(base::Setting::single_copy_from),
               .check = job.settings().toggle(base::Setting::check),
               .small = layout_.small,
               .bulk = layout_.bulk,
@@ -228,6 +230,10 @@ bool Communicator::progress() {
     }
     if (outcome == Outcome::mismatch) {
       mismatch(pending, pending.operation.awaited());
+      return true;
+    }
+    if (outcome == Outcome::unreadable) {
+      unreadable(pending);
       return true;
     }
     ++i;

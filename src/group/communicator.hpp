@@ -128,6 +128,7 @@ class Communicator {
   struct Difference;
   std::optional<Difference> find_difference() const;
   void mismatch(const Pending& pending, int other);
+  void unreadable(const Pending& pending);
   void fail_pending(const Failure& failure);
   std::string name_rank(int rank) const;
   std::string missing(const Pending& pending) const;

@@ -170,6 +170,15 @@ std::optional<Communicator::Difference> Communicator::find_difference() const {
   return first;
 }
 
+void Communicator::unreadable(const Pending& pending) {
+  fail_all(Code::unsupported,
+           fmt::format("{} cannot read the memory of {}: {}; set UNISONO_SINGLE_COPY=off to go "
+                       "through buffers",
+                       name_rank(rank_), name_rank(pending.operation.awaited()),
+                       machine_.transport->pull_error()),
+           pending.operation.index());
+}
+
 void Communicator::mismatch(const Pending& pending, int other) {
   std::uint64_t index = pending.operation.index();
   std::string text;

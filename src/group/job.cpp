@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "transport/shm/process_memory.hpp"
 
 namespace unisono::group {
 namespace {
@@ -31,6 +32,7 @@ base::Result<std::unique_ptr<Job>> Job::enter(const Seat& seat, std::shared_ptr<
   std::unique_ptr<Job> job(new Job(seat, std::move(memory), settings, std::move(transport)));
   UNISONO_TRY(job->set_up_header());
   UNISONO_TRY(job->await_all());
+  UNISONO_TRY(job->judge_reach());
   job->judge_cores();
   return job;
 }
@@ -47,6 +49,7 @@ Job::Job(const Seat& seat, std::shared_ptr<JobMemory> memory, const base::Settin
       bells_(header_->tower, nullptr),
       deadline_ns_(base::now_ns() + settings.time_ns(base::Setting::start_timeout)),
       liveness_(seat.members) {
+  for (const Member& member : seat.members) processes_.push_back(member.pid);
   static_assert(sizeof(MemoryHeader) <= kSegmentAlignment / 2);
   static_assert(sizeof(JobHeader) <= kSegmentAlignment / 2);
 }
@@ -77,6 +80,7 @@ base::Status Job::set_up_header() {
                              memory_->at(header_->bells_offset.load(std::memory_order_relaxed))));
   bells_.enrol();
   publish_cores();
+  publish_probe();
   rank_headers_[rank_].state.store(static_cast<std::uint32_t>(RankState::present),
                                    std::memory_order_release);
   return base::success();
@@ -104,6 +108,60 @@ bool Job::await(Condition condition) {
     pause_ns(kStartPauseNs);
   }
   return true;
+}
+
+void Job::publish_probe() {
+  probe_word_ = (static_cast<std::uint64_t>(base::now_ns()) << 12) + static_cast<unsigned>(rank_);
+  RankHeader& own = rank_headers_[rank_];
+  own.probe_address.store(reinterpret_cast<std::uint64_t>(&probe_word_), std::memory_order_relaxed);
+  own.probe_value.store(probe_word_, std::memory_order_relaxed);
+}
+
+// Kernel settings and containers may forbid it between some of the ranks only, and all have to
+// agree, so every pair tries.
+Reach Job::probe_others() const {
+  for (int r = 0; r < ranks_; ++r) {
+    const RankHeader& other = rank_headers_[r];
+    std::uint64_t found = 0;
+    const int failed = transport::read_process(processes_[static_cast<std::size_t>(r)],
+                                               other.probe_address.load(std::memory_order_relaxed),
+                                               reinterpret_cast<std::byte*>(&found), sizeof found);
+    if (failed != 0 || found != other.probe_value.load(std::memory_order_relaxed)) {
+      return Reach::not_all;
+    }
+  }
+  return Reach::all;
+}
+
+base::Status Job::judge_reach() {
+  const base::Toggle wish = settings_.toggle(base::Setting::single_copy);
+  if (ranks_ == 1) return base::success();
+  const Reach own = wish == base::Toggle::off ? Reach::not_all : probe_others();
+  rank_headers_[rank_].reach.store(static_cast<std::uint32_t>(own), std::memory_order_release);
+  const auto count = [&](Reach reach) {
+    int n = 0;
+    for (int r = 0; r < ranks_; ++r) {
+      n += rank_headers_[r].reach.load(std::memory_order_acquire) ==
+           static_cast<std::uint32_t>(reach);
+    }
+    return n;
+  };
+  if (!await([&] { return count(Reach::unknown) == 0; })) {
+    return Error{Code::timeout,
+                 fmt::format("rank {}: not all ranks tried in time whether they can read each "
+                             "other's memory (UNISONO_START_TIMEOUT)",
+                             rank_)};
+  }
+  if (count(Reach::all) == ranks_) {
+    transport_->allow_pulls(processes_);
+  } else if (wish == base::Toggle::on) {
+    return Error{Code::unsupported,
+                 fmt::format("rank {}: UNISONO_SINGLE_COPY is on, but {} of {} ranks may not read "
+                             "the others' memory (see kernel.yama.ptrace_scope, and the "
+                             "container's CAP_SYS_PTRACE); leave it at auto to go through buffers",
+                             rank_, count(Reach::not_all), ranks_)};
+  }
+  return base::success();
 }
 
 void Job::publish_cores() {

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "base/settings.hpp"
@@ -25,10 +26,17 @@ namespace unisono::group {
 
 enum class RankState : std::uint32_t { absent, present, left, dead };
 
+// Whether a rank can read all others' memory.
+enum class Reach : std::uint32_t { unknown, all, not_all };
+
 // A rank's part of the job's header, in shared memory.
 struct alignas(64) RankHeader {
   std::atomic<std::uint32_t> state;  // RankState
   std::atomic<std::uint32_t> quota_millicores;
+  // Where in this rank's own memory the others may try whether they can read it, and what they
+  // should find there.
+  std::atomic<std::uint64_t> probe_address, probe_value;
+  std::atomic<std::uint32_t> reach;  // Reach
   std::atomic<std::uint64_t> cores[engine::kMostCores / 64];
 };
 
@@ -83,6 +91,9 @@ class Job {
   base::Status await_all();
   template <class Condition>
   bool await(Condition condition);
+  void publish_probe();
+  base::Status judge_reach();
+  Reach probe_others() const;
   void publish_cores();
   void judge_cores();
   std::string absent_ranks() const;
@@ -100,6 +111,8 @@ class Job {
   engine::WaitPolicy wait_policy_;
   bool oversubscribed_ = false;
   std::int64_t deadline_ns_ = 0;  // of the start
+  std::vector<pid_t> processes_;  // by rank
+  std::uint64_t probe_word_ = 0;
   std::mutex watch_mutex_;
   Liveness liveness_;
   std::int64_t watched_ns_ = 0;

@@ -26,6 +26,9 @@ using schedule::Shape;
 constexpr std::size_t kMostPlans = 512;
 // Segments are cut at a multiple of this, to keep vector loads aligned.
 constexpr std::int64_t kSegmentUnit = 256;
+// In an operation that goes in one copy, a message below this is put into the window all the same:
+// it is done before a system call would be.
+constexpr std::int64_t kLeastPull = 2048;
 
 void call_user(void* target, const void* left, const void* right, std::int64_t count,
                const void* context) {
@@ -77,7 +80,7 @@ class Maker {
     cached_->call = call_;
     cached_->algorithm = algorithm::describe(*choice_.algorithm, choice_.parameters);
     fill_call();
-    if (!try_small()) UNISONO_TRY(make_bulk());
+    if (!try_single_copy() && !try_small()) UNISONO_TRY(make_bulk());
     fill_digest();
     return std::move(cached_);
   }
@@ -89,9 +92,15 @@ class Maker {
       choice_ = {context_.forced, context_.forced_parameters};
       return;
     }
-    choice_ = select::choose(shape_, {.element_bytes = call_.element_bytes,
-                                      .oversubscribed = context_.oversubscribed,
-                                      .multicast = context_.staged_multicast});
+    choice_ = select::choose(shape_, circumstances());
+  }
+
+  select::Circumstances circumstances() const {
+    return {.element_bytes = call_.element_bytes,
+            .oversubscribed = context_.oversubscribed,
+            .multicast = context_.staged_multicast,
+            .pull = context_.pull,
+            .single_copy_from = context_.single_copy_from};
   }
 
   void fill_call() {
@@ -168,6 +177,24 @@ class Maker {
     return true;
   }
 
+  // The whole vector in one part, if every long message can be pulled.
+  bool try_single_copy() {
+    if (!select::prefers_single_copy(shape_, circumstances())) return false;
+    const auto set = build_set(call_.count);
+    if (!set) return false;
+    engine::BindOptions how = options(context_.bulk, call_.count);
+    how.helping = false;
+    how.pull_from = std::min(kLeastPull, call_.count * call_.element_bytes);
+    if (!engine::window_need(*set, how).fits(context_.bulk)) return false;
+    auto programs = bind_set(*set, how);
+    if (!programs) return false;
+    cached_->plan.tail = std::move(*programs);
+    cached_->plan.bulk = true;
+    cached_->plan.helping = false;
+    cached_->single_copy = true;
+    return true;
+  }
+
   base::Status make_bulk() {
     engine::Plan& plan = cached_->plan;
     plan.bulk = true;
@@ -217,6 +244,7 @@ class Maker {
     std::uint64_t hash = call_hash(call_);
     for (const char c : cached_->algorithm) hash = mix(hash, static_cast<std::uint64_t>(c));
     hash = mix(hash, plan.helping ? 1 : 0);
+    hash = mix(hash, cached_->single_copy ? 1 : 0);
     hash = mix(hash, static_cast<std::uint64_t>(plan.segments));
     plan.digest = fold_digest(hash);
   }

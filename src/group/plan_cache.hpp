@@ -26,6 +26,8 @@ struct PlanContext {
   bool staged_multicast = false;
   bool shared_windows = false;
   base::EngineChoice engine = base::EngineChoice::automatic;
+  bool pull = false;                   // ranks can read each other's memory
+  std::int64_t single_copy_from = -1;  // UNISONO_SINGLE_COPY_FROM; negative: auto
   base::Toggle check = base::Toggle::off;
   engine::LaneGeometry small, bulk;
   // For tests: always this algorithm, where it is legal.
@@ -37,7 +39,8 @@ struct CachedPlan {
   Call call;
   std::string algorithm;  // with its parameters
   UserOperator user;      // the kernel's context, for an operator of the user's
-  int pins = 0;           // persistent plans that hold it
+  bool single_copy = false;
+  int pins = 0;  // persistent plans that hold it
   engine::Plan plan;
 };
 

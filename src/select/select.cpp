@@ -16,6 +16,10 @@ constexpr std::int64_t kSplitBytes = 16 * 1024;
 // Up to so many ranks, one that combines for all beats a tree.
 constexpr int kFewRanks = 8;
 
+// From here on, two copies no longer stay in the caches. One copy then wins where sender and
+// receiver each have a core; a reduction does better with the parts that buffers give it.
+constexpr std::int64_t kSingleCopyBytes = 4 << 20;
+
 struct Pick {
   std::string_view name;
   int parameter = 0;  // 0: the row's own default
@@ -52,6 +56,14 @@ Pick pick(const Shape& shape, const Circumstances& now) {
 }
 
 }  // namespace
+
+bool prefers_single_copy(const Shape& shape, const Circumstances& now) {
+  if (!now.pull) return false;
+  const std::int64_t bytes = shape.count * now.element_bytes;
+  if (now.single_copy_from >= 0) return bytes >= now.single_copy_from;
+  return !now.oversubscribed && !schedule::is_reduction(shape.collective) &&
+         bytes >= kSingleCopyBytes;
+}
 
 Choice choose(const Shape& shape, const Circumstances& circumstances) {
   const Pick name = pick(shape, circumstances);

@@ -14,6 +14,9 @@ struct Circumstances {
   std::int64_t element_bytes = 1;
   bool oversubscribed = false;  // more ranks than cores
   bool multicast = false;       // a message to many is staged once
+  bool pull = false;            // ranks can read each other's memory
+  // Bytes from which that is preferred to buffers; negative: as measured.
+  std::int64_t single_copy_from = -1;
 };
 
 struct Choice {
@@ -23,5 +26,9 @@ struct Choice {
 
 // Always finds a legal one.
 Choice choose(const schedule::Shape& shape, const Circumstances& circumstances);
+
+// Whether long messages should be read from their senders' memory, in one copy, instead of passing
+// through buffers in parts.
+bool prefers_single_copy(const schedule::Shape& shape, const Circumstances& circumstances);
 
 }  // namespace unisono::select

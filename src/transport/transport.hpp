@@ -7,8 +7,12 @@
 // communicator, or, with shared windows, by any rank that helps.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
 
 namespace unisono::transport {
@@ -21,6 +25,7 @@ struct Capabilities {
   bool multicast = false;       // a message to many is staged once, in the sender's window
   bool shared_windows = false;  // every rank can address every window, so others may help
   bool direct = false;          // a put is a store: the engine may write windows itself
+  bool pull = false;            // a rank can read another's memory
   bool registration = false;    // user memory has to be registered before it can be sent from
   std::size_t max_message = 0;  // bytes of one put; 0: no limit
 };
@@ -36,6 +41,16 @@ struct Put {
   std::uint64_t flag_value = 0;
 };
 
+// `bytes` from `address` in the memory of rank `source` of the job, to `target` here.
+struct Pull {
+  int source = -1;
+  std::uint64_t address = 0;
+  std::byte* target = nullptr;
+  std::size_t bytes = 0;
+};
+
+enum class Pulled : std::uint8_t { done, gone, failed };  // gone: the source has ended
+
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -46,6 +61,12 @@ class Transport {
   virtual const Capabilities& capabilities() const = 0;
   // The source may be reused when put() returns. Never blocks.
   virtual void put(const Put& message) = 0;
+  // Tells a transport that could that it may: every rank can read the others' memory. Their
+  // processes, by rank of the job. Before the first operation.
+  virtual void allow_pulls(std::span<const pid_t>) {}
+  // Complete when it returns. failed: pull_error() says why. Only with Capabilities::pull.
+  virtual Pulled pull(const Pull&) { return Pulled::failed; }
+  virtual std::string pull_error() const { return "this transport cannot read another's memory"; }
   // Moves what is under way; returns the amount of work done.
   virtual int progress() = 0;
 };

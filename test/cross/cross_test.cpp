@@ -28,7 +28,8 @@ bool full_sweep = false;
 
 struct Combination {
   const char* engine;
-  const char* network;  // shm, virtual, multicast: virtual with staged multicast
+  // shm, pull: shm with single copies; virtual, multicast: virtual with staged multicast
+  const char* network;
 };
 
 class Cross : public testing::TestWithParam<Combination> {
@@ -36,11 +37,20 @@ class Cross : public testing::TestWithParam<Combination> {
   void make_world(int ranks) {
     const Combination setup = GetParam();
     WorldOptions options{.ranks = ranks,
-                         .virtual_network = std::strcmp(setup.network, "shm") != 0,
+                         .virtual_network = !over_memory(),
                          .network = {.seed = static_cast<std::uint64_t>(ranks)},
                          .settings = {{"UNISONO_ENGINE", setup.engine}, {"UNISONO_CHANNELS", "4"}}};
+    if (std::strcmp(setup.network, "pull") == 0) {
+      options.settings["UNISONO_SINGLE_COPY"] = "on";
+      options.settings["UNISONO_SINGLE_COPY_FROM"] = "64";
+    }
     options.network.multicast = std::strcmp(setup.network, "multicast") == 0;
     world_ = std::make_unique<World>(options);
+  }
+
+  static bool over_memory() {
+    return std::strcmp(GetParam().network, "shm") == 0 ||
+           std::strcmp(GetParam().network, "pull") == 0;
   }
 
   void check(const Algorithm& row, const Shape& shape, Type type, Operator op, bool in_place) {
@@ -155,8 +165,9 @@ std::string setup_name(const testing::TestParamInfo<Combination>& info) {
 INSTANTIATE_TEST_SUITE_P(
     All, Cross,
     testing::Values(Combination{"inline", "shm"}, Combination{"helping", "shm"},
-                    Combination{"inline", "virtual"}, Combination{"helping", "virtual"},
-                    Combination{"inline", "multicast"}, Combination{"helping", "multicast"}),
+                    Combination{"inline", "pull"}, Combination{"inline", "virtual"},
+                    Combination{"helping", "virtual"}, Combination{"inline", "multicast"},
+                    Combination{"helping", "multicast"}),
     setup_name);
 
 }  // namespace

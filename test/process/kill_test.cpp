@@ -12,6 +12,7 @@
 #include <charconv>
 #include <cstdio>
 #include <functional>
+#include <map>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -39,6 +40,7 @@ struct Desk {
 struct BlockingCall {
   const char* name;
   std::function<int(Desk&)> once;
+  std::map<std::string, std::string> environment = {};
 };
 
 void PrintTo(const BlockingCall& call, std::ostream* out) { *out << call.name; }
@@ -111,6 +113,11 @@ std::vector<BlockingCall> blocking_calls() {
        [](Desk& d) {
          return unisono_allgather(d.in.data(), d.out.data(), 64, UNISONO_FLOAT64, d.comm);
        }},
+      {"AllgatherInOneCopy",
+       [](Desk& d) {
+         return unisono_allgather(d.in.data(), d.out.data(), 4096, UNISONO_FLOAT64, d.comm);
+       },
+       {{"UNISONO_SINGLE_COPY", "on"}, {"UNISONO_SINGLE_COPY_FROM", "64"}}},
       {"Wait", wait_for_one},
       {"WaitAny", wait_for_any},
       {"WaitAll", wait_for_all},
@@ -143,15 +150,20 @@ enum class Moment { busy, asleep };
 void kill_during(const BlockingCall& call, int ranks, int victim, Moment moment,
                  std::int64_t delay_ms) {
   const auto shm_before = unisono_files_in_shm();
-  ProcessJob job(ranks, [&](ProcessRank& self) {
-    Desk desk;
-    desk.comm = self.world;
-    desk.ranks = self.ranks;
-    for (int i = 0; i < 10; ++i) ASSERT_TRUE(succeeded(call.once(desk)));
-    self.say("ready");
-    if (self.rank == victim && moment == Moment::asleep) pause();
-    repeat_until_lost(self, desk, call, victim);
-  });
+  ProcessJob::Options options;
+  options.environment = call.environment;
+  ProcessJob job(
+      ranks,
+      [&](ProcessRank& self) {
+        Desk desk;
+        desk.comm = self.world;
+        desk.ranks = self.ranks;
+        for (int i = 0; i < 10; ++i) ASSERT_TRUE(succeeded(call.once(desk)));
+        self.say("ready");
+        if (self.rank == victim && moment == Moment::asleep) pause();
+        repeat_until_lost(self, desk, call, victim);
+      },
+      options);
   job.await_line_of_all();
   sleep_ms(delay_ms);
   const std::int64_t killed_ns = base::now_ns();

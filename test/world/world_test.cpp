@@ -39,9 +39,11 @@ class Scenario {
     options.network.seed = seed;
     options.network.reorder = prng_.below(2) == 0;
     options.network.multicast = prng_.below(2) == 0;
+    options.network.pull = prng_.below(2) == 0;
     options.settings = {
         {"UNISONO_ENGINE", prng_.below(2) == 0 ? "inline" : "helping"},
         {"UNISONO_CHANNELS", std::to_string(2 + prng_.below(4))},
+        {"UNISONO_SINGLE_COPY_FROM", prng_.below(2) == 0 ? "64" : "auto"},
         // The flag words hold 40 bits of the sequence.
         {"UNISONO_FIRST_SEQUENCE", std::to_string((std::uint64_t{1} << 40) - prng_.below(40) - 1)},
     };

@@ -1,22 +1,46 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transport/shm/shm.hpp"
 
+#include <unistd.h>
+
 #include <atomic>
+#include <cerrno>
 #include <cstring>
+#include <system_error>
+
+#include "transport/shm/process_memory.hpp"
 
 namespace unisono::transport {
 
-const Capabilities& SharedMemory::capabilities() const {
-  static const Capabilities kCapabilities{
-      .name = "shm", .multicast = true, .shared_windows = true, .direct = true};
-  return kCapabilities;
-}
+thread_local int SharedMemory::pull_errno_ = 0;
 
 void SharedMemory::put(const Put& message) {
   if (message.bytes != 0) std::memcpy(message.place, message.source, message.bytes);
   if (message.flag != nullptr) {
     std::atomic_ref(*message.flag).store(message.flag_value, std::memory_order_release);
   }
+}
+
+void SharedMemory::allow_pulls(std::span<const pid_t> processes) {
+  processes_.assign(processes.begin(), processes.end());
+  own_process_ = getpid();
+  capabilities_.pull = true;
+}
+
+Pulled SharedMemory::pull(const Pull& message) {
+  const pid_t process = processes_[static_cast<std::size_t>(message.source)];
+  if (process == own_process_) {
+    const auto* source = reinterpret_cast<const std::byte*>(message.address);
+    if (source != message.target) std::memcpy(message.target, source, message.bytes);
+    return Pulled::done;
+  }
+  pull_errno_ = read_process(process, message.address, message.target, message.bytes);
+  if (pull_errno_ == 0) return Pulled::done;
+  return pull_errno_ == ESRCH ? Pulled::gone : Pulled::failed;
+}
+
+std::string SharedMemory::pull_error() const {
+  return std::generic_category().message(pull_errno_);
 }
 
 }  // namespace unisono::transport

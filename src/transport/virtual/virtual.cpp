@@ -15,6 +15,10 @@ class VirtualTransport final : public Transport {
 
   const Capabilities& capabilities() const override { return network_.capabilities(); }
   void put(const Put& message) override { network_.send(rank_, message); }
+  Pulled pull(const Pull& message) override {
+    std::memcpy(message.target, reinterpret_cast<const std::byte*>(message.address), message.bytes);
+    return Pulled::done;
+  }
   int progress() override { return 0; }
 
  private:
@@ -28,7 +32,8 @@ VirtualNetwork::VirtualNetwork(int ranks, const VirtualOptions& options)
       capabilities_{.name = "virtual",
                     .ordered = !options.reorder,
                     .multicast = options.multicast,
-                    .shared_windows = true},
+                    .shared_windows = true,
+                    .pull = options.pull},
       prng_(options.seed),
       last_arrival_ns_(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks), 0) {
   UNISONO_CHECK(options.delay_min_ns >= 0 && options.delay_max_ns >= options.delay_min_ns,

@@ -20,6 +20,7 @@ struct VirtualOptions {
   std::int64_t delay_max_ns = 10'000;
   bool reorder = true;     // false: between two ranks, first sent is first delivered
   bool multicast = false;  // whether the network stages a message to many once
+  bool pull = false;       // whether ranks may read each other's memory
 };
 
 class VirtualNetwork {

@@ -9,6 +9,7 @@
 
 #include "algorithm/algorithm.hpp"
 #include "engine/interpreter.hpp"
+#include "engine/pulls.hpp"
 #include "transport/shm/shm.hpp"
 
 namespace unisono::engine {
@@ -135,6 +136,85 @@ TEST(Bind, OnlyWhatLeadsToAPutAfterAWaitIsHelpable) {
   EXPECT_TRUE(programs[0].stages_input);
   EXPECT_TRUE(programs[0].stages_output);
   EXPECT_EQ(programs[3].helpable_end, 0);
+}
+
+// A pulled message is an offer; its receiver gives the source back, and the sender awaits that
+// last.
+TEST(Bind, APulledMessageIsAnOfferThatIsGivenBack) {
+  const auto set = build_set("flat", {Collective::broadcast, 3, 0, 1000, false});
+  BindOptions options = options_for(3, 8);
+  options.staged_multicast = true;
+  options.pull_from = 64;
+  const auto root = engine::bind(set, 0, options)[0];
+  EXPECT_TRUE(steps_of(root, StepKind::put).empty());
+  ASSERT_EQ(steps_of(root, StepKind::offer).size(), 1U);
+  const auto returns = steps_of(root, StepKind::wait);
+  ASSERT_EQ(returns.size(), 2U);
+  for (int r = 1; r < 3; ++r) {
+    const auto receiver = engine::bind(set, r, options)[static_cast<std::size_t>(r)];
+    const auto pulls = steps_of(receiver, StepKind::pull);
+    ASSERT_EQ(pulls.size(), 1U);
+    EXPECT_EQ(pulls[0]->bytes, 8000);
+    EXPECT_EQ(pulls[0]->peer, 0);
+    const auto puts = steps_of(receiver, StepKind::put);
+    ASSERT_EQ(puts.size(), 1U);
+    EXPECT_EQ(puts[0]->bytes, 0);
+    EXPECT_EQ(puts[0]->flag, returns[static_cast<std::size_t>(r - 1)]->flag);
+    EXPECT_EQ(&receiver.steps.back(), puts[0]);
+  }
+  EXPECT_EQ(window_need(set, options).data_bytes, 0);
+}
+
+TEST(Bind, WhatIsPulledToBeReducedComesInPartsThatFitACache) {
+  const auto set = build_set("serial", {Collective::reduce, 2, 0, 10'000, false});
+  BindOptions options = options_for(2, 8);
+  options.geometry.data_bytes = 128 * 1024;
+  options.pull_from = 64;
+  const auto root = engine::bind(set, 0, options)[0];
+  const auto pulls = steps_of(root, StepKind::pull);
+  const auto reduces = steps_of(root, StepKind::reduce);
+  EXPECT_GT(pulls.size(), 1U);
+  ASSERT_EQ(pulls.size(), reduces.size());
+  std::int64_t next = 0, elements = 0;
+  for (std::size_t i = 0; i < pulls.size(); ++i) {
+    EXPECT_EQ(pulls[i]->count, next);
+    EXPECT_EQ(pulls[i]->target.offset, reduces[i]->right.offset);
+    next += pulls[i]->bytes;
+    elements += reduces[i]->count;
+  }
+  EXPECT_EQ(next, 80'000);
+  EXPECT_EQ(elements, 10'000);
+}
+
+TEST(Pulls, OnlyFromMemoryThatStaysAndToOnesThatDoNotSendItOn) {
+  const auto pulled = [](std::string_view name, const Shape& shape) {
+    const auto set = build_set(name, shape);
+    const Pulls pulls(set, 1);
+    std::size_t sent = 0, messages = 0;
+    for (std::size_t r = 0; r < set.size(); ++r) {
+      for (std::size_t i = 0; i < set[r].ops.size(); ++i) {
+        if (set[r].targets_of(set[r].ops[i]).empty()) continue;
+        ++messages;
+        sent += pulls.sent(static_cast<int>(r), static_cast<schedule::OpId>(i));
+      }
+    }
+    return std::pair(sent, messages);
+  };
+  const auto [flat, flat_of] = pulled("flat", {Collective::broadcast, 5, 2, 8, false});
+  EXPECT_EQ(flat, flat_of);
+  const auto [direct, direct_of] = pulled("direct", {Collective::allgather, 5, 0, 8, false});
+  EXPECT_EQ(direct, direct_of);
+  const auto [serial, serial_of] = pulled("serial", {Collective::reduce, 5, 2, 8, false});
+  EXPECT_EQ(serial, serial_of);
+  // An inner rank of the tree sends on what it got, so its parent's message has to be in its slot.
+  const auto [tree, tree_of] = pulled("fnomial", {Collective::broadcast, 8, 0, 8, false});
+  EXPECT_LT(tree, tree_of);
+  // In place, the sum lies where the contribution was: the source would not stay.
+  const auto [pairwise, pairwise_of] = pulled("pairwise", {Collective::allreduce, 2, 0, 8, false});
+  EXPECT_EQ(pairwise, 0U);
+  EXPECT_EQ(pairwise_of, 2U);
+  // Messages below the bound go as they are.
+  EXPECT_FALSE(Pulls(build_set("flat", {Collective::broadcast, 5, 2, 8, false}), 9).any());
 }
 
 TEST(Bind, TheNeedOfWindowsIsKnownBeforehand) {

@@ -2,8 +2,13 @@
 // What every transport has to do, and what is special to the virtual network.
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
+#include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <vector>
 
@@ -32,6 +37,52 @@ TEST(SharedMemory, APutIsThereAtOnce) {
   EXPECT_EQ(std::memcmp(place, text, sizeof text), 0);
   EXPECT_TRUE(shm.capabilities().direct);
   EXPECT_TRUE(shm.capabilities().multicast);
+}
+
+// The own process needs no system call; whether another may be read is the system's to say.
+TEST(SharedMemory, APullIsOneCopyOutOfTheOthersMemory) {
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  static std::uint64_t word = 5;
+  const pid_t child = fork();
+  if (child == 0) {
+    word = 6;
+    char ready = 'r';
+    if (write(pipe_ends[1], &ready, 1) != 1) _exit(1);
+    pause();
+    _exit(0);
+  }
+  char ready = 0;
+  ASSERT_EQ(read(pipe_ends[0], &ready, 1), 1);
+  SharedMemory shm;
+  const pid_t processes[] = {getpid(), child};
+  shm.allow_pulls(processes);
+  EXPECT_TRUE(shm.capabilities().pull);
+  std::uint64_t found = 0;
+  Pull pull{.source = 0,
+            .address = reinterpret_cast<std::uint64_t>(&word),
+            .target = reinterpret_cast<std::byte*>(&found),
+            .bytes = sizeof found};
+  EXPECT_EQ(shm.pull(pull), Pulled::done);
+  EXPECT_EQ(found, 5U);
+  pull.source = 1;
+  const Pulled other = shm.pull(pull);
+  if (other == Pulled::failed && shm.pull_error() == "Operation not permitted") {
+    std::printf("[  SKIPPED ] this system does not let a process read another's memory\n");
+  } else {
+    EXPECT_EQ(other, Pulled::done);
+    EXPECT_EQ(found, 6U);
+    pull.address = 0;
+    EXPECT_EQ(shm.pull(pull), Pulled::failed);
+    EXPECT_EQ(shm.pull_error(), "Bad address");
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  if (other == Pulled::done) {
+    EXPECT_EQ(shm.pull(pull), Pulled::gone);
+  }
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
 }
 
 TEST(VirtualNetwork, PayloadIsThereWhenTheFlagIsAndTheSourceMayChangeBefore) {
