@@ -32,6 +32,7 @@ class Checker {
       if (auto error = check_operator()) return error;
       if (auto error = check_buffers()) return error;
     }
+    fill_rule(checked.rule);
     group::Call& call = checked.call;
     call.collective = arguments_.collective;
     call.count = arguments_.count;
@@ -134,24 +135,41 @@ class Checker {
     return std::nullopt;
   }
 
+  std::int64_t vector_bytes() const { return arguments_.count * type_.bytes; }
+  bool has_output() const { return arguments_.collective != Collective::reduce || is_root(); }
+  std::int64_t output_bytes() const {
+    if (!has_output()) return 0;
+    return vector_bytes() * (arguments_.collective == Collective::allgather ? group_.size() : 1);
+  }
+
+  // A broadcast has one buffer, and a barrier none.
+  void fill_rule(BufferRule& rule) const {
+    if (arguments_.collective == Collective::barrier) return;
+    rule.misaligned = static_cast<std::uintptr_t>(type_.alignment) - 1;
+    rule.output_bytes = static_cast<std::uintptr_t>(output_bytes());
+    if (arguments_.collective == Collective::broadcast) return;
+    rule.input_bytes = static_cast<std::uintptr_t>(vector_bytes());
+    rule.in_place = in_place();
+    if (arguments_.collective == Collective::allgather) {
+      rule.in_place_offset = group_.rank() * vector_bytes();
+    }
+  }
+
   std::optional<Error> check_buffers() const {
-    const std::int64_t bytes = arguments_.count * type_.bytes;
+    const std::int64_t bytes = vector_bytes();
     if (arguments_.collective == Collective::broadcast) {
       if (arguments_.output == UNISONO_IN_PLACE) {
         return wrong(Code::argument, "UNISONO_IN_PLACE is not a buffer; broadcast has only one");
       }
       return check_buffer("buffer", arguments_.output, bytes);
     }
-    const bool has_output = arguments_.collective != Collective::reduce || is_root();
-    const std::int64_t output_bytes =
-        !has_output ? 0
-                    : bytes * (arguments_.collective == Collective::allgather ? group_.size() : 1);
-    if (has_output && arguments_.output == UNISONO_IN_PLACE) {
+    const std::int64_t output_bytes = this->output_bytes();
+    if (has_output() && arguments_.output == UNISONO_IN_PLACE) {
       return wrong(Code::argument, "UNISONO_IN_PLACE is for the input, not for the output");
     }
     if (auto error = check_buffer("output", arguments_.output, output_bytes)) return error;
     if (in_place()) {
-      if (has_output) return std::nullopt;
+      if (has_output()) return std::nullopt;
       return wrong(Code::argument, "UNISONO_IN_PLACE is for the root (rank {}) only",
                    arguments_.root);
     }

@@ -16,6 +16,7 @@ struct Checked {
   group::Call call;
   const void* input = nullptr;
   void* output = nullptr;
+  BufferRule rule;  // which other buffers would do
 };
 
 // Others tells whether they are to be told of an error: not when the call is only planned.

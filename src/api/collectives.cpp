@@ -20,8 +20,13 @@ int run_new(const Arguments& arguments) {
   const auto status = group.run(checked->call, checked->input, checked->output);
   if (!status) return fail(status.error());
   if (auto plan = group.plan(checked->call)) {
-    checked->comm->repeats[static_cast<int>(arguments.collective)] = {
-        arguments, *plan, group.plans().generation(), checked->input, checked->output};
+    checked->comm->repeats[static_cast<int>(arguments.collective)] = {arguments.count,
+                                                                      arguments.type,
+                                                                      arguments.op,
+                                                                      arguments.root,
+                                                                      checked->rule,
+                                                                      *plan,
+                                                                      group.plans().generation()};
   }
   return UNISONO_OK;
 }
@@ -30,8 +35,8 @@ int run(const Arguments& arguments) {
   Comm* comm = comms().get(arguments.comm);
   if (comm != nullptr) [[likely]] {
     const Repeat& last = comm->repeats[static_cast<int>(arguments.collective)];
-    if (last.is(arguments) && last.generation == comm->group->plans().generation()) [[likely]] {
-      const auto status = comm->group->run(*last.plan, last.input, last.output);
+    if (last.fits(arguments) && last.generation == comm->group->plans().generation()) [[likely]] {
+      const auto status = comm->group->run(*last.plan, last.input(arguments), arguments.output);
       return status ? UNISONO_OK : fail(status.error());
     }
   }

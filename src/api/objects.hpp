@@ -30,18 +30,43 @@ struct Arguments {
   unisono_comm_t comm = nullptr;
 };
 
-// A blocking call that was checked and planned: the same call again needs neither.
+// What a call needs its buffers to be. accepts() says yes to most that are right and to none that
+// is wrong; what it does not accept goes through check(), which has the words for it.
+struct BufferRule {
+  std::uintptr_t input_bytes = 0, output_bytes = 0;
+  std::uintptr_t misaligned = 0;  // these bits of an address have to be zero
+  bool in_place = false;
+  std::int64_t in_place_offset = 0;  // of the input in the output, bytes
+
+  bool accepts(const void* input, const void* output) const {
+    const auto in = reinterpret_cast<std::uintptr_t>(input);
+    const auto out = reinterpret_cast<std::uintptr_t>(output);
+    constexpr std::uintptr_t kHighest = UINTPTR_MAX >> 1;
+    if ((input == UNISONO_IN_PLACE) != in_place || output == UNISONO_IN_PLACE) return false;
+    if (output_bytes != 0 && (out == 0 || out > kHighest || (out & misaligned) != 0)) return false;
+    if (in_place || input_bytes == 0) return true;
+    if (in == 0 || in > kHighest || (in & misaligned) != 0) return false;
+    return in + input_bytes <= out || out + output_bytes <= in || output_bytes == 0;
+  }
+};
+
+// A blocking call that was checked and planned: one like it needs neither.
 struct Repeat {
-  Arguments arguments;
+  std::int64_t count = 0;
+  unisono_type_t type = UNISONO_BYTE;
+  unisono_op_t op = -1;
+  int root = 0;
+  BufferRule buffers;
   group::CachedPlan* plan = nullptr;  // of the cache's generation
   std::uint64_t generation = 0;
-  const void* input = nullptr;
-  void* output = nullptr;
 
-  bool is(const Arguments& other) const {
-    return arguments.input == other.input && arguments.output == other.output &&
-           arguments.count == other.count && arguments.type == other.type &&
-           arguments.op == other.op && arguments.root == other.root;
+  bool fits(const Arguments& call) const {
+    return call.count == count && call.type == type && call.op == op && call.root == root &&
+           buffers.accepts(call.input, call.output);
+  }
+  const void* input(const Arguments& call) const {
+    if (!buffers.in_place) return call.input;
+    return static_cast<const std::byte*>(call.output) + buffers.in_place_offset;
   }
 };
 

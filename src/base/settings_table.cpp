@@ -39,7 +39,7 @@ constexpr std::array<SettingRow, kSettingCount> kTable{{
     {Setting::single_copy_from, "UNISONO_SINGLE_COPY_FROM", SettingType::size, "auto", 64, kTiB, true, "", kUser,
      "Bytes of a vector or block from which it goes in one copy; auto: 4M, where ranks have a core each and nothing is reduced."},
     {Setting::channels, "UNISONO_CHANNELS", SettingType::integer, "0", 0, kMostChannels, false, "", kUser,
-     "Small operations of one communicator that may be under way at once; 0 lets the library choose."},
+     "Small operations of one communicator that may be under way at once, rounded down to a power of two; 0 lets the library choose."},
     {Setting::buffers, "UNISONO_BUFFERS", SettingType::size, "64M", 64 * kKiB, kTiB, false, "", kUser,
      "Most shared memory that one communicator may use for its buffers."},
     {Setting::shared_limit, "UNISONO_SHARED_LIMIT", SettingType::size, "16G", kMiB, 16 * kTiB, false, "", kUser,

@@ -2,6 +2,7 @@
 #include "engine/lane.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/check.hpp"
 
@@ -23,12 +24,14 @@ Lane::Lane(const LaneGeometry& geometry, int rank, std::byte* control, std::byte
            std::uint64_t first_sequence)
     : geometry_(geometry),
       rank_(rank),
-      channel_stride_(geometry.window_bytes() * geometry.ranks),
+      window_bytes_(geometry.window_bytes()),
       windows_(windows),
       next_(first_sequence),
       done_(first_sequence - 1),
       slowest_(first_sequence - 1) {
-  UNISONO_CHECK(geometry.channels >= 2 && geometry.channels <= kMostChannels, "lane channels");
+  UNISONO_CHECK(geometry.channels >= 2 && geometry.channels <= kMostChannels &&
+                    std::has_single_bit(static_cast<unsigned>(geometry.channels)),
+                "lane channels");
   records_ = reinterpret_cast<CallRecord*>(control);
   control += per_channel(geometry) * static_cast<std::int64_t>(sizeof(CallRecord));
   tasks_ = reinterpret_cast<Task*>(control);

@@ -36,14 +36,22 @@ inline constexpr bool same_operation(std::uint64_t flag, std::uint64_t tag) {
   return flag != 0 && (flag >> kDigestBits) == (tag >> kDigestBits);
 }
 
+inline constexpr std::int64_t odd_lines(std::int64_t bytes) {
+  return ((bytes + kLineBytes - 1) / kLineBytes | 1) * kLineBytes;
+}
+
 struct LaneGeometry {
   int ranks = 1;
-  int channels = 2;
+  int channels = 2;             // a power of two
   std::int64_t lines = 1;       // per window
   std::int64_t data_bytes = 0;  // per window, a multiple of kLineBytes
 
-  std::int64_t window_bytes() const { return lines * kLineBytes + data_bytes; }
-  std::int64_t windows_bytes() const { return window_bytes() * ranks * channels; }
+  // An odd number of lines: operation after operation, flags would otherwise fall into the same few
+  // sets of a cache (measured: an exchange of two ranks takes twice as long at a power of two).
+  std::int64_t window_bytes() const { return odd_lines(lines * kLineBytes + data_bytes); }
+  // A rank's windows, of all channels, lie together; from one rank's to the next.
+  std::int64_t rank_stride() const { return odd_lines(channels * window_bytes()); }
+  std::int64_t windows_bytes() const { return rank_stride() * ranks; }
 };
 
 // What a rank called, for the others' error messages. Written by its rank at each operation's
@@ -100,24 +108,25 @@ class Lane {
   bool completed_by(int rank, std::uint64_t sequence) const;
 
   std::byte* channel_base(std::uint64_t sequence) const {
-    return windows_ + channel(sequence) * channel_stride_;
+    return windows_ + channel(sequence) * window_bytes_;
   }
   CallRecord& record(std::uint64_t sequence, int rank) const {
-    return records_[channel(sequence) * geometry_.ranks + rank];
+    return records_[rank * geometry_.channels + channel(sequence)];
   }
   Task& task(std::uint64_t sequence, int rank) const {
-    return tasks_[channel(sequence) * geometry_.ranks + rank];
+    return tasks_[rank * geometry_.channels + channel(sequence)];
   }
 
  private:
   std::int64_t channel(std::uint64_t sequence) const {
-    return static_cast<std::int64_t>(sequence % static_cast<std::uint64_t>(geometry_.channels));
+    return static_cast<std::int64_t>(sequence &
+                                     (static_cast<std::uint64_t>(geometry_.channels) - 1));
   }
   void refresh_slowest();
 
   LaneGeometry geometry_;
   int rank_;
-  std::int64_t channel_stride_;
+  std::int64_t window_bytes_;
   std::byte* windows_;
   CallRecord* records_;
   Task* tasks_;

@@ -66,14 +66,14 @@ WindowNeed WindowLayout::need() const {
 std::int64_t WindowLayout::take_data(int rank, std::int64_t bytes) {
   const LaneGeometry& geometry = options_.geometry;
   const std::int64_t offset =
-      rank * geometry.window_bytes() + geometry.lines * kLineBytes + at(rank).data_bytes;
+      rank * geometry.rank_stride() + geometry.lines * kLineBytes + at(rank).data_bytes;
   at(rank).data_bytes += round_to_line(bytes);
   return offset;
 }
 
 // Payload and flag in one line where they fit, so that one transfer carries both.
 MessagePlace WindowLayout::take_message(int rank, std::int64_t bytes) {
-  const std::int64_t line = rank * options_.geometry.window_bytes() + at(rank).lines * kLineBytes;
+  const std::int64_t line = rank * options_.geometry.rank_stride() + at(rank).lines * kLineBytes;
   ++at(rank).lines;
   return {.payload = bytes <= kLinePayload ? line : take_data(rank, bytes),
           .flag = line + kLinePayload};

@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/clock.hpp"
@@ -49,7 +50,8 @@ SegmentLayout Communicator::plan_layout(int ranks, const base::Settings& setting
   SegmentLayout g{};
   const std::int64_t lines = 2 * ranks + kSpareLines;
   const std::int64_t line_bytes = lines * engine::kLineBytes;
-  const auto wanted = static_cast<int>(settings.integer(base::Setting::channels));
+  const auto wanted = static_cast<int>(
+      std::bit_floor(static_cast<std::uint64_t>(settings.integer(base::Setting::channels))));
   const std::int64_t small = std::max(kSmallWindow, round_up(line_bytes + kSmallWindow / 2, 4096));
   g.small = {.ranks = ranks,
              .channels = wanted >= 2 ? std::min(wanted, engine::kMostChannels)
