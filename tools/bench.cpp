@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -51,6 +53,11 @@ struct BenchArguments {
   double seconds = 0.3;
 };
 
+// Those that the C API has.
+constexpr std::array kMeasured = {schedule::Collective::barrier, schedule::Collective::broadcast,
+                                  schedule::Collective::reduce, schedule::Collective::allreduce,
+                                  schedule::Collective::allgather};
+
 base::Error argument_error(std::string message) {
   return {base::Code::argument, std::move(message)};
 }
@@ -58,18 +65,16 @@ base::Error argument_error(std::string message) {
 base::Status read_collectives(const BenchArguments& arguments, bench::Options& options) {
   for (const std::string& name : arguments.collectives) {
     const auto collective = schedule::collective_from_name(name);
-    if (!collective) {
+    if (!collective || std::ranges::find(kMeasured, *collective) == kMeasured.end()) {
       return argument_error(
-          fmt::format("no collective is named '{}': there are barrier, "
+          fmt::format("no collective to measure is named '{}': there are barrier, "
                       "broadcast, reduce, allreduce and allgather",
                       name));
     }
     options.collectives.push_back(*collective);
   }
   if (!options.collectives.empty()) return base::success();
-  for (int i = 0; i < schedule::kCollectiveCount; ++i) {
-    options.collectives.push_back(static_cast<schedule::Collective>(i));
-  }
+  options.collectives.assign(kMeasured.begin(), kMeasured.end());
   return base::success();
 }
 

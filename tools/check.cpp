@@ -53,8 +53,9 @@ int check_file(const std::string& path) {
   if (set->empty()) return usage_error(fmt::format("{}: holds no schedule", path));
   const std::vector<check::Violation> violations = check::prove(*set);
   const schedule::Shape& shape = set->front().shape;
-  fmt::print("{}: {}, {} ranks, count {}: {}\n", path, schedule::collective_name(shape.collective),
-             set->size(), shape.count, violations.empty() ? "proved" : "VIOLATED");
+  fmt::print("{}: {}, {} ranks, {}: {}\n", path, schedule::collective_name(shape.collective),
+             set->size(), schedule::print_counts(shape),
+             violations.empty() ? "proved" : "VIOLATED");
   for (const check::Violation& violation : violations) print_violation(violation);
   return violations.empty() ? kExitSuccess : kExitFailure;
 }

@@ -26,11 +26,18 @@ std::vector<std::int64_t> sweep_counts(const Sweep& sweep, schedule::Collective 
     case schedule::Collective::barrier:
       return {0};
     case schedule::Collective::allgather:
+    case schedule::Collective::gather:
+    case schedule::Collective::scatter:
+    case schedule::Collective::alltoall:
+    case schedule::Collective::reduce_scatter:
+    case schedule::Collective::many_to_many:
       if (sweep.counts.empty()) return {0, 1, 2};
       return sweep.counts;
     case schedule::Collective::broadcast:
     case schedule::Collective::reduce:
     case schedule::Collective::allreduce:
+    case schedule::Collective::scan:
+    case schedule::Collective::exscan:
       if (sweep.counts.empty()) return {0, 1, 2, ranks - 1, ranks, ranks + 1};
       return sweep.counts;
   }

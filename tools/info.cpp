@@ -44,6 +44,11 @@ std::string algorithms_text() {
     out += fmt::format("  bytes: {}\n", row.bytes);
     out += fmt::format("  good where: {}\n", row.wins);
     out += fmt::format("  keeps the order of ranks: {}\n", row.keeps_order ? "yes" : "no");
+    if (schedule::has_blocks(row.collective)) {
+      out += fmt::format("  blocks of unequal lengths: {}\n", row.unequal_blocks ? "yes" : "no");
+      out += fmt::format("  a rank needs to know: {}\n",
+                         row.local_counts ? "the counts of its own blocks" : "all counts");
+    }
     for (const algorithm::ParameterSpec& spec : row.parameters) {
       out += fmt::format("  parameter {}: {} ({})\n", spec.name, spec.help, parameter_range(spec));
     }

@@ -34,10 +34,17 @@ std::int64_t telling_count(schedule::Collective collective, int ranks) {
     case schedule::Collective::barrier:
       return 0;
     case schedule::Collective::allgather:
+    case schedule::Collective::gather:
+    case schedule::Collective::scatter:
+    case schedule::Collective::alltoall:
+    case schedule::Collective::reduce_scatter:
+    case schedule::Collective::many_to_many:
       return 1;
     case schedule::Collective::broadcast:
     case schedule::Collective::reduce:
     case schedule::Collective::allreduce:
+    case schedule::Collective::scan:
+    case schedule::Collective::exscan:
       return ranks;
   }
   return 0;

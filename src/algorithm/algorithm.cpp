@@ -29,7 +29,8 @@ std::string shape_fault(const Shape& shape) {
     return fmt::format("root {} for {}, which has none: leave it at 0", shape.root,
                        schedule::collective_name(shape.collective));
   }
-  // The whole vector of an allgather has to be countable; for the others this is no real limit.
+  if (const auto fault = schedule::blocks_fault(shape); !fault.empty()) return std::string(fault);
+  // The vector of all blocks has to be countable; where there are none this is no real limit.
   const std::int64_t limit = std::numeric_limits<std::int64_t>::max() / shape.ranks;
   if (shape.count < 0 || shape.count > limit) {
     return fmt::format("{} elements on {} ranks: choose 0 to {}", shape.count, shape.ranks, limit);
@@ -37,12 +38,14 @@ std::string shape_fault(const Shape& shape) {
   return {};
 }
 
-std::vector<std::string_view> names_of(Collective collective, bool order_keepers_only) {
+bool is_any(const Algorithm&) { return true; }
+bool keeps_order(const Algorithm& row) { return row.keeps_order; }
+bool takes_unequal_blocks(const Algorithm& row) { return row.unequal_blocks; }
+
+std::vector<std::string_view> names_of(Collective collective, bool (*fits)(const Algorithm&)) {
   std::vector<std::string_view> names;
   for (const Algorithm& row : table()) {
-    if (row.collective == collective && (row.keeps_order || !order_keepers_only)) {
-      names.push_back(row.name);
-    }
+    if (row.collective == collective && fits(row)) names.push_back(row.name);
   }
   return names;
 }
@@ -57,7 +60,7 @@ const Algorithm* find(Collective collective, std::string_view name) {
 }
 
 std::string explain_unknown(Collective collective, std::string_view name) {
-  std::vector<std::string_view> names = names_of(collective, false);
+  std::vector<std::string_view> names = names_of(collective, is_any);
   const std::string_view nearest = base::nearest_name(name, names);
   std::stable_partition(names.begin(), names.end(),
                         [&](std::string_view known) { return known == nearest; });
@@ -89,7 +92,12 @@ std::string why_illegal(const Algorithm& algorithm, const Shape& shape,
     return fmt::format(
         "{} {} does not combine in the order of ranks, which an operator that does not commute "
         "needs; choose one of: {}",
-        collective, algorithm.name, fmt::join(names_of(algorithm.collective, true), ", "));
+        collective, algorithm.name, fmt::join(names_of(algorithm.collective, keeps_order), ", "));
+  }
+  if (shape.blocks.given() && !algorithm.unequal_blocks) {
+    return fmt::format("{} {} needs blocks of equal length; choose one of: {}", collective,
+                       algorithm.name,
+                       fmt::join(names_of(algorithm.collective, takes_unequal_blocks), ", "));
   }
   for (std::size_t i = 0; i < algorithm.parameters.size(); ++i) {
     const ParameterSpec& spec = algorithm.parameters[i];

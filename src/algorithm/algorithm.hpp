@@ -46,6 +46,10 @@ struct Algorithm {
   std::string_view bytes;   // formula: what one rank sends at the most, n the vector, m the block
   std::string_view wins;    // where it is good
   bool keeps_order;         // legal for operators that do not commute
+  // For collectives of blocks: blocks may differ in length (Shape::blocks), and a rank's schedule
+  // depends on no other counts than those of the blocks that it gives or gets.
+  bool unequal_blocks = true;
+  bool local_counts = false;
   std::span<const ParameterSpec> parameters;
   Schedule (*build)(const Shape& shape, const Parameters& parameters, int rank);
 };

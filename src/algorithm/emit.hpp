@@ -19,6 +19,16 @@ struct Value {
   OpId ready = Builder::kNone;
 };
 
+// The slot of `source` at rank `at`, where slots are one a rank but the own, in the order of ranks.
+inline SlotId slot_of(int source, int at) { return source < at ? source : source - 1; }
+
+inline Range input(const schedule::Block& block) {
+  return schedule::input(block.offset, block.count);
+}
+inline Range output(const schedule::Block& block) {
+  return schedule::output(block.offset, block.count);
+}
+
 // Waits for the slots first .. first + slots - 1 one after another and combines each on the right
 // of what there is, own op s0 op s1 ..., in `target`. No slots: own, untouched.
 inline Value combine_slots(Builder& b, Value own, Range target, SlotId first, int slots) {

@@ -17,7 +17,8 @@ Generated from the rows in `src/algorithm/*/rows.cpp` by
 In the formulas, P is the number of ranks, n the vector, m the block of one rank, M the largest
 power of two that is not above P, f the degree of a tree and l its fan-in. *Steps* are the
 messages on the longest path at the most, *bytes* what one rank sends at the most; a multicast
-counts once. Every algorithm works for any P from 1, any root and any count, in place or not.
+counts once. Every algorithm works for any P from 1, any root and any count, in place or not, and
+for blocks that differ in length where nothing else is said.
 *Order* says whether a reduction combines in the order of ranks, so that its operator need not
 commute. In all of them the order of combination depends on P, the root and the parameters only,
 and an allreduce gives all ranks the same bits.
@@ -55,6 +56,8 @@ std::string section(const Algorithm& row) {
   if (schedule::is_reduction(row.collective)) {
     text += fmt::format("- Order: {}.\n", row.keeps_order ? "kept" : "not kept");
   }
+  if (!row.unequal_blocks) text += "- Blocks: of one length only.\n";
+  if (row.local_counts) text += "- Counts: a rank needs to know those of its own blocks only.\n";
   for (const ParameterSpec& spec : row.parameters) text += parameter_line(spec);
   text += fmt::format("- Source: {}.\n", row.source);
   return text;

@@ -27,6 +27,27 @@ std::span<const Algorithm> rows();
 namespace allgather {
 std::span<const Algorithm> rows();
 }
+namespace gather {
+std::span<const Algorithm> rows();
+}
+namespace scatter {
+std::span<const Algorithm> rows();
+}
+namespace alltoall {
+std::span<const Algorithm> rows();
+}
+namespace reduce_scatter {
+std::span<const Algorithm> rows();
+}
+namespace scan {
+std::span<const Algorithm> rows();
+}
+namespace exscan {
+std::span<const Algorithm> rows();
+}
+namespace many_to_many {
+std::span<const Algorithm> rows();
+}
 
 inline constexpr ParameterSpec kDegree[] = {
     {.name = "degree",

@@ -12,8 +12,10 @@ namespace unisono::algorithm {
 namespace {
 
 std::vector<Algorithm> concatenated() {
-  const std::array parts = {barrier::rows(), broadcast::rows(), reduce::rows(), allreduce::rows(),
-                            allgather::rows()};
+  const std::array parts = {barrier::rows(),   broadcast::rows(), reduce::rows(),
+                            allreduce::rows(), allgather::rows(), gather::rows(),
+                            scatter::rows(),   alltoall::rows(),  reduce_scatter::rows(),
+                            scan::rows(),      exscan::rows(),    many_to_many::rows()};
   std::vector<Algorithm> all;
   for (const std::span<const Algorithm> part : parts) {
     all.insert(all.end(), part.begin(), part.end());

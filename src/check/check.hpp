@@ -4,8 +4,7 @@
 //   well-formed  ranges, slots, peers and predecessors are in bounds; predecessors come before;
 //                only output and scratch are written; nobody sends to itself
 //   once         every slot is filled by exactly one send of the right peer and size, and every
-//   slot
-//                is waited for before it is read
+//                slot is waited for before it is read; a slot of no elements may be left unused
 //   no race      two ops that touch the same element, one of them writing, are ordered by
 //                predecessors; so every legal order gives one result. The ends of messages order
 //                too. A send's source is read when the send is done, not later; a copy onto itself
@@ -14,7 +13,7 @@
 //   complete     by symbolic execution, in which an element is the sequence of (rank, element)
 //                contributions it holds: every output is the collective's definition, each
 //                contribution once, in the order of ranks if the shape is ordered
-//   in place     all of it again with the input inside the output
+//   in place     all of it again with input and output in one buffer
 // Memory and time grow with the size of the set times the number of elements: prove small counts;
 // algorithms do not depend on the count beyond how it divides. Any thread.
 #pragma once

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 
+#include "check/definition.hpp"
 #include "check/symbol.hpp"
 #include "schedule/text.hpp"
 
 namespace unisono::check {
 namespace {
 
-using schedule::Collective;
 using schedule::Memory;
 using schedule::OpKind;
 using schedule::Shape;
@@ -19,6 +19,7 @@ using schedule::Shape;
 std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
 
 struct RankMemory {
+  Layout layout;
   Region input, output, scratch;
   std::vector<Region> slots;
 };
@@ -35,11 +36,11 @@ class Execution {
   std::vector<Piece> read(const Schedule& schedule, OpId id, const Range& range);
   void write(const Schedule& schedule, OpId id, const Range& range, std::vector<Piece> pieces);
   void compare(int rank, const Piece& piece);
-  void compare_single(int rank, const Piece& piece, int origin, std::int64_t element);
-  void compare_reduced(int rank, const Piece& piece);
+  void compare_single(int rank, const Piece& piece, const Definition& wanted);
+  void compare_joined(int rank, const Piece& piece, const Definition& wanted);
+  void compare_contributors(int rank, const Piece& piece, const Definition& wanted);
 
   std::span<const Schedule> set_;
-  Placement placement_;
   Report& report_;
   const Shape& shape_;
   Values values_;
@@ -75,15 +76,13 @@ void check_barrier(std::span<const Schedule> set, const Links& links, std::span<
 namespace {
 
 Execution::Execution(std::span<const Schedule> set, Placement placement, Report& report)
-    : set_(set),
-      placement_(placement),
-      report_(report),
-      shape_(set.front().shape),
-      values_(shape_.ranks, shape_.ordered) {
+    : set_(set), report_(report), shape_(set.front().shape), values_(shape_.ranks, shape_.ordered) {
   for (const Schedule& schedule : set) {
     const std::int64_t inputs = schedule::input_count(shape_, schedule.rank);
-    RankMemory memory = {Region(inputs),
-                         Region(schedule::output_count(shape_, schedule.rank)),
+    const Layout layout(schedule, placement);
+    RankMemory memory = {layout,
+                         Region(layout.input_size()),
+                         Region(layout.output_size()),
                          Region(schedule.scratch_count),
                          {}};
     for (const auto& slot : schedule.slots) memory.slots.emplace_back(slot.count);
@@ -121,7 +120,10 @@ void Execution::run(OpAt at) {
 
 void Execution::compare_outputs() {
   for (std::size_t rank = 0; rank < memories_.size(); ++rank) {
-    for (const Piece& piece : memories_[rank].output.pieces()) {
+    const RankMemory& memory = memories_[rank];
+    const std::int64_t outputs = schedule::output_count(shape_, set_[rank].rank);
+    const Range output = memory.layout(schedule::output(0, outputs));
+    for (const Piece& piece : memory.output.read(output.offset, output.count)) {
       if (report_.full()) return;
       compare(static_cast<int>(rank), piece);
     }
@@ -145,7 +147,7 @@ Region& Execution::region(const Schedule& schedule, const Range& placed_range) {
 
 // An undefined element is reported here, once; what is made of it is refused in silence.
 std::vector<Piece> Execution::read(const Schedule& schedule, OpId id, const Range& range) {
-  const Range place = placed(schedule, range, placement_);
+  const Range place = memories_[size(schedule.rank)].layout(range);
   auto pieces = region(schedule, place).read(place.offset, place.count);
   for (Piece& piece : pieces) {
     if (piece.value != kUndefined) continue;
@@ -162,7 +164,7 @@ void Execution::write(const Schedule& schedule, OpId id, const Range& range,
                       std::vector<Piece> pieces) {
   if (range.count == 0) return;
   for (Piece& piece : pieces) piece.writer = id;
-  const Range place = placed(schedule, range, placement_);
+  const Range place = memories_[size(schedule.rank)].layout(range);
   region(schedule, place).write(place.offset, pieces);
 }
 
@@ -174,26 +176,15 @@ void Execution::compare(int rank, const Piece& piece) {
                                                        piece.begin, piece.end - piece.begin))));
     return;
   }
-  switch (shape_.collective) {
-    case Collective::barrier:
-      return;
-    case Collective::broadcast:
-      compare_single(rank, piece, shape_.root, piece.begin);
-      return;
-    case Collective::reduce:
-    case Collective::allreduce:
-      compare_reduced(rank, piece);
-      return;
-    case Collective::allgather: {
-      for (std::int64_t begin = piece.begin; begin < piece.end;) {
-        const std::int64_t origin = begin / shape_.count;
-        const std::int64_t end = std::min(piece.end, (origin + 1) * shape_.count);
-        compare_single(rank, cut(piece, begin, end), static_cast<int>(origin),
-                       begin - origin * shape_.count);
-        begin = end;
-      }
-      return;
+  for (std::int64_t begin = piece.begin; begin < piece.end;) {
+    const Definition wanted = definition(shape_, rank, begin);
+    const std::int64_t end = std::min(piece.end, wanted.end);
+    if (schedule::is_reduction(shape_.collective)) {
+      compare_joined(rank, cut(piece, begin, end), wanted);
+    } else {
+      compare_single(rank, cut(piece, begin, end), wanted);
     }
+    begin = end;
   }
 }
 
@@ -208,53 +199,64 @@ std::string name_elements(std::int64_t element, std::int64_t count, int rank) {
 }
 
 // Without an operator a value is one contribution: one run of one rank.
-void Execution::compare_single(int rank, const Piece& piece, int origin, std::int64_t element) {
+void Execution::compare_single(int rank, const Piece& piece, const Definition& wanted) {
   const Run& run = values_.runs(piece.value).front();
-  if (run.first == origin && piece.base == element) return;
+  if (run.first == wanted.first && piece.base == wanted.element) return;
   const std::int64_t count = piece.end - piece.begin;
   report_.add(Rule::misplaced, rank, piece.writer,
               fmt::format("{} holds {}, where {} should be", name_place(piece),
                           name_elements(piece.base, count, run.first),
-                          name_elements(element, count, origin)));
+                          name_elements(wanted.element, count, wanted.first)));
 }
 
-void Execution::compare_reduced(int rank, const Piece& piece) {
+void Execution::compare_joined(int rank, const Piece& piece, const Definition& wanted) {
   const auto runs = values_.runs(piece.value);
-  const bool whole = runs.size() == 1 && runs[0].first == 0 && runs[0].last == shape_.ranks - 1;
-  if (whole && piece.base == piece.begin) return;
-
-  std::vector<int> times(size(shape_.ranks), 0);
+  const bool whole =
+      runs.size() == 1 && runs[0].first == wanted.first && runs[0].last == wanted.last;
+  if (whole && piece.base == wanted.element) return;
   for (const Run& run : runs) {
-    if (const std::int64_t element = piece.base + run.element; element != piece.begin) {
+    if (const std::int64_t element = piece.base + run.element; element != wanted.element) {
       report_.add(Rule::misplaced, rank, piece.writer,
                   fmt::format("{} holds {}, where element {} should be", name_place(piece),
-                              name_elements(element, 1, run.first), piece.begin));
+                              name_elements(element, 1, run.first), wanted.element));
       return;
     }
+  }
+  compare_contributors(rank, piece, wanted);
+}
+
+// The right elements, but not of the right ranks or not in their order.
+void Execution::compare_contributors(int rank, const Piece& piece, const Definition& wanted) {
+  const auto runs = values_.runs(piece.value);
+  std::vector<int> times(size(shape_.ranks), 0);
+  for (const Run& run : runs) {
     for (std::int32_t r = run.first; r <= run.last; ++r) ++times[size(r)];
   }
-  std::vector<int> missing, doubled;
+  std::vector<int> missing, doubled, foreign;
   for (int r = 0; r < shape_.ranks; ++r) {
-    if (times[size(r)] == 0) missing.push_back(r);
-    if (times[size(r)] > 1) doubled.push_back(r);
+    const bool belongs = r >= wanted.first && r <= wanted.last;
+    if (times[size(r)] == 0 && belongs) missing.push_back(r);
+    if (times[size(r)] > 1 && belongs) doubled.push_back(r);
+    if (times[size(r)] > 0 && !belongs) foreign.push_back(r);
   }
-  if (!missing.empty()) {
-    report_.add(Rule::missing, rank, piece.writer,
-                fmt::format("{} lacks {}", name_place(piece), name_ranks(missing)));
+  const auto complain = [&](Rule rule, std::string_view what, const std::vector<int>& ranks,
+                            std::string_view how) {
+    if (ranks.empty()) return;
+    report_.add(rule, rank, piece.writer,
+                fmt::format("{} {} {}{}", name_place(piece), what, name_ranks(ranks), how));
+  };
+  complain(Rule::missing, "lacks", missing, "");
+  complain(Rule::doubled, "holds", doubled, " more than once");
+  complain(Rule::misplaced, "holds", foreign,
+           fmt::format(", beyond rank {}, the last that belongs there", wanted.last));
+  if (!missing.empty() || !doubled.empty() || !foreign.empty()) return;
+  std::string order;
+  for (const Run& run : runs) {
+    order += fmt::format("{}{}", order.empty() ? "" : ", ", run.first);
+    if (run.last != run.first) order += fmt::format("-{}", run.last);
   }
-  if (!doubled.empty()) {
-    report_.add(Rule::doubled, rank, piece.writer,
-                fmt::format("{} holds {} more than once", name_place(piece), name_ranks(doubled)));
-  }
-  if (missing.empty() && doubled.empty()) {
-    std::string order;
-    for (const Run& run : runs) {
-      order += fmt::format("{}{}", order.empty() ? "" : ", ", run.first);
-      if (run.last != run.first) order += fmt::format("-{}", run.last);
-    }
-    report_.add(Rule::out_of_order, rank, piece.writer,
-                fmt::format("{} joins the ranks in the order {}", name_place(piece), order));
-  }
+  report_.add(Rule::out_of_order, rank, piece.writer,
+              fmt::format("{} joins the ranks in the order {}", name_place(piece), order));
 }
 
 // Element by element, cut where either side has a border.

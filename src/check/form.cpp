@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "schedule/text.hpp"
@@ -24,7 +25,7 @@ void check_targets(std::span<const Schedule> set, const Schedule& schedule, OpId
                    Report& report);
 bool check_range(const Schedule& schedule, OpId id, const Range& range, Report& report);
 void check_result(const Schedule& schedule, OpId id, Report& report);
-void check_overlap(const Schedule& schedule, OpId id, Placement placement, Report& report);
+void check_overlap(const Schedule& schedule, OpId id, const Layout& layout, Report& report);
 void link_targets(std::span<const Schedule> set, OpAt at, Links& links, Report& report);
 void check_waits(const Schedule& schedule, const Links& links, Report& report);
 
@@ -36,11 +37,27 @@ bool in_pool(std::int32_t first, std::int32_t count, std::size_t pool) {
 
 }  // namespace
 
-Range placed(const Schedule& schedule, Range range, Placement placement) {
-  if (placement == Placement::separate || range.memory != Memory::input) return range;
-  const auto offset = schedule::in_place_offset(schedule.shape, schedule.rank);
-  if (!offset) return range;
-  return schedule::output(*offset + range.offset, range.count);
+Layout::Layout(const Schedule& schedule, Placement placement)
+    : inputs_(schedule::input_count(schedule.shape, schedule.rank)),
+      outputs_(schedule::output_count(schedule.shape, schedule.rank)) {
+  if (placement == Placement::in_place) {
+    shared_ = schedule::in_place(schedule.shape, schedule.rank);
+  }
+}
+
+Range Layout::operator()(Range range) const {
+  if (!shared_) return range;
+  if (range.memory == Memory::input) {
+    return schedule::output(shared_->input + range.offset, range.count);
+  }
+  if (range.memory == Memory::output) range.offset += shared_->output;
+  return range;
+}
+
+std::int64_t Layout::input_size() const { return shared_ ? 0 : inputs_; }
+
+std::int64_t Layout::output_size() const {
+  return shared_ ? std::max(shared_->input + inputs_, shared_->output + outputs_) : outputs_;
 }
 
 void check_form(std::span<const Schedule> set, Report& report) {
@@ -78,8 +95,10 @@ void check_form(std::span<const Schedule> set, Report& report) {
 
 void check_overlap_in_place(std::span<const Schedule> set, Report& report) {
   for (const Schedule& schedule : set) {
+    const Layout layout(schedule, Placement::in_place);
+    if (!layout.shares()) continue;
     for (OpId id = 0; std::cmp_less(id, schedule.ops.size()); ++id) {
-      check_overlap(schedule, id, Placement::in_place, report);
+      check_overlap(schedule, id, layout, report);
     }
   }
 }
@@ -116,6 +135,7 @@ bool shape_is_sound(const Shape& shape, Report& report) {
   if (shape.count < 0 || shape.count > std::numeric_limits<std::int64_t>::max() / shape.ranks) {
     return refuse(fmt::format("count {} is out of range", shape.count));
   }
+  if (const auto fault = schedule::blocks_fault(shape); !fault.empty()) return refuse(fault);
   return true;
 }
 
@@ -259,15 +279,15 @@ void check_result(const Schedule& schedule, OpId id, Report& report) {
   if (op.left.count != op.target.count || (reduces && op.right.count != op.target.count)) {
     report.add(Rule::wrong_size, schedule.rank, id, "operands of unequal length");
   } else {
-    check_overlap(schedule, id, Placement::separate, report);
+    check_overlap(schedule, id, Layout(schedule, Placement::separate), report);
   }
 }
 
-void check_overlap(const Schedule& schedule, OpId id, Placement placement, Report& report) {
+void check_overlap(const Schedule& schedule, OpId id, const Layout& layout, Report& report) {
   const Op& op = schedule.ops[size(id)];
-  const Range target = placed(schedule, op.target, placement);
+  const Range target = layout(op.target);
   const auto check_operand = [&](const Range& written) {
-    const Range operand = placed(schedule, written, placement);
+    const Range operand = layout(written);
     if (operand.memory != target.memory || operand.slot != target.slot || operand == target) return;
     if (operand.offset < target.offset + target.count &&
         target.offset < operand.offset + operand.count) {
@@ -322,7 +342,10 @@ void check_waits(const Schedule& schedule, const Links& links, Report& report) {
     if (op.kind == OpKind::wait) waits[size(op.slot)] = id;
   }
   for (std::size_t slot = 0; slot < waits.size(); ++slot) {
-    if (links.filler[size(schedule.rank)][slot].op < 0) {
+    const bool filled = links.filler[size(schedule.rank)][slot].op >= 0;
+    // A slot for an empty block may keep its number although nobody uses it.
+    if (!filled && waits[slot] < 0 && schedule.slots[slot].count == 0) continue;
+    if (!filled) {
       report.add(Rule::never_filled, schedule.rank, waits[slot],
                  fmt::format("slot {} is never filled: rank {} does not send to it", slot,
                              schedule.slots[slot].source));

@@ -3,6 +3,7 @@
 // exactly one message (link_messages). What stands above may index without asking.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -21,13 +22,28 @@ struct Links {
   std::vector<std::vector<OpAt>> filler;
 };
 
-// The same elements as they lie in memory in this pass: in place, the input is part of the output.
-Range placed(const Schedule& schedule, Range range, Placement placement);
+// Where a rank's input and output lie in this pass. In place, they are parts of one buffer, which
+// goes by the name of output: ranges of both become ranges of it.
+class Layout {
+ public:
+  Layout(const Schedule& schedule, Placement placement);
+
+  Range operator()(Range range) const;
+  // Whether this pass differs from that with separate buffers.
+  bool shares() const { return shared_.has_value(); }
+  // The buffers, in elements; in place, output_size() is that of the one buffer.
+  std::int64_t input_size() const;
+  std::int64_t output_size() const;
+
+ private:
+  std::int64_t inputs_, outputs_;
+  std::optional<schedule::InPlace> shared_;
+};
 
 // malformed, bounds, bad_peer, bad_predecessor, wrong_size (operands), overlap, bad_operand.
 void check_form(std::span<const Schedule> set, Report& report);
 
-// overlap again, with the input inside the output.
+// overlap again, with input and output in one buffer.
 void check_overlap_in_place(std::span<const Schedule> set, Report& report);
 
 // wrong_source, wrong_size (messages), filled_twice, never_filled, never_waited. Needs a set that

@@ -27,18 +27,19 @@ struct Access {
 class RankRaces {
  public:
   RankRaces(std::span<const Schedule> set, const Links& links, std::span<const OpAt> run, int rank,
-            Report& report)
+            const Layout& layout, Report& report)
       : set_(set),
         links_(links),
         run_(run),
         schedule_(set[size(rank)]),
+        layout_(layout),
         report_(report),
         by_predecessors_(order_by_predecessors(schedule_)) {}
 
-  void judge(Placement placement);
+  void judge();
 
  private:
-  void note(OpId op, const Range& range, bool write, Placement placement);
+  void note(OpId op, const Range& range, bool write);
   void judge_slot_read(OpId op, const Range& range);
   void judge_memory(Memory memory, std::vector<Access>& accesses);
   void judge_elements(Memory memory, const std::set<std::pair<OpId, const Access*>>& active,
@@ -51,6 +52,7 @@ class RankRaces {
   const Links& links_;
   std::span<const OpAt> run_;
   const Schedule& schedule_;
+  const Layout& layout_;
   Report& report_;
   BitMatrix by_predecessors_;
   std::optional<BitMatrix> by_messages_;
@@ -59,45 +61,41 @@ class RankRaces {
   std::set<std::pair<OpId, OpId>> reported_;
 };
 
-bool conflicts_are_possible(const Schedule& schedule, Placement placement) {
-  return placement == Placement::separate ||
-         schedule::in_place_offset(schedule.shape, schedule.rank).has_value();
-}
-
 }  // namespace
 
 void check_races(std::span<const Schedule> set, const Links& links, std::span<const OpAt> run,
                  Placement placement, Report& report) {
   for (std::size_t rank = 0; rank < set.size() && !report.full(); ++rank) {
-    if (!conflicts_are_possible(set[rank], placement)) continue;
-    RankRaces(set, links, run, static_cast<int>(rank), report).judge(placement);
+    const Layout layout(set[rank], placement);
+    if (placement == Placement::in_place && !layout.shares()) continue;
+    RankRaces(set, links, run, static_cast<int>(rank), layout, report).judge();
   }
 }
 
 namespace {
 
-void RankRaces::judge(Placement placement) {
+void RankRaces::judge() {
   waits_.resize(schedule_.slots.size());
   for (OpId id = 0; std::cmp_less(id, schedule_.ops.size()); ++id) {
     const Op& op = schedule_.ops[size(id)];
     switch (op.kind) {
       case OpKind::send:
       case OpKind::multicast:
-        note(id, op.left, false, placement);
+        note(id, op.left, false);
         break;
       case OpKind::wait:
         waits_[size(op.slot)].push_back(id);
         break;
       case OpKind::reduce:
-        note(id, op.left, false, placement);
-        note(id, op.right, false, placement);
-        note(id, op.target, true, placement);
+        note(id, op.left, false);
+        note(id, op.right, false);
+        note(id, op.target, true);
         break;
       case OpKind::copy:
         // Onto itself, which happens in place, it does nothing: engines skip it.
-        if (placed(schedule_, op.left, placement) == placed(schedule_, op.target, placement)) break;
-        note(id, op.left, false, placement);
-        note(id, op.target, true, placement);
+        if (layout_(op.left) == layout_(op.target)) break;
+        note(id, op.left, false);
+        note(id, op.target, true);
         break;
     }
   }
@@ -105,10 +103,10 @@ void RankRaces::judge(Placement placement) {
 }
 
 // Slots are written by nobody here, and the input by nobody at all.
-void RankRaces::note(OpId op, const Range& range, bool write, Placement placement) {
+void RankRaces::note(OpId op, const Range& range, bool write) {
   if (range.count == 0) return;
   if (range.memory == Memory::slot) return judge_slot_read(op, range);
-  const Range in_memory = placed(schedule_, range, placement);
+  const Range in_memory = layout_(range);
   if (in_memory.memory == Memory::input) return;
   accesses_[in_memory.memory].push_back(
       {op, write, in_memory.offset, in_memory.offset + in_memory.count});

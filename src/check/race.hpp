@@ -8,7 +8,7 @@
 
 namespace unisono::check {
 
-// race and unwaited_read. In place, only ranks whose input is in their output are looked at again.
+// race and unwaited_read. In place, only ranks whose buffers are then one are looked at again.
 void check_races(std::span<const Schedule> set, const Links& links, std::span<const OpAt> run,
                  Placement placement, Report& report);
 

@@ -17,24 +17,26 @@ bool overlap(const Range& a, const Range& b) {
 }
 
 // Whether `op` changes what `source` holds, be the caller's buffers separate or in place.
-bool overwrites(const Schedule& schedule, const Op& op, const Range& source) {
+bool overwrites(const std::optional<schedule::InPlace>& shared, const Op& op, const Range& source) {
   if (op.kind != OpKind::copy && op.kind != OpKind::reduce) return false;
   if (op.target.memory == source.memory && overlap(op.target, source)) return true;
-  const auto inside = schedule::in_place_offset(schedule.shape, schedule.rank);
-  if (!inside || source.memory != Memory::input || op.target.memory != Memory::output) return false;
+  if (!shared || source.memory != Memory::input || op.target.memory != Memory::output) return false;
+  // Elements of the input as elements of the output; those before it have negative numbers.
+  const std::int64_t inside = shared->input - shared->output;
   Range placed = source;
-  placed.offset += *inside;
+  placed.offset += inside;
   if (!overlap(op.target, placed)) return false;
   // In place, what a rank copies to where it is already stays as it is.
   return op.kind != OpKind::copy || op.left.memory != Memory::input ||
-         op.left.offset + *inside != op.target.offset;
+         op.left.offset + inside != op.target.offset;
 }
 
 bool is_stable(const Schedule& schedule, std::size_t send) {
   const Range& source = schedule.ops[send].left;
   if (source.memory != Memory::input && source.memory != Memory::output) return false;
+  const auto shared = schedule::in_place(schedule.shape, schedule.rank);
   return std::none_of(schedule.ops.begin() + static_cast<std::ptrdiff_t>(send), schedule.ops.end(),
-                      [&](const Op& later) { return overwrites(schedule, later, source); });
+                      [&](const Op& later) { return overwrites(shared, later, source); });
 }
 
 bool sends_on(const Schedule& schedule, schedule::SlotId slot) {

@@ -69,6 +69,15 @@ Shape shape_of(const Call& call, int ranks) {
           .ordered = call.ordered};
 }
 
+// Collectives whose input or output consists of blocks of `count` elements, one a rank: a segment
+// of the call is then a segment of each block.
+bool has_input_blocks(Collective c) {
+  return c == Collective::scatter || c == Collective::alltoall || c == Collective::reduce_scatter;
+}
+bool has_output_blocks(Collective c) {
+  return schedule::has_blocks(c) && c != Collective::scatter && c != Collective::reduce_scatter;
+}
+
 // One plan in the making.
 class Maker {
  public:
@@ -146,9 +155,10 @@ class Maker {
                                 .geometry = geometry,
                                 .staged_multicast = context_.staged_multicast,
                                 .helping = cached_->plan.helping};
-    if (call_.collective == Collective::allgather && segment != call_.count) {
-      options.output = {.block = segment, .stride = call_.count};
-    }
+    if (segment == call_.count) return options;
+    const engine::BufferLayout blocks = {.block = segment, .stride = call_.count};
+    if (has_input_blocks(call_.collective)) options.input = blocks;
+    if (has_output_blocks(call_.collective)) options.output = blocks;
     return options;
   }
 
@@ -200,7 +210,7 @@ class Maker {
     plan.bulk = true;
     UNISONO_ASSIGN(const std::int64_t segment, find_segment());
     plan.segments = std::max<std::int64_t>(1, (call_.count + segment - 1) / segment);
-    if (plan.segments > 1 && call_.collective == Collective::allgather) plan.helping = false;
+    if (plan.segments > 1 && schedule::has_blocks(call_.collective)) plan.helping = false;
     const std::int64_t rest = call_.count - (plan.segments - 1) * segment;
     if (plan.segments > 1) {
       UNISONO_ASSIGN(const auto set, build_set(segment));

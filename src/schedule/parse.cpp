@@ -75,6 +75,8 @@ class Parser {
 
 Result<std::int32_t> parse_small(Line& line, std::string_view meaning, std::int64_t limit);
 Result<Range> parse_range(Line& line);
+Result<Blocks> parse_blocks(Line& line, const Shape& shape);
+Result<std::vector<bool>> parse_receivers(Line& line, int ranks);
 
 }  // namespace
 
@@ -187,8 +189,12 @@ Status Parser::parse_head(Line& line) {
   UNISONO_ASSIGN(shape.ranks, parse_small(line, "the number of ranks", kMaxTextRanks));
   UNISONO_TRY(line.expect("rank"));
   UNISONO_ASSIGN(schedule.rank, parse_small(line, "a rank", kMaxTextRanks));
-  UNISONO_TRY(line.expect("count"));
-  UNISONO_ASSIGN(shape.count, line.number("a count", kMaxTextCount));
+  if (has_blocks(shape.collective) && line.take("blocks")) {
+    UNISONO_ASSIGN(shape.blocks, parse_blocks(line, shape));
+  } else {
+    UNISONO_TRY(line.expect("count"));
+    UNISONO_ASSIGN(shape.count, line.number("a count", kMaxTextCount));
+  }
   if (is_rooted(shape.collective)) {
     UNISONO_TRY(line.expect("root"));
     UNISONO_ASSIGN(shape.root, parse_small(line, "a root", kMaxTextRanks));
@@ -308,6 +314,42 @@ Status Parser::expect_id(Line& line, std::string_view noun, std::size_t id, std:
 Result<std::int32_t> parse_small(Line& line, std::string_view meaning, std::int64_t limit) {
   UNISONO_ASSIGN(const std::int64_t value, line.number(meaning, limit));
   return static_cast<std::int32_t>(value);
+}
+
+// "blocks 3 0 2", "blocks 3 0 2 receivers 0 2", "blocks 1 2, 3 4": one number a rank, or a list of
+// them for each sender. What is kept grows with the text only.
+Result<Blocks> parse_blocks(Line& line, const Shape& shape) {
+  const bool pairs = has_pairs(shape.collective);
+  std::vector<std::int64_t> counts;
+  for (int from = 0; from < (pairs ? shape.ranks : 1); ++from) {
+    if (from > 0) UNISONO_TRY(line.expect(","));
+    for (int to = 0; to < shape.ranks; ++to) {
+      UNISONO_ASSIGN(const std::int64_t count, line.number("the size of a block", kMaxTextCount));
+      counts.push_back(count);
+    }
+  }
+  if (pairs) return Blocks::of_pairs(shape.ranks, counts);
+  std::vector<bool> receivers;
+  if (shape.collective == Collective::many_to_many && line.take("receivers")) {
+    UNISONO_ASSIGN(receivers, parse_receivers(line, shape.ranks));
+  }
+  return Blocks::of_ranks(counts, std::move(receivers));
+}
+
+// Ranks in ascending order; there may be none.
+Result<std::vector<bool>> parse_receivers(Line& line, int ranks) {
+  std::vector<bool> receivers(static_cast<std::size_t>(ranks));
+  int least = 0;
+  while (!line.peek().empty() && is_digit(line.peek().front())) {
+    Line before = line;
+    UNISONO_ASSIGN(const std::int32_t rank, parse_small(line, "a receiver", kMaxTextRanks));
+    if (rank < least || rank >= ranks) {
+      return before.wrong("receivers are ranks in ascending order");
+    }
+    receivers[static_cast<std::size_t>(rank)] = true;
+    least = rank + 1;
+  }
+  return receivers;
 }
 
 // "input[0:8]", "slot 2[0:8]": the elements from the first number up to, not with, the second.

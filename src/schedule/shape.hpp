@@ -8,48 +8,86 @@
 #include <optional>
 #include <string_view>
 
+#include "schedule/blocks.hpp"
+
 namespace unisono::schedule {
 
-enum class Collective : std::uint8_t { barrier, broadcast, reduce, allreduce, allgather };
-inline constexpr int kCollectiveCount = 5;
+enum class Collective : std::uint8_t {
+  barrier,
+  broadcast,
+  reduce,
+  allreduce,
+  allgather,
+  gather,
+  scatter,
+  alltoall,
+  reduce_scatter,
+  scan,
+  exscan,
+  many_to_many,
+};
+inline constexpr int kCollectiveCount = 12;
 
 std::string_view collective_name(Collective collective);
 std::optional<Collective> collective_from_name(std::string_view name);
 
 inline bool is_rooted(Collective c) {
-  return c == Collective::broadcast || c == Collective::reduce;
+  return c == Collective::broadcast || c == Collective::reduce || c == Collective::gather ||
+         c == Collective::scatter;
 }
 inline bool is_reduction(Collective c) {
-  return c == Collective::reduce || c == Collective::allreduce;
+  return c == Collective::reduce || c == Collective::allreduce || c == Collective::reduce_scatter ||
+         c == Collective::scan || c == Collective::exscan;
+}
+// Collectives whose vectors consist of blocks, one a rank or (has_pairs) one a pair of ranks.
+inline bool has_pairs(Collective c) { return c == Collective::alltoall; }
+inline bool has_blocks(Collective c) {
+  return c == Collective::allgather || c == Collective::gather || c == Collective::scatter ||
+         c == Collective::reduce_scatter || c == Collective::many_to_many || has_pairs(c);
 }
 
 struct Shape {
   Collective collective = Collective::barrier;
   int ranks = 1;
   int root = 0;            // 0 where the collective has none
-  std::int64_t count = 0;  // elements: of the vector; for allgather, of one rank's block
+  std::int64_t count = 0;  // elements: of the vector, or of each block; 0 where `blocks` are given
   bool ordered = false;    // reductions: the operator does not commute, keep the order of ranks
+  Blocks blocks{};         // where blocks differ in length
 
   bool operator==(const Shape&) const = default;
 };
 
+// Why the blocks do not fit the rest of the shape; empty if they do.
+std::string_view blocks_fault(const Shape& shape);
+
 // How many elements a rank's input and output hold. A broadcast has its input at the root and its
-// output everywhere else; a reduce has its output at the root only.
+// output everywhere else; the result of a reduce or gather is at the root only; rank 0 of an exscan
+// gets nothing, and neither do ranks of a many_to_many that are no receivers.
 std::int64_t input_count(const Shape& shape, int rank);
 std::int64_t output_count(const Shape& shape, int rank);
 
-// One rank's part of a vector that consists of a block per rank, in the order of ranks.
-struct Block {
-  std::int64_t offset = 0, count = 0;  // elements
-
-  bool operator==(const Block&) const = default;
-};
-// allgather: what `rank` gives, as a part of everyone's output.
+// The block of `rank` in the vector of all ranks' blocks: what it gives to an allgather, gather or
+// many_to_many, and gets from a scatter or reduce_scatter.
 Block block(const Shape& shape, int rank);
+// `ranks` neighbouring blocks as one.
+Block neighbouring_blocks(const Shape& shape, int first, int ranks);
+std::int64_t whole_count(const Shape& shape);  // all of them
 
-// In place: the input lies inside the output, at this element of it. A schedule must be right
-// with and without (check/ proves both). nullopt where the collective has no in-place form at
-// this rank (barrier, broadcast, non-root of a reduce).
-std::optional<std::int64_t> in_place_offset(const Shape& shape, int rank);
+// alltoall: the block of a pair, in the input of `from` and in the output of `to`.
+Block sent_block(const Shape& shape, int from, int to);
+Block received_block(const Shape& shape, int from, int to);
+
+// many_to_many: whether the rank gets all blocks.
+bool receives(const Shape& shape, int rank);
+
+// In place: input and output lie in one buffer, each from this element of it. A schedule must be
+// right with and without (check/ proves both). nullopt where the collective has no in-place form at
+// this rank: where it lacks input or output, and in an alltoall whose counts are not symmetric.
+struct InPlace {
+  std::int64_t input = 0, output = 0;
+
+  bool operator==(const InPlace&) const = default;
+};
+std::optional<InPlace> in_place(const Shape& shape, int rank);
 
 }  // namespace unisono::schedule

@@ -9,6 +9,7 @@ namespace unisono::schedule {
 namespace {
 
 std::string print_head(const Schedule& schedule);
+std::string print_blocks(const Shape& shape);
 void append_after(std::string& text, const Schedule& schedule, const Op& op);
 
 bool in_pool(std::int32_t first, std::int32_t count, std::size_t pool) {
@@ -31,6 +32,10 @@ std::string print(const Schedule& schedule) {
     text += '\n';
   }
   return text;
+}
+
+std::string print_counts(const Shape& shape) {
+  return shape.blocks.given() ? print_blocks(shape) : fmt::format("count {}", shape.count);
 }
 
 std::string print(const std::vector<Schedule>& set) {
@@ -98,11 +103,34 @@ namespace {
 std::string print_head(const Schedule& schedule) {
   const Shape& shape = schedule.shape;
   std::string text =
-      fmt::format("schedule {} ranks {} rank {} count {}", collective_name(shape.collective),
-                  shape.ranks, schedule.rank, shape.count);
+      fmt::format("schedule {} ranks {} rank {} {}", collective_name(shape.collective), shape.ranks,
+                  schedule.rank, print_counts(shape));
   if (is_rooted(shape.collective)) text += fmt::format(" root {}", shape.root);
   if (shape.ordered) text += " ordered";
   return text + '\n';
+}
+
+// "blocks 3 0 2", for pairs a list for each sender: "blocks 1 2, 3 4".
+std::string print_blocks(const Shape& shape) {
+  const Blocks& blocks = shape.blocks;
+  const auto out = [](std::string& text) { return std::back_inserter(text); };
+  std::string text = "blocks";
+  for (int from = 0; from < blocks.ranks(); ++from) {
+    if (!blocks.are_pairs()) {
+      fmt::format_to(out(text), " {}", blocks.of(from).count);
+      continue;
+    }
+    if (from > 0) text += ',';
+    for (int to = 0; to < blocks.ranks(); ++to) {
+      fmt::format_to(out(text), " {}", blocks.sent(from, to).count);
+    }
+  }
+  if (blocks.are_pairs() || blocks.all_receive()) return text;
+  text += " receivers";
+  for (int rank = 0; rank < blocks.ranks(); ++rank) {
+    if (blocks.receives(rank)) fmt::format_to(out(text), " {}", rank);
+  }
+  return text;
 }
 
 void append_after(std::string& text, const Schedule& schedule, const Op& op) {

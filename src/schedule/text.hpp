@@ -27,9 +27,10 @@ inline constexpr std::int64_t kMaxTextSlots = std::int64_t{1} << 20;    // of a 
 std::string print(const Schedule& schedule);
 std::string print(const std::vector<Schedule>& set);
 
-// Parts of it, for messages. Both bear malformed schedules.
+// Parts of it, for messages. The first two bear malformed schedules.
 std::string print_op(const Schedule& schedule, OpId op);  // "send input[0:8] to 1 slot 0"
 std::string print_range(const Range& range);              // "slot 2[0:8]": elements 0 to 7
+std::string print_counts(const Shape& shape);             // "count 8", "blocks 3 0 2"
 
 // Code::argument, with the place: "line 3, column 8: ...".
 base::Result<std::vector<Schedule>> parse(std::string_view text);

@@ -51,6 +51,16 @@ Pick pick(const Shape& shape, const Circumstances& now) {
       if (now.oversubscribed && shape.ranks > 2 && bytes <= 256) return {"gather-release"};
       if (now.multicast) return {"direct"};
       return {bytes <= kSplitBytes ? "recursive-doubling" : "ring"};
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::alltoall:
+    case Collective::scan:
+    case Collective::exscan:
+      return {"linear"};
+    case Collective::reduce_scatter:
+      return {"pairwise"};
+    case Collective::many_to_many:
+      return {"direct"};
   }
   return {};
 }

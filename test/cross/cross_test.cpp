@@ -64,7 +64,7 @@ class Cross : public testing::TestWithParam<Combination> {
     call.op = schedule::is_reduction(shape.collective) ? static_cast<int>(op) : -1;
     call.root = shape.root;
     call.element_bytes = static_cast<std::int64_t>(size);
-    std::vector<Bytes> inputs(n), outputs(n);
+    std::vector<Bytes> inputs(n), outputs(n), shared(n);
     std::vector<const void*> in(n);
     std::vector<void*> out(n);
     for (std::size_t r = 0; r < n; ++r) {
@@ -74,14 +74,20 @@ class Cross : public testing::TestWithParam<Combination> {
                         std::byte{0xee});
       in[r] = inputs[r].data();
       out[r] = outputs[r].data();
-      const auto place = schedule::in_place_offset(shape, rank);
-      if (!in_place || !place || inputs[r].empty()) continue;
-      std::byte* at = outputs[r].data() + static_cast<std::size_t>(*place) * size;
-      std::memcpy(at, inputs[r].data(), inputs[r].size());
-      in[r] = at;
+      const auto place = schedule::in_place(shape, rank);
+      if (!in_place || !place) continue;
+      const std::size_t input_at = static_cast<std::size_t>(place->input) * size;
+      const std::size_t output_at = static_cast<std::size_t>(place->output) * size;
+      shared[r].resize(std::max(input_at + inputs[r].size(), output_at + outputs[r].size()));
+      std::ranges::copy(inputs[r], shared[r].begin() + static_cast<std::ptrdiff_t>(input_at));
+      in[r] = shared[r].data() + input_at;
+      out[r] = shared[r].data() + output_at;
     }
     ASSERT_TRUE(world_->run(call, in, out)) << "did not complete";
     for (std::size_t r = 0; r < n; ++r) {
+      if (!shared[r].empty()) {
+        std::copy_n(static_cast<std::byte*>(out[r]), outputs[r].size(), outputs[r].begin());
+      }
       ASSERT_EQ(outputs[r], expected_output(shape, type, op, product, static_cast<int>(r)))
           << row.name << " of " << schedule::collective_name(shape.collective) << ", P "
           << shape.ranks << ", root " << shape.root << ", count " << shape.count << ", "

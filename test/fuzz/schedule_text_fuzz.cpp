@@ -19,7 +19,11 @@ constexpr std::int64_t kMaxElements = 1024;
 bool is_small(const Schedule& schedule) {
   std::int64_t largest = schedule.scratch_count;
   for (const auto& slot : schedule.slots) largest = std::max(largest, slot.count);
-  return schedule.shape.count <= kMaxElements && largest <= kMaxElements;
+  const auto& shape = schedule.shape;
+  for (int rank = 0; shape.blocks.given() && rank < shape.ranks; ++rank) {
+    largest = std::max({largest, input_count(shape, rank), output_count(shape, rank)});
+  }
+  return shape.count <= kMaxElements && largest <= kMaxElements;
 }
 
 }  // namespace

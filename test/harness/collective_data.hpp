@@ -132,29 +132,54 @@ inline Bytes expected_output(const schedule::Shape& shape, arith::Type type, ari
                              bool product, int rank) {
   using schedule::Collective;
   if (schedule::output_count(shape, rank) == 0) return {};
+  const auto input_part = [&](int r, const schedule::Block& part) {
+    const auto size = static_cast<std::int64_t>(arith::type_size(type));
+    const Bytes whole = make_input(type, product, r, part.offset + part.count);
+    return Bytes(whole.begin() + part.offset * size, whole.end());
+  };
+  const auto sum_of = [&](int ranks, const schedule::Block& part) {
+    Bytes sum = input_part(0, part);
+    const arith::Kernel kernel = arith::find_reference_kernel(op, type);
+    for (int r = 1; r < ranks; ++r) {
+      const Bytes next = input_part(r, part);
+      kernel(sum.data(), sum.data(), next.data(), part.count, nullptr);
+    }
+    return sum;
+  };
   switch (shape.collective) {
     case Collective::barrier:
       return {};
     case Collective::broadcast:
-      return make_input(type, product, shape.root, shape.count);
-    case Collective::allgather: {
+      return input_part(shape.root, {0, shape.count});
+    case Collective::allgather:
+    case Collective::gather:
+    case Collective::many_to_many: {
       Bytes all;
       for (int r = 0; r < shape.ranks; ++r) {
-        const Bytes block = make_input(type, product, r, shape.count);
+        const Bytes block = input_part(r, {0, schedule::block(shape, r).count});
+        all.insert(all.end(), block.begin(), block.end());
+      }
+      return all;
+    }
+    case Collective::scatter:
+      return input_part(shape.root, schedule::block(shape, rank));
+    case Collective::alltoall: {
+      Bytes all;
+      for (int r = 0; r < shape.ranks; ++r) {
+        const Bytes block = input_part(r, schedule::sent_block(shape, r, rank));
         all.insert(all.end(), block.begin(), block.end());
       }
       return all;
     }
     case Collective::reduce:
-    case Collective::allreduce: {
-      Bytes sum = make_input(type, product, 0, shape.count);
-      const arith::Kernel kernel = arith::find_reference_kernel(op, type);
-      for (int r = 1; r < shape.ranks; ++r) {
-        const Bytes next = make_input(type, product, r, shape.count);
-        kernel(sum.data(), sum.data(), next.data(), shape.count, nullptr);
-      }
-      return sum;
-    }
+    case Collective::allreduce:
+      return sum_of(shape.ranks, {0, shape.count});
+    case Collective::scan:
+      return sum_of(rank + 1, {0, shape.count});
+    case Collective::exscan:
+      return sum_of(rank, {0, shape.count});
+    case Collective::reduce_scatter:
+      return sum_of(shape.ranks, schedule::block(shape, rank));
   }
   return {};
 }

@@ -82,6 +82,14 @@ void Cell::prepare(std::int64_t turn, std::int64_t phase) {
     case Collective::allgather:
       pattern_->fill(shape_.rank, phase, shape_.count, pair.input.get());
       break;
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::alltoall:
+    case Collective::reduce_scatter:
+    case Collective::scan:
+    case Collective::exscan:
+    case Collective::many_to_many:
+      break;  // not measured
   }
 }
 
@@ -100,6 +108,14 @@ int Cell::call(std::int64_t turn) const {
                                comm_);
     case Collective::allgather:
       return unisono_allgather(pair.input.get(), pair.output.get(), shape_.count, type_, comm_);
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::alltoall:
+    case Collective::reduce_scatter:
+    case Collective::scan:
+    case Collective::exscan:
+    case Collective::many_to_many:
+      break;  // not measured
   }
   return UNISONO_ERROR_ARGUMENT;
 }
@@ -116,6 +132,14 @@ std::int64_t Cell::wrong(std::int64_t turn, std::int64_t phase) const {
       return pattern_->wrong_reduced(phase, shape_.count, output);
     case Collective::allreduce:
       return pattern_->wrong_reduced(phase, shape_.count, output);
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::alltoall:
+    case Collective::reduce_scatter:
+    case Collective::scan:
+    case Collective::exscan:
+    case Collective::many_to_many:
+      return 0;  // not measured
     case Collective::allgather:
       break;
   }

@@ -15,25 +15,24 @@
 namespace unisono::algorithm::allgather {
 
 Schedule direct(const Shape& shape, const Parameters&, int rank) {
-  const std::int64_t m = shape.count;
-  const Range own = schedule::input(0, m);
+  const auto count_of = [&](int of) { return schedule::block(shape, of).count; };
+  const Range own = schedule::input(0, count_of(rank));
   Builder b(shape, rank, 2 * shape.ranks);
 
   // Slots: one a rank but the own, in the order of ranks.
-  const auto slot_of = [](int source, int at) { return source < at ? source : source - 1; };
   OpId sent = Builder::kNone;
   if (shape.ranks > 1) sent = b.multicast({}, own);
   for (int peer = 0; peer < shape.ranks; ++peer) {
     if (peer == rank) continue;
-    b.slot(peer, m);
+    b.slot(peer, count_of(peer));
     b.also_to({peer, slot_of(rank, peer)});
   }
-  b.copy(schedule::output(rank * m, m), own, {sent});
+  b.copy(output(schedule::block(shape, rank)), own, {sent});
   for (int source = pattern::ring_next(shape.ranks, rank); source != rank;
        source = pattern::ring_next(shape.ranks, source)) {
     const SlotId slot = slot_of(source, rank);
     const OpId arrived = b.wait(slot);
-    b.copy(schedule::output(source * m, m), b.of(slot), {arrived});
+    b.copy(output(schedule::block(shape, source)), b.of(slot), {arrived});
   }
   return std::move(b).take();
 }

@@ -14,20 +14,20 @@
 namespace unisono::algorithm::allgather {
 
 Schedule gather_release(const Shape& shape, const Parameters&, int rank) {
-  const std::int64_t m = shape.count;
-  const std::int64_t whole = m * shape.ranks;
-  const Range own = schedule::input(0, m);
+  const std::int64_t whole = schedule::whole_count(shape);
+  const Range own = schedule::input(0, schedule::block(shape, rank).count);
   if (rank != 0) {
     Builder b(shape, rank, 3);
     give_and_take(b, 0, rank - 1, {own}, b.slot(0, whole));
     return std::move(b).take();
   }
   Builder b(shape, rank, 2 * shape.ranks + 1);
-  OpId complete = b.copy(schedule::output(0, m), own);
+  OpId complete = b.copy(output(schedule::block(shape, 0)), own);
   for (int source = 1; source < shape.ranks; ++source) {
-    const SlotId slot = b.slot(source, m);
+    const schedule::Block block = schedule::block(shape, source);
+    const SlotId slot = b.slot(source, block.count);
     const OpId arrived = b.wait(slot);
-    complete = b.copy(schedule::output(source * m, m), b.of(slot), {arrived, complete});
+    complete = b.copy(output(block), b.of(slot), {arrived, complete});
   }
   multicast_to_others(b, shape.ranks, rank, 0, {schedule::output(0, whole), complete});
   return std::move(b).take();

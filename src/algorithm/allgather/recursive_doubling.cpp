@@ -20,19 +20,20 @@
 namespace unisono::algorithm::allgather {
 
 Schedule recursive_doubling(const Shape& shape, const Parameters&, int rank) {
-  const std::int64_t m = shape.count;
-  const Range own = schedule::input(0, m);
+  const auto block = [&](int of) { return schedule::block(shape, of); };
+  const Range own = schedule::input(0, block(rank).count);
+  const Range whole = schedule::output(0, schedule::whole_count(shape));
   const pattern::FoldedCube cube(shape.ranks);
   const int steps = cube.dimensions();
   const int folded = cube.fold_partner(rank);
   // Where the blocks lie that the subcube of dimension d around a rank has gathered.
   const auto gathered = [&](int member, int d) {
     const auto group = cube.subcube(cube.position(member), d);
-    return schedule::output(group.first * m, group.count * m);
+    return output(schedule::neighbouring_blocks(shape, group.first, group.count));
   };
   Builder b(shape, rank, 3 * steps + 4);
   if (cube.outside(rank)) {
-    give_and_take(b, folded, steps, {own}, b.slot(folded, shape.ranks * m));
+    give_and_take(b, folded, steps, {own}, b.slot(folded, whole.count));
     return std::move(b).take();
   }
   // Slots: one a dimension, then that of the folded rank.
@@ -43,18 +44,18 @@ Schedule recursive_doubling(const Shape& shape, const Parameters&, int rank) {
   // A rank that stands for itself alone sends its block before it copies it.
   const bool alone = folded < 0;
   const OpId sent = alone && steps > 0 ? b.send(cube.partner(rank, 0), 0, own) : Builder::kNone;
-  OpId complete = b.copy(schedule::output(rank * m, m), own, {sent});
+  OpId complete = b.copy(output(block(rank)), own, {sent});
   const auto receive = [&](SlotId slot, const Range& place) {
     const OpId arrived = b.wait(slot);
     complete = b.copy(place, b.of(slot), {arrived, complete});
   };
-  if (!alone) receive(b.slot(folded, m), schedule::output(folded * m, m));
+  if (!alone) receive(b.slot(folded, block(folded).count), output(block(folded)));
   for (int d = 0; d < steps; ++d) {
     const int partner = cube.partner(rank, d);
     if (d > 0 || !alone) b.send(partner, d, gathered(rank, d), {complete});
     receive(d, gathered(partner, d));
   }
-  if (!alone) b.send(folded, 0, schedule::output(0, shape.ranks * m), {complete});
+  if (!alone) b.send(folded, 0, whole, {complete});
   return std::move(b).take();
 }
 

@@ -17,22 +17,22 @@
 namespace unisono::algorithm::allgather {
 
 Schedule ring(const Shape& shape, const Parameters&, int rank) {
-  const std::int64_t m = shape.count;
   const int steps = shape.ranks - 1;
   const int next = pattern::ring_next(shape.ranks, rank);
   const int previous = pattern::ring_previous(shape.ranks, rank);
-  const auto place = [&](int block) { return schedule::output(block * m, m); };
+  const auto block = [&](int of) { return schedule::block(shape, of); };
   Builder b(shape, rank, 3 * steps + 1);
 
   // Slots: one a step.
-  const Range own = schedule::input(0, m);
+  const Range own = schedule::input(0, block(rank).count);
   const OpId sent = steps > 0 ? b.send(next, 0, own) : Builder::kNone;
-  b.copy(place(rank), own, {sent});
+  b.copy(output(block(rank)), own, {sent});
   for (int step = 0; step < steps; ++step) {
-    const SlotId slot = b.slot(previous, m);
+    const schedule::Block passing = block(pattern::ring_block(shape.ranks, rank, step + 1));
+    const SlotId slot = b.slot(previous, passing.count);
     const OpId arrived = b.wait(slot);
     if (step + 1 < steps) b.send(next, slot + 1, b.of(slot), {arrived});
-    b.copy(place(pattern::ring_block(shape.ranks, rank, step + 1)), b.of(slot), {arrived});
+    b.copy(output(passing), b.of(slot), {arrived});
   }
   return std::move(b).take();
 }

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,9 +31,9 @@ class Executor {
   struct Rank {
     std::vector<std::string> input, output, scratch;
     std::vector<std::vector<std::string>> slots;
-    std::vector<int> slot_path;  // the messages behind a filled slot; -1: not filled
-    std::vector<int> op_path;    // the messages behind a finished op; -1: not finished
-    std::int64_t aliased = -1;   // where in the output the input lies
+    std::vector<int> slot_path;               // the messages behind a filled slot; -1: not filled
+    std::vector<int> op_path;                 // the messages behind a finished op; -1: not finished
+    std::optional<schedule::InPlace> shared;  // input and output are parts of `output`
   };
 
   std::string& at(int rank, const schedule::Range& range, std::int64_t element);
@@ -55,17 +56,18 @@ inline Executor::Executor(const std::vector<schedule::Schedule>& set, std::uint6
     : set_(set), random_(seed) {
   for (const schedule::Schedule& program : set) {
     Rank rank;
-    const auto input_count = schedule::input_count(program.shape, program.rank);
-    rank.output.resize(
-        static_cast<std::size_t>(schedule::output_count(program.shape, program.rank)));
-    const auto offset = schedule::in_place_offset(program.shape, program.rank);
-    if (in_place && offset) rank.aliased = *offset;
-    std::vector<std::string> own;
-    for (std::int64_t i = 0; i < input_count; ++i) own.push_back(std::to_string(program.rank));
-    if (rank.aliased >= 0) {
-      std::ranges::copy(own, rank.output.begin() + rank.aliased);
+    const auto inputs =
+        static_cast<std::size_t>(schedule::input_count(program.shape, program.rank));
+    const auto outputs =
+        static_cast<std::size_t>(schedule::output_count(program.shape, program.rank));
+    if (in_place) rank.shared = schedule::in_place(program.shape, program.rank);
+    rank.output.resize(outputs);
+    if (rank.shared) {
+      rank.output.resize(std::max(inputs + static_cast<std::size_t>(rank.shared->input),
+                                  outputs + static_cast<std::size_t>(rank.shared->output)));
+      std::fill_n(rank.output.begin() + rank.shared->input, inputs, std::to_string(program.rank));
     } else {
-      rank.input = std::move(own);
+      rank.input.assign(inputs, std::to_string(program.rank));
     }
     rank.scratch.resize(static_cast<std::size_t>(program.scratch_count));
     for (const schedule::Slot& slot : program.slots) {
@@ -104,7 +106,14 @@ inline Outcome Executor::run() {
   Outcome result;
   for (Rank& rank : ranks_) {
     for (const int path : rank.op_path) result.longest_path = std::max(result.longest_path, path);
-    result.outputs.push_back(std::move(rank.output));
+    if (rank.shared) {
+      const auto begin = rank.output.begin() + rank.shared->output;
+      const auto count =
+          schedule::output_count(set_.front().shape, static_cast<int>(&rank - ranks_.data()));
+      result.outputs.emplace_back(begin, begin + count);
+    } else {
+      result.outputs.push_back(std::move(rank.output));
+    }
   }
   return result;
 }
@@ -165,9 +174,9 @@ inline std::string& Executor::at(int rank, const Range& range, std::int64_t elem
   const auto i = static_cast<std::size_t>(range.offset + element);
   switch (range.memory) {
     case Memory::input:
-      return r.aliased >= 0 ? r.output.at(i + static_cast<std::size_t>(r.aliased)) : r.input.at(i);
+      return r.shared ? r.output.at(i + static_cast<std::size_t>(r.shared->input)) : r.input.at(i);
     case Memory::output:
-      return r.output.at(i);
+      return r.output.at(i + static_cast<std::size_t>(r.shared ? r.shared->output : 0));
     case Memory::scratch:
       return r.scratch.at(i);
     case Memory::slot:

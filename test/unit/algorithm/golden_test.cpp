@@ -40,7 +40,7 @@ std::filesystem::path golden(const Algorithm& row, const std::string& variant) {
 Shape five_ranks(const Algorithm& row) {
   Shape shape{.collective = row.collective, .ranks = 5, .count = 7};
   if (row.collective == Collective::barrier) shape.count = 0;
-  if (row.collective == Collective::allgather) shape.count = 3;
+  if (schedule::has_blocks(row.collective)) shape.count = 3;
   if (schedule::is_rooted(row.collective)) shape.root = 2;
   return shape;
 }

@@ -4,6 +4,8 @@
 // bits in floating point; ordered reductions have the ranks in order.
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "unit/algorithm/expression.hpp"
 #include "unit/algorithm/schedule_set.hpp"
 
@@ -23,17 +25,25 @@ std::vector<int> leaves(const std::string& expression) {
   return ranks;
 }
 
+// How many ranks, from 0 on, are joined in the output of `rank`.
+int contributors(const Shape& shape, int rank) {
+  if (shape.collective == Collective::scan) return rank + 1;
+  return shape.collective == Collective::exscan ? rank : shape.ranks;
+}
+
 void expect_result(const Algorithm& row, const Shape& shape, const Outcome& run) {
-  std::vector<int> all;
-  for (int rank = 0; rank < shape.ranks; ++rank) all.push_back(rank);
-  const std::vector<std::string>& first = run.outputs[static_cast<std::size_t>(shape.root)];
-  for (const std::string& expression : first) {
-    std::vector<int> ranks = leaves(expression);
-    if (!shape.ordered || !row.keeps_order) std::ranges::sort(ranks);
-    ASSERT_EQ(ranks, all) << expression;
-  }
-  if (shape.collective == Collective::allreduce) {
-    for (const auto& output : run.outputs) ASSERT_EQ(output, first);
+  for (int rank = 0; rank < shape.ranks; ++rank) {
+    const auto& output = run.outputs[static_cast<std::size_t>(rank)];
+    std::vector<int> all(static_cast<std::size_t>(contributors(shape, rank)));
+    std::iota(all.begin(), all.end(), 0);
+    for (const std::string& expression : output) {
+      std::vector<int> ranks = leaves(expression);
+      if (!shape.ordered || !row.keeps_order) std::ranges::sort(ranks);
+      ASSERT_EQ(ranks, all) << expression;
+    }
+    if (shape.collective == Collective::allreduce) {
+      ASSERT_EQ(output, run.outputs[0]);
+    }
   }
 }
 
@@ -86,16 +96,15 @@ TEST(Order, FiveRanks) {
   EXPECT_EQ(brackets(allreduce, "reduce-scatter-allgather", 0, 0, false), "(((0 1) 2) (3 4))");
 }
 
-// A broadcast and an allgather deliver what was given, whatever arrives first.
+// What is not combined is delivered as it was given, whatever arrives first.
 TEST(Order, MovedVectorsArriveUnchanged) {
   for (const Algorithm& row : table()) {
-    if (row.collective != Collective::broadcast && row.collective != Collective::allgather)
-      continue;
+    if (schedule::is_reduction(row.collective)) continue;
     for (const int ranks : {1, 2, 5, 8, 11}) {
       Shape shape{row.collective, ranks, 0, 3, false};
       if (schedule::is_rooted(row.collective)) shape.root = ranks - 1;
       std::vector<std::string> expected(3, std::to_string(shape.root));
-      if (row.collective == Collective::allgather) {
+      if (schedule::has_blocks(row.collective) && row.collective != Collective::scatter) {
         expected.clear();
         for (int rank = 0; rank < ranks; ++rank)
           expected.insert(expected.end(), 3, std::to_string(rank));

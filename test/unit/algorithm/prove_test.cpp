@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Every row of the table is proved for small groups: all shapes that differ in how counts divide,
-// in the place of the root, in order, and in the parameters. `unisono check --all` goes on to 70
-// ranks.
+// in the place of the root, in order, in the parameters, and in the lengths of blocks. `unisono
+// check --all` goes on to 70 ranks.
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "check/check.hpp"
+#include "harness/unequal_blocks.hpp"
 #include "unit/algorithm/schedule_set.hpp"
 
 namespace unisono::algorithm::test {
@@ -31,6 +32,16 @@ void prove_shape(const Algorithm& row, const Shape& shape) {
   }
 }
 
+void prove_unequal_blocks(const Algorithm& row, Shape shape) {
+  if (!schedule::has_blocks(row.collective) || !row.unequal_blocks) return;
+  shape.count = 0;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    shape.blocks = unisono::test::unequal_blocks(row.collective, shape.ranks, seed, seed % 2 == 0);
+    shape.ordered = schedule::is_reduction(shape.collective) && row.keeps_order;
+    prove_shape(row, shape);
+  }
+}
+
 class Prove : public testing::TestWithParam<int> {};
 
 TEST_P(Prove, RightInEveryLegalOrder) {
@@ -40,6 +51,7 @@ TEST_P(Prove, RightInEveryLegalOrder) {
     for (int root = 0; root < roots(shape); ++root) {
       shape.root = root;
       for (const std::int64_t count : counts(shape)) {
+        shape.blocks = {};
         shape.count = count;
         shape.ordered = false;
         prove_shape(row, shape);
@@ -47,6 +59,7 @@ TEST_P(Prove, RightInEveryLegalOrder) {
         shape.ordered = true;
         prove_shape(row, shape);
       }
+      prove_unequal_blocks(row, shape);
     }
     if (HasFailure()) return;
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "algorithm/algorithm.hpp"
+#include "schedule/text.hpp"
 
 namespace unisono::algorithm::test {
 
@@ -39,11 +40,11 @@ inline std::vector<Parameters> parameter_choices(const Algorithm& row, const Sha
   return choices;
 }
 
-// "allreduce pairwise, 5 ranks, root 0, 7 elements, ordered"
+// "allreduce pairwise, 5 ranks, root 0, count 7, ordered"
 inline std::string name_of(const Algorithm& row, const Shape& shape, const Parameters& parameters) {
   return std::string(schedule::collective_name(row.collective)) + " " + describe(row, parameters) +
          ", " + std::to_string(shape.ranks) + " ranks, root " + std::to_string(shape.root) + ", " +
-         std::to_string(shape.count) + " elements" + (shape.ordered ? ", ordered" : "");
+         schedule::print_counts(shape) + (shape.ordered ? ", ordered" : "");
 }
 
 }  // namespace unisono::algorithm::test

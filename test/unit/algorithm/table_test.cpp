@@ -140,7 +140,7 @@ std::int64_t vector_once(std::int64_t ranks, int, std::int64_t n) { return ranks
 std::int64_t tree_bytes(std::int64_t ranks, int degree, std::int64_t n) {
   return (degree - 1) * ceil_log(degree, ranks) * n;
 }
-std::int64_t block_ring(std::int64_t ranks, int, std::int64_t n) { return (ranks - 1) * n; }
+std::int64_t blocks_of_others(std::int64_t ranks, int, std::int64_t n) { return (ranks - 1) * n; }
 
 std::int64_t halving_bytes(std::int64_t ranks, int, std::int64_t n) {
   const std::int64_t cube = std::int64_t{1} << floor_log2(ranks);
@@ -172,12 +172,19 @@ std::map<std::pair<Collective, std::string_view>, Formula> formulas() {
         [](std::int64_t p, int, std::int64_t n) { return 2 * n * (p - 1) / p; }}},
       {{allreduce, "reduce-scatter-allgather"},
        {[](int p, int) { return 2 * floor_log2(p) + (folds(p) ? 2 : 0); }, halving_bytes}},
-      {{allgather, "ring"}, {[](int p, int) { return p - 1; }, block_ring}},
+      {{allgather, "ring"}, {[](int p, int) { return p - 1; }, blocks_of_others}},
       {{allgather, "recursive-doubling"}, {cube_steps, doubling_bytes}},
       {{allgather, "direct"}, {one_step, vector_once}},
       {{allgather, "gather-release"},
        {[](int p, int) { return p == 1 ? 0 : 2; },
         [](std::int64_t p, int, std::int64_t n) { return p == 1 ? 0 : p * n; }}},
+      {{gather, "linear"}, {one_step, vector_once}},
+      {{scatter, "linear"}, {one_step, blocks_of_others}},
+      {{alltoall, "linear"}, {one_step, blocks_of_others}},
+      {{reduce_scatter, "pairwise"}, {one_step, blocks_of_others}},
+      {{scan, "linear"}, {[](int p, int) { return p - 1; }, vector_once}},
+      {{exscan, "linear"}, {[](int p, int) { return p - 1; }, vector_once}},
+      {{many_to_many, "direct"}, {one_step, vector_once}},
   };
 }
 

@@ -255,7 +255,7 @@ Mutants slot_of_other_source(const Set& base) {
 Mutants slot_nobody_fills(const Set& base) {
   return at_ranks(base, [](Set& set, Schedule& s) {
     if (set.size() < 2) return false;
-    s.slots.push_back({s.rank == 0 ? 1 : 0, 0});
+    s.slots.push_back({s.rank == 0 ? 1 : 0, 1});
     return true;
   });
 }

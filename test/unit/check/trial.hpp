@@ -22,18 +22,25 @@ class Trial {
   using Set = std::vector<schedule::Schedule>;
   using Random = std::mt19937;
 
-  Trial(const Set& set, bool in_place) : set_(set), in_place_(in_place) {
+  Trial(const Set& set, bool in_place) : set_(set) {
     for (const auto& s : set) {
       Rank rank;
-      rank.output.resize(at(schedule::output_count(s.shape, s.rank)));
-      rank.input.resize(at(schedule::input_count(s.shape, s.rank)));
+      const std::int64_t inputs = schedule::input_count(s.shape, s.rank);
+      const std::int64_t outputs = schedule::output_count(s.shape, s.rank);
+      if (in_place) rank.shared = schedule::in_place(s.shape, s.rank);
+      if (rank.shared) {
+        rank.output.resize(
+            at(std::max(rank.shared->input + inputs, rank.shared->output + outputs)));
+      } else {
+        rank.output.resize(at(outputs));
+        rank.input.resize(at(inputs));
+      }
       rank.scratch.resize(at(s.scratch_count));
       for (const auto& slot : s.slots) rank.slots.emplace_back(at(slot.count));
       rank.filled.resize(s.slots.size());
       rank.done.resize(s.ops.size());
       ranks_.push_back(std::move(rank));
-      const std::int64_t count = schedule::input_count(s.shape, s.rank);
-      for (std::int64_t i = 0; i < count; ++i) {
+      for (std::int64_t i = 0; i < inputs; ++i) {
         element(s, schedule::input(i, 1), 0) = Element{{s.rank, i}};
       }
     }
@@ -96,7 +103,7 @@ class Trial {
         auto found = element(s, schedule::output(i, 1), 0);
         if (!found) return fmt::format("rank {}, output {} undefined", s.rank, i);
         if (!s.shape.ordered) std::sort(found->begin(), found->end());
-        if (*found != expected(s.shape, i)) {
+        if (*found != expected(s.shape, s.rank, i)) {
           return fmt::format("rank {}, output {} is wrong", s.rank, i);
         }
       }
@@ -112,6 +119,7 @@ class Trial {
     Elements input, output, scratch;
     std::vector<Elements> slots;
     std::vector<bool> filled, done;
+    std::optional<schedule::InPlace> shared;  // input and output are parts of `output`
   };
 
   struct Ready {
@@ -124,8 +132,23 @@ class Trial {
 
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-  static Element expected(const schedule::Shape& shape, std::int64_t i) {
+  // Blocks one after another in the order of ranks: whose block holds element i, and from where.
+  static std::pair<int, std::int64_t> origin(const schedule::Shape& shape, int rank,
+                                             std::int64_t i) {
+    for (int r = 0;; ++r) {
+      const std::int64_t count = shape.collective == schedule::Collective::alltoall
+                                     ? schedule::received_block(shape, r, rank).count
+                                     : schedule::block(shape, r).count;
+      if (i < count) return {r, i};
+      i -= count;
+    }
+  }
+
+  static Element expected(const schedule::Shape& shape, int rank, std::int64_t i) {
     Element all;
+    const auto join = [&](int ranks, std::int64_t element) {
+      for (int r = 0; r < ranks; ++r) all.emplace_back(r, element);
+    };
     switch (shape.collective) {
       case schedule::Collective::barrier:
         break;
@@ -133,11 +156,30 @@ class Trial {
         all = {{shape.root, i}};
         break;
       case schedule::Collective::allgather:
-        all = {{static_cast<int>(i / shape.count), i % shape.count}};
+      case schedule::Collective::gather:
+      case schedule::Collective::many_to_many:
+        all = {origin(shape, rank, i)};
         break;
+      case schedule::Collective::scatter:
+        all = {{shape.root, schedule::block(shape, rank).offset + i}};
+        break;
+      case schedule::Collective::alltoall: {
+        const auto [from, element] = origin(shape, rank, i);
+        all = {{from, schedule::sent_block(shape, from, rank).offset + element}};
+        break;
+      }
       case schedule::Collective::reduce:
       case schedule::Collective::allreduce:
-        for (int r = 0; r < shape.ranks; ++r) all.emplace_back(r, i);
+        join(shape.ranks, i);
+        break;
+      case schedule::Collective::reduce_scatter:
+        join(shape.ranks, schedule::block(shape, rank).offset + i);
+        break;
+      case schedule::Collective::scan:
+        join(rank + 1, i);
+        break;
+      case schedule::Collective::exscan:
+        join(rank, i);
         break;
     }
     return all;
@@ -149,7 +191,7 @@ class Trial {
     const std::size_t index = at(range.offset + i);
     switch (range.memory) {
       case schedule::Memory::output:
-        return rank.output.at(index);
+        return rank.output.at(index + (rank.shared ? at(rank.shared->output) : 0));
       case schedule::Memory::scratch:
         return rank.scratch.at(index);
       case schedule::Memory::slot:
@@ -157,9 +199,7 @@ class Trial {
       case schedule::Memory::input:
         break;
     }
-    const auto offset = schedule::in_place_offset(s.shape, s.rank);
-    if (in_place_ && offset) return rank.output.at(at(*offset) + index);
-    return rank.input.at(index);
+    return rank.shared ? rank.output.at(index + at(rank.shared->input)) : rank.input.at(index);
   }
 
   bool may_run(const schedule::Schedule& s, std::size_t id) const {
@@ -209,7 +249,6 @@ class Trial {
   }
 
   const Set& set_;
-  bool in_place_;
   std::vector<Rank> ranks_;
 };
 

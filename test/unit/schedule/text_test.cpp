@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <random>
 
+#include "harness/unequal_blocks.hpp"
 #include "schedule/builder.hpp"
 
 namespace unisono::schedule {
@@ -102,7 +103,11 @@ Schedule random_schedule(std::mt19937& random) {
   shape.collective = static_cast<Collective>(below(kCollectiveCount));
   shape.ranks = 1 + small(100);
   shape.root = is_rooted(shape.collective) ? small(shape.ranks) : 0;
-  shape.count = below(kMaxTextCount);
+  if (has_blocks(shape.collective) && below(2) == 0) {
+    shape.blocks = test::unequal_blocks(shape.collective, shape.ranks, random());
+  } else {
+    shape.count = below(kMaxTextCount);
+  }
   shape.ordered = below(2) == 0;
   Builder b(shape, small(shape.ranks));
   const auto range = [&]() -> Range {
@@ -183,6 +188,48 @@ TEST(Text, ErrorsNameLineAndColumn) {
             "line 8, column 41: expected a number (an op), found the end of the line");
   EXPECT_EQ(error_with("op 5 multicast", "jump"),
             "line 10, column 1: expected 'schedule', 'scratch', 'slot' or 'op', found 'jump'");
+}
+
+TEST(Text, BlocksStandInPlaceOfTheCount) {
+  for (const std::string_view text : {
+           "schedule gather ranks 3 rank 0 blocks 3 0 2 root 1\n",
+           "schedule reduce_scatter ranks 2 rank 1 blocks 0 0 ordered\n",
+           "schedule alltoall ranks 2 rank 0 blocks 1 2, 3 4\n",
+           "schedule many_to_many ranks 3 rank 0 blocks 3 0 2\n",
+           "schedule many_to_many ranks 3 rank 0 blocks 3 0 2 receivers 0 2\n",
+           "schedule many_to_many ranks 3 rank 0 blocks 3 0 2 receivers\n",
+       }) {
+    EXPECT_EQ(print(parsed(text)), text);
+  }
+  const auto set = parsed("schedule alltoall ranks 2 rank 0 blocks 1 2, 3 4");
+  EXPECT_EQ(set.front().shape.blocks, *Blocks::of_pairs(2, {1, 2, 3, 4}));
+  EXPECT_EQ(set.front().shape.count, 0);
+  // All ranks is what no receivers say, too.
+  EXPECT_EQ(print(parsed("schedule many_to_many ranks 2 rank 0 blocks 3 0 receivers 0 1")),
+            "schedule many_to_many ranks 2 rank 0 blocks 3 0\n");
+}
+
+TEST(Text, BlocksThatDoNotFitAreErrors) {
+  EXPECT_EQ(error_of("schedule scan ranks 2 rank 0 blocks 1 2"),
+            "line 1, column 30: expected 'count', found 'blocks'");
+  EXPECT_EQ(error_of("schedule gather ranks 3 rank 0 blocks 1 2 root 0"),
+            "line 1, column 43: expected a number (the size of a block), found 'root'");
+  EXPECT_EQ(error_of("schedule gather ranks 2 rank 0 blocks 1 2 3 root 0"),
+            "line 1, column 43: expected 'root', found '3'");
+  EXPECT_EQ(error_of("schedule alltoall ranks 2 rank 0 blocks 1 2 3 4"),
+            "line 1, column 45: expected ',', found '3'");
+  EXPECT_EQ(error_of("schedule alltoall ranks 1048576 rank 0 blocks 1"),
+            "line 1, column 48: expected a number (the size of a block), found the end of the "
+            "line");
+  EXPECT_EQ(error_of("schedule allgather ranks 1 rank 0 blocks 1099511627777"),
+            "line 1, column 42: the size of a block is at most 1099511627776");
+  EXPECT_EQ(error_of("schedule allgather ranks 2 rank 0 blocks 1 2 receivers 0"),
+            "line 1, column 46: expected the end of the line, found 'receivers'");
+  for (const std::string_view receivers : {"1 0", "1 1", "0 2"}) {
+    const std::string head = "schedule many_to_many ranks 2 rank 0 blocks 1 2 receivers ";
+    EXPECT_EQ(error_of(head + std::string(receivers)),
+              "line 1, column 61: receivers are ranks in ascending order");
+  }
 }
 
 TEST(Text, LinesHaveTheirOrder) {

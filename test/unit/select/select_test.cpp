@@ -34,7 +34,7 @@ TEST(Choose, PicksSomethingLegalForEveryShape) {
       }
     }
   }
-  EXPECT_EQ(picks, 5 * 70 * 5 * 8);
+  EXPECT_EQ(picks, schedule::kCollectiveCount * 70 * 5 * 8);
 }
 
 TEST(Choose, OneRankCombinesForAllWhereRanksOutnumberCores) {

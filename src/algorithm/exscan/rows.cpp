@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Exclusive scans. P ranks, n the vector.
+#include "algorithm/rows.hpp"
+
+namespace unisono::algorithm::exscan {
+
+Build linear;
+
+namespace {
+
+constexpr Algorithm kRows[] = {
+    {.name = "linear",
+     .collective = Collective::exscan,
+     .idea = "the sum of the ranks below travels up the ranks, each adds its part for the next",
+     .source = "MPI 3.1, 5.11.2",
+     .steps = "P-1",
+     .bytes = "n",
+     .wins = "few ranks; ranks outnumber cores",
+     .keeps_order = true,
+     .parameters = {},
+     .build = linear},
+};
+
+}  // namespace
+
+std::span<const Algorithm> rows() { return kRows; }
+
+}  // namespace unisono::algorithm::exscan

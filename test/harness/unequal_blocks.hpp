@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Blocks of unequal lengths for tests: counts that follow from a seed, many of them 0.
+#pragma once
+
+#include "base/prng.hpp"
+#include "schedule/shape.hpp"
+
+namespace unisono::test {
+
+// For a collective that has blocks; `symmetric`, for pairs: both ways alike, so that an alltoall
+// can be in place. Of a many_to_many, some ranks receive.
+inline schedule::Blocks unequal_blocks(schedule::Collective collective, int ranks,
+                                       std::uint64_t seed, bool symmetric = false) {
+  base::Prng random(seed);
+  const auto n = static_cast<std::size_t>(ranks);
+  const auto count = [&] {
+    return random.below(3) == 0 ? 0 : static_cast<std::int64_t>(random.below(6));
+  };
+  if (schedule::has_pairs(collective)) {
+    std::vector<std::int64_t> counts(n * n);
+    for (std::size_t from = 0; from < n; ++from) {
+      for (std::size_t to = 0; to < n; ++to) {
+        counts[from * n + to] = symmetric && to < from ? counts[to * n + from] : count();
+      }
+    }
+    return *schedule::Blocks::of_pairs(ranks, counts);
+  }
+  std::vector<std::int64_t> counts(n);
+  for (std::int64_t& each : counts) each = count();
+  std::vector<bool> receivers;
+  if (collective == schedule::Collective::many_to_many) {
+    for (int rank = 0; rank < ranks; ++rank) receivers.push_back(random.below(2) == 0);
+  }
+  return *schedule::Blocks::of_ranks(counts, std::move(receivers));
+}
+
+}  // namespace unisono::test
