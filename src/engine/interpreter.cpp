@@ -103,8 +103,12 @@ Outcome run(const Program& program, const Frame& frame, const Machine& machine, 
     switch (step.kind) {
       case StepKind::wait: {
         const std::uint64_t flag = load_flag(frame, step.flag);
-        if (flag == frame.tag) [[likely]]
+        if (flag == frame.tag) [[likely]] {
+          // Its sender may be ahead: the next operation's message is then on its way meanwhile.
+          __builtin_prefetch(frame.bases[static_cast<int>(Space::windows)] + step.flag +
+                             frame.next_channel);
           break;
+        }
         return same_operation(flag, frame.tag) ? Outcome::mismatch : Outcome::blocked;
       }
       case StepKind::put:

@@ -33,6 +33,7 @@ struct Machine {
 struct Frame {
   std::byte* bases[kSpaceCount] = {};
   std::uint64_t tag = 0;
+  std::int64_t next_channel = 0;  // bytes from this operation's windows to the next one's
   arith::Kernel kernel = nullptr;
   const void* kernel_context = nullptr;
 };

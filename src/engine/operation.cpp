@@ -92,6 +92,7 @@ void Operation::enter() {
   frame_.bases[static_cast<int>(Space::output)] =
       own.stages_output ? windows + own.staged_output : output_;
   frame_.bases[static_cast<int>(Space::windows)] = windows;
+  frame_.next_channel = lane_->channel_base(sequence_ + 1) - windows;
   frame_.tag = make_tag(sequence_, history_);
   frame_.kernel = plan_->kernel;
   frame_.kernel_context = plan_->kernel_context;

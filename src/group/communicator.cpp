@@ -173,16 +173,17 @@ Status Communicator::run(const Call& call, const void* input, void* output) {
 Status Communicator::run(CachedPlan& plan, const void* input, void* output) {
   if (failure_) [[unlikely]]
     return failure();
-  Pending pending;
-  begin(plan, input, output, pending);
+  blocking_.state = Pending::State::running;
+  blocking_.started_ns = 0;
+  begin(plan, input, output, blocking_);
   if (active_.empty() && machine_.direct) [[likely]] {
-    if (pending.operation.step(machine_) == Outcome::finished) {
+    if (blocking_.operation.step(machine_) == Outcome::finished) {
       ++statistics_.operations;
-      statistics_.helped_steps += pending.operation.helped_steps();
+      statistics_.helped_steps += blocking_.operation.helped_steps();
       return base::success();
     }
   }
-  return finish(pending);
+  return finish(blocking_);
 }
 
 void Communicator::begin(CachedPlan& plan, const void* input, void* output, Pending& pending) {

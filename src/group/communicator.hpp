@@ -145,6 +145,7 @@ class Communicator {
   engine::Machine machine_;
   PlanCache plans_;
   std::vector<Pending*> active_;
+  Pending blocking_;  // of the blocking call, of which there is one at a time
   std::uint64_t next_index_ = 0;
   std::uint64_t history_ = 1;  // of all calls so far
   std::uint32_t prepared_ = 0;
