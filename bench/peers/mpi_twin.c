@@ -214,11 +214,17 @@ static double one_loop(int64_t calls, int64_t* cpu_ns) {
 static void measure_loop(void) {
   const double method_ns = seconds * 1e9 / 2;
   int64_t cpu_ns = 0, fitting = 0;
+  /* As in tools/bench/measure.cpp: two loops in a row long enough, the faster one counts. */
+  double last = 0, last_call_ns = 1e18;
   for (int64_t calls = 1; fitting == 0; calls *= 2) {
     const double elapsed = one_loop(calls, &cpu_ns);
     const double call_ns = elapsed / (double)calls > 1 ? elapsed / (double)calls : 1;
-    const int known = calls >= MOST_CALLS || elapsed >= method_ns * 0.05;
-    const int64_t fit = (int64_t)(method_ns / call_ns);
+    const int known =
+        calls >= MOST_CALLS || ((elapsed < last ? elapsed : last) >= method_ns * 0.05 &&
+                                (calls >= 8 || elapsed >= method_ns * 0.5));
+    const int64_t fit = (int64_t)(method_ns / (call_ns < last_call_ns ? call_ns : last_call_ns));
+    last = elapsed;
+    last_call_ns = call_ns;
     fitting = agree(!known ? 0 : fit > 1 ? fit : 1);
   }
   const int loops = fitting < FEWEST_LOOPS ? FEWEST_LOOPS : fitting > LOOPS ? LOOPS : (int)fitting;

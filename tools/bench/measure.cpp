@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -16,8 +17,9 @@ constexpr std::int64_t kFewestLoops = 3;  // where calls are so slow that one ha
 constexpr std::int64_t kMostCalls = 1'000'000;  // in one loop
 constexpr std::int64_t kMostSamples = 100'000;  // single calls
 constexpr std::int64_t kFewestSamples = 5;
-constexpr std::int64_t kTrialCalls = 4;  // single calls whose time sets the number
-constexpr double kWarmupShare = 0.05;    // of the time for a cell
+constexpr std::int64_t kTrialCalls = 4;    // single calls whose time sets the number
+constexpr std::int64_t kFewestTrials = 8;  // calls of a loop that sets the number of the others
+constexpr double kWarmupShare = 0.05;      // of the time for a cell
 
 std::int64_t thread_cpu_ns() {
   timespec now{};
@@ -83,14 +85,21 @@ class Measurer {
 // Returns the number of calls that fit into the method's time, at least 1.
 base::Result<std::int64_t> Measurer::warm_up() {
   const double enough_ns = method_ns() * kWarmupShare;
+  // Two loops in a row have to be long enough, and the faster one counts: where ranks share cores,
+  // a loop of a few calls may wait a thousand times their duration for the scheduler.
+  double last_ns = 0;
+  double last_call_ns = std::numeric_limits<double>::max();
   for (std::int64_t calls = options_.warmup > 0 ? options_.warmup : 1;; calls *= 2) {
     UNISONO_ASSIGN(const LoopTime time, one_loop(calls));
-    const double call_ns =
-        std::max(1.0, static_cast<double>(time.elapsed_ns) / static_cast<double>(calls));
+    const auto elapsed_ns = static_cast<double>(time.elapsed_ns);
+    const double call_ns = std::max(1.0, elapsed_ns / static_cast<double>(calls));
     // Rank 0 says how many calls fit, or 0: not known well enough yet.
     const bool known = options_.warmup >= 0 || calls >= kMostCalls ||
-                       static_cast<double>(time.elapsed_ns) >= enough_ns;
-    const auto fitting = static_cast<std::int64_t>(method_ns() / call_ns);
+                       (std::min(elapsed_ns, last_ns) >= enough_ns &&
+                        (calls >= kFewestTrials || elapsed_ns >= 10 * enough_ns));
+    const auto fitting = static_cast<std::int64_t>(method_ns() / std::min(call_ns, last_call_ns));
+    last_ns = elapsed_ns;
+    last_call_ns = call_ns;
     UNISONO_ASSIGN(const std::int64_t agreed,
                    agree(place_, known ? std::max<std::int64_t>(fitting, 1) : 0));
     if (agreed > 0) return agreed;

@@ -57,7 +57,7 @@ TEST(Bind, ALongerPayloadLiesInTheDataAreaAndItsFlagInALine) {
   const BindOptions options = options_for(2, 8);
   const auto program = engine::bind(set, 0, options)[0];
   const Step& put = *steps_of(program, StepKind::put)[0];
-  const std::int64_t window = options.geometry.window_bytes();  // of rank 1, the peer
+  const std::int64_t window = options.geometry.rank_stride();  // of rank 1, the peer
   EXPECT_GE(put.target.offset - window, options.geometry.lines * kLineBytes);
   EXPECT_LT(put.flag - window, options.geometry.lines * kLineBytes);
   EXPECT_EQ(put.flag % kLineBytes, kLinePayload);
@@ -75,11 +75,11 @@ TEST(Bind, FlagsNeverLieWherePayloadMay) {
         for (const Step& step : program.steps) {
           if (step.flag >= 0) {
             EXPECT_EQ(step.flag % kLineBytes, kLinePayload);
-            EXPECT_LT(step.flag % options.geometry.window_bytes(),
+            EXPECT_LT(step.flag % options.geometry.rank_stride(),
                       options.geometry.lines * kLineBytes);
           }
           if (step.kind == StepKind::wait || step.target.space != Space::windows) continue;
-          const std::int64_t at = step.target.offset % options.geometry.window_bytes();
+          const std::int64_t at = step.target.offset % options.geometry.rank_stride();
           const std::int64_t end = at + step.bytes;
           if (at < options.geometry.lines * kLineBytes) {
             EXPECT_LE(at % kLineBytes + step.bytes, kLinePayload) << row.name;
@@ -235,7 +235,7 @@ TEST(Interpreter, BlocksUntilTheFlagOfItsOwnOperationAndCallArrives) {
   const auto first = engine::bind(set, 0, options)[0];
   const auto second = engine::bind(set, 1, options)[1];
   alignas(64) static std::byte windows[64 * 1024] = {};
-  ASSERT_LE(options.geometry.window_bytes() * 2, static_cast<std::int64_t>(sizeof windows));
+  ASSERT_LE(options.geometry.rank_stride() * 2, static_cast<std::int64_t>(sizeof windows));
   double in[2] = {1.5, 2.25}, out[2] = {};
   transport::SharedMemory shm;
   BellTower tower;

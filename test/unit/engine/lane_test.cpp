@@ -82,7 +82,19 @@ TEST(Lane, ChannelsAndRanksHaveRecordsTasksAndWindowsOfTheirOwn) {
   EXPECT_EQ(&lane.record(1, 2), &lane.record(5, 2));
   EXPECT_NE(&lane.record(1, 2), &lane.record(2, 2));
   EXPECT_NE(&lane.task(1, 0), &lane.task(1, 1));
-  EXPECT_EQ(lane.channel_base(2) - lane.channel_base(1), 3 * lane.geometry().window_bytes());
+  EXPECT_EQ(lane.channel_base(2) - lane.channel_base(1), lane.geometry().window_bytes());
+  EXPECT_GE(lane.geometry().rank_stride(), 4 * lane.geometry().window_bytes());
+}
+
+// Windows at multiples of a power of two would share a few sets of every cache.
+TEST(Lane, WindowsAreAnOddNumberOfLinesApart) {
+  for (const std::int64_t bytes : {0, 64, 4096, 8192, 131072}) {
+    const LaneGeometry geometry{.ranks = 4, .channels = 8, .lines = 24, .data_bytes = bytes};
+    EXPECT_EQ(geometry.window_bytes() / kLineBytes % 2, 1);
+    EXPECT_EQ(geometry.rank_stride() / kLineBytes % 2, 1);
+    EXPECT_GE(geometry.window_bytes(), 24 * kLineBytes + bytes);
+    EXPECT_GE(geometry.rank_stride(), 8 * geometry.window_bytes());
+  }
 }
 
 TEST(Tag, WrapsAndTellsOperationsAndCallsApart) {
