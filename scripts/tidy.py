@@ -17,7 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SKIPPED_FOLDERS = {".git", "build", "__pycache__", ".cache"}
+SKIPPED = {".git", "build", "__pycache__", ".cache"}  # .git is a file in a linked worktree
 CODE = {".c", ".h", ".cpp", ".hpp"}
 SCRIPTS = {".py", ".sh"}
 REQUIRED_FILES = ["README.md", "ARCHITECTURE.md", "STYLE.md", "CONTRIBUTING.md", "CHANGELOG.md",
@@ -66,8 +66,9 @@ class Tree:
         self.problems = []
         self.files = []
         for folder, folders, names in os.walk(root):
-            folders[:] = sorted(f for f in folders if f not in SKIPPED_FOLDERS)
-            self.files += [Path(folder, n).relative_to(root) for n in sorted(names)]
+            folders[:] = sorted(f for f in folders if f not in SKIPPED)
+            self.files += [Path(folder, n).relative_to(root) for n in sorted(names)
+                           if n not in SKIPPED]
         self._texts = {}
 
     def text(self, path):

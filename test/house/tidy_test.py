@@ -59,6 +59,10 @@ class Tidy(unittest.TestCase):
         self.assertEqual(status, 0, output)
         self.assertIn("0 problems", output)
 
+    def test_linked_worktree_passes(self):
+        status, output = tidy({".git": "gitdir: /" "home/somebody/project/.git/worktrees/one\n"})
+        self.assertEqual(status, 0, output)
+
     def test_upward_include(self):
         self.expect({"src/low/thing.hpp": SPDX + '#pragma once\n#include "left/one.hpp"\n'},
                     "src/low/thing.hpp:3: low (level 0) may not include left (level 1)")
