@@ -128,9 +128,9 @@ typedef struct unisono_comm_s* unisono_comm_t;
 
 /* Joins the job that the environment describes (unisono run, mpirun, mpiexec, srun, torchrun, or
  * UNISONO_RANK, UNISONO_SIZE and UNISONO_RENDEZVOUS; none of these: a job of one rank) and gives
- * the communicator of all its ranks. Returns when all ranks have come, or after
- * UNISONO_START_TIMEOUT with the missing ranks named. Once per process. Errors: ARGUMENT
- * (environment), STATE (second call), TIMEOUT, RESOURCES, SYSTEM. */
+ * the communicator of all its ranks. Returns when all ranks have come, or when one of them has died
+ * on the way, or after UNISONO_START_TIMEOUT with the missing ranks named. Once per process.
+ * Errors: ARGUMENT (environment), STATE (second call), RANK_LOST, TIMEOUT, RESOURCES, SYSTEM. */
 UNISONO_API int unisono_init(unisono_comm_t* world);
 
 /* Ranks that are threads of this process (tests, examples): create the job once, then each thread

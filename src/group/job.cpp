@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/text.hpp"
 #include "transport/shm/process_memory.hpp"
 
 namespace unisono::group {
@@ -66,13 +67,8 @@ base::Status Job::set_up_header() {
     header_->ranks_offset.store(offset, std::memory_order_relaxed);
     header_->bells_offset.store(offset + ranks_bytes, std::memory_order_release);
   }
-  if (!await([&] { return header_->bells_offset.load(std::memory_order_acquire) != 0; })) {
-    return Error{
-        Code::timeout,
-        fmt::format("rank {}: rank 0 did not set up the job's memory within {} s "
-                    "(UNISONO_START_TIMEOUT)",
-                    rank_, settings_.time_ns(base::Setting::start_timeout) / 1'000'000'000)};
-  }
+  const auto there = [&] { return header_->bells_offset.load(std::memory_order_acquire) != 0; };
+  UNISONO_TRY(await(there, [] { return "rank 0 did not set up the job's memory"; }));
   rank_headers_ = reinterpret_cast<RankHeader*>(
       memory_->at(header_->ranks_offset.load(std::memory_order_relaxed)));
   bells_ = engine::Bells(header_->tower,
@@ -87,27 +83,42 @@ base::Status Job::set_up_header() {
 }
 
 base::Status Job::await_all() {
-  const bool all = await([&] {
+  const auto all_came = [&] {
+    if (dead_rank()) return false;
     for (int r = 0; r < ranks_; ++r) {
-      if (state(r) == RankState::absent) return false;
+      if (state(r) == RankState::absent || state(r) == RankState::dead) return false;
     }
     return true;
-  });
-  if (all) return base::success();
-  return Error{Code::timeout,
-               fmt::format("rank {}: the job did not start within {} s "
-                           "(UNISONO_START_TIMEOUT): missing: {}",
-                           rank_, settings_.time_ns(base::Setting::start_timeout) / 1'000'000'000,
-                           absent_ranks())};
+  };
+  return await(all_came, [&] { return "missing: " + absent_ranks(); });
 }
 
-template <class Condition>
-bool Job::await(Condition condition) {
-  while (!condition()) {
-    if (base::now_ns() > deadline_ns_) return false;
+template <class Condition, class Missing>
+base::Status Job::await(Condition condition, Missing missing) {
+  for (;;) {
+    const std::int64_t now = base::now_ns();
+    watch(now);
+    if (condition()) return base::success();
+    if (const auto dead = dead_rank()) return lost(*dead, "its process ended without finalize");
+    if (now > deadline_ns_) {
+      const std::int64_t limit = settings_.time_ns(base::Setting::start_timeout);
+      return Error{Code::timeout, fmt::format("rank {}: the job did not start within {} "
+                                              "(UNISONO_START_TIMEOUT): {}",
+                                              rank_, base::format_time_ns(limit), missing())};
+    }
     pause_ns(kStartPauseNs);
   }
-  return true;
+}
+
+std::optional<int> Job::dead_rank() const {
+  const std::uint32_t first = header_->first_dead.load(std::memory_order_acquire);
+  if (first == 0) return std::nullopt;
+  return static_cast<int>(first - 1);
+}
+
+base::Error Job::lost(int rank, std::string_view how) const {
+  return {Code::rank_lost,
+          fmt::format("rank {}: rank {} is lost ({}): the job cannot start", rank_, rank, how)};
 }
 
 void Job::publish_probe() {
@@ -146,12 +157,9 @@ base::Status Job::judge_reach() {
     }
     return n;
   };
-  if (!await([&] { return count(Reach::unknown) == 0; })) {
-    return Error{Code::timeout,
-                 fmt::format("rank {}: not all ranks tried in time whether they can read each "
-                             "other's memory (UNISONO_START_TIMEOUT)",
-                             rank_)};
-  }
+  UNISONO_TRY(
+      await([&] { return count(Reach::unknown) == 0; },
+            [] { return "not all ranks have tried whether they can read each other's memory"; }));
   if (count(Reach::all) == ranks_) {
     transport_->allow_pulls(processes_);
   } else if (wish == base::Toggle::on) {
@@ -220,13 +228,23 @@ void Job::watch(std::int64_t now_ns) {
   if (!lock.owns_lock() || now_ns - watched_ns_ < watch_interval_ns() / 2) return;
   watched_ns_ = now_ns;
   bool news = false;
-  for (const int rank : liveness_.poll()) {
-    auto present = static_cast<std::uint32_t>(RankState::present);
-    // Of all that notice, one tells; a rank that left in good order stays "left".
-    news |= rank_headers_[rank].state.compare_exchange_strong(
-        present, static_cast<std::uint32_t>(RankState::dead), std::memory_order_acq_rel);
+  for (const int rank : liveness_.poll()) news |= mark_dead(rank);
+  if (news && rank_headers_ != nullptr) raise_alarm();
+}
+
+// Of all that notice a death, one marks it; a rank that left in good order stays "left".
+bool Job::mark_dead(int rank) {
+  bool marked = rank_headers_ == nullptr;  // so early nobody can have left
+  for (const RankState before : {RankState::absent, RankState::present}) {
+    if (marked) break;
+    auto expected = static_cast<std::uint32_t>(before);
+    marked = rank_headers_[rank].state.compare_exchange_strong(
+        expected, static_cast<std::uint32_t>(RankState::dead), std::memory_order_acq_rel);
   }
-  if (news) raise_alarm();
+  std::uint32_t none = 0;
+  if (marked)
+    header_->first_dead.compare_exchange_strong(none, static_cast<std::uint32_t>(rank + 1));
+  return marked;
 }
 
 void Job::publish_world(std::int64_t offset) {
@@ -234,12 +252,16 @@ void Job::publish_world(std::int64_t offset) {
 }
 
 base::Result<std::int64_t> Job::await_world() {
-  if (!await([&] { return header_->world_offset.load(std::memory_order_acquire) != 0; })) {
-    return Error{
-        Code::timeout,
-        fmt::format("rank {}: rank 0 did not set up the world communicator in time", rank_)};
-  }
-  return header_->world_offset.load(std::memory_order_acquire);
+  std::int64_t offset = 0;
+  const auto there_or_never = [&] {
+    // In this order, for rank 0 may publish and leave in between.
+    const bool left = state(0) == RankState::left;
+    offset = header_->world_offset.load(std::memory_order_acquire);
+    return offset != 0 || left;
+  };
+  UNISONO_TRY(await(there_or_never, [] { return "rank 0 did not set up the world communicator"; }));
+  if (offset == 0) return lost(0, "it left before its part was done");
+  return offset;
 }
 
 void Job::leave() {

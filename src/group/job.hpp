@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -43,6 +44,7 @@ struct alignas(64) RankHeader {
 // In shared memory; zero is its initial state.
 struct alignas(64) JobHeader {
   std::atomic<std::uint32_t> alarm;  // counts what may concern pending operations: deaths, failures
+  std::atomic<std::uint32_t> first_dead;  // rank + 1; 0: none. The same for all who report it
   std::atomic<std::int64_t> ranks_offset, bells_offset, world_offset;  // 0: not there yet
   engine::BellTower tower;
 };
@@ -89,8 +91,13 @@ class Job {
       std::unique_ptr<transport::Transport> transport);
   base::Status set_up_header();
   base::Status await_all();
-  template <class Condition>
-  bool await(Condition condition);
+  // Until the condition holds. Errors: rank_lost, at once; timeout, at the deadline of the start,
+  // with what `missing` says.
+  template <class Condition, class Missing>
+  base::Status await(Condition condition, Missing missing);
+  std::optional<int> dead_rank() const;
+  bool mark_dead(int rank);
+  base::Error lost(int rank, std::string_view how) const;
   void publish_probe();
   base::Status judge_reach();
   Reach probe_others() const;

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A rank that is lost after the rendezvous and before the job has begun: the others' init names it,
+// and does not wait for the deadline of the start, which lies behind this test's own guard. The
+// victim goes through the start by hand, so that it ends exactly where it shall.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <memory>
+#include <vector>
+
+#include "group/bootstrap/bootstrap.hpp"
+#include "group/job.hpp"
+#include "group/liveness.hpp"
+#include "harness/outcome.hpp"
+#include "process/ranks.hpp"
+#include "transport/shm/shm.hpp"
+
+namespace unisono::harness {
+namespace {
+
+// The first steps of unisono_init.
+class StartByHand {
+ public:
+  // After it, all ranks have been at the rendezvous, and this one has its place.
+  void meet() {
+    auto seat = group::join_from_environment();
+    ASSERT_TRUE(seat.ok()) << seat.error().message;
+    seat_ = std::move(*seat);
+    auto memory = group::JobMemory::map(std::move(seat_.memory), seat_.memory_bytes);
+    ASSERT_TRUE(memory.ok()) << memory.error().message;
+    memory_ = std::move(*memory);
+  }
+
+  base::Status enter() {
+    auto job = group::Job::enter(seat_, memory_, *base::process_settings(),
+                                 std::make_unique<transport::SharedMemory>());
+    if (!job) return job.error();
+    job_ = std::move(*job);
+    return base::success();
+  }
+
+  void leave() { job_.reset(); }
+
+  void kill_and_await_end(int rank) const {
+    ASSERT_EQ(kill(seat_.members[static_cast<std::size_t>(rank)].pid, SIGKILL), 0);
+    group::Liveness liveness(seat_.members);
+    while (liveness.poll() != std::vector<int>{rank}) sched_yield();
+  }
+
+  // Looks into the job's memory, without being entered.
+  void await_presence_of(int rank) const {
+    const auto* header =
+        reinterpret_cast<group::JobHeader*>(memory_->at(group::kSegmentAlignment / 2));
+    while (header->bells_offset.load(std::memory_order_acquire) == 0) sched_yield();
+    const auto* table =
+        reinterpret_cast<group::RankHeader*>(memory_->at(header->ranks_offset.load()));
+    constexpr auto present = static_cast<std::uint32_t>(group::RankState::present);
+    while (table[rank].state.load(std::memory_order_acquire) != present) sched_yield();
+  }
+
+ private:
+  group::Seat seat_;
+  std::shared_ptr<group::JobMemory> memory_;
+  std::unique_ptr<group::Job> job_;
+};
+
+ProcessJob::Options patient() {
+  ProcessJob::Options options;
+  options.joins = false;
+  options.environment["UNISONO_START_TIMEOUT"] = "1h";
+  return options;
+}
+
+void init_names_the_lost(int victim) {
+  unisono_comm_t world = nullptr;
+  EXPECT_TRUE(failed(unisono_init(&world), UNISONO_ERROR_RANK_LOST,
+                     {fmt::format("rank {} is lost", victim), "the job cannot start"}));
+  EXPECT_EQ(world, nullptr);
+}
+
+TEST(LostAtStart, BeforeItIsPresent) {
+  for (const int victim : {0, 2}) {
+    SCOPED_TRACE(victim);
+    const auto shm_before = unisono_files_in_shm();
+    ProcessJob job(
+        4,
+        [&](const ProcessRank& self) {
+          if (self.rank != victim) return init_names_the_lost(victim);
+          StartByHand start;
+          ASSERT_NO_FATAL_FAILURE(start.meet());
+          raise(SIGKILL);
+        },
+        patient());
+    job.expect_all_clean(victim);
+    EXPECT_EQ(job.wait(victim).status, SIGKILL);
+    EXPECT_TRUE(nothing_left(job, shm_before));
+  }
+}
+
+// Ranks 0 and 2 wait in init for rank 1, which sees to it that rank 2 dies there.
+TEST(LostAtStart, WhileItWaitsForOthers) {
+  const auto shm_before = unisono_files_in_shm();
+  ProcessJob job(
+      3,
+      [](const ProcessRank& self) {
+        if (self.rank != 1) return init_names_the_lost(2);
+        StartByHand start;
+        ASSERT_NO_FATAL_FAILURE(start.meet());
+        start.await_presence_of(2);
+        ASSERT_NO_FATAL_FAILURE(start.kill_and_await_end(2));
+        const base::Status entered = start.enter();
+        ASSERT_FALSE(entered.ok());
+        EXPECT_EQ(entered.error().code, base::Code::rank_lost);
+        EXPECT_NE(entered.error().message.find("rank 2 is lost"), std::string::npos)
+            << entered.error().message;
+      },
+      patient());
+  job.expect_all_clean(2);
+  EXPECT_EQ(job.wait(2).status, SIGKILL);
+  EXPECT_TRUE(nothing_left(job, shm_before));
+}
+
+// All are present, and rank 0 owes them the world communicator.
+TEST(LostAtStart, TheLeaderDies) {
+  ProcessJob job(
+      3,
+      [](const ProcessRank& self) {
+        if (self.rank != 0) return init_names_the_lost(0);
+        StartByHand start;
+        ASSERT_NO_FATAL_FAILURE(start.meet());
+        EXPECT_TRUE(start.enter().ok());
+        raise(SIGKILL);
+      },
+      patient());
+  job.expect_all_clean(0);
+  EXPECT_EQ(job.wait(0).status, SIGKILL);
+}
+
+// As after an error of its own, with which its process lives on.
+TEST(LostAtStart, TheLeaderLeaves) {
+  ProcessJob job(
+      3,
+      [](const ProcessRank& self) {
+        if (self.rank != 0) return init_names_the_lost(0);
+        StartByHand start;
+        ASSERT_NO_FATAL_FAILURE(start.meet());
+        EXPECT_TRUE(start.enter().ok());
+        start.leave();
+        pause();
+      },
+      patient());
+  for (const int rank : {1, 2}) EXPECT_TRUE(job.wait(rank).clean()) << job.wait(rank).text();
+  job.signal(0, SIGKILL);
+  EXPECT_EQ(job.wait(0).status, SIGKILL);
+}
+
+}  // namespace
+}  // namespace unisono::harness
