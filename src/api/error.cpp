@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/error.hpp"
 
+#include <fmt/format.h>
+
 #include "unisono/unisono.h"
 
 namespace unisono::api {
@@ -31,6 +33,10 @@ int fail(const base::Error& error) {
 }
 
 int fail(Code code, std::string message) { return fail(base::Error{code, std::move(message)}); }
+
+int fail(const char* function, const base::Error& error) {
+  return fail(error.code, fmt::format("{}: {}", function, error.message));
+}
 
 }  // namespace unisono::api
 

@@ -66,7 +66,7 @@ Result<unisono_comm_t> init_thread(unisono_threads_s& threads, int rank) {
   {
     const std::lock_guard lock(threads.mutex);
     if (threads.taken[static_cast<std::size_t>(rank)]) {
-      return Error{Code::state, fmt::format("unisono_init_thread: rank {} is taken already", rank)};
+      return Error{Code::state, fmt::format("rank {} is taken already", rank)};
     }
     threads.taken[static_cast<std::size_t>(rank)] = true;
   }
@@ -108,7 +108,7 @@ int unisono_init(unisono_comm_t* world) {
   auto handle = init_process();
   if (!handle) {
     release_process_init();
-    return fail(handle.error());
+    return fail("unisono_init", handle.error());
   }
   *world = *handle;
   return UNISONO_OK;
@@ -124,7 +124,7 @@ int unisono_threads_create(int ranks, unisono_threads_t* threads) {
                             kMostThreadRanks));
   }
   auto made = make_threads(ranks);
-  if (!made) return fail(made.error());
+  if (!made) return fail("unisono_threads_create", made.error());
   *threads = std::move(*made).release();
   return UNISONO_OK;
 }
@@ -138,7 +138,7 @@ int unisono_init_thread(unisono_threads_t threads, int rank, unisono_comm_t* wor
                                             threads->ranks - 1));
   }
   auto handle = init_thread(*threads, rank);
-  if (!handle) return fail(handle.error());
+  if (!handle) return fail("unisono_init_thread", handle.error());
   *world = *handle;
   return UNISONO_OK;
 }

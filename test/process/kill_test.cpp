@@ -271,7 +271,8 @@ TEST(KillAtStart, ARankThatNeverComes) {
           if (self.rank == missing) raise(SIGKILL);
           unisono_comm_t world = nullptr;
           EXPECT_TRUE(failed_with_any(unisono_init(&world),
-                                      {UNISONO_ERROR_TIMEOUT, UNISONO_ERROR_RANK_LOST}));
+                                      {UNISONO_ERROR_TIMEOUT, UNISONO_ERROR_RANK_LOST},
+                                      {"unisono_init"}));
           const std::string text = unisono_last_error();
           if (missing == 2) {
             EXPECT_NE(text.find('2'), std::string::npos) << text;

@@ -163,11 +163,27 @@ TEST(Environment, NonsenseIsAnErrorThatNamesTheVariable) {
         1,
         [&](ProcessRank&) {
           unisono_comm_t world = nullptr;
-          EXPECT_TRUE(failed(unisono_init(&world), UNISONO_ERROR_ARGUMENT, {name, value}));
+          EXPECT_TRUE(
+              failed(unisono_init(&world), UNISONO_ERROR_ARGUMENT, {"unisono_init", name, value}));
         },
         options);
     job.expect_all_clean();
   }
+}
+
+TEST(Environment, NonsenseIsAnErrorForThreadsToo) {
+  ProcessJob::Options options;
+  options.joins = false;
+  options.environment["UNISONO_ENGINE"] = "steam";
+  ProcessJob job(
+      1,
+      [](ProcessRank&) {
+        unisono_threads_t threads = nullptr;
+        EXPECT_TRUE(failed(unisono_threads_create(2, &threads), UNISONO_ERROR_ARGUMENT,
+                           {"unisono_threads_create", "UNISONO_ENGINE", "steam"}));
+      },
+      options);
+  job.expect_all_clean();
 }
 
 }  // namespace

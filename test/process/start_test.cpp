@@ -77,8 +77,9 @@ ProcessJob::Options patient() {
 
 void init_names_the_lost(int victim) {
   unisono_comm_t world = nullptr;
-  EXPECT_TRUE(failed(unisono_init(&world), UNISONO_ERROR_RANK_LOST,
-                     {fmt::format("rank {} is lost", victim), "the job cannot start"}));
+  EXPECT_TRUE(
+      failed(unisono_init(&world), UNISONO_ERROR_RANK_LOST,
+             {"unisono_init", fmt::format("rank {} is lost", victim), "the job cannot start"}));
   EXPECT_EQ(world, nullptr);
 }
 

@@ -289,7 +289,8 @@ TEST(ThreadJobs, RefuseWhatMakesNoSense) {
   EXPECT_TRUE(failed(unisono_init_thread(threads, 0, nullptr), UNISONO_ERROR_ARGUMENT));
   ASSERT_TRUE(succeeded(unisono_init_thread(threads, 0, &world)));
   unisono_comm_t again = nullptr;
-  EXPECT_TRUE(failed_with_any(unisono_init_thread(threads, 0, &again), kStateOrArgument));
+  EXPECT_TRUE(failed(unisono_init_thread(threads, 0, &again), UNISONO_ERROR_STATE,
+                     {"unisono_init_thread", "taken"}));
   ASSERT_TRUE(succeeded(unisono_barrier(world)));
   ASSERT_TRUE(succeeded(unisono_finalize(world)));
   ASSERT_TRUE(succeeded(unisono_threads_free(threads)));
