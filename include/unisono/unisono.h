@@ -105,9 +105,10 @@ enum {
 /* Bytes of one element; 0 for an unknown type. */
 UNISONO_API size_t unisono_type_size(unisono_type_t type);
 
-/* An opaque element of `size` bytes with the given alignment (a power of two, at most 64), for
- * moving and for user-defined operators. All ranks create their types and operators in the same
- * order. Lives until the end of the process. Errors: ARGUMENT, RESOURCES (more than 1000). */
+/* An opaque element of `size` bytes with the given alignment (a power of two, at most 64, of which
+ * the size is a multiple), for moving and for user-defined operators. All ranks create their types
+ * and operators in the same order. Lives until the end of the process. Errors: ARGUMENT, RESOURCES
+ * (more than 1000). */
 UNISONO_API int unisono_type_create(size_t size, size_t alignment, unisono_type_t* type);
 
 /* target[i] = left[i] op right[i] for count elements; target is left or right or overlaps neither.

@@ -101,6 +101,13 @@ int unisono_type_create(size_t size, size_t alignment, unisono_type_t* type) {
                 fmt::format("unisono_type_create: alignment {} is not a power of two up to {}",
                             alignment, kMostAlignment));
   }
+  if (size % alignment != 0) {
+    return fail(Code::argument,
+                fmt::format("unisono_type_create: size {} is no multiple of alignment {}, so the "
+                            "second element of an array would be misaligned; pass the size with "
+                            "its padding (sizeof), or a smaller alignment",
+                            size, alignment));
+  }
   const TypeEntry entry{static_cast<std::int64_t>(size), static_cast<std::int64_t>(alignment)};
   const auto number = user_types.add(entry, [](const TypeEntry& a, const TypeEntry& b) {
     return a.bytes == b.bytes && a.alignment == b.alignment;

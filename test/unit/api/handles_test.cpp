@@ -332,6 +332,10 @@ TEST(Types, SizesAndRefusals) {
   EXPECT_TRUE(failed(unisono_type_create(8, 0, &type), UNISONO_ERROR_ARGUMENT, {"alignment"}));
   EXPECT_TRUE(failed(unisono_type_create(9, 3, &type), UNISONO_ERROR_ARGUMENT, {"alignment"}));
   EXPECT_TRUE(failed(unisono_type_create(128, 128, &type), UNISONO_ERROR_ARGUMENT, {"alignment"}));
+  EXPECT_TRUE(failed(unisono_type_create(12, 8, &type), UNISONO_ERROR_ARGUMENT,
+                     {"unisono_type_create", "size 12", "alignment 8"}));
+  EXPECT_TRUE(failed(unisono_type_create(4, 8, &type), UNISONO_ERROR_ARGUMENT, {"alignment 8"}));
+  EXPECT_TRUE(succeeded(unisono_type_create(12, 4, &type)));
   EXPECT_TRUE(failed(unisono_type_create(8, 8, nullptr), UNISONO_ERROR_ARGUMENT));
   unisono_op_t op = 0;
   EXPECT_TRUE(
