@@ -77,10 +77,11 @@ std::string Communicator::name_rank(int rank) const {
 void Communicator::fail_all(Code code, const std::string& message, std::uint64_t index) {
   const Failure failure{index, {code, message}};
   if (report_failure(header_->failure, failure)) job_.raise_alarm();
-  adopt_failure();
   // What stands in the record may be another rank's, from further ahead: a leaf of a reduce has
   // gone on long before its root finds that a member is lost.
-  if (!failure_ || failure_->index > index) fail_pending(failure);
+  const auto told = read_failure(header_->failure);
+  const Failure& known = told && told->cause <= index ? *told : failure;
+  if (!failure_ || known.index < failure_->index) fail_pending(known);
 }
 
 base::Error Communicator::refuse(Code code, const std::string& what) {
@@ -93,9 +94,7 @@ base::Error Communicator::refuse(Code code, const std::string& what) {
   return {code, fmt::format("rank {}: {}", rank_, what)};
 }
 
-void Communicator::look_for_failure() {
-  if (!failure_) adopt_failure();
-}
+void Communicator::look_for_failure() { adopt_failure(); }
 
 // Called in every turn of a wait; costs two loads while nothing is wrong.
 void Communicator::examine(bool waited_long) {
@@ -114,7 +113,8 @@ void Communicator::examine(bool waited_long) {
 }
 
 void Communicator::adopt_failure() {
-  if (auto failure = read_failure(header_->failure)) fail_pending(*failure);
+  const auto failure = read_failure(header_->failure);
+  if (failure && (!failure_ || failure->index < failure_->index)) fail_pending(*failure);
 }
 
 // Operations before the failed one can still end well.

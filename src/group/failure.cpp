@@ -5,22 +5,38 @@
 #include <cstring>
 
 namespace unisono::group {
+namespace {
+
+// False if it was as low already.
+bool lower_end(FailureRecord& record, std::uint64_t end) {
+  std::uint64_t seen = record.end.load(std::memory_order_relaxed);
+  while (seen == 0 || end < seen) {
+    if (record.end.compare_exchange_weak(seen, end, std::memory_order_acq_rel)) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 bool report_failure(FailureRecord& record, const Failure& failure) {
   std::uint32_t none = 0;
-  if (!record.state.compare_exchange_strong(none, 1, std::memory_order_acquire)) return false;
-  record.code = static_cast<std::int32_t>(failure.error.code);
-  record.index = failure.index;
-  const std::size_t length = std::min(failure.error.message.size(), sizeof record.text - 1);
-  std::memcpy(record.text, failure.error.message.data(), length);
-  record.text[length] = '\0';
-  record.state.store(2, std::memory_order_release);
-  return true;
+  if (record.state.compare_exchange_strong(none, 1, std::memory_order_acquire)) {
+    record.code = static_cast<std::int32_t>(failure.error.code);
+    record.cause = failure.index;
+    const std::size_t length = std::min(failure.error.message.size(), sizeof record.text - 1);
+    std::memcpy(record.text, failure.error.message.data(), length);
+    record.text[length] = '\0';
+    lower_end(record, failure.index + 1);
+    record.state.store(2, std::memory_order_release);
+    return true;
+  }
+  return lower_end(record, failure.index + 1);
 }
 
 std::optional<Failure> read_failure(const FailureRecord& record) {
   if (record.state.load(std::memory_order_acquire) != 2) return std::nullopt;
-  return Failure{record.index, {static_cast<base::Code>(record.code), record.text}};
+  const std::uint64_t end = record.end.load(std::memory_order_acquire);
+  return Failure{end - 1, {static_cast<base::Code>(record.code), record.text}, record.cause};
 }
 
 }  // namespace unisono::group

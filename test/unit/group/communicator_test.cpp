@@ -134,7 +134,12 @@ TEST(Failure, IsOneForAllAndSparesOperationsBefore) {
   EXPECT_EQ(world.at(0).failure().message, "rank 0: because of a test");
   Pending later;
   EXPECT_FALSE(world.at(0).start(**world.at(0).plan(allreduce(1)), &in[0], &out[0], later).ok());
-  world.at(0).withdraw(before);
+  // Then it turns out that the first cannot end either.
+  world.at(1).fail_all(base::Code::cancelled, "because of a test again", 0);
+  world.at(0).look_for_failure();
+  EXPECT_EQ(before.state, Pending::State::failed);
+  EXPECT_EQ(world.at(0).failure().message, "rank 0: because of a test");
+  EXPECT_EQ(world.at(1).failure().message, "rank 1: because of a test again");
 }
 
 TEST(FailureRecord, TheFirstReportStandsAndLongTextsAreCut) {
@@ -147,6 +152,18 @@ TEST(FailureRecord, TheFirstReportStandsAndLongTextsAreCut) {
   EXPECT_EQ(failure->index, 7U);
   EXPECT_EQ(failure->error.code, base::Code::timeout);
   EXPECT_EQ(failure->error.message.size(), sizeof record->text - 1);
+}
+
+TEST(FailureRecord, ALaterReportOfAnEarlierOperationLowersTheNumberOnly) {
+  auto record = std::make_unique<FailureRecord>();
+  EXPECT_TRUE(report_failure(*record, {7, {base::Code::timeout, "first"}}));
+  EXPECT_TRUE(report_failure(*record, {0, {base::Code::cancelled, "second"}}));
+  EXPECT_FALSE(report_failure(*record, {0, {base::Code::cancelled, "third"}}));
+  const auto failure = read_failure(*record);
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->index, 0U);
+  EXPECT_EQ(failure->cause, 7U);
+  EXPECT_EQ(failure->error.message, "first");
 }
 
 TEST(DescribeCall, SaysWhatMattersToTheCollective) {
