@@ -219,10 +219,12 @@ UNISONO_API int unisono_wait(unisono_request_t* request);
  * are passed over; -1 if all are NULL. */
 UNISONO_API int unisono_wait_any(unisono_request_t* requests, int count, int* index);
 UNISONO_API int unisono_wait_all(unisono_request_t* requests, int count);
-/* Gives an operation up. If it is complete, the request ends as with wait. Otherwise the other
- * ranks count on it, so it ends for all: here the request ends and the call returns OK, and the
- * communicator fails on every rank with UNISONO_ERROR_CANCELLED, naming the rank that cancelled. A
- * rank that already has all it needs may still complete, and is told at its next call. */
+/* Gives an operation up. If it is complete, or has failed, the request ends as with wait. Otherwise
+ * the other ranks count on it, so it ends for all: here the request ends and the call returns OK,
+ * and the communicator fails on every rank with UNISONO_ERROR_CANCELLED, naming the rank that
+ * cancelled. Where several ranks cancel, each call returns OK, be it the first or not, and one of
+ * them is named. A rank that already has all it needs may still complete, and is told at its next
+ * call. */
 UNISONO_API int unisono_cancel(unisono_request_t* request);
 
 /* ---- persistent -------------------------------------------------------------------------------

@@ -30,16 +30,21 @@ Result<Request*> find_request(const char* function, const unisono_request_t* han
   return request;
 }
 
+std::unique_ptr<Request> end_request(unisono_request_t* handle) {
+  std::unique_ptr<Request> request = requests().remove(*handle);
+  *handle = nullptr;
+  if (request->comm != nullptr) request->comm->requests.erase(request.get());
+  return request;
+}
+
 // Ends the request, and gives its result.
 int collect(const char* function, unisono_request_t* handle) {
-  const std::unique_ptr<Request> request = requests().remove(*handle);
-  *handle = nullptr;
+  const std::unique_ptr<Request> request = end_request(handle);
   if (request->comm == nullptr) {
     return fail(Code::state, fmt::format("{}: the communicator of this request ended before the "
                                          "request did",
                                          function));
   }
-  request->comm->requests.erase(request.get());
   if (request->pending.state == Pending::State::failed) {
     return fail(request->comm->group->failure());
   }
@@ -48,6 +53,12 @@ int collect(const char* function, unisono_request_t* handle) {
 
 bool has_ended(const Request& request) {
   return request.comm == nullptr || request.pending.state != Pending::State::running;
+}
+
+// Whether a rank gave it up; the caller counts as told.
+bool was_cancelled(const Request& request) {
+  return request.comm != nullptr && request.pending.state == Pending::State::failed &&
+         request.comm->group->failure().code == Code::cancelled;
 }
 
 // Carries a communicator on without waiting, failures included.
@@ -164,13 +175,19 @@ int unisono_cancel(unisono_request_t* handle) {
   if (!found) return fail(found.error());
   Request& request = **found;
   if (!has_ended(request)) look(*request.comm->group);
-  if (has_ended(request)) return collect("unisono_cancel", handle);
+  if (has_ended(request)) {
+    if (!was_cancelled(request)) return collect("unisono_cancel", handle);
+    // By somebody: this rank has what it asked for.
+    end_request(handle);
+    return UNISONO_OK;
+  }
   Communicator& group = *request.comm->group;
   group.fail_all(Code::cancelled,
                  fmt::format("rank {} cancelled operation {}", group.rank(),
                              request.pending.operation.index()),
                  request.pending.operation.index());
-  collect("unisono_cancel", handle);
+  group.failure();
+  end_request(handle);
   return UNISONO_OK;
 }
 

@@ -358,6 +358,85 @@ TEST(SplitPhase, CancelConcernsItsCommunicatorOnly) {
   });
 }
 
+// Rank 0 stays away until all others have cancelled what cannot be complete without it.
+TEST(SplitPhase, CancelByManyIsOkForEach) {
+  for (int round = 0; round < 20; ++round) {
+    std::barrier started(3);
+    std::barrier cancelled(4);
+    const int first = round % 2;
+    run_threads(4, [&](ThreadRank& self) {
+      if (self.rank != 0) {
+        unisono_request_t requests[2] = {};
+        ASSERT_TRUE(succeeded(unisono_barrier_start(self.world, &requests[0])));
+        ASSERT_TRUE(succeeded(unisono_barrier_start(self.world, &requests[1])));
+        started.arrive_and_wait();
+        EXPECT_TRUE(succeeded(unisono_cancel(&requests[first])));
+        EXPECT_TRUE(succeeded(unisono_cancel(&requests[1 - first])));
+        for (const unisono_request_t request : requests) EXPECT_EQ(request, nullptr);
+      }
+      cancelled.arrive_and_wait();
+      int error = unisono_barrier(self.world);
+      // Rank 0 may find all it needs for the first two.
+      for (int i = 0; i < 2 && error == UNISONO_OK; ++i) error = unisono_barrier(self.world);
+      EXPECT_TRUE(failed(error, UNISONO_ERROR_CANCELLED, {"rank"}));
+      EXPECT_TRUE(succeeded(self.finalize())) << "it has been told";
+    });
+  }
+}
+
+// One after the other: the second finds what the first has done.
+TEST(SplitPhase, CancelOfWhatAnotherRankCancelledIsOk) {
+  std::barrier cancelled(2);
+  run_threads(3, [&](ThreadRank& self) {
+    if (self.rank == 0) return;
+    unisono_request_t request = nullptr;
+    ASSERT_TRUE(succeeded(unisono_barrier_start(self.world, &request)));
+    if (self.rank == 2) cancelled.arrive_and_wait();
+    EXPECT_TRUE(succeeded(unisono_cancel(&request)));
+    EXPECT_EQ(request, nullptr);
+    if (self.rank == 1) cancelled.arrive_and_wait();
+    EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_CANCELLED, {"rank 1"}));
+    EXPECT_TRUE(succeeded(self.finalize()));
+  });
+}
+
+// Rank 1 gives up the second operation, then the first, before it has done its part of that.
+TEST(SplitPhase, CancelOfAnEarlierOperationIsToldToo) {
+  std::barrier cancelled(3);
+  run_threads(3, [&](ThreadRank& self) {
+    if (self.rank == 1) {
+      unisono_request_t requests[2] = {};
+      ASSERT_TRUE(succeeded(unisono_barrier_start(self.world, &requests[0])));
+      ASSERT_TRUE(succeeded(unisono_barrier_start(self.world, &requests[1])));
+      EXPECT_TRUE(succeeded(unisono_cancel(&requests[1])));
+      EXPECT_TRUE(succeeded(unisono_cancel(&requests[0])));
+    }
+    cancelled.arrive_and_wait();
+    int error = unisono_barrier(self.world);
+    for (int i = 0; i < 2 && error == UNISONO_OK; ++i) error = unisono_barrier(self.world);
+    EXPECT_TRUE(failed(error, UNISONO_ERROR_CANCELLED, {"rank 1 cancelled"}));
+    EXPECT_TRUE(succeeded(self.finalize()));
+  });
+}
+
+TEST(SplitPhase, CancelOfWhatFailedOtherwiseSaysSo) {
+  std::barrier refused(2);
+  run_threads(2, [&](ThreadRank& self) {
+    unisono_request_t request = nullptr;
+    if (self.rank == 1) {
+      EXPECT_TRUE(failed(unisono_broadcast(nullptr, 4, UNISONO_INT32, 0, self.world),
+                         UNISONO_ERROR_ARGUMENT));
+      refused.arrive_and_wait();
+    } else {
+      ASSERT_TRUE(succeeded(unisono_barrier_start(self.world, &request)));
+      refused.arrive_and_wait();
+      EXPECT_TRUE(failed(unisono_cancel(&request), UNISONO_ERROR_PEER_ARGUMENT, {"rank 1"}));
+      EXPECT_EQ(request, nullptr);
+    }
+    self.finalize();
+  });
+}
+
 // ---- ends ----
 
 TEST(SplitPhase, FinalizeEndsPendingRequests) {
