@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // kill -9 of a rank during every blocking call, once while all ranks are busy and once while the
 // others sleep in it: each survivor's call returns RANK_LOST and names the rank. How long that took
-// is printed, and not judged. Nothing is left on the machine.
+// is printed, and not judged. Then a rank that never comes, and ranks that die while the others
+// finalize. Nothing is left on the machine.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -91,6 +92,15 @@ int duplicate_and_free(Desk& d) {
   return error == UNISONO_OK ? unisono_comm_free(copy) : error;
 }
 
+// All ranks, backwards.
+int list_and_free(Desk& d) {
+  std::vector<int> members;
+  for (int rank = d.ranks; rank-- > 0;) members.push_back(rank);
+  unisono_comm_t part = nullptr;
+  const int error = unisono_comm_from_list(d.comm, members.data(), d.ranks, &part);
+  return error == UNISONO_OK ? unisono_comm_free(part) : error;
+}
+
 std::vector<BlockingCall> blocking_calls() {
   const auto allreduce = [](std::int64_t count) {
     return [=](Desk& d) {
@@ -124,6 +134,7 @@ std::vector<BlockingCall> blocking_calls() {
       {"PlanWait", wait_for_plan},
       {"CommSplit", split_and_free},
       {"CommDup", duplicate_and_free},
+      {"CommFromList", list_and_free},
   };
 }
 
@@ -253,6 +264,63 @@ TEST(KillMany, ACommunicatorWithoutTheDeadRankGoesOn) {
       ASSERT_EQ(sum, 2);
     }
   });
+  job.await_line_of_all();
+  job.signal(1, SIGKILL);
+  job.expect_all_clean(1);
+}
+
+// Finalize waits for nobody: the others end well, wherever in it the victim was hit.
+TEST(KillAtEnd, InTheMiddleOfFinalize) {
+  const auto shm_before = unisono_files_in_shm();
+  for (int round = 0; round < 20; ++round) {
+    ProcessJob::Options options;
+    options.joins = false;
+    const int victim = round % 4;
+    ProcessJob job(
+        4,
+        [](ProcessRank& self) {
+          unisono_comm_t world = nullptr;
+          unisono_comm_t part = nullptr;
+          ASSERT_TRUE(succeeded(unisono_init(&world)));
+          ASSERT_TRUE(succeeded(unisono_comm_split(world, self.rank % 2, 0, &part)));
+          ASSERT_TRUE(succeeded(unisono_barrier(part)));
+          self.say("ready");
+          EXPECT_TRUE(succeeded(unisono_finalize(world)));
+        },
+        options);
+    ASSERT_TRUE(job.await_line(victim)) << job.wait(victim).text();
+    job.signal(victim, SIGKILL);
+    job.expect_all_clean(victim);
+    EXPECT_TRUE(nothing_left(job, shm_before));
+  }
+}
+
+// A loss that another rank ran into, and this one has not been told of, comes with finalize.
+TEST(KillAtEnd, FinalizeTellsOfALoss) {
+  ProcessJob::Options options;
+  options.joins = false;
+  ProcessJob job(
+      3,
+      [](ProcessRank& self) {
+        unisono_comm_t world = nullptr;
+        unisono_comm_t survivors = nullptr;
+        ASSERT_TRUE(succeeded(unisono_init(&world)));
+        ASSERT_TRUE(succeeded(unisono_comm_split(world, self.rank == 1 ? 1 : 0, 0, &survivors)));
+        unisono_request_t request = nullptr;
+        if (self.rank != 1) {
+          ASSERT_TRUE(succeeded(unisono_barrier_start(world, &request)));
+        }
+        self.say("ready");
+        if (self.rank == 1) pause();
+        if (self.rank == 0) {
+          EXPECT_TRUE(failed(unisono_wait(&request), UNISONO_ERROR_RANK_LOST, {"rank 1"}));
+        }
+        EXPECT_TRUE(succeeded(unisono_barrier(survivors)));
+        const int error = unisono_finalize(world);
+        EXPECT_TRUE(self.rank == 0 ? succeeded(error)
+                                   : failed(error, UNISONO_ERROR_RANK_LOST, {"rank 1"}));
+      },
+      options);
   job.await_line_of_all();
   job.signal(1, SIGKILL);
   job.expect_all_clean(1);
