@@ -2,7 +2,6 @@
 #include "bench/report.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unisono/unisono.h>
 
 #include <cerrno>
@@ -14,20 +13,6 @@ namespace unisono::tools::bench {
 namespace {
 
 using schedule::Collective;
-
-void print_line(const std::string& line) {
-  fmt::print("{}\n", line);
-  std::fflush(stdout);
-}
-
-std::string type_and_operator(const Options& options, Collective collective) {
-  std::string text(arith::type_name(options.type));
-  if (schedule::is_reduction(collective)) {
-    text += fmt::format(", {}", arith::operator_name(options.op));
-  }
-  if (schedule::is_rooted(collective)) text += fmt::format(", root {}", options.root);
-  return text;
-}
 
 const char* method_name(Method method) {
   switch (method) {
@@ -45,14 +30,7 @@ class TableReport final : public Report {
  public:
   void begin(const Job& job) override {
     options_ = job.options;
-    const Machine& machine = job.machine;
-    print_line(fmt::format("# unisono {}: {} ranks", unisono_version(), job.ranks));
-    print_line(fmt::format("# machine: {}, {} of {} cores usable, {}", machine.processor,
-                           machine.usable_cores, machine.cores, machine.kernel));
-    print_line(fmt::format("# compiler: {}", machine.compiler));
-    print_line(fmt::format(
-        "# settings: {}",
-        job.settings.empty() ? "defaults" : fmt::format("{}", fmt::join(job.settings, " "))));
+    print_head(job);
     print_line("# times in us; wrong: elements that were not right");
     if (has_loop(options_.method)) {
       print_line(
@@ -155,24 +133,9 @@ class JsonReport final : public Report {
 
   void begin(const Job& job) override {
     method_ = job.options.method;
-    document_ = {
-        {"tool", "unisono bench"},
-        {"version", unisono_version()},
-        {"command", job.options.command},
-        {"ranks", job.ranks},
-        {"type", arith::type_name(job.options.type)},
-        {"operator", arith::operator_name(job.options.op)},
-        {"root", job.options.root},
-        {"method", method_name(job.options.method)},
-        {"machine",
-         {{"processor", job.machine.processor},
-          {"cores", job.machine.cores},
-          {"usable_cores", job.machine.usable_cores},
-          {"kernel", job.machine.kernel},
-          {"compiler", job.machine.compiler}}},
-        {"settings", job.settings},
-        {"results", nlohmann::ordered_json::array()},
-    };
+    document_ = json_head(job);
+    document_["method"] = method_name(method_);
+    document_["results"] = nlohmann::ordered_json::array();
   }
 
   void collective(Collective collective) override { collective_ = collective; }

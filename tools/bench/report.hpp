@@ -7,20 +7,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
+#include "bench/head.hpp"
 #include "bench/measure.hpp"
 #include "bench/options.hpp"
-#include "machine.hpp"
 
 namespace unisono::tools::bench {
-
-struct Job {
-  Options options;
-  int ranks = 1;
-  Machine machine;
-  std::vector<std::string> settings;  // NAME=value, those that the user set
-};
 
 class Report {
  public:

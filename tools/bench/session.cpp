@@ -9,30 +9,16 @@
 #include <utility>
 #include <vector>
 
-#include "base/settings.hpp"
 #include "base/text.hpp"
 #include "bench/cell.hpp"
 #include "bench/measure.hpp"
 #include "bench/pattern.hpp"
 #include "bench/report.hpp"
 #include "commands.hpp"
-#include "machine.hpp"
 #include "progress.hpp"
 
 namespace unisono::tools::bench {
 namespace {
-
-// NAME=value of the settings for users that the environment gives.
-std::vector<std::string> given_settings() {
-  const base::Environment environment = base::process_environment();
-  std::vector<std::string> given;
-  for (const base::SettingRow& row : base::setting_table()) {
-    const auto found = environment.find(row.name);
-    if (row.audience != base::SettingAudience::user || found == environment.end()) continue;
-    given.push_back(fmt::format("{}={}", row.name, found->second));
-  }
-  return given;
-}
 
 class Session {
  public:
@@ -72,9 +58,7 @@ base::Status Session::join() {
 base::Status Session::measure_all() {
   if (place_.rank == 0) {
     UNISONO_ASSIGN(report_, make_report(options_.format, options_.json_path));
-    Machine machine = describe_machine();
-    if (options_.usable_cores > 0) machine.usable_cores = options_.usable_cores;
-    report_->begin({options_, place_.ranks, machine, given_settings()});
+    report_->begin(describe_job(options_, place_.ranks));
   }
   const Pattern pattern(options_.type, options_.op, place_.ranks);
   for (const schedule::Collective collective : options_.collectives) {

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What stands above every result of the benchmark, whatever was measured: where, with what, and by
+// which command. Rank 0 only; one thread.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/options.hpp"
+#include "machine.hpp"
+
+namespace unisono::tools::bench {
+
+struct Job {
+  Options options;
+  int ranks = 1;
+  Machine machine;
+  std::vector<std::string> settings;  // NAME=value, those that the user set
+};
+
+// With what this process knows of its machine and its settings.
+Job describe_job(const Options& options, int ranks);
+
+// One line to stdout, at once.
+void print_line(const std::string& line);
+// The lines that begin a table.
+void print_head(const Job& job);
+// The members that begin a document.
+nlohmann::ordered_json json_head(const Job& job);
+
+// "float32, sum, root 0": what of it concerns the collective.
+std::string type_and_operator(const Options& options, schedule::Collective collective);
+
+}  // namespace unisono::tools::bench
