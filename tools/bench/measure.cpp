@@ -27,23 +27,6 @@ std::int64_t thread_cpu_ns() {
   return now.tv_sec * base::kSecond + now.tv_nsec;
 }
 
-// Every rank gets rank 0's value.
-base::Result<std::int64_t> agree(const Place& place, std::int64_t value) {
-  UNISONO_TRY(to_status(unisono_broadcast(&value, 1, UNISONO_INT64, 0, place.control)));
-  return value;
-}
-
-template <class T>
-base::Status combine(const Place& place, std::vector<T>& values, unisono_type_t type,
-                     unisono_op_t op) {
-  std::vector<T> result(values.size());
-  UNISONO_TRY(to_status(unisono_allreduce(values.data(), result.data(),
-                                          static_cast<std::int64_t>(values.size()), type, op,
-                                          place.control)));
-  values = std::move(result);
-  return base::success();
-}
-
 class Measurer {
  public:
   Measurer(const Place& place, Cell& cell, const Options& options, schedule::Collective collective)
@@ -138,8 +121,8 @@ base::Status Measurer::loop() {
     times.push_back(static_cast<double>(time.elapsed_ns) * 1e-3 / static_cast<double>(calls));
     cpu[0] += static_cast<double>(time.cpu_ns) * 1e-3;
   }
-  UNISONO_TRY(combine(place_, times, UNISONO_FLOAT64, UNISONO_MAX));
-  UNISONO_TRY(combine(place_, cpu, UNISONO_FLOAT64, UNISONO_SUM));
+  UNISONO_TRY(combine(place_, times, UNISONO_MAX));
+  UNISONO_TRY(combine(place_, cpu, UNISONO_SUM));
   result_.loop = summarize(std::move(times));
   result_.loop_calls = calls;
   result_.cpu_us = cpu[0] / static_cast<double>(calls * loops * place_.ranks);
@@ -186,7 +169,7 @@ base::Status Measurer::single() {
     leave.push_back(time.leave_ns);
     times.push_back(static_cast<double>(time.leave_ns - time.enter_ns) * 1e-3 / place_.ranks);
   }
-  UNISONO_TRY(combine(place_, times, UNISONO_FLOAT64, UNISONO_SUM));
+  UNISONO_TRY(combine(place_, times, UNISONO_SUM));
   result_.single = summarize(std::move(times));
   if (collective_ == schedule::Collective::barrier) {
     return judge_barriers(std::move(enter), std::move(leave));
@@ -197,8 +180,8 @@ base::Status Measurer::single() {
 // The monotonic clock is one for all processes of the machine: nobody may leave before all entered.
 base::Status Measurer::judge_barriers(std::vector<std::int64_t> enter,
                                       std::vector<std::int64_t> leave) {
-  UNISONO_TRY(combine(place_, enter, UNISONO_INT64, UNISONO_MAX));
-  UNISONO_TRY(combine(place_, leave, UNISONO_INT64, UNISONO_MIN));
+  UNISONO_TRY(combine(place_, enter, UNISONO_MAX));
+  UNISONO_TRY(combine(place_, leave, UNISONO_MIN));
   if (place_.rank != 0) return base::success();  // counted once for all
   for (std::size_t i = 0; i < enter.size(); ++i) wrong_ += leave[i] < enter[i] ? 1 : 0;
   return base::success();
@@ -211,17 +194,12 @@ base::Status Measurer::finish() {
   result_.algorithm = info.algorithm;
   result_.engine = info.engine;
   std::vector<std::int64_t> wrong{wrong_};
-  UNISONO_TRY(combine(place_, wrong, UNISONO_INT64, UNISONO_SUM));
+  UNISONO_TRY(combine(place_, wrong, UNISONO_SUM));
   result_.wrong = wrong[0];
   return base::success();
 }
 
 }  // namespace
-
-base::Status to_status(int code) {
-  if (code == UNISONO_OK) return base::success();
-  return base::Error{static_cast<base::Code>(code), unisono_last_error()};
-}
 
 base::Result<Measurement> measure(const Place& place, Cell& cell, const Options& options,
                                   schedule::Collective collective) {

@@ -9,26 +9,16 @@
 // Values change with every loop or call and every result is verified, outside the timed part.
 #pragma once
 
-#include <unisono/unisono.h>
-
 #include <cstdint>
 #include <string>
 
 #include "base/result.hpp"
 #include "bench/cell.hpp"
 #include "bench/options.hpp"
+#include "bench/place.hpp"
 #include "statistics.hpp"
 
 namespace unisono::tools::bench {
-
-// A rank's place, and a communicator of its own for what the benchmark itself has to say, so that
-// the measured one carries nothing but what is measured.
-struct Place {
-  unisono_comm_t measured = nullptr;
-  unisono_comm_t control = nullptr;
-  int rank = 0;
-  int ranks = 1;
-};
 
 // Times in microseconds.
 struct Measurement {
@@ -40,9 +30,6 @@ struct Measurement {
   std::string algorithm;
   std::string engine;
 };
-
-// The error of a call of the library.
-base::Status to_status(int code);
 
 base::Result<Measurement> measure(const Place& place, Cell& cell, const Options& options,
                                   schedule::Collective collective);

@@ -13,6 +13,7 @@
 #include "bench/cell.hpp"
 #include "bench/measure.hpp"
 #include "bench/pattern.hpp"
+#include "bench/place.hpp"
 #include "bench/report.hpp"
 #include "commands.hpp"
 #include "progress.hpp"
