@@ -26,47 +26,42 @@ Range Builder::scratch(std::int64_t count) {
 }
 
 OpId Builder::send(int peer, SlotId peer_slot, Range source, After after) {
-  Op op;
-  op.kind = OpKind::send;
+  Op& op = append(OpKind::send, after);
   op.left = source;
   op.first_target = static_cast<std::int32_t>(schedule_.targets.size());
   op.target_count = 1;
   schedule_.targets.push_back({peer, peer_slot});
-  return append(op, after);
+  return last();
 }
 
 OpId Builder::multicast(std::span<const Target> targets, Range source, After after) {
-  Op op;
-  op.kind = OpKind::multicast;
+  Op& op = append(OpKind::multicast, after);
   op.left = source;
   op.first_target = static_cast<std::int32_t>(schedule_.targets.size());
   op.target_count = static_cast<std::int32_t>(targets.size());
   schedule_.targets.insert(schedule_.targets.end(), targets.begin(), targets.end());
-  return append(op, after);
+  return last();
 }
 
 OpId Builder::wait(SlotId slot, After after) {
-  Op op;
-  op.kind = OpKind::wait;
+  Op& op = append(OpKind::wait, after);
   op.slot = slot;
-  return append(op, after);
+  return last();
 }
 
 OpId Builder::reduce(Range target, Range left, Range right, After after) {
-  Op op;
-  op.kind = OpKind::reduce;
+  Op& op = append(OpKind::reduce, after);
   op.target = target;
   op.left = left;
   op.right = right;
-  return append(op, after);
+  return last();
 }
 
 OpId Builder::copy(Range target, Range source, After after) {
-  Op op;
-  op.kind = OpKind::copy;
+  Op& op = append(OpKind::copy, after);
   op.target = target;
   op.left = source;
-  return append(op, after);
+  return last();
 }
 
 void Builder::also_after(OpId predecessor) {
@@ -87,15 +82,16 @@ Range Builder::of(SlotId slot) const {
   return slot_range(slot, 0, schedule_.slots[static_cast<std::size_t>(slot)].count);
 }
 
-OpId Builder::append(Op op, After after) {
+Op& Builder::append(OpKind kind, After after) {
+  Op& op = schedule_.ops.emplace_back();
+  op.kind = kind;
   op.first_after = static_cast<std::int32_t>(schedule_.after.size());
   for (const OpId predecessor : after) {
     if (predecessor == kNone) continue;
     schedule_.after.push_back(predecessor);
     ++op.after_count;
   }
-  schedule_.ops.push_back(op);
-  return static_cast<OpId>(schedule_.ops.size() - 1);
+  return op;
 }
 
 }  // namespace unisono::schedule

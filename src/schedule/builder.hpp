@@ -43,7 +43,8 @@ class Builder {
   Schedule take() && { return std::move(schedule_); }
 
  private:
-  OpId append(Op op, After after);
+  Op& append(OpKind kind, After after);
+  OpId last() const { return static_cast<OpId>(schedule_.ops.size() - 1); }
 
   Schedule schedule_;
 };
