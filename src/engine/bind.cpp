@@ -2,6 +2,7 @@
 #include "engine/bind.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/check.hpp"
 #include "engine/window_layout.hpp"
@@ -229,7 +230,8 @@ class Binder {
     const std::int64_t left = range.count - from;
     const BufferLayout* buffer = layout_of(range.memory);
     if (buffer == nullptr || buffer->contiguous()) return left;
-    return std::min(left, buffer->block - (range.offset + from) % buffer->block);
+    const BufferLayout::Piece& piece = buffer->piece_of(range.offset + from);
+    return std::min(left, piece.offset + piece.count - range.offset - from);
   }
 
   Place locate(const Range& range, std::int64_t from) const {
@@ -250,7 +252,8 @@ class Binder {
 
   std::int64_t in_buffer(const BufferLayout& buffer, std::int64_t element) const {
     if (!buffer.contiguous()) {
-      element = element / buffer.block * buffer.stride + element % buffer.block;
+      const BufferLayout::Piece& piece = buffer.piece_of(element);
+      element += piece.place - piece.offset;
     }
     return element * options_.element_bytes;
   }
@@ -294,6 +297,14 @@ class Binder {
 };
 
 }  // namespace
+
+const BufferLayout::Piece& BufferLayout::piece_of(std::int64_t element) const {
+  const auto after = std::ranges::upper_bound(pieces, element, {}, &Piece::offset);
+  UNISONO_CHECK(
+      after != pieces.begin() && element < std::prev(after)->offset + std::prev(after)->count,
+      "an element outside a buffer's layout");
+  return *std::prev(after);
+}
 
 WindowNeed window_need(std::span<const schedule::Schedule> set, const BindOptions& options) {
   return WindowLayout(set, options).need();

@@ -14,13 +14,17 @@
 
 namespace unisono::engine {
 
-// How a logical vector lies in a caller's buffer: blocks of `block` elements, `stride` elements
-// from one to the next. One block: contiguous.
+// How a logical vector lies in a caller's buffer: in pieces, in logical order. None: contiguous.
 struct BufferLayout {
-  std::int64_t block = 0;  // 0: contiguous
-  std::int64_t stride = 0;
+  struct Piece {
+    std::int64_t offset = 0, count = 0;  // elements of the logical vector
+    std::int64_t place = 0;              // elements from the buffer's start
+  };
+  std::vector<Piece> pieces;  // none of them empty
 
-  bool contiguous() const { return block == 0 || block == stride; }
+  bool contiguous() const { return pieces.empty(); }
+  // The piece in which a logical element lies.
+  const Piece& piece_of(std::int64_t element) const;
 };
 
 struct BindOptions {

@@ -50,6 +50,7 @@ void Operation::begin(const Plan& plan, Lane& lane, const void* input, void* out
   history_ = history;
   sequence_ = lane.take(plan.segments);
   segment_ = 0;
+  part_ = 0;
   helped_steps_ = 0;
   entered_ = false;
 }
@@ -65,6 +66,7 @@ Outcome Operation::step(const Machine& machine) {
     lane_->complete(sequence_);
     ring_credit(machine);
     if (++segment_ == plan_->segments) return Outcome::finished;
+    if (segment_ == plan_->parts[part_].end) ++part_;
     ++sequence_;
     input_ += plan_->input_stride;
     output_ += plan_->output_stride;

@@ -24,11 +24,15 @@ struct Plan {
   bool helping = false;
   bool bulk = false;  // which lane
 
-  // The vector goes in `segments` parts: all but the last by `body`, the last by `tail`. A part
-  // lies `input_stride`/`output_stride` bytes after the one before.
+  // The vector goes in `segments` segments, each `input_stride`/`output_stride` bytes after the one
+  // before. Neighbouring segments that are alike are a part: they run the same programs.
+  struct Part {
+    std::int64_t end = 1;           // its last segment's number + 1
+    std::vector<Program> programs;  // by rank
+  };
   std::int64_t segments = 1;
   std::int64_t input_stride = 0, output_stride = 0;
-  std::vector<Program> body, tail;  // by rank
+  std::vector<Part> parts;
 
   arith::Kernel kernel = nullptr;
   const void* kernel_context = nullptr;
@@ -63,9 +67,7 @@ class Operation {
   void publish();
   void deliver();
 
-  const std::vector<Program>& programs() const {
-    return segment_ + 1 == plan_->segments ? plan_->tail : plan_->body;
-  }
+  const std::vector<Program>& programs() const { return plan_->parts[part_].programs; }
   const Program& program() const { return programs()[static_cast<std::size_t>(lane_->rank())]; }
   // The frame in which a published program of `rank` is run, by whomever.
   Frame shared_frame(const Program& program) const;
@@ -78,6 +80,7 @@ class Operation {
   std::uint32_t history_ = 0;
   std::uint64_t sequence_ = 0;
   std::int64_t segment_ = 0;
+  std::size_t part_ = 0;
   std::int64_t helped_steps_ = 0;
   std::int32_t pc_ = 0;
   bool entered_ = false;

@@ -32,8 +32,10 @@ int record_number(Collective collective, Purpose purpose) {
 
 std::string describe_call(int record_number, std::int64_t count, std::int32_t type, std::int32_t op,
                           std::int32_t root) {
-  switch (static_cast<Purpose>(record_number / schedule::kCollectiveCount)) {
+  const auto purpose = static_cast<Purpose>(record_number / schedule::kCollectiveCount);
+  switch (purpose) {
     case Purpose::user:
+    case Purpose::user_blocks:
       break;
     case Purpose::duplicate:
       return "comm_dup";
@@ -46,7 +48,11 @@ std::string describe_call(int record_number, std::int64_t count, std::int32_t ty
   const auto collective = static_cast<Collective>(record_number % schedule::kCollectiveCount);
   std::string text(schedule::collective_name(collective));
   if (collective == Collective::barrier) return text + "()";
-  text += fmt::format("(count {}, {}", count, type_text(type));
+  if (purpose == Purpose::user_blocks) {
+    text += fmt::format("(blocks of {} elements in all, {}", count, type_text(type));
+  } else {
+    text += fmt::format("(count {}, {}", count, type_text(type));
+  }
   if (schedule::is_reduction(collective)) text += ", " + operator_text(op);
   if (schedule::is_rooted(collective)) text += fmt::format(", root {}", root);
   return text + ")";

@@ -5,14 +5,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "schedule/shape.hpp"
 
 namespace unisono::group {
 
 // Communicators are made by collectives of their own, which must not be taken for a user's.
-enum class Purpose : std::uint8_t { user, duplicate, split, from_list };
+// user_blocks: a user's, with blocks of different lengths.
+enum class Purpose : std::uint8_t { user, user_blocks, duplicate, split, from_list };
 
 // A user-defined operator; `type` is what its function is told.
 struct UserOperator {
@@ -21,6 +24,9 @@ struct UserOperator {
   void* user = nullptr;
   std::int32_t type = 0;
 };
+
+// Where each block of a buffer begins, in elements from its start; null: one behind the other.
+using Displacements = std::shared_ptr<const std::vector<std::int64_t>>;
 
 struct Call {
   schedule::Collective collective = schedule::Collective::barrier;
@@ -32,6 +38,9 @@ struct Call {
   std::int64_t element_bytes = 1;
   bool ordered = false;  // the operator does not commute
   UserOperator user;     // for operators of the user's
+  // Purpose::user_blocks; `count` is then the elements of all blocks.
+  schedule::Blocks blocks{};
+  Displacements input_places{}, output_places{};
 };
 
 // Types and operators from this number on are the user's.

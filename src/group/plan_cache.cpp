@@ -41,6 +41,19 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   return hash ^ (hash >> 29);
 }
 
+std::uint64_t mix_blocks(std::uint64_t hash, const schedule::Blocks& blocks) {
+  for (int r = 0; r < blocks.ranks(); ++r) {
+    if (blocks.are_pairs()) {
+      for (int to = 0; to < blocks.ranks(); ++to) {
+        hash = mix(hash, static_cast<std::uint64_t>(blocks.sent(r, to).count));
+      }
+      continue;
+    }
+    hash = mix(hash, static_cast<std::uint64_t>(blocks.of(r).count) * 2 + blocks.receives(r));
+  }
+  return hash;
+}
+
 // What the ranks have to agree on. A user's types and operators count by what can be compared.
 std::uint64_t call_hash(const Call& call) {
   const auto number = [](std::int32_t n) {
@@ -53,6 +66,7 @@ std::uint64_t call_hash(const Call& call) {
   hash = mix(hash, number(call.op));
   hash = mix(hash, static_cast<std::uint64_t>(call.root));
   hash = mix(hash, static_cast<std::uint64_t>(call.element_bytes));
+  if (call.blocks.given()) hash = mix_blocks(hash, call.blocks);
   return mix(hash, call.ordered ? 1 : 0);
 }
 
@@ -65,8 +79,9 @@ Shape shape_of(const Call& call, int ranks) {
   return {.collective = call.collective,
           .ranks = ranks,
           .root = schedule::is_rooted(call.collective) ? call.root : 0,
-          .count = call.count,
-          .ordered = call.ordered};
+          .count = call.blocks.given() ? 0 : call.count,
+          .ordered = call.ordered,
+          .blocks = call.blocks};
 }
 
 // Collectives whose input or output consists of blocks of `count` elements, one a rank: a segment
@@ -89,6 +104,7 @@ class Maker {
     cached_->call = call_;
     cached_->algorithm = algorithm::describe(*choice_.algorithm, choice_.parameters);
     fill_call();
+    longest_ = longest_vector();
     if (!try_single_copy() && !try_small()) UNISONO_TRY(make_bulk());
     fill_digest();
     return std::move(cached_);
@@ -127,17 +143,60 @@ class Maker {
       plan.kernel = arith::find_kernel(static_cast<arith::Operator>(call_.op),
                                        static_cast<arith::Type>(call_.type));
     }
-    // A user's function has an address in its own process only.
-    const bool can_help =
-        context_.shared_windows && context_.ranks > 1 && call_.op < kFirstUserNumber;
+    // A user's function has an address in its own process only; and where blocks are given, ranks
+    // do not know how the others' buffers lie.
+    const bool can_help = context_.shared_windows && context_.ranks > 1 &&
+                          call_.op < kFirstUserNumber && !call_.blocks.given();
     plan.helping =
         can_help && (context_.engine == base::EngineChoice::helping ||
                      (context_.engine == base::EngineChoice::automatic && context_.oversubscribed));
   }
 
-  Result<std::vector<Schedule>> build_set(std::int64_t count) const {
+  // Elements of the vector, or of the longest block: what is cut into segments.
+  std::int64_t longest_vector() const {
+    if (!call_.blocks.given()) return call_.count;
+    std::int64_t longest = 0;
+    for (int r = 0; r < shape_.ranks; ++r) {
+      for (int to = 0; to < (call_.blocks.are_pairs() ? shape_.ranks : 1); ++to) {
+        const auto block = call_.blocks.are_pairs() ? call_.blocks.sent(r, to) : call_.blocks.of(r);
+        longest = std::max(longest, block.count);
+      }
+    }
+    return longest;
+  }
+
+  // What of the call elements [from, from + most) of the vector, or of each block, are.
+  Shape cut(std::int64_t from, std::int64_t most) const {
+    const auto left = [&](std::int64_t count) {
+      return std::clamp<std::int64_t>(count - from, 0, most);
+    };
     Shape shape = shape_;
-    shape.count = count;
+    if (!call_.blocks.given()) {
+      shape.count = left(call_.count);
+      return shape;
+    }
+    std::vector<std::int64_t> counts;
+    std::vector<bool> receivers;
+    for (int r = 0; r < shape_.ranks; ++r) {
+      if (!call_.blocks.are_pairs()) {
+        counts.push_back(left(call_.blocks.of(r).count));
+        receivers.push_back(call_.blocks.receives(r));
+        continue;
+      }
+      for (int to = 0; to < shape_.ranks; ++to) {
+        counts.push_back(left(call_.blocks.sent(r, to).count));
+      }
+    }
+    // A part of blocks that are right is right.
+    shape.blocks =
+        call_.blocks.are_pairs()
+            ? *schedule::Blocks::of_pairs(shape_.ranks, counts)
+            : *schedule::Blocks::of_ranks(
+                  counts, call_.blocks.all_receive() ? std::vector<bool>{} : std::move(receivers));
+    return shape;
+  }
+
+  Result<std::vector<Schedule>> build_set(const Shape& shape) const {
     std::vector<Schedule> set;
     set.reserve(static_cast<std::size_t>(shape.ranks));
     for (int r = 0; r < shape.ranks; ++r) {
@@ -148,17 +207,46 @@ class Maker {
     return set;
   }
 
-  engine::BindOptions options(const engine::LaneGeometry& geometry, std::int64_t segment) const {
+  // Where the blocks of this rank's input (or output) lie, of which `part` is a segment; from where
+  // the segment begins.
+  engine::BufferLayout layout(const Shape& part, bool input, const Displacements& places) const {
+    engine::BufferLayout layout;
+    std::int64_t end = 0;
+    bool contiguous = true;
+    for (int r = 0; r < shape_.ranks; ++r) {
+      const schedule::Block whole = block_of(shape_, input, r);
+      const schedule::Block cut = block_of(part, input, r);
+      const std::int64_t place =
+          places == nullptr ? whole.offset : (*places)[static_cast<std::size_t>(r)];
+      if (cut.count == 0) continue;
+      contiguous = contiguous && place == end;
+      end = place + cut.count;
+      layout.pieces.push_back({.offset = cut.offset, .count = cut.count, .place = place});
+    }
+    if (contiguous) layout.pieces.clear();
+    return layout;
+  }
+
+  schedule::Block block_of(const Shape& shape, bool input, int rank) const {
+    if (!schedule::has_pairs(shape.collective)) return schedule::block(shape, rank);
+    return input ? schedule::sent_block(shape, context_.rank, rank)
+                 : schedule::received_block(shape, rank, context_.rank);
+  }
+
+  engine::BindOptions options(const engine::LaneGeometry& geometry, const Shape& part) const {
     engine::BindOptions options{.element_bytes = call_.element_bytes,
                                 .input = {},
                                 .output = {},
                                 .geometry = geometry,
                                 .staged_multicast = context_.staged_multicast,
                                 .helping = cached_->plan.helping};
-    if (segment == call_.count) return options;
-    const engine::BufferLayout blocks = {.block = segment, .stride = call_.count};
-    if (has_input_blocks(call_.collective)) options.input = blocks;
-    if (has_output_blocks(call_.collective)) options.output = blocks;
+    if (has_input_blocks(call_.collective)) {
+      options.input = layout(part, true, call_.input_places);
+    }
+    if (has_output_blocks(call_.collective)) {
+      options.output = layout(part, false, call_.output_places);
+    }
+    options.helping = options.helping && options.input.contiguous() && options.output.contiguous();
     return options;
   }
 
@@ -176,32 +264,30 @@ class Maker {
   }
 
   bool try_small() {
-    if (call_.count * call_.element_bytes > context_.small.window_bytes()) return false;
-    const auto set = build_set(call_.count);
-    if (!set) return false;
-    const engine::BindOptions how = options(context_.small, call_.count);
-    if (!engine::window_need(*set, how).fits(context_.small)) return false;
-    auto programs = bind_set(*set, how);
-    if (!programs) return false;
-    cached_->plan.tail = std::move(*programs);
-    return true;
+    if (longest_ * call_.element_bytes > context_.small.window_bytes()) return false;
+    return try_whole(options(context_.small, shape_));
   }
 
   // The whole vector in one part, if every long message can be pulled.
   bool try_single_copy() {
-    if (!select::prefers_single_copy(shape_, circumstances())) return false;
-    const auto set = build_set(call_.count);
-    if (!set) return false;
-    engine::BindOptions how = options(context_.bulk, call_.count);
+    if (call_.blocks.given() || !select::prefers_single_copy(shape_, circumstances())) return false;
+    engine::BindOptions how = options(context_.bulk, shape_);
     how.helping = false;
-    how.pull_from = std::min(kLeastPull, call_.count * call_.element_bytes);
-    if (!engine::window_need(*set, how).fits(context_.bulk)) return false;
+    how.pull_from = std::clamp<std::int64_t>(longest_ * call_.element_bytes, 1, kLeastPull);
+    if (!try_whole(how)) return false;
+    cached_->plan.bulk = true;
+    cached_->single_copy = true;
+    return true;
+  }
+
+  // Without segments.
+  bool try_whole(const engine::BindOptions& how) {
+    const auto set = build_set(shape_);
+    if (!set || !engine::window_need(*set, how).fits(how.geometry)) return false;
     auto programs = bind_set(*set, how);
     if (!programs) return false;
-    cached_->plan.tail = std::move(*programs);
-    cached_->plan.bulk = true;
-    cached_->plan.helping = false;
-    cached_->single_copy = true;
+    cached_->plan.helping = how.helping;
+    cached_->plan.parts.push_back({1, std::move(*programs)});
     return true;
   }
 
@@ -209,28 +295,33 @@ class Maker {
     engine::Plan& plan = cached_->plan;
     plan.bulk = true;
     UNISONO_ASSIGN(const std::int64_t segment, find_segment());
-    plan.segments = std::max<std::int64_t>(1, (call_.count + segment - 1) / segment);
+    plan.segments = std::max<std::int64_t>(1, (longest_ + segment - 1) / segment);
+    const std::int64_t stride = segment * call_.element_bytes;
+    plan.input_stride = schedule::input_count(shape_, context_.rank) > 0 ? stride : 0;
+    plan.output_stride = schedule::output_count(shape_, context_.rank) > 0 ? stride : 0;
     if (plan.segments > 1 && schedule::has_blocks(call_.collective)) plan.helping = false;
-    const std::int64_t rest = call_.count - (plan.segments - 1) * segment;
-    if (plan.segments > 1) {
-      UNISONO_ASSIGN(const auto set, build_set(segment));
-      UNISONO_ASSIGN(plan.body, bind_set(set, options(context_.bulk, segment)));
-      const std::int64_t stride = segment * call_.element_bytes;
-      plan.input_stride = schedule::input_count(shape_, context_.rank) > 0 ? stride : 0;
-      plan.output_stride = schedule::output_count(shape_, context_.rank) > 0 ? stride : 0;
+    for (std::int64_t n = 0; n < plan.segments; ++n) {
+      const Shape part = cut(n * segment, segment);
+      if (n > 0 && part == last_part_) {
+        plan.parts.back().end = n + 1;
+        continue;
+      }
+      UNISONO_ASSIGN(const auto set, build_set(part));
+      UNISONO_ASSIGN(auto programs, bind_set(set, options(context_.bulk, part)));
+      plan.parts.push_back({n + 1, std::move(programs)});
+      last_part_ = part;
     }
-    UNISONO_ASSIGN(const auto set, build_set(rest));
-    UNISONO_ASSIGN(plan.tail, bind_set(set, options(context_.bulk, rest)));
     return base::success();
   }
 
   // The longest segment whose schedules fit the bulk windows. All ranks find the same.
   Result<std::int64_t> find_segment() const {
-    std::int64_t segment = std::min(
-        call_.count, std::max<std::int64_t>(1, context_.bulk.data_bytes / call_.element_bytes));
+    std::int64_t segment = std::max<std::int64_t>(
+        1, std::min(longest_, context_.bulk.data_bytes / call_.element_bytes));
     for (;;) {
-      UNISONO_ASSIGN(const auto set, build_set(segment));
-      const auto need = engine::window_need(set, options(context_.bulk, segment));
+      const Shape part = cut(0, segment);
+      UNISONO_ASSIGN(const auto set, build_set(part));
+      const auto need = engine::window_need(set, options(context_.bulk, part));
       if (need.fits(context_.bulk)) return segment;
       if (segment <= 1) {
         return Error{Code::resources,
@@ -262,11 +353,21 @@ class Maker {
   const PlanContext& context_;
   const Call& call_;
   Shape shape_;
+  std::int64_t longest_ = 0;
+  Shape last_part_;
   select::Choice choice_;
   std::unique_ptr<CachedPlan> cached_ = std::make_unique<CachedPlan>();
 };
 
 }  // namespace
+
+bool PlanCache::same_blocks(const Call& a, const Call& b) {
+  const auto same = [](const Displacements& x, const Displacements& y) {
+    return x == y || (x != nullptr && y != nullptr && *x == *y);
+  };
+  return a.blocks == b.blocks && same(a.input_places, b.input_places) &&
+         same(a.output_places, b.output_places);
+}
 
 std::size_t PlanCache::Hash::operator()(const Call& call) const {
   return static_cast<std::size_t>(call_hash(call));

@@ -110,7 +110,7 @@ TEST(Bind, AStagedMulticastIsPutOnceForAllItsReceivers) {
 TEST(Bind, ARangeThatIsNotContiguousBecomesPiecesAndTheLastRaisesTheFlag) {
   const auto set = build_set("recursive-doubling", {Collective::allgather, 4, 0, 3, false});
   BindOptions options = options_for(4, 4);
-  options.output = {.block = 3, .stride = 10};
+  options.output = {{{0, 3, 0}, {3, 3, 10}, {6, 3, 20}, {9, 3, 30}}};
   const auto program = engine::bind(set, 0, options)[0];
   std::int64_t pieces = 0;
   for (const Step* put : steps_of(program, StepKind::put)) {
