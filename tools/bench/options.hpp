@@ -26,6 +26,9 @@ struct Options {
   std::int64_t warmup = -1;     // calls before; -1: until the time of a call is known
   double seconds = 0.3;         // for one line of the table, about
   int usable_cores = 0;         // of the whole job, where the launcher knows; 0: ask
+  bool guidelines = false;      // compare collectives with each other, instead of timing each
+  double factor = 1.25;         // what a guideline allows is multiplied by it
+  bool tolerate = false;        // a missed guideline is no failure
   bool progress = false;        // say on the terminal what is being measured
   std::string json_path;        // if not empty: also write JSON to this file
   std::string command;          // the command line that asks for this, for the record
