@@ -51,6 +51,9 @@ struct BenchArguments {
   std::int64_t iterations = 0;
   std::int64_t warmup = -1;
   double seconds = 0.3;
+  bool guidelines = false;
+  double factor = 1.25;
+  bool tolerate = false;
 };
 
 // Those that the C API has.
@@ -131,6 +134,9 @@ bench::Format format_from(const std::string& name) {
 }
 
 base::Result<bench::Options> read(const BenchArguments& arguments) {
+  if (arguments.guidelines && arguments.format == "osu") {
+    return argument_error("--format osu has no form for --guidelines; there are table and json");
+  }
   bench::Options options;
   UNISONO_TRY(read_collectives(arguments, options));
   UNISONO_TRY(read_type_and_operator(arguments, options));
@@ -142,6 +148,9 @@ base::Result<bench::Options> read(const BenchArguments& arguments) {
   options.iterations = arguments.iterations;
   options.warmup = arguments.warmup;
   options.seconds = arguments.seconds;
+  options.guidelines = arguments.guidelines;
+  options.factor = arguments.factor;
+  options.tolerate = arguments.tolerate;
   options.progress = arguments.progress;
   options.usable_cores = arguments.usable_cores;
   return options;
@@ -164,6 +173,10 @@ std::vector<std::string> given_arguments(const CLI::App& command) {
     const std::string name = option->get_name();
     // Options without a group are launch()'s.
     if (option->count() == 0 || name == "--as-rank" || option->get_group().empty()) continue;
+    if (option->get_items_expected_max() == 0) {  // a flag
+      words.push_back(name);
+      continue;
+    }
     for (const std::string& value : option->results()) {
       if (name.starts_with("-")) words.push_back(name);
       words.push_back(value);
@@ -253,11 +266,12 @@ void add_bench(CLI::App& app, int& exit_status) {
       ->capture_default_str()
       ->check(CLI::IsMember({"table", "osu", "json"}));
   command->add_option("--json", arguments->json, "Write JSON to this file too");
-  command
-      ->add_option("--method", arguments->method,
-                   "loop (back to back), single (a barrier before each call) or both")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"loop", "single", "both"}));
+  CLI::Option* method =
+      command
+          ->add_option("--method", arguments->method,
+                       "loop (back to back), single (a barrier before each call) or both")
+          ->capture_default_str()
+          ->check(CLI::IsMember({"loop", "single", "both"}));
   command
       ->add_option("--iterations", arguments->iterations,
                    "Timed calls of each method [as many as fit in --seconds]")
@@ -269,6 +283,19 @@ void add_bench(CLI::App& app, int& exit_status) {
   command->add_option("--seconds", arguments->seconds, "About how long one line may take")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 3600.0));
+  CLI::Option* guidelines =
+      command
+          ->add_flag("--guidelines", arguments->guidelines,
+                     "Compare collectives with each other: what has to hold between their times?")
+          ->excludes(method);
+  command
+      ->add_option("--factor", arguments->factor,
+                   "What the guidelines allow, times this; 1 leaves nothing to noise")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 1e6))
+      ->needs(guidelines);
+  command->add_flag("--tolerate", arguments->tolerate, "A missed guideline is no failure")
+      ->needs(guidelines);
   command->add_flag("--as-rank", arguments->as_rank,
                     "Be one rank of a job that was started already, e.g. by mpirun");
   command->add_flag("--progress", arguments->progress)->group("");            // from launch()

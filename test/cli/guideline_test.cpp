@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is compared for the guidelines. The figures are the transcripts'
+// What is compared for the guidelines, and when one is missed. The figures are the transcripts'
 // business: here, nothing is measured.
 #include "bench/guideline/comparison.hpp"
 
@@ -7,6 +7,8 @@
 
 #include <string>
 #include <vector>
+
+#include "bench/guideline/report.hpp"
 
 namespace unisono::tools::bench {
 namespace {
@@ -87,6 +89,17 @@ TEST(Guidelines, LeaveOutReductionsThatAreNotDefined) {
   options.sizes = {8, 16};
   options.type = arith::Type::byte;
   EXPECT_EQ(texts(comparisons(options, 2)), Texts{"allgather <= 2.5 x half the size"});
+}
+
+TEST(Guidelines, AreMissedAboveTheFactorOnly) {
+  Verdict verdict;
+  verdict.contest.left.median = 5;
+  verdict.contest.right.median = 4;
+  verdict.at_most = 1.25;
+  EXPECT_EQ(verdict.contest.ratio(), 1.25);
+  EXPECT_TRUE(verdict.holds());
+  verdict.contest.left.median = 5.01;
+  EXPECT_FALSE(verdict.holds());
 }
 
 }  // namespace

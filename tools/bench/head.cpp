@@ -68,6 +68,11 @@ nlohmann::ordered_json json_head(const Job& job) {
   };
 }
 
+nlohmann::ordered_json summary_json(const Summary& summary) {
+  return {{"median_us", summary.median}, {"p99_us", summary.p99},   {"min_us", summary.minimum},
+          {"max_us", summary.maximum},   {"mean_us", summary.mean}, {"samples", summary.samples}};
+}
+
 std::string type_and_operator(const Options& options, schedule::Collective collective) {
   std::string text(arith::type_name(options.type));
   if (schedule::is_reduction(collective)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What stands above every result of the benchmark, whatever was measured: where, with what, and by
-// which command. Rank 0 only; one thread.
+// What every result of the benchmark has, whatever was measured: where, with what, by which command
+// stand above it, and how times are written. Rank 0 only; one thread.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,6 +9,7 @@
 
 #include "bench/options.hpp"
 #include "machine.hpp"
+#include "statistics.hpp"
 
 namespace unisono::tools::bench {
 
@@ -28,6 +29,8 @@ void print_line(const std::string& line);
 void print_head(const Job& job);
 // The members that begin a document.
 nlohmann::ordered_json json_head(const Job& job);
+// Times in microseconds.
+nlohmann::ordered_json summary_json(const Summary& summary);
 
 // "float32, sum, root 0": what of it concerns the collective.
 std::string type_and_operator(const Options& options, schedule::Collective collective);

@@ -116,11 +116,6 @@ class OsuReport final : public Report {
   Collective collective_ = Collective::barrier;
 };
 
-nlohmann::ordered_json summary_json(const Summary& summary) {
-  return {{"median_us", summary.median}, {"p99_us", summary.p99},   {"min_us", summary.minimum},
-          {"max_us", summary.maximum},   {"mean_us", summary.mean}, {"samples", summary.samples}};
-}
-
 class JsonReport final : public Report {
  public:
   // Owns the file, unless it is stdout.

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bench/guideline/report.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+namespace unisono::tools::bench {
+namespace {
+
+using schedule::Collective;
+
+nlohmann::ordered_json side_json(const Side& side, const Summary& times) {
+  auto acts = nlohmann::ordered_json::array();
+  for (const Act& act : side.acts) {
+    acts.push_back(
+        {{"collective", schedule::collective_name(act.collective)}, {"size", act.bytes}});
+  }
+  nlohmann::ordered_json json = {{"ranks", side.ranks}, {"calls", std::move(acts)}};
+  json.update(summary_json(times));
+  return json;
+}
+
+nlohmann::ordered_json verdict_json(const Verdict& verdict) {
+  const auto& [comparison, contest, at_most] = verdict;
+  return {{"guideline", comparison.text},
+          {"collective", schedule::collective_name(comparison.left.acts.front().collective)},
+          {"size", comparison.left.acts.front().bytes},
+          {"left", side_json(comparison.left, contest.left)},
+          {"right", side_json(comparison.right, contest.right)},
+          {"ratio", contest.ratio()},
+          {"at_most", at_most},
+          {"holds", verdict.holds()},
+          {"wrong", contest.wrong}};
+}
+
+base::Status write_file(const std::string& path, const std::string& text) {
+  std::FILE* file = std::fopen(path.c_str(), "we");
+  const bool written = file != nullptr && std::fputs(text.c_str(), file) >= 0;
+  if ((file != nullptr && std::fclose(file) != 0) || !written) {
+    return base::Error{base::Code::argument,
+                       fmt::format("--json: cannot write '{}': {}", path, std::strerror(errno))};
+  }
+  return base::success();
+}
+
+}  // namespace
+
+GuidelineReport::GuidelineReport(const Job& job)
+    : table_(job.options.format == Format::table),
+      json_path_(job.options.json_path),
+      options_(job.options),
+      document_(std::make_unique<nlohmann::ordered_json>(json_head(job))) {
+  (*document_)["factor"] = options_.factor;
+  (*document_)["guidelines"] = nlohmann::ordered_json::array();
+  if (!table_) return;
+  print_head(job);
+  print_line("# times in us: a call after a barrier, the slowest rank's, median; sides by turns");
+  print_line(
+      fmt::format("# ratio: left / right; at most: what the guideline says, times the factor {:g}",
+                  options_.factor));
+}
+
+GuidelineReport::~GuidelineReport() = default;
+
+void GuidelineReport::add(const Verdict& verdict) {
+  ++guidelines_;
+  failures_ += verdict.holds() ? 0 : 1;
+  (*document_)["guidelines"].push_back(verdict_json(verdict));
+  if (!table_) return;
+  const Act& left = verdict.comparison.left.acts.front();
+  std::string heading(schedule::collective_name(left.collective));
+  if (left.collective != Collective::barrier) {
+    heading += fmt::format(" ({})", type_and_operator(options_, left.collective));
+  }
+  if (heading != heading_) {
+    heading_ = heading;
+    print_line(fmt::format("\n# {}\n#{:>9}{:>12}{:>12}{:>8}{:>9}         guideline", heading,
+                           "size", "left", "right", "ratio", "at most"));
+  }
+  const std::string size =
+      left.collective == Collective::barrier ? std::string() : std::to_string(left.bytes);
+  const Contest& contest = verdict.contest;
+  print_line(fmt::format("{:>10}{:12.2f}{:12.2f}{:8.2f}{:9.2f}  {:<5}  {}", size,
+                         contest.left.median, contest.right.median, contest.ratio(),
+                         verdict.at_most, verdict.holds() ? "ok" : "FAILS",
+                         verdict.comparison.text));
+}
+
+base::Status GuidelineReport::end() {
+  const std::string text = document_->dump(1) + "\n";
+  if (table_) {
+    print_line(fmt::format("\n# guidelines: {}, missed: {}", guidelines_, failures_));
+  } else {
+    fmt::print("{}", text);
+    std::fflush(stdout);
+  }
+  return json_path_.empty() ? base::success() : write_file(json_path_, text);
+}
+
+}  // namespace unisono::tools::bench
