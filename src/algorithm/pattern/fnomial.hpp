@@ -49,6 +49,16 @@ class FnomialTree {
     return real(static_cast<int>(shifted(parent) + (number + 1) * stride));
   }
 
+  // How many ranks, cyclically from `rank` on, its subtree holds, itself included.
+  int subtree(int rank) const {
+    int rest = shifted(rank);
+    if (rest == 0) return ranks_;
+    const int beyond = ranks_ - rest;  // ranks from this one to the last
+    std::int64_t stride = 1;
+    for (; rest % degree_ == 0; rest /= degree_) stride *= degree_;
+    return static_cast<int>(std::min<std::int64_t>(stride, beyond));
+  }
+
   // How many messages `rank` receives in a phase.
   int receives(int rank, int phase) const {
     const int before = phase * (degree_ - 1);

@@ -7,9 +7,12 @@
 #include <set>
 #include <vector>
 
+#include "algorithm/block_run.hpp"
+#include "algorithm/many_to_many/receivers.hpp"
 #include "algorithm/pattern/blocks.hpp"
 #include "algorithm/pattern/cube.hpp"
 #include "algorithm/pattern/dissemination.hpp"
+#include "algorithm/pattern/distance_bits.hpp"
 #include "algorithm/pattern/fan_in.hpp"
 #include "algorithm/pattern/fnomial.hpp"
 #include "algorithm/pattern/ring.hpp"
@@ -101,6 +104,24 @@ TEST(Fnomial, ChildrenInTheOrderOfTheirNumbersKeepTheOrderOfRanks) {
         ASSERT_EQ(static_cast<int>(order.size()), ranks);
         for (int i = 0; i < ranks; ++i) {
           ASSERT_EQ(order[static_cast<std::size_t>(i)], (root + i) % ranks);
+        }
+      }
+    }
+  }
+}
+
+TEST(Fnomial, ASubtreeIsARunOfRanks) {
+  for (int degree = 2; degree <= 8; ++degree) {
+    for (int ranks = 1; ranks <= kMostRanks; ++ranks) {
+      for (const int root : {0, ranks / 2, ranks - 1}) {
+        const FnomialTree tree(ranks, degree, root);
+        for (int rank = 0; rank < ranks; ++rank) {
+          std::vector<int> order;
+          combined(tree, rank, order);
+          ASSERT_EQ(tree.subtree(rank), static_cast<int>(order.size()));
+          for (int i = 0; i < tree.subtree(rank); ++i) {
+            ASSERT_EQ(order[static_cast<std::size_t>(i)], (rank + i) % ranks);
+          }
         }
       }
     }
@@ -272,6 +293,94 @@ TEST(Piece, HalvesCoverItAndTheLowerOneIsTheLonger) {
     ASSERT_EQ(high.offset, 5 + low.count);
     ASSERT_EQ(low.count + high.count, count);
     ASSERT_EQ(low.count - high.count, count % 2);
+  }
+}
+
+TEST(BlockRun, IsTheBlocksOfNeighboursAroundTheCircle) {
+  schedule::Shape shape{.collective = schedule::Collective::gather, .ranks = 5};
+  shape.blocks = *schedule::Blocks::of_ranks({3, 0, 2, 1, 4});
+  for (int first = 0; first < 5; ++first) {
+    for (int ranks = 0; ranks <= 5; ++ranks) {
+      std::vector<std::int64_t> elements, expected;
+      const BlockRun run = block_run(shape, first, ranks);
+      for (const schedule::Block& part : {run.upper, run.lower}) {
+        for (std::int64_t i = 0; i < part.count; ++i) elements.push_back(part.offset + i);
+      }
+      for (int i = 0; i < ranks; ++i) {
+        const schedule::Block block = schedule::block(shape, (first + i) % 5);
+        for (std::int64_t e = 0; e < block.count; ++e) expected.push_back(block.offset + e);
+      }
+      ASSERT_EQ(elements, expected) << "first " << first << " ranks " << ranks;
+      ASSERT_EQ(run.count(), static_cast<std::int64_t>(expected.size()));
+      if (run.is_one_part()) {
+        ASSERT_EQ(run.only_part().count, run.count());
+      }
+    }
+  }
+}
+
+TEST(DistanceBits, AMessageHoldsTheDistancesWithTheBitInOrder) {
+  for (int ranks = 1; ranks <= kMostRanks; ++ranks) {
+    for (int step = 0; (1 << step) < ranks; ++step) {
+      int place = 0;
+      for (int distance = 0; distance < ranks; ++distance) {
+        ASSERT_EQ(distances_with_bit(distance, step), place);
+        place += (distance >> step) & 1;
+      }
+      ASSERT_EQ(distances_with_bit(ranks, step), place);
+    }
+  }
+  EXPECT_EQ(distances_with_bit(2147483647, 30), 1073741823);
+}
+
+TEST(DistanceBits, ARunIsWhatCameNextToEachOther) {
+  for (int ranks = 1; ranks <= kMostRanks; ++ranks) {
+    for (int step = 0; (1 << step) < ranks; ++step) {
+      for (int first = 1 << step; first < ranks; ++first) {
+        if (((first >> step) & 1) == 0) continue;
+        const int last = last_move_before(first, step);
+        ASSERT_EQ(last,
+                  static_cast<int>(std::bit_width(static_cast<unsigned>(first % (1 << step)))) - 1);
+        // Only from where a run begins: at the first distance that moved last in that step.
+        if (last >= 0 && first % (1 << last) != 0) continue;
+        const int end = run_end(ranks, first, step);
+        for (int distance = first; distance < end; ++distance) {
+          ASSERT_EQ((distance >> step) & 1, 1);
+          ASSERT_EQ(last_move_before(distance, step), last);
+          if (last < 0) continue;
+          ASSERT_EQ(distances_with_bit(distance, last),
+                    distances_with_bit(first, last) + distance - first);
+        }
+      }
+    }
+  }
+}
+
+TEST(Receivers, FollowARankAroundTheCircle) {
+  for (int ranks = 1; ranks <= 7; ++ranks) {
+    for (int mask = 1; mask < 1 << ranks; ++mask) {
+      schedule::Shape shape{.collective = schedule::Collective::many_to_many, .ranks = ranks};
+      std::vector<bool> marks;
+      for (int rank = 0; rank < ranks; ++rank) marks.push_back(((mask >> rank) & 1) != 0);
+      shape.blocks = *schedule::Blocks::of_ranks(
+          std::vector<std::int64_t>(static_cast<std::size_t>(ranks), 1), marks);
+      const many_to_many::Receivers receivers(shape);
+      for (int from = 0; from < ranks; ++from) {
+        int number = 0;
+        for (int step = 1; step <= ranks; ++step) {
+          const int rank = (from + step) % ranks;
+          ASSERT_EQ(receivers.contains(rank), schedule::receives(shape, rank));
+          if (!receivers.contains(rank)) continue;
+          ASSERT_EQ(receivers.number_after(from, rank), number);
+          ASSERT_EQ(receivers.after(from, number), rank);
+          if (number == 0) {
+            ASSERT_EQ(receivers.at(receivers.position((from + 1) % ranks)), rank);
+          }
+          ++number;
+        }
+        ASSERT_EQ(number, receivers.count());
+      }
+    }
   }
 }
 
