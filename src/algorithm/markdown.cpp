@@ -27,10 +27,14 @@ and an allreduce gives all ranks the same bits.
 constexpr std::string_view kSources = R"(
 ## Sources
 
+- Bruck, Ho, Kipnis, Upfal and Weathersby. *Efficient Algorithms for All-to-All Communications in
+  Multiport Message-Passing Systems.* IEEE TPDS 8(11), 1997.
 - Hensgen, Finkel and Manber. *Two algorithms for barrier synchronization.* IJPP 17(1), 1988.
+- Hillis and Steele. *Data Parallel Algorithms.* CACM 29(12), 1986.
 - Kini. *Efficient Collective Communication using RDMA and Multicast Operations for
   InfiniBand-Based Clusters.* MSc thesis, Ohio State University, 2003.
 - Kumar and Kalé. *Scaling All-to-All Multicast on Fat-tree Networks.* ICPADS 2004.
+- Message Passing Interface Forum. *MPI: A Message-Passing Interface Standard, version 3.1.* 2015.
 - Moody, Fernandez, Petrini and Panda. *Scalable NIC-based Reduction on Large-scale Clusters.*
   SC 2003.
 - Patarasuk and Yuan. *Bandwidth optimal all-reduce algorithms for clusters of workstations.*
@@ -38,6 +42,7 @@ constexpr std::string_view kSources = R"(
 - Petrini, Fernandez, Frachtenberg and Coll. *Scalable Collective Communication on the ASCI Q
   Machine.* Hot Interconnects 2003.
 - Rabenseifner. *Optimization of Collective Reduction Operations.* ICCS 2004.
+- Sanders and Träff. *Parallel Prefix (Scan) Algorithms for MPI.* EuroPVM/MPI 2006.
 - Thakur, Rabenseifner and Gropp. *Optimization of Collective Communication Operations in
   MPICH.* IJHPCA 19(1), 2005.
 )";

@@ -4,7 +4,7 @@
 
 namespace unisono::algorithm::alltoall {
 
-Build linear;
+Build linear, pairwise, bruck;
 
 namespace {
 
@@ -15,11 +15,33 @@ constexpr Algorithm kRows[] = {
      .source = "Thakur, Rabenseifner and Gropp 2005, 4.3",
      .steps = "1",
      .bytes = "(P-1) m",
-     .wins = "few ranks; short blocks; sparse counts",
+     .wins = "blocks of any length where the network is not the limit; sparse counts",
      .keeps_order = true,
      .local_counts = true,
      .parameters = {},
      .build = linear},
+    {.name = "pairwise",
+     .collective = Collective::alltoall,
+     .idea = "P-1 steps, in each of which a rank sends to one and receives from one",
+     .source = "Thakur, Rabenseifner and Gropp 2005, 4.3",
+     .steps = "P-1",
+     .bytes = "(P-1) m",
+     .wins = "long blocks; networks with contention",
+     .keeps_order = true,
+     .local_counts = true,
+     .parameters = {},
+     .build = pairwise},
+    {.name = "bruck",
+     .collective = Collective::alltoall,
+     .idea = "in step s, send all blocks with bit s in their distance 2^s ranks upwards",
+     .source = "Bruck et al. 1997, 3; Thakur, Rabenseifner and Gropp 2005, 4.3",
+     .steps = "ceil(log2 P)",
+     .bytes = "m P/2 ceil(log2 P)",
+     .wins = "short blocks; many ranks",
+     .keeps_order = true,
+     .unequal_blocks = false,
+     .parameters = {},
+     .build = bruck},
 };
 
 }  // namespace

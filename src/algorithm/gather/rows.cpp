@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gathers. P ranks, m one rank's block.
+// Gathers. P ranks, m one rank's block, f the degree of a tree.
 #include "algorithm/rows.hpp"
 
 namespace unisono::algorithm::gather {
 
-Build linear;
+Build linear, fnomial;
 
 namespace {
 
@@ -15,11 +15,21 @@ constexpr Algorithm kRows[] = {
      .source = "MPI 3.1, 5.5",
      .steps = "1",
      .bytes = "m",
-     .wins = "few ranks; long blocks; ranks know their own counts only",
+     .wins = "few ranks; long blocks; ranks that know their own counts only",
      .keeps_order = true,
      .local_counts = true,
      .parameters = {},
      .build = linear},
+    {.name = "fnomial",
+     .collective = Collective::gather,
+     .idea = "blocks go up an f-nomial tree, those of a subtree in one message",
+     .source = "Thakur, Rabenseifner and Gropp 2005, 4; Moody et al. 2003, 5.2",
+     .steps = "ceil(log_f P)",
+     .bytes = "f^(ceil(log_f P) - 1) m",
+     .wins = "short blocks; many ranks",
+     .keeps_order = true,
+     .parameters = kDegree,
+     .build = fnomial},
 };
 
 }  // namespace

@@ -135,8 +135,19 @@ int release_steps(int ranks, int fan_in) {
   return ranks == 1 ? 0 : ceil_log(fan_in + 1, ranks) + 1;
 }
 int one_step(int ranks, int) { return ranks == 1 ? 0 : 1; }
+int ring_steps(int ranks, int) { return ranks - 1; }
+int log2_steps(int ranks, int) { return ceil_log(2, ranks); }
 std::int64_t no_bytes(std::int64_t, int, std::int64_t) { return 0; }
 std::int64_t vector_once(std::int64_t ranks, int, std::int64_t n) { return ranks == 1 ? 0 : n; }
+std::int64_t vector_each_step(std::int64_t ranks, int, std::int64_t n) {
+  return n * ceil_log(2, ranks);
+}
+std::int64_t largest_subtree(std::int64_t ranks, int degree, std::int64_t n) {
+  if (ranks == 1) return 0;
+  std::int64_t subtree = 1;
+  while (subtree * degree < ranks) subtree *= degree;
+  return subtree * n;
+}
 std::int64_t tree_bytes(std::int64_t ranks, int degree, std::int64_t n) {
   return (degree - 1) * ceil_log(degree, ranks) * n;
 }
@@ -179,12 +190,31 @@ std::map<std::pair<Collective, std::string_view>, Formula> formulas() {
        {[](int p, int) { return p == 1 ? 0 : 2; },
         [](std::int64_t p, int, std::int64_t n) { return p == 1 ? 0 : p * n; }}},
       {{gather, "linear"}, {one_step, vector_once}},
+      {{gather, "fnomial"}, {tree_steps, largest_subtree}},
       {{scatter, "linear"}, {one_step, blocks_of_others}},
+      {{scatter, "fnomial"}, {tree_steps, blocks_of_others}},
       {{alltoall, "linear"}, {one_step, blocks_of_others}},
+      {{alltoall, "pairwise"}, {ring_steps, blocks_of_others}},
+      {{alltoall, "bruck"},
+       {log2_steps,
+        [](std::int64_t p, int, std::int64_t n) { return n * p / 2 * ceil_log(2, p); }}},
       {{reduce_scatter, "pairwise"}, {one_step, blocks_of_others}},
-      {{scan, "linear"}, {[](int p, int) { return p - 1; }, vector_once}},
-      {{exscan, "linear"}, {[](int p, int) { return p - 1; }, vector_once}},
+      {{reduce_scatter, "recursive-halving"},
+       {cube_steps,
+        [](std::int64_t p, int, std::int64_t n) { return (folds(p) ? p : p - 1) * n; }}},
+      {{reduce_scatter, "reduce-scatter"},
+       {[](int p, int degree) { return 2 * ceil_log(degree, p); },
+        [](std::int64_t p, int degree, std::int64_t n) {
+          return p == 1 ? 0 : (p - 1) * n + largest_subtree(p, degree, n);
+        }}},
+      {{reduce_scatter, "ring"}, {ring_steps, blocks_of_others}},
+      {{scan, "linear"}, {ring_steps, vector_once}},
+      {{scan, "recursive-doubling"}, {log2_steps, vector_each_step}},
+      {{exscan, "linear"}, {ring_steps, vector_once}},
+      {{exscan, "recursive-doubling"}, {log2_steps, vector_each_step}},
       {{many_to_many, "direct"}, {one_step, vector_once}},
+      {{many_to_many, "ring"}, {ring_steps, blocks_of_others}},
+      {{many_to_many, "concurrent-broadcast"}, {tree_steps, blocks_of_others}},
   };
 }
 

@@ -70,6 +70,7 @@ TEST(Bind, FlagsNeverLieWherePayloadMay) {
                         false};
       const auto set = build_set(row.name, shape);
       BindOptions options = options_for(5, 8);
+      options.geometry.data_bytes = 1 << 15;
       options.helping = true;
       for (const Program& program : engine::bind(set, 0, options)) {
         for (const Step& step : program.steps) {
