@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "algorithm_lookup.hpp"
@@ -99,7 +100,10 @@ TEST(Sweep, ReportsInTheOrderGiven) {
 
 TEST(Lookup, NamesRowsAndCollectives) {
   EXPECT_EQ(find_rows("allreduce/ring")->size(), 1u);
-  EXPECT_EQ(find_rows("ring")->size(), 2u);
+  const auto is_ring = [](const algorithm::Algorithm& row) { return row.name == "ring"; };
+  const auto rings = std::ranges::count_if(algorithm::table(), is_ring);
+  EXPECT_EQ(static_cast<std::ptrdiff_t>(find_rows("ring")->size()), rings);
+  EXPECT_GT(rings, 1);
   EXPECT_GT(find_rows("broadcast")->size(), 1u);
   EXPECT_NE(find_rows("broadcast/fnomail").error().message.find("did you mean fnomial?"),
             std::string::npos);

@@ -4,7 +4,7 @@
 
 namespace unisono::algorithm::exscan {
 
-Build linear;
+Build linear, recursive_doubling;
 
 namespace {
 
@@ -19,6 +19,16 @@ constexpr Algorithm kRows[] = {
      .keeps_order = true,
      .parameters = {},
      .build = linear},
+    {.name = "recursive-doubling",
+     .collective = Collective::exscan,
+     .idea = "as the scan's, with a second sum that leaves out the own part",
+     .source = "Hillis and Steele 1986; Sanders and Träff 2006",
+     .steps = "ceil(log2 P)",
+     .bytes = "n ceil(log2 P)",
+     .wins = "many ranks, each with a core",
+     .keeps_order = true,
+     .parameters = {},
+     .build = recursive_doubling},
 };
 
 }  // namespace

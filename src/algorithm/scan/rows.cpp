@@ -4,7 +4,7 @@
 
 namespace unisono::algorithm::scan {
 
-Build linear;
+Build linear, recursive_doubling;
 
 namespace {
 
@@ -19,6 +19,16 @@ constexpr Algorithm kRows[] = {
      .keeps_order = true,
      .parameters = {},
      .build = linear},
+    {.name = "recursive-doubling",
+     .collective = Collective::scan,
+     .idea = "in step s, send the sum 2^s ranks upwards and add what comes from as far below",
+     .source = "Hillis and Steele 1986; Sanders and Träff 2006",
+     .steps = "ceil(log2 P)",
+     .bytes = "n ceil(log2 P)",
+     .wins = "many ranks, each with a core",
+     .keeps_order = true,
+     .parameters = {},
+     .build = recursive_doubling},
 };
 
 }  // namespace

@@ -69,16 +69,17 @@ TEST(Order, BracketsAreTheSameOnAllRanksAndInAnyOrderOfArrival) {
   }
 }
 
-// The expression of element 0 at the root for five ranks, as the algorithms' files say.
-std::string brackets(Collective collective, std::string_view name, int parameter, int root,
+// The expression of element 0 at a rank (the root, if there is one) for five ranks, as the
+// algorithms' files say.
+std::string brackets(Collective collective, std::string_view name, int parameter, int rank,
                      bool ordered) {
-  const Shape shape{collective, 5, root, 5, ordered};
+  const Shape shape{collective, 5, schedule::is_rooted(collective) ? rank : 0, 5, ordered};
   const Algorithm* row = find(collective, name);
   if (row == nullptr) return "no such algorithm";
   Parameters parameters;
   parameters.values[0] = parameter;
   const Outcome run = Executor(build_set(*row, shape, parameters), 1, false).run();
-  return run.outputs[static_cast<std::size_t>(root)][0];
+  return run.outputs[static_cast<std::size_t>(rank)][0];
 }
 
 TEST(Order, FiveRanks) {
@@ -94,6 +95,15 @@ TEST(Order, FiveRanks) {
   EXPECT_EQ(brackets(allreduce, "gather-release", 4, 0, false), "((((0 1) 2) 3) 4)");
   EXPECT_EQ(brackets(allreduce, "ring", 0, 0, false), "((((0 1) 2) 3) 4)");
   EXPECT_EQ(brackets(allreduce, "reduce-scatter-allgather", 0, 0, false), "(((0 1) 2) (3 4))");
+  const auto reduce_scatter = Collective::reduce_scatter;
+  EXPECT_EQ(brackets(reduce_scatter, "pairwise", 0, 2, false), "((((0 1) 2) 3) 4)");
+  EXPECT_EQ(brackets(reduce_scatter, "recursive-halving", 0, 4, false), "(((0 1) 3) (2 4))");
+  EXPECT_EQ(brackets(reduce_scatter, "reduce-scatter", 2, 3, false), "(((0 1) (2 3)) 4)");
+  EXPECT_EQ(brackets(reduce_scatter, "ring", 0, 0, false), "((((1 2) 3) 4) 0)");
+  EXPECT_EQ(brackets(Collective::scan, "linear", 0, 3, false), "(((0 1) 2) 3)");
+  EXPECT_EQ(brackets(Collective::scan, "recursive-doubling", 0, 4, false), "(0 ((1 2) (3 4)))");
+  EXPECT_EQ(brackets(Collective::exscan, "linear", 0, 3, false), "((0 1) 2)");
+  EXPECT_EQ(brackets(Collective::exscan, "recursive-doubling", 0, 4, false), "(0 ((1 2) 3))");
 }
 
 // What is not combined is delivered as it was given, whatever arrives first.
