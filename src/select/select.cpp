@@ -20,6 +20,9 @@ constexpr int kFewRanks = 8;
 // receiver each have a core; a reduction does better with the parts that buffers give it.
 constexpr std::int64_t kSingleCopyBytes = 4 << 20;
 
+// Blocks no longer than this are worth a longer way with fewer messages.
+constexpr std::int64_t kShortBlockBytes = 256;
+
 struct Pick {
   std::string_view name;
   int parameter = 0;  // 0: the row's own default
@@ -33,8 +36,25 @@ Pick pick_allreduce(const Shape& shape, const Circumstances& now) {
   return {"pairwise"};
 }
 
-Pick pick(const Shape& shape, const Circumstances& now) {
+// In a gather, scatter or alltoall of unequal blocks a rank knows its own counts only, so that the
+// choice may not depend on counts, and has to be an algorithm that needs no others.
+Pick pick_blocks(const Shape& shape, const Circumstances& now) {
+  if (shape.blocks.given() || now.oversubscribed || shape.ranks <= kFewRanks) return {"linear"};
   const std::int64_t bytes = shape.count * now.element_bytes;
+  if (shape.collective == Collective::alltoall) {
+    return {bytes <= kShortBlockBytes ? "bruck" : "linear"};
+  }
+  return {bytes <= kSplitBytes ? "fnomial" : "linear"};
+}
+
+// Of a vector, or of a block on the average.
+std::int64_t elements(const Shape& shape) {
+  const bool unequal = shape.blocks.given() && !schedule::has_pairs(shape.collective);
+  return unequal ? shape.blocks.total() / shape.ranks : shape.count;
+}
+
+Pick pick(const Shape& shape, const Circumstances& now) {
+  const std::int64_t bytes = elements(shape) * now.element_bytes;
   switch (shape.collective) {
     case Collective::barrier:
       if (now.oversubscribed && shape.ranks > 2) return {"gather-release", shape.ranks};
@@ -54,13 +74,15 @@ Pick pick(const Shape& shape, const Circumstances& now) {
     case Collective::gather:
     case Collective::scatter:
     case Collective::alltoall:
+      return pick_blocks(shape, now);
     case Collective::scan:
     case Collective::exscan:
-      return {"linear"};
+      if (now.oversubscribed || bytes > kSplitBytes) return {"linear"};
+      return {"recursive-doubling"};
     case Collective::reduce_scatter:
       return {"pairwise"};
     case Collective::many_to_many:
-      return {"direct"};
+      return {now.multicast ? "direct" : "concurrent-broadcast"};
   }
   return {};
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Choice of algorithm and parameters for a shape, from a table of rules that were measured on
-// shared memory (bench/peers). Pure: all ranks choose alike from what they all know. Any thread.
+// shared memory (bench/peers); those of gather, scatter, alltoall, reduce_scatter, scan, exscan and
+// many_to_many follow from steps and bytes and are not measured yet. Pure: all ranks choose alike
+// from what they all know. Any thread.
 #pragma once
 
 #include <cstdint>

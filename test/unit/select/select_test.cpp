@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "harness/unequal_blocks.hpp"
+
 namespace unisono::select {
 namespace {
 
@@ -35,6 +37,45 @@ TEST(Choose, PicksSomethingLegalForEveryShape) {
     }
   }
   EXPECT_EQ(picks, schedule::kCollectiveCount * 70 * 5 * 8);
+}
+
+TEST(Choose, PicksSomethingLegalForUnequalBlocks) {
+  int picks = 0;
+  for (int c = 0; c < schedule::kCollectiveCount; ++c) {
+    const auto collective = static_cast<Collective>(c);
+    if (!schedule::has_blocks(collective)) continue;
+    for (int ranks = 1; ranks <= 40; ++ranks) {
+      for (const bool oversubscribed : {false, true}) {
+        for (const bool multicast : {false, true}) {
+          Shape shape{.collective = collective, .ranks = ranks};
+          shape.ordered = schedule::is_reduction(collective);
+          shape.blocks = test::unequal_blocks(collective, ranks, 5);
+          const Choice choice = choose(
+              shape,
+              {.element_bytes = 8, .oversubscribed = oversubscribed, .multicast = multicast});
+          ASSERT_TRUE(algorithm::build(*choice.algorithm, shape, choice.parameters, 0).ok());
+          ++picks;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(picks, 6 * 40 * 4);
+}
+
+// Where a rank may know its own counts only, others have to come to the same choice from theirs.
+TEST(Choose, OfUnequalBlocksDependsOnNoCountsThatARankMayNotKnow) {
+  for (const Collective collective :
+       {Collective::gather, Collective::scatter, Collective::alltoall}) {
+    for (const int ranks : {2, 9, 40}) {
+      Shape shape{.collective = collective, .ranks = ranks};
+      const auto pick = [&](std::uint64_t seed) {
+        shape.blocks = test::unequal_blocks(collective, ranks, seed);
+        return choose(shape, {.element_bytes = static_cast<std::int64_t>(seed)});
+      };
+      EXPECT_TRUE(pick(1).algorithm->local_counts);
+      EXPECT_EQ(pick(1).algorithm, pick(100'000).algorithm);
+    }
+  }
 }
 
 TEST(Choose, OneRankCombinesForAllWhereRanksOutnumberCores) {
