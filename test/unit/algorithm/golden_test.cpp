@@ -66,13 +66,29 @@ TEST(Golden, FiveRanksOrderedWithAnotherRoot) {
   expect_file(golden(*row, "-ordered"), schedule::print(build_set(*row, shape, two(*row))));
 }
 
+// The examples of the head comments, with ranks that send or receive nothing.
+TEST(Golden, FiveRanksWithUnequalBlocks) {
+  using schedule::Blocks;
+  const Blocks pairs = *Blocks::of_pairs(
+      5, {1, 2, 0, 0, 3, 0, 1, 0, 2, 0, 4, 0, 0, 1, 1, 0, 0, 0, 2, 0, 5, 1, 0, 0, 0});
+  const Blocks some = *Blocks::of_ranks({1, 0, 2, 0, 0}, {true, true, false, false, true});
+  for (const Algorithm& row : table()) {
+    const bool many = row.collective == Collective::many_to_many;
+    if (!many && (row.collective != Collective::alltoall || !row.unequal_blocks)) continue;
+    Shape shape{.collective = row.collective, .ranks = 5};
+    shape.blocks = many ? some : pairs;
+    expect_file(golden(row, "-unequal"), schedule::print(build_set(row, shape, two(row))));
+  }
+}
+
 TEST(Golden, EveryFileBelongsToARow) {
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(here() / "golden")) {
     EXPECT_EQ(entry.path().extension(), ".txt");
     ++files;
   }
-  EXPECT_EQ(files, table().size() + 1);
+  const std::size_t variants = 1 + 2 + 3;  // ordered; unequal alltoall, many_to_many
+  EXPECT_EQ(files, table().size() + variants);
 }
 
 TEST(Golden, TheReferencePageIsTheTable) {
