@@ -10,6 +10,7 @@
 
 #include "algorithm/algorithm.hpp"
 #include "hand_written.hpp"
+#include "harness/unequal_blocks.hpp"
 #include "schedule/text.hpp"
 
 namespace unisono::check {
@@ -70,9 +71,34 @@ inline std::vector<Base> table_bases(std::initializer_list<int> rank_counts, std
   return bases;
 }
 
+// Blocks of unequal lengths, some empty, where a collective and an algorithm have them.
+inline std::vector<Base> unequal_bases(std::initializer_list<int> rank_counts) {
+  std::vector<Base> bases;
+  for (const auto& row : algorithm::table()) {
+    if (!schedule::has_blocks(row.collective) || !row.unequal_blocks) continue;
+    for (const int ranks : rank_counts) {
+      for (const bool symmetric : {false, true}) {
+        if (symmetric && !schedule::has_pairs(row.collective)) continue;
+        schedule::Shape shape;
+        shape.collective = row.collective;
+        shape.ranks = ranks;
+        shape.root = schedule::is_rooted(row.collective) ? ranks / 2 : 0;
+        shape.ordered = schedule::is_reduction(row.collective) && row.keeps_order;
+        shape.blocks = test::unequal_blocks(row.collective, ranks, 7, symmetric);
+        bases.push_back({std::string(schedule::collective_name(row.collective)) + " " +
+                             std::string(row.name) + ", " + std::to_string(ranks) + " ranks, " +
+                             schedule::print_counts(shape),
+                         built(row, shape)});
+      }
+    }
+  }
+  return bases;
+}
+
 inline std::vector<Base> all_bases() {
   auto bases = hand_written_bases();
   for (auto& base : table_bases({2, 3, 5, 8}, 10)) bases.push_back(std::move(base));
+  for (auto& base : unequal_bases({3, 5})) bases.push_back(std::move(base));
   return bases;
 }
 

@@ -244,9 +244,12 @@ Mutants slot_too_small(const Set& base) {
   });
 }
 
+// An empty slot that nobody uses is anybody's.
 Mutants slot_of_other_source(const Set& base) {
   return at_ranks(base, [](Set& set, Schedule& s) {
-    if (s.slots.empty()) return false;
+    const auto last = static_cast<int>(s.slots.size()) - 1;
+    const auto waits = [last](const Op& op) { return op.kind == OpKind::wait && op.slot == last; };
+    if (std::ranges::none_of(s.ops, waits)) return false;
     s.slots.back().source = (s.slots.back().source + 1) % static_cast<int>(set.size());
     return true;
   });
@@ -387,7 +390,7 @@ Mutants rewrite_while_sending(const Set& base) {
 Mutants overlapping_copy(const Set& base) {
   return at_ranks(base, [](Set&, Schedule& s) {
     const std::int64_t count = schedule::output_count(s.shape, s.rank);
-    if (count < 2) return false;
+    if (count < 3) return false;
     append(s, OpKind::copy, schedule::output(1, count - 1), schedule::output(0, count - 1));
     return true;
   });
@@ -546,6 +549,69 @@ Mutants negative_count(const Set& base) {
   return for_all_shapes(base, [](auto& shape) { shape.count = -1; });
 }
 
+// The lengths of two blocks of a pair of ranks, or of two ranks, the wrong way round.
+Mutants exchange_lengths(const Set& base) {
+  const schedule::Shape& shape = base.front().shape;
+  if (!shape.blocks.given()) return {};
+  const bool pairs = shape.blocks.are_pairs();
+  std::vector<std::int64_t> counts;
+  for (int from = 0; from < shape.ranks; ++from) {
+    if (!pairs) counts.push_back(shape.blocks.of(from).count);
+    for (int to = 0; to < shape.ranks && pairs; ++to) {
+      counts.push_back(shape.blocks.sent(from, to).count);
+    }
+  }
+  std::vector<bool> receivers;
+  for (int rank = 0; rank < shape.ranks && !pairs; ++rank) {
+    receivers.push_back(shape.blocks.receives(rank));
+  }
+  Mutants mutants;
+  for (std::size_t i = 0; i + 1 < counts.size(); ++i) {
+    auto exchanged = counts;
+    std::swap(exchanged[i], exchanged[i + 1]);
+    if (exchanged == counts) continue;
+    const auto blocks = pairs ? schedule::Blocks::of_pairs(shape.ranks, exchanged)
+                              : schedule::Blocks::of_ranks(exchanged, receivers);
+    for (Set& mutant : for_all_shapes(base, [&](auto& s) { s.blocks = *blocks; })) {
+      mutants.push_back(std::move(mutant));
+    }
+  }
+  return mutants;
+}
+
+// Somebody else receives, too, or does not any more.
+Mutants other_receivers(const Set& base) {
+  const schedule::Shape& shape = base.front().shape;
+  if (shape.collective != schedule::Collective::many_to_many || !shape.blocks.given()) return {};
+  if (shape.blocks.total() == 0) return {};
+  std::vector<std::int64_t> counts;
+  std::vector<bool> receivers;
+  for (int rank = 0; rank < shape.ranks; ++rank) {
+    counts.push_back(shape.blocks.of(rank).count);
+    receivers.push_back(shape.blocks.receives(rank));
+  }
+  Mutants mutants;
+  for (std::size_t rank = 0; rank < receivers.size(); ++rank) {
+    auto others = receivers;
+    others[rank] = !others[rank];
+    const auto blocks = schedule::Blocks::of_ranks(counts, others);
+    for (Set& mutant : for_all_shapes(base, [&](auto& s) { s.blocks = *blocks; })) {
+      mutants.push_back(std::move(mutant));
+    }
+  }
+  return mutants;
+}
+
+// A scan that leaves the own part out, an exclusive one that does not.
+Mutants other_scan(const Set& base) {
+  using schedule::Collective;
+  const schedule::Shape& shape = base.front().shape;
+  const bool exclusive = shape.collective == Collective::exscan;
+  if ((!exclusive && shape.collective != Collective::scan) || shape.count == 0) return {};
+  return for_all_shapes(
+      base, [&](auto& s) { s.collective = exclusive ? Collective::scan : Collective::exscan; });
+}
+
 Mutants negative_scratch(const Set& base) {
   return at_ranks(base, [](Set&, Schedule& s) {
     s.scratch_count = -1;
@@ -609,11 +675,12 @@ std::vector<Mutation> all_mutations() {
       {"send the range one further", {bounds, misplaced, race, undefined_read}, send_next_range},
       {"send the own input for a partial result",
        {bounds, missing, doubled, misplaced, race},
-       send_stale_data},
+       send_stale_data,
+       "all that was gathered is the own input, because the other blocks are empty"},
       {"slot too small", {wrong_size, bounds}, slot_too_small},
       {"slot of another source", {wrong_source, bad_peer}, slot_of_other_source},
       {"slot that nobody fills", {never_filled}, slot_nobody_fills},
-      {"wait for another slot", {never_waited}, wait_for_other_slot},
+      {"wait for another slot", {never_waited, never_filled}, wait_for_other_slot},
       {"wait for a slot that does not exist", {bounds}, wait_for_no_slot},
       {"read a slot before its wait", {unwaited_read}, read_before_wait},
       {"drop a predecessor", {race, unwaited_read, missing}, drop_predecessor, kOrderImplied},
@@ -651,6 +718,9 @@ std::vector<Mutation> all_mutations() {
       {"another shape at one rank", {malformed}, other_shape},
       {"root out of range", {malformed}, root_out_of_range},
       {"negative count", {malformed}, negative_count},
+      {"exchange the lengths of two blocks", {bounds, misplaced, missing}, exchange_lengths},
+      {"other receivers", {bounds, missing}, other_receivers},
+      {"a scan for an exclusive one", {bounds, missing}, other_scan},
       {"negative scratch", {malformed}, negative_scratch},
       {"unknown kind of op", {malformed}, unknown_kind},
       {"unknown memory", {malformed, bounds}, unknown_memory},
@@ -667,7 +737,7 @@ TEST(Mutation, ThereAreAtLeastTwentyKinds) {
   std::set<std::string_view> names;
   for (const Mutation& mutation : all_mutations()) names.insert(mutation.name);
   EXPECT_EQ(names.size(), all_mutations().size());
-  EXPECT_EQ(names.size(), 50u);
+  EXPECT_EQ(names.size(), 53u);
 }
 
 TEST(Mutation, EveryMutantIsFound) {

@@ -50,6 +50,12 @@ TEST(Prove, AcceptsTheTable) {
   }
 }
 
+TEST(Prove, AcceptsUnequalBlocks) {
+  for (const Base& base : unequal_bases({1, 2, 3, 7, 8, 16, 33})) {
+    for (const Violation& v : prove(base.set)) ADD_FAILURE() << base.name << ": " << v.message;
+  }
+}
+
 TEST(Prove, CostDoesNotDependOnTheCount) {
   for (const Base& base : table_bases({5}, std::int64_t{1} << 40)) {
     EXPECT_TRUE(prove(base.set).empty()) << base.name;
@@ -157,6 +163,90 @@ TEST(Prove, WalksTheCircleOfADeadlock) {
             "input[0:0] to 0 slot 0), which stands behind op 0 (wait slot 0) there, which waits "
             "for rank 0, op 1 (send input[0:0] to 1 slot 0), which stands behind op 0 (wait slot "
             "0) there");
+}
+
+TEST(Prove, NamesABlockInTheWrongPlace) {
+  EXPECT_EQ(violation(edited(kScatterChain, "slot 0[2:3] after", "slot 0[0:1] after")),
+            "misplaced: rank 1, op 2 (copy output[0:1] = slot 0[0:1]): output[0:1] holds element 0 "
+            "of rank 2, where element 2 of rank 2 should be");
+  EXPECT_EQ(violation(edited(kManyToManyDirect, "output[0:1] = slot 0[0:1] after 0",
+                             "output[0:1] = slot 1[0:1] after 0")),
+            "unwaited_read: rank 2, op 1 (copy output[0:1] = slot 1[0:1]): reads slot 1[0:1] "
+            "without coming after a wait for slot 1");
+  // The two blocks the wrong way round.
+  EXPECT_EQ(violation("schedule gather ranks 2 rank 0 blocks 2 2 root 0\n"
+                      "slot 0 from 1 count 2\n"
+                      "op 0 copy output[2:4] = input[0:2]\n"
+                      "op 1 wait slot 0\n"
+                      "op 2 copy output[0:2] = slot 0[0:2] after 1\n"
+                      "schedule gather ranks 2 rank 1 blocks 2 2 root 0\n"
+                      "op 0 send input[0:2] to 0 slot 0\n"),
+            "misplaced: rank 0, op 2 (copy output[0:2] = slot 0[0:2]): output[0:2] holds elements "
+            "0-1 of rank 1, where elements 0-1 of rank 0 should be\n"
+            "misplaced: rank 0, op 0 (copy output[2:4] = input[0:2]): output[2:4] holds elements "
+            "0-1 of rank 0, where elements 0-1 of rank 1 should be");
+}
+
+TEST(Prove, NamesARankThatDoesNotBelongIntoAScan) {
+  std::string text = edited(kScanChain, "op 1 copy output[0:2] = input[0:2] after 0",
+                            "slot 0 from 1 count 2\n"
+                            "op 1 wait slot 0\n"
+                            "op 2 reduce output[0:2] = input[0:2] . slot 0[0:2] after 0 1");
+  text = edited(text, "op 0 send input[0:2] to 1 slot 0\nslot 0 from 1 count 2",
+                "slot 0 from 1 count 2\nop 0 send input[0:2] to 1 slot 0");
+  text =
+      edited(text, "op 0 wait slot 0\nop 1 reduce output[0:2] = slot 0[0:2] . input[0:2] after 0",
+             "op 0 send input[0:2] to 0 slot 0\nop 1 wait slot 0\n"
+             "op 2 reduce output[0:2] = slot 0[0:2] . input[0:2] after 0 1");
+  text = edited(text, "op 2 send output[0:2] to 2 slot 0 after 1",
+                "op 3 send output[0:2] to 2 slot 0 after 2");
+  EXPECT_EQ(violation(text),
+            "misplaced: rank 0, op 2 (reduce output[0:2] = input[0:2] . slot 0[0:2]): output[0:2] "
+            "holds rank 1, beyond rank 0, the last that belongs there");
+}
+
+TEST(Prove, RankZeroOfAnExclusiveScanMayNotWrite) {
+  EXPECT_EQ(
+      violation(edited(kExscanChain, "op 0 send input[0:2] to 1 slot 0",
+                       "op 0 send input[0:2] to 1 slot 0\nop 1 copy output[0:2] = input[0:2]")),
+      "bounds: rank 0, op 1 (copy output[0:2] = input[0:2]): output[0:2] lies outside its 0 "
+      "elements");
+}
+
+TEST(Prove, FindsAnOverlapOnlyInPlace) {
+  const std::string direct =
+      edited(kReduceScatterExchange, "reduce scratch[0:3] = slot 0[0:3] . input[1:4] after 1",
+             "reduce output[0:3] = slot 0[0:3] . input[1:4] after 0 1");
+  EXPECT_EQ(violation(edited(direct, "op 3 copy output[0:3] = scratch[0:3] after 2 0\n", "")),
+            "overlap: in place, rank 1, op 2 (reduce output[0:3] = slot 0[0:3] . input[1:4]): "
+            "output[1:4] overlaps its target output[0:3] without coinciding");
+}
+
+TEST(Prove, AnEmptySlotMayStayUnusedButNotHalfUsed) {
+  EXPECT_EQ(violation(kGatherLinear), "");
+  EXPECT_EQ(
+      violation(edited(kGatherLinear,
+                       "op 1 wait slot 1\nop 2 copy output[3:5] = slot 1[0:2] "
+                       "after 1",
+                       "op 1 wait slot 1\nop 2 copy output[3:5] = slot 1[0:2] after 1\n"
+                       "op 3 wait slot 0")),
+      "never_filled: rank 1, op 3 (wait slot 0): slot 0 is never filled: rank 0 does not send "
+      "to it");
+  EXPECT_EQ(violation(edited(kGatherLinear, "rank 0 blocks 0 3 2 root 1",
+                             "rank 0 blocks 0 3 2 root 1\nop 0 send input[0:0] to 1 slot 0")),
+            "never_waited: rank 1: slot 0 is filled by rank 0 but never waited for, so that a "
+            "later operation could not reuse it");
+}
+
+TEST(Prove, BlocksThatDoNotFitAreMalformed) {
+  auto set = parsed(kGatherLinear);
+  for (auto& schedule : set) schedule.shape.count = 2;
+  EXPECT_EQ(prove(set).front().message, "a count beside the counts of blocks: leave it at 0");
+  for (auto& schedule : set) {
+    schedule.shape.count = 0;
+    schedule.shape.blocks = *schedule::Blocks::of_ranks({1, 2});
+  }
+  EXPECT_EQ(prove(set).front().message, "blocks for another number of ranks");
 }
 
 // Rank 1 echoes the input of rank 0, which overwrites its output only then.

@@ -121,6 +121,7 @@ TEST(Trial, NothingThatIsProvedGoesWrong) {
   int proved = 0, refused = 0;
   auto bases = hand_written_bases();
   for (Base& base : table_bases({2, 3, 4}, 5)) bases.push_back(std::move(base));
+  for (Base& base : unequal_bases({3, 4})) bases.push_back(std::move(base));
   for (const Base& base : bases) {
     for (std::int64_t i = 0; i < sets_per_base; ++i) {
       auto set = base.set;
