@@ -134,9 +134,9 @@ void add_check(CLI::App& app, int& exit_status) {
   auto* all = command->add_flag("--all", options->all, "Every algorithm")->excludes(names);
   command->add_option("--ranks", options->ranks, "Numbers of ranks, e.g. 1:70 or 2,8,64")
       ->capture_default_str();
-  command->add_option(
-      "--counts", options->counts,
-      "Numbers of elements [0, 1, 2 and those around the ranks; for allgather 0, 1, 2]");
+  command->add_option("--counts", options->counts,
+                      "Numbers of elements [0, 1, 2 and those around the ranks; for blocks 0, 1, 2 "
+                      "and unequal ones]");
   command
       ->add_option("--roots", options->roots,
                    "all, or sampled: every root up to 16 ranks, some above")

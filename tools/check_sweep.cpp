@@ -11,7 +11,9 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/prng.hpp"
 #include "machine.hpp"
+#include "schedule/text.hpp"
 
 namespace unisono::tools {
 namespace {
@@ -44,12 +46,29 @@ std::vector<std::int64_t> sweep_counts(const Sweep& sweep, schedule::Collective 
   return {};
 }
 
+std::int64_t small_count(base::Prng& random) {
+  return random.below(3) == 0 ? 0 : static_cast<std::int64_t>(random.below(6));
+}
+
+// Counts that follow from the seed, a third of them 0; `alike`: both ways, so that an alltoall can
+// be in place.
+std::vector<std::int64_t> pair_counts(int ranks, base::Prng& random, bool alike) {
+  const auto n = static_cast<std::size_t>(ranks);
+  std::vector<std::int64_t> counts(n * n);
+  for (std::size_t from = 0; from < n; ++from) {
+    for (std::size_t to = 0; to < n; ++to) {
+      counts[from * n + to] = alike && to < from ? counts[to * n + from] : small_count(random);
+    }
+  }
+  return counts;
+}
+
 std::string describe_shape(const algorithm::Algorithm& algorithm, const schedule::Shape& shape,
                            const algorithm::Parameters& parameters) {
   return fmt::format(
-      "{}, {} ranks{}, count {}{}", algorithm::describe(algorithm, parameters), shape.ranks,
+      "{}, {} ranks{}, {}{}", algorithm::describe(algorithm, parameters), shape.ranks,
       schedule::is_rooted(shape.collective) ? fmt::format(", root {}", shape.root) : std::string(),
-      shape.count, shape.ordered ? ", ordered" : "");
+      schedule::print_counts(shape), shape.ordered ? ", ordered" : "");
 }
 
 std::vector<check::Violation> build_and_prove(const algorithm::Algorithm& algorithm,
@@ -76,20 +95,36 @@ void prove_one(const algorithm::Algorithm& algorithm, const schedule::Shape& sha
   result.failures.push_back({describe_shape(algorithm, shape, parameters), std::move(violations)});
 }
 
+void prove_orders(const algorithm::Algorithm& algorithm, schedule::Shape shape,
+                  const algorithm::Parameters& parameters, SweepResult& result) {
+  const bool both_orders = schedule::is_reduction(algorithm.collective) && algorithm.keeps_order;
+  for (const bool ordered : {false, true}) {
+    if (ordered && !both_orders) continue;
+    shape.ordered = ordered;
+    prove_one(algorithm, shape, parameters, result);
+  }
+}
+
 // One piece of work: an algorithm at one number of ranks.
 SweepResult prove_all(const Sweep& sweep, const algorithm::Algorithm& algorithm, int ranks) {
   const std::int64_t start = base::now_ns();
   SweepResult result;
   result.algorithm = &algorithm;
-  const bool both_orders = schedule::is_reduction(algorithm.collective) && algorithm.keeps_order;
+  // Who names the counts wants these only.
+  const bool unequal = sweep.counts.empty() && algorithm.unequal_blocks;
+  const auto blocks =
+      unequal ? sweep_blocks(algorithm.collective, ranks) : std::vector<schedule::Blocks>();
   for (const int root : sweep_roots(algorithm.collective, ranks, sweep.every_root)) {
     for (const algorithm::Parameters& parameters : sweep_parameters(algorithm, ranks)) {
+      schedule::Shape shape{.collective = algorithm.collective, .ranks = ranks, .root = root};
       for (const std::int64_t count : sweep_counts(sweep, algorithm.collective, ranks)) {
-        for (const bool ordered : {false, true}) {
-          if (ordered && !both_orders) continue;
-          prove_one(algorithm, {algorithm.collective, ranks, root, count, ordered}, parameters,
-                    result);
-        }
+        shape.count = count;
+        prove_orders(algorithm, shape, parameters, result);
+      }
+      shape.count = 0;
+      for (const schedule::Blocks& each : blocks) {
+        shape.blocks = each;
+        prove_orders(algorithm, shape, parameters, result);
       }
     }
   }
@@ -184,6 +219,30 @@ std::vector<int> sweep_roots(schedule::Collective collective, int ranks, bool ev
   std::ranges::sort(roots);
   roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
   return roots;
+}
+
+std::vector<schedule::Blocks> sweep_blocks(schedule::Collective collective, int ranks) {
+  std::vector<schedule::Blocks> all;
+  if (!schedule::has_blocks(collective)) return all;
+  base::Prng random(static_cast<std::uint64_t>(ranks));
+  if (schedule::has_pairs(collective)) {
+    for (const bool alike : {false, true}) {
+      all.push_back(*schedule::Blocks::of_pairs(ranks, pair_counts(ranks, random, alike)));
+    }
+    return all;
+  }
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks));
+  std::vector<bool> receivers;
+  for (std::int64_t& count : counts) count = small_count(random);
+  if (collective == schedule::Collective::many_to_many) {
+    for (int rank = 0; rank < ranks; ++rank) receivers.push_back(random.below(2) == 0);
+  }
+  all.push_back(*schedule::Blocks::of_ranks(counts, receivers));
+  // One rank has everything.
+  std::ranges::fill(counts, 0);
+  counts[random.below(counts.size())] = ranks;
+  all.push_back(*schedule::Blocks::of_ranks(counts));
+  return all;
 }
 
 std::vector<algorithm::Parameters> sweep_parameters(const algorithm::Algorithm& algorithm,

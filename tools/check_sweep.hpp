@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A sweep of proofs: algorithms x numbers of ranks x roots x parameters x counts x order of
-// operands. The proofs run on as many threads as there are usable cores; the observer is called
-// from the calling thread only, with the results in the order of `algorithms`.
+// A sweep of proofs: algorithms x numbers of ranks x roots x parameters x counts or lengths of
+// blocks x order of operands. The proofs run on as many threads as there are usable cores; the
+// observer is called from the calling thread only, with the results in the order of `algorithms`.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,10 @@ namespace unisono::tools {
 struct Sweep {
   std::vector<const algorithm::Algorithm*> algorithms;
   std::vector<int> ranks;
-  std::vector<std::int64_t> counts;  // empty: 0, 1, 2 and those around ranks (allgather: 0, 1, 2)
-  bool every_root = false;           // otherwise above 16 ranks only some
+  // Empty: 0, 1, 2 and, where vectors do not consist of blocks, those around ranks; where they do,
+  // blocks of unequal lengths as well.
+  std::vector<std::int64_t> counts;
+  bool every_root = false;  // otherwise above 16 ranks only some
 };
 
 // One set of schedules that could not be built or is not right.
@@ -45,6 +47,10 @@ void run_sweep(const Sweep& sweep, const SweepObserver& observer);
 // The roots of a shape that a sweep tries: every one up to 16 ranks or where `every_root`, above
 // that 0, 1, P/2 and P-1 and two that are near powers of two. {0} where the collective has none.
 std::vector<int> sweep_roots(schedule::Collective collective, int ranks, bool every_root);
+
+// Blocks of unequal lengths, some of them empty, and one that alone is not: two choices, the same
+// each time. None where the collective has no blocks.
+std::vector<schedule::Blocks> sweep_blocks(schedule::Collective collective, int ranks);
 
 // Every combination of low, low + 1, low + 2, fallback and the number of ranks that is in range.
 std::vector<algorithm::Parameters> sweep_parameters(const algorithm::Algorithm& algorithm,

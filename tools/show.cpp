@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "algorithm_lookup.hpp"
+#include "block_list.hpp"
 #include "commands.hpp"
 #include "schedule/text.hpp"
 
@@ -23,6 +24,7 @@ struct ShowOptions {
   int rank = -1;  // -1: all
   int root = 0;
   std::int64_t count = -1;  // -1: a small one that shows the pattern
+  std::string blocks, receivers;
   bool ordered = false;
   std::vector<std::string> parameters;
   bool dot = false;
@@ -56,7 +58,12 @@ base::Result<std::vector<schedule::Schedule>> build_set(const ShowOptions& optio
   UNISONO_ASSIGN(const algorithm::Algorithm* const row, find_row(name));
   const std::int64_t count =
       options.count >= 0 ? options.count : telling_count(row->collective, options.ranks);
-  const schedule::Shape shape{row->collective, options.ranks, options.root, count, options.ordered};
+  schedule::Shape shape{row->collective, options.ranks, options.root, count, options.ordered};
+  if (!options.blocks.empty()) {
+    UNISONO_ASSIGN(shape.blocks,
+                   parse_blocks(row->collective, options.ranks, options.blocks, options.receivers));
+    shape.count = 0;
+  }
   UNISONO_ASSIGN(const algorithm::Parameters parameters,
                  parse_parameters(*row, shape, options.parameters));
   std::vector<schedule::Schedule> set;
@@ -101,13 +108,24 @@ void add_show(CLI::App& app, int& exit_status) {
   auto* rank = command->add_option("--rank", options->rank, "This rank's schedule only")
                    ->check(CLI::NonNegativeNumber);
   command->add_option("--collective", options->collective, "The same as COLLECTIVE/NAME");
-  command->add_option("--root", options->root, "Root of a broadcast or reduce")->default_str("0");
+  command->add_option("--root", options->root, "Root of a broadcast, reduce, gather or scatter")
+      ->default_str("0");
+  auto* count = command
+                    ->add_option("--count", options->count,
+                                 "Elements of the vector or, where it consists of blocks, of each "
+                                 "[as many as ranks; 1]")
+                    ->check(CLI::NonNegativeNumber);
+  auto* blocks = command
+                     ->add_option("--blocks", options->blocks,
+                                  "Elements of the block of each rank, e.g. 3,0,2; for alltoall a "
+                                  "list for each sender, e.g. 1,2/3,4")
+                     ->excludes(count);
   command
-      ->add_option("--count", options->count,
-                   "Elements of the vector; for allgather, of a block [as many as ranks; 1]")
-      ->check(CLI::NonNegativeNumber);
+      ->add_option("--receivers", options->receivers,
+                   "many_to_many: the ranks that get the blocks [all]")
+      ->needs(blocks);
   command->add_flag("--ordered", options->ordered,
-                    "For an operator that does not commute (reduce, allreduce)");
+                    "For an operator that does not commute (reductions and scans)");
   command
       ->add_option("-p,--parameter", options->parameters,
                    "NAME=VALUE: a parameter, e.g. degree=4; may be repeated")

@@ -69,6 +69,28 @@ std::vector<SweepResult> sweep_of(std::vector<const algorithm::Algorithm*> algor
   return results;
 }
 
+TEST(Sweep, TriesBlocksOfUnequalLengths) {
+  EXPECT_TRUE(sweep_blocks(Collective::scan, 5).empty());
+  for (const Collective collective : {Collective::gather, Collective::many_to_many}) {
+    const auto blocks = sweep_blocks(collective, 20);
+    ASSERT_EQ(blocks.size(), 2u);
+    EXPECT_EQ(blocks, sweep_blocks(collective, 20));
+    EXPECT_EQ(blocks[0].all_receive(), collective == Collective::gather);
+    std::set<std::int64_t> lengths;
+    for (int rank = 0; rank < 20; ++rank) lengths.insert(blocks[0].of(rank).count);
+    EXPECT_GT(lengths.size(), 2u);
+    EXPECT_EQ(blocks[1].total(), 20);
+  }
+  const auto pairs = sweep_blocks(Collective::alltoall, 6);
+  ASSERT_EQ(pairs.size(), 2u);
+  EXPECT_EQ(
+      schedule::in_place({.collective = Collective::alltoall, .ranks = 6, .blocks = pairs[0]}, 0),
+      std::nullopt);
+  EXPECT_NE(
+      schedule::in_place({.collective = Collective::alltoall, .ranks = 6, .blocks = pairs[1]}, 0),
+      std::nullopt);
+}
+
 TEST(Sweep, FindsAWrongAlgorithm) {
   algorithm::Algorithm wrong = algorithm::table().front();
   wrong.name = "forgetful";
