@@ -39,6 +39,18 @@ inline void ring(const Program& program, const Step& step, const Machine& machin
   }
 }
 
+// A message's length lies before its flag.
+constexpr std::int64_t kNoteBytes = 8;
+
+void note_length(const Step& step, const Frame& frame, const Machine& machine) {
+  machine.transport->put(
+      {.target = machine.job_ranks[step.peer],
+       .source = reinterpret_cast<const std::byte*>(&step.note),
+       .place = frame.bases[static_cast<int>(Space::windows)] + step.flag - kNoteBytes,
+       .bytes = kNoteBytes,
+       .flag = nullptr});
+}
+
 inline void put(const Program& program, const Step& step, const Frame& frame,
                 const Machine& machine) {
   std::byte* place = address(frame, step.target);
@@ -47,6 +59,8 @@ inline void put(const Program& program, const Step& step, const Frame& frame,
                             ? nullptr
                             : reinterpret_cast<std::uint64_t*>(
                                   frame.bases[static_cast<int>(Space::windows)] + step.flag);
+  if (step.note >= 0) [[unlikely]]
+    note_length(step, frame, machine);
   if (machine.direct) {
     copy_bytes(place, source, step.bytes);
     if (flag == nullptr) return;
@@ -62,10 +76,19 @@ inline void put(const Program& program, const Step& step, const Frame& frame,
   ring(program, step, machine);
 }
 
+// An offer of job memory is an offset in it, with the highest bit set, which addresses of a process
+// do not have.
+constexpr std::uint64_t kInJobMemory = std::uint64_t{1} << 63;
+
 // The source's address instead of its bytes. Its receivers read it from another process, so it goes
 // as a number.
 void offer(const Program& program, const Step& step, const Frame& frame, const Machine& machine) {
-  const auto source = reinterpret_cast<std::uint64_t>(address(frame, step.left));
+  const std::byte* place = address(frame, step.left);
+  const std::uint64_t source =
+      step.left.space == Space::staging
+          ? kInJobMemory | static_cast<std::uint64_t>(place - machine.job_memory)
+          : reinterpret_cast<std::uint64_t>(place);
+  if (step.note >= 0) note_length(step, frame, machine);
   machine.transport->put({.target = machine.job_ranks[step.peer],
                           .source = reinterpret_cast<const std::byte*>(&source),
                           .place = address(frame, step.target),
@@ -79,6 +102,12 @@ void offer(const Program& program, const Step& step, const Frame& frame, const M
 Outcome pull(const Step& step, const Frame& frame, const Machine& machine) {
   std::uint64_t source = 0;
   std::memcpy(&source, address(frame, step.left), sizeof source);
+  if ((source & kInJobMemory) != 0) {
+    const auto offset = static_cast<std::int64_t>(source & ~kInJobMemory) + step.count;
+    std::memcpy(address(frame, step.target), machine.job_memory + offset,
+                static_cast<std::size_t>(step.bytes));
+    return Outcome::finished;
+  }
   switch (machine.transport->pull({.source = machine.job_ranks[step.peer],
                                    .address = source + static_cast<std::uint64_t>(step.count),
                                    .target = address(frame, step.target),
@@ -107,6 +136,8 @@ Outcome run(const Program& program, const Frame& frame, const Machine& machine, 
           // Its sender may be ahead: the next operation's message is then on its way meanwhile.
           __builtin_prefetch(frame.bases[static_cast<int>(Space::windows)] + step.flag +
                              frame.next_channel);
+          if (step.note >= 0 && noted_length(step, frame) != step.note) [[unlikely]]
+            return Outcome::wrong_length;
           break;
         }
         return same_operation(flag, frame.tag) ? Outcome::mismatch : Outcome::blocked;
@@ -132,6 +163,13 @@ Outcome run(const Program& program, const Frame& frame, const Machine& machine, 
     }
   }
   return Outcome::finished;
+}
+
+std::int64_t noted_length(const Step& step, const Frame& frame) {
+  std::int64_t length = 0;
+  std::memcpy(&length, frame.bases[static_cast<int>(Space::windows)] + step.flag - kNoteBytes,
+              sizeof length);
+  return length;
 }
 
 bool has_arrived(const Step& step, const Frame& frame) {

@@ -16,7 +16,8 @@
 namespace unisono::engine {
 
 // unreadable: a peer's memory could not be read (Transport::pull_error says why).
-enum class Outcome : std::uint8_t { finished, blocked, mismatch, unreadable };
+// wrong_length: a message is not as long as its receiver expects.
+enum class Outcome : std::uint8_t { finished, blocked, mismatch, unreadable, wrong_length };
 
 // What stays the same for all operations of a communicator.
 struct Machine {
@@ -25,6 +26,7 @@ struct Machine {
   Bells* bells = nullptr;
   const int* job_ranks = nullptr;  // by rank of the communicator
   int ranks = 0;
+  std::byte* job_memory = nullptr;  // where Space::staging lies
   // How many members sleep until somebody completes an operation (Lane::may_enter).
   std::atomic<std::uint32_t>* credit_sleepers = nullptr;
 };
@@ -42,6 +44,9 @@ struct Frame {
 // mismatch: the awaited message belongs to another call. unreadable: pc stands at the pull.
 Outcome run(const Program& program, const Frame& frame, const Machine& machine, std::int32_t& pc,
             std::int32_t end);
+
+// How long the sender of a wait step's message says it is; the message is there.
+std::int64_t noted_length(const Step& step, const Frame& frame);
 
 // Whether the message of a wait step is there (or a wrong one, which run() will find).
 bool has_arrived(const Step& step, const Frame& frame);

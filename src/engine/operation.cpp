@@ -83,6 +83,11 @@ int Operation::awaited() const {
   return steps[static_cast<std::size_t>(pc)].peer;
 }
 
+Operation::Lengths Operation::lengths() const {
+  const Step& step = program().steps[static_cast<std::size_t>(pc_)];
+  return {step.note, noted_length(step, frame_)};
+}
+
 void Operation::enter() {
   entered_ = true;
   published_ = false;

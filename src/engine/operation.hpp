@@ -33,6 +33,7 @@ struct Plan {
   std::int64_t segments = 1;
   std::int64_t input_stride = 0, output_stride = 0;
   std::vector<Part> parts;
+  std::int64_t staging_bytes = 0;  // that this rank needs of job memory for each operation
 
   arith::Kernel kernel = nullptr;
   const void* kernel_context = nullptr;
@@ -46,6 +47,9 @@ class Operation {
   void begin(const Plan& plan, Lane& lane, const void* input, void* output, std::uint64_t index,
              std::uint32_t history);
 
+  // Before the first step, where the plan has staging_bytes.
+  void set_staging(std::byte* staging) { frame_.bases[static_cast<int>(Space::staging)] = staging; }
+
   Outcome step(const Machine& machine);
 
   const Plan& plan() const { return *plan_; }
@@ -56,6 +60,11 @@ class Operation {
   const Lane& lane() const { return *lane_; }
   // Whose message it waits for; -1 if it waits to be entered.
   int awaited() const;
+  // After Outcome::wrong_length: what this rank expected of awaited(), and what that sent; bytes.
+  struct Lengths {
+    std::int64_t expected, sent;
+  };
+  Lengths lengths() const;
   std::int64_t helped_steps() const { return helped_steps_; }
 
  private:

@@ -13,9 +13,10 @@ namespace unisono::engine {
 // offer says, which lies in the peer's own memory.
 enum class StepKind : std::uint8_t { put, offer, wait, pull, reduce, copy };
 
-// The channel's windows of all ranks are one space, in which slots, scratch and staging lie.
-enum class Space : std::uint8_t { input, output, windows };
-inline constexpr int kSpaceCount = 3;
+// The channel's windows of all ranks are one space, in which slots, scratch and what helpers need
+// lie. Staging is job memory of one operation (Program::staging_bytes).
+enum class Space : std::uint8_t { input, output, windows, staging };
+inline constexpr int kSpaceCount = 4;
 
 struct Place {
   Space space = Space::input;
@@ -30,6 +31,9 @@ struct Step {
   std::int64_t bytes = 0;     // put, pull, copy
   std::int64_t count = 0;     // reduce: elements; pull: bytes to skip in what is offered
   std::int64_t flag = -1;     // put, offer, wait: the flag word, in Space::windows; -1: no flag
+  // put, offer, wait: how long the message is in bytes, which its sender notes before the flag, for
+  // ranks that cannot know each other's counts; -1: they do.
+  std::int64_t note = -1;
   // put, offer: who may be asleep for it (Program::bells)
   std::int32_t first_bell = 0, bell_count = 0;
 };
@@ -48,6 +52,8 @@ struct Program {
   std::int64_t staged_output = 0;
   std::int64_t input_bytes = 0;
   std::int64_t output_bytes = 0;
+
+  std::int64_t staging_bytes = 0;  // of Space::staging
 };
 
 }  // namespace unisono::engine

@@ -31,14 +31,6 @@ bool overwrites(const std::optional<schedule::InPlace>& shared, const Op& op, co
          op.left.offset + inside != op.target.offset;
 }
 
-bool is_stable(const Schedule& schedule, std::size_t send) {
-  const Range& source = schedule.ops[send].left;
-  if (source.memory != Memory::input && source.memory != Memory::output) return false;
-  const auto shared = schedule::in_place(schedule.shape, schedule.rank);
-  return std::none_of(schedule.ops.begin() + static_cast<std::ptrdiff_t>(send), schedule.ops.end(),
-                      [&](const Op& later) { return overwrites(shared, later, source); });
-}
-
 bool sends_on(const Schedule& schedule, schedule::SlotId slot) {
   return std::ranges::any_of(schedule.ops, [slot](const Op& op) {
     return (op.kind == OpKind::send || op.kind == OpKind::multicast) &&
@@ -47,6 +39,15 @@ bool sends_on(const Schedule& schedule, schedule::SlotId slot) {
 }
 
 }  // namespace
+
+bool stays(const Schedule& schedule, schedule::OpId send,
+           const std::optional<schedule::InPlace>& shared) {
+  const auto at = static_cast<std::size_t>(send);
+  const Range& source = schedule.ops[at].left;
+  if (source.memory != Memory::input && source.memory != Memory::output) return false;
+  return std::none_of(schedule.ops.begin() + static_cast<std::ptrdiff_t>(at), schedule.ops.end(),
+                      [&](const Op& later) { return overwrites(shared, later, source); });
+}
 
 Pulls::Pulls(std::span<const Schedule> set, std::int64_t from_count) {
   for (const Schedule& schedule : set) {
@@ -57,7 +58,10 @@ Pulls::Pulls(std::span<const Schedule> set, std::int64_t from_count) {
     for (std::size_t i = 0; i < set[r].ops.size(); ++i) {
       const Op& op = set[r].ops[i];
       if (op.kind != OpKind::send && op.kind != OpKind::multicast) continue;
-      if (op.left.count < from_count || !is_stable(set[r], i)) continue;
+      const auto shared = schedule::in_place(set[r].shape, set[r].rank);
+      if (op.left.count < from_count || !stays(set[r], static_cast<schedule::OpId>(i), shared)) {
+        continue;
+      }
       const auto targets = set[r].targets_of(op);
       const bool all = std::ranges::none_of(targets, [&](const schedule::Target& target) {
         return sends_on(set[static_cast<std::size_t>(target.peer)], target.slot);

@@ -6,12 +6,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "schedule/schedule.hpp"
 
 namespace unisono::engine {
+
+// Whether the source of a send lies in the caller's memory and is not written in this operation any
+// more, with buffers that are `shared` like that, or separate.
+bool stays(const schedule::Schedule& schedule, schedule::OpId send,
+           const std::optional<schedule::InPlace>& shared);
 
 class Pulls {
  public:

@@ -41,6 +41,9 @@ struct Call {
   // Purpose::user_blocks; `count` is then the elements of all blocks.
   schedule::Blocks blocks{};
   Displacements input_places{}, output_places{};
+  // A rank knows no other counts than those of its own blocks; `blocks` has 0 for the others.
+  bool local_counts = false;
+  bool in_place = false;  // only looked at with local_counts
 };
 
 // Types and operators from this number on are the user's.

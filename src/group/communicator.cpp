@@ -114,6 +114,7 @@ Communicator::Communicator(Job& job, std::vector<int> job_ranks, int rank, std::
                .bells = &job.bells(),
                .job_ranks = job_ranks_.data(),
                .ranks = static_cast<int>(job_ranks_.size()),
+               .job_memory = job.memory().at(0),
                .credit_sleepers = &header_->credit_sleepers},
       plans_({.rank = rank,
               .ranks = static_cast<int>(job_ranks_.size()),
@@ -133,6 +134,7 @@ Communicator::Communicator(Job& job, std::vector<int> job_ranks, int rank, std::
 
 // The last member to end a communicator gives its memory back.
 Communicator::~Communicator() {
+  for (const auto& [offset, bytes] : stranded_) job_.memory().release(offset, bytes);
   if (header_->freed.fetch_add(1, std::memory_order_acq_rel) + 1 ==
       static_cast<std::uint32_t>(size())) {
     job_.memory().release(offset_, layout_.bytes);
@@ -175,15 +177,45 @@ Status Communicator::run(CachedPlan& plan, const void* input, void* output) {
     return failure();
   blocking_.state = Pending::State::running;
   blocking_.started_ns = 0;
+  if (plan.plan.staging_bytes != 0) [[unlikely]]
+    UNISONO_TRY(stage(plan, blocking_));
   begin(plan, input, output, blocking_);
   if (active_.empty() && machine_.direct) [[likely]] {
     if (blocking_.operation.step(machine_) == Outcome::finished) {
       ++statistics_.operations;
       statistics_.helped_steps += blocking_.operation.helped_steps();
+      if (blocking_.staging != 0) [[unlikely]]
+        give_back_staging(blocking_);
       return base::success();
     }
   }
   return finish(blocking_);
+}
+
+Status Communicator::stage(const CachedPlan& plan, Pending& pending) {
+  const std::int64_t bytes = plan.plan.staging_bytes;
+  auto offset = job_.memory().allocate(bytes);
+  Status ready = offset ? job_.memory().commit(*offset, bytes, "blocks that others will fetch")
+                        : Status(offset.error());
+  if (ready) {
+    pending.staging = *offset;
+    return ready;
+  }
+  if (offset) job_.memory().release(*offset, bytes);
+  fail_all(Code::resources, ready.error().message, next_index_);
+  told_ = true;
+  return ready;
+}
+
+void Communicator::give_back_staging(Pending& pending) {
+  if (pending.staging == 0) return;
+  const std::int64_t bytes = pending.operation.plan().staging_bytes;
+  if (pending.state == Pending::State::failed) {
+    stranded_.emplace_back(pending.staging, bytes);
+  } else {
+    job_.memory().release(pending.staging, bytes);
+  }
+  pending.staging = 0;
 }
 
 void Communicator::begin(CachedPlan& plan, const void* input, void* output, Pending& pending) {
@@ -192,6 +224,7 @@ void Communicator::begin(CachedPlan& plan, const void* input, void* output, Pend
   const auto history = static_cast<std::uint32_t>(history_ >> 40) | 1U;
   pending.operation.begin(plan.plan, plan.plan.bulk ? bulk_ : small_, input, output, next_index_++,
                           history);
+  if (pending.staging != 0) pending.operation.set_staging(job_.memory().at(pending.staging));
   statistics_.last_plan = &plan;
 }
 
@@ -209,13 +242,20 @@ Status Communicator::start(CachedPlan& plan, const void* input, void* output, Pe
     return failure();
   pending.state = Pending::State::running;
   pending.started_ns = 0;
+  if (plan.plan.staging_bytes != 0) UNISONO_TRY(stage(plan, pending));
   begin(plan, input, output, pending);
   active_.push_back(&pending);
   progress();
   return base::success();
 }
 
-void Communicator::withdraw(Pending& pending) { std::erase(active_, &pending); }
+void Communicator::withdraw(Pending& pending) {
+  if (pending.staging != 0) {
+    pending.state = Pending::State::failed;
+    give_back_staging(pending);
+  }
+  std::erase(active_, &pending);
+}
 
 bool Communicator::progress() {
   machine_.transport->progress();
@@ -227,12 +267,17 @@ bool Communicator::progress() {
       pending.state = Pending::State::complete;
       ++statistics_.operations;
       statistics_.helped_steps += pending.operation.helped_steps();
+      give_back_staging(pending);
       active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
       any = true;
       continue;
     }
     if (outcome == Outcome::mismatch) {
       mismatch(pending, pending.operation.awaited());
+      return true;
+    }
+    if (outcome == Outcome::wrong_length) {
+      wrong_length(pending);
       return true;
     }
     if (outcome == Outcome::unreadable) {

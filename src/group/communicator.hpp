@@ -44,6 +44,7 @@ struct Pending {
   engine::Operation operation;
   State state = State::running;
   std::int64_t started_ns = 0;  // when it was first seen to wait; 0: never
+  std::int64_t staging = 0;     // of the plan's staging_bytes in job memory; 0: none
 };
 
 struct CommunicatorStatistics {
@@ -111,6 +112,8 @@ class Communicator {
   Communicator(Job& job, std::vector<int> job_ranks, int rank, std::int64_t offset);
 
   base::Status prepare(bool bulk);
+  base::Status stage(const CachedPlan& plan, Pending& pending);
+  void give_back_staging(Pending& pending);
   void begin(CachedPlan& plan, const void* input, void* output, Pending& pending);
   base::Status finish(Pending& pending);
   base::Result<std::unique_ptr<Communicator>> derive(Purpose purpose, std::int32_t digest,
@@ -123,12 +126,14 @@ class Communicator {
   void examine_members();
   void examine_calls();
   void examine_deadline();
+  void examine_silence();
   // The first operation, of those whose records are still there, that another rank called
   // otherwise.
   struct Difference;
   std::optional<Difference> find_difference() const;
   void mismatch(const Pending& pending, int other);
   void unreadable(const Pending& pending);
+  void wrong_length(const Pending& pending);
   void fail_pending(const Failure& failure);
   std::string name_rank(int rank) const;
   std::string missing(const Pending& pending) const;
@@ -146,6 +151,8 @@ class Communicator {
   PlanCache plans_;
   std::vector<Pending*> active_;
   Pending blocking_;  // of the blocking call, of which there is one at a time
+  // Staging of operations that failed: others may still read it.
+  std::vector<std::pair<std::int64_t, std::int64_t>> stranded_;  // offset, bytes
   std::uint64_t next_index_ = 0;
   std::uint64_t history_ = 1;  // of all calls so far
   std::uint32_t prepared_ = 0;

@@ -109,6 +109,7 @@ void Communicator::examine(bool waited_long) {
     examine_members();
   if (!waited_long || active_.empty()) return;
   examine_calls();
+  examine_silence();
   examine_deadline();
 }
 
@@ -123,6 +124,7 @@ void Communicator::fail_pending(const Failure& failure) {
   std::erase_if(active_, [&](Pending* pending) {
     if (pending->operation.index() < failure.index) return false;
     pending->state = Pending::State::failed;
+    give_back_staging(*pending);
     return true;
   });
 }
@@ -168,6 +170,49 @@ std::optional<Communicator::Difference> Communicator::find_difference() const {
     }
   }
   return first;
+}
+
+void Communicator::wrong_length(const Pending& pending) {
+  const auto [expected, sent] = pending.operation.lengths();
+  const engine::Plan& plan = pending.operation.plan();
+  const int sender = pending.operation.awaited();
+  fail_all(
+      Code::mismatch,
+      fmt::format("{} sends {} bytes to {}, which expects {} (operation {}: {}); the counts of "
+                  "the two calls have to agree",
+                  name_rank(sender), sent, name_rank(rank_), expected, pending.operation.index(),
+                  schedule::collective_name(static_cast<schedule::Collective>(
+                      plan.collective % schedule::kCollectiveCount))),
+      pending.operation.index());
+}
+
+// A rank that has completed its part will send nothing more in it: who still waits for it expects a
+// message that it does not know of.
+void Communicator::examine_silence() {
+  if (!machine_.direct) return;
+  for (std::size_t i = 0; i < active_.size(); ++i) {
+    const Pending* const pending = active_[i];
+    const engine::Operation& operation = pending->operation;
+    if (operation.plan().helping || !operation.entered()) continue;
+    const int peer = operation.awaited();
+    const std::uint64_t sequence = operation.sequence();
+    if (peer < 0 || peer == rank_ || !operation.lane().completed_by(peer, sequence)) continue;
+    progress();
+    if (i >= active_.size() || active_[i] != pending || operation.sequence() != sequence ||
+        operation.awaited() != peer) {
+      return;  // it was there
+    }
+    const engine::Plan& plan = operation.plan();
+    fail_all(
+        Code::mismatch,
+        fmt::format("{} waits in operation {} ({}) for {}, which has completed its part: their "
+                    "counts do not agree on who sends to whom",
+                    name_rank(rank_), operation.index(),
+                    describe_call(plan.collective, plan.count, plan.type, plan.op, plan.root),
+                    name_rank(peer)),
+        operation.index());
+    return;
+  }
 }
 
 void Communicator::unreadable(const Pending& pending) {

@@ -9,6 +9,7 @@
 #include "arith/kernel.hpp"
 #include "check/check.hpp"
 #include "engine/bind.hpp"
+#include "engine/bind_local.hpp"
 #include "select/select.hpp"
 
 namespace unisono::group {
@@ -29,6 +30,8 @@ constexpr std::int64_t kSegmentUnit = 256;
 // In an operation that goes in one copy, a message below this is put into the window all the same:
 // it is done before a system call would be.
 constexpr std::int64_t kLeastPull = 2048;
+// The algorithm where ranks know no counts but their own; a row of every such collective.
+constexpr std::string_view kLocal = "linear";
 
 void call_user(void* target, const void* left, const void* right, std::int64_t count,
                const void* context) {
@@ -61,12 +64,12 @@ std::uint64_t call_hash(const Call& call) {
   };
   std::uint64_t hash = mix(1, static_cast<std::uint64_t>(call.collective));
   hash = mix(hash, static_cast<std::uint64_t>(call.purpose));
-  hash = mix(hash, static_cast<std::uint64_t>(call.count));
+  if (!call.local_counts) hash = mix(hash, static_cast<std::uint64_t>(call.count));
   hash = mix(hash, number(call.type));
   hash = mix(hash, number(call.op));
   hash = mix(hash, static_cast<std::uint64_t>(call.root));
   hash = mix(hash, static_cast<std::uint64_t>(call.element_bytes));
-  if (call.blocks.given()) hash = mix_blocks(hash, call.blocks);
+  if (call.blocks.given() && !call.local_counts) hash = mix_blocks(hash, call.blocks);
   return mix(hash, call.ordered ? 1 : 0);
 }
 
@@ -105,13 +108,21 @@ class Maker {
     cached_->algorithm = algorithm::describe(*choice_.algorithm, choice_.parameters);
     fill_call();
     longest_ = longest_vector();
-    if (!try_single_copy() && !try_small()) UNISONO_TRY(make_bulk());
+    if (call_.local_counts) {
+      UNISONO_TRY(make_local());
+    } else if (!try_single_copy() && !try_small()) {
+      UNISONO_TRY(make_bulk());
+    }
     fill_digest();
     return std::move(cached_);
   }
 
  private:
   void choose() {
+    if (call_.local_counts) {
+      choice_ = {algorithm::find(call_.collective, kLocal), {}};
+      return;
+    }
     if (context_.forced != nullptr && context_.forced->collective == shape_.collective &&
         algorithm::why_illegal(*context_.forced, shape_, context_.forced_parameters).empty()) {
       choice_ = {context_.forced, context_.forced_parameters};
@@ -339,6 +350,30 @@ class Maker {
     }
   }
 
+  // Of one part: ranks that do not know each other's counts cannot agree on more.
+  base::Status make_local() {
+    UNISONO_ASSIGN(const Schedule schedule,
+                   algorithm::build(*choice_.algorithm, shape_, {}, context_.rank));
+    engine::LocalOptions how{.element_bytes = call_.element_bytes,
+                             .input = {},
+                             .output = {},
+                             .geometry = context_.bulk,
+                             .pull = context_.pull,
+                             .in_place = call_.in_place};
+    if (has_input_blocks(call_.collective)) how.input = layout(shape_, true, call_.input_places);
+    if (has_output_blocks(call_.collective)) {
+      how.output = layout(shape_, false, call_.output_places);
+    }
+    engine::Plan& plan = cached_->plan;
+    std::vector<engine::Program> programs(static_cast<std::size_t>(context_.ranks));
+    auto& own = programs[static_cast<std::size_t>(context_.rank)];
+    own = engine::bind_local(schedule, how);
+    plan.staging_bytes = own.staging_bytes;
+    plan.bulk = true;
+    plan.parts.push_back({1, std::move(programs)});
+    return base::success();
+  }
+
   // The choices count too: ranks whose settings differ would not fit together.
   void fill_digest() {
     engine::Plan& plan = cached_->plan;
@@ -365,8 +400,8 @@ bool PlanCache::same_blocks(const Call& a, const Call& b) {
   const auto same = [](const Displacements& x, const Displacements& y) {
     return x == y || (x != nullptr && y != nullptr && *x == *y);
   };
-  return a.blocks == b.blocks && same(a.input_places, b.input_places) &&
-         same(a.output_places, b.output_places);
+  return a.local_counts == b.local_counts && a.in_place == b.in_place && a.blocks == b.blocks &&
+         same(a.input_places, b.input_places) && same(a.output_places, b.output_places);
 }
 
 std::size_t PlanCache::Hash::operator()(const Call& call) const {
