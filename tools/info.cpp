@@ -43,6 +43,7 @@ std::string algorithms_text() {
     out += fmt::format("  steps: {}\n", row.steps);
     out += fmt::format("  bytes: {}\n", row.bytes);
     out += fmt::format("  good where: {}\n", row.wins);
+    if (!row.only.empty()) out += fmt::format("  only: {}\n", row.only);
     out += fmt::format("  keeps the order of ranks: {}\n", row.keeps_order ? "yes" : "no");
     if (schedule::has_blocks(row.collective)) {
       out += fmt::format("  blocks of unequal lengths: {}\n", row.unequal_blocks ? "yes" : "no");

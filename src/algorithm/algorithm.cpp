@@ -74,6 +74,11 @@ Parameters default_parameters(const Algorithm& algorithm, const Shape& shape) {
     const ParameterSpec& spec = algorithm.parameters[i];
     parameters.values[i] = std::clamp(spec.fallback, spec.low, highest(spec, shape));
   }
+  if (algorithm.refuse == nullptr || algorithm.parameters.empty()) return parameters;
+  Parameters lower = parameters;
+  for (int& value = lower.values[0]; value >= algorithm.parameters[0].low; --value) {
+    if (algorithm.refuse(shape, lower) == nullptr) return lower;
+  }
   return parameters;
 }
 
@@ -107,6 +112,12 @@ std::string why_illegal(const Algorithm& algorithm, const Shape& shape,
       return fmt::format("{} {}: {} is {}; at {} ranks choose {} to {}", collective, algorithm.name,
                          spec.name, value, shape.ranks, spec.low, high);
     }
+  }
+  const char* const refusal =
+      algorithm.refuse != nullptr ? algorithm.refuse(shape, parameters) : nullptr;
+  if (refusal != nullptr) {
+    return fmt::format("{} {} on {} ranks: {}", collective, describe(algorithm, parameters),
+                       shape.ranks, refusal);
   }
   return {};
 }

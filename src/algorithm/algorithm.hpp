@@ -51,6 +51,11 @@ struct Algorithm {
   bool unequal_blocks = true;
   bool local_counts = false;
   std::span<const ParameterSpec> parameters;
+  // Both empty if it can do everything. `refuse` says in half a sentence why it cannot do so many
+  // ranks with these parameters (each of them in its range), or nullptr; neither root nor count may
+  // matter, because a long vector is done in parts. `only` is the rule for people.
+  std::string_view only = {};
+  const char* (*refuse)(const Shape& shape, const Parameters& parameters) = nullptr;
   Schedule (*build)(const Shape& shape, const Parameters& parameters, int rank);
 };
 
@@ -62,7 +67,8 @@ const Algorithm* find(Collective collective, std::string_view name);
 // What to tell someone who asked for a name that does not exist: the known ones, nearest first.
 std::string explain_unknown(Collective collective, std::string_view name);
 
-// The row's fallback values, clamped to what `shape` allows.
+// The row's fallback values, clamped to what `shape` allows. Where the row refuses them, the next
+// lower value of the first parameter that it takes.
 Parameters default_parameters(const Algorithm& algorithm, const Shape& shape);
 
 // Why the algorithm cannot do this shape with these parameters; empty if it can.

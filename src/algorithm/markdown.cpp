@@ -18,7 +18,7 @@ In the formulas, P is the number of ranks, n the vector, m the block of one rank
 power of two that is not above P, f the degree of a tree and l its fan-in. *Steps* are the
 messages on the longest path at the most, *bytes* what one rank sends at the most; a multicast
 counts once. Every algorithm works for any P from 1, any root and any count, in place or not, and
-for blocks that differ in length where nothing else is said.
+for blocks that differ in length, if nothing else is said under *only*.
 *Order* says whether a reduction combines in the order of ranks, so that its operator need not
 commute. In all of them the order of combination depends on P, the root and the parameters only,
 and an allreduce gives all ranks the same bits.
@@ -58,6 +58,7 @@ std::string section(const Algorithm& row) {
   text += fmt::format("- Idea: {}.\n", row.idea);
   text += fmt::format("- Steps: {}. Bytes: {}.\n", row.steps, row.bytes);
   text += fmt::format("- Good where: {}.\n", row.wins);
+  if (!row.only.empty()) text += fmt::format("- Only: {}.\n", row.only);
   if (schedule::is_reduction(row.collective)) {
     text += fmt::format("- Order: {}.\n", row.keeps_order ? "kept" : "not kept");
   }

@@ -119,7 +119,9 @@ TEST(Order, MovedVectorsArriveUnchanged) {
         for (int rank = 0; rank < ranks; ++rank)
           expected.insert(expected.end(), 3, std::to_string(rank));
       }
-      const std::vector<Schedule> set = build_set(row, shape, default_parameters(row, shape));
+      const Parameters parameters = default_parameters(row, shape);
+      if (!why_illegal(row, shape, parameters).empty()) continue;
+      const std::vector<Schedule> set = build_set(row, shape, parameters);
       for (std::uint64_t seed = 1; seed < 4; ++seed) {
         const Outcome run = Executor(set, seed, seed % 2 == 0).run();
         for (std::size_t rank = 0; rank < run.outputs.size(); ++rank) {

@@ -27,15 +27,19 @@ inline std::vector<Schedule> build_set(const Algorithm& row, const Shape& shape,
   return set;
 }
 
-// The fallback, the lowest, some small ones and the highest, each once.
+// The fallback values, then each parameter's lowest, some small ones and the highest while the
+// others stay at their fallback, each once. Empty if the row cannot do the shape at all.
 inline std::vector<Parameters> parameter_choices(const Algorithm& row, const Shape& shape) {
-  std::vector<Parameters> choices = {default_parameters(row, shape)};
-  if (row.parameters.empty()) return choices;
-  for (const int value : {1, 2, 3, 5, shape.ranks - 1, shape.ranks}) {
-    Parameters parameters;
-    parameters.values[0] = value;
-    if (!why_illegal(row, shape, parameters).empty()) continue;
-    if (std::ranges::find(choices, parameters) == choices.end()) choices.push_back(parameters);
+  const Parameters usual = default_parameters(row, shape);
+  if (!why_illegal(row, shape, usual).empty()) return {};
+  std::vector<Parameters> choices = {usual};
+  for (std::size_t i = 0; i < row.parameters.size(); ++i) {
+    for (const int value : {0, 1, 2, 3, 5, shape.ranks - 1, shape.ranks}) {
+      Parameters parameters = usual;
+      parameters.values[i] = value;
+      if (!why_illegal(row, shape, parameters).empty()) continue;
+      if (std::ranges::find(choices, parameters) == choices.end()) choices.push_back(parameters);
+    }
   }
   return choices;
 }

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Whether the formulas of steps and bytes in the table are true of the schedules.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+
+#include "unit/algorithm/expression.hpp"
+#include "unit/algorithm/schedule_set.hpp"
+
+namespace unisono::algorithm::test {
+namespace {
+
+// What a formula depends on.
+struct Case {
+  std::int64_t p = 1;  // ranks
+  std::int64_t n = 0;  // elements of the vector or block
+  int k = 0, l = 0;    // parameters
+};
+
+// The columns `steps` and `bytes` again, as arithmetic, bytes in elements; and when they are exact
+// and not only bounds.
+struct Formula {
+  std::function<std::int64_t(const Case&)> steps, bytes;
+  std::function<bool(const Case&)> is_exact;
+};
+
+int ceil_log(std::int64_t base, std::int64_t value) {
+  int log = 0;
+  for (std::int64_t power = 1; power < value; power *= base) ++log;
+  return log;
+}
+int floor_log(std::int64_t base, std::int64_t value) {
+  int log = 0;
+  for (std::int64_t power = base; power <= value; power *= base) ++log;
+  return log;
+}
+bool is_power(std::int64_t base, std::int64_t value) {
+  return floor_log(base, value) == ceil_log(base, value);
+}
+
+bool always(const Case&) { return true; }
+bool full_cube(const Case& c) { return is_power(2, c.p); }
+bool full_tree(const Case& c) { return is_power(c.k, c.p); }
+bool full_fan_in(const Case& c) { return is_power(c.k + 1, c.p); }
+
+std::int64_t cube_steps(const Case& c) { return floor_log(2, c.p) + (full_cube(c) ? 0 : 2); }
+std::int64_t tree_steps(const Case& c) { return ceil_log(c.k, c.p); }
+std::int64_t release_steps(const Case& c) { return c.p == 1 ? 0 : ceil_log(c.k + 1, c.p) + 1; }
+std::int64_t one_step(const Case& c) { return c.p == 1 ? 0 : 1; }
+std::int64_t all_others(const Case& c) { return c.p - 1; }
+
+std::int64_t no_bytes(const Case&) { return 0; }
+std::int64_t vector_once(const Case& c) { return c.p == 1 ? 0 : c.n; }
+std::int64_t tree_bytes(const Case& c) { return (c.k - 1) * ceil_log(c.k, c.p) * c.n; }
+std::int64_t all_other_blocks(const Case& c) { return (c.p - 1) * c.n; }
+std::int64_t pairwise_bytes(const Case& c) {
+  return c.n * (floor_log(2, c.p) + (full_cube(c) ? 0 : 1));
+}
+std::int64_t halving_bytes(const Case& c) {
+  const std::int64_t cube = std::int64_t{1} << floor_log(2, c.p);
+  return 2 * c.n * (cube - 1) / cube + (full_cube(c) ? 0 : c.n);
+}
+std::int64_t doubling_bytes(const Case& c) {
+  const std::int64_t cube = std::int64_t{1} << floor_log(2, c.p);
+  return full_cube(c) ? (c.p - 1) * c.n : 2 * (cube - 1) * c.n + c.p * c.n;
+}
+
+using Formulas = std::map<std::string_view, Formula>;
+
+Formulas barrier_formulas() {
+  return {{"dissemination", {[](const Case& c) { return ceil_log(2, c.p); }, no_bytes, always}},
+          {"pairwise", {cube_steps, no_bytes, full_cube}},
+          {"gather-release", {release_steps, no_bytes, full_fan_in}}};
+}
+
+Formulas broadcast_formulas() {
+  return {{"fnomial", {tree_steps, tree_bytes, full_tree}},
+          {"flat", {one_step, vector_once, always}}};
+}
+
+Formulas reduce_formulas() {
+  return {{"serial", {one_step, vector_once, always}},
+          {"fnomial", {tree_steps, vector_once, full_tree}}};
+}
+
+Formulas allreduce_formulas() {
+  return {{"pairwise", {cube_steps, pairwise_bytes, full_cube}},
+          {"reduce-broadcast",
+           {[](const Case& c) { return 2 * tree_steps(c); }, tree_bytes, full_tree}},
+          {"gather-release", {release_steps, vector_once, full_fan_in}},
+          {"ring",
+           {[](const Case& c) { return 2 * (c.p - 1); },
+            [](const Case& c) { return 2 * c.n * (c.p - 1) / c.p; }, always}},
+          {"reduce-scatter-allgather",
+           {[](const Case& c) { return 2 * floor_log(2, c.p) + (full_cube(c) ? 0 : 2); },
+            halving_bytes, full_cube}}};
+}
+
+Formulas allgather_formulas() {
+  return {{"ring", {all_others, all_other_blocks, always}},
+          {"recursive-doubling", {cube_steps, doubling_bytes, full_cube}},
+          {"direct", {one_step, vector_once, always}},
+          {"gather-release",
+           {[](const Case& c) { return c.p == 1 ? 0 : 2; },
+            [](const Case& c) { return c.p == 1 ? 0 : c.p * c.n; }, always}}};
+}
+
+std::map<Collective, Formulas> all_formulas() {
+  const Formula chain = {all_others, vector_once, always};
+  const Formula one_vector = {one_step, vector_once, always};
+  const Formula one_block_each = {one_step, all_other_blocks, always};
+  return {{Collective::barrier, barrier_formulas()},
+          {Collective::broadcast, broadcast_formulas()},
+          {Collective::reduce, reduce_formulas()},
+          {Collective::allreduce, allreduce_formulas()},
+          {Collective::allgather, allgather_formulas()},
+          {Collective::gather, {{"linear", one_vector}}},
+          {Collective::scatter, {{"linear", one_block_each}}},
+          {Collective::alltoall, {{"linear", one_block_each}}},
+          {Collective::reduce_scatter, {{"pairwise", one_block_each}}},
+          {Collective::scan, {{"linear", chain}}},
+          {Collective::exscan, {{"linear", chain}}},
+          {Collective::many_to_many, {{"direct", one_vector}}}};
+}
+
+const Formula& formula_of(const Algorithm& row) {
+  static const std::map<Collective, Formulas> kAll = all_formulas();
+  static const Formula kNone;
+  const Formulas& known = kAll.at(row.collective);
+  const auto found = known.find(row.name);
+  return found == known.end() ? kNone : found->second;
+}
+
+std::int64_t most_sent(const std::vector<Schedule>& set) {
+  std::int64_t most = 0;
+  for (const Schedule& schedule : set) {
+    std::int64_t sent = 0;
+    for (const schedule::Op& op : schedule.ops) {
+      const bool sends =
+          op.kind == schedule::OpKind::send || op.kind == schedule::OpKind::multicast;
+      sent += sends ? op.left.count : 0;
+    }
+    most = std::max(most, sent);
+  }
+  return most;
+}
+
+void expect_formula(const Algorithm& row, const Formula& formula, const Shape& shape) {
+  for (const Parameters& parameters : parameter_choices(row, shape)) {
+    SCOPED_TRACE(name_of(row, shape, parameters));
+    const Case at{shape.ranks, shape.count, parameters.values[0], parameters.values[1]};
+    const auto set = build_set(row, shape, parameters);
+    const int longest = Executor(set, 1, false).run().longest_path;
+    EXPECT_LE(longest, formula.steps(at));
+    EXPECT_LE(most_sent(set), formula.bytes(at));
+    if (formula.is_exact(at)) {
+      EXPECT_EQ(longest, formula.steps(at));
+      EXPECT_EQ(most_sent(set), formula.bytes(at));
+    }
+  }
+}
+
+TEST(Formula, HoldsForTheSchedules) {
+  for (const Algorithm& row : table()) {
+    const Formula& formula = formula_of(row);
+    ASSERT_NE(formula.steps, nullptr) << "write down the formulas of " << row.name;
+    for (const int ranks : {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16}) {
+      Shape shape{.collective = row.collective, .ranks = ranks, .count = 8 * ranks};
+      if (row.collective == Collective::barrier) shape.count = 0;
+      expect_formula(row, formula, shape);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace unisono::algorithm::test
