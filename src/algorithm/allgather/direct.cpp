@@ -9,14 +9,14 @@
 // same block at the same time.
 // Source: Kumar and Kalé, ICPADS 2004, section 3, equation 2; staged once as in sections 2 and 3.2.
 #include "algorithm/algorithm.hpp"
+#include "algorithm/allgather/place.hpp"
 #include "algorithm/emit.hpp"
 #include "algorithm/pattern/ring.hpp"
 
 namespace unisono::algorithm::allgather {
 
 Schedule direct(const Shape& shape, const Parameters&, int rank) {
-  const auto count_of = [&](int of) { return schedule::block(shape, of).count; };
-  const Range own = schedule::input(0, count_of(rank));
+  const Range own = own_block(shape, rank);
   Builder b(shape, rank, 2 * shape.ranks);
 
   // Slots: one a rank but the own, in the order of ranks.
@@ -24,15 +24,15 @@ Schedule direct(const Shape& shape, const Parameters&, int rank) {
   if (shape.ranks > 1) sent = b.multicast({}, own);
   for (int peer = 0; peer < shape.ranks; ++peer) {
     if (peer == rank) continue;
-    b.slot(peer, count_of(peer));
+    b.slot(peer, place(shape, peer).count);
     b.also_to({peer, slot_of(rank, peer)});
   }
-  b.copy(output(schedule::block(shape, rank)), own, {sent});
+  b.copy(place(shape, rank), own, {sent});
   for (int source = pattern::ring_next(shape.ranks, rank); source != rank;
        source = pattern::ring_next(shape.ranks, source)) {
     const SlotId slot = slot_of(source, rank);
     const OpId arrived = b.wait(slot);
-    b.copy(output(schedule::block(shape, source)), b.of(slot), {arrived});
+    b.copy(place(shape, source), b.of(slot), {arrived});
   }
   return std::move(b).take();
 }

@@ -9,27 +9,26 @@
 // Source: the gather and multicast of Kini 2003 (RGM, sections 4.1.3 and 5.2.2), applied to
 // allgather.
 #include "algorithm/algorithm.hpp"
+#include "algorithm/allgather/place.hpp"
 #include "algorithm/emit.hpp"
 
 namespace unisono::algorithm::allgather {
 
 Schedule gather_release(const Shape& shape, const Parameters&, int rank) {
-  const std::int64_t whole = schedule::whole_count(shape);
-  const Range own = schedule::input(0, schedule::block(shape, rank).count);
+  const Range own = own_block(shape, rank);
   if (rank != 0) {
     Builder b(shape, rank, 3);
-    give_and_take(b, 0, rank - 1, {own}, b.slot(0, whole));
+    give_and_take(b, 0, rank - 1, {own}, b.slot(0, whole(shape).count));
     return std::move(b).take();
   }
   Builder b(shape, rank, 2 * shape.ranks + 1);
-  OpId complete = b.copy(output(schedule::block(shape, 0)), own);
+  OpId complete = b.copy(place(shape, 0), own);
   for (int source = 1; source < shape.ranks; ++source) {
-    const schedule::Block block = schedule::block(shape, source);
-    const SlotId slot = b.slot(source, block.count);
+    const SlotId slot = b.slot(source, place(shape, source).count);
     const OpId arrived = b.wait(slot);
-    complete = b.copy(output(block), b.of(slot), {arrived, complete});
+    complete = b.copy(place(shape, source), b.of(slot), {arrived, complete});
   }
-  multicast_to_others(b, shape.ranks, rank, 0, {schedule::output(0, whole), complete});
+  multicast_to_others(b, shape.ranks, rank, 0, {whole(shape), complete});
   return std::move(b).take();
 }
 

@@ -12,6 +12,7 @@
 // Source: Kumar and Kalé, ICPADS 2004, section 4.2.
 #include "algorithm/pattern/ring.hpp"
 #include "algorithm/algorithm.hpp"
+#include "algorithm/allgather/place.hpp"
 #include "algorithm/emit.hpp"
 
 namespace unisono::algorithm::allgather {
@@ -20,19 +21,18 @@ Schedule ring(const Shape& shape, const Parameters&, int rank) {
   const int steps = shape.ranks - 1;
   const int next = pattern::ring_next(shape.ranks, rank);
   const int previous = pattern::ring_previous(shape.ranks, rank);
-  const auto block = [&](int of) { return schedule::block(shape, of); };
   Builder b(shape, rank, 3 * steps + 1);
 
   // Slots: one a step.
-  const Range own = schedule::input(0, block(rank).count);
+  const Range own = own_block(shape, rank);
   const OpId sent = steps > 0 ? b.send(next, 0, own) : Builder::kNone;
-  b.copy(output(block(rank)), own, {sent});
+  b.copy(place(shape, rank), own, {sent});
   for (int step = 0; step < steps; ++step) {
-    const schedule::Block passing = block(pattern::ring_block(shape.ranks, rank, step + 1));
-    const SlotId slot = b.slot(previous, passing.count);
+    const Range arriving = place(shape, pattern::ring_block(shape.ranks, rank, step + 1));
+    const SlotId slot = b.slot(previous, arriving.count);
     const OpId arrived = b.wait(slot);
     if (step + 1 < steps) b.send(next, slot + 1, b.of(slot), {arrived});
-    b.copy(output(passing), b.of(slot), {arrived});
+    b.copy(arriving, b.of(slot), {arrived});
   }
   return std::move(b).take();
 }
