@@ -47,6 +47,19 @@ inline void give_and_take(Builder& b, int peer, SlotId peer_slot, Value own, Slo
   b.copy(schedule::output(0, whole.count), whole, {arrived, given});
 }
 
+// One message to `count` places, target_of(0) .. target_of(count - 1): staged once if several.
+template <typename TargetOf>
+OpId send_to_each(Builder& b, int count, Value value, const TargetOf& target_of) {
+  if (count == 0) return Builder::kNone;
+  if (count == 1) {
+    const schedule::Target only = target_of(0);
+    return b.send(only.peer, only.slot, value.range, {value.ready});
+  }
+  const OpId sent = b.multicast({}, value.range, {value.ready});
+  for (int i = 0; i < count; ++i) b.also_to(target_of(i));
+  return sent;
+}
+
 // Multicasts `value` to slot `slot` of every rank but `rank`; nothing to do for a single rank.
 inline void multicast_to_others(Builder& b, int ranks, int rank, SlotId slot, Value value) {
   if (ranks == 1) return;

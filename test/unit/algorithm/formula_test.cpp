@@ -65,6 +65,17 @@ std::int64_t doubling_bytes(const Case& c) {
   const std::int64_t cube = std::int64_t{1} << floor_log(2, c.p);
   return full_cube(c) ? (c.p - 1) * c.n : 2 * (cube - 1) * c.n + c.p * c.n;
 }
+int direct_dimensions(const Case& c) { return std::min(c.k, floor_log(2, c.p)); }
+std::int64_t hybrid_steps(const Case& c) {
+  const int direct = direct_dimensions(c);
+  return cube_steps(c) - direct + (direct > 0 ? 1 : 0);
+}
+std::int64_t hybrid_bytes(const Case& c) {
+  const int direct = direct_dimensions(c);
+  if (direct == 0) return doubling_bytes(c);
+  const std::int64_t subcubes = (std::int64_t{1} << floor_log(2, c.p)) >> direct;
+  return full_cube(c) ? (2 * subcubes - 1) * c.n : (4 * subcubes - 2 + c.p) * c.n;
+}
 
 using Formulas = std::map<std::string_view, Formula>;
 
@@ -100,6 +111,7 @@ Formulas allreduce_formulas() {
 Formulas allgather_formulas() {
   return {{"ring", {all_others, all_other_blocks, always}},
           {"recursive-doubling", {cube_steps, doubling_bytes, full_cube}},
+          {"hypercube", {hybrid_steps, hybrid_bytes, full_cube}},
           {"direct", {one_step, vector_once, always}},
           {"gather-release",
            {[](const Case& c) { return c.p == 1 ? 0 : 2; },
