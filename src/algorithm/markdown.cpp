@@ -29,6 +29,8 @@ constexpr std::string_view kSources = R"(
 
 - Bruck, Ho, Kipnis, Upfal and Weathersby. *Efficient Algorithms for All-to-All Communications in
   Multiport Message-Passing Systems.* IEEE TPDS 8(11), 1997.
+- Chen, Zhang, Zhang and Yuan. *Performance Evaluation of Allgather Algorithms on Terascale Linux
+  Cluster with Fast Ethernet.* HPC Asia 2005.
 - Hensgen, Finkel and Manber. *Two algorithms for barrier synchronization.* IJPP 17(1), 1988.
 - Hillis and Steele. *Data Parallel Algorithms.* CACM 29(12), 1986.
 - Kini. *Efficient Collective Communication using RDMA and Multicast Operations for
@@ -45,6 +47,8 @@ constexpr std::string_view kSources = R"(
 - Sanders and Träff. *Parallel Prefix (Scan) Algorithms for MPI.* EuroPVM/MPI 2006.
 - Thakur, Rabenseifner and Gropp. *Optimization of Collective Communication Operations in
   MPICH.* IJHPCA 19(1), 2005.
+- Yu, Buntinas and Panda. *Scalable, High-Performance NIC-Based All-to-All Broadcast over
+  Myrinet/GM.* Cluster 2004.
 )";
 
 std::string parameter_line(const ParameterSpec& spec) {

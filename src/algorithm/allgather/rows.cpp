@@ -4,7 +4,11 @@
 
 namespace unisono::algorithm::allgather {
 
-Build ring, recursive_doubling, hypercube, direct, gather_release;
+Build ring, recursive_doubling, hypercube, direct, gather_release, bruck, neighbor_exchange,
+    concurrent_broadcast, prefix_send, kprefix, kshift;
+
+using Refuse = const char*(const Shape& shape, const Parameters& parameters);
+Refuse needs_even_ranks, needs_whole_partitions, needs_free_shift;
 
 namespace {
 
@@ -14,6 +18,18 @@ constexpr ParameterSpec kZeta[] = {
      .high = 10,
      .fallback = 3,
      .help = "the last dimensions, which are done directly; 0 is recursive doubling"}};
+
+constexpr ParameterSpec kBatch = {
+    .name = "batch",
+    .low = 1,
+    .high = 8,
+    .fallback = 1,
+    .help = "messages between two synchronisations; k is the variant with less barriers"};
+constexpr ParameterSpec kPartition[] = {
+    {.name = "k", .low = 1, .high = 8, .fallback = 8, .help = "ranks of a partition"}, kBatch};
+constexpr ParameterSpec kReach[] = {
+    {.name = "k", .low = 1, .high = 8, .fallback = 8, .help = "ranks that a round reaches"},
+    kBatch};
 
 constexpr Algorithm kRows[] = {
     {.name = "ring",
@@ -67,6 +83,72 @@ constexpr Algorithm kRows[] = {
      .keeps_order = true,
      .parameters = {},
      .build = gather_release},
+    {.name = "bruck",
+     .collective = Collective::allgather,
+     .idea = "in step s, send the first 2^s of the blocks held to the rank 2^s below",
+     .source = "Bruck, Ho, Kipnis, Upfal and Weathersby 1997",
+     .steps = "ceil(log2 P)",
+     .bytes = "(P-1) m",
+     .wins = "short blocks on any P that is no power of two",
+     .keeps_order = true,
+     .parameters = {},
+     .build = bruck},
+    {.name = "neighbor-exchange",
+     .collective = Collective::allgather,
+     .idea = "swap the two blocks that came last with the left and the right neighbour in turn",
+     .source = "Chen, Zhang, Zhang and Yuan 2005",
+     .steps = "P/2",
+     .bytes = "(P-1) m",
+     .wins = "long blocks; half the steps of a ring",
+     .keeps_order = true,
+     .parameters = {},
+     .only = "P is even, or 1",
+     .refuse = needs_even_ranks,
+     .build = neighbor_exchange},
+    {.name = "concurrent-broadcast",
+     .collective = Collective::allgather,
+     .idea = "every block goes down its own binomial tree, sent on as it arrives",
+     .source = "Yu, Buntinas and Panda 2004, 4.3.3",
+     .steps = "ceil(log2 P)",
+     .bytes = "at most floor(P/2) m",
+     .wins = "long blocks where forwarding costs no processor; 2 log2 P peers",
+     .keeps_order = true,
+     .parameters = {},
+     .build = concurrent_broadcast},
+    {.name = "prefix-send",
+     .collective = Collective::allgather,
+     .idea = "in step i, swap blocks with rank xor i",
+     .source = "Kumar and Kalé 2004, 4.3 (equation 8)",
+     .steps = "P-1; at most 2M - 1 if P is no power of two",
+     .bytes = "(P-1) m",
+     .wins = "long blocks on a whole fat tree; powers of two",
+     .keeps_order = true,
+     .parameters = {},
+     .build = prefix_send},
+    {.name = "kprefix",
+     .collective = Collective::allgather,
+     .idea = "carry a block through a ring of partitions of k, giving it to rank xor i in each",
+     .source = "Kumar and Kalé 2004, 4.4 (equation 9) and 4.6",
+     .steps = "P-1; P/k if batch is k",
+     .bytes = "(P-1) m; P/k m if batch is k",
+     .wins = "long blocks on a whole fat tree, any size of it",
+     .keeps_order = true,
+     .parameters = kPartition,
+     .only = "k is a power of two and divides P",
+     .refuse = needs_whole_partitions,
+     .build = kprefix},
+    {.name = "kshift",
+     .collective = Collective::allgather,
+     .idea = "give a block to the k-1 nearest ranks, then to the one k above, which goes on",
+     .source = "Kumar and Kalé 2004, 4.5 (equation 10) and 4.6",
+     .steps = "P-1; ceil(P/k) if batch is k",
+     .bytes = "(P-1) m; ceil(P/k) m if batch is k",
+     .wins = "long blocks on a fat tree with missing nodes",
+     .keeps_order = true,
+     .parameters = kReach,
+     .only = "k is 1, 2, 3, 4 or 8",
+     .refuse = needs_free_shift,
+     .build = kshift},
 };
 
 }  // namespace

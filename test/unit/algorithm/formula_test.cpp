@@ -48,6 +48,7 @@ std::int64_t cube_steps(const Case& c) { return floor_log(2, c.p) + (full_cube(c
 std::int64_t tree_steps(const Case& c) { return ceil_log(c.k, c.p); }
 std::int64_t release_steps(const Case& c) { return c.p == 1 ? 0 : ceil_log(c.k + 1, c.p) + 1; }
 std::int64_t one_step(const Case& c) { return c.p == 1 ? 0 : 1; }
+std::int64_t log_steps(const Case& c) { return ceil_log(2, c.p); }
 std::int64_t all_others(const Case& c) { return c.p - 1; }
 
 std::int64_t no_bytes(const Case&) { return 0; }
@@ -76,11 +77,19 @@ std::int64_t hybrid_bytes(const Case& c) {
   const std::int64_t subcubes = (std::int64_t{1} << floor_log(2, c.p)) >> direct;
   return full_cube(c) ? (2 * subcubes - 1) * c.n : (4 * subcubes - 2 + c.p) * c.n;
 }
+// Rounds of k messages, the last of which has one less, or less still where k does not divide P.
+std::int64_t batches(const Case& c) {
+  const std::int64_t k = std::min<std::int64_t>(c.k, c.p);
+  const std::int64_t rounds = (c.p + k - 1) / k;
+  const std::int64_t in_last = c.p - (rounds - 1) * k - 1;
+  return (rounds - 1) * ((k + c.l - 1) / c.l) + (in_last + c.l - 1) / c.l;
+}
+std::int64_t batch_bytes(const Case& c) { return batches(c) * c.n; }
 
 using Formulas = std::map<std::string_view, Formula>;
 
 Formulas barrier_formulas() {
-  return {{"dissemination", {[](const Case& c) { return ceil_log(2, c.p); }, no_bytes, always}},
+  return {{"dissemination", {log_steps, no_bytes, always}},
           {"pairwise", {cube_steps, no_bytes, full_cube}},
           {"gather-release", {release_steps, no_bytes, full_fan_in}}};
 }
@@ -109,13 +118,22 @@ Formulas allreduce_formulas() {
 }
 
 Formulas allgather_formulas() {
-  return {{"ring", {all_others, all_other_blocks, always}},
-          {"recursive-doubling", {cube_steps, doubling_bytes, full_cube}},
-          {"hypercube", {hybrid_steps, hybrid_bytes, full_cube}},
-          {"direct", {one_step, vector_once, always}},
-          {"gather-release",
-           {[](const Case& c) { return c.p == 1 ? 0 : 2; },
-            [](const Case& c) { return c.p == 1 ? 0 : c.p * c.n; }, always}}};
+  return {
+      {"ring", {all_others, all_other_blocks, always}},
+      {"recursive-doubling", {cube_steps, doubling_bytes, full_cube}},
+      {"hypercube", {hybrid_steps, hybrid_bytes, full_cube}},
+      {"direct", {one_step, vector_once, always}},
+      {"gather-release",
+       {[](const Case& c) { return c.p == 1 ? 0 : 2; },
+        [](const Case& c) { return c.p == 1 ? 0 : c.p * c.n; }, always}},
+      {"bruck", {log_steps, all_other_blocks, always}},
+      {"neighbor-exchange", {[](const Case& c) { return c.p / 2; }, all_other_blocks, always}},
+      {"concurrent-broadcast", {log_steps, [](const Case& c) { return c.p / 2 * c.n; }, full_cube}},
+      {"prefix-send",
+       {[](const Case& c) { return (std::int64_t{1} << ceil_log(2, c.p)) - 1; }, all_other_blocks,
+        full_cube}},
+      {"kprefix", {batches, batch_bytes, always}},
+      {"kshift", {batches, batch_bytes, always}}};
 }
 
 std::map<Collective, Formulas> all_formulas() {

@@ -269,6 +269,19 @@ TEST(Ring, WhatComesInLeavesInTheNextStep) {
   }
 }
 
+TEST(Ring, ShiftsBothWays) {
+  for (int ranks = 1; ranks <= kMostRanks; ++ranks) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      for (int distance = 1 - ranks; distance < ranks; ++distance) {
+        ASSERT_EQ(ring_shift(ranks, rank, distance), (rank + distance + ranks) % ranks);
+      }
+    }
+  }
+  constexpr int kRanks = 2147483647;
+  EXPECT_EQ(ring_shift(kRanks, kRanks - 1, kRanks - 1), kRanks - 2);
+  EXPECT_EQ(ring_shift(kRanks, 0, 1 - kRanks), 1);
+}
+
 TEST(Blocks, CoverTheElementsOnceAndDifferByOneAtMost) {
   for (int count = 0; count <= 3 * kMostRanks; ++count) {
     for (int blocks = 1; blocks <= kMostRanks; ++blocks) {
