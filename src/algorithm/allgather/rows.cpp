@@ -5,7 +5,7 @@
 namespace unisono::algorithm::allgather {
 
 Build ring, recursive_doubling, hypercube, direct, gather_release, bruck, neighbor_exchange,
-    concurrent_broadcast, prefix_send, kprefix, kshift;
+    concurrent_broadcast, prefix_send, kprefix, kshift, mesh2d;
 
 using Refuse = const char*(const Shape& shape, const Parameters& parameters);
 Refuse needs_even_ranks, needs_whole_partitions, needs_free_shift;
@@ -83,6 +83,16 @@ constexpr Algorithm kRows[] = {
      .keeps_order = true,
      .parameters = {},
      .build = gather_release},
+    {.name = "mesh2d",
+     .collective = Collective::allgather,
+     .idea = "multicast the block along the row of a square mesh, then the row along the column",
+     .source = "Kumar and Kalé 2004, 3.1 (equation 3)",
+     .steps = "2",
+     .bytes = "(1 + sqrt(P)) m; at most (3 + ceil(sqrt(P))) m if P is no square",
+     .wins = "short blocks on many ranks, in particular no power of two",
+     .keeps_order = true,
+     .parameters = {},
+     .build = mesh2d},
     {.name = "bruck",
      .collective = Collective::allgather,
      .idea = "in step s, send the first 2^s of the blocks held to the rank 2^s below",

@@ -55,6 +55,20 @@ TEST(ConcurrentBroadcast, KnowsPeersAtPowersOfTwoOnly) {
   }
 }
 
+// Kumar and Kalé, 3.1: about 2 sqrt(P) messages a rank, in two multicasts.
+TEST(Mesh2d, SendsAboutTwiceTheRootOfP) {
+  for (int ranks = 1; ranks <= 200; ++ranks) {
+    int side = 1;
+    while (side * side < ranks) ++side;
+    for (const Schedule& schedule : allgather("mesh2d", ranks)) {
+      const int sent = static_cast<int>(peers(schedule).size());
+      ASSERT_LE(sent, 2 * (side - 1)) << ranks;
+      ASSERT_GE(sent, 2 * (side - 1) - 2) << ranks;
+      ASSERT_LE(messages(schedule), 2);
+    }
+  }
+}
+
 // Kumar and Kalé, 4.3: rank xor i, in the order of i.
 TEST(PrefixSend, MeetsItsPrefixNeighboursInTurn) {
   for (int ranks = 1; ranks <= kMostRanks; ++ranks) {

@@ -77,6 +77,17 @@ std::int64_t hybrid_bytes(const Case& c) {
   const std::int64_t subcubes = (std::int64_t{1} << floor_log(2, c.p)) >> direct;
   return full_cube(c) ? (2 * subcubes - 1) * c.n : (4 * subcubes - 2 + c.p) * c.n;
 }
+std::int64_t side(const Case& c) {
+  std::int64_t side = 1;
+  while (side * side < c.p) ++side;
+  return side;
+}
+bool square(const Case& c) { return side(c) * side(c) == c.p; }
+std::int64_t mesh_steps(const Case& c) { return std::min<std::int64_t>(c.p - 1, 2); }
+std::int64_t mesh_bytes(const Case& c) {
+  if (c.p == 1) return 0;
+  return (side(c) + (square(c) ? 1 : 3)) * c.n;
+}
 // Rounds of k messages, the last of which has one less, or less still where k does not divide P.
 std::int64_t batches(const Case& c) {
   const std::int64_t k = std::min<std::int64_t>(c.k, c.p);
@@ -126,6 +137,7 @@ Formulas allgather_formulas() {
       {"gather-release",
        {[](const Case& c) { return c.p == 1 ? 0 : 2; },
         [](const Case& c) { return c.p == 1 ? 0 : c.p * c.n; }, always}},
+      {"mesh2d", {mesh_steps, mesh_bytes, square}},
       {"bruck", {log_steps, all_other_blocks, always}},
       {"neighbor-exchange", {[](const Case& c) { return c.p / 2; }, all_other_blocks, always}},
       {"concurrent-broadcast", {log_steps, [](const Case& c) { return c.p / 2 * c.n; }, full_cube}},

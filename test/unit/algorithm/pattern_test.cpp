@@ -15,6 +15,7 @@
 #include "algorithm/pattern/distance_bits.hpp"
 #include "algorithm/pattern/fan_in.hpp"
 #include "algorithm/pattern/fnomial.hpp"
+#include "algorithm/pattern/mesh.hpp"
 #include "algorithm/pattern/ring.hpp"
 
 namespace unisono::algorithm::pattern {
@@ -280,6 +281,62 @@ TEST(Ring, ShiftsBothWays) {
   constexpr int kRanks = 2147483647;
   EXPECT_EQ(ring_shift(kRanks, kRanks - 1, kRanks - 1), kRanks - 2);
   EXPECT_EQ(ring_shift(kRanks, 0, 1 - kRanks), 1);
+}
+
+TEST(Mesh, IsTheNextSquareWithoutEmptyRows) {
+  for (int ranks = 1; ranks <= 200; ++ranks) {
+    const Mesh mesh(ranks);
+    ASSERT_GE(mesh.columns() * mesh.columns(), ranks);
+    ASSERT_LT((mesh.columns() - 1) * (mesh.columns() - 1), ranks);
+    int standing = 0;
+    for (int row = 0; row < mesh.rows(); ++row) {
+      ASSERT_GT(mesh.row_size(row), 0);
+      standing += mesh.row_size(row);
+    }
+    ASSERT_EQ(standing, ranks);
+    int columns = 0;
+    for (int column = 0; column < mesh.columns(); ++column) columns += mesh.column_size(column);
+    ASSERT_EQ(columns, ranks);
+  }
+  EXPECT_EQ(Mesh(2147483647).columns(), 46341);
+}
+
+// After the row step every column has all blocks, each once.
+TEST(Mesh, EveryColumnGetsEveryBlock) {
+  for (int ranks = 1; ranks <= 200; ++ranks) {
+    const Mesh mesh(ranks);
+    std::vector<std::multiset<int>> column(static_cast<std::size_t>(mesh.columns()));
+    std::vector<std::multiset<int>> played(static_cast<std::size_t>(ranks));
+    for (int rank = 0; rank < ranks; ++rank) {
+      for (int other = 0; other < mesh.columns(); ++other) {
+        column[static_cast<std::size_t>(other)].insert(rank);
+        if (other == mesh.column(rank)) continue;
+        const int peer = mesh.peer(rank, other);
+        ASSERT_TRUE(peer >= 0 && peer < ranks) << ranks;
+        ASSERT_EQ(mesh.column(peer), other);
+        if (mesh.row(peer) != mesh.row(rank)) played[static_cast<std::size_t>(peer)].insert(rank);
+      }
+    }
+    for (const auto& blocks : column) ASSERT_EQ(static_cast<int>(blocks.size()), ranks);
+    for (int rank = 0; rank < ranks; ++rank) {
+      std::multiset<int> listed;
+      for (int i = 0; i < mesh.played(rank); ++i) listed.insert(mesh.played_rank(rank, i));
+      ASSERT_EQ(listed, played[static_cast<std::size_t>(rank)]) << ranks << " rank " << rank;
+      ASSERT_LE(listed.size(), 2u);
+    }
+  }
+}
+
+// Kumar and Kalé, figure 1: 14 ranks; rank 12 sends to 2 and 3 for the holes.
+TEST(Mesh, FourteenRanks) {
+  const Mesh mesh(14);
+  EXPECT_EQ(mesh.rows(), 4);
+  EXPECT_EQ(mesh.columns(), 4);
+  EXPECT_EQ(mesh.peer(12, 1), 13);
+  EXPECT_EQ(mesh.peer(12, 2), 2);
+  EXPECT_EQ(mesh.peer(12, 3), 3);
+  EXPECT_EQ(mesh.peer(13, 2), 6);
+  EXPECT_EQ(mesh.peer(13, 3), 7);
 }
 
 TEST(Blocks, CoverTheElementsOnceAndDifferByOneAtMost) {
