@@ -251,7 +251,7 @@ std::vector<algorithm::Parameters> sweep_parameters(const algorithm::Algorithm& 
   for (std::size_t i = 0; i < algorithm.parameters.size(); ++i) {
     const algorithm::ParameterSpec& spec = algorithm.parameters[i];
     const int high = spec.high == 0 ? std::max(ranks, spec.low) : spec.high;
-    std::vector<int> values = {spec.low, spec.low + 1, spec.low + 2, spec.fallback, ranks};
+    std::vector<int> values = {spec.low, spec.low + 1, spec.low + 2, 4, spec.fallback, ranks};
     std::erase_if(values, [&](int value) { return value < spec.low || value > high; });
     std::ranges::sort(values);
     values.erase(std::unique(values.begin(), values.end()), values.end());
