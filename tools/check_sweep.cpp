@@ -19,6 +19,7 @@ namespace unisono::tools {
 namespace {
 
 constexpr int kEveryRootUpTo = 16;
+constexpr int kEveryCombinationUpTo = 16;
 constexpr std::size_t kMostFailures = 4;
 constexpr int kMostViolations = 3;  // of one set; the first explains most of the others
 
@@ -61,6 +62,13 @@ std::vector<std::int64_t> pair_counts(int ranks, base::Prng& random, bool alike)
     }
   }
   return counts;
+}
+
+std::vector<int> sweep_values(const algorithm::ParameterSpec& spec, int ranks) {
+  const int high = spec.high == 0 ? std::max(ranks, spec.low) : spec.high;
+  std::vector<int> values = {spec.low, spec.low + 1, spec.low + 2, 4, spec.fallback, ranks};
+  std::erase_if(values, [&](int value) { return value < spec.low || value > high; });
+  return values;
 }
 
 std::string describe_shape(const algorithm::Algorithm& algorithm, const schedule::Shape& shape,
@@ -247,23 +255,23 @@ std::vector<schedule::Blocks> sweep_blocks(schedule::Collective collective, int 
 
 std::vector<algorithm::Parameters> sweep_parameters(const algorithm::Algorithm& algorithm,
                                                     int ranks) {
-  std::vector<algorithm::Parameters> combinations(1);
+  const algorithm::Parameters usual = algorithm::default_parameters(
+      algorithm, {.collective = algorithm.collective, .ranks = ranks});
+  std::vector<algorithm::Parameters> combinations = {usual};
   for (std::size_t i = 0; i < algorithm.parameters.size(); ++i) {
-    const algorithm::ParameterSpec& spec = algorithm.parameters[i];
-    const int high = spec.high == 0 ? std::max(ranks, spec.low) : spec.high;
-    std::vector<int> values = {spec.low, spec.low + 1, spec.low + 2, 4, spec.fallback, ranks};
-    std::erase_if(values, [&](int value) { return value < spec.low || value > high; });
-    std::ranges::sort(values);
-    values.erase(std::unique(values.begin(), values.end()), values.end());
-    std::vector<algorithm::Parameters> extended;
-    for (const algorithm::Parameters& before : combinations) {
+    const std::vector<int> values = sweep_values(algorithm.parameters[i], ranks);
+    // Of large groups one parameter at a time; small ones show what two do to each other.
+    const std::vector<algorithm::Parameters> before =
+        ranks <= kEveryCombinationUpTo ? combinations : std::vector{usual};
+    for (const algorithm::Parameters& each : before) {
       for (const int value : values) {
-        extended.push_back(before);
-        extended.back().values[i] = value;
+        combinations.push_back(each);
+        combinations.back().values[i] = value;
       }
     }
-    combinations = std::move(extended);
   }
+  std::ranges::sort(combinations, {}, &algorithm::Parameters::values);
+  combinations.erase(std::unique(combinations.begin(), combinations.end()), combinations.end());
   return combinations;
 }
 

@@ -52,7 +52,8 @@ std::vector<int> sweep_roots(schedule::Collective collective, int ranks, bool ev
 // each time. None where the collective has no blocks.
 std::vector<schedule::Blocks> sweep_blocks(schedule::Collective collective, int ranks);
 
-// Every combination of low, low + 1, low + 2, fallback and the number of ranks that is in range.
+// Of each parameter low, low + 1, low + 2, 4, fallback and the number of ranks, as far as they are
+// in range: in small groups every combination, in large ones one parameter at a time.
 std::vector<algorithm::Parameters> sweep_parameters(const algorithm::Algorithm& algorithm,
                                                     int ranks);
 

@@ -44,6 +44,23 @@ TEST(Sweep, TriesParametersAtTheirEndsAndBetween) {
   EXPECT_EQ(degrees, (std::vector<int>{2, 3, 4, 9}));
 }
 
+TEST(Sweep, CombinesParametersInSmallGroupsOnly) {
+  const auto rows = find_rows("reduce/fnomial-split");
+  ASSERT_TRUE(rows.ok());
+  std::set<std::pair<int, int>> small, large;
+  for (const auto& [values] : sweep_parameters(*rows->front(), 16)) {
+    small.emplace(values[0], values[1]);
+  }
+  for (const auto& [values] : sweep_parameters(*rows->front(), 64)) {
+    large.emplace(values[0], values[1]);
+    EXPECT_TRUE(values[0] == 3 || values[1] == 4) << values[0] << " " << values[1];
+  }
+  EXPECT_TRUE(small.contains({1, 16}));
+  EXPECT_TRUE(large.contains({3, 64}));
+  EXPECT_TRUE(large.contains({1, 4}));
+  EXPECT_LT(large.size(), small.size());
+}
+
 // A broadcast that forgets the last rank.
 schedule::Schedule forgetful(const schedule::Shape& shape, const algorithm::Parameters&, int rank) {
   schedule::Builder builder(shape, rank);
