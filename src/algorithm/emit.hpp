@@ -39,6 +39,19 @@ inline Value combine_slots(Builder& b, Value own, Range target, SlotId first, in
   return own;
 }
 
+// Waits for `lower` and then for `higher` slots from `first` on, and combines
+// s0 op s1 op ... op own op ... in `target`, which may be the place of `own`. More than one lower
+// slot is combined in `scratch` first.
+inline Value combine_around(Builder& b, Value own, Range target, Range scratch, SlotId first,
+                            int lower, int higher) {
+  if (lower > 0) {
+    Value left{b.of(first), b.wait(first, {own.ready})};
+    if (lower > 1) left = combine_slots(b, left, scratch, first + 1, lower - 1);
+    own = {target, b.reduce(target, left.range, own.range, {left.ready, own.ready})};
+  }
+  return combine_slots(b, own, target, first + lower, higher);
+}
+
 // Gives `own` to a peer and takes the whole result from it: output = own slot `result`.
 inline void give_and_take(Builder& b, int peer, SlotId peer_slot, Value own, SlotId result) {
   const OpId given = b.send(peer, peer_slot, own.range, {own.ready});

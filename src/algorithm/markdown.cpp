@@ -27,12 +27,17 @@ and an allreduce gives all ranks the same bits.
 constexpr std::string_view kSources = R"(
 ## Sources
 
+- Barnett, Gupta, Payne, Shuler, van de Geijn and Watts. *Interprocessor Collective Communication
+  Library (InterCom).* SHPCC 1994.
 - Bruck, Ho, Kipnis, Upfal and Weathersby. *Efficient Algorithms for All-to-All Communications in
   Multiport Message-Passing Systems.* IEEE TPDS 8(11), 1997.
+- Chan, Heimlich, Purkayastha and van de Geijn. *Collective communication: theory, practice, and
+  experience.* CCPE 19(13), 2007.
 - Chen, Zhang, Zhang and Yuan. *Performance Evaluation of Allgather Algorithms on Terascale Linux
   Cluster with Fast Ethernet.* HPC Asia 2005.
 - Hensgen, Finkel and Manber. *Two algorithms for barrier synchronization.* IJPP 17(1), 1988.
 - Hillis and Steele. *Data Parallel Algorithms.* CACM 29(12), 1986.
+- Hoefler, Mehlan, Mietke and Rehm. *Fast Barrier Synchronization for InfiniBand.* IPDPS 2006.
 - Kini. *Efficient Collective Communication using RDMA and Multicast Operations for
   InfiniBand-Based Clusters.* MSc thesis, Ohio State University, 2003.
 - Kumar and Kalé. *Scaling All-to-All Multicast on Fat-tree Networks.* ICPADS 2004.
@@ -43,8 +48,14 @@ constexpr std::string_view kSources = R"(
   JPDC 69(2), 2009.
 - Petrini, Fernandez, Frachtenberg and Coll. *Scalable Collective Communication on the ASCI Q
   Machine.* Hot Interconnects 2003.
+- Pjesivac-Grbovic, Angskun, Bosilca, Fagg, Gabriel and Dongarra. *Performance analysis of MPI
+  collective operations.* Cluster Computing 10(2), 2007.
 - Rabenseifner. *Optimization of Collective Reduction Operations.* ICCS 2004.
 - Sanders and Träff. *Parallel Prefix (Scan) Algorithms for MPI.* EuroPVM/MPI 2006.
+- Ruefenacht, Bull and Booth. *Generalisation of recursive doubling for AllReduce: Now with
+  simulation.* Parallel Computing 69, 2017.
+- Sanders, Speck and Träff. *Two-tree algorithms for full bandwidth broadcast, reduction and scan.*
+  Parallel Computing 35(12), 2009.
 - Thakur, Rabenseifner and Gropp. *Optimization of Collective Communication Operations in
   MPICH.* IJHPCA 19(1), 2005.
 - Yu, Buntinas and Panda. *Scalable, High-Performance NIC-Based All-to-All Broadcast over

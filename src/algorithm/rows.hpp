@@ -61,5 +61,11 @@ inline constexpr ParameterSpec kFanIn[] = {
      .high = 0,
      .fallback = 7,
      .help = "messages l that a parent takes a level; 1 is binomial, P-1 or more is flat"}};
+inline constexpr ParameterSpec kSegments[] = {
+    {.name = "segments",
+     .low = 1,
+     .high = 64,
+     .fallback = 8,
+     .help = "parts of the vector that follow one another, none of them empty"}};
 
 }  // namespace unisono::algorithm

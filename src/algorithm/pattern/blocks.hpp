@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Blocks: n elements cut into P consecutive blocks whose lengths differ by at most one: the first
 // n mod P of them are one longer. Some are empty when n < P. Piece: a run of elements that can be
-// halved, the lower half the longer one. Pure values; any thread.
+// halved, the lower half the longer one. Segments: blocks that follow one another through a chain
+// or a tree. Pure values; any thread.
 #pragma once
 
 #include <algorithm>
@@ -23,6 +24,12 @@ class Blocks {
  private:
   std::int64_t length_, longer_;
 };
+
+// How many segments to cut so many elements into: as many as wanted, but none of them empty; one
+// for nothing at all.
+inline int segments_of(std::int64_t elements, int wanted) {
+  return static_cast<int>(std::clamp<std::int64_t>(elements, 1, wanted));
+}
 
 struct Piece {
   std::int64_t offset = 0, count = 0;

@@ -4,6 +4,7 @@
 // not, of everyone, for any P. Pure; any thread.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 
 namespace unisono::algorithm::pattern {
@@ -21,6 +22,12 @@ inline int dissemination_target(int ranks, int rank, int step) {
 inline int dissemination_source(int ranks, int rank, int step) {
   const int distance = 1 << step;
   return rank >= distance ? rank - distance : rank + (ranks - distance);
+}
+
+// With k targets a step, at stride, 2 stride, ..., k stride, the stride growing k+1 times a step:
+// how many of them are less than a turn away.
+inline int dissemination_peers(int ranks, int stride, int k) {
+  return std::min(k, (ranks - 1) / stride);
 }
 
 }  // namespace unisono::algorithm::pattern

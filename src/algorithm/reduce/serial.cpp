@@ -16,17 +16,6 @@
 
 namespace unisono::algorithm::reduce {
 
-namespace {
-
-Value combine_lower_ranks(Builder& b, int lower, std::int64_t count) {
-  if (lower == 0) return {};
-  const Value first{b.of(0), b.wait(0)};
-  if (lower == 1) return first;
-  return combine_slots(b, first, b.scratch(count), 1, lower - 1);
-}
-
-}  // namespace
-
 Schedule serial(const Shape& shape, const Parameters&, int rank) {
   const Range input = schedule::input(0, shape.count);
   const Range output = schedule::output(0, shape.count);
@@ -40,12 +29,8 @@ Schedule serial(const Shape& shape, const Parameters&, int rank) {
     if (source != rank) b.slot(source, shape.count);
   }
   if (shape.ranks == 1) b.copy(output, input);
-  Value own{input};
-  if (rank > 0) {
-    const Value lower = combine_lower_ranks(b, rank, shape.count);
-    own = {output, b.reduce(output, lower.range, input, {lower.ready})};
-  }
-  combine_slots(b, own, output, rank, shape.ranks - 1 - rank);
+  const Range scratch = rank > 1 ? b.scratch(shape.count) : Range{};
+  combine_around(b, {input}, output, scratch, 0, rank, shape.ranks - 1 - rank);
   return std::move(b).take();
 }
 

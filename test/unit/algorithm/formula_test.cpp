@@ -62,6 +62,18 @@ std::int64_t halving_bytes(const Case& c) {
   const std::int64_t cube = std::int64_t{1} << floor_log(2, c.p);
   return 2 * c.n * (cube - 1) / cube + (full_cube(c) ? 0 : c.n);
 }
+std::int64_t halving_gather_bytes(const Case& c) {
+  const std::int64_t cube = std::int64_t{1} << floor_log(2, c.p);
+  return c.p == 1 ? 0 : c.n * (cube - 1) / cube + c.n / 2;
+}
+int splits(const Case& c) { return std::min(c.k, floor_log(2, c.p)); }
+std::int64_t split_steps(const Case& c) {
+  return c.p == 1 ? 0 : splits(c) + ceil_log(c.l, c.p >> splits(c)) + 1;
+}
+std::int64_t grid_steps(const Case& c) { return floor_log(c.k, c.p) + (full_tree(c) ? 0 : 2); }
+std::int64_t grid_bytes(const Case& c) {
+  return c.n * (floor_log(c.k, c.p) + (full_tree(c) ? 0 : 1));
+}
 std::int64_t doubling_bytes(const Case& c) {
   const std::int64_t cube = std::int64_t{1} << floor_log(2, c.p);
   return full_cube(c) ? (c.p - 1) * c.n : 2 * (cube - 1) * c.n + c.p * c.n;
@@ -100,19 +112,34 @@ std::int64_t batch_bytes(const Case& c) { return batches(c) * c.n; }
 using Formulas = std::map<std::string_view, Formula>;
 
 Formulas barrier_formulas() {
-  return {{"dissemination", {log_steps, no_bytes, always}},
-          {"pairwise", {cube_steps, no_bytes, full_cube}},
-          {"gather-release", {release_steps, no_bytes, full_fan_in}}};
+  return {
+      {"dissemination", {log_steps, no_bytes, always}},
+      {"pairwise", {cube_steps, no_bytes, full_cube}},
+      {"gather-release", {release_steps, no_bytes, full_fan_in}},
+      {"kdissemination", {[](const Case& c) { return ceil_log(c.k + 1, c.p); }, no_bytes, always}}};
 }
 
 Formulas broadcast_formulas() {
   return {{"fnomial", {tree_steps, tree_bytes, full_tree}},
-          {"flat", {one_step, vector_once, always}}};
+          {"flat", {one_step, vector_once, always}},
+          {"scatter-allgather",
+           {all_others, [](const Case& c) { return 2 * c.n * (c.p - 1) / c.p; }, always}},
+          {"chain", {all_others, vector_once, always}},
+          {"double-tree",
+           {[](const Case& c) { return c.p == 1 ? 0 : floor_log(2, c.p - 1) + 1; }, vector_once,
+            always}}};
 }
 
 Formulas reduce_formulas() {
-  return {{"serial", {one_step, vector_once, always}},
-          {"fnomial", {tree_steps, vector_once, full_tree}}};
+  return {
+      {"serial", {one_step, vector_once, always}},
+      {"fnomial", {tree_steps, vector_once, full_tree}},
+      {"fnomial-split",
+       {split_steps, vector_once, [](const Case& c) { return is_power(c.l, c.p >> splits(c)); }}},
+      {"rabenseifner",
+       {[](const Case& c) { return 2 * floor_log(2, c.p); }, halving_gather_bytes, always}},
+      {"binary", {[](const Case& c) { return floor_log(2, c.p); }, vector_once, always}},
+      {"chain", {all_others, vector_once, always}}};
 }
 
 Formulas allreduce_formulas() {
@@ -125,7 +152,8 @@ Formulas allreduce_formulas() {
             [](const Case& c) { return 2 * c.n * (c.p - 1) / c.p; }, always}},
           {"reduce-scatter-allgather",
            {[](const Case& c) { return 2 * floor_log(2, c.p) + (full_cube(c) ? 0 : 2); },
-            halving_bytes, full_cube}}};
+            halving_bytes, full_cube}},
+          {"recursive-multiplying", {grid_steps, grid_bytes, full_tree}}};
 }
 
 Formulas allgather_formulas() {

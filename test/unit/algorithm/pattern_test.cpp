@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The arithmetic of peers, each pattern alone, exhaustively for small P against its definition
-// written down a second time in the plainest way.
+// The arithmetic of peers that are no trees (tree_pattern_test.cpp), each pattern alone,
+// exhaustively for small P against its definition written down a second time in the plainest way.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 #include "algorithm/pattern/cube.hpp"
 #include "algorithm/pattern/dissemination.hpp"
 #include "algorithm/pattern/distance_bits.hpp"
-#include "algorithm/pattern/fan_in.hpp"
-#include "algorithm/pattern/fnomial.hpp"
+#include "algorithm/pattern/grid.hpp"
 #include "algorithm/pattern/mesh.hpp"
+#include "algorithm/pattern/paired.hpp"
 #include "algorithm/pattern/ring.hpp"
 
 namespace unisono::algorithm::pattern {
@@ -27,152 +27,6 @@ int ceil_log(int base, int value) {
   int log = 0;
   for (std::int64_t power = 1; power < value; power *= base) ++log;
   return log;
-}
-
-// The definition of Moody et al., appendix A, with root 0.
-struct Reference {
-  int parent = -1;
-  int child_number = 0;
-  std::vector<int> receives;  // per phase, of the phases in which the rank is a parent
-};
-
-Reference reference(int ranks, int degree, int rank) {
-  Reference result;
-  int phase = 0;
-  for (int stride = 1; stride < ranks; stride *= degree, ++phase) {
-    if ((rank / stride) % degree != 0) {
-      result.parent = rank - rank % (stride * degree);
-      result.child_number = phase * (degree - 1) + (rank / stride) % degree - 1;
-      return result;
-    }
-    int receives = 0;
-    for (int i = 1; i < degree; ++i) receives += rank + i * stride < ranks ? 1 : 0;
-    result.receives.push_back(receives);
-  }
-  return result;
-}
-
-void expect_reference(const FnomialTree& tree, int ranks, int degree, int root, int shifted) {
-  const Reference expected = reference(ranks, degree, shifted);
-  const int rank = (shifted + root) % ranks;
-  const TreeNode node = tree.node(rank);
-  const int parent = expected.parent < 0 ? -1 : (expected.parent + root) % ranks;
-  ASSERT_EQ(node.parent, parent);
-  ASSERT_EQ(node.child_number, expected.child_number);
-  int children = 0;
-  for (int phase = 0; phase < tree.phases(); ++phase) {
-    const auto at = static_cast<std::size_t>(phase);
-    const int receives = at < expected.receives.size() ? expected.receives[at] : 0;
-    ASSERT_EQ(tree.receives(rank, phase), receives);
-    children += receives;
-  }
-  ASSERT_EQ(node.children, children);
-  if (parent >= 0) {
-    ASSERT_EQ(tree.child(parent, node.child_number), rank);
-  }
-}
-
-TEST(Fnomial, EqualsTheDefinition) {
-  for (int degree = 2; degree <= 8; ++degree) {
-    for (int ranks = 1; ranks <= kMostRanks; ++ranks) {
-      for (int root = 0; root < ranks; ++root) {
-        const FnomialTree tree(ranks, degree, root);
-        ASSERT_EQ(tree.phases(), ceil_log(degree, ranks));
-        for (int shifted = 0; shifted < ranks; ++shifted) {
-          SCOPED_TRACE(testing::Message() << "degree " << degree << " ranks " << ranks << " root "
-                                          << root << " shifted rank " << shifted);
-          ASSERT_NO_FATAL_FAILURE(expect_reference(tree, ranks, degree, root, shifted));
-        }
-      }
-    }
-  }
-}
-
-// The ranks of a subtree, in the order in which its vectors are combined.
-void combined(const FnomialTree& tree, int rank, std::vector<int>& order) {
-  order.push_back(rank);
-  for (int child = 0; child < tree.node(rank).children; ++child) {
-    combined(tree, tree.child(rank, child), order);
-  }
-}
-
-TEST(Fnomial, ChildrenInTheOrderOfTheirNumbersKeepTheOrderOfRanks) {
-  for (int degree = 2; degree <= 8; ++degree) {
-    for (int ranks = 1; ranks <= kMostRanks; ++ranks) {
-      for (const int root : {0, ranks / 2, ranks - 1}) {
-        std::vector<int> order;
-        combined(FnomialTree(ranks, degree, root), root, order);
-        ASSERT_EQ(static_cast<int>(order.size()), ranks);
-        for (int i = 0; i < ranks; ++i) {
-          ASSERT_EQ(order[static_cast<std::size_t>(i)], (root + i) % ranks);
-        }
-      }
-    }
-  }
-}
-
-TEST(Fnomial, ASubtreeIsARunOfRanks) {
-  for (int degree = 2; degree <= 8; ++degree) {
-    for (int ranks = 1; ranks <= kMostRanks; ++ranks) {
-      for (const int root : {0, ranks / 2, ranks - 1}) {
-        const FnomialTree tree(ranks, degree, root);
-        for (int rank = 0; rank < ranks; ++rank) {
-          std::vector<int> order;
-          combined(tree, rank, order);
-          ASSERT_EQ(tree.subtree(rank), static_cast<int>(order.size()));
-          for (int i = 0; i < tree.subtree(rank); ++i) {
-            ASSERT_EQ(order[static_cast<std::size_t>(i)], (rank + i) % ranks);
-          }
-        }
-      }
-    }
-  }
-}
-
-std::vector<int> parents(int ranks, int degree) {
-  const FnomialTree tree(ranks, degree);
-  std::vector<int> result;
-  for (int rank = 0; rank < ranks; ++rank) result.push_back(tree.node(rank).parent);
-  return result;
-}
-
-// Moody et al., figures 5 and 6.
-TEST(Fnomial, SixteenRanks) {
-  EXPECT_EQ(parents(16, 2), (std::vector{-1, 0, 0, 2, 0, 4, 4, 6, 0, 8, 8, 10, 8, 12, 12, 14}));
-  EXPECT_EQ(parents(16, 3), (std::vector{-1, 0, 0, 0, 3, 3, 0, 6, 6, 0, 9, 9, 9, 12, 12, 9}));
-  EXPECT_EQ(parents(16, 4), (std::vector{-1, 0, 0, 0, 0, 4, 4, 4, 0, 8, 8, 8, 0, 12, 12, 12}));
-  EXPECT_EQ(parents(16, 16), (std::vector{-1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
-}
-
-TEST(Fnomial, HugeGroupsDoNotOverflow) {
-  constexpr int kRanks = 2147483647;
-  const FnomialTree flat(kRanks, kRanks);
-  EXPECT_EQ(flat.node(0).children, kRanks - 1);
-  EXPECT_EQ(flat.node(kRanks - 1).parent, 0);
-  EXPECT_EQ(flat.child(0, kRanks - 2), kRanks - 1);
-  const FnomialTree binomial(kRanks, 2);
-  EXPECT_EQ(binomial.phases(), 31);
-  EXPECT_EQ(binomial.node(1 << 30).parent, 0);
-  EXPECT_EQ(binomial.child(0, 30), 1 << 30);
-  const FnomialTree odd(kRanks, 46341, kRanks - 1);  // degree^2 is just beyond an int
-  EXPECT_EQ(odd.node(kRanks - 2).parent, kRanks - 1 - 1 - (kRanks - 1) % 46341);
-}
-
-TEST(FanIn, TakesAtMostSoManyMessagesALevel) {
-  for (int ranks = 1; ranks <= kMostRanks; ++ranks) {
-    for (int fan_in = 1; fan_in <= ranks + 1; ++fan_in) {
-      const FnomialTree tree = fan_in_tree(ranks, fan_in);
-      ASSERT_EQ(tree.phases(), ceil_log(fan_in + 1, ranks)) << ranks << " ranks, " << fan_in;
-      for (int rank = 0; rank < ranks; ++rank) {
-        for (int level = 0; level < tree.phases(); ++level) {
-          ASSERT_LE(tree.receives(rank, level), fan_in);
-        }
-      }
-      if (fan_in >= ranks - 1) {
-        ASSERT_EQ(tree.node(0).children, ranks - 1);
-      }
-    }
-  }
 }
 
 TEST(FoldedCube, EveryRankIsInsideOrPlayedByItsNeighbour) {
@@ -248,6 +102,89 @@ TEST(Dissemination, EveryoneHearsOfEveryone) {
       }
     }
     for (const auto& heard : known) ASSERT_EQ(static_cast<int>(heard.size()), ranks);
+  }
+}
+
+// With k targets a step a rank hears of everyone, and in the last step of nobody twice.
+TEST(Dissemination, EveryoneHearsOfEveryoneFromSeveral) {
+  for (int ranks = 1; ranks <= kMostRanks; ++ranks) {
+    for (int k = 1; k <= ranks; ++k) {
+      int reach = 1;  // whom a rank has heard of: itself and the reach - 1 ranks below
+      for (int stride = 1; stride < ranks; stride *= k + 1) {
+        const int peers = dissemination_peers(ranks, stride, k);
+        ASSERT_EQ(reach, stride);
+        ASSERT_LE(peers, k);
+        ASSERT_LT(peers * stride, ranks);
+        reach = (peers + 1) * stride;
+      }
+      ASSERT_GE(reach, ranks) << k << " of " << ranks;
+    }
+  }
+}
+
+TEST(PairedRanks, EveryPositionHasOneLeader) {
+  for (int ranks = 1; ranks <= kMostRanks; ++ranks) {
+    for (int positions = (ranks + 1) / 2; positions <= ranks; ++positions) {
+      for (int wanted = 0; wanted < ranks; ++wanted) {
+        const PairedRanks paired(ranks, positions, wanted);
+        ASSERT_TRUE(paired.leads(wanted));
+        ASSERT_EQ(paired.first(positions), ranks);
+        std::vector<int> leaders(static_cast<std::size_t>(positions), 0);
+        for (int rank = 0; rank < ranks; ++rank) {
+          const int position = paired.position(rank);
+          ASSERT_TRUE(paired.first(position) <= rank && rank < paired.first(position + 1));
+          ASSERT_LE(paired.first(position + 1) - paired.first(position), 2);
+          if (paired.leads(rank)) ++leaders[static_cast<std::size_t>(position)];
+        }
+        for (const int count : leaders) ASSERT_EQ(count, 1);
+      }
+    }
+  }
+}
+
+TEST(FoldedGrid, ExchangeReachesEveryRankInOrder) {
+  for (int ranks = 1; ranks <= kMostRanks; ++ranks) {
+    for (int base = 2; base <= ranks; ++base) {
+      const FoldedGrid grid(ranks, base);
+      ASSERT_LE(grid.size(), ranks);
+      ASSERT_GT(grid.size() * base, ranks);
+      // The ranks that a position stands for before the first dimension, and what it knows later:
+      // from begin[p] to end[p].
+      std::vector<int> begin, end;
+      for (int p = 0; p < grid.size(); ++p) {
+        begin.push_back(grid.leader(p));
+        end.push_back(grid.leader(p) + grid.folded(p) + 1);
+        ASSERT_EQ(begin.back(), p == 0 ? 0 : end[static_cast<std::size_t>(p - 1)]);
+        ASSERT_LT(grid.folded(p), base);
+        for (int rank = begin.back(); rank < end.back(); ++rank) {
+          ASSERT_EQ(grid.position(rank), p);
+          ASSERT_EQ(grid.leads(rank), rank == begin.back());
+        }
+      }
+      ASSERT_EQ(end.back(), ranks);
+      for (int d = 0; d < grid.dimensions(); ++d) {
+        const std::vector<int> begin_before = begin;
+        const std::vector<int> end_before = end;
+        for (int p = 0; p < grid.size(); ++p) {
+          const FoldedGrid::Line line = grid.line(p, d);
+          ASSERT_EQ(line.at(line.digit), p);
+          for (int to = 0; to < base; ++to) {
+            const auto q = static_cast<std::size_t>(line.at(to));
+            ASSERT_EQ(grid.line(line.at(to), d).digit, to);
+            ASSERT_EQ(grid.line(line.at(to), d).first, line.first);
+            if (to == 0) begin[static_cast<std::size_t>(p)] = begin_before[q];
+            if (to > 0) {
+              ASSERT_EQ(begin_before[q], end[static_cast<std::size_t>(p)]);
+            }
+            end[static_cast<std::size_t>(p)] = end_before[q];
+          }
+        }
+      }
+      for (int p = 0; p < grid.size(); ++p) {
+        ASSERT_EQ(begin[static_cast<std::size_t>(p)], 0);
+        ASSERT_EQ(end[static_cast<std::size_t>(p)], ranks) << base << " of " << ranks;
+      }
+    }
   }
 }
 
@@ -352,6 +289,13 @@ TEST(Blocks, CoverTheElementsOnceAndDifferByOneAtMost) {
       ASSERT_EQ(end, count);
     }
   }
+}
+
+TEST(Blocks, SegmentsAreNeverEmptyUnlessAllIs) {
+  EXPECT_EQ(segments_of(0, 8), 1);
+  EXPECT_EQ(segments_of(5, 8), 5);
+  EXPECT_EQ(segments_of(8, 8), 8);
+  EXPECT_EQ(segments_of(std::int64_t{1} << 40, 8), 8);
 }
 
 TEST(Piece, HalvesCoverItAndTheLowerOneIsTheLonger) {
