@@ -4,9 +4,15 @@
 
 namespace unisono::algorithm::barrier {
 
-Build dissemination, pairwise, gather_release;
+Build dissemination, pairwise, gather_release, kdissemination;
 
 namespace {
+
+constexpr ParameterSpec kPeers[] = {{.name = "k",
+                                     .low = 1,
+                                     .high = 0,
+                                     .fallback = 3,
+                                     .help = "ranks that everyone signals in a step"}};
 
 constexpr Algorithm kRows[] = {
     {.name = "dissemination",
@@ -39,6 +45,16 @@ constexpr Algorithm kRows[] = {
      .keeps_order = true,
      .parameters = kFanIn,
      .build = gather_release},
+    {.name = "kdissemination",
+     .collective = Collective::barrier,
+     .idea = "in step s, signal the k ranks at i (k+1)^s above and wait for the k below",
+     .source = "Hoefler, Mehlan, Mietke and Rehm 2006",
+     .steps = "ceil(log_{k+1} P)",
+     .bytes = "0",
+     .wins = "a step costs more than a few signals; every rank has a core",
+     .keeps_order = true,
+     .parameters = kPeers,
+     .build = kdissemination},
 };
 
 }  // namespace
