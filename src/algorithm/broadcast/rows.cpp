@@ -4,7 +4,7 @@
 
 namespace unisono::algorithm::broadcast {
 
-Build fnomial, flat;
+Build fnomial, flat, scatter_allgather, chain, double_tree;
 
 namespace {
 
@@ -29,6 +29,38 @@ constexpr Algorithm kRows[] = {
      .keeps_order = true,
      .parameters = {},
      .build = flat},
+    {.name = "scatter-allgather",
+     .collective = Collective::broadcast,
+     .idea = "scatter a block to each rank down a binomial tree, then pass the blocks round a ring",
+     .source =
+         "Barnett, Gupta, Payne, Shuler, van de Geijn and Watts 1994; Thakur, Rabenseifner and "
+         "Gropp 2005",
+     .steps = "P-1",
+     .bytes = "2 n (P-1)/P",
+     .wins = "long vectors without a multicast",
+     .keeps_order = true,
+     .parameters = {},
+     .build = scatter_allgather},
+    {.name = "chain",
+     .collective = Collective::broadcast,
+     .idea = "segments of the vector follow one another from rank to rank",
+     .source = "Chan, Heimlich, Purkayastha and van de Geijn 2007",
+     .steps = "P-1",
+     .bytes = "n",
+     .wins = "very long vectors on few ranks",
+     .keeps_order = true,
+     .parameters = kSegments,
+     .build = chain},
+    {.name = "double-tree",
+     .collective = Collective::broadcast,
+     .idea = "half of the vector goes down each of two binary trees that share no inner node",
+     .source = "Sanders, Speck and Träff 2009",
+     .steps = "floor(log2 (P-1)) + 1",
+     .bytes = "n",
+     .wins = "long vectors on many ranks without a multicast",
+     .keeps_order = true,
+     .parameters = kSegments,
+     .build = double_tree},
 };
 
 }  // namespace
