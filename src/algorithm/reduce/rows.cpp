@@ -4,9 +4,17 @@
 
 namespace unisono::algorithm::reduce {
 
-Build serial, fnomial;
+Build serial, fnomial, fnomial_split, rabenseifner, binary, chain;
 
 namespace {
+
+constexpr ParameterSpec kSplit[] = {
+    {.name = "splits",
+     .low = 1,
+     .high = 10,
+     .fallback = 3,
+     .help = "how often the vector is halved, and the ranks with it"},
+    kDegree[0]};
 
 constexpr Algorithm kRows[] = {
     {.name = "serial",
@@ -29,6 +37,46 @@ constexpr Algorithm kRows[] = {
      .keeps_order = true,
      .parameters = kDegree,
      .build = fnomial},
+    {.name = "fnomial-split",
+     .collective = Collective::reduce,
+     .idea = "halve the vector s times, combine each piece up an f-nomial tree of its own",
+     .source = "Moody et al. 2003, 5.3",
+     .steps = "s + ceil(log_f floor(P/2^s)) + 1, s at most log2 P",
+     .bytes = "n",
+     .wins = "combining is slow: a few elements on a network card, long vectors elsewhere",
+     .keeps_order = true,
+     .parameters = kSplit,
+     .build = fnomial_split},
+    {.name = "rabenseifner",
+     .collective = Collective::reduce,
+     .idea = "recursive halving of the vector, then a binomial tree gathers the pieces",
+     .source = "Rabenseifner 2004; Thakur, Rabenseifner and Gropp 2005",
+     .steps = "2 floor(log2 P)",
+     .bytes = "n (M-1)/M + n/2",
+     .wins = "long vectors",
+     .keeps_order = true,
+     .parameters = {},
+     .build = rabenseifner},
+    {.name = "binary",
+     .collective = Collective::reduce,
+     .idea = "segments of the vector climb an in-order binary tree",
+     .source = "Pjesivac-Grbovic et al. 2007",
+     .steps = "floor(log2 P); one more if ordered and the root is not P/2",
+     .bytes = "n",
+     .wins = "long vectors on many ranks",
+     .keeps_order = true,
+     .parameters = kSegments,
+     .build = binary},
+    {.name = "chain",
+     .collective = Collective::reduce,
+     .idea = "segments of the vector travel from both ends towards the root",
+     .source = "Chan, Heimlich, Purkayastha and van de Geijn 2007",
+     .steps = "P-1",
+     .bytes = "n",
+     .wins = "very long vectors on few ranks",
+     .keeps_order = true,
+     .parameters = kSegments,
+     .build = chain},
 };
 
 }  // namespace

@@ -76,8 +76,9 @@ std::string brackets(Collective collective, std::string_view name, int parameter
   const Shape shape{collective, 5, schedule::is_rooted(collective) ? rank : 0, 5, ordered};
   const Algorithm* row = find(collective, name);
   if (row == nullptr) return "no such algorithm";
-  Parameters parameters;
+  Parameters parameters = default_parameters(*row, shape);
   parameters.values[0] = parameter;
+  if (name == "fnomial-split") parameters.values[1] = 2;  // degree
   const Outcome run = Executor(build_set(*row, shape, parameters), 1, false).run();
   return run.outputs[static_cast<std::size_t>(rank)][0];
 }
@@ -89,6 +90,16 @@ TEST(Order, FiveRanks) {
   EXPECT_EQ(brackets(reduce, "fnomial", 2, 0, false), "(((0 1) (2 3)) 4)");
   EXPECT_EQ(brackets(reduce, "fnomial", 2, 2, false), "(((2 3) (4 0)) 1)");
   EXPECT_EQ(brackets(reduce, "fnomial", 2, 2, true), "(((0 1) (2 3)) 4)");
+  EXPECT_EQ(brackets(reduce, "fnomial-split", 1, 0, false), "(((0 1) 2) (3 4))");
+  EXPECT_EQ(brackets(reduce, "fnomial-split", 1, 2, false), "(((2 3) 4) (0 1))");
+  EXPECT_EQ(brackets(reduce, "fnomial-split", 1, 2, true), "(((0 1) 2) (3 4))");
+  EXPECT_EQ(brackets(reduce, "rabenseifner", 0, 0, false), "(((0 1) 2) (3 4))");
+  EXPECT_EQ(brackets(reduce, "rabenseifner", 0, 3, false), "(((0 1) 2) (3 4))");
+  EXPECT_EQ(brackets(reduce, "binary", 1, 2, false), "(((0 1) 2) (3 4))");
+  EXPECT_EQ(brackets(reduce, "binary", 1, 0, false), "(((3 4) 0) (1 2))");
+  EXPECT_EQ(brackets(reduce, "binary", 1, 0, true), "(((0 1) 2) (3 4))");
+  EXPECT_EQ(brackets(reduce, "chain", 1, 2, false), "(((0 1) 2) (3 4))");
+  EXPECT_EQ(brackets(reduce, "chain", 3, 0, false), "(0 (1 (2 (3 4))))");
   EXPECT_EQ(brackets(allreduce, "pairwise", 0, 0, false), "(((0 1) 2) (3 4))");
   EXPECT_EQ(brackets(allreduce, "reduce-broadcast", 2, 0, false), "(((0 1) (2 3)) 4)");
   EXPECT_EQ(brackets(allreduce, "gather-release", 2, 0, false), "(((0 1) 2) (3 4))");
