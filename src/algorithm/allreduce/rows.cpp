@@ -5,9 +5,16 @@
 
 namespace unisono::algorithm::allreduce {
 
-Build pairwise, reduce_broadcast, gather_release, ring, reduce_scatter_allgather;
+Build pairwise, reduce_broadcast, gather_release, ring, reduce_scatter_allgather,
+    recursive_multiplying;
 
 namespace {
+
+constexpr ParameterSpec kFactor[] = {{.name = "k",
+                                      .low = 2,
+                                      .high = 0,
+                                      .fallback = 4,
+                                      .help = "ranks that meet in a step; 2 is pairwise"}};
 
 constexpr Algorithm kRows[] = {
     {.name = "pairwise",
@@ -60,6 +67,16 @@ constexpr Algorithm kRows[] = {
      .keeps_order = true,
      .parameters = {},
      .build = reduce_scatter_allgather},
+    {.name = "recursive-multiplying",
+     .collective = Collective::allreduce,
+     .idea = "exchange and combine among k ranks in each dimension of a grid, surplus ranks folded",
+     .source = "Ruefenacht, Bull and Booth 2017",
+     .steps = "log_k P; floor(log_k P) + 2 if P is no power of k",
+     .bytes = "n log_k P; n (floor(log_k P) + 1) if P is no power of k",
+     .wins = "short vectors where a multicast is cheap; every rank has a core",
+     .keeps_order = true,
+     .parameters = kFactor,
+     .build = recursive_multiplying},
 };
 
 }  // namespace

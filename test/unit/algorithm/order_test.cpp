@@ -100,6 +100,8 @@ TEST(Order, FiveRanks) {
   EXPECT_EQ(brackets(reduce, "binary", 1, 0, true), "(((0 1) 2) (3 4))");
   EXPECT_EQ(brackets(reduce, "chain", 1, 2, false), "(((0 1) 2) (3 4))");
   EXPECT_EQ(brackets(reduce, "chain", 3, 0, false), "(0 (1 (2 (3 4))))");
+  EXPECT_EQ(brackets(allreduce, "recursive-multiplying", 4, 0, false), "((((0 1) 2) 3) 4)");
+  EXPECT_EQ(brackets(allreduce, "recursive-multiplying", 2, 0, false), "(((0 1) 2) (3 4))");
   EXPECT_EQ(brackets(allreduce, "pairwise", 0, 0, false), "(((0 1) 2) (3 4))");
   EXPECT_EQ(brackets(allreduce, "reduce-broadcast", 2, 0, false), "(((0 1) (2 3)) 4)");
   EXPECT_EQ(brackets(allreduce, "gather-release", 2, 0, false), "(((0 1) 2) (3 4))");
