@@ -40,6 +40,7 @@ bool is_power(std::int64_t base, std::int64_t value) {
 }
 
 bool always(const Case&) { return true; }
+bool never(const Case&) { return false; }
 bool full_cube(const Case& c) { return is_power(2, c.p); }
 bool full_tree(const Case& c) { return is_power(c.k, c.p); }
 bool full_fan_in(const Case& c) { return is_power(c.k + 1, c.p); }
@@ -176,22 +177,54 @@ Formulas allgather_formulas() {
       {"kshift", {batches, batch_bytes, always}}};
 }
 
+std::int64_t largest_subtree(const Case& c) {
+  if (c.p == 1) return 0;
+  std::int64_t subtree = 1;
+  while (subtree * c.k < c.p) subtree *= c.k;
+  return subtree * c.n;
+}
+std::int64_t vector_each_step(const Case& c) { return c.n * ceil_log(2, c.p); }
+
+Formulas alltoall_formulas() {
+  return {{"linear", {one_step, all_other_blocks, always}},
+          {"pairwise", {all_others, all_other_blocks, always}},
+          {"bruck",
+           {log_steps, [](const Case& c) { return c.n * c.p / 2 * ceil_log(2, c.p); }, full_cube}}};
+}
+
+Formulas reduce_scatter_formulas() {
+  return {
+      {"pairwise", {one_step, all_other_blocks, always}},
+      {"recursive-halving",
+       {cube_steps, [](const Case& c) { return (full_cube(c) ? c.p - 1 : c.p) * c.n; }, full_cube}},
+      {"reduce-scatter",
+       {[](const Case& c) { return 2 * tree_steps(c); },
+        [](const Case& c) { return c.p == 1 ? 0 : (c.p - 1) * c.n + largest_subtree(c); }, never}},
+      {"ring", {all_others, all_other_blocks, always}}};
+}
+
 std::map<Collective, Formulas> all_formulas() {
   const Formula chain = {all_others, vector_once, always};
+  const Formula doubling = {log_steps, vector_each_step, full_cube};
   const Formula one_vector = {one_step, vector_once, always};
-  const Formula one_block_each = {one_step, all_other_blocks, always};
   return {{Collective::barrier, barrier_formulas()},
           {Collective::broadcast, broadcast_formulas()},
           {Collective::reduce, reduce_formulas()},
           {Collective::allreduce, allreduce_formulas()},
           {Collective::allgather, allgather_formulas()},
-          {Collective::gather, {{"linear", one_vector}}},
-          {Collective::scatter, {{"linear", one_block_each}}},
-          {Collective::alltoall, {{"linear", one_block_each}}},
-          {Collective::reduce_scatter, {{"pairwise", one_block_each}}},
-          {Collective::scan, {{"linear", chain}}},
-          {Collective::exscan, {{"linear", chain}}},
-          {Collective::many_to_many, {{"direct", one_vector}}}};
+          {Collective::gather,
+           {{"linear", one_vector}, {"fnomial", {tree_steps, largest_subtree, full_tree}}}},
+          {Collective::scatter,
+           {{"linear", {one_step, all_other_blocks, always}},
+            {"fnomial", {tree_steps, all_other_blocks, full_tree}}}},
+          {Collective::alltoall, alltoall_formulas()},
+          {Collective::reduce_scatter, reduce_scatter_formulas()},
+          {Collective::scan, {{"linear", chain}, {"recursive-doubling", doubling}}},
+          {Collective::exscan, {{"linear", chain}, {"recursive-doubling", doubling}}},
+          {Collective::many_to_many,
+           {{"direct", one_vector},
+            {"ring", {all_others, all_other_blocks, always}},
+            {"concurrent-broadcast", {tree_steps, all_other_blocks, full_tree}}}}};
 }
 
 const Formula& formula_of(const Algorithm& row) {

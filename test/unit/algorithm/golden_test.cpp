@@ -79,7 +79,7 @@ TEST(Golden, FiveRanksWithUnequalBlocks) {
     if (!many && (row.collective != Collective::alltoall || !row.unequal_blocks)) continue;
     Shape shape{.collective = row.collective, .ranks = 5};
     shape.blocks = many ? some : pairs;
-    expect_file(golden(row, "-unequal"), schedule::print(build_set(row, shape, two(row))));
+    expect_file(golden(row, "-unequal"), schedule::print(build_set(row, shape, two(row, shape))));
   }
 }
 
