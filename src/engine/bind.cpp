@@ -229,7 +229,8 @@ class Binder {
   std::int64_t piece_length(const Range& range, std::int64_t from) const {
     const std::int64_t left = range.count - from;
     const BufferLayout* buffer = layout_of(range.memory);
-    if (buffer == nullptr || buffer->contiguous()) return left;
+    // An empty range may lie behind the last piece.
+    if (left == 0 || buffer == nullptr || buffer->contiguous()) return left;
     const BufferLayout::Piece& piece = buffer->piece_of(range.offset + from);
     return std::min(left, piece.offset + piece.count - range.offset - from);
   }

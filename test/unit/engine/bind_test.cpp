@@ -129,6 +129,23 @@ TEST(Bind, ARangeThatIsNotContiguousBecomesPiecesAndTheLastRaisesTheFlag) {
   EXPECT_EQ(targets, (std::set<std::int64_t>{0, 40, 80, 120}));
 }
 
+// Such a block lies in no piece, and its message is a flag alone.
+TEST(Bind, AnEmptyBlockBehindTheLastPieceIsSent) {
+  const auto blocks = schedule::Blocks::of_ranks({3, 2, 0});
+  ASSERT_TRUE(blocks.ok());
+  Shape shape{Collective::reduce_scatter, 3, 0, 0, false};
+  shape.blocks = *blocks;
+  const auto set = build_set("ring", shape);
+  BindOptions options = options_for(3, 4);
+  options.input = {{{0, 3, 0}, {3, 2, 10}}};
+  for (int rank = 0; rank < 3; ++rank) {
+    const auto program = engine::bind(set, rank, options)[static_cast<std::size_t>(rank)];
+    std::int64_t flags = 0;
+    for (const Step* put : steps_of(program, StepKind::put)) flags += put->flag >= 0;
+    EXPECT_EQ(flags, 2) << "rank " << rank;
+  }
+}
+
 TEST(Bind, OnlyWhatLeadsToAPutAfterAWaitIsHelpable) {
   const auto set = build_set("serial", {Collective::reduce, 4, 0, 1, false});
   BindOptions options = options_for(4, 8);
