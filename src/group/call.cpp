@@ -24,6 +24,14 @@ std::string operator_text(std::int32_t op) {
   return "an operator of the user's";
 }
 
+// The C API's name, without its prefix.
+std::string name_of(Collective collective, Purpose purpose) {
+  const std::string name(schedule::collective_name(collective));
+  const bool user_blocks = purpose == Purpose::user_blocks;
+  if (collective == Collective::reduce_scatter) return user_blocks ? name : name + "_block";
+  return user_blocks && collective != Collective::many_to_many ? name + "v" : name;
+}
+
 }  // namespace
 
 int record_number(Collective collective, Purpose purpose) {
@@ -46,7 +54,7 @@ std::string describe_call(int record_number, std::int64_t count, std::int32_t ty
                          static_cast<std::uint32_t>(root));
   }
   const auto collective = static_cast<Collective>(record_number % schedule::kCollectiveCount);
-  std::string text(schedule::collective_name(collective));
+  std::string text = name_of(collective, purpose);
   if (collective == Collective::barrier) return text + "()";
   if (purpose == Purpose::user_blocks) {
     text += fmt::format("(blocks of {} elements in all, {}", count, type_text(type));

@@ -234,8 +234,9 @@ void Communicator::mismatch(const Pending& pending, int other) {
     text = fmt::format("{} called {}, {} called {}", name_rank(rank_), own,
                        name_rank(difference->other),
                        own != theirs ? theirs
-                                     : "the same, but with another algorithm or element size (do "
-                                       "UNISONO_* settings or user-defined types differ?)");
+                                     : "the same, but with other blocks, another algorithm or "
+                                       "element size (do counts of blocks, UNISONO_* settings or "
+                                       "user-defined types differ?)");
   } else {
     const engine::Plan& plan = pending.operation.plan();
     text = fmt::format("{} called {}, but {} something else, now or before", name_rank(rank_),

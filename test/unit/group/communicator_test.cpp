@@ -176,6 +176,14 @@ TEST(DescribeCall, SaysWhatMattersToTheCollective) {
   EXPECT_EQ(text(Collective::reduce), "reduce(count 8, float32, max, root 3)");
   EXPECT_EQ(text(Collective::allgather), "allgather(count 8, float32)");
   EXPECT_EQ(text(Collective::allgather, Purpose::split), "comm_split");
+  EXPECT_EQ(text(Collective::scatter), "scatter(count 8, float32, root 3)");
+  EXPECT_EQ(text(Collective::reduce_scatter), "reduce_scatter_block(count 8, float32, max)");
+  EXPECT_EQ(text(Collective::reduce_scatter, Purpose::user_blocks),
+            "reduce_scatter(blocks of 8 elements in all, float32, max)");
+  EXPECT_EQ(text(Collective::allgather, Purpose::user_blocks),
+            "allgatherv(blocks of 8 elements in all, float32)");
+  EXPECT_EQ(text(Collective::many_to_many, Purpose::user_blocks),
+            "many_to_many(blocks of 8 elements in all, float32)");
 }
 
 }  // namespace
