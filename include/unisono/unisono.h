@@ -166,11 +166,14 @@ UNISONO_API int unisono_comm_free(unisono_comm_t comm);
 /* ---- collectives ------------------------------------------------------------------------------
  */
 
-/* In place of `input`: the input lies in the output (for allgather, in this rank's block of it). */
-#define UNISONO_IN_PLACE ((const void*)-1)
+/* Passed instead of `input`, or, to a scatter, instead of `output`: both then lie in the buffer
+ * that is given, the input of an allgather in this rank's block; where else it matters it is said
+ * below.
+ */
+#define UNISONO_IN_PLACE ((void*)-1)
 
 /* Errors of all collectives: ARGUMENT (null, misaligned, overlapping or overflowing buffers, root
- * out of range), TYPE, STATE, MISMATCH, RANK_LOST, TIMEOUT, RESOURCES, PEER_ARGUMENT,
+ * or count out of range), TYPE, STATE, MISMATCH, RANK_LOST, TIMEOUT, RESOURCES, PEER_ARGUMENT,
  * CANCELLED. After any of the last seven, but for STATE, and after ARGUMENT or TYPE on any rank,
  * the communicator has failed: later calls on it return the same error. Output buffers then hold
  * nothing of use. */
@@ -189,6 +192,55 @@ UNISONO_API int unisono_allreduce(const void* input, void* output, int64_t count
 /* output[r * count .. (r + 1) * count) = input of rank r. */
 UNISONO_API int unisono_allgather(const void* input, void* output, int64_t count,
                                   unisono_type_t type, unisono_comm_t comm);
+/* At the root, output[r * count .. (r + 1) * count) = input of rank r; output is ignored elsewhere.
+ * IN_PLACE at the root only: its input lies in its block of the output. */
+UNISONO_API int unisono_gather(const void* input, void* output, int64_t count, unisono_type_t type,
+                               int root, unisono_comm_t comm);
+/* output = input[r * count .. (r + 1) * count) of the root, at rank r; input is ignored elsewhere.
+ * IN_PLACE at the root only, and for its output: its block stays where it is in the input, which
+ * then has to be memory that may be written, with the same bytes. */
+UNISONO_API int unisono_scatter(const void* input, void* output, int64_t count, unisono_type_t type,
+                                int root, unisono_comm_t comm);
+/* output[r * count .. (r + 1) * count) = this rank's block of input of rank r, whose block s is
+ * input[s * count .. (s + 1) * count). */
+UNISONO_API int unisono_alltoall(const void* input, void* output, int64_t count,
+                                 unisono_type_t type, unisono_comm_t comm);
+/* output[i] = input[r * count + i] of rank 0 op that of rank 1 op ..., at rank r. In place the
+ * input is all of the output's buffer, of size * count elements, and the result its first `count`;
+ * what the others then hold is undefined. */
+UNISONO_API int unisono_reduce_scatter_block(const void* input, void* output, int64_t count,
+                                             unisono_type_t type, unisono_op_t op,
+                                             unisono_comm_t comm);
+/* output[i] = input[i] of rank 0 op ... op input[i] of this rank. */
+UNISONO_API int unisono_scan(const void* input, void* output, int64_t count, unisono_type_t type,
+                             unisono_op_t op, unisono_comm_t comm);
+/* output[i] = input[i] of rank 0 op ... op input[i] of the rank before this one. Rank 0 gets
+ * nothing: its output is ignored, and stays as it is. */
+UNISONO_API int unisono_exscan(const void* input, void* output, int64_t count, unisono_type_t type,
+                               unisono_op_t op, unisono_comm_t comm);
+
+/* Blocks of different lengths. `counts` (and what else has an entry for each rank) are read during
+ * the call only, by _start and _plan as well; all ranks pass the same counts and receives, and
+ * `count` is counts[] of the calling rank. A rank's displacements are its own affair: where each
+ * rank's block lies in its output, in elements, without overlap; NULL: one behind the other. */
+
+/* output[displacements[r] .. displacements[r] + counts[r]) = input of rank r. In place the input
+ * lies there already, and count is ignored. */
+UNISONO_API int unisono_allgatherv(const void* input, int64_t count, void* output,
+                                   const int64_t counts[], const int64_t displacements[],
+                                   unisono_type_t type, unisono_comm_t comm);
+/* From some ranks to some: what allgatherv does, but only ranks r with receives[r] == 1 get the
+ * blocks (all ranks where receives is NULL), and only ranks with counts[r] > 0 send any. The
+ * others' output and displacements are ignored. IN_PLACE at ranks that receive only. */
+UNISONO_API int unisono_many_to_many(const void* input, int64_t count, void* output,
+                                     const int64_t counts[], const int64_t displacements[],
+                                     const int receives[], unisono_type_t type,
+                                     unisono_comm_t comm);
+/* The reduction of the inputs of all ranks, in blocks: block r, which follows the counts[0] + ... +
+ * counts[r - 1] elements before it, becomes the output of rank r. In place as with
+ * reduce_scatter_block. */
+UNISONO_API int unisono_reduce_scatter(const void* input, void* output, const int64_t counts[],
+                                       unisono_type_t type, unisono_op_t op, unisono_comm_t comm);
 
 /* ---- split phase ------------------------------------------------------------------------------
  */
@@ -210,6 +262,36 @@ UNISONO_API int unisono_allreduce_start(const void* input, void* output, int64_t
 UNISONO_API int unisono_allgather_start(const void* input, void* output, int64_t count,
                                         unisono_type_t type, unisono_comm_t comm,
                                         unisono_request_t* request);
+UNISONO_API int unisono_gather_start(const void* input, void* output, int64_t count,
+                                     unisono_type_t type, int root, unisono_comm_t comm,
+                                     unisono_request_t* request);
+UNISONO_API int unisono_scatter_start(const void* input, void* output, int64_t count,
+                                      unisono_type_t type, int root, unisono_comm_t comm,
+                                      unisono_request_t* request);
+UNISONO_API int unisono_alltoall_start(const void* input, void* output, int64_t count,
+                                       unisono_type_t type, unisono_comm_t comm,
+                                       unisono_request_t* request);
+UNISONO_API int unisono_reduce_scatter_block_start(const void* input, void* output, int64_t count,
+                                                   unisono_type_t type, unisono_op_t op,
+                                                   unisono_comm_t comm, unisono_request_t* request);
+UNISONO_API int unisono_scan_start(const void* input, void* output, int64_t count,
+                                   unisono_type_t type, unisono_op_t op, unisono_comm_t comm,
+                                   unisono_request_t* request);
+UNISONO_API int unisono_exscan_start(const void* input, void* output, int64_t count,
+                                     unisono_type_t type, unisono_op_t op, unisono_comm_t comm,
+                                     unisono_request_t* request);
+UNISONO_API int unisono_allgatherv_start(const void* input, int64_t count, void* output,
+                                         const int64_t counts[], const int64_t displacements[],
+                                         unisono_type_t type, unisono_comm_t comm,
+                                         unisono_request_t* request);
+UNISONO_API int unisono_many_to_many_start(const void* input, int64_t count, void* output,
+                                           const int64_t counts[], const int64_t displacements[],
+                                           const int receives[], unisono_type_t type,
+                                           unisono_comm_t comm, unisono_request_t* request);
+UNISONO_API int unisono_reduce_scatter_start(const void* input, void* output,
+                                             const int64_t counts[], unisono_type_t type,
+                                             unisono_op_t op, unisono_comm_t comm,
+                                             unisono_request_t* request);
 
 /* *done = 1 if complete. A completed (or failed) request ends and *request becomes NULL; a second
  * use of a kept copy is UNISONO_ERROR_STATE. */
@@ -246,6 +328,35 @@ UNISONO_API int unisono_allreduce_plan(const void* input, void* output, int64_t 
 UNISONO_API int unisono_allgather_plan(const void* input, void* output, int64_t count,
                                        unisono_type_t type, unisono_comm_t comm,
                                        unisono_plan_t* plan);
+UNISONO_API int unisono_gather_plan(const void* input, void* output, int64_t count,
+                                    unisono_type_t type, int root, unisono_comm_t comm,
+                                    unisono_plan_t* plan);
+UNISONO_API int unisono_scatter_plan(const void* input, void* output, int64_t count,
+                                     unisono_type_t type, int root, unisono_comm_t comm,
+                                     unisono_plan_t* plan);
+UNISONO_API int unisono_alltoall_plan(const void* input, void* output, int64_t count,
+                                      unisono_type_t type, unisono_comm_t comm,
+                                      unisono_plan_t* plan);
+UNISONO_API int unisono_reduce_scatter_block_plan(const void* input, void* output, int64_t count,
+                                                  unisono_type_t type, unisono_op_t op,
+                                                  unisono_comm_t comm, unisono_plan_t* plan);
+UNISONO_API int unisono_scan_plan(const void* input, void* output, int64_t count,
+                                  unisono_type_t type, unisono_op_t op, unisono_comm_t comm,
+                                  unisono_plan_t* plan);
+UNISONO_API int unisono_exscan_plan(const void* input, void* output, int64_t count,
+                                    unisono_type_t type, unisono_op_t op, unisono_comm_t comm,
+                                    unisono_plan_t* plan);
+UNISONO_API int unisono_allgatherv_plan(const void* input, int64_t count, void* output,
+                                        const int64_t counts[], const int64_t displacements[],
+                                        unisono_type_t type, unisono_comm_t comm,
+                                        unisono_plan_t* plan);
+UNISONO_API int unisono_many_to_many_plan(const void* input, int64_t count, void* output,
+                                          const int64_t counts[], const int64_t displacements[],
+                                          const int receives[], unisono_type_t type,
+                                          unisono_comm_t comm, unisono_plan_t* plan);
+UNISONO_API int unisono_reduce_scatter_plan(const void* input, void* output, const int64_t counts[],
+                                            unisono_type_t type, unisono_op_t op,
+                                            unisono_comm_t comm, unisono_plan_t* plan);
 UNISONO_API int unisono_plan_start(unisono_plan_t plan);
 UNISONO_API int unisono_plan_test(unisono_plan_t plan, int* done);
 UNISONO_API int unisono_plan_wait(unisono_plan_t plan);

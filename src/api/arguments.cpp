@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
+#include "api/blocks.hpp"
 #include "api/registry.hpp"
 #include "arith/type.hpp"
 
@@ -15,9 +17,6 @@ using base::Code;
 using base::Error;
 using schedule::Collective;
 
-// Byte counts of whole vectors stay far from where 64 bits end.
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 56;
-
 class Checker {
  public:
   Checker(const Arguments& arguments, group::Communicator& group)
@@ -27,13 +26,36 @@ class Checker {
   std::optional<Error> check(Checked& checked) {
     if (arguments_.collective != Collective::barrier) {
       if (auto error = check_type()) return error;
-      if (auto error = check_count()) return error;
+      if (auto error = arguments_.blocks == nullptr ? check_count() : check_arrays()) return error;
       if (auto error = check_root()) return error;
       if (auto error = check_operator()) return error;
-      if (auto error = check_buffers()) return error;
+      fill_shape();
+      if (auto error = check_buffers(checked.rule)) return error;
     }
-    fill_rule(checked.rule);
-    group::Call& call = checked.call;
+    fill_call(checked.call);
+    checked.input = checked.rule.input(arguments_);
+    checked.output = checked.rule.output(arguments_);
+    return std::nullopt;
+  }
+
+ private:
+  template <class... Parts>
+  Error wrong(Code code, fmt::format_string<Parts...> format, Parts&&... parts) const {
+    return {code, fmt::format("{}: {}", arguments_.function,
+                              fmt::format(format, std::forward<Parts>(parts)...))};
+  }
+
+  bool is_root() const { return group_.rank() == arguments_.root; }
+
+  void fill_shape() {
+    shape_ = {.collective = arguments_.collective,
+              .ranks = group_.size(),
+              .root = arguments_.root,
+              .count = blocks_.blocks.given() ? 0 : arguments_.count,
+              .blocks = blocks_.blocks};
+  }
+
+  void fill_call(group::Call& call) const {
     call.collective = arguments_.collective;
     call.count = arguments_.count;
     call.type = arguments_.type;
@@ -45,27 +67,11 @@ class Checker {
       call.user = operator_.user;
       call.user.type = arguments_.type;
     }
-    checked.input = in_place() ? in_place_input() : arguments_.input;
-    checked.output = arguments_.output;
-    return std::nullopt;
-  }
-
- private:
-  template <class... Parts>
-  Error wrong(Code code, fmt::format_string<Parts...> format, Parts&&... parts) const {
-    return {code, fmt::format("{}: {}", arguments_.function,
-                              fmt::format(format, std::forward<Parts>(parts)...))};
-  }
-
-  bool in_place() const { return arguments_.input == UNISONO_IN_PLACE; }
-  bool is_root() const { return group_.rank() == arguments_.root; }
-
-  const void* in_place_input() const {
-    if (arguments_.collective != Collective::allgather || arguments_.output == nullptr) {
-      return arguments_.output;
-    }
-    return static_cast<const std::byte*>(arguments_.output) +
-           group_.rank() * arguments_.count * type_.bytes;
+    if (!blocks_.blocks.given()) return;
+    call.purpose = group::Purpose::user_blocks;
+    call.count = blocks_.blocks.total();
+    call.blocks = blocks_.blocks;
+    call.output_places = blocks_.places;
   }
 
   std::optional<Error> check_type() {
@@ -82,11 +88,18 @@ class Checker {
   std::optional<Error> check_count() const {
     const std::int64_t count = arguments_.count;
     if (count < 0) return wrong(Code::argument, "count is {}; it must be 0 or more", count);
-    const std::int64_t blocks = arguments_.collective == Collective::allgather ? group_.size() : 1;
+    const std::int64_t blocks = schedule::has_blocks(arguments_.collective) ? group_.size() : 1;
     if (count > kMostBytes / type_.bytes / blocks) {
       return wrong(Code::argument, "count {} of {} byte elements overflows (limit {} bytes)", count,
                    type_.bytes, kMostBytes);
     }
+    return std::nullopt;
+  }
+
+  std::optional<Error> check_arrays() {
+    auto blocks = check_blocks(arguments_, group_.rank(), group_.size(), type_.bytes);
+    if (!blocks) return wrong(blocks.error().code, "{}", blocks.error().message);
+    blocks_ = std::move(blocks).value();
     return std::nullopt;
   }
 
@@ -135,60 +148,136 @@ class Checker {
     return std::nullopt;
   }
 
-  std::int64_t vector_bytes() const { return arguments_.count * type_.bytes; }
-  bool has_output() const { return arguments_.collective != Collective::reduce || is_root(); }
+  // Whether this rank has an input, or gets an output; if not, the argument is ignored.
+  bool has_input() const { return arguments_.collective != Collective::scatter || is_root(); }
+  bool has_output() const {
+    switch (arguments_.collective) {
+      case Collective::reduce:
+      case Collective::gather:
+        return is_root();
+      case Collective::exscan:
+        return group_.rank() != 0;
+      case Collective::many_to_many:
+        return schedule::receives(shape_, group_.rank());
+      case Collective::barrier:
+      case Collective::broadcast:
+      case Collective::allreduce:
+      case Collective::allgather:
+      case Collective::scatter:
+      case Collective::alltoall:
+      case Collective::reduce_scatter:
+      case Collective::scan:
+        return true;
+    }
+    return true;
+  }
+  std::int64_t input_bytes() const {
+    return schedule::input_count(shape_, group_.rank()) * type_.bytes;
+  }
   std::int64_t output_bytes() const {
     if (!has_output()) return 0;
-    return vector_bytes() * (arguments_.collective == Collective::allgather ? group_.size() : 1);
+    if (blocks_.places != nullptr) return blocks_.extent * type_.bytes;
+    return schedule::output_count(shape_, group_.rank()) * type_.bytes;
   }
 
-  // A broadcast has one buffer, and a barrier none.
-  void fill_rule(BufferRule& rule) const {
-    if (arguments_.collective == Collective::barrier) return;
+  std::optional<Error> check_buffers(BufferRule& rule) const {
     rule.misaligned = static_cast<std::uintptr_t>(type_.alignment) - 1;
-    rule.output_bytes = static_cast<std::uintptr_t>(output_bytes());
-    if (arguments_.collective == Collective::broadcast) return;
-    rule.input_bytes = static_cast<std::uintptr_t>(vector_bytes());
-    rule.in_place = in_place();
-    if (arguments_.collective == Collective::allgather) {
-      rule.in_place_offset = group_.rank() * vector_bytes();
-    }
-  }
-
-  std::optional<Error> check_buffers() const {
-    const std::int64_t bytes = vector_bytes();
     if (arguments_.collective == Collective::broadcast) {
       if (arguments_.output == UNISONO_IN_PLACE) {
         return wrong(Code::argument, "UNISONO_IN_PLACE is not a buffer; broadcast has only one");
       }
+      const std::int64_t bytes = arguments_.count * type_.bytes;
+      rule.output_bytes = static_cast<std::uintptr_t>(bytes);
       return check_buffer("buffer", arguments_.output, bytes);
     }
-    const std::int64_t output_bytes = this->output_bytes();
-    if (has_output() && arguments_.output == UNISONO_IN_PLACE) {
-      return wrong(Code::argument, "UNISONO_IN_PLACE is for the input, not for the output");
+    if (auto error = check_in_place(rule)) return error;
+    if (rule.in_place != InPlace::none) return check_one_buffer(rule);
+    rule.input_bytes = static_cast<std::uintptr_t>(input_bytes());
+    rule.output_bytes = static_cast<std::uintptr_t>(output_bytes());
+    if (auto error = check_buffer("output", arguments_.output, output_bytes())) return error;
+    if (auto error = check_buffer("input", arguments_.input, input_bytes())) return error;
+    return check_overlap();
+  }
+
+  // As in MPI: a scatter leaves the root's output out, all others the input.
+  std::optional<Error> check_in_place(BufferRule& rule) const {
+    const bool of_output = arguments_.collective == Collective::scatter;
+    const void* const stand_in = of_output ? arguments_.output : arguments_.input;
+    const void* const buffer = of_output ? arguments_.input : arguments_.output;
+    if (buffer == UNISONO_IN_PLACE && (of_output ? has_input() : has_output())) {
+      return wrong(Code::argument, "UNISONO_IN_PLACE is for the {}, not for the {}",
+                   of_output ? "output" : "input", of_output ? "input" : "output");
     }
-    if (auto error = check_buffer("output", arguments_.output, output_bytes)) return error;
-    if (in_place()) {
-      if (has_output()) return std::nullopt;
+    if (stand_in != UNISONO_IN_PLACE) return std::nullopt;
+    auto place = schedule::in_place(shape_, group_.rank());
+    // Rank 0 of an exscan keeps what it has.
+    if (arguments_.collective == Collective::exscan) place = schedule::InPlace{};
+    if (!place && schedule::is_rooted(arguments_.collective)) {
       return wrong(Code::argument, "UNISONO_IN_PLACE is for the root (rank {}) only",
                    arguments_.root);
     }
-    if (auto error = check_buffer("input", arguments_.input, bytes)) return error;
-    const auto in = reinterpret_cast<std::uintptr_t>(arguments_.input);
-    const auto out = reinterpret_cast<std::uintptr_t>(arguments_.output);
-    if (bytes > 0 && output_bytes > 0 && in < out + static_cast<std::uintptr_t>(output_bytes) &&
-        out < in + static_cast<std::uintptr_t>(bytes)) {
+    if (!place) {
       return wrong(Code::argument,
-                   "input and output overlap; pass UNISONO_IN_PLACE as the input "
-                   "where the result may replace it, or use two buffers");
+                   "UNISONO_IN_PLACE is for ranks that get the blocks only, and receives[{}] is 0",
+                   group_.rank());
     }
+    if (blocks_.places != nullptr) {
+      place->input = (*blocks_.places)[static_cast<std::size_t>(group_.rank())];
+    }
+    rule.in_place = of_output ? InPlace::output : InPlace::input;
+    rule.input_offset = place->input * type_.bytes;
+    rule.output_offset = place->output * type_.bytes;
     return std::nullopt;
+  }
+
+  std::optional<Error> check_one_buffer(BufferRule& rule) const {
+    const std::int64_t input_end = input_bytes() == 0 ? 0 : rule.input_offset + input_bytes();
+    const std::int64_t output_end = output_bytes() == 0 ? 0 : rule.output_offset + output_bytes();
+    const std::int64_t bytes = std::max(input_end, output_end);
+    if (rule.in_place == InPlace::output) {
+      rule.input_bytes = static_cast<std::uintptr_t>(bytes);
+      return check_buffer("input", arguments_.input, bytes);
+    }
+    rule.output_bytes = static_cast<std::uintptr_t>(bytes);
+    return check_buffer("output", arguments_.output, bytes);
+  }
+
+  // Whether the input lies in `count` elements of the output.
+  bool input_meets(std::int64_t place, std::int64_t count) const {
+    const auto bytes = [this](std::int64_t n) {
+      return static_cast<std::uintptr_t>(n * type_.bytes);
+    };
+    const auto in = reinterpret_cast<std::uintptr_t>(arguments_.input);
+    const auto out = reinterpret_cast<std::uintptr_t>(arguments_.output) + bytes(place);
+    return count > 0 && in < out + bytes(count) &&
+           out < in + static_cast<std::uintptr_t>(input_bytes());
+  }
+
+  std::optional<Error> check_overlap() const {
+    if (input_bytes() == 0 || output_bytes() == 0) return std::nullopt;
+    bool overlap = false;
+    if (blocks_.places == nullptr) {
+      overlap = input_meets(0, output_bytes() / type_.bytes);
+    } else {  // between the blocks is room for others' things
+      for (int r = 0; r < group_.size(); ++r) {
+        overlap |=
+            input_meets((*blocks_.places)[static_cast<std::size_t>(r)], blocks_.blocks.of(r).count);
+      }
+    }
+    if (!overlap) return std::nullopt;
+    return wrong(Code::argument,
+                 "input and output overlap; pass UNISONO_IN_PLACE as the {}, or use two buffers",
+                 arguments_.collective == Collective::scatter
+                     ? "output where the root's block may stay in the input"
+                     : "input where the result may replace it");
   }
 
   const Arguments& arguments_;
   group::Communicator& group_;
   TypeEntry type_;
   OperatorEntry operator_;
+  CheckedBlocks blocks_;
+  schedule::Shape shape_;
 };
 
 }  // namespace

@@ -17,36 +17,70 @@ struct Rank;
 struct Request;
 struct PersistentPlan;
 
+// The arrays of a collective with blocks of different lengths, one number a rank. They are the
+// caller's, and read during the call only.
+struct BlockArrays {
+  const std::int64_t* counts = nullptr;
+  const std::int64_t* displacements = nullptr;  // of the output's blocks; null: packed
+  const int* receives = nullptr;                // null: everyone does
+};
+
 // The arguments of a collective as they came through the C API.
 struct Arguments {
   const char* function = "";  // for messages
   schedule::Collective collective = schedule::Collective::barrier;
   const void* input = nullptr;  // UNISONO_IN_PLACE where allowed
-  void* output = nullptr;
+  void* output = nullptr;       // likewise
   std::int64_t count = 0;
   unisono_type_t type = UNISONO_BYTE;
   unisono_op_t op = -1;
   int root = 0;
   unisono_comm_t comm = nullptr;
+  const BlockArrays* blocks = nullptr;  // null: blocks of `count` elements
 };
+
+// Which argument is UNISONO_IN_PLACE: input and output then both lie in the other one's buffer.
+enum class InPlace : std::uint8_t { none, input, output };
 
 // What a call needs its buffers to be. accepts() says yes to most that are right and to none that
 // is wrong; what it does not accept goes through check(), which has the words for it.
 struct BufferRule {
-  std::uintptr_t input_bytes = 0, output_bytes = 0;
-  std::uintptr_t misaligned = 0;  // these bits of an address have to be zero
-  bool in_place = false;
-  std::int64_t in_place_offset = 0;  // of the input in the output, bytes
+  std::uintptr_t input_bytes = 0, output_bytes = 0;  // in place, one is 0 and one is of both
+  std::uintptr_t misaligned = 0;                     // these bits of an address have to be zero
+  InPlace in_place = InPlace::none;
+  std::int64_t input_offset = 0, output_offset = 0;  // in place: in the one buffer, bytes
 
   bool accepts(const void* input, const void* output) const {
     const auto in = reinterpret_cast<std::uintptr_t>(input);
     const auto out = reinterpret_cast<std::uintptr_t>(output);
     constexpr std::uintptr_t kHighest = UINTPTR_MAX >> 1;
-    if ((input == UNISONO_IN_PLACE) != in_place || output == UNISONO_IN_PLACE) return false;
+    if ((input == UNISONO_IN_PLACE) != (in_place == InPlace::input)) return false;
+    if ((output == UNISONO_IN_PLACE) != (in_place == InPlace::output)) return false;
     if (output_bytes != 0 && (out == 0 || out > kHighest || (out & misaligned) != 0)) return false;
-    if (in_place || input_bytes == 0) return true;
+    if (input_bytes == 0) return true;
     if (in == 0 || in > kHighest || (in & misaligned) != 0) return false;
     return in + input_bytes <= out || out + output_bytes <= in || output_bytes == 0;
+  }
+
+  // Where input and output begin.
+  const void* input(const Arguments& call) const {
+    if (in_place == InPlace::none) [[likely]]
+      return call.input;
+    return moved(one_buffer(call), input_offset);
+  }
+  void* output(const Arguments& call) const {
+    if (in_place == InPlace::none) [[likely]]
+      return call.output;
+    return moved(one_buffer(call), output_offset);
+  }
+
+ private:
+  void* one_buffer(const Arguments& call) const {
+    return in_place == InPlace::input ? call.output : const_cast<void*>(call.input);
+  }
+  // An empty call may have no buffer.
+  static void* moved(void* buffer, std::int64_t bytes) {
+    return buffer == nullptr ? nullptr : static_cast<std::byte*>(buffer) + bytes;
   }
 };
 
@@ -64,10 +98,6 @@ struct Repeat {
     return call.count == count && call.type == type && call.op == op && call.root == root &&
            buffers.accepts(call.input, call.output);
   }
-  const void* input(const Arguments& call) const {
-    if (!buffers.in_place) return call.input;
-    return static_cast<const std::byte*>(call.output) + buffers.in_place_offset;
-  }
 };
 
 struct Comm {
@@ -75,7 +105,7 @@ struct Comm {
   std::unique_ptr<group::Communicator> group;
   std::set<Request*> requests;
   std::set<PersistentPlan*> plans;
-  Repeat repeats[schedule::kCollectiveCount];  // the last call of each collective
+  Repeat repeats[schedule::kCollectiveCount];  // the last call of each, blocks equal
 };
 
 struct Request {

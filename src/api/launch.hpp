@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What an entry point does with the Arguments it has filled: run, start or plan them. A blocking
+// call that is the same as the one before goes straight to its plan. One thread per communicator.
+#pragma once
+
+#include "api/error.hpp"
+#include "api/objects.hpp"
+
+namespace unisono::api {
+
+// Each checks, and returns the C API's error code.
+int run_new(const Arguments& arguments);
+int start(const Arguments& arguments, unisono_request_t* handle);
+int make_plan(const Arguments& arguments, unisono_plan_t* handle);
+
+// Not for calls with block arrays, whose contents would have to be compared.
+inline int run(const Arguments& arguments) {
+  Comm* comm = comms().get(arguments.comm);
+  if (comm != nullptr) [[likely]] {
+    const Repeat& last = comm->repeats[static_cast<int>(arguments.collective)];
+    if (last.fits(arguments) && last.generation == comm->group->plans().generation()) [[likely]] {
+      const auto status = comm->group->run(*last.plan, last.buffers.input(arguments),
+                                           last.buffers.output(arguments));
+      return status ? UNISONO_OK : fail(status.error());
+    }
+  }
+  return run_new(arguments);
+}
+
+}  // namespace unisono::api
