@@ -85,6 +85,8 @@ inline std::vector<Base> unequal_bases(std::initializer_list<int> rank_counts) {
         shape.root = schedule::is_rooted(row.collective) ? ranks / 2 : 0;
         shape.ordered = schedule::is_reduction(row.collective) && row.keeps_order;
         shape.blocks = test::unequal_blocks(row.collective, ranks, 7, symmetric);
+        const auto parameters = algorithm::default_parameters(row, shape);
+        if (!algorithm::why_illegal(row, shape, parameters).empty()) continue;
         bases.push_back({std::string(schedule::collective_name(row.collective)) + " " +
                              std::string(row.name) + ", " + std::to_string(ranks) + " ranks, " +
                              schedule::print_counts(shape),
