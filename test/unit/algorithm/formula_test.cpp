@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 
+#include "schedule/cost.hpp"
 #include "unit/algorithm/expression.hpp"
 #include "unit/algorithm/schedule_set.hpp"
 
@@ -235,31 +236,18 @@ const Formula& formula_of(const Algorithm& row) {
   return found == known.end() ? kNone : found->second;
 }
 
-std::int64_t most_sent(const std::vector<Schedule>& set) {
-  std::int64_t most = 0;
-  for (const Schedule& schedule : set) {
-    std::int64_t sent = 0;
-    for (const schedule::Op& op : schedule.ops) {
-      const bool sends =
-          op.kind == schedule::OpKind::send || op.kind == schedule::OpKind::multicast;
-      sent += sends ? op.left.count : 0;
-    }
-    most = std::max(most, sent);
-  }
-  return most;
-}
-
 void expect_formula(const Algorithm& row, const Formula& formula, const Shape& shape) {
   for (const Parameters& parameters : parameter_choices(row, shape)) {
     SCOPED_TRACE(name_of(row, shape, parameters));
     const Case at{shape.ranks, shape.count, parameters.values[0], parameters.values[1]};
     const auto set = build_set(row, shape, parameters);
-    const int longest = Executor(set, 1, false).run().longest_path;
-    EXPECT_LE(longest, formula.steps(at));
-    EXPECT_LE(most_sent(set), formula.bytes(at));
+    const schedule::Cost cost = schedule::cost(set);
+    EXPECT_EQ(cost.steps, Executor(set, 1, false).run().longest_path);
+    EXPECT_LE(cost.steps, formula.steps(at));
+    EXPECT_LE(cost.elements, formula.bytes(at));
     if (formula.is_exact(at)) {
-      EXPECT_EQ(longest, formula.steps(at));
-      EXPECT_EQ(most_sent(set), formula.bytes(at));
+      EXPECT_EQ(cost.steps, formula.steps(at));
+      EXPECT_EQ(cost.elements, formula.bytes(at));
     }
   }
 }

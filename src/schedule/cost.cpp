@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "schedule/cost.hpp"
+
+#include <algorithm>
+
+#include "base/check.hpp"
+
+namespace unisono::schedule {
+namespace {
+
+// Runs the set without its data: every rank goes on in the order its ops stand until a slot that
+// nobody has filled, and whoever fills that slot wakes it.
+class Walk {
+ public:
+  explicit Walk(std::span<const Schedule> set) : set_(set), ranks_(set.size()) {
+    for (std::size_t r = 0; r < set.size(); ++r) {
+      ranks_[r].op_path.resize(set[r].ops.size());
+      ranks_[r].slot_path.assign(set[r].slots.size(), kUnfilled);
+      ready_.push_back(r);
+    }
+  }
+
+  int longest_path() {
+    while (!ready_.empty()) {
+      const std::size_t rank = ready_.back();
+      ready_.pop_back();
+      advance(rank);
+    }
+    for (std::size_t r = 0; r < set_.size(); ++r) {
+      UNISONO_CHECK(ranks_[r].next == set_[r].ops.size(), "the cost of schedules that deadlock");
+    }
+    return longest_;
+  }
+
+ private:
+  static constexpr int kUnfilled = -1;
+
+  struct Rank {
+    std::size_t next = 0;        // op
+    SlotId awaited = -1;         // where it stopped
+    std::vector<int> op_path;    // the messages behind a finished op
+    std::vector<int> slot_path;  // ... and behind a filled slot
+  };
+
+  void advance(std::size_t r) {
+    const Schedule& schedule = set_[r];
+    Rank& rank = ranks_[r];
+    rank.awaited = -1;
+    for (; rank.next < schedule.ops.size(); ++rank.next) {
+      const Op& op = schedule.ops[rank.next];
+      int path = 0;
+      for (const OpId before : schedule.after_of(op)) {
+        path = std::max(path, rank.op_path[static_cast<std::size_t>(before)]);
+      }
+      if (op.kind == OpKind::wait) {
+        const int arrived = rank.slot_path[static_cast<std::size_t>(op.slot)];
+        if (arrived == kUnfilled) {
+          rank.awaited = op.slot;
+          return;
+        }
+        path = std::max(path, arrived);
+      }
+      for (const Target& target : schedule.targets_of(op)) fill(target, path + 1);
+      rank.op_path[rank.next] = path;
+      longest_ = std::max(longest_, path);
+    }
+  }
+
+  void fill(const Target& target, int path) {
+    Rank& peer = ranks_[static_cast<std::size_t>(target.peer)];
+    peer.slot_path[static_cast<std::size_t>(target.slot)] = path;
+    if (peer.awaited != target.slot) return;
+    peer.awaited = -1;
+    ready_.push_back(static_cast<std::size_t>(target.peer));
+  }
+
+  std::span<const Schedule> set_;
+  std::vector<Rank> ranks_;
+  std::vector<std::size_t> ready_;
+  int longest_ = 0;
+};
+
+std::int64_t sent(const Schedule& schedule) {
+  std::int64_t elements = 0;
+  for (const Op& op : schedule.ops) {
+    if (op.kind == OpKind::send || op.kind == OpKind::multicast) elements += op.left.count;
+  }
+  return elements;
+}
+
+}  // namespace
+
+Cost cost(std::span<const Schedule> set) {
+  Cost result{.steps = Walk(set).longest_path(), .elements = 0};
+  for (const Schedule& schedule : set) result.elements = std::max(result.elements, sent(schedule));
+  return result;
+}
+
+}  // namespace unisono::schedule
