@@ -15,6 +15,7 @@
 #include "base/settings.hpp"
 #include "commands.hpp"
 #include "machine.hpp"
+#include "select/override.hpp"
 #include "transport/shm/shm.hpp"
 #include "transport/transport.hpp"
 #include "transport/virtual/virtual.hpp"
@@ -137,6 +138,10 @@ int info(const InfoOptions& options) {
     const auto& settings = base::process_settings();
     if (!settings) {
       fmt::print(stderr, "unisono info: {}\n", settings.error().message);
+      return kExitFailure;
+    }
+    if (const auto overrides = select::overrides_of(*settings); !overrides) {
+      fmt::print(stderr, "unisono info: {}\n", overrides.error().message);
       return kExitFailure;
     }
     out = base::settings_dump(*settings);

@@ -25,6 +25,7 @@ enum class Setting {
   detect_timeout,
   timeout,
   engine,
+  algorithm,
   spin,
   single_copy,
   single_copy_from,
@@ -39,7 +40,7 @@ enum class Setting {
   job_key,
   first_sequence,
 };
-inline constexpr std::size_t kSettingCount = 17;
+inline constexpr std::size_t kSettingCount = 18;
 
 // The enumerations that settings take, in the order of their names in the table.
 enum class EngineChoice { automatic, inline_, helping };  // UNISONO_ENGINE

@@ -32,6 +32,8 @@ constexpr std::array<SettingRow, kSettingCount> kTable{{
      "Deadline of one operation; 0 means none."},
     {Setting::engine, "UNISONO_ENGINE", SettingType::choice, "auto", 0, 0, false, "auto|inline|helping", kUser,
      "Who performs the steps of a collective: the calling rank (inline) or any rank that is awake (helping)."},
+    {Setting::algorithm, "UNISONO_ALGORITHM", SettingType::text, "", 0, 0, false, "", kUser,
+     "Which algorithms to take, as in allreduce:pairwise@0-4K;ring@4K-inf, or to leave alone, as in barrier:^pairwise; the how-to page on choosing an algorithm has the grammar."},
     {Setting::spin, "UNISONO_SPIN", SettingType::time, "auto", 0, kSecond, true, "", kUser,
      "How long a waiting rank spins before it yields the processor; auto decides by ranks and usable cores."},
     {Setting::single_copy, "UNISONO_SINGLE_COPY", SettingType::toggle, "auto", 0, 0, false, "", kUser,

@@ -127,8 +127,7 @@ Communicator::Communicator(Job& job, std::vector<int> job_ranks, int rank, std::
               .check = job.settings().toggle(base::Setting::check),
               .small = layout_.small,
               .bulk = layout_.bulk,
-              .forced = nullptr,
-              .forced_parameters = {}}),
+              .overrides = job.overrides()}),
       // A member may have come, and failed, before: the first wait looks.
       alarm_seen_(job.alarm() - 1) {}
 

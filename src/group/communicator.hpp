@@ -58,6 +58,8 @@ struct CommunicatorStatistics {
 class Communicator {
  public:
   static base::Result<std::unique_ptr<Communicator>> create_world(Job& job);
+  // Pure.
+  static SegmentLayout plan_layout(int ranks, const base::Settings& settings);
   // Collective. nullptr for a rank that takes no part.
   base::Result<std::unique_ptr<Communicator>> duplicate();
   base::Result<std::unique_ptr<Communicator>> split(int color, int key);
@@ -106,7 +108,6 @@ class Communicator {
   PlanCache& plans() { return plans_; }
 
  private:
-  static SegmentLayout plan_layout(int ranks, const base::Settings& settings);
   static base::Result<std::int64_t> reserve(Job& job, int ranks);
 
   Communicator(Job& job, std::vector<int> job_ranks, int rank, std::int64_t offset);

@@ -30,7 +30,10 @@ void pause_ns(std::int64_t duration_ns) {
 base::Result<std::unique_ptr<Job>> Job::enter(const Seat& seat, std::shared_ptr<JobMemory> memory,
                                               const base::Settings& settings,
                                               std::unique_ptr<transport::Transport> transport) {
+  // Before anything that waits for others, so that each rank says itself what is wrong.
+  UNISONO_ASSIGN(select::Overrides overrides, select::overrides_of(settings));
   std::unique_ptr<Job> job(new Job(seat, std::move(memory), settings, std::move(transport)));
+  job->overrides_ = std::move(overrides);
   UNISONO_TRY(job->set_up_header());
   UNISONO_TRY(job->await_all());
   UNISONO_TRY(job->judge_reach());

@@ -21,6 +21,7 @@
 #include "group/bootstrap/bootstrap.hpp"
 #include "group/job_memory.hpp"
 #include "group/liveness.hpp"
+#include "select/override.hpp"
 #include "transport/transport.hpp"
 
 namespace unisono::group {
@@ -64,6 +65,7 @@ class Job {
   int ranks() const { return ranks_; }
   JobMemory& memory() { return *memory_; }
   const base::Settings& settings() const { return settings_; }
+  const select::Overrides& overrides() const { return overrides_; }
   engine::Bells& bells() { return bells_; }
   transport::Transport& transport() { return *transport_; }
   bool oversubscribed() const { return oversubscribed_; }
@@ -110,6 +112,7 @@ class Job {
   std::string name_;
   std::shared_ptr<JobMemory> memory_;
   const base::Settings& settings_;
+  select::Overrides overrides_;
   std::unique_ptr<transport::Transport> transport_;
   base::Descriptor channel_;
   JobHeader* header_;

@@ -7,15 +7,14 @@
 #include <vector>
 
 #include "arith/kernel.hpp"
+#include "base/log.hpp"
 #include "check/check.hpp"
 #include "engine/bind.hpp"
 #include "engine/bind_local.hpp"
-#include "select/select.hpp"
 
 namespace unisono::group {
 namespace {
 
-using algorithm::Parameters;
 using base::Code;
 using base::Error;
 using base::Result;
@@ -78,15 +77,6 @@ std::uint32_t fold_digest(std::uint64_t hash) {
   return digest == 0 ? 1 : digest;
 }
 
-Shape shape_of(const Call& call, int ranks) {
-  return {.collective = call.collective,
-          .ranks = ranks,
-          .root = schedule::is_rooted(call.collective) ? call.root : 0,
-          .count = call.blocks.given() ? 0 : call.count,
-          .ordered = call.ordered,
-          .blocks = call.blocks};
-}
-
 // Collectives whose input or output consists of blocks of `count` elements, one a rank: a segment
 // of the call is then a segment of each block.
 bool has_input_blocks(Collective c) {
@@ -119,24 +109,30 @@ class Maker {
 
  private:
   void choose() {
-    if (call_.local_counts) {
-      choice_ = {algorithm::find(call_.collective, kLocal), {}};
-      return;
-    }
-    if (context_.forced != nullptr && context_.forced->collective == shape_.collective &&
-        algorithm::why_illegal(*context_.forced, shape_, context_.forced_parameters).empty()) {
-      choice_ = {context_.forced, context_.forced_parameters};
-      return;
-    }
-    choice_ = select::choose(shape_, circumstances());
+    choice_ = select::choose(shape_, circumstances_of(call_, context_), context_.overrides);
+    if (call_.local_counts) insist_on_local();
+    if (base::log_enabled(base::LogLevel::info)) log_choice();
   }
 
-  select::Circumstances circumstances() const {
-    return {.element_bytes = call_.element_bytes,
-            .oversubscribed = context_.oversubscribed,
-            .multicast = context_.staged_multicast,
-            .pull = context_.pull,
-            .single_copy_from = context_.single_copy_from};
+  void insist_on_local() {
+    const algorithm::Algorithm* const local = algorithm::find(call_.collective, kLocal);
+    if (choice_.algorithm == local) return;
+    choice_.passed_over.push_back(fmt::format(
+        "{}: only {} is for ranks that know no counts but their own", choice_.reason, kLocal));
+    choice_.algorithm = local;
+    choice_.parameters = {};
+    choice_.origin = select::Origin::rule;
+    choice_.reason = "ranks know no counts but their own";
+  }
+
+  void log_choice() const {
+    const std::string called = describe_call(record_number(call_.collective, call_.purpose),
+                                             call_.count, call_.type, call_.op, call_.root);
+    for (const std::string& text : choice_.passed_over) {
+      base::log(base::LogLevel::info, "select", "{}: passed over {}", called, text);
+    }
+    base::log(base::LogLevel::debug, "select", "{}: {} ({})", called,
+              algorithm::describe(*choice_.algorithm, choice_.parameters), choice_.reason);
   }
 
   void fill_call() {
@@ -281,7 +277,9 @@ class Maker {
 
   // The whole vector in one part, if every long message can be pulled.
   bool try_single_copy() {
-    if (call_.blocks.given() || !select::prefers_single_copy(shape_, circumstances())) return false;
+    if (call_.blocks.given() ||
+        !select::prefers_single_copy(shape_, circumstances_of(call_, context_)))
+      return false;
     engine::BindOptions how = options(context_.bulk, shape_);
     how.helping = false;
     how.pull_from = std::clamp<std::int64_t>(longest_ * call_.element_bytes, 1, kLeastPull);
@@ -396,6 +394,23 @@ class Maker {
 
 }  // namespace
 
+Shape shape_of(const Call& call, int ranks) {
+  return {.collective = call.collective,
+          .ranks = ranks,
+          .root = schedule::is_rooted(call.collective) ? call.root : 0,
+          .count = call.blocks.given() ? 0 : call.count,
+          .ordered = call.ordered,
+          .blocks = call.blocks};
+}
+
+select::Circumstances circumstances_of(const Call& call, const PlanContext& context) {
+  return {.element_bytes = call.element_bytes,
+          .oversubscribed = context.oversubscribed,
+          .multicast = context.staged_multicast,
+          .pull = context.pull,
+          .single_copy_from = context.single_copy_from};
+}
+
 bool PlanCache::same_blocks(const Call& a, const Call& b) {
   const auto same = [](const Displacements& x, const Displacements& y) {
     return x == y || (x != nullptr && y != nullptr && *x == *y);
@@ -408,9 +423,8 @@ std::size_t PlanCache::Hash::operator()(const Call& call) const {
   return static_cast<std::size_t>(call_hash(call));
 }
 
-void PlanCache::force(const algorithm::Algorithm* algorithm, const Parameters& parameters) {
-  context_.forced = algorithm;
-  context_.forced_parameters = parameters;
+void PlanCache::override_with(const select::Overrides& overrides) {
+  context_.overrides = overrides;
   plans_.clear();
   ++generation_;
   std::ranges::fill(last_, nullptr);

@@ -9,12 +9,12 @@
 #include <string>
 #include <unordered_map>
 
-#include "algorithm/algorithm.hpp"
 #include "base/result.hpp"
 #include "base/settings.hpp"
 #include "engine/operation.hpp"
 #include "group/call.hpp"
 #include "schedule/shape.hpp"
+#include "select/select.hpp"
 
 namespace unisono::group {
 
@@ -30,10 +30,12 @@ struct PlanContext {
   std::int64_t single_copy_from = -1;  // UNISONO_SINGLE_COPY_FROM; negative: auto
   base::Toggle check = base::Toggle::off;
   engine::LaneGeometry small, bulk;
-  // For tests: always this algorithm, where it is legal.
-  const algorithm::Algorithm* forced = nullptr;
-  algorithm::Parameters forced_parameters;
+  select::Overrides overrides;  // UNISONO_ALGORITHM
 };
+
+// What the choice of an algorithm for a call depends on.
+schedule::Shape shape_of(const Call& call, int ranks);
+select::Circumstances circumstances_of(const Call& call, const PlanContext& context);
 
 struct CachedPlan {
   Call call;
@@ -57,8 +59,8 @@ class PlanCache {
   }
   // Changes when plans that were found before may be gone.
   std::uint64_t generation() const { return generation_; }
-  // Forces an algorithm and forgets all plans.
-  void force(const algorithm::Algorithm* algorithm, const algorithm::Parameters& parameters);
+  // Forgets all plans. For tests.
+  void override_with(const select::Overrides& overrides);
 
  private:
   static bool same(const Call& a, const Call& b) {

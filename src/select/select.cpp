@@ -1,93 +1,95 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "select/select.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
+#include <ranges>
 
 #include "base/check.hpp"
+#include "select/rules.hpp"
 
 namespace unisono::select {
 namespace {
 
-using algorithm::Collective;
+using algorithm::Algorithm;
+using algorithm::Parameters;
 using schedule::Shape;
-
-// Vectors longer than this are worth splitting over the ranks.
-constexpr std::int64_t kSplitBytes = 16 * 1024;
-// Up to so many ranks, one that combines for all beats a tree.
-constexpr int kFewRanks = 8;
 
 // From here on, two copies no longer stay in the caches. One copy then wins where sender and
 // receiver each have a core; a reduction does better with the parts that buffers give it.
 constexpr std::int64_t kSingleCopyBytes = 4 << 20;
 
-// Blocks no longer than this are worth a longer way with fewer messages.
-constexpr std::int64_t kShortBlockBytes = 256;
+// What the rules choose from, best first: rules that hold, then the others, of which the last ones
+// are the most general, then what no rule takes.
+class Candidates {
+ public:
+  Candidates(const Situation& call, const Ruling& ruling) : shape_(call.shape), ruling_(ruling) {
+    const auto of_collective = [&](const auto& each) {
+      return each.collective == shape_.collective;
+    };
+    for (const Rule& rule : rules()) {
+      if (of_collective(rule) && rule.holds(call)) add(rule);
+    }
+    for (const Rule& rule : std::views::reverse(rules())) {
+      if (of_collective(rule) && !rule.holds(call)) add(rule);
+    }
+    for (const Algorithm& row : algorithm::table()) {
+      if (of_collective(row)) add(row, algorithm::default_parameters(row, shape_), {});
+    }
+  }
 
-struct Pick {
-  std::string_view name;
-  int parameter = 0;  // 0: the row's own default
+  // The first that no override excludes, or else the first of all.
+  Choice take() {
+    UNISONO_CHECK(!legal_.empty(), "a collective without rules");
+    const Choice& first = legal_.front();
+    for (Choice& choice : legal_) {
+      if (ruling_.excluded_by(*choice.algorithm) != nullptr) continue;
+      if (choice.algorithm != first.algorithm) {
+        choice.reason = fmt::format("{} excludes {}, the rule's choice",
+                                    describe(*ruling_.excluded_by(*first.algorithm)),
+                                    algorithm::describe(*first.algorithm, first.parameters));
+      }
+      return std::move(choice);
+    }
+    Choice choice = first;
+    choice.passed_over.emplace_back(fmt::format("{}: no other algorithm is legal",
+                                                describe(*ruling_.excluded_by(*choice.algorithm))));
+    return choice;
+  }
+
+ private:
+  void add(const Rule& rule) {
+    const Algorithm* row = algorithm::find(rule.collective, rule.algorithm);
+    UNISONO_CHECK(row != nullptr, "a rule that names no algorithm of the table");
+    Parameters parameters = algorithm::default_parameters(*row, shape_);
+    if (rule.all_ranks) {
+      const algorithm::ParameterSpec& spec = row->parameters[0];
+      const int high = spec.high == 0 ? std::max(spec.low, shape_.ranks) : spec.high;
+      parameters.values[0] = std::clamp(shape_.ranks, spec.low, high);
+    }
+    add(*row, parameters, rule.reason);
+  }
+
+  void add(const Algorithm& row, const Parameters& parameters, std::string_view reason) {
+    if (!why_not(row, shape_, parameters).empty()) return;
+    legal_.push_back({&row, parameters, Origin::rule, std::string(reason), {}});
+  }
+
+  const Shape& shape_;
+  const Ruling& ruling_;
+  std::vector<Choice> legal_;
 };
 
-Pick pick_allreduce(const Shape& shape, const Circumstances& now) {
-  const std::int64_t bytes = shape.count * now.element_bytes;
-  const bool splits = bytes >= kSplitBytes && shape.count >= shape.ranks && !shape.ordered;
-  if (splits) return {"ring"};
-  if (now.oversubscribed && shape.ranks > 2) return {"gather-release", shape.ranks};
-  return {"pairwise"};
-}
-
-// In a gather, scatter or alltoall of unequal blocks a rank knows its own counts only, so that the
-// choice may not depend on counts, and has to be an algorithm that needs no others.
-Pick pick_blocks(const Shape& shape, const Circumstances& now) {
-  if (shape.blocks.given() || now.oversubscribed || shape.ranks <= kFewRanks) return {"linear"};
-  const std::int64_t bytes = shape.count * now.element_bytes;
-  if (shape.collective == Collective::alltoall) {
-    return {bytes <= kShortBlockBytes ? "bruck" : "linear"};
-  }
-  return {bytes <= kSplitBytes ? "fnomial" : "linear"};
-}
-
-// Of a vector, or of a block on the average.
-std::int64_t elements(const Shape& shape) {
-  const bool unequal = shape.blocks.given() && !schedule::has_pairs(shape.collective);
-  return unequal ? shape.blocks.total() / shape.ranks : shape.count;
-}
-
-Pick pick(const Shape& shape, const Circumstances& now) {
-  const std::int64_t bytes = elements(shape) * now.element_bytes;
-  switch (shape.collective) {
-    case Collective::barrier:
-      if (now.oversubscribed && shape.ranks > 2) return {"gather-release", shape.ranks};
-      return {"dissemination"};
-    case Collective::broadcast:
-      if (now.multicast) return {"flat"};
-      return {"fnomial"};
-    case Collective::reduce:
-      if (now.oversubscribed || shape.ranks <= kFewRanks) return {"serial"};
-      return {"fnomial"};
-    case Collective::allreduce:
-      return pick_allreduce(shape, now);
-    case Collective::allgather:
-      if (now.oversubscribed && shape.ranks > 2 && bytes <= 256) return {"gather-release"};
-      if (now.multicast) return {"direct"};
-      return {bytes <= kSplitBytes ? "recursive-doubling" : "ring"};
-    case Collective::gather:
-    case Collective::scatter:
-    case Collective::alltoall:
-      return pick_blocks(shape, now);
-    case Collective::scan:
-    case Collective::exscan:
-      if (now.oversubscribed || bytes > kSplitBytes) return {"linear"};
-      return {"recursive-doubling"};
-    case Collective::reduce_scatter:
-      return {"pairwise"};
-    case Collective::many_to_many:
-      return {now.multicast ? "direct" : "concurrent-broadcast"};
-  }
-  return {};
-}
-
 }  // namespace
+
+std::optional<std::int64_t> common_bytes(const Shape& shape, const Circumstances& now) {
+  if (has_local_counts(shape)) return std::nullopt;
+  const std::int64_t elements =
+      shape.blocks.given() ? shape.blocks.total() / shape.ranks : shape.count;
+  return elements * now.element_bytes;
+}
 
 bool prefers_single_copy(const Shape& shape, const Circumstances& now) {
   if (!now.pull) return false;
@@ -97,19 +99,19 @@ bool prefers_single_copy(const Shape& shape, const Circumstances& now) {
          bytes >= kSingleCopyBytes;
 }
 
-Choice choose(const Shape& shape, const Circumstances& circumstances) {
-  const Pick name = pick(shape, circumstances);
-  const algorithm::Algorithm* algorithm = algorithm::find(shape.collective, name.name);
-  UNISONO_CHECK(algorithm != nullptr, "a rule that names no algorithm of the table");
-  algorithm::Parameters parameters = algorithm::default_parameters(*algorithm, shape);
-  if (name.parameter > 0 && !algorithm->parameters.empty()) {
-    const auto& spec = algorithm->parameters[0];
-    const int high = spec.high == 0 ? std::max(spec.low, shape.ranks) : spec.high;
-    parameters.values[0] = std::clamp(name.parameter, spec.low, high);
+Choice choose(const Shape& shape, const Circumstances& circumstances, const Overrides& overrides) {
+  const auto bytes = common_bytes(shape, circumstances);
+  Ruling ruling = rule_on(overrides, shape, bytes);
+  Choice choice;
+  if (ruling.rule != nullptr) {
+    choice = {
+        ruling.rule->algorithm, ruling.parameters, Origin::override_, describe(*ruling.rule), {}};
+  } else {
+    choice = Candidates({shape, circumstances, bytes.value_or(0)}, ruling).take();
   }
-  UNISONO_CHECK(algorithm::why_illegal(*algorithm, shape, parameters).empty(),
-                "a rule that picks an illegal algorithm");
-  return {algorithm, parameters};
+  std::ranges::move(choice.passed_over, std::back_inserter(ruling.passed_over));
+  choice.passed_over = std::move(ruling.passed_over);
+  return choice;
 }
 
 }  // namespace unisono::select

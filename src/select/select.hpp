@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Choice of algorithm and parameters for a shape, from a table of rules that were measured on
-// shared memory (bench/peers); those of gather, scatter, alltoall, reduce_scatter, scan, exscan and
-// many_to_many follow from steps and bytes and are not measured yet. Pure: all ranks choose alike
-// from what they all know. Any thread.
+// Choice of algorithm and parameters for a shape: what the user's overrides say, or else the table
+// of rules (rules.hpp). Pure: all ranks choose alike from what they all know. Any thread.
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "algorithm/algorithm.hpp"
+#include "select/override.hpp"
 
 namespace unisono::select {
 
@@ -21,16 +22,31 @@ struct Circumstances {
   std::int64_t single_copy_from = -1;
 };
 
+// Who chose.
+enum class Origin {
+  rule,      // the rule that holds
+  override_  // a rule of UNISONO_ALGORITHM
+};
+
 struct Choice {
   const algorithm::Algorithm* algorithm = nullptr;
   algorithm::Parameters parameters;
+  Origin origin = Origin::rule;
+  std::string reason;                    // half a sentence for people
+  std::vector<std::string> passed_over;  // overrides that do not fit this call, and why
 };
 
 // Always finds a legal one.
-Choice choose(const schedule::Shape& shape, const Circumstances& circumstances);
+Choice choose(const schedule::Shape& shape, const Circumstances& circumstances,
+              const Overrides& overrides = {});
 
 // Whether long messages should be read from their senders' memory, in one copy, instead of passing
 // through buffers in parts.
 bool prefers_single_copy(const schedule::Shape& shape, const Circumstances& circumstances);
+
+// Bytes of the vector, or of a block on the average, as overrides and rules count them; nullopt
+// where ranks know different counts.
+std::optional<std::int64_t> common_bytes(const schedule::Shape& shape,
+                                         const Circumstances& circumstances);
 
 }  // namespace unisono::select

@@ -127,7 +127,7 @@ class Cross : public testing::TestWithParam<Combination> {
         ++not_legal_;
         continue;
       }
-      for (int r = 0; r < ranks; ++r) world_->at(r).plans().force(&row, parameters);
+      world_->override_with(row, parameters);
       for (int root = 0; root < roots; ++root) {
         for (const std::int64_t count : {0, 1, 7, 300}) {
           const Shape shape{row.collective, ranks, root, count, false};

@@ -16,6 +16,7 @@
 #include "group/bootstrap/memory.hpp"
 #include "group/communicator.hpp"
 #include "group/job.hpp"
+#include "select/override.hpp"
 #include "transport/shm/shm.hpp"
 #include "transport/virtual/virtual.hpp"
 
@@ -61,6 +62,14 @@ class World {
   transport::VirtualNetwork* network() { return network_.get(); }
   base::Prng& prng() { return prng_; }
   int random_rank() { return static_cast<int>(prng_.below(jobs_.size())); }
+
+  // From now on all ranks take this algorithm, wherever it is legal.
+  void override_with(const algorithm::Algorithm& row, const algorithm::Parameters& parameters) {
+    const select::OverrideRule rule{.algorithm = &row,
+                                    .given = static_cast<int>(row.parameters.size()),
+                                    .parameters = parameters};
+    for (auto& communicator : communicators_) communicator->plans().override_with({{rule}});
+  }
 
   // One step of somebody, or of the network.
   void step() {

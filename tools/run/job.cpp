@@ -27,6 +27,7 @@
 #include "run/keeper.hpp"
 #include "run/output.hpp"
 #include "run/rank_process.hpp"
+#include "select/override.hpp"
 
 namespace unisono::tools {
 namespace {
@@ -157,6 +158,7 @@ Status Job::start(int& exit_status) {
   // Not process_settings(): the warnings are rank 0's to give.
   const Result<base::Settings> settings = base::Settings::from(plan.environment);
   if (!settings.ok()) return settings.error();
+  UNISONO_TRY(select::overrides_of(*settings));
   base::set_log_level(settings->log_level());
   group::Rendezvous::Options options;
   options.ranks = options_.ranks;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "arith/type.hpp"
+#include "base/log.hpp"
 #include "group/plan_cache.hpp"
 #include "harness/world.hpp"
 
@@ -80,6 +81,34 @@ TEST(PlanCache, WindowsTooSmallForOneElementAreAnError) {
   EXPECT_NE(plan.error().message.find("UNISONO_BUFFERS"), std::string::npos);
 }
 
+TEST(PlanCache, TheOverridesOfTheSettingsCountInPlanAndDigest) {
+  World world(ranks(3, {{"UNISONO_ALGORITHM", "allreduce:ring"}}));
+  const CachedPlan* plan = *world.at(0).plan(allreduce(4));
+  EXPECT_EQ(plan->algorithm, "ring");
+  EXPECT_EQ((*world.at(1).plan(allreduce(4)))->plan.digest, plan->plan.digest);
+  world.at(1).plans().override_with(*select::parse_overrides("allreduce:^ring"));
+  const CachedPlan* other = *world.at(1).plan(allreduce(4));
+  EXPECT_NE(other->algorithm, "ring");
+  EXPECT_NE(other->plan.digest, plan->plan.digest);
+}
+
+TEST(PlanCache, SaysWhichOverridesItPassesOverAndWhy) {
+  World world(ranks(3, {{"UNISONO_ALGORITHM", "allreduce:ring"}}));
+  Call call = allreduce(4);
+  call.ordered = true;
+  base::set_log_level(base::LogLevel::info);
+  testing::internal::CaptureStderr();
+  const CachedPlan* plan = *world.at(0).plan(call);
+  const std::string lines = testing::internal::GetCapturedStderr();
+  base::set_log_level(base::LogLevel::warn);
+  EXPECT_NE(plan->algorithm, "ring");
+  EXPECT_NE(
+      lines.find("[select] allreduce(count 4, float64, sum): passed over ring: allreduce ring "
+                 "does not combine in the order of ranks"),
+      std::string::npos)
+      << lines;
+}
+
 // Rank 0 combines for all; once it has given its part, the others do not need it any more.
 TEST(Helping, ARankThatGaveItsPartAndNeverRunsAgainHoldsNobodyUp) {
   for (const Collective collective :
@@ -94,8 +123,8 @@ TEST(Helping, ARankThatGaveItsPartAndNeverRunsAgainHoldsNobodyUp) {
     std::vector<double> inputs = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
     std::vector<std::vector<double>> outputs(5, std::vector<double>(10, 0.0));
     std::vector<Pending> pending(5);
+    world.override_with(*row, {{2}});
     for (int r = 0; r < 5; ++r) {
-      world.at(r).plans().force(row, {{2}});
       ASSERT_TRUE(world.at(r)
                       .start(**world.at(r).plan(call), &inputs[static_cast<std::size_t>(2 * r)],
                              outputs[static_cast<std::size_t>(r)].data(),

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/unequal_blocks.hpp"
+#include "select/rules.hpp"
 
 namespace unisono::select {
 namespace {
@@ -11,8 +12,8 @@ namespace {
 using schedule::Collective;
 using schedule::Shape;
 
-// choose() stops the process if a rule names an unknown or illegal algorithm, so walking the
-// shapes is the test; what it picks has to build, too.
+// choose() stops the process if a rule names an unknown algorithm, so walking the shapes is the
+// test; what it picks has to build, too, and a rule has to be the reason.
 TEST(Choose, PicksSomethingLegalForEveryShape) {
   int picks = 0;
   for (int c = 0; c < schedule::kCollectiveCount; ++c) {
@@ -29,6 +30,8 @@ TEST(Choose, PicksSomethingLegalForEveryShape) {
                   shape,
                   {.element_bytes = 8, .oversubscribed = oversubscribed, .multicast = multicast});
               ASSERT_TRUE(algorithm::build(*choice.algorithm, shape, choice.parameters, 0).ok());
+              ASSERT_EQ(choice.origin, Origin::rule);
+              ASSERT_FALSE(choice.reason.empty());
               ++picks;
             }
           }
@@ -86,6 +89,34 @@ TEST(Choose, OneRankCombinesForAllWhereRanksOutnumberCores) {
   EXPECT_EQ(choose(shape, {.element_bytes = 8, .oversubscribed = false, .multicast = true})
                 .algorithm->name,
             "pairwise");
+}
+
+// The last rule of each collective holds always: nothing else is to depend on the order of the
+// table of algorithms.
+TEST(Rules, EveryCollectiveHasOneThatAlwaysHolds) {
+  for (int c = 0; c < schedule::kCollectiveCount; ++c) {
+    const auto collective = static_cast<Collective>(c);
+    const Rule* last = nullptr;
+    for (const Rule& rule : rules()) {
+      if (rule.collective == collective) last = &rule;
+    }
+    ASSERT_NE(last, nullptr) << schedule::collective_name(collective);
+    for (const std::int64_t bytes : {0, 1, 1 << 20}) {
+      for (const int flags : {0, 1, 2, 3}) {
+        const Circumstances now{.oversubscribed = (flags & 1) != 0, .multicast = (flags & 2) != 0};
+        const Shape shape{.collective = collective, .ranks = 30, .count = bytes};
+        EXPECT_TRUE(last->holds({shape, now, bytes})) << last->algorithm;
+      }
+    }
+    EXPECT_NE(algorithm::find(collective, last->algorithm), nullptr);
+    EXPECT_FALSE(last->reason.empty());
+  }
+}
+
+TEST(Rules, TheReasonIsThatOfTheRuleThatHolds) {
+  const Shape shape{Collective::barrier, 4, 0, 0, false};
+  EXPECT_NE(choose(shape, {}).reason, choose(shape, {.oversubscribed = true}).reason);
+  EXPECT_EQ(choose(shape, {}).reason, "every rank has a core, and this takes the fewest steps");
 }
 
 TEST(Choose, AnOperatorThatDoesNotCommuteGetsAnAlgorithmThatKeepsOrder) {

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "select/rules.hpp"
+
+namespace unisono::select {
+namespace {
+
+using schedule::Collective;
+using schedule::Shape;
+
+// Vectors longer than this are worth splitting over the ranks.
+constexpr std::int64_t kSplitBytes = 16 * 1024;
+// Up to so many ranks, one that combines for all beats a tree.
+constexpr int kFewRanks = 8;
+// Blocks up to this are worth a longer way with fewer messages.
+constexpr std::int64_t kTinyBlockBytes = 256;
+
+bool always(const Situation&) { return true; }
+bool crowded(const Situation& call) { return call.crowded(); }
+bool multicasts(const Situation& call) { return call.now.multicast; }
+
+bool one_combines(const Situation& call) {
+  return call.now.oversubscribed || call.shape.ranks <= kFewRanks;
+}
+bool splits(const Situation& call) {
+  const Shape& shape = call.shape;
+  return call.bytes >= kSplitBytes && shape.count >= shape.ranks && !shape.ordered;
+}
+bool crowded_and_tiny(const Situation& call) {
+  return call.crowded() && call.bytes <= kTinyBlockBytes;
+}
+bool is_short(const Situation& call) { return call.bytes <= kSplitBytes; }
+// Trees and Bruck's way save messages where many ranks send; they need to know all counts.
+bool saves_messages(const Situation& call) {
+  return !call.shape.blocks.given() && !call.now.oversubscribed && call.shape.ranks > kFewRanks;
+}
+bool tree_of_blocks(const Situation& call) { return saves_messages(call) && is_short(call); }
+bool tiny_blocks_of_many(const Situation& call) {
+  return saves_messages(call) && call.bytes <= kTinyBlockBytes;
+}
+bool doubles(const Situation& call) { return !call.now.oversubscribed && is_short(call); }
+
+// clang-format off
+constexpr Rule kRules[] = {
+    {Collective::barrier, "gather-release", true, crowded,
+     "ranks outnumber cores, so that one gathers and releases all"},
+    {Collective::barrier, "dissemination", false, always,
+     "every rank has a core, and this takes the fewest steps"},
+    {Collective::broadcast, "flat", false, multicasts,
+     "a message to all is staged once"},
+    {Collective::broadcast, "fnomial", false, always,
+     "there is no multicast, so that ranks pass it on"},
+    {Collective::reduce, "serial", false, one_combines,
+     "few ranks, or more ranks than cores, so that the root combines for all"},
+    {Collective::reduce, "fnomial", false, always,
+     "many ranks with a core each share the work"},
+    {Collective::allreduce, "ring", false, splits,
+     "a long vector is worth splitting over the ranks"},
+    {Collective::allreduce, "gather-release", true, crowded,
+     "ranks outnumber cores, so that one combines for all"},
+    {Collective::allreduce, "pairwise", false, always,
+     "every rank has a core, or the vector cannot be split; few steps"},
+    {Collective::allgather, "gather-release", false, crowded_and_tiny,
+     "ranks outnumber cores and blocks are tiny, so that one gathers for all"},
+    {Collective::allgather, "direct", false, multicasts,
+     "a block for all is staged once"},
+    {Collective::allgather, "recursive-doubling", false, is_short,
+     "there is no multicast and blocks are short; few steps"},
+    {Collective::allgather, "ring", false, always,
+     "there is no multicast and blocks are long; only neighbours talk"},
+    {Collective::gather, "fnomial", false, tree_of_blocks,
+     "short blocks of many ranks with a core each; fewer messages for the root"},
+    {Collective::gather, "linear", false, always,
+     "few ranks, more ranks than cores, or blocks that are long or differ; one step"},
+    {Collective::scatter, "fnomial", false, tree_of_blocks,
+     "short blocks for many ranks with a core each; fewer messages for the root"},
+    {Collective::scatter, "linear", false, always,
+     "few ranks, more ranks than cores, or blocks that are long or differ; one step"},
+    {Collective::alltoall, "bruck", false, tiny_blocks_of_many,
+     "tiny blocks between many ranks with a core each; fewer messages"},
+    {Collective::alltoall, "linear", false, always,
+     "few ranks, more ranks than cores, or blocks that are not tiny or differ; one step"},
+    {Collective::reduce_scatter, "pairwise", false, always,
+     "one step"},
+    {Collective::scan, "recursive-doubling", false, doubles,
+     "every rank has a core and the vector is short; few steps"},
+    {Collective::scan, "linear", false, always,
+     "more ranks than cores, or a long vector; each rank sends once"},
+    {Collective::exscan, "recursive-doubling", false, doubles,
+     "every rank has a core and the vector is short; few steps"},
+    {Collective::exscan, "linear", false, always,
+     "more ranks than cores, or a long vector; each rank sends once"},
+    {Collective::many_to_many, "direct", false, multicasts,
+     "a block for all receivers is staged once"},
+    {Collective::many_to_many, "concurrent-broadcast", false, always,
+     "there is no multicast, so that ranks pass blocks on"},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Rule> rules() { return kRules; }
+
+}  // namespace unisono::select

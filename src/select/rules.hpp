@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The table of rules: what is taken for a collective where the user has no other wish. The rules of
+// a collective stand in their order, and the last one always holds. They were measured on shared
+// memory (bench/peers); those of gather, scatter, alltoall, reduce_scatter, scan, exscan and
+// many_to_many follow from steps and bytes and are not measured yet. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "schedule/shape.hpp"
+#include "select/select.hpp"
+
+namespace unisono::select {
+
+// A call as the rules see it.
+struct Situation {
+  const schedule::Shape& shape;
+  const Circumstances& now;
+  // Of the vector, or of a block (on the average, where they differ); 0 where ranks know different
+  // counts, for which no rule may look at it.
+  std::int64_t bytes = 0;
+
+  // More ranks than cores, and more of them than exchange in pairs anyway.
+  bool crowded() const { return now.oversubscribed && shape.ranks > 2; }
+};
+
+struct Rule {
+  schedule::Collective collective;
+  std::string_view algorithm;
+  bool all_ranks;  // its first parameter is the number of ranks, not the row's default
+  bool (*holds)(const Situation& call);
+  std::string_view reason;  // half a sentence for people
+};
+
+std::span<const Rule> rules();
+
+}  // namespace unisono::select
