@@ -18,6 +18,7 @@ void add_run(CLI::App& app, int& exit_status);
 void add_bench(CLI::App& app, int& exit_status);
 void add_check(CLI::App& app, int& exit_status);
 void add_info(CLI::App& app, int& exit_status);
+void add_explain(CLI::App& app, int& exit_status);
 void add_show(CLI::App& app, int& exit_status);
 
 }  // namespace unisono::tools

@@ -55,6 +55,7 @@ int main(int argc, char** argv) {
   unisono::tools::add_bench(app, exit_status);
   unisono::tools::add_check(app, exit_status);
   unisono::tools::add_info(app, exit_status);
+  unisono::tools::add_explain(app, exit_status);
   unisono::tools::add_show(app, exit_status);
   try {
     app.parse(argc, argv);

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// unisono explain: which algorithm a call gets and why, beside what each of the others would cost.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "arith/type.hpp"
+#include "base/text.hpp"
+#include "commands.hpp"
+#include "explanation.hpp"
+#include "machine.hpp"
+
+namespace unisono::tools {
+namespace {
+
+// The schedules of all ranks are built for every row; some grow with the square of the ranks.
+constexpr int kMostRanks = 1024;
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
+
+struct ExplainOptions {
+  std::string collective;
+  int ranks = 0;
+  std::string count;
+  std::string type = "float32";
+  std::string op = "sum";
+  int root = 0;
+  bool ordered = false;
+  bool oversubscribed = false;
+  int cores = 0;  // 0: those that this process may use
+  std::string format = "text";
+};
+
+base::Error argument_error(std::string message) {
+  return {base::Code::argument, std::move(message)};
+}
+
+base::Result<std::int64_t> read_count(const ExplainOptions& options,
+                                      schedule::Collective collective, std::int64_t element_bytes) {
+  if (collective == schedule::Collective::barrier) {
+    if (options.count.empty()) return std::int64_t{0};
+    return argument_error("a barrier has no elements: leave -c out");
+  }
+  if (options.count.empty()) {
+    return argument_error("-c is missing: say how many elements, as in -c 1024");
+  }
+  const auto count = base::parse_size(options.count);
+  if (!count) {
+    return argument_error(fmt::format(
+        "-c: '{}' is no number: write 1000 or 4K (K, M, G are 1024 each)", options.count));
+  }
+  if (*count > kMostBytes / element_bytes) {
+    return argument_error(fmt::format("-c: {} elements of {} bytes are more than {}", *count,
+                                      element_bytes, base::format_size(kMostBytes)));
+  }
+  return *count;
+}
+
+base::Status read_operator(const ExplainOptions& options, arith::Type type, group::Call& call) {
+  if (!schedule::is_reduction(call.collective)) {
+    if (!options.ordered) return base::success();
+    return argument_error(
+        fmt::format("--ordered: {} combines nothing", schedule::collective_name(call.collective)));
+  }
+  const auto op = arith::operator_from_name(options.op);
+  if (!op) return argument_error(fmt::format("-o: no operator is named '{}'", options.op));
+  if (!arith::fits(*op, type)) {
+    return argument_error(
+        fmt::format("the operator {} is not defined on {}", options.op, options.type));
+  }
+  call.op = static_cast<std::int32_t>(*op);
+  call.ordered = options.ordered;
+  return base::success();
+}
+
+base::Status read_root(const ExplainOptions& options, group::Call& call) {
+  if (options.root < 0 || options.root >= options.ranks) {
+    return argument_error(fmt::format("--root {} does not exist: the ranks are 0 to {}",
+                                      options.root, options.ranks - 1));
+  }
+  if (options.root != 0 && !schedule::is_rooted(call.collective)) {
+    return argument_error(
+        fmt::format("--root: {} has no root", schedule::collective_name(call.collective)));
+  }
+  call.root = options.root;
+  return base::success();
+}
+
+base::Result<group::Call> read_call(const ExplainOptions& options) {
+  const auto collective = schedule::collective_from_name(options.collective);
+  if (!collective) {
+    return argument_error(select::explain_unknown_collective(options.collective));
+  }
+  const auto type = arith::type_from_name(options.type);
+  if (!type) return argument_error(fmt::format("-t: no type is named '{}'", options.type));
+  group::Call call;
+  call.collective = *collective;
+  call.type = static_cast<std::int32_t>(*type);
+  call.element_bytes = static_cast<std::int64_t>(arith::type_size(*type));
+  UNISONO_ASSIGN(call.count, read_count(options, *collective, call.element_bytes));
+  UNISONO_TRY(read_operator(options, *type, call));
+  UNISONO_TRY(read_root(options, call));
+  return call;
+}
+
+std::string_view way_of(const Explanation& explanation) {
+  if (explanation.single_copy) return "single copy";
+  return explanation.bulk ? "bulk buffers" : "small buffers";
+}
+
+std::string_view origin_name(select::Origin origin) {
+  return origin == select::Origin::rule ? "rule" : "override";
+}
+
+std::string remark(const Candidate& candidate) {
+  if (!candidate.why_not.empty()) return "  not legal: " + candidate.why_not;
+  if (!candidate.excluded_by.empty()) return "  excluded by " + candidate.excluded_by;
+  return {};
+}
+
+std::string text_of(const Explanation& explanation, const group::Call& call,
+                    const ExplainOptions& options, bool oversubscribed) {
+  std::string out =
+      fmt::format("{}{} on {} ranks, {}:\n",
+                  group::describe_call(group::record_number(call.collective, call.purpose),
+                                       call.count, call.type, call.op, call.root),
+                  call.ordered ? " in the order of ranks" : "", options.ranks,
+                  oversubscribed ? "more than cores" : "a core each");
+  out += fmt::format("  {:<30} {:>6} {:>14}\n", "algorithm", "steps", "bytes");
+  for (const Candidate& candidate : explanation.candidates) {
+    const bool chosen = candidate.row == explanation.choice.algorithm;
+    const std::string steps = candidate.cost ? fmt::format("{}", candidate.cost->steps) : "-";
+    const std::string bytes =
+        candidate.cost ? fmt::format("{}", candidate.cost->elements * call.element_bytes) : "-";
+    out += fmt::format("{} {:<30} {:>6} {:>14}{}\n", chosen ? '*' : ' ',
+                       algorithm::describe(*candidate.row, candidate.parameters), steps, bytes,
+                       remark(candidate));
+  }
+  const select::Choice& choice = explanation.choice;
+  out += fmt::format("chosen: {}\n", algorithm::describe(*choice.algorithm, choice.parameters));
+  out += fmt::format("  by {}: {}\n", origin_name(choice.origin), choice.reason);
+  for (const std::string& text : choice.passed_over) {
+    out += fmt::format("  passed over: {}\n", text);
+  }
+  out += fmt::format("  engine: {}\n", explanation.helping ? "helping" : "inline");
+  out += fmt::format("  through: {}, {} part{}\n", way_of(explanation), explanation.segments,
+                     explanation.segments == 1 ? "" : "s");
+  return out;
+}
+
+nlohmann::ordered_json json_of(const Candidate& candidate, std::int64_t element_bytes) {
+  nlohmann::ordered_json json;
+  json["algorithm"] = algorithm::describe(*candidate.row, candidate.parameters);
+  json["legal"] = candidate.why_not.empty();
+  if (!candidate.why_not.empty()) json["why_not"] = candidate.why_not;
+  if (!candidate.excluded_by.empty()) json["excluded_by"] = candidate.excluded_by;
+  if (candidate.cost) {
+    json["steps"] = candidate.cost->steps;
+    json["bytes"] = candidate.cost->elements * element_bytes;
+  }
+  return json;
+}
+
+std::string json_of(const Explanation& explanation, const group::Call& call,
+                    const ExplainOptions& options, bool oversubscribed) {
+  nlohmann::ordered_json json;
+  json["collective"] = schedule::collective_name(call.collective);
+  json["ranks"] = options.ranks;
+  json["root"] = call.root;
+  json["count"] = call.count;
+  json["type"] = options.type;
+  if (call.op >= 0) json["operator"] = options.op;
+  json["ordered"] = call.ordered;
+  json["oversubscribed"] = oversubscribed;
+  json["candidates"] = nlohmann::ordered_json::array();
+  for (const Candidate& candidate : explanation.candidates) {
+    json["candidates"].push_back(json_of(candidate, call.element_bytes));
+  }
+  const select::Choice& choice = explanation.choice;
+  json["algorithm"] = algorithm::describe(*choice.algorithm, choice.parameters);
+  json["origin"] = origin_name(choice.origin);
+  json["reason"] = choice.reason;
+  json["passed_over"] = choice.passed_over;
+  json["engine"] = explanation.helping ? "helping" : "inline";
+  json["through"] = way_of(explanation);
+  json["parts"] = explanation.segments;
+  return json.dump(2) + "\n";
+}
+
+int explain_call(const ExplainOptions& options) {
+  const auto call = read_call(options);
+  if (!call) {
+    fmt::print(stderr, "unisono explain: {}\n", call.error().message);
+    return kExitUsage;
+  }
+  const int cores = options.cores > 0 ? options.cores : usable_cores();
+  const bool oversubscribed = options.oversubscribed || options.ranks > cores;
+  const auto& settings = base::process_settings();
+  const auto explanation = settings ? explain(*call, options.ranks, oversubscribed, *settings)
+                                    : base::Result<Explanation>(settings.error());
+  if (!explanation) {
+    fmt::print(stderr, "unisono explain: {}\n", explanation.error().message);
+    return kExitFailure;
+  }
+  const std::string text = options.format == "json"
+                               ? json_of(*explanation, *call, options, oversubscribed)
+                               : text_of(*explanation, *call, options, oversubscribed);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return kExitSuccess;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, int& exit_status) {
+  auto options = std::make_shared<ExplainOptions>();
+  CLI::App* command =
+      app.add_subcommand("explain", "Say which algorithm a call gets, and why not another");
+  command->add_option("collective", options->collective, "Name, e.g. allreduce")->required();
+  command->add_option("-n", options->ranks, "Number of ranks")
+      ->required()
+      ->check(CLI::Range(1, kMostRanks));
+  command->add_option("-c,--count", options->count,
+                      "Elements of the vector, or of a block; K, M, G are 1024 each");
+  command->add_option("-t,--type", options->type, "Type of the elements")->capture_default_str();
+  command->add_option("-o,--op", options->op, "Operator of a reduction")->capture_default_str();
+  command->add_option("--root", options->root, "Root")->capture_default_str();
+  command->add_flag("--ordered", options->ordered, "For an operator that does not commute");
+  auto* crowded = command->add_flag("--oversubscribed", options->oversubscribed,
+                                    "As if there were fewer cores than ranks");
+  command->add_option("--cores", options->cores, "As if there were so many cores [the usable ones]")
+      ->check(CLI::Range(1, 1 << 20))
+      ->excludes(crowded);
+  command->add_option("--format", options->format, "text or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
+  command->footer("Example:\n  unisono explain allreduce -n 8 -c 64K -t float64 --cores 8");
+  command->callback([options, &exit_status] { exit_status = explain_call(*options); });
+}
+
+}  // namespace unisono::tools

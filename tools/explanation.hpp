@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Why a call gets its algorithm: every row of the table with what it would cost, what the library
+// takes, and for what reason. It asks the very code that chooses in a job, with what a job on one
+// machine has. Main thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/settings.hpp"
+#include "group/call.hpp"
+#include "schedule/cost.hpp"
+#include "select/select.hpp"
+
+namespace unisono::tools {
+
+struct Candidate {
+  const algorithm::Algorithm* row = nullptr;
+  algorithm::Parameters parameters;
+  std::string why_not;  // it is not legal; empty: it is
+  std::string excluded_by;
+  std::optional<schedule::Cost> cost;  // if legal: of the whole vector in one part
+};
+
+struct Explanation {
+  std::vector<Candidate> candidates;  // in the order of the table
+  select::Choice choice;
+  bool helping = false;
+  bool single_copy = false;
+  bool bulk = false;  // long messages: not through the small windows
+  std::int64_t segments = 1;
+};
+
+base::Result<Explanation> explain(const group::Call& call, int ranks, bool oversubscribed,
+                                  const base::Settings& settings);
+
+}  // namespace unisono::tools
