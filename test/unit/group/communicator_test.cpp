@@ -109,6 +109,27 @@ TEST(PlanCache, SaysWhichOverridesItPassesOverAndWhy) {
       << lines;
 }
 
+// Another row would need what other ranks alone know.
+TEST(PlanCache, RanksThatKnowTheirOwnCountsOnlyTakeNoOverride) {
+  World world(ranks(3, {{"UNISONO_ALGORITHM", "gather:fnomial|alltoall:pairwise"}}));
+  Call call;
+  call.collective = Collective::gather;
+  call.purpose = Purpose::user_blocks;
+  call.type = static_cast<int>(arith::Type::byte);
+  call.blocks = *schedule::Blocks::of_ranks({5, 0, 0});
+  call.count = 5;
+  call.local_counts = true;
+  EXPECT_EQ((*world.at(0).plan(call))->algorithm, "linear");
+  call.collective = Collective::alltoall;
+  call.blocks = *schedule::Blocks::of_pairs_of(0, {1, 2, 3}, {1, 0, 4});
+  EXPECT_EQ((*world.at(0).plan(call))->algorithm, "linear");
+  // Of equal blocks all is known.
+  call = {};
+  call.collective = Collective::gather;
+  call.count = 5;
+  EXPECT_EQ((*world.at(0).plan(call))->algorithm, "fnomial(3)");
+}
+
 // Rank 0 combines for all; once it has given its part, the others do not need it any more.
 TEST(Helping, ARankThatGaveItsPartAndNeverRunsAgainHoldsNobodyUp) {
   for (const Collective collective :
