@@ -61,6 +61,96 @@ static void blocking(unisono_comm_t comm) {
   TRUE(all[0] == 1 && all[ranks - 1] == ranks);
 }
 
+/* The memory of the calls with blocks: one word a rank, of equal or of given counts. */
+static int64_t blocks[64], results[9][64], counts[64], places[64];
+static int receives[64];
+
+static void fill_blocks(void) {
+  for (int i = 0; i < 64; ++i) {
+    blocks[i] = 100 * rank + i;
+    counts[i] = 1;
+    places[i] = 63 - i;
+    receives[i] = i == 0;
+  }
+  memset(results, 0xff, sizeof results);
+}
+
+static void blocks_are_right(void) {
+  const int64_t sums = 100 * (int64_t)ranks * (ranks - 1) / 2;
+  const int last = ranks - 1;
+  TRUE(results[0][last] == (rank == 0 ? 100 * last : -1));
+  TRUE(results[1][0] == 100 * last + rank);
+  TRUE(results[2][last] == 100 * last + rank);
+  TRUE(results[3][0] == sums + (int64_t)ranks * rank);
+  TRUE(results[4][0] == 100 * (int64_t)rank * (rank + 1) / 2);
+  TRUE(results[5][0] == (rank == 0 ? -1 : 100 * (int64_t)rank * (rank - 1) / 2));
+  TRUE(results[6][63 - last] == 100 * last);
+  TRUE(results[7][last] == (rank == 0 ? 100 * last : -1));
+  TRUE(results[8][0] == sums + (int64_t)ranks * rank);
+}
+
+static void blocking_blocks(unisono_comm_t comm) {
+  const unisono_type_t t = UNISONO_INT64;
+  const unisono_op_t sum = UNISONO_SUM;
+  fill_blocks();
+  OK(unisono_gather(blocks, results[0], 1, t, 0, comm));
+  OK(unisono_scatter(blocks, results[1], 1, t, ranks - 1, comm));
+  OK(unisono_alltoall(blocks, results[2], 1, t, comm));
+  OK(unisono_reduce_scatter_block(blocks, results[3], 1, t, sum, comm));
+  OK(unisono_scan(blocks, results[4], 1, t, sum, comm));
+  OK(unisono_exscan(blocks, results[5], 1, t, sum, comm));
+  OK(unisono_allgatherv(blocks, 1, results[6], counts, places, t, comm));
+  OK(unisono_many_to_many(blocks, 1, results[7], counts, NULL, receives, t, comm));
+  OK(unisono_reduce_scatter(blocks, results[8], counts, t, sum, comm));
+  blocks_are_right();
+  if (rank == 0) {
+    OK(unisono_scatter(results[0], UNISONO_IN_PLACE, 1, t, 0, comm));
+  } else {
+    OK(unisono_scatter(NULL, results[0], 1, t, 0, comm));
+  }
+  TRUE(results[0][0] == 100 * rank);
+}
+
+static void started_blocks(unisono_comm_t comm) {
+  const unisono_type_t t = UNISONO_INT64;
+  const unisono_op_t sum = UNISONO_SUM;
+  unisono_request_t r[9];
+  fill_blocks();
+  OK(unisono_gather_start(blocks, results[0], 1, t, 0, comm, &r[0]));
+  OK(unisono_scatter_start(blocks, results[1], 1, t, ranks - 1, comm, &r[1]));
+  OK(unisono_alltoall_start(blocks, results[2], 1, t, comm, &r[2]));
+  OK(unisono_reduce_scatter_block_start(blocks, results[3], 1, t, sum, comm, &r[3]));
+  OK(unisono_scan_start(blocks, results[4], 1, t, sum, comm, &r[4]));
+  OK(unisono_exscan_start(blocks, results[5], 1, t, sum, comm, &r[5]));
+  OK(unisono_allgatherv_start(blocks, 1, results[6], counts, places, t, comm, &r[6]));
+  OK(unisono_many_to_many_start(blocks, 1, results[7], counts, NULL, receives, t, comm, &r[7]));
+  OK(unisono_reduce_scatter_start(blocks, results[8], counts, t, sum, comm, &r[8]));
+  OK(unisono_wait_all(r, 9));
+  blocks_are_right();
+}
+
+static void planned_blocks(unisono_comm_t comm) {
+  const unisono_type_t t = UNISONO_INT64;
+  const unisono_op_t sum = UNISONO_SUM;
+  unisono_plan_t p[9];
+  fill_blocks();
+  OK(unisono_gather_plan(blocks, results[0], 1, t, 0, comm, &p[0]));
+  OK(unisono_scatter_plan(blocks, results[1], 1, t, ranks - 1, comm, &p[1]));
+  OK(unisono_alltoall_plan(blocks, results[2], 1, t, comm, &p[2]));
+  OK(unisono_reduce_scatter_block_plan(blocks, results[3], 1, t, sum, comm, &p[3]));
+  OK(unisono_scan_plan(blocks, results[4], 1, t, sum, comm, &p[4]));
+  OK(unisono_exscan_plan(blocks, results[5], 1, t, sum, comm, &p[5]));
+  OK(unisono_allgatherv_plan(blocks, 1, results[6], counts, places, t, comm, &p[6]));
+  OK(unisono_many_to_many_plan(blocks, 1, results[7], counts, NULL, receives, t, comm, &p[7]));
+  OK(unisono_reduce_scatter_plan(blocks, results[8], counts, t, sum, comm, &p[8]));
+  for (int i = 0; i < 9; ++i) OK(unisono_plan_start(p[i]));
+  for (int i = 0; i < 9; ++i) {
+    OK(unisono_plan_wait(p[i]));
+    OK(unisono_plan_free(p[i]));
+  }
+  blocks_are_right();
+}
+
 static void split_phase(unisono_comm_t comm) {
   int64_t mine = rank + 1;
   int64_t word = rank == 0 ? 42 : 0;
@@ -164,6 +254,9 @@ int main(void) {
   blocking(world);
   split_phase(world);
   persistent(world);
+  blocking_blocks(world);
+  started_blocks(world);
+  planned_blocks(world);
   communicators(world);
   user_defined(world);
   OK(unisono_finalize(world));

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/block_results.hpp"
 #include "harness/elements.hpp"
 #include "harness/outcome.hpp"
 #include "harness/scale.hpp"
@@ -98,6 +99,20 @@ void check_parts(const ProcessRank& self) {
   ASSERT_TRUE(succeeded(unisono_comm_free(part)));
 }
 
+void check_blocks(const ProcessRank& self) {
+  int turn = 0;
+  for (const std::int64_t count : {0, 1, 8, 1000, static_cast<int>(scaled(100003))}) {
+    SCOPED_TRACE(count);
+    for (const Way way : kWays) {
+      const bool in_place = ++turn % 2 == 0;
+      const Words counts = unequal_counts(self.ranks, count);
+      ASSERT_NO_FATAL_FAILURE(check_equal_blocks(self, count, turn % self.ranks, in_place, way));
+      ASSERT_NO_FATAL_FAILURE(check_unequal_blocks(self, counts, in_place, way));
+      ASSERT_NO_FATAL_FAILURE(check_equal_blocks(self, count, turn % self.ranks, !in_place, way));
+    }
+  }
+}
+
 void check_everything(const ProcessRank& self) {
   for (const std::int64_t count :
        {0, 1, 7, 8, 64, 1000, 8192, 100003, static_cast<int>(scaled(1000000))}) {
@@ -109,6 +124,7 @@ void check_everything(const ProcessRank& self) {
   }
   ASSERT_NO_FATAL_FAILURE(check_started_and_planned(self));
   ASSERT_NO_FATAL_FAILURE(check_parts(self));
+  ASSERT_NO_FATAL_FAILURE(check_blocks(self));
 }
 
 using Environment = std::map<std::string, std::string>;

@@ -31,6 +31,11 @@ struct Desk {
   bool started = false;
   unisono_request_t request = nullptr;
 
+  // Any collective by its two functions.
+  template <class Blocking, class Start, class... Arguments>
+  int make(Blocking blocking, Start start, Arguments... arguments) {
+    return started ? start(arguments..., comm, &request) : blocking(arguments..., comm);
+  }
   int broadcast(void* buffer, std::int64_t count, unisono_type_t type, int root) {
     return started ? unisono_broadcast_start(buffer, count, type, root, comm, &request)
                    : unisono_broadcast(buffer, count, type, root, comm);
@@ -49,6 +54,44 @@ struct Desk {
     return started ? unisono_allgather_start(input, output, count, type, comm, &request)
                    : unisono_allgather(input, output, count, type, comm);
   }
+  int gather(const void* input, void* output, std::int64_t count, int root) {
+    return make(unisono_gather, unisono_gather_start, input, output, count, UNISONO_INT64, root);
+  }
+  int scatter(const void* input, void* output, std::int64_t count, int root) {
+    return make(unisono_scatter, unisono_scatter_start, input, output, count, UNISONO_INT64, root);
+  }
+  int alltoall(const void* input, void* output, std::int64_t count) {
+    return make(unisono_alltoall, unisono_alltoall_start, input, output, count, UNISONO_INT64);
+  }
+  int reduce_scatter_block(const void* input, void* output, std::int64_t count,
+                           unisono_type_t type = UNISONO_INT64) {
+    return make(unisono_reduce_scatter_block, unisono_reduce_scatter_block_start, input, output,
+                count, type, UNISONO_SUM);
+  }
+  int scan(const void* input, void* output, std::int64_t count, unisono_op_t op = UNISONO_SUM) {
+    return make(unisono_scan, unisono_scan_start, input, output, count, UNISONO_INT64, op);
+  }
+  int exscan(const void* input, void* output, std::int64_t count) {
+    return make(unisono_exscan, unisono_exscan_start, input, output, count, UNISONO_INT64,
+                UNISONO_SUM);
+  }
+  int allgatherv(const void* input, std::int64_t count, void* output, const std::int64_t* counts,
+                 const std::int64_t* displacements) {
+    return make(unisono_allgatherv, unisono_allgatherv_start, input, count, output, counts,
+                displacements, UNISONO_INT64);
+  }
+  int many_to_many(const void* input, std::int64_t count, void* output,
+                   const std::int64_t* displacements, const int* receives) {
+    return make(unisono_many_to_many, unisono_many_to_many_start, input, count, output,
+                good_counts.data(), displacements, receives, UNISONO_INT64);
+  }
+  int reduce_scatter(const void* input, void* output, const std::int64_t* of_ranks) {
+    return make(unisono_reduce_scatter, unisono_reduce_scatter_start, input, output, of_ranks,
+                UNISONO_INT64, UNISONO_SUM);
+  }
+
+  const std::array<std::int64_t, kRanks> good_counts{2, 3, 4};  // of good calls
+  std::int64_t own() const { return good_counts[static_cast<std::size_t>(rank)]; }
 };
 
 using Call = std::function<int(Desk&)>;
@@ -217,9 +260,216 @@ std::vector<BadCall> bad_allgathers() {
   };
 }
 
+// The calls of this file's second half: one good call each, and what is wrong at the bad rank.
+BadCall bad_call(const char* name, const char* function, std::vector<std::string> parts, Call bad,
+                 Call good) {
+  parts.emplace_back(function);
+  return {name, kArgument, std::move(parts), std::move(bad), std::move(good)};
+}
+
+std::vector<BadCall> bad_rooted_moves() {
+  const auto gather = [](Desk& d) { return d.gather(d.a.data(), d.b.data(), 4, 0); };
+  const auto gather_here = [](Desk& d) { return d.gather(d.a.data(), d.b.data(), 4, kBadRank); };
+  const auto scatter = [](Desk& d) { return d.scatter(d.a.data(), d.b.data(), 4, 0); };
+  const auto scatter_here = [](Desk& d) { return d.scatter(d.a.data(), d.b.data(), 4, kBadRank); };
+  return {
+      bad_call(
+          "GatherNullInput", "gather", {"input"},
+          [](Desk& d) { return d.gather(nullptr, d.b.data(), 4, 0); }, gather),
+      bad_call(
+          "GatherNullOutputAtRoot", "gather", {"output"},
+          [](Desk& d) { return d.gather(d.a.data(), nullptr, 4, kBadRank); }, gather_here),
+      bad_call(
+          "GatherInPlaceElsewhere", "gather", {"IN_PLACE", "root"},
+          [](Desk& d) { return d.gather(UNISONO_IN_PLACE, d.b.data(), 4, 0); }, gather),
+      bad_call(
+          "GatherOutputInPlace", "gather", {"IN_PLACE", "input"},
+          [](Desk& d) { return d.gather(d.a.data(), UNISONO_IN_PLACE, 4, kBadRank); }, gather_here),
+      bad_call(
+          "GatherOverlapInTheLastBlock", "gather", {"overlap"},
+          [](Desk& d) { return d.gather(d.b.data() + 88, d.b.data(), 4, kBadRank); }, gather_here),
+      bad_call(
+          "GatherBlocksOverflow", "gather", {"count"},
+          [](Desk& d) { return d.gather(d.a.data(), d.b.data(), kHuge / 2048, 0); }, gather),
+      bad_call(
+          "GatherRootBeyondRanks", "gather", {"root", "3"},
+          [](Desk& d) { return d.gather(d.a.data(), d.b.data(), 4, kRanks); }, gather),
+      bad_call(
+          "ScatterNullInputAtRoot", "scatter", {"input"},
+          [](Desk& d) { return d.scatter(nullptr, d.b.data(), 4, kBadRank); }, scatter_here),
+      bad_call(
+          "ScatterNullOutput", "scatter", {"output"},
+          [](Desk& d) { return d.scatter(nullptr, nullptr, 4, 0); }, scatter),
+      bad_call(
+          "ScatterInPlaceElsewhere", "scatter", {"IN_PLACE", "root"},
+          [](Desk& d) { return d.scatter(nullptr, UNISONO_IN_PLACE, 4, 0); }, scatter),
+      bad_call(
+          "ScatterInputInPlace", "scatter", {"IN_PLACE", "output"},
+          [](Desk& d) { return d.scatter(UNISONO_IN_PLACE, d.b.data(), 4, kBadRank); },
+          scatter_here),
+      bad_call(
+          "ScatterInPlaceNullInput", "scatter", {"input"},
+          [](Desk& d) { return d.scatter(nullptr, UNISONO_IN_PLACE, 4, kBadRank); }, scatter_here),
+      bad_call(
+          "ScatterOverlap", "scatter", {"overlap", "IN_PLACE"},
+          [](Desk& d) { return d.scatter(d.a.data(), d.a.data() + 32, 4, kBadRank); },
+          scatter_here),
+  };
+}
+
+std::vector<BadCall> bad_equal_blocks() {
+  const auto alltoall = [](Desk& d) { return d.alltoall(d.a.data(), d.b.data(), 4); };
+  const auto block = [](Desk& d) { return d.reduce_scatter_block(d.a.data(), d.b.data(), 4); };
+  const auto scan = [](Desk& d) { return d.scan(d.a.data(), d.b.data(), 4); };
+  const auto exscan = [](Desk& d) { return d.exscan(d.a.data(), d.b.data(), 4); };
+  std::vector<BadCall> all = {
+      bad_call(
+          "AlltoallNullOutput", "alltoall", {"output"},
+          [](Desk& d) { return d.alltoall(d.a.data(), nullptr, 4); }, alltoall),
+      bad_call(
+          "AlltoallMisaligned", "alltoall", {"input", "align"},
+          [](Desk& d) { return d.alltoall(d.a.data() + 4, d.b.data(), 4); }, alltoall),
+      bad_call(
+          "AlltoallOverlap", "alltoall", {"overlap"},
+          [](Desk& d) { return d.alltoall(d.a.data(), d.a.data() + 88, 4); }, alltoall),
+      bad_call(
+          "AlltoallNegativeCount", "alltoall", {"count", "-2"},
+          [](Desk& d) { return d.alltoall(d.a.data(), d.b.data(), -2); }, alltoall),
+      bad_call(
+          "AlltoallBlocksOverflow", "alltoall", {"count"},
+          [](Desk& d) { return d.alltoall(d.a.data(), d.b.data(), kHuge / 2048); }, alltoall),
+      bad_call(
+          "ReduceScatterBlockNullInput", "reduce_scatter_block", {"input", "96 bytes"},
+          [](Desk& d) { return d.reduce_scatter_block(nullptr, d.b.data(), 4); }, block),
+      bad_call(
+          "ReduceScatterBlockOverlapBehindTheBlock", "reduce_scatter_block", {"overlap"},
+          [](Desk& d) { return d.reduce_scatter_block(d.a.data(), d.a.data() + 64, 4); }, block),
+      bad_call(
+          "ReduceScatterBlockInPlaceNull", "reduce_scatter_block", {"output", "96 bytes"},
+          [](Desk& d) { return d.reduce_scatter_block(UNISONO_IN_PLACE, nullptr, 4); }, block),
+      bad_call(
+          "ScanNullOutput", "scan", {"output"},
+          [](Desk& d) { return d.scan(d.a.data(), nullptr, 4); }, scan),
+      bad_call(
+          "ScanOutputInPlace", "scan", {"IN_PLACE"},
+          [](Desk& d) { return d.scan(d.a.data(), UNISONO_IN_PLACE, 4); }, scan),
+      bad_call(
+          "ExscanNullOutput", "exscan", {"output"},
+          [](Desk& d) { return d.exscan(d.a.data(), nullptr, 4); }, exscan),
+      bad_call(
+          "ExscanSameBuffer", "exscan", {"overlap"},
+          [](Desk& d) { return d.exscan(d.a.data(), d.a.data(), 4); }, exscan),
+  };
+  all.push_back({"ScanUnknownOperator",
+                 kType,
+                 {"scan", "op", "4711"},
+                 [](Desk& d) { return d.scan(d.a.data(), d.b.data(), 4, 4711); },
+                 scan});
+  all.push_back(
+      {"ReduceScatterBlockSumOnBytes",
+       kType,
+       {"reduce_scatter_block", "byte"},
+       [](Desk& d) { return d.reduce_scatter_block(d.a.data(), d.b.data(), 4, UNISONO_BYTE); },
+       block});
+  return all;
+}
+
+std::vector<BadCall> bad_unequal_blocks() {
+  using Three = std::array<std::int64_t, kRanks>;
+  const auto good = [](Desk& d) {
+    return d.allgatherv(d.a.data(), d.own(), d.b.data(), d.good_counts.data(), nullptr);
+  };
+  const auto counts = [=](const char* name, std::vector<std::string> parts, Three bad) {
+    return bad_call(
+        name, "allgatherv", std::move(parts),
+        [=](Desk& d) {
+          return d.allgatherv(d.a.data(), bad[kBadRank], d.b.data(), bad.data(), nullptr);
+        },
+        good);
+  };
+  const auto places = [=](const char* name, std::vector<std::string> parts, Three bad) {
+    return bad_call(
+        name, "allgatherv", std::move(parts),
+        [=](Desk& d) {
+          return d.allgatherv(d.a.data(), d.own(), d.b.data(), d.good_counts.data(), bad.data());
+        },
+        good);
+  };
+  return {
+      bad_call(
+          "AllgathervNullCounts", "allgatherv", {"counts is NULL", "3 ranks"},
+          [](Desk& d) { return d.allgatherv(d.a.data(), 3, d.b.data(), nullptr, nullptr); }, good),
+      counts("AllgathervNegativeCount", {"counts[2] is -4"}, {2, 3, -4}),
+      counts("AllgathervCountsOverflow", {"counts[2]", "overflow"}, {2, 3, kHuge}),
+      counts("AllgathervSumOverflows", {"counts[1]", "overflow"}, {kHuge / 1536, kHuge / 1536, 1}),
+      bad_call(
+          "AllgathervOwnCountDiffers", "allgatherv", {"count is 5", "counts[1]", "is 3"},
+          [](Desk& d) {
+            return d.allgatherv(d.a.data(), 5, d.b.data(), d.good_counts.data(), nullptr);
+          },
+          good),
+      places("AllgathervNegativeDisplacement", {"displacements[0] is -1"}, {-1, 10, 20}),
+      places("AllgathervDisplacementOverflows", {"displacements[2]", "overflow"}, {0, 10, kHuge}),
+      places("AllgathervBlocksOverlap", {"ranks 2 and 0", "overlap"}, {13, 20, 10}),
+      places("AllgathervBlocksAtOnePlace", {"ranks 0 and 1", "overlap"}, {5, 5, 10}),
+      bad_call(
+          "AllgathervNullOutput", "allgatherv", {"output", "72 bytes"},
+          [](Desk& d) {
+            return d.allgatherv(d.a.data(), d.own(), nullptr, d.good_counts.data(), nullptr);
+          },
+          good),
+      bad_call(
+          "AllgathervInputInABlock", "allgatherv", {"overlap", "IN_PLACE"},
+          [](Desk& d) {
+            static constexpr Three kPlaces{0, 10, 20};
+            return d.allgatherv(d.b.data() + 168, d.own(), d.b.data(), d.good_counts.data(),
+                                kPlaces.data());
+          },
+          good),
+      bad_call(
+          "ReduceScatterNullCounts", "reduce_scatter", {"counts is NULL"},
+          [](Desk& d) { return d.reduce_scatter(d.a.data(), d.b.data(), nullptr); },
+          [](Desk& d) { return d.reduce_scatter(d.a.data(), d.b.data(), d.good_counts.data()); }),
+      bad_call(
+          "ReduceScatterNullInput", "reduce_scatter", {"input", "72 bytes"},
+          [](Desk& d) { return d.reduce_scatter(nullptr, d.b.data(), d.good_counts.data()); },
+          [](Desk& d) { return d.reduce_scatter(d.a.data(), d.b.data(), d.good_counts.data()); }),
+  };
+}
+
+std::vector<BadCall> bad_masks() {
+  static constexpr std::array<int, kRanks> kNotHere{1, 0, 1};
+  static constexpr std::array<int, kRanks> kList{0, 2, 1};
+  const auto good = [](Desk& d) {
+    return d.many_to_many(d.a.data(), d.own(), d.b.data(), nullptr, kNotHere.data());
+  };
+  return {
+      bad_call(
+          "ManyToManyListInsteadOfMarks", "many_to_many", {"receives[1] is 2", "0"},
+          [](Desk& d) {
+            return d.many_to_many(d.a.data(), d.own(), d.b.data(), nullptr, kList.data());
+          },
+          good),
+      bad_call(
+          "ManyToManyInPlaceWithoutReceiving", "many_to_many", {"IN_PLACE", "receives[1]"},
+          [](Desk& d) {
+            return d.many_to_many(UNISONO_IN_PLACE, d.own(), d.b.data(), nullptr, kNotHere.data());
+          },
+          good),
+      bad_call(
+          "ManyToManyNullInput", "many_to_many", {"input", "24 bytes"},
+          [](Desk& d) {
+            return d.many_to_many(nullptr, d.own(), nullptr, nullptr, kNotHere.data());
+          },
+          good),
+  };
+}
+
 std::vector<BadCall> bad_calls() {
   std::vector<BadCall> all;
-  for (const auto& some : {bad_broadcasts(), bad_reduces(), bad_allreduces(), bad_allgathers()}) {
+  for (const auto& some :
+       {bad_broadcasts(), bad_reduces(), bad_allreduces(), bad_allgathers(), bad_rooted_moves(),
+        bad_equal_blocks(), bad_unequal_blocks(), bad_masks()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

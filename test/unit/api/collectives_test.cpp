@@ -240,6 +240,21 @@ TEST_P(Collectives, NullBuffersAreFineWhereNothingIsMoved) {
     EXPECT_TRUE(
         succeeded(unisono_reduce(nullptr, nullptr, 0, UNISONO_INT32, UNISONO_SUM, 0, world)));
     EXPECT_TRUE(succeeded(unisono_allgather(nullptr, nullptr, 0, UNISONO_INT32, world)));
+    const std::vector<std::int64_t> none(static_cast<std::size_t>(self.ranks), 0);
+    EXPECT_TRUE(succeeded(unisono_gather(nullptr, nullptr, 0, UNISONO_INT32, 0, world)));
+    EXPECT_TRUE(succeeded(unisono_scatter(nullptr, nullptr, 0, UNISONO_INT32, 0, world)));
+    EXPECT_TRUE(succeeded(unisono_alltoall(nullptr, nullptr, 0, UNISONO_INT32, world)));
+    EXPECT_TRUE(succeeded(
+        unisono_reduce_scatter_block(nullptr, nullptr, 0, UNISONO_INT32, UNISONO_SUM, world)));
+    EXPECT_TRUE(succeeded(unisono_scan(nullptr, nullptr, 0, UNISONO_INT32, UNISONO_SUM, world)));
+    EXPECT_TRUE(
+        succeeded(unisono_exscan(UNISONO_IN_PLACE, nullptr, 0, UNISONO_INT32, UNISONO_SUM, world)));
+    EXPECT_TRUE(succeeded(
+        unisono_allgatherv(nullptr, 0, nullptr, none.data(), nullptr, UNISONO_INT32, world)));
+    EXPECT_TRUE(succeeded(unisono_many_to_many(nullptr, 0, nullptr, none.data(), nullptr, nullptr,
+                                               UNISONO_INT32, world)));
+    EXPECT_TRUE(succeeded(
+        unisono_reduce_scatter(nullptr, nullptr, none.data(), UNISONO_INT32, UNISONO_SUM, world)));
     std::int32_t one = 1;
     std::int32_t sum = 0;
     void* output = self.rank == 0 ? &sum : nullptr;  // ignored elsewhere

@@ -6,8 +6,10 @@
 
 #include <array>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "harness/outcome.hpp"
@@ -20,7 +22,7 @@ namespace {
 struct Desk {
   unisono_comm_t comm = nullptr;
   int ranks = 0;
-  alignas(16) std::array<std::int32_t, 16> in{};
+  alignas(16) std::array<std::int32_t, 512> in{};
   alignas(16) std::array<std::int32_t, 512> out{};
   unisono_comm_t made = nullptr;
 };
@@ -57,30 +59,65 @@ Variant allgather(std::int64_t count, unisono_type_t type, std::string distincti
           }};
 }
 
+std::vector<Variant> block_variants() {
+  const auto in = [](Desk& d) { return d.in.data(); };
+  const auto out = [](Desk& d) { return d.out.data(); };
+  const auto counted = [](const char* name, auto function, std::int64_t count) {
+    return Variant{std::string(name) + " of " + std::to_string(count), name, std::to_string(count),
+                   [=](Desk& d) { return function(d.in.data(), d.out.data(), count, d); }};
+  };
+  const auto block = [](const void* input, void* output, std::int64_t count, Desk& d) {
+    return unisono_reduce_scatter_block(input, output, count, UNISONO_INT32, UNISONO_SUM, d.comm);
+  };
+  const auto gather = [](const void* input, void* output, std::int64_t count, Desk& d) {
+    return unisono_gather(input, output, count, UNISONO_INT32, 0, d.comm);
+  };
+  return {
+      counted("gather", gather, 4),
+      counted("gather", gather, 5),
+      counted("reduce_scatter_block", block, 1),
+      counted("reduce_scatter_block", block, 2),
+      {"scatter", "scatter", "root 1",
+       [=](Desk& d) { return unisono_scatter(in(d), out(d), 3, UNISONO_INT32, 1, d.comm); }},
+      {"alltoall", "alltoall", "count 3",
+       [=](Desk& d) { return unisono_alltoall(in(d), out(d), 3, UNISONO_INT32, d.comm); }},
+      {"scan", "scan", "count 3",
+       [=](Desk& d) { return unisono_scan(in(d), out(d), 3, UNISONO_INT32, UNISONO_SUM, d.comm); }},
+      {"exscan", "exscan", "count 3",
+       [=](Desk& d) {
+         return unisono_exscan(in(d), out(d), 3, UNISONO_INT32, UNISONO_SUM, d.comm);
+       }},
+  };
+}
+
 // Neighbours in the lists differ in one thing only.
 const std::vector<Variant>& variants() {
-  static const std::vector<Variant> all = {
-      {"barrier", "barrier", "", [](Desk& d) { return unisono_barrier(d.comm); }},
-      broadcast(4, UNISONO_INT32, 0, "root 0"),
-      broadcast(4, UNISONO_INT32, 1, "root 1"),
-      broadcast(7, UNISONO_INT32, 0, "7"),
-      broadcast(0, UNISONO_INT32, 0, "0"),
-      broadcast(4, UNISONO_FLOAT32, 0, "float32"),
-      reduce(4, UNISONO_INT32, UNISONO_SUM, 0, "root 0"),
-      reduce(4, UNISONO_INT32, UNISONO_SUM, 1, "root 1"),
-      reduce(4, UNISONO_INT32, UNISONO_MAX, 0, "max"),
-      reduce(5, UNISONO_INT32, UNISONO_SUM, 0, "5"),
-      allreduce(4, UNISONO_INT32, UNISONO_SUM, "int32"),
-      allreduce(4, UNISONO_UINT32, UNISONO_SUM, "uint32"),
-      allreduce(4, UNISONO_INT32, UNISONO_PROD, "prod"),
-      allreduce(9, UNISONO_INT32, UNISONO_SUM, "9"),
-      allgather(4, UNISONO_INT32, "int32"),
-      allgather(6, UNISONO_INT32, "6"),
-      allgather(4, UNISONO_INT32_INT32, "int32_int32"),
-      {"comm_dup", "dup", "", [](Desk& d) { return unisono_comm_dup(d.comm, &d.made); }},
-      {"comm_split", "split", "",
-       [](Desk& d) { return unisono_comm_split(d.comm, 0, 0, &d.made); }},
-  };
+  static const std::vector<Variant> all = [] {
+    std::vector<Variant> some = {
+        {"barrier", "barrier", "", [](Desk& d) { return unisono_barrier(d.comm); }},
+        broadcast(4, UNISONO_INT32, 0, "root 0"),
+        broadcast(4, UNISONO_INT32, 1, "root 1"),
+        broadcast(7, UNISONO_INT32, 0, "7"),
+        broadcast(0, UNISONO_INT32, 0, "0"),
+        broadcast(4, UNISONO_FLOAT32, 0, "float32"),
+        reduce(4, UNISONO_INT32, UNISONO_SUM, 0, "root 0"),
+        reduce(4, UNISONO_INT32, UNISONO_SUM, 1, "root 1"),
+        reduce(4, UNISONO_INT32, UNISONO_MAX, 0, "max"),
+        reduce(5, UNISONO_INT32, UNISONO_SUM, 0, "5"),
+        allreduce(4, UNISONO_INT32, UNISONO_SUM, "int32"),
+        allreduce(4, UNISONO_UINT32, UNISONO_SUM, "uint32"),
+        allreduce(4, UNISONO_INT32, UNISONO_PROD, "prod"),
+        allreduce(9, UNISONO_INT32, UNISONO_SUM, "9"),
+        allgather(4, UNISONO_INT32, "int32"),
+        allgather(6, UNISONO_INT32, "6"),
+        allgather(4, UNISONO_INT32_INT32, "int32_int32"),
+        {"comm_dup", "dup", "", [](Desk& d) { return unisono_comm_dup(d.comm, &d.made); }},
+        {"comm_split", "split", "",
+         [](Desk& d) { return unisono_comm_split(d.comm, 0, 0, &d.made); }},
+    };
+    for (Variant& each : block_variants()) some.push_back(std::move(each));
+    return some;
+  }();
   return all;
 }
 
@@ -229,6 +266,80 @@ TEST(Mismatch, StartedInDifferentOrders) {
         failed(error, UNISONO_ERROR_MISMATCH, {"rank 0", "rank 1", "barrier", "allreduce"}));
     self.finalize();
   });
+}
+
+// ---- count arrays ----
+
+struct Arrays {
+  std::array<std::int64_t, 3> counts;
+  std::array<int, 3> receives;
+};
+
+// Rank 2 passes other arrays than the others, with the same length of its own block.
+void check_arrays(const Arrays& common, const Arrays& different,
+                  const std::vector<std::string>& parts,
+                  const std::function<int(Desk&, const Arrays&, std::int64_t)>& make_call) {
+  run_threads(3, [&](ThreadRank& self) {
+    Desk desk;
+    desk.comm = self.world;
+    const Arrays& mine = self.rank == 2 ? different : common;
+    int error = make_call(desk, mine, mine.counts[static_cast<std::size_t>(self.rank)]);
+    if (error == UNISONO_OK) error = unisono_barrier(self.world);
+    if (error == UNISONO_OK) error = self.finalize();
+    EXPECT_TRUE(failed(error, UNISONO_ERROR_MISMATCH, parts));
+    if (!self.finalized()) self.finalize();
+  });
+}
+
+TEST(Mismatch, OfCountArrays) {
+  UNISONO_SKIP_UNDER_TSAN();
+  const Arrays common{{4, 2, 3}, {1, 1, 1}};
+  const Arrays longer{{4, 4, 3}, {1, 1, 1}};
+  const Arrays swapped{{2, 4, 3}, {1, 1, 1}};
+  const Arrays fewer{{4, 2, 3}, {1, 0, 1}};
+  const auto allgatherv = [](Desk& d, const Arrays& a, std::int64_t own) {
+    return unisono_allgatherv(d.in.data(), own, d.out.data(), a.counts.data(), nullptr,
+                              UNISONO_INT32, d.comm);
+  };
+  const auto many_to_many = [](Desk& d, const Arrays& a, std::int64_t own) {
+    unisono_request_t request = nullptr;
+    const int error =
+        unisono_many_to_many_start(d.in.data(), own, d.out.data(), a.counts.data(), nullptr,
+                                   a.receives.data(), UNISONO_INT32, d.comm, &request);
+    return error == UNISONO_OK ? unisono_wait(&request) : error;
+  };
+  const auto reduce_scatter = [](Desk& d, const Arrays& a, std::int64_t) {
+    return unisono_reduce_scatter(d.in.data(), d.out.data(), a.counts.data(), UNISONO_INT32,
+                                  UNISONO_SUM, d.comm);
+  };
+  const std::vector<std::string> totals = {"rank 2", "blocks of 9", "blocks of 11"};
+  const std::vector<std::string> same = {"rank 2", "blocks of 9", "counts of blocks"};
+  check_arrays(common, longer, totals, allgatherv);
+  check_arrays(common, swapped, same, allgatherv);
+  check_arrays(common, longer, totals, many_to_many);
+  check_arrays(common, fewer, same, many_to_many);
+  check_arrays(common, longer, totals, reduce_scatter);
+  check_arrays(common, swapped, same, reduce_scatter);
+}
+
+// Equal blocks or not is part of what is called.
+TEST(Mismatch, OfEqualBlocksAndOnesOfEqualLength) {
+  UNISONO_SKIP_UNDER_TSAN();
+  const Arrays both{{3, 3, 3}, {1, 1, 1}};
+  int calls = 0;
+  std::mutex mutex;
+  check_arrays(
+      both, both, {"allgather(count 3", "allgatherv(blocks of 9", "rank "},
+      [&](Desk& d, const Arrays& a, std::int64_t own) {
+        bool is_first = false;
+        {
+          const std::lock_guard lock(mutex);
+          is_first = calls++ == 0;
+        }
+        return is_first ? unisono_allgather(d.in.data(), d.out.data(), own, UNISONO_INT32, d.comm)
+                        : unisono_allgatherv(d.in.data(), own, d.out.data(), a.counts.data(),
+                                             nullptr, UNISONO_INT32, d.comm);
+      });
 }
 
 TEST(Mismatch, OfLists) {

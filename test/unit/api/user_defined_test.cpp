@@ -149,6 +149,41 @@ void check_ordered(const ThreadRank& self, unisono_type_t type, unisono_op_t op,
   }
 }
 
+// The scans and reduce_scatters; expected[r][i]: the ranks 0 .. r in order.
+template <class T, class Make, class Combine>
+void check_ordered_parts(const ThreadRank& self, unisono_type_t type, unisono_op_t op,
+                         std::int64_t count, Make make, Combine combine_two) {
+  const auto ranks = static_cast<std::size_t>(self.ranks);
+  const auto width = static_cast<std::size_t>(count);
+  std::vector<T> input;
+  for (std::int64_t i = 0; i < count * self.ranks; ++i) input.push_back(make(self.rank, i));
+  const auto all = ordered_result<T>(self.ranks, count * self.ranks, make, combine_two);
+  std::vector<T> output(width);
+  ASSERT_TRUE(succeeded(unisono_scan(input.data(), output.data(), count, type, op, self.world)));
+  ASSERT_EQ(output, ordered_result<T>(self.rank + 1, count, make, combine_two));
+  ASSERT_TRUE(succeeded(unisono_exscan(input.data(), output.data(), count, type, op, self.world)));
+  if (self.rank > 0) {
+    ASSERT_EQ(output, ordered_result<T>(self.rank, count, make, combine_two));
+  }
+  ASSERT_TRUE(succeeded(
+      unisono_reduce_scatter_block(input.data(), output.data(), count, type, op, self.world)));
+  const auto own = all.begin() + count * self.rank;
+  ASSERT_TRUE(std::equal(output.begin(), output.end(), own));
+  // The first rank's block is twice as long, the last one's is empty.
+  std::vector<std::int64_t> counts(ranks, count);
+  if (self.ranks > 1) {
+    counts.front() *= 2;
+    counts.back() = 0;
+  }
+  output.resize(2 * width);
+  ASSERT_TRUE(succeeded(
+      unisono_reduce_scatter(input.data(), output.data(), counts.data(), type, op, self.world)));
+  const std::int64_t first = self.rank == 0 ? 0 : count * (self.rank + 1);
+  const std::int64_t length = counts[static_cast<std::size_t>(self.rank)];
+  ASSERT_TRUE(length == 0 ||
+              std::equal(output.begin(), output.begin() + length, all.begin() + first));
+}
+
 class UserDefined : public testing::TestWithParam<int> {
  protected:
   int ranks() const { return GetParam(); }
@@ -178,6 +213,20 @@ TEST_P(UserDefined, AffineMapsKeepTheOrderOfRanks) {
   const Definitions& made = definitions();
   run_threads(ranks(), [&](ThreadRank& self) {
     check_ordered(self, made.affine, made.composition, expected, affine_of);
+  });
+}
+
+TEST_P(UserDefined, ScansAndReduceScattersKeepTheOrderOfRanks) {
+  const Definitions& made = definitions();
+  run_threads(ranks(), [&](ThreadRank& self) {
+    for (const std::int64_t count :
+         {std::int64_t{1}, std::int64_t{7}, std::int64_t{64}, scaled(20011) / self.ranks}) {
+      SCOPED_TRACE(count);
+      ASSERT_NO_FATAL_FAILURE(check_ordered_parts<Matrix>(self, made.matrix, made.matrix_product,
+                                                          count, matrix_of, product));
+    }
+    ASSERT_NO_FATAL_FAILURE(
+        check_ordered_parts<Affine>(self, made.affine, made.composition, 100, affine_of, then));
   });
 }
 
