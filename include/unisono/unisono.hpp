@@ -211,6 +211,11 @@ template <class Input, class Output>
 concept input_for = std::same_as<std::remove_cvref_t<Input>, in_place_t> ||
     (buffer<Input>&&
          std::same_as<std::ranges::range_value_t<Input>, std::ranges::range_value_t<Output>>);
+/// For a scatter, whose output may be the one that is left out.
+template <class Output, class Input>
+concept output_for = std::same_as<std::remove_cvref_t<Output>, in_place_t> ||
+    (output_buffer<Output>&&
+         std::same_as<std::ranges::range_value_t<Output>, std::ranges::range_value_t<Input>>);
 template <class Range>
 concept reducible = output_buffer<Range> && element<std::ranges::range_value_t<Range>>;
 
@@ -266,17 +271,18 @@ arguments broadcasting(Output& output) {
 }
 
 template <class Input, class Output>
-arguments gathering(Input& input, Output& output, std::size_t ranks) {
+arguments gathering(Input& input, Output& output, std::size_t ranks,
+                    const char* what = "output of an allgather") {
   const std::size_t length = std::ranges::size(output);
   if constexpr (std::same_as<std::remove_cvref_t<Input>, in_place_t>) {
     arguments result = moving(output, length / ranks);
     result.input = UNISONO_IN_PLACE;
-    result.require_length("output of an allgather", length, length / ranks * ranks);
+    result.require_length(what, length, length / ranks * ranks);
     return result;
   } else {
     arguments result = moving(output, std::ranges::size(input));
     result.input = std::ranges::data(input);
-    result.require_length("output of an allgather", length, std::ranges::size(input) * ranks);
+    result.require_length(what, length, std::ranges::size(input) * ranks);
     return result;
   }
 }
@@ -295,6 +301,160 @@ arguments reducing(Input& input, Output& output, bool receives) {
     if (receives) result.require_length("output of a reduction", length, std::ranges::size(input));
     return result;
   }
+}
+
+template <class Range>
+inline constexpr bool is_in_place = std::same_as<std::remove_cvref_t<Range>, in_place_t>;
+
+// At the root, or of an allgather (`receives`) everywhere, the output holds `ranks` blocks.
+template <class Input, class Output>
+arguments gathering_at(Input& input, Output& output, std::size_t ranks, bool receives) {
+  if (receives) return gathering(input, output, ranks, "output of a gather");
+  if constexpr (is_in_place<Input>) {
+    arguments result = moving(output, 0);
+    result.input = UNISONO_IN_PLACE;  // which is refused
+    return result;
+  } else {
+    arguments result = moving(output, std::ranges::size(input));
+    result.input = std::ranges::data(input);
+    return result;
+  }
+}
+
+// `gives`: this rank is the root, whose input counts.
+template <class Input, class Output>
+arguments scattering(Input& input, Output& output, std::size_t ranks, bool gives) {
+  using T = std::ranges::range_value_t<Input>;
+  arguments result;
+  result.input = std::ranges::data(input);
+  result.type = type_for_moving<T>();
+  std::size_t length = std::ranges::size(input) / ranks;
+  if constexpr (is_in_place<Output>) {
+    result.output = UNISONO_IN_PLACE;
+  } else {
+    result.output = std::ranges::data(output);
+    length = std::ranges::size(output);
+  }
+  result.count = static_cast<std::int64_t>(length) * units<T>;
+  if (gives) result.require_length("input of a scatter", std::ranges::size(input), length * ranks);
+  return result;
+}
+
+template <class Input, class Output>
+arguments exchanging(Input& input, Output& output, std::size_t ranks) {
+  const std::size_t length = std::ranges::size(output);
+  arguments result = moving(output, length / ranks);
+  result.require_length("output of an alltoall", length, length / ranks * ranks);
+  if constexpr (is_in_place<Input>) {
+    result.input = UNISONO_IN_PLACE;
+  } else {
+    result.input = std::ranges::data(input);
+    result.require_length("input of an alltoall", std::ranges::size(input), length);
+  }
+  return result;
+}
+
+// In place, all blocks lie in the output.
+template <class Input, class Output>
+arguments reducing_blocks(Input& input, Output& output, std::size_t ranks) {
+  const std::size_t length = std::ranges::size(output);
+  if constexpr (is_in_place<Input>) {
+    arguments result = moving(output, length / ranks);
+    result.input = UNISONO_IN_PLACE;
+    result.require_length("output of a reduce_scatter_block in place", length,
+                          length / ranks * ranks);
+    return result;
+  } else {
+    arguments result = moving(output, length);
+    result.input = std::ranges::data(input);
+    result.require_length("input of a reduce_scatter_block", std::ranges::size(input),
+                          length * ranks);
+    return result;
+  }
+}
+
+// The arrays of a call with blocks of different lengths, in the C API's units.
+struct block_arguments : arguments {
+  std::vector<std::int64_t> counts;
+  std::vector<std::int64_t> displacements;
+
+  // What is wrong is left to the C API to refuse, on all ranks: it is given no counts.
+  const std::int64_t* counts_data() const { return problem.empty() ? counts.data() : nullptr; }
+  const std::int64_t* displacements_data() const {
+    return displacements.empty() ? nullptr : displacements.data();
+  }
+  // The end of the last block, in the C API's units; what it refuses itself counts as nothing.
+  std::int64_t extent() const {
+    std::int64_t end = 0, sum = 0;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      const std::int64_t from = displacements.empty() ? sum : displacements[i];
+      if (counts[i] <= 0 || from < 0 || from > INT64_MAX - counts[i]) continue;
+      sum = from + counts[i];
+      if (sum > end) end = sum;
+    }
+    return end;
+  }
+  void require_room(const char* what, std::size_t length, std::int64_t unit) {
+    const auto room = static_cast<std::int64_t>(length) * unit;
+    if (room >= extent() || !problem.empty()) return;
+    problem = std::string("the ") + what + " holds " + std::to_string(length) +
+              " elements, but its blocks end at " + std::to_string(extent() / unit);
+  }
+};
+
+inline std::vector<std::int64_t> in_units(std::span<const std::int64_t> numbers,
+                                          std::int64_t unit) {
+  std::vector<std::int64_t> result(numbers.begin(), numbers.end());
+  for (std::int64_t& number : result) {
+    number = number > INT64_MAX / unit ? INT64_MAX : number < 0 ? number : number * unit;
+  }
+  return result;
+}
+
+// `receives`: this rank gets the blocks.
+template <class Input, class Output>
+block_arguments gathering_blocks(Input& input, Output& output, std::span<const std::int64_t> counts,
+                                 std::span<const std::int64_t> displacements, std::size_t ranks,
+                                 bool receives) {
+  using T = std::ranges::range_value_t<Output>;
+  block_arguments result{moving(output, 0), in_units(counts, units<T>),
+                         in_units(displacements, units<T>)};
+  result.require_length("list of counts", counts.size(), ranks);
+  if (!displacements.empty()) {
+    result.require_length("list of displacements", displacements.size(), ranks);
+  }
+  if constexpr (is_in_place<Input>) {
+    result.input = UNISONO_IN_PLACE;
+  } else {
+    result.input = std::ranges::data(input);
+    result.count = static_cast<std::int64_t>(std::ranges::size(input)) * units<T>;
+  }
+  if (receives && result.problem.empty()) {
+    result.require_room("output of a gather", std::ranges::size(output), units<T>);
+  }
+  return result;
+}
+
+template <class Input, class Output>
+block_arguments reducing_unequal_blocks(Input& input, Output& output,
+                                        std::span<const std::int64_t> counts, std::size_t rank,
+                                        std::size_t ranks) {
+  block_arguments result{moving(output, 0), in_units(counts, 1), {}};
+  result.require_length("list of counts", counts.size(), ranks);
+  if (!result.problem.empty()) return result;
+  if constexpr (is_in_place<Input>) {
+    result.input = UNISONO_IN_PLACE;
+    result.require_room("output of a reduce_scatter in place", std::ranges::size(output), 1);
+  } else {
+    result.input = std::ranges::data(input);
+    result.require_room("input of a reduce_scatter", std::ranges::size(input), 1);
+    const auto room = static_cast<std::int64_t>(std::ranges::size(output));
+    if (result.problem.empty() && room < counts[rank]) {
+      result.require_length("output of a reduce_scatter", std::ranges::size(output),
+                            static_cast<std::size_t>(counts[rank]));
+    }
+  }
+  return result;
 }
 
 }  // namespace detail
@@ -584,6 +744,229 @@ class communicator {
     return result;
   }
 
+  /// At the root, the inputs of all ranks, one after another. Elsewhere the output is ignored and
+  /// may be empty. in_place at the root only.
+  template <output_buffer Output, input_for<Output> Input>
+  void gather(Input&& input, Output&& output, int root = 0) {
+    const auto a = detail::gathering_at(input, output, ranks(), root == rank());
+    a.check(unisono_gather(a.input, a.output, a.count, a.type, root, native()));
+  }
+  template <output_buffer Output, input_for<Output> Input>
+  request gather_start(Input&& input, Output&& output, int root = 0) {
+    const auto a = detail::gathering_at(input, output, ranks(), root == rank());
+    return started(a, [&](auto* out) {
+      return unisono_gather_start(a.input, a.output, a.count, a.type, root, native(), out);
+    });
+  }
+  template <output_buffer Output, input_for<Output> Input>
+  plan gather_plan(Input&& input, Output&& output, int root = 0) {
+    const auto a = detail::gathering_at(input, output, ranks(), root == rank());
+    return planned(a, [&](auto* out) {
+      return unisono_gather_plan(a.input, a.output, a.count, a.type, root, native(), out);
+    });
+  }
+
+  /// The root's input in blocks, one a rank; elsewhere the input is ignored and may be empty.
+  /// in_place is for the root's output: its block stays in the input.
+  template <buffer Input, output_for<Input> Output>
+  void scatter(Input&& input, Output&& output, int root = 0) {
+    const auto a = detail::scattering(input, output, ranks(), root == rank());
+    a.check(unisono_scatter(a.input, a.output, a.count, a.type, root, native()));
+  }
+  template <buffer Input, output_for<Input> Output>
+  request scatter_start(Input&& input, Output&& output, int root = 0) {
+    const auto a = detail::scattering(input, output, ranks(), root == rank());
+    return started(a, [&](auto* out) {
+      return unisono_scatter_start(a.input, a.output, a.count, a.type, root, native(), out);
+    });
+  }
+  template <buffer Input, output_for<Input> Output>
+  plan scatter_plan(Input&& input, Output&& output, int root = 0) {
+    const auto a = detail::scattering(input, output, ranks(), root == rank());
+    return planned(a, [&](auto* out) {
+      return unisono_scatter_plan(a.input, a.output, a.count, a.type, root, native(), out);
+    });
+  }
+
+  /// Block r of the output is this rank's block of the input of rank r.
+  template <output_buffer Output, input_for<Output> Input>
+  void alltoall(Input&& input, Output&& output) {
+    const auto a = detail::exchanging(input, output, ranks());
+    a.check(unisono_alltoall(a.input, a.output, a.count, a.type, native()));
+  }
+  template <output_buffer Output, input_for<Output> Input>
+  request alltoall_start(Input&& input, Output&& output) {
+    const auto a = detail::exchanging(input, output, ranks());
+    return started(a, [&](auto* out) {
+      return unisono_alltoall_start(a.input, a.output, a.count, a.type, native(), out);
+    });
+  }
+  template <output_buffer Output, input_for<Output> Input>
+  plan alltoall_plan(Input&& input, Output&& output) {
+    const auto a = detail::exchanging(input, output, ranks());
+    return planned(a, [&](auto* out) {
+      return unisono_alltoall_plan(a.input, a.output, a.count, a.type, native(), out);
+    });
+  }
+
+  /// This rank's block of the reduction of all inputs. in_place: the output holds all blocks, and
+  /// then the result in front.
+  template <reducible Output, input_for<Output> Input>
+  void reduce_scatter_block(Input&& input, Output&& output, op how) {
+    const auto a = detail::reducing_blocks(input, output, ranks());
+    a.check(unisono_reduce_scatter_block(a.input, a.output, a.count, a.type, code(how), native()));
+  }
+  template <reducible Output, input_for<Output> Input>
+  request reduce_scatter_block_start(Input&& input, Output&& output, op how) {
+    const auto a = detail::reducing_blocks(input, output, ranks());
+    return started(a, [&](auto* out) {
+      return unisono_reduce_scatter_block_start(a.input, a.output, a.count, a.type, code(how),
+                                                native(), out);
+    });
+  }
+  template <reducible Output, input_for<Output> Input>
+  plan reduce_scatter_block_plan(Input&& input, Output&& output, op how) {
+    const auto a = detail::reducing_blocks(input, output, ranks());
+    return planned(a, [&](auto* out) {
+      return unisono_reduce_scatter_block_plan(a.input, a.output, a.count, a.type, code(how),
+                                               native(), out);
+    });
+  }
+
+  /// The inputs of the ranks up to this one in order, joined by `how`.
+  template <reducible Output, input_for<Output> Input>
+  void scan(Input&& input, Output&& output, op how) {
+    const auto a = detail::reducing(input, output, true);
+    a.check(unisono_scan(a.input, a.output, a.count, a.type, code(how), native()));
+  }
+  template <reducible Output, input_for<Output> Input>
+  request scan_start(Input&& input, Output&& output, op how) {
+    const auto a = detail::reducing(input, output, true);
+    return started(a, [&](auto* out) {
+      return unisono_scan_start(a.input, a.output, a.count, a.type, code(how), native(), out);
+    });
+  }
+  template <reducible Output, input_for<Output> Input>
+  plan scan_plan(Input&& input, Output&& output, op how) {
+    const auto a = detail::reducing(input, output, true);
+    return planned(a, [&](auto* out) {
+      return unisono_scan_plan(a.input, a.output, a.count, a.type, code(how), native(), out);
+    });
+  }
+
+  /// The inputs of the ranks before this one. Rank 0 gets nothing, and its output may be empty.
+  template <reducible Output, input_for<Output> Input>
+  void exscan(Input&& input, Output&& output, op how) {
+    const auto a = detail::reducing(input, output, rank() != 0);
+    a.check(unisono_exscan(a.input, a.output, a.count, a.type, code(how), native()));
+  }
+  template <reducible Output, input_for<Output> Input>
+  request exscan_start(Input&& input, Output&& output, op how) {
+    const auto a = detail::reducing(input, output, rank() != 0);
+    return started(a, [&](auto* out) {
+      return unisono_exscan_start(a.input, a.output, a.count, a.type, code(how), native(), out);
+    });
+  }
+  template <reducible Output, input_for<Output> Input>
+  plan exscan_plan(Input&& input, Output&& output, op how) {
+    const auto a = detail::reducing(input, output, rank() != 0);
+    return planned(a, [&](auto* out) {
+      return unisono_exscan_plan(a.input, a.output, a.count, a.type, code(how), native(), out);
+    });
+  }
+
+  /// The inputs of all ranks: counts[r] elements of rank r, from displacements[r] on in the output,
+  /// or (if none are given) one behind the other.
+  template <output_buffer Output, input_for<Output> Input>
+  void allgatherv(Input&& input, Output&& output, std::span<const std::int64_t> counts,
+                  std::span<const std::int64_t> displacements = {}) {
+    const auto a = detail::gathering_blocks(input, output, counts, displacements, ranks(), true);
+    a.check(unisono_allgatherv(a.input, a.count, a.output, a.counts_data(), a.displacements_data(),
+                               a.type, native()));
+  }
+  template <output_buffer Output, input_for<Output> Input>
+  request allgatherv_start(Input&& input, Output&& output, std::span<const std::int64_t> counts,
+                           std::span<const std::int64_t> displacements = {}) {
+    const auto a = detail::gathering_blocks(input, output, counts, displacements, ranks(), true);
+    return started(a, [&](auto* out) {
+      return unisono_allgatherv_start(a.input, a.count, a.output, a.counts_data(),
+                                      a.displacements_data(), a.type, native(), out);
+    });
+  }
+  template <output_buffer Output, input_for<Output> Input>
+  plan allgatherv_plan(Input&& input, Output&& output, std::span<const std::int64_t> counts,
+                       std::span<const std::int64_t> displacements = {}) {
+    const auto a = detail::gathering_blocks(input, output, counts, displacements, ranks(), true);
+    return planned(a, [&](auto* out) {
+      return unisono_allgatherv_plan(a.input, a.count, a.output, a.counts_data(),
+                                     a.displacements_data(), a.type, native(), out);
+    });
+  }
+
+  /// An allgatherv whose blocks only the ranks r with receives[r] == 1 get; the others' output is
+  /// ignored and may be empty.
+  template <output_buffer Output, input_for<Output> Input>
+  void many_to_many(Input&& input, Output&& output, std::span<const std::int64_t> counts,
+                    std::span<const int> receives,
+                    std::span<const std::int64_t> displacements = {}) {
+    const auto a = receiving(input, output, counts, receives, displacements);
+    a.check(unisono_many_to_many(a.input, a.count, a.output, a.counts_data(),
+                                 a.displacements_data(), receives.data(), a.type, native()));
+  }
+  template <output_buffer Output, input_for<Output> Input>
+  request many_to_many_start(Input&& input, Output&& output, std::span<const std::int64_t> counts,
+                             std::span<const int> receives,
+                             std::span<const std::int64_t> displacements = {}) {
+    const auto a = receiving(input, output, counts, receives, displacements);
+    return started(a, [&](auto* out) {
+      return unisono_many_to_many_start(a.input, a.count, a.output, a.counts_data(),
+                                        a.displacements_data(), receives.data(), a.type, native(),
+                                        out);
+    });
+  }
+  template <output_buffer Output, input_for<Output> Input>
+  plan many_to_many_plan(Input&& input, Output&& output, std::span<const std::int64_t> counts,
+                         std::span<const int> receives,
+                         std::span<const std::int64_t> displacements = {}) {
+    const auto a = receiving(input, output, counts, receives, displacements);
+    return planned(a, [&](auto* out) {
+      return unisono_many_to_many_plan(a.input, a.count, a.output, a.counts_data(),
+                                       a.displacements_data(), receives.data(), a.type, native(),
+                                       out);
+    });
+  }
+
+  /// The reduction of all inputs, of which rank r gets counts[r] elements. in_place: as with
+  /// reduce_scatter_block.
+  template <reducible Output, input_for<Output> Input>
+  void reduce_scatter(Input&& input, Output&& output, std::span<const std::int64_t> counts,
+                      op how) {
+    const auto a = detail::reducing_unequal_blocks(input, output, counts,
+                                                   static_cast<std::size_t>(rank()), ranks());
+    a.check(
+        unisono_reduce_scatter(a.input, a.output, a.counts_data(), a.type, code(how), native()));
+  }
+  template <reducible Output, input_for<Output> Input>
+  request reduce_scatter_start(Input&& input, Output&& output, std::span<const std::int64_t> counts,
+                               op how) {
+    const auto a = detail::reducing_unequal_blocks(input, output, counts,
+                                                   static_cast<std::size_t>(rank()), ranks());
+    return started(a, [&](auto* out) {
+      return unisono_reduce_scatter_start(a.input, a.output, a.counts_data(), a.type, code(how),
+                                          native(), out);
+    });
+  }
+  template <reducible Output, input_for<Output> Input>
+  plan reduce_scatter_plan(Input&& input, Output&& output, std::span<const std::int64_t> counts,
+                           op how) {
+    const auto a = detail::reducing_unequal_blocks(input, output, counts,
+                                                   static_cast<std::size_t>(rank()), ranks());
+    return planned(a, [&](auto* out) {
+      return unisono_reduce_scatter_plan(a.input, a.output, a.counts_data(), a.type, code(how),
+                                         native(), out);
+    });
+  }
+
  private:
   friend class job;
   communicator() noexcept = default;
@@ -599,6 +982,17 @@ class communicator {
     return result;
   }
   std::size_t ranks() const { return static_cast<std::size_t>(size()); }
+  template <class Input, class Output>
+  detail::block_arguments receiving(Input& input, Output& output,
+                                    std::span<const std::int64_t> counts,
+                                    std::span<const int> receives,
+                                    std::span<const std::int64_t> displacements) const {
+    const auto own = static_cast<std::size_t>(rank());
+    const bool gets = own < receives.size() && receives[own] == 1;
+    auto result = detail::gathering_blocks(input, output, counts, displacements, ranks(), gets);
+    result.require_length("list of receivers", receives.size(), ranks());
+    return result;
+  }
   template <class Call>
   static request started(const detail::arguments& arguments, Call call) {
     request result;

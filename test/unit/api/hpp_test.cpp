@@ -195,6 +195,120 @@ TEST(Hpp, InPlace) {
   });
 }
 
+TEST(Hpp, MovesOfBlocks) {
+  on_ranks(3, [](communicator& world) {
+    const int rank = world.rank();
+    const std::array<int, 2> mine{rank, rank + 10};
+    std::vector<int> all(rank == 1 ? 6 : 0);
+    world.gather(mine, all, 1);
+    EXPECT_EQ(all, (rank == 1 ? std::vector{0, 10, 1, 11, 2, 12} : std::vector<int>{}));
+    std::array<int, 2> back{};
+    world.scatter(all, back, 1);
+    EXPECT_EQ(back, mine);
+    if (rank == 1) {
+      all[2] = -1;
+      world.gather(unisono::in_place, all, 1);
+      EXPECT_EQ(all, (std::vector{0, 10, -1, 11, 2, 12}));
+      world.scatter(all, unisono::in_place, 1);
+    } else {
+      world.gather(mine, std::span<int>(), 1);
+      world.scatter(std::span<const int>(), back, 1);
+      EXPECT_EQ(back, mine);
+    }
+    const std::array<int, 3> given{rank * 3, rank * 3 + 1, rank * 3 + 2};
+    std::array<int, 3> taken{};
+    const std::array<int, 3> expected{rank, rank + 3, rank + 6};
+    world.alltoall_start(given, taken).wait();
+    EXPECT_EQ(taken, expected);
+    taken = given;
+    world.alltoall_plan(unisono::in_place, taken).run();
+    EXPECT_EQ(taken, expected);
+  });
+}
+
+TEST(Hpp, ScansAndReduceScatter) {
+  on_ranks(3, [](communicator& world) {
+    const int rank = world.rank();
+    const std::array<int, 3> input{rank, 10, rank + 1};
+    std::array<int, 1> one{};
+    world.reduce_scatter_block(input, one, op::sum);
+    EXPECT_EQ(one[0], (std::array{3, 30, 6}[static_cast<std::size_t>(rank)]));
+    std::array<int, 3> whole = input;
+    world.reduce_scatter_block(unisono::in_place, whole, op::sum);
+    EXPECT_EQ(whole[0], one[0]);
+    std::array<int, 3> upto{};
+    world.scan(input, upto, op::sum);
+    EXPECT_EQ(upto[1], 10 * (rank + 1));
+    std::array<int, 3> below{};
+    world.exscan_start(input, std::span(below).first(rank == 0 ? 0 : 3), op::sum).wait();
+    EXPECT_EQ(below[1], 10 * rank);
+    const std::array<std::int64_t, 3> counts{2, 0, 1};
+    std::vector<int> part(static_cast<std::size_t>(counts[static_cast<std::size_t>(rank)]));
+    world.reduce_scatter(input, part, counts, op::sum);
+    const std::vector<int> parts[] = {{3, 30}, {}, {6}};
+    EXPECT_EQ(part, parts[rank]);
+  });
+}
+
+TEST(Hpp, BlocksOfDifferentLengths) {
+  struct Opaque {  // travels as bytes
+    std::int16_t a, b;
+    std::int16_t c;
+  };
+  on_ranks(3, [](communicator& world) {
+    const int rank = world.rank();
+    const std::array<std::int64_t, 3> counts{1, 0, 2};
+    const std::array<std::int64_t, 3> places{4, 0, 1};
+    const std::vector<int> mine(static_cast<std::size_t>(counts[static_cast<std::size_t>(rank)]),
+                                rank + 7);
+    std::vector<int> packed(3);
+    std::vector<int> placed(5, -1);
+    world.allgatherv(mine, packed, counts);
+    world.allgatherv_start(mine, placed, counts, places).wait();
+    EXPECT_EQ(packed, (std::vector{7, 9, 9}));
+    EXPECT_EQ(placed, (std::vector{-1, 9, 9, -1, 7}));
+    const std::array<int, 3> receives{0, 1, 0};
+    std::vector<int> here(rank == 1 ? 3 : 0);
+    world.many_to_many_plan(mine, here, counts, receives).run();
+    EXPECT_EQ(here, (rank == 1 ? packed : std::vector<int>{}));
+
+    const std::vector<Opaque> values(mine.size(), Opaque{1, 2, static_cast<std::int16_t>(rank)});
+    std::vector<Opaque> all(5);
+    world.allgatherv(values, all, counts, places);
+    EXPECT_EQ(all[4].b, 2);
+    EXPECT_EQ(all[1].c, 2);
+    EXPECT_EQ(all[2].c, 2);
+  });
+}
+
+TEST(Hpp, BlockListsThatDoNotFitAreAnErrorOnEveryRank) {
+  on_ranks(2, [](communicator& world) {
+    const std::array<std::int64_t, 2> counts{1, 1};
+    const std::array<int, 2> given{};
+    const bool odd = world.rank() == 0;
+    std::array<int, 1> one{};
+    std::array<int, 2> two{};
+    const int expected = odd ? UNISONO_ERROR_ARGUMENT : UNISONO_ERROR_PEER_ARGUMENT;
+    const auto expect_error = [&](auto call) {
+      communicator twin = world.dup();
+      EXPECT_EQ(code_of([&] {
+                  call(twin);
+                  twin.barrier();
+                }),
+                expected);
+    };
+    expect_error(
+        [&](communicator& c) { c.allgatherv(one, two, std::span(counts).first(odd ? 1 : 2)); });
+    expect_error(
+        [&](communicator& c) { c.allgatherv(one, std::span(two).first(odd ? 1 : 2), counts); });
+    expect_error([&](communicator& c) {
+      c.reduce_scatter(std::span(two).first(odd ? 1 : 2), one, counts, op::sum);
+    });
+    expect_error([&](communicator& c) { c.alltoall(std::span(given).first(odd ? 0 : 2), two); });
+    expect_error([&](communicator& c) { c.scatter(std::span(two).first(odd ? 1 : 2), one, 0); });
+  });
+}
+
 TEST(Hpp, EmptyBuffers) {
   on_ranks(2, [](communicator& world) {
     std::vector<double> none;
