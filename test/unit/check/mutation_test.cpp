@@ -709,7 +709,7 @@ std::vector<Mutation> all_mutations() {
       {"read a slot that does not exist", {bounds}, source_in_no_slot},
       {"reverse the operands of an ordered reduction", {out_of_order}, reverse_operands},
       {"drop a reduce", {undefined_read, missing, race, unwaited_read}, drop_reduce},
-      {"drop a copy", {undefined_read, missing, race}, drop_copy},
+      {"drop a copy", {undefined_read, missing, race, unwaited_read}, drop_copy},
       {"lose the right operand", {missing}, lose_right_operand},
       {"reduce twice", {doubled}, reduce_twice},
       {"reduce without an operator", {bad_operand}, reduce_without_operator},
