@@ -56,10 +56,21 @@ struct BenchArguments {
   bool tolerate = false;
 };
 
-// Those that the C API has.
-constexpr std::array kMeasured = {schedule::Collective::barrier, schedule::Collective::broadcast,
-                                  schedule::Collective::reduce, schedule::Collective::allreduce,
-                                  schedule::Collective::allgather};
+// Those that the C API has, with equal blocks.
+constexpr std::array kMeasured = {
+    schedule::Collective::barrier,        schedule::Collective::broadcast,
+    schedule::Collective::reduce,         schedule::Collective::allreduce,
+    schedule::Collective::allgather,      schedule::Collective::gather,
+    schedule::Collective::scatter,        schedule::Collective::alltoall,
+    schedule::Collective::reduce_scatter, schedule::Collective::scan,
+    schedule::Collective::exscan};
+
+std::string measured_names() {
+  std::vector<std::string_view> names;
+  for (const schedule::Collective each : kMeasured)
+    names.push_back(schedule::collective_name(each));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
 
 base::Error argument_error(std::string message) {
   return {base::Code::argument, std::move(message)};
@@ -69,10 +80,8 @@ base::Status read_collectives(const BenchArguments& arguments, bench::Options& o
   for (const std::string& name : arguments.collectives) {
     const auto collective = schedule::collective_from_name(name);
     if (!collective || std::ranges::find(kMeasured, *collective) == kMeasured.end()) {
-      return argument_error(
-          fmt::format("no collective to measure is named '{}': there are barrier, "
-                      "broadcast, reduce, allreduce and allgather",
-                      name));
+      return argument_error(fmt::format("no collective to measure is named '{}': there are {}",
+                                        name, measured_names()));
     }
     options.collectives.push_back(*collective);
   }
@@ -249,17 +258,16 @@ int run_bench(const BenchArguments& arguments, const CLI::App& command) {
 void add_bench(CLI::App& app, int& exit_status) {
   auto arguments = std::make_shared<BenchArguments>();
   CLI::App* command = app.add_subcommand("bench", "Measure the collectives");
-  command->add_option("collective", arguments->collectives,
-                      "barrier, broadcast, reduce, allreduce, allgather [all]");
+  command->add_option("collective", arguments->collectives, measured_names() + " [all]");
   command->add_option("-n", arguments->ranks, "Number of ranks to start")
       ->check(CLI::Range(1, kMostRanks));
   command
       ->add_option("--sizes", arguments->sizes,
-                   "Bytes of the vector (allgather: of a block), doubling: FROM:TO, or a list")
+                   "Bytes of the vector, or of a block of it, doubling: FROM:TO, or a list")
       ->capture_default_str();
   command->add_option("--type", arguments->type, "Type of the elements")->capture_default_str();
   command->add_option("--op", arguments->op, "Operator of the reductions")->capture_default_str();
-  command->add_option("--root", arguments->root, "Root of broadcast and reduce")
+  command->add_option("--root", arguments->root, "Root of those that have one")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   command->add_option("--format", arguments->format, "table, osu or json")

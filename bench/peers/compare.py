@@ -22,7 +22,10 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-COLLECTIVES = ["barrier", "broadcast", "reduce", "allreduce", "allgather"]
+COLLECTIVES = [
+    *["barrier", "broadcast", "reduce", "allreduce", "allgather", "gather", "scatter"],
+    *["alltoall", "reduce_scatter", "scan", "exscan"],
+]
 METHODS = ["loop", "single"]
 PEERS = {
     "openmpi": {"name": "Open MPI", "package": "libopenmpi-dev openmpi-bin"},
@@ -148,12 +151,12 @@ def number(value, width, unit=""):
 def print_table(medians, ranks, tools):
     head = "".join(f"{tool:>11}" for tool in tools) + f"{'ratio':>9}"
     print(f"\n# {ranks} ranks; us, median of the medians; ratio: the better MPI / unisono")
-    print(f"# {'':18}" + "".join(f"  {method:<{len(head) - 2}}" for method in METHODS))
-    print(f"# {'collective':<11}{'size':>7}" + head * len(METHODS))
+    print(f"# {'':22}" + "".join(f"  {method:<{len(head) - 2}}" for method in METHODS))
+    print(f"# {'collective':<15}{'size':>7}" + head * len(METHODS))
     ratios = {method: [] for method in METHODS}
     keys = [key for key in medians if key[0] == ranks and key[1] == METHODS[0]]
     for _, _, collective, size in keys:
-        line = f"  {collective:<11}{size if collective != 'barrier' else '':>7}"
+        line = f"  {collective:<15}{size if collective != 'barrier' else '':>7}"
         for method in METHODS:
             row = medians[(ranks, method, collective, size)]
             line += "".join(number(row.get(tool), 11) for tool in tools)
@@ -162,7 +165,7 @@ def print_table(medians, ranks, tools):
                 ratios[method].append(ratio(row))
         print(line)
     if all(ratios.values()):
-        line = f"# {'geometric mean':<18}"
+        line = f"# {'geometric mean':<22}"
         for method in METHODS:
             line += " " * 11 * len(tools) + number(geometric_mean(ratios[method]), 9, "x")
         print(line, flush=True)

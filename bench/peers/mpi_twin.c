@@ -18,17 +18,33 @@
 enum { LOOPS = 7, FEWEST_LOOPS = 3, TRIAL_CALLS = 4, FEWEST_SAMPLES = 5, PERIOD = 61 };
 enum { MOST_CALLS = 1000000, MOST_SAMPLES = 100000, MOST_SIZES = 64, MOST_BUFFERS = 4 };
 
-enum collective { BARRIER, BROADCAST, REDUCE, ALLREDUCE, ALLGATHER, COLLECTIVES };
-static const char* const names[COLLECTIVES] = {"barrier", "broadcast", "reduce", "allreduce",
-                                               "allgather"};
+enum collective {
+  BARRIER,
+  BROADCAST,
+  REDUCE,
+  ALLREDUCE,
+  ALLGATHER,
+  GATHER,
+  SCATTER,
+  ALLTOALL,
+  REDUCE_SCATTER, /* of equal blocks */
+  SCAN,
+  EXSCAN,
+  COLLECTIVES
+};
+static const char* const names[COLLECTIVES] = {
+    "barrier", "broadcast", "reduce",         "allreduce", "allgather", "gather",
+    "scatter", "alltoall",  "reduce_scatter", "scan",      "exscan"};
 
 static int rank, ranks;
 static MPI_Comm measured, control; /* what the twin itself has to say goes over control */
 static double seconds = 0.3;
-static float* pattern; /* (ranks + 1) rows of PERIOD values; the last is their sum */
+/* Rows of PERIOD values: one for each rank, then the sums of all, of those up to this one, and of
+ * those before it. */
+static float* pattern;
 
 static enum collective collective;
-static int count;   /* elements of the vector; of a block for allgather */
+static int count;   /* elements of the vector, or of a block of it */
 static int buffers; /* pairs, used in turn; a power of two */
 static float *inputs[MOST_BUFFERS], *outputs[MOST_BUFFERS];
 static int64_t phase, wrong;
@@ -59,13 +75,15 @@ static uint64_t scramble(uint64_t x) {
 }
 
 static void make_pattern(void) {
-  pattern = calloc((size_t)(ranks + 1) * PERIOD, sizeof *pattern);
+  pattern = calloc((size_t)(ranks + 3) * PERIOD, sizeof *pattern);
   if (!pattern) fail("out of memory");
   for (int r = 0; r < ranks; ++r) {
     for (int i = 0; i < PERIOD; ++i) {
       const float value = (float)(scramble((uint64_t)r * PERIOD + (uint64_t)i) % 127);
       pattern[r * PERIOD + i] = value;
       pattern[ranks * PERIOD + i] += value;
+      if (r <= rank) pattern[(ranks + 1) * PERIOD + i] += value;
+      if (r < rank) pattern[(ranks + 2) * PERIOD + i] += value;
     }
   }
 }
@@ -90,13 +108,26 @@ static int64_t differences(const float* from, int row, int64_t at_phase) {
   return found;
 }
 
-static size_t output_bytes(void) {
-  return (size_t)count * sizeof(float) * (size_t)(collective == ALLGATHER ? ranks : 1);
+/* Block `block` is of this phase, so that no block is like another. */
+static int64_t phase_of(int block, int64_t at_phase) { return at_phase + 7 * block; }
+
+static int has_input_blocks(void) {
+  return (collective == SCATTER && rank == 0) || collective == ALLTOALL ||
+         collective == REDUCE_SCATTER;
 }
 
+static int has_output_blocks(void) {
+  return (collective == GATHER && rank == 0) || collective == ALLTOALL || collective == ALLGATHER;
+}
+
+static size_t bytes_of(int blocks) { return (size_t)count * sizeof(float) * (size_t)blocks; }
+static size_t output_bytes(void) { return bytes_of(has_output_blocks() ? ranks : 1); }
+static size_t input_bytes(void) { return bytes_of(has_input_blocks() ? ranks : 1); }
+
 static void make_buffers(void) {
-  buffers = output_bytes() <= 4096 ? 4 : output_bytes() <= (8u << 20) ? 2 : 1;
-  const size_t bytes = (output_bytes() / 4096 + 1) * 4096;
+  const size_t longer = input_bytes() > output_bytes() ? input_bytes() : output_bytes();
+  buffers = longer <= 4096 ? 4 : longer <= (8u << 20) ? 2 : 1;
+  const size_t bytes = (longer / 4096 + 1) * 4096;
   for (int i = 0; i < buffers; ++i) {
     inputs[i] = aligned_alloc(4096, bytes);
     outputs[i] = aligned_alloc(4096, bytes);
@@ -119,7 +150,11 @@ static void prepare(int turn, int64_t at_phase) {
   memset(outputs[turn], 0xa5, output_bytes());
   if (collective == BROADCAST) {
     if (rank == 0) fill(outputs[turn], 0, at_phase);
-  } else if (collective != BARRIER) {
+  } else if (has_input_blocks()) {
+    for (int b = 0; b < ranks; ++b) {
+      fill(inputs[turn] + (int64_t)b * count, rank, phase_of(b, at_phase));
+    }
+  } else if (collective != BARRIER && collective != SCATTER) {
     fill(inputs[turn], rank, at_phase);
   }
 }
@@ -137,10 +172,28 @@ static int call(int64_t i) {
       return MPI_Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, measured);
     case ALLGATHER:
       return MPI_Allgather(in, count, MPI_FLOAT, out, count, MPI_FLOAT, measured);
+    case GATHER:
+      return MPI_Gather(in, count, MPI_FLOAT, out, count, MPI_FLOAT, 0, measured);
+    case SCATTER:
+      return MPI_Scatter(in, count, MPI_FLOAT, out, count, MPI_FLOAT, 0, measured);
+    case ALLTOALL:
+      return MPI_Alltoall(in, count, MPI_FLOAT, out, count, MPI_FLOAT, measured);
+    case REDUCE_SCATTER:
+      return MPI_Reduce_scatter_block(in, out, count, MPI_FLOAT, MPI_SUM, measured);
+    case SCAN:
+      return MPI_Scan(in, out, count, MPI_FLOAT, MPI_SUM, measured);
+    case EXSCAN:
+      return MPI_Exscan(in, out, count, MPI_FLOAT, MPI_SUM, measured);
     case COLLECTIVES:
       break;
   }
   return MPI_ERR_OTHER;
+}
+
+static int64_t block_differences(const float* from, int64_t at_phase) {
+  int64_t found = 0;
+  for (int r = 0; r < ranks; ++r) found += differences(from + (int64_t)r * count, r, at_phase);
+  return found;
 }
 
 static void verify(int turn, int64_t at_phase) {
@@ -156,9 +209,23 @@ static void verify(int turn, int64_t at_phase) {
       wrong += differences(out, ranks, at_phase);
       break;
     case ALLGATHER:
-      for (int r = 0; r < ranks; ++r) {
-        wrong += differences(out + (int64_t)r * count, r, at_phase);
-      }
+    case GATHER:
+      if (has_output_blocks()) wrong += block_differences(out, at_phase);
+      break;
+    case SCATTER:
+      wrong += differences(out, 0, phase_of(rank, at_phase));
+      break;
+    case ALLTOALL:
+      wrong += block_differences(out, phase_of(rank, at_phase));
+      break;
+    case REDUCE_SCATTER:
+      wrong += differences(out, ranks, phase_of(rank, at_phase));
+      break;
+    case SCAN:
+      wrong += differences(out, ranks + 1, at_phase);
+      break;
+    case EXSCAN:
+      if (rank > 0) wrong += differences(out, ranks + 2, at_phase);
       break;
     case BARRIER:
     case COLLECTIVES:
@@ -326,7 +393,7 @@ static int read_sizes(const char* text, int64_t* sizes) {
 }
 
 int main(int argc, char** argv) {
-  const char *collectives = "barrier,broadcast,reduce,allreduce,allgather", *size_list = "8,1024";
+  const char *collectives = NULL, *size_list = "8,1024"; /* NULL: all */
   int64_t sizes[MOST_SIZES];
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -359,7 +426,7 @@ int main(int argc, char** argv) {
   }
   int first = 1;
   for (int c = 0; c < COLLECTIVES; ++c) {
-    if (!chosen(collectives, names[c])) continue;
+    if (collectives && !chosen(collectives, names[c])) continue;
     for (int i = 0; i < (c == BARRIER ? 1 : n); ++i, first = 0) {
       measure((enum collective)c, c == BARRIER ? 0 : sizes[i], first);
     }

@@ -35,7 +35,7 @@ std::vector<Type> plain_types() {
 
 TEST(Pattern, WhatWasFilledIsRight) {
   for (const Type type : plain_types()) {
-    const Pattern pattern(type, Operator::sum, kRanks);
+    const Pattern pattern(type, Operator::sum, kRanks, 0);
     for (const std::int64_t phase : {0, 1, 60, 61, 1000}) {
       const auto buffer = filled(pattern, type, 3, phase);
       EXPECT_EQ(pattern.wrong(3, phase, kCount, buffer.data()), 0) << arith::type_name(type);
@@ -48,7 +48,7 @@ TEST(Pattern, EveryReductionInAnyOrderIsRight) {
     for (int i = 0; i < arith::kOperatorCount; ++i) {
       const auto op = static_cast<Operator>(i);
       if (!arith::fits(op, type)) continue;
-      const Pattern pattern(type, op, kRanks);
+      const Pattern pattern(type, op, kRanks, 0);
       auto result = filled(pattern, type, kRanks - 1, 7);
       for (int rank = kRanks - 2; rank >= 0; --rank) {
         const auto next = filled(pattern, type, rank, 7);
@@ -60,8 +60,36 @@ TEST(Pattern, EveryReductionInAnyOrderIsRight) {
   }
 }
 
+TEST(Pattern, ScansAreOfTheRanksUpToThisOneAndBeforeIt) {
+  for (const int own : {1, 2, kRanks - 1}) {
+    const Pattern pattern(Type::int32, Operator::sum, kRanks, own);
+    auto result = filled(pattern, Type::int32, 0, 5);
+    const auto wrong = [&](Reduced reduced) {
+      return pattern.wrong_reduced(5, kCount, result.data(), reduced);
+    };
+    const auto kernel = arith::find_kernel(Operator::sum, Type::int32);
+    for (int rank = 1; rank <= own; ++rank) {
+      if (rank == own) {
+        EXPECT_EQ(wrong(Reduced::before), 0);
+      }
+      const auto next = filled(pattern, Type::int32, rank, 5);
+      kernel(result.data(), result.data(), next.data(), kCount, nullptr);
+    }
+    EXPECT_EQ(wrong(Reduced::upto), 0);
+    EXPECT_GT(wrong(Reduced::before), 0);
+  }
+}
+
+TEST(Pattern, BlocksDiffer) {
+  const Pattern pattern(Type::float32, Operator::sum, kRanks, 0);
+  const auto buffer = filled(pattern, Type::float32, 1, Pattern::phase_of(2, 9));
+  EXPECT_EQ(pattern.wrong(1, Pattern::phase_of(2, 9), kCount, buffer.data()), 0);
+  EXPECT_GT(pattern.wrong(1, Pattern::phase_of(1, 9), kCount, buffer.data()), kCount / 2);
+  EXPECT_GT(pattern.wrong(1, 9, kCount, buffer.data()), kCount / 2);
+}
+
 TEST(Pattern, OneWrongByteIsOneWrongElement) {
-  const Pattern pattern(Type::float32, Operator::sum, kRanks);
+  const Pattern pattern(Type::float32, Operator::sum, kRanks, 0);
   auto buffer = filled(pattern, Type::float32, 0, 0);
   for (const std::size_t index : {std::size_t{0}, std::size_t{4000}, buffer.size() - 1}) {
     auto broken = buffer;
@@ -71,7 +99,7 @@ TEST(Pattern, OneWrongByteIsOneWrongElement) {
 }
 
 TEST(Pattern, AnotherRankOrIterationIsWrong) {
-  const Pattern pattern(Type::float32, Operator::sum, kRanks);
+  const Pattern pattern(Type::float32, Operator::sum, kRanks, 0);
   const auto buffer = filled(pattern, Type::float32, 2, 10);
   EXPECT_GT(pattern.wrong(1, 10, kCount, buffer.data()), kCount / 2);
   EXPECT_GT(pattern.wrong(2, 11, kCount, buffer.data()), kCount / 2);
@@ -81,7 +109,7 @@ TEST(Pattern, AnotherRankOrIterationIsWrong) {
 TEST(Pattern, AMissingOrDoubledContributionIsWrong) {
   for (const Type type : plain_types()) {
     if (!arith::fits(Operator::sum, type)) continue;
-    const Pattern pattern(type, Operator::sum, kRanks);
+    const Pattern pattern(type, Operator::sum, kRanks, 0);
     const arith::Kernel add = arith::find_kernel(Operator::sum, type);
     auto result = filled(pattern, type, 0, 0);
     for (int rank = 1; rank < kRanks - 1; ++rank) {

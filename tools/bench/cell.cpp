@@ -16,11 +16,20 @@ constexpr int kPoison = 0xa5;
 
 // More pairs see more mistakes, but should not push each other out of the first-level cache, and
 // huge ones should not fill the memory.
-std::uint64_t pairs_of_buffers(std::int64_t output_bytes) {
+std::uint64_t pairs_of_buffers(std::int64_t bytes) {
   constexpr std::int64_t kSmall = 4096;
   constexpr std::int64_t kHuge = 8 << 20;
-  if (output_bytes <= kSmall) return 4;
-  return output_bytes <= kHuge ? 2 : 1;
+  if (bytes <= kSmall) return 4;
+  return bytes <= kHuge ? 2 : 1;
+}
+
+bool has_input_blocks(const CellShape& shape) {
+  if (shape.collective == Collective::scatter) return shape.rank == shape.root;
+  return shape.collective == Collective::alltoall || shape.collective == Collective::reduce_scatter;
+}
+bool has_output_blocks(const CellShape& shape) {
+  if (shape.collective == Collective::gather) return shape.rank == shape.root;
+  return shape.collective == Collective::allgather || shape.collective == Collective::alltoall;
 }
 
 }  // namespace
@@ -33,15 +42,15 @@ Cell::Cell(const CellShape& shape, const Options& options, const Pattern& patter
       type_(static_cast<unisono_type_t>(options.type)),
       op_(static_cast<unisono_op_t>(options.op)) {
   const auto element = static_cast<std::int64_t>(arith::type_size(options.type));
-  const int blocks = shape.collective == Collective::allgather ? shape.ranks : 1;
-  input_bytes_ = shape.count * element;
-  output_bytes_ = input_bytes_ * blocks;
+  block_bytes_ = shape.count * element;
+  input_bytes_ = block_bytes_ * (has_input_blocks(shape) ? shape.ranks : 1);
+  output_bytes_ = block_bytes_ * (has_output_blocks(shape) ? shape.ranks : 1);
 }
 
 base::Result<Cell> Cell::make(const CellShape& shape, const Options& options,
                               const Pattern& pattern, unisono_comm_t comm) {
   Cell cell(shape, options, pattern, comm);
-  const std::uint64_t pairs = pairs_of_buffers(cell.output_bytes_);
+  const std::uint64_t pairs = pairs_of_buffers(std::max(cell.input_bytes_, cell.output_bytes_));
   cell.mask_ = pairs - 1;
   for (std::uint64_t i = 0; i < pairs; ++i) {
     UNISONO_ASSIGN(Memory input, allocate(cell.input_bytes_));
@@ -80,16 +89,25 @@ void Cell::prepare(std::int64_t turn, std::int64_t phase) {
     case Collective::reduce:
     case Collective::allreduce:
     case Collective::allgather:
+    case Collective::gather:
+    case Collective::scan:
+    case Collective::exscan:
       pattern_->fill(shape_.rank, phase, shape_.count, pair.input.get());
       break;
-    case Collective::gather:
     case Collective::scatter:
     case Collective::alltoall:
     case Collective::reduce_scatter:
-    case Collective::scan:
-    case Collective::exscan:
+      fill_blocks(phase, pair.input.get());
+      break;
     case Collective::many_to_many:
       break;  // not measured
+  }
+}
+
+void Cell::fill_blocks(std::int64_t phase, std::byte* input) const {
+  for (int block = 0; has_input_blocks(shape_) && block < shape_.ranks; ++block) {
+    pattern_->fill(shape_.rank, Pattern::phase_of(block, phase), shape_.count,
+                   input + block * block_bytes_);
   }
 }
 
@@ -109,11 +127,20 @@ int Cell::call(std::int64_t turn) const {
     case Collective::allgather:
       return unisono_allgather(pair.input.get(), pair.output.get(), shape_.count, type_, comm_);
     case Collective::gather:
+      return unisono_gather(pair.input.get(), pair.output.get(), shape_.count, type_, shape_.root,
+                            comm_);
     case Collective::scatter:
+      return unisono_scatter(pair.input.get(), pair.output.get(), shape_.count, type_, shape_.root,
+                             comm_);
     case Collective::alltoall:
+      return unisono_alltoall(pair.input.get(), pair.output.get(), shape_.count, type_, comm_);
     case Collective::reduce_scatter:
+      return unisono_reduce_scatter_block(pair.input.get(), pair.output.get(), shape_.count, type_,
+                                          op_, comm_);
     case Collective::scan:
+      return unisono_scan(pair.input.get(), pair.output.get(), shape_.count, type_, op_, comm_);
     case Collective::exscan:
+      return unisono_exscan(pair.input.get(), pair.output.get(), shape_.count, type_, op_, comm_);
     case Collective::many_to_many:
       break;  // not measured
   }
@@ -122,6 +149,7 @@ int Cell::call(std::int64_t turn) const {
 
 std::int64_t Cell::wrong(std::int64_t turn, std::int64_t phase) const {
   const std::byte* output = buffers_[static_cast<std::uint64_t>(turn) & mask_].output.get();
+  const std::int64_t own_phase = Pattern::phase_of(shape_.rank, phase);
   switch (shape_.collective) {
     case Collective::barrier:
       return 0;
@@ -132,21 +160,32 @@ std::int64_t Cell::wrong(std::int64_t turn, std::int64_t phase) const {
       return pattern_->wrong_reduced(phase, shape_.count, output);
     case Collective::allreduce:
       return pattern_->wrong_reduced(phase, shape_.count, output);
-    case Collective::gather:
-    case Collective::scatter:
-    case Collective::alltoall:
-    case Collective::reduce_scatter:
-    case Collective::scan:
-    case Collective::exscan:
-    case Collective::many_to_many:
-      return 0;  // not measured
     case Collective::allgather:
-      break;
+      return wrong_blocks(phase, output);
+    case Collective::gather:
+      return shape_.rank == shape_.root ? wrong_blocks(phase, output) : 0;
+    case Collective::scatter:
+      return pattern_->wrong(shape_.root, own_phase, shape_.count, output);
+    case Collective::alltoall:
+      return wrong_blocks(own_phase, output);
+    case Collective::reduce_scatter:
+      return pattern_->wrong_reduced(own_phase, shape_.count, output);
+    case Collective::scan:
+      return pattern_->wrong_reduced(phase, shape_.count, output, Reduced::upto);
+    case Collective::exscan:
+      if (shape_.rank == 0) return 0;
+      return pattern_->wrong_reduced(phase, shape_.count, output, Reduced::before);
+    case Collective::many_to_many:
+      break;  // not measured
   }
+  return 0;
+}
+
+// Each rank's block in turn.
+std::int64_t Cell::wrong_blocks(std::int64_t phase, const std::byte* output) const {
   std::int64_t differences = 0;
-  const std::int64_t block = output_bytes_ / shape_.ranks;
   for (int rank = 0; rank < shape_.ranks; ++rank) {
-    differences += pattern_->wrong(rank, phase, shape_.count, output + rank * block);
+    differences += pattern_->wrong(rank, phase, shape_.count, output + rank * block_bytes_);
   }
   return differences;
 }

@@ -53,12 +53,15 @@ class Cell {
   };
   Cell(const CellShape& shape, const Options& options, const Pattern& pattern, unisono_comm_t comm);
   static base::Result<Memory> allocate(std::int64_t bytes);
+  void fill_blocks(std::int64_t phase, std::byte* input) const;
+  std::int64_t wrong_blocks(std::int64_t phase, const std::byte* output) const;
 
   CellShape shape_;
   const Pattern* pattern_;
   unisono_comm_t comm_;
   unisono_type_t type_;
   unisono_op_t op_;
+  std::int64_t block_bytes_;
   std::int64_t input_bytes_;
   std::int64_t output_bytes_;
   std::uint64_t mask_ = 0;

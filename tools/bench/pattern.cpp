@@ -22,6 +22,8 @@ constexpr std::int64_t kPeriod = 61;
 // short enough for the first-level cache. A multiple of the period.
 constexpr std::int64_t kPiece = kPeriod * 16;
 constexpr std::int64_t kRow = kPiece + kPeriod;
+// Enumerators of Reduced.
+constexpr std::size_t kReductions = 3;
 
 // The largest whole number up to which the type holds all of them.
 std::int64_t exact_limit(Type type) {
@@ -158,24 +160,31 @@ bool equal_numbers(const std::byte* a, const std::byte* b) {
 
 }  // namespace
 
-Pattern::Pattern(Type type, Operator op, int ranks)
+Pattern::Pattern(Type type, Operator op, int ranks, int rank)
     : type_(type),
       size_(arith::type_size(type)),
       ranks_(static_cast<std::size_t>(ranks)),
-      rows_((ranks_ + 1) * kRow * size_) {
-  for (int rank = 0; rank < ranks; ++rank) {
-    std::byte* at = rows_.data() + static_cast<std::size_t>(rank) * kRow * size_;
+      rows_((ranks_ + kReductions) * kRow * size_) {
+  const auto row_of = [this](std::size_t index) { return rows_.data() + index * kRow * size_; };
+  for (int r = 0; r < ranks; ++r) {
+    std::byte* at = row_of(static_cast<std::size_t>(r));
     for (std::int64_t i = 0; i < kRow; ++i, at += size_) {
-      put_as(type, value(type, op, ranks, rank, i % kPeriod), at);
+      put_as(type, value(type, op, ranks, r, i % kPeriod), at);
     }
   }
-  std::byte* reduced = rows_.data() + ranks_ * kRow * size_;
-  std::memcpy(reduced, rows_.data(), kRow * size_);
-  if (!arith::fits(op, type)) return;  // byte, which only moves
-  const arith::Kernel kernel = arith::find_reference_kernel(op, type);
-  for (std::size_t rank = 1; rank < ranks_; ++rank) {
-    kernel(reduced, reduced, row(rank, 0), kRow, nullptr);
+  std::byte* const all = row_of(reduced_row(Reduced::all));
+  std::memcpy(all, rows_.data(), kRow * size_);
+  const bool fits = arith::fits(op, type);  // not byte, which only moves
+  const arith::Kernel kernel = fits ? arith::find_reference_kernel(op, type) : nullptr;
+  for (int r = 0; fits && r < ranks; ++r) {
+    if (r > 0) kernel(all, all, row_of(static_cast<std::size_t>(r)), kRow, nullptr);
+    if (r == rank) std::memcpy(row_of(reduced_row(Reduced::upto)), all, kRow * size_);
+    if (r == rank - 1) std::memcpy(row_of(reduced_row(Reduced::before)), all, kRow * size_);
   }
+}
+
+std::size_t Pattern::reduced_row(Reduced reduced) const {
+  return ranks_ + static_cast<std::size_t>(reduced);
 }
 
 const std::byte* Pattern::row(std::size_t index, std::int64_t phase) const {
@@ -197,9 +206,9 @@ std::int64_t Pattern::wrong(int rank, std::int64_t phase, std::int64_t count,
   return wrong_in_row(static_cast<std::size_t>(rank), phase, count, buffer);
 }
 
-std::int64_t Pattern::wrong_reduced(std::int64_t phase, std::int64_t count,
-                                    const std::byte* buffer) const {
-  return wrong_in_row(ranks_, phase, count, buffer);
+std::int64_t Pattern::wrong_reduced(std::int64_t phase, std::int64_t count, const std::byte* buffer,
+                                    Reduced reduced) const {
+  return wrong_in_row(reduced_row(reduced), phase, count, buffer);
 }
 
 std::int64_t Pattern::wrong_in_row(std::size_t index, std::int64_t phase, std::int64_t count,

@@ -14,10 +14,13 @@
 
 namespace unisono::tools::bench {
 
+// Whose elements are reduced: of a scan, those up to this rank; of an exscan, of those before it.
+enum class Reduced : std::uint8_t { all, upto, before };
+
 class Pattern {
  public:
-  // `op` fits `type`, which is not a pair.
-  Pattern(arith::Type type, arith::Operator op, int ranks);
+  // `op` fits `type`, which is not a pair. `rank`: this one, for scans.
+  Pattern(arith::Type type, arith::Operator op, int ranks, int rank);
 
   // buffer[i] = element i of `rank` in this phase, for count elements.
   void fill(int rank, std::int64_t phase, std::int64_t count, std::byte* buffer) const;
@@ -25,10 +28,15 @@ class Pattern {
   // How many of count elements differ from what fill() would write.
   std::int64_t wrong(int rank, std::int64_t phase, std::int64_t count,
                      const std::byte* buffer) const;
-  // ... from the reduction of all ranks' elements.
-  std::int64_t wrong_reduced(std::int64_t phase, std::int64_t count, const std::byte* buffer) const;
+  // ... from the reduction of the ranks' elements. Rank 0 has none before it.
+  std::int64_t wrong_reduced(std::int64_t phase, std::int64_t count, const std::byte* buffer,
+                             Reduced reduced = Reduced::all) const;
+
+  // Block `block` of what consists of blocks is of this phase, so that no block is like another.
+  static std::int64_t phase_of(int block, std::int64_t phase) { return phase + 7 * block; }
 
  private:
+  std::size_t reduced_row(Reduced reduced) const;
   const std::byte* row(std::size_t index, std::int64_t phase) const;
   std::int64_t wrong_in_row(std::size_t index, std::int64_t phase, std::int64_t count,
                             const std::byte* buffer) const;
@@ -37,7 +45,7 @@ class Pattern {
   arith::Type type_;
   std::size_t size_;  // of an element
   std::size_t ranks_;
-  std::vector<std::byte> rows_;  // one for each rank, then the reduced one
+  std::vector<std::byte> rows_;  // one for each rank, then one for each Reduced
 };
 
 }  // namespace unisono::tools::bench

@@ -73,7 +73,7 @@ base::Status Session::measure_all() {
     UNISONO_ASSIGN(report_, make_report(options_.format, options_.json_path));
     report_->begin(describe_job(options_, place_.ranks));
   }
-  const Pattern pattern(options_.type, options_.op, place_.ranks);
+  const Pattern pattern(options_.type, options_.op, place_.ranks, place_.rank);
   for (const schedule::Collective collective : options_.collectives) {
     if (report_) report_->collective(collective);
     const bool sizes = collective != schedule::Collective::barrier;

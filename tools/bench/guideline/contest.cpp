@@ -105,7 +105,7 @@ class Arena::Player {
 base::Result<Arena::Team*> Arena::team(int ranks) {
   auto found = teams_.find(ranks);
   if (found == teams_.end()) {
-    Team made{place_.measured, Pattern(options_.type, options_.op, ranks)};
+    Team made{place_.measured, Pattern(options_.type, options_.op, ranks, place_.rank)};
     if (ranks < place_.ranks) {
       const int color = place_.rank < ranks ? 0 : -1;
       UNISONO_TRY(to_status(unisono_comm_split(place_.measured, color, place_.rank, &made.comm)));
