@@ -37,6 +37,7 @@ class Gathered {
 
   // The message, once everything is in place after `complete`.
   Value message(Builder& b, OpId complete) const {
+    if (played_ == 0 && mesh_.row_size(mesh_.row(rank_)) == 1) return {own_block(shape_, rank_)};
     if (played_ == 0) return {row(), complete};
     const Range scratch = b.scratch(size());
     Range rest = scratch;
