@@ -32,15 +32,15 @@ struct Pieces {
   std::int64_t size() const { return upper.count + lower.count; }
 };
 
-// Copies `source` to its places.
-OpId put(Builder& b, const Pieces& to, Range source, Builder::After after) {
-  Range part = source;
+// Copies `source` to its places, when it may be read and after `before`.
+OpId put(Builder& b, const Pieces& to, Value source, OpId before) {
+  Range part = source.range;
   part.count = to.upper.count;
-  const OpId done = b.copy(to.upper, part, after);
+  const OpId done = b.copy(to.upper, part, {source.ready, before});
   if (to.lower.count == 0) return done;
   part.offset += part.count;
   part.count = to.lower.count;
-  return b.copy(to.lower, part, {done});
+  return b.copy(to.lower, part, {source.ready, done});
 }
 
 }  // namespace
@@ -66,12 +66,14 @@ Schedule bruck(const Shape& shape, const Parameters&, int rank) {
     return range;
   };
   OpId complete = Builder::kNone;
+  OpId sent = Builder::kNone;
   for (int step = 0; step < steps; ++step) {
     const int distance = 1 << step;
-    const Range given = step == 0 ? own : part(0, held(blocks_in(step)));
+    const bool only_own = blocks_in(step) == 1;
+    const Value given =
+        only_own ? Value{own, sent} : Value{part(0, held(blocks_in(step))), complete};
     const int target = pattern::dissemination_source(ranks, rank, step);
-    const OpId sent = b.send(target, step, given, {complete});
-    // After the send, because in place the end of it all overwrites what that reads.
+    sent = b.send(target, step, given.range, {given.ready});
     if (step == 0) complete = b.copy(part(0, own.count), own, {sent});
     const int source = pattern::dissemination_target(ranks, rank, step);
     const Pieces places(shape, source, blocks_in(step));
@@ -80,9 +82,10 @@ Schedule bruck(const Shape& shape, const Parameters&, int rank) {
     const bool to_scratch = wraps && step + 1 < steps;
     complete = to_scratch
                    ? b.copy(part(held(distance), places.size()), b.of(slot), {arrived, complete})
-                   : put(b, places, b.of(slot), {arrived, complete});
+                   : put(b, places, {b.of(slot), arrived}, complete);
   }
-  if (wraps) put(b, Pieces(shape, rank, in_scratch), base, {complete});
+  // After all sends, because in place it overwrites the input.
+  if (wraps) put(b, Pieces(shape, rank, in_scratch), {base, complete}, sent);
   if (ranks == 1) b.copy(place(shape, rank), own);
   return std::move(b).take();
 }
