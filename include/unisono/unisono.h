@@ -2,7 +2,7 @@
  *
  * Unisono: collective communication that does not wait for host CPUs. This header is the contract:
  * it is all that is installed besides unisono.hpp (C++20 over it), and everything not said here may
- * change. Guide: docs/tutorial, reference: docs/reference/c-api.md.
+ * change. Guide: docs/tutorial; this file is the reference.
  *
  * Every function returns UNISONO_OK or an error code; unisono_last_error() then says, for the
  * calling thread, what happened, where, on which rank, and what to do. Nothing is thrown, and no
