@@ -253,6 +253,34 @@ TEST_P(LocalCounts, CountsThatDisagreeAreAMismatchThatNamesBoth) {
   }
 }
 
+// One side knows of a message that the other does not: whoever waits for it is told, and does not
+// wait for ever. A short message is missed by its receiver, a long one by its sender.
+TEST(LocalCountsSilence, AMessageThatOneSideDoesNotKnowOfIsAMismatch) {
+  for (const bool sent : {false, true}) {
+    SCOPED_TRACE(sent ? "sent and not expected" : "expected and not sent");
+    WorldOptions options;
+    World world(options);
+    const Exchange exchange{2, {{0, 0}, {20'000, 0}}};
+    auto all = prepare(exchange, Collective::gather, 0);
+    Rank& ignorant = *all[sent ? 0 : 1];
+    Rank& waiting = *all[sent ? 1 : 0];
+    ignorant.call.blocks = *Blocks::of_ranks({0, 0});
+    for (int r = 0; r < 2; ++r) start(world, r, *all[static_cast<std::size_t>(r)], 0);
+    EXPECT_EQ(ignorant.pending.state, group::Pending::State::complete);
+    group::Communicator& waiter = world.at(sent ? 1 : 0);
+    group::Communicator* const communicators[] = {&waiter};
+    group::Pending* const awaited[] = {&waiting.pending};
+    group::Communicator::wait_any(communicators, awaited);
+    EXPECT_EQ(waiting.pending.state, group::Pending::State::failed);
+    const auto error = waiter.failure();
+    EXPECT_EQ(error.code, base::Code::mismatch);
+    EXPECT_NE(
+        error.message.find(sent ? "rank 1 waits in operation 0" : "rank 0 waits in operation 0"),
+        std::string::npos)
+        << error.message;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Over, LocalCounts, testing::Values("pull", "buffers", "virtual"),
                          [](const auto& suite) { return std::string(suite.param); });
 
