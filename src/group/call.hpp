@@ -37,7 +37,7 @@ struct Call {
   std::int32_t root = 0;  // for from_list: a digest of the list
   std::int64_t element_bytes = 1;
   bool ordered = false;  // the operator does not commute
-  UserOperator user;     // for operators of the user's
+  UserOperator user{};   // for operators of the user's
   // Purpose::user_blocks; `count` is then the elements of all blocks.
   schedule::Blocks blocks{};
   Displacements input_places{}, output_places{};

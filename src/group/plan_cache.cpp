@@ -11,6 +11,8 @@
 #include "check/check.hpp"
 #include "engine/bind.hpp"
 #include "engine/bind_local.hpp"
+#include "group/digest.hpp"
+#include "group/segments.hpp"
 
 namespace unisono::group {
 namespace {
@@ -38,54 +40,6 @@ void call_user(void* target, const void* left, const void* right, std::int64_t c
   user.function(target, left, right, count, user.type, user.user);
 }
 
-std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
-  hash = (hash ^ value) * 0x9e3779b97f4a7c15U;
-  return hash ^ (hash >> 29);
-}
-
-std::uint64_t mix_blocks(std::uint64_t hash, const schedule::Blocks& blocks) {
-  for (int r = 0; r < blocks.ranks(); ++r) {
-    if (blocks.are_pairs()) {
-      for (int to = 0; to < blocks.ranks(); ++to) {
-        hash = mix(hash, static_cast<std::uint64_t>(blocks.sent(r, to).count));
-      }
-      continue;
-    }
-    hash = mix(hash, static_cast<std::uint64_t>(blocks.of(r).count) * 2 + blocks.receives(r));
-  }
-  return hash;
-}
-
-// What the ranks have to agree on. A user's types and operators count by what can be compared.
-std::uint64_t call_hash(const Call& call) {
-  const auto number = [](std::int32_t n) {
-    return static_cast<std::uint64_t>(n < kFirstUserNumber ? n : kFirstUserNumber);
-  };
-  std::uint64_t hash = mix(1, static_cast<std::uint64_t>(call.collective));
-  hash = mix(hash, static_cast<std::uint64_t>(call.purpose));
-  if (!call.local_counts) hash = mix(hash, static_cast<std::uint64_t>(call.count));
-  hash = mix(hash, number(call.type));
-  hash = mix(hash, number(call.op));
-  hash = mix(hash, static_cast<std::uint64_t>(call.root));
-  hash = mix(hash, static_cast<std::uint64_t>(call.element_bytes));
-  if (call.blocks.given() && !call.local_counts) hash = mix_blocks(hash, call.blocks);
-  return mix(hash, call.ordered ? 1 : 0);
-}
-
-std::uint32_t fold_digest(std::uint64_t hash) {
-  const auto digest = static_cast<std::uint32_t>((hash ^ (hash >> 32)) & engine::kDigestMask);
-  return digest == 0 ? 1 : digest;
-}
-
-// Collectives whose input or output consists of blocks of `count` elements, one a rank: a segment
-// of the call is then a segment of each block.
-bool has_input_blocks(Collective c) {
-  return c == Collective::scatter || c == Collective::alltoall || c == Collective::reduce_scatter;
-}
-bool has_output_blocks(Collective c) {
-  return schedule::has_blocks(c) && c != Collective::scatter && c != Collective::reduce_scatter;
-}
-
 // One plan in the making.
 class Maker {
  public:
@@ -97,7 +51,7 @@ class Maker {
     cached_->call = call_;
     cached_->algorithm = algorithm::describe(*choice_.algorithm, choice_.parameters);
     fill_call();
-    longest_ = longest_vector();
+    longest_ = longest_vector(shape_);
     if (call_.local_counts) {
       UNISONO_TRY(make_local());
     } else if (!try_single_copy() && !try_small()) {
@@ -159,50 +113,6 @@ class Maker {
                      (context_.engine == base::EngineChoice::automatic && context_.oversubscribed));
   }
 
-  // Elements of the vector, or of the longest block: what is cut into segments.
-  std::int64_t longest_vector() const {
-    if (!call_.blocks.given()) return call_.count;
-    std::int64_t longest = 0;
-    for (int r = 0; r < shape_.ranks; ++r) {
-      for (int to = 0; to < (call_.blocks.are_pairs() ? shape_.ranks : 1); ++to) {
-        const auto block = call_.blocks.are_pairs() ? call_.blocks.sent(r, to) : call_.blocks.of(r);
-        longest = std::max(longest, block.count);
-      }
-    }
-    return longest;
-  }
-
-  // What of the call elements [from, from + most) of the vector, or of each block, are.
-  Shape cut(std::int64_t from, std::int64_t most) const {
-    const auto left = [&](std::int64_t count) {
-      return std::clamp<std::int64_t>(count - from, 0, most);
-    };
-    Shape shape = shape_;
-    if (!call_.blocks.given()) {
-      shape.count = left(call_.count);
-      return shape;
-    }
-    std::vector<std::int64_t> counts;
-    std::vector<bool> receivers;
-    for (int r = 0; r < shape_.ranks; ++r) {
-      if (!call_.blocks.are_pairs()) {
-        counts.push_back(left(call_.blocks.of(r).count));
-        receivers.push_back(call_.blocks.receives(r));
-        continue;
-      }
-      for (int to = 0; to < shape_.ranks; ++to) {
-        counts.push_back(left(call_.blocks.sent(r, to).count));
-      }
-    }
-    // A part of blocks that are right is right.
-    shape.blocks =
-        call_.blocks.are_pairs()
-            ? *schedule::Blocks::of_pairs(shape_.ranks, counts)
-            : *schedule::Blocks::of_ranks(
-                  counts, call_.blocks.all_receive() ? std::vector<bool>{} : std::move(receivers));
-    return shape;
-  }
-
   Result<std::vector<Schedule>> build_set(const Shape& shape) const {
     std::vector<Schedule> set;
     set.reserve(static_cast<std::size_t>(shape.ranks));
@@ -214,45 +124,21 @@ class Maker {
     return set;
   }
 
-  // Where the blocks of this rank's input (or output) lie, of which `part` is a segment; from where
-  // the segment begins.
-  engine::BufferLayout layout(const Shape& part, bool input, const Displacements& places) const {
-    engine::BufferLayout layout;
-    std::int64_t end = 0;
-    bool contiguous = true;
-    for (int r = 0; r < shape_.ranks; ++r) {
-      const schedule::Block whole = block_of(shape_, input, r);
-      const schedule::Block cut = block_of(part, input, r);
-      const std::int64_t place =
-          places == nullptr ? whole.offset : (*places)[static_cast<std::size_t>(r)];
-      if (cut.count == 0) continue;
-      contiguous = contiguous && place == end;
-      end = place + cut.count;
-      layout.pieces.push_back({.offset = cut.offset, .count = cut.count, .place = place});
-    }
-    if (contiguous) layout.pieces.clear();
-    return layout;
+  engine::BufferLayout input_layout(const Shape& part) const {
+    return layout_of(shape_, part, {context_.rank, Buffer::Side::input, call_.input_places.get()});
   }
-
-  schedule::Block block_of(const Shape& shape, bool input, int rank) const {
-    if (!schedule::has_pairs(shape.collective)) return schedule::block(shape, rank);
-    return input ? schedule::sent_block(shape, context_.rank, rank)
-                 : schedule::received_block(shape, rank, context_.rank);
+  engine::BufferLayout output_layout(const Shape& part) const {
+    return layout_of(shape_, part,
+                     {context_.rank, Buffer::Side::output, call_.output_places.get()});
   }
 
   engine::BindOptions options(const engine::LaneGeometry& geometry, const Shape& part) const {
     engine::BindOptions options{.element_bytes = call_.element_bytes,
-                                .input = {},
-                                .output = {},
+                                .input = input_layout(part),
+                                .output = output_layout(part),
                                 .geometry = geometry,
                                 .staged_multicast = context_.staged_multicast,
                                 .helping = cached_->plan.helping};
-    if (has_input_blocks(call_.collective)) {
-      options.input = layout(part, true, call_.input_places);
-    }
-    if (has_output_blocks(call_.collective)) {
-      options.output = layout(part, false, call_.output_places);
-    }
     options.helping = options.helping && options.input.contiguous() && options.output.contiguous();
     return options;
   }
@@ -310,7 +196,7 @@ class Maker {
     plan.output_stride = schedule::output_count(shape_, context_.rank) > 0 ? stride : 0;
     if (plan.segments > 1 && schedule::has_blocks(call_.collective)) plan.helping = false;
     for (std::int64_t n = 0; n < plan.segments; ++n) {
-      const Shape part = cut(n * segment, segment);
+      const Shape part = segment_of(shape_, n * segment, segment);
       if (n > 0 && part == last_part_) {
         plan.parts.back().end = n + 1;
         continue;
@@ -328,7 +214,7 @@ class Maker {
     std::int64_t segment = std::max<std::int64_t>(
         1, std::min(longest_, context_.bulk.data_bytes / call_.element_bytes));
     for (;;) {
-      const Shape part = cut(0, segment);
+      const Shape part = segment_of(shape_, 0, segment);
       UNISONO_ASSIGN(const auto set, build_set(part));
       const auto need = engine::window_need(set, options(context_.bulk, part));
       if (need.fits(context_.bulk)) return segment;
@@ -353,15 +239,11 @@ class Maker {
     UNISONO_ASSIGN(const Schedule schedule,
                    algorithm::build(*choice_.algorithm, shape_, {}, context_.rank));
     engine::LocalOptions how{.element_bytes = call_.element_bytes,
-                             .input = {},
-                             .output = {},
+                             .input = input_layout(shape_),
+                             .output = output_layout(shape_),
                              .geometry = context_.bulk,
                              .pull = context_.pull,
                              .in_place = call_.in_place};
-    if (has_input_blocks(call_.collective)) how.input = layout(shape_, true, call_.input_places);
-    if (has_output_blocks(call_.collective)) {
-      how.output = layout(shape_, false, call_.output_places);
-    }
     engine::Plan& plan = cached_->plan;
     std::vector<engine::Program> programs(static_cast<std::size_t>(context_.ranks));
     auto& own = programs[static_cast<std::size_t>(context_.rank)];
@@ -375,12 +257,12 @@ class Maker {
   // The choices count too: ranks whose settings differ would not fit together.
   void fill_digest() {
     engine::Plan& plan = cached_->plan;
-    std::uint64_t hash = call_hash(call_);
-    for (const char c : cached_->algorithm) hash = mix(hash, static_cast<std::uint64_t>(c));
-    hash = mix(hash, plan.helping ? 1 : 0);
-    hash = mix(hash, cached_->single_copy ? 1 : 0);
-    hash = mix(hash, static_cast<std::uint64_t>(plan.segments));
-    plan.digest = fold_digest(hash);
+    Digest digest(call_);
+    digest.add(cached_->algorithm);
+    digest.add(plan.helping ? 1 : 0);
+    digest.add(cached_->single_copy ? 1 : 0);
+    digest.add(static_cast<std::uint64_t>(plan.segments));
+    plan.digest = digest.folded();
   }
 
   const PlanContext& context_;
@@ -420,7 +302,7 @@ bool PlanCache::same_blocks(const Call& a, const Call& b) {
 }
 
 std::size_t PlanCache::Hash::operator()(const Call& call) const {
-  return static_cast<std::size_t>(call_hash(call));
+  return static_cast<std::size_t>(Digest(call).hash());
 }
 
 void PlanCache::override_with(const select::Overrides& overrides) {
