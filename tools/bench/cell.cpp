@@ -15,12 +15,17 @@ constexpr std::size_t kAlignment = 4096;
 constexpr int kPoison = 0xa5;
 
 // More pairs see more mistakes, but should not push each other out of the first-level cache, and
-// huge ones should not fill the memory.
+// huge ones should not fill the memory. `bytes`: of the larger buffer of any rank.
 std::uint64_t pairs_of_buffers(std::int64_t bytes) {
   constexpr std::int64_t kSmall = 4096;
   constexpr std::int64_t kHuge = 8 << 20;
   if (bytes <= kSmall) return 4;
   return bytes <= kHuge ? 2 : 1;
+}
+
+// All ranks have to take the same number of pairs: the turns' phases depend on it.
+std::int64_t longest_buffer(const CellShape& shape, std::int64_t block_bytes) {
+  return block_bytes * (schedule::has_blocks(shape.collective) ? shape.ranks : 1);
 }
 
 bool has_input_blocks(const CellShape& shape) {
@@ -50,7 +55,7 @@ Cell::Cell(const CellShape& shape, const Options& options, const Pattern& patter
 base::Result<Cell> Cell::make(const CellShape& shape, const Options& options,
                               const Pattern& pattern, unisono_comm_t comm) {
   Cell cell(shape, options, pattern, comm);
-  const std::uint64_t pairs = pairs_of_buffers(std::max(cell.input_bytes_, cell.output_bytes_));
+  const std::uint64_t pairs = pairs_of_buffers(longest_buffer(shape, cell.block_bytes_));
   cell.mask_ = pairs - 1;
   for (std::uint64_t i = 0; i < pairs; ++i) {
     UNISONO_ASSIGN(Memory input, allocate(cell.input_bytes_));
