@@ -122,10 +122,16 @@ static int has_output_blocks(void) {
 
 static size_t bytes_of(int blocks) { return (size_t)count * sizeof(float) * (size_t)blocks; }
 static size_t output_bytes(void) { return bytes_of(has_output_blocks() ? ranks : 1); }
-static size_t input_bytes(void) { return bytes_of(has_input_blocks() ? ranks : 1); }
+
+/* Of any rank: all take the same number of pairs, as the turns' phases depend on it. */
+static size_t longest_buffer(void) {
+  const int blocks = collective == GATHER || collective == SCATTER || collective == ALLTOALL ||
+                     collective == ALLGATHER || collective == REDUCE_SCATTER;
+  return bytes_of(blocks ? ranks : 1);
+}
 
 static void make_buffers(void) {
-  const size_t longer = input_bytes() > output_bytes() ? input_bytes() : output_bytes();
+  const size_t longer = longest_buffer();
   buffers = longer <= 4096 ? 4 : longer <= (8u << 20) ? 2 : 1;
   const size_t bytes = (longer / 4096 + 1) * 4096;
   for (int i = 0; i < buffers; ++i) {
