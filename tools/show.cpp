@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // unisono show: the schedule of an algorithm, as text (which `unisono check --file` reads back) or
-// as a Graphviz picture.
+// as a Graphviz picture, of all steps or of the messages only.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -28,6 +28,7 @@ struct ShowOptions {
   bool ordered = false;
   std::vector<std::string> parameters;
   bool dot = false;
+  bool messages = false;
 };
 
 // One element a rank, so that algorithms which cut the vector into pieces have some to cut.
@@ -86,7 +87,8 @@ int show(const ShowOptions& options) {
     fmt::print(stderr, "unisono show: {}\n", set.error().message);
     return kExitUsage;
   }
-  const std::string text = options.dot         ? schedule::graphviz(*set)
+  const std::string text = options.messages    ? schedule::graphviz_messages(*set)
+                           : options.dot       ? schedule::graphviz(*set)
                            : options.rank >= 0 ? schedule::print(set->front())
                                                : schedule::print(*set);
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -131,8 +133,13 @@ void add_show(CLI::App& app, int& exit_status) {
                    "NAME=VALUE: a parameter, e.g. degree=4; may be repeated")
       ->allow_extra_args(false);
   command->add_flag("--dot", options->dot, "Graphviz instead of text")->excludes(rank);
+  command
+      ->add_flag("--messages", options->messages,
+                 "Graphviz of who sends to whom in which step: a node a rank, an arrow a message")
+      ->excludes(rank);
   command->footer(
-      "Example:\n  unisono show broadcast/fnomial -n 8 -p degree=4 --dot | dot -Tsvg -o tree.svg");
+      "Example:\n"
+      "  unisono show broadcast/fnomial -n 8 -p degree=4 --messages | dot -Tsvg -o tree.svg");
   command->callback([options, &exit_status] { exit_status = show(*options); });
 }
 

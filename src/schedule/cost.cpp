@@ -2,6 +2,7 @@
 #include "schedule/cost.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/check.hpp"
 
@@ -20,7 +21,8 @@ class Walk {
     }
   }
 
-  int longest_path() {
+  // Every message, in the order in which the walk came to it.
+  std::vector<Message> messages() && {
     while (!ready_.empty()) {
       const std::size_t rank = ready_.back();
       ready_.pop_back();
@@ -29,7 +31,7 @@ class Walk {
     for (std::size_t r = 0; r < set_.size(); ++r) {
       UNISONO_CHECK(ranks_[r].next == set_[r].ops.size(), "the cost of schedules that deadlock");
     }
-    return longest_;
+    return std::move(messages_);
   }
 
  private:
@@ -60,9 +62,11 @@ class Walk {
         }
         path = std::max(path, arrived);
       }
-      for (const Target& target : schedule.targets_of(op)) fill(target, path + 1);
+      for (const Target& target : schedule.targets_of(op)) {
+        messages_.push_back({schedule.rank, target.peer, path + 1, op.left.count});
+        fill(target, path + 1);
+      }
       rank.op_path[rank.next] = path;
-      longest_ = std::max(longest_, path);
     }
   }
 
@@ -77,7 +81,7 @@ class Walk {
   std::span<const Schedule> set_;
   std::vector<Rank> ranks_;
   std::vector<std::size_t> ready_;
-  int longest_ = 0;
+  std::vector<Message> messages_;
 };
 
 std::int64_t sent(const Schedule& schedule) {
@@ -91,8 +95,19 @@ std::int64_t sent(const Schedule& schedule) {
 }  // namespace
 
 Cost cost(std::span<const Schedule> set) {
-  Cost result{.steps = Walk(set).longest_path(), .elements = 0};
+  Cost result;
+  for (const Message& message : Walk(set).messages()) {
+    result.steps = std::max(result.steps, message.step);
+  }
   for (const Schedule& schedule : set) result.elements = std::max(result.elements, sent(schedule));
+  return result;
+}
+
+std::vector<Message> messages(std::span<const Schedule> set) {
+  std::vector<Message> result = Walk(set).messages();
+  std::ranges::sort(result, {}, [](const Message& m) {
+    return std::tuple(m.step, m.source, m.target, m.elements);
+  });
   return result;
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a collective costs, counted from the schedules of all its ranks: the two columns of the
-// table of algorithms, for one shape. Pure; any thread.
+// table of algorithms, for one shape; and the messages behind it. Pure; any thread.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "schedule/schedule.hpp"
 
@@ -19,5 +21,17 @@ struct Cost {
 
 // set[r] is the schedule of rank r. Only of schedules that end (check/); others stop the process.
 Cost cost(std::span<const Schedule> set);
+
+struct Message {
+  int source = -1, target = -1;
+  int step = 0;  // messages on the longest path that ends with it
+  std::int64_t elements = 0;
+
+  auto operator<=>(const Message&) const = default;
+};
+
+// By step, then by source and target; one for each target of a multicast. As cost(), for schedules
+// that end.
+std::vector<Message> messages(std::span<const Schedule> set);
 
 }  // namespace unisono::schedule

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// graphviz() of text.hpp. Ops of a rank stand in a cluster; thin arrows are predecessors, bold ones
-// messages, which do not push columns down (constraint=false), so that the ranks stand in order.
-// Bears malformed sets: an arrow that leads nowhere is left out.
+// The pictures of text.hpp. In graphviz(), ops of a rank stand in a cluster; thin arrows are
+// predecessors, bold ones messages, which do not push columns down (constraint=false), so that the
+// ranks stand in order. It bears malformed sets: an arrow that leads nowhere is left out.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
+#include "schedule/cost.hpp"
 #include "schedule/text.hpp"
 
 namespace unisono::schedule {
@@ -29,6 +31,13 @@ std::string_view color_of(OpKind kind) {
   return "white";
 }
 
+// The root on top; where there is none, a circle.
+std::string_view layout_of(Collective collective) {
+  if (!is_rooted(collective)) return "layout=circo";
+  const bool to_root = collective == Collective::reduce || collective == Collective::gather;
+  return to_root ? "rankdir=BT" : "rankdir=TB";
+}
+
 }  // namespace
 
 std::string graphviz(const std::vector<Schedule>& set) {
@@ -38,6 +47,30 @@ std::string graphviz(const std::vector<Schedule>& set) {
       "  node [shape=box, style=filled, fontname=\"monospace\", fontsize=10];\n";
   for (const Schedule& schedule : set) append_rank(text, schedule);
   for (const Schedule& schedule : set) append_messages(text, set, schedule);
+  return text + "}\n";
+}
+
+std::string graphviz_messages(const std::vector<Schedule>& set) {
+  if (set.empty()) return "digraph messages {\n}\n";
+  const Shape& shape = set.front().shape;
+  const std::vector<Message> all = messages(set);
+  const bool of_one_length = std::ranges::all_of(
+      all, [&](const Message& m) { return m.elements == all.front().elements; });
+  std::string text = fmt::format(
+      "digraph messages {{\n"
+      "  label=\"{}, {} ranks, {}: arrows are messages, with their step{}\";\n"
+      "  {};\n"
+      "  node [shape=circle, fontname=\"monospace\"];\n"
+      "  edge [fontname=\"monospace\", fontsize=10];\n",
+      collective_name(shape.collective), shape.ranks, print_counts(shape),
+      of_one_length ? "" : ": elements", layout_of(shape.collective));
+  for (int rank = 0; rank < shape.ranks; ++rank)
+    fmt::format_to(std::back_inserter(text), "  {};\n", rank);
+  for (const Message& m : all) {
+    const std::string elements = of_one_length ? "" : fmt::format(": {}", m.elements);
+    fmt::format_to(std::back_inserter(text), "  {} -> {} [label=\"{}{}\"];\n", m.source, m.target,
+                   m.step, elements);
+  }
   return text + "}\n";
 }
 

@@ -37,5 +37,8 @@ base::Result<std::vector<Schedule>> parse(std::string_view text);
 
 // A Graphviz picture of a whole set: one column a rank, messages as arrows between columns.
 std::string graphviz(const std::vector<Schedule>& set);
+// Who sends to whom: a node a rank, messages as arrows with their step and, if they are not all of
+// one length, their elements. Only of schedules that end (check/).
+std::string graphviz_messages(const std::vector<Schedule>& set);
 
 }  // namespace unisono::schedule

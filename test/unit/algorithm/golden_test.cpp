@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The schedules of five ranks, word for word: golden/<collective>-<name>[-variant].txt. After an
-// intended change, write them anew with UNISONO_UPDATE_GOLDEN=1 in the environment (of this test
-// program) and read the difference. The same variable rewrites docs/reference/algorithms.md. The
-// how-to's example is compared with the source it quotes.
+// The schedules of five ranks, word for word: golden/<collective>-<name>[-variant].txt, and
+// pictures of their messages, .dot. After an intended change, write them anew with
+// UNISONO_UPDATE_GOLDEN=1 in the environment (of this test program) and read the difference. The
+// same variable rewrites docs/reference/algorithms.md. The how-to's example is compared with the
+// source it quotes.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -29,10 +30,10 @@ void expect_file(const std::filesystem::path& path, const std::string& text) {
       << path << " differs; if that is intended, run again with UNISONO_UPDATE_GOLDEN=1";
 }
 
-std::filesystem::path golden(const Algorithm& row, const std::string& variant) {
+std::filesystem::path golden(const Algorithm& row, const std::string& ending) {
   return here() / "golden" /
          (std::string(schedule::collective_name(row.collective)) + "-" + std::string(row.name) +
-          variant + ".txt");
+          ending);
 }
 
 // Seven elements on five ranks: blocks of two lengths.
@@ -56,7 +57,9 @@ TEST(Golden, FiveRanks) {
     Shape shape = five_ranks(row);
     // What cannot do five ranks is shown for six.
     if (!why_illegal(row, shape, two(row, shape)).empty()) shape.ranks = 6;
-    expect_file(golden(row, ""), schedule::print(build_set(row, shape, two(row, shape))));
+    const auto set = build_set(row, shape, two(row, shape));
+    expect_file(golden(row, ".txt"), schedule::print(set));
+    expect_file(golden(row, ".dot"), schedule::graphviz_messages(set));
   }
 }
 
@@ -65,7 +68,8 @@ TEST(Golden, FiveRanksOrderedWithAnotherRoot) {
   ASSERT_NE(row, nullptr);
   Shape shape = five_ranks(*row);
   shape.ordered = true;
-  expect_file(golden(*row, "-ordered"), schedule::print(build_set(*row, shape, two(*row, shape))));
+  expect_file(golden(*row, "-ordered.txt"),
+              schedule::print(build_set(*row, shape, two(*row, shape))));
 }
 
 // The examples of the head comments, with ranks that send or receive nothing.
@@ -79,18 +83,22 @@ TEST(Golden, FiveRanksWithUnequalBlocks) {
     if (!many && (row.collective != Collective::alltoall || !row.unequal_blocks)) continue;
     Shape shape{.collective = row.collective, .ranks = 5};
     shape.blocks = many ? some : pairs;
-    expect_file(golden(row, "-unequal"), schedule::print(build_set(row, shape, two(row, shape))));
+    expect_file(golden(row, "-unequal.txt"),
+                schedule::print(build_set(row, shape, two(row, shape))));
   }
 }
 
 TEST(Golden, EveryFileBelongsToARow) {
-  std::size_t files = 0;
+  std::size_t texts = 0, pictures = 0;
   for (const auto& entry : std::filesystem::directory_iterator(here() / "golden")) {
-    EXPECT_EQ(entry.path().extension(), ".txt");
-    ++files;
+    const auto extension = entry.path().extension();
+    texts += extension == ".txt";
+    pictures += extension == ".dot";
+    EXPECT_TRUE(extension == ".txt" || extension == ".dot") << entry.path();
   }
   const std::size_t variants = 1 + 2 + 3;  // ordered; unequal alltoall, many_to_many
-  EXPECT_EQ(files, table().size() + variants);
+  EXPECT_EQ(texts, table().size() + variants);
+  EXPECT_EQ(pictures, table().size());
 }
 
 TEST(Golden, TheReferencePageIsTheTable) {

@@ -73,5 +73,24 @@ TEST(CostDeathTest, StopsAtSchedulesThatNeverEnd) {
   EXPECT_DEATH(static_cast<void>(cost(*set)), "deadlock");
 }
 
+TEST(Messages, StandByStepAndOnceForEachTarget) {
+  const auto set = parse(
+      "schedule broadcast ranks 3 rank 0 count 4 root 1\n"
+      "slot 0 from 1 count 4\n"
+      "op 0 wait slot 0\n"
+      "op 1 send slot 0[0:4] to 2 slot 0 after 0\n"
+      "op 2 copy output[0:4] = slot 0[0:4] after 0\n"
+      "schedule broadcast ranks 3 rank 1 count 4 root 1\n"
+      "op 0 multicast input[0:4] to 0 slot 0, 2 slot 1\n"
+      "schedule broadcast ranks 3 rank 2 count 4 root 1\n"
+      "slot 0 from 0 count 4\n"
+      "slot 1 from 1 count 4\n"
+      "op 0 wait slot 1\n"
+      "op 1 copy output[0:4] = slot 1[0:4] after 0\n"
+      "op 2 wait slot 0\n");
+  ASSERT_TRUE(set.ok()) << set.error().message;
+  EXPECT_EQ(messages(*set), (std::vector<Message>{{1, 0, 1, 4}, {1, 2, 1, 4}, {0, 2, 2, 4}}));
+}
+
 }  // namespace
 }  // namespace unisono::schedule
