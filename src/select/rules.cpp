@@ -25,6 +25,7 @@ bool splits(const Situation& call) {
   const Shape& shape = call.shape;
   return call.bytes >= kSplitBytes && shape.count >= shape.ranks && !shape.ordered;
 }
+bool crowded_and_long(const Situation& call) { return call.crowded() && call.bytes >= kSplitBytes; }
 bool crowded_and_tiny(const Situation& call) {
   return call.crowded() && call.bytes <= kTinyBlockBytes;
 }
@@ -53,6 +54,8 @@ constexpr Rule kRules[] = {
      "few ranks, or more ranks than cores, so that the root combines for all"},
     {Collective::reduce, "fnomial", false, always,
      "many ranks with a core each share the work"},
+    {Collective::allreduce, "reduce-broadcast", false, crowded_and_long,
+     "ranks outnumber cores, so that pieces of a long vector would wait for each rank's turn"},
     {Collective::allreduce, "ring", false, splits,
      "a long vector is worth splitting over the ranks"},
     {Collective::allreduce, "gather-release", true, crowded,
