@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The one header of every packet that Unisono sends, in C so that programs in the kernel read the
+ * same definition: fixed-width integers, no includes, no calls. On the wire all integers are
+ * little-endian; in memory they are the machine's, and unisono_packet_swap() stands between, which
+ * does nothing on a little-endian machine. The payload follows the header at once, and a datagram
+ * holds one packet. Invariant: what unisono_packet_check() accepts is safe to act on once its tag
+ * (siphash.h) is right; nothing is to be believed before. docs/reference/wire.md is the same as a
+ * table. Pure functions; any thread. */
+#ifndef UNISONO_WIRE_PACKET_H
+#define UNISONO_WIRE_PACKET_H
+
+typedef __UINT8_TYPE__ unisono_u8;
+typedef __UINT16_TYPE__ unisono_u16;
+typedef __UINT32_TYPE__ unisono_u32;
+typedef __UINT64_TYPE__ unisono_u64;
+
+/* "Un" as the first two bytes of a packet. */
+#define UNISONO_PACKET_MAGIC 0x6e55
+/* Changes with any change of this file that another version would misread. */
+#define UNISONO_PACKET_VERSION 1
+#define UNISONO_PACKET_BYTES 72
+/* As `target`: all ranks of the job (multicast). */
+#define UNISONO_PACKET_GROUP 0xffffffffU
+/* As `flag`: no flag is to be raised. As `place`: there is none. */
+#define UNISONO_PACKET_NONE 0xffffffffffffffffULL
+
+/* What a packet asks for, and what `place`, `flag` and `value` mean in it. */
+enum unisono_packet_kind {
+  /* Payload to offset `place` of the target's memory; then, if `flag` is not NONE, `value` to the
+   * word at offset `flag`. `position` is the fragment's number in its message. */
+  UNISONO_PACKET_PUT = 1,
+  /* Packets have not come: bit i of `value` stands for sequence number `place` + i. `flag` is 1 if
+   * they were sent to the group, 0 if to this rank. */
+  UNISONO_PACKET_NACK = 2,
+  /* The sender's last sequence number is `place` to this rank and `flag` to the group, so that the
+   * loss of a last packet is found; `value` is where its receiving stands. */
+  UNISONO_PACKET_STATUS = 3,
+  /* Has every member reached `value`? `place` says in what. */
+  UNISONO_PACKET_QUERY = 4,
+  /* To the query with sequence number `place`: the worst of the sender's part of the tree is
+   * `value`. */
+  UNISONO_PACKET_ANSWER = 5,
+  /* Sent to the group to find out whether multicast is carried: `value` is 1 if the sender has
+   * heard the probes of all members. */
+  UNISONO_PACKET_PROBE = 6,
+  UNISONO_PACKET_KINDS = 7 /* one more than the last */
+};
+
+/* Why a packet was dropped, in the order in which the checks are made. */
+enum unisono_packet_drop {
+  UNISONO_DROP_NONE = 0,
+  UNISONO_DROP_SHORT,   /* fewer bytes than a header */
+  UNISONO_DROP_MAGIC,   /* not ours at all */
+  UNISONO_DROP_VERSION, /* another version of this file */
+  UNISONO_DROP_KIND,    /* no such kind */
+  UNISONO_DROP_LENGTH,  /* `length` is not what follows the header */
+  UNISONO_DROP_JOB,     /* another job's */
+  UNISONO_DROP_SENDER,  /* no rank of the job, or the receiver itself */
+  UNISONO_DROP_TARGET,  /* for another rank */
+  UNISONO_DROP_TAG,     /* made without the job's key, or damaged */
+  UNISONO_DROP_REPLAY,  /* has come before, or is too old to tell */
+  UNISONO_DROP_COUNT
+};
+
+/* The tag covers every field before it, and the payload. */
+struct unisono_packet {
+  unisono_u16 magic;    /*  0 */
+  unisono_u8 version;   /*  2 */
+  unisono_u8 kind;      /*  3  enum unisono_packet_kind */
+  unisono_u32 job;      /*  4  identity of the job: strangers are told apart before tags are */
+  unisono_u64 sequence; /*  8  of the link from sender to target, or of sender to the group */
+  unisono_u32 sender;   /* 16  rank that made this packet and its tag */
+  unisono_u32 target;   /* 20  rank, or UNISONO_PACKET_GROUP */
+  unisono_u32 origin;   /* 24  rank whose data it carries; the sender, if nothing is forwarded */
+  unisono_u32 communicator; /* 28  identity of the communicator in the job */
+  unisono_u16 hop;      /* 32  hops since the origin; in concurrent broadcasting log2 of the last */
+  unisono_u16 length;   /* 34  bytes of payload */
+  unisono_u32 position; /* 36  of this fragment in its message, from 0 */
+  unisono_u64 place;    /* 40  see the kinds */
+  unisono_u64 flag;     /* 48  see the kinds */
+  unisono_u64 value;    /* 56  see the kinds */
+  unisono_u64 tag;      /* 64  SipHash-2-4 under the job's key */
+};
+
+/* No holes: the compiler's layout is the wire's. 28 bytes of IPv4 and UDP and 175 float64 fill an
+ * Ethernet frame of 1500. */
+#ifdef __cplusplus
+#define UNISONO_PACKET_ASSERT static_assert
+#else
+#define UNISONO_PACKET_ASSERT _Static_assert
+#endif
+#define UNISONO_PACKET_AT(field, offset)                                              \
+  UNISONO_PACKET_ASSERT(__builtin_offsetof(struct unisono_packet, field) == (offset), \
+                        "the offset of " #field)
+UNISONO_PACKET_AT(magic, 0);
+UNISONO_PACKET_AT(version, 2);
+UNISONO_PACKET_AT(kind, 3);
+UNISONO_PACKET_AT(job, 4);
+UNISONO_PACKET_AT(sequence, 8);
+UNISONO_PACKET_AT(sender, 16);
+UNISONO_PACKET_AT(target, 20);
+UNISONO_PACKET_AT(origin, 24);
+UNISONO_PACKET_AT(communicator, 28);
+UNISONO_PACKET_AT(hop, 32);
+UNISONO_PACKET_AT(length, 34);
+UNISONO_PACKET_AT(position, 36);
+UNISONO_PACKET_AT(place, 40);
+UNISONO_PACKET_AT(flag, 48);
+UNISONO_PACKET_AT(value, 56);
+UNISONO_PACKET_AT(tag, 64);
+UNISONO_PACKET_ASSERT(sizeof(struct unisono_packet) == UNISONO_PACKET_BYTES, "no padding");
+UNISONO_PACKET_ASSERT(1500 - 28 - UNISONO_PACKET_BYTES == 175 * 8, "175 float64 in a frame");
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define UNISONO_LE16(x) (x)
+#define UNISONO_LE32(x) (x)
+#define UNISONO_LE64(x) (x)
+#else
+#define UNISONO_LE16(x) __builtin_bswap16(x)
+#define UNISONO_LE32(x) __builtin_bswap32(x)
+#define UNISONO_LE64(x) __builtin_bswap64(x)
+#endif
+
+/* From the machine's order to the wire's, and back. */
+static inline void unisono_packet_swap(struct unisono_packet* packet) {
+  packet->magic = UNISONO_LE16(packet->magic);
+  packet->job = UNISONO_LE32(packet->job);
+  packet->sequence = UNISONO_LE64(packet->sequence);
+  packet->sender = UNISONO_LE32(packet->sender);
+  packet->target = UNISONO_LE32(packet->target);
+  packet->origin = UNISONO_LE32(packet->origin);
+  packet->communicator = UNISONO_LE32(packet->communicator);
+  packet->hop = UNISONO_LE16(packet->hop);
+  packet->length = UNISONO_LE16(packet->length);
+  packet->position = UNISONO_LE32(packet->position);
+  packet->place = UNISONO_LE64(packet->place);
+  packet->flag = UNISONO_LE64(packet->flag);
+  packet->value = UNISONO_LE64(packet->value);
+  packet->tag = UNISONO_LE64(packet->tag);
+}
+
+/* Who receives. */
+struct unisono_receiver {
+  unisono_u32 job;
+  unisono_u32 rank;
+  unisono_u32 ranks;
+};
+
+/* Everything that can be said of a packet without its key: `packet` in the machine's order, of a
+ * datagram of `bytes` bytes. Answers enum unisono_packet_drop; DROP_NONE up to DROP_TARGET. */
+static inline int unisono_packet_check(const struct unisono_packet* packet, unisono_u32 bytes,
+                                       const struct unisono_receiver* receiver) {
+  if (bytes < UNISONO_PACKET_BYTES) return UNISONO_DROP_SHORT;
+  if (packet->magic != UNISONO_PACKET_MAGIC) return UNISONO_DROP_MAGIC;
+  if (packet->version != UNISONO_PACKET_VERSION) return UNISONO_DROP_VERSION;
+  if (packet->kind == 0 || packet->kind >= UNISONO_PACKET_KINDS) return UNISONO_DROP_KIND;
+  if (packet->length != bytes - UNISONO_PACKET_BYTES) return UNISONO_DROP_LENGTH;
+  if (packet->job != receiver->job) return UNISONO_DROP_JOB;
+  if (packet->sender >= receiver->ranks || packet->sender == receiver->rank)
+    return UNISONO_DROP_SENDER;
+  if (packet->origin >= receiver->ranks) return UNISONO_DROP_SENDER;
+  if (packet->target != receiver->rank && packet->target != UNISONO_PACKET_GROUP)
+    return UNISONO_DROP_TARGET;
+  return UNISONO_DROP_NONE;
+}
+
+#endif /* UNISONO_WIRE_PACKET_H */

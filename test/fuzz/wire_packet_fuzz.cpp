@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Fuzzer of the packet's checks: what passes them lies within the input and within the job, goes
+// back to the same bytes, and still does not pass a gate without the key. What a gate has sealed
+// passes, whatever the payload.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "base/check.hpp"
+#include "wire/gate.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace unisono::wire;
+  constexpr Key kKey{0x0123456789abcdef, 0xfedcba9876543210};
+  constexpr int kRank = 1;
+  constexpr int kRanks = 4;
+  const std::span bytes(reinterpret_cast<const std::byte*>(data), size);
+
+  // "UNIS" as the job, so that a corpus can be written by hand.
+  const unisono_receiver receiver{0x53494e55, kRank, kRanks};
+  const Parsed parsed = parse(bytes, receiver);
+  if (parsed.drop == Drop::none) {
+    UNISONO_CHECK(parsed.payload.data() == bytes.data() + kHeaderBytes, "where the payload is");
+    UNISONO_CHECK(parsed.payload.size() == size - kHeaderBytes, "how long the payload is");
+    UNISONO_CHECK(parsed.header.length == parsed.payload.size(), "length");
+    UNISONO_CHECK(parsed.header.sender < kRanks && parsed.header.sender != kRank, "sender");
+    UNISONO_CHECK(parsed.header.origin < kRanks, "origin");
+    unisono_packet again = parsed.header;
+    unisono_packet_swap(&again);
+    UNISONO_CHECK(std::memcmp(&again, data, kHeaderBytes) == 0, "a round trip changed the header");
+  } else {
+    UNISONO_CHECK(parsed.payload.empty(), "a payload of a dropped packet");
+    UNISONO_CHECK(static_cast<std::size_t>(parsed.drop) < kDropCount, "reason of a drop");
+  }
+
+  Gate gate(kKey, kRank, kRanks);
+  UNISONO_CHECK(gate.admit(bytes).drop != Drop::none, "a packet made without the key");
+  UNISONO_CHECK(gate.drops().total() == 1, "drops are counted");
+
+  const Gate sender(kKey, 0, kRanks);
+  const auto payload = bytes.first(std::min<std::size_t>(size, 65535));
+  const Envelope envelope = sender.seal(sender.header(Kind::put, kRank, size), payload);
+  std::vector<std::byte> packet(envelope.begin(), envelope.end());
+  packet.insert(packet.end(), payload.begin(), payload.end());
+  UNISONO_CHECK(gate.admit(packet).drop == Drop::none, "a sealed packet was dropped");
+  UNISONO_CHECK(gate.admit(packet).drop == Drop::replay, "a packet was taken twice");
+  return 0;
+}
