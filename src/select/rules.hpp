@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The table of rules: what is taken for a collective where the user has no other wish. The rules of
 // a collective stand in their order, and the last one always holds. They were measured on shared
-// memory (bench/peers, unisono bench --guidelines) with 2 to 8 ranks on 2 cores; those for many ranks
-// with a core each, and those of many_to_many, follow from steps and bytes. Pure; any thread.
+// memory (bench/peers, unisono bench --guidelines) with 2 to 8 ranks on 2 cores; those for many
+// ranks with a core each, and those of many_to_many, follow from steps and bytes. Pure; any thread.
 #pragma once
 
 #include <cstdint>
