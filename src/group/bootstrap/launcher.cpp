@@ -186,7 +186,7 @@ ProcessFacts process_facts() {
   ProcessFacts facts;
   facts.uid = geteuid();
   pid_t pid = getppid();
-  for (int generation = 0; generation < kMostGenerations && pid > 1; ++generation) {
+  for (int generation = 0; generation < kMostGenerations && pid > 0; ++generation) {
     const std::optional<ProcessRecord> process = read_process(pid);
     if (!process) break;
     const bool proxy = process->command.starts_with("hydra_pmi_prox");
