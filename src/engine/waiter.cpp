@@ -16,13 +16,28 @@ WaitPolicy WaitPolicy::for_ranks(bool oversubscribed, std::int64_t spin_setting_
   return policy;
 }
 
+// Threads that race here may count one slice too few or too many, which does no harm.
+void ForeignLoad::slice_lost(std::int64_t from_ns, std::int64_t to_ns) {
+  const bool in_a_row = from_ns - until_ns_.load(std::memory_order_relaxed) <= kPauseNs;
+  const int slices = in_a_row ? slices_.load(std::memory_order_relaxed) + 1 : 1;
+  slices_.store(slices, std::memory_order_relaxed);
+  until_ns_.store(to_ns + (slices >= kSlices ? kHoldNs : 0), std::memory_order_relaxed);
+}
+
 Waiter::Next Waiter::next() {
   if (policy_.spin_ns > 0 && ++spins_ % kSpinsPerClock != 0) return Next::spin;
-  const std::int64_t now = base::now_ns();
-  if (started_ns_ == 0) started_ns_ = now;
-  const std::int64_t waited = now - started_ns_;
+  return next_at(base::now_ns());
+}
+
+Waiter::Next Waiter::next_at(std::int64_t now_ns) {
+  if (yielded_ns_ != 0) load_->given_away(yielded_ns_, now_ns);
+  yielded_ns_ = 0;
+  if (started_ns_ == 0) started_ns_ = now_ns;
+  const std::int64_t waited = now_ns - started_ns_;
   if (waited < policy_.spin_ns) return Next::spin;
-  return waited < policy_.spin_ns + policy_.yield_ns ? Next::yield : Next::sleep;
+  if (waited >= policy_.spin_ns + policy_.yield_ns || load_->is_there(now_ns)) return Next::sleep;
+  yielded_ns_ = now_ns;
+  return Next::yield;
 }
 
 }  // namespace unisono::engine

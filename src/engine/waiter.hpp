@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Waiter: what a blocked rank does next: spin while the answer may come at once, then spin and give
 // the core away by turns (the scheduler may have put the awaited rank on this core, cores enough or
-// not), then sleep. With more ranks than cores it never spins. One Waiter per wait; a value.
+// not), then sleep. With more ranks than cores it never spins. Where somebody else computes on the
+// core, giving it away costs a whole time slice and a wake-up a few microseconds: for a while after
+// that was seen, ranks sleep at once. One Waiter per wait; a value.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace unisono::engine {
@@ -15,18 +18,50 @@ struct WaitPolicy {
   static WaitPolicy for_ranks(bool oversubscribed, std::int64_t spin_setting_ns);
 };
 
+// What a rank has seen of others' computing on its cores: yields that cost a time slice, one after
+// another. A single one may be a rank that calculates for once, and says nothing: ranks that sleep
+// and wake each other are slower than ranks that take turns. Used by all threads of the rank.
+class ForeignLoad {
+ public:
+  // A core that was given away came back after so long: nobody waits so long by turns.
+  static constexpr std::int64_t kSliceNs = 1'000'000;
+  static constexpr int kSlices = 3;
+  // ... with no more than this between them.
+  static constexpr std::int64_t kPauseNs = 10'000'000;
+  // Then looks again, which costs one more slice of 2 to 4 ms if the load is still there.
+  static constexpr std::int64_t kHoldNs = 100'000'000;
+
+  void given_away(std::int64_t from_ns, std::int64_t to_ns) {
+    if (to_ns - from_ns >= kSliceNs) [[unlikely]]
+      slice_lost(from_ns, to_ns);
+  }
+  bool is_there(std::int64_t now_ns) const {
+    return now_ns < until_ns_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  void slice_lost(std::int64_t from_ns, std::int64_t to_ns);
+
+  std::atomic<std::int64_t> until_ns_{0};  // the end of the load, or of the last slice
+  std::atomic<int> slices_{0};             // in a row
+};
+
 class Waiter {
  public:
-  explicit Waiter(const WaitPolicy& policy) : policy_(policy) {}
+  Waiter(const WaitPolicy& policy, ForeignLoad& load) : policy_(policy), load_(&load) {}
 
   enum class Next : std::uint8_t { spin, yield, sleep };
   Next next();
+  // The same at a given time.
+  Next next_at(std::int64_t now_ns);
   // After a sleep: what woke the rank may be followed by more.
   void woken() { started_ns_ = 0; }
 
  private:
   WaitPolicy policy_;
+  ForeignLoad* load_;
   std::int64_t started_ns_ = 0;
+  std::int64_t yielded_ns_ = 0;  // 0: not since the last look at the clock
   int spins_ = 0;
 };
 

@@ -295,7 +295,7 @@ void Communicator::wait_any(std::span<Communicator* const> communicators,
     return std::ranges::any_of(
         awaited, [](const Pending* p) { return p->state != Pending::State::running; });
   };
-  engine::Waiter waiter(job.wait_policy());
+  engine::Waiter waiter(job.wait_policy(), job.foreign_load());
   for (;;) {
     for (Communicator* c : communicators) c->progress();
     if (ended()) return;

@@ -70,6 +70,7 @@ class Job {
   transport::Transport& transport() { return *transport_; }
   bool oversubscribed() const { return oversubscribed_; }
   const engine::WaitPolicy& wait_policy() const { return wait_policy_; }
+  engine::ForeignLoad& foreign_load() { return foreign_load_; }
 
   // Changes when something may have happened that ends pending operations.
   std::uint32_t alarm() const { return header_->alarm.load(std::memory_order_acquire); }
@@ -119,6 +120,7 @@ class Job {
   RankHeader* rank_headers_ = nullptr;
   engine::Bells bells_;
   engine::WaitPolicy wait_policy_;
+  engine::ForeignLoad foreign_load_;
   bool oversubscribed_ = false;
   std::int64_t deadline_ns_ = 0;  // of the start
   std::vector<pid_t> processes_;  // by rank

@@ -21,21 +21,75 @@ TEST(Waiter, SpinsThenYieldsThenSleepsWithinAMillisecond) {
   const WaitPolicy policy = WaitPolicy::for_ranks(false, -1);
   EXPECT_GT(policy.spin_ns, 0);
   EXPECT_LT(policy.spin_ns + policy.yield_ns, 1'000'000);
-  Waiter waiter(policy);
+  ForeignLoad load;
+  Waiter waiter(policy, load);
   EXPECT_EQ(waiter.next(), Waiter::Next::spin);
   bool yielded = false;
-  for (auto next = waiter.next(); next != Waiter::Next::sleep; next = waiter.next()) {
+  std::int64_t now = 1'000'000;
+  for (auto next = waiter.next_at(now); next != Waiter::Next::sleep; next = waiter.next_at(now)) {
     yielded |= next == Waiter::Next::yield;
+    now += 1'000;
   }
   EXPECT_TRUE(yielded);
   waiter.woken();
-  EXPECT_NE(waiter.next(), Waiter::Next::sleep);
+  EXPECT_NE(waiter.next_at(now), Waiter::Next::sleep);
 }
 
 TEST(Waiter, NeverSpinsWhereRanksOutnumberCores) {
-  Waiter waiter(WaitPolicy::for_ranks(true, -1));
+  ForeignLoad load;
+  Waiter waiter(WaitPolicy::for_ranks(true, -1), load);
   EXPECT_EQ(waiter.next(), Waiter::Next::yield);
   EXPECT_EQ(WaitPolicy::for_ranks(true, 7).spin_ns, 7) << "the setting wins";
+}
+
+constexpr std::int64_t kSlice = ForeignLoad::kSliceNs;
+
+// The time after `count` slices that were lost `pause` apart, the first of them at `now`.
+std::int64_t lose_slices(ForeignLoad& load, std::int64_t now, int count, std::int64_t pause) {
+  for (int i = 0; i < count; ++i) {
+    if (i > 0) now += pause;
+    load.given_away(now, now + kSlice);
+    now += kSlice;
+  }
+  return now;
+}
+
+TEST(ForeignLoad, IsManySlicesInARow) {
+  constexpr std::int64_t kStart = 1'000'000'000;
+  ForeignLoad load;
+  load.given_away(kStart, kStart + kSlice - 1);
+  std::int64_t now = lose_slices(load, kStart, ForeignLoad::kSlices - 1, ForeignLoad::kPauseNs);
+  EXPECT_FALSE(load.is_there(now));
+  // Too long after the others: the first of a new row.
+  now = lose_slices(load, now + ForeignLoad::kPauseNs + 1, ForeignLoad::kSlices - 1, 0);
+  EXPECT_FALSE(load.is_there(now));
+  now = lose_slices(load, now, 1, 0);
+  EXPECT_TRUE(load.is_there(now));
+  EXPECT_TRUE(load.is_there(now + ForeignLoad::kHoldNs - 1));
+  EXPECT_FALSE(load.is_there(now + ForeignLoad::kHoldNs));
+  // Still there: one slice tells.
+  now = lose_slices(load, now + ForeignLoad::kHoldNs, 1, 0);
+  EXPECT_TRUE(load.is_there(now));
+  // Gone in the meantime.
+  now = lose_slices(load, now + ForeignLoad::kHoldNs + ForeignLoad::kPauseNs + 1, 1, 0);
+  EXPECT_FALSE(load.is_there(now));
+}
+
+TEST(Waiter, SleepsAtOnceWhereSomebodyElseComputes) {
+  for (const bool oversubscribed : {false, true}) {
+    const WaitPolicy policy = WaitPolicy::for_ranks(oversubscribed, -1);
+    ForeignLoad load;
+    std::int64_t now = 1'000'000'000;
+    for (int i = 0; i < ForeignLoad::kSlices; ++i) {
+      Waiter waiter(policy, load);
+      waiter.next_at(now);
+      ASSERT_EQ(waiter.next_at(now += policy.spin_ns), Waiter::Next::yield);
+      EXPECT_EQ(waiter.next_at(now += kSlice), Waiter::Next::sleep);
+    }
+    Waiter waiter(policy, load);
+    EXPECT_EQ(waiter.next_at(now), oversubscribed ? Waiter::Next::sleep : Waiter::Next::spin);
+    EXPECT_EQ(waiter.next_at(now + policy.spin_ns), Waiter::Next::sleep);
+  }
 }
 
 TEST(Bells, AStrokeBetweenAnnouncementAndSleepIsNotLost) {
