@@ -43,8 +43,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Gate sender(kKey, 0, kRanks);
   const auto payload = bytes.first(std::min<std::size_t>(size, 65535));
   const Envelope envelope = sender.seal(sender.header(Kind::put, kRank, size), payload);
-  std::vector<std::byte> packet(envelope.begin(), envelope.end());
-  packet.insert(packet.end(), payload.begin(), payload.end());
+  std::vector<std::byte> packet(envelope.size() + payload.size());
+  std::copy(payload.begin(), payload.end(),
+            std::copy(envelope.begin(), envelope.end(), packet.begin()));
   UNISONO_CHECK(gate.admit(packet).drop == Drop::none, "a sealed packet was dropped");
   UNISONO_CHECK(gate.admit(packet).drop == Drop::replay, "a packet was taken twice");
   return 0;

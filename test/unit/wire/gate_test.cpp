@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -30,8 +31,9 @@ Bytes bytes_of(const std::string& text) {
 
 Bytes packet(const Gate& gate, const Header& header, const Bytes& payload) {
   const Envelope envelope = gate.seal(header, payload);
-  Bytes result(envelope.begin(), envelope.end());
-  result.insert(result.end(), payload.begin(), payload.end());
+  Bytes result(envelope.size() + payload.size());
+  std::copy(payload.begin(), payload.end(),
+            std::copy(envelope.begin(), envelope.end(), result.begin()));
   return result;
 }
 
