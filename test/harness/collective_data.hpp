@@ -3,7 +3,10 @@
 // chosen so that every order of combination is exact: comparing is bit for bit.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "arith/kernel.hpp"
@@ -127,22 +130,87 @@ inline Bytes make_input(arith::Type type, bool product, int rank, std::int64_t c
   return bytes;
 }
 
+// What a collective is tried with: elements, and how two of them are combined.
+struct Material {
+  std::string name;
+  std::int32_t type = 0, op = -1;  // the C API's numbers
+  std::size_t size = 1;            // bytes of an element
+  bool ordered = false;
+  std::function<Bytes(int rank, std::int64_t count)> input;
+  arith::Kernel combine = nullptr;
+  // For an operator of the user's, the same as its function.
+  decltype(group::UserOperator::function) user = nullptr;
+};
+
+inline Material material(arith::Type type, arith::Operator op) {
+  const bool product = op == arith::Operator::prod;
+  return {
+      .name = std::string(arith::type_name(type)) + ", " + std::string(arith::operator_name(op)),
+      .type = static_cast<std::int32_t>(type),
+      .op = static_cast<std::int32_t>(op),
+      .size = arith::type_size(type),
+      .ordered = false,
+      .input = [=](int rank, std::int64_t count) { return make_input(type, product, rank, count); },
+      .combine = arith::find_reference_kernel(op, type),
+      .user = nullptr};
+}
+
+// The map x -> a x + b. Maps follow one another in one order only; numbers wrap, so that any
+// grouping gives the same bits.
+struct Affine {
+  std::uint32_t a, b;
+};
+
+inline void follow(void* target, const void* left, const void* right, std::int64_t count,
+                   const void*) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto at = static_cast<std::size_t>(i) * sizeof(Affine);
+    Affine l, r;
+    std::memcpy(&l, static_cast<const std::byte*>(left) + at, sizeof l);
+    std::memcpy(&r, static_cast<const std::byte*>(right) + at, sizeof r);
+    const Affine both{l.a * r.a, l.a * r.b + l.b};
+    std::memcpy(static_cast<std::byte*>(target) + at, &both, sizeof both);
+  }
+}
+
+// An operator of the user's that does not commute, on a type of the user's.
+inline Material affine_maps() {
+  return {.name = "affine maps",
+          .type = group::kFirstUserNumber,
+          .op = group::kFirstUserNumber,
+          .size = sizeof(Affine),
+          .ordered = true,
+          .input =
+              [](int rank, std::int64_t count) {
+                Bytes bytes(static_cast<std::size_t>(count) * sizeof(Affine));
+                for (std::int64_t i = 0; i < count; ++i) {
+                  const auto number = static_cast<std::uint32_t>(i);
+                  const auto odd = static_cast<std::uint32_t>(2 * rank + 3);
+                  const Affine map{odd + 2 * number, odd * 77 + number};
+                  std::memcpy(bytes.data() + static_cast<std::size_t>(i) * sizeof map, &map,
+                              sizeof map);
+                }
+                return bytes;
+              },
+          .combine = follow,
+          .user = [](void* target, const void* left, const void* right, std::int64_t count,
+                     std::int32_t, void*) { follow(target, left, right, count, nullptr); }};
+}
+
 // What `rank` has to have in its output, by the collective's definition and the reference kernels.
-inline Bytes expected_output(const schedule::Shape& shape, arith::Type type, arith::Operator op,
-                             bool product, int rank) {
+inline Bytes expected_output(const schedule::Shape& shape, const Material& of, int rank) {
   using schedule::Collective;
   if (schedule::output_count(shape, rank) == 0) return {};
   const auto input_part = [&](int r, const schedule::Block& part) {
-    const auto size = static_cast<std::int64_t>(arith::type_size(type));
-    const Bytes whole = make_input(type, product, r, part.offset + part.count);
+    const auto size = static_cast<std::int64_t>(of.size);
+    const Bytes whole = of.input(r, part.offset + part.count);
     return Bytes(whole.begin() + part.offset * size, whole.end());
   };
   const auto sum_of = [&](int ranks, const schedule::Block& part) {
     Bytes sum = input_part(0, part);
-    const arith::Kernel kernel = arith::find_reference_kernel(op, type);
     for (int r = 1; r < ranks; ++r) {
       const Bytes next = input_part(r, part);
-      kernel(sum.data(), sum.data(), next.data(), part.count, nullptr);
+      of.combine(sum.data(), sum.data(), next.data(), part.count, nullptr);
     }
     return sum;
   };

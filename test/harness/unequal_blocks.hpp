@@ -8,13 +8,14 @@
 namespace unisono::test {
 
 // For a collective that has blocks; `symmetric`, for pairs: both ways alike, so that an alltoall
-// can be in place. Of a many_to_many, some ranks receive.
+// can be in place. Of a many_to_many, some ranks receive. Counts are multiples of `unit`.
 inline schedule::Blocks unequal_blocks(schedule::Collective collective, int ranks,
-                                       std::uint64_t seed, bool symmetric = false) {
+                                       std::uint64_t seed, bool symmetric = false,
+                                       std::int64_t unit = 1) {
   base::Prng random(seed);
   const auto n = static_cast<std::size_t>(ranks);
   const auto count = [&] {
-    return random.below(3) == 0 ? 0 : static_cast<std::int64_t>(random.below(6));
+    return random.below(3) == 0 ? 0 : unit * static_cast<std::int64_t>(random.below(6));
   };
   if (schedule::has_pairs(collective)) {
     std::vector<std::int64_t> counts(n * n);

@@ -81,13 +81,19 @@ class World {
   // on steps that only a deadlock can reach.
   bool run(const group::Call& call, const std::vector<const void*>& inputs,
            const std::vector<void*>& outputs) {
+    return run(std::vector<group::Call>(jobs_.size(), call), inputs, outputs);
+  }
+
+  // The same with a call for each rank: its own counts, or places of its own.
+  bool run(const std::vector<group::Call>& calls, const std::vector<const void*>& inputs,
+           const std::vector<void*>& outputs) {
     const std::size_t n = jobs_.size();
     std::vector<group::Pending> pending(n);
     std::vector<std::size_t> order(n);
     for (std::size_t r = 0; r < n; ++r) order[r] = r;
     std::shuffle(order.begin(), order.end(), prng_);
     for (const std::size_t r : order) {
-      auto plan = communicators_[r]->plan(call);
+      auto plan = communicators_[r]->plan(calls[r]);
       EXPECT_TRUE(plan.ok()) << (plan.ok() ? "" : plan.error().message);
       EXPECT_TRUE(communicators_[r]->start(**plan, inputs[r], outputs[r], pending[r]).ok());
       if (prng_.below(2) == 0) step();

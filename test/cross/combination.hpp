@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Combination: an engine over a network, and the numbers of ranks that cross tests sweep. For tests
+// of one thread.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "harness/world.hpp"
+
+namespace unisono::test {
+
+inline bool full_sweep = false;  // the argument --full
+
+struct Combination {
+  const char* engine;
+  // shm, pull: shm with single copies; virtual, multicast: virtual with staged multicast
+  const char* network;
+};
+
+inline constexpr Combination kCombinations[] = {
+    {"inline", "shm"},      {"helping", "shm"},      {"inline", "pull"},      {"inline", "virtual"},
+    {"helping", "virtual"}, {"inline", "multicast"}, {"helping", "multicast"}};
+
+inline std::string combination_name(const testing::TestParamInfo<Combination>& info) {
+  return std::string(info.param.engine) + "_" + info.param.network;
+}
+
+inline std::vector<int> swept_ranks() {
+  if (!full_sweep) return {1, 2, 3, 5, 8};
+  std::vector<int> all(12);
+  std::iota(all.begin(), all.end(), 1);
+  return all;
+}
+
+inline std::unique_ptr<World> make_world(const Combination& setup, int ranks) {
+  const auto is = [&setup](const char* network) {
+    return std::strcmp(setup.network, network) == 0;
+  };
+  WorldOptions options{.ranks = ranks,
+                       .virtual_network = is("virtual") || is("multicast"),
+                       .network = {.seed = static_cast<std::uint64_t>(ranks)},
+                       .settings = {{"UNISONO_ENGINE", setup.engine}, {"UNISONO_CHANNELS", "4"}}};
+  if (is("pull")) {
+    options.settings["UNISONO_SINGLE_COPY"] = "on";
+    options.settings["UNISONO_SINGLE_COPY_FROM"] = "64";
+  }
+  options.network.multicast = is("multicast");
+  return std::make_unique<World>(options);
+}
+
+}  // namespace unisono::test
