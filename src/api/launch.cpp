@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "api/arguments.hpp"
+#include "api/arguments/arguments.hpp"
 
 namespace unisono::api {
 

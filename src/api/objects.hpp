@@ -19,10 +19,14 @@ struct PersistentPlan;
 
 // The arrays of a collective with blocks of different lengths, one number a rank. They are the
 // caller's, and read during the call only.
-struct BlockArrays {
+struct BlockArray {
   const std::int64_t* counts = nullptr;
-  const std::int64_t* displacements = nullptr;  // of the output's blocks; null: packed
-  const int* receives = nullptr;                // null: everyone does
+  const std::int64_t* displacements = nullptr;  // null: packed
+  const char* prefix = "";                      // of the arrays' names, for messages
+};
+struct BlockArrays {
+  BlockArray output;              // or, for a reduce_scatter, the input
+  const int* receives = nullptr;  // null: everyone does
 };
 
 // The arguments of a collective as they came through the C API.

@@ -32,7 +32,7 @@ namespace api = unisono::api;
 
 int unisono_allgatherv(const void* input, int64_t count, void* output, const int64_t counts[],
                        const int64_t displacements[], unisono_type_t type, unisono_comm_t comm) {
-  const api::BlockArrays blocks{counts, displacements, nullptr};
+  const api::BlockArrays blocks{{counts, displacements}, nullptr};
   return api::run_new(
       api::allgatherv("unisono_allgatherv", input, count, output, type, comm, blocks));
 }
@@ -40,14 +40,14 @@ int unisono_allgatherv(const void* input, int64_t count, void* output, const int
 int unisono_many_to_many(const void* input, int64_t count, void* output, const int64_t counts[],
                          const int64_t displacements[], const int receives[], unisono_type_t type,
                          unisono_comm_t comm) {
-  const api::BlockArrays blocks{counts, displacements, receives};
+  const api::BlockArrays blocks{{counts, displacements}, receives};
   return api::run_new(
       api::many_to_many("unisono_many_to_many", input, count, output, type, comm, blocks));
 }
 
 int unisono_reduce_scatter(const void* input, void* output, const int64_t counts[],
                            unisono_type_t type, unisono_op_t op, unisono_comm_t comm) {
-  const api::BlockArrays blocks{counts, nullptr, nullptr};
+  const api::BlockArrays blocks{{counts, nullptr}, nullptr};
   return api::run_new(
       api::reduce_scatter("unisono_reduce_scatter", input, output, type, op, comm, blocks));
 }
@@ -55,7 +55,7 @@ int unisono_reduce_scatter(const void* input, void* output, const int64_t counts
 int unisono_allgatherv_start(const void* input, int64_t count, void* output, const int64_t counts[],
                              const int64_t displacements[], unisono_type_t type,
                              unisono_comm_t comm, unisono_request_t* request) {
-  const api::BlockArrays blocks{counts, displacements, nullptr};
+  const api::BlockArrays blocks{{counts, displacements}, nullptr};
   return api::start(
       api::allgatherv("unisono_allgatherv_start", input, count, output, type, comm, blocks),
       request);
@@ -65,7 +65,7 @@ int unisono_many_to_many_start(const void* input, int64_t count, void* output,
                                const int64_t counts[], const int64_t displacements[],
                                const int receives[], unisono_type_t type, unisono_comm_t comm,
                                unisono_request_t* request) {
-  const api::BlockArrays blocks{counts, displacements, receives};
+  const api::BlockArrays blocks{{counts, displacements}, receives};
   return api::start(
       api::many_to_many("unisono_many_to_many_start", input, count, output, type, comm, blocks),
       request);
@@ -74,7 +74,7 @@ int unisono_many_to_many_start(const void* input, int64_t count, void* output,
 int unisono_reduce_scatter_start(const void* input, void* output, const int64_t counts[],
                                  unisono_type_t type, unisono_op_t op, unisono_comm_t comm,
                                  unisono_request_t* request) {
-  const api::BlockArrays blocks{counts, nullptr, nullptr};
+  const api::BlockArrays blocks{{counts, nullptr}, nullptr};
   return api::start(
       api::reduce_scatter("unisono_reduce_scatter_start", input, output, type, op, comm, blocks),
       request);
@@ -83,7 +83,7 @@ int unisono_reduce_scatter_start(const void* input, void* output, const int64_t 
 int unisono_allgatherv_plan(const void* input, int64_t count, void* output, const int64_t counts[],
                             const int64_t displacements[], unisono_type_t type, unisono_comm_t comm,
                             unisono_plan_t* plan) {
-  const api::BlockArrays blocks{counts, displacements, nullptr};
+  const api::BlockArrays blocks{{counts, displacements}, nullptr};
   return api::make_plan(
       api::allgatherv("unisono_allgatherv_plan", input, count, output, type, comm, blocks), plan);
 }
@@ -92,7 +92,7 @@ int unisono_many_to_many_plan(const void* input, int64_t count, void* output,
                               const int64_t counts[], const int64_t displacements[],
                               const int receives[], unisono_type_t type, unisono_comm_t comm,
                               unisono_plan_t* plan) {
-  const api::BlockArrays blocks{counts, displacements, receives};
+  const api::BlockArrays blocks{{counts, displacements}, receives};
   return api::make_plan(
       api::many_to_many("unisono_many_to_many_plan", input, count, output, type, comm, blocks),
       plan);
@@ -101,7 +101,7 @@ int unisono_many_to_many_plan(const void* input, int64_t count, void* output,
 int unisono_reduce_scatter_plan(const void* input, void* output, const int64_t counts[],
                                 unisono_type_t type, unisono_op_t op, unisono_comm_t comm,
                                 unisono_plan_t* plan) {
-  const api::BlockArrays blocks{counts, nullptr, nullptr};
+  const api::BlockArrays blocks{{counts, nullptr}, nullptr};
   return api::make_plan(
       api::reduce_scatter("unisono_reduce_scatter_plan", input, output, type, op, comm, blocks),
       plan);

@@ -5,19 +5,15 @@
 
 #include <cstdint>
 
+#include "api/arguments/block_arrays.hpp"
 #include "api/objects.hpp"
 #include "base/result.hpp"
-#include "group/call.hpp"
 
 namespace unisono::api {
 
-// Byte counts of whole vectors stay far from where 64 bits end.
-inline constexpr std::int64_t kMostBytes = std::int64_t{1} << 56;
-
 struct CheckedBlocks {
   schedule::Blocks blocks;
-  group::Displacements places;  // of the output's blocks; null: packed
-  std::int64_t extent = 0;      // elements from the output's start to the end of its last block
+  ReadBlocks input, output;  // where the buffer has blocks with places of their own
 };
 
 // The blocks as `rank` of `ranks` gave them. A rank that gets no blocks needs no places for them.

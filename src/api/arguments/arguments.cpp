@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/arguments/arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "api/arguments/blocks.hpp"
+#include "api/arguments/buffers.hpp"
+#include "api/registry.hpp"
+#include "arith/type.hpp"
+
+namespace unisono::api {
+namespace {
+
+using base::Code;
+using base::Error;
+using schedule::Collective;
+
+class Checker {
+ public:
+  Checker(const Arguments& arguments, group::Communicator& group)
+      : arguments_(arguments), group_(group) {}
+
+  // Fills `checked`; gives what is wrong.
+  std::optional<Error> check(Checked& checked) {
+    if (arguments_.collective != Collective::barrier) {
+      if (auto error = check_type()) return error;
+      if (auto error = arguments_.blocks == nullptr ? check_count() : check_arrays()) return error;
+      if (auto error = check_root()) return error;
+      if (auto error = check_operator()) return error;
+      fill_shape();
+      if (auto error = check_memory(checked)) return error;
+    }
+    fill_call(checked.call);
+    checked.input = checked.rule.input(arguments_);
+    checked.output = checked.rule.output(arguments_);
+    return std::nullopt;
+  }
+
+ private:
+  template <class... Parts>
+  Error wrong(Code code, fmt::format_string<Parts...> format, Parts&&... parts) const {
+    return {code, fmt::format("{}: {}", arguments_.function,
+                              fmt::format(format, std::forward<Parts>(parts)...))};
+  }
+
+  void fill_shape() {
+    shape_ = {.collective = arguments_.collective,
+              .ranks = group_.size(),
+              .root = arguments_.root,
+              .count = blocks_.blocks.given() ? 0 : arguments_.count,
+              .blocks = blocks_.blocks};
+  }
+
+  void fill_call(group::Call& call) const {
+    call.collective = arguments_.collective;
+    call.count = arguments_.count;
+    call.type = arguments_.type;
+    call.op = arguments_.op;
+    call.root = arguments_.root;
+    call.element_bytes = type_.bytes;
+    call.ordered = !operator_.commutative;
+    if (operator_.user.function != nullptr) {
+      call.user = operator_.user;
+      call.user.type = arguments_.type;
+    }
+    if (!blocks_.blocks.given()) return;
+    call.purpose = group::Purpose::user_blocks;
+    call.count = blocks_.blocks.total();
+    call.blocks = blocks_.blocks;
+    call.output_places = blocks_.output.places;
+  }
+
+  std::optional<Error> check_type() {
+    const auto entry = find_type(arguments_.type);
+    if (!entry) {
+      return wrong(Code::type,
+                   "type {} is unknown; use a UNISONO_ constant or a type of unisono_type_create",
+                   arguments_.type);
+    }
+    type_ = *entry;
+    return std::nullopt;
+  }
+
+  std::optional<Error> check_count() const {
+    const std::int64_t count = arguments_.count;
+    if (count < 0) return wrong(Code::argument, "count is {}; it must be 0 or more", count);
+    const std::int64_t blocks = schedule::has_blocks(arguments_.collective) ? group_.size() : 1;
+    if (count > kMostBytes / type_.bytes / blocks) {
+      return wrong(Code::argument, "count {} of {} byte elements overflows (limit {} bytes)", count,
+                   type_.bytes, kMostBytes);
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Error> check_arrays() {
+    auto blocks = check_blocks(arguments_, group_.rank(), group_.size(), type_.bytes);
+    if (!blocks) return wrong(blocks.error().code, "{}", blocks.error().message);
+    blocks_ = std::move(blocks).value();
+    return std::nullopt;
+  }
+
+  std::optional<Error> check_root() const {
+    if (!schedule::is_rooted(arguments_.collective)) return std::nullopt;
+    if (arguments_.root >= 0 && arguments_.root < group_.size()) return std::nullopt;
+    return wrong(Code::argument, "root is {}; it must be a rank in 0 .. {}", arguments_.root,
+                 group_.size() - 1);
+  }
+
+  std::optional<Error> check_operator() {
+    if (!schedule::is_reduction(arguments_.collective)) return std::nullopt;
+    const auto entry = find_operator(arguments_.op);
+    if (!entry) {
+      return wrong(Code::type,
+                   "operator {} is unknown; use a UNISONO_ constant or one of unisono_op_create",
+                   arguments_.op);
+    }
+    operator_ = *entry;
+    if (operator_.user.function != nullptr) return std::nullopt;
+    const auto op = static_cast<arith::Operator>(arguments_.op);
+    if (arguments_.type >= group::kFirstUserNumber) {
+      return wrong(Code::type, "operator {} is not defined on a type of the user's",
+                   arith::operator_name(op));
+    }
+    const auto type = static_cast<arith::Type>(arguments_.type);
+    if (arith::fits(op, type)) return std::nullopt;
+    return wrong(Code::type, "operator {} is not defined on {}", arith::operator_name(op),
+                 arith::type_name(type));
+  }
+
+  std::optional<Error> check_memory(Checked& checked) const {
+    auto rule = check_buffers({arguments_, shape_, blocks_, type_, group_.rank()});
+    if (!rule) return wrong(rule.error().code, "{}", rule.error().message);
+    checked.rule = *rule;
+    return std::nullopt;
+  }
+
+  const Arguments& arguments_;
+  group::Communicator& group_;
+  TypeEntry type_;
+  OperatorEntry operator_;
+  CheckedBlocks blocks_;
+  schedule::Shape shape_;
+};
+
+}  // namespace
+
+base::Result<Checked> check(const Arguments& arguments, Others others) {
+  Checked checked;
+  checked.comm = comms().get(arguments.comm);
+  if (checked.comm == nullptr) [[unlikely]]
+    return bad_comm(arguments.function, arguments.comm);
+  group::Communicator& group = *checked.comm->group;
+  if (auto error = Checker(arguments, group).check(checked)) [[unlikely]] {
+    if (others == Others::wait_for_us) return group.refuse(error->code, error->message);
+    return Error{error->code, fmt::format("rank {}: {}", group.rank(), error->message)};
+  }
+  return checked;
+}
+
+}  // namespace unisono::api
