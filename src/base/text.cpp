@@ -10,6 +10,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -60,16 +61,20 @@ std::string format_exact(std::int64_t value, std::span<const Unit> units) {
   return fmt::format("{}", value);
 }
 
+// Letters to put in, leave out or replace, and neighbours to swap.
 std::size_t edit_distance(std::string_view left, std::string_view right) {
-  std::vector<std::size_t> row(right.size() + 1);
+  // Rows for all but the last two letters of `left` so far, all but the last one, and all.
+  std::vector<std::size_t> earlier, before(right.size() + 1), row(right.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 1; i <= left.size(); ++i) {
-    std::size_t diagonal = row[0];
+    earlier = std::exchange(before, row);
     row[0] = i;
     for (std::size_t j = 1; j <= right.size(); ++j) {
-      const std::size_t replaced = diagonal + (left[i - 1] != right[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+      const std::size_t replaced = before[j - 1] + (left[i - 1] != right[j - 1]);
+      row[j] = std::min({before[j] + 1, row[j - 1] + 1, replaced});
+      const bool swapped =
+          i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1];
+      if (swapped) row[j] = std::min(row[j], earlier[j - 2] + 1);
     }
   }
   return row.back();

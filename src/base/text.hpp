@@ -22,7 +22,8 @@ std::optional<std::int64_t> parse_time_ns(std::string_view text);
 std::string format_size(std::int64_t bytes);
 std::string format_time_ns(std::int64_t time_ns);
 
-// The name closest to `text` by edit distance; empty if none is close enough to be a misspelling.
+// The name closest to `text` by edit distance, two swapped neighbours being one edit; empty if none
+// is close enough to be a misspelling.
 std::string_view nearest_name(std::string_view text, std::span<const std::string_view> names);
 
 }  // namespace unisono::base

@@ -68,6 +68,9 @@ TEST(Text, NearestName) {
   EXPECT_EQ(nearest_name("ENGIN", kNames), "ENGINE");
   EXPECT_EQ(nearest_name("STRAT_TIMEOUT", kNames), "START_TIMEOUT");
   EXPECT_EQ(nearest_name("LOGG", kNames), "LOG");
+  EXPECT_EQ(nearest_name("OLG", kNames), "LOG");  // a swap of neighbours is one edit
+  EXPECT_EQ(nearest_name("GOL", kNames), "");     // of others, two
+  EXPECT_EQ(nearest_name("ENIGEN", kNames), "ENGINE");
   EXPECT_EQ(nearest_name("SOMETHING_ELSE", kNames), "");
   EXPECT_EQ(nearest_name("", kNames), "");
 }
