@@ -115,7 +115,6 @@ class Job {
   const base::Settings& settings_;
   select::Overrides overrides_;
   std::unique_ptr<transport::Transport> transport_;
-  base::Descriptor channel_;
   JobHeader* header_;
   RankHeader* rank_headers_ = nullptr;
   engine::Bells bells_;
