@@ -136,7 +136,8 @@ def check_frontends(tree, layers):
             continue
         for number, line in tree.lines(path):
             match = INCLUDE.match(line)
-            if match and match.group(2).split("/")[0] in layers:
+            folder, slash, _ = match.group(2).partition("/") if match else ("", "", "")
+            if slash and folder in layers:  # <algorithm> is the standard's
                 tree.problem(path, number, f"{path.parts[0]} includes <unisono/...> only")
 
 

@@ -29,7 +29,8 @@ CLEAN = {
     "src/api/entry.cpp": SPDX + '#include <unisono/unisono.h>\n\n#include "left/one.hpp"\n',
     "test/unit/low/thing_test.cpp": SPDX + '#include "low/thing.hpp"\n',
     "test/unit/api/entry_test.cpp": SPDX,
-    "examples/hello.c": SPDX + "#include <unisono/unisono.h>\n",
+    # Also a standard header that is called like a folder.
+    "examples/hello.cpp": SPDX + "#include <right>\n#include <unisono/unisono.hpp>\n",
 }
 
 
@@ -85,7 +86,7 @@ class Tidy(unittest.TestCase):
                     "only src/api includes the public headers")
 
     def test_example_with_inner_header(self):
-        self.expect({"examples/hello.c": SPDX + '#include "low/thing.hpp"\n'},
+        self.expect({"examples/hello.cpp": SPDX + '#include "low/thing.hpp"\n'},
                     "examples includes <unisono/...> only")
 
     def test_missing_guard_and_licence(self):
