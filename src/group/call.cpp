@@ -27,9 +27,23 @@ std::string operator_text(std::int32_t op) {
 // The C API's name, without its prefix.
 std::string name_of(Collective collective, Purpose purpose) {
   const std::string name(schedule::collective_name(collective));
-  const bool user_blocks = purpose == Purpose::user_blocks;
-  if (collective == Collective::reduce_scatter) return user_blocks ? name : name + "_block";
-  return user_blocks && collective != Collective::many_to_many ? name + "v" : name;
+  if (collective == Collective::reduce_scatter) {
+    return purpose == Purpose::user_blocks ? name : name + "_block";
+  }
+  if (collective == Collective::many_to_many) return name;
+  if (purpose == Purpose::user_typed_blocks) return name + "w";
+  return purpose == Purpose::user_blocks ? name + "v" : name;
+}
+
+// Whose ranks know their own blocks only, so that their counts need not be alike.
+bool has_own_blocks(Collective c) {
+  return c == Collective::gather || c == Collective::scatter || c == Collective::alltoall;
+}
+
+std::string count_text(Collective collective, Purpose purpose, std::int64_t count) {
+  if (purpose == Purpose::user) return fmt::format("count {}", count);
+  if (has_own_blocks(collective)) return fmt::format("own blocks of {} elements", count);
+  return fmt::format("blocks of {} elements in all", count);
 }
 
 }  // namespace
@@ -38,29 +52,34 @@ int record_number(Collective collective, Purpose purpose) {
   return static_cast<int>(collective) + static_cast<int>(purpose) * schedule::kCollectiveCount;
 }
 
-std::string describe_call(int record_number, std::int64_t count, std::int32_t type, std::int32_t op,
-                          std::int32_t root) {
+std::string call_name(int record_number) {
   const auto purpose = static_cast<Purpose>(record_number / schedule::kCollectiveCount);
   switch (purpose) {
     case Purpose::user:
     case Purpose::user_blocks:
+    case Purpose::user_typed_blocks:
       break;
     case Purpose::duplicate:
       return "comm_dup";
     case Purpose::split:
       return "comm_split";
     case Purpose::from_list:
-      return fmt::format("comm_from_list(list with digest {:08x})",
-                         static_cast<std::uint32_t>(root));
+      return "comm_from_list";
+  }
+  return name_of(static_cast<Collective>(record_number % schedule::kCollectiveCount), purpose);
+}
+
+std::string describe_call(int record_number, std::int64_t count, std::int32_t type, std::int32_t op,
+                          std::int32_t root) {
+  std::string text = call_name(record_number);
+  const auto purpose = static_cast<Purpose>(record_number / schedule::kCollectiveCount);
+  if (purpose == Purpose::duplicate || purpose == Purpose::split) return text;
+  if (purpose == Purpose::from_list) {
+    return fmt::format("{}(list with digest {:08x})", text, static_cast<std::uint32_t>(root));
   }
   const auto collective = static_cast<Collective>(record_number % schedule::kCollectiveCount);
-  std::string text = name_of(collective, purpose);
   if (collective == Collective::barrier) return text + "()";
-  if (purpose == Purpose::user_blocks) {
-    text += fmt::format("(blocks of {} elements in all, {}", count, type_text(type));
-  } else {
-    text += fmt::format("(count {}, {}", count, type_text(type));
-  }
+  text += fmt::format("({}, {}", count_text(collective, purpose, count), type_text(type));
   if (schedule::is_reduction(collective)) text += ", " + operator_text(op);
   if (schedule::is_rooted(collective)) text += fmt::format(", root {}", root);
   return text + ")";

@@ -14,8 +14,16 @@
 namespace unisono::group {
 
 // Communicators are made by collectives of their own, which must not be taken for a user's.
-// user_blocks: a user's, with blocks of different lengths.
-enum class Purpose : std::uint8_t { user, user_blocks, duplicate, split, from_list };
+// user_blocks: a user's, with blocks of different lengths; user_typed_blocks: and types
+// (alltoallw).
+enum class Purpose : std::uint8_t {
+  user,
+  user_blocks,
+  user_typed_blocks,
+  duplicate,
+  split,
+  from_list
+};
 
 // A user-defined operator; `type` is what its function is told.
 struct UserOperator {
@@ -38,7 +46,8 @@ struct Call {
   std::int64_t element_bytes = 1;
   bool ordered = false;  // the operator does not commute
   UserOperator user{};   // for operators of the user's
-  // Purpose::user_blocks; `count` is then the elements of all blocks.
+  // Purpose::user_blocks and user_typed_blocks; `count` is then the elements of all blocks; with
+  // local_counts, of those that this rank has, or for an alltoall sends.
   schedule::Blocks blocks{};
   Displacements input_places{}, output_places{};
   // A rank knows no other counts than those of its own blocks; `blocks` has 0 for the others.
@@ -51,6 +60,7 @@ inline constexpr std::int32_t kFirstUserNumber = 1000;
 
 // "allreduce(count 8, float64, sum)", from the numbers of a Call or of a CallRecord.
 int record_number(schedule::Collective collective, Purpose purpose);
+std::string call_name(int record_number);  // "allreduce"
 std::string describe_call(int record_number, std::int64_t count, std::int32_t type, std::int32_t op,
                           std::int32_t root);
 

@@ -181,8 +181,7 @@ void Communicator::wrong_length(const Pending& pending) {
       fmt::format("{} sends {} bytes to {}, which expects {} (operation {}: {}); the counts of "
                   "the two calls have to agree",
                   name_rank(sender), sent, name_rank(rank_), expected, pending.operation.index(),
-                  schedule::collective_name(static_cast<schedule::Collective>(
-                      plan.collective % schedule::kCollectiveCount))),
+                  call_name(plan.collective)),
       pending.operation.index());
 }
 

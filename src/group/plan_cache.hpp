@@ -66,7 +66,7 @@ class PlanCache {
   static bool same(const Call& a, const Call& b) {
     return a.count == b.count && a.type == b.type && a.op == b.op && a.root == b.root &&
            a.purpose == b.purpose && a.collective == b.collective &&
-           (a.purpose != Purpose::user_blocks || same_blocks(a, b));
+           (!a.blocks.given() || same_blocks(a, b));
   }
   static bool same_blocks(const Call& a, const Call& b);
   struct Hash {

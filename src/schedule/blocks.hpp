@@ -53,14 +53,15 @@ class Blocks {
   std::int64_t sent_total(int from) const;
   std::int64_t received_total(int to) const;
 
+  // Equal counts (and receivers), whether or not they are the same in memory.
+  friend bool operator==(const Blocks& a, const Blocks& b);
+
  private:
   struct Numbers;
   static base::Result<Blocks> make(Numbers numbers);
+  static bool counts_equal(const Blocks& a, const Blocks& b);  // of pairs
 
   std::shared_ptr<const Numbers> numbers_;
 };
-
-// Equal counts (and receivers), whether or not they are the same in memory.
-bool operator==(const Blocks& a, const Blocks& b);
 
 }  // namespace unisono::schedule

@@ -234,6 +234,12 @@ TEST(DescribeCall, SaysWhatMattersToTheCollective) {
             "allgatherv(blocks of 8 elements in all, float32)");
   EXPECT_EQ(text(Collective::many_to_many, Purpose::user_blocks),
             "many_to_many(blocks of 8 elements in all, float32)");
+  EXPECT_EQ(text(Collective::gather, Purpose::user_blocks),
+            "gatherv(own blocks of 8 elements, float32, root 3)");
+  EXPECT_EQ(text(Collective::alltoall, Purpose::user_blocks),
+            "alltoallv(own blocks of 8 elements, float32)");
+  EXPECT_EQ(text(Collective::alltoall, Purpose::user_typed_blocks),
+            "alltoallw(own blocks of 8 elements, float32)");
 }
 
 }  // namespace

@@ -54,6 +54,9 @@ TEST(Blocks, WhatARankDoesNotKnowCountsAsNothing) {
   EXPECT_EQ(own.sent(0, 0).count, 0);
   EXPECT_EQ(own.sent_total(0), 0);
   EXPECT_EQ(own, *Blocks::of_pairs(3, {0, 2, 0, 0, 3, 4, 0, 0, 0}));
+  EXPECT_EQ(own, *Blocks::of_pairs_of(1, {0, 3, 4}, {2, 3, 0}));
+  EXPECT_FALSE(own == *Blocks::of_pairs_of(1, {0, 3, 4}, {2, 3, 1}));
+  EXPECT_FALSE(own == *Blocks::of_pairs_of(2, {0, 3, 4}, {2, 3, 4}));
 }
 
 TEST(Blocks, AreEqualByValue) {
