@@ -242,6 +242,49 @@ UNISONO_API int unisono_many_to_many(const void* input, int64_t count, void* out
 UNISONO_API int unisono_reduce_scatter(const void* input, void* output, const int64_t counts[],
                                        unisono_type_t type, unisono_op_t op, unisono_comm_t comm);
 
+/* Blocks whose lengths only their two ends know, as in MPI: a rank gives the counts of the blocks
+ * that it sends and receives. Where the two ends of a block disagree, both ranks and both lengths
+ * (in bytes) are named: MISMATCH; only a short block that its receiver takes for empty may stay
+ * unseen. Counts and displacements are elements of `type`, 64 bits; those
+ * of an output must not let its blocks overlap, those of an input may. Arrays have one entry for
+ * each rank, are read during the call only, by _start and _plan as well, and NULL displacements
+ * mean one block behind the other. Blocks that are empty cost nothing, not even a message. Further
+ * errors: ARGUMENT (NULL arrays, negative counts or displacements, sums beyond 2^56 bytes, output
+ * blocks that overlap each other or the input). */
+
+/* At the root, output[displacements[r] .. displacements[r] + counts[r]) = input of rank r, which
+ * passes counts[r] as its `count`; output, counts and displacements are ignored elsewhere. IN_PLACE
+ * at the root only: its input lies in its block already, and its count is ignored. */
+UNISONO_API int unisono_gatherv(const void* input, int64_t count, void* output,
+                                const int64_t counts[], const int64_t displacements[],
+                                unisono_type_t type, int root, unisono_comm_t comm);
+/* output[0 .. count) = input[displacements[r] .. displacements[r] + counts[r]) of the root, at rank
+ * r, which passes counts[r] as its `count`; input, counts and displacements are ignored elsewhere.
+ * IN_PLACE at the root only, and for its output: its block stays where it is in the input, which
+ * then has to be memory that may be written, with the same bytes; its count is ignored. */
+UNISONO_API int unisono_scatterv(const void* input, const int64_t counts[],
+                                 const int64_t displacements[], void* output, int64_t count,
+                                 unisono_type_t type, int root, unisono_comm_t comm);
+/* The block of input_counts[r] elements from input_displacements[r] on in the input goes to rank r,
+ * and the block of rank r to output_counts[r] elements from output_displacements[r] on in the
+ * output. IN_PLACE at any rank: the other input_ arguments are ignored, and each block is replaced
+ * by one of the same length from the same rank. */
+UNISONO_API int unisono_alltoallv(const void* input, const int64_t input_counts[],
+                                  const int64_t input_displacements[], void* output,
+                                  const int64_t output_counts[],
+                                  const int64_t output_displacements[], unisono_type_t type,
+                                  unisono_comm_t comm);
+/* An alltoallv whose blocks each have a type: counts are elements of input_types[r] and
+ * output_types[r], displacements are bytes from the buffer's start, as in MPI. Blocks are aligned
+ * as their types ask. The two types of a block may differ if its bytes agree. Further error: TYPE
+ * (an unknown one, also for an empty block). IN_PLACE as with alltoallv. */
+UNISONO_API int unisono_alltoallw(const void* input, const int64_t input_counts[],
+                                  const int64_t input_displacements[],
+                                  const unisono_type_t input_types[], void* output,
+                                  const int64_t output_counts[],
+                                  const int64_t output_displacements[],
+                                  const unisono_type_t output_types[], unisono_comm_t comm);
+
 /* ---- split phase ------------------------------------------------------------------------------
  */
 
@@ -292,6 +335,26 @@ UNISONO_API int unisono_reduce_scatter_start(const void* input, void* output,
                                              const int64_t counts[], unisono_type_t type,
                                              unisono_op_t op, unisono_comm_t comm,
                                              unisono_request_t* request);
+UNISONO_API int unisono_gatherv_start(const void* input, int64_t count, void* output,
+                                      const int64_t counts[], const int64_t displacements[],
+                                      unisono_type_t type, int root, unisono_comm_t comm,
+                                      unisono_request_t* request);
+UNISONO_API int unisono_scatterv_start(const void* input, const int64_t counts[],
+                                       const int64_t displacements[], void* output, int64_t count,
+                                       unisono_type_t type, int root, unisono_comm_t comm,
+                                       unisono_request_t* request);
+UNISONO_API int unisono_alltoallv_start(const void* input, const int64_t input_counts[],
+                                        const int64_t input_displacements[], void* output,
+                                        const int64_t output_counts[],
+                                        const int64_t output_displacements[], unisono_type_t type,
+                                        unisono_comm_t comm, unisono_request_t* request);
+UNISONO_API int unisono_alltoallw_start(const void* input, const int64_t input_counts[],
+                                        const int64_t input_displacements[],
+                                        const unisono_type_t input_types[], void* output,
+                                        const int64_t output_counts[],
+                                        const int64_t output_displacements[],
+                                        const unisono_type_t output_types[], unisono_comm_t comm,
+                                        unisono_request_t* request);
 
 /* *done = 1 if complete. A completed (or failed) request ends and *request becomes NULL; a second
  * use of a kept copy is UNISONO_ERROR_STATE. */
@@ -357,6 +420,26 @@ UNISONO_API int unisono_many_to_many_plan(const void* input, int64_t count, void
 UNISONO_API int unisono_reduce_scatter_plan(const void* input, void* output, const int64_t counts[],
                                             unisono_type_t type, unisono_op_t op,
                                             unisono_comm_t comm, unisono_plan_t* plan);
+UNISONO_API int unisono_gatherv_plan(const void* input, int64_t count, void* output,
+                                     const int64_t counts[], const int64_t displacements[],
+                                     unisono_type_t type, int root, unisono_comm_t comm,
+                                     unisono_plan_t* plan);
+UNISONO_API int unisono_scatterv_plan(const void* input, const int64_t counts[],
+                                      const int64_t displacements[], void* output, int64_t count,
+                                      unisono_type_t type, int root, unisono_comm_t comm,
+                                      unisono_plan_t* plan);
+UNISONO_API int unisono_alltoallv_plan(const void* input, const int64_t input_counts[],
+                                       const int64_t input_displacements[], void* output,
+                                       const int64_t output_counts[],
+                                       const int64_t output_displacements[], unisono_type_t type,
+                                       unisono_comm_t comm, unisono_plan_t* plan);
+UNISONO_API int unisono_alltoallw_plan(const void* input, const int64_t input_counts[],
+                                       const int64_t input_displacements[],
+                                       const unisono_type_t input_types[], void* output,
+                                       const int64_t output_counts[],
+                                       const int64_t output_displacements[],
+                                       const unisono_type_t output_types[], unisono_comm_t comm,
+                                       unisono_plan_t* plan);
 UNISONO_API int unisono_plan_start(unisono_plan_t plan);
 UNISONO_API int unisono_plan_test(unisono_plan_t plan, int* done);
 UNISONO_API int unisono_plan_wait(unisono_plan_t plan);

@@ -23,10 +23,16 @@ struct BlockArray {
   const std::int64_t* counts = nullptr;
   const std::int64_t* displacements = nullptr;  // null: packed
   const char* prefix = "";                      // of the arrays' names, for messages
+  const unisono_type_t* types = nullptr;        // where each block has its own
 };
+// Which counts a rank gives: those of all ranks' blocks, or of its own blocks only, which may each
+// have a type (displacements are then in bytes).
+enum class Knowledge : std::uint8_t { of_all, of_own, of_own_typed };
 struct BlockArrays {
-  BlockArray output;              // or, for a reduce_scatter, the input
+  BlockArray output;              // of_all: the one array there is
   const int* receives = nullptr;  // null: everyone does
+  Knowledge knowledge = Knowledge::of_all;
+  BlockArray input{};
 };
 
 // The arguments of a collective as they came through the C API.

@@ -62,7 +62,10 @@ static void blocking(unisono_comm_t comm) {
 }
 
 /* The memory of the calls with blocks: one word a rank, of equal or of given counts. */
-static int64_t blocks[64], results[9][64], counts[64], places[64];
+enum { BLOCK_CALLS = 13 };
+static int64_t blocks[64], results[BLOCK_CALLS][64], counts[64], places[64], bytes[64],
+    backwards[64];
+static unisono_type_t types[64];
 static int receives[64];
 
 static void fill_blocks(void) {
@@ -71,6 +74,9 @@ static void fill_blocks(void) {
     counts[i] = 1;
     places[i] = 63 - i;
     receives[i] = i == 0;
+    bytes[i] = 8 * i;
+    backwards[i] = 8 * places[i];
+    types[i] = UNISONO_INT64;
   }
   memset(results, 0xff, sizeof results);
 }
@@ -87,6 +93,10 @@ static void blocks_are_right(void) {
   TRUE(results[6][63 - last] == 100 * last);
   TRUE(results[7][last] == (rank == 0 ? 100 * last : -1));
   TRUE(results[8][0] == sums + (int64_t)ranks * rank);
+  TRUE(results[9][63 - last] == (rank == 0 ? 100 * last : -1));
+  TRUE(results[10][0] == 100 * last + 63 - rank);
+  TRUE(results[11][last] == 100 * last + 63 - rank);
+  TRUE(results[12][63 - last] == 100 * last + rank);
 }
 
 static void blocking_blocks(unisono_comm_t comm) {
@@ -102,6 +112,10 @@ static void blocking_blocks(unisono_comm_t comm) {
   OK(unisono_allgatherv(blocks, 1, results[6], counts, places, t, comm));
   OK(unisono_many_to_many(blocks, 1, results[7], counts, NULL, receives, t, comm));
   OK(unisono_reduce_scatter(blocks, results[8], counts, t, sum, comm));
+  OK(unisono_gatherv(blocks, 1, results[9], counts, places, t, 0, comm));
+  OK(unisono_scatterv(blocks, counts, places, results[10], 1, t, ranks - 1, comm));
+  OK(unisono_alltoallv(blocks, counts, places, results[11], counts, NULL, t, comm));
+  OK(unisono_alltoallw(blocks, counts, bytes, types, results[12], counts, backwards, types, comm));
   blocks_are_right();
   if (rank == 0) {
     OK(unisono_scatter(results[0], UNISONO_IN_PLACE, 1, t, 0, comm));
@@ -114,7 +128,7 @@ static void blocking_blocks(unisono_comm_t comm) {
 static void started_blocks(unisono_comm_t comm) {
   const unisono_type_t t = UNISONO_INT64;
   const unisono_op_t sum = UNISONO_SUM;
-  unisono_request_t r[9];
+  unisono_request_t r[BLOCK_CALLS];
   fill_blocks();
   OK(unisono_gather_start(blocks, results[0], 1, t, 0, comm, &r[0]));
   OK(unisono_scatter_start(blocks, results[1], 1, t, ranks - 1, comm, &r[1]));
@@ -125,14 +139,19 @@ static void started_blocks(unisono_comm_t comm) {
   OK(unisono_allgatherv_start(blocks, 1, results[6], counts, places, t, comm, &r[6]));
   OK(unisono_many_to_many_start(blocks, 1, results[7], counts, NULL, receives, t, comm, &r[7]));
   OK(unisono_reduce_scatter_start(blocks, results[8], counts, t, sum, comm, &r[8]));
-  OK(unisono_wait_all(r, 9));
+  OK(unisono_gatherv_start(blocks, 1, results[9], counts, places, t, 0, comm, &r[9]));
+  OK(unisono_scatterv_start(blocks, counts, places, results[10], 1, t, ranks - 1, comm, &r[10]));
+  OK(unisono_alltoallv_start(blocks, counts, places, results[11], counts, NULL, t, comm, &r[11]));
+  OK(unisono_alltoallw_start(blocks, counts, bytes, types, results[12], counts, backwards, types,
+                             comm, &r[12]));
+  OK(unisono_wait_all(r, BLOCK_CALLS));
   blocks_are_right();
 }
 
 static void planned_blocks(unisono_comm_t comm) {
   const unisono_type_t t = UNISONO_INT64;
   const unisono_op_t sum = UNISONO_SUM;
-  unisono_plan_t p[9];
+  unisono_plan_t p[BLOCK_CALLS];
   fill_blocks();
   OK(unisono_gather_plan(blocks, results[0], 1, t, 0, comm, &p[0]));
   OK(unisono_scatter_plan(blocks, results[1], 1, t, ranks - 1, comm, &p[1]));
@@ -143,8 +162,13 @@ static void planned_blocks(unisono_comm_t comm) {
   OK(unisono_allgatherv_plan(blocks, 1, results[6], counts, places, t, comm, &p[6]));
   OK(unisono_many_to_many_plan(blocks, 1, results[7], counts, NULL, receives, t, comm, &p[7]));
   OK(unisono_reduce_scatter_plan(blocks, results[8], counts, t, sum, comm, &p[8]));
-  for (int i = 0; i < 9; ++i) OK(unisono_plan_start(p[i]));
-  for (int i = 0; i < 9; ++i) {
+  OK(unisono_gatherv_plan(blocks, 1, results[9], counts, places, t, 0, comm, &p[9]));
+  OK(unisono_scatterv_plan(blocks, counts, places, results[10], 1, t, ranks - 1, comm, &p[10]));
+  OK(unisono_alltoallv_plan(blocks, counts, places, results[11], counts, NULL, t, comm, &p[11]));
+  OK(unisono_alltoallw_plan(blocks, counts, bytes, types, results[12], counts, backwards, types,
+                            comm, &p[12]));
+  for (int i = 0; i < BLOCK_CALLS; ++i) OK(unisono_plan_start(p[i]));
+  for (int i = 0; i < BLOCK_CALLS; ++i) {
     OK(unisono_plan_wait(p[i]));
     OK(unisono_plan_free(p[i]));
   }

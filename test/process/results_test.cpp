@@ -15,6 +15,7 @@
 #include "harness/block_results.hpp"
 #include "harness/elements.hpp"
 #include "harness/outcome.hpp"
+#include "harness/own_block_results.hpp"
 #include "harness/scale.hpp"
 #include "process/ranks.hpp"
 
@@ -109,6 +110,7 @@ void check_blocks(const ProcessRank& self) {
       ASSERT_NO_FATAL_FAILURE(check_equal_blocks(self, count, turn % self.ranks, in_place, way));
       ASSERT_NO_FATAL_FAILURE(check_unequal_blocks(self, counts, in_place, way));
       ASSERT_NO_FATAL_FAILURE(check_equal_blocks(self, count, turn % self.ranks, !in_place, way));
+      ASSERT_NO_FATAL_FAILURE(check_own_blocks(self, count, turn % self.ranks, in_place, way));
     }
   }
 }

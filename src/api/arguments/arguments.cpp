@@ -7,6 +7,7 @@
 
 #include "api/arguments/blocks.hpp"
 #include "api/arguments/buffers.hpp"
+#include "api/arguments/own_blocks.hpp"
 #include "api/registry.hpp"
 #include "arith/type.hpp"
 
@@ -26,13 +27,14 @@ class Checker {
   std::optional<Error> check(Checked& checked) {
     if (arguments_.collective != Collective::barrier) {
       if (auto error = check_type()) return error;
-      if (auto error = arguments_.blocks == nullptr ? check_count() : check_arrays()) return error;
       if (auto error = check_root()) return error;
+      if (auto error = arguments_.blocks == nullptr ? check_count() : check_arrays()) return error;
       if (auto error = check_operator()) return error;
       fill_shape();
       if (auto error = check_memory(checked)) return error;
     }
     fill_call(checked.call);
+    fill_blocks(checked.call, checked.rule);
     checked.input = checked.rule.input(arguments_);
     checked.output = checked.rule.output(arguments_);
     return std::nullopt;
@@ -65,11 +67,20 @@ class Checker {
       call.user = operator_.user;
       call.user.type = arguments_.type;
     }
+  }
+
+  void fill_blocks(group::Call& call, const BufferRule& rule) const {
     if (!blocks_.blocks.given()) return;
-    call.purpose = group::Purpose::user_blocks;
-    call.count = blocks_.blocks.total();
+    const Knowledge knowledge = arguments_.blocks->knowledge;
+    call.purpose = knowledge == Knowledge::of_own_typed ? group::Purpose::user_typed_blocks
+                                                        : group::Purpose::user_blocks;
+    call.count = blocks_.blocks.are_pairs() ? blocks_.blocks.sent_total(group_.rank())
+                                            : blocks_.blocks.total();
     call.blocks = blocks_.blocks;
+    call.input_places = blocks_.input.places;
     call.output_places = blocks_.output.places;
+    call.local_counts = knowledge != Knowledge::of_all;
+    call.in_place = call.local_counts && rule.in_place != InPlace::none;
   }
 
   std::optional<Error> check_type() {
@@ -95,7 +106,9 @@ class Checker {
   }
 
   std::optional<Error> check_arrays() {
-    auto blocks = check_blocks(arguments_, group_.rank(), group_.size(), type_.bytes);
+    const auto check =
+        arguments_.blocks->knowledge == Knowledge::of_all ? check_blocks : check_own_blocks;
+    auto blocks = check(arguments_, group_.rank(), group_.size(), type_.bytes);
     if (!blocks) return wrong(blocks.error().code, "{}", blocks.error().message);
     blocks_ = std::move(blocks).value();
     return std::nullopt;

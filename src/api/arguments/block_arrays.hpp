@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/objects.hpp"
+#include "api/registry.hpp"
 #include "base/result.hpp"
 #include "group/call.hpp"
 
@@ -29,15 +30,18 @@ struct ArraySource {
   const BlockArray& arrays;
   int ranks;
   std::int64_t element_bytes;
+  std::vector<TypeEntry> types{};  // of each block, if not all have the same
 };
 
-// In elements.
+// In elements; in bytes where blocks have types of their own.
 struct ReadBlocks {
   std::vector<std::int64_t> counts;
   group::Displacements places;  // null: packed
   std::int64_t extent = 0;      // from the buffer's start to the end of its last block
 };
 
+// The types of the blocks.
+base::Result<std::vector<TypeEntry>> read_types(const BlockArray& arrays, int ranks);
 base::Result<std::vector<std::int64_t>> read_counts(const ArraySource& source);
 
 // The blocks of an output must not overlap; those of an input may.

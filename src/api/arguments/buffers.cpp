@@ -127,13 +127,19 @@ class BufferChecker {
       return wrong_argument(
           "UNISONO_IN_PLACE is for ranks that get the blocks only, and receives[{}] is 0", rank_);
     }
-    if (blocks_.output.places != nullptr) {
-      place->input = (*blocks_.output.places)[static_cast<std::size_t>(rank_)];
-    }
+    move_to_own_block(*place);
     rule.in_place = of_output ? InPlace::output : InPlace::input;
     rule.input_offset = place->input * type_.bytes;
     rule.output_offset = place->output * type_.bytes;
     return base::success();
+  }
+
+  // Where the own block has a place that the caller chose; an alltoall's buffers begin alike.
+  void move_to_own_block(schedule::InPlace& place) const {
+    const auto own = static_cast<std::size_t>(rank_);
+    if (arguments_.collective == Collective::alltoall) return;
+    if (blocks_.output.places != nullptr) place.input = (*blocks_.output.places)[own];
+    if (blocks_.input.places != nullptr) place.output = (*blocks_.input.places)[own];
   }
 
   Status check_one_buffer(BufferRule& rule) const {
