@@ -4,28 +4,58 @@
 #include <fmt/format.h>
 
 #include "api/arguments/arguments.hpp"
+#include "api/block_repeat.hpp"
 
 namespace unisono::api {
+namespace {
 
 using base::Code;
+
+// For the next call, if it is the same. Blocks with types are aligned or not by where the buffer
+// begins, so they are checked every time.
+void remember(const Arguments& arguments, const Checked& checked) {
+  Comm& comm = *checked.comm;
+  const bool has_blocks = arguments.blocks != nullptr;
+  if (has_blocks && arguments.blocks->knowledge == Knowledge::of_own_typed) return;
+  const auto plan = comm.group->plan(checked.call);
+  if (!plan) return;
+  const Repeat repeat{arguments.count,
+                      arguments.type,
+                      arguments.op,
+                      arguments.root,
+                      checked.rule,
+                      *plan,
+                      comm.group->plans().generation()};
+  const int which = static_cast<int>(arguments.collective);
+  if (!has_blocks) {
+    comm.repeats[which] = repeat;
+    return;
+  }
+  comm.block_repeats[which] =
+      std::make_unique<BlockRepeat>(repeat, arguments, comm.group->rank(), comm.group->size());
+}
+
+}  // namespace
 
 int run_new(const Arguments& arguments) {
   const auto checked = check(arguments, Others::wait_for_us);
   if (!checked) return fail(checked.error());
-  group::Communicator& group = *checked->comm->group;
-  const auto status = group.run(checked->call, checked->input, checked->output);
+  const auto status = checked->comm->group->run(checked->call, checked->input, checked->output);
   if (!status) return fail(status.error());
-  if (arguments.blocks != nullptr) return UNISONO_OK;
-  if (auto plan = group.plan(checked->call)) {
-    checked->comm->repeats[static_cast<int>(arguments.collective)] = {arguments.count,
-                                                                      arguments.type,
-                                                                      arguments.op,
-                                                                      arguments.root,
-                                                                      checked->rule,
-                                                                      *plan,
-                                                                      group.plans().generation()};
-  }
+  remember(arguments, *checked);
   return UNISONO_OK;
+}
+
+int run_blocks(const Arguments& arguments) {
+  Comm* const comm = comms().get(arguments.comm);
+  if (comm == nullptr) return run_new(arguments);
+  const auto& last = comm->block_repeats[static_cast<int>(arguments.collective)];
+  if (last == nullptr || !last->fits(arguments)) return run_new(arguments);
+  const Repeat& repeat = last->repeat();
+  if (repeat.generation != comm->group->plans().generation()) return run_new(arguments);
+  const auto status = comm->group->run(*repeat.plan, repeat.buffers.input(arguments),
+                                       repeat.buffers.output(arguments));
+  return status ? UNISONO_OK : fail(status.error());
 }
 
 int start(const Arguments& arguments, unisono_request_t* handle) {

@@ -13,7 +13,7 @@ int run_new(const Arguments& arguments);
 int start(const Arguments& arguments, unisono_request_t* handle);
 int make_plan(const Arguments& arguments, unisono_plan_t* handle);
 
-// Not for calls with block arrays, whose contents would have to be compared.
+// For calls without block arrays.
 inline int run(const Arguments& arguments) {
   Comm* comm = comms().get(arguments.comm);
   if (comm != nullptr) [[likely]] {
@@ -26,5 +26,8 @@ inline int run(const Arguments& arguments) {
   }
   return run_new(arguments);
 }
+
+// For calls with block arrays.
+int run_blocks(const Arguments& arguments);
 
 }  // namespace unisono::api

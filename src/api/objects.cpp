@@ -3,10 +3,15 @@
 
 #include <fmt/format.h>
 
+#include "api/block_repeat.hpp"
+
 namespace unisono::api {
 
 using base::Code;
 using base::Error;
+
+Comm::Comm() = default;
+Comm::~Comm() = default;
 
 HandleTable<Comm, unisono_comm_t>& comms() {
   static HandleTable<Comm, unisono_comm_t> table;

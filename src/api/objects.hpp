@@ -13,6 +13,7 @@
 
 namespace unisono::api {
 
+class BlockRepeat;
 struct Rank;
 struct Request;
 struct PersistentPlan;
@@ -111,11 +112,15 @@ struct Repeat {
 };
 
 struct Comm {
+  Comm();
+  ~Comm();
+
   Rank* owner = nullptr;
   std::unique_ptr<group::Communicator> group;
   std::set<Request*> requests;
   std::set<PersistentPlan*> plans;
   Repeat repeats[schedule::kCollectiveCount];  // the last call of each, blocks equal
+  std::unique_ptr<BlockRepeat> block_repeats[schedule::kCollectiveCount];  // with block arrays
 };
 
 struct Request {

@@ -72,7 +72,7 @@ int unisono_gatherv(const void* input, int64_t count, void* output, const int64_
                     const int64_t displacements[], unisono_type_t type, int root,
                     unisono_comm_t comm) {
   const api::BlockArrays blocks = api::gathered(counts, displacements);
-  return api::run_new(
+  return api::run_blocks(
       api::gatherv("unisono_gatherv", input, count, output, type, root, comm, blocks));
 }
 
@@ -97,7 +97,7 @@ int unisono_scatterv(const void* input, const int64_t counts[], const int64_t di
                      void* output, int64_t count, unisono_type_t type, int root,
                      unisono_comm_t comm) {
   const api::BlockArrays blocks = api::scattered(counts, displacements);
-  return api::run_new(
+  return api::run_blocks(
       api::scatterv("unisono_scatterv", input, output, count, type, root, comm, blocks));
 }
 
@@ -124,7 +124,7 @@ int unisono_alltoallv(const void* input, const int64_t input_counts[],
                       unisono_type_t type, unisono_comm_t comm) {
   const api::BlockArrays blocks =
       api::exchanged(input_counts, input_displacements, output_counts, output_displacements);
-  return api::run_new(api::alltoallv("unisono_alltoallv", input, output, type, comm, blocks));
+  return api::run_blocks(api::alltoallv("unisono_alltoallv", input, output, type, comm, blocks));
 }
 
 int unisono_alltoallv_start(const void* input, const int64_t input_counts[],
@@ -155,7 +155,7 @@ int unisono_alltoallw(const void* input, const int64_t input_counts[],
   const api::BlockArrays blocks = api::typed(
       api::exchanged(input_counts, input_displacements, output_counts, output_displacements),
       input_types, output_types);
-  return api::run_new(api::alltoallw("unisono_alltoallw", input, output, comm, blocks));
+  return api::run_blocks(api::alltoallw("unisono_alltoallw", input, output, comm, blocks));
 }
 
 int unisono_alltoallw_start(const void* input, const int64_t input_counts[],

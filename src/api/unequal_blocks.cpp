@@ -33,7 +33,7 @@ namespace api = unisono::api;
 int unisono_allgatherv(const void* input, int64_t count, void* output, const int64_t counts[],
                        const int64_t displacements[], unisono_type_t type, unisono_comm_t comm) {
   const api::BlockArrays blocks{{counts, displacements}, nullptr};
-  return api::run_new(
+  return api::run_blocks(
       api::allgatherv("unisono_allgatherv", input, count, output, type, comm, blocks));
 }
 
@@ -41,14 +41,14 @@ int unisono_many_to_many(const void* input, int64_t count, void* output, const i
                          const int64_t displacements[], const int receives[], unisono_type_t type,
                          unisono_comm_t comm) {
   const api::BlockArrays blocks{{counts, displacements}, receives};
-  return api::run_new(
+  return api::run_blocks(
       api::many_to_many("unisono_many_to_many", input, count, output, type, comm, blocks));
 }
 
 int unisono_reduce_scatter(const void* input, void* output, const int64_t counts[],
                            unisono_type_t type, unisono_op_t op, unisono_comm_t comm) {
   const api::BlockArrays blocks{{counts, nullptr}, nullptr};
-  return api::run_new(
+  return api::run_blocks(
       api::reduce_scatter("unisono_reduce_scatter", input, output, type, op, comm, blocks));
 }
 

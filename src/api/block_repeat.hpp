@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// BlockRepeat: a blocking call with block arrays that was checked and planned. One whose arrays
+// hold the same needs neither; to compare them is much less than to check them. One thread.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "api/objects.hpp"
+
+namespace unisono::api {
+
+// A copy of an array of the caller's; if it was not looked at, any other will do.
+template <class Number>
+class KeptArray {
+ public:
+  void keep(const Number* array, int ranks) {
+    used_ = true;
+    if (array != nullptr) numbers_.assign(array, array + ranks);
+  }
+  bool equals(const Number* array) const {
+    if (!used_) return true;
+    if (array == nullptr) return numbers_.empty();
+    return !numbers_.empty() && std::equal(numbers_.begin(), numbers_.end(), array);
+  }
+
+ private:
+  bool used_ = false;
+  std::vector<Number> numbers_;
+};
+
+class BlockRepeat {
+ public:
+  // A call that was right, of this rank; not one with types.
+  BlockRepeat(const Repeat& repeat, const Arguments& call, int rank, int ranks);
+
+  const Repeat& repeat() const { return repeat_; }
+  // What is not looked at is not even read: it may be no array at all.
+  bool fits(const Arguments& call) const {
+    if (!repeat_.fits(call)) return false;
+    const BlockArrays& blocks = *call.blocks;
+    return blocks.knowledge == knowledge_ && receives_.equals(blocks.receives) &&
+           input_.equals(blocks.input) && output_.equals(blocks.output);
+  }
+
+ private:
+  struct KeptBlocks {
+    KeptArray<std::int64_t> counts, displacements;
+
+    void keep(const BlockArray& arrays, int ranks) {
+      counts.keep(arrays.counts, ranks);
+      displacements.keep(arrays.displacements, ranks);
+    }
+    bool equals(const BlockArray& arrays) const {
+      return counts.equals(arrays.counts) && displacements.equals(arrays.displacements);
+    }
+  };
+
+  Repeat repeat_;
+  Knowledge knowledge_;
+  KeptArray<int> receives_;
+  KeptBlocks input_, output_;
+};
+
+}  // namespace unisono::api
