@@ -219,6 +219,14 @@ concept output_for = std::same_as<std::remove_cvref_t<Output>, in_place_t> ||
 template <class Range>
 concept reducible = output_buffer<Range> && element<std::ranges::range_value_t<Range>>;
 
+/// Blocks that each have a type, one for each rank: counts of its elements, and displacements in
+/// bytes (none: one block behind the other).
+struct typed_blocks {
+  std::span<const std::int64_t> counts;
+  std::span<const unisono_type_t> types;
+  std::span<const std::int64_t> displacements = {};
+};
+
 namespace detail {
 
 // A call's buffers as the C API takes them. Lengths that do not fit each other are something the C
@@ -240,6 +248,12 @@ struct arguments {
     problem = std::string("the ") + what + " holds " + std::to_string(length) +
               " elements, but has to hold " + std::to_string(expected);
     count = -1;
+  }
+  // `end`: of the last block, in the C API's units.
+  void require_room(const char* what, std::size_t length, std::int64_t unit, std::int64_t end) {
+    if (static_cast<std::int64_t>(length) * unit >= end || !problem.empty()) return;
+    problem = std::string("the ") + what + " holds " + std::to_string(length) +
+              " elements, but its blocks end at " + std::to_string(end / unit);
   }
 };
 
@@ -373,17 +387,15 @@ arguments reducing_blocks(Input& input, Output& output, std::size_t ranks) {
   }
 }
 
-// The arrays of a call with blocks of different lengths, in the C API's units.
-struct block_arguments : arguments {
+// Blocks of different lengths, in the C API's units.
+struct block_list {
   std::vector<std::int64_t> counts;
   std::vector<std::int64_t> displacements;
 
-  // What is wrong is left to the C API to refuse, on all ranks: it is given no counts.
-  const std::int64_t* counts_data() const { return problem.empty() ? counts.data() : nullptr; }
   const std::int64_t* displacements_data() const {
     return displacements.empty() ? nullptr : displacements.data();
   }
-  // The end of the last block, in the C API's units; what it refuses itself counts as nothing.
+  // The end of the last block; what the C API refuses itself counts as nothing.
   std::int64_t extent() const {
     std::int64_t end = 0, sum = 0;
     for (std::size_t i = 0; i < counts.size(); ++i) {
@@ -394,11 +406,19 @@ struct block_arguments : arguments {
     }
     return end;
   }
+};
+
+// A call with one such list.
+struct block_arguments : arguments, block_list {
+  // What is wrong is left to the C API to refuse, on all ranks: it is given no counts.
+  const std::int64_t* counts_data() const { return problem.empty() ? counts.data() : nullptr; }
+  void require_lists(std::size_t ranks) {
+    require_length("list of counts", counts.size(), ranks);
+    if (displacements.empty()) return;
+    require_length("list of displacements", displacements.size(), ranks);
+  }
   void require_room(const char* what, std::size_t length, std::int64_t unit) {
-    const auto room = static_cast<std::int64_t>(length) * unit;
-    if (room >= extent() || !problem.empty()) return;
-    problem = std::string("the ") + what + " holds " + std::to_string(length) +
-              " elements, but its blocks end at " + std::to_string(extent() / unit);
+    arguments::require_room(what, length, unit, extent());
   }
 };
 
@@ -417,12 +437,9 @@ block_arguments gathering_blocks(Input& input, Output& output, std::span<const s
                                  std::span<const std::int64_t> displacements, std::size_t ranks,
                                  bool receives) {
   using T = std::ranges::range_value_t<Output>;
-  block_arguments result{moving(output, 0), in_units(counts, units<T>),
-                         in_units(displacements, units<T>)};
-  result.require_length("list of counts", counts.size(), ranks);
-  if (!displacements.empty()) {
-    result.require_length("list of displacements", displacements.size(), ranks);
-  }
+  block_arguments result{moving(output, 0),
+                         {in_units(counts, units<T>), in_units(displacements, units<T>)}};
+  result.require_lists(ranks);
   if constexpr (is_in_place<Input>) {
     result.input = UNISONO_IN_PLACE;
   } else {
@@ -439,7 +456,7 @@ template <class Input, class Output>
 block_arguments reducing_unequal_blocks(Input& input, Output& output,
                                         std::span<const std::int64_t> counts, std::size_t rank,
                                         std::size_t ranks) {
-  block_arguments result{moving(output, 0), in_units(counts, 1), {}};
+  block_arguments result{moving(output, 0), {in_units(counts, 1), {}}};
   result.require_length("list of counts", counts.size(), ranks);
   if (!result.problem.empty()) return result;
   if constexpr (is_in_place<Input>) {
@@ -453,6 +470,123 @@ block_arguments reducing_unequal_blocks(Input& input, Output& output,
       result.require_length("output of a reduce_scatter", std::ranges::size(output),
                             static_cast<std::size_t>(counts[rank]));
     }
+  }
+  return result;
+}
+
+// At the root (`receives`) as an allgatherv; the others' lists are not looked at.
+template <class Input, class Output>
+block_arguments gathering_blocks_at(Input& input, Output& output,
+                                    std::span<const std::int64_t> counts,
+                                    std::span<const std::int64_t> displacements, std::size_t ranks,
+                                    bool receives) {
+  if (receives) return gathering_blocks(input, output, counts, displacements, ranks, true);
+  return {gathering_at(input, output, ranks, false), {}};
+}
+
+// `gives`: this rank is the root, whose input and lists count.
+template <class Input, class Output>
+block_arguments scattering_blocks(Input& input, Output& output,
+                                  std::span<const std::int64_t> counts,
+                                  std::span<const std::int64_t> displacements, std::size_t ranks,
+                                  bool gives) {
+  using T = std::ranges::range_value_t<Input>;
+  block_arguments result{scattering(input, output, ranks, false), {}};
+  if (!gives) return result;
+  static_cast<block_list&>(result) = {in_units(counts, units<T>),
+                                      in_units(displacements, units<T>)};
+  result.require_lists(ranks);
+  if (result.problem.empty()) {
+    result.require_room("input of a scatter", std::ranges::size(input), units<T>);
+  }
+  return result;
+}
+
+// A call with a list of blocks to send and one to receive, which may have types of their own.
+struct exchange_arguments : arguments {
+  block_list sent, received;
+  const unisono_type_t* sent_types = nullptr;
+  const unisono_type_t* received_types = nullptr;
+
+  const std::int64_t* received_counts() const {
+    return problem.empty() ? received.counts.data() : nullptr;
+  }
+  void require_list(const char* what, const block_list& list, std::size_t ranks) {
+    require_length(what, list.counts.size(), ranks);
+    if (list.displacements.empty()) return;
+    require_length(what, list.displacements.size(), ranks);
+  }
+};
+
+template <class Input, class Output>
+exchange_arguments exchanging_blocks(Input& input, Output& output, block_list sent,
+                                     block_list received, std::size_t ranks) {
+  using T = std::ranges::range_value_t<Output>;
+  exchange_arguments result{moving(output, 0), std::move(sent), std::move(received)};
+  result.require_list("list of blocks to receive", result.received, ranks);
+  result.require_room("output of an alltoallv", std::ranges::size(output), units<T>,
+                      result.received.extent());
+  if constexpr (is_in_place<Input>) {
+    result.input = UNISONO_IN_PLACE;
+  } else {
+    result.input = std::ranges::data(input);
+    result.require_list("list of blocks to send", result.sent, ranks);
+    result.require_room("input of an alltoallv", std::ranges::size(input), units<T>,
+                        result.sent.extent());
+  }
+  return result;
+}
+
+// What the C API refuses itself counts as nothing.
+inline std::int64_t extent_in_bytes(const typed_blocks& blocks) {
+  std::int64_t end = 0, sum = 0;
+  for (std::size_t i = 0; i < blocks.counts.size(); ++i) {
+    const auto size = static_cast<std::int64_t>(unisono_type_size(blocks.types[i]));
+    const std::int64_t from = blocks.displacements.empty() ? sum : blocks.displacements[i];
+    if (blocks.counts[i] <= 0 || size == 0 || from < 0) continue;
+    if (blocks.counts[i] > (INT64_MAX - from) / size) continue;
+    sum = from + blocks.counts[i] * size;
+    if (sum > end) end = sum;
+  }
+  return end;
+}
+
+inline void require_typed(arguments& result, const char* what, const typed_blocks& blocks,
+                          std::size_t ranks, std::size_t bytes) {
+  result.require_length("list of counts", blocks.counts.size(), ranks);
+  result.require_length("list of types", blocks.types.size(), ranks);
+  if (!blocks.displacements.empty()) {
+    result.require_length("list of displacements", blocks.displacements.size(), ranks);
+  }
+  if (!result.problem.empty() || static_cast<std::int64_t>(bytes) >= extent_in_bytes(blocks)) {
+    return;
+  }
+  result.problem = std::string("the ") + what + " of an alltoallw holds " + std::to_string(bytes) +
+                   " bytes, but its blocks end at " + std::to_string(extent_in_bytes(blocks));
+}
+
+inline block_list list_of(const typed_blocks& blocks) {
+  return {in_units(blocks.counts, 1), in_units(blocks.displacements, 1)};
+}
+
+template <class Range>
+std::size_t bytes_of(const Range& range) {
+  return std::ranges::size(range) * sizeof(std::ranges::range_value_t<Range>);
+}
+
+template <class Input, class Output>
+exchange_arguments exchanging_typed(Input& input, Output& output, const typed_blocks& sent,
+                                    const typed_blocks& received, std::size_t ranks) {
+  exchange_arguments result{moving(output, 0), {}, list_of(received)};
+  require_typed(result, "output", received, ranks, bytes_of(output));
+  result.received_types = received.types.data();
+  if constexpr (is_in_place<Input>) {
+    result.input = UNISONO_IN_PLACE;
+  } else {
+    result.input = std::ranges::data(input);
+    result.sent = list_of(sent);
+    result.sent_types = sent.types.data();
+    require_typed(result, "input", sent, ranks, bytes_of(input));
   }
   return result;
 }
@@ -967,6 +1101,144 @@ class communicator {
     });
   }
 
+  /// At the root, the inputs of all ranks: counts[r] elements of rank r, from displacements[r] on
+  /// in the output, or (if none are given) one behind the other. Elsewhere the output and the lists
+  /// are ignored and may be empty. in_place at the root only.
+  template <output_buffer Output, input_for<Output> Input>
+  void gatherv(Input&& input, Output&& output, std::span<const std::int64_t> counts, int root = 0,
+               std::span<const std::int64_t> displacements = {}) {
+    const auto a =
+        detail::gathering_blocks_at(input, output, counts, displacements, ranks(), root == rank());
+    a.check(unisono_gatherv(a.input, a.count, a.output, a.counts_data(), a.displacements_data(),
+                            a.type, root, native()));
+  }
+  template <output_buffer Output, input_for<Output> Input>
+  request gatherv_start(Input&& input, Output&& output, std::span<const std::int64_t> counts,
+                        int root = 0, std::span<const std::int64_t> displacements = {}) {
+    const auto a =
+        detail::gathering_blocks_at(input, output, counts, displacements, ranks(), root == rank());
+    return started(a, [&](auto* out) {
+      return unisono_gatherv_start(a.input, a.count, a.output, a.counts_data(),
+                                   a.displacements_data(), a.type, root, native(), out);
+    });
+  }
+  template <output_buffer Output, input_for<Output> Input>
+  plan gatherv_plan(Input&& input, Output&& output, std::span<const std::int64_t> counts,
+                    int root = 0, std::span<const std::int64_t> displacements = {}) {
+    const auto a =
+        detail::gathering_blocks_at(input, output, counts, displacements, ranks(), root == rank());
+    return planned(a, [&](auto* out) {
+      return unisono_gatherv_plan(a.input, a.count, a.output, a.counts_data(),
+                                  a.displacements_data(), a.type, root, native(), out);
+    });
+  }
+
+  /// The root's input in blocks, counts[r] elements for rank r, from displacements[r] on in the
+  /// input, or (if none are given) one behind the other; elsewhere the input and the lists are
+  /// ignored and may be empty. in_place is for the root's output: its block stays in the input.
+  template <buffer Input, output_for<Input> Output>
+  void scatterv(Input&& input, Output&& output, std::span<const std::int64_t> counts, int root = 0,
+                std::span<const std::int64_t> displacements = {}) {
+    const auto a =
+        detail::scattering_blocks(input, output, counts, displacements, ranks(), root == rank());
+    a.check(unisono_scatterv(a.input, a.counts_data(), a.displacements_data(), a.output, a.count,
+                             a.type, root, native()));
+  }
+  template <buffer Input, output_for<Input> Output>
+  request scatterv_start(Input&& input, Output&& output, std::span<const std::int64_t> counts,
+                         int root = 0, std::span<const std::int64_t> displacements = {}) {
+    const auto a =
+        detail::scattering_blocks(input, output, counts, displacements, ranks(), root == rank());
+    return started(a, [&](auto* out) {
+      return unisono_scatterv_start(a.input, a.counts_data(), a.displacements_data(), a.output,
+                                    a.count, a.type, root, native(), out);
+    });
+  }
+  template <buffer Input, output_for<Input> Output>
+  plan scatterv_plan(Input&& input, Output&& output, std::span<const std::int64_t> counts,
+                     int root = 0, std::span<const std::int64_t> displacements = {}) {
+    const auto a =
+        detail::scattering_blocks(input, output, counts, displacements, ranks(), root == rank());
+    return planned(a, [&](auto* out) {
+      return unisono_scatterv_plan(a.input, a.counts_data(), a.displacements_data(), a.output,
+                                   a.count, a.type, root, native(), out);
+    });
+  }
+
+  /// input_counts[r] elements to rank r and output_counts[r] elements from it, where the
+  /// displacements say, or (if none are given) one block behind the other. in_place: the input's
+  /// lists are ignored and may be empty, and each block is replaced by one as long.
+  template <output_buffer Output, input_for<Output> Input>
+  void alltoallv(Input&& input, Output&& output, std::span<const std::int64_t> input_counts,
+                 std::span<const std::int64_t> output_counts,
+                 std::span<const std::int64_t> input_displacements = {},
+                 std::span<const std::int64_t> output_displacements = {}) {
+    const auto a = exchanging(input, output, input_counts, output_counts, input_displacements,
+                              output_displacements);
+    a.check(unisono_alltoallv(a.input, a.sent.counts.data(), a.sent.displacements_data(), a.output,
+                              a.received_counts(), a.received.displacements_data(), a.type,
+                              native()));
+  }
+  template <output_buffer Output, input_for<Output> Input>
+  request alltoallv_start(Input&& input, Output&& output,
+                          std::span<const std::int64_t> input_counts,
+                          std::span<const std::int64_t> output_counts,
+                          std::span<const std::int64_t> input_displacements = {},
+                          std::span<const std::int64_t> output_displacements = {}) {
+    const auto a = exchanging(input, output, input_counts, output_counts, input_displacements,
+                              output_displacements);
+    return started(a, [&](auto* out) {
+      return unisono_alltoallv_start(a.input, a.sent.counts.data(), a.sent.displacements_data(),
+                                     a.output, a.received_counts(), a.received.displacements_data(),
+                                     a.type, native(), out);
+    });
+  }
+  template <output_buffer Output, input_for<Output> Input>
+  plan alltoallv_plan(Input&& input, Output&& output, std::span<const std::int64_t> input_counts,
+                      std::span<const std::int64_t> output_counts,
+                      std::span<const std::int64_t> input_displacements = {},
+                      std::span<const std::int64_t> output_displacements = {}) {
+    const auto a = exchanging(input, output, input_counts, output_counts, input_displacements,
+                              output_displacements);
+    return planned(a, [&](auto* out) {
+      return unisono_alltoallv_plan(a.input, a.sent.counts.data(), a.sent.displacements_data(),
+                                    a.output, a.received_counts(), a.received.displacements_data(),
+                                    a.type, native(), out);
+    });
+  }
+
+  /// An alltoallv whose blocks each have a type; buffers of any elements, for instance std::byte.
+  template <output_buffer Output, class Input>
+  requires(buffer<Input> || detail::is_in_place<Input>) void alltoallw(
+      Input&& input, Output&& output, const typed_blocks& sent, const typed_blocks& received) {
+    const auto a = detail::exchanging_typed(input, output, sent, received, ranks());
+    a.check(unisono_alltoallw(a.input, a.sent.counts.data(), a.sent.displacements_data(),
+                              a.sent_types, a.output, a.received_counts(),
+                              a.received.displacements_data(), a.received_types, native()));
+  }
+  template <output_buffer Output, class Input>
+  requires(buffer<Input> || detail::is_in_place<Input>) request
+      alltoallw_start(Input&& input, Output&& output, const typed_blocks& sent,
+                      const typed_blocks& received) {
+    const auto a = detail::exchanging_typed(input, output, sent, received, ranks());
+    return started(a, [&](auto* out) {
+      return unisono_alltoallw_start(
+          a.input, a.sent.counts.data(), a.sent.displacements_data(), a.sent_types, a.output,
+          a.received_counts(), a.received.displacements_data(), a.received_types, native(), out);
+    });
+  }
+  template <output_buffer Output, class Input>
+  requires(buffer<Input> || detail::is_in_place<Input>) plan
+      alltoallw_plan(Input&& input, Output&& output, const typed_blocks& sent,
+                     const typed_blocks& received) {
+    const auto a = detail::exchanging_typed(input, output, sent, received, ranks());
+    return planned(a, [&](auto* out) {
+      return unisono_alltoallw_plan(
+          a.input, a.sent.counts.data(), a.sent.displacements_data(), a.sent_types, a.output,
+          a.received_counts(), a.received.displacements_data(), a.received_types, native(), out);
+    });
+  }
+
  private:
   friend class job;
   communicator() noexcept = default;
@@ -992,6 +1264,19 @@ class communicator {
     auto result = detail::gathering_blocks(input, output, counts, displacements, ranks(), gets);
     result.require_length("list of receivers", receives.size(), ranks());
     return result;
+  }
+  template <class Input, class Output>
+  detail::exchange_arguments exchanging(Input& input, Output& output,
+                                        std::span<const std::int64_t> input_counts,
+                                        std::span<const std::int64_t> output_counts,
+                                        std::span<const std::int64_t> input_displacements,
+                                        std::span<const std::int64_t> output_displacements) const {
+    constexpr std::int64_t unit = detail::units<std::ranges::range_value_t<Output>>;
+    return detail::exchanging_blocks(
+        input, output,
+        {detail::in_units(input_counts, unit), detail::in_units(input_displacements, unit)},
+        {detail::in_units(output_counts, unit), detail::in_units(output_displacements, unit)},
+        ranks());
   }
   template <class Call>
   static request started(const detail::arguments& arguments, Call call) {

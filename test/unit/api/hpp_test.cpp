@@ -281,6 +281,82 @@ TEST(Hpp, BlocksOfDifferentLengths) {
   });
 }
 
+TEST(Hpp, BlocksThatOnlyTheirEndsKnow) {
+  struct Opaque {  // travels as bytes
+    std::int16_t a, b;
+    std::int16_t c;
+  };
+  on_ranks(3, [](communicator& world) {
+    const int rank = world.rank();
+    const auto own = static_cast<std::size_t>(rank);
+    const std::array<std::int64_t, 3> counts{1, 0, 2};
+    const std::array<std::int64_t, 3> places{4, 0, 1};
+    const std::vector<int> mine(static_cast<std::size_t>(counts[own]), rank + 7);
+    std::vector<int> placed(rank == 1 ? 5 : 0, -1);
+    if (rank == 1) {
+      world.gatherv(mine, placed, counts, 1, places);
+    } else {
+      world.gatherv(mine, placed, {}, 1);
+    }
+    EXPECT_EQ(placed, (rank == 1 ? std::vector{-1, 9, 9, -1, 7} : std::vector<int>{}));
+    std::vector<int> back(mine.size());
+    world.scatterv_start(placed, back, counts, 1, places).wait();
+    EXPECT_EQ(back, mine);
+    if (rank == 1) {
+      world.scatterv_plan(placed, unisono::in_place, counts, 1, places).run();
+      world.gatherv_start(unisono::in_place, placed, counts, 1, places).wait();
+    } else {
+      world.scatterv_plan(placed, back, {}, 1).run();
+      world.gatherv_plan(mine, placed, {}, 1).run();
+    }
+
+    // Rank r sends r + 1 values to everyone.
+    const std::array<std::int64_t, 3> sent{rank + 1, rank + 1, rank + 1};
+    const std::array<std::int64_t, 3> received{1, 2, 3};
+    const std::array<std::int64_t, 3> over_each_other{0, 0, 0};
+    const std::vector<Opaque> input(own + 1, Opaque{1, 2, static_cast<std::int16_t>(rank)});
+    std::vector<Opaque> output(6);
+    world.alltoallv(input, output, sent, received, over_each_other);
+    for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(output[i].c, (std::array{0, 1, 1, 2, 2, 2}[i]));
+    std::vector<int> swapped{rank, rank, rank};
+    const std::array<std::int64_t, 3> ones{1, 1, 1};
+    world.alltoallv_plan(unisono::in_place, swapped, {}, ones).run();
+    EXPECT_EQ(swapped, (std::vector{0, 1, 2}));
+  });
+}
+
+TEST(Hpp, BlocksWithTypes) {
+  on_ranks(2, [](communicator& world) {
+    const int rank = world.rank();
+    const std::array<std::int64_t, 2> counts{1, 3};
+    const std::array<unisono_type_t, 2> types{UNISONO_FLOAT64, UNISONO_INT16};
+    const std::array<std::int64_t, 2> both_from_rank[] = {{1, 1}, {3, 3}};
+    const std::array<unisono_type_t, 2> types_of_rank[] = {{types[0], types[0]},
+                                                           {types[1], types[1]}};
+    struct Two {
+      double number = -1;
+      std::array<std::int16_t, 4> words{};
+    };
+    std::array<Two, 1> output{};
+    const std::array<std::int64_t, 2> to_places{0, 8};
+    const std::array<std::int64_t, 2> from_start{0, 0};
+    const std::array<double, 1> number{2.5};
+    const std::array<std::int16_t, 3> words{4, 5, 6};
+    const unisono::typed_blocks sent{both_from_rank[rank], types_of_rank[rank], from_start};
+    const unisono::typed_blocks received{counts, types, to_places};
+    std::span<const std::byte> bytes = std::as_bytes(std::span(words));
+    if (rank == 0) bytes = std::as_bytes(std::span(number));
+    world.alltoallw(bytes, output, sent, received);
+    EXPECT_EQ(output[0].number, 2.5);
+    EXPECT_EQ(output[0].words, (std::array<std::int16_t, 4>{4, 5, 6, 0}));
+    // The first block of rank 0 stays, of which rank 1 has none.
+    const std::array<std::int64_t, 2> few[] = {{1, 0}, {0, 1}};
+    world.alltoallw_plan(unisono::in_place, output, {}, {few[rank], types, to_places}).run();
+    world.alltoallw_start(bytes, output, sent, received).wait();
+    EXPECT_EQ(output[0].number, 2.5);
+  });
+}
+
 TEST(Hpp, BlockListsThatDoNotFitAreAnErrorOnEveryRank) {
   on_ranks(2, [](communicator& world) {
     const std::array<std::int64_t, 2> counts{1, 1};
@@ -288,6 +364,7 @@ TEST(Hpp, BlockListsThatDoNotFitAreAnErrorOnEveryRank) {
     const bool odd = world.rank() == 0;
     std::array<int, 1> one{};
     std::array<int, 2> two{};
+    std::array<int, 2> given_out{};
     const int expected = odd ? UNISONO_ERROR_ARGUMENT : UNISONO_ERROR_PEER_ARGUMENT;
     const auto expect_error = [&](auto call) {
       communicator twin = world.dup();
@@ -306,6 +383,24 @@ TEST(Hpp, BlockListsThatDoNotFitAreAnErrorOnEveryRank) {
     });
     expect_error([&](communicator& c) { c.alltoall(std::span(given).first(odd ? 0 : 2), two); });
     expect_error([&](communicator& c) { c.scatter(std::span(two).first(odd ? 1 : 2), one, 0); });
+    const auto some = [&](std::size_t right) {
+      return std::span(two).first(odd ? right - 1 : right);
+    };
+    expect_error([&](communicator& c) { c.gatherv(one, some(2), counts); });
+    expect_error([&](communicator& c) { c.gatherv(one, two, std::span(counts).first(1)); });
+    expect_error([&](communicator& c) { c.scatterv(some(2), one, counts); });
+    expect_error([&](communicator& c) { c.scatterv(two, some(1), counts); });
+    expect_error([&](communicator& c) { c.alltoallv(some(2), given_out, counts, counts); });
+    expect_error([&](communicator& c) { c.alltoallv(given, some(2), counts, counts); });
+    expect_error([&](communicator& c) {
+      c.alltoallv(given, two, std::span(counts).first(odd ? 1 : 2), counts);
+    });
+    const std::array<unisono_type_t, 2> types{UNISONO_INT32, UNISONO_INT32};
+    const unisono::typed_blocks blocks{counts, types};
+    expect_error([&](communicator& c) { c.alltoallw(given, some(2), blocks, blocks); });
+    expect_error([&](communicator& c) {
+      c.alltoallw(given, two, {counts, std::span(types).first(odd ? 1 : 2)}, blocks);
+    });
   });
 }
 
