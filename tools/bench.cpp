@@ -8,7 +8,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -21,6 +20,7 @@
 #include "base/clock.hpp"
 #include "bench/options.hpp"
 #include "bench/session.hpp"
+#include "bench/subject.hpp"
 #include "commands.hpp"
 #include "machine.hpp"
 #include "number_list.hpp"
@@ -56,19 +56,9 @@ struct BenchArguments {
   bool tolerate = false;
 };
 
-// Those that the C API has, with equal blocks.
-constexpr std::array kMeasured = {
-    schedule::Collective::barrier,        schedule::Collective::broadcast,
-    schedule::Collective::reduce,         schedule::Collective::allreduce,
-    schedule::Collective::allgather,      schedule::Collective::gather,
-    schedule::Collective::scatter,        schedule::Collective::alltoall,
-    schedule::Collective::reduce_scatter, schedule::Collective::scan,
-    schedule::Collective::exscan};
-
 std::string measured_names() {
   std::vector<std::string_view> names;
-  for (const schedule::Collective each : kMeasured)
-    names.push_back(schedule::collective_name(each));
+  for (const bench::Subject& each : bench::subjects()) names.push_back(each.name());
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
@@ -76,25 +66,28 @@ base::Error argument_error(std::string message) {
   return {base::Code::argument, std::move(message)};
 }
 
-base::Status read_collectives(const BenchArguments& arguments, bench::Options& options) {
+base::Status read_subjects(const BenchArguments& arguments, bench::Options& options) {
+  const auto known = bench::subjects();
   for (const std::string& name : arguments.collectives) {
-    const auto collective = schedule::collective_from_name(name);
-    if (!collective || std::ranges::find(kMeasured, *collective) == kMeasured.end()) {
+    const auto subject = std::ranges::find(known, name, &bench::Subject::name);
+    if (subject == known.end()) {
       return argument_error(fmt::format("no collective to measure is named '{}': there are {}",
                                         name, measured_names()));
     }
-    options.collectives.push_back(*collective);
+    if (subject->unequal && arguments.guidelines) {
+      return argument_error(
+          fmt::format("--guidelines: there is none for {}, with its unequal blocks", name));
+    }
+    options.subjects.push_back(*subject);
   }
-  if (!options.collectives.empty()) return base::success();
-  options.collectives.assign(kMeasured.begin(), kMeasured.end());
+  if (options.subjects.empty()) options.subjects.assign(known.begin(), known.end());
   return base::success();
 }
 
 bool reduces(const bench::Options& options) {
-  for (const schedule::Collective collective : options.collectives) {
-    if (schedule::is_reduction(collective)) return true;
-  }
-  return false;
+  return std::ranges::any_of(options.subjects, [](const bench::Subject& subject) {
+    return schedule::is_reduction(subject.collective);
+  });
 }
 
 base::Status read_type_and_operator(const BenchArguments& arguments, bench::Options& options) {
@@ -147,7 +140,7 @@ base::Result<bench::Options> read(const BenchArguments& arguments) {
     return argument_error("--format osu has no form for --guidelines; there are table and json");
   }
   bench::Options options;
-  UNISONO_TRY(read_collectives(arguments, options));
+  UNISONO_TRY(read_subjects(arguments, options));
   UNISONO_TRY(read_type_and_operator(arguments, options));
   UNISONO_TRY(read_sizes(arguments, options));
   options.root = arguments.root;

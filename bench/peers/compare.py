@@ -25,6 +25,7 @@ ROOT = HERE.parent.parent
 COLLECTIVES = [
     *["barrier", "broadcast", "reduce", "allreduce", "allgather", "gather", "scatter"],
     *["alltoall", "reduce_scatter", "scan", "exscan"],
+    *["allgatherv", "gatherv", "scatterv", "alltoallv", "reduce_scatterv"],
 ]
 METHODS = ["loop", "single"]
 PEERS = {

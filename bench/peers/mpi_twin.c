@@ -3,7 +3,9 @@
  * The MPI twin of `unisono bench`: the same collectives, the same two methods (loop: one clock
  * around back-to-back calls, the slowest rank's time, median of the loops; single: each call timed
  * alone with a barrier before it, averaged over the ranks), the same adaptation to a time per line,
- * the same changing values, all verified. float32 and sum. Writes JSON on rank 0.
+ * the same changing values, all verified. float32 and sum. Writes JSON on rank 0. Those whose names
+ * end in v have unequal blocks, as in tools/bench/subject.hpp: of half the size, and one and a
+ * half.
  *
  *   mpirun -n 4 mpi_twin --collectives barrier,allreduce --sizes 8,1024 --seconds 0.3
  */
@@ -30,11 +32,17 @@ enum collective {
   REDUCE_SCATTER, /* of equal blocks */
   SCAN,
   EXSCAN,
+  ALLGATHERV, /* from here on of unequal blocks */
+  GATHERV,
+  SCATTERV,
+  ALLTOALLV,
+  REDUCE_SCATTERV,
   COLLECTIVES
 };
 static const char* const names[COLLECTIVES] = {
-    "barrier", "broadcast", "reduce",         "allreduce", "allgather", "gather",
-    "scatter", "alltoall",  "reduce_scatter", "scan",      "exscan"};
+    "barrier", "broadcast", "reduce",         "allreduce",      "allgather", "gather",
+    "scatter", "alltoall",  "reduce_scatter", "scan",           "exscan",    "allgatherv",
+    "gatherv", "scatterv",  "alltoallv",      "reduce_scatterv"};
 
 static int rank, ranks;
 static MPI_Comm measured, control; /* what the twin itself has to say goes over control */
@@ -44,7 +52,9 @@ static double seconds = 0.3;
 static float* pattern;
 
 static enum collective collective;
-static int count;   /* elements of the vector, or of a block of it */
+static int count; /* elements of the vector, or of a block of it (on the average) */
+/* Of the input and of the output: their blocks, or one where they do not consist of blocks. */
+static struct blocks { int blocks, total, *counts, *places; } sent, received;
 static int buffers; /* pairs, used in turn; a power of two */
 static float *inputs[MOST_BUFFERS], *outputs[MOST_BUFFERS];
 static int64_t phase, wrong;
@@ -88,20 +98,20 @@ static void make_pattern(void) {
   }
 }
 
-static void fill(float* to, int row, int64_t at_phase) {
+static void fill(float* to, int row, int64_t at_phase, int n) {
   const float* values = pattern + row * PERIOD;
   int at = (int)(at_phase % PERIOD);
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < n; ++i) {
     to[i] = values[at];
     if (++at == PERIOD) at = 0;
   }
 }
 
-static int64_t differences(const float* from, int row, int64_t at_phase) {
+static int64_t differences(const float* from, int row, int64_t at_phase, int n) {
   const float* values = pattern + row * PERIOD;
   int at = (int)(at_phase % PERIOD);
   int64_t found = 0;
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < n; ++i) {
     found += from[i] != values[at];
     if (++at == PERIOD) at = 0;
   }
@@ -111,28 +121,65 @@ static int64_t differences(const float* from, int row, int64_t at_phase) {
 /* Block `block` is of this phase, so that no block is like another. */
 static int64_t phase_of(int block, int64_t at_phase) { return at_phase + 7 * block; }
 
+static int is_unequal(void) { return collective >= ALLGATHERV; }
+static int is_alltoall(void) { return collective == ALLTOALL || collective == ALLTOALLV; }
+static int is_reduce_scatter(void) {
+  return collective == REDUCE_SCATTER || collective == REDUCE_SCATTERV;
+}
+static int is_scatter(void) { return collective == SCATTER || collective == SCATTERV; }
+static int is_gather(void) { return collective == GATHER || collective == GATHERV; }
+static int is_allgather(void) { return collective == ALLGATHER || collective == ALLGATHERV; }
+
 static int has_input_blocks(void) {
-  return (collective == SCATTER && rank == 0) || collective == ALLTOALL ||
-         collective == REDUCE_SCATTER;
+  return (is_scatter() && rank == 0) || is_alltoall() || is_reduce_scatter();
 }
 
 static int has_output_blocks(void) {
-  return (collective == GATHER && rank == 0) || collective == ALLTOALL || collective == ALLGATHER;
+  return (is_gather() && rank == 0) || is_alltoall() || is_allgather();
 }
 
-static size_t bytes_of(int blocks) { return (size_t)count * sizeof(float) * (size_t)blocks; }
-static size_t output_bytes(void) { return bytes_of(has_output_blocks() ? ranks : 1); }
+/* Of the rank with this number, or of the pair whose ranks have this sum. */
+static int block_count(int number) {
+  if (!is_unequal()) return count;
+  return number % 2 == 0 ? count / 2 : 2 * count - count / 2;
+}
 
-/* Of any rank: all take the same number of pairs, as the turns' phases depend on it. */
+static struct blocks make_blocks(int many) {
+  struct blocks made = {.blocks = many ? ranks : 1};
+  made.counts = calloc((size_t)made.blocks, sizeof(int));
+  made.places = calloc((size_t)made.blocks, sizeof(int));
+  if (!made.counts || !made.places) fail("out of memory");
+  for (int i = 0; i < made.blocks; ++i) {
+    const int number = !many ? rank : is_alltoall() ? rank + i : i;
+    made.counts[i] = block_count(number);
+    made.places[i] = made.total;
+    made.total += made.counts[i];
+  }
+  return made;
+}
+
+static void free_blocks(struct blocks* blocks) {
+  free(blocks->counts);
+  free(blocks->places);
+}
+
+static size_t output_bytes(void) { return (size_t)received.total * sizeof(float); }
+static size_t input_bytes(void) { return (size_t)sent.total * sizeof(float); }
+
+/* Of any rank: all take the same number of pairs, as the turns' phases depend on it. Unequal blocks
+ * count as equal ones here. */
 static size_t longest_buffer(void) {
-  const int blocks = collective == GATHER || collective == SCATTER || collective == ALLTOALL ||
-                     collective == ALLGATHER || collective == REDUCE_SCATTER;
-  return bytes_of(blocks ? ranks : 1);
+  const int blocks =
+      is_gather() || is_scatter() || is_alltoall() || is_allgather() || is_reduce_scatter();
+  return (size_t)count * sizeof(float) * (size_t)(blocks ? ranks : 1);
 }
 
 static void make_buffers(void) {
-  const size_t longer = longest_buffer();
-  buffers = longer <= 4096 ? 4 : longer <= (8u << 20) ? 2 : 1;
+  sent = make_blocks(has_input_blocks());
+  received = make_blocks(has_output_blocks());
+  const size_t longer = input_bytes() > output_bytes() ? input_bytes() : output_bytes();
+  const size_t longest = longest_buffer();
+  buffers = longest <= 4096 ? 4 : longest <= (8u << 20) ? 2 : 1;
   const size_t bytes = (longer / 4096 + 1) * 4096;
   for (int i = 0; i < buffers; ++i) {
     inputs[i] = aligned_alloc(4096, bytes);
@@ -144,6 +191,8 @@ static void make_buffers(void) {
 }
 
 static void free_buffers(void) {
+  free_blocks(&sent);
+  free_blocks(&received);
   for (int i = 0; i < buffers; ++i) {
     free(inputs[i]);
     free(outputs[i]);
@@ -155,13 +204,13 @@ static void free_buffers(void) {
 static void prepare(int turn, int64_t at_phase) {
   memset(outputs[turn], 0xa5, output_bytes());
   if (collective == BROADCAST) {
-    if (rank == 0) fill(outputs[turn], 0, at_phase);
+    if (rank == 0) fill(outputs[turn], 0, at_phase, count);
   } else if (has_input_blocks()) {
     for (int b = 0; b < ranks; ++b) {
-      fill(inputs[turn] + (int64_t)b * count, rank, phase_of(b, at_phase));
+      fill(inputs[turn] + sent.places[b], rank, phase_of(b, at_phase), sent.counts[b]);
     }
-  } else if (collective != BARRIER && collective != SCATTER) {
-    fill(inputs[turn], rank, at_phase);
+  } else if (collective != BARRIER && !is_scatter()) {
+    fill(inputs[turn], rank, at_phase, sent.counts[0]);
   }
 }
 
@@ -190,6 +239,20 @@ static int call(int64_t i) {
       return MPI_Scan(in, out, count, MPI_FLOAT, MPI_SUM, measured);
     case EXSCAN:
       return MPI_Exscan(in, out, count, MPI_FLOAT, MPI_SUM, measured);
+    case ALLGATHERV:
+      return MPI_Allgatherv(in, sent.total, MPI_FLOAT, out, received.counts, received.places,
+                            MPI_FLOAT, measured);
+    case GATHERV:
+      return MPI_Gatherv(in, sent.total, MPI_FLOAT, out, received.counts, received.places,
+                         MPI_FLOAT, 0, measured);
+    case SCATTERV:
+      return MPI_Scatterv(in, sent.counts, sent.places, MPI_FLOAT, out, received.total, MPI_FLOAT,
+                          0, measured);
+    case ALLTOALLV:
+      return MPI_Alltoallv(in, sent.counts, sent.places, MPI_FLOAT, out, received.counts,
+                           received.places, MPI_FLOAT, measured);
+    case REDUCE_SCATTERV:
+      return MPI_Reduce_scatter(in, out, sent.counts, MPI_FLOAT, MPI_SUM, measured);
     case COLLECTIVES:
       break;
   }
@@ -198,7 +261,9 @@ static int call(int64_t i) {
 
 static int64_t block_differences(const float* from, int64_t at_phase) {
   int64_t found = 0;
-  for (int r = 0; r < ranks; ++r) found += differences(from + (int64_t)r * count, r, at_phase);
+  for (int r = 0; r < ranks; ++r) {
+    found += differences(from + received.places[r], r, at_phase, received.counts[r]);
+  }
   return found;
 }
 
@@ -206,32 +271,37 @@ static void verify(int turn, int64_t at_phase) {
   const float* out = outputs[turn];
   switch (collective) {
     case BROADCAST:
-      wrong += differences(out, 0, at_phase);
+      wrong += differences(out, 0, at_phase, received.counts[0]);
       break;
     case REDUCE:
-      if (rank == 0) wrong += differences(out, ranks, at_phase);
+      if (rank == 0) wrong += differences(out, ranks, at_phase, received.counts[0]);
       break;
     case ALLREDUCE:
-      wrong += differences(out, ranks, at_phase);
+      wrong += differences(out, ranks, at_phase, received.counts[0]);
       break;
     case ALLGATHER:
+    case ALLGATHERV:
     case GATHER:
+    case GATHERV:
       if (has_output_blocks()) wrong += block_differences(out, at_phase);
       break;
     case SCATTER:
-      wrong += differences(out, 0, phase_of(rank, at_phase));
+    case SCATTERV:
+      wrong += differences(out, 0, phase_of(rank, at_phase), received.counts[0]);
       break;
     case ALLTOALL:
+    case ALLTOALLV:
       wrong += block_differences(out, phase_of(rank, at_phase));
       break;
     case REDUCE_SCATTER:
-      wrong += differences(out, ranks, phase_of(rank, at_phase));
+    case REDUCE_SCATTERV:
+      wrong += differences(out, ranks, phase_of(rank, at_phase), received.counts[0]);
       break;
     case SCAN:
-      wrong += differences(out, ranks + 1, at_phase);
+      wrong += differences(out, ranks + 1, at_phase, received.counts[0]);
       break;
     case EXSCAN:
-      if (rank > 0) wrong += differences(out, ranks + 2, at_phase);
+      if (rank > 0) wrong += differences(out, ranks + 2, at_phase, received.counts[0]);
       break;
     case BARRIER:
     case COLLECTIVES:

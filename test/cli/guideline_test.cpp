@@ -18,7 +18,7 @@ using schedule::Collective;
 std::vector<Comparison> of(Collective collective, std::vector<std::int64_t> sizes, int ranks,
                            int root = 0) {
   Options options;
-  options.collectives = {collective};
+  options.subjects = {collective};
   options.sizes = std::move(sizes);
   options.root = root;
   options.usable_cores = 64;
@@ -75,7 +75,7 @@ TEST(Guidelines, CompareNeighbouringNumbersOfRanks) {
 
 TEST(Guidelines, DoNotAskForMoreThanThereAreCores) {
   Options options;
-  options.collectives = {Collective::broadcast};
+  options.subjects = {Collective::broadcast};
   options.sizes = {8};
   options.usable_cores = 4;
   EXPECT_EQ(comparisons(options, 4).size(), 1u);
@@ -85,7 +85,7 @@ TEST(Guidelines, DoNotAskForMoreThanThereAreCores) {
 
 TEST(Guidelines, LeaveOutReductionsThatAreNotDefined) {
   Options options;
-  options.collectives = {Collective::barrier, Collective::reduce, Collective::allgather};
+  options.subjects = {Collective::barrier, Collective::reduce, Collective::allgather};
   options.sizes = {8, 16};
   options.type = arith::Type::byte;
   EXPECT_EQ(texts(comparisons(options, 2)), Texts{"allgather <= 2.5 x half the size"});

@@ -23,21 +23,18 @@ std::uint64_t pairs_of_buffers(std::int64_t bytes) {
   return bytes <= kHuge ? 2 : 1;
 }
 
-// All ranks have to take the same number of pairs: the turns' phases depend on it.
+// All ranks have to take the same number of pairs: the turns' phases depend on it. Unequal blocks
+// count as equal ones here.
 std::int64_t longest_buffer(const CellShape& shape, std::int64_t block_bytes) {
-  return block_bytes * (schedule::has_blocks(shape.collective) ? shape.ranks : 1);
-}
-
-bool has_input_blocks(const CellShape& shape) {
-  if (shape.collective == Collective::scatter) return shape.rank == shape.root;
-  return shape.collective == Collective::alltoall || shape.collective == Collective::reduce_scatter;
-}
-bool has_output_blocks(const CellShape& shape) {
-  if (shape.collective == Collective::gather) return shape.rank == shape.root;
-  return shape.collective == Collective::allgather || shape.collective == Collective::alltoall;
+  return block_bytes * (schedule::has_blocks(shape.subject.collective) ? shape.ranks : 1);
 }
 
 }  // namespace
+
+void Cell::Blocks::add(std::int64_t count) {
+  places.push_back(counts.empty() ? 0 : total());
+  counts.push_back(count);
+}
 
 Cell::Cell(const CellShape& shape, const Options& options, const Pattern& pattern,
            unisono_comm_t comm)
@@ -45,21 +42,48 @@ Cell::Cell(const CellShape& shape, const Options& options, const Pattern& patter
       pattern_(&pattern),
       comm_(comm),
       type_(static_cast<unisono_type_t>(options.type)),
-      op_(static_cast<unisono_op_t>(options.op)) {
-  const auto element = static_cast<std::int64_t>(arith::type_size(options.type));
-  block_bytes_ = shape.count * element;
-  input_bytes_ = block_bytes_ * (has_input_blocks(shape) ? shape.ranks : 1);
-  output_bytes_ = block_bytes_ * (has_output_blocks(shape) ? shape.ranks : 1);
+      op_(static_cast<unisono_op_t>(options.op)),
+      element_bytes_(static_cast<std::int64_t>(arith::type_size(options.type))),
+      input_(input_blocks()),
+      output_(output_blocks()) {}
+
+Cell::Blocks Cell::input_blocks() const {
+  const Collective collective = shape_.subject.collective;
+  const bool scatters = collective == Collective::scatter && shape_.rank == shape_.root;
+  Blocks blocks;
+  if (!scatters && collective != Collective::alltoall && collective != Collective::reduce_scatter) {
+    blocks.add(of_rank(shape_.rank));
+    return blocks;
+  }
+  for (int r = 0; r < shape_.ranks; ++r) {
+    blocks.add(collective == Collective::alltoall ? of_pair(shape_.rank, r) : of_rank(r));
+  }
+  return blocks;
+}
+
+Cell::Blocks Cell::output_blocks() const {
+  const Collective collective = shape_.subject.collective;
+  const bool gathers = collective == Collective::gather && shape_.rank == shape_.root;
+  Blocks blocks;
+  if (!gathers && collective != Collective::alltoall && collective != Collective::allgather) {
+    blocks.add(of_rank(shape_.rank));
+    return blocks;
+  }
+  for (int r = 0; r < shape_.ranks; ++r) {
+    blocks.add(collective == Collective::alltoall ? of_pair(r, shape_.rank) : of_rank(r));
+  }
+  return blocks;
 }
 
 base::Result<Cell> Cell::make(const CellShape& shape, const Options& options,
                               const Pattern& pattern, unisono_comm_t comm) {
   Cell cell(shape, options, pattern, comm);
-  const std::uint64_t pairs = pairs_of_buffers(longest_buffer(shape, cell.block_bytes_));
+  const std::uint64_t pairs =
+      pairs_of_buffers(longest_buffer(shape, shape.count * cell.element_bytes_));
   cell.mask_ = pairs - 1;
   for (std::uint64_t i = 0; i < pairs; ++i) {
-    UNISONO_ASSIGN(Memory input, allocate(cell.input_bytes_));
-    UNISONO_ASSIGN(Memory output, allocate(cell.output_bytes_));
+    UNISONO_ASSIGN(Memory input, allocate(cell.bytes(cell.input_)));
+    UNISONO_ASSIGN(Memory output, allocate(cell.bytes(cell.output_)));
     cell.buffers_.push_back({std::move(input), std::move(output)});
   }
   return cell;
@@ -82,8 +106,8 @@ base::Result<Cell::Memory> Cell::allocate(std::int64_t bytes) {
 
 void Cell::prepare(std::int64_t turn, std::int64_t phase) {
   const Buffers& pair = buffers_[static_cast<std::uint64_t>(turn) & mask_];
-  std::memset(pair.output.get(), kPoison, static_cast<std::size_t>(output_bytes_));
-  switch (shape_.collective) {
+  std::memset(pair.output.get(), kPoison, static_cast<std::size_t>(bytes(output_)));
+  switch (shape_.subject.collective) {
     case Collective::barrier:
       break;
     case Collective::broadcast:
@@ -97,7 +121,7 @@ void Cell::prepare(std::int64_t turn, std::int64_t phase) {
     case Collective::gather:
     case Collective::scan:
     case Collective::exscan:
-      pattern_->fill(shape_.rank, phase, shape_.count, pair.input.get());
+      pattern_->fill(shape_.rank, phase, input_.counts[0], pair.input.get());
       break;
     case Collective::scatter:
     case Collective::alltoall:
@@ -109,16 +133,22 @@ void Cell::prepare(std::int64_t turn, std::int64_t phase) {
   }
 }
 
+// Of a scatter, the root's.
 void Cell::fill_blocks(std::int64_t phase, std::byte* input) const {
-  for (int block = 0; has_input_blocks(shape_) && block < shape_.ranks; ++block) {
-    pattern_->fill(shape_.rank, Pattern::phase_of(block, phase), shape_.count,
-                   input + block * block_bytes_);
+  if (input_.counts.size() != static_cast<std::size_t>(shape_.ranks)) return;
+  for (std::size_t block = 0; block < input_.counts.size(); ++block) {
+    pattern_->fill(shape_.rank, Pattern::phase_of(static_cast<int>(block), phase),
+                   input_.counts[block], input + input_.places[block] * element_bytes_);
   }
 }
 
 int Cell::call(std::int64_t turn) const {
   const Buffers& pair = buffers_[static_cast<std::uint64_t>(turn) & mask_];
-  switch (shape_.collective) {
+  return shape_.subject.unequal ? call_unequal(pair) : call_equal(pair);
+}
+
+int Cell::call_equal(const Buffers& pair) const {
+  switch (shape_.subject.collective) {
     case Collective::barrier:
       return unisono_barrier(comm_);
     case Collective::broadcast:
@@ -152,10 +182,40 @@ int Cell::call(std::int64_t turn) const {
   return UNISONO_ERROR_ARGUMENT;
 }
 
+int Cell::call_unequal(const Buffers& pair) const {
+  const void* const input = pair.input.get();
+  void* const output = pair.output.get();
+  const std::int64_t* const sent = input_.counts.data();
+  const std::int64_t* const received = output_.counts.data();
+  const std::int64_t* const from = input_.places.data();
+  const std::int64_t* const to = output_.places.data();
+  switch (shape_.subject.collective) {
+    case Collective::allgather:
+      return unisono_allgatherv(input, *sent, output, received, to, type_, comm_);
+    case Collective::gather:
+      return unisono_gatherv(input, *sent, output, received, to, type_, shape_.root, comm_);
+    case Collective::scatter:
+      return unisono_scatterv(input, sent, from, output, *received, type_, shape_.root, comm_);
+    case Collective::alltoall:
+      return unisono_alltoallv(input, sent, from, output, received, to, type_, comm_);
+    case Collective::reduce_scatter:
+      return unisono_reduce_scatter(input, output, sent, type_, op_, comm_);
+    case Collective::barrier:
+    case Collective::broadcast:
+    case Collective::reduce:
+    case Collective::allreduce:
+    case Collective::scan:
+    case Collective::exscan:
+    case Collective::many_to_many:
+      break;  // has no blocks, or is not measured
+  }
+  return UNISONO_ERROR_ARGUMENT;
+}
+
 std::int64_t Cell::wrong(std::int64_t turn, std::int64_t phase) const {
   const std::byte* output = buffers_[static_cast<std::uint64_t>(turn) & mask_].output.get();
   const std::int64_t own_phase = Pattern::phase_of(shape_.rank, phase);
-  switch (shape_.collective) {
+  switch (shape_.subject.collective) {
     case Collective::barrier:
       return 0;
     case Collective::broadcast:
@@ -170,11 +230,11 @@ std::int64_t Cell::wrong(std::int64_t turn, std::int64_t phase) const {
     case Collective::gather:
       return shape_.rank == shape_.root ? wrong_blocks(phase, output) : 0;
     case Collective::scatter:
-      return pattern_->wrong(shape_.root, own_phase, shape_.count, output);
+      return pattern_->wrong(shape_.root, own_phase, output_.counts[0], output);
     case Collective::alltoall:
       return wrong_blocks(own_phase, output);
     case Collective::reduce_scatter:
-      return pattern_->wrong_reduced(own_phase, shape_.count, output);
+      return pattern_->wrong_reduced(own_phase, output_.counts[0], output);
     case Collective::scan:
       return pattern_->wrong_reduced(phase, shape_.count, output, Reduced::upto);
     case Collective::exscan:
@@ -189,8 +249,9 @@ std::int64_t Cell::wrong(std::int64_t turn, std::int64_t phase) const {
 // Each rank's block in turn.
 std::int64_t Cell::wrong_blocks(std::int64_t phase, const std::byte* output) const {
   std::int64_t differences = 0;
-  for (int rank = 0; rank < shape_.ranks; ++rank) {
-    differences += pattern_->wrong(rank, phase, shape_.count, output + rank * block_bytes_);
+  for (std::size_t block = 0; block < output_.counts.size(); ++block) {
+    differences += pattern_->wrong(static_cast<int>(block), phase, output_.counts[block],
+                                   output + output_.places[block] * element_bytes_);
   }
   return differences;
 }

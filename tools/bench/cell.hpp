@@ -19,8 +19,8 @@
 namespace unisono::tools::bench {
 
 struct CellShape {
-  schedule::Collective collective = schedule::Collective::barrier;
-  std::int64_t count = 0;
+  Subject subject;
+  std::int64_t count = 0;  // of the vector, or of a block: on the average where they are unequal
   int root = 0;
   int rank = 0;
   int ranks = 1;
@@ -51,19 +51,36 @@ class Cell {
     Memory input;
     Memory output;
   };
+  // What a buffer consists of, in elements.
+  struct Blocks {
+    std::vector<std::int64_t> counts;
+    std::vector<std::int64_t> places;
+
+    void add(std::int64_t count);
+    std::int64_t total() const { return places.back() + counts.back(); }
+  };
   Cell(const CellShape& shape, const Options& options, const Pattern& pattern, unisono_comm_t comm);
   static base::Result<Memory> allocate(std::int64_t bytes);
+  Blocks input_blocks() const;
+  Blocks output_blocks() const;
+  std::int64_t of_rank(int rank) const { return block_count(shape_.subject, rank, shape_.count); }
+  std::int64_t of_pair(int a, int b) const {
+    return block_count(shape_.subject, a + b, shape_.count);
+  }
+  std::int64_t bytes(const Blocks& blocks) const { return blocks.total() * element_bytes_; }
   void fill_blocks(std::int64_t phase, std::byte* input) const;
   std::int64_t wrong_blocks(std::int64_t phase, const std::byte* output) const;
+  int call_equal(const Buffers& pair) const;
+  int call_unequal(const Buffers& pair) const;
 
   CellShape shape_;
   const Pattern* pattern_;
   unisono_comm_t comm_;
   unisono_type_t type_;
   unisono_op_t op_;
-  std::int64_t block_bytes_;
-  std::int64_t input_bytes_;
-  std::int64_t output_bytes_;
+  std::int64_t element_bytes_;
+  Blocks input_;   // where it does not consist of blocks, one
+  Blocks output_;  // likewise
   std::uint64_t mask_ = 0;
   std::vector<Buffers> buffers_;
 };

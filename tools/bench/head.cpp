@@ -73,12 +73,13 @@ nlohmann::ordered_json summary_json(const Summary& summary) {
           {"max_us", summary.maximum},   {"mean_us", summary.mean}, {"samples", summary.samples}};
 }
 
-std::string type_and_operator(const Options& options, schedule::Collective collective) {
+std::string type_and_operator(const Options& options, const Subject& subject) {
   std::string text(arith::type_name(options.type));
-  if (schedule::is_reduction(collective)) {
+  if (schedule::is_reduction(subject.collective)) {
     text += fmt::format(", {}", arith::operator_name(options.op));
   }
-  if (schedule::is_rooted(collective)) text += fmt::format(", root {}", options.root);
+  if (schedule::is_rooted(subject.collective)) text += fmt::format(", root {}", options.root);
+  if (subject.unequal) text += ", blocks of 1/2 and 3/2 of the size";
   return text;
 }
 

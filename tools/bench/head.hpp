@@ -32,7 +32,7 @@ nlohmann::ordered_json json_head(const Job& job);
 // Times in microseconds.
 nlohmann::ordered_json summary_json(const Summary& summary);
 
-// "float32, sum, root 0": what of it concerns the collective.
-std::string type_and_operator(const Options& options, schedule::Collective collective);
+// "float32, sum, root 0": what of it concerns the subject.
+std::string type_and_operator(const Options& options, const Subject& subject);
 
 }  // namespace unisono::tools::bench

@@ -29,8 +29,8 @@ std::int64_t thread_cpu_ns() {
 
 class Measurer {
  public:
-  Measurer(const Place& place, Cell& cell, const Options& options, schedule::Collective collective)
-      : place_(place), cell_(cell), options_(options), collective_(collective) {}
+  Measurer(const Place& place, Cell& cell, const Options& options, const Subject& subject)
+      : place_(place), cell_(cell), options_(options), subject_(subject) {}
 
   base::Status loop();
   base::Status single();
@@ -59,7 +59,7 @@ class Measurer {
   const Place& place_;
   Cell& cell_;
   const Options& options_;
-  const schedule::Collective collective_;
+  const Subject subject_;
   std::int64_t phase_ = 0;
   std::int64_t wrong_ = 0;  // at this rank
   Measurement result_;
@@ -171,7 +171,7 @@ base::Status Measurer::single() {
   }
   UNISONO_TRY(combine(place_, times, UNISONO_SUM));
   result_.single = summarize(std::move(times));
-  if (collective_ == schedule::Collective::barrier) {
+  if (subject_.collective == schedule::Collective::barrier) {
     return judge_barriers(std::move(enter), std::move(leave));
   }
   return base::success();
@@ -202,8 +202,8 @@ base::Status Measurer::finish() {
 }  // namespace
 
 base::Result<Measurement> measure(const Place& place, Cell& cell, const Options& options,
-                                  schedule::Collective collective) {
-  Measurer measurer(place, cell, options, collective);
+                                  const Subject& subject) {
+  Measurer measurer(place, cell, options, subject);
   if (has_loop(options.method)) UNISONO_TRY(measurer.loop());
   if (has_single(options.method)) UNISONO_TRY(measurer.single());
   UNISONO_TRY(measurer.finish());

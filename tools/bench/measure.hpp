@@ -32,6 +32,6 @@ struct Measurement {
 };
 
 base::Result<Measurement> measure(const Place& place, Cell& cell, const Options& options,
-                                  schedule::Collective collective);
+                                  const Subject& subject);
 
 }  // namespace unisono::tools::bench

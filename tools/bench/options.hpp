@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "arith/type.hpp"
-#include "schedule/shape.hpp"
+#include "bench/subject.hpp"
 
 namespace unisono::tools::bench {
 
@@ -15,8 +15,8 @@ enum class Method { loop, single, both };
 enum class Format { table, osu, json };
 
 struct Options {
-  std::vector<schedule::Collective> collectives;
-  std::vector<std::int64_t> sizes;  // bytes of the vector; for allgather, of one rank's block
+  std::vector<Subject> subjects;
+  std::vector<std::int64_t> sizes;  // bytes of the vector, or of a block of it
   arith::Type type = arith::Type::float32;
   arith::Operator op = arith::Operator::sum;
   int root = 0;

@@ -44,15 +44,14 @@ class TableReport final : public Report {
     }
   }
 
-  void collective(Collective collective) override {
-    collective_ = collective;
-    if (collective == Collective::barrier) {
+  void subject(const Subject& subject) override {
+    subject_ = subject;
+    if (subject.collective == Collective::barrier) {
       print_line("\n# barrier");
     } else {
-      print_line(fmt::format("\n# {} ({})", schedule::collective_name(collective),
-                             type_and_operator(options_, collective)));
+      print_line(fmt::format("\n# {} ({})", subject.name(), type_and_operator(options_, subject)));
     }
-    std::string line = collective == Collective::barrier
+    std::string line = subject.collective == Collective::barrier
                            ? std::string("#                  ")
                            : fmt::format("#{:>9}{:>9}", "size", "count");
     if (has_loop(options_.method)) line += fmt::format("{:>11}{:>11}", "loop", "cpu");
@@ -62,7 +61,7 @@ class TableReport final : public Report {
   }
 
   void cell(std::int64_t bytes, std::int64_t count, const Measurement& m) override {
-    std::string line = collective_ == Collective::barrier
+    std::string line = subject_.collective == Collective::barrier
                            ? std::string(19, ' ')
                            : fmt::format("{:>10}{:>9}", bytes, count);
     if (has_loop(options_.method)) line += fmt::format("{:11.2f}{:11.2f}", m.loop.median, m.cpu_us);
@@ -77,7 +76,7 @@ class TableReport final : public Report {
 
  private:
   Options options_;
-  Collective collective_ = Collective::barrier;
+  Subject subject_;
 };
 
 // As `osu_allreduce -f -c` prints it: size left in 10 columns, values right in 20 with 2 decimals.
@@ -85,14 +84,13 @@ class OsuReport final : public Report {
  public:
   void begin(const Job& job) override { options_ = job.options; }
 
-  void collective(Collective collective) override {
-    collective_ = collective;
-    print_line(fmt::format("\n# Unisono {} Latency Test v{}", schedule::collective_name(collective),
-                           unisono_version()));
-    if (collective != Collective::barrier) {
-      print_line(fmt::format("# Datatype: {}.", type_and_operator(options_, collective)));
+  void subject(const Subject& subject) override {
+    subject_ = subject;
+    print_line(fmt::format("\n# Unisono {} Latency Test v{}", subject.name(), unisono_version()));
+    if (subject.collective != Collective::barrier) {
+      print_line(fmt::format("# Datatype: {}.", type_and_operator(options_, subject)));
     }
-    const bool sizes = collective != Collective::barrier;
+    const bool sizes = subject.collective != Collective::barrier;
     print_line(fmt::format("{}{:>20}{:>20}{:>20}{:>20}{:>20}", sizes ? "# Size    " : "# ",
                            "Avg Latency(us)", "Min Latency(us)", "Max Latency(us)", "Iterations",
                            "Validation"));
@@ -104,7 +102,7 @@ class OsuReport final : public Report {
     const auto calls = single ? static_cast<std::int64_t>(times.samples)
                               : static_cast<std::int64_t>(times.samples) * m.loop_calls;
     const std::string size =
-        collective_ == Collective::barrier ? "  " : fmt::format("{:<10}", bytes);
+        subject_.collective == Collective::barrier ? "  " : fmt::format("{:<10}", bytes);
     print_line(fmt::format("{}{:20.2f}{:20.2f}{:20.2f}{:20}{:>20}", size, times.mean, times.minimum,
                            times.maximum, calls, m.wrong == 0 ? "Pass" : "Fail"));
   }
@@ -113,7 +111,7 @@ class OsuReport final : public Report {
 
  private:
   Options options_;
-  Collective collective_ = Collective::barrier;
+  Subject subject_;
 };
 
 class JsonReport final : public Report {
@@ -133,11 +131,11 @@ class JsonReport final : public Report {
     document_["results"] = nlohmann::ordered_json::array();
   }
 
-  void collective(Collective collective) override { collective_ = collective; }
+  void subject(const Subject& subject) override { subject_ = subject; }
 
   void cell(std::int64_t bytes, std::int64_t count, const Measurement& m) override {
     nlohmann::ordered_json row = {
-        {"collective", schedule::collective_name(collective_)}, {"size", bytes}, {"count", count}};
+        {"collective", subject_.name()}, {"size", bytes}, {"count", count}};
     if (has_loop(method_)) {
       row["loop"] = summary_json(m.loop);
       row["loop"]["calls"] = m.loop_calls;
@@ -159,7 +157,7 @@ class JsonReport final : public Report {
   std::FILE* file_;
   nlohmann::ordered_json document_;
   Method method_ = Method::both;
-  Collective collective_ = Collective::barrier;
+  Subject subject_;
 };
 
 class AllReports final : public Report {
@@ -169,8 +167,8 @@ class AllReports final : public Report {
   void begin(const Job& job) override {
     for (const auto& each : reports_) each->begin(job);
   }
-  void collective(Collective collective) override {
-    for (const auto& each : reports_) each->collective(collective);
+  void subject(const Subject& subject) override {
+    for (const auto& each : reports_) each->subject(subject);
   }
   void cell(std::int64_t bytes, std::int64_t count, const Measurement& measurement) override {
     for (const auto& each : reports_) each->cell(bytes, count, measurement);

@@ -19,7 +19,7 @@ class Report {
   virtual ~Report() = default;
 
   virtual void begin(const Job& job) = 0;
-  virtual void collective(schedule::Collective collective) = 0;
+  virtual void subject(const Subject& subject) = 0;
   // `bytes` and `count` are 0 for a barrier.
   virtual void cell(std::int64_t bytes, std::int64_t count, const Measurement& measurement) = 0;
   virtual void end() = 0;

@@ -45,8 +45,7 @@ class Session {
 
  private:
   base::Result<Verdict> judge(Arena& arena, const Comparison& comparison);
-  base::Status measure_cell(const Pattern& pattern, schedule::Collective collective,
-                            std::int64_t bytes);
+  base::Status measure_cell(const Pattern& pattern, const Subject& subject, std::int64_t bytes);
 
   const Options& options_;
   Place place_;
@@ -74,28 +73,26 @@ base::Status Session::measure_all() {
     report_->begin(describe_job(options_, place_.ranks));
   }
   const Pattern pattern(options_.type, options_.op, place_.ranks, place_.rank);
-  for (const schedule::Collective collective : options_.collectives) {
-    if (report_) report_->collective(collective);
-    const bool sizes = collective != schedule::Collective::barrier;
+  for (const Subject& subject : options_.subjects) {
+    if (report_) report_->subject(subject);
+    const bool sizes = subject.collective != schedule::Collective::barrier;
     for (const std::int64_t bytes : sizes ? options_.sizes : std::vector<std::int64_t>{0}) {
-      UNISONO_TRY(measure_cell(pattern, collective, bytes));
+      UNISONO_TRY(measure_cell(pattern, subject, bytes));
     }
   }
   if (report_) report_->end();
   return base::success();
 }
 
-base::Status Session::measure_cell(const Pattern& pattern, schedule::Collective collective,
+base::Status Session::measure_cell(const Pattern& pattern, const Subject& subject,
                                    std::int64_t bytes) {
   if (report_) {
-    progress_.show(fmt::format("unisono bench: {} {}", schedule::collective_name(collective),
-                               base::format_size(bytes)));
+    progress_.show(fmt::format("unisono bench: {} {}", subject.name(), base::format_size(bytes)));
   }
   const std::int64_t count = bytes / static_cast<std::int64_t>(arith::type_size(options_.type));
-  UNISONO_ASSIGN(Cell cell,
-                 Cell::make({collective, count, options_.root, place_.rank, place_.ranks}, options_,
-                            pattern, place_.measured));
-  UNISONO_ASSIGN(const Measurement measurement, measure(place_, cell, options_, collective));
+  UNISONO_ASSIGN(Cell cell, Cell::make({subject, count, options_.root, place_.rank, place_.ranks},
+                                       options_, pattern, place_.measured));
+  UNISONO_ASSIGN(const Measurement measurement, measure(place_, cell, options_, subject));
   wrong_ += measurement.wrong;
   progress_.clear();
   if (report_) report_->cell(bytes, count, measurement);

@@ -52,8 +52,9 @@ class Maker {
   Maker(const Options& options, int ranks) : options_(options), ranks_(ranks) {}
 
   std::vector<Comparison> make() {
-    for (const Collective collective : options_.collectives) {
-      if (!is_defined(collective)) continue;
+    for (const Subject& subject : options_.subjects) {
+      const Collective collective = subject.collective;
+      if (subject.unequal || !is_defined(collective)) continue;
       for (const Row& row : kTable) {
         if (row.left != collective || !is_defined(row)) continue;
         for (const std::int64_t bytes : sizes(collective)) add_row(row, bytes);
