@@ -83,6 +83,11 @@ class Install(unittest.TestCase):
         output = run(self.tool, "run", "-n", 3, build / "overlap")
         self.assertRegex(output, r"^3 ranks agree on 1\.414214 after \d+ turns\n$")
 
+    def test_third_example(self):
+        build = self.example("03-exchange")
+        output = run(self.tool, "run", "-n", 3, build / "exchange")
+        self.assertEqual(output, "3 ranks sorted 3000 numbers\n")
+
     def test_pkg_config(self):
         source = self.options.source / "examples" / "01-hello" / "hello.c"
         program = self.work / "hello-pc"
