@@ -32,6 +32,10 @@ enum class Setting {
   channels,
   buffers,
   shared_limit,
+  networks,
+  multicast,
+  multicast_group,
+  multicast_ttl,
   check,
   log,
   rank,
@@ -40,11 +44,11 @@ enum class Setting {
   job_key,
   first_sequence,
 };
-inline constexpr std::size_t kSettingCount = 18;
+inline constexpr std::size_t kSettingCount = 22;
 
 // The enumerations that settings take, in the order of their names in the table.
 enum class EngineChoice { automatic, inline_, helping };  // UNISONO_ENGINE
-enum class Toggle { automatic, on, off };                 // UNISONO_CHECK, UNISONO_SINGLE_COPY
+enum class Toggle { automatic, on, off };                 // UNISONO_CHECK, UNISONO_SINGLE_COPY ...
 enum class LogLevel { error, warn, info, debug };         // UNISONO_LOG
 
 enum class SettingType {

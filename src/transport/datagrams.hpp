@@ -27,15 +27,15 @@ struct DatagramLimits {
 // send() returns.
 struct Outgoing {
   int target = kGroup;  // rank in the job, not the own one; or kGroup
-  std::span<const std::byte> head;
-  std::span<const std::byte> body;
+  std::span<const std::byte> head{};
+  std::span<const std::byte> body{};
 };
 
 // One datagram in memory of the transport, which the caller may write to, and which is the
 // caller's until the next receive(). Who sent it is for its contents to prove: the network's word
 // for it is not given. Aligned to 8 bytes unless the network joined datagrams on the way.
 struct Incoming {
-  std::span<std::byte> bytes;
+  std::span<std::byte> bytes{};
 };
 
 struct DatagramCounts {
@@ -44,6 +44,7 @@ struct DatagramCounts {
   std::uint64_t short_sends = 0;  // calls of send() for which there was not room enough
   std::uint64_t refused = 0;      // the system refused them for another reason: lost
   std::uint64_t too_long = 0;     // came longer than max_payload: dropped
+  std::uint64_t overflowed = 0;   // came while the system's buffer was full: dropped
   bool operator==(const DatagramCounts&) const = default;
 };
 

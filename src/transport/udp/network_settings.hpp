@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Network settings: what the user's settings and the job's identity say of its sockets: which local
+// address, which multicast group. Control path; pure besides udp_options(), which asks the system
+// for addresses and routes; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "base/result.hpp"
+#include "base/settings.hpp"
+#include "transport/udp/network_list.hpp"
+#include "transport/udp/udp.hpp"
+
+namespace unisono::transport {
+
+struct NetworkSettings {
+  NetworkList networks;                              // UNISONO_NETWORKS
+  base::Toggle multicast = base::Toggle::automatic;  // UNISONO_MULTICAST
+  std::optional<Endpoint> group;                     // UNISONO_MULTICAST_GROUP; port 0: derived
+  int ttl = 1;                                       // UNISONO_MULTICAST_TTL
+};
+
+// Errors: argument, with the name of the setting.
+base::Result<NetworkSettings> network_settings(const base::Settings& settings);
+
+// The group of a job that says nothing else: in 239.255.0.0/16 (the site's own) or ff12::/16 (one
+// link, not assigned), and a port; 30 bits of the job's identity keep jobs apart.
+Endpoint group_of_job(std::uint32_t job, Family family);
+
+// For rank `rank` of a job whose identity is `job` (wire/key.hpp), towards `peers` of which one at
+// least is known. Errors: those of local_addresses() and choose_address(); argument if the group is
+// of another family than the peers.
+base::Result<UdpOptions> udp_options(const NetworkSettings& settings, std::uint32_t job, int rank,
+                                     std::span<const IpAddress> peers);
+
+}  // namespace unisono::transport

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Sockets: the two that a rank has, both bound to one address and never to any. Unicast: the chosen
+// local address. Group: the multicast group itself, joined on the chosen interface, so it hears
+// nothing else. Non-blocking, close-on-exec. What the kernel can do is found by trying. Control
+// path; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/descriptor.hpp"
+#include "base/result.hpp"
+#include "transport/udp/interfaces.hpp"
+#include "transport/udp/ip.hpp"
+
+namespace unisono::transport {
+
+struct MulticastGroup {
+  Endpoint endpoint;
+  int ttl = 1;        // routers that a packet may pass, and one more
+  bool local = true;  // other ranks on this host hear it too
+  bool operator==(const MulticastGroup&) const = default;
+};
+
+struct SocketFeatures {
+  bool segmentation = false;  // UDP_SEGMENT: one call, many datagrams of one length
+  bool coalescing = false;    // UDP_GRO: the kernel hands over many as one
+  int receive_bytes = 0;      // what the kernel granted
+  int send_bytes = 0;
+};
+
+// An error of code system: "what: errno text".
+base::Error socket_error(std::string_view what, int error_number);
+
+// `port` 0: any free one. `buffer_bytes`: asked for both directions; the kernel may grant less.
+base::Result<base::Descriptor> open_unicast(const LocalAddress& local, std::uint16_t port,
+                                            int buffer_bytes);
+// Lets `unicast` send to the group.
+base::Status allow_multicast(const base::Descriptor& unicast, const LocalAddress& local,
+                             const MulticastGroup& group);
+base::Result<base::Descriptor> open_group(const LocalAddress& local, const MulticastGroup& group,
+                                          int buffer_bytes);
+
+base::Result<Endpoint> bound_endpoint(const base::Descriptor& socket);
+// Tries what the kernel has, and leaves coalescing on if it is there and wanted.
+SocketFeatures probe_features(const base::Descriptor& unicast, bool offloads);
+
+}  // namespace unisono::transport

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Opening, meeting, and the two data paths of UDP (udp.hpp).
+#include "transport/udp/udp.hpp"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <system_error>
+
+#include "base/check.hpp"
+#include "base/log.hpp"
+
+namespace unisono::transport {
+namespace {
+
+using base::Code;
+using base::Descriptor;
+using base::Error;
+using base::LogLevel;
+using base::Result;
+using base::Status;
+
+// IP and UDP headers, without options.
+std::size_t header_bytes(Family family) { return family == Family::v4 ? 20 + 8 : 40 + 8; }
+
+// What the interface carries in one piece, and at most what a UDP length can say.
+std::size_t payload_of(const LocalAddress& local) {
+  const std::size_t packet = std::min<std::size_t>(static_cast<std::size_t>(local.mtu), 65535);
+  const std::size_t headers = header_bytes(local.address.family);
+  return packet > headers ? packet - headers : 0;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Udp>> Udp::open(const UdpOptions& options) {
+  if (options.group) {
+    const IpAddress& group = options.group->endpoint.address;
+    if (!group.is_multicast() || group.family != options.local.address.family ||
+        options.group->endpoint.port == 0) {
+      return Error{
+          Code::argument,
+          fmt::format("udp: {} is no multicast group with a port for an address like {}",
+                      endpoint_text(options.group->endpoint), ip_text(options.local.address))};
+    }
+  }
+  std::unique_ptr<Udp> udp(new Udp(options));
+  UNISONO_TRY(udp->bind());
+  if (options.group) {
+    if (Status joined = udp->join_group(); !joined.ok()) {
+      udp->give_up_multicast(joined.error().message);
+    }
+  }
+  udp->announce();
+  return udp;
+}
+
+Status Udp::bind() {
+  UNISONO_ASSIGN(unicast_, open_unicast(options_.local, options_.port, options_.buffer_bytes));
+  UNISONO_ASSIGN(endpoint_, bound_endpoint(unicast_));
+  features_ = probe_features(unicast_, options_.offloads);
+  const std::size_t most = payload_of(options_.local);
+  const std::size_t payload = options_.max_payload == 0 ? most : options_.max_payload;
+  if (payload > 65535 - header_bytes(options_.local.address.family)) {
+    return Error{Code::argument, fmt::format("udp: no datagram has {} bytes; {} has room for {}",
+                                             payload, options_.local.interface, most)};
+  }
+  limits_ = {.name = "udp", .max_payload = payload, .batch = SendBatch::kBatch};
+  poller_.reset(epoll_create1(EPOLL_CLOEXEC));
+  if (!poller_.valid()) return socket_error("epoll_create1", errno);
+  UNISONO_TRY(watch(unicast_));
+  from_peers_ =
+      std::make_unique<ReceiveQueue>(ReceiveQueue::Options{.socket = unicast_.get(),
+                                                           .max_payload = payload,
+                                                           .coalescing = features_.coalescing,
+                                                           .own = std::nullopt});
+  return base::success();
+}
+
+Status Udp::join_group() {
+  UNISONO_TRY(allow_multicast(unicast_, options_.local, *options_.group));
+  UNISONO_ASSIGN(group_, open_group(options_.local, *options_.group, options_.buffer_bytes));
+  UNISONO_TRY(watch(group_));
+  group_address_ = socket_address(options_.group->endpoint, options_.local.index);
+  from_group_ =
+      std::make_unique<ReceiveQueue>(ReceiveQueue::Options{.socket = group_.get(),
+                                                           .max_payload = limits_.max_payload,
+                                                           .coalescing = false,
+                                                           .own = endpoint_});
+  limits_.multicast = true;
+  return base::success();
+}
+
+Status Udp::watch(const Descriptor& socket) const {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  if (epoll_ctl(poller_.get(), EPOLL_CTL_ADD, socket.get(), &event) == 0) return base::success();
+  return socket_error("epoll_ctl", errno);
+}
+
+void Udp::announce() const {
+  std::string multicast = "no multicast";
+  if (limits_.multicast) {
+    const MulticastGroup& group = *options_.group;
+    multicast =
+        fmt::format("multicast to {} with ttl {}", endpoint_text(group.endpoint), group.ttl);
+  } else if (!multicast_note_.empty()) {
+    multicast += fmt::format(" ({})", multicast_note_);
+  }
+  base::log(LogLevel::info, "udp",
+            "{} on {} ({}), {} bytes a datagram, {}, segmentation {}, coalescing {}, buffers {} "
+            "and {} bytes",
+            endpoint_text(endpoint_), options_.local.interface,
+            options_.why.empty() ? "as told" : options_.why, limits_.max_payload, multicast,
+            features_.segmentation ? "on" : "off", features_.coalescing ? "on" : "off",
+            features_.receive_bytes, features_.send_bytes);
+}
+
+void Udp::give_up_multicast(std::string note) {
+  limits_.multicast = false;
+  multicast_note_ = std::move(note);
+  from_group_.reset();
+  group_.reset();  // and with it the membership
+}
+
+Status Udp::meet(std::span<const Endpoint> peers, std::size_t max_payload) {
+  if (static_cast<std::size_t>(options_.rank) >= peers.size() ||
+      peers[static_cast<std::size_t>(options_.rank)] != endpoint_) {
+    return Error{Code::argument, fmt::format("udp: rank {} is at {}, which the others do not know",
+                                             options_.rank, endpoint_text(endpoint_))};
+  }
+  if (max_payload == 0 || max_payload > limits_.max_payload) {
+    return Error{Code::argument, fmt::format("udp: datagrams of {} bytes where {} are the most",
+                                             max_payload, limits_.max_payload)};
+  }
+  std::vector<SocketAddress> addresses;
+  for (std::size_t rank = 0; rank < peers.size(); ++rank) {
+    const Endpoint& peer = peers[rank];
+    if (peer.address.family != endpoint_.address.family || peer.port == 0 ||
+        peer.address.is_multicast()) {
+      return Error{Code::argument, fmt::format("udp: rank {} cannot be at {}, seen from {}", rank,
+                                               endpoint_text(peer), endpoint_text(endpoint_))};
+    }
+    addresses.push_back(socket_address(peer, options_.local.index));
+  }
+  peers_ = std::move(addresses);
+  limits_.max_payload = max_payload;
+  from_peers_->limit(max_payload);
+  if (from_group_ != nullptr) from_group_->limit(max_payload);
+  return base::success();
+}
+
+void Udp::check_legal(const Outgoing& datagram) const {
+  const std::size_t length = datagram.head.size() + datagram.body.size();
+  UNISONO_CHECK(length != 0 && length <= limits_.max_payload, "length of a datagram");
+  if (datagram.target == kGroup) {
+    UNISONO_CHECK(limits_.multicast, "a datagram to the group without multicast");
+  } else {
+    UNISONO_CHECK(datagram.target != options_.rank && datagram.target >= 0 &&
+                      static_cast<std::size_t>(datagram.target) < peers_.size(),
+                  "target of a datagram");
+  }
+}
+
+std::size_t Udp::send(std::span<const Outgoing> datagrams) {
+  for (const Outgoing& datagram : datagrams) check_legal(datagram);
+  std::size_t taken = 0;
+  bool room = true;
+  while (taken < datagrams.size() && room) {
+    batch_.lay_out(datagrams.subspan(taken), {peers_, &group_address_}, features_.segmentation);
+    batch_sent_ = 0;
+    const Sent outcome = send_batch();
+    for (std::size_t i = 0; i < batch_sent_; ++i) taken += batch_.datagrams_in(i);
+    room = outcome != Sent::no_room;
+  }
+  if (!room) ++counts_.short_sends;
+  if (room == awaiting_room_) await_room(!room);
+  return taken;
+}
+
+// Until the batch is through, there is no room, or it has to be laid out again.
+Udp::Sent Udp::send_batch() {
+  while (batch_sent_ < batch_.message_count()) {
+    const auto rest = static_cast<unsigned>(batch_.message_count() - batch_sent_);
+    const int sent = sendmmsg(unicast_.get(), batch_.messages() + batch_sent_, rest, MSG_DONTWAIT);
+    if (sent > 0) {
+      for (int i = 0; i < sent; ++i) counts_.sent += batch_.datagrams_in(batch_sent_++);
+      continue;
+    }
+    const Sent outcome = refused(errno);
+    if (outcome != Sent::all) return outcome;
+  }
+  return Sent::all;
+}
+
+// What the refusal of the batch's next message means.
+Udp::Sent Udp::refused(int error_number) {
+  switch (error_number) {
+    case EINTR:
+      return Sent::all;
+    case EAGAIN:
+    case ENOBUFS:
+    case ENOMEM:
+      return Sent::no_room;
+    default:
+      break;
+  }
+  const std::size_t datagrams = batch_.datagrams_in(batch_sent_);
+  if (datagrams > 1 && (error_number == EIO || error_number == EINVAL)) {
+    // The interface cannot cut, whatever the socket said: from now on one by one.
+    features_.segmentation = false;
+    return Sent::again;
+  }
+  last_errno_ = error_number;
+  counts_.refused += datagrams;
+  ++batch_sent_;
+  return Sent::all;
+}
+
+void Udp::await_room(bool wanted) {
+  epoll_event event{};
+  event.events = wanted ? EPOLLIN | EPOLLOUT : EPOLLIN;
+  if (epoll_ctl(poller_.get(), EPOLL_CTL_MOD, unicast_.get(), &event) == 0) awaiting_room_ = wanted;
+}
+
+std::size_t Udp::receive(std::span<Incoming> datagrams) {
+  // What was handed out by the last call ends here; what was left behind by it comes first.
+  const bool group = from_group_ != nullptr;
+  if (from_peers_->empty() && (!group || from_group_->empty())) {
+    from_peers_->refill(counts_);
+    if (group) from_group_->refill(counts_);
+  }
+  std::size_t taken = from_peers_->take(datagrams, counts_);
+  if (group) taken += from_group_->take(datagrams.subspan(taken), counts_);
+  return taken;
+}
+
+std::string Udp::last_error() const {
+  return last_errno_ == 0 ? std::string() : std::generic_category().message(last_errno_);
+}
+
+}  // namespace unisono::transport

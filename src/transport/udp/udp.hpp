@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Udp: datagrams over UDP, to one rank or by IP multicast to all others of the job. Opened in two
+// steps, since a rank has to have an address before it can know the others': open() binds, meet()
+// learns who the peers are. Whatever comes to the two sockets is handed on; to tell friends from
+// strangers is for the packet's tag (wire/gate.hpp). One thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/descriptor.hpp"
+#include "base/result.hpp"
+#include "transport/datagrams.hpp"
+#include "transport/udp/interfaces.hpp"
+#include "transport/udp/receive_queue.hpp"
+#include "transport/udp/send_batch.hpp"
+#include "transport/udp/sockets.hpp"
+
+namespace unisono::transport {
+
+struct UdpOptions {
+  int rank = 0;
+  LocalAddress local{};    // as choose_address() says
+  std::string why{};       // ChosenAddress::why, for the log
+  std::uint16_t port = 0;  // 0: any free one
+  // Most bytes of a datagram; 0: what the interface carries without cutting.
+  std::size_t max_payload = 0;
+  std::optional<MulticastGroup> group{};  // none: no multicast
+  bool offloads = true;        // segmentation and coalescing by the kernel, if it has them
+  int buffer_bytes = 4 << 20;  // asked of the kernel per socket and direction
+};
+
+class Udp final : public Datagrams {
+ public:
+  // Errors: argument (family or group that does not fit), system. If the group cannot be had, there
+  // is no multicast and multicast_note() says why.
+  static base::Result<std::unique_ptr<Udp>> open(const UdpOptions& options);
+
+  // What the others have to know of this rank.
+  const Endpoint& endpoint() const { return endpoint_; }
+  // The ranks' endpoints, the own one included, and the least max_payload of all of them. Before
+  // the first send. Errors: argument.
+  base::Status meet(std::span<const Endpoint> peers, std::size_t max_payload);
+
+  const SocketFeatures& features() const { return features_; }
+  // Why there is no multicast; empty if there is, or none was asked for.
+  const std::string& multicast_note() const { return multicast_note_; }
+  // The network does not carry it after all (transport/multicast_probe.hpp).
+  void give_up_multicast(std::string note);
+
+  const DatagramLimits& limits() const override { return limits_; }
+  int rank() const override { return options_.rank; }
+  std::size_t send(std::span<const Outgoing> datagrams) override;
+  std::size_t receive(std::span<Incoming> datagrams) override;
+  int descriptor() const override { return poller_.get(); }
+  DatagramCounts counts() const override { return counts_; }
+  std::string last_error() const override;
+
+ private:
+  explicit Udp(const UdpOptions& options) : options_(options) {}
+  base::Status bind();
+  base::Status join_group();
+  base::Status watch(const base::Descriptor& socket) const;
+  void announce() const;
+
+  enum class Sent : std::uint8_t { all, no_room, again };
+  Sent send_batch();
+  Sent refused(int error_number);
+  void await_room(bool wanted);
+  void check_legal(const Outgoing& datagram) const;
+
+  UdpOptions options_;
+  DatagramLimits limits_;
+  SocketFeatures features_;
+  Endpoint endpoint_;
+  std::string multicast_note_;
+
+  base::Descriptor unicast_;
+  base::Descriptor group_;
+  base::Descriptor poller_;
+  std::vector<SocketAddress> peers_;  // by rank
+  SocketAddress group_address_;
+
+  SendBatch batch_;
+  std::size_t batch_sent_ = 0;  // messages of batch_ that are done with
+  bool awaiting_room_ = false;
+  std::unique_ptr<ReceiveQueue> from_peers_;
+  std::unique_ptr<ReceiveQueue> from_group_;
+
+  DatagramCounts counts_;
+  int last_errno_ = 0;
+};
+
+}  // namespace unisono::transport
