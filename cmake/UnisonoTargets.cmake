@@ -24,11 +24,15 @@ if(UNISONO_FUZZ)
   target_link_options(unisono_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# unisono_folder(NAME [DEPENDS folder ...] [LINK library ...])
-# One object library for a folder of src/; DEPENDS names lower folders only.
+# unisono_folder(NAME [DEPENDS folder ...] [LINK library ...] [WITHOUT file ...])
+# One object library for a folder of src/; DEPENDS names lower folders only. WITHOUT leaves sources
+# out that another target compiles.
 function(unisono_folder name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK;WITHOUT" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  foreach(file IN LISTS ARG_WITHOUT)
+    list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${name}/${file})
+  endforeach()
   if(NOT sources)
     message(FATAL_ERROR "src/${name} holds no .cpp file")
   endif()
