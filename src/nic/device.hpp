@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Device: a network interface on which the NIC program runs, and the memory that it shares with
+// this process. Programs and maps belong to descriptors of this object: they go when it is
+// destroyed, and when the process ends in whatever way; nothing is pinned. The one implementation
+// with libbpf is loader.cpp; loader_absent.cpp stands in where the library was built without.
+// Control path, one thread at a time; the mapped memory may be used by any.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "nic/tables.h"
+
+namespace unisono::nic {
+
+// automatic: in the driver (native) if it can, otherwise at the entry of the stack (generic); for
+// veth generic, where frames are born as socket buffers and native asks for a program at the peer.
+enum class Mode { automatic, native, generic };
+
+struct DeviceOptions {
+  std::string interface;  // empty: loaded but attached to nothing, for trial runs
+  Mode mode = Mode::automatic;
+  std::uint32_t slots = 1024;   // operations in flight, of all groups together
+  std::uint32_t blocks = 8192;  // contributions of those, 1.4 KiB each
+};
+
+// The shared memory. Rows are written by add_group() only.
+struct DeviceMemory {
+  const unisono_nic_row* rows = nullptr;
+  unisono_nic_slot* slots = nullptr;
+  unisono_nic_block* blocks = nullptr;
+};
+
+using Counters = std::array<std::uint64_t, UNISONO_NIC_COUNTERS>;
+
+// The programs of nic.bpf.c.
+enum class Entry { receive, kick, spread };
+
+// What a program costs to load and to run.
+struct ProgramFacts {
+  std::uint32_t verified_instructions = 0;  // steps of the kernel's verifier, which allows 10^6
+  std::uint32_t instructions = 0;
+  std::uint32_t machine_bytes = 0;  // compiled for the processor
+  std::uint64_t load_ns = 0;        // of all programs together
+};
+
+struct TrialRun {
+  std::uint32_t verdict = 0;
+  std::vector<std::byte> frame;  // as the program left it
+  std::uint32_t run_ns = 0;      // mean of the repetitions, by the kernel's clock
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  virtual bool native() const = 0;    // the driver runs the program
+  virtual int interface() const = 0;  // its index; 0: attached to nothing
+  virtual DeviceMemory memory() const = 0;
+
+  // Finds places for the row's operations, clears them, and makes the row known to the program.
+  // Returns its index. The row's first_*_index and interface are filled in.
+  virtual base::Result<std::uint32_t> add_group(const unisono_nic_row& row) = 0;
+  // From here on its packets are dropped; its places are free for others.
+  virtual base::Status remove_group(std::uint32_t row) = 0;
+
+  virtual base::Result<Counters> counters() const = 0;
+  virtual base::Result<ProgramFacts> facts(Entry entry) const = 0;
+  // Gives a frame to the program without a network.
+  virtual base::Result<TrialRun> try_frame(Entry entry, std::span<const std::byte> frame,
+                                           int repetitions = 1) = 0;
+};
+
+// Needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON. The error says what is missing.
+base::Result<std::unique_ptr<Device>> load_device(const DeviceOptions& options);
+
+// "bad_tag": the counter as it is spelt in tables.h, for people.
+const char* counter_name(unisono_nic_counter counter);
+
+}  // namespace unisono::nic

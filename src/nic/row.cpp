@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Fills a row; see tables.h for what each field means to the program.
+#include "nic/row.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace unisono::nic {
+
+base::Result<unisono_nic_row> make_row(const Node& node, const GroupAddresses& group) {
+  UNISONO_CHECK(node.ranks == static_cast<int>(group.ranks.size()), "an address for each rank");
+  if (node.forwards.size() > UNISONO_NIC_FORWARDS_MAX) {
+    return base::Error{base::Code::unsupported,
+                       fmt::format("the NIC cannot send the result on from rank {} to {} ranks: it "
+                                   "sends at most {} clones",
+                                   node.rank, node.forwards.size(), UNISONO_NIC_FORWARDS_MAX)};
+  }
+  const auto address = [&](int rank) { return group.ranks[static_cast<std::size_t>(rank)]; };
+  unisono_nic_row row = {};
+  row.id = group.id;
+  row.key = group.key;
+  row.rank = static_cast<std::uint32_t>(node.rank);
+  row.depth = group.depth;
+  row.children = static_cast<std::uint32_t>(node.children.size());
+  row.first_slot = static_cast<std::uint32_t>(node.first_slot);
+  row.own_slot = static_cast<std::uint32_t>(node.own_slot);
+  row.own = address(node.rank);
+  row.down = group.multicast;
+  if (node.returns_values) row.flags |= UNISONO_NIC_RETURNS_VALUES;
+  if (node.parent < 0) {
+    row.flags |= UNISONO_NIC_ROOT;
+  } else {
+    row.parent = static_cast<std::uint32_t>(node.parent);
+    row.up = address(node.parent);
+    row.down_source = static_cast<std::uint32_t>(node.down_source);
+  }
+  for (std::size_t child = 0; child < node.children.size(); ++child) {
+    row.child_rank[child] = static_cast<std::uint32_t>(node.children[child]);
+  }
+  row.forwards = static_cast<std::uint32_t>(node.forwards.size());
+  for (std::size_t i = 0; i < node.forwards.size(); ++i) row.forward[i] = address(node.forwards[i]);
+  return row;
+}
+
+unisono_nic_address multicast_address(std::uint32_t ipv4, std::uint16_t port) {
+  unisono_nic_address address = {};
+  std::uint8_t bytes[4];
+  std::memcpy(bytes, &ipv4, sizeof bytes);
+  const std::uint8_t mac[6] = {0x01,     0x00,    0x5E, static_cast<std::uint8_t>(bytes[1] & 0x7F),
+                               bytes[2], bytes[3]};
+  std::memcpy(address.mac, mac, sizeof mac);
+  address.port = port;
+  address.ipv4 = ipv4;
+  return address;
+}
+
+}  // namespace unisono::nic

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// From a node of a tree to the row that the NIC program reads: names of ranks become addresses.
+// Pure; any thread.
+#pragma once
+
+#include <span>
+
+#include "nic/lower.hpp"
+#include "nic/tables.h"
+
+namespace unisono::nic {
+
+// What the ranks of a job know of one another.
+struct GroupAddresses {
+  unisono_nic_id id = {};
+  unisono_key key = {};                        // of the job: tags are made with it
+  std::span<const unisono_nic_address> ranks;  // where each rank's host listens
+  unisono_nic_address multicast = {};          // what the group's results are sent to
+  std::uint32_t depth = 2;  // operations in flight: a power of two, at most UNISONO_NIC_DEPTH_MAX
+};
+
+// Refused if the node sends the result on to more ranks than the program makes clones.
+base::Result<unisono_nic_row> make_row(const Node& node, const GroupAddresses& group);
+
+// The Ethernet address of an IPv4 multicast group (RFC 1112): 01:00:5e and the lower 23 bits.
+unisono_nic_address multicast_address(std::uint32_t ipv4, std::uint16_t port);  // network order
+
+}  // namespace unisono::nic

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The memory that the NIC program (BPF) and a rank's process share: what a group is, and the state
+ * of its operations. Plain C, compiled on both sides, so there is one definition of each place.
+ * Nothing about a group is compiled into the program; it is a row here.
+ *
+ * An operation with sequence number s of a row uses the slot s mod depth: one word of arrival bits,
+ * and a block per contribution. Bit and block 0 are the own process, 1 + c is child c. Who sets the
+ * last bit combines the blocks, own op c0 op c1 ..., in block 0, which later takes the result as
+ * well.
+ *
+ * Who writes what: the process writes block 0 until it sets bit 0, and `waiting`; a child's block
+ * is written by who claimed it (block.sequence moved from s - depth to s); everything else by the
+ * program.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "wire/siphash.h"
+
+#define UNISONO_NIC_WORDS_MAX 175 /* 1400 bytes: what an MTU of 1500 leaves behind the headers */
+#define UNISONO_NIC_CHILDREN_MAX                                                                  \
+  62                                /* the arrival word has the own bit and one that says "taken" \
+                                     */
+#define UNISONO_NIC_FORWARDS_MAX 62 /* ranks that one sends a result on to */
+#define UNISONO_NIC_ROWS_MAX 1024   /* groups of all jobs on a host */
+#define UNISONO_NIC_DEPTH_MAX 16    /* operations of a row in flight */
+
+#define UNISONO_NIC_TAKEN (1ULL << 63) /* arrival word: somebody combines */
+
+/* Kinds of packets (wire/packet.h) that only NIC programs understand; a host takes them for
+ * unknown. In them `sequence` is the number of the operation in its group, `position` the name of
+ * the contribution at the parent, and `place` how vectors are combined. */
+enum unisono_nic_kind {
+  UNISONO_NIC_GIVE = 128, /* a contribution, from a child to its parent */
+  UNISONO_NIC_RESULT,     /* down from the root */
+  UNISONO_NIC_KICK        /* from the own process to the own program: all is there, go on */
+};
+
+/* How two vectors are combined, element by element, in words of 64 bits. */
+enum unisono_nic_combine {
+  UNISONO_NIC_NOTHING = 0, /* a barrier */
+  UNISONO_NIC_SUM_INT64,   /* two's complement: unsigned as well */
+  UNISONO_NIC_SUM_INT32,
+  UNISONO_NIC_SUM_FLOAT64,
+  UNISONO_NIC_SUM_FLOAT32,
+  UNISONO_NIC_MIN_INT64,
+  UNISONO_NIC_MIN_UINT64,
+  UNISONO_NIC_MIN_FLOAT64,
+  UNISONO_NIC_MIN_INT32,
+  UNISONO_NIC_MIN_UINT32,
+  UNISONO_NIC_MIN_FLOAT32,
+  UNISONO_NIC_MAX_INT64,
+  UNISONO_NIC_MAX_UINT64,
+  UNISONO_NIC_MAX_FLOAT64,
+  UNISONO_NIC_MAX_INT32,
+  UNISONO_NIC_MAX_UINT32,
+  UNISONO_NIC_MAX_FLOAT32,
+  UNISONO_NIC_AND, /* of bits, so of any type */
+  UNISONO_NIC_OR,
+  UNISONO_NIC_XOR,
+  UNISONO_NIC_COMBINES
+};
+
+/* What became of packets: index into the counters, of which each processor has its own. Every way
+ * out of the program has one. */
+enum unisono_nic_counter {
+  UNISONO_NIC_FOREIGN,      /* passed on: not a packet for this program */
+  UNISONO_NIC_OTHERS_FRAME, /* passed on: somebody else's address, as a bridge floods them */
+  UNISONO_NIC_SHORT,        /* dropped: cut off, or the length is not what it says */
+  UNISONO_NIC_NO_GROUP,     /* dropped: no such job and communicator here */
+  UNISONO_NIC_BAD_TAG,      /* dropped: not made with the job's key */
+  UNISONO_NIC_BAD_SENDER,   /* dropped: not from a child or the root, or not to this rank */
+  UNISONO_NIC_STALE,        /* dropped: seen before, or outside of the window of operations */
+  UNISONO_NIC_MISMATCH,     /* dropped: contributions that differ in length or operator */
+  UNISONO_NIC_NO_ROOM,      /* dropped: the frame could not be cut or rewritten */
+  UNISONO_NIC_STRAY_KICK,   /* dropped: a kick for an operation that is not complete */
+  UNISONO_NIC_TAKEN_IN,     /* a contribution that was not the last */
+  UNISONO_NIC_SENT_UP,      /* a sum that went to the parent */
+  UNISONO_NIC_SENT_DOWN,    /* a result that went out from here */
+  UNISONO_NIC_CAME_DOWN,    /* a result that was written to this host's memory */
+  UNISONO_NIC_COUNTERS
+};
+
+#define UNISONO_NIC_RETURNS_VALUES 1U /* row.flags: results come down with their values */
+#define UNISONO_NIC_ROOT 2U
+
+/* Where packets go to. */
+struct unisono_nic_address {
+  uint8_t mac[6];
+  uint16_t port; /* UDP, network order */
+  uint32_t ipv4; /* network order */
+};
+
+/* Whose packets a row is for. */
+struct unisono_nic_id {
+  uint32_t job;
+  uint32_t communicator;
+};
+
+/* A group, as this host's NIC sees it. Written before its key is entered, and not changed then. */
+struct unisono_nic_row {
+  struct unisono_nic_id id;
+  struct unisono_key key;
+  uint32_t rank;
+  uint32_t flags;
+  uint32_t depth; /* operations in flight: a power of two */
+  uint32_t first_slot_index;
+  uint32_t first_block_index; /* blocks lie slot by slot: the own, then the children's */
+  uint32_t children;
+  uint32_t first_slot;  /* names that packets carry: of the first child's contribution here ... */
+  uint32_t own_slot;    /* ... and of the own one at the parent */
+  uint32_t parent;      /* rank; unused at the root */
+  uint32_t down_source; /* rank that results come from */
+  struct unisono_nic_address own;
+  struct unisono_nic_address up;   /* the parent; unused at the root */
+  struct unisono_nic_address down; /* the multicast group in which the root sends */
+  uint32_t interface;              /* index; clones of results leave by it */
+  uint32_t forwards;               /* clones to send, instead of one packet to `down` */
+  uint32_t child_rank[UNISONO_NIC_CHILDREN_MAX];
+  struct unisono_nic_address forward[UNISONO_NIC_FORWARDS_MAX];
+};
+
+/* An operation in flight. On a cache line of its own. */
+struct unisono_nic_slot {
+  uint64_t arrived; /* bit 0: the own process; bit 1 + c: child c; and UNISONO_NIC_TAKEN */
+  uint64_t claimed; /* sequence number whose result is being written to block 0 */
+  uint64_t done;    /* ... and is there, complete */
+  uint64_t broken;  /* sequence number of an operation whose contributions do not match */
+  uint64_t waiting; /* the process sleeps and wants to be woken */
+  uint64_t zero[3];
+};
+
+/* A contribution. */
+struct unisono_nic_block {
+  uint64_t sequence; /* of the operation that it is for */
+  uint32_t combine;
+  uint32_t words;
+  uint64_t data[UNISONO_NIC_WORDS_MAX];
+};
