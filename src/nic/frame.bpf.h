@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Frames inside the NIC program: finding the packet in one, checking its tag, and making one from a
+ * block in the place of the frame that is there. `data` and `end` are those of XDP or tc; the
+ * verifier wants each access compared with `end`. For nic.bpf.c only.
+ */
+#pragma once
+
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/udp.h>
+
+#include "nic/bpf.bpf.h"
+#include "nic/tables.h"
+#include "wire/packet.h"
+#include "wire/siphash.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "packets are read as they lie");
+
+#define UNISONO_NIC_HEADS (sizeof(struct ethhdr) + sizeof(struct iphdr) + sizeof(struct udphdr))
+#define UNISONO_NIC_PAYLOAD (UNISONO_NIC_HEADS + sizeof(struct unisono_packet))
+
+/* The packet in an Ethernet frame of IPv4 and UDP without options and fragments, or NULL. */
+UNISONO_INLINE struct unisono_packet* find_packet(void* data, void* end) {
+  const struct ethhdr* ethernet = data;
+  const struct iphdr* ip = (void*)(ethernet + 1);
+  const struct udphdr* udp = (void*)(ip + 1);
+  struct unisono_packet* packet = (void*)(udp + 1);
+  if ((void*)(packet + 1) > end) return 0;
+  if (ethernet->h_proto != bpf_htons(ETH_P_IP) || ip->protocol != IPPROTO_UDP) return 0;
+  if (ip->version != 4 || ip->ihl != 5 || (ip->frag_off & bpf_htons(0x3FFF)) != 0) return 0;
+  if (packet->magic != UNISONO_PACKET_MAGIC || packet->version != UNISONO_PACKET_VERSION) return 0;
+  return packet;
+}
+
+/* Whether the frame is for this host: its own address or its group's. */
+UNISONO_INLINE int is_addressed(const void* data, const struct unisono_nic_row* row) {
+  const uint16_t* mac = data; /* Ethernet addresses lie first, at even places */
+  const uint16_t* own = (const uint16_t*)row->own.mac;
+  const uint16_t* group = (const uint16_t*)row->down.mac;
+  return (mac[0] == own[0] && mac[1] == own[1] && mac[2] == own[2]) ||
+         (mac[0] == group[0] && mac[1] == group[1] && mac[2] == group[2]);
+}
+
+/* Whether all of the vector is there, in whole words. */
+UNISONO_INLINE int is_whole(const struct unisono_packet* packet, const void* end) {
+  return (packet->length & 7) == 0 && packet->length <= UNISONO_NIC_WORDS_MAX * 8 &&
+         (const void*)(packet + 1) + packet->length <= end;
+}
+
+/* Whether the tag fits; also refuses a frame that is shorter than its packet says. */
+UNISONO_INLINE int is_genuine(const struct unisono_packet* packet, const void* end,
+                              const struct unisono_nic_row* row) {
+  const uint64_t* payload = (const uint64_t*)(packet + 1);
+  const uint32_t words = packet->length / 8;
+  struct unisono_siphash_state hash = unisono_siphash_start(&row->key);
+  unisono_siphash_header(&hash, packet);
+  for (uint32_t i = 0; i < UNISONO_NIC_WORDS_MAX; ++i) {
+    if (i >= words) break;
+    if ((const void*)(payload + i + 1) > end) return 0;
+    unisono_siphash_word(&hash, payload[i]);
+  }
+  return unisono_tag_equal(unisono_siphash_end(&hash, 0, UNISONO_PACKET_BYTES - 8 + words * 8),
+                           packet->tag);
+}
+
+/* Copies the packet's vector to the block. Its length has been checked by is_genuine. */
+UNISONO_INLINE void copy_in(struct unisono_nic_block* block, const struct unisono_packet* packet,
+                            const void* end) {
+  const uint64_t* payload = (const uint64_t*)(packet + 1);
+  const uint32_t words = packet->length / 8;
+  for (uint32_t i = 0; i < UNISONO_NIC_WORDS_MAX; ++i) {
+    if (i >= words || (const void*)(payload + i + 1) > end) break;
+    block->data[i] = payload[i];
+  }
+}
+
+UNISONO_INLINE uint16_t ip_checksum(const struct iphdr* ip) {
+  const uint16_t* words = (const uint16_t*)ip;
+  uint32_t sum = 0;
+  for (uint32_t i = 0; i < sizeof(*ip) / 2; ++i) sum += words[i];
+  sum = (sum & 0xFFFF) + (sum >> 16);
+  sum = (sum & 0xFFFF) + (sum >> 16);
+  return (uint16_t)~sum;
+}
+
+UNISONO_INLINE void write_addresses(void* data, const struct unisono_nic_row* row,
+                                    const struct unisono_nic_address* to, uint32_t bytes) {
+  struct ethhdr* ethernet = data;
+  struct iphdr* ip = (void*)(ethernet + 1);
+  struct udphdr* udp = (void*)(ip + 1);
+  const uint32_t udp_bytes = sizeof(*udp) + sizeof(struct unisono_packet) + bytes;
+  __builtin_memcpy(ethernet->h_dest, to->mac, ETH_ALEN);
+  __builtin_memcpy(ethernet->h_source, row->own.mac, ETH_ALEN);
+  ethernet->h_proto = bpf_htons(ETH_P_IP);
+  *(uint32_t*)ip = bpf_htonl(0x45000000 | (sizeof(*ip) + udp_bytes)); /* version to total length */
+  ip->id = 0;
+  ip->frag_off = bpf_htons(0x4000); /* not to be cut */
+  ip->ttl = 64;
+  ip->protocol = IPPROTO_UDP;
+  ip->check = 0;
+  ip->saddr = row->own.ipv4;
+  ip->daddr = to->ipv4;
+  ip->check = ip_checksum(ip);
+  udp->source = row->own.port;
+  udp->dest = to->port;
+  udp->len = bpf_htons(udp_bytes);
+  udp->check = 0; /* legal in IPv4; the tag says more */
+}
+
+/* What leaves, and to whom. */
+struct outgoing {
+  uint8_t kind; /* UNISONO_NIC_GIVE or UNISONO_NIC_RESULT */
+  uint32_t target;
+  uint32_t words; /* of the block */
+  const struct unisono_nic_address* to;
+};
+
+/* Makes the frame, which has the right length, one that carries the block's first words. */
+UNISONO_INLINE int write_frame(void* data, void* end, const struct unisono_nic_row* row,
+                               const struct unisono_nic_block* block, const struct outgoing* out) {
+  const uint32_t words = out->words;
+  struct unisono_packet* packet = data + UNISONO_NIC_HEADS;
+  uint64_t* payload = (uint64_t*)(packet + 1);
+  if ((void*)payload > end) return 0;
+  write_addresses(data, row, out->to, words * 8);
+  packet->magic = UNISONO_PACKET_MAGIC;
+  packet->version = UNISONO_PACKET_VERSION;
+  packet->kind = out->kind;
+  packet->job = row->id.job;
+  packet->sequence = block->sequence;
+  packet->sender = row->rank;
+  packet->target = out->target;
+  packet->origin = row->rank;
+  packet->communicator = row->id.communicator;
+  packet->hop = 0;
+  packet->length = words * 8;
+  packet->position = row->own_slot;
+  packet->place = block->combine;
+  packet->flag = UNISONO_PACKET_NONE;
+  packet->value = 0;
+  struct unisono_siphash_state hash = unisono_siphash_start(&row->key);
+  unisono_siphash_header(&hash, packet);
+  for (uint32_t i = 0; i < UNISONO_NIC_WORDS_MAX; ++i) {
+    if (i >= words) break;
+    if ((void*)(payload + i + 1) > end) return 0;
+    payload[i] = block->data[i];
+    unisono_siphash_word(&hash, block->data[i]);
+  }
+  packet->tag = unisono_siphash_end(&hash, 0, UNISONO_PACKET_BYTES - 8 + words * 8);
+  return 1;
+}

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The one file that knows libbpf: loads the NIC program, makes its maps, attaches it, maps the
+// shared memory. Attachments are links, which the kernel removes with their last descriptor: XDP
+// links since Linux 5.9, tc (TCX) links since 6.6. Nothing is pinned, and there is no fallback
+// to attachments that would outlive a killed process.
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <fmt/format.h>
+#include <linux/ethtool.h>
+#include <linux/if_link.h>
+#include <linux/membarrier.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <map>
+
+#include "base/clock.hpp"
+#include "base/descriptor.hpp"
+#include "nic/device.hpp"
+#include "nic/object.hpp"
+#include "nic/places.hpp"
+
+namespace unisono::nic {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Status;
+
+// enum bpf_attach_type of Linux 6.6; older headers lack them.
+constexpr auto kTcxIngress = static_cast<bpf_attach_type>(46);
+constexpr auto kTcxEgress = static_cast<bpf_attach_type>(47);
+constexpr std::size_t kLargestFrame = 4096;
+
+// What libbpf had to say of the load in progress.
+thread_local std::string said;
+
+int keep_text(libbpf_print_level level, const char* format, std::va_list arguments) {
+  if (level == LIBBPF_DEBUG) return 0;
+  char line[512];
+  const int length = std::vsnprintf(line, sizeof line, format, arguments);
+  if (length > 0) said.append(line, std::min(sizeof line - 1, static_cast<std::size_t>(length)));
+  return 0;
+}
+
+Error system_error(std::string_view what, int error) {
+  const Code code = error == EPERM ? Code::unsupported : Code::system;
+  const char* const advice =
+      error == EPERM ? "; it takes CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON" : "";
+  return {code, fmt::format("NIC program: {}: {}{}", what, std::strerror(error), advice)};
+}
+
+const char* name_of(Entry entry) {
+  switch (entry) {
+    case Entry::receive:
+      return "unisono_receive";
+    case Entry::kick:
+      return "unisono_kick";
+    case Entry::spread:
+      return "unisono_spread";
+  }
+  return "";
+}
+
+struct CloseObject {
+  void operator()(bpf_object* object) const { bpf_object__close(object); }
+};
+
+// A map's memory in this process.
+class Mapping {
+ public:
+  Mapping() = default;
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() {
+    if (start_ != nullptr) munmap(start_, bytes_);
+  }
+
+  Status open(bpf_object* object, const char* name, std::size_t value_bytes) {
+    const bpf_map* map = bpf_object__find_map_by_name(object, name);
+    bytes_ = value_bytes * bpf_map__max_entries(map);
+    void* const start =
+        mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+    if (start == MAP_FAILED) return system_error(fmt::format("map the table {}", name), errno);
+    start_ = start;
+    return base::success();
+  }
+
+  void* start() const { return start_; }
+
+ private:
+  void* start_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+// Whose frames are born as socket buffers: native mode would copy each, and asks for a program at
+// the peer before it lets a frame out.
+bool is_veth(const std::string& interface) {
+  const base::Descriptor socket_for_question(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ethtool_drvinfo answer = {};
+  answer.cmd = ETHTOOL_GDRVINFO;
+  ifreq request = {};
+  interface.copy(request.ifr_name, sizeof request.ifr_name - 1);
+  request.ifr_data = reinterpret_cast<char*>(&answer);
+  if (ioctl(socket_for_question.get(), SIOCETHTOOL, &request) != 0) return false;
+  return std::string_view(answer.driver) == "veth";
+}
+
+class LoadedDevice final : public Device {
+ public:
+  explicit LoadedDevice(const DeviceOptions& options)
+      : row_places_(UNISONO_NIC_ROWS_MAX),
+        slot_places_(options.slots),
+        block_places_(options.blocks) {}
+
+  Status start(const DeviceOptions& options) {
+    UNISONO_TRY(load(options));
+    UNISONO_TRY(rows_.open(object_.get(), "rows", sizeof(unisono_nic_row)));
+    UNISONO_TRY(slots_.open(object_.get(), "slots", sizeof(unisono_nic_slot)));
+    UNISONO_TRY(blocks_.open(object_.get(), "blocks", sizeof(unisono_nic_block)));
+    return options.interface.empty() ? base::success() : attach(options);
+  }
+
+  bool native() const override { return native_; }
+  int interface() const override { return interface_; }
+
+  DeviceMemory memory() const override {
+    return {static_cast<const unisono_nic_row*>(rows_.start()),
+            static_cast<unisono_nic_slot*>(slots_.start()),
+            static_cast<unisono_nic_block*>(blocks_.start())};
+  }
+
+  base::Result<std::uint32_t> add_group(const unisono_nic_row& row) override;
+  Status remove_group(std::uint32_t row) override;
+  base::Result<Counters> counters() const override;
+  base::Result<ProgramFacts> facts(Entry entry) const override;
+  base::Result<TrialRun> try_frame(Entry entry, std::span<const std::byte> frame,
+                                   int repetitions) override;
+
+ private:
+  struct Group {
+    std::uint32_t slots, blocks;  // their first
+    unisono_nic_id id;
+  };
+
+  Status load(const DeviceOptions& options);
+  Status attach(const DeviceOptions& options);
+  Status attach_receive(const std::string& name, Mode mode);
+  void clear(const unisono_nic_row& row);
+
+  int program(Entry entry) const {
+    return bpf_program__fd(bpf_object__find_program_by_name(object_.get(), name_of(entry)));
+  }
+  int map(const char* name) const { return bpf_object__find_map_fd_by_name(object_.get(), name); }
+
+  std::unique_ptr<bpf_object, CloseObject> object_;
+  Mapping rows_, slots_, blocks_;
+  Places row_places_, slot_places_, block_places_;
+  std::map<std::uint32_t, Group> groups_;  // by row
+  std::uint64_t load_ns_ = 0;
+  int interface_ = 0;
+  bool native_ = false;
+  base::Descriptor receive_link_, kick_link_, spread_link_;  // last, so that they go first
+};
+
+Status LoadedDevice::load(const DeviceOptions& options) {
+  said.clear();
+  libbpf_set_print(keep_text);
+  const std::span<const std::byte> bytes = program_object();
+  object_.reset(bpf_object__open_mem(bytes.data(), bytes.size(), nullptr));
+  if (!object_) return system_error("read the program", errno);
+  bpf_map__set_max_entries(bpf_object__find_map_by_name(object_.get(), "slots"), options.slots);
+  bpf_map__set_max_entries(bpf_object__find_map_by_name(object_.get(), "blocks"), options.blocks);
+  const std::int64_t before = base::now_ns();
+  const int outcome = bpf_object__load(object_.get());
+  load_ns_ = static_cast<std::uint64_t>(base::now_ns() - before);
+  if (outcome != 0) {
+    Error error = system_error("the kernel did not load it", -outcome);
+    error.message += said.empty() ? "" : "; " + said;
+    return error;
+  }
+  return base::success();
+}
+
+Status LoadedDevice::attach(const DeviceOptions& options) {
+  interface_ = static_cast<int>(if_nametoindex(options.interface.c_str()));
+  if (interface_ == 0) {
+    return Error{Code::argument,
+                 fmt::format("NIC program: there is no interface {}; `ip link` lists them",
+                             options.interface)};
+  }
+  const bool try_native = options.mode == Mode::native ||
+                          (options.mode == Mode::automatic && !is_veth(options.interface));
+  Status attached = attach_receive(options.interface, try_native ? Mode::native : Mode::generic);
+  if (!attached.ok() && options.mode == Mode::automatic && try_native) {
+    attached = attach_receive(options.interface, Mode::generic);
+  }
+  UNISONO_TRY(attached);
+  kick_link_.reset(bpf_link_create(program(Entry::kick), interface_, kTcxEgress, nullptr));
+  if (kick_link_.valid()) {
+    spread_link_.reset(bpf_link_create(program(Entry::spread), interface_, kTcxIngress, nullptr));
+  }
+  if (!spread_link_.valid()) {
+    return system_error(
+        fmt::format("attach to {} by a TCX link (Linux 6.6 or newer)", options.interface), errno);
+  }
+  return base::success();
+}
+
+Status LoadedDevice::attach_receive(const std::string& name, Mode mode) {
+  LIBBPF_OPTS(bpf_link_create_opts, link_options);
+  link_options.flags = mode == Mode::native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
+  receive_link_.reset(bpf_link_create(program(Entry::receive), interface_, BPF_XDP, &link_options));
+  native_ = mode == Mode::native;
+  if (receive_link_.valid()) return base::success();
+  return system_error(
+      fmt::format("attach to interface {} in {} mode", name, native_ ? "native" : "generic"),
+      errno);
+}
+
+base::Result<std::uint32_t> LoadedDevice::add_group(const unisono_nic_row& row) {
+  const bool fits = row.children <= UNISONO_NIC_CHILDREN_MAX && row.depth > 0 &&
+                    row.depth <= UNISONO_NIC_DEPTH_MAX && (row.depth & (row.depth - 1)) == 0;
+  UNISONO_CHECK(fits, "a row that lower.hpp did not make");
+  const auto index = row_places_.take(1);
+  const auto slots = index ? slot_places_.take(row.depth) : std::nullopt;
+  const auto blocks = slots ? block_places_.take(row.depth * (row.children + 1)) : std::nullopt;
+  if (!blocks) {
+    if (slots) slot_places_.free(*slots);
+    if (index) row_places_.free(*index);
+    return Error{Code::resources,
+                 fmt::format("NIC program: no room for {} operations of {} contributions each; "
+                             "free other groups or load it with larger tables",
+                             row.depth, row.children + 1)};
+  }
+  unisono_nic_row placed = row;
+  placed.first_slot_index = *slots;
+  placed.first_block_index = *blocks;
+  placed.interface = static_cast<std::uint32_t>(interface_);
+  clear(placed);
+  groups_[*index] = {*slots, *blocks, row.id};
+  std::memcpy(static_cast<unisono_nic_row*>(rows_.start()) + *index, &placed, sizeof placed);
+  // Its packets are dropped until here.
+  if (bpf_map_update_elem(map("groups"), &placed.id, &*index, BPF_NOEXIST) != 0) {
+    const int error = errno;
+    static_cast<void>(remove_group(*index));
+    return system_error(
+        fmt::format("enter communicator {} of job {}", row.id.communicator, row.id.job), error);
+  }
+  return *index;
+}
+
+// As after the operation `depth` before the first, which has number 0.
+void LoadedDevice::clear(const unisono_nic_row& row) {
+  for (std::uint32_t i = 0; i < row.depth; ++i) {
+    const std::uint64_t before = std::uint64_t{i} - row.depth;
+    unisono_nic_slot& slot = memory().slots[row.first_slot_index + i];
+    slot = {};
+    slot.claimed = slot.done = slot.broken = before;
+    unisono_nic_block* block =
+        memory().blocks + row.first_block_index + std::size_t{i} * (row.children + 1);
+    for (std::uint32_t number = 0; number <= row.children; ++number) {
+      block[number] = {};
+      block[number].sequence = before;
+    }
+  }
+}
+
+Status LoadedDevice::remove_group(std::uint32_t row) {
+  const auto found = groups_.find(row);
+  UNISONO_CHECK(found != groups_.end(), "remove_group of a row that is not there");
+  const Group group = found->second;
+  const bool gone = bpf_map_delete_elem(map("groups"), &group.id) == 0 || errno == ENOENT;
+  if (!gone) return system_error("forget a communicator", errno);
+  // A program run that found the row before may still write to its places: wait for all of them.
+  syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+  slot_places_.free(group.slots);
+  block_places_.free(group.blocks);
+  row_places_.free(row);
+  groups_.erase(found);
+  return base::success();
+}
+
+base::Result<Counters> LoadedDevice::counters() const {
+  const int processors = libbpf_num_possible_cpus();
+  if (processors < 0) return system_error("count the processors", -processors);
+  std::vector<std::uint64_t> values(static_cast<std::size_t>(processors));
+  Counters sums = {};
+  for (std::uint32_t counter = 0; counter < sums.size(); ++counter) {
+    if (bpf_map_lookup_elem(map("counters"), &counter, values.data()) != 0) {
+      return system_error("read the counters", errno);
+    }
+    for (const std::uint64_t value : values) sums[counter] += value;
+  }
+  return sums;
+}
+
+base::Result<ProgramFacts> LoadedDevice::facts(Entry entry) const {
+  bpf_prog_info info = {};
+  std::uint32_t bytes = sizeof info;
+  if (bpf_obj_get_info_by_fd(program(entry), &info, &bytes) != 0) {
+    return system_error("ask what it looks like", errno);
+  }
+  return ProgramFacts{info.verified_insns,
+                      info.xlated_prog_len / static_cast<std::uint32_t>(sizeof(bpf_insn)),
+                      info.jited_prog_len, load_ns_};
+}
+
+base::Result<TrialRun> LoadedDevice::try_frame(Entry entry, std::span<const std::byte> frame,
+                                               int repetitions) {
+  TrialRun run;
+  run.frame.resize(kLargestFrame);
+  LIBBPF_OPTS(bpf_test_run_opts, trial);
+  trial.data_in = frame.data();
+  trial.data_size_in = static_cast<std::uint32_t>(frame.size());
+  trial.data_out = run.frame.data();
+  trial.data_size_out = kLargestFrame;
+  trial.repeat = repetitions;
+  if (bpf_prog_test_run_opts(program(entry), &trial) != 0) {
+    return system_error(fmt::format("trial run with {} bytes", frame.size()), errno);
+  }
+  run.verdict = trial.retval;
+  run.frame.resize(trial.data_size_out);
+  run.run_ns = trial.duration;
+  return run;
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<Device>> load_device(const DeviceOptions& options) {
+  auto device = std::make_unique<LoadedDevice>(options);
+  UNISONO_TRY(device->start(options));
+  return std::unique_ptr<Device>(std::move(device));
+}
+
+}  // namespace unisono::nic

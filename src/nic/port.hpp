@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Port: a process's side of one group in the NIC path. To post is a store and an atomic; only the
+// process whose contribution is the last on its host makes a system call, the kick. Results are
+// polled in memory. Operations of a group are numbered from 0, and up to its depth may be in
+// flight. One thread at a time. Data path: no allocation, no lock.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/descriptor.hpp"
+#include "base/result.hpp"
+#include "nic/device.hpp"
+
+namespace unisono::nic {
+
+class Port {
+ public:
+  // `row` is what add_group() returned. The device outlives the port.
+  static base::Result<std::unique_ptr<Port>> open(const Device& device, std::uint32_t row);
+
+  // The number that the next post() has.
+  std::uint64_t next() const { return next_; }
+  // Whether the place for it is free: the operation `depth` before it is done, here and, as its
+  // result was seen, everywhere that needs it.
+  bool may_post() const { return is_done(next_ - row_.depth); }
+
+  // Gives this process's vector to operation next(): words of 64 bits, combined as lower_operator()
+  // says. Only if may_post(). An error means that the kick was not sent; kick() tries again.
+  base::Status post(std::uint32_t combine, std::span<const std::uint64_t> vector);
+  // Goes on with an operation whose contributions have all come; harmless at any time.
+  base::Status kick(std::uint64_t sequence);
+
+  bool is_done(std::uint64_t sequence) const;
+  // The contributions differ in length or operator; it will never be done.
+  bool is_broken(std::uint64_t sequence) const;
+  // Of an operation that is done, until that `depth` after it is posted. At the root or where the
+  // group returns values, the result; otherwise nothing of use.
+  std::span<const std::uint64_t> result(std::uint64_t sequence) const;
+
+  // How often it made the system call.
+  std::uint64_t kicks() const { return kicks_; }
+
+ private:
+  static constexpr std::size_t kHeads = 14 + 20 + 8 + UNISONO_PACKET_BYTES;
+
+  Port(const unisono_nic_row& row, DeviceMemory memory, base::Descriptor socket);
+  unisono_nic_slot& slot(std::uint64_t sequence) const;
+  unisono_nic_block& own(std::uint64_t sequence) const;
+  void prepare_frame();
+
+  const unisono_nic_row row_;
+  const DeviceMemory memory_;
+  const base::Descriptor socket_;
+  std::uint64_t next_ = 0;
+  std::uint64_t kicks_ = 0;
+  // Heads that the program completes, and room for the vector that it puts behind them.
+  alignas(8) std::array<std::byte, kHeads + UNISONO_NIC_WORDS_MAX* 8> frame_ = {};
+};
+
+}  // namespace unisono::nic

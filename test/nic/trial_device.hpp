@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The NIC program without a network: loaded once per test program, given frames by the kernel's
+// trial run. Skips, and says why, where the kernel does not let us.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "nic/device.hpp"
+#include "nic/frames.hpp"
+
+namespace unisono::nic::test {
+
+// xdp_action, and what the tc program answers.
+inline constexpr std::uint32_t kDrop = 1;
+inline constexpr std::uint32_t kPass = 2;
+inline constexpr std::uint32_t kSend = 3;
+inline constexpr std::uint32_t kTcNext = 0xFFFFFFFF;
+inline constexpr std::uint32_t kTcDrop = 2;
+
+class TrialDevice : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    auto loaded = load_device({});
+    if (loaded.ok())
+      device = *std::move(loaded);
+    else
+      problem = loaded.error();
+  }
+  static void TearDownTestSuite() { device.reset(); }
+
+  void SetUp() override {
+    if (device == nullptr && problem.code == base::Code::unsupported)
+      GTEST_SKIP() << problem.message;
+    ASSERT_NE(device, nullptr) << problem.message;
+  }
+
+  // A group of this rank's that is removed with the test. The row's places are those it got.
+  unisono_nic_row add(unisono_nic_row row) {
+    row.id.communicator = ++communicator;
+    auto index = device->add_group(row);
+    if (!index.ok()) {
+      ADD_FAILURE() << index.error().message;
+      return row;
+    }
+    indices.push_back(*index);
+    return device->memory().rows[*index];
+  }
+  void TearDown() override {
+    for (const std::uint32_t index : indices) EXPECT_TRUE(device->remove_group(index).ok());
+  }
+
+  static TrialRun run(Entry entry, const Frame& frame) {
+    auto result = device->try_frame(entry, frame);
+    if (!result.ok()) {
+      ADD_FAILURE() << result.error().message;
+      return {};
+    }
+    return *std::move(result);
+  }
+
+  static unisono_nic_slot& slot(const unisono_nic_row& row, std::uint64_t sequence) {
+    return device->memory().slots[row.first_slot_index + sequence % row.depth];
+  }
+  static unisono_nic_block& block(const unisono_nic_row& row, std::uint64_t sequence, int number) {
+    return device->memory()
+        .blocks[row.first_block_index + sequence % row.depth * (row.children + 1) +
+                static_cast<std::uint32_t>(number)];
+  }
+  // The process's own contribution, without a kick.
+  static void post(const unisono_nic_row& row, std::uint64_t sequence, std::uint32_t combine,
+                   const Words& words) {
+    unisono_nic_block& own = block(row, sequence, 0);
+    own.sequence = sequence;
+    own.combine = combine;
+    own.words = static_cast<std::uint32_t>(words.size());
+    std::copy(words.begin(), words.end(), own.data);
+    slot(row, sequence).arrived |= 1;
+  }
+
+  static inline std::unique_ptr<Device> device;
+  static inline base::Error problem;
+  static inline std::uint32_t communicator = 0;
+  std::vector<std::uint32_t> indices;
+};
+
+// Rank 1 of six: children 3 and 4, whose contributions are called 1 and 2 here; its own is 5 at
+// its parent 0, where results come from too.
+inline unisono_nic_row inner_row(std::uint32_t flags = UNISONO_NIC_RETURNS_VALUES) {
+  unisono_nic_row row = {};
+  row.id.job = 77;
+  row.key = {0x0123456789ABCDEF, 0xFEDCBA9876543210};
+  row.rank = 1;
+  row.flags = flags;
+  row.depth = 2;
+  row.children = 2;
+  row.first_slot = 1;
+  row.own_slot = 5;
+  row.own = host_address(1);
+  row.up = host_address(0);
+  row.down = group_address();
+  row.child_rank[0] = 3;
+  row.child_rank[1] = 4;
+  return row;
+}
+
+inline unisono_nic_row root_row(std::uint32_t flags = UNISONO_NIC_RETURNS_VALUES) {
+  unisono_nic_row row = inner_row(flags | UNISONO_NIC_ROOT);
+  row.rank = 0;
+  row.own = host_address(0);
+  row.own_slot = 0;
+  return row;
+}
+
+// The contribution of a child (its number) to an operation.
+inline unisono_packet give(const unisono_nic_row& row, std::uint32_t child, std::uint64_t sequence,
+                           std::uint32_t combine) {
+  unisono_packet packet =
+      packet_of(UNISONO_NIC_GIVE, row.id, static_cast<int>(row.child_rank[child]), sequence);
+  packet.target = row.rank;
+  packet.position = row.first_slot + child;
+  packet.place = combine;
+  return packet;
+}
+
+inline Frame frame_of(const unisono_nic_row& row, const unisono_packet& packet,
+                      const Words& words) {
+  const bool is_result = packet.kind == UNISONO_NIC_RESULT;
+  return make_frame(host_address(static_cast<int>(packet.sender)), is_result ? row.down : row.own,
+                    packet, words, row.key);
+}
+
+}  // namespace unisono::nic::test
