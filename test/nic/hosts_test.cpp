@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// End to end: hosts in network namespaces, each with the NIC program on its interface and one rank,
+// a thread. Results are compared bit by bit with those of the host engine on the same schedules.
+#include <gtest/gtest.h>
+#include <linux/bpf.h>
+#include <net/if.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <barrier>
+#include <bit>
+#include <csignal>
+#include <cstring>
+
+#include "algorithm/algorithm.hpp"
+#include "base/prng.hpp"
+#include "harness/world.hpp"
+#include "nic/frames.hpp"
+#include "nic/hosts.hpp"
+#include "nic/lower.hpp"
+#include "nic/port.hpp"
+#include "nic/row.hpp"
+
+namespace unisono::nic::test {
+namespace {
+
+using arith::Operator;
+using arith::Type;
+using schedule::Collective;
+
+constexpr unisono_key kKey = {0x1111222233334444, 0x5555666677778888};
+
+// One collective with one algorithm, by all hosts, many times.
+struct Job {
+  Collective collective = Collective::allreduce;
+  const char* algorithm = "gather-release";
+  int parameter = 2;
+  int root = 0;
+  Type type = Type::int64;
+  Operator op = Operator::sum;
+  std::int64_t count = 1;
+  int operations = 50;
+  std::uint32_t depth = 2;
+};
+
+schedule::Shape shape_of(const Job& job, int ranks) {
+  schedule::Shape shape;
+  shape.collective = job.collective;
+  shape.ranks = ranks;
+  shape.root = job.root;
+  shape.count = job.collective == Collective::barrier ? 0 : job.count;
+  return shape;
+}
+
+// Rank's vector of an operation, in whole words: any bits for integers, numbers of very different
+// sizes for the others, so that each order of summation has another result.
+Words vector_of(const Job& job, int rank, int operation) {
+  base::Prng random(static_cast<std::uint64_t>(operation) * 1000 +
+                    static_cast<std::uint64_t>(rank));
+  Words words(*lower_count(job.count, job.type));
+  const auto size = arith::type_size(job.type);
+  for (std::int64_t i = 0; i < job.count; ++i) {
+    std::uint64_t bits = random.next();
+    const double number = (random.unit() - 0.5) * static_cast<double>(1 << random.below(30));
+    if (job.type == Type::float64) bits = std::bit_cast<std::uint64_t>(number);
+    if (job.type == Type::float32) bits = std::bit_cast<std::uint32_t>(static_cast<float>(number));
+    std::memcpy(reinterpret_cast<char*>(words.data()) + static_cast<std::size_t>(i) * size, &bits,
+                size);
+  }
+  return words;
+}
+
+// What the host engine makes of the same operations: results by operation.
+std::vector<Words> host_results(const Job& job, int ranks) {
+  unisono::test::WorldOptions options;
+  options.ranks = ranks;
+  unisono::test::World world(options);
+  const algorithm::Algorithm* row = algorithm::find(job.collective, job.algorithm);
+  world.override_with(*row, algorithm::Parameters{{job.parameter}});
+  group::Call call;
+  call.collective = job.collective;
+  call.count = job.count;
+  call.type = static_cast<std::int32_t>(job.type);
+  call.op = static_cast<std::int32_t>(job.op);
+  call.root = job.root;
+  call.element_bytes = static_cast<std::int64_t>(arith::type_size(job.type));
+  std::vector<Words> results;
+  for (int operation = 0; operation < job.operations; ++operation) {
+    std::vector<Words> inputs;
+    std::vector<Words> outputs;
+    std::vector<const void*> from;
+    std::vector<void*> to;
+    for (int rank = 0; rank < ranks; ++rank) {
+      inputs.push_back(vector_of(job, rank, operation));
+      outputs.emplace_back(inputs.back().size());
+    }
+    for (auto& input : inputs) from.push_back(input.data());
+    for (auto& output : outputs) to.push_back(output.data());
+    EXPECT_TRUE(world.run(call, from, to));
+    results.push_back(outputs[static_cast<std::size_t>(job.root)]);
+  }
+  return results;
+}
+
+// What a job needs to know of a rank's part of it.
+struct Rank {
+  std::uint32_t row = 0;
+  std::unique_ptr<Port> port;
+  bool forwards = false;  // sends results on to others
+};
+
+// On the rank's host.
+base::Result<Rank> start_rank(Device& device, const Job& job, int rank, int ranks,
+                              std::uint32_t communicator) {
+  const algorithm::Algorithm* row = algorithm::find(job.collective, job.algorithm);
+  UNISONO_ASSIGN(const auto schedule,
+                 algorithm::build(*row, shape_of(job, ranks), {{job.parameter}}, rank));
+  UNISONO_ASSIGN(const Node node, lower(schedule));
+  std::vector<unisono_nic_address> addresses;
+  for (int i = 0; i < ranks; ++i) addresses.push_back(host_address(i));
+  GroupAddresses group;
+  group.id = {4711, communicator};
+  group.key = kKey;
+  group.ranks = addresses;
+  group.multicast = group_address();
+  group.depth = job.depth;
+  UNISONO_ASSIGN(const unisono_nic_row placed, make_row(node, group));
+  Rank started;
+  started.forwards = !node.forwards.empty();
+  UNISONO_ASSIGN(started.row, device.add_group(placed));
+  UNISONO_ASSIGN(started.port, Port::open(device, started.row));
+  return started;
+}
+
+// Hosts without programs.
+class NicHosts : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    auto trial = load_device({});
+    auto made = trial.ok() ? Hosts::make(kHosts) : trial.error();
+    if (made.ok())
+      hosts = *std::move(made);
+    else
+      problem = made.error();
+  }
+  static void TearDownTestSuite() { hosts.reset(); }
+
+  void SetUp() override {
+    if (hosts == nullptr && problem.code == base::Code::unsupported)
+      GTEST_SKIP() << problem.message;
+    ASSERT_NE(hosts, nullptr) << problem.message;
+  }
+
+  static constexpr int kHosts = 4;
+  static inline std::unique_ptr<Hosts> hosts;
+  static inline base::Error problem;
+};
+
+// Each host has the program on its interface.
+class NicJobs : public NicHosts {
+ protected:
+  static void SetUpTestSuite() {
+    NicHosts::SetUpTestSuite();
+    if (hosts == nullptr) return;
+    hosts->run([](int host) {
+      DeviceOptions options;
+      options.interface = "u0";
+      auto loaded = load_device(options);
+      if (loaded.ok())
+        devices[static_cast<std::size_t>(host)] = *std::move(loaded);
+      else
+        ADD_FAILURE() << loaded.error().message;
+    });
+  }
+  static void TearDownTestSuite() {
+    for (auto& device : devices) device.reset();
+    NicHosts::TearDownTestSuite();
+  }
+  void SetUp() override {
+    NicHosts::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    for (const auto& device : devices) ASSERT_NE(device, nullptr);
+  }
+  static Device& device_of(int rank) { return *devices[static_cast<std::size_t>(rank)]; }
+
+  // All ranks run the job; those that get a result compare it with the host engine's.
+  void run(const Job& job) {
+    const std::vector<Words> expected = host_results(job, hosts->count());
+    std::barrier<> together(hosts->count());
+    std::atomic<bool> failed = false;
+    ++communicator_;
+    hosts->run([&](int rank) {
+      const Counters before = *device_of(rank).counters();
+      auto started = start_rank(device_of(rank), job, rank, hosts->count(), communicator_);
+      if (!started.ok()) {
+        ADD_FAILURE() << "rank " << rank << ": " << started.error().message;
+        failed = true;
+      }
+      together.arrive_and_wait();  // nobody sends to a host that does not listen yet
+      if (!failed) operate(job, rank, *started->port, expected);
+      together.arrive_and_wait();
+      if (failed) return;
+      expect_packets(job, rank, *started, before);
+      EXPECT_TRUE(device_of(rank).remove_group(started->row).ok());
+    });
+  }
+
+  static inline std::array<std::unique_ptr<Device>, kHosts> devices;
+  static inline std::uint32_t communicator_ = 0;
+
+ private:
+  void operate(const Job& job, int rank, Port& port, const std::vector<Words>& expected) {
+    const bool has_result = job.collective == Collective::allreduce || rank == job.root;
+    const std::uint32_t combine = *lower_operator(job.op, job.type);
+    base::Prng random(static_cast<std::uint64_t>(rank) + 1);
+    int finished = 0;
+    int wrong = 0;
+    const auto finish_one = [&] {
+      const auto sequence = static_cast<std::uint64_t>(finished);
+      while (!port.is_done(sequence)) std::this_thread::yield();
+      const auto result = port.result(sequence);
+      const Words words(result.begin(), result.end());
+      wrong += has_result && words != expected[static_cast<std::size_t>(finished)];
+      ++finished;
+    };
+    for (int operation = 0; operation < job.operations; ++operation) {
+      while (operation - finished >= static_cast<int>(job.depth)) finish_one();
+      // Sometimes one rank is late, sometimes another.
+      for (std::uint64_t turns = random.below(4); turns > 0; --turns) std::this_thread::yield();
+      const base::Status posted = port.post(combine, vector_of(job, rank, operation));
+      ASSERT_TRUE(posted.ok()) << posted.error().message;
+    }
+    while (finished < job.operations) finish_one();
+    EXPECT_EQ(wrong, 0) << "rank " << rank << " of " << job.algorithm << ", "
+                        << arith::type_name(job.type);
+  }
+
+  // Without loss, exactly the packets of the schedule; a rank without children kicks each time.
+  static void expect_packets(const Job& job, int rank, const Rank& started,
+                             const Counters& before) {
+    const auto operations = static_cast<std::uint64_t>(job.operations);
+    const bool is_root = rank == job.root;
+    Counters counts = *device_of(rank).counters();
+    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] -= before[i];
+    EXPECT_EQ(counts[UNISONO_NIC_SENT_UP], is_root ? 0 : operations);
+    EXPECT_EQ(counts[UNISONO_NIC_CAME_DOWN], is_root ? 0 : operations);
+    EXPECT_EQ(counts[UNISONO_NIC_SENT_DOWN], is_root || started.forwards ? operations : 0);
+    for (int i = UNISONO_NIC_SHORT; i <= UNISONO_NIC_STRAY_KICK; ++i) {
+      EXPECT_EQ(counts[static_cast<std::size_t>(i)], 0U)
+          << "rank " << rank << ": " << counter_name(static_cast<unisono_nic_counter>(i));
+    }
+    EXPECT_LE(started.port->kicks(), operations);
+    if (counts[UNISONO_NIC_TAKEN_IN] == 0 && !is_root && job.parameter == kHosts) {
+      EXPECT_EQ(started.port->kicks(), operations);
+    }
+  }
+};
+
+TEST_F(NicJobs, AllreduceHasTheBitsOfTheHostEngine) {
+  for (const Type type : {Type::int64, Type::float64, Type::int32, Type::float32}) {
+    for (const int fanin : {1, 3}) {
+      for (const std::int64_t bytes : {8, 1400}) {
+        Job job;
+        job.type = type;
+        job.parameter = fanin;
+        job.count = bytes / static_cast<std::int64_t>(arith::type_size(type));
+        run(job);
+      }
+    }
+  }
+}
+
+// Where the network does not carry multicast: clones of the result, from parent to children.
+TEST_F(NicJobs, AllreduceThatGoesDownTheTree) {
+  for (const int degree : {2, 3, 4}) {
+    for (const std::int64_t count : {1, 175}) {
+      Job job;
+      job.algorithm = "reduce-broadcast";
+      job.parameter = degree;
+      job.type = Type::float64;
+      job.count = count;
+      run(job);
+    }
+  }
+}
+
+TEST_F(NicJobs, OtherOperators) {
+  Job job;
+  job.count = 7;
+  for (const Type type : {Type::int32, Type::uint64, Type::float32, Type::float64}) {
+    for (const Operator op : {Operator::min, Operator::max, Operator::bitwise_xor}) {
+      job.type = type;
+      job.op = op;
+      if (lower_operator(op, type).ok()) run(job);
+    }
+  }
+}
+
+TEST_F(NicJobs, ReduceToEveryRoot) {
+  Job job;
+  job.collective = Collective::reduce;
+  job.algorithm = "fnomial";
+  job.type = Type::float64;
+  job.count = 20;
+  for (job.root = 0; job.root < kHosts; ++job.root) {
+    for (const int degree : {2, 4}) {
+      job.parameter = degree;
+      run(job);
+    }
+  }
+}
+
+TEST_F(NicJobs, ManyOperationsInFlight) {
+  Job job;
+  job.type = Type::float64;
+  job.count = 16;
+  job.operations = 2000;
+  for (const std::uint32_t depth : {1, 2, UNISONO_NIC_DEPTH_MAX}) {
+    job.depth = depth;
+    run(job);
+  }
+}
+
+TEST_F(NicJobs, NobodyLeavesABarrierBeforeAllHaveEntered) {
+  Job job;
+  job.collective = Collective::barrier;
+  job.parameter = 1;
+  constexpr int kBarriers = 500;
+  constexpr std::uint32_t kBarrierCommunicator = 1000;
+  std::vector<std::atomic<int>> entered(kBarriers);
+  std::atomic<int> early = 0;
+  std::barrier<> together(kHosts);
+  std::atomic<bool> failed = false;
+  hosts->run([&](int rank) {
+    auto started = start_rank(device_of(rank), job, rank, kHosts, kBarrierCommunicator);
+    if (!started.ok()) {
+      ADD_FAILURE() << started.error().message;
+      failed = true;
+    }
+    together.arrive_and_wait();
+    for (int i = 0; i < kBarriers && !failed; ++i) {
+      ++entered[static_cast<std::size_t>(i)];
+      EXPECT_TRUE(started->port->post(UNISONO_NIC_NOTHING, {}).ok());
+      while (!started->port->is_done(static_cast<std::uint64_t>(i))) std::this_thread::yield();
+      early += entered[static_cast<std::size_t>(i)] != kHosts;
+    }
+    together.arrive_and_wait();
+    if (!started.ok()) return;
+    EXPECT_TRUE(device_of(rank).remove_group(started->row).ok());
+  });
+  EXPECT_EQ(early, 0);
+}
+
+// How many programs look at what leaves u0 of the calling thread's host.
+int programs_on_egress() {
+  bpf_attr question = {};
+  question.query.target_fd = if_nametoindex("u0");  // one place with target_ifindex
+  question.query.attach_type = 47;                  // BPF_TCX_EGRESS
+  if (syscall(SYS_bpf, BPF_PROG_QUERY, &question, sizeof question) != 0) return -1;
+  return static_cast<int>(question.query.prog_cnt);
+}
+
+// EBUSY while another program is attached.
+bool may_attach() {
+  DeviceOptions options;
+  options.interface = "u0";
+  return load_device(options).ok();
+}
+
+TEST_F(NicHosts, NothingStaysAttached) {
+  hosts->run([](int host) {
+    if (host != 0) return;
+    DeviceOptions options;
+    options.interface = "u0";
+    {
+      const auto device = load_device(options);
+      ASSERT_TRUE(device.ok()) << device.error().message;
+      EXPECT_FALSE((*device)->native()) << "veth is served by the generic mode";
+      EXPECT_EQ(programs_on_egress(), 1);
+      EXPECT_FALSE(may_attach());
+    }
+    while (programs_on_egress() != 0 || !may_attach()) std::this_thread::yield();
+  });
+}
+
+TEST_F(NicHosts, NothingStaysAttachedAfterAKill) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    hosts->enter(0);
+    DeviceOptions options;
+    options.interface = "u0";
+    const auto device = load_device(options);
+    const char outcome = device.ok() ? 'y' : 'n';
+    if (write(ends[1], &outcome, 1) == 1) pause();
+    _exit(1);
+  }
+  char outcome = 0;
+  ASSERT_EQ(read(ends[0], &outcome, 1), 1);
+  EXPECT_EQ(outcome, 'y');
+  hosts->run([](int host) {
+    if (host != 0) return;
+    EXPECT_EQ(programs_on_egress(), 1);
+    EXPECT_FALSE(may_attach());
+  });
+  kill(child, SIGKILL);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  close(ends[0]);
+  close(ends[1]);
+  hosts->run([](int host) {
+    while (host == 0 && (programs_on_egress() != 0 || !may_attach())) std::this_thread::yield();
+  });
+}
+
+TEST_F(NicHosts, ErrorsSayWhatToDo) {
+  hosts->run([](int host) {
+    if (host != 0) return;
+    DeviceOptions options;
+    options.interface = "u7";
+    EXPECT_EQ(load_device(options).error().message,
+              "NIC program: there is no interface u7; `ip link` lists them");
+    options.interface = "u0";
+    const auto first = load_device(options);
+    ASSERT_TRUE(first.ok());
+    const auto second = load_device(options);
+    ASSERT_FALSE(second.ok());
+    EXPECT_EQ(second.error().message,
+              "NIC program: attach to interface u0 in generic mode: Device or resource busy");
+  });
+}
+
+}  // namespace
+}  // namespace unisono::nic::test
