@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How long until the root of a tree has the sum, once the deepest leaf gives the last contribution:
+// in the NIC path (XDP), and by processes on the same tree over UDP. Hosts are network namespaces,
+// ranks processes; the two take turns, operation by operation. Needs root.
+//
+//   root_has_sum [--hosts 4] [--degree 2] [--words 1] [--operations 20000] [--hogs 0]
+//
+// All but the leaf have given their part before the clock starts; inner processes of the UDP tree
+// sleep in recv, as a blocking collective does; the root polls in both. --hogs: that many processes
+// that only burn the processor. Times in microseconds.
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <numeric>
+#include <thread>
+
+#include "algorithm/algorithm.hpp"
+#include "algorithm/pattern/fnomial.hpp"
+#include "base/clock.hpp"
+#include "nic/frames.hpp"
+#include "nic/hosts.hpp"
+#include "nic/lower.hpp"
+#include "nic/port.hpp"
+#include "nic/row.hpp"
+
+namespace {
+
+using namespace unisono;
+using nic::test::Words;
+
+struct Options {
+  int hosts = 4;
+  int degree = 2;
+  int words = 1;
+  int operations = 20000;
+  int hogs = 0;
+};
+
+constexpr int kRanksMax = 64;
+constexpr std::int64_t kSettle = 50 * base::kMicrosecond;  // for processes on their way to sleep
+constexpr std::uint16_t kUdpPort = 5000;
+
+// What the processes tell one another beside the measured path.
+struct Shared {
+  std::atomic<std::uint32_t> ready;     // operations' worth of ranks that have given their part
+  std::atomic<std::uint32_t> finished;  // operations; a futex
+  std::atomic<std::int64_t> start_ns;
+  std::int64_t times[];  // of operations; NIC and UDP take turns
+};
+
+[[noreturn]] void die(const std::string& message) {
+  fmt::print(stderr, "root_has_sum: {}\n", message);
+  std::exit(1);
+}
+
+void sleep_until(std::atomic<std::uint32_t>& word, std::uint32_t wanted) {
+  for (std::uint32_t seen = word; seen < wanted; seen = word) {
+    syscall(SYS_futex, &word, FUTEX_WAIT, seen, nullptr, nullptr, 0);
+  }
+}
+
+void raise(std::atomic<std::uint32_t>& word) {
+  word.fetch_add(1);
+  syscall(SYS_futex, &word, FUTEX_WAKE, kRanksMax, nullptr, nullptr, 0);
+}
+
+// One rank, in its process.
+class Rank {
+ public:
+  Rank(const Options& options, int rank, Shared& shared)
+      : options_(options),
+        rank_(rank),
+        shared_(shared),
+        tree_(options.hosts, options.degree),
+        node_(tree_.node(rank)),
+        vector_(static_cast<std::size_t>(options.words), static_cast<std::uint64_t>(rank) + 1) {
+    find_leaf();
+    open_nic();
+    open_udp();
+  }
+
+  void run() {
+    const auto others = static_cast<std::uint32_t>(options_.hosts);
+    raise(shared_.ready);
+    sleep_until(shared_.ready, others);  // all programs are attached
+    for (std::uint32_t i = 0; i < 2 * static_cast<std::uint32_t>(options_.operations); ++i) {
+      const std::uint32_t all_ready = (i + 1) * (others - 1) + others;
+      if (rank_ == leaf_) {
+        while (shared_.ready < all_ready) std::this_thread::yield();
+        for (const std::int64_t from = base::now_ns(); base::now_ns() - from < kSettle;) {
+        }
+        shared_.start_ns = base::now_ns();
+      }
+      i % 2 == 0 ? by_nic() : by_udp();
+      if (rank_ == 0) {
+        shared_.times[i] = base::now_ns() - shared_.start_ns;
+        raise(shared_.finished);
+      } else {
+        sleep_until(shared_.finished, i + 1);
+      }
+    }
+  }
+
+ private:
+  // The deepest leaf; of several, the last.
+  void find_leaf() {
+    int deepest = 0;
+    for (int rank = 1; rank < options_.hosts; ++rank) {
+      int depth = 0;
+      for (int at = rank; at != 0; at = tree_.node(at).parent) ++depth;
+      if (depth >= deepest && tree_.node(rank).children == 0) {
+        deepest = depth;
+        leaf_ = rank;
+      }
+    }
+    for (int at = leaf_; at != 0; at = tree_.node(at).parent) on_path_ |= at == rank_;
+    on_path_ |= rank_ == 0;
+  }
+
+  void open_nic() {
+    schedule::Shape shape;
+    shape.collective = schedule::Collective::reduce;
+    shape.ranks = options_.hosts;
+    shape.count = options_.words;
+    const auto* row = algorithm::find(shape.collective, "fnomial");
+    auto schedule = algorithm::build(*row, shape, {{options_.degree}}, rank_);
+    if (!schedule.ok()) die(schedule.error().message);
+    auto node = nic::lower(*schedule);
+    if (!node.ok()) die(node.error().message);
+    std::vector<unisono_nic_address> addresses;
+    for (int i = 0; i < options_.hosts; ++i) addresses.push_back(nic::test::host_address(i));
+    nic::GroupAddresses group;
+    group.id = {1, 1};
+    group.key = {3, 5};
+    group.ranks = addresses;
+    group.multicast = nic::test::group_address();
+    auto made = nic::make_row(*node, group);
+    if (!made.ok()) die(made.error().message);
+    nic::DeviceOptions device;
+    device.interface = "u0";
+    auto loaded = nic::load_device(device);
+    if (!loaded.ok()) die(loaded.error().message);
+    device_ = *std::move(loaded);
+    auto index = device_->add_group(*made);
+    if (!index.ok()) die(index.error().message);
+    auto port = nic::Port::open(*device_, *index);
+    if (!port.ok()) die(port.error().message);
+    port_ = *std::move(port);
+  }
+
+  void open_udp() {
+    socket_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    sockaddr_in own = {};
+    own.sin_family = AF_INET;
+    own.sin_port = htons(kUdpPort);
+    if (bind(socket_, reinterpret_cast<sockaddr*>(&own), sizeof own) != 0) die("bind");
+    // Not connected: contributions come from several children.
+    parent_ = own;
+    parent_.sin_addr.s_addr = nic::test::host_address(std::max(node_.parent, 0)).ipv4;
+  }
+
+  void by_nic() {
+    while (!port_->may_post()) std::this_thread::yield();
+    if (!port_->post(UNISONO_NIC_SUM_INT64, vector_).ok()) die("post");
+    if (rank_ != leaf_) shared_.ready.fetch_add(1);
+    const std::uint64_t sequence = port_->next() - 1;
+    if (rank_ != 0) return;
+    while (!port_->is_done(sequence)) {
+    }
+    check(port_->result(sequence));
+  }
+
+  void by_udp() {
+    Words sum = vector_;
+    const int last =
+        on_path_ && rank_ != leaf_ ? 1 : 0;  // children to come after the clock started
+    for (int child = 0; child < node_.children; ++child) {
+      if (child == node_.children - last) shared_.ready.fetch_add(1);
+      Words part(sum.size());
+      const int flags = rank_ == 0 ? MSG_DONTWAIT : 0;
+      while (recv(socket_, part.data(), part.size() * 8, flags) < 0) {
+      }
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
+    }
+    if (rank_ == 0) return check(sum);
+    if (sendto(socket_, sum.data(), sum.size() * 8, 0, reinterpret_cast<sockaddr*>(&parent_),
+               sizeof parent_) < 0) {
+      die("send");
+    }
+    if (last == 0 && rank_ != leaf_) shared_.ready.fetch_add(1);
+  }
+
+  void check(std::span<const std::uint64_t> sum) const {
+    const auto ranks = static_cast<std::uint64_t>(options_.hosts);
+    for (const std::uint64_t word : sum) {
+      if (word != ranks * (ranks + 1) / 2) die(fmt::format("wrong sum {}", word));
+    }
+  }
+
+  const Options& options_;
+  const int rank_;
+  Shared& shared_;
+  const algorithm::pattern::FnomialTree tree_;
+  const algorithm::pattern::TreeNode node_;
+  const Words vector_;
+  int leaf_ = 0;
+  bool on_path_ = false;
+  std::unique_ptr<nic::Device> device_;
+  std::unique_ptr<nic::Port> port_;
+  int socket_ = -1;
+  sockaddr_in parent_ = {};
+};
+
+void print_row(const char* name, std::vector<std::int64_t> times) {
+  std::sort(times.begin(), times.end());
+  const auto count = static_cast<double>(times.size());
+  const auto at = [&](double share) {
+    return static_cast<double>(times[static_cast<std::size_t>(share * (count - 1))]) / 1e3;
+  };
+  const double mean = static_cast<double>(std::accumulate(times.begin(), times.end(), 0LL)) / count;
+  double squares = 0;
+  for (const std::int64_t time : times) {
+    squares += (static_cast<double>(time) - mean) * (static_cast<double>(time) - mean);
+  }
+  fmt::print("{:>8} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f}\n", name, at(0.5),
+             mean / 1e3, std::sqrt(squares / count) / 1e3, at(0.99), at(0.999), at(1));
+}
+
+void report(const Options& options, const Shared& shared) {
+  std::vector<std::int64_t> nic;
+  std::vector<std::int64_t> udp;
+  for (int i = 0; i < options.operations; ++i) {
+    nic.push_back(shared.times[2 * i]);
+    udp.push_back(shared.times[2 * i + 1]);
+  }
+  fmt::print("{} hosts, degree {}, {} words of int64, {} operations each, {} hogs; us\n",
+             options.hosts, options.degree, options.words, options.operations, options.hogs);
+  fmt::print("{:>8} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", "median", "mean", "deviation",
+             "p99", "p99.9", "most");
+  print_row("NIC", std::move(nic));
+  print_row("UDP", std::move(udp));
+}
+
+// A process that ends with this one.
+template <class Body>
+pid_t start_process(const Body& body) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  body();
+  std::exit(0);
+}
+
+int measure(const Options& options) {
+  auto hosts = nic::test::Hosts::make(options.hosts);
+  if (!hosts.ok()) die(hosts.error().message);
+  const std::size_t bytes =
+      sizeof(Shared) + 2 * static_cast<std::size_t>(options.operations) * sizeof(std::int64_t);
+  void* const memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) die("no shared memory");
+  auto& shared = *static_cast<Shared*>(memory);
+  std::vector<pid_t> hogs;
+  for (int i = 0; i < options.hogs; ++i) {
+    hogs.push_back(start_process([] {
+      for (std::atomic<int> burnt = 0;;) burnt.fetch_add(1, std::memory_order_relaxed);
+    }));
+  }
+  std::vector<pid_t> ranks;
+  for (int rank = 0; rank < options.hosts; ++rank) {
+    ranks.push_back(start_process([&] {
+      (*hosts)->enter(rank);
+      Rank(options, rank, shared).run();
+    }));
+  }
+  bool good = true;
+  for (std::size_t left = ranks.size(); left > 0 && good; --left) {
+    int status = 0;
+    const pid_t ended = wait(&status);
+    good = ended > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+  if (!good) {
+    for (const pid_t rank : ranks) kill(rank, SIGKILL);
+  }
+  for (const pid_t hog : hogs) kill(hog, SIGKILL);
+  if (good) report(options, shared);
+  return good ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  Options options;
+  CLI::App app{"Time until the root of a tree has the sum: NIC path and UDP"};
+  app.add_option("--hosts", options.hosts)->check(CLI::Range(2, kRanksMax));
+  app.add_option("--degree", options.degree)->check(CLI::Range(2, kRanksMax));
+  app.add_option("--words", options.words)->check(CLI::Range(1, UNISONO_NIC_WORDS_MAX));
+  app.add_option("--operations", options.operations)->check(CLI::PositiveNumber);
+  app.add_option("--hogs", options.hogs)->check(CLI::NonNegativeNumber);
+  CLI11_PARSE(app, count, arguments);
+  return measure(options);
+}
