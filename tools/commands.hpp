@@ -20,5 +20,6 @@ void add_check(CLI::App& app, int& exit_status);
 void add_info(CLI::App& app, int& exit_status);
 void add_explain(CLI::App& app, int& exit_status);
 void add_show(CLI::App& app, int& exit_status);
+void add_hosts(CLI::App& app, int& exit_status);
 
 }  // namespace unisono::tools

@@ -28,7 +28,7 @@ class FirstLines : public CLI::Formatter {
 // The subcommand that was being read when parsing stopped, for "see '... --help'".
 std::string command_path(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
-  return chosen.empty() ? app.get_name() : app.get_name() + " " + chosen.front()->get_name();
+  return chosen.empty() ? app.get_name() : app.get_name() + " " + command_path(*chosen.front());
 }
 
 int report_usage(const CLI::App& app, const CLI::ParseError& error) {
@@ -57,6 +57,7 @@ int main(int argc, char** argv) {
   unisono::tools::add_info(app, exit_status);
   unisono::tools::add_explain(app, exit_status);
   unisono::tools::add_show(app, exit_status);
+  unisono::tools::add_hosts(app, exit_status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version

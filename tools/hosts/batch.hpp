@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Runs ip(8), bridge(8) and tc(8) of iproute2 with a batch of commands, here or in another
+// process's network namespace. One process for a whole batch: a hundred hosts are made in a second.
+// The calling process must have no threads (it forks).
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "base/result.hpp"
+
+namespace unisono::tools {
+
+// `program` reads `commands` with -batch. `network_of`: the process in whose network namespace,
+// as the caller numbers processes; 0: the caller's. An error holds what the program said.
+base::Status run_batch(const char* program, const std::string& commands, pid_t network_of = 0);
+
+}  // namespace unisono::tools
