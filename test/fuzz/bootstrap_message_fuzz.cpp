@@ -24,6 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto again = decode(encode(first.message));
   UNISONO_CHECK(again.ok() && again->has_value(), "encode() gave what decode() refuses");
   UNISONO_CHECK((*again)->message == first.message, "a round trip changed the message");
-  static_cast<void>(signature_is_right(bytes.substr(0, first.frame_bytes), HashKey{}, Nonce{}));
+  static_cast<void>(
+      signature_is_right(bytes.substr(0, first.frame_bytes), unisono::wire::Key{}, Nonce{}));
   return 0;
 }

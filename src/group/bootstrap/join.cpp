@@ -46,7 +46,7 @@ class Joining {
  public:
   Joining(const JobDescription& job, const base::Settings& settings)
       : job_(job),
-        key_(hash_key_of(job.key)),
+        key_(wire::key_of(job.key)),
         timeout_ns_(settings.time_ns(Setting::start_timeout)),
         memory_bytes_(static_cast<std::uint64_t>(settings.bytes(Setting::shared_limit))) {}
 
@@ -66,7 +66,7 @@ class Joining {
   Error no_answer(const Line& line, const Address& address) const;
 
   const JobDescription& job_;
-  HashKey key_;
+  wire::Key key_;
   std::int64_t timeout_ns_;
   std::uint64_t memory_bytes_;
 };

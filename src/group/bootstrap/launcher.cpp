@@ -9,7 +9,7 @@
 
 #include "base/text.hpp"
 #include "group/bootstrap/process.hpp"
-#include "group/bootstrap/siphash.hpp"
+#include "wire/key.hpp"
 
 namespace unisono::group {
 namespace {
@@ -153,7 +153,7 @@ Result<JobDescription> detect(const Environment& environment, const base::Settin
     if (job.ranks > 1) {
       job.address.name =
           fmt::format("unisono-{}-{}-{:016x}", facts.uid, launcher_name(row.launcher),
-                      siphash(HashKey{}, identity_text(row, environment, facts)));
+                      wire::hash(wire::Key{}, identity_text(row, environment, facts)));
     }
     return job;
   }

@@ -219,10 +219,10 @@ base::Error malformed(std::string_view what) {
 
 // Over the nonce and the frame without its tag; the type in the header keeps one message's tag from
 // serving as another's.
-std::uint64_t tag_of(std::string_view frame, const HashKey& key, const Nonce& nonce) {
+std::uint64_t tag_of(std::string_view frame, const wire::Key& key, const Nonce& nonce) {
   std::string signed_bytes(view(nonce));
   signed_bytes += frame.substr(0, frame.size() - kTagBytes);
-  return siphash(key, signed_bytes);
+  return wire::hash(key, signed_bytes);
 }
 
 }  // namespace
@@ -265,14 +265,14 @@ base::Result<std::optional<Decoded>> decode(std::string_view bytes) {
   return std::optional(Decoded{std::move(*message), kHeaderBytes + length});
 }
 
-void sign(std::string& frame, const HashKey& key, const Nonce& nonce) {
+void sign(std::string& frame, const wire::Key& key, const Nonce& nonce) {
   UNISONO_CHECK(frame.size() >= kHeaderBytes + kTagBytes, "sign() of a message without a tag");
   Writer tag;
   tag.integer(tag_of(frame, key, nonce));
   frame.replace(frame.size() - kTagBytes, kTagBytes, tag.take());
 }
 
-bool signature_is_right(std::string_view frame, const HashKey& key, const Nonce& nonce) {
+bool signature_is_right(std::string_view frame, const wire::Key& key, const Nonce& nonce) {
   if (frame.size() < kHeaderBytes + kTagBytes) return false;
   Reader tag(frame.substr(frame.size() - kTagBytes));
   return (tag.integer<std::uint64_t>() ^ tag_of(frame, key, nonce)) == 0;

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "group/bootstrap/siphash.hpp"
+#include "wire/key.hpp"
 
 namespace unisono::group {
 
@@ -84,8 +84,8 @@ inline constexpr std::size_t kHelloFrameBytes = 12 + 16 + 16 + 4 + 4 + 8 + 8;
 
 // Writes the tag at the end of the frame of a Hello, Welcome or Redirect. `nonce` is the one that
 // the receiver has sent last.
-void sign(std::string& frame, const HashKey& key, const Nonce& nonce);
+void sign(std::string& frame, const wire::Key& key, const Nonce& nonce);
 // Whether the tag is right; takes the same time wherever it differs.
-bool signature_is_right(std::string_view frame, const HashKey& key, const Nonce& nonce);
+bool signature_is_right(std::string_view frame, const wire::Key& key, const Nonce& nonce);
 
 }  // namespace unisono::group

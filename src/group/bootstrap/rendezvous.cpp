@@ -66,7 +66,7 @@ Result<std::unique_ptr<Rendezvous>> Rendezvous::open(const Options& options) {
 
 Rendezvous::Rendezvous(const Options& options)
     : options_(options),
-      key_(hash_key_of(options.key)),
+      key_(wire::key_of(options.key)),
       address_(options.address),
       places_(static_cast<std::size_t>(options.ranks)),
       deadline_ns_(kNever) {}

@@ -101,7 +101,7 @@ class Rendezvous {
   };
 
   Options options_;
-  HashKey key_;
+  wire::Key key_;
   BootId boot_id_{};
   Address address_;       // as announced
   Address unix_address_;  // the same, or where tcp callers are sent

@@ -10,7 +10,7 @@
 #include "base/settings.hpp"
 #include "group/bootstrap/address.hpp"
 #include "group/bootstrap/message.hpp"
-#include "group/bootstrap/siphash.hpp"
+#include "wire/key.hpp"
 
 namespace unisono::group {
 namespace {
@@ -125,12 +125,12 @@ TEST(BootstrapMessage, RandomBytesBehindAGoodHeaderDoNoHarm) {
 }
 
 TEST(BootstrapMessage, TagNeedsKeyNonceAndEveryByte) {
-  const HashKey key = hash_key_of("a secret of some length");
+  const wire::Key key = wire::key_of("a secret of some length");
   std::string frame = encode(some_hello());
   sign(frame, key, nonce_of('s'));
   EXPECT_TRUE(signature_is_right(frame, key, nonce_of('s')));
   EXPECT_FALSE(signature_is_right(frame, key, nonce_of('t')));
-  EXPECT_FALSE(signature_is_right(frame, hash_key_of("a secret of some lengtH"), nonce_of('s')));
+  EXPECT_FALSE(signature_is_right(frame, wire::key_of("a secret of some lengtH"), nonce_of('s')));
   for (std::size_t i = 0; i < frame.size(); ++i) {
     std::string changed = frame;
     changed[i] = static_cast<char>(changed[i] ^ 0x20);
@@ -143,25 +143,6 @@ TEST(BootstrapMessage, LimitsAreThoseOfTheSettings) {
   EXPECT_EQ(kMostRanks, static_cast<std::uint32_t>(base::setting_row(base::Setting::size).maximum));
   EXPECT_EQ(kMostMemoryBytes,
             static_cast<std::uint64_t>(base::setting_row(base::Setting::shared_limit).maximum));
-}
-
-TEST(BootstrapSiphash, OfficialVectors) {
-  // vectors_sip64 of the reference implementation: key 00 01 .. 0f, message 00 01 .. (length - 1).
-  constexpr std::array<std::uint64_t, 10> kExpected{
-      0x726fdb47dd0e0e31, 0x74f839c593dc67fd, 0x0d6c8009d9a94f5a, 0x85676696d7fb7e2d,
-      0xcf2794e0277187b7, 0x18765564cd99a68d, 0xcbc9466e58fee3ce, 0xab0200f58b01d137,
-      0x93f5f5799a932462, 0x9e0082df0ba9e4b0};
-  const HashKey key{0x0706050403020100, 0x0f0e0d0c0b0a0908};
-  std::string message;
-  for (std::size_t length = 0; length < 16; ++length) {
-    if (length < kExpected.size()) {
-      EXPECT_EQ(siphash(key, message), kExpected[length]) << length;
-    }
-    if (length == 15) {
-      EXPECT_EQ(siphash(key, message), 0xa129ca6149be45e5U);
-    }
-    message += static_cast<char>(length);
-  }
 }
 
 TEST(BootstrapAddress, FormsAreReadAndWritten) {

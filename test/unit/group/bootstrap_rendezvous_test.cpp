@@ -428,7 +428,7 @@ class FakeServer {
 
 std::string signed_frame(const Message& message, const Hello& hello) {
   std::string frame = encode(message);
-  sign(frame, hash_key_of(kKey), hello.nonce);
+  sign(frame, wire::key_of(kKey), hello.nonce);
   return frame;
 }
 
