@@ -15,6 +15,7 @@
 #include "base/settings.hpp"
 #include "commands.hpp"
 #include "machine.hpp"
+#include "network_info.hpp"
 #include "select/override.hpp"
 #include "transport/shm/shm.hpp"
 #include "transport/transport.hpp"
@@ -27,6 +28,7 @@ struct InfoOptions {
   bool algorithms = false;
   bool config = false;
   bool transports = false;
+  std::string network;  // an address
   std::string format = "text";
 };
 
@@ -149,6 +151,14 @@ int info(const InfoOptions& options) {
     out = markdown ? algorithm::markdown() : algorithms_text();
   } else if (options.transports) {
     out = markdown ? transports_markdown() : transports_text();
+  } else if (!options.network.empty() && !markdown) {
+    const auto& settings = base::process_settings();
+    const auto text = settings.ok() ? network_text(options.network, *settings) : settings.error();
+    if (!text.ok()) {
+      fmt::print(stderr, "unisono info: {}\n", text.error().message);
+      return kExitFailure;
+    }
+    out = *text;
   } else if (markdown) {
     fmt::print(stderr,
                "unisono info: --format markdown goes with --algorithms, --config or "
@@ -172,8 +182,12 @@ void add_info(CLI::App& app, int& exit_status) {
                                    "All settings with their values, as valid input for a shell");
   auto* transports =
       command->add_flag("--transports", options->transports, "The transports and what they can do");
-  algorithms->excludes(config)->excludes(transports);
-  config->excludes(transports);
+  auto* network = command->add_option(
+      "--network", options->network,
+      "Which address and multicast group this host would use towards another (its address)");
+  algorithms->excludes(config)->excludes(transports)->excludes(network);
+  config->excludes(transports)->excludes(network);
+  transports->excludes(network);
   command->add_option("--format", options->format, "text or markdown")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "markdown"}));
