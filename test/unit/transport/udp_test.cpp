@@ -8,12 +8,14 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "base/prng.hpp"
 #include "datagrams_conformance.hpp"
+#include "harness/network_namespace.hpp"
 #include "harness/scale.hpp"
 #include "transport/udp/interfaces.hpp"
 #include "transport/udp/network_list.hpp"
@@ -273,6 +275,47 @@ TEST(Udp, WhatOverflowsAndWhatIsTooLongIsCounted) {
   EXPECT_EQ(counts.too_long, 4U);
   EXPECT_GT(counts.overflowed, 0U);
   EXPECT_EQ(counts.received + counts.overflowed + counts.too_long, sent);
+}
+
+// A link that is slow and queues what the socket may hold, in a network of its own; nobody listens
+// at its other end.
+TEST(Udp, WhoHadNoRoomIsWokenWhenThereIsSome) {
+  const auto network = harness::NetworkNamespace::enter();
+  if (!network.ok()) GTEST_SKIP() << network.error().message;
+  ASSERT_TRUE((*network)->add_interface("unisono0", "10.71.0.1/24", "fd71::1/64").ok());
+  ASSERT_TRUE((*network)->ip("neigh add 10.71.0.2 lladdr 02:00:00:00:00:02 dev unisono0").ok());
+  if (std::system("tc qdisc add dev unisono0 root tbf rate 80mbit burst 4kb limit 10mb") != 0) {
+    GTEST_SKIP() << "no rate limit can be set here (tc, tbf)";
+  }
+  const auto options = udp_options({}, 1, 0, std::vector{ip("10.71.0.2")});
+  ASSERT_TRUE(options.ok()) << options.error().message;
+  EXPECT_EQ(ip_text(options->local.address), "10.71.0.1");
+  EXPECT_EQ(options->local.interface, "unisono0");
+  UdpOptions small = *options;
+  small.buffer_bytes = 64 * 1024;
+  const auto udp = Udp::open(small);
+  ASSERT_TRUE(udp.ok()) << udp.error().message;
+  EXPECT_EQ((*udp)->limits().max_payload, 1472U);
+  ASSERT_TRUE(
+      (*udp)->meet(std::vector{(*udp)->endpoint(), *parse_endpoint("10.71.0.2:9")}, 1472).ok());
+  const DatagramBytes bytes(1400);
+  const std::vector<Outgoing> batch(40, Outgoing{1, bytes, {}});
+  std::uint64_t sent = 0;
+  for (std::uint64_t rounds = 1; rounds <= 3; ++rounds) {
+    std::size_t taken = batch.size();
+    while (taken == batch.size()) {
+      taken = (*udp)->send(batch);
+      sent += taken;
+    }
+    EXPECT_EQ((*udp)->counts().short_sends, rounds);
+    pollfd room{.fd = (*udp)->descriptor(), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(poll(&room, 1, -1), 1);
+    EXPECT_EQ((*udp)->send(std::span(batch).first(1)), 1U);
+    ++sent;
+    EXPECT_FALSE(is_readable((*udp)->descriptor()));
+  }
+  EXPECT_EQ((*udp)->counts().sent, sent);
+  EXPECT_EQ((*udp)->counts().refused, 0U);
 }
 
 // Strangers know the address, and have recorded a genuine packet.
