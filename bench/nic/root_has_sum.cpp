@@ -5,9 +5,11 @@
 //
 //   root_has_sum [--hosts 4] [--degree 2] [--words 1] [--operations 20000] [--hogs 0]
 //
-// All but the leaf have given their part before the clock starts; inner processes of the UDP tree
-// sleep in recv, as a blocking collective does; the root polls in both. --hogs: that many processes
-// that only burn the processor. Times in microseconds.
+// "in memory" is when the NIC program had written the sum to the root's memory, "seen" when the
+// root's process, which polls, had found it there. All but the leaf have given their part before
+// the clock starts; inner processes of the UDP tree sleep in recv, as a blocking collective does;
+// the root polls in both. --hogs: that many processes that only burn the processor. Times in
+// microseconds.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <linux/futex.h>
@@ -58,7 +60,7 @@ struct Shared {
   std::atomic<std::uint32_t> ready;     // operations' worth of ranks that have given their part
   std::atomic<std::uint32_t> finished;  // operations; a futex
   std::atomic<std::int64_t> start_ns;
-  std::int64_t times[];  // of operations; NIC and UDP take turns
+  std::int64_t times[];  // of operations, two each; NIC and UDP take turns
 };
 
 [[noreturn]] void die(const std::string& message) {
@@ -104,9 +106,11 @@ class Rank {
         }
         shared_.start_ns = base::now_ns();
       }
+      in_memory_ns_ = 0;
       i % 2 == 0 ? by_nic() : by_udp();
       if (rank_ == 0) {
-        shared_.times[i] = base::now_ns() - shared_.start_ns;
+        shared_.times[2 * i] = base::now_ns() - shared_.start_ns;
+        shared_.times[2 * i + 1] = in_memory_ns_ - shared_.start_ns;
         raise(shared_.finished);
       } else {
         sleep_until(shared_.finished, i + 1);
@@ -180,6 +184,7 @@ class Rank {
     if (rank_ != 0) return;
     while (!port_->is_done(sequence)) {
     }
+    in_memory_ns_ = port_->done_ns(sequence);
     check(port_->result(sequence));
   }
 
@@ -218,6 +223,7 @@ class Rank {
   const Words vector_;
   int leaf_ = 0;
   bool on_path_ = false;
+  std::int64_t in_memory_ns_ = 0;
   std::unique_ptr<nic::Device> device_;
   std::unique_ptr<nic::Port> port_;
   int socket_ = -1;
@@ -235,23 +241,26 @@ void print_row(const char* name, std::vector<std::int64_t> times) {
   for (const std::int64_t time : times) {
     squares += (static_cast<double>(time) - mean) * (static_cast<double>(time) - mean);
   }
-  fmt::print("{:>8} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f}\n", name, at(0.5),
+  fmt::print("{:>14} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f}\n", name, at(0.5),
              mean / 1e3, std::sqrt(squares / count) / 1e3, at(0.99), at(0.999), at(1));
 }
 
 void report(const Options& options, const Shared& shared) {
   std::vector<std::int64_t> nic;
+  std::vector<std::int64_t> in_memory;
   std::vector<std::int64_t> udp;
   for (int i = 0; i < options.operations; ++i) {
-    nic.push_back(shared.times[2 * i]);
-    udp.push_back(shared.times[2 * i + 1]);
+    nic.push_back(shared.times[4 * i]);
+    in_memory.push_back(shared.times[4 * i + 1]);
+    udp.push_back(shared.times[4 * i + 2]);
   }
   fmt::print("{} hosts, degree {}, {} words of int64, {} operations each, {} hogs; us\n",
              options.hosts, options.degree, options.words, options.operations, options.hogs);
-  fmt::print("{:>8} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", "median", "mean", "deviation",
-             "p99", "p99.9", "most");
-  print_row("NIC", std::move(nic));
-  print_row("UDP", std::move(udp));
+  fmt::print("{:>14} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", "median", "mean",
+             "deviation", "p99", "p99.9", "most");
+  print_row("NIC, in memory", std::move(in_memory));
+  print_row("NIC, seen", std::move(nic));
+  print_row("UDP, seen", std::move(udp));
 }
 
 // A process that ends with this one.
@@ -268,7 +277,7 @@ int measure(const Options& options) {
   auto hosts = nic::test::Hosts::make(options.hosts);
   if (!hosts.ok()) die(hosts.error().message);
   const std::size_t bytes =
-      sizeof(Shared) + 2 * static_cast<std::size_t>(options.operations) * sizeof(std::int64_t);
+      sizeof(Shared) + 4 * static_cast<std::size_t>(options.operations) * sizeof(std::int64_t);
   void* const memory =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) die("no shared memory");

@@ -139,6 +139,7 @@ UNISONO_INLINE struct outgoing next_hop(const struct unisono_nic_row* row,
 /* Last, when block 0 is not needed any more: the result belongs to the process. */
 UNISONO_INLINE void hand_over(struct unisono_nic_slot* slot, uint64_t sequence) {
   slot->claimed = sequence;
+  slot->done_ns = bpf_ktime_get_ns();
   publish(slot, sequence);
 }
 

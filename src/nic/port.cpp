@@ -96,6 +96,10 @@ bool Port::is_done(std::uint64_t sequence) const {
   return std::atomic_ref(slot(sequence).done).load(std::memory_order_acquire) == sequence;
 }
 
+std::int64_t Port::done_ns(std::uint64_t sequence) const {
+  return static_cast<std::int64_t>(slot(sequence).done_ns);
+}
+
 bool Port::is_broken(std::uint64_t sequence) const {
   return std::atomic_ref(slot(sequence).broken).load(std::memory_order_acquire) == sequence;
 }

@@ -34,6 +34,9 @@ class Port {
   base::Status kick(std::uint64_t sequence);
 
   bool is_done(std::uint64_t sequence) const;
+  // When a done operation's result was in this host's memory, by the clock of base/clock.hpp: the
+  // process may have looked later.
+  std::int64_t done_ns(std::uint64_t sequence) const;
   // The contributions differ in length or operator; it will never be done.
   bool is_broken(std::uint64_t sequence) const;
   // Of an operation that is done, until that `depth` after it is posted. At the root or where the

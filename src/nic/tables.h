@@ -128,7 +128,8 @@ struct unisono_nic_slot {
   uint64_t done;    /* ... and is there, complete */
   uint64_t broken;  /* sequence number of an operation whose contributions do not match */
   uint64_t waiting; /* the process sleeps and wants to be woken */
-  uint64_t zero[3];
+  uint64_t done_ns; /* when the result was there, by the monotonic clock */
+  uint64_t zero[2];
 };
 
 /* A contribution. */

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "arith/kernel.hpp"
+#include "base/clock.hpp"
 #include "base/prng.hpp"
 #include "harness/scale.hpp"
 #include "nic/lower.hpp"
@@ -130,7 +131,10 @@ TEST_F(Program, RootMulticastsTheResultAndHasIt) {
   post(row, 0, kSum, {100, 7});
   run(Entry::receive, frame_of(row, give(row, 1, 0, kSum), {2, 20}));
   forget_counts();
+  const std::int64_t before_ns = base::now_ns();
   const TrialRun seen = run(Entry::receive, frame_of(row, give(row, 0, 0, kSum), {1, 10}));
+  EXPECT_GE(slot(row, 0).done_ns, static_cast<std::uint64_t>(before_ns));
+  EXPECT_LE(slot(row, 0).done_ns, static_cast<std::uint64_t>(base::now_ns()));
   EXPECT_EQ(seen.verdict, kSend);
   EXPECT_EQ(seen.frame, expected_down(row, 0, kSum, {103, 37}));
   expect_counted(UNISONO_NIC_SENT_DOWN);
