@@ -69,6 +69,9 @@ class Transport {
   virtual std::string pull_error() const { return "this transport cannot read another's memory"; }
   // Moves what is under way; returns the amount of work done.
   virtual int progress() = 0;
+  // This rank cannot go on before it gets a put of that rank of the job. Said again and again while
+  // it waits, so cheap: a transport that repairs losses asks for what does not come.
+  virtual void awaits(int /*rank*/) {}
 };
 
 }  // namespace unisono::transport

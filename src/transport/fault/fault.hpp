@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// FaultyDatagrams: any datagram transport made worse, from a seed: what is sent may be lost, sent
+// twice, or held back for a while and so be overtaken. For tests and for whoever wants to see what
+// their program does on a bad network; no kernel help (netem) is needed. What is held goes out when
+// its time has come and the rank sends or receives. One object belongs to one rank; one thread at a
+// time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/prng.hpp"
+#include "base/result.hpp"
+#include "transport/datagrams.hpp"
+
+namespace unisono::transport {
+
+struct FaultOptions {
+  double loss = 0;        // of what is sent, 0 to 1
+  double duplicates = 0;  // of what is sent
+  double reorder = 0;     // of what is sent: held back by `delay_ns`
+  std::int64_t delay_ns = 1'000'000;
+  std::uint64_t seed = 1;  // each rank's generator starts from it and the rank
+  bool operator==(const FaultOptions&) const = default;
+};
+
+// "loss=0.1%,duplicates=5%,reorder=1%,delay=200us,seed=7", in any order; what is left out is none.
+base::Result<FaultOptions> parse_fault(std::string_view text);
+
+struct FaultCounts {
+  std::uint64_t lost = 0;
+  std::uint64_t duplicated = 0;
+  std::uint64_t held = 0;
+  std::uint64_t dropped_late = 0;  // held, and at last there was no room
+};
+
+class FaultyDatagrams final : public Datagrams {
+ public:
+  using Clock = std::function<std::int64_t()>;
+
+  FaultyDatagrams(std::unique_ptr<Datagrams> inner, const FaultOptions& options, Clock now_ns);
+
+  const DatagramLimits& limits() const override { return inner_->limits(); }
+  int rank() const override { return inner_->rank(); }
+  std::size_t send(std::span<const Outgoing> datagrams) override;
+  std::size_t receive(std::span<Incoming> datagrams) override;
+  int descriptor() const override { return inner_->descriptor(); }
+  DatagramCounts counts() const override { return inner_->counts(); }
+  std::string last_error() const override { return inner_->last_error(); }
+
+  const FaultCounts& faults() const { return faults_; }
+  std::size_t held() const { return held_.size(); }
+
+ private:
+  struct Held {
+    std::int64_t due_ns;
+    int target;
+    std::vector<std::byte> bytes;
+  };
+
+  bool chance(double share) { return share > 0 && prng_.unit() < share; }
+  void release_due();
+
+  std::unique_ptr<Datagrams> inner_;
+  FaultOptions options_;
+  Clock now_ns_;
+  base::Prng prng_;
+  std::vector<Held> held_;
+  FaultCounts faults_;
+};
+
+}  // namespace unisono::transport
