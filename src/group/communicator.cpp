@@ -283,9 +283,15 @@ bool Communicator::progress() {
       unreadable(pending);
       return true;
     }
+    if (!machine_.direct) tell_awaited(pending.operation.awaited());
     ++i;
   }
   return any;
+}
+
+// A transport that repairs losses has to know for whom to ask.
+void Communicator::tell_awaited(int rank) {
+  if (rank >= 0 && rank != rank_) machine_.transport->awaits(machine_.job_ranks[rank]);
 }
 
 void Communicator::wait_any(std::span<Communicator* const> communicators,

@@ -115,6 +115,7 @@ class Communicator {
   base::Status prepare(bool bulk);
   base::Status stage(const CachedPlan& plan, Pending& pending);
   void give_back_staging(Pending& pending);
+  void tell_awaited(int rank);
   void begin(CachedPlan& plan, const void* input, void* output, Pending& pending);
   base::Status finish(Pending& pending);
   base::Result<std::unique_ptr<Communicator>> derive(Purpose purpose, std::int32_t digest,

@@ -24,7 +24,10 @@ typedef __UINT64_TYPE__ unisono_u64;
 /* As `flag`: no flag is to be raised. As `place`: there is none. */
 #define UNISONO_PACKET_NONE 0xffffffffffffffffULL
 
-/* What a packet asks for, and what `place`, `flag` and `value` mean in it. */
+/* What a packet asks for, and what `place`, `flag` and `value` mean in it. Between two ranks `hop`
+ * has a second use: in a put the low 16 bits of the number before which all of the target's puts
+ * have come to the sender (an acknowledgement that costs nothing); in a nack 0 if all before
+ * `place` has come. */
 enum unisono_packet_kind {
   /* Payload to offset `place` of the target's memory; then, if `flag` is not NONE, `value` to the
    * word at offset `flag`. `position` is the fragment's number in its message. */
@@ -33,7 +36,8 @@ enum unisono_packet_kind {
    * they were sent to the group, 0 if to this rank. */
   UNISONO_PACKET_NACK = 2,
   /* The sender's last sequence number is `place` to this rank and `flag` to the group, so that the
-   * loss of a last packet is found; `value` is where its receiving stands. */
+   * loss of a last packet is found; `value` is where its receiving stands; with `position` 1 it
+   * wants a status in return. */
   UNISONO_PACKET_STATUS = 3,
   /* Has every member reached `value`? `place` says in what. */
   UNISONO_PACKET_QUERY = 4,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // World: all ranks of a job in one thread, over the real communicators and engines, and either real
-// shared memory or the virtual network. A seed decides who makes a step next and when messages
-// arrive, so a failing seed is a complete report.
+// shared memory, the virtual network, or the reliable transport over virtual datagrams. A seed
+// decides who makes a step next and when messages arrive, so a failing seed is a complete report.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,8 +16,10 @@
 #include "group/bootstrap/memory.hpp"
 #include "group/communicator.hpp"
 #include "group/job.hpp"
+#include "reliable/reliable.hpp"
 #include "select/override.hpp"
 #include "transport/shm/shm.hpp"
+#include "transport/virtual/datagrams.hpp"
 #include "transport/virtual/virtual.hpp"
 
 namespace unisono::test {
@@ -26,6 +28,9 @@ struct WorldOptions {
   int ranks = 2;
   bool virtual_network = false;
   transport::VirtualOptions network;
+  bool virtual_datagrams = false;  // and the reliable transport, whose seed is the network's
+  transport::VirtualDatagramOptions datagrams;
+  std::size_t pool_packets = 256;
   base::Environment settings;
 };
 
@@ -41,7 +46,13 @@ class World {
     if (options.virtual_network) {
       network_ = std::make_unique<transport::VirtualNetwork>(options.ranks, options.network);
     }
+    if (options.virtual_datagrams) {
+      datagrams_ =
+          std::make_unique<transport::VirtualDatagramNetwork>(options.ranks, options.datagrams);
+      pool_packets_ = options.pool_packets;
+    }
     const auto n = static_cast<std::size_t>(options.ranks);
+    reliables_.resize(n);
     jobs_.resize(n);
     communicators_.resize(n);
     // Entering waits for the other ranks, so for this each has a thread.
@@ -60,6 +71,8 @@ class World {
   int ranks() const { return static_cast<int>(jobs_.size()); }
   group::Communicator& at(int rank) { return *communicators_[static_cast<std::size_t>(rank)]; }
   transport::VirtualNetwork* network() { return network_.get(); }
+  transport::VirtualDatagramNetwork* datagrams() { return datagrams_.get(); }
+  reliable::Reliable& reliable_at(int rank) { return *reliables_[static_cast<std::size_t>(rank)]; }
   base::Prng& prng() { return prng_; }
   int random_rank() { return static_cast<int>(prng_.below(jobs_.size())); }
 
@@ -74,6 +87,7 @@ class World {
   // One step of somebody, or of the network.
   void step() {
     if (network_ && prng_.below(2) == 0) network_->advance();
+    if (datagrams_) let_time_pass();
     at(random_rank()).progress();
   }
 
@@ -113,6 +127,28 @@ class World {
   }
 
  private:
+  // To the next arrival, or a moment on: delays pass also where nothing is under way.
+  void let_time_pass() {
+    constexpr std::int64_t kMomentNs = 20'000;
+    if (prng_.below(2) == 0 && datagrams_->advance()) return;
+    if (prng_.below(4) == 0) datagrams_->advance_to(datagrams_->now_ns() + kMomentNs);
+  }
+
+  std::unique_ptr<transport::Transport> make_reliable(int rank, int ranks,
+                                                      const group::JobMemory& memory) {
+    reliable::ReliableOptions options;
+    options.key = wire::key_of("world");
+    options.ranks = ranks;
+    options.region = memory.at(0);
+    options.region_bytes = std::size_t{1} << 30;
+    options.pool_packets = pool_packets_;
+    options.seed = static_cast<std::uint64_t>(rank) + 1;
+    options.now_ns = [this] { return datagrams_->now_ns(); };
+    auto made = std::make_unique<reliable::Reliable>(datagrams_->attach(rank), options);
+    reliables_[static_cast<std::size_t>(rank)] = made.get();
+    return made;
+  }
+
   void enter(int rank, int ranks, const std::shared_ptr<group::JobMemory>& memory) {
     group::Seat seat;
     seat.rank = rank;
@@ -122,6 +158,8 @@ class World {
     std::unique_ptr<transport::Transport> transport;
     if (network_) {
       transport = network_->attach(rank);
+    } else if (datagrams_) {
+      transport = make_reliable(rank, ranks, *memory);
     } else {
       transport = std::make_unique<transport::SharedMemory>();
     }
@@ -137,6 +175,9 @@ class World {
   base::Settings settings_;
   base::Prng prng_;
   std::unique_ptr<transport::VirtualNetwork> network_;
+  std::unique_ptr<transport::VirtualDatagramNetwork> datagrams_;  // outlives what is attached
+  std::size_t pool_packets_ = 0;
+  std::vector<reliable::Reliable*> reliables_;  // the jobs own them
   std::vector<std::unique_ptr<group::Job>> jobs_;
   std::vector<std::unique_ptr<group::Communicator>> communicators_;
 };

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Group: reliable multicast. A packet goes to all ranks at once; who lacks it asks its parent in
+// the repair tree of the packet's origin. The parent repeats it from what it keeps, or, lacking it
+// too, asks its own parent and passes on what comes. So the origin, which alone keeps everything,
+// is asked by its children only, and last. It asks the group, when it runs out of room or has to
+// know, how far everybody is; the answers are combined on the way up the same tree, the worst wins,
+// and the origin gets one from each child. Nobody acknowledges otherwise.
+//
+// No sockets and no clock. One object belongs to one rank; one thread at a time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/prng.hpp"
+#include "reliable/link.hpp"
+#include "reliable/repair_tree.hpp"
+#include "reliable/retry.hpp"
+#include "wire/gate.hpp"
+
+namespace unisono::reliable {
+
+inline constexpr int kMostArity = 8;
+
+struct GroupOptions {
+  RepairTree tree;
+  RetryDelays gap;
+  RetryDelays await;
+  RetryDelays ask;
+  std::int64_t linger_ns = 0;
+  std::size_t payload_bytes = 0;      // of one packet
+  std::uint64_t window = 256;         // packets of this rank that somebody may lack; it keeps them
+  std::uint64_t repair_packets = 64;  // that a rank keeps of each origin for its children
+};
+
+struct GroupCounts {
+  std::uint64_t packets = 0;    // multicast by this rank, each once
+  std::uint64_t repaired = 0;   // sent again, to a child
+  std::uint64_t passed_up = 0;  // requests for what this rank lacks too
+  std::uint64_t lingering = 0;  // asked for, but sent to that child just before
+  std::uint64_t gone = 0;       // asked for, but not kept any more
+  std::uint64_t nacks = 0;
+  std::uint64_t queries = 0;  // how far is everybody?
+  std::uint64_t answers = 0;  // combined, to the parent
+  std::uint64_t duplicates = 0;
+  std::uint64_t beyond = 0;
+  std::uint64_t waited = 0;  // packets that found no room in the window
+  bool operator==(const GroupCounts&) const = default;
+};
+
+// How packets get out.
+class GroupPort {
+ public:
+  virtual ~GroupPort() = default;
+  // target: as transport::Outgoing::target.
+  virtual void send_packet(int target, const wire::Envelope& envelope,
+                           std::span<const std::byte> payload) = 0;
+  // A request or an answer: gets its number from the link.
+  virtual void send_control(int target, wire::Header header) = 0;
+};
+
+// The last packets of one origin, by number.
+class KeptPackets {
+ public:
+  struct Packet {
+    std::uint64_t number = 0;
+    bool valid = false;
+    wire::Envelope envelope{};
+    std::uint32_t bytes = 0;
+    std::array<std::int64_t, kMostArity> sent_ns{};  // by child: the last time
+  };
+
+  KeptPackets(std::uint64_t packets, std::size_t payload_bytes)
+      : payload_bytes_(payload_bytes), packets_(packets), bytes_(packets * payload_bytes) {}
+
+  void keep(std::uint64_t number, const wire::Envelope& envelope,
+            std::span<const std::byte> payload, std::int64_t now_ns);
+  Packet* find(std::uint64_t number) {
+    Packet& packet = packets_[number % packets_.size()];
+    return packet.valid && packet.number == number ? &packet : nullptr;
+  }
+  std::span<const std::byte> payload(const Packet& packet) const {
+    return std::span(bytes_).subspan(packet.number % packets_.size() * payload_bytes_,
+                                     packet.bytes);
+  }
+
+ private:
+  std::size_t payload_bytes_;
+  std::vector<Packet> packets_;
+  std::vector<std::byte> bytes_;
+};
+
+class Group {
+ public:
+  Group(const GroupOptions& options, const wire::Gate& gate, GroupPort& port, std::uint64_t seed);
+
+  // One packet of a message to all; `header` has place, flag, value and position.
+  void put(wire::Header header, std::span<const std::byte> payload, std::int64_t now_ns);
+
+  // A put of another rank to the group, or its repetition: whether it is new, and the flag that may
+  // be raised with it.
+  struct Taken {
+    bool fresh = false;
+    const WaitingFlag* flag = nullptr;
+  };
+  Taken take_put(const wire::Parsed& packet, std::int64_t now_ns);
+  void take_query(const wire::Header& header, std::int64_t now_ns);
+  void take_nack(const wire::Header& header, std::int64_t now_ns);
+  void take_answer(const wire::Header& header, std::int64_t now_ns);
+
+  // This rank waits for a multicast of `origin`.
+  void awaits(int origin, std::int64_t now_ns);
+  // Asks how far everybody is, until all have what this rank has sent.
+  void ask(std::int64_t now_ns);
+  bool is_settled() const { return lacking_ == next_; }
+  // Everybody has all before this number.
+  std::uint64_t reached() const { return lacking_; }
+
+  void look_at_timers(std::int64_t now_ns);
+  std::int64_t next_deadline_ns() const;
+  const GroupCounts& counts() const { return counts_; }
+
+ private:
+  struct Wanted {
+    std::uint64_t number;
+    int child;
+    std::int64_t expires_ns;
+  };
+  // What this rank knows of one origin's packets.
+  struct Stream {
+    explicit Stream(const GroupOptions& options)
+        : kept(options.repair_packets, options.payload_bytes) {}
+    ReceivingSide receiving;
+    KeptPackets kept;
+    std::vector<Wanted> wanted;  // by children, of what this rank lacks
+    std::int64_t passed_up_ns = std::numeric_limits<std::int64_t>::min() / 2;
+    // The origin's latest question, and the answers of the children.
+    std::uint64_t query = 0;
+    bool answered = true;
+    std::array<std::uint64_t, kMostArity> answers{};
+    std::array<bool, kMostArity> has_answer{};
+  };
+
+  int rank() const { return static_cast<int>(gate_.identity().rank); }
+  Stream& stream_of(int origin);
+  void send_out(const WaitingPacket& packet, std::int64_t now_ns);
+  void repair(KeptPackets& kept, KeptPackets::Packet& packet, int origin, int child,
+              std::int64_t now_ns);
+  void pass_on(Stream& stream, const wire::Parsed& packet);
+  void forget_expired(Stream& stream, std::int64_t now_ns) const;
+  void note_gap(Stream& stream, bool moved, std::int64_t now_ns);
+  void send_nacks(const Stream& stream, int origin);
+  void answer_if_complete(Stream& stream, int origin);
+  void note_reached(std::uint64_t number, std::int64_t now_ns);
+  void send_query();
+  bool want(Stream& stream, std::uint64_t number, int child, std::int64_t now_ns) const;
+  void send_nack(int origin, std::uint64_t place, std::uint64_t mask);
+
+  GroupOptions options_;
+  const wire::Gate& gate_;
+  GroupPort& port_;
+  base::Prng prng_;
+  GroupCounts counts_;
+
+  // As an origin.
+  std::uint64_t next_ = 1;     // number of the next packet
+  std::uint64_t unsent_ = 1;   // the first in the backlog
+  std::uint64_t lacking_ = 1;  // the first that somebody may lack
+  KeptPackets sent_;
+  std::deque<WaitingPacket> backlog_;
+  std::uint64_t query_ = 0;
+  RetryTimer ask_;
+  std::array<std::uint64_t, kMostArity> answers_{};
+  std::array<bool, kMostArity> has_answer_{};
+
+  std::vector<std::unique_ptr<Stream>> streams_;  // by origin; made when first used
+};
+
+}  // namespace unisono::reliable

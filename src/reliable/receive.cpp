@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The receiving half of Reliable: what has come, what is asked of this rank, and when it asks
+// others.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+
+#include "reliable/reliable.hpp"
+
+namespace unisono::reliable {
+namespace {
+
+// Datagrams of one call, and calls of one progress(): a flood must not keep a rank from its steps.
+constexpr std::size_t kBatch = 32;
+constexpr int kMostBatches = 8;
+// Packets that wait for room and are not kept: of what is dropped, timers make new ones.
+constexpr std::size_t kMostLoose = 1024;
+// `position` of a status that wants one in return.
+constexpr std::uint32_t kWantsAnswer = 1;
+
+}  // namespace
+
+int Reliable::progress() {
+  now_ns_ = options_.now_ns();
+  const int received = receive_all();
+  if (!backlogged_.empty()) drain_backlogs();
+  if (!watched_.empty()) look_at_timers();
+  group_.look_at_timers(now_ns_);
+  if (!loose_.empty() || !queue_.empty()) flush();
+  return received;
+}
+
+int Reliable::receive_all() {
+  std::array<transport::Incoming, kBatch> batch;
+  int received = 0;
+  for (int i = 0; i < kMostBatches; ++i) {
+    const std::size_t count = datagrams_->receive(batch);
+    for (std::size_t d = 0; d < count; ++d) {
+      const wire::Parsed packet = gate_.open(batch[d].bytes);
+      if (packet.drop == wire::Drop::none) handle(packet);
+    }
+    received += static_cast<int>(count);
+    if (count < kBatch) break;
+  }
+  return received;
+}
+
+void Reliable::handle(const wire::Parsed& packet) {
+  const wire::Header& header = packet.header;
+  const int sender = static_cast<int>(header.sender);
+  if (header.target == wire::kToGroup) return handle_group(packet);
+  Link& link = link_to(sender);
+  const auto kind = static_cast<wire::Kind>(header.kind);
+  if (kind == wire::Kind::put) return handle_put(link, sender, packet);
+  if (link.control_seen.take(header.sequence) != wire::Arrival::fresh) {
+    ++counts_.duplicates;
+  } else if (kind == wire::Kind::status) {
+    handle_status(link, sender, header);
+  } else if (kind == wire::Kind::answer && is_from_a_child(header)) {
+    group_.take_answer(header, now_ns_);
+  } else if (kind == wire::Kind::nack && header.flag == 0) {
+    handle_nack(link, header);
+  } else if (kind == wire::Kind::nack && is_from_a_child(header)) {
+    group_.take_nack(header, now_ns_);
+  }
+}
+
+// Whether the sender is a child of this rank in the tree of that origin, as it has to be.
+bool Reliable::is_from_a_child(const wire::Header& header) const {
+  const RepairTree tree{options_.ranks, options_.repair_arity};
+  return header.origin != header.sender &&
+         tree.parent(static_cast<int>(header.origin), static_cast<int>(header.sender)) ==
+             datagrams_->rank();
+}
+
+// From its origin, or repeated by another rank as it was.
+void Reliable::handle_group(const wire::Parsed& packet) {
+  const wire::Header& header = packet.header;
+  if (header.origin != header.sender) return;
+  const auto kind = static_cast<wire::Kind>(header.kind);
+  if (kind == wire::Kind::query) return group_.take_query(header, now_ns_);
+  if (kind != wire::Kind::put) return;
+  if (!place_is_valid(packet)) {
+    ++counts_.misplaced;
+    return;
+  }
+  const Group::Taken taken = group_.take_put(packet, now_ns_);
+  if (!taken.fresh) return;
+  apply(packet);
+  if (taken.flag != nullptr) raise(*taken.flag);
+}
+
+void Reliable::apply(const wire::Parsed& packet) {
+  if (packet.payload.empty()) return;
+  std::memcpy(options_.region + packet.header.place, packet.payload.data(), packet.payload.size());
+}
+
+bool Reliable::place_is_valid(const wire::Parsed& packet) const {
+  const std::uint64_t size = options_.region_bytes;
+  const wire::Header& header = packet.header;
+  const bool payload_fits = packet.payload.empty() ||
+                            (header.place <= size && packet.payload.size() <= size - header.place);
+  const bool flag_fits = header.flag == wire::kNoPlace ||
+                         (header.flag % 8 == 0 && size >= 8 && header.flag <= size - 8);
+  return payload_fits && flag_fits;
+}
+
+void Reliable::handle_put(Link& link, int sender, const wire::Parsed& packet) {
+  const wire::Header& header = packet.header;
+  if (!place_is_valid(packet)) {
+    ++counts_.misplaced;
+    return;
+  }
+  Arrivals& arrivals = link.receiving.arrivals;
+  const std::uint64_t missing = arrivals.missing();
+  switch (arrivals.take(header.sequence)) {
+    case Arrivals::Taken::seen:
+      ++counts_.duplicates;
+      return;
+    case Arrivals::Taken::beyond:
+      ++counts_.beyond;
+      return;
+    case Arrivals::Taken::fresh:
+      break;
+  }
+  apply(packet);
+  if (const WaitingFlag* const flag =
+          link.receiving.note(header.sequence, header.position, header.flag, header.value)) {
+    raise(*flag);
+  }
+  acknowledge(link, link.sending.complete_number(header.hop));
+  note_gap(link, sender, missing != arrivals.missing());
+}
+
+// After something has come. Whoever waits begins to count anew; a gap has its own time, which other
+// arrivals do not put off.
+void Reliable::note_gap(Link& link, int rank, bool moved) {
+  ReceivingSide& receiving = link.receiving;
+  receiving.awaited = false;
+  const bool gap = receiving.arrivals.has_gap();
+  if (gap && receiving.lacks_gap && !moved) return;
+  receiving.lack.stop();
+  receiving.lacks_gap = gap;
+  if (!gap) return;
+  receiving.lack.start(now_ns_, options_.gap, prng_);
+  watch(link, rank);
+}
+
+void Reliable::raise(const WaitingFlag& flag) const {
+  auto* const word = reinterpret_cast<std::uint64_t*>(options_.region + flag.flag);
+  std::atomic_ref(*word).store(flag.value, std::memory_order_release);
+}
+
+// All before `place` has come there; of the others those that were sent, and not just now.
+void Reliable::handle_nack(Link& link, const wire::Header& header) {
+  ++counts_.nacks_heard;
+  if (header.hop == 0) acknowledge(link, header.place);
+  for (std::uint64_t i = 0; i < kMaskNumbers; ++i) {
+    if ((header.value >> i & 1) == 0) continue;
+    const std::uint32_t index = link.sending.kept(header.place + i);
+    if (index == PacketPool::kNone) continue;
+    KeptPacket& packet = pool_.at(index);
+    if (packet.queued) continue;
+    if (now_ns_ - packet.sent_ns < options_.linger_ns) {
+      ++counts_.lingering;
+      continue;
+    }
+    packet.queued = true;
+    queue_.push_back(index);
+    ++counts_.repeated;
+  }
+}
+
+void Reliable::handle_status(Link& link, int sender, const wire::Header& header) {
+  acknowledge(link, header.value);
+  link.receiving.arrivals.expect_until(header.place + 1);
+  if (link.receiving.arrivals.has_gap() && !link.receiving.lacks_gap) note_gap(link, sender, true);
+  if (header.position == kWantsAnswer) {
+    send_status(link, sender, false);
+    ++counts_.answered;
+  }
+}
+
+void Reliable::awaits(int rank) {
+  if (rank == datagrams_->rank()) return;
+  Link& link = link_to(rank);
+  link.receiving.awaited = true;
+  if (link.receiving.lack.runs()) return;
+  link.receiving.lack.start(now_ns_, options_.await, prng_);
+  watch(link, rank);
+}
+
+void Reliable::watch(Link& link, int rank) {
+  if (link.watched) return;
+  link.watched = true;
+  watched_.push_back(rank);
+}
+
+void Reliable::look_at_timers() {
+  std::erase_if(watched_, [this](int rank) {
+    Link& link = link_to(rank);
+    link.watched = look_at(link, rank);
+    return !link.watched;
+  });
+}
+
+// Whether one of its timers still runs.
+bool Reliable::look_at(Link& link, int rank) {
+  ReceivingSide& receiving = link.receiving;
+  const bool gap = receiving.arrivals.has_gap();
+  if (receiving.lack.is_due(now_ns_)) {
+    if (gap || receiving.awaited) {
+      send_nack(link, rank);
+      receiving.awaited = false;  // whoever still waits says so again
+      receiving.lack.again(now_ns_, gap ? options_.gap : options_.await, prng_);
+    } else {
+      receiving.lack.stop();
+    }
+  }
+  RetryTimer& ask = link.sending.ask;
+  if (ask.is_due(now_ns_)) {
+    if (link.sending.is_settled()) {
+      ask.stop();
+    } else {
+      send_status(link, rank, true);
+      ask.again(now_ns_, options_.ask, prng_);
+    }
+  }
+  return receiving.lack.runs() || ask.runs();
+}
+
+// One request for each 64 numbers in which something is missing, the last with what may follow: the
+// end of what was sent is not known here.
+void Reliable::send_nack(Link& link, int rank) {
+  const Arrivals& arrivals = link.receiving.arrivals;
+  std::uint64_t from = arrivals.missing();
+  do {
+    wire::Header header = gate_.header(wire::Kind::nack, static_cast<std::uint32_t>(rank), 0);
+    header.place = from;
+    header.value = arrivals.mask(from);
+    header.flag = 0;
+    // Only the first one says that all before has come.
+    header.hop = from == arrivals.missing() ? 0 : 1;
+    if (header.value != 0) {
+      send_control(rank, header);
+      ++counts_.nacks;
+    }
+    from += kMaskNumbers;
+  } while (wire::is_before(from, arrivals.end()));
+  link.receiving.told = arrivals.missing();
+}
+
+void Reliable::send_status(Link& link, int rank, bool ask) {
+  wire::Header header = gate_.header(wire::Kind::status, static_cast<std::uint32_t>(rank), 0);
+  header.place = link.sending.unsent() - 1;
+  header.value = link.receiving.arrivals.missing();
+  header.position = ask ? kWantsAnswer : 0;
+  link.receiving.told = header.value;
+  if (ask) ++counts_.asked;
+  send_control(rank, header);
+}
+
+void Reliable::send_control(int target, wire::Header header) {
+  header.sequence = link_to(target).control_number++;
+  send_packet(target, gate_.seal(header, {}), {});
+}
+
+void Reliable::send_packet(int target, const wire::Envelope& envelope,
+                           std::span<const std::byte> payload) {
+  if (loose_.size() >= kMostLoose) {
+    loose_.pop_front();
+    ++counts_.unsent;
+  }
+  loose_.push_back({target, envelope, {payload.begin(), payload.end()}});
+}
+
+std::int64_t Reliable::next_deadline_ns() const {
+  std::int64_t soonest = group_.next_deadline_ns();
+  for (const int rank : watched_) {
+    const Link& link = *links_[static_cast<std::size_t>(rank)];
+    for (const RetryTimer* timer : {&link.receiving.lack, &link.sending.ask}) {
+      if (timer->runs()) soonest = std::min(soonest, timer->deadline_ns());
+    }
+  }
+  return soonest;
+}
+
+}  // namespace unisono::reliable

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reliable multicast, packet by packet: who is asked for what is lost, what is passed up and on,
+// and how the origin learns that everybody has everything.
+#include "reliable/group.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "reliable/reliable.hpp"
+#include "transport/virtual/datagrams.hpp"
+
+namespace unisono::reliable {
+namespace {
+
+using transport::VirtualDatagramNetwork;
+using transport::VirtualDatagramOptions;
+
+constexpr std::size_t kRegion = 1 << 16;
+constexpr std::int64_t kDelayNs = 10'000;
+constexpr std::int64_t kMillisecond = 1'000'000;
+constexpr std::size_t kFlag = kRegion - 64;
+
+VirtualDatagramOptions steady() {
+  VirtualDatagramOptions options;
+  options.delay_min_ns = options.delay_max_ns = kDelayNs;
+  options.multicast = true;
+  return options;
+}
+
+class Ranks {
+ public:
+  Ranks(int ranks, int arity, const VirtualDatagramOptions& network = steady())
+      : network_(ranks, network) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      regions_.emplace_back(kRegion / 8);
+      ReliableOptions options;
+      options.key = wire::key_of("test");
+      options.ranks = ranks;
+      options.region = region(rank);
+      options.region_bytes = kRegion;
+      options.repair_arity = arity;
+      options.now_ns = [this] { return network_.now_ns(); };
+      all_.push_back(std::make_unique<Reliable>(network_.attach(rank), options));
+    }
+  }
+
+  VirtualDatagramNetwork& network() { return network_; }
+  Reliable& at(int rank) { return *all_[static_cast<std::size_t>(rank)]; }
+  const GroupCounts& counts(int rank) { return at(rank).group_counts(); }
+  int size() const { return static_cast<int>(all_.size()); }
+  std::byte* region(int rank) {
+    return reinterpret_cast<std::byte*>(regions_[static_cast<std::size_t>(rank)].data());
+  }
+  std::uint64_t word(int rank, std::size_t offset = kFlag) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, region(rank) + offset, sizeof value);
+    return value;
+  }
+  void put(int from, const std::vector<std::byte>& bytes, std::size_t flag, std::uint64_t value) {
+    at(from).put_to_all({.source = bytes.data(),
+                         .place = region(from),
+                         .bytes = bytes.size(),
+                         .flag = reinterpret_cast<std::uint64_t*>(region(from) + flag),
+                         .flag_value = value});
+  }
+  bool all_have(int origin, std::uint64_t value, std::size_t flag = kFlag) {
+    for (int rank = 0; rank < size(); ++rank) {
+      if (rank != origin && word(rank, flag) != value) return false;
+    }
+    return true;
+  }
+  template <class Done, class Wait>
+  bool run_until(std::int64_t end_ns, const Done& done, const Wait& wait) {
+    while (network_.now_ns() < end_ns) {
+      for (auto& each : all_) each->progress();
+      if (done()) return true;
+      wait();
+      std::int64_t next = network_.next_arrival_ns();
+      for (auto& each : all_) next = std::min(next, each->next_deadline_ns());
+      network_.advance_to(std::clamp(next, network_.now_ns() + 1, end_ns));
+    }
+    for (auto& each : all_) each->progress();
+    return done();
+  }
+  template <class Done>
+  bool run_until(std::int64_t end_ns, const Done& done) {
+    return run_until(end_ns, done, [] {});
+  }
+  void run_for(std::int64_t time_ns) {
+    run_until(network_.now_ns() + time_ns, [] { return false; });
+  }
+
+ private:
+  std::vector<std::vector<std::uint64_t>> regions_;
+  VirtualDatagramNetwork network_;
+  std::vector<std::unique_ptr<Reliable>> all_;
+};
+
+std::vector<std::byte> pattern(std::size_t bytes) {
+  std::vector<std::byte> result(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) result[i] = static_cast<std::byte>(1 + i * 7);
+  return result;
+}
+
+TEST(RepairTree, EveryRankButTheOriginIsOneChildOfItsParent) {
+  for (const int arity : {1, 2, 4, 8}) {
+    for (int ranks = 1; ranks <= 40; ++ranks) {
+      const RepairTree tree{ranks, arity};
+      for (const int origin : {0, ranks / 2, ranks - 1}) {
+        std::set<int> children;
+        for (int rank = 0; rank < ranks; ++rank) {
+          ASSERT_LE(tree.children(origin, rank), arity);
+          for (int i = 0; i < tree.children(origin, rank); ++i) {
+            const int child = tree.child(origin, rank, i);
+            ASSERT_TRUE(children.insert(child).second);
+            ASSERT_EQ(tree.parent(origin, child), rank);
+            ASSERT_EQ(tree.number_of(origin, child), i);
+          }
+        }
+        EXPECT_EQ(children.size(), static_cast<std::size_t>(ranks) - 1);
+        EXPECT_FALSE(children.contains(origin));
+      }
+    }
+  }
+}
+
+TEST(Group, WithoutLossAMulticastIsOnePacket) {
+  Ranks ranks(8, 2);
+  const auto bytes = pattern(100);
+  for (std::uint64_t i = 1; i <= 100; ++i) {
+    ranks.put(3, bytes, kFlag, i);
+    ranks.run_for(kDelayNs + 1);
+    ASSERT_TRUE(ranks.all_have(3, i));
+  }
+  for (int rank = 0; rank < 8; ++rank) {
+    EXPECT_EQ(ranks.counts(rank).nacks, 0U);
+    if (rank == 3) continue;
+    EXPECT_EQ(std::memcmp(ranks.region(rank), bytes.data(), 100), 0);
+  }
+  EXPECT_EQ(ranks.network().sent(), 100);
+}
+
+// Rank 5's parent from origin 0 with arity 2 is 2, and 2's is 0.
+TEST(Group, TheParentRepairs) {
+  Ranks ranks(8, 2);
+  ranks.network().lose_next(0, 5, 1);
+  ranks.put(0, {}, kFlag, 1);
+  ranks.put(0, {}, kFlag + 8, 1);
+  EXPECT_TRUE(ranks.run_until(10 * kMillisecond, [&] { return ranks.all_have(0, 1); }));
+  EXPECT_EQ(ranks.counts(5).nacks, 1U);
+  EXPECT_EQ(ranks.counts(2).repaired, 1U);
+  EXPECT_EQ(ranks.counts(0).repaired, 0U) << "the origin hears nothing of it";
+  EXPECT_EQ(ranks.network().sent(), 2 + 2);
+}
+
+TEST(Group, AParentThatLacksItTooAsksItsOwn) {
+  Ranks ranks(8, 2);
+  ranks.network().lose_next(0, 5, 1);
+  ranks.network().lose_next(0, 2, 2);  // the parent does not even see a gap
+  ranks.put(0, {}, kFlag, 1);
+  ranks.put(0, {}, kFlag + 8, 1);
+  EXPECT_TRUE(ranks.run_until(10 * kMillisecond, [&] { return ranks.word(5) == 1; }));
+  EXPECT_EQ(ranks.word(2), 1U);
+  EXPECT_EQ(ranks.counts(2).passed_up, 1U);
+  EXPECT_EQ(ranks.counts(2).repaired, 1U);
+  EXPECT_GE(ranks.counts(0).repaired, 1U);
+}
+
+TEST(Group, WhoAwaitsAMulticastFindsTheLossOfTheLast) {
+  Ranks ranks(8, 2);
+  for (int rank = 1; rank < 8; ++rank) ranks.network().lose_next(0, rank, 1);
+  ranks.put(0, {}, kFlag, 1);
+  ranks.run_for(20 * kMillisecond);
+  EXPECT_FALSE(ranks.all_have(0, 1));
+  EXPECT_TRUE(ranks.run_until(
+      200 * kMillisecond, [&] { return ranks.all_have(0, 1); },
+      [&] {
+        for (int rank = 1; rank < 8; ++rank) {
+          if (ranks.word(rank) != 1) ranks.at(rank).awaits_multicast(0);
+        }
+      }));
+  // The origin repeats it for its two children; the rest goes down the tree.
+  EXPECT_EQ(ranks.counts(0).repaired, 2U);
+}
+
+TEST(Group, TheOriginLearnsThatAllHaveAllByOneAnswerOfEachChild) {
+  Ranks ranks(15, 2);
+  for (std::uint64_t i = 1; i <= 5; ++i) ranks.put(0, {}, kFlag, i);
+  EXPECT_FALSE(ranks.at(0).all_have_all());
+  EXPECT_TRUE(ranks.run_until(10 * kMillisecond, [&] { return ranks.at(0).all_have_all(); }));
+  EXPECT_EQ(ranks.counts(0).queries, 1U);
+  for (int rank = 1; rank < 15; ++rank) EXPECT_EQ(ranks.counts(rank).answers, 1U);
+  // 5 multicasts, the question, and an answer of each to its parent.
+  EXPECT_EQ(ranks.network().sent(), 5 + 1 + 14);
+}
+
+TEST(Group, TheWorstAnswerWins) {
+  Ranks ranks(15, 2);
+  ranks.network().lose_next(0, 11, 1);
+  ranks.put(0, {}, kFlag, 1);
+  ranks.run_for(kDelayNs + 1);
+  EXPECT_FALSE(ranks.at(0).all_have_all());
+  ranks.run_for(3 * kDelayNs);
+  EXPECT_FALSE(ranks.at(0).all_have_all()) << "one of fifteen lacks it";
+  EXPECT_EQ(ranks.word(11), 0U);
+  EXPECT_TRUE(ranks.run_until(50 * kMillisecond, [&] { return ranks.at(0).all_have_all(); }));
+  EXPECT_EQ(ranks.word(11), 1U);
+  EXPECT_LE(ranks.counts(0).queries, 6U) << "asked at growing intervals";
+}
+
+TEST(Group, ADeadRankIsNeverTakenForOneThatHasAll) {
+  Ranks ranks(7, 2);
+  ranks.network().kill(6);
+  ranks.put(0, {}, kFlag, 1);
+  EXPECT_FALSE(ranks.run_until(500 * kMillisecond, [&] { return ranks.at(0).all_have_all(); }));
+  EXPECT_EQ(ranks.word(5), 1U);
+  EXPECT_LT(ranks.counts(0).queries, 40U) << "the origin asks less and less often";
+}
+
+TEST(Group, MoreThanTheWindowWaitsAndArrives) {
+  Ranks ranks(5, 2);
+  constexpr std::uint64_t kPuts = 1500;
+  for (std::uint64_t i = 0; i < kPuts; ++i) ranks.put(0, {}, 8 * i, i + 1);
+  EXPECT_GT(ranks.counts(0).waited, 0U);
+  EXPECT_TRUE(ranks.run_until(1000 * kMillisecond, [&] { return ranks.at(0).all_have_all(); }));
+  for (int rank = 1; rank < 5; ++rank) {
+    for (std::uint64_t i = 0; i < kPuts; ++i) ASSERT_EQ(ranks.word(rank, 8 * i), i + 1);
+  }
+  EXPECT_EQ(ranks.counts(0).packets, kPuts);
+}
+
+// Everything at once, from seeds: loss, duplicates, reordering, all ranks multicast.
+TEST(Group, EverybodyGetsEverythingOnABadNetwork) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    base::Prng prng(seed);
+    VirtualDatagramOptions network = steady();
+    const double losses[] = {0, 0.001, 0.01, 0.1};
+    network.seed = seed;
+    network.loss = losses[seed % 4];
+    network.duplicates = 0.05;
+    network.delay_max_ns = 20 * kDelayNs;
+    const int size = 2 + static_cast<int>(prng.below(12));
+    Ranks ranks(size, 1 + static_cast<int>(prng.below(4)), network);
+    const std::uint64_t puts = 1 + prng.below(100);
+    const auto bytes = pattern(prng.below(4000));
+    for (std::uint64_t i = 1; i <= puts; ++i) {
+      for (int origin = 0; origin < size; ++origin) {
+        // Each origin has its own flags; their places are never used twice.
+        const std::size_t flag = 16384 + 8 * (static_cast<std::size_t>(origin) * 100 + i - 1);
+        ranks.put(origin, bytes, flag, i);
+      }
+      if (prng.below(4) == 0) ranks.run_for(static_cast<std::int64_t>(prng.below(200'000)));
+    }
+    const auto everybody = [&] {
+      bool all = true;
+      for (int rank = 0; rank < size; ++rank) all &= ranks.at(rank).all_have_all();
+      return all;
+    };
+    ASSERT_TRUE(ranks.run_until(100'000 * kMillisecond, everybody));
+    for (int origin = 0; origin < size; ++origin) {
+      for (std::uint64_t i = 1; i <= puts; ++i) {
+        const std::size_t flag = 16384 + 8 * (static_cast<std::size_t>(origin) * 100 + i - 1);
+        ASSERT_TRUE(ranks.all_have(origin, i, flag)) << "origin " << origin << ", put " << i;
+      }
+    }
+    for (int rank = 0; rank < size; ++rank) {
+      ASSERT_EQ(std::memcmp(ranks.region(rank), bytes.data(), bytes.size()), 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace unisono::reliable

@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Two or more ranks over virtual datagrams, packet by packet, with time as a number: what is sent
+// without loss, who asks for what after one, and what is never applied twice.
+#include "reliable/reliable.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "transport/virtual/datagrams.hpp"
+
+namespace unisono::reliable {
+namespace {
+
+using transport::VirtualDatagramNetwork;
+using transport::VirtualDatagramOptions;
+
+constexpr std::size_t kRegion = 1 << 20;
+constexpr std::int64_t kDelayNs = 10'000;
+constexpr std::int64_t kMillisecond = 1'000'000;
+
+VirtualDatagramOptions steady() {
+  VirtualDatagramOptions options;
+  options.delay_min_ns = options.delay_max_ns = kDelayNs;
+  return options;
+}
+
+// Ranks with a region each, as on hosts of their own.
+class Ranks {
+ public:
+  explicit Ranks(int ranks, const VirtualDatagramOptions& network = steady(),
+                 const ReliableOptions& base = {})
+      : network_(ranks, network) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      regions_.emplace_back(kRegion / 8);
+      ReliableOptions options = base;
+      options.key = wire::key_of("test");
+      options.ranks = ranks;
+      options.region = region(rank);
+      options.region_bytes = kRegion;
+      options.now_ns = [this] { return network_.now_ns(); };
+      all_.push_back(std::make_unique<Reliable>(network_.attach(rank), options));
+    }
+  }
+
+  VirtualDatagramNetwork& network() { return network_; }
+  Reliable& at(int rank) { return *all_[static_cast<std::size_t>(rank)]; }
+  std::byte* region(int rank) {
+    return reinterpret_cast<std::byte*>(regions_[static_cast<std::size_t>(rank)].data());
+  }
+  std::uint64_t word(int rank, std::size_t offset) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, region(rank) + offset, sizeof value);
+    return value;
+  }
+
+  // A put in the terms of its sender: `place` and `flag` are offsets.
+  void put(int from, int to, const std::vector<std::byte>& bytes, std::size_t place,
+           std::size_t flag, std::uint64_t value) {
+    at(from).put({.target = to,
+                  .source = bytes.data(),
+                  .place = region(from) + place,
+                  .bytes = bytes.size(),
+                  .flag = reinterpret_cast<std::uint64_t*>(region(from) + flag),
+                  .flag_value = value});
+  }
+  void put_bytes(int from, int to, const std::vector<std::byte>& bytes, std::size_t place) {
+    at(from).put({.target = to,
+                  .source = bytes.data(),
+                  .place = region(from) + place,
+                  .bytes = bytes.size()});
+  }
+  void raise(int from, int to, std::size_t flag, std::uint64_t value) {
+    put(from, to, {}, 0, flag, value);
+  }
+
+  void progress() {
+    for (auto& each : all_) each->progress();
+  }
+  // Until `end_ns` or until `done`, whoever waits saying so at each turn.
+  template <class Done, class Wait>
+  bool run_until(std::int64_t end_ns, const Done& done, const Wait& wait) {
+    while (network_.now_ns() < end_ns) {
+      progress();
+      if (done()) return true;
+      wait();
+      std::int64_t next = network_.next_arrival_ns();
+      for (auto& each : all_) next = std::min(next, each->next_deadline_ns());
+      network_.advance_to(std::clamp(next, network_.now_ns() + 1, end_ns));
+    }
+    progress();
+    return done();
+  }
+  template <class Done>
+  bool run_until(std::int64_t end_ns, const Done& done) {
+    return run_until(end_ns, done, [] {});
+  }
+  void run_for(std::int64_t time_ns) {
+    run_until(network_.now_ns() + time_ns, [] { return false; });
+  }
+
+ private:
+  std::vector<std::vector<std::uint64_t>> regions_;
+  VirtualDatagramNetwork network_;
+  std::vector<std::unique_ptr<Reliable>> all_;
+};
+
+std::vector<std::byte> pattern(std::size_t bytes, unsigned first = 1) {
+  std::vector<std::byte> result(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) result[i] = static_cast<std::byte>(first + i * 7);
+  return result;
+}
+
+bool holds(Ranks& ranks, int rank, std::size_t place, const std::vector<std::byte>& bytes) {
+  return std::memcmp(ranks.region(rank) + place, bytes.data(), bytes.size()) == 0;
+}
+
+constexpr std::size_t kFlag = kRegion - 64;
+
+TEST(Reliable, APutArrivesAndRaisesItsFlag) {
+  Ranks ranks(2);
+  const auto bytes = pattern(100);
+  ranks.put(0, 1, bytes, 256, kFlag, 77);
+  EXPECT_EQ(ranks.word(1, kFlag), 0U);
+  ranks.run_for(kDelayNs + 1);
+  EXPECT_EQ(ranks.word(1, kFlag), 77U);
+  EXPECT_TRUE(holds(ranks, 1, 256, bytes));
+  EXPECT_EQ(ranks.word(0, kFlag), 0U) << "the sender's own memory is untouched";
+}
+
+TEST(Reliable, APutToTheSameRankIsACopy) {
+  Ranks ranks(2);
+  const auto bytes = pattern(100);
+  ranks.put(0, 0, bytes, 256, kFlag, 77);
+  EXPECT_EQ(ranks.word(0, kFlag), 77U);
+  EXPECT_TRUE(holds(ranks, 0, 256, bytes));
+  EXPECT_EQ(ranks.network().sent(), 0);
+}
+
+// Every length around the borders of a packet, and several at once.
+TEST(Reliable, LongMessagesGoInSeveralPackets) {
+  Ranks ranks(2);
+  constexpr std::size_t kPayload = 1400;  // 1472 - 72
+  std::uint64_t value = 0;
+  std::uint64_t packets = 0;
+  for (const std::size_t length : {std::size_t{0}, std::size_t{1}, kPayload - 1, kPayload,
+                                   kPayload + 1, 2 * kPayload, 2 * kPayload + 8, 40 * kPayload}) {
+    const auto bytes = pattern(length, static_cast<unsigned>(value));
+    ranks.put(0, 1, bytes, 512, kFlag, ++value);
+    packets += std::max<std::size_t>(1, (length + kPayload - 1) / kPayload);
+    ranks.run_for(kDelayNs + 1);
+    EXPECT_EQ(ranks.word(1, kFlag), value) << length;
+    EXPECT_TRUE(holds(ranks, 1, 512, bytes)) << length;
+    EXPECT_EQ(ranks.at(0).counts().packets, packets) << length;
+  }
+}
+
+// In the loss-free path nobody acknowledges anything: what is sent is what was put.
+TEST(Reliable, NothingIsSentButWhatIsPut) {
+  Ranks ranks(4);
+  std::int64_t puts = 0;
+  for (std::uint64_t round = 1; round <= 300; ++round) {
+    for (int from = 0; from < 4; ++from) {
+      const int to = (from + 1 + static_cast<int>(round % 3)) % 4;
+      ranks.put(from, to, pattern(8), 64, kFlag - 64 * static_cast<std::size_t>(from), round);
+      ++puts;
+    }
+    ranks.run_until(
+        ranks.network().now_ns() + kDelayNs + 1, [] { return false; },
+        [&ranks] {
+          for (int rank = 0; rank < 4; ++rank) ranks.at(rank).awaits((rank + 1) % 4);
+        });
+  }
+  EXPECT_EQ(ranks.network().sent(), puts);
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(ranks.at(rank).counts().nacks, 0U);
+    EXPECT_EQ(ranks.at(rank).counts().asked, 0U);
+    EXPECT_EQ(ranks.at(rank).counts().repeated, 0U);
+  }
+}
+
+// One way only, the window is the limit: two small packets for half a window.
+TEST(Reliable, AStreamOneWayAsksTwiceAWindow) {
+  Ranks ranks(2);
+  constexpr std::uint64_t kPuts = 10 * kWindow;
+  for (std::uint64_t i = 1; i <= kPuts; ++i) {
+    ranks.raise(0, 1, kFlag, i);
+    ranks.run_for(1000);
+  }
+  ranks.run_for(kMillisecond);
+  EXPECT_EQ(ranks.word(1, kFlag), kPuts);
+  EXPECT_EQ(ranks.at(0).counts().waited, 0U);
+  EXPECT_LE(ranks.at(0).counts().asked, 2 * kPuts / kWindow);
+  EXPECT_EQ(ranks.at(0).counts().asked, ranks.at(1).counts().answered);
+  EXPECT_EQ(static_cast<std::uint64_t>(ranks.network().sent()),
+            kPuts + 2 * ranks.at(0).counts().asked);
+}
+
+TEST(Reliable, AFlagWaitsForAllBytesOfItsMessage) {
+  Ranks ranks(2);
+  const auto bytes = pattern(3 * 1400);
+  ranks.network().lose_next(0, 1, 1);
+  ranks.put(0, 1, bytes, 512, kFlag, 5);
+  ranks.run_for(2 * kDelayNs);
+  EXPECT_EQ(ranks.word(1, kFlag), 0U);
+  EXPECT_TRUE(ranks.run_until(10 * kMillisecond, [&] { return ranks.word(1, kFlag) == 5; }));
+  EXPECT_TRUE(holds(ranks, 1, 512, bytes));
+  EXPECT_EQ(ranks.at(0).counts().repeated, 1U) << "only what was lost";
+}
+
+TEST(Reliable, AFlagWaitsForThePutsWithoutAFlagBeforeIt) {
+  Ranks ranks(2);
+  const auto head = pattern(8, 3);
+  const auto body = pattern(16, 9);
+  ranks.network().lose_next(0, 1, 1);
+  ranks.put_bytes(0, 1, head, 512);
+  ranks.put(0, 1, body, 1024, kFlag, 5);
+  ranks.run_for(2 * kDelayNs);
+  EXPECT_EQ(ranks.word(1, kFlag), 0U);
+  EXPECT_TRUE(ranks.run_until(10 * kMillisecond, [&] { return ranks.word(1, kFlag) == 5; }));
+  EXPECT_TRUE(holds(ranks, 1, 512, head));
+  EXPECT_TRUE(holds(ranks, 1, 1024, body));
+}
+
+// A lost message does not hold up another.
+TEST(Reliable, MessagesMayOvertakeEachOther) {
+  Ranks ranks(2);
+  ranks.network().lose_next(0, 1, 1);
+  ranks.raise(0, 1, kFlag, 1);
+  ranks.raise(0, 1, kFlag + 8, 2);
+  ranks.run_for(kDelayNs + 1);
+  EXPECT_EQ(ranks.word(1, kFlag), 0U);
+  EXPECT_EQ(ranks.word(1, kFlag + 8), 2U);
+}
+
+TEST(Reliable, AGapIsAskedForAfterItsDelay) {
+  ReliableOptions options;
+  Ranks ranks(2, steady(), options);
+  ranks.network().lose_next(0, 1, 1);
+  ranks.raise(0, 1, kFlag, 1);
+  ranks.raise(0, 1, kFlag + 8, 2);
+  ranks.run_for(kDelayNs + options.gap.first_ns - 1);
+  EXPECT_EQ(ranks.at(1).counts().nacks, 0U);
+  ranks.run_for(options.gap.first_ns + 2);
+  EXPECT_EQ(ranks.at(1).counts().nacks, 1U);
+  ranks.run_for(2 * kDelayNs + 2);
+  EXPECT_EQ(ranks.word(1, kFlag), 1U);
+  EXPECT_EQ(ranks.at(0).counts().repeated, 1U);
+  ranks.run_for(100 * kMillisecond);
+  EXPECT_EQ(ranks.at(1).counts().nacks, 1U) << "nothing is missing any more";
+}
+
+// Nothing follows the last packet, so only who waits for it can know.
+TEST(Reliable, TheLastPacketIsAskedForByWhoAwaitsIt) {
+  ReliableOptions options;
+  Ranks ranks(2, steady(), options);
+  ranks.network().lose_next(0, 1, 1);
+  ranks.raise(0, 1, kFlag, 1);
+  ranks.run_for(50 * kMillisecond);
+  EXPECT_EQ(ranks.at(1).counts().nacks, 0U) << "nobody waits";
+  const auto arrived = [&] { return ranks.word(1, kFlag) == 1; };
+  const std::int64_t begun = ranks.network().now_ns();
+  EXPECT_TRUE(ranks.run_until(begun + 50 * kMillisecond, arrived, [&] { ranks.at(1).awaits(0); }));
+  EXPECT_GE(ranks.network().now_ns(), begun + options.await.first_ns);
+  EXPECT_LE(ranks.network().now_ns(), begun + 2 * options.await.first_ns + 3 * kDelayNs);
+  EXPECT_EQ(ranks.at(1).counts().nacks, 1U);
+}
+
+TEST(Reliable, WhoeverStillWaitsAsksLessAndLessOften) {
+  Ranks ranks(2);
+  ranks.run_until(
+      400 * kMillisecond, [] { return false; }, [&] { ranks.at(1).awaits(0); });
+  // 2, 4, 8, 16, 32, 64, 100 ms and up to twice that.
+  EXPECT_GE(ranks.at(1).counts().nacks, 5U);
+  EXPECT_LE(ranks.at(1).counts().nacks, 9U);
+  EXPECT_EQ(ranks.at(0).counts().repeated, 0U);
+  ranks.run_for(500 * kMillisecond);
+  const auto before = ranks.at(1).counts().nacks;
+  ranks.run_for(500 * kMillisecond);
+  EXPECT_EQ(ranks.at(1).counts().nacks, before) << "nobody waits any more";
+}
+
+TEST(Reliable, LostRequestsAndLostRepetitionsAreMadeAgain) {
+  Ranks ranks(2);
+  ranks.network().lose_next(0, 1, 1);
+  ranks.raise(0, 1, kFlag, 1);
+  ranks.raise(0, 1, kFlag + 8, 2);
+  ranks.run_for(kDelayNs + 1);
+  ranks.network().lose_next(1, 0, 2);  // two requests
+  ranks.network().lose_next(0, 1, 2);  // and two repetitions
+  EXPECT_TRUE(ranks.run_until(100 * kMillisecond, [&] { return ranks.word(1, kFlag) == 1; }));
+  EXPECT_GE(ranks.at(1).counts().nacks, 5U);
+  EXPECT_EQ(ranks.at(0).counts().repeated, 3U);
+}
+
+TEST(Reliable, ManyRequestsAreOneRepetition) {
+  ReliableOptions options;
+  options.gap = {.first_ns = 1000, .most_ns = 1000};  // far more often than answers can come
+  Ranks ranks(2, steady(), options);
+  ranks.network().lose_next(0, 1, 1);
+  ranks.raise(0, 1, kFlag, 1);
+  ranks.raise(0, 1, kFlag + 8, 2);
+  EXPECT_TRUE(ranks.run_until(10 * kMillisecond, [&] { return ranks.word(1, kFlag) == 1; }));
+  ranks.run_for(kMillisecond);
+  EXPECT_EQ(ranks.at(0).counts().repeated, 1U);
+  EXPECT_GT(ranks.at(0).counts().lingering, 0U);
+}
+
+TEST(Reliable, WhatComesTwiceIsAppliedOnce) {
+  VirtualDatagramOptions network = steady();
+  network.duplicates = 1;
+  network.delay_max_ns = 50 * kDelayNs;
+  Ranks ranks(2, network);
+  ranks.put(0, 1, pattern(8, 1), 512, kFlag, 1);
+  // As soon as it has come its reader takes it away; the copy must not bring it back.
+  EXPECT_TRUE(ranks.run_until(kMillisecond, [&] { return ranks.word(1, kFlag) == 1; }));
+  std::memset(ranks.region(1), 0, kRegion);
+  ranks.run_for(10 * kMillisecond);
+  EXPECT_EQ(ranks.word(1, kFlag), 0U);
+  EXPECT_EQ(ranks.word(1, 512), 0U);
+  EXPECT_EQ(ranks.at(1).counts().duplicates, 1U);
+}
+
+// More than the pool holds, and more than the window: nothing is lost, and it is counted.
+TEST(Reliable, AFullPoolMakesPacketsWaitNotVanish) {
+  ReliableOptions options;
+  options.pool_packets = 16;
+  Ranks ranks(3, steady(), options);
+  constexpr std::size_t kPuts = 100;
+  for (std::size_t i = 0; i < kPuts; ++i) {
+    ranks.raise(0, 1 + static_cast<int>(i % 2), kFlag - 8 * i, i + 1);
+  }
+  EXPECT_EQ(ranks.at(0).counts().waited, kPuts - 16);
+  EXPECT_GT(ranks.at(0).counts().asked, 0U);
+  const auto all_there = [&] {
+    for (std::size_t i = 0; i < kPuts; ++i) {
+      if (ranks.word(1 + static_cast<int>(i % 2), kFlag - 8 * i) != i + 1) return false;
+    }
+    return true;
+  };
+  EXPECT_TRUE(ranks.run_until(100 * kMillisecond, all_there));
+}
+
+TEST(Reliable, AFullWindowWaitsForThePeer) {
+  Ranks ranks(2);
+  const auto bytes = pattern(kRegion / 2);
+  // Far more than a window of packets of 8 bytes.
+  for (std::uint64_t i = 0; i < 3 * kWindow; ++i) ranks.raise(0, 1, kFlag, i + 1);
+  ranks.put(0, 1, bytes, 0, kFlag + 8, 1);
+  EXPECT_GT(ranks.at(0).counts().waited, 0U);
+  EXPECT_TRUE(ranks.run_until(1000 * kMillisecond, [&] { return ranks.word(1, kFlag + 8) == 1; }));
+  EXPECT_TRUE(holds(ranks, 1, 0, bytes));
+  EXPECT_EQ(ranks.at(1).counts().beyond, 0U);
+}
+
+TEST(Reliable, ATransportWithoutRoomIsTriedAgain) {
+  VirtualDatagramOptions network = steady();
+  network.room = 3;
+  Ranks ranks(2, network);
+  const auto bytes = pattern(20 * 1400);
+  ranks.put(0, 1, bytes, 0, kFlag, 1);
+  EXPECT_TRUE(ranks.run_until(
+      kMillisecond, [&] { return ranks.word(1, kFlag) == 1; },
+      [&] { ranks.network().advance_to(ranks.network().now_ns() + 100); }));
+  EXPECT_TRUE(holds(ranks, 1, 0, bytes));
+  EXPECT_EQ(ranks.at(0).counts().repeated, 0U);
+}
+
+TEST(Reliable, APartitionThatIsMendedLosesNothing) {
+  Ranks ranks(2);
+  ranks.network().cut(0, 1);
+  for (std::uint64_t i = 0; i < 200; ++i) ranks.raise(0, 1, kFlag - 8 * i, i + 1);
+  ranks.run_until(
+      300 * kMillisecond, [] { return false; }, [&] { ranks.at(1).awaits(0); });
+  EXPECT_EQ(ranks.word(1, kFlag), 0U);
+  ranks.network().mend(0, 1);
+  const auto all_there = [&] {
+    for (std::uint64_t i = 0; i < 200; ++i) {
+      if (ranks.word(1, kFlag - 8 * i) != i + 1) return false;
+    }
+    return true;
+  };
+  EXPECT_TRUE(ranks.run_until(2000 * kMillisecond, all_there, [&] { ranks.at(1).awaits(0); }));
+}
+
+TEST(Reliable, SettlesWhenAllHasArrived) {
+  Ranks ranks(2);
+  EXPECT_TRUE(ranks.at(0).is_settled());
+  ranks.network().lose_next(0, 1, 1);
+  ranks.raise(0, 1, kFlag, 1);
+  EXPECT_FALSE(ranks.at(0).is_settled());
+  EXPECT_TRUE(ranks.run_until(100 * kMillisecond, [&] { return ranks.at(0).settle(); }));
+  EXPECT_EQ(ranks.word(1, kFlag), 1U) << "a sender at its end finds the loss of its last packet";
+}
+
+TEST(Reliable, AFarewellSpareTheOthersToAsk) {
+  Ranks ranks(2);
+  ranks.raise(0, 1, kFlag, 1);
+  ranks.run_for(kDelayNs + 1);
+  ranks.at(1).say_farewell();
+  ranks.network().kill(1);
+  ranks.run_for(kDelayNs + 1);
+  EXPECT_TRUE(ranks.at(0).is_settled());
+  EXPECT_EQ(ranks.at(0).counts().asked, 0U);
+}
+
+TEST(Reliable, ADeadPeerCostsLessAndLess) {
+  Ranks ranks(2);
+  ranks.raise(0, 1, kFlag, 1);
+  ranks.network().kill(1);
+  const std::int64_t end = 1000 * kMillisecond;
+  EXPECT_FALSE(ranks.run_until(end, [&] { return ranks.at(0).settle(); }));
+  EXPECT_LT(ranks.at(0).counts().asked, 70U);
+}
+
+// What strangers send has no effect; what a rank of the job sends to a wrong place has none either.
+TEST(Reliable, ForgedAndMisplacedPacketsHaveNoEffect) {
+  Ranks ranks(3);
+  const auto wire = ranks.network().attach(2);
+  const auto send = [&wire](const wire::Gate& gate, wire::Header header,
+                            const std::vector<std::byte>& payload) {
+    const wire::Envelope envelope = gate.seal(header, payload);
+    const transport::Outgoing datagram{0, envelope, payload};
+    ASSERT_EQ(wire->send({&datagram, 1}), 1U);
+  };
+  const auto bytes = pattern(64);
+  const wire::Gate stranger(wire::key_of("another"), 2, 3);
+  wire::Header header = stranger.header(wire::Kind::put, 0, 1);
+  header.place = 0;
+  send(stranger, header, bytes);
+  const wire::Gate own(wire::key_of("test"), 2, 3);
+  for (const std::uint64_t place : {std::uint64_t{kRegion}, std::uint64_t{kRegion - 63},
+                                    std::numeric_limits<std::uint64_t>::max() - 10}) {
+    header = own.header(wire::Kind::put, 0, 1);
+    header.place = place;
+    send(own, header, bytes);
+  }
+  header = own.header(wire::Kind::put, 0, 1);
+  header.flag = kRegion - 4;
+  header.value = 1;
+  send(own, header, {});
+  // An acknowledgement of what was never sent, and a request for it.
+  header = own.header(wire::Kind::nack, 0, 1);
+  header.place = 1'000'000;
+  header.value = ~std::uint64_t{0};
+  header.flag = 0;
+  send(own, header, {});
+  ranks.run_for(kMillisecond);
+  EXPECT_EQ(ranks.at(0).drops().total(), 1U);
+  EXPECT_EQ(ranks.at(0).counts().misplaced, 4U);
+  EXPECT_EQ(ranks.at(0).counts().repeated, 0U);
+  for (std::size_t i = 0; i < kRegion; i += 8) ASSERT_EQ(ranks.word(0, i), 0U);
+  // And the link goes on.
+  ranks.raise(0, 2, kFlag, 1);
+  ranks.run_for(kMillisecond);
+  EXPECT_EQ(ranks.word(2, kFlag), 1U);
+}
+
+}  // namespace
+}  // namespace unisono::reliable
