@@ -29,11 +29,14 @@ class Binder {
   Program bind() {
     program_.steps.reserve(schedule_.ops.size());
     if (layout_.pulls().any()) find_last_readers();
+    if (options_.helping) find_helpable_end();
     for (std::size_t i = 0; i < schedule_.ops.size(); ++i) {
+      note_strand(i);
       bind_op(schedule_.ops[i], static_cast<schedule::OpId>(i));
       if (layout_.pulls().any()) bind_taken(static_cast<schedule::OpId>(i));
     }
     if (layout_.pulls().any()) bind_returns();
+    program_.looks_ahead = looks_ahead();
     if (options_.helping) mark_helpable();
     return std::move(program_);
   }
@@ -65,6 +68,45 @@ class Binder {
       case OpKind::copy:
         bind_elements(op, StepKind::copy);
         break;
+    }
+  }
+
+  // A strand begins with each wait, and where helping ends. It needs the strands in which the
+  // predecessors of its ops stand.
+  void note_strand(std::size_t op) {
+    auto& strands = program_.strands;
+    if (schedule_.ops[op].kind == OpKind::wait || (op == helpable_ops_ && op > 0)) {
+      strands.push_back({.begin = static_cast<std::int32_t>(program_.steps.size()), .needs = 0});
+    }
+    const auto own = static_cast<std::int32_t>(strands.size()) - 1;
+    strand_of_.push_back(own);
+    for (const schedule::OpId before : schedule_.after_of(schedule_.ops[op])) {
+      const std::int32_t needed = strand_of_[static_cast<std::size_t>(before)];
+      if (needed >= 0 && needed < own && needed > own - kAhead) {
+        strands.back().needs |= strand_bit(needed);
+      }
+    }
+  }
+
+  // Not where pulls are: their sources are given back behind the last reader in the order of the
+  // program, and two reductions share the places where what they pull comes in.
+  bool looks_ahead() const {
+    const auto& strands = program_.strands;
+    for (std::size_t s = 1; s < strands.size(); ++s) {
+      const std::uint64_t previous = strand_bit(static_cast<std::int32_t>(s) - 1);
+      if ((strands[s].needs & previous) == 0) return !layout_.pulls().any();
+    }
+    return false;
+  }
+
+  // Up to the last send that comes after a wait.
+  void find_helpable_end() {
+    bool waited = false;
+    for (std::size_t i = 0; i < schedule_.ops.size(); ++i) {
+      const OpKind kind = schedule_.ops[i].kind;
+      waited = waited || kind == OpKind::wait;
+      const bool sends = kind == OpKind::send || kind == OpKind::multicast;
+      if (sends && waited) helpable_ops_ = i + 1;
     }
   }
 
@@ -294,6 +336,8 @@ class Binder {
   const BindOptions& options_;
   const WindowLayout& layout_;
   std::vector<schedule::OpId> last_reader_;  // by slot; only with pulls
+  std::vector<std::int32_t> strand_of_;      // by op; -1: before all strands
+  std::size_t helpable_ops_ = 0;
   Program program_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "engine/interpreter.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -124,8 +125,11 @@ Outcome pull(const Step& step, const Frame& frame, const Machine& machine) {
 
 }  // namespace
 
-Outcome run(const Program& program, const Frame& frame, const Machine& machine, std::int32_t& pc,
-            std::int32_t end) {
+namespace {
+
+// Steps [pc, end) one after another.
+Outcome run_in_order(const Program& program, const Frame& frame, const Machine& machine,
+                     std::int32_t& pc, std::int32_t end) {
   const Step* const steps = program.steps.data();
   for (; pc < end; ++pc) {
     const Step& step = steps[pc];
@@ -163,6 +167,89 @@ Outcome run(const Program& program, const Frame& frame, const Machine& machine, 
     }
   }
   return Outcome::finished;
+}
+
+bool may_begin(const Program& program, const Frame& frame, std::int32_t strand) {
+  const Step& first = program.steps[static_cast<std::size_t>(program.begin_of(strand))];
+  return first.kind != StepKind::wait || has_arrived(first, frame);
+}
+
+// Strands from `strand` on that may be looked at while it is blocked.
+std::int32_t horizon(const Program& program, std::int32_t strand) {
+  return std::min(strand + kAhead, static_cast<std::int32_t>(program.strands.size()));
+}
+
+// While `strand` is blocked: every later strand that is ready. Gives true if there was one.
+bool run_ready(const Program& program, const Frame& frame, const Machine& machine, Position& at,
+               std::int32_t strand, std::int32_t end, Outcome& outcome) {
+  bool any = false;
+  std::uint64_t undone = strand_bit(strand);
+  for (std::int32_t s = strand + 1; s < horizon(program, strand); ++s) {
+    std::int32_t pc = program.begin_of(s);
+    if (pc >= end) break;
+    const std::uint64_t bit = strand_bit(s);
+    if ((at.ahead & bit) != 0) continue;
+    const std::uint64_t needs = program.strands[static_cast<std::size_t>(s)].needs;
+    if ((needs & undone) != 0 || !may_begin(program, frame, s)) {
+      undone |= bit;
+      continue;
+    }
+    outcome = run_in_order(program, frame, machine, pc, std::min(program.begin_of(s + 1), end));
+    if (outcome != Outcome::finished) {  // a message of another call
+      at.pc = pc;
+      return false;
+    }
+    at.ahead |= bit;
+    any = true;
+  }
+  return any;
+}
+
+// In order, passing over what was done ahead, and ahead where that is blocked.
+Outcome run_ahead(const Program& program, const Frame& frame, const Machine& machine, Position& at,
+                  std::int32_t end) {
+  std::int32_t strand = program.strand_at(at.pc);
+  for (;;) {
+    Outcome outcome = Outcome::finished;
+    while (at.pc < end && outcome == Outcome::finished) {
+      const std::int32_t stop = std::min(program.begin_of(strand + 1), end);
+      outcome = run_in_order(program, frame, machine, at.pc, stop);
+      if (outcome != Outcome::finished) break;
+      ++strand;
+      for (; (at.ahead & strand_bit(strand)) != 0; ++strand) at.ahead &= ~strand_bit(strand);
+      at.pc = program.begin_of(strand);
+    }
+    if (outcome != Outcome::blocked) return outcome;
+    if (!run_ready(program, frame, machine, at, strand, end, outcome)) return outcome;
+  }
+}
+
+}  // namespace
+
+Outcome run(const Program& program, const Frame& frame, const Machine& machine, Position& at,
+            std::int32_t end) {
+  if (at.ahead == 0) [[likely]] {
+    const Outcome outcome = run_in_order(program, frame, machine, at.pc, end);
+    if (outcome != Outcome::blocked || !program.looks_ahead) return outcome;
+  }
+  return run_ahead(program, frame, machine, at, end);
+}
+
+bool can_run(const Program& program, const Frame& frame, std::int32_t strand, std::uint64_t ahead,
+             std::int32_t end) {
+  if (may_begin(program, frame, strand)) return true;
+  if (!program.looks_ahead) return false;
+  std::uint64_t undone = strand_bit(strand);
+  for (std::int32_t s = strand + 1; s < horizon(program, strand); ++s) {
+    if (program.begin_of(s) >= end) break;
+    if ((ahead & strand_bit(s)) != 0) continue;
+    if ((program.strands[static_cast<std::size_t>(s)].needs & undone) == 0 &&
+        may_begin(program, frame, s)) {
+      return true;
+    }
+    undone |= strand_bit(s);
+  }
+  return false;
 }
 
 std::int64_t noted_length(const Step& step, const Frame& frame) {

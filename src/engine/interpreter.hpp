@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Interpreter: the one place that carries out steps. It runs a program from a step on until it
-// ends or a message has not arrived. Data path: no allocation, lock, log or system call but the
-// transport's and, if somebody sleeps, a wake-up.
+// ends or a message has not arrived; then what further on does not need that message (decision 12).
+// Data path: no allocation, lock, log or system call but the transport's and, if somebody sleeps, a
+// wake-up.
 #pragma once
 
 #include <atomic>
@@ -40,10 +41,21 @@ struct Frame {
   const void* kernel_context = nullptr;
 };
 
-// Runs steps [pc, end) and moves pc. blocked: pc stands at the step that has to be repeated.
-// mismatch: the awaited message belongs to another call. unreadable: pc stands at the pull.
-Outcome run(const Program& program, const Frame& frame, const Machine& machine, std::int32_t& pc,
+// How far a program has come: all steps before pc are done, and some strands further on.
+struct Position {
+  std::int32_t pc = 0;
+  std::uint64_t ahead = 0;  // strand_bit() of those strands
+};
+
+// Carries steps before `end`, which is the end of a strand, out and moves `at`. blocked: pc stands
+// at the step that has to be repeated, and nothing else can be done. mismatch: the awaited message
+// belongs to another call. unreadable: pc stands at the pull.
+Outcome run(const Program& program, const Frame& frame, const Machine& machine, Position& at,
             std::int32_t end);
+
+// Whether run() would do something, from the first of all strands that are not done.
+bool can_run(const Program& program, const Frame& frame, std::int32_t strand, std::uint64_t ahead,
+             std::int32_t end);
 
 // How long the sender of a wait step's message says it is; the message is there.
 std::int64_t noted_length(const Step& step, const Frame& frame);

@@ -68,11 +68,12 @@ struct alignas(kLineBytes) CallRecord {
 };
 
 // A rank's program that others may run: published by its owner when it cannot go on by itself.
-// Whoever holds the claim runs it; pc is where it stands.
+// Whoever holds the claim runs it. Strands, not steps, say how far it has come.
 struct alignas(kLineBytes) Task {
   std::atomic<std::uint64_t> tag{0};  // of the operation; 0: not published
   std::atomic<std::uint32_t> claim{0};
-  std::atomic<std::int32_t> pc{0};
+  std::atomic<std::int32_t> strand{0};  // all before it are done
+  std::atomic<std::uint64_t> ahead{0};  // and these further on (Position::ahead)
 };
 
 // How far a rank has come: all operations up to `done` are complete. Written by its rank only.

@@ -38,6 +38,24 @@ void ring_credit(const Machine& machine) {
 
 void release(Task& task) { task.claim.store(0, std::memory_order_release); }
 
+// The position that is published, and back; with the claim.
+Position position_of(const Task& task, const Program& program) {
+  return {program.begin_of(task.strand.load(std::memory_order_relaxed)),
+          task.ahead.load(std::memory_order_relaxed)};
+}
+void set_position(Task& task, const Program& program, const Position& at) {
+  task.strand.store(program.strand_at(at.pc), std::memory_order_relaxed);
+  task.ahead.store(at.ahead, std::memory_order_relaxed);
+}
+
+std::int64_t steps_done(const Program& program, const Position& at) {
+  std::int64_t done = at.pc;
+  for (std::int32_t s = program.strand_at(at.pc), most = s + kAhead; s < most; ++s) {
+    if ((at.ahead & strand_bit(s)) != 0) done += program.begin_of(s + 1) - program.begin_of(s);
+  }
+  return done;
+}
+
 }  // namespace
 
 void Operation::begin(const Plan& plan, Lane& lane, const void* input, void* output,
@@ -76,22 +94,25 @@ Outcome Operation::step(const Machine& machine) {
 
 int Operation::awaited() const {
   if (!entered_) return -1;
-  const std::int32_t pc =
-      published_ ? lane_->task(sequence_, lane_->rank()).pc.load(std::memory_order_relaxed) : pc_;
+  std::int32_t pc = at_.pc;
+  if (published_) {
+    const Task& task = lane_->task(sequence_, lane_->rank());
+    pc = program().begin_of(task.strand.load(std::memory_order_relaxed));
+  }
   const auto& steps = program().steps;
   if (pc < 0 || static_cast<std::size_t>(pc) >= steps.size()) return -1;
   return steps[static_cast<std::size_t>(pc)].peer;
 }
 
 Operation::Lengths Operation::lengths() const {
-  const Step& step = program().steps[static_cast<std::size_t>(pc_)];
+  const Step& step = program().steps[static_cast<std::size_t>(at_.pc)];
   return {step.note, noted_length(step, frame_)};
 }
 
 void Operation::enter() {
   entered_ = true;
   published_ = false;
-  pc_ = 0;
+  at_ = {};
   write_record(lane_->record(sequence_, lane_->rank()), *plan_, sequence_, index_);
   const Program& own = program();
   std::byte* windows = lane_->channel_base(sequence_);
@@ -109,7 +130,7 @@ Outcome Operation::advance(const Machine& machine) {
   for (;;) {
     Outcome outcome = published_ ? run_shared(machine) : run_private(machine);
     if (outcome != Outcome::blocked || !plan_->helping) return outcome;
-    if (!published_ && pc_ < program().helpable_end) {
+    if (!published_ && at_.pc < program().helpable_end) {
       publish();
       continue;  // what arrived in between would have been left to nobody
     }
@@ -120,7 +141,7 @@ Outcome Operation::advance(const Machine& machine) {
 Outcome Operation::run_private(const Machine& machine) {
   const Program& own = program();
   const Outcome outcome =
-      run(own, frame_, machine, pc_, static_cast<std::int32_t>(own.steps.size()));
+      run(own, frame_, machine, at_, static_cast<std::int32_t>(own.steps.size()));
   if (outcome == Outcome::finished && own.stages_output) deliver();
   return outcome;
 }
@@ -129,13 +150,13 @@ Outcome Operation::run_shared(const Machine& machine) {
   const Program& own = program();
   Task& task = lane_->task(sequence_, lane_->rank());
   if (!try_claim(task)) return Outcome::blocked;
-  std::int32_t pc = task.pc.load(std::memory_order_relaxed);
-  const Outcome outcome = run(own, frame_, machine, pc, own.helpable_end);
-  task.pc.store(pc, std::memory_order_relaxed);
+  Position at = position_of(task, own);
+  const Outcome outcome = run(own, frame_, machine, at, own.helpable_end);
+  set_position(task, own, at);
   if (outcome == Outcome::finished) {
     task.tag.store(0, std::memory_order_relaxed);
     published_ = false;
-    pc_ = pc;
+    at_ = at;
   }
   release(task);
   return outcome == Outcome::finished ? run_private(machine) : outcome;
@@ -150,7 +171,7 @@ void Operation::publish() {
     frame_.bases[static_cast<int>(Space::input)] = staged;
   }
   Task& task = lane_->task(sequence_, lane_->rank());
-  task.pc.store(pc_, std::memory_order_relaxed);
+  set_position(task, own, at_);
   task.tag.store(frame_.tag, std::memory_order_release);
   published_ = true;
 }
@@ -173,27 +194,29 @@ bool Operation::help(const Machine& machine, Outcome& outcome) {
       return false;
     }
     const Program& theirs = programs()[static_cast<std::size_t>(feeder)];
-    const std::int32_t seen = task.pc.load(std::memory_order_relaxed);
+    const std::int32_t strand = task.strand.load(std::memory_order_relaxed);
+    const std::int32_t seen = theirs.begin_of(strand);
     if (seen >= theirs.helpable_end) return false;
-    const Step& next = theirs.steps[static_cast<std::size_t>(seen)];
-    if (next.kind == StepKind::wait && !has_arrived(next, frame_)) {
-      feeder = next.peer;
+    if (!can_run(theirs, frame_, strand, task.ahead.load(std::memory_order_relaxed),
+                 theirs.helpable_end)) {
+      feeder = theirs.steps[static_cast<std::size_t>(seen)].peer;
       continue;
     }
     if (!try_claim(task)) return false;
-    std::int32_t pc = task.pc.load(std::memory_order_relaxed);
-    const std::int32_t before = pc;
+    Position at = position_of(task, theirs);
+    const std::int64_t before = steps_done(theirs, at);
     // The owner may have taken its program back before the claim.
     if (task.tag.load(std::memory_order_relaxed) == frame_.tag) {
       const Frame frame = shared_frame(theirs);
-      const Outcome theirs_outcome = run(theirs, frame, machine, pc, theirs.helpable_end);
-      task.pc.store(pc, std::memory_order_relaxed);
+      const Outcome theirs_outcome = run(theirs, frame, machine, at, theirs.helpable_end);
+      set_position(task, theirs, at);
       if (theirs_outcome == Outcome::mismatch) outcome = Outcome::mismatch;
     }
     release(task);
-    helped_steps_ += pc - before;
-    if (pc >= theirs.helpable_end) machine.bells->ring(machine.job_ranks[feeder]);
-    return outcome == Outcome::blocked && pc > before;
+    const std::int64_t helped = steps_done(theirs, at) - before;
+    helped_steps_ += helped;
+    if (at.pc >= theirs.helpable_end) machine.bells->ring(machine.job_ranks[feeder]);
+    return outcome == Outcome::blocked && helped > 0;
   }
   return false;
 }

@@ -91,7 +91,7 @@ class Operation {
   std::int64_t segment_ = 0;
   std::size_t part_ = 0;
   std::int64_t helped_steps_ = 0;
-  std::int32_t pc_ = 0;
+  Position at_;  // not while published
   bool entered_ = false;
   bool published_ = false;
   Frame frame_;

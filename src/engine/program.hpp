@@ -4,7 +4,9 @@
 // program serves all channels and buffers, and any process. Immutable once bound; any thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace unisono::engine {
@@ -38,12 +40,29 @@ struct Step {
   std::int32_t first_bell = 0, bell_count = 0;
 };
 
+// A wait with the steps behind it, up to the next strand. While a message is late, strands further
+// on may be run (interpreter.hpp): those that come after nothing that has not been done. Where
+// helping ends, a strand begins that has no wait.
+struct Strand {
+  std::int32_t begin = 0;
+  // Bit s mod kAhead: strand s is to be done before this one. Only for the kAhead - 1 before it:
+  // nobody looks further ahead.
+  std::uint64_t needs = 0;
+};
+inline constexpr int kAhead = 64;
+inline constexpr std::uint64_t strand_bit(std::int32_t strand) {
+  return std::uint64_t{1} << (static_cast<std::uint32_t>(strand) % kAhead);
+}
+
 struct Program {
   std::vector<Step> steps;
+  std::vector<Strand> strands;      // steps before the first come first
+  bool looks_ahead = false;         // some strand does not need all those before it
   std::vector<std::int32_t> bells;  // ranks of the communicator
 
   // Steps before this index may be run by other ranks once the owner has published them; it is the
-  // end of the last put that comes after a wait. 0: nothing that others could wait for.
+  // end of the last put that comes after a wait, and the end of a strand. 0: nothing that others
+  // could wait for.
   std::int32_t helpable_end = 0;
   // Whether those steps touch the caller's buffers, which then have to be staged in the window.
   bool stages_input = false;
@@ -54,6 +73,17 @@ struct Program {
   std::int64_t output_bytes = 0;
 
   std::int64_t staging_bytes = 0;  // of Space::staging
+
+  // The first strand that begins at or after a step.
+  std::int32_t strand_at(std::int32_t step) const {
+    const auto found = std::ranges::lower_bound(strands, step, {}, &Strand::begin);
+    return static_cast<std::int32_t>(found - strands.begin());
+  }
+  // Where a strand begins; behind the last one, the end.
+  std::int32_t begin_of(std::int32_t strand) const {
+    return std::cmp_less(strand, strands.size()) ? strands[static_cast<std::size_t>(strand)].begin
+                                                 : static_cast<std::int32_t>(steps.size());
+  }
 };
 
 }  // namespace unisono::engine

@@ -276,15 +276,15 @@ TEST(Interpreter, BlocksUntilTheFlagOfItsOwnOperationAndCallArrives) {
   const auto end = [](const Program& program) {
     return static_cast<std::int32_t>(program.steps.size());
   };
-  std::int32_t pc = 0, other_pc = 0;
-  EXPECT_EQ(run(first, frame_of(0, 3), machine, pc, end(first)), Outcome::blocked);
-  const std::int32_t stopped = pc;
-  EXPECT_EQ(run(first, frame_of(0, 3), machine, pc, end(first)), Outcome::blocked);
-  EXPECT_EQ(pc, stopped);
-  EXPECT_EQ(run(second, frame_of(1, 4), machine, other_pc, end(second)), Outcome::mismatch);
-  other_pc = 0;
-  EXPECT_EQ(run(second, frame_of(1, 3), machine, other_pc, end(second)), Outcome::finished);
-  EXPECT_EQ(run(first, frame_of(0, 3), machine, pc, end(first)), Outcome::finished);
+  Position at, other_at;
+  EXPECT_EQ(run(first, frame_of(0, 3), machine, at, end(first)), Outcome::blocked);
+  const std::int32_t stopped = at.pc;
+  EXPECT_EQ(run(first, frame_of(0, 3), machine, at, end(first)), Outcome::blocked);
+  EXPECT_EQ(at.pc, stopped);
+  EXPECT_EQ(run(second, frame_of(1, 4), machine, other_at, end(second)), Outcome::mismatch);
+  other_at = {};
+  EXPECT_EQ(run(second, frame_of(1, 3), machine, other_at, end(second)), Outcome::finished);
+  EXPECT_EQ(run(first, frame_of(0, 3), machine, at, end(first)), Outcome::finished);
   EXPECT_EQ(out[0], 3.75);
   EXPECT_EQ(out[1], 3.75);
 }

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Looking ahead: while a message is late, everything that does not need it is done. Ranks run by
+// hand over a transport that keeps each message until the test delivers it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "algorithm/algorithm.hpp"
+#include "base/prng.hpp"
+#include "engine/bind.hpp"
+#include "engine/interpreter.hpp"
+#include "harness/collective_data.hpp"
+
+namespace unisono::engine {
+namespace {
+
+using schedule::Collective;
+using schedule::Schedule;
+using schedule::Shape;
+using test::Bytes;
+
+// Keeps what is put until it is delivered.
+class Courier final : public transport::Transport {
+ public:
+  struct Message {
+    int target;
+    Bytes bytes;
+    std::byte* place;
+    std::uint64_t* flag;
+    std::uint64_t flag_value;
+  };
+
+  const transport::Capabilities& capabilities() const override { return capabilities_; }
+  void put(const transport::Put& put) override {
+    kept.push_back({put.target, Bytes(put.source, put.source + put.bytes), put.place, put.flag,
+                    put.flag_value});
+  }
+  int progress() override { return 0; }
+
+  void deliver(std::size_t index) {
+    const Message message = kept[index];
+    kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(index));
+    std::ranges::copy(message.bytes, message.place);
+    if (message.flag != nullptr) *message.flag = message.flag_value;
+  }
+
+  std::vector<Message> kept;
+
+ private:
+  transport::Capabilities capabilities_{.name = "courier"};
+};
+
+// All ranks of one operation on whole numbers.
+class Ranks {
+ public:
+  explicit Ranks(std::vector<Schedule> set)
+      : set_(std::move(set)), positions_(set_.size()), of_(test::material(kType, kSum)) {
+    const Shape& shape = set_[0].shape;
+    options_.element_bytes = static_cast<std::int64_t>(of_.size);
+    options_.geometry = {.ranks = shape.ranks, .channels = 2, .lines = 1024, .data_bytes = 1 << 15};
+    windows_.resize(static_cast<std::size_t>(options_.geometry.windows_bytes() + kLineBytes));
+    job_ranks_.resize(set_.size());
+    std::iota(job_ranks_.begin(), job_ranks_.end(), 0);
+    for (int r = 0; r < shape.ranks; ++r) {
+      programs_.push_back(engine::bind(set_, r, options_)[at(r)]);
+      inputs_.push_back(of_.input(r, schedule::input_count(shape, r)));
+      outputs_.emplace_back(at(schedule::output_count(shape, r)) * of_.size);
+    }
+  }
+
+  const Program& program(int rank) const { return programs_[at(rank)]; }
+  Courier& courier() { return courier_; }
+  const Bytes& output(int rank) const { return outputs_[at(rank)]; }
+  Bytes expected(int rank) const { return test::expected_output(set_[0].shape, of_, rank); }
+
+  // The flag of a rank's n-th wait.
+  const std::uint64_t* awaited_flag(int rank, int n) {
+    const Program& program = programs_[at(rank)];
+    const Step& wait = program.steps[at(program.strands[at(n)].begin)];
+    return reinterpret_cast<const std::uint64_t*>(base() + wait.flag);
+  }
+
+  Outcome run(int rank) {
+    Frame frame;
+    frame.bases[0] = inputs_[at(rank)].data();
+    frame.bases[1] = outputs_[at(rank)].data();
+    frame.bases[2] = base();
+    frame.tag = make_tag(3, 1);
+    frame.kernel = arith::find_kernel(kSum, kType);
+    const Machine machine{.transport = &courier_,
+                          .bells = &bells_,
+                          .job_ranks = job_ranks_.data(),
+                          .ranks = set_[0].shape.ranks};
+    const Program& program = programs_[at(rank)];
+    return engine::run(program, frame, machine, positions_[at(rank)],
+                       static_cast<std::int32_t>(program.steps.size()));
+  }
+
+ private:
+  static constexpr arith::Type kType = arith::Type::int32;
+  static constexpr arith::Operator kSum = arith::Operator::sum;
+  std::byte* base() {
+    return windows_.data() + kLineBytes -
+           reinterpret_cast<std::uintptr_t>(windows_.data()) % kLineBytes;
+  }
+  static std::size_t at(std::int64_t number) { return static_cast<std::size_t>(number); }
+
+  std::vector<Schedule> set_;
+  std::vector<Position> positions_;
+  test::Material of_;
+  BindOptions options_;
+  Bytes windows_;
+  std::vector<int> job_ranks_;
+  std::vector<Program> programs_;
+  std::vector<Bytes> inputs_, outputs_;
+  Courier courier_;
+  BellTower tower_;
+  std::vector<Bell> bell_{1024};
+  Bells bells_{tower_, bell_.data()};
+};
+
+std::vector<Schedule> build_set(const algorithm::Algorithm& row, const Shape& shape) {
+  std::vector<Schedule> set;
+  for (int r = 0; r < shape.ranks; ++r) {
+    set.push_back(*algorithm::build(row, shape, algorithm::default_parameters(row, shape), r));
+  }
+  return set;
+}
+
+std::vector<Schedule> build_set(std::string_view name, const Shape& shape) {
+  return build_set(*algorithm::find(shape.collective, name), shape);
+}
+
+// Every piece but one comes to rank 0. What it passes on of the others is under way before the late
+// one comes, and what it gets of them is in its output.
+TEST(LookAhead, ALatePieceDoesNotDelayTheForwardingOfOthers) {
+  constexpr int kRanks = 8;
+  const Shape shape{Collective::allgather, kRanks, 0, 3, false};
+  for (int late = 1; late < kRanks; ++late) {
+    SCOPED_TRACE("the piece of the rank " + std::to_string(late) + " below comes last");
+    Ranks ranks(build_set("concurrent-broadcast", shape));
+    ASSERT_TRUE(ranks.program(0).looks_ahead);
+    Courier& courier = ranks.courier();
+    // The others do all they can without rank 0 before it begins; its messages wait.
+    const std::size_t late_origin = kRanks - static_cast<std::size_t>(late);
+    const std::uint64_t* late_flag = ranks.awaited_flag(0, late - 1);
+    EXPECT_EQ(ranks.run(0), Outcome::blocked);
+    const auto deliver_all_but_late = [&] {
+      bool any = false;
+      for (std::size_t i = 0; i < courier.kept.size();) {
+        if (courier.kept[i].flag == late_flag) {
+          ++i;
+          continue;
+        }
+        courier.deliver(i);
+        any = true;
+      }
+      return any;
+    };
+    do {
+      for (int r = 0; r < kRanks; ++r) ranks.run(r);
+    } while (deliver_all_but_late());
+    // Everyone else has everything but what rank 0 has to pass on of the late piece.
+    ASSERT_EQ(courier.kept.size(), 1U);
+    EXPECT_EQ(ranks.run(0), Outcome::blocked);
+    const Bytes expected = ranks.expected(0);
+    const std::size_t block = expected.size() / kRanks;
+    for (std::size_t origin = 0; origin < kRanks; ++origin) {
+      const auto begin = static_cast<std::ptrdiff_t>(origin * block);
+      const auto end = begin + static_cast<std::ptrdiff_t>(block);
+      const bool there = std::equal(expected.begin() + begin, expected.begin() + end,
+                                    ranks.output(0).begin() + begin);
+      EXPECT_EQ(there, origin != late_origin) << "block " << origin;
+    }
+    courier.deliver(0);
+    EXPECT_EQ(ranks.run(0), Outcome::finished);
+    while (!courier.kept.empty()) {
+      courier.deliver(0);
+      for (int r = 0; r < kRanks; ++r) ranks.run(r);
+    }
+    for (int r = 0; r < kRanks; ++r) EXPECT_EQ(ranks.output(r), ranks.expected(r)) << "rank " << r;
+  }
+}
+
+// A sum in the order of ranks needs what came before, so a message that is early waits.
+TEST(LookAhead, WhatNeedsALateMessageWaitsForIt) {
+  Ranks ranks(build_set("serial", {Collective::reduce, 4, 0, 2, true}));
+  EXPECT_FALSE(ranks.program(0).looks_ahead);
+  for (int r = 1; r < 4; ++r) EXPECT_EQ(ranks.run(r), Outcome::finished);
+  Courier& courier = ranks.courier();
+  ASSERT_EQ(courier.kept.size(), 3U);
+  courier.deliver(2);
+  EXPECT_EQ(ranks.run(0), Outcome::blocked);
+  courier.deliver(1);
+  EXPECT_EQ(ranks.run(0), Outcome::blocked);
+  courier.deliver(0);
+  EXPECT_EQ(ranks.run(0), Outcome::finished);
+  EXPECT_EQ(ranks.output(0), ranks.expected(0));
+}
+
+// Two ranks that wait for one message each have nothing to look ahead to.
+TEST(LookAhead, AProgramWithOneWaitIsRunInOrder) {
+  const Ranks ranks(build_set("pairwise", {Collective::allreduce, 2, 0, 1, false}));
+  EXPECT_EQ(ranks.program(0).strands.size(), 1U);
+  EXPECT_FALSE(ranks.program(0).looks_ahead);
+}
+
+TEST(LookAhead, NotWherePullsAre) {
+  BindOptions options{.element_bytes = 8, .input = {}, .output = {}, .geometry = {}};
+  options.geometry = {.ranks = 5, .channels = 2, .lines = 64, .data_bytes = 1 << 18};
+  const auto set = build_set("direct", {Collective::allgather, 5, 0, 1000, false});
+  EXPECT_TRUE(engine::bind(set, 0, options)[0].looks_ahead);
+  options.pull_from = 64;
+  EXPECT_FALSE(engine::bind(set, 0, options)[0].looks_ahead);
+}
+
+// Whatever comes when, every message is put once and every result is right; with more messages
+// under way than a rank looks ahead.
+TEST(LookAhead, EveryOrderOfArrivalGivesTheSameResult) {
+  int looking = 0;
+  for (const algorithm::Algorithm& row : algorithm::table()) {
+    for (const int count_of_ranks : {5, 8, 70}) {
+      const Shape shape{row.collective, count_of_ranks, 0,
+                        row.collective == Collective::barrier ? 0 : 2, false};
+      const auto parameters = algorithm::default_parameters(row, shape);
+      if (!algorithm::why_illegal(row, shape, parameters).empty()) continue;
+      SCOPED_TRACE(std::string(schedule::collective_name(row.collective)) + " " +
+                   std::string(row.name) + " on " + std::to_string(count_of_ranks) + " ranks");
+      Ranks ranks(build_set(row, shape));
+      for (int r = 0; r < count_of_ranks; ++r) looking += ranks.program(r).looks_ahead ? 1 : 0;
+      base::Prng prng(static_cast<std::uint64_t>(count_of_ranks));
+      std::vector<Outcome> outcomes(static_cast<std::size_t>(count_of_ranks), Outcome::blocked);
+      for (int r = 0; r < count_of_ranks; ++r) outcomes[static_cast<std::size_t>(r)] = ranks.run(r);
+      Courier& courier = ranks.courier();
+      while (!courier.kept.empty()) {
+        const std::size_t next = prng.below(courier.kept.size());
+        const auto target = static_cast<std::size_t>(courier.kept[next].target);
+        courier.deliver(next);
+        if (outcomes[target] == Outcome::blocked) {
+          outcomes[target] = ranks.run(static_cast<int>(target));
+        }
+      }
+      for (int r = 0; r < count_of_ranks; ++r) {
+        ASSERT_EQ(outcomes[static_cast<std::size_t>(r)], Outcome::finished) << "rank " << r;
+        ASSERT_EQ(ranks.output(r), ranks.expected(r)) << "rank " << r;
+      }
+    }
+  }
+  EXPECT_GT(looking, 100);
+}
+
+}  // namespace
+}  // namespace unisono::engine
