@@ -19,25 +19,31 @@ using schedule::Schedule;
 // Writes one rank's program.
 class Binder {
  public:
-  Binder(std::span<const Schedule> set, int rank, const BindOptions& options,
+  Binder(std::span<const Schedule> set, int rank, bool is_own, const BindOptions& options,
          const WindowLayout& layout)
       : schedule_(set[static_cast<std::size_t>(rank)]),
         rank_(rank),
+        is_own_(is_own),
         options_(options),
-        layout_(layout) {}
+        layout_(layout),
+        order_(layout.order(rank)) {}
 
   Program bind() {
     program_.steps.reserve(schedule_.ops.size());
     if (layout_.pulls().any()) find_last_readers();
-    if (options_.helping) find_helpable_end();
-    for (std::size_t i = 0; i < schedule_.ops.size(); ++i) {
-      note_strand(i);
-      bind_op(schedule_.ops[i], static_cast<schedule::OpId>(i));
-      if (layout_.pulls().any()) bind_taken(static_cast<schedule::OpId>(i));
+    strand_of_.resize(schedule_.ops.size());
+    for (std::size_t i = 0; i < order_.ops.size(); ++i) {
+      const schedule::OpId op = order_.ops[i];
+      note_strand(op, i > 0 && i == order_.helpable);
+      bind_op(schedule_.ops[static_cast<std::size_t>(op)], op);
+      if (layout_.pulls().any()) bind_taken(op);
+      if (i + 1 == order_.helpable) {
+        program_.helpable_end = static_cast<std::int32_t>(program_.steps.size());
+      }
     }
     if (layout_.pulls().any()) bind_returns();
     program_.looks_ahead = looks_ahead();
-    if (options_.helping) mark_helpable();
+    if (order_.helpable > 0) note_staging();
     return std::move(program_);
   }
 
@@ -73,14 +79,15 @@ class Binder {
 
   // A strand begins with each wait, and where helping ends. It needs the strands in which the
   // predecessors of its ops stand.
-  void note_strand(std::size_t op) {
+  void note_strand(schedule::OpId id, bool helping_ends) {
+    const Op& op = schedule_.ops[static_cast<std::size_t>(id)];
     auto& strands = program_.strands;
-    if (schedule_.ops[op].kind == OpKind::wait || (op == helpable_ops_ && op > 0)) {
+    if (op.kind == OpKind::wait || helping_ends) {
       strands.push_back({.begin = static_cast<std::int32_t>(program_.steps.size()), .needs = 0});
     }
     const auto own = static_cast<std::int32_t>(strands.size()) - 1;
-    strand_of_.push_back(own);
-    for (const schedule::OpId before : schedule_.after_of(schedule_.ops[op])) {
+    strand_of_[static_cast<std::size_t>(id)] = own;
+    for (const schedule::OpId before : schedule_.after_of(op)) {
       const std::int32_t needed = strand_of_[static_cast<std::size_t>(before)];
       if (needed >= 0 && needed < own && needed > own - kAhead) {
         strands.back().needs |= strand_bit(needed);
@@ -97,17 +104,6 @@ class Binder {
       if ((strands[s].needs & previous) == 0) return !layout_.pulls().any();
     }
     return false;
-  }
-
-  // Up to the last send that comes after a wait.
-  void find_helpable_end() {
-    bool waited = false;
-    for (std::size_t i = 0; i < schedule_.ops.size(); ++i) {
-      const OpKind kind = schedule_.ops[i].kind;
-      waited = waited || kind == OpKind::wait;
-      const bool sends = kind == OpKind::send || kind == OpKind::multicast;
-      if (sends && waited) helpable_ops_ = i + 1;
-    }
   }
 
   void bind_sends(const Op& op, schedule::OpId id) {
@@ -254,12 +250,14 @@ class Binder {
     }
   }
 
+  // What others may touch is staged, without gaps. How their buffers lie, they alone know, and it
+  // does not matter: nobody but their owner touches these.
   const BufferLayout* layout_of(Memory memory) const {
     switch (memory) {
       case Memory::input:
-        return &options_.input;
+        return is_own_ && !order_.stages_input ? &options_.input : nullptr;
       case Memory::output:
-        return &options_.output;
+        return is_own_ && !order_.stages_output ? &options_.output : nullptr;
       case Memory::scratch:
       case Memory::slot:
         return nullptr;
@@ -281,9 +279,9 @@ class Binder {
     const std::int64_t element = range.offset + from;
     switch (range.memory) {
       case Memory::input:
-        return {Space::input, in_buffer(options_.input, element)};
+        return {Space::input, in_buffer(layout_of(Memory::input), element)};
       case Memory::output:
-        return {Space::output, in_buffer(options_.output, element)};
+        return {Space::output, in_buffer(layout_of(Memory::output), element)};
       case Memory::scratch:
         return {Space::windows, layout_.scratch(rank_) + element * options_.element_bytes};
       case Memory::slot:
@@ -293,53 +291,60 @@ class Binder {
     return {};
   }
 
-  std::int64_t in_buffer(const BufferLayout& buffer, std::int64_t element) const {
-    if (!buffer.contiguous()) {
-      const BufferLayout::Piece& piece = buffer.piece_of(element);
+  std::int64_t in_buffer(const BufferLayout* buffer, std::int64_t element) const {
+    if (buffer != nullptr && !buffer->contiguous()) {
+      const BufferLayout::Piece& piece = buffer->piece_of(element);
       element += piece.place - piece.offset;
     }
     return element * options_.element_bytes;
   }
 
-  void mark_helpable() {
-    bool waited = false;
-    std::size_t first_wait = 0;
-    for (std::size_t i = 0; i < program_.steps.size(); ++i) {
-      const StepKind kind = program_.steps[i].kind;
-      if (kind == StepKind::wait && !waited) {
-        waited = true;
-        first_wait = i;
-      }
-      if (kind == StepKind::put && waited) {
-        program_.helpable_end = static_cast<std::int32_t>(i + 1);
-      }
-    }
-    const auto end = static_cast<std::size_t>(program_.helpable_end);
-    for (std::size_t i = 0; i < end; ++i) {
-      const Step& step = program_.steps[i];
-      if (step.kind == StepKind::wait) continue;
-      const Place* places[] = {&step.target, &step.left,
-                               step.kind == StepKind::reduce ? &step.right : &step.left};
-      for (const Place* place : places) {
-        if (place->space == Space::input && i > first_wait) program_.stages_input = true;
-        if (place->space == Space::output) program_.stages_output = true;
-      }
-    }
+  void note_staging() {
+    program_.stages_input = order_.stages_input;
+    program_.stages_output = order_.stages_output;
+    program_.gathers_input = order_.stages_input && is_own_ && !options_.input.contiguous();
     program_.staged_input = layout_.staged_input(rank_);
     program_.staged_output = layout_.staged_output(rank_);
-    program_.input_bytes = schedule::input_count(schedule_.shape, rank_) * options_.element_bytes;
-    program_.output_bytes = schedule::output_count(schedule_.shape, rank_) * options_.element_bytes;
+    program_.input_pieces = pieces(options_.input, schedule::input_count(schedule_.shape, rank_));
+    program_.output_pieces =
+        pieces(options_.output, schedule::output_count(schedule_.shape, rank_));
+  }
+
+  std::vector<Program::Piece> pieces(const BufferLayout& buffer, std::int64_t count) const {
+    const std::int64_t bytes = options_.element_bytes;
+    if (!is_own_) return {};
+    if (buffer.contiguous()) return {{.staged = 0, .place = 0, .bytes = count * bytes}};
+    std::vector<Program::Piece> all;
+    for (const auto& [offset, length, place] : buffer.pieces) {
+      all.push_back({.staged = offset * bytes, .place = place * bytes, .bytes = length * bytes});
+    }
+    return all;
   }
 
   const Schedule& schedule_;
   int rank_;
+  bool is_own_;
   const BindOptions& options_;
   const WindowLayout& layout_;
+  const StepOrder& order_;
   std::vector<schedule::OpId> last_reader_;  // by slot; only with pulls
   std::vector<std::int32_t> strand_of_;      // by op; -1: before all strands
-  std::size_t helpable_ops_ = 0;
   Program program_;
 };
+
+void find_fed(std::vector<Program>& programs) {
+  for (Program& program : programs) {
+    std::vector<std::int32_t>& fed = program.feeds;
+    for (const Step& step : program.steps) {
+      for (std::int32_t i = 0; i < step.bell_count; ++i) {
+        const std::int32_t peer = program.bells[static_cast<std::size_t>(step.first_bell + i)];
+        if (programs[static_cast<std::size_t>(peer)].helpable_end > 0) fed.push_back(peer);
+      }
+    }
+    std::ranges::sort(fed);
+    fed.erase(std::unique(fed.begin(), fed.end()), fed.end());
+  }
+}
 
 }  // namespace
 
@@ -359,16 +364,16 @@ std::vector<Program> bind(std::span<const schedule::Schedule> set, int rank,
                           const BindOptions& options) {
   const WindowLayout layout(set, options);
   UNISONO_CHECK(layout.need().fits(options.geometry), "a schedule set larger than its windows");
-  UNISONO_CHECK(!options.helping || (options.input.contiguous() && options.output.contiguous()),
-                "helping needs contiguous buffers");
   UNISONO_CHECK(options.pull_from == 0 ||
                     (!options.helping && options.input.contiguous() && options.output.contiguous()),
                 "pulls need contiguous buffers, and their owner to do it");
   std::vector<Program> programs(set.size());
   for (std::size_t r = 0; r < set.size(); ++r) {
-    if (!options.helping && static_cast<int>(r) != rank) continue;
-    programs[r] = Binder(set, static_cast<int>(r), options, layout).bind();
+    const bool is_own = static_cast<int>(r) == rank;
+    if (!options.helping && !is_own) continue;
+    programs[r] = Binder(set, static_cast<int>(r), is_own, options, layout).bind();
   }
+  if (options.helping) find_fed(programs);
   return programs;
 }
 

@@ -29,11 +29,11 @@ struct BufferLayout {
 
 struct BindOptions {
   std::int64_t element_bytes = 1;
-  BufferLayout input;
+  BufferLayout input;  // of the rank that binds
   BufferLayout output;
   LaneGeometry geometry;
   bool staged_multicast = false;  // Capabilities::multicast
-  bool helping = false;           // lay out staging, and bind the programs of all ranks
+  bool helping = false;           // stage what others may touch, and bind all ranks' programs
   // Messages of so many bytes or more are pulled from their sender's memory where that is safe
   // (engine/pulls.hpp); 0: none. Not with helping.
   std::int64_t pull_from = 0;
@@ -50,8 +50,9 @@ struct WindowNeed {
 };
 WindowNeed window_need(std::span<const schedule::Schedule> set, const BindOptions& options);
 
-// The programs by rank; without helping, those of other ranks than `rank` are empty. The set has
-// to fit the geometry (window_need).
+// The programs by rank, for use at `rank`. Without helping, those of other ranks are empty; with
+// it, they are right in what may be helped, and have the same strands as at their own ranks. The
+// set has to fit the geometry (window_need).
 std::vector<Program> bind(std::span<const schedule::Schedule> set, int rank,
                           const BindOptions& options);
 

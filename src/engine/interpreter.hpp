@@ -45,6 +45,8 @@ struct Frame {
 struct Position {
   std::int32_t pc = 0;
   std::uint64_t ahead = 0;  // strand_bit() of those strands
+
+  bool operator==(const Position&) const = default;
 };
 
 // Carries steps before `end`, which is the end of a strand, out and moves `at`. blocked: pc stands

@@ -67,11 +67,15 @@ struct alignas(kLineBytes) CallRecord {
   std::atomic<std::int32_t> collective{0};
 };
 
+// Who cannot get a claim, and has made something ready, knocks: its holder looks again before it
+// lets go.
+enum class Claim : std::uint32_t { free, held, knocked };
+
 // A rank's program that others may run: published by its owner when it cannot go on by itself.
 // Whoever holds the claim runs it. Strands, not steps, say how far it has come.
 struct alignas(kLineBytes) Task {
   std::atomic<std::uint64_t> tag{0};  // of the operation; 0: not published
-  std::atomic<std::uint32_t> claim{0};
+  std::atomic<Claim> claim{Claim::free};
   std::atomic<std::int32_t> strand{0};  // all before it are done
   std::atomic<std::uint64_t> ahead{0};  // and these further on (Position::ahead)
 };

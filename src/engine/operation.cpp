@@ -22,11 +22,44 @@ void write_record(CallRecord& record, const Plan& plan, std::uint64_t sequence,
 }
 
 bool try_claim(Task& task) {
-  std::uint32_t free = 0;
-  return task.claim.load(std::memory_order_relaxed) == 0 &&
-         task.claim.compare_exchange_strong(free, 1, std::memory_order_acquire,
+  Claim free = Claim::free;
+  return task.claim.load(std::memory_order_relaxed) == Claim::free &&
+         task.claim.compare_exchange_strong(free, Claim::held, std::memory_order_acquire,
                                             std::memory_order_relaxed);
 }
+
+// False: who holds it will look again.
+bool claim_or_knock(Task& task) {
+  Claim seen = task.claim.load(std::memory_order_relaxed);
+  for (;;) {
+    const Claim next = seen == Claim::free ? Claim::held : Claim::knocked;
+    if (task.claim.compare_exchange_weak(seen, next, std::memory_order_acq_rel,
+                                         std::memory_order_relaxed)) {
+      return next == Claim::held;
+    }
+  }
+}
+
+// False: somebody knocked, so that it is kept, and to be looked at again.
+bool release(Task& task) {
+  Claim held = Claim::held;
+  if (task.claim.compare_exchange_strong(held, Claim::free, std::memory_order_release,
+                                         std::memory_order_relaxed)) {
+    return true;
+  }
+  task.claim.exchange(Claim::held, std::memory_order_acq_rel);
+  return false;
+}
+
+// Between a store and a load that must not change places: an owner publishes and looks at flags, a
+// sender raises a flag and looks whether its receiver has published.
+void fence_stores() {
+  static thread_local std::atomic<std::uint32_t> word{0};
+  word.fetch_add(1, std::memory_order_seq_cst);
+}
+
+// How far along a chain of ranks one makes the next ready.
+constexpr int kMostHops = 256;
 
 // After a completion: for those that have to wait until everyone has come so far.
 void ring_credit(const Machine& machine) {
@@ -35,8 +68,6 @@ void ring_credit(const Machine& machine) {
   if (machine.credit_sleepers->load(std::memory_order_relaxed) == 0) return;
   for (int r = 0; r < machine.ranks; ++r) machine.bells->wake(machine.job_ranks[r]);
 }
-
-void release(Task& task) { task.claim.store(0, std::memory_order_release); }
 
 // The position that is published, and back; with the claim.
 Position position_of(const Task& task, const Program& program) {
@@ -124,24 +155,31 @@ void Operation::enter() {
   frame_.tag = make_tag(sequence_, history_);
   frame_.kernel = plan_->kernel;
   frame_.kernel_context = plan_->kernel_context;
+  moved_ = false;
+  if (own.gathers_input) [[unlikely]]
+    stage_input();
 }
 
 Outcome Operation::advance(const Machine& machine) {
   for (;;) {
     Outcome outcome = published_ ? run_shared(machine) : run_private(machine);
-    if (outcome != Outcome::blocked || !plan_->helping) return outcome;
-    if (!published_ && at_.pc < program().helpable_end) {
+    if (!plan_->helping) return outcome;
+    if (outcome == Outcome::blocked && !published_ && at_.pc < program().helpable_end) {
       publish();
       continue;  // what arrived in between would have been left to nobody
     }
-    if (!help(machine, outcome)) return outcome;
+    if (moved_) feed(machine, lane_->rank(), 0);
+    moved_ = false;
+    if (outcome != Outcome::blocked || !help(machine, outcome)) return outcome;
   }
 }
 
 Outcome Operation::run_private(const Machine& machine) {
   const Program& own = program();
+  const Position before = at_;
   const Outcome outcome =
       run(own, frame_, machine, at_, static_cast<std::int32_t>(own.steps.size()));
+  moved_ = moved_ || at_ != before;
   if (outcome == Outcome::finished && own.stages_output) deliver();
   return outcome;
 }
@@ -150,30 +188,41 @@ Outcome Operation::run_shared(const Machine& machine) {
   const Program& own = program();
   Task& task = lane_->task(sequence_, lane_->rank());
   if (!try_claim(task)) return Outcome::blocked;
-  Position at = position_of(task, own);
-  const Outcome outcome = run(own, frame_, machine, at, own.helpable_end);
-  set_position(task, own, at);
-  if (outcome == Outcome::finished) {
-    task.tag.store(0, std::memory_order_relaxed);
-    published_ = false;
-    at_ = at;
-  }
-  release(task);
+  Outcome outcome = Outcome::blocked;
+  do {
+    if (outcome != Outcome::blocked) continue;  // knocked too late
+    Position at = position_of(task, own);
+    const Position before = at;
+    outcome = run(own, frame_, machine, at, own.helpable_end);
+    moved_ = moved_ || at != before;
+    set_position(task, own, at);
+    if (outcome == Outcome::finished) {
+      task.tag.store(0, std::memory_order_relaxed);
+      published_ = false;
+      at_ = at;
+    }
+  } while (!release(task));
   return outcome == Outcome::finished ? run_private(machine) : outcome;
 }
 
 // From here on others may run the program, so what it touches has to lie in the window.
 void Operation::publish() {
   const Program& own = program();
-  if (own.stages_input) {
-    std::byte* staged = frame_.bases[static_cast<int>(Space::windows)] + own.staged_input;
-    std::memcpy(staged, input_, static_cast<std::size_t>(own.input_bytes));
-    frame_.bases[static_cast<int>(Space::input)] = staged;
-  }
+  if (own.stages_input && !own.gathers_input) stage_input();
   Task& task = lane_->task(sequence_, lane_->rank());
   set_position(task, own, at_);
   task.tag.store(frame_.tag, std::memory_order_release);
   published_ = true;
+  fence_stores();
+}
+
+void Operation::stage_input() {
+  const Program& own = program();
+  std::byte* staged = frame_.bases[static_cast<int>(Space::windows)] + own.staged_input;
+  for (const Program::Piece& piece : own.input_pieces) {
+    std::memcpy(staged + piece.staged, input_ + piece.place, static_cast<std::size_t>(piece.bytes));
+  }
+  frame_.bases[static_cast<int>(Space::input)] = staged;
 }
 
 Frame Operation::shared_frame(const Program& program) const {
@@ -203,28 +252,67 @@ bool Operation::help(const Machine& machine, Outcome& outcome) {
       continue;
     }
     if (!try_claim(task)) return false;
-    Position at = position_of(task, theirs);
-    const std::int64_t before = steps_done(theirs, at);
-    // The owner may have taken its program back before the claim.
-    if (task.tag.load(std::memory_order_relaxed) == frame_.tag) {
-      const Frame frame = shared_frame(theirs);
-      const Outcome theirs_outcome = run(theirs, frame, machine, at, theirs.helpable_end);
-      set_position(task, theirs, at);
-      if (theirs_outcome == Outcome::mismatch) outcome = Outcome::mismatch;
-    }
-    release(task);
-    const std::int64_t helped = steps_done(theirs, at) - before;
-    helped_steps_ += helped;
-    if (at.pc >= theirs.helpable_end) machine.bells->ring(machine.job_ranks[feeder]);
-    return outcome == Outcome::blocked && helped > 0;
+    const bool any = run_claimed(machine, feeder, outcome) > 0;
+    if (any) feed(machine, feeder, 0);
+    return outcome == Outcome::blocked && any;
   }
   return false;
+}
+
+// Programs that may have become ready because `rank` has sent something: their owners may not be
+// running, and who waits for them may sleep. Those of other calls say so to who awaits them.
+void Operation::feed(const Machine& machine, int rank, int depth) {
+  const std::vector<std::int32_t>& receivers = programs()[static_cast<std::size_t>(rank)].feeds;
+  if (receivers.empty() || depth == kMostHops) return;
+  fence_stores();
+  for (const std::int32_t fed : receivers) {
+    if (fed == lane_->rank()) continue;
+    Task& task = lane_->task(sequence_, fed);
+    if (task.tag.load(std::memory_order_acquire) != frame_.tag) continue;
+    const Program& theirs = programs()[static_cast<std::size_t>(fed)];
+    const std::int32_t strand = task.strand.load(std::memory_order_relaxed);
+    if (theirs.begin_of(strand) >= theirs.helpable_end ||
+        !can_run(theirs, frame_, strand, task.ahead.load(std::memory_order_relaxed),
+                 theirs.helpable_end) ||
+        !claim_or_knock(task)) {
+      continue;
+    }
+    Outcome outcome = Outcome::blocked;
+    if (run_claimed(machine, fed, outcome) > 0) feed(machine, fed, depth + 1);
+  }
+}
+
+// Runs what is ready of the program of `rank`, whose claim this holds, and lets go. Gives the
+// number of steps.
+std::int64_t Operation::run_claimed(const Machine& machine, int rank, Outcome& outcome) {
+  Task& task = lane_->task(sequence_, rank);
+  const Program& theirs = programs()[static_cast<std::size_t>(rank)];
+  const Frame frame = shared_frame(theirs);
+  std::int64_t steps = 0;
+  bool over = false;
+  do {
+    // The owner may have taken its program back before the claim.
+    if (task.tag.load(std::memory_order_relaxed) != frame_.tag) continue;
+    Position at = position_of(task, theirs);
+    steps -= steps_done(theirs, at);
+    const Outcome theirs_outcome = run(theirs, frame, machine, at, theirs.helpable_end);
+    steps += steps_done(theirs, at);
+    set_position(task, theirs, at);
+    if (theirs_outcome == Outcome::mismatch) outcome = Outcome::mismatch;
+    over = at.pc >= theirs.helpable_end;
+  } while (!release(task));
+  helped_steps_ += steps;
+  if (over) machine.bells->ring(machine.job_ranks[rank]);
+  return steps;
 }
 
 void Operation::deliver() {
   const Program& own = program();
   const std::byte* staged = frame_.bases[static_cast<int>(Space::windows)] + own.staged_output;
-  std::memcpy(output_, staged, static_cast<std::size_t>(own.output_bytes));
+  for (const Program::Piece& piece : own.output_pieces) {
+    std::memcpy(output_ + piece.place, staged + piece.staged,
+                static_cast<std::size_t>(piece.bytes));
+  }
 }
 
 }  // namespace unisono::engine

@@ -2,8 +2,9 @@
 // Operation: one collective in progress at this rank. step() carries it on as far as it goes
 // without waiting; who calls it, and how often, is the caller's business. With the inline engine it
 // runs this rank's program only. With the helping engine, a rank that is blocked runs the published
-// programs of the ranks it waits for: whoever is awake does whatever is ready, so a rank that has
-// given its part and is not scheduled holds nobody up. One thread at a time.
+// programs of the ranks it waits for, and a rank that has sent something those of its receivers:
+// whoever is awake does whatever is ready, so a rank that has given its part and is not scheduled
+// holds nobody up. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -73,7 +74,10 @@ class Operation {
   Outcome run_private(const Machine& machine);
   Outcome run_shared(const Machine& machine);
   bool help(const Machine& machine, Outcome& outcome);
+  void feed(const Machine& machine, int rank, int depth);
+  std::int64_t run_claimed(const Machine& machine, int rank, Outcome& outcome);
   void publish();
+  void stage_input();
   void deliver();
 
   const std::vector<Program>& programs() const { return plan_->parts[part_].programs; }
@@ -94,6 +98,7 @@ class Operation {
   Position at_;  // not while published
   bool entered_ = false;
   bool published_ = false;
+  bool moved_ = false;  // since feed() was called
   Frame frame_;
 };
 

@@ -64,13 +64,19 @@ struct Program {
   // end of the last put that comes after a wait, and the end of a strand. 0: nothing that others
   // could wait for.
   std::int32_t helpable_end = 0;
-  // Whether those steps touch the caller's buffers, which then have to be staged in the window.
+  // Whether those steps touch the caller's buffers, which then have to be staged in the window. The
+  // pieces say how the buffer of the program's own rank lies.
+  struct Piece {
+    std::int64_t staged = 0, place = 0, bytes = 0;  // from there in the window, here in the buffer
+  };
   bool stages_input = false;
   bool stages_output = false;
+  bool gathers_input = false;     // it lies in pieces, so it is staged from the start
   std::int64_t staged_input = 0;  // in Space::windows
   std::int64_t staged_output = 0;
-  std::int64_t input_bytes = 0;
-  std::int64_t output_bytes = 0;
+  std::vector<Piece> input_pieces, output_pieces;
+  // Ranks with steps that others may do, to which this program sends.
+  std::vector<std::int32_t> feeds;
 
   std::int64_t staging_bytes = 0;  // of Space::staging
 

@@ -34,6 +34,7 @@ WindowLayout::WindowLayout(std::span<const Schedule> set, const BindOptions& opt
     : set_(set), options_(options), ranks_(set.size()) {
   if (options.pull_from > 0) pulls_ = Pulls(set, least_pulled(options));
   const int ranks = static_cast<int>(set.size());
+  for (const Schedule& each : set) orders_.push_back(order_steps(each, options.helping));
   for (int r = 0; r < ranks; ++r) {
     at(r).slots.assign(schedule_of(r).slots.size(), {});
     at(r).outboxes.assign(schedule_of(r).ops.size(), {});
@@ -107,9 +108,12 @@ void WindowLayout::place_rank(int rank) {
     for (int i = 0; i < kBounces; ++i) take_data(rank, bytes(bounce_count()));
   }
   layout.scratch = take_data(rank, bytes(schedule.scratch_count));
-  if (!options_.helping) return;
-  layout.staged_input = take_data(rank, bytes(schedule::input_count(schedule.shape, rank)));
-  layout.staged_output = take_data(rank, bytes(schedule::output_count(schedule.shape, rank)));
+  if (order(rank).stages_input) {
+    layout.staged_input = take_data(rank, bytes(schedule::input_count(schedule.shape, rank)));
+  }
+  if (order(rank).stages_output) {
+    layout.staged_output = take_data(rank, bytes(schedule::output_count(schedule.shape, rank)));
+  }
 }
 
 void WindowLayout::place_taken(int rank) {

@@ -10,6 +10,7 @@
 
 #include "engine/bind.hpp"
 #include "engine/pulls.hpp"
+#include "engine/step_order.hpp"
 
 namespace unisono::engine {
 
@@ -32,6 +33,7 @@ class WindowLayout {
     return at(rank).outboxes[static_cast<std::size_t>(op)];
   }
   const Pulls& pulls() const { return pulls_; }
+  const StepOrder& order(int rank) const { return orders_[static_cast<std::size_t>(rank)]; }
   // What is pulled to be reduced goes through `bounce`, so many elements at a time; an operand
   // each.
   std::int64_t bounce(int rank, int operand) const;
@@ -65,6 +67,7 @@ class WindowLayout {
   std::span<const schedule::Schedule> set_;
   const BindOptions& options_;
   Pulls pulls_;
+  std::vector<StepOrder> orders_;
   std::vector<RankLayout> ranks_;
 };
 

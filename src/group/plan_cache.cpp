@@ -104,10 +104,10 @@ class Maker {
       plan.kernel = arith::find_kernel(static_cast<arith::Operator>(call_.op),
                                        static_cast<arith::Type>(call_.type));
     }
-    // A user's function has an address in its own process only; and where blocks are given, ranks
-    // do not know how the others' buffers lie.
+    // A user's function has an address in its own process only; and ranks that know their own
+    // counts only do not know each other's programs.
     const bool can_help = context_.shared_windows && context_.ranks > 1 &&
-                          call_.op < kFirstUserNumber && !call_.blocks.given();
+                          call_.op < kFirstUserNumber && !call_.local_counts;
     plan.helping =
         can_help && (context_.engine == base::EngineChoice::helping ||
                      (context_.engine == base::EngineChoice::automatic && context_.oversubscribed));
@@ -139,7 +139,6 @@ class Maker {
                                 .geometry = geometry,
                                 .staged_multicast = context_.staged_multicast,
                                 .helping = cached_->plan.helping};
-    options.helping = options.helping && options.input.contiguous() && options.output.contiguous();
     return options;
   }
 
@@ -194,7 +193,6 @@ class Maker {
     const std::int64_t stride = segment * call_.element_bytes;
     plan.input_stride = schedule::input_count(shape_, context_.rank) > 0 ? stride : 0;
     plan.output_stride = schedule::output_count(shape_, context_.rank) > 0 ? stride : 0;
-    if (plan.segments > 1 && schedule::has_blocks(call_.collective)) plan.helping = false;
     for (std::int64_t n = 0; n < plan.segments; ++n) {
       const Shape part = segment_of(shape_, n * segment, segment);
       if (n > 0 && part == last_part_) {

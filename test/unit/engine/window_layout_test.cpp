@@ -63,10 +63,13 @@ void check_disjoint(const std::vector<schedule::Schedule>& set, const BindOption
       }
     }
     taken.take(layout.scratch(rank), set[r].scratch_count * e, "scratch");
-    if (!options.helping) continue;
-    taken.take(layout.staged_input(rank), schedule::input_count(set[r].shape, rank) * e, "input");
-    taken.take(layout.staged_output(rank), schedule::output_count(set[r].shape, rank) * e,
-               "output");
+    if (layout.order(rank).stages_input) {
+      taken.take(layout.staged_input(rank), schedule::input_count(set[r].shape, rank) * e, "input");
+    }
+    if (layout.order(rank).stages_output) {
+      taken.take(layout.staged_output(rank), schedule::output_count(set[r].shape, rank) * e,
+                 "output");
+    }
   }
 }
 

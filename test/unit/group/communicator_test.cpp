@@ -171,6 +171,58 @@ TEST(Helping, ARankThatGaveItsPartAndNeverRunsAgainHoldsNobodyUp) {
   }
 }
 
+// Rank 3 gives to 2, which gives to the root. Rank 2 does not run, and the root may sleep: rank 3,
+// which waits for nothing, sees to it that its message goes on.
+TEST(Helping, WhoSendsLooksAfterItsReceivers) {
+  World world(ranks(4, {{"UNISONO_ENGINE", "helping"}}));
+  const auto* row = algorithm::find(Collective::reduce, "fnomial");
+  ASSERT_NE(row, nullptr);
+  world.override_with(*row, {{2}});
+  Call call = allreduce(1);
+  call.collective = Collective::reduce;
+  const double inputs[4] = {1, 2, 4, 8};
+  double output = 0;
+  std::vector<Pending> pending(4);
+  for (const int r : {2, 0, 1, 3}) {
+    ASSERT_TRUE(world.at(r)
+                    .start(**world.at(r).plan(call), &inputs[r], r == 0 ? &output : nullptr,
+                           pending[static_cast<std::size_t>(r)])
+                    .ok());
+  }
+  EXPECT_EQ(pending[3].state, Pending::State::complete);
+  EXPECT_GT(world.at(3).statistics().helped_steps, 0);
+  EXPECT_EQ(world.at(0).statistics().helped_steps, 0);
+  world.at(0).progress();
+  EXPECT_EQ(pending[0].state, Pending::State::complete);
+  EXPECT_EQ(world.at(0).statistics().helped_steps, 0);
+  EXPECT_EQ(output, 15);
+  world.at(2).progress();
+  EXPECT_EQ(pending[2].state, Pending::State::complete);
+}
+
+// Blocks in several segments, and blocks with gaps, are helped as well.
+TEST(Helping, OfBlocksDoesNotDependOnHowTheyLie) {
+  World world(ranks(3, {{"UNISONO_ENGINE", "helping"}}));
+  Call call = allreduce(100'000);
+  call.op = -1;
+  call.collective = Collective::allgather;
+  const CachedPlan* segments = *world.at(0).plan(call);
+  EXPECT_GT(segments->plan.segments, 1);
+  EXPECT_TRUE(segments->plan.helping);
+  call.count = 6;
+  call.purpose = Purpose::user_blocks;
+  call.blocks = *schedule::Blocks::of_ranks({1, 2, 3});
+  call.output_places =
+      std::make_shared<const std::vector<std::int64_t>>(std::vector<std::int64_t>{9, 0, 4});
+  EXPECT_TRUE((*world.at(0).plan(call))->plan.helping);
+  call.local_counts = true;
+  call.collective = Collective::gather;
+  EXPECT_FALSE((*world.at(0).plan(call))->plan.helping);
+  call = allreduce(5);
+  call.op = kFirstUserNumber;
+  EXPECT_FALSE((*world.at(0).plan(call))->plan.helping);
+}
+
 TEST(Failure, IsOneForAllAndSparesOperationsBefore) {
   World world(ranks(2));
   double in[2] = {1, 2}, out[2] = {};
