@@ -458,6 +458,9 @@ typedef struct {
   int64_t helped_steps; /* steps this rank did for others */
   char algorithm[64];   /* of the last collective, e.g. "pairwise" */
   char engine[16];      /* of the last collective: "inline" or "helping" */
+  int64_t multicasts;   /* messages that this rank sent to several others */
+  int64_t stagings;     /* times it wrote one of them for its receivers: once each, not once for
+                           each of them, and not at all where they read it from its buffer */
 } unisono_comm_info_t;
 UNISONO_API int unisono_comm_info(unisono_comm_t comm, unisono_comm_info_t* info);
 

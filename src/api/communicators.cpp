@@ -126,7 +126,7 @@ int unisono_comm_info(unisono_comm_t comm, unisono_comm_info_t* info) {
   if (info == nullptr || info->size < sizeof(size_t)) {
     return fail(Code::argument, "unisono_comm_info: info is NULL, or its size is not set");
   }
-  const auto statistics = found->group->statistics();
+  const auto& statistics = found->group->statistics();
   unisono_comm_info_t full{};
   full.size = std::min(info->size, sizeof full);
   full.buffer_bytes = statistics.buffer_bytes;
@@ -141,6 +141,8 @@ int unisono_comm_info(unisono_comm_t comm, unisono_comm_info_t* info) {
                                         : "inline")
         .copy(full.engine, sizeof full.engine - 1);
   }
+  full.multicasts = statistics.engine.multicasts;
+  full.stagings = statistics.engine.stagings;
   std::memcpy(info, &full, full.size);
   return UNISONO_OK;
 }

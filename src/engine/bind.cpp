@@ -107,8 +107,12 @@ class Binder {
   }
 
   void bind_sends(const Op& op, schedule::OpId id) {
+    Multicast multicast = op.target_count > 1 ? Multicast::first : Multicast::no;
     for (const schedule::Target& target : schedule_.targets_of(op)) {
-      bind_message(op.left, layout_.slot(target.peer, target.slot), put_to(target.peer),
+      Step step = put_to(target.peer);
+      step.multicast = multicast;
+      if (multicast == Multicast::first) multicast = Multicast::again;
+      bind_message(op.left, layout_.slot(target.peer, target.slot), step,
                    layout_.pulls().sent(rank_, id));
     }
   }
@@ -127,6 +131,7 @@ class Binder {
     Step step;
     step.kind = StepKind::put;
     step.peer = rank_;
+    step.multicast = op.target_count > 1 ? Multicast::first : Multicast::no;
     step.first_bell = static_cast<std::int32_t>(program_.bells.size());
     step.bell_count = op.target_count;
     for (const schedule::Target& target : schedule_.targets_of(op)) {
@@ -158,6 +163,7 @@ class Binder {
         step.flag = place.flag;
       } else {
         step.bell_count = 0;
+        step.multicast = Multicast::no;  // the last piece stands for all
       }
       program_.steps.push_back(step);
     } while (done < source.count);

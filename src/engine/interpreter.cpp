@@ -52,6 +52,13 @@ void note_length(const Step& step, const Frame& frame, const Machine& machine) {
        .flag = nullptr});
 }
 
+inline void count_multicast(const Step& step, const Machine& machine, int stagings) {
+  if (step.multicast == Multicast::no) [[likely]]
+    return;
+  machine.counters->multicasts += step.multicast == Multicast::first ? 1 : 0;
+  machine.counters->stagings += stagings;
+}
+
 inline void put(const Program& program, const Step& step, const Frame& frame,
                 const Machine& machine) {
   std::byte* place = address(frame, step.target);
@@ -62,6 +69,7 @@ inline void put(const Program& program, const Step& step, const Frame& frame,
                                   frame.bases[static_cast<int>(Space::windows)] + step.flag);
   if (step.note >= 0) [[unlikely]]
     note_length(step, frame, machine);
+  count_multicast(step, machine, 1);
   if (machine.direct) {
     copy_bytes(place, source, step.bytes);
     if (flag == nullptr) return;
@@ -90,6 +98,7 @@ void offer(const Program& program, const Step& step, const Frame& frame, const M
           ? kInJobMemory | static_cast<std::uint64_t>(place - machine.job_memory)
           : reinterpret_cast<std::uint64_t>(place);
   if (step.note >= 0) note_length(step, frame, machine);
+  count_multicast(step, machine, 0);
   machine.transport->put({.target = machine.job_ranks[step.peer],
                           .source = reinterpret_cast<const std::byte*>(&source),
                           .place = address(frame, step.target),

@@ -20,6 +20,12 @@ namespace unisono::engine {
 // wrong_length: a message is not as long as its receiver expects.
 enum class Outcome : std::uint8_t { finished, blocked, mismatch, unreadable, wrong_length };
 
+// What this rank has done, for itself or for others.
+struct Counters {
+  std::int64_t multicasts = 0;  // messages to several ranks
+  std::int64_t stagings = 0;    // times that one was written for its receivers to read
+};
+
 // What stays the same for all operations of a communicator.
 struct Machine {
   transport::Transport* transport = nullptr;
@@ -30,6 +36,7 @@ struct Machine {
   std::byte* job_memory = nullptr;  // where Space::staging lies
   // How many members sleep until somebody completes an operation (Lane::may_enter).
   std::atomic<std::uint32_t>* credit_sleepers = nullptr;
+  Counters* counters = nullptr;
 };
 
 // What a program needs of one operation.

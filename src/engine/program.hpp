@@ -25,8 +25,13 @@ struct Place {
   std::int64_t offset = 0;  // bytes
 };
 
+// Of put and offer: whether their message goes to several ranks. first: the first step of such a
+// message; each is counted once, and each step that writes it is (Counters).
+enum class Multicast : std::uint8_t { no, first, again };
+
 struct Step {
   StepKind kind = StepKind::copy;
+  Multicast multicast = Multicast::no;
   // put, offer: whose window; wait: whose message; pull: whose memory. A rank of the communicator
   std::int32_t peer = -1;
   Place target, left, right;  // pull: left is the offer

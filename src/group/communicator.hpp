@@ -52,6 +52,7 @@ struct CommunicatorStatistics {
   std::int64_t operations = 0;
   std::int64_t sleeps = 0;
   std::int64_t helped_steps = 0;
+  engine::Counters engine;
   const CachedPlan* last_plan = nullptr;
 };
 
@@ -104,7 +105,7 @@ class Communicator {
   // Looks for a failure that this rank has not run into.
   void look_for_failure();
 
-  CommunicatorStatistics statistics() const { return statistics_; }
+  const CommunicatorStatistics& statistics() const { return statistics_; }
   PlanCache& plans() { return plans_; }
 
  private:

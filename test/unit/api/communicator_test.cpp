@@ -178,6 +178,23 @@ TEST(CommunicatorInfo, CountsOperationsAndNamesAlgorithmAndEngine) {
   });
 }
 
+// Nothing but the root's message to all, which it writes once.
+TEST(CommunicatorInfo, CountsMessagesToSeveralRanksAndHowOftenTheyAreWritten) {
+  run_threads(5, [](ThreadRank& self) {
+    std::int64_t value = 0;
+    for (int i = 0; i < 10; ++i) {
+      if (self.rank == 2) value = i;
+      ASSERT_TRUE(succeeded(unisono_broadcast(&value, 1, UNISONO_INT64, 2, self.world)));
+      ASSERT_EQ(value, i);
+    }
+    unisono_comm_info_t info{};
+    info.size = sizeof info;
+    ASSERT_TRUE(succeeded(unisono_comm_info(self.world, &info)));
+    EXPECT_EQ(info.multicasts, self.rank == 2 ? 10 : 0);
+    EXPECT_EQ(info.stagings, info.multicasts);
+  });
+}
+
 // A caller built against a shorter structure gets no byte more than it has room for.
 TEST(CommunicatorInfo, WritesNoMoreThanTheSizeGiven) {
   run_threads(1, [](ThreadRank& self) {

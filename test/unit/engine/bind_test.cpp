@@ -263,8 +263,12 @@ TEST(Interpreter, BlocksUntilTheFlagOfItsOwnOperationAndCallArrives) {
   Bell bells[2];
   Bells ringing(tower, bells);
   const int job_ranks[] = {0, 1};
-  const Machine machine{
-      .transport = &shm, .direct = true, .bells = &ringing, .job_ranks = job_ranks};
+  Counters counters;
+  const Machine machine{.transport = &shm,
+                        .direct = true,
+                        .bells = &ringing,
+                        .job_ranks = job_ranks,
+                        .counters = &counters};
   const auto frame_of = [&](int r, std::uint32_t digest) {
     Frame frame;
     frame.bases[0] = reinterpret_cast<std::byte*>(&in[r]);

@@ -92,7 +92,8 @@ class Ranks {
     const Machine machine{.transport = &courier_,
                           .bells = &bells_,
                           .job_ranks = job_ranks_.data(),
-                          .ranks = set_[0].shape.ranks};
+                          .ranks = set_[0].shape.ranks,
+                          .counters = &counters_};
     const Program& program = programs_[at(rank)];
     return engine::run(program, frame, machine, positions_[at(rank)],
                        static_cast<std::int32_t>(program.steps.size()));
@@ -116,6 +117,7 @@ class Ranks {
   std::vector<Program> programs_;
   std::vector<Bytes> inputs_, outputs_;
   Courier courier_;
+  Counters counters_;
   BellTower tower_;
   std::vector<Bell> bell_{1024};
   Bells bells_{tower_, bell_.data()};
