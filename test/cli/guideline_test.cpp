@@ -55,8 +55,20 @@ TEST(Guidelines, AddUpWhatDoesTheSame) {
 
 TEST(Guidelines, CountAllBlocks) {
   const auto made = of(Collective::allgather, {32}, 2);
-  ASSERT_EQ(texts(made), Texts{"allgather <= allreduce of all blocks"});
+  ASSERT_EQ(texts(made),
+            (Texts{"allgather <= allreduce of all blocks",
+                   "allgather <= gather + broadcast of all blocks", "allgather <= alltoall"}));
   EXPECT_EQ(made[0].right, (Side{{{Collective::allreduce, 64}}, 2}));
+  EXPECT_EQ(made[1].right, (Side{{{Collective::gather, 32}, {Collective::broadcast, 64}}, 2}));
+  EXPECT_EQ(made[2].right, (Side{{{Collective::alltoall, 32}}, 2}));
+}
+
+TEST(Guidelines, OfWhatOneRankHasOrGetsNameWhatAllRanksGet) {
+  EXPECT_EQ(texts(of(Collective::gather, {32}, 2)), Texts{"gather <= allgather"});
+  EXPECT_EQ(texts(of(Collective::scatter, {32}, 2)), Texts{"scatter <= broadcast of all blocks"});
+  const auto made = of(Collective::reduce_scatter, {32}, 2);
+  ASSERT_EQ(texts(made), Texts{"reduce_scatter <= reduce of all blocks + scatter"});
+  EXPECT_EQ(made[0].right, (Side{{{Collective::reduce, 64}, {Collective::scatter, 32}}, 2}));
 }
 
 TEST(Guidelines, CompareNeighbouringSizesThatDouble) {
@@ -88,7 +100,10 @@ TEST(Guidelines, LeaveOutReductionsThatAreNotDefined) {
   options.subjects = {Collective::barrier, Collective::reduce, Collective::allgather};
   options.sizes = {8, 16};
   options.type = arith::Type::byte;
-  EXPECT_EQ(texts(comparisons(options, 2)), Texts{"allgather <= 2.5 x half the size"});
+  EXPECT_EQ(texts(comparisons(options, 2)),
+            (Texts{"allgather <= gather + broadcast of all blocks",
+                   "allgather <= gather + broadcast of all blocks", "allgather <= alltoall",
+                   "allgather <= alltoall", "allgather <= 2.5 x half the size"}));
 }
 
 TEST(Guidelines, AreMissedAboveTheFactorOnly) {

@@ -38,6 +38,11 @@ constexpr Row kTable[] = {
     {reduce, {{{allreduce, same}}}},
     {allreduce, {{{reduce, same}, {broadcast, same}}}},
     {allgather, {{{allreduce, all_blocks}}}},
+    {allgather, {{{gather, same}, {broadcast, all_blocks}}}},
+    {allgather, {{{alltoall, same}}}},
+    {gather, {{{allgather, same}}}},
+    {scatter, {{{broadcast, all_blocks}}}},
+    {reduce_scatter, {{{reduce, all_blocks}, {scatter, same}}}},
 };
 
 // A step to a longer vector may cross from one algorithm, or one kind of buffer, to another, and
