@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Interpreter: the one place that carries out steps. It runs a program from a step on until it
-// ends or a message has not arrived; then what further on does not need that message (decision 12).
+// ends or a message has not arrived; then what further on does not need that message (decision 11).
 // Data path: no allocation, lock, log or system call but the transport's and, if somebody sleeps, a
 // wake-up.
 #pragma once
