@@ -29,7 +29,7 @@ struct WorldOptions {
   bool virtual_network = false;
   transport::VirtualOptions network;
   bool virtual_datagrams = false;  // and the reliable transport, whose seed is the network's
-  transport::VirtualDatagramOptions datagrams;
+  transport::VirtualDatagramOptions datagrams{};
   std::size_t pool_packets = 256;
   base::Environment settings;
 };
