@@ -131,7 +131,7 @@ class Scenario {
     const Job& job = jobs_[j];
     for (int r = 0; r < job.shape.ranks; ++r) {
       ASSERT_EQ(job.outputs[static_cast<std::size_t>(r)],
-                expected_output(job.shape, Type::float64, job.op, false, r))
+                expected_output(job.shape, material(Type::float64, job.op), r))
           << "operation " << j << ", rank " << r << " of " << job.shape.ranks << ", "
           << schedule::collective_name(job.shape.collective) << ", count " << job.shape.count;
     }
