@@ -10,6 +10,7 @@
 #include <string>
 
 #include "harness/collective_data.hpp"
+#include "harness/scale.hpp"
 #include "harness/world.hpp"
 
 namespace unisono::test {
@@ -147,7 +148,8 @@ class Scenario {
 TEST(ReliableWorld, EveryResultIsRightOnABadNetwork) {
   std::int64_t lost = 0;
   std::uint64_t repeated = 0;
-  for (int i = 0; i < seed_count; ++i) {
+  const std::int64_t seeds = harness::scaled(seed_count);
+  for (std::int64_t i = 0; i < seeds; ++i) {
     const std::uint64_t seed = first_seed + static_cast<std::uint64_t>(i);
     SCOPED_TRACE("repeat with: world_reliable --seed " + std::to_string(seed));
     Scenario scenario(seed);
@@ -157,7 +159,7 @@ TEST(ReliableWorld, EveryResultIsRightOnABadNetwork) {
     repeated += scenario.repeated();
   }
   // Or the network was not as bad as this test means it to be.
-  if (seed_count > 10) {
+  if (seeds > 10) {
     EXPECT_GT(lost, 0);
     EXPECT_GT(repeated, 0U);
   }
