@@ -51,11 +51,11 @@ class Maker {
     cached_->call = call_;
     cached_->algorithm = algorithm::describe(*choice_.algorithm, choice_.parameters);
     fill_call();
-    longest_ = longest_vector(shape_);
     if (call_.local_counts) {
       UNISONO_TRY(make_local());
-    } else if (!try_single_copy() && !try_small()) {
-      UNISONO_TRY(make_bulk());
+    } else {
+      longest_ = longest_vector(shape_);
+      if (!try_single_copy() && !try_small()) UNISONO_TRY(make_bulk());
     }
     fill_digest();
     return std::move(cached_);
@@ -300,7 +300,10 @@ bool PlanCache::same_blocks(const Call& a, const Call& b) {
 }
 
 std::size_t PlanCache::Hash::operator()(const Call& call) const {
-  return static_cast<std::size_t>(Digest(call).hash());
+  Digest digest(call);
+  // Ranks need not agree on it, but a rank's plans for other counts should lie apart.
+  if (call.local_counts) digest.add(static_cast<std::uint64_t>(call.count));
+  return static_cast<std::size_t>(digest.hash());
 }
 
 void PlanCache::override_with(const select::Overrides& overrides) {
