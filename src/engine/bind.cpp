@@ -373,13 +373,17 @@ std::vector<Program> bind(std::span<const schedule::Schedule> set, int rank,
   UNISONO_CHECK(options.pull_from == 0 ||
                     (!options.helping && options.input.contiguous() && options.output.contiguous()),
                 "pulls need contiguous buffers, and their owner to do it");
+  // Where no send comes after a wait, nobody publishes anything, and others' programs are not
+  // needed.
+  const bool helps = std::ranges::any_of(
+      set, [&layout](const Schedule& each) { return layout.order(each.rank).helpable > 0; });
   std::vector<Program> programs(set.size());
   for (std::size_t r = 0; r < set.size(); ++r) {
     const bool is_own = static_cast<int>(r) == rank;
-    if (!options.helping && !is_own) continue;
+    if (!helps && !is_own) continue;
     programs[r] = Binder(set, static_cast<int>(r), is_own, options, layout).bind();
   }
-  if (options.helping) find_fed(programs);
+  if (helps) find_fed(programs);
   return programs;
 }
 

@@ -50,9 +50,9 @@ struct WindowNeed {
 };
 WindowNeed window_need(std::span<const schedule::Schedule> set, const BindOptions& options);
 
-// The programs by rank, for use at `rank`. Without helping, those of other ranks are empty; with
-// it, they are right in what may be helped, and have the same strands as at their own ranks. The
-// set has to fit the geometry (window_need).
+// The programs by rank, for use at `rank`. Without helping, or where there is nothing to help,
+// those of other ranks are empty; with it, they are right in what may be helped, and have the same
+// strands as at their own ranks. The set has to fit the geometry (window_need).
 std::vector<Program> bind(std::span<const schedule::Schedule> set, int rank,
                           const BindOptions& options);
 

@@ -151,6 +151,9 @@ TEST(Bind, OnlyWhatLeadsToAPutAfterAWaitIsHelpable) {
   BindOptions options = options_for(4, 8);
   options.helping = true;
   for (const Program& program : engine::bind(set, 0, options)) EXPECT_EQ(program.helpable_end, 0);
+  // Then others' programs, of which there are many on many ranks, are not bound at all.
+  EXPECT_FALSE(engine::bind(set, 0, options)[0].steps.empty());
+  EXPECT_TRUE(engine::bind(set, 0, options)[1].steps.empty());
   const auto tree = build_set("gather-release", {Collective::allreduce, 4, 0, 1, false});
   const auto programs = engine::bind(tree, 0, options);
   EXPECT_GT(programs[0].helpable_end, 0);
