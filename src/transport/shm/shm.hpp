@@ -25,7 +25,6 @@ class SharedMemory final : public Transport {
   Capabilities capabilities_{
       .name = "shm", .multicast = true, .shared_windows = true, .direct = true};
   std::vector<pid_t> processes_;  // by rank of the job
-  pid_t own_process_ = 0;
   static thread_local int pull_errno_;
 };
 
