@@ -293,7 +293,12 @@ TEST(NetHosts, NothingIsLeftAfterTheKeeperIsKilled) {
   const TestHosts hosts = TestHosts::up(2);
   if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
   const Inhabited host(hosts);
+  // It ends after all processes of its hosts have.
+  const base::Descriptor keeper = tools::open_process(hosts.record().keeper);
+  ASSERT_TRUE(keeper.valid());
   EXPECT_EQ(kill(hosts.record().keeper, SIGKILL), 0);
+  pollfd ended{keeper.get(), POLLIN, 0};
+  EXPECT_EQ(poll(&ended, 1, -1), 1);
   host.expect_gone();
   EXPECT_FALSE(is_listed(hosts.record().name));
   EXPECT_FALSE(has_file(hosts.record().name)) << "whoever looks removes the file of a dead set";
