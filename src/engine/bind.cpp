@@ -318,7 +318,7 @@ class Binder {
 
   std::vector<Program::Piece> pieces(const BufferLayout& buffer, std::int64_t count) const {
     const std::int64_t bytes = options_.element_bytes;
-    if (!is_own_) return {};
+    if (!is_own_ || count == 0) return {};
     if (buffer.contiguous()) return {{.staged = 0, .place = 0, .bytes = count * bytes}};
     std::vector<Program::Piece> all;
     for (const auto& [offset, length, place] : buffer.pieces) {
