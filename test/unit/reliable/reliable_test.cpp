@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -114,7 +115,7 @@ std::vector<std::byte> pattern(std::size_t bytes, unsigned first = 1) {
 }
 
 bool holds(Ranks& ranks, int rank, std::size_t place, const std::vector<std::byte>& bytes) {
-  return std::memcmp(ranks.region(rank) + place, bytes.data(), bytes.size()) == 0;
+  return std::equal(bytes.begin(), bytes.end(), ranks.region(rank) + place);
 }
 
 constexpr std::size_t kFlag = kRegion - 64;
