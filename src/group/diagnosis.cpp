@@ -85,7 +85,8 @@ void Communicator::fail_all(Code code, const std::string& message, std::uint64_t
 }
 
 base::Error Communicator::refuse(Code code, const std::string& what) {
-  if (!failure_) {
+  // Another rank's failure of the same call, seen first, is no more news than this one's.
+  if (!failure_ || next_index_ <= failure_->index) {
     fail_all(Code::peer_argument, fmt::format("invalid call on {}: {}", name_rank(rank_), what),
              next_index_);
     if (failure_) failure_->error = {code, what};  // what later calls of this rank get

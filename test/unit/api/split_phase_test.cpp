@@ -437,6 +437,73 @@ TEST(SplitPhase, CancelOfWhatFailedOtherwiseSaysSo) {
   });
 }
 
+// Rank 1 learns of rank 0's bad call while it still waits for rank 2 in the call before it.
+TEST(SplitPhase, ABadCallAfterAnothersIsToldOnce) {
+  std::barrier refused(2);
+  std::barrier late(2);
+  run_threads(3, [&](ThreadRank& self) {
+    const std::int32_t one = 1;
+    std::int32_t sum = 0;
+    if (self.rank == 2) late.arrive_and_wait();
+    unisono_request_t request = nullptr;
+    ASSERT_TRUE(succeeded(unisono_reduce_start(&one, &sum, 1, UNISONO_INT32, UNISONO_SUM, 1,
+                                               self.world, &request)));
+    if (self.rank == 1) {
+      int done = -1;
+      refused.arrive_and_wait();
+      EXPECT_TRUE(succeeded(unisono_test(&request, &done)));
+      EXPECT_EQ(done, 0);
+    }
+    EXPECT_TRUE(failed(unisono_broadcast(nullptr, 4, UNISONO_INT32, 0, self.world),
+                       UNISONO_ERROR_ARGUMENT));
+    if (self.rank == 0) refused.arrive_and_wait();
+    if (self.rank == 1) late.arrive_and_wait();
+    EXPECT_TRUE(succeeded(unisono_wait(&request)));
+    EXPECT_EQ(sum, self.rank == 1 ? 3 : 0);
+    EXPECT_TRUE(succeeded(self.finalize()));
+  });
+}
+
+// Rank 0 has gone ahead to a bad call of its own when rank 1 makes one that comes before it.
+TEST(SplitPhase, ABadCallBeforeAKnownFailureEndsWhatWaitsForIt) {
+  std::barrier refused(2);
+  std::barrier told(2);
+  std::barrier late(2);
+  run_threads(3, [&](ThreadRank& self) {
+    const std::int32_t one = 1;
+    std::int32_t sum = 0;
+    if (self.rank == 2) late.arrive_and_wait();
+    unisono_request_t request = nullptr;
+    unisono_request_t barrier = nullptr;
+    ASSERT_TRUE(succeeded(unisono_reduce_start(&one, &sum, 1, UNISONO_INT32, UNISONO_SUM, 1,
+                                               self.world, &request)));
+    if (self.rank == 0) {
+      ASSERT_TRUE(succeeded(unisono_barrier_start(self.world, &barrier)));
+    }
+    if (self.rank == 1) {
+      int done = -1;
+      refused.arrive_and_wait();
+      EXPECT_TRUE(succeeded(unisono_test(&request, &done)));
+    }
+    if (self.rank != 2) {
+      EXPECT_TRUE(failed(unisono_broadcast(nullptr, 4, UNISONO_INT32, 0, self.world),
+                         UNISONO_ERROR_ARGUMENT));
+    }
+    if (self.rank == 0) {
+      refused.arrive_and_wait();
+      EXPECT_TRUE(failed_with_any(unisono_wait(&barrier),
+                                  {UNISONO_ERROR_ARGUMENT, UNISONO_ERROR_PEER_ARGUMENT}));
+      told.arrive_and_wait();
+    }
+    if (self.rank == 1) {
+      told.arrive_and_wait();
+      late.arrive_and_wait();
+    }
+    EXPECT_TRUE(succeeded(unisono_wait(&request)));
+    self.finalize();
+  });
+}
+
 // ---- ends ----
 
 TEST(SplitPhase, FinalizeEndsPendingRequests) {
