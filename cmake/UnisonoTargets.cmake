@@ -24,6 +24,26 @@ if(UNISONO_FUZZ)
   target_link_options(unisono_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# What most sources include, compiled once where UNISONO_PRECOMPILE is on: it saves a third of a
+# sanitizer's build. Other builds show that each source includes what it needs.
+option(UNISONO_PRECOMPILE "Precompile the headers that most sources include" OFF)
+
+# unisono_precompile(TARGET KIND [header ...])
+# Targets of one kind share them, so they have to be compiled with the same options and macros.
+function(unisono_precompile target kind)
+  if(NOT UNISONO_PRECOMPILE)
+    return()
+  endif()
+  get_property(owner GLOBAL PROPERTY UNISONO_PRECOMPILED_${kind})
+  if(owner)
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+  else()
+    set_property(GLOBAL PROPERTY UNISONO_PRECOMPILED_${kind} ${target})
+    target_precompile_headers(${target} PRIVATE <algorithm> <array> <atomic> <functional> <map>
+      <memory> <optional> <span> <string> <vector> <fmt/format.h> ${ARGN})
+  endif()
+endfunction()
+
 # unisono_folder(NAME [DEPENDS folder ...] [LINK library ...] [WITHOUT file ...])
 # One object library for a folder of src/; DEPENDS names lower folders only. WITHOUT leaves sources
 # out that another target compiles.
@@ -41,6 +61,7 @@ function(unisono_folder name)
   foreach(lower IN LISTS ARG_DEPENDS)
     target_link_libraries(unisono_${name} PUBLIC unisono_${lower})
   endforeach()
+  unisono_precompile(unisono_${name} library)
   set_property(GLOBAL APPEND PROPERTY UNISONO_FOLDERS unisono_${name})
 endfunction()
 
@@ -52,6 +73,7 @@ function(unisono_test name)
   target_link_libraries(${name} PRIVATE unisono_inner unisono_flags GTest::gtest GTest::gtest_main
                         ${ARG_LINK})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/test)
+  unisono_precompile(${name} test <gtest/gtest.h> <thread>)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")

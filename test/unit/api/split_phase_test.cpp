@@ -446,8 +446,8 @@ TEST(SplitPhase, ABadCallAfterAnothersIsToldOnce) {
     std::int32_t sum = 0;
     if (self.rank == 2) late.arrive_and_wait();
     unisono_request_t request = nullptr;
-    ASSERT_TRUE(succeeded(unisono_reduce_start(&one, &sum, 1, UNISONO_INT32, UNISONO_SUM, 1,
-                                               self.world, &request)));
+    ASSERT_TRUE(succeeded(
+        unisono_reduce_start(&one, &sum, 1, UNISONO_INT32, UNISONO_SUM, 1, self.world, &request)));
     if (self.rank == 1) {
       int done = -1;
       refused.arrive_and_wait();
@@ -475,8 +475,8 @@ TEST(SplitPhase, ABadCallBeforeAKnownFailureEndsWhatWaitsForIt) {
     if (self.rank == 2) late.arrive_and_wait();
     unisono_request_t request = nullptr;
     unisono_request_t barrier = nullptr;
-    ASSERT_TRUE(succeeded(unisono_reduce_start(&one, &sum, 1, UNISONO_INT32, UNISONO_SUM, 1,
-                                               self.world, &request)));
+    ASSERT_TRUE(succeeded(
+        unisono_reduce_start(&one, &sum, 1, UNISONO_INT32, UNISONO_SUM, 1, self.world, &request)));
     if (self.rank == 0) {
       ASSERT_TRUE(succeeded(unisono_barrier_start(self.world, &barrier)));
     }
