@@ -160,6 +160,7 @@ int unisono_finalize(unisono_comm_t world) {
   }
   const std::unique_ptr<Rank> rank(comm->owner);
   const auto untold = untold_failure(*rank);
+  for (const unisono_comm_t handle : rank->comms) comms().get(handle)->group->publish_progress();
   rank->job->leave();
   while (!rank->comms.empty()) end_comm(*rank, *rank->comms.begin());
   return untold ? fail(*untold) : UNISONO_OK;

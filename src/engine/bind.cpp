@@ -121,10 +121,16 @@ class Binder {
     Step step;
     step.kind = StepKind::put;
     step.peer = peer;
+    step.remote = is_remote(peer);
+    if (step.remote) return step;  // it has no bell here
     step.first_bell = static_cast<std::int32_t>(program_.bells.size());
     step.bell_count = 1;
     program_.bells.push_back(peer);
     return step;
+  }
+
+  bool is_remote(int rank) const {
+    return !options_.remote.empty() && options_.remote[static_cast<std::size_t>(rank)];
   }
 
   void bind_staged(const Op& op, schedule::OpId id) {
@@ -370,6 +376,9 @@ std::vector<Program> bind(std::span<const schedule::Schedule> set, int rank,
                           const BindOptions& options) {
   const WindowLayout layout(set, options);
   UNISONO_CHECK(layout.need().fits(options.geometry), "a schedule set larger than its windows");
+  UNISONO_CHECK(options.remote.empty() ||
+                    (!options.staged_multicast && !options.helping && options.pull_from == 0),
+                "what needs one memory, between hosts");
   UNISONO_CHECK(options.pull_from == 0 ||
                     (!options.helping && options.input.contiguous() && options.output.contiguous()),
                 "pulls need contiguous buffers, and their owner to do it");

@@ -37,6 +37,9 @@ struct BindOptions {
   // Messages of so many bytes or more are pulled from their sender's memory where that is safe
   // (engine/pulls.hpp); 0: none. Not with helping.
   std::int64_t pull_from = 0;
+  // By rank, whether it is on another host than the rank that binds; empty: nobody is. Not with
+  // staged_multicast, helping or pulls.
+  std::vector<bool> remote{};
 };
 
 // What the set needs of each window at the most.

@@ -23,9 +23,7 @@ constexpr std::int64_t kMostInLine = kLinePayload - 8;
 class LocalBinder {
  public:
   LocalBinder(const Schedule& schedule, const LocalOptions& options)
-      : schedule_(schedule),
-        options_(options),
-        share_(options.geometry.data_bytes / options.geometry.ranks / kLineBytes * kLineBytes) {
+      : schedule_(schedule), options_(options), share_(longest_block(options)) {
     UNISONO_CHECK(options.geometry.lines >= 2 * std::int64_t{options.geometry.ranks},
                   "a window with two lines a rank");
   }
@@ -73,6 +71,8 @@ class LocalBinder {
     Step step;
     step.kind = kind;
     step.peer = peer;
+    step.remote = !options_.remote.empty() && options_.remote[static_cast<std::size_t>(peer)];
+    if (step.remote) return step;  // it has no bell here
     step.first_bell = static_cast<std::int32_t>(program_.bells.size());
     step.bell_count = 1;
     program_.bells.push_back(peer);
@@ -180,6 +180,26 @@ class LocalBinder {
 };
 
 }  // namespace
+
+std::int64_t longest_block(const LocalOptions& options) {
+  return options.geometry.data_bytes / options.geometry.ranks / kLineBytes * kLineBytes;
+}
+
+bool can_bind_local(const schedule::Schedule& schedule, const LocalOptions& options) {
+  if (options.remote.empty()) return true;
+  const auto is_remote = [&](int rank) { return options.remote[static_cast<std::size_t>(rank)]; };
+  const auto too_long = [&](std::int64_t count) {
+    return count * options.element_bytes > longest_block(options);
+  };
+  return std::ranges::none_of(schedule.ops, [&](const schedule::Op& op) {
+    if (op.kind == schedule::OpKind::send) {
+      return is_remote(schedule.targets_of(op)[0].peer) && too_long(op.left.count);
+    }
+    if (op.kind != schedule::OpKind::wait) return false;
+    const schedule::Slot& slot = schedule.slots[static_cast<std::size_t>(op.slot)];
+    return is_remote(slot.source) && too_long(slot.count);
+  });
+}
 
 Program bind_local(const Schedule& schedule, const LocalOptions& options) {
   return LocalBinder(schedule, options).bind();

@@ -19,7 +19,13 @@ struct LocalOptions {
   LaneGeometry geometry;       // at least 2 lines a rank
   bool pull = false;           // ranks can read each other's memory
   bool in_place = false;
+  std::vector<bool> remote{};  // as BindOptions::remote
 };
+
+// The longest block in bytes that goes through the windows.
+std::int64_t longest_block(const LocalOptions& options);
+// Longer ones are fetched by their receivers, which those on other hosts cannot.
+bool can_bind_local(const schedule::Schedule& schedule, const LocalOptions& options);
 
 // Schedules of send, wait and copy whose slots are numbered by their senders' ranks, the own one
 // left out (slot_number); a rank with one sender only has slot 0.

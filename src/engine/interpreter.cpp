@@ -43,13 +43,17 @@ inline void ring(const Program& program, const Step& step, const Machine& machin
 // A message's length lies before its flag.
 constexpr std::int64_t kNoteBytes = 8;
 
+transport::Transport& carrier(const Step& step, const Machine& machine) {
+  return step.remote ? *machine.network : *machine.transport;
+}
+
 void note_length(const Step& step, const Frame& frame, const Machine& machine) {
-  machine.transport->put(
-      {.target = machine.job_ranks[step.peer],
-       .source = reinterpret_cast<const std::byte*>(&step.note),
-       .place = frame.bases[static_cast<int>(Space::windows)] + step.flag - kNoteBytes,
-       .bytes = kNoteBytes,
-       .flag = nullptr});
+  carrier(step, machine)
+      .put({.target = machine.job_ranks[step.peer],
+            .source = reinterpret_cast<const std::byte*>(&step.note),
+            .place = frame.bases[static_cast<int>(Space::windows)] + step.flag - kNoteBytes,
+            .bytes = kNoteBytes,
+            .flag = nullptr});
 }
 
 inline void count_multicast(const Step& step, const Machine& machine, int stagings) {
@@ -70,17 +74,18 @@ inline void put(const Program& program, const Step& step, const Frame& frame,
   if (step.note >= 0) [[unlikely]]
     note_length(step, frame, machine);
   count_multicast(step, machine, 1);
-  if (machine.direct) {
+  if (machine.direct && !step.remote) [[likely]] {
     copy_bytes(place, source, step.bytes);
     if (flag == nullptr) return;
     std::atomic_ref(*flag).store(frame.tag, std::memory_order_release);
   } else {
-    machine.transport->put({.target = machine.job_ranks[step.peer],
-                            .source = source,
-                            .place = place,
-                            .bytes = static_cast<std::size_t>(step.bytes),
-                            .flag = flag,
-                            .flag_value = frame.tag});
+    carrier(step, machine)
+        .put({.target = machine.job_ranks[step.peer],
+              .source = source,
+              .place = place,
+              .bytes = static_cast<std::size_t>(step.bytes),
+              .flag = flag,
+              .flag_value = frame.tag});
   }
   ring(program, step, machine);
 }

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "arith/kernel.hpp"
 #include "engine/bells.hpp"
@@ -29,7 +30,9 @@ struct Counters {
 // What stays the same for all operations of a communicator.
 struct Machine {
   transport::Transport* transport = nullptr;
-  bool direct = false;  // Capabilities::direct
+  bool direct = false;                      // Capabilities::direct
+  transport::Transport* network = nullptr;  // to the members on other hosts; null: there are none
+  std::span<const int> remote{};            // these members, ranks of the communicator
   Bells* bells = nullptr;
   const int* job_ranks = nullptr;  // by rank of the communicator
   int ranks = 0;

@@ -26,6 +26,8 @@ Lane::Lane(const LaneGeometry& geometry, int rank, std::byte* control, std::byte
       rank_(rank),
       window_bytes_(geometry.window_bytes()),
       windows_(windows),
+      first_(first_sequence),
+      told_(first_sequence - 1),
       next_(first_sequence),
       done_(first_sequence - 1),
       slowest_(first_sequence - 1) {
@@ -38,6 +40,31 @@ Lane::Lane(const LaneGeometry& geometry, int rank, std::byte* control, std::byte
   control += per_channel(geometry) * static_cast<std::int64_t>(sizeof(Task));
   progress_ = reinterpret_cast<Progress*>(control);
   progress_[rank].done.store(done_, std::memory_order_release);
+}
+
+void Lane::set_remote(std::span<const int> ranks) {
+  is_remote_.assign(static_cast<std::size_t>(geometry_.ranks), false);
+  for (const int rank : ranks) is_remote_[static_cast<std::size_t>(rank)] = true;
+}
+
+std::optional<Lane::News> Lane::take_news(bool at_once) {
+  const std::uint64_t news = done_ - told_;
+  if (news < (at_once ? 1 : static_cast<std::uint64_t>(geometry_.channels) / 2)) {
+    return std::nullopt;
+  }
+  told_ = done_;
+  auto* const word = &progress_[rank_].told[told_word_++ % kToldWords];
+  return News{reinterpret_cast<std::uint64_t*>(word), done_};
+}
+
+int Lane::laggard(std::uint64_t sequence) const {
+  const auto channels = static_cast<std::uint64_t>(geometry_.channels);
+  for (std::size_t r = 0; r < is_remote_.size(); ++r) {
+    if (is_remote_[r] && sequence - done_by(static_cast<int>(r)) > channels) {
+      return static_cast<int>(r);
+    }
+  }
+  return -1;
 }
 
 std::uint64_t Lane::take(std::int64_t segments) {
@@ -59,13 +86,26 @@ void Lane::complete(std::uint64_t sequence) {
 }
 
 bool Lane::completed_by(int rank, std::uint64_t sequence) const {
-  return progress_[rank].done.load(std::memory_order_acquire) - sequence < std::uint64_t{1} << 63;
+  return done_by(rank) - sequence < std::uint64_t{1} << 63;
+}
+
+std::uint64_t Lane::done_by(int rank) const {
+  const Progress& progress = progress_[rank];
+  if (is_remote_.empty() || !is_remote_[static_cast<std::size_t>(rank)]) [[likely]] {
+    return progress.done.load(std::memory_order_acquire);
+  }
+  std::uint64_t furthest = first_ - 1;
+  for (const auto& word : progress.told) {
+    const std::uint64_t told = word.load(std::memory_order_acquire);
+    if (told != 0 && told - furthest < std::uint64_t{1} << 63) furthest = told;
+  }
+  return furthest;
 }
 
 void Lane::refresh_slowest() {
   std::uint64_t slowest = done_;
   for (int r = 0; r < geometry_.ranks; ++r) {
-    const std::uint64_t done = progress_[r].done.load(std::memory_order_acquire);
+    const std::uint64_t done = done_by(r);
     // A rank that has not come yet shows 0: further behind than anyone.
     if (done_ - done < std::uint64_t{1} << 63) slowest = std::min(slowest, done);
   }

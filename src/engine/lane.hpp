@@ -16,6 +16,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
 
 namespace unisono::engine {
 
@@ -80,9 +83,13 @@ struct alignas(kLineBytes) Task {
   std::atomic<std::uint64_t> ahead{0};  // and these further on (Position::ahead)
 };
 
-// How far a rank has come: all operations up to `done` are complete. Written by its rank only.
+// How far a rank has come: all operations up to `done` are complete. Written by its rank only. A
+// rank of another host says so by puts, half a lane's channels apart. They may overtake each other,
+// so each has the next of some words, and the furthest one counts (docs/decisions/0013).
+inline constexpr int kToldWords = 7;
 struct alignas(kLineBytes) Progress {
   std::atomic<std::uint64_t> done{0};
+  std::atomic<std::uint64_t> told[kToldWords]{};  // 0: nothing yet
 };
 
 // Bytes of a lane's control structs (records, tasks, progress), before its windows.
@@ -97,6 +104,18 @@ class Lane {
 
   const LaneGeometry& geometry() const { return geometry_; }
   int rank() const { return rank_; }
+
+  // These members are on other hosts. Before the first operation.
+  void set_remote(std::span<const int> ranks);
+  // What they are to be told of this rank, and where; empty if it is too early for that. `at_once`:
+  // it is, if there is anything new.
+  struct News {
+    std::uint64_t* word;
+    std::uint64_t done;
+  };
+  std::optional<News> take_news(bool at_once);
+  // A member of another host that keeps operation `sequence` from being entered; -1: none.
+  int laggard(std::uint64_t sequence) const;
 
   // The next sequence numbers, for an operation of `segments` parts.
   std::uint64_t take(std::int64_t segments);
@@ -128,6 +147,7 @@ class Lane {
                                      (static_cast<std::uint64_t>(geometry_.channels) - 1));
   }
   void refresh_slowest();
+  std::uint64_t done_by(int rank) const;
 
   LaneGeometry geometry_;
   int rank_;
@@ -136,6 +156,10 @@ class Lane {
   CallRecord* records_;
   Task* tasks_;
   Progress* progress_;
+  std::vector<bool> is_remote_;  // by rank; empty: nobody is
+  std::uint64_t first_;          // sequence number
+  std::uint64_t told_;           // what the members of other hosts were told of done_
+  unsigned told_word_ = 0;
   std::uint64_t next_;
   std::uint64_t done_;                 // what progress_[rank_] says
   std::uint64_t slowest_;              // a lower bound of everyone's done

@@ -69,6 +69,16 @@ void ring_credit(const Machine& machine) {
   for (int r = 0; r < machine.ranks; ++r) machine.bells->wake(machine.job_ranks[r]);
 }
 
+// The members on other hosts hear of it now and then.
+void tell_credit(const Machine& machine, Lane& lane) {
+  const auto news = lane.take_news(false);
+  if (!news) return;
+  for (const int rank : machine.remote) {
+    machine.network->put(
+        {.target = machine.job_ranks[rank], .flag = news->word, .flag_value = news->done});
+  }
+}
+
 // The position that is published, and back; with the claim.
 Position position_of(const Task& task, const Program& program) {
   return {program.begin_of(task.strand.load(std::memory_order_relaxed)),
@@ -114,6 +124,8 @@ Outcome Operation::step(const Machine& machine) {
     if (outcome != Outcome::finished) return outcome;
     lane_->complete(sequence_);
     ring_credit(machine);
+    if (machine.network != nullptr) [[unlikely]]
+      tell_credit(machine, *lane_);
     if (++segment_ == plan_->segments) return Outcome::finished;
     if (segment_ == plan_->parts[part_].end) ++part_;
     ++sequence_;

@@ -32,6 +32,7 @@ enum class Multicast : std::uint8_t { no, first, again };
 struct Step {
   StepKind kind = StepKind::copy;
   Multicast multicast = Multicast::no;
+  bool remote = false;  // put: its target is on another host
   // put, offer: whose window; wait: whose message; pull: whose memory. A rank of the communicator
   std::int32_t peer = -1;
   Place target, left, right;  // pull: left is the offer

@@ -69,6 +69,7 @@ SegmentLayout Communicator::plan_layout(int ranks, const base::Settings& setting
     end = round_up(end + bytes, 4096);
     return offset;
   };
+  g.notices = place(ranks * static_cast<std::int64_t>(sizeof(FailureNotice)));
   g.small_control = place(engine::lane_control_bytes(g.small));
   g.bulk_control = place(engine::lane_control_bytes(g.bulk));
   g.small_windows = place(g.small.windows_bytes());
@@ -86,58 +87,113 @@ Result<std::int64_t> Communicator::reserve(Job& job, int ranks) {
   return offset;
 }
 
+Status Communicator::adopt(Job& job, std::int64_t offset, const SegmentLayout& layout) {
+  return job.memory().commit(offset, layout.small_windows, "a communicator's control data");
+}
+
 Result<std::unique_ptr<Communicator>> Communicator::create_world(Job& job) {
-  if (job.rank() == 0) {
+  // Every host's first rank does the same, so all find the same offset.
+  if (job.rank() == job.hosts().first_here()) {
     UNISONO_ASSIGN(const std::int64_t offset, reserve(job, job.ranks()));
+    if (job.network() != nullptr) job.memory().confine(job.hosts().own(), job.hosts().count());
     job.publish_world(offset);
   }
   UNISONO_ASSIGN(const std::int64_t offset, job.await_world());
   std::vector<int> everyone(static_cast<std::size_t>(job.ranks()));
   for (int r = 0; r < job.ranks(); ++r) everyone[static_cast<std::size_t>(r)] = r;
+  const auto& header = *reinterpret_cast<CommunicatorHeader*>(job.memory().at(offset));
   return std::unique_ptr<Communicator>(
-      new Communicator(job, std::move(everyone), job.rank(), offset));
+      new Communicator(job, std::move(everyone), job.rank(), offset, header.layout));
 }
 
-Communicator::Communicator(Job& job, std::vector<int> job_ranks, int rank, std::int64_t offset)
+Communicator::Communicator(Job& job, std::vector<int> job_ranks, int rank, std::int64_t offset,
+                           const SegmentLayout& layout)
     : job_(job),
       job_ranks_(std::move(job_ranks)),
+      remote_(find_remote()),
       rank_(rank),
       offset_(offset),
       header_(reinterpret_cast<CommunicatorHeader*>(job.memory().at(offset))),
-      layout_(header_->layout),
+      layout_(layout),
       small_(layout_.small, rank, job.memory().at(offset + layout_.small_control),
              job.memory().at(offset + layout_.small_windows), layout_.first_sequence),
       bulk_(layout_.bulk, rank, job.memory().at(offset + layout_.bulk_control),
             job.memory().at(offset + layout_.bulk_windows), layout_.first_sequence),
       machine_{.transport = &job.transport(),
                .direct = job.transport().capabilities().direct,
+               .network = remote_.empty() ? nullptr : job.network(),
+               .remote = remote_,
                .bells = &job.bells(),
                .job_ranks = job_ranks_.data(),
                .ranks = static_cast<int>(job_ranks_.size()),
                .job_memory = job.memory().at(0),
                .credit_sleepers = &header_->credit_sleepers,
                .counters = &statistics_.engine},
-      plans_({.rank = rank,
-              .ranks = static_cast<int>(job_ranks_.size()),
-              .oversubscribed = job.oversubscribed(),
-              .staged_multicast = job.transport().capabilities().multicast,
-              .shared_windows = job.transport().capabilities().shared_windows,
-              .engine = job.settings().engine(),
-              .pull = job.transport().capabilities().pull,
-              .single_copy_from = job.settings().bytes(base::Setting::single_copy_from),
-              .check = job.settings().toggle(base::Setting::check),
-              .small = layout_.small,
-              .bulk = layout_.bulk,
-              .overrides = job.overrides()}),
+      plans_(plan_context()),
       // A member may have come, and failed, before: the first wait looks.
-      alarm_seen_(job.alarm() - 1) {}
+      alarm_seen_(job.alarm() - 1) {
+  if (remote_.empty()) return;
+  small_.set_remote(remote_);
+  bulk_.set_remote(remote_);
+}
 
-// The last member to end a communicator gives its memory back.
+std::vector<int> Communicator::find_remote() const {
+  std::vector<int> remote;
+  for (int r = 0; r < size(); ++r) {
+    if (is_remote(r)) remote.push_back(r);
+  }
+  return remote;
+}
+
+// Between hosts, nobody can do another's steps, read another's memory or see what is staged; and
+// all members have to plan alike, however many cores their hosts have.
+PlanContext Communicator::plan_context() const {
+  const transport::Capabilities& can = job_.transport().capabilities();
+  const bool one_memory = remote_.empty();
+  std::vector<bool> remote;
+  if (!one_memory) {
+    for (int r = 0; r < size(); ++r) remote.push_back(is_remote(r));
+  }
+  return {.rank = rank_,
+          .ranks = size(),
+          .oversubscribed = one_memory && job_.oversubscribed(),
+          .staged_multicast = one_memory && can.multicast,
+          .shared_windows = one_memory && can.shared_windows,
+          .engine = job_.settings().engine(),
+          .pull = one_memory && can.pull,
+          .remote = std::move(remote),
+          .single_copy_from = job_.settings().bytes(base::Setting::single_copy_from),
+          .check = job_.settings().toggle(base::Setting::check),
+          .small = layout_.small,
+          .bulk = layout_.bulk,
+          .overrides = job_.overrides()};
+}
+
+// The last member of a host to end a communicator gives its memory back. A segment that other hosts
+// have too is not used again: nobody knows when the last of them is done with it.
 Communicator::~Communicator() {
+  publish_progress();
   for (const auto& [offset, bytes] : stranded_) job_.memory().release(offset, bytes);
-  if (header_->freed.fetch_add(1, std::memory_order_acq_rel) + 1 ==
-      static_cast<std::uint32_t>(size())) {
+  if (header_->freed.fetch_add(1, std::memory_order_acq_rel) + 1 !=
+      static_cast<std::uint32_t>(size()) - remote_.size()) {
+    return;
+  }
+  if (remote_.empty()) {
     job_.memory().release(offset_, layout_.bytes);
+  } else {
+    job_.memory().empty(offset_, layout_.bytes);
+  }
+}
+
+void Communicator::publish_progress() {
+  for (engine::Lane* lane : {&small_, &bulk_}) {
+    const auto news = lane->take_news(true);
+    for (const int member : remote_) {
+      if (!news) break;
+      machine_.network->put({.target = job_ranks_[static_cast<std::size_t>(member)],
+                             .flag = news->word,
+                             .flag_value = news->done});
+    }
   }
 }
 
@@ -150,13 +206,21 @@ Result<CachedPlan*> Communicator::plan(const Call& call) {
 }
 
 // A sender writes into others' windows, perhaps before they have come, so each rank sees to it that
-// all windows are there.
+// all windows of its host are there.
 Status Communicator::prepare(bool bulk) {
   const std::int64_t windows = bulk ? layout_.bulk_windows : layout_.small_windows;
-  const std::int64_t bytes = bulk ? layout_.bulk.windows_bytes() : layout_.small.windows_bytes();
-  UNISONO_TRY(job_.memory().commit(offset_ + windows, bytes, "a communicator's buffers"));
+  const std::int64_t stride = (bulk ? layout_.bulk : layout_.small).rank_stride();
+  for (int r = 0; r < size(); ++r) {
+    if (is_remote(r)) continue;
+    int end = r + 1;
+    while (end < size() && !is_remote(end)) ++end;
+    const std::int64_t bytes = (end - r) * stride;
+    UNISONO_TRY(
+        job_.memory().commit(offset_ + windows + r * stride, bytes, "a communicator's buffers"));
+    statistics_.buffer_bytes += bytes;
+    r = end;
+  }
   prepared_ |= bulk ? kBulkPrepared : kSmallPrepared;
-  statistics_.buffer_bytes += bytes;
   return base::success();
 }
 
@@ -259,6 +323,7 @@ void Communicator::withdraw(Pending& pending) {
 
 bool Communicator::progress() {
   machine_.transport->progress();
+  if (machine_.network != nullptr) job_.carry_network();
   bool any = false;
   for (std::size_t i = 0; i < active_.size();) {
     Pending& pending = *active_[i];
@@ -284,15 +349,19 @@ bool Communicator::progress() {
       unreadable(pending);
       return true;
     }
-    if (!machine_.direct) tell_awaited(pending.operation.awaited());
+    if (!machine_.direct || machine_.network != nullptr) tell_awaited(pending.operation);
     ++i;
   }
   return any;
 }
 
 // A transport that repairs losses has to know for whom to ask.
-void Communicator::tell_awaited(int rank) {
-  if (rank >= 0 && rank != rank_) machine_.transport->awaits(machine_.job_ranks[rank]);
+void Communicator::tell_awaited(const engine::Operation& operation) {
+  const int rank =
+      operation.entered() ? operation.awaited() : operation.lane().laggard(operation.sequence());
+  if (rank < 0 || rank == rank_) return;
+  transport::Transport& carrier = is_remote(rank) ? *machine_.network : *machine_.transport;
+  carrier.awaits(machine_.job_ranks[rank]);
 }
 
 void Communicator::wait_any(std::span<Communicator* const> communicators,
@@ -351,11 +420,21 @@ bool Communicator::sleep(std::span<Communicator* const> communicators) {
     bells.withdraw(job_.rank());
   } else {
     ++statistics_.sleeps;
-    rung = bells.sleep(job_.rank(), announced, job_.watch_interval_ns());
+    rung = sleep_announced(announced);
   }
   if (credit) change_credit(false);
   job_.watch(base::now_ns());
   return rung;
+}
+
+bool Communicator::sleep_announced(std::uint32_t announced) {
+  Network* const network = job_.network();
+  if (network != nullptr && job_.hosts().count_here() == 1) {
+    job_.bells().withdraw(job_.rank());
+    return network->sleep(job_.watch_interval_ns());
+  }
+  if (network != nullptr) network->hand_over();
+  return job_.bells().sleep(job_.rank(), announced, job_.watch_interval_ns());
 }
 
 bool Communicator::credit_blocked() const {

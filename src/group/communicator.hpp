@@ -23,10 +23,11 @@
 namespace unisono::group {
 
 // How a communicator's segment is divided; offsets from its start. Its leader decides, the other
-// members read it there, so that settings which differ between ranks cannot pull them apart.
+// members take it from there, so that settings which differ between ranks cannot pull them apart.
+// On every host of its members it lies at the same place of the host's memory.
 struct SegmentLayout {
   engine::LaneGeometry small, bulk;
-  std::int64_t small_control, bulk_control, small_windows, bulk_windows, bytes;
+  std::int64_t notices, small_control, bulk_control, small_windows, bulk_windows, bytes;
   std::uint64_t first_sequence;
 };
 
@@ -35,7 +36,7 @@ struct CommunicatorHeader {
   SegmentLayout layout;
   FailureRecord failure;
   alignas(64) std::atomic<std::uint32_t> credit_sleepers;  // ranks that sleep until one completes
-  std::atomic<std::uint32_t> freed;                        // members that have ended it
+  std::atomic<std::uint32_t> freed;  // members of this host that have ended it
 };
 
 // An operation that was started and not yet collected by its owner.
@@ -61,6 +62,8 @@ class Communicator {
   static base::Result<std::unique_ptr<Communicator>> create_world(Job& job);
   // Pure.
   static SegmentLayout plan_layout(int ranks, const base::Settings& settings);
+  // Tells the members on other hosts which operations this rank has completed, before it goes.
+  void publish_progress();
   // Collective. nullptr for a rank that takes no part.
   base::Result<std::unique_ptr<Communicator>> duplicate();
   base::Result<std::unique_ptr<Communicator>> split(int color, int key);
@@ -111,12 +114,27 @@ class Communicator {
  private:
   static base::Result<std::int64_t> reserve(Job& job, int ranks);
 
-  Communicator(Job& job, std::vector<int> job_ranks, int rank, std::int64_t offset);
+  // Commits what the members of this host share, where another host's rank has reserved it.
+  static base::Status adopt(Job& job, std::int64_t offset, const SegmentLayout& layout);
+
+  Communicator(Job& job, std::vector<int> job_ranks, int rank, std::int64_t offset,
+               const SegmentLayout& layout);
+
+  bool is_remote(int rank) const {
+    return !job_.hosts().is_here(job_ranks_[static_cast<std::size_t>(rank)]);
+  }
+  std::vector<int> find_remote() const;
+  PlanContext plan_context() const;
+  void tell_failure(const Failure& failure);
+  std::optional<Failure> known_failure() const;
+  FailureNotice* notices() const {
+    return reinterpret_cast<FailureNotice*>(job_.memory().at(offset_ + layout_.notices));
+  }
 
   base::Status prepare(bool bulk);
   base::Status stage(const CachedPlan& plan, Pending& pending);
   void give_back_staging(Pending& pending);
-  void tell_awaited(int rank);
+  void tell_awaited(const engine::Operation& operation);
   void begin(CachedPlan& plan, const void* input, void* output, Pending& pending);
   base::Status finish(Pending& pending);
   base::Result<std::unique_ptr<Communicator>> derive(Purpose purpose, std::int32_t digest,
@@ -142,9 +160,11 @@ class Communicator {
   std::string missing(const Pending& pending) const;
   bool credit_blocked() const;
   bool sleep(std::span<Communicator* const> communicators);
+  bool sleep_announced(std::uint32_t announced);
 
   Job& job_;
   std::vector<int> job_ranks_;
+  std::vector<int> remote_;  // members on other hosts
   int rank_;
   std::int64_t offset_;
   CommunicatorHeader* header_;
@@ -163,6 +183,7 @@ class Communicator {
   bool someone_gone_ = false;
   bool told_ = false;
   std::optional<Failure> failure_;
+  int reports_ = 0;  // to members on other hosts
   CommunicatorStatistics statistics_;
 };
 

@@ -24,6 +24,7 @@ struct Wish {
 // What the leader of each color tells its members next.
 struct Grant {
   std::int64_t offset = -1;  // -1: there was no memory
+  SegmentLayout layout{};
 };
 
 // FNV-1a: the ranks compare their lists by it.
@@ -84,6 +85,7 @@ Result<std::unique_ptr<Communicator>> Communicator::derive(Purpose purpose, std:
     auto offset = reserve(job_, static_cast<int>(group.size()));
     if (offset) {
       grant.offset = *offset;
+      grant.layout = reinterpret_cast<CommunicatorHeader*>(job_.memory().at(*offset))->layout;
     } else {
       refusal = offset.error();
     }
@@ -92,7 +94,7 @@ Result<std::unique_ptr<Communicator>> Communicator::derive(Purpose purpose, std:
   UNISONO_TRY(exchange(purpose, digest, &grant, grants.data(), sizeof grant));
   if (group.empty()) return std::unique_ptr<Communicator>();
 
-  const std::int64_t offset = grants[static_cast<std::size_t>(group.front())].offset;
+  const auto& [offset, layout] = grants[static_cast<std::size_t>(group.front())];
   if (offset < 0) {
     if (!refusal.message.empty()) return refusal;
     return Error{Code::resources,
@@ -102,8 +104,9 @@ Result<std::unique_ptr<Communicator>> Communicator::derive(Purpose purpose, std:
   const auto new_rank = static_cast<int>(std::ranges::find(group, rank_) - group.begin());
   std::vector<int> job_ranks;
   for (const int r : group) job_ranks.push_back(job_ranks_[static_cast<std::size_t>(r)]);
+  if (is_remote(group.front())) UNISONO_TRY(adopt(job_, offset, layout));
   return std::unique_ptr<Communicator>(
-      new Communicator(job_, std::move(job_ranks), new_rank, offset));
+      new Communicator(job_, std::move(job_ranks), new_rank, offset, layout));
 }
 
 }  // namespace unisono::group

@@ -76,12 +76,48 @@ std::string Communicator::name_rank(int rank) const {
 
 void Communicator::fail_all(Code code, const std::string& message, std::uint64_t index) {
   const Failure failure{index, {code, message}};
-  if (report_failure(header_->failure, failure)) job_.raise_alarm();
+  if (report_failure(header_->failure, failure)) {
+    job_.raise_alarm();
+    if (!remote_.empty()) tell_failure(failure);
+  }
   // What stands in the record may be another rank's, from further ahead: a leaf of a reduce has
   // gone on long before its root finds that a member is lost.
   const auto told = read_failure(header_->failure);
   const Failure& known = told && told->cause <= index ? *told : failure;
   if (!failure_ || known.index < failure_->index) fail_pending(known);
+}
+
+// Each report has a word of its own, so that none can overtake another.
+void Communicator::tell_failure(const Failure& failure) {
+  if (reports_ == kMostReports) return;
+  const bool last = reports_ == kMostReports - 1;
+  FailureNotice& own = notices()[rank_];
+  const FailureNotice::Text text = notice_text(failure);
+  for (const int member : remote_) {
+    const int target = job_ranks_[static_cast<std::size_t>(member)];
+    // The text goes with the first report, and stays: later ones only fail more.
+    if (reports_ == 0) {
+      machine_.network->put({.target = target,
+                             .source = reinterpret_cast<const std::byte*>(&text),
+                             .place = reinterpret_cast<std::byte*>(&own.text),
+                             .bytes = sizeof text});
+    }
+    machine_.network->put({.target = target,
+                           .flag = reinterpret_cast<std::uint64_t*>(&own.ends[reports_]),
+                           .flag_value = last ? 1 : failure.index + 1});
+    job_.send_news(target);
+  }
+  ++reports_;
+}
+
+// The earliest one: this host's, or what a rank of another one has told.
+std::optional<Failure> Communicator::known_failure() const {
+  std::optional<Failure> known = read_failure(header_->failure);
+  for (const int member : remote_) {
+    const auto told = read_notice(notices()[member]);
+    if (told && (!known || told->index < known->index)) known = told;
+  }
+  return known;
 }
 
 base::Error Communicator::refuse(Code code, const std::string& what) {
@@ -109,13 +145,16 @@ void Communicator::examine(bool waited_long) {
   if (someone_gone_) [[unlikely]]
     examine_members();
   if (!waited_long || active_.empty()) return;
+  // News from another host may have overtaken what it is about.
+  if (!remote_.empty()) adopt_failure();
+  if (active_.empty()) return;
   examine_calls();
   examine_silence();
   examine_deadline();
 }
 
 void Communicator::adopt_failure() {
-  const auto failure = read_failure(header_->failure);
+  const auto failure = known_failure();
   if (failure && (!failure_ || failure->index < failure_->index)) fail_pending(*failure);
 }
 
@@ -196,7 +235,10 @@ void Communicator::examine_silence() {
     if (operation.plan().helping || !operation.entered()) continue;
     const int peer = operation.awaited();
     const std::uint64_t sequence = operation.sequence();
-    if (peer < 0 || peer == rank_ || !operation.lane().completed_by(peer, sequence)) continue;
+    // What a rank of another host has sent may still be on its way.
+    if (peer < 0 || peer == rank_ || is_remote(peer) ||
+        !operation.lane().completed_by(peer, sequence))
+      continue;
     progress();
     if (i >= active_.size() || active_[i] != pending || operation.sequence() != sequence ||
         operation.awaited() != peer) {
@@ -267,13 +309,17 @@ void Communicator::examine_deadline() {
 std::string Communicator::missing(const Pending& pending) const {
   std::vector<std::string> absent;
   for (int r = 0; r < size(); ++r) {
+    if (is_remote(r)) continue;  // its records are on its host
     const auto record =
         read_record(pending.operation.lane().record(pending.operation.sequence(), r));
     if (!record || record->sequence < pending.operation.sequence()) {
       absent.push_back(name_rank(r));
     }
   }
-  if (absent.empty()) return "all ranks have called it, but some have not done their part";
+  if (absent.empty()) {
+    return remote_.empty() ? "all ranks have called it, but some have not done their part"
+                           : "all ranks of this host have called it";
+  }
   return fmt::format("not called by {}", fmt::join(absent, ", "));
 }
 

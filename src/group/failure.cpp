@@ -39,4 +39,23 @@ std::optional<Failure> read_failure(const FailureRecord& record) {
   return Failure{end - 1, {static_cast<base::Code>(record.code), record.text}, record.cause};
 }
 
+FailureNotice::Text notice_text(const Failure& failure) {
+  FailureNotice::Text text{};
+  text.code = static_cast<std::int32_t>(failure.error.code);
+  text.cause = failure.cause;
+  failure.error.message.copy(text.text, sizeof text.text - 1);
+  return text;
+}
+
+std::optional<Failure> read_notice(const FailureNotice& notice) {
+  std::uint64_t end = 0;
+  for (const auto& word : notice.ends) {
+    const std::uint64_t reported = word.load(std::memory_order_acquire);
+    if (reported != 0 && (end == 0 || reported < end)) end = reported;
+  }
+  if (end == 0) return std::nullopt;
+  return Failure{
+      end - 1, {static_cast<base::Code>(notice.text.code), notice.text.text}, notice.text.cause};
+}
+
 }  // namespace unisono::group

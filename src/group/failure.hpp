@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Failure: how a communicator tells all its members, in shared memory, that it cannot go on, why,
-// and from which operation on. The first to find out writes why; who finds that an earlier
-// operation fails too lowers the number. Any thread.
+// Failure: how a communicator tells all its members that it cannot go on, why, and from which
+// operation on: those of a host by a record in shared memory, the others by notices. The first to
+// find out writes why; who finds that an earlier operation fails too lowers the number. Any thread.
 #pragma once
 
 #include <atomic>
@@ -21,6 +21,20 @@ struct alignas(64) FailureRecord {
   char text[488];                  // ends with a zero
 };
 
+// What a rank of another host has reported; it comes by puts. Text and numbers are there when one
+// of the ends is. A rank reports again when it finds that an earlier operation fails; should it do
+// so too often, the last report is about all operations.
+inline constexpr int kMostReports = 4;
+struct alignas(64) FailureNotice {
+  struct Text {
+    std::int32_t code;
+    std::uint64_t cause;
+    char text[432];  // ends with a zero
+  };
+  std::atomic<std::uint64_t> ends[kMostReports];  // as FailureRecord::end
+  Text text;
+};
+
 struct Failure {
   std::uint64_t index = 0;  // the first operation that fails
   base::Error error;
@@ -30,5 +44,7 @@ struct Failure {
 // False if it was known before that operation `failure.index` fails.
 bool report_failure(FailureRecord& record, const Failure& failure);
 std::optional<Failure> read_failure(const FailureRecord& record);
+FailureNotice::Text notice_text(const Failure& failure);
+std::optional<Failure> read_notice(const FailureNotice& notice);
 
 }  // namespace unisono::group

@@ -29,10 +29,12 @@ void pause_ns(std::int64_t duration_ns) {
 
 base::Result<std::unique_ptr<Job>> Job::enter(const Seat& seat, std::shared_ptr<JobMemory> memory,
                                               const base::Settings& settings,
-                                              std::unique_ptr<transport::Transport> transport) {
+                                              std::unique_ptr<transport::Transport> transport,
+                                              std::unique_ptr<Network> network) {
   // Before anything that waits for others, so that each rank says itself what is wrong.
   UNISONO_ASSIGN(select::Overrides overrides, select::overrides_of(settings));
-  std::unique_ptr<Job> job(new Job(seat, std::move(memory), settings, std::move(transport)));
+  std::unique_ptr<Job> job(
+      new Job(seat, std::move(memory), settings, std::move(transport), std::move(network)));
   job->overrides_ = std::move(overrides);
   UNISONO_TRY(job->set_up_header());
   UNISONO_TRY(job->await_all());
@@ -42,17 +44,19 @@ base::Result<std::unique_ptr<Job>> Job::enter(const Seat& seat, std::shared_ptr<
 }
 
 Job::Job(const Seat& seat, std::shared_ptr<JobMemory> memory, const base::Settings& settings,
-         std::unique_ptr<transport::Transport> transport)
+         std::unique_ptr<transport::Transport> transport, std::unique_ptr<Network> network)
     : rank_(seat.rank),
       ranks_(seat.ranks),
       name_(seat.job),
       memory_(std::move(memory)),
       settings_(settings),
+      hosts_(seat.members, seat.rank),
       transport_(std::move(transport)),
       header_(reinterpret_cast<JobHeader*>(memory_->at(kSegmentAlignment / 2))),
       bells_(header_->tower, nullptr),
       deadline_ns_(base::now_ns() + settings.time_ns(base::Setting::start_timeout)),
-      liveness_(seat.members) {
+      liveness_(seat.members),
+      network_(std::move(network)) {
   for (const Member& member : seat.members) processes_.push_back(member.pid);
   static_assert(sizeof(MemoryHeader) <= kSegmentAlignment / 2);
   static_assert(sizeof(JobHeader) <= kSegmentAlignment / 2);
@@ -60,18 +64,30 @@ Job::Job(const Seat& seat, std::shared_ptr<JobMemory> memory, const base::Settin
 
 Job::~Job() { leave(); }
 
-// Rank 0 makes the tables that grow with the job; the others wait for them.
+// A host's first rank makes the tables that grow with the job; the others wait for them. Who is on
+// another host has come, or nobody would have a seat.
 base::Status Job::set_up_header() {
   const auto ranks_bytes = static_cast<std::int64_t>(sizeof(RankHeader)) * ranks_;
   const auto bells_bytes = static_cast<std::int64_t>(sizeof(engine::Bell)) * ranks_;
-  if (rank_ == 0) {
+  if (rank_ == hosts_.first_here()) {
     UNISONO_ASSIGN(const std::int64_t offset, memory_->allocate(ranks_bytes + bells_bytes));
     UNISONO_TRY(memory_->commit(offset, ranks_bytes + bells_bytes, "the table of ranks"));
+    auto* const headers = reinterpret_cast<RankHeader*>(memory_->at(offset));
+    for (int r = 0; r < ranks_; ++r) {
+      // It may have left again already, and said so.
+      std::uint64_t absent = 0;
+      if (!hosts_.is_here(r)) {
+        headers[r].state.compare_exchange_strong(absent,
+                                                 static_cast<std::uint64_t>(RankState::present));
+      }
+    }
     header_->ranks_offset.store(offset, std::memory_order_relaxed);
     header_->bells_offset.store(offset + ranks_bytes, std::memory_order_release);
   }
   const auto there = [&] { return header_->bells_offset.load(std::memory_order_acquire) != 0; };
-  UNISONO_TRY(await(there, [] { return "rank 0 did not set up the job's memory"; }));
+  UNISONO_TRY(await(there, [this] {
+    return fmt::format("rank {} did not set up the job's memory", hosts_.first_here());
+  }));
   rank_headers_ = reinterpret_cast<RankHeader*>(
       memory_->at(header_->ranks_offset.load(std::memory_order_relaxed)));
   bells_ = engine::Bells(header_->tower,
@@ -80,7 +96,7 @@ base::Status Job::set_up_header() {
   bells_.enrol();
   publish_cores();
   publish_probe();
-  rank_headers_[rank_].state.store(static_cast<std::uint32_t>(RankState::present),
+  rank_headers_[rank_].state.store(static_cast<std::uint64_t>(RankState::present),
                                    std::memory_order_release);
   return base::success();
 }
@@ -135,6 +151,7 @@ void Job::publish_probe() {
 // agree, so every pair tries.
 Reach Job::probe_others() const {
   for (int r = 0; r < ranks_; ++r) {
+    if (!hosts_.is_here(r)) continue;
     const RankHeader& other = rank_headers_[r];
     std::uint64_t found = 0;
     const int failed = transport::read_process(processes_[static_cast<std::size_t>(r)],
@@ -149,7 +166,8 @@ Reach Job::probe_others() const {
 
 base::Status Job::judge_reach() {
   const base::Toggle wish = settings_.toggle(base::Setting::single_copy);
-  if (ranks_ == 1) return base::success();
+  const int ranks = hosts_.count_here();
+  if (ranks == 1) return base::success();
   const Reach own = wish == base::Toggle::off ? Reach::not_all : probe_others();
   rank_headers_[rank_].reach.store(static_cast<std::uint32_t>(own), std::memory_order_release);
   const auto count = [&](Reach reach) {
@@ -161,16 +179,16 @@ base::Status Job::judge_reach() {
     return n;
   };
   UNISONO_TRY(
-      await([&] { return count(Reach::unknown) == 0; },
+      await([&] { return count(Reach::all) + count(Reach::not_all) == ranks; },
             [] { return "not all ranks have tried whether they can read each other's memory"; }));
-  if (count(Reach::all) == ranks_) {
+  if (count(Reach::all) == ranks) {
     transport_->allow_pulls(processes_);
   } else if (wish == base::Toggle::on) {
     return Error{Code::unsupported,
                  fmt::format("rank {}: UNISONO_SINGLE_COPY is on, but {} of {} ranks may not read "
                              "the others' memory (see kernel.yama.ptrace_scope, and the "
                              "container's CAP_SYS_PTRACE); leave it at auto to go through buffers",
-                             rank_, count(Reach::not_all), ranks_)};
+                             rank_, count(Reach::not_all), ranks)};
   }
   return base::success();
 }
@@ -186,9 +204,10 @@ void Job::publish_cores() {
 }
 
 void Job::judge_cores() {
-  std::vector<engine::UsableCores> all(static_cast<std::size_t>(ranks_));
+  std::vector<engine::UsableCores> all;
   for (int r = 0; r < ranks_; ++r) {
-    engine::UsableCores& cores = all[static_cast<std::size_t>(r)];
+    if (!hosts_.is_here(r)) continue;
+    engine::UsableCores& cores = all.emplace_back();
     for (std::size_t w = 0; w < cores.mask.size(); ++w) {
       cores.mask[w] = rank_headers_[r].cores[w].load(std::memory_order_relaxed);
     }
@@ -198,10 +217,13 @@ void Job::judge_cores() {
   wait_policy_ =
       engine::WaitPolicy::for_ranks(oversubscribed_, settings_.time_ns(base::Setting::spin));
   if (rank_ == 0) {
-    base::log(base::LogLevel::info, "job", "unisono {}: job {}: {} ranks, {}, transport {}",
+    const bool alone = network_ == nullptr;
+    base::log(base::LogLevel::info, "job", "unisono {}: job {}: {} ranks{}, {}, transport {}{}{}",
               UNISONO_VERSION, name_, ranks_,
+              alone ? "" : fmt::format(" on {} hosts", hosts_.count()),
               oversubscribed_ ? "more than cores (helping)" : "a core each",
-              transport_->capabilities().name);
+              transport_->capabilities().name, alone ? "" : " and ",
+              alone ? "" : network_->capabilities().name);
   }
 }
 
@@ -218,6 +240,38 @@ void Job::raise_alarm() {
   for (int r = 0; r < ranks_; ++r) bells_.wake(r);
 }
 
+base::Status Job::start_agent() {
+  return network_->start_agent([this] {
+    look_for_news();
+    bells_.wake(rank_);
+  });
+}
+
+void Job::carry_network() {
+  if (network_ != nullptr && network_->progress() > 0) look_for_news();
+}
+
+void Job::look_for_news() {
+  if (header_->news.load(std::memory_order_relaxed) != 0 && header_->news.exchange(0) != 0) {
+    raise_alarm();
+  }
+}
+
+void Job::send_news(int rank) {
+  network_->put(
+      {.target = rank, .flag = reinterpret_cast<std::uint64_t*>(&header_->news), .flag_value = 1});
+}
+
+void Job::tell_state(int rank, RankState state) {
+  for (int r = 0; r < ranks_; ++r) {
+    if (hosts_.is_here(r) || this->state(r) != RankState::present) continue;
+    network_->put({.target = r,
+                   .flag = reinterpret_cast<std::uint64_t*>(&rank_headers_[rank].state),
+                   .flag_value = static_cast<std::uint64_t>(state)});
+    send_news(r);
+  }
+}
+
 RankState Job::state(int rank) const {
   return static_cast<RankState>(rank_headers_[rank].state.load(std::memory_order_acquire));
 }
@@ -232,7 +286,19 @@ void Job::watch(std::int64_t now_ns) {
   watched_ns_ = now_ns;
   bool news = false;
   for (const int rank : liveness_.poll()) news |= mark_dead(rank);
+  if (network_ != nullptr && rank_headers_ != nullptr) news |= watch_hosts();
   if (news && rank_headers_ != nullptr) raise_alarm();
+}
+
+// A rank of another host has an agent that answers; who does not answer is gone, or cut off.
+bool Job::watch_hosts() {
+  bool news = false;
+  const std::int64_t limit = settings_.time_ns(base::Setting::detect_timeout);
+  for (int r = 0; r < ranks_; ++r) {
+    if (hosts_.is_here(r) || state(r) != RankState::present) continue;
+    if (network_->silence_ns(r) > limit) news |= mark_dead(r);
+  }
+  return news;
 }
 
 // Of all that notice a death, one marks it; a rank that left in good order stays "left".
@@ -240,9 +306,12 @@ bool Job::mark_dead(int rank) {
   bool marked = rank_headers_ == nullptr;  // so early nobody can have left
   for (const RankState before : {RankState::absent, RankState::present}) {
     if (marked) break;
-    auto expected = static_cast<std::uint32_t>(before);
+    auto expected = static_cast<std::uint64_t>(before);
     marked = rank_headers_[rank].state.compare_exchange_strong(
-        expected, static_cast<std::uint32_t>(RankState::dead), std::memory_order_acq_rel);
+        expected, static_cast<std::uint64_t>(RankState::dead), std::memory_order_acq_rel);
+  }
+  if (marked && network_ != nullptr && rank_headers_ != nullptr) {
+    tell_state(rank, RankState::dead);
   }
   std::uint32_t none = 0;
   if (marked)
@@ -256,22 +325,30 @@ void Job::publish_world(std::int64_t offset) {
 
 base::Result<std::int64_t> Job::await_world() {
   std::int64_t offset = 0;
+  const int first = hosts_.first_here();
   const auto there_or_never = [&] {
-    // In this order, for rank 0 may publish and leave in between.
-    const bool left = state(0) == RankState::left;
+    // In this order, for it may publish and leave in between.
+    const bool left = state(first) == RankState::left;
     offset = header_->world_offset.load(std::memory_order_acquire);
     return offset != 0 || left;
   };
-  UNISONO_TRY(await(there_or_never, [] { return "rank 0 did not set up the world communicator"; }));
-  if (offset == 0) return lost(0, "it left before its part was done");
+  UNISONO_TRY(await(there_or_never, [first] {
+    return fmt::format("rank {} did not set up the world communicator", first);
+  }));
+  if (offset == 0) return lost(first, "it left before its part was done");
   return offset;
 }
 
 void Job::leave() {
   if (left_.exchange(true) || rank_headers_ == nullptr) return;
-  rank_headers_[rank_].state.store(static_cast<std::uint32_t>(RankState::left),
+  rank_headers_[rank_].state.store(static_cast<std::uint64_t>(RankState::left),
                                    std::memory_order_release);
   raise_alarm();
+  if (network_ == nullptr) return;
+  tell_state(rank_, RankState::left);
+  network_->finish(settings_.time_ns(base::Setting::detect_timeout), [this](int rank) {
+    return !hosts_.is_here(rank) && state(rank) != RankState::present;
+  });
 }
 
 }  // namespace unisono::group

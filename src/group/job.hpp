@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Job: this rank's place among all ranks that share a memory file: who is alive, who sleeps, how
-// many cores there are. One per rank; communicators live in it. Control path, but for bells() and
-// alarm(). Used by the rank's threads at once.
+// Job: this rank's place among all ranks: who is alive, who sleeps, how many cores there are. The
+// ranks of a host share a memory file; every host has one of the same layout, and tells the others
+// by puts what concerns them. One per rank; communicators live in it. Control path, but for bells()
+// and alarm(). Used by the rank's threads at once.
 #pragma once
 
 #include <atomic>
@@ -19,21 +20,23 @@
 #include "engine/cores.hpp"
 #include "engine/waiter.hpp"
 #include "group/bootstrap/bootstrap.hpp"
+#include "group/hosts.hpp"
 #include "group/job_memory.hpp"
 #include "group/liveness.hpp"
+#include "group/network.hpp"
 #include "select/override.hpp"
 #include "transport/transport.hpp"
 
 namespace unisono::group {
 
-enum class RankState : std::uint32_t { absent, present, left, dead };
+enum class RankState : std::uint64_t { absent, present, left, dead };
 
 // Whether a rank can read all others' memory.
 enum class Reach : std::uint32_t { unknown, all, not_all };
 
 // A rank's part of the job's header, in shared memory.
 struct alignas(64) RankHeader {
-  std::atomic<std::uint32_t> state;  // RankState
+  std::atomic<std::uint64_t> state;  // RankState; a word that a put can write
   std::atomic<std::uint32_t> quota_millicores;
   // Where in this rank's own memory the others may try whether they can read it, and what they
   // should find there.
@@ -47,6 +50,7 @@ struct alignas(64) JobHeader {
   std::atomic<std::uint32_t> alarm;  // counts what may concern pending operations: deaths, failures
   std::atomic<std::uint32_t> first_dead;  // rank + 1; 0: none. The same for all who report it
   std::atomic<std::int64_t> ranks_offset, bells_offset, world_offset;  // 0: not there yet
+  std::atomic<std::uint64_t> news;  // by a put from another host: there may be something to see
   engine::BellTower tower;
 };
 
@@ -56,7 +60,8 @@ class Job {
   static base::Result<std::unique_ptr<Job>> enter(const Seat& seat,
                                                   std::shared_ptr<JobMemory> memory,
                                                   const base::Settings& settings,
-                                                  std::unique_ptr<transport::Transport> transport);
+                                                  std::unique_ptr<transport::Transport> transport,
+                                                  std::unique_ptr<Network> network = nullptr);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -68,6 +73,15 @@ class Job {
   const select::Overrides& overrides() const { return overrides_; }
   engine::Bells& bells() { return bells_; }
   transport::Transport& transport() { return *transport_; }
+  const Hosts& hosts() const { return hosts_; }
+  // To ranks on other hosts; null: there are none.
+  Network* network() { return network_.get(); }
+  // From now on the network is carried on also while no thread of the rank does it.
+  base::Status start_agent();
+  // Carries the network on, if there is one.
+  void carry_network();
+  // Lets a rank of another host look for what was put there before.
+  void send_news(int rank);
   bool oversubscribed() const { return oversubscribed_; }
   const engine::WaitPolicy& wait_policy() const { return wait_policy_; }
   engine::ForeignLoad& foreign_load() { return foreign_load_; }
@@ -82,7 +96,8 @@ class Job {
   // How long a sleeper may sleep before it has to watch().
   std::int64_t watch_interval_ns() const;
 
-  // The offset of the world's segment, which rank 0 publishes and the others wait for.
+  // The offset of the world's segment, which the host's first rank publishes and the others wait
+  // for.
   void publish_world(std::int64_t offset);
   base::Result<std::int64_t> await_world();
 
@@ -91,7 +106,7 @@ class Job {
 
  private:
   Job(const Seat& seat, std::shared_ptr<JobMemory> memory, const base::Settings& settings,
-      std::unique_ptr<transport::Transport> transport);
+      std::unique_ptr<transport::Transport> transport, std::unique_ptr<Network> network);
   base::Status set_up_header();
   base::Status await_all();
   // Until the condition holds. Errors: rank_lost, at once; timeout, at the deadline of the start,
@@ -100,6 +115,9 @@ class Job {
   base::Status await(Condition condition, Missing missing);
   std::optional<int> dead_rank() const;
   bool mark_dead(int rank);
+  bool watch_hosts();
+  void tell_state(int rank, RankState state);
+  void look_for_news();
   base::Error lost(int rank, std::string_view how) const;
   void publish_probe();
   base::Status judge_reach();
@@ -114,6 +132,7 @@ class Job {
   std::shared_ptr<JobMemory> memory_;
   const base::Settings& settings_;
   select::Overrides overrides_;
+  Hosts hosts_;
   std::unique_ptr<transport::Transport> transport_;
   JobHeader* header_;
   RankHeader* rank_headers_ = nullptr;
@@ -128,6 +147,7 @@ class Job {
   Liveness liveness_;
   std::int64_t watched_ns_ = 0;
   std::atomic<bool> left_{false};
+  std::unique_ptr<Network> network_;  // its agent's thread uses the rest
 };
 
 }  // namespace unisono::group

@@ -77,11 +77,12 @@ base::Result<std::int64_t> JobMemory::allocate(std::int64_t bytes) {
     return offset;
   }
   if (state.used_end == 0) state.used_end = first_offset();
-  if (state.used_end + bytes > bytes_) {
+  const std::int64_t limit = state.limit == 0 ? bytes_ : state.limit;
+  if (state.used_end + bytes > limit) {
     return Error{Code::resources,
                  fmt::format("the job's memory file has no room for {} more bytes: {} of {} are in "
                              "use; free communicators or raise UNISONO_SHARED_LIMIT",
-                             bytes, state.used_end, bytes_)};
+                             bytes, state.used_end, limit)};
   }
   const std::int64_t offset = state.used_end;
   state.used_end += bytes;
@@ -90,7 +91,7 @@ base::Result<std::int64_t> JobMemory::allocate(std::int64_t bytes) {
 
 void JobMemory::release(std::int64_t offset, std::int64_t bytes) {
   bytes = round_up(bytes, kSegmentAlignment);
-  fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
+  empty(offset, bytes);
   const HeaderLock lock(header());
   MemoryHeader& state = header();
   for (std::uint32_t i = 0; i < state.free_count; ++i) {
@@ -107,6 +108,19 @@ void JobMemory::release(std::int64_t offset, std::int64_t bytes) {
   }
   // A full list loses address space of the file, not memory: its pages are gone already.
   if (state.free_count < kMostFreeSegments) state.free[state.free_count++] = {offset, bytes};
+}
+
+void JobMemory::empty(std::int64_t offset, std::int64_t bytes) {
+  fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset,
+            round_up(bytes, kSegmentAlignment));
+}
+
+void JobMemory::confine(int part, int parts) {
+  const HeaderLock lock(header());
+  MemoryHeader& state = header();
+  const std::int64_t share = (bytes_ - state.used_end) / parts / kSegmentAlignment;
+  state.used_end += part * share * kSegmentAlignment;
+  state.limit = state.used_end + share * kSegmentAlignment;
 }
 
 base::Status JobMemory::commit(std::int64_t offset, std::int64_t bytes, const char* purpose) {

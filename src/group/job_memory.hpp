@@ -23,6 +23,7 @@ struct MemoryHeader {
   std::atomic<std::uint32_t> lock;
   std::uint32_t free_count;
   std::int64_t used_end;  // segments from here on were never used; 0: none yet
+  std::int64_t limit;     // of the part that is given out here; 0: all
   struct Free {
     std::int64_t offset, bytes;
   } free[kMostFreeSegments];
@@ -43,6 +44,11 @@ class JobMemory {
   base::Result<std::int64_t> allocate(std::int64_t bytes);
   // Gives the segment back; nobody uses it any more.
   void release(std::int64_t offset, std::int64_t bytes);
+  // Gives the pages of a segment back, not the segment: for one that other hosts have as well.
+  void empty(std::int64_t offset, std::int64_t bytes);
+  // From now on gives out segments of the `part`-th of `parts` equal parts of what is left. Each
+  // host's first rank does so when all hosts have given out the same.
+  void confine(int part, int parts);
   // Makes the range real memory: after it, no access to the range can fail for lack of memory.
   // `purpose` names it in the error.
   base::Status commit(std::int64_t offset, std::int64_t bytes, const char* purpose);

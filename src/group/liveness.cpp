@@ -26,7 +26,7 @@ bool has_ended(pid_t pid, const std::string& start_time) {
 Liveness::Liveness(const std::vector<Member>& members, Method method) {
   std::map<pid_t, std::vector<int>> processes;
   for (std::size_t rank = 0; rank < members.size(); ++rank) {
-    if (members[rank].pid == getpid()) continue;
+    if (members[rank].pid == getpid() || members[rank].pid == 0) continue;
     processes[members[rank].pid].push_back(static_cast<int>(rank));
   }
   for (auto& [pid, ranks] : processes) {

@@ -24,7 +24,8 @@ class Liveness {
   static constexpr std::size_t kMostDescriptors = 256;
   enum class Method { automatic, proc_only };  // proc_only: as on a kernel without pidfd_open
 
-  // Members with this process's pid (itself, ranks that are its threads) are not watched. A member
+  // Members with this process's pid (itself, ranks that are its threads) are not watched, nor those
+  // of other hosts. A member
   // that is dead already is reported by the first poll().
   explicit Liveness(const std::vector<Member>& members, Method method = Method::automatic);
 

@@ -138,7 +138,8 @@ class Maker {
                                 .output = output_layout(part),
                                 .geometry = geometry,
                                 .staged_multicast = context_.staged_multicast,
-                                .helping = cached_->plan.helping};
+                                .helping = cached_->plan.helping,
+                                .remote = context_.remote};
     return options;
   }
 
@@ -241,7 +242,15 @@ class Maker {
                              .output = output_layout(shape_),
                              .geometry = context_.bulk,
                              .pull = context_.pull,
-                             .in_place = call_.in_place};
+                             .in_place = call_.in_place,
+                             .remote = context_.remote};
+    if (!engine::can_bind_local(schedule, how)) {
+      return Error{Code::unsupported,
+                   fmt::format("a block of more than {} bytes to a rank on another host: where "
+                               "ranks know their own counts only, such blocks can be fetched "
+                               "within a host, not between hosts; raise UNISONO_BUFFERS",
+                               engine::longest_block(how))};
+    }
     engine::Plan& plan = cached_->plan;
     std::vector<engine::Program> programs(static_cast<std::size_t>(context_.ranks));
     auto& own = programs[static_cast<std::size_t>(context_.rank)];

@@ -27,6 +27,7 @@ struct PlanContext {
   bool shared_windows = false;
   base::EngineChoice engine = base::EngineChoice::automatic;
   bool pull = false;                   // ranks can read each other's memory
+  std::vector<bool> remote{};          // ranks on other hosts, as BindOptions::remote
   std::int64_t single_copy_from = -1;  // UNISONO_SINGLE_COPY_FROM; negative: auto
   base::Toggle check = base::Toggle::off;
   engine::LaneGeometry small, bulk;

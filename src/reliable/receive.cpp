@@ -19,6 +19,12 @@ constexpr std::size_t kMostLoose = 1024;
 // `position` of a status that wants one in return.
 constexpr std::uint32_t kWantsAnswer = 1;
 
+bool wants_answer(const wire::Header& header) {
+  const auto kind = static_cast<wire::Kind>(header.kind);
+  return kind == wire::Kind::nack ||
+         (kind == wire::Kind::status && header.position == kWantsAnswer);
+}
+
 }  // namespace
 
 int Reliable::progress() {
@@ -51,6 +57,7 @@ void Reliable::handle(const wire::Parsed& packet) {
   const int sender = static_cast<int>(header.sender);
   if (header.target == wire::kToGroup) return handle_group(packet);
   Link& link = link_to(sender);
+  link.asked_ns = 0;
   const auto kind = static_cast<wire::Kind>(header.kind);
   if (kind == wire::Kind::put) return handle_put(link, sender, packet);
   if (link.control_seen.take(header.sequence) != wire::Arrival::fresh) {
@@ -60,7 +67,7 @@ void Reliable::handle(const wire::Parsed& packet) {
   } else if (kind == wire::Kind::answer && is_from_a_child(header)) {
     group_.take_answer(header, now_ns_);
   } else if (kind == wire::Kind::nack && header.flag == 0) {
-    handle_nack(link, header);
+    handle_nack(link, sender, header);
   } else if (kind == wire::Kind::nack && is_from_a_child(header)) {
     group_.take_nack(header, now_ns_);
   }
@@ -152,14 +159,17 @@ void Reliable::raise(const WaitingFlag& flag) const {
   std::atomic_ref(*word).store(flag.value, std::memory_order_release);
 }
 
-// All before `place` has come there; of the others those that were sent, and not just now.
-void Reliable::handle_nack(Link& link, const wire::Header& header) {
+// All before `place` has come there; of the others those that were sent, and not just now. Who asks
+// for what is not there yet hears at least that somebody is.
+void Reliable::handle_nack(Link& link, int sender, const wire::Header& header) {
   ++counts_.nacks_heard;
+  bool any = false;
   if (header.hop == 0) acknowledge(link, header.place);
   for (std::uint64_t i = 0; i < kMaskNumbers; ++i) {
     if ((header.value >> i & 1) == 0) continue;
     const std::uint32_t index = link.sending.kept(header.place + i);
     if (index == PacketPool::kNone) continue;
+    any = true;
     KeptPacket& packet = pool_.at(index);
     if (packet.queued) continue;
     if (now_ns_ - packet.sent_ns < options_.linger_ns) {
@@ -170,6 +180,7 @@ void Reliable::handle_nack(Link& link, const wire::Header& header) {
     queue_.push_back(index);
     ++counts_.repeated;
   }
+  if (!any) send_status(link, sender, false);
 }
 
 void Reliable::handle_status(Link& link, int sender, const wire::Header& header) {
@@ -262,7 +273,9 @@ void Reliable::send_status(Link& link, int rank, bool ask) {
 }
 
 void Reliable::send_control(int target, wire::Header header) {
-  header.sequence = link_to(target).control_number++;
+  Link& link = link_to(target);
+  if (wants_answer(header) && link.asked_ns == 0) link.asked_ns = now_ns_;
+  header.sequence = link.control_number++;
   send_packet(target, gate_.seal(header, {}), {});
 }
 
@@ -273,6 +286,11 @@ void Reliable::send_packet(int target, const wire::Envelope& envelope,
     ++counts_.unsent;
   }
   loose_.push_back({target, envelope, {payload.begin(), payload.end()}});
+}
+
+std::int64_t Reliable::silence_ns(int rank) const {
+  const auto& link = links_[static_cast<std::size_t>(rank)];
+  return link == nullptr || link->asked_ns == 0 ? 0 : now_ns_ - link->asked_ns;
 }
 
 std::int64_t Reliable::next_deadline_ns() const {

@@ -244,14 +244,19 @@ void Reliable::acknowledge(Link& link, std::uint64_t number) {
 }
 
 bool Reliable::is_settled() const {
-  return std::ranges::all_of(
-      links_, [](const auto& link) { return link == nullptr || link->sending.is_settled(); });
+  return std::ranges::all_of(links_, [](const auto& link) {
+    return link == nullptr || link->ended || link->sending.is_settled();
+  });
 }
+
+void Reliable::forget(int rank) { link_to(rank).ended = true; }
 
 bool Reliable::settle() {
   progress();
   for (std::size_t rank = 0; rank < links_.size(); ++rank) {
-    if (links_[rank] == nullptr || links_[rank]->sending.is_settled()) continue;
+    if (links_[rank] == nullptr || links_[rank]->ended || links_[rank]->sending.is_settled()) {
+      continue;
+    }
     ask_for_room(*links_[rank], static_cast<int>(rank));
   }
   flush();

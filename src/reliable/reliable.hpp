@@ -89,13 +89,19 @@ class Reliable final : public transport::Transport, private GroupPort {
   // until its patience ends: it asks those who have not said.
   bool is_settled() const;
   bool settle();
+  // That rank has left, so that nothing is put to it any more, and nobody need wait until it has
+  // what was.
+  void forget(int rank);
   // Tells those who sent to this rank how far it has come, so that they need not ask a rank that
   // has left.
   void say_farewell();
 
+  // For how long that rank has been asked, and not heard of at all; 0 if it has.
+  std::int64_t silence_ns(int rank) const;
   // When progress() has something to do even if nothing comes; far in the future if never.
   std::int64_t next_deadline_ns() const;
 
+  int ranks() const { return options_.ranks; }
   const ReliableCounts& counts() const { return counts_; }
   const GroupCounts& group_counts() const { return group_.counts(); }
   const wire::Drops& drops() const { return gate_.drops(); }
@@ -125,7 +131,7 @@ class Reliable final : public transport::Transport, private GroupPort {
   int receive_all();
   void handle(const wire::Parsed& packet);
   void handle_put(Link& link, int sender, const wire::Parsed& packet);
-  void handle_nack(Link& link, const wire::Header& header);
+  void handle_nack(Link& link, int sender, const wire::Header& header);
   void handle_status(Link& link, int sender, const wire::Header& header);
   bool place_is_valid(const wire::Parsed& packet) const;
   void acknowledge(Link& link, std::uint64_t number);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // World: all ranks of a job in one thread, over the real communicators and engines, and either real
-// shared memory, the virtual network, or the reliable transport over virtual datagrams. A seed
+// shared memory, the virtual network, or the reliable transport over virtual datagrams; that one
+// between all ranks, or between hosts that have a memory each. A seed
 // decides who makes a step next and when messages arrive, so a failing seed is a complete report.
 #pragma once
 
@@ -29,6 +30,7 @@ struct WorldOptions {
   bool virtual_network = false;
   transport::VirtualOptions network;
   bool virtual_datagrams = false;  // and the reliable transport, whose seed is the network's
+  std::vector<int> hosts{};        // by rank; only with virtual_datagrams. Empty: no shared memory
   transport::VirtualDatagramOptions datagrams{};
   std::size_t pool_packets = 256;
   base::Environment settings;
@@ -40,9 +42,12 @@ class World {
     auto settings = base::Settings::from(options.settings);
     EXPECT_TRUE(settings.ok());
     settings_ = *settings;
-    constexpr std::uint64_t kBytes = std::uint64_t{1} << 30;
-    auto memory = group::JobMemory::map(std::move(*group::create_memory(kBytes)), kBytes);
-    EXPECT_TRUE(memory.ok());
+    hosts_ = options.hosts;
+    for (int h = 0; h <= (hosts_.empty() ? 0 : std::ranges::max(hosts_)); ++h) {
+      auto memory = group::JobMemory::map(std::move(*group::create_memory(kMemory)), kMemory);
+      EXPECT_TRUE(memory.ok());
+      memories_.push_back(std::move(*memory));
+    }
     if (options.virtual_network) {
       network_ = std::make_unique<transport::VirtualNetwork>(options.ranks, options.network);
     }
@@ -58,7 +63,7 @@ class World {
     // Entering waits for the other ranks, so for this each has a thread.
     std::vector<std::thread> threads;
     for (int r = 0; r < options.ranks; ++r) {
-      threads.emplace_back([&, r] { enter(r, options.ranks, *memory); });
+      threads.emplace_back([&, r] { enter(r, options.ranks); });
     }
     for (std::thread& thread : threads) thread.join();
   }
@@ -134,13 +139,12 @@ class World {
     if (prng_.below(4) == 0) datagrams_->advance_to(datagrams_->now_ns() + kMomentNs);
   }
 
-  std::unique_ptr<transport::Transport> make_reliable(int rank, int ranks,
-                                                      const group::JobMemory& memory) {
+  std::unique_ptr<reliable::Reliable> make_reliable(int rank, int ranks) {
     reliable::ReliableOptions options;
     options.key = wire::key_of("world");
     options.ranks = ranks;
-    options.region = memory.at(0);
-    options.region_bytes = std::size_t{1} << 30;
+    options.region = memory_of(rank)->at(0);
+    options.region_bytes = kMemory;
     options.pool_packets = pool_packets_;
     options.seed = static_cast<std::uint64_t>(rank) + 1;
     options.now_ns = [this] { return datagrams_->now_ns(); };
@@ -149,21 +153,34 @@ class World {
     return made;
   }
 
-  void enter(int rank, int ranks, const std::shared_ptr<group::JobMemory>& memory) {
+  const std::shared_ptr<group::JobMemory>& memory_of(int rank) const {
+    return memories_[hosts_.empty()
+                         ? 0
+                         : static_cast<std::size_t>(hosts_[static_cast<std::size_t>(rank)])];
+  }
+
+  void enter(int rank, int ranks) {
     group::Seat seat;
     seat.rank = rank;
     seat.ranks = ranks;
     seat.job = "world";
     seat.members.assign(static_cast<std::size_t>(ranks), group::Member{getpid()});
     std::unique_ptr<transport::Transport> transport;
+    std::unique_ptr<group::Network> network;
+    for (std::size_t r = 0; r < hosts_.size(); ++r) {
+      const bool here = hosts_[r] == hosts_[static_cast<std::size_t>(rank)];
+      seat.members[r] = {.pid = here ? getpid() : 0, .host = hosts_[r]};
+    }
     if (network_) {
       transport = network_->attach(rank);
-    } else if (datagrams_) {
-      transport = make_reliable(rank, ranks, *memory);
+    } else if (datagrams_ && hosts_.empty()) {
+      transport = make_reliable(rank, ranks);
     } else {
       transport = std::make_unique<transport::SharedMemory>();
     }
-    auto job = group::Job::enter(seat, memory, settings_, std::move(transport));
+    if (!hosts_.empty()) network = std::make_unique<group::Network>(make_reliable(rank, ranks));
+    auto job = group::Job::enter(seat, memory_of(rank), settings_, std::move(transport),
+                                 std::move(network));
     ASSERT_TRUE(job.ok()) << job.error().message;
     auto& kept = jobs_[static_cast<std::size_t>(rank)];
     kept = std::move(*job);
@@ -172,8 +189,12 @@ class World {
     communicators_[static_cast<std::size_t>(rank)] = std::move(*world);
   }
 
+  static constexpr std::uint64_t kMemory = std::uint64_t{1} << 30;
+
   base::Settings settings_;
   base::Prng prng_;
+  std::vector<int> hosts_;                                   // by rank
+  std::vector<std::shared_ptr<group::JobMemory>> memories_;  // by host
   std::unique_ptr<transport::VirtualNetwork> network_;
   std::unique_ptr<transport::VirtualDatagramNetwork> datagrams_;  // outlives what is attached
   std::size_t pool_packets_ = 0;

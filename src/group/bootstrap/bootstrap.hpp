@@ -17,7 +17,9 @@
 namespace unisono::group {
 
 struct Member {
-  pid_t pid = 0;  // as the kernel vouches for it (peer credentials), in this process's namespace
+  pid_t pid = 0;  // as the kernel vouches for it (peer credentials), in this process's namespace;
+                  // 0: on another host
+  int host = 0;
 };
 
 // A rank's place in a job, as the bootstrap leaves it.

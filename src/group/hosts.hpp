@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Hosts: which ranks of a job share memory with this one, and which are on other hosts. A host is
+// where one memory file can be mapped, not a name. Immutable; any thread.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "group/bootstrap/bootstrap.hpp"
+
+namespace unisono::group {
+
+class Hosts {
+ public:
+  Hosts(std::span<const Member> members, int rank) {
+    for (const Member& member : members) by_rank_.push_back(member.host);
+    own_ = by_rank_[static_cast<std::size_t>(rank)];
+    count_ = std::ranges::max(by_rank_) + 1;
+    first_here_ = static_cast<int>(std::ranges::find(by_rank_, own_) - by_rank_.begin());
+  }
+
+  int count() const { return count_; }
+  int own() const { return own_; }
+  int of(int rank) const { return by_rank_[static_cast<std::size_t>(rank)]; }
+  bool is_here(int rank) const { return of(rank) == own_; }
+  // The lowest rank of this host: it sets up what the host's ranks share.
+  int first_here() const { return first_here_; }
+  int count_here() const { return static_cast<int>(std::ranges::count(by_rank_, own_)); }
+
+ private:
+  std::vector<int> by_rank_;
+  int own_ = 0;
+  int count_ = 1;
+  int first_here_ = 0;
+};
+
+}  // namespace unisono::group

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "group/network.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <system_error>
+#include <utility>
+
+#include "base/clock.hpp"
+
+namespace unisono::group {
+namespace {
+
+using base::Code;
+using base::Error;
+
+// So long after a thread of the rank has looked, the agent takes it to be still about.
+constexpr std::int64_t kAboutNs = 2 * base::kMillisecond;
+// How long it leaves a thread alone that sleeps on the datagrams itself.
+constexpr std::int64_t kLeaveNs = 50 * base::kMillisecond;
+constexpr std::int64_t kLongestSleepNs = base::kSecond;
+
+// Until one of the two is readable (-1: there is none), or the time is over.
+bool sleep_on(int first, int second, std::int64_t timeout_ns) {
+  pollfd sources[] = {{first, POLLIN, 0}, {second, POLLIN, 0}};
+  const std::int64_t limit = std::clamp<std::int64_t>(timeout_ns, 0, kLongestSleepNs);
+  const timespec time{.tv_sec = limit / base::kSecond, .tv_nsec = limit % base::kSecond};
+  return ppoll(sources, 2, &time, nullptr) > 0;
+}
+
+}  // namespace
+
+Network::Network(std::unique_ptr<reliable::Reliable> reliable) : reliable_(std::move(reliable)) {}
+
+Network::~Network() {
+  stop_.store(true);
+  nudge();
+  if (agent_.joinable()) agent_.join();
+}
+
+base::Status Network::start_agent(std::function<void()> heard) {
+  heard_ = std::move(heard);
+  bell_ = base::Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!bell_.valid()) {
+    return Error{Code::system, fmt::format("eventfd: {}", std::strerror(errno))};
+  }
+  // The application's signal handlers are not to run in our thread.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    agent_ = std::thread([this] { run_agent(); });
+  } catch (const std::system_error& failure) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return Error{Code::resources,
+                 fmt::format("no thread for the network's agent: {}", failure.what())};
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return base::success();
+}
+
+const transport::Capabilities& Network::capabilities() const { return reliable_->capabilities(); }
+
+void Network::put(const transport::Put& message) {
+  const std::lock_guard lock(mutex_);
+  reliable_->put(message);
+}
+
+int Network::progress() {
+  looked_ns_.store(base::now_ns(), std::memory_order_relaxed);
+  handed_over_.store(false, std::memory_order_relaxed);
+  const std::lock_guard lock(mutex_);
+  return reliable_->progress();
+}
+
+void Network::awaits(int rank) {
+  const std::lock_guard lock(mutex_);
+  reliable_->awaits(rank);
+}
+
+bool Network::sleep(std::int64_t timeout_ns) {
+  std::int64_t deadline_ns;
+  int descriptor;
+  {
+    const std::lock_guard lock(mutex_);
+    deadline_ns = reliable_->next_deadline_ns();
+    descriptor = reliable_->datagrams().descriptor();
+  }
+  const std::int64_t now = base::now_ns();
+  looked_ns_.store(now + kLeaveNs, std::memory_order_relaxed);
+  const bool came = sleep_on(descriptor, -1, std::min({timeout_ns, deadline_ns - now, kLeaveNs}));
+  looked_ns_.store(base::now_ns(), std::memory_order_relaxed);
+  return came;
+}
+
+void Network::hand_over() {
+  handed_over_.store(true);
+  if (agent_rests_.load()) nudge();
+}
+
+void Network::nudge() const {
+  if (bell_.valid()) eventfd_write(bell_.get(), 1);
+}
+
+void Network::run_agent() {
+  while (!stop_.load()) {
+    const std::int64_t about_ns = looked_ns_.load(std::memory_order_relaxed) + kAboutNs;
+    const std::int64_t now = base::now_ns();
+    if (!handed_over_.load() && now < about_ns) {
+      agent_rests_.store(true);
+      if (!handed_over_.load() && !stop_.load()) sleep_on(bell_.get(), -1, about_ns - now);
+      agent_rests_.store(false);
+      eventfd_t count = 0;
+      eventfd_read(bell_.get(), &count);
+      continue;
+    }
+    if (agent_turn() && heard_) heard_();
+  }
+}
+
+// Sleeps until there is something to do, and does it. True if something has come.
+bool Network::agent_turn() {
+  std::int64_t deadline_ns;
+  int descriptor;
+  {
+    const std::lock_guard lock(mutex_);
+    deadline_ns = reliable_->next_deadline_ns();
+    descriptor = reliable_->datagrams().descriptor();
+  }
+  sleep_on(descriptor, bell_.get(), deadline_ns - base::now_ns());
+  const std::int64_t about_ns = looked_ns_.load(std::memory_order_relaxed) + kAboutNs;
+  if (!handed_over_.load() && base::now_ns() < about_ns) return false;
+  const std::lock_guard lock(mutex_);
+  return reliable_->progress() > 0;
+}
+
+std::int64_t Network::silence_ns(int rank) {
+  const std::lock_guard lock(mutex_);
+  return reliable_->silence_ns(rank);
+}
+
+bool Network::finish(std::int64_t patience_ns, const std::function<bool(int rank)>& has_left) {
+  constexpr std::int64_t kPauseNs = base::kMillisecond;
+  const std::int64_t deadline_ns = base::now_ns() + patience_ns;
+  for (;;) {
+    int descriptor;
+    {
+      const std::lock_guard lock(mutex_);
+      for (int r = 0; r < reliable_->ranks(); ++r) {
+        if (has_left(r)) reliable_->forget(r);
+      }
+      const bool settled = reliable_->settle();
+      if (settled || base::now_ns() > deadline_ns) {
+        reliable_->say_farewell();
+        return settled;
+      }
+      descriptor = reliable_->datagrams().descriptor();
+    }
+    sleep_on(descriptor, -1, kPauseNs);
+  }
+}
+
+}  // namespace unisono::group

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Network: a rank's way to ranks on other hosts: the reliable transport, used by the rank's threads
+// and by an agent that answers for it. A rank that computes has to repeat what was lost on the way
+// from it, and to say that it is alive; so while nobody looks, the agent's thread sleeps on the
+// datagrams and carries the transport on. Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "base/descriptor.hpp"
+#include "base/result.hpp"
+#include "reliable/reliable.hpp"
+
+namespace unisono::group {
+
+class Network final : public transport::Transport {
+ public:
+  explicit Network(std::unique_ptr<reliable::Reliable> reliable);
+  ~Network() override;
+
+  // The agent begins. `heard` is called by its thread when something has come that nobody has
+  // looked at.
+  base::Status start_agent(std::function<void()> heard);
+
+  const transport::Capabilities& capabilities() const override;
+  void put(const transport::Put& message) override;
+  int progress() override;
+  void awaits(int rank) override;
+
+  // Sleeps until something comes, but not beyond `timeout_ns`: instead of the agent, for a rank
+  // that nobody else can wake. False if it was the time.
+  bool sleep(std::int64_t timeout_ns);
+  // The caller goes to sleep elsewhere: the agent takes over at once.
+  void hand_over();
+
+  // See Reliable.
+  std::int64_t silence_ns(int rank);
+  // Until all that was put has arrived, but at ranks that have left, or the time is over; then says
+  // goodbye. False: some may not have arrived.
+  bool finish(std::int64_t patience_ns, const std::function<bool(int rank)>& has_left);
+
+ private:
+  void run_agent();
+  bool agent_turn();
+  void nudge() const;
+
+  std::mutex mutex_;  // of reliable_
+  std::unique_ptr<reliable::Reliable> reliable_;
+  std::function<void()> heard_;
+  base::Descriptor bell_;                   // eventfd: the agent is to look around
+  std::atomic<std::int64_t> looked_ns_{0};  // when a thread of the rank last carried it on
+  std::atomic<bool> agent_rests_{false};    // it leaves the datagrams to the rank's threads
+  std::atomic<bool> handed_over_{false};
+  std::atomic<bool> stop_{false};
+  std::thread agent_;
+};
+
+}  // namespace unisono::group

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What ranks of different hosts tell each other besides messages: how far they have come, that they
+// cannot go on, that they have left. On a network that loses, doubles and reorders.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "harness/world.hpp"
+
+namespace unisono::test {
+namespace {
+
+using base::Code;
+using group::RankState;
+
+constexpr int kRanks = 5;
+
+WorldOptions two_hosts(std::uint64_t seed) {
+  WorldOptions options;
+  options.ranks = kRanks;
+  options.hosts = {0, 1, 0, 1, 1};
+  options.network.seed = seed;
+  options.virtual_datagrams = true;
+  options.datagrams.seed = seed;
+  options.datagrams.loss = 0.1;
+  options.datagrams.duplicates = 0.05;
+  options.datagrams.reorder = true;
+  options.settings = {{"UNISONO_DETECT_TIMEOUT", "10ms"}, {"UNISONO_CHANNELS", "4"}};
+  return options;
+}
+
+// Until the condition holds, within a bound that only a defect can reach.
+bool step_until(World& world, const std::function<bool()>& condition) {
+  for (int steps = 0; steps < 1'000'000; ++steps) {
+    if (condition()) return true;
+    world.step();
+  }
+  return false;
+}
+
+group::Call barrier() { return {}; }
+
+bool run_barriers(World& world, int count) {
+  const std::vector<const void*> inputs(kRanks, nullptr);
+  const std::vector<void*> outputs(kRanks, nullptr);
+  for (int i = 0; i < count; ++i) {
+    if (!world.run(barrier(), inputs, outputs)) return false;
+  }
+  return true;
+}
+
+// Packets of 48 barriers without loss.
+std::uint64_t packets_of_barriers(int channels) {
+  WorldOptions options = two_hosts(1);
+  options.datagrams.loss = 0;
+  options.settings["UNISONO_CHANNELS"] = std::to_string(channels);
+  World world(options);
+  EXPECT_TRUE(run_barriers(world, 48));
+  std::uint64_t packets = 0;
+  for (int r = 0; r < kRanks; ++r) packets += world.reliable_at(r).counts().packets;
+  return packets;
+}
+
+TEST(HostsWorld, CreditIsToldEveryHalfOfTheChannels) {
+  // Two ranks tell three others, three tell two.
+  constexpr std::uint64_t kTold = 2 * 3 + 3 * 2;
+  EXPECT_EQ(packets_of_barriers(4) - packets_of_barriers(16), (48 / 2 - 48 / 8) * kTold);
+}
+
+TEST(HostsWorld, AFailureReachesAllHosts) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    World world(two_hosts(seed));
+    ASSERT_TRUE(run_barriers(world, 3));
+    world.at(3).refuse(Code::argument, "unisono_broadcast: root is 9");
+    const auto all_know = [&world] {
+      for (int r = 0; r < kRanks; ++r) {
+        world.at(r).look_for_failure();
+        if (!world.at(r).failed()) return false;
+      }
+      return true;
+    };
+    ASSERT_TRUE(step_until(world, all_know));
+    for (int r = 0; r < kRanks; ++r) {
+      const base::Error error = world.at(r).failure();
+      EXPECT_EQ(error.code, r == 3 ? Code::argument : Code::peer_argument);
+      if (r != 3) {
+        EXPECT_NE(error.message.find("invalid call on rank 3: unisono_broadcast: root is 9"),
+                  std::string::npos)
+            << error.message;
+      }
+    }
+  }
+}
+
+// Ranks 0 and 1 find different failures at the same time; both hosts settle on the earlier one.
+TEST(HostsWorld, TheEarliestFailureCounts) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    World world(two_hosts(seed));
+    world.at(0).fail_all(Code::mismatch, "of operation 7", 7);
+    world.at(1).fail_all(Code::timeout, "of operation 5", 5);
+    const auto same = [&world](int rank) {
+      world.at(rank).look_for_failure();
+      return world.at(rank).failed() &&
+             world.at(rank).failure().message.find("of operation 5") != std::string::npos;
+    };
+    EXPECT_TRUE(
+        step_until(world, [&] { return same(0) && same(1) && same(2) && same(3) && same(4); }));
+  }
+}
+
+TEST(HostsWorld, ReportsThatFollowEachOtherLowerTheEnd) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    World world(two_hosts(seed));
+    for (const std::uint64_t index : {90, 70, 50, 30, 10}) {
+      world.at(4).fail_all(Code::timeout, "late", index);
+    }
+    // The fourth report is about all operations: a barrier that has not begun fails as well.
+    const std::vector<const void*> inputs(kRanks, nullptr);
+    group::Pending pending;
+    auto plan = world.at(0).plan(barrier());
+    ASSERT_TRUE(plan.ok());
+    ASSERT_TRUE(world.at(0).start(**plan, nullptr, nullptr, pending).ok());
+    EXPECT_TRUE(step_until(world, [&] {
+      world.at(0).look_for_failure();
+      return pending.state == group::Pending::State::failed;
+    }));
+    world.at(0).withdraw(pending);
+  }
+}
+
+TEST(HostsWorld, ARankThatLeavesIsKnownToHaveLeft) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    World world(two_hosts(seed));
+    ASSERT_TRUE(run_barriers(world, 5));
+    world.at(1).publish_progress();
+    world.at(1).job().leave();
+    const auto left = [&world](int rank) {
+      return world.at(rank).job().state(1) == RankState::left;
+    };
+    EXPECT_TRUE(step_until(world, [&] { return left(0) && left(2) && left(3) && left(4); }));
+  }
+}
+
+}  // namespace
+}  // namespace unisono::test
