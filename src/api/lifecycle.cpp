@@ -45,6 +45,12 @@ Result<unisono_comm_t> init_process() {
   const auto& settings = base::process_settings();
   if (!settings) return settings.error();
   UNISONO_ASSIGN(group::Seat seat, group::join_from_environment());
+  if (seat.hosts > 1) {
+    return Error{Code::unsupported,
+                 fmt::format("unsupported: several hosts: the {} ranks of job {} are on {}, and "
+                             "collectives between hosts are not there yet; start all on one",
+                             seat.ranks, seat.job, seat.hosts)};
+  }
   const std::uint64_t bytes = seat.memory_bytes;
   UNISONO_ASSIGN(auto memory, group::JobMemory::map(std::move(seat.memory), bytes));
   return enter(std::move(seat), std::move(memory), *settings, true);

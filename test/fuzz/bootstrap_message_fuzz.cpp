@@ -17,9 +17,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   UNISONO_CHECK(first.frame_bytes <= size, "a frame longer than the input");
   if (const auto* hello = std::get_if<Hello>(&first.message)) {
     UNISONO_CHECK(hello->rank < hello->ranks && hello->ranks <= kMostRanks, "limits of Hello");
+    UNISONO_CHECK(hello->max_payload <= kMostPayload, "payload of Hello");
   }
   if (const auto* welcome = std::get_if<Welcome>(&first.message)) {
-    UNISONO_CHECK(welcome->pids.size() <= kMostRanks, "limits of Welcome");
+    UNISONO_CHECK(welcome->places.size() <= kMostRanks, "limits of Welcome");
+    for (const WelcomePlace& place : welcome->places) {
+      UNISONO_CHECK(place.host < welcome->hosts, "hosts of Welcome");
+    }
   }
   const auto again = decode(encode(first.message));
   UNISONO_CHECK(again.ok() && again->has_value(), "encode() gave what decode() refuses");

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -28,14 +29,9 @@ using base::Code;
 using base::Descriptor;
 using base::Error;
 using base::Result;
+using transport::SocketAddress;
 
 constexpr int kSocketFlags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
-
-struct SocketAddress {
-  sockaddr_storage storage{};
-  socklen_t length = 0;
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
-};
 
 Result<SocketAddress> resolve(const Address& address) {
   SocketAddress result;
@@ -131,9 +127,13 @@ std::string address_text(const Address& address) {
 }
 
 Result<Address> random_unix_address() {
-  std::uint64_t number = 0;
-  UNISONO_TRY(fill_random(&number, sizeof(number)));
+  UNISONO_ASSIGN(const std::uint64_t number, random_number());
   return Address{Address::Kind::unix_name, fmt::format("unisono-{}-{:016x}", geteuid(), number), 0};
+}
+
+Address host_meeting_address(std::uint64_t job_id, std::uint32_t host) {
+  return {Address::Kind::unix_name, fmt::format("unisono-{}-{:016x}-{}", geteuid(), job_id, host),
+          0};
 }
 
 Result<Descriptor> listen_at(Address& address) {
@@ -146,7 +146,9 @@ Result<Descriptor> listen_at(Address& address) {
     setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   }
   if (bind(socket.get(), target.get(), target.length) != 0) {
-    const std::string hint = errno == EADDRINUSE ? "; another job or process listens there" : "";
+    std::string_view hint;
+    if (errno == EADDRINUSE) hint = "; another job or process listens there";
+    if (errno == EADDRNOTAVAIL) hint = "; it has to be an address of the host of rank 0";
     Error error =
         system_error(fmt::format("cannot host the rendezvous at {}", address_text(address)), errno);
     error.message += hint;
@@ -201,24 +203,36 @@ Result<Peer> peer_of(const Descriptor& socket) {
   return Peer{credentials.pid, credentials.uid};
 }
 
-Result<BootId> own_boot_id() {
-  constexpr const char* kFile = "/proc/sys/kernel/random/boot_id";
-  const Descriptor file(open(kFile, O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return system_error(kFile, errno);
-  std::array<char, 36> text{};  // 32 digits and 4 dashes
-  if (read(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    return system_error(kFile, EIO);
+std::string peer_ip_text(const Descriptor& socket) {
+  sockaddr_storage peer{};
+  socklen_t length = sizeof(peer);
+  if (getpeername(socket.get(), reinterpret_cast<sockaddr*>(&peer), &length) != 0) return "?";
+  return transport::ip_text(transport::endpoint_of(peer).address);
+}
+
+Result<transport::IpAddress> ip_of(const Address& address) {
+  UNISONO_ASSIGN(const SocketAddress resolved, resolve(address));
+  return transport::endpoint_of(resolved.storage).address;
+}
+
+Result<HostId> own_host_id() {
+  constexpr const char* kBootFile = "/proc/sys/kernel/random/boot_id";
+  // Of this thread: that is where its sockets are.
+  constexpr const char* kNetworkFile = "/proc/thread-self/ns/net";
+  const Descriptor file(open(kBootFile, O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return system_error(kBootFile, errno);
+  std::array<char, 36> boot_id{};  // 32 digits and 4 dashes
+  if (read(file.get(), boot_id.data(), boot_id.size()) != static_cast<ssize_t>(boot_id.size())) {
+    return system_error(kBootFile, EIO);
   }
-  std::string digits;
-  for (const char letter : text) {
-    if (letter != '-') digits += letter;
-  }
-  BootId id{};
-  for (std::size_t i = 0; i < id.size() && 2 * i + 2 <= digits.size(); ++i) {
-    unsigned value = 0;
-    std::from_chars(digits.data() + 2 * i, digits.data() + 2 * i + 2, value, 16);
-    id[i] = static_cast<char>(value);
-  }
+  struct stat network {};
+  if (stat(kNetworkFile, &network) != 0) return system_error(kNetworkFile, errno);
+  const std::string fact = fmt::format("{} {} {}", std::string_view(boot_id.data(), boot_id.size()),
+                                       network.st_dev, network.st_ino);
+  const wire::Key mixed = wire::key_of(fact);
+  HostId id{};
+  static_assert(sizeof(mixed) == sizeof(id));
+  std::memcpy(id.data(), &mixed, sizeof(id));
   return id;
 }
 
@@ -226,6 +240,12 @@ Result<Nonce> random_nonce() {
   Nonce nonce{};
   UNISONO_TRY(fill_random(nonce.data(), nonce.size()));
   return nonce;
+}
+
+Result<std::uint64_t> random_number() {
+  std::uint64_t id = 0;
+  UNISONO_TRY(fill_random(&id, sizeof(id)));
+  return id;
 }
 
 Result<std::string> random_job_key() {

@@ -14,6 +14,7 @@
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
 #include "group/bootstrap/message.hpp"
+#include "transport/udp/ip.hpp"
 
 namespace unisono::group {
 
@@ -27,6 +28,10 @@ struct Address {
 // Error of code argument for anything but the two forms above.
 base::Result<Address> parse_address(std::string_view text);
 std::string address_text(const Address& address);
+
+// Where the ranks of one host of a job meet if the rendezvous is on another:
+// "unisono-<uid>-<job id>-<host>".
+Address host_meeting_address(std::uint64_t job_id, std::uint32_t host);
 
 // "unisono-<uid>-<16 random hexadecimal digits>"
 base::Result<Address> random_unix_address();
@@ -45,9 +50,17 @@ struct Peer {
 // Who is at the other end of a connected Unix socket, as the kernel vouches for it.
 base::Result<Peer> peer_of(const base::Descriptor& socket);
 
-base::Result<BootId> own_boot_id();
+// The numeric address of who is at the other end of a connected TCP socket; "?" if it has gone.
+std::string peer_ip_text(const base::Descriptor& socket);
+// The numeric address that a tcp address stands for here.
+base::Result<transport::IpAddress> ip_of(const Address& address);
+
+// Of what the calling thread's abstract Unix sockets reach: the running kernel and the network
+// namespace. Not a hostname, which two hosts may share and one host may have several of.
+base::Result<HostId> own_host_id();
 // From the kernel's generator of random numbers.
 base::Result<Nonce> random_nonce();
+base::Result<std::uint64_t> random_number();
 // 32 hexadecimal digits, fit for UNISONO_JOB_KEY.
 base::Result<std::string> random_job_key();
 

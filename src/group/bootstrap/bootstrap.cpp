@@ -9,11 +9,12 @@
 
 namespace unisono::group {
 
-base::Result<Seat> join_from_environment() {
+base::Result<Seat> join_from_environment(std::uint64_t memory_layout) {
   const base::Result<base::Settings>& settings = base::process_settings();
   if (!settings.ok()) return settings.error();
-  UNISONO_ASSIGN(const JobDescription job,
+  UNISONO_ASSIGN(JobDescription job,
                  describe_job(base::process_environment(), *settings, process_facts()));
+  job.memory_layout = memory_layout;
   base::set_check_rank(job.rank);
   base::set_log_rank(job.rank);
   base::log(base::LogLevel::info, "bootstrap", "rank {} of {} by launcher {}, meeting at {}",

@@ -1,42 +1,52 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bootstrap: how the ranks of a job find each other and come to share one memory file. Control path
-// only. The rendezvous (run by the launcher, or by rank 0) hears every rank's HELLO, then hands
-// each the memory file and the table of members over a Unix socket. Every phase has a deadline, and
-// the error at its end names the ranks that did not come.
+// Bootstrap: how the ranks of a job find each other; those of one host come to share a memory file,
+// and those of several hosts to know each other's addresses. Control path only. The rendezvous (run
+// by the launcher, or by rank 0) hears every rank's Hello, then tells each who is where. Every
+// phase has a deadline, and the error at its end names the ranks that did not come.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
+#include "transport/datagrams.hpp"
+#include "wire/key.hpp"
 
 namespace unisono::group {
 
 struct Member {
   pid_t pid = 0;  // as the kernel vouches for it (peer credentials), in this process's namespace;
                   // 0: on another host
-  int host = 0;
+  int host = 0;   // hosts are numbered by their first rank, in the order of ranks
 };
 
 // A rank's place in a job, as the bootstrap leaves it.
 struct Seat {
   int rank = 0;
   int ranks = 1;
+  int hosts = 1;
   std::string job;          // name for people and logs; unique per job on this machine
-  base::Descriptor memory;  // memfd, sealed against shrinking, `memory_bytes` long and sparse
+  base::Descriptor memory;  // memfd of this host's ranks, sealed against shrinking, sparse;
+                            // `memory_bytes` long, which is the same on all hosts
   std::uint64_t memory_bytes = 0;
   std::vector<Member> members;  // by rank
   base::Descriptor channel;     // connection to the rendezvous, kept open for the life of the rank;
                                 // invalid for a job of one rank without a launcher
-  std::vector<base::Descriptor> hosted;  // rank 0 as host of the rendezvous: the other ends
+  base::Descriptor host_channel;  // the same to the first rank of this host, where the rendezvous
+                                  // is on another
+  std::vector<base::Descriptor> hosted;  // the other ends, at the rank that hosts a rendezvous
+  // Several hosts: open, and has met all peers; null otherwise.
+  std::unique_ptr<transport::Datagrams> datagrams;
+  wire::Key key{};  // of packets; another for each job, also if two have one UNISONO_JOB_KEY
 };
 
 // Joins the job that the environment describes (see launcher.hpp); a job of one rank if it
-// describes none.
-base::Result<Seat> join_from_environment();
+// describes none. `memory_layout`: JobDescription's.
+base::Result<Seat> join_from_environment(std::uint64_t memory_layout = 0);
 
 }  // namespace unisono::group

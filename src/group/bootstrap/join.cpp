@@ -2,73 +2,60 @@
 #include "group/bootstrap/join.hpp"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <ctime>
+#include <array>
+#include <memory>
 #include <optional>
-#include <system_error>
-#include <thread>
 #include <utility>
-#include <variant>
 
-#include "base/clock.hpp"
+#include "base/check.hpp"
 #include "base/log.hpp"
-#include "base/text.hpp"
-#include "group/bootstrap/line.hpp"
+#include "group/bootstrap/meeting.hpp"
 #include "group/bootstrap/memory.hpp"
-#include "group/bootstrap/rendezvous.hpp"
+#include "group/bootstrap/welcome.hpp"
+#include "transport/udp/network_settings.hpp"
+#include "transport/udp/udp.hpp"
 
 namespace unisono::group {
 namespace {
 
 using base::Code;
-using base::Descriptor;
 using base::Error;
 using base::Result;
 using base::Setting;
 using base::Status;
-
-// The rendezvous measures the same timeout from the first rank's Hello and can name the missing
-// ranks, so a rank gives it this much longer before it speaks for itself.
-constexpr std::int64_t kAnswerMarginNs = base::kSecond;
-constexpr std::int64_t kFirstRetryNs = base::kMillisecond;
-constexpr std::int64_t kLastRetryNs = 50 * base::kMillisecond;
-
-void sleep_ns(std::int64_t time_ns) {
-  const timespec time{time_ns / base::kSecond, time_ns % base::kSecond};
-  nanosleep(&time, nullptr);  // shorter after a signal: the caller looks at the clock
-}
+using transport::Udp;
 
 // One rank's way to its seat.
 class Joining {
  public:
   Joining(const JobDescription& job, const base::Settings& settings)
       : job_(job),
-        key_(wire::key_of(job.key)),
+        settings_(settings),
         timeout_ns_(settings.time_ns(Setting::start_timeout)),
         memory_bytes_(static_cast<std::uint64_t>(settings.bytes(Setting::shared_limit))) {}
 
   Result<Seat> alone() const;
-  // `connected`: a connection to the address, if there is one already.
-  Result<Seat> through_rendezvous(Address address, Descriptor connected = Descriptor()) const;
-  Result<Seat> hosting() const;
-  // Rank 0 at an address that was given: if nobody listens there, it is for rank 0 to do.
-  Result<Seat> through_or_hosting() const;
+  Result<Seat> with_others();
 
  private:
-  Result<Descriptor> reach(const Address& address) const;
-  // Says Hello and gives the answer.
-  Result<Line::Arrival> ask(Line& line, const Address& address, Nonce& nonce) const;
-  Result<Address> follow(const Redirect& redirect) const;
-  Result<Seat> take_seat(Line& line, const Welcome& welcome) const;
-  Error no_answer(const Line& line, const Address& address) const;
+  Result<std::unique_ptr<Udp>> open_datagrams() const;
+  Meeting meeting_of_job() const;
+  Meeting meeting_of_host(const Welcome& welcome, const std::vector<int>& ranks) const;
+  Result<Outcome> meet_job() const;
+  Error with_own_trouble(Error error) const;
+  Result<Seat> take_seat(Outcome outcome);
+  Status meet_peers(const Welcome& welcome, Seat& seat);
+  Status meet_host(const Welcome& welcome, Seat& seat) const;
 
   const JobDescription& job_;
-  wire::Key key_;
+  const base::Settings& settings_;
   std::int64_t timeout_ns_;
   std::uint64_t memory_bytes_;
+  std::unique_ptr<Udp> udp_;  // should there be several hosts
+  std::string udp_trouble_;   // why there is none
 };
 
 Result<Seat> Joining::alone() const {
@@ -77,198 +64,156 @@ Result<Seat> Joining::alone() const {
   seat.ranks = job_.ranks;
   seat.job = fmt::format("unisono-{}-pid-{}", geteuid(), getpid());
   seat.memory_bytes = memory_bytes_;
-  seat.members.push_back(Member{getpid()});
+  seat.members.push_back(Member{.pid = getpid(), .host = 0});
   UNISONO_ASSIGN(seat.memory, create_memory(memory_bytes_));
   return seat;
 }
 
-Result<Seat> Joining::through_or_hosting() const {
-  UNISONO_ASSIGN(std::optional<Descriptor> socket,
-                 try_connect(job_.address, base::now_ns() + timeout_ns_));
-  return socket ? through_rendezvous(job_.address, std::move(*socket)) : hosting();
+// From the address that leads to the rendezvous: there the other hosts' ranks, or their hosts, are
+// reached. At its own host the route to it starts at that very address.
+Result<std::unique_ptr<Udp>> Joining::open_datagrams() const {
+  UNISONO_ASSIGN(const transport::IpAddress meeting_place, ip_of(job_.address));
+  const std::array peers{meeting_place};
+  UNISONO_ASSIGN(transport::NetworkSettings network, transport::network_settings(settings_));
+  network.multicast =
+      base::Toggle::off;  // a group needs the job's identity, which is not there yet
+  UNISONO_ASSIGN(const transport::UdpOptions options,
+                 transport::udp_options(network, 0, job_.rank, peers));
+  return Udp::open(options);
 }
 
-Result<Descriptor> Joining::reach(const Address& address) const {
-  const std::int64_t deadline_ns = base::now_ns() + timeout_ns_;
-  std::int64_t retry_ns = kFirstRetryNs;
-  for (;;) {
-    UNISONO_ASSIGN(std::optional<Descriptor> socket, try_connect(address, deadline_ns));
-    if (socket) return std::move(*socket);
-    const std::int64_t left_ns = deadline_ns - base::now_ns();
-    if (left_ns <= 0) {
-      return Error{
-          Code::timeout,
-          fmt::format("rank {} of {}: nobody listens at {} after {} (UNISONO_START_TIMEOUT); "
-                      "{} hosts the rendezvous, did it start?",
-                      job_.rank, job_.ranks, address_text(address),
-                      base::format_time_ns(timeout_ns_),
-                      job_.address_given ? "the launcher or rank 0" : "rank 0")};
-    }
-    sleep_ns(std::min(retry_ns, left_ns));
-    retry_ns = std::min(2 * retry_ns, kLastRetryNs);
+Meeting Joining::meeting_of_job() const {
+  Meeting meeting;
+  meeting.rank = job_.rank;
+  meeting.ranks = job_.ranks;
+  meeting.who = fmt::format("rank {} of {}", job_.rank, job_.ranks);
+  meeting.server = job_.address_given ? "the launcher or rank 0" : "rank 0";
+  meeting.address = job_.address;
+  meeting.key = job_.key;
+  meeting.timeout_ns = timeout_ns_;
+  meeting.memory_bytes = memory_bytes_;
+  meeting.memory_layout = job_.memory_layout;
+  if (udp_ != nullptr) {
+    meeting.endpoint = udp_->endpoint();
+    meeting.max_payload = static_cast<std::uint32_t>(udp_->limits().max_payload);
   }
+  return meeting;
 }
 
-Error Joining::no_answer(const Line& line, const Address& address) const {
-  if (line.closed()) {
-    return {Code::rank_lost,
-            fmt::format("rank {} of {}: the rendezvous at {} ended before all ranks "
-                        "had joined",
-                        job_.rank, job_.ranks, address_text(address))};
-  }
-  return {Code::timeout, fmt::format("rank {} of {}: no answer from the rendezvous at {} within {} "
-                                     "(UNISONO_START_TIMEOUT)",
-                                     job_.rank, job_.ranks, address_text(address),
-                                     base::format_time_ns(timeout_ns_))};
+// `ranks`: those of this host.
+Meeting Joining::meeting_of_host(const Welcome& welcome, const std::vector<int>& ranks) const {
+  const auto self = std::ranges::find(ranks, job_.rank);
+  UNISONO_CHECK(self != ranks.end(), "a rank is on its own host");
+  Meeting meeting;
+  meeting.rank = static_cast<int>(self - ranks.begin());
+  meeting.ranks = static_cast<int>(ranks.size());
+  meeting.names = ranks;
+  meeting.who = fmt::format("rank {} of {}", job_.rank, job_.ranks);
+  meeting.server = fmt::format("rank {}, the first of this host,", ranks.front());
+  meeting.address = host_meeting_address(welcome.job_id,
+                                         welcome.places[static_cast<std::size_t>(job_.rank)].host);
+  meeting.key = job_.key;
+  meeting.timeout_ns = timeout_ns_;
+  meeting.memory_bytes = welcome.memory_bytes;
+  return meeting;
 }
 
-Result<Line::Arrival> Joining::ask(Line& line, const Address& address, Nonce& nonce) const {
-  if (address.kind == Address::Kind::unix_name) {
-    UNISONO_ASSIGN(const Peer peer, peer_of(line.socket()));
-    if (peer.uid != geteuid()) {
-      return Error{Code::argument,
-                   fmt::format("{} belongs to user {}, this process to user {}: not "
-                               "our rendezvous",
-                               address_text(address), peer.uid, geteuid())};
-    }
-  }
-  const std::int64_t deadline_ns = base::now_ns() + timeout_ns_ + kAnswerMarginNs;
-  UNISONO_ASSIGN(const std::optional<Line::Arrival> greeting, line.receive(deadline_ns));
-  if (!greeting) return no_answer(line, address);
-  const Challenge* challenge = std::get_if<Challenge>(&greeting->message);
-  if (challenge == nullptr) {
-    return Error{Code::state, fmt::format("{} is no rendezvous", address_text(address))};
-  }
-  Hello hello;
-  UNISONO_ASSIGN(hello.nonce, random_nonce());
-  UNISONO_ASSIGN(hello.boot_id, own_boot_id());
-  hello.rank = static_cast<std::uint32_t>(job_.rank);
-  hello.ranks = static_cast<std::uint32_t>(job_.ranks);
-  hello.memory_bytes = memory_bytes_;
-  nonce = hello.nonce;
-  std::string frame = encode(hello);
-  sign(frame, key_, challenge->nonce);
-  UNISONO_TRY(line.send(frame));
-  UNISONO_ASSIGN(std::optional<Line::Arrival> answer, line.receive(deadline_ns));
-  if (!answer) return no_answer(line, address);
-  return std::move(*answer);
+Result<Outcome> Joining::meet_job() const {
+  const Meeting meeting = meeting_of_job();
+  if (job_.rank != 0) return attend(meeting);
+  // At an address that was given, a launcher may listen already.
+  return job_.address_given ? attend_or_host(meeting) : host(meeting);
 }
 
-Result<Address> Joining::follow(const Redirect& redirect) const {
-  UNISONO_ASSIGN(const BootId boot_id, own_boot_id());
-  const Address local{Address::Kind::unix_name, redirect.name, 0};
-  bool reachable = boot_id == redirect.boot_id;
-  if (reachable) {
-    UNISONO_ASSIGN(const std::optional<Descriptor> socket, try_connect(local, base::now_ns()));
-    reachable = socket.has_value();
+// What others complain of may have its reason here.
+Error Joining::with_own_trouble(Error error) const {
+  if (!udp_trouble_.empty() && udp_trouble_ != error.message) {
+    error.message +=
+        fmt::format("; rank {} has no address for datagrams: {}", job_.rank, udp_trouble_);
   }
-  if (!reachable) {
-    return Error{
-        Code::unsupported,
-        fmt::format("unsupported: several hosts: rank {} is not on the machine (or in the "
-                    "network namespace) of the rendezvous at {}; all ranks of a job must be",
-                    job_.rank, address_text(job_.address))};
-  }
-  return local;
+  return error;
 }
 
-Result<Seat> Joining::through_rendezvous(Address address, Descriptor connected) const {
-  // The second turn is for a Redirect.
-  for (int turn = 0; turn < 2; ++turn) {
-    if (!connected.valid()) {
-      UNISONO_ASSIGN(connected, reach(address));
+Result<Seat> Joining::with_others() {
+  if (job_.address.kind == Address::Kind::tcp && job_.ranks > 1) {
+    Result<std::unique_ptr<Udp>> opened = open_datagrams();
+    // Not wanted if all ranks turn out to be on one host, so not yet an error.
+    if (opened.ok()) {
+      udp_ = std::move(*opened);
+    } else {
+      udp_trouble_ = opened.error().message;
     }
-    Line line(std::move(connected));
-    Nonce nonce{};
-    UNISONO_ASSIGN(const Line::Arrival answer, ask(line, address, nonce));
-    if (const Refused* refused = std::get_if<Refused>(&answer.message)) {
-      return Error{refused->code, refused->text};
-    }
-    if (!signature_is_right(answer.frame, key_, nonce)) {
-      return Error{Code::argument, fmt::format("{} does not know this job's key (UNISONO_JOB_KEY): "
-                                               "not our rendezvous",
-                                               address_text(address))};
-    }
-    if (const Welcome* welcome = std::get_if<Welcome>(&answer.message)) {
-      return take_seat(line, *welcome);
-    }
-    const Redirect* redirect = std::get_if<Redirect>(&answer.message);
-    if (redirect == nullptr || address.kind != Address::Kind::tcp) break;
-    UNISONO_ASSIGN(address, follow(*redirect));
   }
-  return Error{Code::state, fmt::format("{} is no rendezvous", address_text(address))};
+  Result<Outcome> outcome = meet_job();
+  if (!outcome.ok()) return with_own_trouble(outcome.error());
+  return take_seat(std::move(*outcome));
 }
 
-Result<Seat> Joining::take_seat(Line& line, const Welcome& welcome) const {
-  if (welcome.pids.size() != static_cast<std::size_t>(job_.ranks)) {
-    return Error{Code::state, fmt::format("the rendezvous speaks of {} ranks, the launcher of {}",
-                                          welcome.pids.size(), job_.ranks)};
-  }
+Result<Seat> Joining::take_seat(Outcome outcome) {
+  const Welcome& welcome = outcome.welcome;
   Seat seat;
   seat.rank = job_.rank;
   seat.ranks = job_.ranks;
+  seat.hosts = static_cast<int>(welcome.hosts);
   seat.job = welcome.job;
-  seat.memory = line.take_attached();
   seat.memory_bytes = welcome.memory_bytes;
-  UNISONO_TRY(verify_memory(seat.memory, seat.memory_bytes));
-  for (const std::uint32_t pid : welcome.pids) {
-    seat.members.push_back(Member{static_cast<pid_t>(pid)});
+  seat.key = packet_key(wire::key_of(job_.key), welcome.job_id);
+  seat.channel = std::move(outcome.channel);
+  seat.hosted = std::move(outcome.hosted);
+  const std::uint32_t own_host = welcome.places[static_cast<std::size_t>(job_.rank)].host;
+  for (const WelcomePlace& place : welcome.places) {
+    const pid_t pid = place.host == own_host ? static_cast<pid_t>(place.pid) : 0;
+    seat.members.push_back(Member{.pid = pid, .host = static_cast<int>(place.host)});
   }
-  const pid_t own = seat.members[static_cast<std::size_t>(seat.rank)].pid;
-  if (own != getpid()) {
-    return Error{
-        Code::unsupported,
-        fmt::format("rank {} has pid {} here and pid {} at the rendezvous: the ranks of a job "
-                    "must share one pid namespace",
-                    seat.rank, getpid(), own)};
+  base::log(base::LogLevel::info, "bootstrap", "job {}: host {} of {}", seat.job, own_host,
+            seat.hosts);
+  if (welcome.hosts > 1) UNISONO_TRY(meet_peers(welcome, seat));
+  if (outcome.on_host) {
+    seat.memory = std::move(outcome.memory);
+  } else {
+    UNISONO_TRY(meet_host(welcome, seat));
   }
-  seat.channel = line.take_socket();
   return seat;
 }
 
-Result<Seat> Joining::hosting() const {
-  Rendezvous::Options options;
-  options.ranks = job_.ranks;
-  options.address = job_.address;
-  options.key = job_.key;
-  options.memory_bytes = memory_bytes_;
-  options.timeout_ns = timeout_ns_;
-  UNISONO_ASSIGN(const std::unique_ptr<Rendezvous> server, Rendezvous::open(options));
-
-  UNISONO_ASSIGN(const Address address, parse_address(server->address()));
-
-  // The application's signal handlers are not to run in our thread.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const std::int64_t deadline_ns = base::now_ns() + timeout_ns_;
-  std::thread serving;
-  try {
-    serving = std::thread([&server, deadline_ns] {
-      // The ranks, this one included, are told the outcome.
-      [[maybe_unused]] const Status outcome = server->serve(deadline_ns);
-    });
-  } catch (const std::system_error& failure) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return Error{Code::resources, fmt::format("rank 0 cannot start a thread for the rendezvous: {}",
-                                              failure.what())};
+Status Joining::meet_peers(const Welcome& welcome, Seat& seat) {
+  if (udp_ == nullptr) {
+    return with_own_trouble({Code::state, "the rendezvous let several hosts start"});
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  std::vector<transport::Endpoint> endpoints;
+  for (const WelcomePlace& place : welcome.places) endpoints.push_back(place.endpoint);
+  UNISONO_TRY(udp_->meet(endpoints, welcome.max_payload));
+  seat.datagrams = std::move(udp_);
+  return base::success();
+}
 
-  Result<Seat> seat = through_rendezvous(address);
-  serving.join();
-  if (seat.ok()) seat->hosted = server->release_connections();
-  return seat;
+// The ranks of a host other than the rendezvous' meet at the first of them, for the memory file
+// and for pids that the kernel vouches for.
+Status Joining::meet_host(const Welcome& welcome, Seat& seat) const {
+  const std::uint32_t own_host = welcome.places[static_cast<std::size_t>(job_.rank)].host;
+  const std::vector<int> ranks = ranks_on_host(welcome, own_host);
+  const Meeting meeting = meeting_of_host(welcome, ranks);
+  UNISONO_ASSIGN(Outcome outcome, meeting.rank == 0 ? host(meeting) : attend(meeting));
+  if (outcome.welcome.memory_bytes != welcome.memory_bytes || outcome.welcome.hosts != 1) {
+    return Error{Code::state, fmt::format("{}: the ranks of this host agreed on something else "
+                                          "than the job",
+                                          meeting.who)};
+  }
+  seat.memory = std::move(outcome.memory);
+  seat.host_channel = std::move(outcome.channel);
+  seat.hosted = std::move(outcome.hosted);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    seat.members[static_cast<std::size_t>(ranks[i])].pid =
+        static_cast<pid_t>(outcome.welcome.places[i].pid);
+  }
+  return base::success();
 }
 
 }  // namespace
 
 Result<Seat> join(const JobDescription& job, const base::Settings& settings) {
-  const Joining joining(job, settings);
-  if (job.address.name.empty()) return joining.alone();
-  if (job.rank != 0) return joining.through_rendezvous(job.address);
-  return job.address_given ? joining.through_or_hosting() : joining.hosting();
+  Joining joining(job, settings);
+  return job.address.name.empty() ? joining.alone() : joining.with_others();
 }
 
 }  // namespace unisono::group

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The rank's side of the bootstrap: from a job's description to a Seat. Control path; blocks, with
-// a deadline in every phase (finding the rendezvous, waiting for the other ranks). Any thread.
+// The rank's side of the bootstrap: from a job's description to a Seat. One meeting of all ranks
+// and, for ranks of other hosts than the rendezvous', one of each host, at its first rank. Control
+// path; blocks, with a deadline in every phase. Any thread.
 #pragma once
 
 #include "base/result.hpp"
@@ -10,10 +11,10 @@
 
 namespace unisono::group {
 
-// Takes UNISONO_START_TIMEOUT and UNISONO_SHARED_LIMIT from `settings`. Rank 0 hosts the rendezvous
-// when the address was derived, or when nobody listens at a given one. Errors: timeout (names the
-// missing ranks), argument (key, size, rank twice), rank_lost, unsupported (several hosts),
-// resources, system.
+// Takes UNISONO_START_TIMEOUT, UNISONO_SHARED_LIMIT and UNISONO_NETWORKS from `settings`. Rank 0
+// hosts the rendezvous when the address was derived, or when nobody listens at a given one. Errors:
+// timeout (names the missing ranks), argument (key, size, rank twice, hosts that do not fit
+// together), rank_lost, unsupported (pid namespaces), resources, system.
 base::Result<Seat> join(const JobDescription& job, const base::Settings& settings);
 
 }  // namespace unisono::group

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 
 #include "base/result.hpp"
@@ -33,12 +34,15 @@ struct JobDescription {
   Address address;  // where the ranks meet; name empty: a job of one rank that meets nobody
   bool address_given = false;  // by UNISONO_RENDEZVOUS; otherwise derived, and rank 0 hosts
   std::string key;             // empty: none
+  // What decides where things lie in the job's memory, as a number that has to be the same for all
+  // ranks of a job of several hosts. Not from the environment: the caller of join() knows it.
+  std::uint64_t memory_layout = 0;
 };
 
 // UNISONO_RANK and UNISONO_SIZE come first, then Open MPI, hydra (MPICH, Intel MPI), torchrun,
 // Slurm. UNISONO_RENDEZVOUS overrides the derived meeting place of any of them. Errors: argument (a
 // variable is missing or no number, with its name), unsupported (the launcher speaks of several
-// machines).
+// hosts, and no tcp rendezvous is given at which they could meet).
 base::Result<JobDescription> describe_job(const base::Environment& environment,
                                           const base::Settings& settings,
                                           const ProcessFacts& facts);

@@ -17,6 +17,11 @@ constexpr std::size_t kTagBytes = 8;
 
 enum class MessageType : std::uint16_t { challenge = 1, hello, welcome, refused, redirect };
 
+// Of a place in a Welcome: where all are on one host there is only the pid to tell.
+constexpr std::size_t place_bytes(std::uint32_t hosts) {
+  return hosts == 1 ? 4 : 4 + 4 + kEndpointBytes;
+}
+
 // Smallest and largest body of each type, so that a wrong length is known from the header alone.
 struct BodyRange {
   std::size_t least;
@@ -25,15 +30,15 @@ struct BodyRange {
 
 std::optional<BodyRange> body_range(std::uint16_t type) {
   constexpr std::size_t kHelloBody = kHelloFrameBytes - kHeaderBytes;
-  constexpr std::size_t kWelcomeFixed = 8 + 4 + 4 + kTagBytes;
-  constexpr std::size_t kRedirectFixed = 4 + sizeof(BootId) + kTagBytes;
+  constexpr std::size_t kWelcomeFixed = 8 + 4 + 8 + 4 + 4 + 4 + kTagBytes;
+  constexpr std::size_t kRedirectFixed = 4 + sizeof(HostId) + kTagBytes;
   switch (static_cast<MessageType>(type)) {
     case MessageType::challenge:
       return BodyRange{sizeof(Nonce), sizeof(Nonce)};
     case MessageType::hello:
       return BodyRange{kHelloBody, kHelloBody};
     case MessageType::welcome:
-      return BodyRange{kWelcomeFixed, kWelcomeFixed + kMostNameBytes + 4 * kMostRanks};
+      return BodyRange{kWelcomeFixed, kWelcomeFixed + kMostNameBytes + place_bytes(2) * kMostRanks};
     case MessageType::refused:
       return BodyRange{4 + 4, 4 + 4 + kMostTextBytes};
     case MessageType::redirect:
@@ -108,6 +113,36 @@ class Reader {
 
 std::string_view view(const std::array<char, 16>& bytes) { return {bytes.data(), bytes.size()}; }
 
+constexpr std::uint16_t kFamilyV4 = 4;
+constexpr std::uint16_t kFamilyV6 = 6;
+
+void write_endpoint(Writer& out, const transport::Endpoint& endpoint) {
+  const bool v4 = endpoint.address.family == transport::Family::v4;
+  out.integer(v4 ? kFamilyV4 : kFamilyV6);
+  out.integer(endpoint.port);
+  for (const std::uint8_t byte : endpoint.address.bytes) out.integer(byte);
+}
+
+// Empty unless it is none at all, or one that a rank can have. Each has one form only.
+std::optional<transport::Endpoint> read_endpoint(Reader& in) {
+  transport::Endpoint endpoint;
+  const auto family = in.integer<std::uint16_t>();
+  endpoint.port = in.integer<std::uint16_t>();
+  for (std::uint8_t& byte : endpoint.address.bytes) byte = in.integer<std::uint8_t>();
+  if (family != kFamilyV4 && family != kFamilyV6) return {};
+  const auto& bytes = endpoint.address.bytes;
+  const auto is_zero = [](std::uint8_t byte) { return byte == 0; };
+  if (family == kFamilyV6) endpoint.address.family = transport::Family::v6;
+  if (family == kFamilyV4 && !std::all_of(bytes.begin() + 4, bytes.end(), is_zero)) return {};
+  if (endpoint.port == 0) {
+    const bool none = endpoint == transport::Endpoint{};
+    return none ? std::optional(endpoint) : std::nullopt;
+  }
+  const bool usable =
+      !std::all_of(bytes.begin(), bytes.end(), is_zero) && !endpoint.address.is_multicast();
+  return usable ? std::optional(endpoint) : std::nullopt;
+}
+
 struct BodyWriter {
   Writer& out;
 
@@ -117,18 +152,29 @@ struct BodyWriter {
   }
   MessageType operator()(const Hello& message) {
     out.raw(view(message.nonce));
-    out.raw(view(message.boot_id));
+    out.raw(view(message.host));
     out.integer(message.rank);
     out.integer(message.ranks);
     out.integer(message.memory_bytes);
+    out.integer(message.memory_layout);
+    write_endpoint(out, message.endpoint);
+    out.integer(message.max_payload);
     out.integer(std::uint64_t{0});
     return MessageType::hello;
   }
   MessageType operator()(const Welcome& message) {
     out.integer(message.memory_bytes);
     out.text(message.job, kMostNameBytes);
-    out.integer(static_cast<std::uint32_t>(message.pids.size()));
-    for (const std::uint32_t pid : message.pids) out.integer(pid);
+    out.integer(message.job_id);
+    out.integer(message.hosts);
+    out.integer(message.max_payload);
+    out.integer(static_cast<std::uint32_t>(message.places.size()));
+    for (const WelcomePlace& place : message.places) {
+      out.integer(place.pid);
+      if (message.hosts == 1) continue;
+      out.integer(place.host);
+      write_endpoint(out, place.endpoint);
+    }
     out.integer(std::uint64_t{0});
     return MessageType::welcome;
   }
@@ -139,7 +185,7 @@ struct BodyWriter {
   }
   MessageType operator()(const Redirect& message) {
     out.text(message.name, kMostNameBytes);
-    out.raw(view(message.boot_id));
+    out.raw(view(message.host));
     out.integer(std::uint64_t{0});
     return MessageType::redirect;
   }
@@ -148,29 +194,64 @@ struct BodyWriter {
 std::optional<Message> read_hello(Reader& in) {
   Hello hello;
   in.raw(hello.nonce);
-  in.raw(hello.boot_id);
+  in.raw(hello.host);
   hello.rank = in.integer<std::uint32_t>();
   hello.ranks = in.integer<std::uint32_t>();
   hello.memory_bytes = in.integer<std::uint64_t>();
+  hello.memory_layout = in.integer<std::uint64_t>();
+  const std::optional<transport::Endpoint> endpoint = read_endpoint(in);
+  if (!endpoint) return {};
+  hello.endpoint = *endpoint;
+  hello.max_payload = in.integer<std::uint32_t>();
   in.integer<std::uint64_t>();
   const bool sane = hello.ranks >= 1 && hello.ranks <= kMostRanks && hello.rank < hello.ranks &&
-                    hello.memory_bytes <= kMostMemoryBytes;
+                    hello.memory_bytes <= kMostMemoryBytes && hello.max_payload <= kMostPayload &&
+                    (hello.max_payload == 0) == (hello.endpoint.port == 0);
   return sane ? std::optional<Message>(hello) : std::nullopt;
+}
+
+// Whether hosts are numbered as they are to be, and pids known on one of them at most.
+bool places_are_sane(const Welcome& welcome) {
+  std::uint32_t hosts = 0;
+  std::optional<std::uint32_t> vouched;  // the host of the rendezvous
+  for (const WelcomePlace& place : welcome.places) {
+    if (place.host > hosts || place.pid > INT_MAX) return false;
+    hosts = std::max(hosts, place.host + 1);
+    if (place.pid == 0) continue;
+    if (vouched && *vouched != place.host) return false;
+    vouched = place.host;
+  }
+  if (hosts != welcome.hosts) return false;
+  return std::ranges::all_of(welcome.places, [&](const WelcomePlace& place) {
+    return (place.pid != 0) == (vouched == place.host) &&
+           (place.endpoint.port != 0) == (welcome.hosts > 1);
+  });
 }
 
 std::optional<Message> read_welcome(Reader& in) {
   Welcome welcome;
   welcome.memory_bytes = in.integer<std::uint64_t>();
   welcome.job = in.text(kMostNameBytes);
+  welcome.job_id = in.integer<std::uint64_t>();
+  welcome.hosts = in.integer<std::uint32_t>();
+  welcome.max_payload = in.integer<std::uint32_t>();
   const auto ranks = in.integer<std::uint32_t>();
-  if (ranks < 1 || ranks > kMostRanks || in.left() != 4 * std::size_t{ranks} + kTagBytes) return {};
+  if (ranks < 1 || ranks > kMostRanks || welcome.hosts < 1 || welcome.hosts > ranks) return {};
+  if (in.left() != place_bytes(welcome.hosts) * ranks + kTagBytes) return {};
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    welcome.pids.push_back(in.integer<std::uint32_t>());
+    WelcomePlace place{in.integer<std::uint32_t>(), 0, {}};
+    if (welcome.hosts > 1) {
+      place.host = in.integer<std::uint32_t>();
+      const std::optional<transport::Endpoint> endpoint = read_endpoint(in);
+      if (!endpoint) return {};
+      place.endpoint = *endpoint;
+    }
+    welcome.places.push_back(place);
   }
   in.integer<std::uint64_t>();
   const bool sane = welcome.memory_bytes >= 1 && welcome.memory_bytes <= kMostMemoryBytes &&
-                    std::all_of(welcome.pids.begin(), welcome.pids.end(),
-                                [](std::uint32_t pid) { return pid >= 1 && pid <= INT_MAX; });
+                    welcome.max_payload <= kMostPayload &&
+                    (welcome.max_payload == 0) == (welcome.hosts == 1) && places_are_sane(welcome);
   return sane ? std::optional<Message>(welcome) : std::nullopt;
 }
 
@@ -189,7 +270,7 @@ std::optional<Message> read_refused(Reader& in) {
 std::optional<Message> read_redirect(Reader& in) {
   Redirect redirect;
   redirect.name = in.text(kMostNameBytes);
-  in.raw(redirect.boot_id);
+  in.raw(redirect.host);
   in.integer<std::uint64_t>();
   return redirect.name.empty() ? std::nullopt : std::optional<Message>(redirect);
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The messages of the bootstrap, and their form on the wire: a fixed little-endian header (magic,
 // version, type, length of the body) and a body. Exchange: the rendezvous sends a Challenge, the
-// rank answers with Hello, and gets Welcome (with the memory file as an attached descriptor),
-// Refused or, over TCP, Redirect. Hello, Welcome and Redirect end in a tag that proves knowledge of
-// the job key for the other side's nonce. Everything decoded here may come from a stranger: lengths
-// and ranges are checked before use. Pure functions; any thread.
+// rank answers with Hello, and gets Welcome (on a Unix socket with the memory file as an attached
+// descriptor), Refused or, over TCP from the rendezvous' own host, Redirect. Hello, Welcome and
+// Redirect end in a tag that proves knowledge of the job key for the other side's nonce. Everything
+// decoded here may come from a stranger: lengths and ranges are checked before use. Pure functions;
+// any thread.
 #pragma once
 
 #include <array>
@@ -17,12 +18,13 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "transport/udp/ip.hpp"
 #include "wire/key.hpp"
 
 namespace unisono::group {
 
 // Of the wire format; changes with any change of a message.
-inline constexpr std::uint16_t kMessageVersion = 1;
+inline constexpr std::uint16_t kMessageVersion = 2;
 // Bounds the member table, so it bounds what a stranger can make us hold.
 inline constexpr std::uint32_t kMostRanks = 4096;
 // As UNISONO_SHARED_LIMIT's largest value.
@@ -30,8 +32,11 @@ inline constexpr std::uint64_t kMostMemoryBytes = std::uint64_t{16} << 40;
 inline constexpr std::size_t kMostTextBytes = 4096;  // of Refused
 inline constexpr std::size_t kMostNameBytes = 107;   // of an abstract socket: sun_path less one
 
+// Of a UDP datagram, so that it can be one at all.
+inline constexpr std::uint32_t kMostPayload = 65535;
+
 using Nonce = std::array<char, 16>;   // random, used once
-using BootId = std::array<char, 16>;  // of the running kernel: equal means the same machine
+using HostId = std::array<char, 16>;  // equal means: abstract Unix sockets reach (address.hpp)
 
 struct Challenge {
   Nonce nonce{};
@@ -40,17 +45,31 @@ struct Challenge {
 
 struct Hello {
   Nonce nonce{};
-  BootId boot_id{};
+  HostId host{};
   std::uint32_t rank = 0;
   std::uint32_t ranks = 0;
-  std::uint64_t memory_bytes = 0;  // size of the memory file that the rank would like at least
+  std::uint64_t memory_bytes = 0;   // size of the memory file that the rank would like at least
+  std::uint64_t memory_layout = 0;  // JobDescription::memory_layout
+  transport::Endpoint endpoint{};   // for datagrams; port 0: none
+  std::uint32_t max_payload = 0;    // bytes of a datagram; 0 without an endpoint
   bool operator==(const Hello&) const = default;
+};
+
+// What every rank is told of one of them.
+struct WelcomePlace {
+  std::uint32_t pid = 0;           // 0: on another host than the rendezvous'
+  std::uint32_t host = 0;          // hosts are numbered by their first rank, in the order of ranks
+  transport::Endpoint endpoint{};  // several hosts only
+  bool operator==(const WelcomePlace&) const = default;
 };
 
 struct Welcome {
   std::uint64_t memory_bytes = 0;
   std::string job;
-  std::vector<std::uint32_t> pids;  // by rank
+  std::uint64_t job_id = 0;  // random, new for each job
+  std::uint32_t hosts = 1;
+  std::uint32_t max_payload = 0;     // that all ranks can take; 0: one host, so no datagrams
+  std::vector<WelcomePlace> places;  // by rank
   bool operator==(const Welcome&) const = default;
 };
 
@@ -62,7 +81,7 @@ struct Refused {
 
 struct Redirect {
   std::string name;  // of the abstract socket, without '@'
-  BootId boot_id{};
+  HostId host{};     // on which it is
   bool operator==(const Redirect&) const = default;
 };
 
@@ -79,8 +98,11 @@ struct Decoded {
 // argument for anything that no peer of this version sends.
 base::Result<std::optional<Decoded>> decode(std::string_view bytes);
 
+// Family, port, address.
+inline constexpr std::size_t kEndpointBytes = 2 + 2 + 16;
 // Every Hello has this length; a reader that expects one holds no more.
-inline constexpr std::size_t kHelloFrameBytes = 12 + 16 + 16 + 4 + 4 + 8 + 8;
+inline constexpr std::size_t kHelloFrameBytes =
+    12 + 16 + 16 + 4 + 4 + 8 + 8 + kEndpointBytes + 4 + 8;
 
 // Writes the tag at the end of the frame of a Hello, Welcome or Redirect. `nonce` is the one that
 // the receiver has sent last.

@@ -34,6 +34,14 @@ constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 // to go when one more comes.
 constexpr std::size_t kMostUnknown = 64;
 constexpr std::size_t kMostNotesBytes = 1024;
+// The longest Welcome has 115 KiB; a TCP socket begins with room for less, and may not wait.
+constexpr int kWelcomeBufferBytes = 256 << 10;
+
+void make_room_for_welcome(const Descriptor& socket) {
+  // The system's limit stands; all but the largest jobs fit in any case.
+  setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &kWelcomeBufferBytes,
+             sizeof(kWelcomeBufferBytes));
+}
 
 // "1, 3, 5-9"
 std::string rank_list(const std::vector<int>& ranks) {
@@ -59,7 +67,7 @@ Result<std::unique_ptr<Rendezvous>> Rendezvous::open(const Options& options) {
     return Error{Code::argument, "a rendezvous at a tcp address needs a job key (UNISONO_JOB_KEY)"};
   }
   std::unique_ptr<Rendezvous> server(new Rendezvous(options));
-  UNISONO_ASSIGN(server->boot_id_, own_boot_id());
+  UNISONO_ASSIGN(server->host_, own_host_id());
   UNISONO_TRY(server->start_listening());
   return server;
 }
@@ -69,6 +77,7 @@ Rendezvous::Rendezvous(const Options& options)
       key_(wire::key_of(options.key)),
       address_(options.address),
       places_(static_cast<std::size_t>(options.ranks)),
+      arrivals_(static_cast<std::size_t>(options.ranks)),
       deadline_ns_(kNever) {}
 
 Status Rendezvous::start_listening() {
@@ -141,12 +150,13 @@ Status Rendezvous::serve(std::int64_t deadline_ns) {
 }
 
 bool Rendezvous::has_joined(int rank) const {
-  return places_[static_cast<std::size_t>(rank)].pid != 0;
+  return places_[static_cast<std::size_t>(rank)].socket >= 0;
 }
 
 void Rendezvous::rank_ended(int rank, std::string_view how) {
   if (state_ != State::gathering) return;
-  fail({Code::rank_lost, fmt::format("rank {} {} before all ranks had joined the job", rank, how)});
+  fail({Code::rank_lost, fmt::format("rank {} {} before all ranks had joined the job",
+                                     name_of(static_cast<std::uint32_t>(rank)), how)});
 }
 
 std::vector<Descriptor> Rendezvous::release_connections() {
@@ -193,7 +203,7 @@ void Rendezvous::greet(Descriptor socket, bool local) {
   connection.nonce = *nonce;
   make_room();
   if (!send_frame(socket, encode(Challenge{*nonce})) || !watch(socket).ok()) return;
-  connection.number = arrivals_++;
+  connection.number = greeted_++;
   connection.socket = std::move(socket);
   const int number = connection.socket.get();
   connections_.emplace(number, std::move(connection));
@@ -220,11 +230,11 @@ void Rendezvous::read_from(Connections::iterator connection) {
   const int rank = connection->second.rank;
   if (rank >= 0) {
     // A rank has nothing to say after its Hello: this is its end.
-    const pid_t pid = connection->second.peer.pid;
+    const Place& place = places_[static_cast<std::size_t>(rank)];
     connections_.erase(connection);
     if (state_ == State::gathering) {
-      fail({Code::rank_lost,
-            fmt::format("rank {} (pid {}) ended before all ranks had joined the job", rank, pid)});
+      fail({Code::rank_lost, fmt::format("rank {} ({}) ended before all ranks had joined the job",
+                                         name_of(static_cast<std::uint32_t>(rank)), place.origin)});
     }
     return;
   }
@@ -246,13 +256,42 @@ void Rendezvous::drop_stranger(Connections::iterator connection) {
   connections_.erase(connection);
 }
 
-std::string Rendezvous::description(const Connection& connection, const Hello& hello) const {
-  return connection.local ? fmt::format("rank {} (pid {})", hello.rank, connection.peer.pid)
-                          : fmt::format("rank {}", hello.rank);
+int Rendezvous::name_of(std::uint32_t rank) const {
+  return rank < options_.names.size() ? options_.names[rank] : static_cast<int>(rank);
+}
+
+// For people.
+std::string Rendezvous::origin(const Connection& connection, const Hello& hello) const {
+  if (connection.local) return fmt::format("pid {}", connection.peer.pid);
+  return fmt::format("{} host, {}", hello.host == host_ ? "this" : "another",
+                     peer_ip_text(connection.socket));
+}
+
+// Why the job cannot become complete with this rank; code ok if nothing is wrong.
+Error Rendezvous::objection(const Connection& connection, const Hello& hello) const {
+  const std::string who =
+      fmt::format("rank {} ({})", name_of(hello.rank), origin(connection, hello));
+  if (static_cast<int>(hello.ranks) != options_.ranks) {
+    return {Code::argument,
+            fmt::format("{} was told that the job has {} ranks, the rendezvous that "
+                        "it has {}; check UNISONO_SIZE or the launcher",
+                        who, hello.ranks, options_.ranks)};
+  }
+  if (connection.local && hello.host != host_) {
+    return {Code::state, fmt::format("{} comes over a Unix socket, but says that it is on another "
+                                     "host than the rendezvous",
+                                     who)};
+  }
+  if (connection.local && connection.peer.pid == 0) {
+    return {Code::unsupported,
+            fmt::format("rank {} is in a pid namespace that the rendezvous does not see: the ranks "
+                        "on a host must share one",
+                        name_of(hello.rank))};
+  }
+  return {};
 }
 
 void Rendezvous::take_hello(Connections::iterator connection, const Hello& hello) {
-  const std::string who = description(connection->second, hello);
   if (!signature_is_right(connection->second.received, key_, connection->second.nonce)) {
     ++strangers_;
     return refuse(connection, {Code::argument,
@@ -260,37 +299,26 @@ void Rendezvous::take_hello(Connections::iterator connection, const Hello& hello
                                "the same for all ranks of a job"});
   }
   if (state_ == State::failed) return refuse(connection, error_);
-  Error error;
-  if (hello.boot_id != boot_id_) {
-    error = {Code::unsupported,
-             fmt::format("unsupported: several hosts: {} is not on the machine of "
-                         "the rendezvous; all ranks of a job must be on one",
-                         who)};
-  } else if (static_cast<int>(hello.ranks) != options_.ranks) {
-    error = {Code::argument,
-             fmt::format("{} was told that the job has {} ranks, the rendezvous that "
-                         "it has {}; check UNISONO_SIZE or the launcher",
-                         who, hello.ranks, options_.ranks)};
-  }
+  Error error = objection(connection->second, hello);
   if (error.code != Code::ok) {
     // The job cannot become complete any more, so nobody need wait for the deadline.
     refuse(connection, error);
     if (state_ == State::gathering) fail(error);
     return;
   }
-  if (!connection->second.local) return redirect(connection, hello);
+  if (!connection->second.local && hello.host == host_) return redirect(connection, hello);
+  const std::string from = origin(connection->second, hello);
   if (state_ == State::started) {
     return refuse(connection,
-                  {Code::state, fmt::format("{} comes too late: job {} has started, and "
+                  {Code::state, fmt::format("rank {} ({}) comes too late: job {} has started, and "
                                             "each rank joins it once",
-                                            who, options_.job)});
+                                            name_of(hello.rank), from, options_.job)});
   }
   const Place& place = places_[hello.rank];
-  if (place.pid != 0) {
-    error = {Code::argument,
-             fmt::format("rank {} was claimed twice: by pid {}, which keeps it, and "
-                         "by pid {}; each rank joins once",
-                         hello.rank, place.pid, connection->second.peer.pid)};
+  if (place.socket >= 0) {
+    error = {Code::argument, fmt::format("rank {} was claimed twice: by {}, which keeps it, and "
+                                         "by {}; each rank joins once",
+                                         name_of(hello.rank), place.origin, from)};
     if (notes_.size() < kMostNotesBytes) notes_ += fmt::format("; {}", error.message);
     return refuse(connection, error);
   }
@@ -298,7 +326,7 @@ void Rendezvous::take_hello(Connections::iterator connection, const Hello& hello
 }
 
 void Rendezvous::redirect(Connections::iterator connection, const Hello& hello) {
-  std::string frame = encode(Redirect{unix_address_.name, boot_id_});
+  std::string frame = encode(Redirect{unix_address_.name, host_});
   sign(frame, key_, hello.nonce);
   send_frame(connection->second.socket, frame);
   connections_.erase(connection);
@@ -310,32 +338,51 @@ void Rendezvous::refuse(Connections::iterator connection, const Error& error) {
 }
 
 void Rendezvous::seat(Connections::iterator connection, const Hello& hello) {
-  connection->second.rank = static_cast<int>(hello.rank);
-  connection->second.received.clear();
-  places_[hello.rank] = {connection->first, connection->second.peer.pid, hello.nonce};
+  Connection& kept = connection->second;
+  kept.rank = static_cast<int>(hello.rank);
+  kept.received.clear();
+  if (!kept.local) make_room_for_welcome(kept.socket);
+  places_[hello.rank] = {connection->first, origin(kept, hello)};
+  // Over TCP nobody vouches for a pid.
+  const auto pid = kept.local ? static_cast<std::uint32_t>(kept.peer.pid) : 0;
+  arrivals_[hello.rank] = {hello, pid};
   options_.memory_bytes = std::max(options_.memory_bytes, hello.memory_bytes);
   if (came_ == 0) deadline_ns_ = std::min(deadline_ns_, base::now_ns() + options_.timeout_ns);
   ++came_;
-  base::log(LogLevel::debug, kComponent, "rank {} (pid {}) came, {} of {}", hello.rank,
-            connection->second.peer.pid, came_, options_.ranks);
+  base::log(LogLevel::debug, kComponent, "rank {} ({}) came, {} of {}", name_of(hello.rank),
+            places_[hello.rank].origin, came_, options_.ranks);
   if (came_ == options_.ranks) start();
 }
 
 void Rendezvous::start() {
-  const Result<Descriptor> memory = create_memory(options_.memory_bytes);
-  if (!memory.ok()) return fail(memory.error());
-  Welcome welcome{options_.memory_bytes, options_.job, {}};
-  for (const Place& place : places_) welcome.pids.push_back(static_cast<std::uint32_t>(place.pid));
-  const std::string unsigned_frame = encode(welcome);
-  for (const Place& place : places_) {
-    std::string frame = unsigned_frame;
-    sign(frame, key_, place.nonce);
-    // A rank that ended just now does not get it; the others learn of its death as of any later.
-    send_frame(connections_.at(place.socket).socket, frame, memory->get());
+  const Result<std::uint64_t> job_id = random_number();
+  if (!job_id.ok()) return fail(job_id.error());
+  const Result<Welcome> welcome =
+      compose_welcome({options_.job, *job_id, options_.memory_bytes}, arrivals_);
+  if (!welcome.ok()) return fail(welcome.error());
+  Descriptor memory;
+  const bool has_local =
+      std::ranges::any_of(arrivals_, [](const Arrival& arrival) { return arrival.pid != 0; });
+  if (has_local) {
+    Result<Descriptor> created = create_memory(options_.memory_bytes);
+    if (!created.ok()) return fail(created.error());
+    memory = std::move(*created);
   }
+  welcome_all(*welcome, memory);
   state_ = State::started;
-  base::log(LogLevel::info, kComponent, "job {} of {} ranks has started", options_.job,
-            options_.ranks);
+  base::log(LogLevel::info, kComponent, "job {} of {} ranks on {} {} has started", options_.job,
+            options_.ranks, welcome->hosts, welcome->hosts == 1 ? "host" : "hosts");
+}
+
+void Rendezvous::welcome_all(const Welcome& welcome, const Descriptor& memory) {
+  const std::string unsigned_frame = encode(welcome);
+  for (std::size_t rank = 0; rank < places_.size(); ++rank) {
+    std::string frame = unsigned_frame;
+    sign(frame, key_, arrivals_[rank].hello.nonce);
+    const Connection& connection = connections_.at(places_[rank].socket);
+    // A rank that ended just now does not get it; the others learn of its death as of any later.
+    send_frame(connection.socket, frame, connection.local ? memory.get() : -1);
+  }
 }
 
 void Rendezvous::fail(Error error) {
@@ -356,12 +403,13 @@ void Rendezvous::fail(Error error) {
 std::string Rendezvous::missing_text() const {
   std::vector<int> missing;
   for (int rank = 0; rank < options_.ranks; ++rank) {
-    if (!has_joined(rank)) missing.push_back(rank);
+    if (!has_joined(rank)) missing.push_back(name_of(static_cast<std::uint32_t>(rank)));
   }
   return fmt::format(
-      "{} of {} ranks did not join within {} (UNISONO_START_TIMEOUT): missing {} {}{}",
-      missing.size(), options_.ranks, base::format_time_ns(options_.timeout_ns),
-      missing.size() == 1 ? "rank" : "ranks", rank_list(missing), notes_);
+      "{} of {} ranks{} did not join within {} (UNISONO_START_TIMEOUT): missing {} {}{}",
+      missing.size(), options_.ranks, options_.names.empty() ? "" : " of this host",
+      base::format_time_ns(options_.timeout_ns), missing.size() == 1 ? "rank" : "ranks",
+      rank_list(missing), notes_);
 }
 
 }  // namespace unisono::group

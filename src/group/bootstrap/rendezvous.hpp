@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Rendezvous: the server at which the ranks of a job meet. It hears every rank's Hello, and when
-// the last has come hands each the memory file and the table of members. Until then any failure
+// the last has come tells each who is where, and hands those of its own host the memory file; a
+// rank of that host that comes over TCP is sent to the Unix socket first. Until then any failure
 // (the deadline, a rank that ended, a size that does not fit) is told to every rank that came, with
 // the ranks that are missing. It never waits: the owner polls descriptor() and calls step(), or
 // lets serve() do so. Used by the launcher and by rank 0. One thread at a time.
@@ -17,6 +18,7 @@
 #include "base/result.hpp"
 #include "group/bootstrap/address.hpp"
 #include "group/bootstrap/message.hpp"
+#include "group/bootstrap/welcome.hpp"
 
 namespace unisono::group {
 
@@ -29,6 +31,9 @@ class Rendezvous {
     std::string job;                 // name for people; empty: the address
     std::uint64_t memory_bytes = 0;  // least size of the memory file; a rank may wish for more
     std::int64_t timeout_ns = 0;     // from the first rank's Hello to the last's
+    // What its ranks are called in messages, where it serves those of one host of a job only;
+    // empty: by their numbers.
+    std::vector<int> names{};
   };
   enum class State { gathering, started, failed };
 
@@ -86,32 +91,35 @@ class Rendezvous {
   void make_room();
 
   void take_hello(Connections::iterator connection, const Hello& hello);
-  std::string description(const Connection& connection, const Hello& hello) const;
+  base::Error objection(const Connection& connection, const Hello& hello) const;
+  std::string origin(const Connection& connection, const Hello& hello) const;
+  int name_of(std::uint32_t rank) const;
   void redirect(Connections::iterator connection, const Hello& hello);
   void refuse(Connections::iterator connection, const base::Error& error);
   void seat(Connections::iterator connection, const Hello& hello);
   void start();
+  void welcome_all(const Welcome& welcome, const base::Descriptor& memory);
   void fail(base::Error error);
   std::string missing_text() const;
 
   struct Place {
-    int socket = -1;  // key into connections_
-    pid_t pid = 0;
-    Nonce nonce{};
+    int socket = -1;  // key into connections_; -1: has not come
+    std::string origin;
   };
 
   Options options_;
   wire::Key key_;
-  BootId boot_id_{};
+  HostId host_{};
   Address address_;       // as announced
   Address unix_address_;  // the same, or where tcp callers are sent
   base::Descriptor poller_;
   base::Descriptor listener_;
   base::Descriptor tcp_listener_;  // only if the address is tcp
   Connections connections_;
-  std::vector<Place> places_;  // by rank
-  std::string notes_;          // refusals that the final error should mention
-  std::uint64_t arrivals_ = 0;
+  std::vector<Place> places_;      // by rank
+  std::vector<Arrival> arrivals_;  // by rank
+  std::string notes_;              // refusals that the final error should mention
+  std::uint64_t greeted_ = 0;
   int came_ = 0;
   int strangers_ = 0;
   std::int64_t deadline_ns_;

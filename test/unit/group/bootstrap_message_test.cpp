@@ -4,12 +4,14 @@
 
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/prng.hpp"
 #include "base/settings.hpp"
 #include "group/bootstrap/address.hpp"
 #include "group/bootstrap/message.hpp"
+#include "harness/network_namespace.hpp"
 #include "wire/key.hpp"
 
 namespace unisono::group {
@@ -21,11 +23,51 @@ Nonce nonce_of(char letter) {
   return nonce;
 }
 
-Hello some_hello() { return {nonce_of('n'), nonce_of('b'), 2, 5, 1 << 20}; }
+transport::Endpoint endpoint_at(const std::string& text) {
+  return *transport::parse_endpoint(text);
+}
+
+Hello some_hello() {
+  return {.nonce = nonce_of('n'),
+          .host = nonce_of('h'),
+          .rank = 2,
+          .ranks = 5,
+          .memory_bytes = 1 << 20,
+          .memory_layout = 0x0123456789abcdef,
+          .endpoint = endpoint_at("10.0.0.2:4000"),
+          .max_payload = 1472};
+}
+
+Welcome welcome_with(std::vector<WelcomePlace> places) {
+  return {.memory_bytes = 1 << 20,
+          .job = "job",
+          .job_id = 0xfedcba9876543210,
+          .hosts = 1,
+          .max_payload = 0,
+          .places = std::move(places)};
+}
+
+Welcome one_host() { return welcome_with({{11, 0, {}}, {12, 0, {}}, {13, 0, {}}}); }
+
+// The rendezvous is on host 1.
+Welcome three_hosts() {
+  Welcome welcome = welcome_with({{0, 0, endpoint_at("[fd00::1]:4000")},
+                                  {0, 0, endpoint_at("[fd00::1]:4001")},
+                                  {12, 1, endpoint_at("[fd00::2]:4000")},
+                                  {0, 2, endpoint_at("[fd00::3]:4000")},
+                                  {13, 1, endpoint_at("[fd00::2]:4001")}});
+  welcome.hosts = 3;
+  welcome.max_payload = 1452;
+  return welcome;
+}
 
 std::vector<Message> one_of_each() {
-  return {Challenge{nonce_of('c')}, some_hello(), Welcome{1 << 20, "job", {11, 12, 13}},
-          Refused{base::Code::timeout, "missing rank 1"}, Redirect{"name", nonce_of('b')}};
+  return {Challenge{nonce_of('c')},
+          some_hello(),
+          one_host(),
+          three_hosts(),
+          Refused{base::Code::timeout, "missing rank 1"},
+          Redirect{"name", nonce_of('h')}};
 }
 
 TEST(BootstrapMessage, RoundTrip) {
@@ -41,7 +83,7 @@ TEST(BootstrapMessage, RoundTrip) {
 
 TEST(BootstrapMessage, WireFormIsFixedAndLittleEndian) {
   const std::string frame = encode(Refused{base::Code::timeout, "ab"});
-  const std::string expected("UNIS\x01\0\x04\0\x0a\0\0\0\x06\0\0\0\x02\0\0\0ab", 22);
+  const std::string expected("UNIS\x02\0\x04\0\x0a\0\0\0\x06\0\0\0\x02\0\0\0ab", 22);
   EXPECT_EQ(frame, expected);
   EXPECT_EQ(encode(some_hello()).size(), kHelloFrameBytes);
 }
@@ -64,20 +106,82 @@ TEST(BootstrapMessage, RejectsWhatNoPeerSends) {
     changed[position] = byte;
     return changed;
   };
-  EXPECT_FALSE(decode(with(0, 'X')).ok());    // magic
-  EXPECT_FALSE(decode(with(4, 9)).ok());      // version
-  EXPECT_FALSE(decode(with(6, 77)).ok());     // type
-  EXPECT_FALSE(decode(with(8, 1)).ok());      // length
-  EXPECT_FALSE(decode(with(11, 0x7f)).ok());  // length, enormous: not waited for
-  EXPECT_FALSE(decode(with(44, 5)).ok());     // rank 5 of 5
-  EXPECT_FALSE(decode(with(51, 1)).ok());     // more ranks than possible
-  EXPECT_FALSE(decode(with(59, 1)).ok());     // more memory than possible
+  EXPECT_FALSE(decode(with(0, 'X')).ok());      // magic
+  EXPECT_FALSE(decode(with(4, 9)).ok());        // version
+  EXPECT_FALSE(decode(with(6, 77)).ok());       // type
+  EXPECT_FALSE(decode(with(8, 1)).ok());        // length
+  EXPECT_FALSE(decode(with(11, 0x7f)).ok());    // length, enormous: not waited for
+  EXPECT_FALSE(decode(with(44, 5)).ok());       // rank 5 of 5
+  EXPECT_FALSE(decode(with(51, 1)).ok());       // more ranks than possible
+  EXPECT_FALSE(decode(with(59, 1)).ok());       // more memory than possible
+  EXPECT_FALSE(decode(with(68, 5)).ok());       // an address of no family
+  EXPECT_FALSE(decode(with(69, 1)).ok());       // the same
+  EXPECT_FALSE(decode(with(72, '\xe0')).ok());  // a multicast address
+  EXPECT_FALSE(decode(with(87, 1)).ok());       // more than an IPv4 address has
+  EXPECT_FALSE(decode(with(90, 1)).ok());       // a datagram longer than there are
   EXPECT_FALSE(decode("GET / HTTP/1.1\r\nHost: x\r\n\r\n").ok());
-  EXPECT_FALSE(decode(encode(Welcome{1 << 20, "job", {0}})).ok());
-  EXPECT_FALSE(decode(encode(Welcome{1 << 20, "job", {}})).ok());
-  EXPECT_FALSE(decode(encode(Welcome{0, "job", {1}})).ok());
   EXPECT_FALSE(decode(encode(Refused{base::Code::ok, "fine"})).ok());
-  EXPECT_FALSE(decode(encode(Redirect{"", nonce_of('b')})).ok());
+  EXPECT_FALSE(decode(encode(Redirect{"", nonce_of('h')})).ok());
+}
+
+bool is_accepted(const Message& message) { return decode(encode(message)).ok(); }
+
+TEST(BootstrapMessage, AnEndpointIsWholeOrNotThere) {
+  Hello hello = some_hello();
+  hello.endpoint = {};
+  EXPECT_FALSE(is_accepted(hello));  // datagrams of some length, but from nowhere
+  hello.max_payload = 0;
+  EXPECT_TRUE(is_accepted(hello));
+  hello.endpoint.address = endpoint_at("10.0.0.2:1").address;
+  EXPECT_FALSE(is_accepted(hello));  // an address without a port
+  hello.endpoint.port = 4000;
+  EXPECT_FALSE(is_accepted(hello));  // of no length
+  hello.max_payload = kMostPayload;
+  EXPECT_TRUE(is_accepted(hello));
+  hello.endpoint.address = {};
+  EXPECT_FALSE(is_accepted(hello));  // 0.0.0.0
+  hello.endpoint.address = endpoint_at("fd00::1").address;
+  EXPECT_TRUE(is_accepted(hello));
+  hello.endpoint.address = endpoint_at("ff12::1").address;
+  EXPECT_FALSE(is_accepted(hello));
+}
+
+TEST(BootstrapMessage, AWelcomeThatDoesNotAddUpIsRejected) {
+  const auto changed = [](Welcome welcome, const auto& change) {
+    change(welcome);
+    return is_accepted(welcome);
+  };
+  using W = Welcome&;
+  EXPECT_FALSE(changed(one_host(), [](W w) { w.memory_bytes = 0; }));
+  EXPECT_FALSE(changed(one_host(), [](W w) { w.places.clear(); }));
+  EXPECT_FALSE(changed(one_host(), [](W w) { w.places[1].pid = 0; }));
+  EXPECT_FALSE(changed(one_host(), [](W w) { w.places[1].pid = 0x80000000; }));
+  EXPECT_FALSE(changed(one_host(), [](W w) { w.hosts = 0; }));
+  EXPECT_FALSE(changed(one_host(), [](W w) { w.max_payload = 1472; }));
+  EXPECT_FALSE(changed(three_hosts(), [](W w) { w.hosts = 2; }));
+  EXPECT_FALSE(changed(three_hosts(), [](W w) { w.hosts = 4; }));
+  EXPECT_FALSE(changed(three_hosts(), [](W w) { w.hosts = 6; }));
+  EXPECT_FALSE(changed(three_hosts(), [](W w) { w.max_payload = 0; }));
+  EXPECT_FALSE(changed(three_hosts(), [](W w) { w.max_payload = kMostPayload + 1; }));
+  EXPECT_FALSE(changed(three_hosts(), [](W w) { w.places[0].host = 1; }));  // not by first rank
+  EXPECT_FALSE(changed(three_hosts(), [](W w) { w.places[3].pid = 14; }));  // vouched from afar
+  EXPECT_FALSE(changed(three_hosts(), [](W w) { w.places[4].pid = 0; }));   // one of a host
+  EXPECT_FALSE(changed(three_hosts(), [](W w) { w.places[1].endpoint = {}; }));
+  // A launcher may host the rendezvous where it has placed no rank.
+  EXPECT_TRUE(changed(one_host(), [](W w) {
+    for (WelcomePlace& place : w.places) place.pid = 0;
+  }));
+  EXPECT_TRUE(changed(three_hosts(), [](W w) { w.places[2].pid = w.places[4].pid = 0; }));
+}
+
+TEST(BootstrapMessage, TheLargestWelcomeIsWithinTheLimits) {
+  Welcome welcome = welcome_with({});
+  for (std::uint32_t rank = 0; rank < kMostRanks; ++rank) {
+    welcome.places.push_back({rank == 0 ? 1U : 0U, rank, endpoint_at("[fd00::1]:65535")});
+  }
+  welcome.hosts = kMostRanks;
+  welcome.max_payload = 1452;
+  EXPECT_TRUE(is_accepted(welcome));
 }
 
 TEST(BootstrapMessage, AnotherVersionIsNamed) {
@@ -89,8 +193,8 @@ TEST(BootstrapMessage, AnotherVersionIsNamed) {
 }
 
 TEST(BootstrapMessage, AWelcomeWhoseCountLiesIsRejected) {
-  std::string frame = encode(Welcome{1 << 20, "job", {11, 12, 13}});
-  const std::size_t count_at = 12 + 8 + 4 + 3;
+  std::string frame = encode(one_host());
+  const std::size_t count_at = 12 + 8 + 4 + 3 + 8 + 4 + 4;
   ASSERT_EQ(frame[count_at], 3);
   for (const char count : {'\0', '\2', '\4', '\177'}) {
     frame[count_at] = count;
@@ -111,7 +215,7 @@ TEST(BootstrapMessage, RandomBytesBehindAGoodHeaderDoNoHarm) {
   base::Prng prng(11);
   int accepted = 0;
   for (int turn = 0; turn < 20000; ++turn) {
-    std::string frame = encode(one_of_each()[prng.below(5)]);
+    std::string frame = encode(one_of_each()[prng.below(6)]);
     for (std::uint64_t changes = prng.below(4) + 1; changes > 0; --changes) {
       frame[12 + prng.below(frame.size() - 12)] = static_cast<char>(prng.next());
     }
@@ -162,12 +266,28 @@ TEST(BootstrapAddress, FormsAreReadAndWritten) {
   }
 }
 
+TEST(BootstrapAddress, ANetworkNamespaceIsAHostOfItsOwn) {
+  const HostId outside = *own_host_id();
+  {
+    const auto inside = harness::NetworkNamespace::enter();
+    if (!inside.ok()) GTEST_SKIP() << inside.error().message;
+    EXPECT_NE(*own_host_id(), outside);
+  }
+  EXPECT_EQ(*own_host_id(), outside);
+}
+
+TEST(BootstrapAddress, HostsOfAJobMeetApart) {
+  EXPECT_NE(host_meeting_address(1, 1).name, host_meeting_address(1, 2).name);
+  EXPECT_NE(host_meeting_address(1, 1).name, host_meeting_address(2, 1).name);
+  EXPECT_LE(host_meeting_address(~std::uint64_t{0}, kMostRanks).name.size(), kMostNameBytes);
+}
+
 TEST(BootstrapAddress, RandomThingsDiffer) {
   EXPECT_NE(address_text(*random_unix_address()), address_text(*random_unix_address()));
   EXPECT_NE(*random_nonce(), *random_nonce());
   EXPECT_NE(*random_job_key(), *random_job_key());
   EXPECT_EQ(random_job_key()->size(), 32U);
-  EXPECT_EQ(*own_boot_id(), *own_boot_id());
+  EXPECT_EQ(*own_host_id(), *own_host_id());
 }
 
 }  // namespace

@@ -26,6 +26,7 @@
 #include "group/bootstrap/line.hpp"
 #include "group/bootstrap/memory.hpp"
 #include "unit/group/meet_in_memory.hpp"
+#include "unit/group/served_rendezvous.hpp"
 
 namespace unisono::group {
 namespace {
@@ -34,99 +35,11 @@ using base::Code;
 using base::kSecond;
 using base::Result;
 using base::Settings;
-
-constexpr const char* kKey = "the key of this test job";
-
-Settings settings_with(const std::string& timeout) {
-  Result<Settings> settings =
-      Settings::from({{"UNISONO_START_TIMEOUT", timeout}, {"UNISONO_SHARED_LIMIT", "1M"}});
-  EXPECT_TRUE(settings.ok());
-  return std::move(*settings);
-}
-
-// A rendezvous served by a thread of its own.
-class Host {
- public:
-  explicit Host(int ranks, const std::string& timeout = "30s", const std::string& address = "") {
-    Rendezvous::Options options;
-    options.ranks = ranks;
-    options.key = kKey;
-    options.memory_bytes = 1 << 20;
-    options.timeout_ns = settings_with(timeout).time_ns(base::Setting::start_timeout);
-    if (!address.empty()) options.address = *parse_address(address);
-    auto opened = Rendezvous::open(options);
-    EXPECT_TRUE(opened.ok()) << (opened.ok() ? "" : opened.error().message);
-    if (opened.ok()) server_ = std::move(*opened);
-  }
-  ~Host() { stop(); }
-  Host(const Host&) = delete;
-  Host& operator=(const Host&) = delete;
-
-  void serve() {
-    thread_ = std::thread([this] {
-      outcome_.emplace(server_->serve(base::now_ns() + 60 * kSecond));
-      decided_ = true;
-      // As the launcher does: those who come late are answered too.
-      while (!stopping_) step_once(10);
-    });
-  }
-  // The outcome of serve().
-  base::Status finish() {
-    while (!decided_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    stop();
-    return *outcome_;
-  }
-  // Without serve(): one turn in this thread.
-  void step_once(int timeout_ms) {
-    pollfd readable{server_->descriptor(), POLLIN, 0};
-    poll(&readable, 1, timeout_ms);
-    server_->step();
-  }
-  Rendezvous& server() { return *server_; }
-
-  JobDescription job(int rank, int ranks) const {
-    JobDescription description;
-    description.launcher = Launcher::unisono;
-    description.rank = rank;
-    description.ranks = ranks;
-    description.address = *parse_address(server_->address());
-    description.address_given = true;
-    description.key = kKey;
-    return description;
-  }
-
- private:
-  std::unique_ptr<Rendezvous> server_;
-  void stop() {
-    stopping_ = true;
-    if (thread_.joinable()) thread_.join();
-  }
-
-  std::thread thread_;
-  std::optional<base::Status> outcome_;
-  std::atomic<bool> decided_ = false;
-  std::atomic<bool> stopping_ = false;
-};
-
-// Runs each job's join in a thread; results in the same order.
-std::vector<Result<Seat>> join_all(const std::vector<JobDescription>& jobs,
-                                   const Settings& settings) {
-  std::vector<std::optional<Result<Seat>>> seats(jobs.size());
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    threads.emplace_back([&, i] { seats[i].emplace(join(jobs[i], settings)); });
-  }
-  for (std::thread& thread : threads) thread.join();
-  std::vector<Result<Seat>> result;
-  for (auto& seat : seats) result.push_back(std::move(*seat));
-  return result;
-}
-
-void expect_error(const Result<Seat>& seat, Code code, std::string_view part) {
-  ASSERT_FALSE(seat.ok()) << part;
-  EXPECT_EQ(seat.error().code, code) << seat.error().message;
-  EXPECT_NE(seat.error().message.find(part), std::string::npos) << seat.error().message;
-}
+using test::expect_error;
+using test::Host;
+using test::join_all;
+using test::kKey;
+using test::settings_with;
 
 // A process that runs `body` and exits with 0 if it gave true.
 pid_t fork_rank(const std::function<bool()>& body) {
@@ -432,33 +345,50 @@ std::string signed_frame(const Message& message, const Hello& hello) {
   return frame;
 }
 
-TEST(BootstrapJoin, ARendezvousOnAnotherMachineIsUnsupported) {
+TEST(BootstrapJoin, ARedirectToAnotherHostIsNotFollowed) {
   const FakeServer server("tcp:127.0.0.1:0", [](const Hello& hello) {
-    return signed_frame(Redirect{"somewhere", BootId{'x'}}, hello);
+    return signed_frame(Redirect{"somewhere", HostId{'x'}}, hello);
   });
-  expect_error(join(server.job(), settings_with("30s")), Code::unsupported, "several hosts");
+  expect_error(join(server.job(), settings_with("30s")), Code::state, "a socket of another host");
 }
 
-TEST(BootstrapJoin, ARendezvousInAnotherNetworkNamespaceIsUnsupported) {
+TEST(BootstrapJoin, ARendezvousThatEndsAfterItsRedirectIsLost) {
   const FakeServer server("tcp:127.0.0.1:0", [](const Hello& hello) {
-    return signed_frame(Redirect{"unisono-nobody-listens-here", hello.boot_id}, hello);
+    return signed_frame(Redirect{"unisono-nobody-listens-here", hello.host}, hello);
   });
-  expect_error(join(server.job(), settings_with("30s")), Code::unsupported, "network namespace");
+  expect_error(join(server.job(), settings_with("30s")), Code::rank_lost,
+               "ended before all ranks had joined");
 }
 
 TEST(BootstrapJoin, AServerThatDoesNotKnowTheKeyIsNotFollowed) {
   const FakeServer server("tcp:127.0.0.1:0", [](const Hello& hello) {
-    return encode(Redirect{"unisono-anywhere", hello.boot_id});
+    return encode(Redirect{"unisono-anywhere", hello.host});
   });
   expect_error(join(server.job(), settings_with("30s")), Code::argument,
                "does not know this job's key");
 }
 
+Welcome welcome_for(std::uint32_t own_pid) {
+  return {.memory_bytes = 1 << 20,
+          .job = "job",
+          .job_id = 1,
+          .hosts = 1,
+          .max_payload = 0,
+          .places = {{1, 0, {}}, {own_pid, 0, {}}}};
+}
+
 TEST(BootstrapJoin, AWelcomeWithoutMemoryIsAnError) {
-  const FakeServer server("tcp:127.0.0.1:0", [](const Hello& hello) {
-    return signed_frame(Welcome{1 << 20, "job", {1, static_cast<std::uint32_t>(getpid())}}, hello);
+  const FakeServer server(address_text(*random_unix_address()), [](const Hello& hello) {
+    return signed_frame(welcome_for(static_cast<std::uint32_t>(getpid())), hello);
   });
   EXPECT_FALSE(join(server.job(), settings_with("30s")).ok());
+}
+
+TEST(BootstrapJoin, PidsFromAfarAreNotBelieved) {
+  const FakeServer server("tcp:127.0.0.1:0", [](const Hello& hello) {
+    return signed_frame(welcome_for(static_cast<std::uint32_t>(getpid())), hello);
+  });
+  expect_error(join(server.job(), settings_with("30s")), Code::state, "speaks of pid");
 }
 
 TEST(BootstrapJoin, GarbageFromTheServerIsAnError) {
@@ -515,6 +445,20 @@ TEST(BootstrapJoin, RankZeroNamesTheMissingWhenItHosts) {
   job.ranks = 2;
   job.address = *random_unix_address();
   expect_error(join(job, settings_with("100ms")), Code::timeout, "missing rank 1");
+}
+
+// The failure may come before the Hello of the rank that hosts, or after it.
+TEST(BootstrapJoin, RankZeroHearsOfAFailureWheneverItHappens) {
+  for (int turn = 0; turn < 50; ++turn) {
+    JobDescription job;
+    job.ranks = 2;
+    job.address = *random_unix_address();
+    JobDescription wrong = job;
+    wrong.rank = 1;
+    wrong.ranks = 3;
+    const auto seats = join_all({wrong, job}, settings_with("10min"));
+    expect_error(seats[1], Code::argument, "was told that the job has 3 ranks");
+  }
 }
 
 TEST(BootstrapJoin, AnAddressInUseIsNamed) {

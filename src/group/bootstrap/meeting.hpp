@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A rank's part in one meeting at a rendezvous: connect, Hello, wait, and what it was told. A job
+// has one meeting of all ranks and, on each host that the rendezvous is not on, one of that host's.
+// Control path; blocks, with a deadline in every phase. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/descriptor.hpp"
+#include "base/result.hpp"
+#include "group/bootstrap/address.hpp"
+#include "group/bootstrap/message.hpp"
+
+namespace unisono::group {
+
+struct Meeting {
+  int rank = 0;  // as the rendezvous counts
+  int ranks = 1;
+  std::vector<int> names{};  // as Rendezvous::Options
+  std::string who;           // for people: this rank, as the job counts
+  std::string server;        // for people: who hosts
+  Address address;
+  std::string key;
+  std::int64_t timeout_ns = 0;
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t memory_layout = 0;
+  transport::Endpoint endpoint{};
+  std::uint32_t max_payload = 0;
+};
+
+struct Outcome {
+  Welcome welcome;
+  bool on_host = false;                  // of the rendezvous: there are pids and a memory file
+  base::Descriptor memory;               // verified
+  base::Descriptor channel;              // to the rendezvous
+  std::vector<base::Descriptor> hosted;  // the other ends, at the host of the rendezvous
+};
+
+// `connected`: a connection to the address, if there is one already.
+base::Result<Outcome> attend(const Meeting& meeting,
+                             base::Descriptor connected = base::Descriptor());
+// Opens the rendezvous, serves it in a thread until the outcome is there, and attends.
+base::Result<Outcome> host(const Meeting& meeting);
+// Attends if somebody listens, else hosts.
+base::Result<Outcome> attend_or_host(const Meeting& meeting);
+
+}  // namespace unisono::group
