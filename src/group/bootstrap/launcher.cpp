@@ -75,12 +75,31 @@ Result<int> number_in(const Environment& environment, std::string_view name, std
   return static_cast<int>(*number);
 }
 
-Error several_hosts(const LauncherRow& row, int local, int ranks) {
-  return {
-      Code::unsupported,
-      fmt::format("unsupported: several hosts: {} placed {} of {} ranks on this machine, and all "
-                  "ranks of a job must be on one",
-                  launcher_name(row.launcher), local, ranks)};
+// Without an address that other hosts reach, the ranks could not meet.
+Error several_hosts(const std::string& who_says) {
+  return {Code::unsupported,
+          fmt::format("unsupported: several hosts without an address at which they meet: {}; give "
+                      "all ranks the same UNISONO_RENDEZVOUS=tcp:HOST:PORT (HOST is that of rank "
+                      "0) and UNISONO_JOB_KEY",
+                      who_says)};
+}
+
+// That the launcher speaks of one host only.
+base::Status check_one_host(const LauncherRow& row, const Environment& environment, int ranks) {
+  if (find(environment, row.local_size)) {
+    UNISONO_ASSIGN(const int local, number_in(environment, row.local_size, 1, kMostRanks));
+    if (local < ranks) {
+      return several_hosts(fmt::format("{} placed {} of {} ranks on this host",
+                                       launcher_name(row.launcher), local, ranks));
+    }
+  }
+  if (row.launcher == Launcher::slurm) {
+    const std::string_view nodes =
+        find(environment, "SLURM_STEP_NUM_NODES") ? "SLURM_STEP_NUM_NODES" : "SLURM_NNODES";
+    const std::string count = find(environment, nodes).value_or("1");
+    if (count != "1") return several_hosts(fmt::format("{}={}", nodes, count));
+  }
+  return base::success();
 }
 
 // Rank and size from a row's variables.
@@ -92,21 +111,6 @@ Result<JobDescription> read_row(const LauncherRow& row, const Environment& envir
   const std::string_view size_name = step ? "SLURM_STEP_NUM_TASKS" : row.signature[1];
   UNISONO_ASSIGN(job.ranks, number_in(environment, size_name, 1, kMostRanks));
   UNISONO_ASSIGN(job.rank, number_in(environment, row.signature[0], 0, job.ranks - 1));
-  if (find(environment, row.local_size)) {
-    UNISONO_ASSIGN(const int local, number_in(environment, row.local_size, 1, kMostRanks));
-    if (local < job.ranks) return several_hosts(row, local, job.ranks);
-  }
-  if (row.launcher == Launcher::slurm) {
-    const std::string_view nodes =
-        find(environment, "SLURM_STEP_NUM_NODES") ? "SLURM_STEP_NUM_NODES" : "SLURM_NNODES";
-    if (find(environment, nodes).value_or("1") != "1") {
-      return Error{
-          Code::unsupported,
-          fmt::format("unsupported: several hosts: {}={}, and all ranks of a job must be on "
-                      "one machine; use srun --nodes=1",
-                      nodes, find(environment, nodes).value_or(""))};
-    }
-  }
   return job;
 }
 
@@ -150,6 +154,9 @@ Result<JobDescription> detect(const Environment& environment, const base::Settin
   for (const LauncherRow& row : kLaunchers) {
     if (!is_present(row, environment)) continue;
     UNISONO_ASSIGN(JobDescription job, read_row(row, environment));
+    if (!settings.text(Setting::rendezvous).starts_with("tcp:")) {
+      UNISONO_TRY(check_one_host(row, environment, job.ranks));
+    }
     if (job.ranks > 1) {
       job.address.name =
           fmt::format("unisono-{}-{}-{:016x}", facts.uid, launcher_name(row.launcher),

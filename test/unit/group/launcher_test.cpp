@@ -170,13 +170,27 @@ TEST(Launcher, RendezvousOverridesTheMeetingPlace) {
   EXPECT_TRUE(job.address_given);
 }
 
-TEST(Launcher, SeveralHostsAreRefused) {
+TEST(Launcher, SeveralHostsNeedAnAddressAtWhichTheyMeet) {
   expect_error(with(kOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}), Code::unsupported,
-               "openmpi placed 2 of 3 ranks on this machine");
+               "openmpi placed 2 of 3 ranks on this host; give all ranks the same "
+               "UNISONO_RENDEZVOUS=tcp:HOST:PORT");
   expect_error(with(kHydra, {{"MPI_LOCALNRANKS", "1"}}), Code::unsupported, "several hosts");
   expect_error(with(kTorchrun, {{"LOCAL_WORLD_SIZE", "4"}}), Code::unsupported, "several hosts");
   expect_error(with(kSlurm, {{"SLURM_NNODES", "2"}}), Code::unsupported, "SLURM_NNODES=2");
   EXPECT_TRUE(describe(with(kSlurm, {{"SLURM_NNODES", "2"}, {"SLURM_STEP_NUM_NODES", "1"}})).ok());
+}
+
+TEST(Launcher, SeveralHostsMeetAtATcpAddress) {
+  const Environment tcp{{"UNISONO_RENDEZVOUS", "tcp:10.0.0.1:7000"},
+                        {"UNISONO_JOB_KEY", "0123456789abcdef"}};
+  for (const Environment& spread :
+       {with(kOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}),
+        with(kHydra, {{"MPI_LOCALNRANKS", "1"}}), with(kTorchrun, {{"LOCAL_WORLD_SIZE", "4"}}),
+        with(kSlurm, {{"SLURM_NNODES", "2"}})}) {
+    EXPECT_EQ(address_text(described(with(spread, tcp)).address), "tcp:10.0.0.1:7000");
+    expect_error(with(spread, {{"UNISONO_RENDEZVOUS", "unix:@here"}}), Code::unsupported,
+                 "several hosts");
+  }
 }
 
 TEST(Launcher, WrongNumbersAreNamed) {
