@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// group/bootstrap on real networks: every rank is a process on a host of its own or shared, and all
+// come from nothing but an address and a key to a job. The same with less around it:
+// test/unit/group/bootstrap_hosts_test.cpp.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/settings.hpp"
+#include "group/bootstrap/join.hpp"
+#include "group/bootstrap/line.hpp"
+#include "group/bootstrap/rendezvous.hpp"
+#include "harness/hosts.hpp"
+#include "transport/datagrams.hpp"
+
+namespace unisono {
+namespace {
+
+using base::Code;
+using base::Result;
+using group::JobDescription;
+using group::Seat;
+using harness::HostProcess;
+using harness::Line;
+using harness::TestHosts;
+
+constexpr const char* kKey = "the key of this test job";
+constexpr const char* kPatient = "60s";
+constexpr int kHosts = 3;
+constexpr int kPerHost = 2;
+constexpr int kRanks = kHosts * kPerHost;
+
+// Ranks are dealt to the hosts in turn, so that the ranks of a host are not neighbours.
+int host_of(int rank) { return rank % kHosts; }
+
+JobDescription job_of(int rank, const std::string& meeting_place = "10.77.0.1") {
+  JobDescription job;
+  job.rank = rank;
+  job.ranks = kRanks;
+  job.address = *group::parse_address("tcp:" + meeting_place + ":7000");
+  job.address_given = true;
+  job.key = kKey;
+  return job;
+}
+
+base::Settings settings_with(const std::string& timeout, const std::string& shared_limit = "1M") {
+  auto settings = base::Settings::from(
+      {{"UNISONO_START_TIMEOUT", timeout}, {"UNISONO_SHARED_LIMIT", shared_limit}});
+  EXPECT_TRUE(settings.ok());
+  return *settings;
+}
+
+// Each rank in a process on its host.
+std::vector<HostProcess> start_ranks(const TestHosts& hosts, const std::vector<int>& ranks,
+                                     const std::function<void(int, const Line&)>& body) {
+  std::vector<HostProcess> processes;
+  for (const int rank : ranks) {
+    processes.push_back(
+        hosts.start(host_of(rank), [rank, &body](const Line& line) { body(rank, line); }));
+  }
+  return processes;
+}
+
+std::vector<int> all_ranks() {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < kRanks; ++rank) ranks.push_back(rank);
+  return ranks;
+}
+
+// In the bodies: waits for the test to let all ranks go on.
+void pass_barrier(const Line& line) {
+  line.say("here");
+  EXPECT_EQ(line.hear(), "go");
+}
+
+void lead_barrier(const std::vector<HostProcess>& processes) {
+  for (const HostProcess& each : processes) EXPECT_EQ(each.line().hear(), "here");
+  for (const HostProcess& each : processes) each.line().say("go");
+}
+
+void expect_error(const Result<Seat>& seat, Code code, const std::string& part) {
+  ASSERT_FALSE(seat.ok()) << part;
+  EXPECT_EQ(seat.error().code, code) << seat.error().message;
+  EXPECT_NE(seat.error().message.find(part), std::string::npos) << seat.error().message;
+}
+
+void expect_places(const Seat& seat) {
+  EXPECT_EQ(seat.ranks, kRanks);
+  EXPECT_EQ(seat.hosts, kHosts);
+  ASSERT_EQ(seat.members.size(), static_cast<std::size_t>(kRanks));
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const group::Member& member = seat.members[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(member.host, host_of(rank)) << rank;
+    EXPECT_EQ(member.pid != 0, host_of(rank) == host_of(seat.rank)) << rank;
+  }
+  EXPECT_EQ(seat.members[static_cast<std::size_t>(seat.rank)].pid, getpid());
+  EXPECT_TRUE(seat.channel.valid());
+  EXPECT_EQ(seat.host_channel.valid(), host_of(seat.rank) != 0);
+}
+
+// What each rank writes, those of its host read, and nobody else.
+void expect_memory_of_host(const Seat& seat, const Line& line) {
+  constexpr std::size_t kBytes = 8 << 20;  // the largest wish, which only rank 4 had
+  ASSERT_EQ(seat.memory_bytes, kBytes);
+  void* const mapped =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, seat.memory.get(), 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  auto* words = static_cast<std::atomic<int>*>(mapped);
+  words[seat.rank].store(100 + seat.rank);
+  pass_barrier(line);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(words[rank].load(), host_of(rank) == host_of(seat.rank) ? 100 + rank : 0) << rank;
+  }
+  EXPECT_EQ(munmap(mapped, kBytes), 0);
+}
+
+// One datagram of the greatest length from each rank to each other, with contents of its own.
+class Greeting {
+ public:
+  explicit Greeting(const Seat& seat) : seat_(seat), datagrams_(*seat.datagrams) {}
+
+  void send_to_all() const {
+    for (int target = 0; target < kRanks; ++target) {
+      if (target == seat_.rank) continue;
+      const std::vector<std::byte> text = text_of(seat_.rank, target);
+      const std::array outgoing{transport::Outgoing{.target = target, .body = text}};
+      ASSERT_EQ(datagrams_.send(outgoing), 1U) << datagrams_.last_error();
+    }
+  }
+  void hear_all() const {
+    std::set<int> heard;
+    while (heard.size() + 1 < kRanks) {
+      std::array<transport::Incoming, 8> incoming;
+      const std::size_t count = datagrams_.receive(incoming);
+      for (std::size_t i = 0; i < count; ++i) heard.insert(sender_of(incoming[i].bytes));
+      if (count != 0) continue;
+      pollfd waiting{datagrams_.descriptor(), POLLIN, 0};
+      ASSERT_EQ(poll(&waiting, 1, -1), 1);
+    }
+    EXPECT_FALSE(heard.contains(seat_.rank));
+  }
+
+ private:
+  std::vector<std::byte> text_of(int source, int target) const {
+    std::vector<std::byte> text(datagrams_.limits().max_payload, static_cast<std::byte>(source));
+    text.back() = static_cast<std::byte>(target);
+    return text;
+  }
+  int sender_of(std::span<const std::byte> bytes) const {
+    const int source = static_cast<int>(bytes.front());
+    EXPECT_TRUE(std::ranges::equal(bytes, text_of(source, seat_.rank))) << source;
+    return source;
+  }
+
+  const Seat& seat_;
+  transport::Datagrams& datagrams_;
+};
+
+std::string key_text(const Seat& seat) {
+  return fmt::format("{:x} {:x}", seat.key.low, seat.key.high);
+}
+
+TEST(NetBootstrap, RanksOfThreeHostsMeet) {
+  const TestHosts hosts = TestHosts::up(kHosts);
+  if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
+  const auto body = [](int rank, const Line& line) {
+    const auto settings = settings_with(kPatient, rank == 4 ? "8M" : "1M");
+    const auto seat = group::join(job_of(rank), settings);
+    line.say(seat.ok() ? key_text(*seat) : seat.error().message);
+    ASSERT_TRUE(seat.ok()) << seat.error().message;
+    expect_places(*seat);
+    expect_memory_of_host(*seat, line);
+    ASSERT_NE(seat->datagrams, nullptr);
+    EXPECT_EQ(seat->datagrams->limits().max_payload, 1500U - 28);
+    const Greeting greeting(*seat);
+    greeting.send_to_all();
+    greeting.hear_all();
+    pass_barrier(line);  // nobody's socket closes before all have heard
+  };
+  auto processes = start_ranks(hosts, all_ranks(), body);
+  std::set<std::string> keys;
+  for (const HostProcess& each : processes) keys.insert(each.line().hear());
+  EXPECT_EQ(keys.size(), 1U) << fmt::format("{}", fmt::join(keys, "\n"));
+  lead_barrier(processes);
+  lead_barrier(processes);
+  for (HostProcess& each : processes) EXPECT_EQ(each.wait(), 0);
+}
+
+// Also over loopback, which leads nowhere else.
+TEST(NetBootstrap, OnOneHostThereAreNoDatagrams) {
+  const TestHosts hosts = TestHosts::up(1);
+  if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
+  for (const std::string meeting_place : {"10.77.0.1", "127.0.0.1"}) {
+    const auto body = [&meeting_place](int rank) {
+      return [&meeting_place, rank](const Line&) {
+        const auto seat = group::join(job_of(rank, meeting_place), settings_with(kPatient));
+        ASSERT_TRUE(seat.ok()) << seat.error().message;
+        EXPECT_EQ(seat->hosts, 1);
+        EXPECT_EQ(seat->datagrams, nullptr);
+        for (const group::Member& member : seat->members) EXPECT_NE(member.pid, 0);
+      };
+    };
+    std::vector<HostProcess> processes;
+    for (const int rank : all_ranks()) processes.push_back(hosts.start(0, body(rank)));
+    for (HostProcess& each : processes) EXPECT_EQ(each.wait(), 0);
+  }
+}
+
+TEST(NetBootstrap, AWrongKeyIsRefusedAndDoesNotDisturb) {
+  const TestHosts hosts = TestHosts::up(kHosts);
+  if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
+  const auto honest = [](int rank, const Line&) {
+    const auto seat = group::join(job_of(rank), settings_with(kPatient));
+    EXPECT_TRUE(seat.ok()) << seat.error().message;
+  };
+  auto processes = start_ranks(hosts, {0, 1, 2, 3, 4}, honest);
+  EXPECT_EQ(hosts.run(2,
+                      [](const Line&) {
+                        JobDescription stranger = job_of(5);
+                        stranger.key = "another key of some length";
+                        expect_error(group::join(stranger, settings_with(kPatient)), Code::argument,
+                                     "UNISONO_JOB_KEY must be the same");
+                      }),
+            0);
+  EXPECT_EQ(hosts.run(2, [&honest](const Line& line) { honest(5, line); }), 0);
+  for (HostProcess& each : processes) EXPECT_EQ(each.wait(), 0);
+}
+
+TEST(NetBootstrap, HostsThatWouldLayOutMemoryDifferentlyAreNamed) {
+  const TestHosts hosts = TestHosts::up(kHosts);
+  if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
+  const auto body = [](int rank, const Line&) {
+    JobDescription job = job_of(rank);
+    job.memory_layout = rank == 4 ? 2 : 1;
+    expect_error(group::join(job, settings_with(kPatient)), Code::argument,
+                 "ranks 0 and 4 would lay out their memory differently: UNISONO_BUFFERS");
+  };
+  auto processes = start_ranks(hosts, all_ranks(), body);
+  for (HostProcess& each : processes) EXPECT_EQ(each.wait(), 0);
+}
+
+TEST(NetBootstrap, ARankThatIsMissingOnAnotherHostIsNamedOnAll) {
+  const TestHosts hosts = TestHosts::up(kHosts);
+  if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
+  const auto body = [](int rank, const Line& line) {
+    pass_barrier(line);  // the time does not include what it takes to start processes
+    expect_error(group::join(job_of(rank), settings_with("5s")), Code::timeout,
+                 "1 of 6 ranks did not join within 5s (UNISONO_START_TIMEOUT): missing rank 4");
+  };
+  auto processes = start_ranks(hosts, {0, 1, 2, 3, 5}, body);
+  lead_barrier(processes);
+  for (HostProcess& each : processes) EXPECT_EQ(each.wait(), 0);
+}
+
+// A rank of whom the test is the voice, up to its Hello.
+void say_hello_by_hand(int rank, std::optional<group::Line>& line) {
+  const JobDescription job = job_of(rank);
+  while (!line) {
+    auto attempt = group::try_connect(job.address, base::now_ns() + base::kSecond);
+    ASSERT_TRUE(attempt.ok()) << attempt.error().message;
+    if (*attempt) line.emplace(std::move(**attempt));
+  }
+  const auto challenge = line->receive(base::now_ns() + 60 * base::kSecond);
+  ASSERT_TRUE(challenge.ok() && challenge->has_value());
+  group::Hello hello;
+  hello.nonce = *group::random_nonce();
+  hello.host = *group::own_host_id();
+  hello.rank = static_cast<std::uint32_t>(rank);
+  hello.ranks = kRanks;
+  hello.memory_bytes = 1 << 20;
+  hello.endpoint = *transport::parse_endpoint("10.77.0.2:9");
+  hello.max_payload = 1000;
+  std::string frame = group::encode(hello);
+  group::sign(frame, wire::key_of(kKey), std::get<group::Challenge>((*challenge)->message).nonce);
+  ASSERT_TRUE(line->send(frame).ok());
+}
+
+// As a launcher would that runs on host 0; rank 1 dies when ranks 0, 1 and 2 have come.
+void serve_until_death(const Line& line) {
+  group::Rendezvous::Options options;
+  options.ranks = kRanks;
+  options.address = job_of(0).address;
+  options.key = kKey;
+  options.memory_bytes = 1 << 20;
+  options.timeout_ns = 60 * base::kSecond;
+  const auto server = group::Rendezvous::open(options);
+  ASSERT_TRUE(server.ok()) << server.error().message;
+  line.say("listening");
+  const auto all_came = [&] {
+    return (*server)->has_joined(0) && (*server)->has_joined(1) && (*server)->has_joined(2);
+  };
+  while (!all_came()) {
+    pollfd waiting{(*server)->descriptor(), POLLIN, 0};
+    poll(&waiting, 1, -1);
+    (*server)->step();
+  }
+  line.say("all have come");
+  EXPECT_FALSE((*server)->serve(base::now_ns() + 60 * base::kSecond).ok());
+}
+
+TEST(NetBootstrap, ADeathOnAnotherHostIsToldToAll) {
+  const TestHosts hosts = TestHosts::up(kHosts);
+  if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
+  HostProcess server = hosts.start(0, serve_until_death);
+  ASSERT_EQ(server.line().hear(), "listening");
+  const auto survivor = [](int rank, const Line&) {
+    expect_error(group::join(job_of(rank), settings_with(kPatient)), Code::rank_lost,
+                 "rank 1 (another host, 10.77.0.2) ended before all ranks had joined");
+  };
+  auto survivors = start_ranks(hosts, {0, 2}, survivor);
+  HostProcess victim = hosts.start(1, [](const Line& line) {
+    std::optional<group::Line> to_rendezvous;
+    ASSERT_NO_FATAL_FAILURE(say_hello_by_hand(1, to_rendezvous));
+    line.hear();
+    raise(SIGKILL);
+  });
+  EXPECT_EQ(server.line().hear(), "all have come");
+  victim.line().say("die");
+  EXPECT_EQ(victim.wait(), 128 + SIGKILL);
+  EXPECT_EQ(server.wait(), 0);
+  for (HostProcess& each : survivors) EXPECT_EQ(each.wait(), 0);
+}
+
+TEST(NetBootstrap, AFirstRankOfAHostThatDiesIsNamedThere) {
+  const TestHosts hosts = TestHosts::up(kHosts);
+  if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
+  const auto body = [](int rank, const Line& line) {
+    pass_barrier(line);
+    if (rank == 1) {
+      std::optional<group::Line> to_rendezvous;
+      ASSERT_NO_FATAL_FAILURE(say_hello_by_hand(rank, to_rendezvous));
+      const auto answer = to_rendezvous->receive(base::now_ns() + 60 * base::kSecond);
+      ASSERT_TRUE(answer.ok() && answer->has_value());
+      EXPECT_TRUE(std::holds_alternative<group::Welcome>((*answer)->message));
+      raise(SIGKILL);
+    }
+    const auto seat = group::join(job_of(rank), settings_with(rank == 4 ? "5s" : kPatient));
+    if (rank == 4) {
+      expect_error(seat, Code::timeout, "rank 1, the first of this host, hosts the rendezvous");
+    } else {
+      EXPECT_TRUE(seat.ok()) << seat.error().message;  // its death is the job's to find
+    }
+  };
+  auto processes = start_ranks(hosts, all_ranks(), body);
+  lead_barrier(processes);
+  for (std::size_t rank = 0; rank < processes.size(); ++rank) {
+    EXPECT_EQ(processes[rank].wait(), rank == 1 ? 128 + SIGKILL : 0);
+  }
+}
+
+}  // namespace
+}  // namespace unisono
