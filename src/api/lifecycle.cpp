@@ -31,8 +31,12 @@ Result<unisono_comm_t> enter(group::Seat seat, std::shared_ptr<group::JobMemory>
   rank->of_process = of_process;
   base::set_check_rank(seat.rank);
   base::set_log_rank(seat.rank);
+  std::unique_ptr<group::Network> network;
+  if (seat.datagrams != nullptr) network = group::Network::over(seat, *memory);
   UNISONO_ASSIGN(rank->job, group::Job::enter(seat, std::move(memory), settings,
-                                              std::make_unique<transport::SharedMemory>()));
+                                              std::make_unique<transport::SharedMemory>(),
+                                              std::move(network)));
+  if (rank->job->network() != nullptr) UNISONO_TRY(rank->job->start_agent());
   rank->seat = std::move(seat);
   UNISONO_ASSIGN(auto world, group::Communicator::create_world(*rank->job));
   UNISONO_ASSIGN(const unisono_comm_t handle, add_comm(*rank, std::move(world)));
@@ -44,13 +48,7 @@ Result<unisono_comm_t> enter(group::Seat seat, std::shared_ptr<group::JobMemory>
 Result<unisono_comm_t> init_process() {
   const auto& settings = base::process_settings();
   if (!settings) return settings.error();
-  UNISONO_ASSIGN(group::Seat seat, group::join_from_environment());
-  if (seat.hosts > 1) {
-    return Error{Code::unsupported,
-                 fmt::format("unsupported: several hosts: the {} ranks of job {} are on {}, and "
-                             "collectives between hosts are not there yet; start all on one",
-                             seat.ranks, seat.job, seat.hosts)};
-  }
+  UNISONO_ASSIGN(group::Seat seat, group::join_from_environment(group::memory_layout(*settings)));
   const std::uint64_t bytes = seat.memory_bytes;
   UNISONO_ASSIGN(auto memory, group::JobMemory::map(std::move(seat.memory), bytes));
   return enter(std::move(seat), std::move(memory), *settings, true);

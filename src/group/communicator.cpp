@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/clock.hpp"
+#include "wire/key.hpp"
 
 namespace unisono::group {
 namespace {
@@ -77,6 +78,13 @@ SegmentLayout Communicator::plan_layout(int ranks, const base::Settings& setting
   g.bytes = end;
   g.first_sequence = static_cast<std::uint64_t>(settings.integer(base::Setting::first_sequence));
   return g;
+}
+
+std::uint64_t memory_layout(const base::Settings& settings) {
+  const SegmentLayout layout = Communicator::plan_layout(64, settings);
+  return wire::hash(wire::Key{}, fmt::format("{} {} {} {} {}", layout.bytes, layout.first_sequence,
+                                             layout.small.channels, layout.bulk.channels,
+                                             layout.bulk.data_bytes));
 }
 
 Result<std::int64_t> Communicator::reserve(Job& job, int ranks) {

@@ -31,6 +31,9 @@ struct SegmentLayout {
   std::uint64_t first_sequence;
 };
 
+// A number that tells whether two ranks divide their memory alike (JobDescription::memory_layout).
+std::uint64_t memory_layout(const base::Settings& settings);
+
 // At the start of a communicator's segment.
 struct CommunicatorHeader {
   SegmentLayout layout;

@@ -27,6 +27,8 @@ constexpr std::int64_t kAboutNs = 2 * base::kMillisecond;
 // How long it leaves a thread alone that sleeps on the datagrams itself.
 constexpr std::int64_t kLeaveNs = 50 * base::kMillisecond;
 constexpr std::int64_t kLongestSleepNs = base::kSecond;
+// For packets that may have to be repeated.
+constexpr std::size_t kPoolBytes = std::size_t{6} << 20;
 
 // Until one of the two is readable (-1: there is none), or the time is over.
 bool sleep_on(int first, int second, std::int64_t timeout_ns) {
@@ -39,6 +41,20 @@ bool sleep_on(int first, int second, std::int64_t timeout_ns) {
 }  // namespace
 
 Network::Network(std::unique_ptr<reliable::Reliable> reliable) : reliable_(std::move(reliable)) {}
+
+std::unique_ptr<Network> Network::over(Seat& seat, const JobMemory& memory) {
+  reliable::ReliableOptions options;
+  options.key = seat.key;
+  options.ranks = seat.ranks;
+  options.region = memory.at(0);
+  options.region_bytes = static_cast<std::size_t>(seat.memory_bytes);
+  options.pool_packets =
+      std::clamp<std::size_t>(kPoolBytes / seat.datagrams->limits().max_payload, 128, 4096);
+  options.seed = static_cast<std::uint64_t>(base::now_ns());
+  options.now_ns = base::now_ns;
+  return std::make_unique<Network>(
+      std::make_unique<reliable::Reliable>(std::move(seat.datagrams), options));
+}
 
 Network::~Network() {
   stop_.store(true);

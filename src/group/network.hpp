@@ -14,6 +14,8 @@
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
+#include "group/bootstrap/bootstrap.hpp"
+#include "group/job_memory.hpp"
 #include "reliable/reliable.hpp"
 
 namespace unisono::group {
@@ -21,6 +23,8 @@ namespace unisono::group {
 class Network final : public transport::Transport {
  public:
   explicit Network(std::unique_ptr<reliable::Reliable> reliable);
+  // Over the seat's datagrams, into the job's memory.
+  static std::unique_ptr<Network> over(Seat& seat, const JobMemory& memory);
   ~Network() override;
 
   // The agent begins. `heard` is called by its thread when something has come that nobody has

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Jobs of several hosts, from unisono_init to unisono_finalize: results of every collective, and
+// what becomes of the others when a rank calls something wrong, leaves, is killed or hangs. Each
+// rank is a process on a host with a network, a hostname and a memory of its own.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "harness/all_results.hpp"
+#include "harness/hosts.hpp"
+#include "harness/outcome.hpp"
+#include "unisono/unisono.h"
+
+namespace unisono::harness {
+namespace {
+
+constexpr int kHosts = 3;
+constexpr int kRanks = 5;
+
+struct HostRank {
+  int rank;
+  int ranks;
+  unisono_comm_t world;
+  const Line& line;
+};
+using RankBody = std::function<void(const HostRank&)>;
+
+// Hosts 0 and 1 have two ranks each, which are not neighbours; host 2 has one.
+int host_of(int rank) { return rank % kHosts; }
+
+void set_environment(int rank) {
+  setenv("UNISONO_RANK", std::to_string(rank).c_str(), 1);
+  setenv("UNISONO_SIZE", std::to_string(kRanks).c_str(), 1);
+  setenv("UNISONO_RENDEZVOUS", "tcp:10.77.0.1:7000", 1);
+  setenv("UNISONO_JOB_KEY", "the key of this test job", 1);
+  // Sanitizers and a busy machine make ranks slow to come.
+  setenv("UNISONO_START_TIMEOUT", "60s", 1);
+}
+
+// All ranks of a job; the body says what it expects.
+std::vector<HostProcess> start_job(const TestHosts& hosts, const RankBody& body) {
+  std::vector<HostProcess> processes;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    processes.push_back(hosts.start(host_of(rank), [rank, &body](const Line& line) {
+      set_environment(rank);
+      unisono_comm_t world = nullptr;
+      ASSERT_TRUE(succeeded(unisono_init(&world)));
+      body({rank, kRanks, world, line});
+    }));
+  }
+  return processes;
+}
+
+void expect_all_clean(std::vector<HostProcess>& processes) {
+  for (std::size_t rank = 0; rank < processes.size(); ++rank) {
+    EXPECT_EQ(processes[rank].wait(), 0) << "rank " << rank;
+  }
+}
+
+void leave(const HostRank& self) { EXPECT_TRUE(succeeded(unisono_finalize(self.world))); }
+
+class HostsJob : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!hosts_.reason_to_skip().empty()) GTEST_SKIP() << hosts_.reason_to_skip();
+  }
+
+  TestHosts hosts_ = TestHosts::up(kHosts);
+};
+
+TEST_F(HostsJob, EveryCollectiveIsRight) {
+  // Longer blocks of own counts are refused between hosts.
+  constexpr std::int64_t kMostOwnWords = 1000;
+  auto processes = start_job(hosts_, [](const HostRank& self) {
+    ASSERT_NO_FATAL_FAILURE(check_everything(self, kMostOwnWords));
+    leave(self);
+  });
+  expect_all_clean(processes);
+}
+
+// Run ahead of each other, further than the channels go.
+TEST_F(HostsJob, ManyOperationsInARow) {
+  auto processes = start_job(hosts_, [](const HostRank& self) {
+    for (int i = 0; i < 1000; ++i) {
+      std::int64_t value = self.rank == i % kRanks ? i : -1;
+      ASSERT_TRUE(succeeded(unisono_broadcast(&value, 1, UNISONO_INT64, i % kRanks, self.world)));
+      ASSERT_EQ(value, i);
+    }
+    leave(self);
+  });
+  expect_all_clean(processes);
+}
+
+TEST_F(HostsJob, CommunicatorsOfSomeHosts) {
+  auto processes = start_job(hosts_, [](const HostRank& self) {
+    for (int round = 0; round < 5; ++round) {
+      // All on one host; then some of each host.
+      for (const int color : {host_of(self.rank), self.rank / 3}) {
+        unisono_comm_t part = nullptr;
+        ASSERT_TRUE(succeeded(unisono_comm_split(self.world, color, self.rank, &part)));
+        unisono_comm_t twin = nullptr;
+        ASSERT_TRUE(succeeded(unisono_comm_dup(part, &twin)));
+        int size = 0;
+        ASSERT_TRUE(succeeded(unisono_comm_size(twin, &size)));
+        int sum = 0;
+        const int one = 1;
+        ASSERT_TRUE(succeeded(unisono_allreduce(&one, &sum, 1, UNISONO_INT32, UNISONO_SUM, twin)));
+        EXPECT_EQ(sum, size);
+        ASSERT_TRUE(succeeded(unisono_comm_free(part)));
+        ASSERT_TRUE(succeeded(unisono_comm_free(twin)));
+      }
+    }
+    leave(self);
+  });
+  expect_all_clean(processes);
+}
+
+TEST_F(HostsJob, ABadCallIsToldToAllHosts) {
+  auto processes = start_job(hosts_, [](const HostRank& self) {
+    std::int32_t value = 1;
+    const int root = self.rank == 3 ? 77 : 0;
+    const int error = unisono_broadcast(&value, 1, UNISONO_INT32, root, self.world);
+    if (self.rank == 3) {
+      EXPECT_TRUE(failed(error, UNISONO_ERROR_ARGUMENT, {"root is 77", "rank 3"}));
+    } else {
+      EXPECT_TRUE(failed_with_any(unisono_barrier(self.world), {UNISONO_ERROR_PEER_ARGUMENT},
+                                  {"rank 3", "root is 77"}));
+    }
+    leave(self);
+  });
+  expect_all_clean(processes);
+}
+
+TEST_F(HostsJob, CallsThatDifferAreFound) {
+  auto processes = start_job(hosts_, [](const HostRank& self) {
+    std::int64_t sum = 0;
+    const std::int64_t one = 1;
+    const int op = self.rank == 2 ? UNISONO_MAX : UNISONO_SUM;
+    EXPECT_TRUE(failed(unisono_allreduce(&one, &sum, 1, UNISONO_INT64, op, self.world),
+                       UNISONO_ERROR_MISMATCH));
+    unisono_finalize(self.world);
+  });
+  expect_all_clean(processes);
+}
+
+TEST_F(HostsJob, ARankThatLeavesIsNamed) {
+  auto processes = start_job(hosts_, [](const HostRank& self) {
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    if (self.rank != 4) {
+      EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST, {"rank 4"}));
+    }
+    leave(self);
+  });
+  expect_all_clean(processes);
+}
+
+// `end` is done to the process of rank `victim` while the others wait for it.
+void expect_loss(const TestHosts& hosts, int victim, int signal) {
+  auto processes = start_job(hosts, [victim](const HostRank& self) {
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    if (self.rank == victim) {
+      self.line.say(std::to_string(getpid()));
+      for (;;) pause();
+    }
+    self.line.say("waits");
+    EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST,
+                       {"rank " + std::to_string(victim)}));
+    EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST));
+    leave(self);
+  });
+  for (const HostProcess& process : processes) EXPECT_NE(process.line().hear(), "");
+  // Its host is a child of the process that stands for it here.
+  kill(processes[static_cast<std::size_t>(victim)].pid(), SIGKILL);
+  static_cast<void>(signal);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const int status = processes[static_cast<std::size_t>(rank)].wait();
+    EXPECT_EQ(status, rank == victim ? 128 + SIGKILL : 0) << "rank " << rank;
+  }
+}
+
+TEST_F(HostsJob, AKilledRankIsNamedOnAllHosts) { expect_loss(hosts_, 4, SIGKILL); }
+
+TEST_F(HostsJob, AHostThatIsGoneIsNoticed) { expect_loss(hosts_, 2, SIGKILL); }
+
+// A root that computes and does not call the library: its agent answers for it.
+TEST_F(HostsJob, ARankThatComputesIsNotLost) {
+  auto processes = start_job(hosts_, [](const HostRank& self) {
+    if (self.rank == 2) {
+      const std::int64_t until = base::now_ns() + 2 * base::kSecond;
+      while (base::now_ns() < until) {
+      }
+    }
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    leave(self);
+  });
+  expect_all_clean(processes);
+}
+
+}  // namespace
+}  // namespace unisono::harness
