@@ -336,7 +336,7 @@ TEST(HostMeeting, RanksOfOneHostShareItsMemoryAndAllKnowTheirPlaces) {
     ASSERT_EQ(seat->members.size(), 3U);
     EXPECT_EQ(seat->members[0].pid, 0);
     EXPECT_EQ(seat->members[0].host, 0);
-    for (const std::size_t rank : {1, 2}) {
+    for (const std::size_t rank : {std::size_t{1}, std::size_t{2}}) {
       EXPECT_EQ(seat->members[rank].pid, getpid());
       EXPECT_EQ(seat->members[rank].host, 1);
     }
