@@ -56,6 +56,21 @@ std::vector<RecordCopy> read_records(const engine::Lane& small, const engine::La
   return records;
 }
 
+const char* how_it_went(RankState state) {
+  switch (state) {
+    case RankState::dead:
+      return "its process ended without finalize";
+    case RankState::silent:
+      return "it does not answer: its process or its host has ended, hangs or is cut off";
+    case RankState::left:
+      return "it finalized, or left, before its part was done";
+    case RankState::absent:
+    case RankState::present:
+      break;
+  }
+  return "it is not there";
+}
+
 }  // namespace
 
 struct Communicator::Difference {
@@ -177,9 +192,7 @@ void Communicator::examine_members() {
       if (state == RankState::present) continue;
       if (pending->operation.lane().completed_by(r, pending->operation.sequence())) continue;
       const engine::Plan& plan = pending->operation.plan();
-      const std::string how = state == RankState::dead
-                                  ? "its process ended without finalize"
-                                  : "it finalized, or left, before its part was done";
+      const char* const how = how_it_went(state);
       fail_all(
           Code::rank_lost,
           fmt::format("{} is lost ({}): {} (operation {}) cannot complete", name_rank(r), how,

@@ -285,7 +285,7 @@ void Job::watch(std::int64_t now_ns) {
   if (!lock.owns_lock() || now_ns - watched_ns_ < watch_interval_ns() / 2) return;
   watched_ns_ = now_ns;
   bool news = false;
-  for (const int rank : liveness_.poll()) news |= mark_dead(rank);
+  for (const int rank : liveness_.poll()) news |= mark_gone(rank, RankState::dead);
   if (network_ != nullptr && rank_headers_ != nullptr) news |= watch_hosts();
   if (news && rank_headers_ != nullptr) raise_alarm();
 }
@@ -296,22 +296,22 @@ bool Job::watch_hosts() {
   const std::int64_t limit = settings_.time_ns(base::Setting::detect_timeout);
   for (int r = 0; r < ranks_; ++r) {
     if (hosts_.is_here(r) || state(r) != RankState::present) continue;
-    if (network_->silence_ns(r) > limit) news |= mark_dead(r);
+    if (network_->silence_ns(r) > limit) news |= mark_gone(r, RankState::silent);
   }
   return news;
 }
 
 // Of all that notice a death, one marks it; a rank that left in good order stays "left".
-bool Job::mark_dead(int rank) {
+bool Job::mark_gone(int rank, RankState how) {
   bool marked = rank_headers_ == nullptr;  // so early nobody can have left
   for (const RankState before : {RankState::absent, RankState::present}) {
     if (marked) break;
     auto expected = static_cast<std::uint64_t>(before);
     marked = rank_headers_[rank].state.compare_exchange_strong(
-        expected, static_cast<std::uint64_t>(RankState::dead), std::memory_order_acq_rel);
+        expected, static_cast<std::uint64_t>(how), std::memory_order_acq_rel);
   }
   if (marked && network_ != nullptr && rank_headers_ != nullptr) {
-    tell_state(rank, RankState::dead);
+    tell_state(rank, how);
   }
   std::uint32_t none = 0;
   if (marked)

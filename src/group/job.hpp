@@ -29,7 +29,8 @@
 
 namespace unisono::group {
 
-enum class RankState : std::uint64_t { absent, present, left, dead };
+// silent: on another host, and does not answer.
+enum class RankState : std::uint64_t { absent, present, left, dead, silent };
 
 // Whether a rank can read all others' memory.
 enum class Reach : std::uint32_t { unknown, all, not_all };
@@ -114,7 +115,7 @@ class Job {
   template <class Condition, class Missing>
   base::Status await(Condition condition, Missing missing);
   std::optional<int> dead_rank() const;
-  bool mark_dead(int rank);
+  bool mark_gone(int rank, RankState how);
   bool watch_hosts();
   void tell_state(int rank, RankState state);
   void look_for_news();

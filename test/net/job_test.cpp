@@ -161,33 +161,60 @@ TEST_F(HostsJob, ARankThatLeavesIsNamed) {
   expect_all_clean(processes);
 }
 
-// `end` is done to the process of rank `victim` while the others wait for it.
-void expect_loss(const TestHosts& hosts, int victim, int signal) {
-  auto processes = start_job(hosts, [victim](const HostRank& self) {
+// The processes of rank `victim` end, or hang, while the others wait for it.
+void expect_loss(const TestHosts& hosts, int victim, int signal, const std::string& how) {
+  auto processes = start_job(hosts, [victim, signal, &how](const HostRank& self) {
     ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
     if (self.rank == victim) {
-      self.line.say(std::to_string(getpid()));
-      for (;;) pause();
+      raise(signal);
+      FAIL() << "goes on";
     }
-    self.line.say("waits");
     EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST,
-                       {"rank " + std::to_string(victim)}));
+                       {"rank " + std::to_string(victim), how}));
     EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST));
     leave(self);
   });
-  for (const HostProcess& process : processes) EXPECT_NE(process.line().hear(), "");
-  // Its host is a child of the process that stands for it here.
-  kill(processes[static_cast<std::size_t>(victim)].pid(), SIGKILL);
-  static_cast<void>(signal);
   for (int rank = 0; rank < kRanks; ++rank) {
-    const int status = processes[static_cast<std::size_t>(rank)].wait();
-    EXPECT_EQ(status, rank == victim ? 128 + SIGKILL : 0) << "rank " << rank;
+    if (rank == victim) continue;
+    EXPECT_EQ(processes[static_cast<std::size_t>(rank)].wait(), 0) << "rank " << rank;
   }
 }
 
-TEST_F(HostsJob, AKilledRankIsNamedOnAllHosts) { expect_loss(hosts_, 4, SIGKILL); }
+// Rank 1 is on the same host and sees its end; the others are told.
+TEST_F(HostsJob, AKilledRankIsNamedOnAllHosts) {
+  expect_loss(hosts_, 4, SIGKILL, "its process ended without finalize");
+}
 
-TEST_F(HostsJob, AHostThatIsGoneIsNoticed) { expect_loss(hosts_, 2, SIGKILL); }
+TEST_F(HostsJob, AHostThatIsGoneIsNoticed) {
+  expect_loss(hosts_, 2, SIGKILL, "it does not answer");
+}
+
+TEST_F(HostsJob, AHostThatHangsIsNoticed) { expect_loss(hosts_, 2, SIGSTOP, "it does not answer"); }
+
+// While one rank is late by seconds, another that waits uses hardly any of its core.
+TEST_F(HostsJob, AWaitBurnsNothing) {
+  auto processes = start_job(hosts_, [](const HostRank& self) {
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    if (self.rank == 2) {
+      sleep(3);
+      ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    } else {
+      const auto cpu_ms = [] {
+        rusage usage{};
+        getrusage(RUSAGE_SELF, &usage);
+        return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
+               (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
+      };
+      const long before = cpu_ms();
+      ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+      std::printf("rank %d: %ld ms of processor time for a wait of 3 s\n", self.rank,
+                  cpu_ms() - before);
+      EXPECT_LT(cpu_ms() - before, 300);
+    }
+    leave(self);
+  });
+  expect_all_clean(processes);
+}
 
 // A root that computes and does not call the library: its agent answers for it.
 TEST_F(HostsJob, ARankThatComputesIsNotLost) {
