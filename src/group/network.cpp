@@ -87,8 +87,15 @@ base::Status Network::start_agent(std::function<void()> heard) {
 const transport::Capabilities& Network::capabilities() const { return reliable_->capabilities(); }
 
 void Network::put(const transport::Put& message) {
-  const std::lock_guard lock(mutex_);
+  const std::thread::id self = std::this_thread::get_id();
+  if (sending_.load(std::memory_order_relaxed) != self) mutex_.lock();
   reliable_->put(message);
+  if (message.flag == nullptr) {
+    sending_.store(self, std::memory_order_relaxed);
+    return;
+  }
+  sending_.store({}, std::memory_order_relaxed);
+  mutex_.unlock();
 }
 
 int Network::progress() {

@@ -32,6 +32,7 @@ class Network final : public transport::Transport {
   base::Status start_agent(std::function<void()> heard);
 
   const transport::Capabilities& capabilities() const override;
+  // A message of several puts is one thread's until the last, which has the flag: others wait.
   void put(const transport::Put& message) override;
   int progress() override;
   void awaits(int rank) override;
@@ -53,7 +54,8 @@ class Network final : public transport::Transport {
   bool agent_turn();
   void nudge() const;
 
-  std::mutex mutex_;  // of reliable_
+  std::mutex mutex_;                        // of reliable_
+  std::atomic<std::thread::id> sending_{};  // who holds it for the puts that follow
   std::unique_ptr<reliable::Reliable> reliable_;
   std::function<void()> heard_;
   base::Descriptor bell_;                   // eventfd: the agent is to look around
