@@ -31,6 +31,7 @@ constexpr std::string_view kSources = R"(
   Library (InterCom).* SHPCC 1994.
 - Bruck, Ho, Kipnis, Upfal and Weathersby. *Efficient Algorithms for All-to-All Communications in
   Multiport Message-Passing Systems.* IEEE TPDS 8(11), 1997.
+- Buntinas, Panda and Sadayappan. *Fast NIC-Based Barrier over Myrinet/GM.* IPDPS 2001.
 - Chan, Heimlich, Purkayastha and van de Geijn. *Collective communication: theory, practice, and
   experience.* CCPE 19(13), 2007.
 - Chen, Zhang, Zhang and Yuan. *Performance Evaluation of Allgather Algorithms on Terascale Linux

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allgathers. P ranks, m one rank's block, M the largest power of two <= P.
+// Allgathers. P ranks, m one rank's block, f the degree, M the largest power of two <= P.
 #include "algorithm/rows.hpp"
 
 namespace unisono::algorithm::allgather {
 
-Build ring, recursive_doubling, hypercube, direct, gather_release, bruck, neighbor_exchange,
-    concurrent_broadcast, prefix_send, kprefix, kshift, mesh2d;
+Build ring, recursive_doubling, hypercube, direct, gather_release, gather_broadcast, bruck,
+    neighbor_exchange, concurrent_broadcast, prefix_send, kprefix, kshift, mesh2d;
 
 using Refuse = const char*(const Shape& shape, const Parameters& parameters);
 Refuse needs_even_ranks, needs_whole_partitions, needs_free_shift;
@@ -83,6 +83,16 @@ constexpr Algorithm kRows[] = {
      .keeps_order = true,
      .parameters = {},
      .build = gather_release},
+    {.name = "gather-broadcast",
+     .collective = Collective::allgather,
+     .idea = "gather blocks up an f-nomial tree, send the whole vector down the same tree",
+     .source = "Chan, Heimlich, Purkayastha and van de Geijn 2007; Moody et al. 2003, 5.2",
+     .steps = "2 ceil(log_f P)",
+     .bytes = "(f-1) ceil(log_f P) P m",
+     .wins = "ranks outnumber cores and there is no multicast; short blocks",
+     .keeps_order = true,
+     .parameters = kDegree,
+     .build = gather_broadcast},
     {.name = "mesh2d",
      .collective = Collective::allgather,
      .idea = "multicast the block along the row of a square mesh, then the row along the column",

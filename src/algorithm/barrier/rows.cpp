@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Barriers. P ranks, l the fan-in.
+// Barriers. P ranks, f the degree, l the fan-in.
 #include "algorithm/rows.hpp"
 
 namespace unisono::algorithm::barrier {
 
-Build dissemination, pairwise, gather_release, kdissemination;
+Build dissemination, pairwise, gather_release, gather_broadcast, kdissemination;
 
 namespace {
 
@@ -45,6 +45,16 @@ constexpr Algorithm kRows[] = {
      .keeps_order = true,
      .parameters = kFanIn,
      .build = gather_release},
+    {.name = "gather-broadcast",
+     .collective = Collective::barrier,
+     .idea = "gather signals up an f-nomial tree, release down the same tree",
+     .source = "Buntinas, Panda and Sadayappan 2001; Petrini et al. 2003, 4.3",
+     .steps = "2 ceil(log_f P)",
+     .bytes = "0",
+     .wins = "ranks outnumber cores and there is no multicast",
+     .keeps_order = true,
+     .parameters = kDegree,
+     .build = gather_broadcast},
     {.name = "kdissemination",
      .collective = Collective::barrier,
      .idea = "in step s, signal the k ranks at i (k+1)^s above and wait for the k below",

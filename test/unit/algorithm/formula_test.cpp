@@ -48,6 +48,7 @@ bool full_fan_in(const Case& c) { return is_power(c.k + 1, c.p); }
 
 std::int64_t cube_steps(const Case& c) { return floor_log(2, c.p) + (full_cube(c) ? 0 : 2); }
 std::int64_t tree_steps(const Case& c) { return ceil_log(c.k, c.p); }
+std::int64_t up_and_down_steps(const Case& c) { return 2 * tree_steps(c); }
 std::int64_t release_steps(const Case& c) { return c.p == 1 ? 0 : ceil_log(c.k + 1, c.p) + 1; }
 std::int64_t one_step(const Case& c) { return c.p == 1 ? 0 : 1; }
 std::int64_t log_steps(const Case& c) { return ceil_log(2, c.p); }
@@ -118,6 +119,7 @@ Formulas barrier_formulas() {
       {"dissemination", {log_steps, no_bytes, always}},
       {"pairwise", {cube_steps, no_bytes, full_cube}},
       {"gather-release", {release_steps, no_bytes, full_fan_in}},
+      {"gather-broadcast", {up_and_down_steps, no_bytes, full_tree}},
       {"kdissemination", {[](const Case& c) { return ceil_log(c.k + 1, c.p); }, no_bytes, always}}};
 }
 
@@ -146,8 +148,7 @@ Formulas reduce_formulas() {
 
 Formulas allreduce_formulas() {
   return {{"pairwise", {cube_steps, pairwise_bytes, full_cube}},
-          {"reduce-broadcast",
-           {[](const Case& c) { return 2 * tree_steps(c); }, tree_bytes, full_tree}},
+          {"reduce-broadcast", {up_and_down_steps, tree_bytes, full_tree}},
           {"gather-release", {release_steps, vector_once, full_fan_in}},
           {"ring",
            {[](const Case& c) { return 2 * (c.p - 1); },
@@ -167,6 +168,8 @@ Formulas allgather_formulas() {
       {"gather-release",
        {[](const Case& c) { return c.p == 1 ? 0 : 2; },
         [](const Case& c) { return c.p == 1 ? 0 : c.p * c.n; }, always}},
+      {"gather-broadcast",
+       {up_and_down_steps, [](const Case& c) { return c.p * tree_bytes(c); }, full_tree}},
       {"mesh2d", {mesh_steps, mesh_bytes, square}},
       {"bruck",
        {log_steps, all_other_blocks,
@@ -201,7 +204,7 @@ Formulas reduce_scatter_formulas() {
       {"recursive-halving",
        {cube_steps, [](const Case& c) { return (full_cube(c) ? c.p - 1 : c.p) * c.n; }, full_cube}},
       {"reduce-scatter",
-       {[](const Case& c) { return 2 * tree_steps(c); },
+       {up_and_down_steps,
         [](const Case& c) { return c.p == 1 ? 0 : (c.p - 1) * c.n + largest_subtree(c); }, never}},
       {"ring", {all_others, all_other_blocks, always}}};
 }
