@@ -113,13 +113,12 @@ TEST(Lower, AllreduceAndBarrierThatGatherAndMulticast) {
   }
 }
 
-TEST(Lower, AllreduceThatGoesDownTheTree) {
+void expect_way_down_the_tree(const char* algorithm, Collective collective) {
   for (int ranks = 2; ranks <= kRanksMax; ++ranks) {
     for (const int degree : {2, 3, 8}) {
-      const auto nodes =
-          lower_all("reduce-broadcast", shape_of(Collective::allreduce, ranks), degree);
+      const auto nodes = lower_all(algorithm, shape_of(collective, ranks), degree);
       ASSERT_EQ(static_cast<int>(nodes.size()), ranks) << "degree " << degree;
-      expect_tree(nodes, FnomialTree(ranks, degree), 0, true);
+      expect_tree(nodes, FnomialTree(ranks, degree), 0, collective == Collective::allreduce);
       for (const Node& node : nodes) {
         EXPECT_FALSE(node.multicasts);
         EXPECT_EQ(node.down_source, node.parent);
@@ -127,6 +126,11 @@ TEST(Lower, AllreduceThatGoesDownTheTree) {
       }
     }
   }
+}
+
+TEST(Lower, AllreduceAndBarrierThatGoDownTheTree) {
+  expect_way_down_the_tree("reduce-broadcast", Collective::allreduce);
+  expect_way_down_the_tree("gather-broadcast", Collective::barrier);
 }
 
 // Why a schedule cannot be lowered; "" if it can.
