@@ -17,6 +17,10 @@ constexpr std::int64_t kTinyBlockBytes = 256;
 bool always(const Situation&) { return true; }
 bool crowded(const Situation& call) { return call.crowded(); }
 bool multicasts(const Situation& call) { return call.now.multicast; }
+// One rank that gathers for all would have to release them one after another.
+bool crowded_without_multicast(const Situation& call) {
+  return call.crowded() && !multicasts(call);
+}
 
 bool one_combines(const Situation& call) {
   return call.now.oversubscribed || call.shape.ranks <= kFewRanks;
@@ -28,6 +32,9 @@ bool splits(const Situation& call) {
 bool crowded_and_long(const Situation& call) { return call.crowded() && call.bytes >= kSplitBytes; }
 bool crowded_and_tiny(const Situation& call) {
   return call.crowded() && call.bytes <= kTinyBlockBytes;
+}
+bool crowded_and_tiny_without_multicast(const Situation& call) {
+  return crowded_and_tiny(call) && !multicasts(call);
 }
 bool is_short(const Situation& call) { return call.bytes <= kSplitBytes; }
 // Trees and Bruck's way save messages where many ranks send; they need to know all counts.
@@ -42,6 +49,8 @@ bool doubles(const Situation& call) { return !call.now.oversubscribed && is_shor
 
 // clang-format off
 constexpr Rule kRules[] = {
+    {Collective::barrier, "gather-broadcast", false, crowded_without_multicast,
+     "ranks outnumber cores and there is no multicast, so that a tree gathers and releases"},
     {Collective::barrier, "gather-release", true, crowded,
      "ranks outnumber cores, so that one gathers and releases all"},
     {Collective::barrier, "dissemination", false, always,
@@ -58,10 +67,14 @@ constexpr Rule kRules[] = {
      "ranks outnumber cores, so that pieces of a long vector would wait for each rank's turn"},
     {Collective::allreduce, "ring", false, splits,
      "a long vector is worth splitting over the ranks"},
+    {Collective::allreduce, "reduce-broadcast", false, crowded_without_multicast,
+     "ranks outnumber cores and there is no multicast, so that a tree combines and releases"},
     {Collective::allreduce, "gather-release", true, crowded,
      "ranks outnumber cores, so that one combines for all"},
     {Collective::allreduce, "pairwise", false, always,
      "every rank has a core, or the vector cannot be split; few steps"},
+    {Collective::allgather, "gather-broadcast", false, crowded_and_tiny_without_multicast,
+     "ranks outnumber cores, blocks are tiny and there is no multicast, so that a tree gathers"},
     {Collective::allgather, "gather-release", false, crowded_and_tiny,
      "ranks outnumber cores and blocks are tiny, so that one gathers for all"},
     {Collective::allgather, "direct", false, multicasts,

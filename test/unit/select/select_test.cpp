@@ -103,6 +103,33 @@ TEST(Choose, OneRankCombinesForAllWhereRanksOutnumberCores) {
             "pairwise");
 }
 
+// Where one message cannot release all, rank 0 would send P-1 one after another.
+TEST(Choose, ReleasesByMulticastWhereThereIsOneAndDownATreeElsewhere) {
+  const auto name = [](Collective collective, const Circumstances& now) {
+    const Shape shape{.collective = collective, .ranks = 30};
+    return choose(shape, now).algorithm->name;
+  };
+  const Circumstances with{.oversubscribed = true, .multicast = true};
+  const Circumstances without{.oversubscribed = true, .multicast = false};
+  for (const Collective collective :
+       {Collective::barrier, Collective::allreduce, Collective::allgather}) {
+    EXPECT_EQ(name(collective, with), "gather-release");
+    EXPECT_NE(name(collective, without), "gather-release");
+  }
+  EXPECT_EQ(name(Collective::barrier, without), "gather-broadcast");
+  EXPECT_EQ(name(Collective::allreduce, without), "reduce-broadcast");
+  EXPECT_EQ(name(Collective::allgather, without), "gather-broadcast");
+}
+
+// Without its first choice, a collective takes what another circumstance would have had, and the
+// trees for want of a multicast come last.
+TEST(Choose, TakesNoTreeForWantOfAMulticastWhereThereIsOne) {
+  const auto overrides = parse_overrides("barrier: ^dissemination");
+  ASSERT_TRUE(overrides.ok());
+  const Shape shape{.collective = Collective::barrier, .ranks = 30};
+  EXPECT_EQ(choose(shape, {.multicast = true}, *overrides).algorithm->name, "gather-release");
+}
+
 // The last rule of each collective holds always: nothing else is to depend on the order of the
 // table of algorithms.
 TEST(Rules, EveryCollectiveHasOneThatAlwaysHolds) {
