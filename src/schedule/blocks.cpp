@@ -63,6 +63,7 @@ struct Blocks::Numbers {
   Line all;                          // one block a rank
   std::vector<bool> receivers;       // empty: everyone
   std::vector<Line> sent, received;  // one block a pair, by the rank whose vector it is
+  int known_to = -1;                 // the rank that knows its own two only; -1: all are known
 
   bool operator==(const Numbers&) const = default;
   bool knows_the_same_as(const Numbers& other) const {
@@ -119,6 +120,7 @@ Result<Blocks> Blocks::of_pairs_of(int rank, const std::vector<std::int64_t>& se
   numbers.received.resize(sent.size());
   UNISONO_ASSIGN(numbers.sent[at(rank)], Line::of(sent));
   UNISONO_ASSIGN(numbers.received[at(rank)], Line::of(received));
+  numbers.known_to = rank;
   return make(std::move(numbers));
 }
 
@@ -128,20 +130,34 @@ Block Blocks::of(int rank) const { return numbers_->all.block(rank); }
 std::int64_t Blocks::total() const { return numbers_->all.total(); }
 bool Blocks::all_receive() const { return numbers_->receivers.empty(); }
 bool Blocks::receives(int rank) const { return all_receive() || numbers_->receivers[at(rank)]; }
-std::int64_t Blocks::sent_total(int from) const { return numbers_->sent[at(from)].total(); }
-std::int64_t Blocks::received_total(int to) const { return numbers_->received[at(to)].total(); }
 
-// Where one of the two vectors is not known, the other tells the count.
+// Of another rank's vector, the one that knows its own two only knows a single block: the rest
+// counts as empty.
 Block Blocks::sent(int from, int to) const {
   const Line& line = numbers_->sent[at(from)];
-  if (line.is_known()) return line.block(to);
-  return {0, numbers_->received[at(to)].block(from).count};
+  return line.is_known() ? line.block(to) : single_block(sent_total(from), to);
 }
 
 Block Blocks::received(int from, int to) const {
   const Line& line = numbers_->received[at(to)];
-  if (line.is_known()) return line.block(from);
-  return {0, numbers_->sent[at(from)].block(to).count};
+  return line.is_known() ? line.block(from) : single_block(received_total(to), from);
+}
+
+std::int64_t Blocks::sent_total(int from) const {
+  const Line& line = numbers_->sent[at(from)];
+  if (line.is_known()) return line.total();
+  return numbers_->received[at(numbers_->known_to)].block(from).count;
+}
+
+std::int64_t Blocks::received_total(int to) const {
+  const Line& line = numbers_->received[at(to)];
+  if (line.is_known()) return line.total();
+  return numbers_->sent[at(numbers_->known_to)].block(to).count;
+}
+
+Block Blocks::single_block(std::int64_t count, int peer) const {
+  const int known = numbers_->known_to;
+  return {.offset = peer > known ? count : 0, .count = peer == known ? count : 0};
 }
 
 bool Blocks::counts_equal(const Blocks& a, const Blocks& b) {

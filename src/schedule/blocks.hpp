@@ -2,8 +2,9 @@
 // Blocks: how long the parts are that a collective moves, where they are not all equal. One block a
 // rank, or, for alltoall, one a pair of ranks. Offsets are sums of counts, computed once; a block
 // may be empty. Copies share the numbers, because a shape and every schedule made for it hold one.
-// In MPI a rank may know its own counts only; what it does not know counts as 0 here. A value; any
-// thread.
+// In MPI a rank may know its own counts only; what it does not know counts as 0 here, so that they
+// are the blocks of a smaller exchange, in which nobody deals with anybody but that rank. A value;
+// any thread.
 #pragma once
 
 #include <cstdint>
@@ -60,6 +61,8 @@ class Blocks {
   struct Numbers;
   static base::Result<Blocks> make(Numbers numbers);
   static bool counts_equal(const Blocks& a, const Blocks& b);  // of pairs
+  // The place of what `peer` sends or gets in a vector of which known_to's part alone is known.
+  Block single_block(std::int64_t count, int peer) const;
 
   std::shared_ptr<const Numbers> numbers_;
 };

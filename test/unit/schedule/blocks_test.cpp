@@ -52,11 +52,35 @@ TEST(Blocks, WhatARankDoesNotKnowCountsAsNothing) {
   EXPECT_EQ(own.received(1, 2).count, 4);
   EXPECT_EQ(own.sent(0, 1).count, 2);
   EXPECT_EQ(own.sent(0, 0).count, 0);
-  EXPECT_EQ(own.sent_total(0), 0);
   EXPECT_EQ(own, *Blocks::of_pairs(3, {0, 2, 0, 0, 3, 4, 0, 0, 0}));
   EXPECT_EQ(own, *Blocks::of_pairs_of(1, {0, 3, 4}, {2, 3, 0}));
   EXPECT_FALSE(own == *Blocks::of_pairs_of(1, {0, 3, 4}, {2, 3, 1}));
   EXPECT_FALSE(own == *Blocks::of_pairs_of(2, {0, 3, 4}, {2, 3, 4}));
+}
+
+// In every place and sum, also of the other ranks.
+TEST(Blocks, WhatARankKnowsAreTheBlocksOfASmallerExchange) {
+  const std::vector<std::int64_t> sent = {2, 3, 0, 4}, received = {5, 3, 1, 0};
+  for (int rank = 0; rank < 4; ++rank) {
+    auto from_rank = sent, to_rank = received;
+    from_rank[static_cast<std::size_t>(rank)] = to_rank[static_cast<std::size_t>(rank)] = 7;
+    std::vector<std::int64_t> pairs(16, 0);
+    for (int peer = 0; peer < 4; ++peer) {
+      pairs[static_cast<std::size_t>(rank * 4 + peer)] = from_rank[static_cast<std::size_t>(peer)];
+      pairs[static_cast<std::size_t>(peer * 4 + rank)] = to_rank[static_cast<std::size_t>(peer)];
+    }
+    const Blocks own = *Blocks::of_pairs_of(rank, from_rank, to_rank);
+    const Blocks smaller = *Blocks::of_pairs(4, pairs);
+    for (int from = 0; from < 4; ++from) {
+      EXPECT_EQ(own.sent_total(from), smaller.sent_total(from));
+      EXPECT_EQ(own.received_total(from), smaller.received_total(from));
+      for (int to = 0; to < 4; ++to) {
+        EXPECT_EQ(own.sent(from, to), smaller.sent(from, to)) << from << " to " << to;
+        EXPECT_EQ(own.received(from, to), smaller.received(from, to)) << from << " to " << to;
+      }
+    }
+    EXPECT_EQ(own, smaller);
+  }
 }
 
 TEST(Blocks, AreEqualByValue) {
