@@ -55,7 +55,8 @@ constexpr std::array<SettingRow, kSettingCount> kTable{{
     {Setting::multicast_ttl, "UNISONO_MULTICAST_TTL", SettingType::integer, "1", 0, 255, false, "", kUser,
      "How far multicast goes: 1 is this network, each router on the way takes one more."},
     {Setting::check, "UNISONO_CHECK", SettingType::toggle, "off", 0, 0, false, "", kUser,
-     "Prove the schedules of all ranks before a plan's first use; the tests have proved the library's own."},
+     "Prove the schedules of all ranks (of a gatherv and its like, what the rank knows of them) before a plan's first "
+     "use; the tests have proved the library's own."},
     {Setting::log, "UNISONO_LOG", SettingType::choice, "warn", 0, 0, false, "error|warn|info|debug", kUser,
      "Least serious messages to write to stderr."},
     {Setting::rank, "UNISONO_RANK", SettingType::integer, "", 0, kMostRanks - 1, false, "", kLauncher,

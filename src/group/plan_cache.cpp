@@ -69,11 +69,10 @@ class Maker {
   }
 
   void insist_on_local() {
-    const algorithm::Algorithm* const local = algorithm::find(call_.collective, kLocal);
-    if (choice_.algorithm == local) return;
+    if (choice_.algorithm->name == kLocal) return;
     choice_.passed_over.push_back(fmt::format(
         "{}: only {} is for ranks that know no counts but their own", choice_.reason, kLocal));
-    choice_.algorithm = local;
+    choice_.algorithm = algorithm::find(call_.collective, kLocal);
     choice_.parameters = {};
     choice_.origin = select::Origin::rule;
     choice_.reason = "ranks know no counts but their own";
@@ -145,15 +144,17 @@ class Maker {
 
   Result<std::vector<engine::Program>> bind_set(const std::vector<Schedule>& set,
                                                 const engine::BindOptions& options) const {
-    if (context_.check == base::Toggle::on) {
-      const auto violations = check::prove(set, 1);
-      if (!violations.empty()) {
-        return Error{Code::unsupported,
-                     fmt::format("algorithm {} failed its proof: {} (a defect: please report it)",
-                                 cached_->algorithm, violations.front().message)};
-      }
-    }
+    UNISONO_TRY(prove_if_asked(set));
     return engine::bind(set, context_.rank, options);
+  }
+
+  base::Status prove_if_asked(const std::vector<Schedule>& set) const {
+    if (context_.check != base::Toggle::on) return base::success();
+    const auto violations = check::prove(set, 1);
+    if (violations.empty()) return base::success();
+    return Error{Code::unsupported,
+                 fmt::format("algorithm {} failed its proof: {} (a defect: please report it)",
+                             cached_->algorithm, violations.front().message)};
   }
 
   bool try_small() {
@@ -233,10 +234,20 @@ class Maker {
     }
   }
 
+  // This rank's own schedule. It is proved with those that the others would have if nobody dealt
+  // with anybody but this rank: what they do with each other is not known here.
+  Result<Schedule> build_local() const {
+    if (context_.check != base::Toggle::on) {
+      return algorithm::build(*choice_.algorithm, shape_, {}, context_.rank);
+    }
+    UNISONO_ASSIGN(auto set, build_set(shape_));
+    UNISONO_TRY(prove_if_asked(set));
+    return std::move(set[static_cast<std::size_t>(context_.rank)]);
+  }
+
   // Of one part: ranks that do not know each other's counts cannot agree on more.
   base::Status make_local() {
-    UNISONO_ASSIGN(const Schedule schedule,
-                   algorithm::build(*choice_.algorithm, shape_, {}, context_.rank));
+    UNISONO_ASSIGN(const Schedule schedule, build_local());
     engine::LocalOptions how{.element_bytes = call_.element_bytes,
                              .input = input_layout(shape_),
                              .output = output_layout(shape_),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Blocks of unequal lengths for tests: counts that follow from a seed, many of them 0.
+// Blocks of unequal lengths for tests: counts that follow from a seed, many of them 0; and what a
+// single rank knows of them.
 #pragma once
 
 #include "base/prng.hpp"
@@ -33,6 +34,24 @@ inline schedule::Blocks unequal_blocks(schedule::Collective collective, int rank
     for (int rank = 0; rank < ranks; ++rank) receivers.push_back(random.below(2) == 0);
   }
   return *schedule::Blocks::of_ranks(counts, std::move(receivers));
+}
+
+// Of the blocks of a gather, scatter or alltoall, those that the rank gives or gets: all of them at
+// the root of a gather or scatter.
+inline schedule::Blocks blocks_known_to(const schedule::Shape& shape, int rank) {
+  const auto ranks = static_cast<std::size_t>(shape.ranks);
+  if (schedule::is_rooted(shape.collective)) {
+    if (rank == shape.root) return shape.blocks;
+    std::vector<std::int64_t> counts(ranks, 0);
+    counts[static_cast<std::size_t>(rank)] = shape.blocks.of(rank).count;
+    return *schedule::Blocks::of_ranks(counts);
+  }
+  std::vector<std::int64_t> sent, received;
+  for (int peer = 0; peer < shape.ranks; ++peer) {
+    sent.push_back(shape.blocks.sent(rank, peer).count);
+    received.push_back(shape.blocks.received(peer, rank).count);
+  }
+  return *schedule::Blocks::of_pairs_of(rank, sent, received);
 }
 
 }  // namespace unisono::test

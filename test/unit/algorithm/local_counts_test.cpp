@@ -14,28 +14,11 @@ namespace {
 
 using schedule::Blocks;
 
-// The root of a gather or scatter gives or gets all blocks.
-Blocks known_to(const Shape& shape, int rank) {
-  const auto ranks = static_cast<std::size_t>(shape.ranks);
-  if (schedule::is_rooted(shape.collective)) {
-    if (rank == shape.root) return shape.blocks;
-    std::vector<std::int64_t> counts(ranks, 0);
-    counts[static_cast<std::size_t>(rank)] = shape.blocks.of(rank).count;
-    return *Blocks::of_ranks(counts);
-  }
-  std::vector<std::int64_t> sent, received;
-  for (int peer = 0; peer < shape.ranks; ++peer) {
-    sent.push_back(shape.blocks.sent(rank, peer).count);
-    received.push_back(shape.blocks.received(peer, rank).count);
-  }
-  return *Blocks::of_pairs_of(rank, sent, received);
-}
-
 void expect_the_same(const Algorithm& row, const Shape& shape) {
   const Parameters parameters = default_parameters(row, shape);
   for (int rank = 0; rank < shape.ranks; ++rank) {
     Shape known = shape;
-    known.blocks = known_to(shape, rank);
+    known.blocks = unisono::test::blocks_known_to(shape, rank);
     const auto expected = build(row, shape, parameters, rank);
     auto found = build(row, known, parameters, rank);
     ASSERT_TRUE(expected.ok() && found.ok());
@@ -72,7 +55,7 @@ TEST(LocalCounts, AreNotEnoughForTrees) {
   Shape shape{.collective = Collective::gather, .ranks = 4};
   shape.blocks = *Blocks::of_ranks({1, 2, 3, 4});
   Shape known = shape;
-  known.blocks = known_to(shape, 2);
+  known.blocks = unisono::test::blocks_known_to(shape, 2);
   auto found = build(*tree, known, {{2}}, 2);
   ASSERT_TRUE(found.ok());
   found->shape = shape;

@@ -97,10 +97,40 @@ inline std::vector<Base> unequal_bases(std::initializer_list<int> rank_counts) {
   return bases;
 }
 
+// What one rank proves where ranks know their own counts only: the part of the exchange in which it
+// gives or gets. At the root of a gather or scatter that is all of it.
+inline std::vector<Base> local_bases(std::initializer_list<int> rank_counts) {
+  std::vector<Base> bases;
+  for (const auto& row : algorithm::table()) {
+    if (!row.local_counts) continue;
+    for (const int ranks : rank_counts) {
+      for (const bool symmetric : {false, true}) {
+        if (symmetric && !schedule::has_pairs(row.collective)) continue;
+        schedule::Shape shape;
+        shape.collective = row.collective;
+        shape.ranks = ranks;
+        shape.root = schedule::is_rooted(row.collective) ? ranks / 2 : 0;
+        const auto all = test::unequal_blocks(row.collective, ranks, 7, symmetric);
+        for (int knower = 0; knower < ranks; ++knower) {
+          shape.blocks = all;
+          shape.blocks = test::blocks_known_to(shape, knower);
+          bases.push_back({std::string(schedule::collective_name(row.collective)) + " " +
+                               std::string(row.name) + ", what rank " + std::to_string(knower) +
+                               " of " + std::to_string(ranks) + " knows, " +
+                               schedule::print_counts(shape),
+                           built(row, shape)});
+        }
+      }
+    }
+  }
+  return bases;
+}
+
 inline std::vector<Base> all_bases() {
   auto bases = hand_written_bases();
   for (auto& base : table_bases({2, 3, 5, 8}, 10)) bases.push_back(std::move(base));
   for (auto& base : unequal_bases({3, 5})) bases.push_back(std::move(base));
+  for (auto& base : local_bases({4})) bases.push_back(std::move(base));
   return bases;
 }
 

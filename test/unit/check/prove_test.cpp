@@ -56,6 +56,12 @@ TEST(Prove, AcceptsUnequalBlocks) {
   }
 }
 
+TEST(Prove, AcceptsWhatEachRankKnowsOfUnequalBlocks) {
+  for (const Base& base : local_bases({1, 2, 3, 7, 8})) {
+    for (const Violation& v : prove(base.set)) ADD_FAILURE() << base.name << ": " << v.message;
+  }
+}
+
 TEST(Prove, CostDoesNotDependOnTheCount) {
   for (const Base& base : table_bases({5}, std::int64_t{1} << 40)) {
     EXPECT_TRUE(prove(base.set).empty()) << base.name;

@@ -72,6 +72,58 @@ TEST(PlanCache, ProvesBeforeTheFirstUseWhereAsked) {
   }
 }
 
+// What rank 1 of 3 knows of an exchange.
+Call own_counts(Collective collective) {
+  Call call;
+  call.collective = collective;
+  call.purpose = Purpose::user_blocks;
+  call.local_counts = true;
+  call.type = static_cast<int>(arith::Type::float64);
+  call.element_bytes = 8;
+  call.blocks = schedule::has_pairs(collective)
+                    ? *schedule::Blocks::of_pairs_of(1, {3, 2, 0}, {5, 2, 4})
+                    : *schedule::Blocks::of_ranks({0, 2, 0});
+  call.count = 2;
+  return call;
+}
+
+TEST(PlanCache, ProvesWhatARankKnowsWhereAsked) {
+  World world(ranks(3, {{"UNISONO_CHECK", "on"}}));
+  for (const Collective collective :
+       {Collective::gather, Collective::scatter, Collective::alltoall}) {
+    const auto plan = world.at(1).plan(own_counts(collective));
+    EXPECT_TRUE(plan.ok()) << plan.error().message;
+  }
+}
+
+// The first op of rank 1 moves an element too few.
+schedule::Schedule too_short(const schedule::Shape& shape, const algorithm::Parameters& parameters,
+                             int rank) {
+  auto schedule = algorithm::find(shape.collective, "linear")->build(shape, parameters, rank);
+  for (schedule::Op& op : schedule.ops) {
+    if (rank != 1 || op.left.count == 0) continue;
+    --op.left.count;
+    break;
+  }
+  return schedule;
+}
+
+TEST(PlanCache, FindsABrokenScheduleOfARankThatKnowsItsOwnCountsOnly) {
+  for (const char* check : {"on", "off"}) {
+    World world(ranks(3, {{"UNISONO_CHECK", check}}));
+    algorithm::Algorithm broken = *algorithm::find(Collective::alltoall, "linear");
+    broken.build = too_short;
+    world.override_with(broken, {});
+    const auto plan = world.at(1).plan(own_counts(Collective::alltoall));
+    EXPECT_EQ(plan.ok(), check == std::string("off"));
+    if (plan.ok()) continue;
+    EXPECT_EQ(plan.error().code, base::Code::unsupported);
+    EXPECT_EQ(plan.error().message,
+              "algorithm linear failed its proof: rank 1, op 0 (send input[0:2] to 0 slot 0): 2 "
+              "elements for slot 0 of rank 0, which holds 3 (a defect: please report it)");
+  }
+}
+
 TEST(PlanCache, WindowsTooSmallForOneElementAreAnError) {
   World world(ranks(2, {{"UNISONO_BUFFERS", "1M"}}));
   Call call = allreduce(1);
