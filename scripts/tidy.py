@@ -283,15 +283,19 @@ def check_format(tree):
 
 def large_functions(text):
     """(line, length) of functions beyond the large size. By indentation, which clang-format grants:
-    a body opens with a line that ends in `{` and closes with `}` in the same column."""
+    a body opens with a line that ends in `{` and closes with `}` in the same column, or left of it
+    if that line went on from another, as behind a list of initializers."""
     open_at = {}
     for number, line in enumerate(text.split("\n"), 1):
         column = len(line) - len(line.lstrip())
         if line.endswith("{") and ("(" in line or ")" in line) and not re.match(
                 r"\s*(if|for|while|switch|namespace|class|struct|enum|extern|else|}|do)\b", line):
             open_at[column] = number
-        elif line.lstrip().startswith("}") and column in open_at:
-            start = open_at.pop(column)
+        elif line.lstrip().startswith("}"):
+            closed = [open_at.pop(other) for other in list(open_at) if other >= column]
+            if not closed:
+                continue
+            start = min(closed)
             if number - start + 1 > LARGE_FUNCTION_LINES:
                 yield start, number - start + 1
 

@@ -150,6 +150,14 @@ class Tidy(unittest.TestCase):
         self.assertIn("large function: src/low/thing.cpp:2: 82 lines", output)
         self.assertIn("large file: src/low/thing.cpp", output)
 
+    def test_a_body_behind_initializers_ends_where_its_brace_is(self):
+        maker = "Thing::Thing()\n    : a_(1),\n      b_(2) {\n  work();\n}\n"
+        nested = "int far() {\n  for (;;) {\n    if (x) {\n      if (y) {\n      }\n    }\n  }\n}\n"
+        status, output = tidy({"src/low/thing.cpp": SPDX + maker + "int x;\n" * 80 + nested},
+                              ("--no-format", "--list"))
+        self.assertEqual(status, 0, output)
+        self.assertNotIn("large function", output)
+
 
 if __name__ == "__main__":
     unittest.main()
