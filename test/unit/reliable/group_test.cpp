@@ -7,61 +7,37 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <set>
 #include <vector>
 
-#include "reliable/reliable.hpp"
-#include "transport/virtual/datagrams.hpp"
+#include "unit/reliable/ranks.hpp"
 
 namespace unisono::reliable {
 namespace {
 
-using transport::VirtualDatagramNetwork;
 using transport::VirtualDatagramOptions;
 
-constexpr std::size_t kRegion = 1 << 16;
-constexpr std::int64_t kDelayNs = 10'000;
-constexpr std::int64_t kMillisecond = 1'000'000;
-constexpr std::size_t kFlag = kRegion - 64;
-
-VirtualDatagramOptions steady() {
-  VirtualDatagramOptions options;
-  options.delay_min_ns = options.delay_max_ns = kDelayNs;
+VirtualDatagramOptions with_multicast() {
+  VirtualDatagramOptions options = steady();
   options.multicast = true;
   return options;
 }
 
-class Ranks {
- public:
-  Ranks(int ranks, int arity, const VirtualDatagramOptions& network = steady())
-      : network_(ranks, network) {
-    for (int rank = 0; rank < ranks; ++rank) {
-      regions_.emplace_back(kRegion / 8);
-      ReliableOptions options;
-      options.key = wire::key_of("test");
-      options.ranks = ranks;
-      options.region = region(rank);
-      options.region_bytes = kRegion;
-      options.repair_arity = arity;
-      options.now_ns = [this] { return network_.now_ns(); };
-      all_.push_back(std::make_unique<Reliable>(network_.attach(rank), options));
-    }
-  }
+ReliableOptions with_arity(int arity) {
+  ReliableOptions options;
+  options.repair_arity = arity;
+  return options;
+}
 
-  VirtualDatagramNetwork& network() { return network_; }
-  Reliable& at(int rank) { return *all_[static_cast<std::size_t>(rank)]; }
+// Ranks that repair each other's multicasts in trees.
+class Multicasters : public Ranks {
+ public:
+  Multicasters(int ranks, int arity, const VirtualDatagramOptions& network = with_multicast())
+      : Ranks(ranks, network, with_arity(arity)) {}
+
   const GroupCounts& counts(int rank) { return at(rank).group_counts(); }
-  int size() const { return static_cast<int>(all_.size()); }
-  std::byte* region(int rank) {
-    return reinterpret_cast<std::byte*>(regions_[static_cast<std::size_t>(rank)].data());
-  }
-  std::uint64_t word(int rank, std::size_t offset = kFlag) {
-    std::uint64_t value = 0;
-    std::memcpy(&value, region(rank) + offset, sizeof value);
-    return value;
-  }
-  void put(int from, const std::vector<std::byte>& bytes, std::size_t flag, std::uint64_t value) {
+  void put_to_all(int from, const std::vector<std::byte>& bytes, std::size_t flag,
+                  std::uint64_t value) {
     at(from).put_to_all({.source = bytes.data(),
                          .place = region(from),
                          .bytes = bytes.size(),
@@ -74,38 +50,7 @@ class Ranks {
     }
     return true;
   }
-  template <class Done, class Wait>
-  bool run_until(std::int64_t end_ns, const Done& done, const Wait& wait) {
-    while (network_.now_ns() < end_ns) {
-      for (auto& each : all_) each->progress();
-      if (done()) return true;
-      wait();
-      std::int64_t next = network_.next_arrival_ns();
-      for (auto& each : all_) next = std::min(next, each->next_deadline_ns());
-      network_.advance_to(std::clamp(next, network_.now_ns() + 1, end_ns));
-    }
-    for (auto& each : all_) each->progress();
-    return done();
-  }
-  template <class Done>
-  bool run_until(std::int64_t end_ns, const Done& done) {
-    return run_until(end_ns, done, [] {});
-  }
-  void run_for(std::int64_t time_ns) {
-    run_until(network_.now_ns() + time_ns, [] { return false; });
-  }
-
- private:
-  std::vector<std::vector<std::uint64_t>> regions_;
-  VirtualDatagramNetwork network_;
-  std::vector<std::unique_ptr<Reliable>> all_;
 };
-
-std::vector<std::byte> pattern(std::size_t bytes) {
-  std::vector<std::byte> result(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) result[i] = static_cast<std::byte>(1 + i * 7);
-  return result;
-}
 
 TEST(RepairTree, EveryRankButTheOriginIsOneChildOfItsParent) {
   for (const int arity : {1, 2, 4, 8}) {
@@ -130,10 +75,10 @@ TEST(RepairTree, EveryRankButTheOriginIsOneChildOfItsParent) {
 }
 
 TEST(Group, WithoutLossAMulticastIsOnePacket) {
-  Ranks ranks(8, 2);
+  Multicasters ranks(8, 2);
   const auto bytes = pattern(100);
   for (std::uint64_t i = 1; i <= 100; ++i) {
-    ranks.put(3, bytes, kFlag, i);
+    ranks.put_to_all(3, bytes, kFlag, i);
     ranks.run_for(kDelayNs + 1);
     ASSERT_TRUE(ranks.all_have(3, i));
   }
@@ -147,10 +92,10 @@ TEST(Group, WithoutLossAMulticastIsOnePacket) {
 
 // Rank 5's parent from origin 0 with arity 2 is 2, and 2's is 0.
 TEST(Group, TheParentRepairs) {
-  Ranks ranks(8, 2);
+  Multicasters ranks(8, 2);
   ranks.network().lose_next(0, 5, 1);
-  ranks.put(0, {}, kFlag, 1);
-  ranks.put(0, {}, kFlag + 8, 1);
+  ranks.put_to_all(0, {}, kFlag, 1);
+  ranks.put_to_all(0, {}, kFlag + 8, 1);
   EXPECT_TRUE(ranks.run_until(10 * kMillisecond, [&] { return ranks.all_have(0, 1); }));
   EXPECT_EQ(ranks.counts(5).nacks, 1U);
   EXPECT_EQ(ranks.counts(2).repaired, 1U);
@@ -159,11 +104,11 @@ TEST(Group, TheParentRepairs) {
 }
 
 TEST(Group, AParentThatLacksItTooAsksItsOwn) {
-  Ranks ranks(8, 2);
+  Multicasters ranks(8, 2);
   ranks.network().lose_next(0, 5, 1);
   ranks.network().lose_next(0, 2, 2);  // the parent does not even see a gap
-  ranks.put(0, {}, kFlag, 1);
-  ranks.put(0, {}, kFlag + 8, 1);
+  ranks.put_to_all(0, {}, kFlag, 1);
+  ranks.put_to_all(0, {}, kFlag + 8, 1);
   EXPECT_TRUE(ranks.run_until(10 * kMillisecond, [&] { return ranks.word(5) == 1; }));
   EXPECT_EQ(ranks.word(2), 1U);
   EXPECT_EQ(ranks.counts(2).passed_up, 1U);
@@ -172,9 +117,9 @@ TEST(Group, AParentThatLacksItTooAsksItsOwn) {
 }
 
 TEST(Group, WhoAwaitsAMulticastFindsTheLossOfTheLast) {
-  Ranks ranks(8, 2);
+  Multicasters ranks(8, 2);
   for (int rank = 1; rank < 8; ++rank) ranks.network().lose_next(0, rank, 1);
-  ranks.put(0, {}, kFlag, 1);
+  ranks.put_to_all(0, {}, kFlag, 1);
   ranks.run_for(20 * kMillisecond);
   EXPECT_FALSE(ranks.all_have(0, 1));
   EXPECT_TRUE(ranks.run_until(
@@ -189,8 +134,8 @@ TEST(Group, WhoAwaitsAMulticastFindsTheLossOfTheLast) {
 }
 
 TEST(Group, TheOriginLearnsThatAllHaveAllByOneAnswerOfEachChild) {
-  Ranks ranks(15, 2);
-  for (std::uint64_t i = 1; i <= 5; ++i) ranks.put(0, {}, kFlag, i);
+  Multicasters ranks(15, 2);
+  for (std::uint64_t i = 1; i <= 5; ++i) ranks.put_to_all(0, {}, kFlag, i);
   EXPECT_FALSE(ranks.at(0).all_have_all());
   EXPECT_TRUE(ranks.run_until(10 * kMillisecond, [&] { return ranks.at(0).all_have_all(); }));
   EXPECT_EQ(ranks.counts(0).queries, 1U);
@@ -200,9 +145,9 @@ TEST(Group, TheOriginLearnsThatAllHaveAllByOneAnswerOfEachChild) {
 }
 
 TEST(Group, TheWorstAnswerWins) {
-  Ranks ranks(15, 2);
+  Multicasters ranks(15, 2);
   ranks.network().lose_next(0, 11, 1);
-  ranks.put(0, {}, kFlag, 1);
+  ranks.put_to_all(0, {}, kFlag, 1);
   ranks.run_for(kDelayNs + 1);
   EXPECT_FALSE(ranks.at(0).all_have_all());
   ranks.run_for(3 * kDelayNs);
@@ -214,18 +159,18 @@ TEST(Group, TheWorstAnswerWins) {
 }
 
 TEST(Group, ADeadRankIsNeverTakenForOneThatHasAll) {
-  Ranks ranks(7, 2);
+  Multicasters ranks(7, 2);
   ranks.network().kill(6);
-  ranks.put(0, {}, kFlag, 1);
+  ranks.put_to_all(0, {}, kFlag, 1);
   EXPECT_FALSE(ranks.run_until(500 * kMillisecond, [&] { return ranks.at(0).all_have_all(); }));
   EXPECT_EQ(ranks.word(5), 1U);
   EXPECT_LT(ranks.counts(0).queries, 40U) << "the origin asks less and less often";
 }
 
 TEST(Group, MoreThanTheWindowWaitsAndArrives) {
-  Ranks ranks(5, 2);
+  Multicasters ranks(5, 2);
   constexpr std::uint64_t kPuts = 1500;
-  for (std::uint64_t i = 0; i < kPuts; ++i) ranks.put(0, {}, 8 * i, i + 1);
+  for (std::uint64_t i = 0; i < kPuts; ++i) ranks.put_to_all(0, {}, 8 * i, i + 1);
   EXPECT_GT(ranks.counts(0).waited, 0U);
   EXPECT_TRUE(ranks.run_until(1000 * kMillisecond, [&] { return ranks.at(0).all_have_all(); }));
   for (int rank = 1; rank < 5; ++rank) {
@@ -239,21 +184,21 @@ TEST(Group, EverybodyGetsEverythingOnABadNetwork) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     base::Prng prng(seed);
-    VirtualDatagramOptions network = steady();
+    VirtualDatagramOptions network = with_multicast();
     const double losses[] = {0, 0.001, 0.01, 0.1};
     network.seed = seed;
     network.loss = losses[seed % 4];
     network.duplicates = 0.05;
     network.delay_max_ns = 20 * kDelayNs;
     const int size = 2 + static_cast<int>(prng.below(12));
-    Ranks ranks(size, 1 + static_cast<int>(prng.below(4)), network);
+    Multicasters ranks(size, 1 + static_cast<int>(prng.below(4)), network);
     const std::uint64_t puts = 1 + prng.below(100);
     const auto bytes = pattern(prng.below(4000));
     for (std::uint64_t i = 1; i <= puts; ++i) {
       for (int origin = 0; origin < size; ++origin) {
         // Each origin has its own flags; their places are never used twice.
         const std::size_t flag = 16384 + 8 * (static_cast<std::size_t>(origin) * 100 + i - 1);
-        ranks.put(origin, bytes, flag, i);
+        ranks.put_to_all(origin, bytes, flag, i);
       }
       if (prng.below(4) == 0) ranks.run_for(static_cast<std::int64_t>(prng.below(200'000)));
     }
