@@ -5,131 +5,43 @@
 // `--seeds N` (label slow) runs many.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
 
-#include "harness/collective_data.hpp"
-#include "harness/world.hpp"
+#include "world/random_jobs.hpp"
 
 namespace unisono::test {
 namespace {
 
-using arith::Operator;
-using arith::Type;
-using schedule::Shape;
+Seeds seeds{.count = 60};
 
-std::uint64_t first_seed = 1;
-int seed_count = 60;
+WorldOptions options_of(std::uint64_t seed, base::Prng& prng) {
+  WorldOptions options;
+  options.ranks = 1 + static_cast<int>(prng.below(9));
+  options.virtual_network = prng.below(4) != 0;
+  options.network.seed = seed;
+  options.network.reorder = prng.below(2) == 0;
+  options.network.multicast = prng.below(2) == 0;
+  options.network.pull = prng.below(2) == 0;
+  options.settings = {
+      {"UNISONO_ENGINE", prng.below(2) == 0 ? "inline" : "helping"},
+      {"UNISONO_CHANNELS", std::to_string(2 + prng.below(4))},
+      {"UNISONO_SINGLE_COPY_FROM", prng.below(2) == 0 ? "64" : "auto"},
+      {"UNISONO_FIRST_SEQUENCE", sequence_before_the_wrap(prng.below(40))},
+  };
+  return options;
+}
 
-// One collective at all ranks, from its start to the comparison of its results.
-struct Job {
-  Shape shape;
-  Operator op = Operator::sum;
-  std::vector<Bytes> inputs, outputs;
-  std::vector<group::Pending> pending;
-  int started = 0;
-};
-
-class Scenario {
- public:
-  explicit Scenario(std::uint64_t seed) : prng_(seed) {
-    WorldOptions options;
-    options.ranks = 1 + static_cast<int>(prng_.below(9));
-    options.virtual_network = prng_.below(4) != 0;
-    options.network.seed = seed;
-    options.network.reorder = prng_.below(2) == 0;
-    options.network.multicast = prng_.below(2) == 0;
-    options.network.pull = prng_.below(2) == 0;
-    options.settings = {
-        {"UNISONO_ENGINE", prng_.below(2) == 0 ? "inline" : "helping"},
-        {"UNISONO_CHANNELS", std::to_string(2 + prng_.below(4))},
-        {"UNISONO_SINGLE_COPY_FROM", prng_.below(2) == 0 ? "64" : "auto"},
-        // The flag words hold 40 bits of the sequence.
-        {"UNISONO_FIRST_SEQUENCE", std::to_string((std::uint64_t{1} << 40) - prng_.below(40) - 1)},
-    };
-    world_ = std::make_unique<World>(options);
-    jobs_.resize(static_cast<std::size_t>(30 + prng_.below(50)));
-    for (Job& job : jobs_) prepare(job);
-    next_.assign(static_cast<std::size_t>(options.ranks), 0);
-  }
-
-  void run() {
-    constexpr int kMostSteps = 20'000'000;
-    for (int steps = 0; steps < kMostSteps && !all_done(); ++steps) {
-      const int rank = world_->random_rank();
-      // A rank starts its next collective now and then, whatever the others do.
-      if (prng_.below(8) == 0) start_next(rank);
-      world_->step();
-    }
-    ASSERT_TRUE(all_done()) << "no progress";
-    for (std::size_t j = 0; j < jobs_.size(); ++j) compare(j);
-  }
-
- private:
-  void prepare(Job& job) {
-    Shape& shape = job.shape;
-    shape.collective = static_cast<schedule::Collective>(prng_.below(schedule::kCollectiveCount));
-    shape.ranks = world_->ranks();
-    shape.root = schedule::is_rooted(shape.collective) ? world_->random_rank() : 0;
-    const std::int64_t counts[] = {0, 1, 3, 40, 1000, 40'000};
-    shape.count = shape.collective == schedule::Collective::barrier ? 0 : counts[prng_.below(6)];
-    job.op = prng_.below(2) == 0 ? Operator::sum : Operator::max;
-    const auto n = static_cast<std::size_t>(shape.ranks);
-    job.pending.resize(n);
-    for (int r = 0; r < shape.ranks; ++r) {
-      job.inputs.push_back(make_input(Type::float64, false, r, schedule::input_count(shape, r)));
-      job.outputs.emplace_back(static_cast<std::size_t>(schedule::output_count(shape, r)) * 8);
-    }
-  }
-
-  void start_next(int rank) {
-    const auto r = static_cast<std::size_t>(rank);
-    if (next_[r] == jobs_.size()) return;
-    Job& job = jobs_[next_[r]++];
-    group::Call call;
-    call.collective = job.shape.collective;
-    call.count = job.shape.count;
-    call.type = static_cast<int>(Type::float64);
-    call.op = schedule::is_reduction(call.collective) ? static_cast<int>(job.op) : -1;
-    call.root = job.shape.root;
-    call.element_bytes = 8;
-    auto plan = world_->at(rank).plan(call);
-    ASSERT_TRUE(plan.ok()) << plan.error().message;
-    const auto status =
-        world_->at(rank).start(**plan, job.inputs[r].data(), job.outputs[r].data(), job.pending[r]);
-    ASSERT_TRUE(status.ok()) << status.error().message;
-    ++job.started;
-  }
-
-  bool all_done() const {
-    return std::ranges::all_of(jobs_, [](const Job& job) {
-      return job.started == job.shape.ranks && std::ranges::all_of(job.pending, [](const auto& p) {
-               return p.state == group::Pending::State::complete;
-             });
-    });
-  }
-
-  void compare(std::size_t j) const {
-    const Job& job = jobs_[j];
-    for (int r = 0; r < job.shape.ranks; ++r) {
-      ASSERT_EQ(job.outputs[static_cast<std::size_t>(r)],
-                expected_output(job.shape, material(Type::float64, job.op), r))
-          << "operation " << j << ", rank " << r << " of " << job.shape.ranks << ", "
-          << schedule::collective_name(job.shape.collective) << ", count " << job.shape.count;
-    }
-  }
-
-  base::Prng prng_;
-  std::unique_ptr<World> world_;
-  std::vector<Job> jobs_;
-  std::vector<std::size_t> next_;  // by rank: the job it starts next
-};
+void run_scenario(std::uint64_t seed) {
+  base::Prng prng(seed);
+  World world(options_of(seed, prng));
+  RandomJobs(world, prng, 30 + prng.below(50), 40'000).run();
+}
 
 TEST(World, RandomScenariosEndWithTheRightResults) {
-  for (int i = 0; i < seed_count; ++i) {
-    const std::uint64_t seed = first_seed + static_cast<std::uint64_t>(i);
+  for (int i = 0; i < seeds.count; ++i) {
+    const std::uint64_t seed = seeds.first + static_cast<std::uint64_t>(i);
     SCOPED_TRACE("repeat with: world_scenarios --seed " + std::to_string(seed));
-    Scenario(seed).run();
+    run_scenario(seed);
     if (HasFatalFailure()) return;
   }
 }
@@ -139,12 +51,6 @@ TEST(World, RandomScenariosEndWithTheRightResults) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (std::string(argv[i]) == "--seed") {
-      unisono::test::first_seed = std::strtoull(argv[i + 1], nullptr, 10);
-      unisono::test::seed_count = 1;
-    }
-    if (std::string(argv[i]) == "--seeds") unisono::test::seed_count = std::atoi(argv[i + 1]);
-  }
+  unisono::test::seeds.read(argc, argv);
   return RUN_ALL_TESTS();
 }
