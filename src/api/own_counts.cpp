@@ -32,8 +32,12 @@ BlockArrays exchanged(const int64_t input_counts[], const int64_t input_displace
   return blocks;
 }
 
-BlockArrays typed(BlockArrays blocks, const unisono_type_t input_types[],
-                  const unisono_type_t output_types[]) {
+// Each block with a type of its own.
+BlockArrays exchanged(const int64_t input_counts[], const int64_t input_displacements[],
+                      const unisono_type_t input_types[], const int64_t output_counts[],
+                      const int64_t output_displacements[], const unisono_type_t output_types[]) {
+  BlockArrays blocks =
+      exchanged(input_counts, input_displacements, output_counts, output_displacements);
   blocks.input.types = input_types;
   blocks.output.types = output_types;
   blocks.knowledge = Knowledge::of_own_typed;
@@ -152,9 +156,8 @@ int unisono_alltoallw(const void* input, const int64_t input_counts[],
                       void* output, const int64_t output_counts[],
                       const int64_t output_displacements[], const unisono_type_t output_types[],
                       unisono_comm_t comm) {
-  const api::BlockArrays blocks = api::typed(
-      api::exchanged(input_counts, input_displacements, output_counts, output_displacements),
-      input_types, output_types);
+  const api::BlockArrays blocks = api::exchanged(input_counts, input_displacements, input_types,
+                                                 output_counts, output_displacements, output_types);
   return api::run_blocks(api::alltoallw("unisono_alltoallw", input, output, comm, blocks));
 }
 
@@ -164,9 +167,8 @@ int unisono_alltoallw_start(const void* input, const int64_t input_counts[],
                             const int64_t output_displacements[],
                             const unisono_type_t output_types[], unisono_comm_t comm,
                             unisono_request_t* request) {
-  const api::BlockArrays blocks = api::typed(
-      api::exchanged(input_counts, input_displacements, output_counts, output_displacements),
-      input_types, output_types);
+  const api::BlockArrays blocks = api::exchanged(input_counts, input_displacements, input_types,
+                                                 output_counts, output_displacements, output_types);
   return api::start(api::alltoallw("unisono_alltoallw_start", input, output, comm, blocks),
                     request);
 }
@@ -177,9 +179,8 @@ int unisono_alltoallw_plan(const void* input, const int64_t input_counts[],
                            const int64_t output_displacements[],
                            const unisono_type_t output_types[], unisono_comm_t comm,
                            unisono_plan_t* plan) {
-  const api::BlockArrays blocks = api::typed(
-      api::exchanged(input_counts, input_displacements, output_counts, output_displacements),
-      input_types, output_types);
+  const api::BlockArrays blocks = api::exchanged(input_counts, input_displacements, input_types,
+                                                 output_counts, output_displacements, output_types);
   return api::make_plan(api::alltoallw("unisono_alltoallw_plan", input, output, comm, blocks),
                         plan);
 }
