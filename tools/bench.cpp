@@ -34,26 +34,17 @@ constexpr int kMostRanks = 4096;
 constexpr std::int64_t kGrace = 2 * base::kSecond;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
 
-// The options as they are written.
+// The options as they are written; `options` has those that mean what they are.
 struct BenchArguments {
   std::vector<std::string> collectives;
   int ranks = 0;
   bool as_rank = false;
-  bool progress = false;
-  int usable_cores = 0;
   std::string sizes = "8:1M";
   std::string type = "float32";
   std::string op = "sum";
-  int root = 0;
   std::string format = "table";
-  std::string json;
   std::string method = "both";
-  std::int64_t iterations = 0;
-  std::int64_t warmup = -1;
-  double seconds = 0.3;
-  bool guidelines = false;
-  double factor = 1.25;
-  bool tolerate = false;
+  bench::Options options;
 };
 
 std::string measured_names() {
@@ -74,7 +65,7 @@ base::Status read_subjects(const BenchArguments& arguments, bench::Options& opti
       return argument_error(fmt::format("no collective to measure is named '{}': there are {}",
                                         name, measured_names()));
     }
-    if (subject->unequal && arguments.guidelines) {
+    if (subject->unequal && arguments.options.guidelines) {
       return argument_error(
           fmt::format("--guidelines: there is none for {}, with its unequal blocks", name));
     }
@@ -136,25 +127,15 @@ bench::Format format_from(const std::string& name) {
 }
 
 base::Result<bench::Options> read(const BenchArguments& arguments) {
-  if (arguments.guidelines && arguments.format == "osu") {
+  if (arguments.options.guidelines && arguments.format == "osu") {
     return argument_error("--format osu has no form for --guidelines; there are table and json");
   }
-  bench::Options options;
+  bench::Options options = arguments.options;
   UNISONO_TRY(read_subjects(arguments, options));
   UNISONO_TRY(read_type_and_operator(arguments, options));
   UNISONO_TRY(read_sizes(arguments, options));
-  options.root = arguments.root;
   options.method = method_from(arguments.method);
   options.format = format_from(arguments.format);
-  options.json_path = arguments.json;
-  options.iterations = arguments.iterations;
-  options.warmup = arguments.warmup;
-  options.seconds = arguments.seconds;
-  options.guidelines = arguments.guidelines;
-  options.factor = arguments.factor;
-  options.tolerate = arguments.tolerate;
-  options.progress = arguments.progress;
-  options.usable_cores = arguments.usable_cores;
   return options;
 }
 
@@ -222,11 +203,12 @@ base::Status check_job(const BenchArguments& arguments) {
   if (arguments.ranks == 0) {
     return argument_error("-n is missing: say how many ranks, as in -n 2");
   }
-  if (arguments.root >= arguments.ranks) {
+  if (arguments.options.root >= arguments.ranks) {
     return argument_error(fmt::format("--root {} does not exist: the ranks are 0 to {}",
-                                      arguments.root, arguments.ranks - 1));
+                                      arguments.options.root, arguments.ranks - 1));
   }
-  return arguments.json.empty() ? base::success() : try_to_write(arguments.json);
+  return arguments.options.json_path.empty() ? base::success()
+                                             : try_to_write(arguments.options.json_path);
 }
 
 int usage_error(const base::Error& error) {
@@ -260,13 +242,13 @@ void add_bench(CLI::App& app, int& exit_status) {
       ->capture_default_str();
   command->add_option("--type", arguments->type, "Type of the elements")->capture_default_str();
   command->add_option("--op", arguments->op, "Operator of the reductions")->capture_default_str();
-  command->add_option("--root", arguments->root, "Root of those that have one")
+  command->add_option("--root", arguments->options.root, "Root of those that have one")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   command->add_option("--format", arguments->format, "table, osu or json")
       ->capture_default_str()
       ->check(CLI::IsMember({"table", "osu", "json"}));
-  command->add_option("--json", arguments->json, "Write JSON to this file too");
+  command->add_option("--json", arguments->options.json_path, "Write JSON to this file too");
   CLI::Option* method =
       command
           ->add_option("--method", arguments->method,
@@ -274,33 +256,34 @@ void add_bench(CLI::App& app, int& exit_status) {
           ->capture_default_str()
           ->check(CLI::IsMember({"loop", "single", "both"}));
   command
-      ->add_option("--iterations", arguments->iterations,
+      ->add_option("--iterations", arguments->options.iterations,
                    "Timed calls of each method [as many as fit in --seconds]")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{100'000'000}));
   command
-      ->add_option("--warmup", arguments->warmup,
+      ->add_option("--warmup", arguments->options.warmup,
                    "Calls before, untimed [until the time of a call is known]")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{100'000'000}));
-  command->add_option("--seconds", arguments->seconds, "About how long one line may take")
+  command->add_option("--seconds", arguments->options.seconds, "About how long one line may take")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 3600.0));
   CLI::Option* guidelines =
       command
-          ->add_flag("--guidelines", arguments->guidelines,
+          ->add_flag("--guidelines", arguments->options.guidelines,
                      "Compare collectives with each other: what has to hold between their times?")
           ->excludes(method);
   command
-      ->add_option("--factor", arguments->factor,
+      ->add_option("--factor", arguments->options.factor,
                    "What the guidelines allow, times this; 1 leaves nothing to noise")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 1e6))
       ->needs(guidelines);
-  command->add_flag("--tolerate", arguments->tolerate, "A missed guideline is no failure")
+  command->add_flag("--tolerate", arguments->options.tolerate, "A missed guideline is no failure")
       ->needs(guidelines);
   command->add_flag("--as-rank", arguments->as_rank,
                     "Be one rank of a job that was started already, e.g. by mpirun");
-  command->add_flag("--progress", arguments->progress)->group("");            // from launch()
-  command->add_option("--usable-cores", arguments->usable_cores)->group("");  // from launch()
+  // From launch():
+  command->add_flag("--progress", arguments->options.progress)->group("");
+  command->add_option("--usable-cores", arguments->options.usable_cores)->group("");
   command->footer("Example:\n  unisono bench allreduce allgather -n 4 --sizes 8:64K");
   command->callback(
       [arguments, command, &exit_status] { exit_status = run_bench(*arguments, *command); });
