@@ -214,8 +214,9 @@ void Job::judge_cores() {
     cores.quota = rank_headers_[r].quota_millicores.load(std::memory_order_relaxed) / 1000.0;
   }
   oversubscribed_ = engine::oversubscribed(all);
-  wait_policy_ =
-      engine::WaitPolicy::for_ranks(oversubscribed_, settings_.time_ns(base::Setting::spin));
+  // A look at the network is a system call: nothing is won by not giving the core away in between.
+  wait_policy_ = engine::WaitPolicy::for_ranks(oversubscribed_ || network_ != nullptr,
+                                               settings_.time_ns(base::Setting::spin));
   if (rank_ == 0) {
     const bool alone = network_ == nullptr;
     base::log(base::LogLevel::info, "job", "unisono {}: job {}: {} ranks{}, {}, transport {}{}{}",
