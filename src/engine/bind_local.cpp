@@ -71,12 +71,16 @@ class LocalBinder {
     Step step;
     step.kind = kind;
     step.peer = peer;
-    step.remote = !options_.remote.empty() && options_.remote[static_cast<std::size_t>(peer)];
+    step.remote = is_remote(peer);
     if (step.remote) return step;  // it has no bell here
     step.first_bell = static_cast<std::int32_t>(program_.bells.size());
     step.bell_count = 1;
     program_.bells.push_back(peer);
     return step;
+  }
+
+  bool is_remote(int rank) const {
+    return !options_.remote.empty() && options_.remote[static_cast<std::size_t>(rank)];
   }
 
   void bind_send(const Op& op, OpId id) {
@@ -144,6 +148,12 @@ class LocalBinder {
     }
     step.kind = StepKind::pull;
     step.peer = slot.source;
+    if (is_remote(slot.source)) {
+      step.kind = StepKind::get;
+      // The slot's share of the data area is free: what it would hold is offered.
+      step.right = payload(schedule_.rank, op.left.slot, share_);
+      step.count = share_;
+    }
     program_.steps.push_back(step);
     Step taken = message_to(slot.source, StepKind::put);
     taken.flag = taken_flag(slot.source, schedule_.rank);
@@ -183,22 +193,6 @@ class LocalBinder {
 
 std::int64_t longest_block(const LocalOptions& options) {
   return options.geometry.data_bytes / options.geometry.ranks / kLineBytes * kLineBytes;
-}
-
-bool can_bind_local(const schedule::Schedule& schedule, const LocalOptions& options) {
-  if (options.remote.empty()) return true;
-  const auto is_remote = [&](int rank) { return options.remote[static_cast<std::size_t>(rank)]; };
-  const auto too_long = [&](std::int64_t count) {
-    return count * options.element_bytes > longest_block(options);
-  };
-  return std::ranges::none_of(schedule.ops, [&](const schedule::Op& op) {
-    if (op.kind == schedule::OpKind::send) {
-      return is_remote(schedule.targets_of(op)[0].peer) && too_long(op.left.count);
-    }
-    if (op.kind != schedule::OpKind::wait) return false;
-    const schedule::Slot& slot = schedule.slots[static_cast<std::size_t>(op.slot)];
-    return is_remote(slot.source) && too_long(slot.count);
-  });
 }
 
 Program bind_local(const Schedule& schedule, const LocalOptions& options) {

@@ -2,7 +2,8 @@
 // Binding a schedule whose rank knows its own counts only (gatherv, scatterv, alltoallv). Others'
 // windows cannot be laid out from their schedules, so all are alike: slot s has line s and an equal
 // share of the data area. What is longer is offered: from the caller's memory where it may be
-// pulled and stays, else from staging in job memory. Every message has its length beside its flag.
+// pulled and stays, else from staging in job memory; a receiver on another host gets it from there
+// through its own share. Every message has its length beside its flag.
 // Control path; pure; any thread.
 #pragma once
 
@@ -24,8 +25,6 @@ struct LocalOptions {
 
 // The longest block in bytes that goes through the windows.
 std::int64_t longest_block(const LocalOptions& options);
-// Longer ones are fetched by their receivers, which those on other hosts cannot.
-bool can_bind_local(const schedule::Schedule& schedule, const LocalOptions& options);
 
 // Schedules of send, wait and copy whose slots are numbered by their senders' ranks, the own one
 // left out (slot_number); a rank with one sender only has slot 0.

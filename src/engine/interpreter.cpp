@@ -104,14 +104,56 @@ void offer(const Program& program, const Step& step, const Frame& frame, const M
           : reinterpret_cast<std::uint64_t>(place);
   if (step.note >= 0) note_length(step, frame, machine);
   count_multicast(step, machine, 0);
-  machine.transport->put({.target = machine.job_ranks[step.peer],
-                          .source = reinterpret_cast<const std::byte*>(&source),
-                          .place = address(frame, step.target),
-                          .bytes = sizeof source,
-                          .flag = reinterpret_cast<std::uint64_t*>(
-                              frame.bases[static_cast<int>(Space::windows)] + step.flag),
-                          .flag_value = frame.tag});
+  carrier(step, machine)
+      .put({.target = machine.job_ranks[step.peer],
+            .source = reinterpret_cast<const std::byte*>(&source),
+            .place = address(frame, step.target),
+            .bytes = sizeof source,
+            .flag = reinterpret_cast<std::uint64_t*>(frame.bases[static_cast<int>(Space::windows)] +
+                                                     step.flag),
+            .flag_value = frame.tag});
   ring(program, step, machine);
+}
+
+// How far a get has come: in the line of the offer, which is the receiver's until the next
+// operation of its channel. Before the note, and never a flag of another operation.
+struct Getting {
+  std::uint64_t offer;
+  std::uint64_t tag;    // of the operation it belongs to
+  std::uint64_t asked;  // bytes, the piece under way included
+  std::uint64_t done;
+  std::uint64_t arrived;  // raised by the sender: what was asked
+};
+static_assert(sizeof(Getting) <= kLinePayload - kNoteBytes);
+
+// One piece after another: ask, wait until it is there, copy it to where it belongs.
+Outcome get(const Step& step, const Frame& frame, const Machine& machine) {
+  auto& getting = *reinterpret_cast<Getting*>(address(frame, step.left));
+  const auto arrived = std::atomic_ref(getting.arrived);
+  if (getting.tag != frame.tag) {
+    getting.asked = getting.done = 0;
+    getting.tag = frame.tag;
+  }
+  const auto bytes = static_cast<std::uint64_t>(step.bytes);
+  for (;;) {
+    if (getting.asked != getting.done) {
+      if (arrived.load(std::memory_order_acquire) != getting.asked) return Outcome::blocked;
+      std::memcpy(address(frame, step.target) + getting.done, address(frame, step.right),
+                  getting.asked - getting.done);
+      getting.done = getting.asked;
+    }
+    if (getting.done == bytes) return Outcome::finished;
+    arrived.store(0, std::memory_order_relaxed);
+    const std::uint64_t piece =
+        std::min(bytes - getting.done, static_cast<std::uint64_t>(step.count));
+    getting.asked = getting.done + piece;
+    machine.network->get({.source = machine.job_ranks[step.peer],
+                          .offset = (getting.offer & ~kInJobMemory) + getting.done,
+                          .place = address(frame, step.right),
+                          .bytes = static_cast<std::size_t>(piece),
+                          .flag = &getting.arrived,
+                          .flag_value = getting.asked});
+  }
 }
 
 Outcome pull(const Step& step, const Frame& frame, const Machine& machine) {
@@ -168,6 +210,11 @@ Outcome run_in_order(const Program& program, const Frame& frame, const Machine& 
         break;
       case StepKind::pull:
         if (const Outcome outcome = pull(step, frame, machine); outcome != Outcome::finished) {
+          return outcome;
+        }
+        break;
+      case StepKind::get:
+        if (const Outcome outcome = get(step, frame, machine); outcome != Outcome::finished) {
           return outcome;
         }
         break;

@@ -12,8 +12,9 @@
 namespace unisono::engine {
 
 // offer: a put of the source's address instead of its bytes; pull: take bytes from where the peer's
-// offer says, which lies in the peer's own memory.
-enum class StepKind : std::uint8_t { put, offer, wait, pull, reduce, copy };
+// offer says, which lies in the peer's own memory. get: the same from another host's shared memory,
+// piece by piece.
+enum class StepKind : std::uint8_t { put, offer, wait, pull, get, reduce, copy };
 
 // The channel's windows of all ranks are one space, in which slots, scratch and what helpers need
 // lie. Staging is job memory of one operation (Program::staging_bytes).
@@ -32,13 +33,15 @@ enum class Multicast : std::uint8_t { no, first, again };
 struct Step {
   StepKind kind = StepKind::copy;
   Multicast multicast = Multicast::no;
-  bool remote = false;  // put: its target is on another host
+  bool remote = false;  // put, offer: their target is on another host
   // put, offer: whose window; wait: whose message; pull: whose memory. A rank of the communicator
   std::int32_t peer = -1;
-  Place target, left, right;  // pull: left is the offer
-  std::int64_t bytes = 0;     // put, pull, copy
-  std::int64_t count = 0;     // reduce: elements; pull: bytes to skip in what is offered
-  std::int64_t flag = -1;     // put, offer, wait: the flag word, in Space::windows; -1: no flag
+  // pull, get: left is the offer; get: right is where a piece comes in
+  Place target, left, right;
+  std::int64_t bytes = 0;  // put, pull, get, copy
+  // reduce: elements; pull: bytes to skip in what is offered; get: bytes of a piece
+  std::int64_t count = 0;
+  std::int64_t flag = -1;  // put, offer, wait: the flag word, in Space::windows; -1: no flag
   // put, offer, wait: how long the message is in bytes, which its sender notes before the flag, for
   // ranks that cannot know each other's counts; -1: they do.
   std::int64_t note = -1;

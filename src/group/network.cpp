@@ -98,6 +98,11 @@ void Network::put(const transport::Put& message) {
   mutex_.unlock();
 }
 
+void Network::get(const transport::Get& wanted) {
+  const std::lock_guard lock(mutex_);
+  reliable_->get(wanted);
+}
+
 int Network::progress() {
   looked_ns_.store(base::now_ns(), std::memory_order_relaxed);
   handed_over_.store(false, std::memory_order_relaxed);

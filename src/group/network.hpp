@@ -34,6 +34,7 @@ class Network final : public transport::Transport {
   const transport::Capabilities& capabilities() const override;
   // A message of several puts is one thread's until the last, which has the flag: others wait.
   void put(const transport::Put& message) override;
+  void get(const transport::Get& wanted) override;
   int progress() override;
   void awaits(int rank) override;
 

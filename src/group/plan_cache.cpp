@@ -30,6 +30,8 @@ constexpr std::size_t kMostPlans = 512;
 constexpr std::int64_t kSegmentUnit = 256;
 // In an operation that goes in one copy, a message below this is put into the window all the same:
 // it is done before a system call would be.
+// Of a rank in another's window, so that blocks of any length go between hosts in pieces.
+constexpr std::int64_t kLeastShare = 64;
 constexpr std::int64_t kLeastPull = 2048;
 // The algorithm where ranks know no counts but their own; a row of every such collective.
 constexpr std::string_view kLocal = "linear";
@@ -255,12 +257,12 @@ class Maker {
                              .pull = context_.pull,
                              .in_place = call_.in_place,
                              .remote = context_.remote};
-    if (!engine::can_bind_local(schedule, how)) {
-      return Error{Code::unsupported,
-                   fmt::format("a block of more than {} bytes to a rank on another host: where "
-                               "ranks know their own counts only, such blocks can be fetched "
-                               "within a host, not between hosts; raise UNISONO_BUFFERS",
-                               engine::longest_block(how))};
+    if (!context_.remote.empty() && engine::longest_block(how) < kLeastShare) {
+      return Error{
+          Code::resources,
+          fmt::format("{} on {} ranks of several hosts needs a share of {} bytes of the "
+                      "windows for each, but they have {}; raise UNISONO_BUFFERS",
+                      cached_->algorithm, context_.ranks, kLeastShare, engine::longest_block(how))};
     }
     engine::Plan& plan = cached_->plan;
     std::vector<engine::Program> programs(static_cast<std::size_t>(context_.ranks));

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "reliable/get_payload.hpp"
 #include "reliable/reliable.hpp"
 
 namespace unisono::reliable {
@@ -59,7 +60,9 @@ void Reliable::handle(const wire::Parsed& packet) {
   Link& link = link_to(sender);
   link.asked_ns = 0;
   const auto kind = static_cast<wire::Kind>(header.kind);
-  if (kind == wire::Kind::put) return handle_put(link, sender, packet);
+  if (kind == wire::Kind::put || kind == wire::Kind::get) {
+    return handle_numbered(link, sender, packet);
+  }
   if (link.control_seen.take(header.sequence) != wire::Arrival::fresh) {
     ++counts_.duplicates;
   } else if (kind == wire::Kind::status) {
@@ -113,9 +116,34 @@ bool Reliable::place_is_valid(const wire::Parsed& packet) const {
   return payload_fits && flag_fits;
 }
 
-void Reliable::handle_put(Link& link, int sender, const wire::Parsed& packet) {
+bool Reliable::get_is_valid(const wire::Parsed& packet) const {
+  const std::uint64_t size = options_.region_bytes;
   const wire::Header& header = packet.header;
-  if (!place_is_valid(packet)) {
+  const auto target = decode_get(packet.payload);
+  const auto fits = [size](std::uint64_t place, std::uint64_t bytes) {
+    return place <= size && bytes <= size - place;
+  };
+  return target && target->bytes != 0 && fits(header.place, target->bytes) &&
+         fits(target->place, target->bytes) && header.flag % 8 == 0 && fits(header.flag, 8);
+}
+
+// What another rank wants of this one's memory. Its own says where to, since all are laid out
+// alike.
+void Reliable::answer_get(int sender, const wire::Parsed& packet) {
+  const wire::Header& header = packet.header;
+  const GetTarget target = *decode_get(packet.payload);
+  put({.target = sender,
+       .source = options_.region + header.place,
+       .place = options_.region + target.place,
+       .bytes = static_cast<std::size_t>(target.bytes),
+       .flag = reinterpret_cast<std::uint64_t*>(options_.region + header.flag),
+       .flag_value = header.value});
+}
+
+void Reliable::handle_numbered(Link& link, int sender, const wire::Parsed& packet) {
+  const wire::Header& header = packet.header;
+  const bool is_get = static_cast<wire::Kind>(header.kind) == wire::Kind::get;
+  if (!(is_get ? get_is_valid(packet) : place_is_valid(packet))) {
     ++counts_.misplaced;
     return;
   }
@@ -131,12 +159,16 @@ void Reliable::handle_put(Link& link, int sender, const wire::Parsed& packet) {
     case Arrivals::Taken::fresh:
       break;
   }
-  apply(packet);
-  if (const WaitingFlag* const flag =
-          link.receiving.note(header.sequence, header.position, header.flag, header.value)) {
-    raise(*flag);
-  }
   acknowledge(link, link.sending.complete_number(header.hop));
+  if (is_get) {
+    answer_get(sender, packet);
+  } else {
+    apply(packet);
+    if (const WaitingFlag* const flag =
+            link.receiving.note(header.sequence, header.position, header.flag, header.value)) {
+      raise(*flag);
+    }
+  }
   note_gap(link, sender, missing != arrivals.missing());
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "reliable/get_payload.hpp"
 
 namespace unisono::reliable {
 namespace {
@@ -27,7 +28,8 @@ constexpr std::uint64_t kAskFrom = kWindow / 2;
 Reliable::Reliable(std::unique_ptr<transport::Datagrams> datagrams, ReliableOptions options)
     : datagrams_(std::move(datagrams)),
       options_(std::move(options)),
-      capabilities_{.name = datagrams_->limits().name, .one_sided = false, .ordered = false},
+      capabilities_{
+          .name = datagrams_->limits().name, .one_sided = false, .ordered = false, .get = true},
       gate_(options_.key, datagrams_->rank(), options_.ranks),
       payload_bytes_(std::min<std::size_t>(datagrams_->limits().max_payload - wire::kHeaderBytes,
                                            std::numeric_limits<std::uint16_t>::max()) /
@@ -94,6 +96,26 @@ void Reliable::put(const transport::Put& message) {
     }
     submit(link, message.target, header, payload);
   } while (done < message.bytes);
+  flush();
+}
+
+void Reliable::get(const transport::Get& wanted) {
+  now_ns_ = options_.now_ns();
+  Link& link = link_to(wanted.source);
+  wire::Header header = gate_.header(wire::Kind::get, static_cast<std::uint32_t>(wanted.source),
+                                     link.sending.take_number());
+  header.place = wanted.offset;
+  header.flag = offset_of(wanted.flag, sizeof *wanted.flag);
+  header.value = wanted.flag_value;
+  header.hop = static_cast<std::uint16_t>(link.receiving.arrivals.missing());
+  link.receiving.told = link.receiving.arrivals.missing();
+  const GetPayload payload = encode_get({offset_of(wanted.place, wanted.bytes), wanted.bytes});
+  submit(link, wanted.source, header, payload);
+  // The other side does not wait for it, and would not ask if it were lost.
+  if (!link.sending.ask.runs()) {
+    link.sending.ask.start(now_ns_, options_.ask, prng_);
+    watch(link, wanted.source);
+  }
   flush();
 }
 

@@ -5,6 +5,9 @@
 // far its own have come, and a sender asks only when it runs out of room. Repair is the receiver's
 // business: who waits for a peer, or sees a gap, asks after a time for what it lacks.
 //
+// A get is a put by the other side: its number is one of the puts', so that it is repeated like
+// them.
+//
 // What it promises: each put's bytes are written once, in no order; its flag is raised after all
 // bytes of its message, which are its own and those of the puts without a flag before it to the
 // same rank. Messages may overtake each other, so a place must not be put to again before its
@@ -73,6 +76,7 @@ class Reliable final : public transport::Transport, private GroupPort {
 
   const transport::Capabilities& capabilities() const override { return capabilities_; }
   void put(const transport::Put& message) override;
+  void get(const transport::Get& wanted) override;
   int progress() override;
   void awaits(int rank) override;
 
@@ -130,7 +134,9 @@ class Reliable final : public transport::Transport, private GroupPort {
 
   int receive_all();
   void handle(const wire::Parsed& packet);
-  void handle_put(Link& link, int sender, const wire::Parsed& packet);
+  void handle_numbered(Link& link, int sender, const wire::Parsed& packet);
+  void answer_get(int sender, const wire::Parsed& packet);
+  bool get_is_valid(const wire::Parsed& packet) const;
   void handle_nack(Link& link, int sender, const wire::Header& header);
   void handle_status(Link& link, int sender, const wire::Header& header);
   bool place_is_valid(const wire::Parsed& packet) const;

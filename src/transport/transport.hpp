@@ -26,6 +26,7 @@ struct Capabilities {
   bool shared_windows = false;  // every rank can address every window, so others may help
   bool direct = false;          // a put is a store: the engine may write windows itself
   bool pull = false;            // a rank can read another's memory
+  bool get = false;             // a rank can have bytes of another host's shared memory sent
   bool registration = false;    // user memory has to be registered before it can be sent from
   std::size_t max_message = 0;  // bytes of one put; 0: no limit
 };
@@ -49,6 +50,17 @@ struct Pull {
   std::size_t bytes = 0;
 };
 
+// `bytes` from `offset` in the shared memory of rank `source`'s host, to `place` here; then the
+// flag, as of a put by that rank.
+struct Get {
+  int source = -1;
+  std::uint64_t offset = 0;
+  std::byte* place = nullptr;
+  std::size_t bytes = 0;
+  std::uint64_t* flag = nullptr;
+  std::uint64_t flag_value = 0;
+};
+
 enum class Pulled : std::uint8_t { done, gone, failed };  // gone: the source has ended
 
 class Transport {
@@ -67,6 +79,8 @@ class Transport {
   // Complete when it returns. failed: pull_error() says why. Only with Capabilities::pull.
   virtual Pulled pull(const Pull&) { return Pulled::failed; }
   virtual std::string pull_error() const { return "this transport cannot read another's memory"; }
+  // Asks for bytes; the source's processor, or an agent, sends them. Only with Capabilities::get.
+  virtual void get(const Get&) {}
   // Moves what is under way; returns the amount of work done.
   virtual int progress() = 0;
   // This rank cannot go on before it gets a put of that rank of the job. Said again and again while

@@ -33,6 +33,7 @@ enum class Kind : std::uint8_t {
   query = UNISONO_PACKET_QUERY,
   answer = UNISONO_PACKET_ANSWER,
   probe = UNISONO_PACKET_PROBE,
+  get = UNISONO_PACKET_GET,
 };
 
 struct Parsed {

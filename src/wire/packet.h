@@ -47,7 +47,11 @@ enum unisono_packet_kind {
   /* Sent to the group to find out whether multicast is carried: `value` is 1 if the sender has
    * heard the probes of all members. */
   UNISONO_PACKET_PROBE = 6,
-  UNISONO_PACKET_KINDS = 7 /* one more than the last */
+  /* In the order of puts: the target is to put bytes of its memory from offset `place` on to the
+   * sender, with `flag` and `value` as in a put. The payload says where to and how many: two
+   * integers of 64 bits. */
+  UNISONO_PACKET_GET = 7,
+  UNISONO_PACKET_KINDS = 8 /* one more than the last */
 };
 
 /* Why a packet was dropped, in the order in which the checks are made. */

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "harness/block_results.hpp"
@@ -103,7 +102,7 @@ void check_parts(const Self& self) {
 }
 
 template <class Self>
-void check_blocks(const Self& self, std::int64_t most_own) {
+void check_blocks(const Self& self) {
   int turn = 0;
   for (const std::int64_t count : {0, 1, 8, 1000, static_cast<int>(scaled(100003))}) {
     SCOPED_TRACE(count);
@@ -113,16 +112,13 @@ void check_blocks(const Self& self, std::int64_t most_own) {
       ASSERT_NO_FATAL_FAILURE(check_equal_blocks(self, count, turn % self.ranks, in_place, way));
       ASSERT_NO_FATAL_FAILURE(check_unequal_blocks(self, counts, in_place, way));
       ASSERT_NO_FATAL_FAILURE(check_equal_blocks(self, count, turn % self.ranks, !in_place, way));
-      if (count > most_own) continue;
       ASSERT_NO_FATAL_FAILURE(check_own_blocks(self, count, turn % self.ranks, in_place, way));
     }
   }
 }
 
-// Where ranks know their own counts only, with blocks of up to `most_own` words.
 template <class Self>
-void check_everything(const Self& self,
-                      std::int64_t most_own = std::numeric_limits<std::int64_t>::max()) {
+void check_everything(const Self& self) {
   for (const std::int64_t count :
        {0, 1, 7, 8, 64, 1000, 8192, 100003, static_cast<int>(scaled(1000000))}) {
     SCOPED_TRACE(count);
@@ -133,7 +129,7 @@ void check_everything(const Self& self,
   }
   ASSERT_NO_FATAL_FAILURE(check_started_and_planned(self));
   ASSERT_NO_FATAL_FAILURE(check_parts(self));
-  ASSERT_NO_FATAL_FAILURE(check_blocks(self, most_own));
+  ASSERT_NO_FATAL_FAILURE(check_blocks(self));
 }
 
 }  // namespace unisono::harness

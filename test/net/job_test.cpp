@@ -76,10 +76,8 @@ class HostsJob : public testing::Test {
 };
 
 TEST_F(HostsJob, EveryCollectiveIsRight) {
-  // Longer blocks of own counts are refused between hosts.
-  constexpr std::int64_t kMostOwnWords = 1000;
   auto processes = start_job(hosts_, [](const HostRank& self) {
-    ASSERT_NO_FATAL_FAILURE(check_everything(self, kMostOwnWords));
+    ASSERT_NO_FATAL_FAILURE(check_everything(self));
     leave(self);
   });
   expect_all_clean(processes);

@@ -50,6 +50,33 @@ TEST(BindLocal, BothEndsOfAMessageFindTheSamePlace) {
   }
 }
 
+// Ranks 0 and 1 are on one host, 2 and 3 on another.
+TEST(BindLocal, WhatIsOfferedByAnotherHostIsGotThroughTheShare) {
+  const std::vector<std::int64_t> counts(4, 5000);
+  schedule::Shape shape;
+  shape.collective = Collective::alltoall;
+  shape.ranks = 4;
+  shape.blocks = *Blocks::of_pairs_of(1, counts, counts);
+  const auto schedule =
+      *algorithm::build(*algorithm::find(shape.collective, "linear"), shape, {}, 1);
+  const LocalOptions options{
+      .input = {}, .output = {}, .geometry = kGeometry, .remote = {false, false, true, true}};
+  const Program program = bind_local(schedule, options);
+  EXPECT_EQ(count_of(program, StepKind::get), 2);
+  EXPECT_EQ(count_of(program, StepKind::pull), 1);
+  EXPECT_EQ(program.staging_bytes, 3 * 5056);
+  for (const Step& step : program.steps) {
+    EXPECT_EQ(step.remote,
+              step.peer >= 2 && (step.kind == StepKind::offer || step.kind == StepKind::put))
+        << static_cast<int>(step.kind) << " " << step.peer;
+    EXPECT_FALSE(step.remote && step.bell_count > 0);
+    if (step.kind != StepKind::get) continue;
+    EXPECT_EQ(step.bytes, 5000);
+    EXPECT_EQ(step.count, longest_block(options));
+    EXPECT_EQ(step.right.space, Space::windows);
+  }
+}
+
 TEST(BindLocal, WhatDoesNotFitAShareOfTheWindowIsOffered) {
   EXPECT_EQ(count_of(bind_alltoall(1, 1024, true, false), StepKind::offer), 0);
   const Program offered = bind_alltoall(1, 1025, true, false);
