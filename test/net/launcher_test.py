@@ -3,7 +3,7 @@
 """A job of several hosts under a real launcher, which reaches the test hosts as it would by ssh:
 all collectives through the C API, and what it says without an address.
 
-usage: launcher_test.py --bin DIRECTORY --program PROCESS_CONFORMANCE openmpi|mpich
+usage: launcher_test.py --bin DIRECTORY --program PROCESS_CONFORMANCE openmpi|mpich|slurm
 """
 
 import argparse
@@ -17,6 +17,7 @@ import string
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 HOSTS = 3
@@ -24,7 +25,7 @@ RANKS_PER_HOST = 2
 RANKS = HOSTS * RANKS_PER_HOST
 ADDRESS = "tcp:10.77.0.1:7000"
 
-# In place of ssh: nothing of the launcher's environment reaches the other host, so that what the
+# In place of ssh. Nothing of the launcher's environment reaches the other host, so that what the
 # ranks need has to come by the launcher. MPICH's -x is "no X11 forwarding".
 AGENT = """#!/bin/sh
 [ "$1" = -x ] && shift
@@ -35,17 +36,16 @@ exec env -i PATH="$PATH" TMPDIR="$TMPDIR" unisono hosts exec --shell "$@"
 class OpenMpi:
     """Debian's Open MPI."""
 
-    command = "mpirun.openmpi"
+    programs = ("mpirun.openmpi",)
+    sees_several_hosts = f"openmpi placed {RANKS_PER_HOST} of {RANKS} ranks on this host"
 
     @staticmethod
-    def host_line(host):
-        return f"{host} slots={RANKS_PER_HOST}"
-
-    @staticmethod
-    def arguments(hostfile, agent, forwarded):
-        words = ["--allow-run-as-root", "--mca", "plm_rsh_agent", agent]
-        words += ["--hostfile", hostfile, "-n", str(RANKS)]
-        for name in forwarded:
+    def command(hosts, settings):
+        lines = "".join(f"{host} slots={RANKS_PER_HOST}\n" for host in hosts.names())
+        words = ["mpirun.openmpi", "--allow-run-as-root"]
+        words += ["--mca", "plm_rsh_agent", hosts.write("agent", AGENT)]
+        words += ["--hostfile", hosts.write("hostfile", lines), "-n", str(RANKS)]
+        for name in settings:
             words += ["-x", name]
         return words
 
@@ -54,19 +54,68 @@ class Mpich:
     """Debian's MPICH: hydra. It hands on its whole environment. (Its -genvlist leaves out the last
     variable of the environment, listed or not, on all hosts but the first: MPICH 4.0.)"""
 
-    command = "mpiexec.mpich"
+    programs = ("mpiexec.mpich",)
+    sees_several_hosts = f"hydra placed {RANKS_PER_HOST} of {RANKS} ranks on this host"
 
     @staticmethod
-    def host_line(host):
-        return f"{host}:{RANKS_PER_HOST}"
-
-    @staticmethod
-    def arguments(hostfile, agent, _forwarded):
-        words = ["-launcher", "ssh", "-launcher-exec", agent]
-        return words + ["-f", hostfile, "-n", str(RANKS)]
+    def command(hosts, _settings):
+        lines = "".join(f"{host}:{RANKS_PER_HOST}\n" for host in hosts.names())
+        words = ["mpiexec.mpich", "-launcher", "ssh"]
+        words += ["-launcher-exec", hosts.write("agent", AGENT)]
+        return words + ["-f", hosts.write("hosts", lines), "-n", str(RANKS)]
 
 
-LAUNCHERS = {"openmpi": OpenMpi, "mpich": Mpich}
+class Slurm:
+    """Debian's Slurm, with a controller on the first host and a daemon on each. It, too, hands on
+    the whole environment of srun."""
+
+    programs = ("srun", "sinfo", "slurmctld", "slurmd")
+    sees_several_hosts = f"SLURM_STEP_NUM_NODES={HOSTS}"
+
+    # The hosts have no control groups. Nobody else is on their network to be kept out.
+    configuration = """ClusterName=test
+SlurmctldHost={first}(10.77.0.1)
+AuthType=auth/none
+CredType=cred/none
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation={folder}
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/%n.pid
+SlurmdSpoolDir={folder}/%n
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+SelectType=select/linear
+MpiDefault=none
+SlurmdParameters=config_overrides
+PartitionName=all Nodes=ALL Default=YES
+"""
+
+    @classmethod
+    def configure(cls, hosts):
+        text = cls.configuration.format(first=hosts.names()[0], folder=hosts.folder.name)
+        for number, host in enumerate(hosts.names(), start=1):
+            text += f"NodeName={host} NodeAddr=10.77.0.{number} CPUs={RANKS_PER_HOST}\n"
+        hosts.write("cgroup.conf", "CgroupPlugin=cgroup/v1\n")
+        return "SLURM_CONF=" + hosts.write("slurm.conf", text)
+
+    @classmethod
+    def command(cls, hosts, _settings):
+        first = hosts.names()[0]
+        configuration = cls.configure(hosts)
+        hosts.start_daemon(first, ["env", configuration, "slurmctld", "-D"])
+        for host in hosts.names():
+            hosts.start_daemon(host, ["env", configuration, "slurmd", "-D", "-N", host])
+        idle = f"idle {HOSTS}"
+        state = ["exec", first, "env", configuration, "sinfo", "--noheader", "--format=%T %D"]
+        while hosts.unisono_hosts(*state).stdout.strip() != idle:
+            hosts.check_daemons()
+            time.sleep(0.05)
+        return ["env", configuration, "srun", f"--nodes={HOSTS}", "-n", str(RANKS)]
+
+
+LAUNCHERS = {"openmpi": OpenMpi, "mpich": Mpich, "slurm": Slurm}
 OPTIONS = None
 
 
@@ -76,7 +125,9 @@ class HostSet:
     def __init__(self):
         self.name = "t" + "".join(random.choices(string.ascii_lowercase, k=7))
         self.folder = tempfile.TemporaryDirectory(prefix="unisono-launcher-")
-        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("UNISONO_")}
+        self.daemons = []
+        foreign = ("UNISONO_", "SLURM_")
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
         self.environment["PATH"] = f"{OPTIONS.bin.resolve()}:{os.environ['PATH']}"
         self.environment["TMPDIR"] = self.folder.name  # the launchers keep files there
         up = self.unisono_hosts("up", str(HOSTS), "--name", self.name, "--owner", str(os.getpid()))
@@ -100,6 +151,25 @@ class HostSet:
             errors="replace",
         )
 
+    def start_daemon(self, host, words):
+        """It ends with the hosts, at the latest."""
+        output = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
+        daemon = subprocess.Popen(
+            ["unisono", "hosts", "exec", host, *words],
+            cwd=self.folder.name,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        self.daemons.append((daemon, output))
+
+    def check_daemons(self):
+        for daemon, output in self.daemons:
+            if daemon.poll() is not None:
+                output.seek(0)
+                raise RuntimeError(f"{' '.join(daemon.args)} has ended:\n{output.read()}")
+
     def names(self):
         return [f"{self.name}{number}" for number in range(1, HOSTS + 1)]
 
@@ -111,6 +181,9 @@ class HostSet:
 
     def down(self):
         done = self.unisono_hosts("down", self.name)
+        for daemon, output in self.daemons:
+            daemon.wait()
+            output.close()
         self.folder.cleanup()
         if done.returncode != 0:
             raise RuntimeError(done.stdout)
@@ -123,13 +196,9 @@ class JobOfSeveralHosts(unittest.TestCase):
 
     def launch(self, settings, program):
         """Starts the launcher on the first host, with these settings for the ranks."""
-        launcher = LAUNCHERS[OPTIONS.launcher]
-        lines = "".join(launcher.host_line(host) + "\n" for host in self.hosts.names())
-        hostfile = self.hosts.write("hostfile", lines)
-        agent = self.hosts.write("agent", AGENT)
-        arguments = launcher.arguments(hostfile, agent, settings)
+        command = LAUNCHERS[OPTIONS.launcher].command(self.hosts, settings)
         return self.hosts.unisono_hosts(
-            *["exec", self.hosts.names()[0], launcher.command, *arguments, *program],
+            *["exec", self.hosts.names()[0], *command, *program],
             environment={**self.hosts.environment, **settings},
         )
 
@@ -148,8 +217,7 @@ class JobOfSeveralHosts(unittest.TestCase):
         done = self.launch({}, [str(OPTIONS.program)])
         self.assertNotEqual(done.returncode, 0, done.stdout)
         self.assertIn("unsupported: several hosts without an address", done.stdout)
-        placed = f"placed {RANKS_PER_HOST} of {RANKS} ranks on this host"
-        self.assertIn(placed, done.stdout)
+        self.assertIn(LAUNCHERS[OPTIONS.launcher].sees_several_hosts, done.stdout)
         self.assertIn("UNISONO_RENDEZVOUS=tcp:HOST:PORT", done.stdout)
 
 
@@ -157,8 +225,8 @@ def why_not():
     """Why the test cannot run here, as far as is known before hosts are made."""
     if os.geteuid() != 0:
         return "needs root"
-    command = LAUNCHERS[OPTIONS.launcher].command
-    return "" if shutil.which(command) else f"{command} is not installed"
+    missing = [name for name in LAUNCHERS[OPTIONS.launcher].programs if not shutil.which(name)]
+    return f"{', '.join(missing)} not installed" if missing else ""
 
 
 def main():
