@@ -51,8 +51,8 @@ class OpenMpi:
 
 
 class Mpich:
-    """Debian's MPICH: hydra. It hands on its whole environment. (Its -genvlist leaves out the last
-    variable of the environment, listed or not, on all hosts but the first: MPICH 4.0.)"""
+    """Debian's MPICH: hydra. It hands on its whole environment. (With -genvlist
+    MPICH 4.0 loses a listed variable on the other hosts if it is the last of the environment.)"""
 
     programs = ("mpiexec.mpich",)
     sees_several_hosts = f"hydra placed {RANKS_PER_HOST} of {RANKS} ranks on this host"
