@@ -117,6 +117,8 @@ class Lane {
   // A member of another host that keeps operation `sequence` from being entered; -1: none.
   int laggard(std::uint64_t sequence) const;
 
+  // Of the operation that begins next; the same on all ranks that have made the same calls.
+  std::uint64_t next_sequence() const { return next_; }
   // The next sequence numbers, for an operation of `segments` parts.
   std::uint64_t take(std::int64_t segments);
   // Whether operation `sequence` may be entered now (see above).

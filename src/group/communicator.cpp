@@ -71,6 +71,7 @@ SegmentLayout Communicator::plan_layout(int ranks, const base::Settings& setting
     return offset;
   };
   g.notices = place(ranks * static_cast<std::int64_t>(sizeof(FailureNotice)));
+  g.farewells = place(ranks * static_cast<std::int64_t>(sizeof(std::uint64_t)));
   g.small_control = place(engine::lane_control_bytes(g.small));
   g.bulk_control = place(engine::lane_control_bytes(g.bulk));
   g.small_windows = place(g.small.windows_bytes());
@@ -88,7 +89,9 @@ std::uint64_t memory_layout(const base::Settings& settings) {
 }
 
 Result<std::int64_t> Communicator::reserve(Job& job, int ranks) {
-  const SegmentLayout layout = plan_layout(ranks, job.settings());
+  SegmentLayout layout = plan_layout(ranks, job.settings());
+  layout.first_sequence = std::max(layout.first_sequence, job.least_sequence());
+  job.reclaim();
   UNISONO_ASSIGN(const std::int64_t offset, job.memory().allocate(layout.bytes));
   UNISONO_TRY(job.memory().commit(offset, layout.small_windows, "a communicator's control data"));
   reinterpret_cast<CommunicatorHeader*>(job.memory().at(offset))->layout = layout;
@@ -111,14 +114,15 @@ Result<std::unique_ptr<Communicator>> Communicator::create_world(Job& job) {
   for (int r = 0; r < job.ranks(); ++r) everyone[static_cast<std::size_t>(r)] = r;
   const auto& header = *reinterpret_cast<CommunicatorHeader*>(job.memory().at(offset));
   return std::unique_ptr<Communicator>(
-      new Communicator(job, std::move(everyone), job.rank(), offset, header.layout));
+      new Communicator(job, std::move(everyone), job.rank(), offset, header.layout, true));
 }
 
 Communicator::Communicator(Job& job, std::vector<int> job_ranks, int rank, std::int64_t offset,
-                           const SegmentLayout& layout)
+                           const SegmentLayout& layout, bool is_world)
     : job_(job),
       job_ranks_(std::move(job_ranks)),
       remote_(find_remote()),
+      is_world_(is_world),
       rank_(rank),
       offset_(offset),
       header_(reinterpret_cast<CommunicatorHeader*>(job.memory().at(offset))),
@@ -177,19 +181,40 @@ PlanContext Communicator::plan_context() const {
           .overrides = job_.overrides()};
 }
 
-// The last member of a host to end a communicator gives its memory back. A segment that other hosts
-// have too is not used again: nobody knows when the last of them is done with it.
+// The last member to end a communicator gives its memory back; of several hosts, the last of each,
+// and the leader makes the place free for others when all have said farewell.
 Communicator::~Communicator() {
   publish_progress();
   for (const auto& [offset, bytes] : stranded_) job_.memory().release(offset, bytes);
-  if (header_->freed.fetch_add(1, std::memory_order_acq_rel) + 1 !=
-      static_cast<std::uint32_t>(size()) - remote_.size()) {
-    return;
-  }
-  if (remote_.empty()) {
+  const bool last_here = header_->freed.fetch_add(1, std::memory_order_acq_rel) + 1 ==
+                         static_cast<std::uint32_t>(size()) - remote_.size();
+  if (!remote_.empty()) {
+    say_farewell(last_here);
+  } else if (last_here) {
     job_.memory().release(offset_, layout_.bytes);
+  }
+}
+
+void Communicator::say_farewell(bool last_here) {
+  constexpr int kLeader = 0;
+  const bool with_leader = !is_remote(kLeader);
+  const bool has_failed = failed() || known_failure().has_value();
+  // Before the farewell, after which a newer communicator may lie here.
+  if (last_here && !with_leader) job_.memory().empty(offset_, layout_.bytes);
+  if (is_world_ || !job_.settle_network()) return;
+  auto* const farewells =
+      reinterpret_cast<std::atomic<std::uint64_t>*>(job_.memory().at(offset_ + layout_.farewells));
+  const auto said = static_cast<std::uint64_t>(has_failed ? Farewell::failed : Farewell::clean);
+  if (with_leader) {
+    farewells[rank_].store(said, std::memory_order_release);
   } else {
-    job_.memory().empty(offset_, layout_.bytes);
+    machine_.network->put({.target = job_ranks_[kLeader],
+                           .flag = reinterpret_cast<std::uint64_t*>(&farewells[rank_]),
+                           .flag_value = said});
+  }
+  if (rank_ == kLeader) {
+    job_.retire({offset_, layout_.bytes, farewells, size()},
+                std::max(small_.next_sequence(), bulk_.next_sequence()));
   }
 }
 

@@ -27,7 +27,7 @@ namespace unisono::group {
 // On every host of its members it lies at the same place of the host's memory.
 struct SegmentLayout {
   engine::LaneGeometry small, bulk;
-  std::int64_t notices, small_control, bulk_control, small_windows, bulk_windows, bytes;
+  std::int64_t notices, farewells, small_control, bulk_control, small_windows, bulk_windows, bytes;
   std::uint64_t first_sequence;
 };
 
@@ -121,12 +121,13 @@ class Communicator {
   static base::Status adopt(Job& job, std::int64_t offset, const SegmentLayout& layout);
 
   Communicator(Job& job, std::vector<int> job_ranks, int rank, std::int64_t offset,
-               const SegmentLayout& layout);
+               const SegmentLayout& layout, bool is_world);
 
   bool is_remote(int rank) const {
     return !job_.hosts().is_here(job_ranks_[static_cast<std::size_t>(rank)]);
   }
   std::vector<int> find_remote() const;
+  void say_farewell(bool last_here);
   PlanContext plan_context() const;
   void tell_failure(const Failure& failure);
   std::optional<Failure> known_failure() const;
@@ -168,6 +169,7 @@ class Communicator {
   Job& job_;
   std::vector<int> job_ranks_;
   std::vector<int> remote_;  // members on other hosts
+  bool is_world_;
   int rank_;
   std::int64_t offset_;
   CommunicatorHeader* header_;

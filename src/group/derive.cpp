@@ -106,7 +106,7 @@ Result<std::unique_ptr<Communicator>> Communicator::derive(Purpose purpose, std:
   for (const int r : group) job_ranks.push_back(job_ranks_[static_cast<std::size_t>(r)]);
   if (is_remote(group.front())) UNISONO_TRY(adopt(job_, offset, layout));
   return std::unique_ptr<Communicator>(
-      new Communicator(job_, std::move(job_ranks), new_rank, offset, layout));
+      new Communicator(job_, std::move(job_ranks), new_rank, offset, layout, false));
 }
 
 }  // namespace unisono::group

@@ -347,8 +347,43 @@ void Job::leave() {
   raise_alarm();
   if (network_ == nullptr) return;
   tell_state(rank_, RankState::left);
-  network_->finish(settings_.time_ns(base::Setting::detect_timeout), [this](int rank) {
-    return !hosts_.is_here(rank) && state(rank) != RankState::present;
+  network_->finish(settings_.time_ns(base::Setting::detect_timeout),
+                   [this](int rank) { return has_gone(rank); });
+}
+
+bool Job::has_gone(int rank) const {
+  return !hosts_.is_here(rank) && state(rank) != RankState::present;
+}
+
+bool Job::settle_network() {
+  return !left_.load() && network_->settle(settings_.time_ns(base::Setting::detect_timeout),
+                                           [this](int rank) { return has_gone(rank); });
+}
+
+void Job::retire(const Retired& segment, std::uint64_t next_sequence) {
+  std::uint64_t least = header_->least_sequence.load(std::memory_order_relaxed);
+  while (least < next_sequence &&
+         !header_->least_sequence.compare_exchange_weak(least, next_sequence)) {
+  }
+  const std::lock_guard lock(retired_mutex_);
+  retired_.push_back(segment);
+}
+
+void Job::reclaim() {
+  const std::lock_guard lock(retired_mutex_);
+  std::erase_if(retired_, [this](const Retired& segment) {
+    bool clean = true;
+    for (int m = 0; m < segment.members; ++m) {
+      const auto said = static_cast<Farewell>(segment.farewells[m].load(std::memory_order_acquire));
+      if (said == Farewell::none) return false;
+      clean &= said == Farewell::clean;
+    }
+    if (clean) {
+      memory_->release(segment.offset, segment.bytes);
+    } else {
+      memory_->empty(segment.offset, segment.bytes);
+    }
+    return true;
   });
 }
 

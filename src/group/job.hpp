@@ -46,11 +46,15 @@ struct alignas(64) RankHeader {
   std::atomic<std::uint64_t> cores[engine::kMostCores / 64];
 };
 
+// To a segment of several hosts. failed: it is not to be used again.
+enum class Farewell : std::uint64_t { none, clean, failed };
+
 // In shared memory; zero is its initial state.
 struct alignas(64) JobHeader {
   std::atomic<std::uint32_t> alarm;  // counts what may concern pending operations: deaths, failures
   std::atomic<std::uint32_t> first_dead;  // rank + 1; 0: none. The same for all who report it
   std::atomic<std::int64_t> ranks_offset, bells_offset, world_offset;  // 0: not there yet
+  std::atomic<std::uint64_t> least_sequence;  // with which a communicator of several hosts begins
   std::atomic<std::uint64_t> news;  // by a put from another host: there may be something to see
   engine::BellTower tower;
 };
@@ -83,6 +87,23 @@ class Job {
   void carry_network();
   // Lets a rank of another host look for what was put there before.
   void send_news(int rank);
+  // Until all that this rank has put has arrived on the other hosts; false if that takes longer
+  // than a death takes to be noticed, or the rank has left.
+  bool settle_network();
+
+  // A segment that several hosts have, at the leader that has reserved it: it is used again when
+  // all members have said farewell to it. A newer communicator there begins beyond the operations
+  // of the older, so that words which still say something of them count as old.
+  struct Retired {
+    std::int64_t offset = 0, bytes = 0;
+    const std::atomic<std::uint64_t>* farewells = nullptr;  // by member: Farewell
+    int members = 0;
+  };
+  void retire(const Retired& segment, std::uint64_t next_sequence);
+  void reclaim();
+  std::uint64_t least_sequence() const {
+    return header_->least_sequence.load(std::memory_order_relaxed);
+  }
   bool oversubscribed() const { return oversubscribed_; }
   const engine::WaitPolicy& wait_policy() const { return wait_policy_; }
   engine::ForeignLoad& foreign_load() { return foreign_load_; }
@@ -117,6 +138,7 @@ class Job {
   std::optional<int> dead_rank() const;
   bool mark_gone(int rank, RankState how);
   bool watch_hosts();
+  bool has_gone(int rank) const;
   void tell_state(int rank, RankState state);
   void look_for_news();
   base::Error lost(int rank, std::string_view how) const;
@@ -148,6 +170,8 @@ class Job {
   Liveness liveness_;
   std::int64_t watched_ns_ = 0;
   std::atomic<bool> left_{false};
+  std::mutex retired_mutex_;
+  std::vector<Retired> retired_;
   std::unique_ptr<Network> network_;  // its agent's thread uses the rest
 };
 

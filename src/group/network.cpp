@@ -176,7 +176,7 @@ std::int64_t Network::silence_ns(int rank) {
   return reliable_->silence_ns(rank);
 }
 
-bool Network::finish(std::int64_t patience_ns, const std::function<bool(int rank)>& has_left) {
+bool Network::settle(std::int64_t patience_ns, const std::function<bool(int rank)>& has_left) {
   constexpr std::int64_t kPauseNs = base::kMillisecond;
   const std::int64_t deadline_ns = base::now_ns() + patience_ns;
   for (;;) {
@@ -186,15 +186,18 @@ bool Network::finish(std::int64_t patience_ns, const std::function<bool(int rank
       for (int r = 0; r < reliable_->ranks(); ++r) {
         if (has_left(r)) reliable_->forget(r);
       }
-      const bool settled = reliable_->settle();
-      if (settled || base::now_ns() > deadline_ns) {
-        reliable_->say_farewell();
-        return settled;
-      }
+      if (reliable_->settle()) return true;
+      if (base::now_ns() > deadline_ns) return false;
       descriptor = reliable_->datagrams().descriptor();
     }
     sleep_on(descriptor, -1, kPauseNs);
   }
+}
+
+void Network::finish(std::int64_t patience_ns, const std::function<bool(int rank)>& has_left) {
+  settle(patience_ns, has_left);
+  const std::lock_guard lock(mutex_);
+  reliable_->say_farewell();
 }
 
 }  // namespace unisono::group

@@ -46,9 +46,11 @@ class Network final : public transport::Transport {
 
   // See Reliable.
   std::int64_t silence_ns(int rank);
-  // Until all that was put has arrived, but at ranks that have left, or the time is over; then says
-  // goodbye. False: some may not have arrived.
-  bool finish(std::int64_t patience_ns, const std::function<bool(int rank)>& has_left);
+  // Until all that was put has arrived, but at ranks that have left, or the time is over. False:
+  // some may not have arrived.
+  bool settle(std::int64_t patience_ns, const std::function<bool(int rank)>& has_left);
+  // The same, and says goodbye.
+  void finish(std::int64_t patience_ns, const std::function<bool(int rank)>& has_left);
 
  private:
   void run_agent();

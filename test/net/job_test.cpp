@@ -120,6 +120,28 @@ TEST_F(HostsJob, CommunicatorsOfSomeHosts) {
   expect_all_clean(processes);
 }
 
+// Many more than fit into the memory at a time, each with other contents in its windows and counts.
+TEST_F(HostsJob, CommunicatorsMakeRoomForLaterOnes) {
+  setenv("UNISONO_SHARED_LIMIT", "128M", 1);
+  auto processes = start_job(hosts_, [](const HostRank& self) {
+    for (int round = 0; round < 60; ++round) {
+      unisono_comm_t twin = nullptr;
+      ASSERT_TRUE(succeeded(unisono_comm_dup(self.world, &twin))) << "round " << round;
+      for (int i = 0; i < 1 + round * 7 % 150; ++i) {
+        std::int64_t sum = 0;
+        const std::int64_t value = round + i;
+        ASSERT_TRUE(
+            succeeded(unisono_allreduce(&value, &sum, 1, UNISONO_INT64, UNISONO_SUM, twin)));
+        ASSERT_EQ(sum, kRanks * value);
+      }
+      ASSERT_TRUE(succeeded(unisono_comm_free(twin)));
+    }
+    leave(self);
+  });
+  unsetenv("UNISONO_SHARED_LIMIT");
+  expect_all_clean(processes);
+}
+
 TEST_F(HostsJob, ABadCallIsToldToAllHosts) {
   auto processes = start_job(hosts_, [](const HostRank& self) {
     std::int32_t value = 1;
