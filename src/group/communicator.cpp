@@ -441,6 +441,8 @@ bool Communicator::sleep(std::span<Communicator* const> communicators) {
   const bool credit =
       std::ranges::any_of(communicators, [](const Communicator* c) { return c->credit_blocked(); });
   if (credit) change_credit(true);
+  Network* const network = job_.hosts().count_here() == 1 ? job_.network() : nullptr;
+  if (network != nullptr) network->announce();
   const std::uint32_t announced = bells.announce(job_.rank());
   bool rung = false;
   for (Communicator* c : communicators) {
@@ -455,6 +457,7 @@ bool Communicator::sleep(std::span<Communicator* const> communicators) {
     ++statistics_.sleeps;
     rung = sleep_announced(announced);
   }
+  if (network != nullptr) network->withdraw();
   if (credit) change_credit(false);
   job_.watch(base::now_ns());
   return rung;

@@ -249,7 +249,10 @@ base::Status Job::start_agent() {
 }
 
 void Job::carry_network() {
-  if (network_ != nullptr && network_->progress() > 0) look_for_news();
+  if (network_ == nullptr || network_->progress() == 0) return;
+  look_for_news();
+  // What came may be for another thread of this rank.
+  if (bells_.anyone_asleep()) bells_.wake(rank_);
 }
 
 void Job::look_for_news() {

@@ -65,7 +65,8 @@ Network::~Network() {
 base::Status Network::start_agent(std::function<void()> heard) {
   heard_ = std::move(heard);
   bell_ = base::Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!bell_.valid()) {
+  taken_ = base::Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!bell_.valid() || !taken_.valid()) {
     return Error{Code::system, fmt::format("eventfd: {}", std::strerror(errno))};
   }
   // The application's signal handlers are not to run in our thread.
@@ -106,8 +107,13 @@ void Network::get(const transport::Get& wanted) {
 int Network::progress() {
   looked_ns_.store(base::now_ns(), std::memory_order_relaxed);
   handed_over_.store(false, std::memory_order_relaxed);
-  const std::lock_guard lock(mutex_);
-  return reliable_->progress();
+  int received;
+  {
+    const std::lock_guard lock(mutex_);
+    received = reliable_->progress();
+  }
+  if (received > 0 && sleepers_.load() > 0 && taken_.valid()) eventfd_write(taken_.get(), 1);
+  return received;
 }
 
 void Network::awaits(int rank) {
@@ -125,7 +131,10 @@ bool Network::sleep(std::int64_t timeout_ns) {
   }
   const std::int64_t now = base::now_ns();
   looked_ns_.store(now + kLeaveNs, std::memory_order_relaxed);
-  const bool came = sleep_on(descriptor, -1, std::min({timeout_ns, deadline_ns - now, kLeaveNs}));
+  const bool came =
+      sleep_on(descriptor, taken_.get(), std::min({timeout_ns, deadline_ns - now, kLeaveNs}));
+  eventfd_t count = 0;
+  if (taken_.valid()) eventfd_read(taken_.get(), &count);
   looked_ns_.store(base::now_ns(), std::memory_order_relaxed);
   return came;
 }

@@ -38,9 +38,12 @@ class Network final : public transport::Transport {
   int progress() override;
   void awaits(int rank) override;
 
-  // Sleeps until something comes, but not beyond `timeout_ns`: instead of the agent, for a rank
-  // that nobody else can wake. False if it was the time.
+  // For a thread of a rank that nobody else can wake, instead of the agent: announce, look once
+  // more, then sleep until something comes, also if another thread takes it, but not beyond
+  // `timeout_ns`; withdraw. sleep() is false if it was the time.
+  void announce() { sleepers_.fetch_add(1); }
   bool sleep(std::int64_t timeout_ns);
+  void withdraw() { sleepers_.fetch_sub(1); }
   // The caller goes to sleep elsewhere: the agent takes over at once.
   void hand_over();
 
@@ -61,7 +64,9 @@ class Network final : public transport::Transport {
   std::atomic<std::thread::id> sending_{};  // who holds it for the puts that follow
   std::unique_ptr<reliable::Reliable> reliable_;
   std::function<void()> heard_;
-  base::Descriptor bell_;                   // eventfd: the agent is to look around
+  base::Descriptor bell_;   // eventfd: the agent is to look around
+  base::Descriptor taken_;  // eventfd: what came was taken by another thread than those that sleep
+  std::atomic<int> sleepers_{0};
   std::atomic<std::int64_t> looked_ns_{0};  // when a thread of the rank last carried it on
   std::atomic<bool> agent_rests_{false};    // it leaves the datagrams to the rank's threads
   std::atomic<bool> handed_over_{false};

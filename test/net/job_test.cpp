@@ -8,8 +8,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -115,6 +117,33 @@ TEST_F(HostsJob, CommunicatorsOfSomeHosts) {
         ASSERT_TRUE(succeeded(unisono_comm_free(twin)));
       }
     }
+    leave(self);
+  });
+  expect_all_clean(processes);
+}
+
+// Each thread of a rank has a communicator of its own; they sleep and wake each other.
+TEST_F(HostsJob, ThreadsWithCommunicatorsOfTheirOwn) {
+  auto processes = start_job(hosts_, [](const HostRank& self) {
+    std::array<unisono_comm_t, 3> comms{};
+    for (unisono_comm_t& comm : comms) ASSERT_TRUE(succeeded(unisono_comm_dup(self.world, &comm)));
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < comms.size(); ++t) {
+      threads.emplace_back([&self, &comms, t] {
+        for (int i = 0; i < 200; ++i) {
+          // One rank is late now and then, so that the others sleep.
+          if (i % 50 == self.rank) usleep(5'000);
+          std::vector<std::int64_t> sums(static_cast<std::size_t>(1 + i * 7 % 500));
+          const std::vector<std::int64_t> values(sums.size(), i + static_cast<int>(t));
+          ASSERT_TRUE(succeeded(unisono_allreduce(values.data(), sums.data(),
+                                                  static_cast<std::int64_t>(sums.size()),
+                                                  UNISONO_INT64, UNISONO_SUM, comms[t])));
+          ASSERT_EQ(sums.back(), kRanks * values.back());
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (unisono_comm_t comm : comms) EXPECT_TRUE(succeeded(unisono_comm_free(comm)));
     leave(self);
   });
   expect_all_clean(processes);
