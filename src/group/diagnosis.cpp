@@ -128,6 +128,9 @@ void Communicator::tell_failure(const Failure& failure) {
 // The earliest one: this host's, or what a rank of another one has told.
 std::optional<Failure> Communicator::known_failure() const {
   std::optional<Failure> known = read_failure(header_->failure);
+  if (remote_.empty()) return known;
+  // All ranks of a host get a notice, each writing the same.
+  const auto held = job_.network()->hold();
   for (const int member : remote_) {
     const auto told = read_notice(notices()[member]);
     if (told && (!known || told->index < known->index)) known = told;
@@ -152,10 +155,11 @@ void Communicator::look_for_failure() { adopt_failure(); }
 void Communicator::examine(bool waited_long) {
   if (job_.alarm() != alarm_seen_) [[unlikely]] {
     alarm_seen_ = job_.alarm();
-    adopt_failure();
+    // In this order, for who leaves because of a failure has told it before.
     for (const int member : job_ranks_) {
       someone_gone_ |= job_.state(member) != RankState::present;
     }
+    adopt_failure();
   }
   if (someone_gone_) [[unlikely]]
     examine_members();

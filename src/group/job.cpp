@@ -345,13 +345,16 @@ base::Result<std::int64_t> Job::await_world() {
 
 void Job::leave() {
   if (left_.exchange(true) || rank_headers_ == nullptr) return;
+  // What this rank has told, of failures for example, is there before the others see that it left.
+  const auto gone = [this](int rank) { return has_gone(rank); };
+  const std::int64_t patience_ns = settings_.time_ns(base::Setting::detect_timeout);
+  if (network_ != nullptr) network_->settle(patience_ns, gone);
   rank_headers_[rank_].state.store(static_cast<std::uint64_t>(RankState::left),
                                    std::memory_order_release);
   raise_alarm();
   if (network_ == nullptr) return;
   tell_state(rank_, RankState::left);
-  network_->finish(settings_.time_ns(base::Setting::detect_timeout),
-                   [this](int rank) { return has_gone(rank); });
+  network_->finish(patience_ns, gone);
 }
 
 bool Job::has_gone(int rank) const {

@@ -47,6 +47,9 @@ class Network final : public transport::Transport {
   // The caller goes to sleep elsewhere: the agent takes over at once.
   void hand_over();
 
+  // Nothing that comes is written meanwhile, as far as this process does it.
+  std::unique_lock<std::mutex> hold() { return std::unique_lock(mutex_); }
+
   // See Reliable.
   std::int64_t silence_ns(int rank);
   // Until all that was put has arrived, but at ranks that have left, or the time is over. False:

@@ -78,7 +78,7 @@ void run_scenario(std::uint64_t seed, bool has_hosts, Traffic& traffic) {
 void run_scenarios(bool has_hosts) {
   Traffic traffic;
   // A world of hosts takes a while to end: its ranks wait for each other.
-  const std::int64_t count = harness::scaled(has_hosts ? (seeds.count + 2) / 3 : seeds.count);
+  const std::int64_t count = harness::scaled(has_hosts ? (seeds.count + 4) / 5 : seeds.count);
   for (std::int64_t i = 0; i < count; ++i) {
     const std::uint64_t seed = seeds.first + static_cast<std::uint64_t>(i);
     SCOPED_TRACE("repeat with: world_reliable --seed " + std::to_string(seed));
