@@ -58,14 +58,16 @@ void Reliable::handle(const wire::Parsed& packet) {
   const int sender = static_cast<int>(header.sender);
   if (header.target == wire::kToGroup) return handle_group(packet);
   Link& link = link_to(sender);
-  link.asked_ns = 0;
   const auto kind = static_cast<wire::Kind>(header.kind);
   if (kind == wire::Kind::put || kind == wire::Kind::get) {
     return handle_numbered(link, sender, packet);
   }
   if (link.control_seen.take(header.sequence) != wire::Arrival::fresh) {
     ++counts_.duplicates;
-  } else if (kind == wire::Kind::status) {
+    return;
+  }
+  link.asked_ns = 0;
+  if (kind == wire::Kind::status) {
     handle_status(link, sender, header);
   } else if (kind == wire::Kind::answer && is_from_a_child(header)) {
     group_.take_answer(header, now_ns_);
@@ -159,6 +161,8 @@ void Reliable::handle_numbered(Link& link, int sender, const wire::Parsed& packe
     case Arrivals::Taken::fresh:
       break;
   }
+  link.asked_ns =
+      0;  // not for a packet that somebody plays again: it does not show that the peer lives
   acknowledge(link, link.sending.complete_number(header.hop));
   if (is_get) {
     answer_get(sender, packet);

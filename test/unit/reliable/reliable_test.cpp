@@ -317,6 +317,36 @@ TEST(Reliable, ADeadPeerCostsLessAndLess) {
   EXPECT_LT(ranks.at(0).counts().asked, 70U);
 }
 
+// A packet that is played again is no sign of life. Rank 2 is nothing but that packet.
+TEST(Reliable, APeerIsSilentFromTheFirstQuestionUntilItIsHeard) {
+  Ranks ranks(3);
+  const auto wire = ranks.network().attach(2);
+  const wire::Gate gate(wire::key_of("test"), 2, 3);
+  wire::Header header = gate.header(wire::Kind::put, 0, 1);
+  header.flag = kFlag;
+  header.value = 1;
+  const wire::Envelope envelope = gate.seal(header, {});
+  const transport::Outgoing datagram{.target = 0, .head = envelope};
+  const auto pass = [&ranks](int milliseconds) {
+    for (int i = 0; i < milliseconds; ++i) {
+      ranks.at(0).awaits(2);
+      ranks.at(0).progress();
+      ranks.network().advance_to(ranks.network().now_ns() + kMillisecond);
+    }
+  };
+  pass(300);
+  EXPECT_GT(ranks.at(0).silence_ns(2), 250 * kMillisecond);
+  ASSERT_EQ(wire->send({&datagram, 1}), 1U);
+  pass(2);
+  EXPECT_EQ(ranks.word(0), 1U);
+  EXPECT_EQ(ranks.at(0).silence_ns(2), 0);
+  pass(300);
+  ASSERT_EQ(wire->send({&datagram, 1}), 1U);
+  pass(10);
+  EXPECT_EQ(ranks.at(0).counts().duplicates, 1U);
+  EXPECT_GT(ranks.at(0).silence_ns(2), 250 * kMillisecond);
+}
+
 // What strangers send has no effect; what a rank of the job sends to a wrong place has none either.
 TEST(Reliable, ForgedAndMisplacedPacketsHaveNoEffect) {
   Ranks ranks(3);
