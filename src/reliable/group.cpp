@@ -16,6 +16,17 @@ constexpr std::size_t kMostWanted = 4 * kWindow;
 
 }  // namespace
 
+std::optional<std::uint64_t> Answers::worst(std::span<const int> children,
+                                            std::uint64_t own) const {
+  std::uint64_t worst = own;
+  for (const int child : children) {
+    const auto said = std::ranges::find(all_, child, &std::pair<int, std::uint64_t>::first);
+    if (said == all_.end()) return std::nullopt;
+    if (wire::is_before(said->second, worst)) worst = said->second;
+  }
+  return worst;
+}
+
 void KeptPackets::keep(std::uint64_t number, const wire::Envelope& envelope,
                        std::span<const std::byte> payload, std::int64_t now_ns) {
   Packet& packet = packets_[number % packets_.size()];
@@ -37,8 +48,7 @@ Group::Group(const GroupOptions& options, const wire::Gate& gate, GroupPort& por
       port_(port),
       prng_(seed),
       sent_(options.window, options.payload_bytes),
-      streams_(static_cast<std::size_t>(options.tree.ranks)) {
-  UNISONO_CHECK(options.tree.arity >= 1 && options.tree.arity <= kMostArity, "arity of repairs");
+      streams_(static_cast<std::size_t>(options.ranks)) {
   UNISONO_CHECK(options.window >= 2 && options.window <= kWindow, "window of a group");
 }
 
@@ -83,7 +93,7 @@ Group::Taken Group::take_put(const wire::Parsed& packet, std::int64_t now_ns) {
     case Arrivals::Taken::fresh:
       break;
   }
-  if (options_.tree.children(origin, rank()) != 0) {
+  if (!options_.tree.is_leaf(origin, rank())) {
     stream.kept.keep(number, gate_.seal(packet.header, packet.payload), packet.payload, now_ns);
     forget_expired(stream, now_ns);
     pass_on(stream, packet);
@@ -97,10 +107,8 @@ Group::Taken Group::take_put(const wire::Parsed& packet, std::int64_t now_ns) {
 void Group::pass_on(Stream& stream, const wire::Parsed& packet) {
   std::erase_if(stream.wanted, [&](const Wanted& wanted) {
     if (wanted.number != packet.header.sequence) return false;
-    const int origin = static_cast<int>(packet.header.origin);
     ++counts_.repaired;
-    port_.send_packet(options_.tree.child(origin, rank(), wanted.child),
-                      gate_.seal(packet.header, packet.payload), packet.payload);
+    port_.send_packet(wanted.child, gate_.seal(packet.header, packet.payload), packet.payload);
     return true;
   });
 }
@@ -112,20 +120,30 @@ void Group::forget_expired(Stream& stream, std::int64_t now_ns) const {
 
 void Group::repair(KeptPackets& kept, KeptPackets::Packet& packet, int origin, int child,
                    std::int64_t now_ns) {
-  std::int64_t& sent_ns = packet.sent_ns[static_cast<std::size_t>(child)];
+  const auto number = static_cast<std::size_t>(options_.tree.number_of(origin, child));
+  std::int64_t& sent_ns = packet.sent_ns[number];
   if (now_ns - sent_ns < options_.linger_ns) {
     ++counts_.lingering;
     return;
   }
   sent_ns = now_ns;
   ++counts_.repaired;
-  port_.send_packet(options_.tree.child(origin, rank(), child), packet.envelope,
-                    kept.payload(packet));
+  port_.send_packet(child, packet.envelope, kept.payload(packet));
+}
+
+bool Group::is_child(int origin, int sender) const {
+  return has(origin) && has(sender) && has(rank()) && origin != sender &&
+         options_.tree.parent(origin, sender) == rank();
+}
+
+void Group::forget(int rank, std::int64_t now_ns) {
+  options_.tree.forget(rank);
+  if (ask_.runs()) look_at_answers(now_ns);
 }
 
 void Group::take_nack(const wire::Header& header, std::int64_t now_ns) {
   const int origin = static_cast<int>(header.origin);
-  const int child = options_.tree.number_of(origin, static_cast<int>(header.sender));
+  const int child = static_cast<int>(header.sender);
   const bool own = origin == rank();
   Stream* const stream = own ? nullptr : &stream_of(origin);
   KeptPackets& kept = own ? sent_ : stream->kept;
@@ -216,10 +234,7 @@ void Group::send_nack(int origin, std::uint64_t place, std::uint64_t mask) {
 
 void Group::ask(std::int64_t now_ns) {
   if (ask_.runs() || is_settled()) return;
-  if (options_.tree.ranks == 1) {
-    note_reached(unsent_, now_ns);
-    return;
-  }
+  if (options_.tree.is_leaf(rank(), rank())) return note_reached(unsent_, now_ns);
   send_query();
   ask_.start(now_ns, options_.ask, prng_);
 }
@@ -228,7 +243,7 @@ void Group::ask(std::int64_t now_ns) {
 void Group::send_query() {
   ++query_;
   ++counts_.queries;
-  has_answer_.fill(false);
+  answers_.clear();
   wire::Header header = gate_.header(wire::Kind::query, wire::kToGroup, query_);
   header.place = 0;        // this rank's multicasts
   header.value = unsent_;  // which also tells who lost the last packet
@@ -241,7 +256,7 @@ void Group::take_query(const wire::Header& header, std::int64_t now_ns) {
   if (!wire::is_before(stream.query, header.sequence)) return;  // an old one
   stream.query = header.sequence;
   stream.answered = false;
-  stream.has_answer.fill(false);
+  stream.answers.clear();
   stream.receiving.arrivals.expect_until(header.value);
   if (stream.receiving.arrivals.has_gap() && !stream.receiving.lacks_gap) {
     note_gap(stream, true, now_ns);
@@ -251,19 +266,11 @@ void Group::take_query(const wire::Header& header, std::int64_t now_ns) {
 
 void Group::take_answer(const wire::Header& header, std::int64_t now_ns) {
   const int origin = static_cast<int>(header.origin);
-  const auto child =
-      static_cast<std::size_t>(options_.tree.number_of(origin, static_cast<int>(header.sender)));
+  const int child = static_cast<int>(header.sender);
   if (origin == rank()) {
     if (header.place != query_) return;
-    answers_[child] = header.value;
-    has_answer_[child] = true;
-    std::uint64_t worst = unsent_;
-    for (int i = 0; i < options_.tree.children(origin, rank()); ++i) {
-      const auto each = static_cast<std::size_t>(i);
-      if (!has_answer_[each]) return;
-      if (wire::is_before(answers_[each], worst)) worst = answers_[each];
-    }
-    note_reached(worst, now_ns);
+    answers_.note(child, header.value);
+    look_at_answers(now_ns);
     return;
   }
   Stream& stream = stream_of(origin);
@@ -271,30 +278,31 @@ void Group::take_answer(const wire::Header& header, std::int64_t now_ns) {
   if (wire::is_before(stream.query, header.place)) {
     stream.query = header.place;
     stream.answered = false;
-    stream.has_answer.fill(false);
+    stream.answers.clear();
   }
   if (header.place != stream.query) return;
-  stream.answers[child] = header.value;
-  stream.has_answer[child] = true;
+  stream.answers.note(child, header.value);
   answer_if_complete(stream, origin);
+}
+
+void Group::look_at_answers(std::int64_t now_ns) {
+  const auto worst = answers_.worst(options_.tree.children(rank(), rank()), unsent_);
+  if (worst) note_reached(*worst, now_ns);
 }
 
 // The worst of this rank and those below it.
 void Group::answer_if_complete(Stream& stream, int origin) {
   if (stream.answered) return;
-  std::uint64_t worst = stream.receiving.arrivals.missing();
-  for (int i = 0; i < options_.tree.children(origin, rank()); ++i) {
-    const auto each = static_cast<std::size_t>(i);
-    if (!stream.has_answer[each]) return;
-    if (wire::is_before(stream.answers[each], worst)) worst = stream.answers[each];
-  }
+  const auto worst = stream.answers.worst(options_.tree.children(origin, rank()),
+                                          stream.receiving.arrivals.missing());
+  if (!worst) return;
   stream.answered = true;
   ++counts_.answers;
   const int parent = options_.tree.parent(origin, rank());
   wire::Header header = gate_.header(wire::Kind::answer, static_cast<std::uint32_t>(parent), 0);
   header.origin = static_cast<std::uint32_t>(origin);
   header.place = stream.query;
-  header.value = worst;
+  header.value = *worst;
   port_.send_control(parent, header);
 }
 

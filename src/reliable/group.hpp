@@ -14,7 +14,9 @@
 #include <deque>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/prng.hpp"
@@ -28,6 +30,7 @@ namespace unisono::reliable {
 inline constexpr int kMostArity = 8;
 
 struct GroupOptions {
+  int ranks = 1;  // of the job
   RepairTree tree;
   RetryDelays gap;
   RetryDelays await;
@@ -53,6 +56,18 @@ struct GroupCounts {
   bool operator==(const GroupCounts&) const = default;
 };
 
+// What the children said to one question.
+class Answers {
+ public:
+  void clear() { all_.clear(); }
+  void note(int child, std::uint64_t value) { all_.emplace_back(child, value); }
+  // The worst of them and `own`; nullopt while one of `children` has not answered.
+  std::optional<std::uint64_t> worst(std::span<const int> children, std::uint64_t own) const;
+
+ private:
+  std::vector<std::pair<int, std::uint64_t>> all_;
+};
+
 // How packets get out.
 class GroupPort {
  public:
@@ -72,7 +87,7 @@ class KeptPackets {
     bool valid = false;
     wire::Envelope envelope{};
     std::uint32_t bytes = 0;
-    std::array<std::int64_t, kMostArity> sent_ns{};  // by child: the last time
+    std::array<std::int64_t, kMostArity> sent_ns{};  // by number of the child: the last time
   };
 
   KeptPackets(std::uint64_t packets, std::size_t payload_bytes)
@@ -113,6 +128,12 @@ class Group {
   void take_nack(const wire::Header& header, std::int64_t now_ns);
   void take_answer(const wire::Header& header, std::int64_t now_ns);
 
+  // Whether the two take part, and the sender asks this rank for what the origin has sent.
+  bool is_child(int origin, int sender) const;
+  bool has(int rank) const { return options_.tree.has(rank); }
+  // That rank has left: it lacks nothing any more, and those below it turn to those above.
+  void forget(int rank, std::int64_t now_ns);
+
   // This rank waits for a multicast of `origin`.
   void awaits(int origin, std::int64_t now_ns);
   // Asks how far everybody is, until all have what this rank has sent.
@@ -142,8 +163,7 @@ class Group {
     // The origin's latest question, and the answers of the children.
     std::uint64_t query = 0;
     bool answered = true;
-    std::array<std::uint64_t, kMostArity> answers{};
-    std::array<bool, kMostArity> has_answer{};
+    Answers answers;
   };
 
   int rank() const { return static_cast<int>(gate_.identity().rank); }
@@ -157,6 +177,7 @@ class Group {
   void send_nacks(const Stream& stream, int origin);
   void answer_if_complete(Stream& stream, int origin);
   void note_reached(std::uint64_t number, std::int64_t now_ns);
+  void look_at_answers(std::int64_t now_ns);
   void send_query();
   bool want(Stream& stream, std::uint64_t number, int child, std::int64_t now_ns) const;
   void send_nack(int origin, std::uint64_t place, std::uint64_t mask);
@@ -175,8 +196,7 @@ class Group {
   std::deque<WaitingPacket> backlog_;
   std::uint64_t query_ = 0;
   RetryTimer ask_;
-  std::array<std::uint64_t, kMostArity> answers_{};
-  std::array<bool, kMostArity> has_answer_{};
+  Answers answers_;
 
   std::vector<std::unique_ptr<Stream>> streams_;  // by origin; made when first used
 };

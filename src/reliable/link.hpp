@@ -100,7 +100,8 @@ struct Link {
   wire::ReplayWindow<std::uint64_t, 64> control_seen;  // of the peer's
   bool ended = false;         // the peer has left: what it lacks it does not need
   bool watched = false;       // has a timer that runs
-  std::int64_t asked_ns = 0;  // when the peer was first asked something since it was last heard
+  // When the peer was first and last asked something since it was last heard; 0: not.
+  std::int64_t asked_ns = 0, asked_again_ns = 0;
 };
 
 }  // namespace unisono::reliable

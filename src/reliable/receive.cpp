@@ -69,27 +69,31 @@ void Reliable::handle(const wire::Parsed& packet) {
   link.asked_ns = 0;
   if (kind == wire::Kind::status) {
     handle_status(link, sender, header);
-  } else if (kind == wire::Kind::answer && is_from_a_child(header)) {
-    group_.take_answer(header, now_ns_);
+  } else if (kind == wire::Kind::answer) {
+    if (group_.is_child(static_cast<int>(header.origin), sender)) {
+      group_.take_answer(header, now_ns_);
+    }
   } else if (kind == wire::Kind::nack && header.flag == 0) {
     handle_nack(link, sender, header);
-  } else if (kind == wire::Kind::nack && is_from_a_child(header)) {
-    group_.take_nack(header, now_ns_);
+  } else if (kind == wire::Kind::nack) {
+    handle_group_nack(link, sender, header);
   }
 }
 
-// Whether the sender is a child of this rank in the tree of that origin, as it has to be.
-bool Reliable::is_from_a_child(const wire::Header& header) const {
-  const RepairTree tree{options_.ranks, options_.repair_arity};
-  return header.origin != header.sender &&
-         tree.parent(static_cast<int>(header.origin), static_cast<int>(header.sender)) ==
-             datagrams_->rank();
+// A repetition bears its origin's name, and may have nothing to repeat: so who asks hears besides
+// that this rank is there.
+void Reliable::handle_group_nack(Link& link, int sender, const wire::Header& header) {
+  if (group_.is_child(static_cast<int>(header.origin), sender)) group_.take_nack(header, now_ns_);
+  send_status(link, sender, false);
 }
 
 // From its origin, or repeated by another rank as it was.
 void Reliable::handle_group(const wire::Parsed& packet) {
   const wire::Header& header = packet.header;
-  if (header.origin != header.sender) return;
+  if (header.origin != header.sender || !group_.has(static_cast<int>(header.origin)) ||
+      !group_.has(datagrams_->rank())) {
+    return;
+  }
   const auto kind = static_cast<wire::Kind>(header.kind);
   if (kind == wire::Kind::query) return group_.take_query(header, now_ns_);
   if (kind != wire::Kind::put) return;
@@ -310,7 +314,11 @@ void Reliable::send_status(Link& link, int rank, bool ask) {
 
 void Reliable::send_control(int target, wire::Header header) {
   Link& link = link_to(target);
-  if (wants_answer(header) && link.asked_ns == 0) link.asked_ns = now_ns_;
+  if (wants_answer(header)) {
+    const bool anew = link.asked_ns == 0 || now_ns_ - link.asked_again_ns > options_.lull_ns;
+    if (anew) link.asked_ns = now_ns_;
+    link.asked_again_ns = now_ns_;
+  }
   header.sequence = link.control_number++;
   send_packet(target, gate_.seal(header, {}), {});
 }
@@ -326,7 +334,7 @@ void Reliable::send_packet(int target, const wire::Envelope& envelope,
 
 std::int64_t Reliable::silence_ns(int rank) const {
   const auto& link = links_[static_cast<std::size_t>(rank)];
-  return link == nullptr || link->asked_ns == 0 ? 0 : now_ns_ - link->asked_ns;
+  return link == nullptr || link->asked_ns == 0 ? 0 : link->asked_again_ns - link->asked_ns;
 }
 
 std::int64_t Reliable::next_deadline_ns() const {

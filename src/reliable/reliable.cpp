@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "base/check.hpp"
@@ -23,6 +24,15 @@ constexpr std::size_t kMostBatch = 64;
 // Whose packets are asked about when so many are under way, before the window is full.
 constexpr std::uint64_t kAskFrom = kWindow / 2;
 
+std::vector<int> members_of(const ReliableOptions& options) {
+  UNISONO_CHECK(options.repair_arity >= 1 && options.repair_arity <= kMostArity,
+                "arity of repairs");
+  if (!options.group.empty()) return options.group;
+  std::vector<int> everyone(static_cast<std::size_t>(options.ranks));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  return everyone;
+}
+
 }  // namespace
 
 Reliable::Reliable(std::unique_ptr<transport::Datagrams> datagrams, ReliableOptions options)
@@ -37,7 +47,8 @@ Reliable::Reliable(std::unique_ptr<transport::Datagrams> datagrams, ReliableOpti
       pool_(options_.pool_packets, payload_bytes_),
       prng_(options_.seed ^ (static_cast<std::uint64_t>(datagrams_->rank()) << 32)),
       links_(static_cast<std::size_t>(options_.ranks)),
-      group_({.tree = {options_.ranks, options_.repair_arity},
+      group_({.ranks = options_.ranks,
+              .tree = {options_.ranks, members_of(options_), options_.repair_arity},
               .gap = options_.gap,
               .await = options_.await,
               .ask = options_.ask,
@@ -120,7 +131,8 @@ void Reliable::get(const transport::Get& wanted) {
 }
 
 void Reliable::put_to_all(const transport::Put& message) {
-  UNISONO_CHECK(datagrams_->limits().multicast, "a multicast over datagrams without");
+  UNISONO_CHECK(datagrams_->limits().multicast && group_.has(datagrams_->rank()),
+                "a multicast over datagrams without");
   const std::uint64_t place = message.bytes == 0 ? 0 : offset_of(message.place, message.bytes);
   now_ns_ = options_.now_ns();
   std::size_t done = 0;
@@ -266,12 +278,16 @@ void Reliable::acknowledge(Link& link, std::uint64_t number) {
 }
 
 bool Reliable::is_settled() const {
-  return std::ranges::all_of(links_, [](const auto& link) {
+  return group_.is_settled() && std::ranges::all_of(links_, [](const auto& link) {
     return link == nullptr || link->ended || link->sending.is_settled();
   });
 }
 
-void Reliable::forget(int rank) { link_to(rank).ended = true; }
+void Reliable::forget(int rank) {
+  Link& link = link_to(rank);
+  if (std::exchange(link.ended, true)) return;
+  group_.forget(rank, now_ns_);
+}
 
 bool Reliable::settle() {
   progress();
@@ -281,6 +297,7 @@ bool Reliable::settle() {
     }
     ask_for_room(*links_[rank], static_cast<int>(rank));
   }
+  group_.ask(now_ns_);
   flush();
   return is_settled();
 }

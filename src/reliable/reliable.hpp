@@ -49,8 +49,13 @@ struct ReliableOptions {
   // For a sender without room.
   RetryDelays ask{.first_ns = 300'000, .most_ns = 20'000'000};
   int repair_arity = 4;  // of the tree in which a multicast is repaired
+  // Who multicasts, and hears it; ranks, ascending. Empty: all.
+  std::vector<int> group{};
   // What was sent so short a time ago is not sent again: many requests, one repetition.
   std::int64_t linger_ns = 200'000;
+  // Who has asked nothing for so long has not waited: a peer's silence is counted anew. Above the
+  // longest time between two requests of somebody who waits.
+  std::int64_t lull_ns = 500'000'000;
   std::function<std::int64_t()> now_ns;
 };
 
@@ -80,12 +85,10 @@ class Reliable final : public transport::Transport, private GroupPort {
   int progress() override;
   void awaits(int rank) override;
 
-  // The same put to every other rank at once, to the same place of each region; message.target has
-  // no meaning. Only over datagrams with multicast. Multicasts of a rank and its puts to one rank
-  // may overtake each other.
-  void put_to_all(const transport::Put& message);
-  // As awaits(), for a multicast of that rank.
-  void awaits_multicast(int origin);
+  // To every other member of the group at once. Only over datagrams with multicast, and among its
+  // members. Multicasts of a rank and its puts to one rank may overtake each other.
+  void put_to_all(const transport::Put& message) override;
+  void awaits_multicast(int origin) override;
   // Whether every rank has all that this one has multicast; asks if that is not known.
   bool all_have_all();
 
@@ -100,7 +103,7 @@ class Reliable final : public transport::Transport, private GroupPort {
   // has left.
   void say_farewell();
 
-  // For how long that rank has been asked, and not heard of at all; 0 if it has.
+  // For how long that rank has been asked again and again, and not heard of at all; 0 if it has.
   std::int64_t silence_ns(int rank) const;
   // When progress() has something to do even if nothing comes; far in the future if never.
   std::int64_t next_deadline_ns() const;
@@ -153,7 +156,7 @@ class Reliable final : public transport::Transport, private GroupPort {
   void send_packet(int target, const wire::Envelope& envelope,
                    std::span<const std::byte> payload) override;
   void handle_group(const wire::Parsed& packet);
-  bool is_from_a_child(const wire::Header& header) const;
+  void handle_group_nack(Link& link, int sender, const wire::Header& header);
   void apply(const wire::Parsed& packet);
 
   std::unique_ptr<transport::Datagrams> datagrams_;

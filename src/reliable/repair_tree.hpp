@@ -1,34 +1,49 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who asks whom for what a multicast has lost: a k-ary tree over the ranks with the origin at its
-// root. Each rank has one parent to ask and at most k children to answer, so that neither requests
-// nor acknowledgements of a large group meet at one rank. Pure functions; any thread.
+// Who asks whom for what a multicast has lost: a k-ary tree over the members of the group with the
+// origin at its root. Each has one parent to ask and at most k children to answer, so that neither
+// requests nor acknowledgements of a large group meet at one rank. Who has left is passed over:
+// those below it ask, and answer to, those above. Members learn of that at different times, so two
+// may see different trees for a moment; requests are repeated. One thread at a time.
 #pragma once
 
-#include <algorithm>
+#include <vector>
 
 namespace unisono::reliable {
 
-struct RepairTree {
-  int ranks = 1;
-  int arity = 4;
+class RepairTree {
+ public:
+  // `members`: ranks, ascending. `ranks`: of the job.
+  RepairTree(int ranks, std::vector<int> members, int arity);
 
-  // Not for the origin itself.
-  int parent(int origin, int rank) const {
-    return absolute(origin, (relative(origin, rank) - 1) / arity);
-  }
-  int children(int origin, int rank) const {
-    const int first = arity * relative(origin, rank) + 1;
-    return std::clamp(ranks - first, 0, arity);
-  }
-  int child(int origin, int rank, int number) const {
-    return absolute(origin, arity * relative(origin, rank) + 1 + number);
-  }
-  // Which child of its parent the rank is.
-  int number_of(int origin, int rank) const { return (relative(origin, rank) - 1) % arity; }
+  bool has(int rank) const { return place_of(rank) >= 0; }
+  void forget(int rank);
+
+  // Not for the origin itself. The origin is asked last, even if it has left.
+  int parent(int origin, int rank) const;
+  bool is_leaf(int origin, int rank) const;
+  std::vector<int> children(int origin, int rank) const;
+  // A number below the arity that tells most children of one parent apart.
+  int number_of(int origin, int rank) const { return (relative(origin, rank) - 1) % arity_; }
 
  private:
-  int relative(int origin, int rank) const { return (rank - origin + ranks) % ranks; }
-  int absolute(int origin, int place) const { return (place + origin) % ranks; }
+  int size() const { return static_cast<int>(members_.size()); }
+  int place_of(int rank) const { return places_[static_cast<std::size_t>(rank)]; }
+  int relative(int origin, int rank) const {
+    return (place_of(rank) - place_of(origin) + size()) % size();
+  }
+  int absolute(int origin, int place) const {
+    return members_[static_cast<std::size_t>((place + place_of(origin)) % size())];
+  }
+  bool has_left(int rank) const {
+    return gone_ != 0 && left_[static_cast<std::size_t>(place_of(rank))];
+  }
+  void add_children(int origin, int place, std::vector<int>& all) const;
+
+  std::vector<int> members_;
+  std::vector<int> places_;  // by rank; -1: no member
+  int arity_;
+  std::vector<bool> left_;  // by place
+  int gone_ = 0;
 };
 
 }  // namespace unisono::reliable

@@ -79,6 +79,10 @@ class Transport {
   // Complete when it returns. failed: pull_error() says why. Only with Capabilities::pull.
   virtual Pulled pull(const Pull&) { return Pulled::failed; }
   virtual std::string pull_error() const { return "this transport cannot read another's memory"; }
+  // The same put to every host at once, to the same place of its memory; `target` has no meaning,
+  // and this rank's own memory stays as it is. Only where the job found that the network carries
+  // it.
+  virtual void put_to_all(const Put&) {}
   // Asks for bytes; the source's processor, or an agent, sends them. Only with Capabilities::get.
   virtual void get(const Get&) {}
   // Moves what is under way; returns the amount of work done.
@@ -86,6 +90,8 @@ class Transport {
   // This rank cannot go on before it gets a put of that rank of the job. Said again and again while
   // it waits, so cheap: a transport that repairs losses asks for what does not come.
   virtual void awaits(int /*rank*/) {}
+  // The same for a put of that rank to all.
+  virtual void awaits_multicast(int /*origin*/) {}
 };
 
 }  // namespace unisono::transport

@@ -52,24 +52,56 @@ class Multicasters : public Ranks {
   }
 };
 
-TEST(RepairTree, EveryRankButTheOriginIsOneChildOfItsParent) {
+std::vector<int> every_third(int members) {
+  std::vector<int> ranks;
+  for (int i = 0; i < members; ++i) ranks.push_back(3 * i + 1);
+  return ranks;
+}
+
+// Each but the origin is the child of one other, its parent; those in `left` of nobody.
+void expect_tree(const RepairTree& tree, const std::vector<int>& members, int origin,
+                 const std::set<int>& left) {
+  std::set<int> children;
+  for (const int rank : members) {
+    if (left.contains(rank) && rank != origin) continue;
+    EXPECT_EQ(tree.children(origin, rank).empty(), tree.is_leaf(origin, rank));
+    for (const int child : tree.children(origin, rank)) {
+      EXPECT_TRUE(children.insert(child).second);
+      EXPECT_EQ(tree.parent(origin, child), rank);
+    }
+  }
+  for (const int rank : members) {
+    EXPECT_EQ(children.contains(rank), rank != origin && !left.contains(rank)) << rank;
+  }
+}
+
+TEST(RepairTree, EveryMemberButTheOriginIsOneChildOfItsParent) {
   for (const int arity : {1, 2, 4, 8}) {
-    for (int ranks = 1; ranks <= 40; ++ranks) {
-      const RepairTree tree{ranks, arity};
-      for (const int origin : {0, ranks / 2, ranks - 1}) {
-        std::set<int> children;
-        for (int rank = 0; rank < ranks; ++rank) {
-          ASSERT_LE(tree.children(origin, rank), arity);
-          for (int i = 0; i < tree.children(origin, rank); ++i) {
-            const int child = tree.child(origin, rank, i);
-            ASSERT_TRUE(children.insert(child).second);
-            ASSERT_EQ(tree.parent(origin, child), rank);
-            ASSERT_EQ(tree.number_of(origin, child), i);
-          }
+    for (int size = 1; size <= 40; ++size) {
+      const std::vector<int> members = every_third(size);
+      const RepairTree tree(3 * size, members, arity);
+      EXPECT_FALSE(tree.has(0));
+      for (const int origin : {members.front(), members[members.size() / 2], members.back()}) {
+        expect_tree(tree, members, origin, {});
+        for (const int rank : members) {
+          EXPECT_LE(tree.children(origin, rank).size(), static_cast<std::size_t>(arity));
         }
-        EXPECT_EQ(children.size(), static_cast<std::size_t>(ranks) - 1);
-        EXPECT_FALSE(children.contains(origin));
       }
+    }
+  }
+}
+
+TEST(RepairTree, WhoHasLeftIsPassedOver) {
+  base::Prng prng(7);
+  for (int size = 2; size <= 24; ++size) {
+    const std::vector<int> members = every_third(size);
+    RepairTree tree(3 * size, members, 2);
+    std::set<int> left;
+    for (int i = 0; i < size; ++i) {
+      const int rank = members[prng.below(members.size())];
+      tree.forget(rank);
+      left.insert(rank);
+      expect_tree(tree, members, members[prng.below(members.size())], left);
     }
   }
 }
@@ -100,7 +132,40 @@ TEST(Group, TheParentRepairs) {
   EXPECT_EQ(ranks.counts(5).nacks, 1U);
   EXPECT_EQ(ranks.counts(2).repaired, 1U);
   EXPECT_EQ(ranks.counts(0).repaired, 0U) << "the origin hears nothing of it";
-  EXPECT_EQ(ranks.network().sent(), 2 + 2);
+  EXPECT_EQ(ranks.network().sent(), 2 + 1 + 1 + 1) << "a request, the packet, and a sign of life";
+}
+
+// A repetition shows its origin's name only, and before anything was sent there is none.
+TEST(Group, WhoIsAskedInVainIsNotTakenForSilent) {
+  Multicasters ranks(8, 2);
+  const auto wait = [&] { ranks.at(5).awaits_multicast(0); };
+  ranks.run_until(900 * kMillisecond, [] { return false; }, wait);
+  EXPECT_GE(ranks.counts(5).nacks, 5U);
+  for (const int asked : {0, 2}) {
+    for (const int rank : {2, 5}) EXPECT_LT(ranks.at(rank).silence_ns(asked), kMillisecond);
+  }
+}
+
+TEST(Group, WhoseParentHasLeftAsksTheNextAbove) {
+  Multicasters ranks(8, 2);
+  ranks.network().kill(2);
+  for (int rank = 0; rank < 8; ++rank) ranks.at(rank).forget(2);
+  ranks.network().lose_next(0, 5, 1);
+  ranks.put_to_all(0, {}, kFlag, 1);
+  EXPECT_TRUE(ranks.run_until(
+      10 * kMillisecond, [&] { return ranks.at(0).settle(); },
+      [&] { ranks.at(5).awaits_multicast(0); }));
+  EXPECT_EQ(ranks.word(5), 1U);
+  EXPECT_EQ(ranks.counts(0).repaired, 1U);
+}
+
+TEST(Group, ARankIsNotSettledBeforeAllHaveItsMulticasts) {
+  Multicasters ranks(4, 2);
+  ranks.network().lose_next(0, 3, 1);
+  ranks.put_to_all(0, {}, kFlag, 1);
+  EXPECT_FALSE(ranks.at(0).is_settled());
+  EXPECT_TRUE(ranks.run_until(10 * kMillisecond, [&] { return ranks.at(0).settle(); }));
+  EXPECT_TRUE(ranks.all_have(0, 1));
 }
 
 TEST(Group, AParentThatLacksItTooAsksItsOwn) {
