@@ -19,7 +19,7 @@ base::Result<group::PlanContext> make_context(int ranks, bool oversubscribed,
   group::PlanContext context;
   context.ranks = ranks;
   context.oversubscribed = oversubscribed;
-  context.staged_multicast = has.multicast;
+  context.staged_multicast = context.multicast = has.multicast;
   context.shared_windows = has.shared_windows;
   context.engine = settings.engine();
   context.pull = settings.toggle(base::Setting::single_copy) != base::Toggle::off;

@@ -32,7 +32,9 @@ Result<unisono_comm_t> enter(group::Seat seat, std::shared_ptr<group::JobMemory>
   base::set_check_rank(seat.rank);
   base::set_log_rank(seat.rank);
   std::unique_ptr<group::Network> network;
-  if (seat.datagrams != nullptr) network = group::Network::over(seat, *memory);
+  if (seat.datagrams != nullptr) {
+    network = group::Network::over(seat, *memory, settings.time_ns(base::Setting::detect_timeout));
+  }
   UNISONO_ASSIGN(rank->job, group::Job::enter(seat, std::move(memory), settings,
                                               std::make_unique<transport::SharedMemory>(),
                                               std::move(network)));

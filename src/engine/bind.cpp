@@ -54,7 +54,7 @@ class Binder {
         bind_sends(op, id);
         break;
       case OpKind::multicast:
-        if (options_.staged_multicast) {
+        if (layout_.is_staged(rank_, op)) {
           bind_staged(op, id);
         } else {
           bind_sends(op, id);
@@ -65,6 +65,8 @@ class Binder {
         step.kind = StepKind::wait;
         step.peer = schedule_.slots[static_cast<std::size_t>(op.slot)].source;
         step.flag = layout_.slot(rank_, op.slot).flag;
+        step.remote = is_remote(step.peer);
+        step.to_all = step.remote && is_in_window_of(step.peer, step.flag);
         program_.steps.push_back(step);
         break;
       }
@@ -129,8 +131,10 @@ class Binder {
     return step;
   }
 
-  bool is_remote(int rank) const {
-    return !options_.remote.empty() && options_.remote[static_cast<std::size_t>(rank)];
+  bool is_remote(int rank) const { return !options_.share_memory(rank_, rank); }
+
+  bool is_in_window_of(int rank, std::int64_t place) const {
+    return place / options_.geometry.rank_stride() == rank;
   }
 
   void bind_staged(const Op& op, schedule::OpId id) {
@@ -139,11 +143,52 @@ class Binder {
     step.peer = rank_;
     step.multicast = op.target_count > 1 ? Multicast::first : Multicast::no;
     step.first_bell = static_cast<std::int32_t>(program_.bells.size());
-    step.bell_count = op.target_count;
     for (const schedule::Target& target : schedule_.targets_of(op)) {
-      program_.bells.push_back(target.peer);
+      if (!is_remote(target.peer)) program_.bells.push_back(target.peer);
     }
-    bind_message(op.left, layout_.outbox(rank_, id), step, layout_.pulls().sent(rank_, id));
+    step.bell_count = static_cast<std::int32_t>(program_.bells.size()) - step.first_bell;
+    const MessagePlace& place = layout_.outbox(rank_, id);
+    if (step.bell_count == op.target_count) {
+      bind_message(op.left, place, step, layout_.pulls().sent(rank_, id));
+    } else {
+      bind_to_all(op.left, place, step);
+    }
+  }
+
+  // What other hosts get is one piece: what lies in several, or is read on this host too, from the
+  // outbox.
+  void bind_to_all(const Range& source, const MessagePlace& place, const Step& local) {
+    const Place outbox = {Space::windows, place.payload};
+    const bool is_read_here = local.bell_count > 0;
+    const bool in_pieces = source.count > 0 && piece_length(source, 0) < source.count;
+    if (is_read_here || in_pieces) {
+      for (std::int64_t done = 0; done < source.count;) {
+        const std::int64_t piece = piece_length(source, done);
+        Step copy;
+        copy.target = {Space::windows, place.payload + done * options_.element_bytes};
+        copy.left = locate(source, done);
+        copy.count = piece;
+        copy.bytes = piece * options_.element_bytes;
+        program_.steps.push_back(copy);
+        done += piece;
+      }
+    }
+    Step step;
+    step.kind = StepKind::put;
+    step.multicast = local.multicast;
+    step.peer = rank_;
+    step.remote = step.to_all = true;
+    step.target = outbox;
+    step.left = source.count == 0 || is_read_here || in_pieces ? outbox : locate(source, 0);
+    step.bytes = source.count * options_.element_bytes;
+    step.flag = place.flag;
+    program_.steps.push_back(step);
+    if (!is_read_here) return;
+    step = local;
+    step.multicast = Multicast::no;
+    step.target = step.left = outbox;
+    step.flag = place.flag;
+    program_.steps.push_back(step);
   }
 
   // An offer, or one put per contiguous piece of the source; the last one carries the flag.
@@ -376,8 +421,7 @@ std::vector<Program> bind(std::span<const schedule::Schedule> set, int rank,
                           const BindOptions& options) {
   const WindowLayout layout(set, options);
   UNISONO_CHECK(layout.need().fits(options.geometry), "a schedule set larger than its windows");
-  UNISONO_CHECK(options.remote.empty() ||
-                    (!options.staged_multicast && !options.helping && options.pull_from == 0),
+  UNISONO_CHECK(options.hosts.empty() || (!options.helping && options.pull_from == 0),
                 "what needs one memory, between hosts");
   UNISONO_CHECK(options.pull_from == 0 ||
                     (!options.helping && options.input.contiguous() && options.output.contiguous()),

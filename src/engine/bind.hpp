@@ -32,14 +32,20 @@ struct BindOptions {
   BufferLayout input;  // of the rank that binds
   BufferLayout output;
   LaneGeometry geometry;
-  bool staged_multicast = false;  // Capabilities::multicast
+  bool staged_multicast = false;  // Capabilities::multicast, among the ranks of a host
   bool helping = false;           // stage what others may touch, and bind all ranks' programs
   // Messages of so many bytes or more are pulled from their sender's memory where that is safe
   // (engine/pulls.hpp); 0: none. Not with helping.
   std::int64_t pull_from = 0;
-  // By rank, whether it is on another host than the rank that binds; empty: nobody is. Not with
-  // staged_multicast, helping or pulls.
-  std::vector<bool> remote{};
+  // By rank, a number of its host; empty: all are on one. Not with helping or pulls.
+  std::vector<int> hosts{};
+  // By rank, whether it multicasts to other hosts, and hears it; empty: nobody does. One of a host.
+  std::vector<bool> group{};
+
+  bool share_memory(int a, int b) const {
+    return hosts.empty() ||
+           hosts[static_cast<std::size_t>(a)] == hosts[static_cast<std::size_t>(b)];
+  }
 };
 
 // What the set needs of each window at the most.

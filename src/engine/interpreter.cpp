@@ -79,13 +79,17 @@ inline void put(const Program& program, const Step& step, const Frame& frame,
     if (flag == nullptr) return;
     std::atomic_ref(*flag).store(frame.tag, std::memory_order_release);
   } else {
-    carrier(step, machine)
-        .put({.target = machine.job_ranks[step.peer],
-              .source = source,
-              .place = place,
-              .bytes = static_cast<std::size_t>(step.bytes),
-              .flag = flag,
-              .flag_value = frame.tag});
+    const transport::Put message{.target = machine.job_ranks[step.peer],
+                                 .source = source,
+                                 .place = place,
+                                 .bytes = static_cast<std::size_t>(step.bytes),
+                                 .flag = flag,
+                                 .flag_value = frame.tag};
+    if (step.to_all) {
+      machine.network->put_to_all(message);
+    } else {
+      carrier(step, machine).put(message);
+    }
   }
   ring(program, step, machine);
 }

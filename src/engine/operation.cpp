@@ -135,16 +135,26 @@ Outcome Operation::step(const Machine& machine) {
   }
 }
 
-int Operation::awaited() const {
-  if (!entered_) return -1;
+const Step* Operation::awaited_step() const {
+  if (!entered_) return nullptr;
   std::int32_t pc = at_.pc;
   if (published_) {
     const Task& task = lane_->task(sequence_, lane_->rank());
     pc = program().begin_of(task.strand.load(std::memory_order_relaxed));
   }
   const auto& steps = program().steps;
-  if (pc < 0 || static_cast<std::size_t>(pc) >= steps.size()) return -1;
-  return steps[static_cast<std::size_t>(pc)].peer;
+  if (pc < 0 || static_cast<std::size_t>(pc) >= steps.size()) return nullptr;
+  return &steps[static_cast<std::size_t>(pc)];
+}
+
+int Operation::awaited() const {
+  const Step* const step = awaited_step();
+  return step == nullptr ? -1 : step->peer;
+}
+
+bool Operation::awaits_multicast() const {
+  const Step* const step = awaited_step();
+  return step != nullptr && step->kind == StepKind::wait && step->to_all;
 }
 
 Operation::Lengths Operation::lengths() const {

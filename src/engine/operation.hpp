@@ -61,6 +61,8 @@ class Operation {
   const Lane& lane() const { return *lane_; }
   // Whose message it waits for; -1 if it waits to be entered.
   int awaited() const;
+  // Whether that one comes by multicast from another host.
+  bool awaits_multicast() const;
   // After Outcome::wrong_length: what this rank expected of awaited(), and what that sent; bytes.
   struct Lengths {
     std::int64_t expected, sent;
@@ -69,6 +71,7 @@ class Operation {
   std::int64_t helped_steps() const { return helped_steps_; }
 
  private:
+  const Step* awaited_step() const;
   void enter();
   Outcome advance(const Machine& machine);
   Outcome run_private(const Machine& machine);

@@ -33,7 +33,9 @@ enum class Multicast : std::uint8_t { no, first, again };
 struct Step {
   StepKind kind = StepKind::copy;
   Multicast multicast = Multicast::no;
-  bool remote = false;  // put, offer: their target is on another host
+  bool remote = false;  // put, offer: their target is on another host; wait: its sender is
+  // put: to the memory of all other hosts at once; wait: the message comes so
+  bool to_all = false;
   // put, offer: whose window; wait: whose message; pull: whose memory. A rank of the communicator
   std::int32_t peer = -1;
   // pull, get: left is the offer; get: right is where a piece comes in

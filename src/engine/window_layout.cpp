@@ -39,12 +39,30 @@ WindowLayout::WindowLayout(std::span<const Schedule> set, const BindOptions& opt
     at(r).slots.assign(schedule_of(r).slots.size(), {});
     at(r).outboxes.assign(schedule_of(r).ops.size(), {});
   }
-  if (options.staged_multicast) {
+  if (options.staged_multicast || !options.group.empty()) {
     for (int r = 0; r < ranks; ++r) place_outboxes(r);
   }
   for (int r = 0; r < ranks; ++r) place_rank(r);
   if (!pulls_.any()) return;
   for (int r = 0; r < ranks; ++r) place_taken(r);
+}
+
+// To other hosts if most of the group wants it: the others hear it in vain.
+bool WindowLayout::is_staged(int rank, const Op& op) const {
+  const auto hears = [this](int r) {
+    return !options_.group.empty() && options_.group[static_cast<std::size_t>(r)];
+  };
+  int remote = 0;
+  for (const Target& target : schedule_of(rank).targets_of(op)) {
+    if (options_.share_memory(rank, target.peer)) continue;
+    if (!hears(target.peer)) return false;
+    ++remote;
+  }
+  const bool has_local = op.target_count > remote;
+  if (has_local && !options_.staged_multicast) return false;
+  if (remote == 0) return true;
+  const auto others = std::ranges::count(options_.group, true) - 1;
+  return hears(rank) && remote > 1 && 2 * remote >= others;
 }
 
 std::int64_t WindowLayout::bounce_count() const {
@@ -85,7 +103,7 @@ void WindowLayout::place_outboxes(int rank) {
   const Schedule& schedule = schedule_of(rank);
   for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
     const Op& op = schedule.ops[i];
-    if (op.kind != OpKind::multicast) continue;
+    if (op.kind != OpKind::multicast || !is_staged(rank, op)) continue;
     const bool pulled = pulls_.sent(rank, static_cast<OpId>(i));
     const MessagePlace place = take_message(rank, pulled ? kOfferBytes : bytes(op.left.count));
     at(rank).outboxes[i] = place;

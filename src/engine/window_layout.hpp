@@ -32,6 +32,9 @@ class WindowLayout {
   const MessagePlace& outbox(int rank, schedule::OpId op) const {
     return at(rank).outboxes[static_cast<std::size_t>(op)];
   }
+  // Whether a multicast is written once, in the outbox, where its receivers read it: those on other
+  // hosts in their own copy of that outbox.
+  bool is_staged(int rank, const schedule::Op& op) const;
   const Pulls& pulls() const { return pulls_; }
   const StepOrder& order(int rank) const { return orders_[static_cast<std::size_t>(rank)]; }
   // What is pulled to be reduced goes through `bounce`, so many elements at a time; an operand

@@ -157,23 +157,41 @@ std::vector<int> Communicator::find_remote() const {
   return remote;
 }
 
+// Multicasts come to the first rank of each host, so these have to be members, all of them: what
+// others are sent would come to hosts that have nothing of this communicator.
+std::vector<bool> Communicator::find_group() const {
+  const Network* const network = machine_.network == nullptr ? nullptr : job_.network();
+  if (network == nullptr || !network->multicasts()) return {};
+  const std::vector<int>& firsts = job_.hosts().firsts();
+  std::vector<bool> group;
+  for (const int job_rank : job_ranks_) {
+    group.push_back(std::ranges::binary_search(firsts, job_rank));
+  }
+  if (std::cmp_less(std::ranges::count(group, true), firsts.size())) return {};
+  return group;
+}
+
 // Between hosts, nobody can do another's steps, read another's memory or see what is staged; and
 // all members have to plan alike, however many cores their hosts have.
 PlanContext Communicator::plan_context() const {
   const transport::Capabilities& can = job_.transport().capabilities();
   const bool one_memory = remote_.empty();
-  std::vector<bool> remote;
+  std::vector<int> hosts;
   if (!one_memory) {
-    for (int r = 0; r < size(); ++r) remote.push_back(is_remote(r));
+    for (const int job_rank : job_ranks_) hosts.push_back(job_.hosts().of(job_rank));
   }
+  std::vector<bool> group = find_group();
+  const bool all_in_group = !group.empty() && std::ranges::count(group, false) == 0;
   return {.rank = rank_,
           .ranks = size(),
           .oversubscribed = one_memory && job_.oversubscribed(),
-          .staged_multicast = one_memory && can.multicast,
+          .staged_multicast = can.multicast,
+          .multicast = one_memory ? can.multicast : all_in_group,
           .shared_windows = one_memory && can.shared_windows,
           .engine = job_.settings().engine(),
           .pull = one_memory && can.pull,
-          .remote = std::move(remote),
+          .hosts = std::move(hosts),
+          .group = std::move(group),
           .single_copy_from = job_.settings().bytes(base::Setting::single_copy_from),
           .check = job_.settings().toggle(base::Setting::check),
           .small = layout_.small,
@@ -239,14 +257,18 @@ Result<CachedPlan*> Communicator::plan(const Call& call) {
 }
 
 // A sender writes into others' windows, perhaps before they have come, so each rank sees to it that
-// all windows of its host are there.
+// all windows of its host are there, and those of other hosts' ranks in which their multicasts lie.
 Status Communicator::prepare(bool bulk) {
   const std::int64_t windows = bulk ? layout_.bulk_windows : layout_.small_windows;
   const std::int64_t stride = (bulk ? layout_.bulk : layout_.small).rank_stride();
+  const std::vector<bool> group = find_group();
+  const auto is_there = [&](int r) {
+    return !is_remote(r) || (!group.empty() && group[static_cast<std::size_t>(r)]);
+  };
   for (int r = 0; r < size(); ++r) {
-    if (is_remote(r)) continue;
+    if (!is_there(r)) continue;
     int end = r + 1;
-    while (end < size() && !is_remote(end)) ++end;
+    while (end < size() && is_there(end)) ++end;
     const std::int64_t bytes = (end - r) * stride;
     UNISONO_TRY(
         job_.memory().commit(offset_ + windows + r * stride, bytes, "a communicator's buffers"));
@@ -393,8 +415,10 @@ void Communicator::tell_awaited(const engine::Operation& operation) {
   const int rank =
       operation.entered() ? operation.awaited() : operation.lane().laggard(operation.sequence());
   if (rank < 0 || rank == rank_) return;
-  transport::Transport& carrier = is_remote(rank) ? *machine_.network : *machine_.transport;
-  carrier.awaits(machine_.job_ranks[rank]);
+  const int job_rank = machine_.job_ranks[rank];
+  if (!is_remote(rank)) return machine_.transport->awaits(job_rank);
+  machine_.network->awaits(job_rank);
+  if (operation.awaits_multicast()) machine_.network->awaits_multicast(job_rank);
 }
 
 void Communicator::wait_any(std::span<Communicator* const> communicators,

@@ -127,6 +127,7 @@ class Communicator {
     return !job_.hosts().is_here(job_ranks_[static_cast<std::size_t>(rank)]);
   }
   std::vector<int> find_remote() const;
+  std::vector<bool> find_group() const;
   void say_farewell(bool last_here);
   PlanContext plan_context() const;
   void tell_failure(const Failure& failure);

@@ -5,19 +5,30 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "group/bootstrap/bootstrap.hpp"
 
 namespace unisono::group {
 
+// The lowest rank of each host, ascending.
+inline std::vector<int> first_ranks(std::span<const Member> members) {
+  std::vector<int> firsts;
+  for (std::size_t r = 0; r < members.size(); ++r) {
+    if (std::cmp_equal(members[r].host, firsts.size())) firsts.push_back(static_cast<int>(r));
+  }
+  return firsts;
+}
+
 class Hosts {
  public:
   Hosts(std::span<const Member> members, int rank) {
     for (const Member& member : members) by_rank_.push_back(member.host);
+    firsts_ = first_ranks(members);
     own_ = by_rank_[static_cast<std::size_t>(rank)];
     count_ = std::ranges::max(by_rank_) + 1;
-    first_here_ = static_cast<int>(std::ranges::find(by_rank_, own_) - by_rank_.begin());
+    first_here_ = firsts_[static_cast<std::size_t>(own_)];
   }
 
   int count() const { return count_; }
@@ -26,10 +37,13 @@ class Hosts {
   bool is_here(int rank) const { return of(rank) == own_; }
   // The lowest rank of this host: it sets up what the host's ranks share.
   int first_here() const { return first_here_; }
+  // Those of all hosts.
+  const std::vector<int>& firsts() const { return firsts_; }
   int count_here() const { return static_cast<int>(std::ranges::count(by_rank_, own_)); }
 
  private:
   std::vector<int> by_rank_;
+  std::vector<int> firsts_;  // by host
   int own_ = 0;
   int count_ = 1;
   int first_here_ = 0;

@@ -39,6 +39,7 @@ base::Result<std::unique_ptr<Job>> Job::enter(const Seat& seat, std::shared_ptr<
   UNISONO_TRY(job->set_up_header());
   UNISONO_TRY(job->await_all());
   UNISONO_TRY(job->judge_reach());
+  UNISONO_TRY(job->judge_multicast(seat.multicast));
   job->judge_cores();
   return job;
 }
@@ -112,11 +113,12 @@ base::Status Job::await_all() {
   return await(all_came, [&] { return "missing: " + absent_ranks(); });
 }
 
-template <class Condition, class Missing>
-base::Status Job::await(Condition condition, Missing missing) {
+base::Status Job::await(const std::function<bool()>& condition,
+                        const std::function<std::string()>& missing) {
   for (;;) {
     const std::int64_t now = base::now_ns();
     watch(now);
+    carry_network();
     if (condition()) return base::success();
     if (const auto dead = dead_rank()) return lost(*dead, "its process ended without finalize");
     if (now > deadline_ns_) {
@@ -219,12 +221,13 @@ void Job::judge_cores() {
                                                settings_.time_ns(base::Setting::spin));
   if (rank_ == 0) {
     const bool alone = network_ == nullptr;
-    base::log(base::LogLevel::info, "job", "unisono {}: job {}: {} ranks{}, {}, transport {}{}{}",
+    base::log(base::LogLevel::info, "job", "unisono {}: job {}: {} ranks{}, {}, transport {}{}{}{}",
               UNISONO_VERSION, name_, ranks_,
               alone ? "" : fmt::format(" on {} hosts", hosts_.count()),
               oversubscribed_ ? "more than cores (helping)" : "a core each",
               transport_->capabilities().name, alone ? "" : " and ",
-              alone ? "" : network_->capabilities().name);
+              alone ? "" : network_->capabilities().name,
+              !alone && network_->multicasts() ? " with multicast" : "");
   }
 }
 
@@ -256,9 +259,11 @@ void Job::carry_network() {
 }
 
 void Job::look_for_news() {
-  if (header_->news.load(std::memory_order_relaxed) != 0 && header_->news.exchange(0) != 0) {
-    raise_alarm();
+  if (header_->news.load(std::memory_order_relaxed) == 0 || header_->news.exchange(0) == 0) return;
+  for (int r = 0; r < ranks_; ++r) {
+    if (has_gone(r)) network_->forget(r);
   }
+  raise_alarm();
 }
 
 void Job::send_news(int rank) {

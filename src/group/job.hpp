@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -35,6 +36,8 @@ enum class RankState : std::uint64_t { absent, present, left, dead, silent };
 // Whether a rank can read all others' memory.
 enum class Reach : std::uint32_t { unknown, all, not_all };
 
+enum class Verdict : std::uint64_t { unknown, no, yes };
+
 // A rank's part of the job's header, in shared memory.
 struct alignas(64) RankHeader {
   std::atomic<std::uint64_t> state;  // RankState; a word that a put can write
@@ -43,6 +46,8 @@ struct alignas(64) RankHeader {
   // should find there.
   std::atomic<std::uint64_t> probe_address, probe_value;
   std::atomic<std::uint32_t> reach;  // Reach
+  // At the job's first rank, of each host's first: a Verdict. A word that a put can write.
+  std::atomic<std::uint64_t> hears_multicast;
   std::atomic<std::uint64_t> cores[engine::kMostCores / 64];
 };
 
@@ -55,6 +60,7 @@ struct alignas(64) JobHeader {
   std::atomic<std::uint32_t> first_dead;  // rank + 1; 0: none. The same for all who report it
   std::atomic<std::int64_t> ranks_offset, bells_offset, world_offset;  // 0: not there yet
   std::atomic<std::uint64_t> least_sequence;  // with which a communicator of several hosts begins
+  std::atomic<std::uint64_t> multicast;       // between the hosts: a Verdict
   std::atomic<std::uint64_t> news;  // by a put from another host: there may be something to see
   engine::BellTower tower;
 };
@@ -133,8 +139,8 @@ class Job {
   base::Status await_all();
   // Until the condition holds. Errors: rank_lost, at once; timeout, at the deadline of the start,
   // with what `missing` says.
-  template <class Condition, class Missing>
-  base::Status await(Condition condition, Missing missing);
+  base::Status await(const std::function<bool()>& condition,
+                     const std::function<std::string()>& missing);
   std::optional<int> dead_rank() const;
   bool mark_gone(int rank, RankState how);
   bool watch_hosts();
@@ -145,6 +151,8 @@ class Job {
   void publish_probe();
   base::Status judge_reach();
   Reach probe_others() const;
+  base::Status judge_multicast(std::optional<base::Toggle> wish);
+  base::Status hear_verdicts();
   void publish_cores();
   void judge_cores();
   std::string absent_ranks() const;

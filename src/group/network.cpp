@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "group/hosts.hpp"
 
 namespace unisono::group {
 namespace {
@@ -42,7 +43,8 @@ bool sleep_on(int first, int second, std::int64_t timeout_ns) {
 
 Network::Network(std::unique_ptr<reliable::Reliable> reliable) : reliable_(std::move(reliable)) {}
 
-std::unique_ptr<Network> Network::over(Seat& seat, const JobMemory& memory) {
+std::unique_ptr<Network> Network::over(Seat& seat, const JobMemory& memory,
+                                       std::int64_t detect_ns) {
   reliable::ReliableOptions options;
   options.key = seat.key;
   options.ranks = seat.ranks;
@@ -51,6 +53,8 @@ std::unique_ptr<Network> Network::over(Seat& seat, const JobMemory& memory) {
   options.pool_packets =
       std::clamp<std::size_t>(kPoolBytes / seat.datagrams->limits().max_payload, 128, 4096);
   options.seed = static_cast<std::uint64_t>(base::now_ns());
+  options.group = first_ranks(seat.members);
+  options.lull_ns = std::max(options.lull_ns, detect_ns / 2);
   options.now_ns = base::now_ns;
   return std::make_unique<Network>(
       std::make_unique<reliable::Reliable>(std::move(seat.datagrams), options));
@@ -85,6 +89,16 @@ base::Status Network::start_agent(std::function<void()> heard) {
   return base::success();
 }
 
+transport::MulticastReport Network::probe_multicast(std::int64_t deadline_ns) {
+  const std::lock_guard lock(mutex_);
+  return reliable_->probe_multicast(deadline_ns);
+}
+
+void Network::give_up_multicast(std::string note) {
+  const std::lock_guard lock(mutex_);
+  reliable_->datagrams().give_up_multicast(std::move(note));
+}
+
 const transport::Capabilities& Network::capabilities() const { return reliable_->capabilities(); }
 
 void Network::put(const transport::Put& message) {
@@ -97,6 +111,11 @@ void Network::put(const transport::Put& message) {
   }
   sending_.store({}, std::memory_order_relaxed);
   mutex_.unlock();
+}
+
+void Network::put_to_all(const transport::Put& message) {
+  const std::lock_guard lock(mutex_);
+  reliable_->put_to_all(message);
 }
 
 void Network::get(const transport::Get& wanted) {
@@ -119,6 +138,16 @@ int Network::progress() {
 void Network::awaits(int rank) {
   const std::lock_guard lock(mutex_);
   reliable_->awaits(rank);
+}
+
+void Network::awaits_multicast(int origin) {
+  const std::lock_guard lock(mutex_);
+  reliable_->awaits_multicast(origin);
+}
+
+void Network::forget(int rank) {
+  const std::lock_guard lock(mutex_);
+  reliable_->forget(rank);
 }
 
 bool Network::sleep(std::int64_t timeout_ns) {

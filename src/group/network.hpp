@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 
 #include "base/descriptor.hpp"
@@ -24,8 +25,16 @@ class Network final : public transport::Transport {
  public:
   explicit Network(std::unique_ptr<reliable::Reliable> reliable);
   // Over the seat's datagrams, into the job's memory.
-  static std::unique_ptr<Network> over(Seat& seat, const JobMemory& memory);
+  // `detect_ns`: after how long a peer that does not answer is taken to be gone.
+  static std::unique_ptr<Network> over(Seat& seat, const JobMemory& memory, std::int64_t detect_ns);
   ~Network() override;
+
+  // Before the agent. See Reliable.
+  transport::MulticastReport probe_multicast(std::int64_t deadline_ns);
+  // The job has found that the network carries it, or that it does not.
+  void allow_multicast() { multicasts_ = true; }
+  void give_up_multicast(std::string note);
+  bool multicasts() const { return multicasts_; }
 
   // The agent begins. `heard` is called by its thread when something has come that nobody has
   // looked at.
@@ -34,9 +43,13 @@ class Network final : public transport::Transport {
   const transport::Capabilities& capabilities() const override;
   // A message of several puts is one thread's until the last, which has the flag: others wait.
   void put(const transport::Put& message) override;
+  void put_to_all(const transport::Put& message) override;
   void get(const transport::Get& wanted) override;
   int progress() override;
   void awaits(int rank) override;
+  void awaits_multicast(int origin) override;
+  // That rank has left: nothing of what was put to it matters any more.
+  void forget(int rank);
 
   // For a thread of a rank that nobody else can wake, instead of the agent: announce, look once
   // more, then sleep until something comes, also if another thread takes it, but not beyond
@@ -74,6 +87,7 @@ class Network final : public transport::Transport {
   std::atomic<bool> agent_rests_{false};    // it leaves the datagrams to the rank's threads
   std::atomic<bool> handed_over_{false};
   std::atomic<bool> stop_{false};
+  bool multicasts_ = false;  // does not change once the agent runs
   std::thread agent_;
 };
 

@@ -140,7 +140,8 @@ class Maker {
                                 .geometry = geometry,
                                 .staged_multicast = context_.staged_multicast,
                                 .helping = cached_->plan.helping,
-                                .remote = context_.remote};
+                                .hosts = context_.hosts,
+                                .group = context_.group};
     return options;
   }
 
@@ -247,6 +248,15 @@ class Maker {
     return std::move(set[static_cast<std::size_t>(context_.rank)]);
   }
 
+  // By rank, whether it is on another host; empty: nobody is.
+  std::vector<bool> find_remote() const {
+    std::vector<bool> remote;
+    for (const int host : context_.hosts) {
+      remote.push_back(host != context_.hosts[static_cast<std::size_t>(context_.rank)]);
+    }
+    return remote;
+  }
+
   // Of one part: ranks that do not know each other's counts cannot agree on more.
   base::Status make_local() {
     UNISONO_ASSIGN(const Schedule schedule, build_local());
@@ -256,8 +266,8 @@ class Maker {
                              .geometry = context_.bulk,
                              .pull = context_.pull,
                              .in_place = call_.in_place,
-                             .remote = context_.remote};
-    if (!context_.remote.empty() && engine::longest_block(how) < kLeastShare) {
+                             .remote = find_remote()};
+    if (!how.remote.empty() && engine::longest_block(how) < kLeastShare) {
       return Error{
           Code::resources,
           fmt::format("{} on {} ranks of several hosts needs a share of {} bytes of the "
@@ -308,7 +318,7 @@ Shape shape_of(const Call& call, int ranks) {
 select::Circumstances circumstances_of(const Call& call, const PlanContext& context) {
   return {.element_bytes = call.element_bytes,
           .oversubscribed = context.oversubscribed,
-          .multicast = context.staged_multicast,
+          .multicast = context.multicast,
           .pull = context.pull,
           .single_copy_from = context.single_copy_from};
 }

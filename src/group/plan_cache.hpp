@@ -23,11 +23,13 @@ struct PlanContext {
   int rank = 0;
   int ranks = 1;
   bool oversubscribed = false;
-  bool staged_multicast = false;
+  bool staged_multicast = false;  // among the ranks of a host
+  bool multicast = false;         // a message to all members is staged once, on each host
   bool shared_windows = false;
   base::EngineChoice engine = base::EngineChoice::automatic;
   bool pull = false;                   // ranks can read each other's memory
-  std::vector<bool> remote{};          // ranks on other hosts, as BindOptions::remote
+  std::vector<int> hosts{};            // as BindOptions::hosts
+  std::vector<bool> group{};           // as BindOptions::group
   std::int64_t single_copy_from = -1;  // UNISONO_SINGLE_COPY_FROM; negative: auto
   base::Toggle check = base::Toggle::off;
   engine::LaneGeometry small, bulk;

@@ -98,8 +98,8 @@ struct Link {
   ReceivingSide receiving;
   std::uint64_t control_number = 1;                    // of the next request or answer
   wire::ReplayWindow<std::uint64_t, 64> control_seen;  // of the peer's
-  bool ended = false;         // the peer has left: what it lacks it does not need
-  bool watched = false;       // has a timer that runs
+  bool ended = false;    // the peer has left: what it lacks it does not need
+  bool watched = false;  // has a timer that runs
   // When the peer was first and last asked something since it was last heard; 0: not.
   std::int64_t asked_ns = 0, asked_again_ns = 0;
 };

@@ -130,6 +130,14 @@ void Reliable::get(const transport::Get& wanted) {
   flush();
 }
 
+transport::MulticastReport Reliable::probe_multicast(std::int64_t deadline_ns) {
+  if (!datagrams_->limits().multicast) {
+    const std::string& note = datagrams_->multicast_note();
+    return {.carries = false, .note = note.empty() ? "multicast is off" : note};
+  }
+  return transport::probe_multicast(*datagrams_, gate_, members_of(options_), deadline_ns);
+}
+
 void Reliable::put_to_all(const transport::Put& message) {
   UNISONO_CHECK(datagrams_->limits().multicast && group_.has(datagrams_->rank()),
                 "a multicast over datagrams without");
@@ -279,8 +287,8 @@ void Reliable::acknowledge(Link& link, std::uint64_t number) {
 
 bool Reliable::is_settled() const {
   return group_.is_settled() && std::ranges::all_of(links_, [](const auto& link) {
-    return link == nullptr || link->ended || link->sending.is_settled();
-  });
+           return link == nullptr || link->ended || link->sending.is_settled();
+         });
 }
 
 void Reliable::forget(int rank) {

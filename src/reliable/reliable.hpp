@@ -30,6 +30,7 @@
 #include "reliable/packet_pool.hpp"
 #include "reliable/retry.hpp"
 #include "transport/datagrams.hpp"
+#include "transport/multicast_probe.hpp"
 #include "transport/transport.hpp"
 #include "wire/gate.hpp"
 
@@ -85,6 +86,9 @@ class Reliable final : public transport::Transport, private GroupPort {
   int progress() override;
   void awaits(int rank) override;
 
+  // Whether the network carries multicast between the group's members, which all try at about the
+  // same time, before anything is put; until then, or the deadline. See multicast_probe.hpp.
+  transport::MulticastReport probe_multicast(std::int64_t deadline_ns);
   // To every other member of the group at once. Only over datagrams with multicast, and among its
   // members. Multicasts of a rank and its puts to one rank may overtake each other.
   void put_to_all(const transport::Put& message) override;

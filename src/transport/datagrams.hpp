@@ -72,6 +72,15 @@ class Datagrams {
   // send() that was short, when there is room again. -1 where there is nothing to sleep on.
   virtual int descriptor() const { return -1; }
 
+  // The network does not carry multicast after all (transport/multicast_probe.hpp): kGroup is no
+  // legal target any more.
+  virtual void give_up_multicast(std::string /*note*/) {}
+  // Why there is no multicast; empty if there is, or none was asked for.
+  virtual const std::string& multicast_note() const {
+    static const std::string none;
+    return none;
+  }
+
   virtual DatagramCounts counts() const = 0;
   // What the system said when it last refused something; empty if it never did. For the message of
   // who gives up.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // World: all ranks of a job in one thread, over the real communicators and engines, and either real
 // shared memory, the virtual network, or the reliable transport over virtual datagrams; that one
-// between all ranks, or between hosts that have a memory each. A seed
+// between all ranks, or between hosts that have a memory each, and multicast if the datagrams do.
+// A seed
 // decides who makes a step next and when messages arrive, so a failing seed is a complete report.
 #pragma once
 
@@ -55,6 +56,7 @@ class World {
       datagrams_ =
           std::make_unique<transport::VirtualDatagramNetwork>(options.ranks, options.datagrams);
       pool_packets_ = options.pool_packets;
+      multicasts_ = options.datagrams.multicast;
     }
     const auto n = static_cast<std::size_t>(options.ranks);
     reliables_.resize(n);
@@ -139,8 +141,10 @@ class World {
     if (prng_.below(4) == 0) datagrams_->advance_to(datagrams_->now_ns() + kMomentNs);
   }
 
-  std::unique_ptr<reliable::Reliable> make_reliable(int rank, int ranks) {
+  std::unique_ptr<reliable::Reliable> make_reliable(int rank, int ranks,
+                                                    std::vector<int> group = {}) {
     reliable::ReliableOptions options;
+    options.group = std::move(group);
     options.key = wire::key_of("world");
     options.ranks = ranks;
     options.region = memory_of(rank)->at(0);
@@ -178,7 +182,11 @@ class World {
     } else {
       transport = std::make_unique<transport::SharedMemory>();
     }
-    if (!hosts_.empty()) network = std::make_unique<group::Network>(make_reliable(rank, ranks));
+    if (!hosts_.empty()) {
+      network = std::make_unique<group::Network>(
+          make_reliable(rank, ranks, group::first_ranks(seat.members)));
+      if (multicasts_) network->allow_multicast();
+    }
     auto job = group::Job::enter(seat, memory_of(rank), settings_, std::move(transport),
                                  std::move(network));
     ASSERT_TRUE(job.ok()) << job.error().message;
@@ -198,6 +206,7 @@ class World {
   std::unique_ptr<transport::VirtualNetwork> network_;
   std::unique_ptr<transport::VirtualDatagramNetwork> datagrams_;  // outlives what is attached
   std::size_t pool_packets_ = 0;
+  bool multicasts_ = false;                     // between hosts
   std::vector<reliable::Reliable*> reliables_;  // the jobs own them
   std::vector<std::unique_ptr<group::Job>> jobs_;
   std::vector<std::unique_ptr<group::Communicator>> communicators_;

@@ -68,6 +68,23 @@ void expect_all_clean(std::vector<HostProcess>& processes) {
 
 void leave(const HostRank& self) { EXPECT_TRUE(succeeded(unisono_finalize(self.world))); }
 
+// One rank on each host; `environment` is theirs.
+std::vector<HostProcess> start_one_each(
+    const TestHosts& hosts, int ranks,
+    const std::vector<std::pair<std::string, std::string>>& environment,
+    const std::function<void(int, const Line&)>& body) {
+  std::vector<HostProcess> processes;
+  for (int rank = 0; rank < ranks; ++rank) {
+    processes.push_back(hosts.start(rank, [&, rank](const Line& line) {
+      set_environment(rank);
+      setenv("UNISONO_SIZE", std::to_string(ranks).c_str(), 1);
+      for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+      body(rank, line);
+    }));
+  }
+  return processes;
+}
+
 class HostsJob : public testing::Test {
  protected:
   void SetUp() override {
@@ -83,6 +100,50 @@ TEST_F(HostsJob, EveryCollectiveIsRight) {
     leave(self);
   });
   expect_all_clean(processes);
+}
+
+// A message to all is one packet, which each host's rank reads in its copy of the sender's memory.
+// The settings insist on it: without, the ranks would not start.
+TEST_F(HostsJob, MulticastBetweenHosts) {
+  for (const char* algorithms : {"",
+                                 "barrier: gather-release | allreduce: gather-release | "
+                                 "allgather: gather-release"}) {
+    auto processes = start_one_each(
+        hosts_, kHosts, {{"UNISONO_MULTICAST", "on"}, {"UNISONO_ALGORITHM", algorithms}},
+        [](int rank, const Line& line) {
+          unisono_comm_t world = nullptr;
+          ASSERT_TRUE(succeeded(unisono_init(&world)));
+          ASSERT_NO_FATAL_FAILURE(check_everything(HostRank{rank, kHosts, world, line}));
+          EXPECT_TRUE(succeeded(unisono_finalize(world)));
+        });
+    expect_all_clean(processes);
+  }
+}
+
+// Packets that may not leave their host stand for a network without multicast.
+TEST_F(HostsJob, WithoutMulticastAJobGoesOnUnlessItInsists) {
+  const auto try_to_start = [this](const char* wish, bool starts) {
+    auto processes = start_one_each(
+        hosts_, kHosts, {{"UNISONO_MULTICAST", wish}, {"UNISONO_MULTICAST_TTL", "0"}},
+        [starts, wish](int rank, const Line& line) {
+          unisono_comm_t world = nullptr;
+          const int code = unisono_init(&world);
+          ASSERT_EQ(code == UNISONO_OK, starts) << wish << ": " << unisono_last_error();
+          if (!starts) {
+            EXPECT_EQ(code, UNISONO_ERROR_UNSUPPORTED);
+            const std::string message = unisono_last_error();
+            EXPECT_NE(message.find("UNISONO_MULTICAST is on"), std::string::npos) << message;
+            EXPECT_NE(message.find("rank " + std::to_string(rank)), std::string::npos) << message;
+            return;
+          }
+          ASSERT_NO_FATAL_FAILURE(check_everything(HostRank{rank, kHosts, world, line}));
+          EXPECT_TRUE(succeeded(unisono_finalize(world)));
+        });
+    expect_all_clean(processes);
+  };
+  try_to_start("auto", true);
+  try_to_start("off", true);
+  try_to_start("on", false);
 }
 
 // Run ahead of each other, further than the channels go.

@@ -29,6 +29,11 @@ std::vector<int> place_on_hosts(int ranks, base::Prng& prng) {
   return hosts;
 }
 
+// With a message to many in each; the rules take others of them.
+constexpr const char* kMulticasting =
+    "barrier: gather-release | allreduce: gather-release | allgather: gather-release | "
+    "many_to_many: concurrent-broadcast";
+
 WorldOptions options_of(std::uint64_t seed, bool has_hosts, base::Prng& prng) {
   WorldOptions options;
   options.ranks = 2 + static_cast<int>(prng.below(7));
@@ -50,12 +55,17 @@ WorldOptions options_of(std::uint64_t seed, bool has_hosts, base::Prng& prng) {
     options.hosts = place_on_hosts(options.ranks, prng);
     // Nobody receives any more when the world ends.
     options.settings["UNISONO_DETECT_TIMEOUT"] = "10ms";
+    options.datagrams.multicast = prng.below(2) == 0;
+    if (options.datagrams.multicast && prng.below(2) == 0) {
+      options.settings["UNISONO_ALGORITHM"] = kMulticasting;
+    }
   }
   return options;
 }
 
 // What the network did, and what was done about it.
 struct Traffic {
+  std::uint64_t multicasts = 0;
   std::int64_t lost = 0;
   std::uint64_t repeated = 0;
 };
@@ -69,6 +79,7 @@ void run_scenario(std::uint64_t seed, bool has_hosts, Traffic& traffic) {
   for (int rank = 0; rank < world.ranks(); ++rank) {
     const auto& counts = world.reliable_at(rank).counts();
     traffic.repeated += counts.repeated;
+    traffic.multicasts += world.reliable_at(rank).group_counts().packets;
     if (options.datagrams.loss == 0) {
       EXPECT_EQ(counts.beyond, 0U);
     }
@@ -89,6 +100,7 @@ void run_scenarios(bool has_hosts) {
   if (count > 10) {
     EXPECT_GT(traffic.lost, 0);
     EXPECT_GT(traffic.repeated, 0U);
+    EXPECT_EQ(traffic.multicasts > 0, has_hosts);
   }
 }
 

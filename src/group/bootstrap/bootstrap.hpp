@@ -9,11 +9,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
+#include "base/settings.hpp"
 #include "transport/datagrams.hpp"
 #include "wire/key.hpp"
 
@@ -40,8 +42,11 @@ struct Seat {
   base::Descriptor host_channel;  // the same to the first rank of this host, where the rendezvous
                                   // is on another
   std::vector<base::Descriptor> hosted;  // the other ends, at the rank that hosts a rendezvous
-  // Several hosts: open, and has met all peers; null otherwise.
+  // Several hosts: open, and has met all peers; null otherwise. The first rank of each host is in
+  // the job's multicast group, if that is wanted and the system lets it.
   std::unique_ptr<transport::Datagrams> datagrams;
+  // Whether multicast is wanted; nullopt: nobody asks whether the network carries it.
+  std::optional<base::Toggle> multicast{};
   wire::Key key{};  // of packets; another for each job, also if two have one UNISONO_JOB_KEY
 };
 

@@ -48,6 +48,7 @@ class Joining {
   Error with_own_trouble(Error error) const;
   Result<Seat> take_seat(Outcome outcome);
   Status meet_peers(const Welcome& welcome, Seat& seat);
+  Status join_group(Seat& seat);
   Status meet_host(const Welcome& welcome, Seat& seat) const;
 
   const JobDescription& job_;
@@ -75,8 +76,8 @@ Result<std::unique_ptr<Udp>> Joining::open_datagrams() const {
   UNISONO_ASSIGN(const transport::IpAddress meeting_place, ip_of(job_.address));
   const std::array peers{meeting_place};
   UNISONO_ASSIGN(transport::NetworkSettings network, transport::network_settings(settings_));
-  network.multicast =
-      base::Toggle::off;  // a group needs the job's identity, which is not there yet
+  // A group needs the job's identity, which is not there yet: join_group().
+  network.multicast = base::Toggle::off;
   UNISONO_ASSIGN(const transport::UdpOptions options,
                  transport::udp_options(network, 0, job_.rank, peers));
   return Udp::open(options);
@@ -183,8 +184,23 @@ Status Joining::meet_peers(const Welcome& welcome, Seat& seat) {
   std::vector<transport::Endpoint> endpoints;
   for (const WelcomePlace& place : welcome.places) endpoints.push_back(place.endpoint);
   UNISONO_TRY(udp_->meet(endpoints, welcome.max_payload));
+  UNISONO_TRY(join_group(seat));
   seat.datagrams = std::move(udp_);
   return base::success();
+}
+
+// One rank of each host: what it hears is in the host's memory, for all.
+Status Joining::join_group(Seat& seat) {
+  constexpr int kLeastHosts = 3;  // a message to one other host needs no multicast
+  if (seat.hosts < kLeastHosts) return base::success();
+  UNISONO_ASSIGN(const transport::NetworkSettings network, transport::network_settings(settings_));
+  seat.multicast = network.multicast;
+  const int host = seat.members[static_cast<std::size_t>(seat.rank)].host;
+  const auto first = std::ranges::find(seat.members, host, &Member::host);
+  if (first - seat.members.begin() != seat.rank) return base::success();
+  UNISONO_ASSIGN(const auto group, transport::multicast_group(network, wire::job_of(seat.key),
+                                                              udp_->endpoint().address));
+  return group ? udp_->join(*group) : base::success();
 }
 
 // The ranks of a host other than the rendezvous' meet at the first of them, for the memory file

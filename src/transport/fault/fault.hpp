@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/prng.hpp"
@@ -49,6 +50,8 @@ class FaultyDatagrams final : public Datagrams {
   std::size_t send(std::span<const Outgoing> datagrams) override;
   std::size_t receive(std::span<Incoming> datagrams) override;
   int descriptor() const override { return inner_->descriptor(); }
+  void give_up_multicast(std::string note) override { inner_->give_up_multicast(std::move(note)); }
+  const std::string& multicast_note() const override { return inner_->multicast_note(); }
   DatagramCounts counts() const override { return inner_->counts(); }
   std::string last_error() const override { return inner_->last_error(); }
 

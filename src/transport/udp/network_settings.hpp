@@ -29,9 +29,14 @@ base::Result<NetworkSettings> network_settings(const base::Settings& settings);
 // link, not assigned), and a port; 30 bits of the job's identity keep jobs apart.
 Endpoint group_of_job(std::uint32_t job, Family family);
 
+// Where a job multicasts, as settings and identity say, from a local address; none if that is off.
+// Errors: argument, if the group is of another family than the address.
+base::Result<std::optional<MulticastGroup>> multicast_group(const NetworkSettings& settings,
+                                                            std::uint32_t job,
+                                                            const IpAddress& local);
+
 // For rank `rank` of a job whose identity is `job` (wire/key.hpp), towards `peers` of which one at
-// least is known. Errors: those of local_addresses() and choose_address(); argument if the group is
-// of another family than the peers.
+// least is known. Errors: those of local_addresses(), choose_address() and multicast_group().
 base::Result<UdpOptions> udp_options(const NetworkSettings& settings, std::uint32_t job, int rank,
                                      std::span<const IpAddress> peers);
 

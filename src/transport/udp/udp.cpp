@@ -37,25 +37,24 @@ std::size_t payload_of(const LocalAddress& local) {
 }  // namespace
 
 Result<std::unique_ptr<Udp>> Udp::open(const UdpOptions& options) {
-  if (options.group) {
-    const IpAddress& group = options.group->endpoint.address;
-    if (!group.is_multicast() || group.family != options.local.address.family ||
-        options.group->endpoint.port == 0) {
-      return Error{
-          Code::argument,
-          fmt::format("udp: {} is no multicast group with a port for an address like {}",
-                      endpoint_text(options.group->endpoint), ip_text(options.local.address))};
-    }
-  }
   std::unique_ptr<Udp> udp(new Udp(options));
   UNISONO_TRY(udp->bind());
-  if (options.group) {
-    if (Status joined = udp->join_group(); !joined.ok()) {
-      udp->give_up_multicast(joined.error().message);
-    }
-  }
+  if (options.group) UNISONO_TRY(udp->join(*options.group));
   udp->announce();
   return udp;
+}
+
+Status Udp::join(const MulticastGroup& group) {
+  const IpAddress& address = group.endpoint.address;
+  const IpAddress& local = options_.local.address;
+  if (!address.is_multicast() || address.family != local.family || group.endpoint.port == 0) {
+    return Error{Code::argument,
+                 fmt::format("udp: {} is no multicast group with a port for an address like {}",
+                             endpoint_text(group.endpoint), ip_text(local))};
+  }
+  options_.group = group;
+  if (Status joined = join_group(); !joined.ok()) give_up_multicast(joined.error().message);
+  return base::success();
 }
 
 Status Udp::bind() {

@@ -37,9 +37,12 @@ struct UdpOptions {
 
 class Udp final : public Datagrams {
  public:
-  // Errors: argument (family or group that does not fit), system. If the group cannot be had, there
-  // is no multicast and multicast_note() says why.
+  // Errors: argument (family or group that does not fit), system.
   static base::Result<std::unique_ptr<Udp>> open(const UdpOptions& options);
+  // Takes part in multicast, for a job whose group is known only after it has been opened. Errors:
+  // argument. If the group cannot be had, here or in open(), there is no multicast, and
+  // multicast_note() says why.
+  base::Status join(const MulticastGroup& group);
 
   // What the others have to know of this rank.
   const Endpoint& endpoint() const { return endpoint_; }
@@ -49,9 +52,8 @@ class Udp final : public Datagrams {
 
   const SocketFeatures& features() const { return features_; }
   // Why there is no multicast; empty if there is, or none was asked for.
-  const std::string& multicast_note() const { return multicast_note_; }
-  // The network does not carry it after all (transport/multicast_probe.hpp).
-  void give_up_multicast(std::string note);
+  const std::string& multicast_note() const override { return multicast_note_; }
+  void give_up_multicast(std::string note) override;
 
   const DatagramLimits& limits() const override { return limits_; }
   int rank() const override { return options_.rank; }

@@ -111,6 +111,43 @@ TEST(Bind, AStagedMulticastIsPutOnceForAllItsReceivers) {
   }
 }
 
+// Ranks 0 and 4 share a host; 4 is not in the group, so for it and others of its kind there is no
+// multicast between hosts, unless all it goes to are here.
+TEST(Bind, AMulticastGoesToAllHostsAtOnceIfAllItsReceiversHearIt) {
+  BindOptions options = options_for(5, 8);
+  options.staged_multicast = true;
+  options.hosts = {0, 1, 2, 3, 0};
+  options.group = {true, true, true, true, false};
+  const auto set = build_set("flat", {Collective::broadcast, 5, 0, 1, false});
+  const auto puts_of_root = [&](int root) {
+    const auto from = build_set("flat", {Collective::broadcast, 5, root, 1, false});
+    const auto program = engine::bind(from, root, options)[static_cast<std::size_t>(root)];
+    std::vector<Step> puts;
+    for (const Step* put : steps_of(program, StepKind::put)) puts.push_back(*put);
+    return puts;
+  };
+  // To the other hosts, and a flag for the rank on this one.
+  const auto puts = puts_of_root(0);
+  ASSERT_EQ(puts.size(), 2U);
+  EXPECT_TRUE(puts[0].to_all && puts[0].remote && puts[0].bell_count == 0);
+  EXPECT_EQ(puts[0].bytes, 8);
+  EXPECT_TRUE(!puts[1].to_all && !puts[1].remote && puts[1].bell_count == 1);
+  EXPECT_EQ(puts[1].flag, puts[0].flag);
+  for (int r = 1; r < 5; ++r) {
+    const auto receiver = engine::bind(set, r, options)[static_cast<std::size_t>(r)];
+    const Step& wait = *steps_of(receiver, StepKind::wait)[0];
+    EXPECT_EQ(wait.flag, puts[0].flag);
+    EXPECT_EQ(wait.to_all, r != 4);
+  }
+  // Rank 4 is on another host than rank 1, and does not hear it.
+  EXPECT_EQ(puts_of_root(1).size(), 4U);
+  for (const Step& put : puts_of_root(4)) EXPECT_FALSE(put.to_all);
+  // Each host gets one packet: that is no more than one for all.
+  options.hosts = {0, 1, 1, 1, 1};
+  options.group = {true, true, false, false, false};
+  for (const Step& put : puts_of_root(0)) EXPECT_FALSE(put.to_all);
+}
+
 TEST(Bind, ARangeThatIsNotContiguousBecomesPiecesAndTheLastRaisesTheFlag) {
   const auto set = build_set("recursive-doubling", {Collective::allgather, 4, 0, 3, false});
   BindOptions options = options_for(4, 4);

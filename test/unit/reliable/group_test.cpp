@@ -10,6 +10,7 @@
 #include <set>
 #include <vector>
 
+#include "reliable/repair_tree.hpp"
 #include "unit/reliable/ranks.hpp"
 
 namespace unisono::reliable {
@@ -139,7 +140,8 @@ TEST(Group, TheParentRepairs) {
 TEST(Group, WhoIsAskedInVainIsNotTakenForSilent) {
   Multicasters ranks(8, 2);
   const auto wait = [&] { ranks.at(5).awaits_multicast(0); };
-  ranks.run_until(900 * kMillisecond, [] { return false; }, wait);
+  ranks.run_until(
+      900 * kMillisecond, [] { return false; }, wait);
   EXPECT_GE(ranks.counts(5).nacks, 5U);
   for (const int asked : {0, 2}) {
     for (const int rank : {2, 5}) EXPECT_LT(ranks.at(rank).silence_ns(asked), kMillisecond);
