@@ -38,7 +38,7 @@ Result<unisono_comm_t> enter(group::Seat seat, std::shared_ptr<group::JobMemory>
   UNISONO_ASSIGN(rank->job, group::Job::enter(seat, std::move(memory), settings,
                                               std::make_unique<transport::SharedMemory>(),
                                               std::move(network)));
-  if (rank->job->network() != nullptr) UNISONO_TRY(rank->job->start_agent());
+  UNISONO_TRY(rank->job->start_agent());
   rank->seat = std::move(seat);
   UNISONO_ASSIGN(auto world, group::Communicator::create_world(*rank->job));
   UNISONO_ASSIGN(const unisono_comm_t handle, add_comm(*rank, std::move(world)));

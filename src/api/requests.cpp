@@ -14,6 +14,7 @@ namespace {
 using base::Code;
 using base::Error;
 using base::Result;
+using group::Communicator;
 using group::Pending;
 
 Result<Request*> find_request(const char* function, const unisono_request_t* handle) {
@@ -27,6 +28,7 @@ Result<Request*> find_request(const char* function, const unisono_request_t* han
                                           "again",
                                           function)};
   }
+  if (request->comm != nullptr) request->comm->group->take_back();
   return request;
 }
 
@@ -55,6 +57,10 @@ bool has_ended(const Request& request) {
   return request.comm == nullptr || request.pending.state != Pending::State::running;
 }
 
+Communicator* group_of(const Request& request) {
+  return request.comm == nullptr ? nullptr : request.comm->group.get();
+}
+
 // Whether a rank gave it up; the caller counts as told.
 bool was_cancelled(const Request& request) {
   return request.comm != nullptr && request.pending.state == Pending::State::failed &&
@@ -75,6 +81,7 @@ Result<PersistentPlan*> find_plan(const char* function, unisono_plan_t handle) {
   if (plan->comm == nullptr) {
     return Error{Code::state, fmt::format("{}: the plan's communicator has ended", function)};
   }
+  plan->comm->group->take_back();
   return plan;
 }
 
@@ -100,7 +107,10 @@ int unisono_test(unisono_request_t* request, int* done) {
   if (done == nullptr) return fail(Code::argument, "unisono_test: done is NULL");
   *done = 0;
   if (!has_ended(**found)) look(*(*found)->comm->group);
-  if (!has_ended(**found)) return UNISONO_OK;
+  if (!has_ended(**found)) {
+    (*found)->comm->group->lend(false);
+    return UNISONO_OK;
+  }
   *done = 1;
   return collect("unisono_test", request);
 }
@@ -113,7 +123,10 @@ int unisono_wait(unisono_request_t* request) {
     Pending* const awaited[] = {&(*found)->pending};
     Communicator::wait_any(communicators, awaited);
   }
-  return collect("unisono_wait", request);
+  Communicator* const group = group_of(**found);
+  const int result = collect("unisono_wait", request);
+  if (group != nullptr) group->lend(true);
+  return result;
 }
 
 int unisono_wait_any(unisono_request_t* handles, int count, int* index) {
@@ -142,12 +155,14 @@ int unisono_wait_any(unisono_request_t* handles, int count, int* index) {
   }
   if (awaited.empty()) return UNISONO_OK;
   Communicator::wait_any(communicators, awaited);
-  for (int i = 0; i < count; ++i) {
+  int result = UNISONO_OK;
+  for (int i = 0; i < count && *index < 0; ++i) {
     if (handles[i] == nullptr || !has_ended(*requests().get(handles[i]))) continue;
     *index = i;
-    return collect("unisono_wait_any", &handles[i]);
+    result = collect("unisono_wait_any", &handles[i]);
   }
-  return UNISONO_OK;
+  for (Communicator* const group : communicators) group->lend(true);
+  return result;
 }
 
 int unisono_wait_all(unisono_request_t* handles, int count) {
@@ -214,7 +229,10 @@ int unisono_plan_test(unisono_plan_t handle, int* done) {
   *done = 0;
   if (!plan.active) return fail(Code::state, "unisono_plan_test: the plan has not been started");
   if (plan.pending.state == Pending::State::running) look(*plan.comm->group);
-  if (plan.pending.state == Pending::State::running) return UNISONO_OK;
+  if (plan.pending.state == Pending::State::running) {
+    plan.comm->group->lend(false);
+    return UNISONO_OK;
+  }
   *done = 1;
   return collect_start(plan);
 }
@@ -229,7 +247,9 @@ int unisono_plan_wait(unisono_plan_t handle) {
     Pending* const awaited[] = {&plan.pending};
     Communicator::wait_any(communicators, awaited);
   }
-  return collect_start(plan);
+  const int result = collect_start(plan);
+  plan.comm->group->lend(true);
+  return result;
 }
 
 int unisono_plan_free(unisono_plan_t handle) {

@@ -25,6 +25,7 @@ enum class Setting {
   detect_timeout,
   timeout,
   engine,
+  agent,
   algorithm,
   spin,
   single_copy,
@@ -43,8 +44,9 @@ enum class Setting {
   rendezvous,
   job_key,
   first_sequence,
+  fault,
 };
-inline constexpr std::size_t kSettingCount = 22;
+inline constexpr std::size_t kSettingCount = 24;
 
 // The enumerations that settings take, in the order of their names in the table.
 enum class EngineChoice { automatic, inline_, helping };  // UNISONO_ENGINE

@@ -32,6 +32,8 @@ constexpr std::array<SettingRow, kSettingCount> kTable{{
      "Deadline of one operation; 0 means none."},
     {Setting::engine, "UNISONO_ENGINE", SettingType::choice, "auto", 0, 0, false, "auto|inline|helping", kUser,
      "Who performs the steps of a collective: the calling rank (inline) or any rank that is awake (helping)."},
+    {Setting::agent, "UNISONO_AGENT", SettingType::toggle, "auto", 0, 0, false, "", kUser,
+     "Whether a thread of each rank carries split-phase operations on while the application computes; auto: between hosts, and where cores are left."},
     {Setting::algorithm, "UNISONO_ALGORITHM", SettingType::text, "", 0, 0, false, "", kUser,
      "Which algorithms to take, as in allreduce:pairwise@0-4K;ring@4K-inf, or to leave alone, as in barrier:^pairwise; the how-to page on choosing an algorithm has the grammar."},
     {Setting::spin, "UNISONO_SPIN", SettingType::time, "auto", 0, kSecond, true, "", kUser,
@@ -69,6 +71,8 @@ constexpr std::array<SettingRow, kSettingCount> kTable{{
      "Secret shared by the ranks of one job, 16 characters or more; needed with a tcp rendezvous."},
     {Setting::first_sequence, "UNISONO_FIRST_SEQUENCE", SettingType::integer, "1", 1, std::int64_t{1} << 62, false, "", kTest,
      "Sequence number of a communicator's first operation, to test the wrap."},
+    {Setting::fault, "UNISONO_FAULT", SettingType::text, "", 0, 0, false, "", kTest,
+     "What this rank's packets to other hosts suffer, as in loss=1%,duplicates=5%,reorder=1%,delay=200us,seed=7."},
 }};
 // clang-format on
 

@@ -202,6 +202,7 @@ PlanContext Communicator::plan_context() const {
 // The last member to end a communicator gives its memory back; of several hosts, the last of each,
 // and the leader makes the place free for others when all have said farewell.
 Communicator::~Communicator() {
+  take_back();
   publish_progress();
   for (const auto& [offset, bytes] : stranded_) job_.memory().release(offset, bytes);
   const bool last_here = header_->freed.fetch_add(1, std::memory_order_acq_rel) + 1 ==
@@ -237,6 +238,7 @@ void Communicator::say_farewell(bool last_here) {
 }
 
 void Communicator::publish_progress() {
+  take_back();
   for (engine::Lane* lane : {&small_, &bulk_}) {
     const auto news = lane->take_news(true);
     for (const int member : remote_) {
@@ -249,6 +251,7 @@ void Communicator::publish_progress() {
 }
 
 Result<CachedPlan*> Communicator::plan(const Call& call) {
+  take_back();
   UNISONO_ASSIGN(CachedPlan* const plan, plans_.find(call, active_.empty()));
   const std::uint32_t need = plan->plan.bulk ? kBulkPrepared : kSmallPrepared;
   if ((prepared_ & need) == 0) [[unlikely]]
@@ -280,6 +283,7 @@ Status Communicator::prepare(bool bulk) {
 }
 
 Status Communicator::run(const Call& call, const void* input, void* output) {
+  take_back();
   if (failure_) [[unlikely]]
     return failure();
   auto found = plan(call);
@@ -292,6 +296,7 @@ Status Communicator::run(const Call& call, const void* input, void* output) {
 }
 
 Status Communicator::run(CachedPlan& plan, const void* input, void* output) {
+  take_back();
   if (failure_) [[unlikely]]
     return failure();
   blocking_.state = Pending::State::running;
@@ -352,11 +357,13 @@ Status Communicator::finish(Pending& pending) {
   Pending* const awaited[] = {&pending};
   Communicator* const communicators[] = {this};
   wait_any(communicators, awaited);
-  if (pending.state == Pending::State::complete) return base::success();
-  return failure();
+  if (pending.state != Pending::State::complete) return failure();
+  lend(true);
+  return base::success();
 }
 
 Status Communicator::start(CachedPlan& plan, const void* input, void* output, Pending& pending) {
+  take_back();
   if (failure_) [[unlikely]]
     return failure();
   pending.state = Pending::State::running;
@@ -364,11 +371,13 @@ Status Communicator::start(CachedPlan& plan, const void* input, void* output, Pe
   if (plan.plan.staging_bytes != 0) UNISONO_TRY(stage(plan, pending));
   begin(plan, input, output, pending);
   active_.push_back(&pending);
-  progress();
+  advance();
+  lend(true);
   return base::success();
 }
 
 void Communicator::withdraw(Pending& pending) {
+  take_back();
   if (pending.staging != 0) {
     pending.state = Pending::State::failed;
     give_back_staging(pending);
@@ -377,6 +386,43 @@ void Communicator::withdraw(Pending& pending) {
 }
 
 bool Communicator::progress() {
+  take_back();
+  return advance();
+}
+
+void Communicator::lend(bool at_once) {
+  Agent* const agent = job_.agent();
+  if (active_.empty() || agent == nullptr) return;
+  // A user's operator is called by the application's threads only.
+  const auto calls_user = [](const Pending* p) {
+    return p->operation.plan().op >= kFirstUserNumber;
+  };
+  if (std::ranges::any_of(active_, calls_user)) return;
+  lent_ = true;
+  if (!agent->lend(*this, at_once)) lent_ = false;
+}
+
+// By an agent that carries this communicator it is a look at its own.
+void Communicator::take_back_lent() {
+  if (Agent::is_self()) return;
+  job_.agent()->take_back(*this);
+  lent_ = false;
+}
+
+bool Communicator::carry_on() {
+  if (active_.empty()) return false;
+  advance();
+  const std::int64_t now = base::now_ns();
+  const bool long_ago = now - examined_ns_ > job_.watch_interval_ns();
+  if (long_ago) {
+    examined_ns_ = now;
+    job_.watch(now);
+  }
+  examine(long_ago);
+  return !active_.empty();
+}
+
+bool Communicator::advance() {
   machine_.transport->progress();
   if (machine_.network != nullptr) job_.carry_network();
   bool any = false;
@@ -429,8 +475,9 @@ void Communicator::wait_any(std::span<Communicator* const> communicators,
         awaited, [](const Pending* p) { return p->state != Pending::State::running; });
   };
   engine::Waiter waiter(job.wait_policy(), job.foreign_load());
+  for (Communicator* c : communicators) c->take_back();
   for (;;) {
-    for (Communicator* c : communicators) c->progress();
+    for (Communicator* c : communicators) c->advance();
     if (ended()) return;
     for (Communicator* c : communicators) c->examine(false);
     if (ended()) return;
@@ -470,7 +517,7 @@ bool Communicator::sleep(std::span<Communicator* const> communicators) {
   const std::uint32_t announced = bells.announce(job_.rank());
   bool rung = false;
   for (Communicator* c : communicators) {
-    rung |= c->progress();
+    rung |= c->advance();
     rung |= c->job_.alarm() != c->alarm_seen_;
     // It went on to where it waits for credit, which was not announced.
     rung |= c->credit_blocked() && !credit;

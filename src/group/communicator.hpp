@@ -93,13 +93,27 @@ class Communicator {
 
   // Carries all operations on; true if any ended.
   bool progress();
+  // Where there is an agent, it carries on what is under way while this thread does something else:
+  // at once, or if this thread does not come back within a moment.
+  void lend(bool at_once);
+  // It leaves this communicator alone again, so that operations and their state may be looked at.
+  // All functions do that themselves; start(), and a run() beside others, lend at their end.
+  void take_back() {
+    if (lent_) [[unlikely]]
+      take_back_lent();
+  }
+  // For the agent: false if nothing is left to do.
+  bool carry_on();
   // Waits until one of `awaited` has ended, the communicator's own ones included. `communicators`
   // are those that have to make progress for it, all of this rank.
   static void wait_any(std::span<Communicator* const> communicators,
                        std::span<Pending* const> awaited);
   // Why a failed operation failed; from now on the caller has been told.
   base::Error failure();
-  bool failed() const { return failure_.has_value(); }
+  bool failed() {
+    take_back();
+    return failure_.has_value();
+  }
 
   // For a call that this rank may not make and the others would wait for: ends the communicator for
   // all, and gives the error for the caller. `what` begins with the function's name.
@@ -111,10 +125,15 @@ class Communicator {
   // Looks for a failure that this rank has not run into.
   void look_for_failure();
 
-  const CommunicatorStatistics& statistics() const { return statistics_; }
+  const CommunicatorStatistics& statistics() {
+    take_back();
+    return statistics_;
+  }
   PlanCache& plans() { return plans_; }
 
  private:
+  bool advance();
+  void take_back_lent();
   static base::Result<std::int64_t> reserve(Job& job, int ranks);
 
   // Commits what the members of this host share, where another host's rank has reserved it.
@@ -188,6 +207,8 @@ class Communicator {
   std::uint32_t alarm_seen_ = 0;
   bool someone_gone_ = false;
   bool told_ = false;
+  bool lent_ = false;             // to the agent; written while it does not carry
+  std::int64_t examined_ns_ = 0;  // when the agent last looked for what may be wrong
   std::optional<Failure> failure_;
   int reports_ = 0;  // to members on other hosts
   CommunicatorStatistics statistics_;

@@ -79,6 +79,7 @@ struct Communicator::Difference {
 };
 
 base::Error Communicator::failure() {
+  take_back();
   told_ = true;
   return {failure_->error.code, fmt::format("rank {}: {}", rank_, failure_->error.message)};
 }
@@ -90,6 +91,7 @@ std::string Communicator::name_rank(int rank) const {
 }
 
 void Communicator::fail_all(Code code, const std::string& message, std::uint64_t index) {
+  take_back();
   const Failure failure{index, {code, message}};
   if (report_failure(header_->failure, failure)) {
     job_.raise_alarm();
@@ -149,7 +151,10 @@ base::Error Communicator::refuse(Code code, const std::string& what) {
   return {code, fmt::format("rank {}: {}", rank_, what)};
 }
 
-void Communicator::look_for_failure() { adopt_failure(); }
+void Communicator::look_for_failure() {
+  take_back();
+  adopt_failure();
+}
 
 // Called in every turn of a wait; costs two loads while nothing is wrong.
 void Communicator::examine(bool waited_long) {

@@ -216,6 +216,10 @@ void Job::judge_cores() {
     cores.quota = rank_headers_[r].quota_millicores.load(std::memory_order_relaxed) / 1000.0;
   }
   oversubscribed_ = engine::oversubscribed(all);
+  const std::size_t ranks = all.size();
+  all.reserve(2 * ranks);
+  for (std::size_t r = 0; r < ranks; ++r) all.push_back(all[r]);
+  has_spare_cores_ = !engine::oversubscribed(all);
   // A look at the network is a system call: nothing is won by not giving the core away in between.
   wait_policy_ = engine::WaitPolicy::for_ranks(oversubscribed_ || network_ != nullptr,
                                                settings_.time_ns(base::Setting::spin));
@@ -245,9 +249,18 @@ void Job::raise_alarm() {
 }
 
 base::Status Job::start_agent() {
-  return network_->start_agent([this] {
-    look_for_news();
-    bells_.wake(rank_);
+  const base::Toggle wish = settings_.toggle(base::Setting::agent);
+  const bool pays = network_ != nullptr || has_spare_cores_;
+  if (ranks_ > 1 && (wish == base::Toggle::on || (wish == base::Toggle::automatic && pays))) {
+    agent_ = std::make_unique<Agent>(*this);
+    if (hosts_.count_here() > 1) UNISONO_TRY(agent_->start());
+  }
+  if (network_ == nullptr) return base::success();
+  return network_->start_agent([this](bool came) {
+    if (came) look_for_news();
+    const bool awaits = agent_ != nullptr && agent_->carry();
+    if (came) bells_.wake(rank_);
+    return awaits;
   });
 }
 

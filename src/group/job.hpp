@@ -20,6 +20,7 @@
 #include "engine/bells.hpp"
 #include "engine/cores.hpp"
 #include "engine/waiter.hpp"
+#include "group/agent.hpp"
 #include "group/bootstrap/bootstrap.hpp"
 #include "group/hosts.hpp"
 #include "group/job_memory.hpp"
@@ -87,8 +88,10 @@ class Job {
   const Hosts& hosts() const { return hosts_; }
   // To ranks on other hosts; null: there are none.
   Network* network() { return network_.get(); }
-  // From now on the network is carried on also while no thread of the rank does it.
+  // From now on the network, and with an agent() split-phase operations, are carried on also while
+  // no thread of the application does it.
   base::Status start_agent();
+  Agent* agent() { return agent_.get(); }
   // Carries the network on, if there is one.
   void carry_network();
   // Lets a rank of another host look for what was put there before.
@@ -180,7 +183,9 @@ class Job {
   std::atomic<bool> left_{false};
   std::mutex retired_mutex_;
   std::vector<Retired> retired_;
-  std::unique_ptr<Network> network_;  // its agent's thread uses the rest
+  bool has_spare_cores_ = false;
+  std::unique_ptr<Agent> agent_;      // its thread uses what is above
+  std::unique_ptr<Network> network_;  // its thread uses the rest
 };
 
 }  // namespace unisono::group

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/thread_signals.hpp"
 #include "group/hosts.hpp"
 
 namespace unisono::group {
@@ -28,6 +28,8 @@ constexpr std::int64_t kAboutNs = 2 * base::kMillisecond;
 // How long it leaves a thread alone that sleeps on the datagrams itself.
 constexpr std::int64_t kLeaveNs = 50 * base::kMillisecond;
 constexpr std::int64_t kLongestSleepNs = base::kSecond;
+// With operations to carry on: who has died meanwhile is to be noticed.
+constexpr std::int64_t kBusySleepNs = 50 * base::kMillisecond;
 // For packets that may have to be repeated.
 constexpr std::size_t kPoolBytes = std::size_t{6} << 20;
 
@@ -66,26 +68,20 @@ Network::~Network() {
   if (agent_.joinable()) agent_.join();
 }
 
-base::Status Network::start_agent(std::function<void()> heard) {
+base::Status Network::start_agent(std::function<bool(bool)> heard) {
   heard_ = std::move(heard);
   bell_ = base::Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   taken_ = base::Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!bell_.valid() || !taken_.valid()) {
     return Error{Code::system, fmt::format("eventfd: {}", std::strerror(errno))};
   }
-  // The application's signal handlers are not to run in our thread.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const base::NoSignals quiet;
   try {
     agent_ = std::thread([this] { run_agent(); });
   } catch (const std::system_error& failure) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return Error{Code::resources,
                  fmt::format("no thread for the network's agent: {}", failure.what())};
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return base::success();
 }
 
@@ -178,6 +174,7 @@ void Network::nudge() const {
 }
 
 void Network::run_agent() {
+  bool busy = false;
   while (!stop_.load()) {
     const std::int64_t about_ns = looked_ns_.load(std::memory_order_relaxed) + kAboutNs;
     const std::int64_t now = base::now_ns();
@@ -189,12 +186,14 @@ void Network::run_agent() {
       eventfd_read(bell_.get(), &count);
       continue;
     }
-    if (agent_turn() && heard_) heard_();
+    const std::optional<int> received = agent_turn(busy);
+    if (received && heard_) busy = heard_(*received > 0);
   }
 }
 
-// Sleeps until there is something to do, and does it. True if something has come.
-bool Network::agent_turn() {
+// Sleeps until there is something to do, and does it. Gives what has come; nullopt if a thread of
+// the rank is about.
+std::optional<int> Network::agent_turn(bool busy) {
   std::int64_t deadline_ns;
   int descriptor;
   {
@@ -202,11 +201,12 @@ bool Network::agent_turn() {
     deadline_ns = reliable_->next_deadline_ns();
     descriptor = reliable_->datagrams().descriptor();
   }
-  sleep_on(descriptor, bell_.get(), deadline_ns - base::now_ns());
+  const std::int64_t sleep_ns = deadline_ns - base::now_ns();
+  sleep_on(descriptor, bell_.get(), busy ? std::min(sleep_ns, kBusySleepNs) : sleep_ns);
   const std::int64_t about_ns = looked_ns_.load(std::memory_order_relaxed) + kAboutNs;
-  if (!handed_over_.load() && base::now_ns() < about_ns) return false;
+  if (!handed_over_.load() && base::now_ns() < about_ns) return std::nullopt;
   const std::lock_guard lock(mutex_);
-  return reliable_->progress() > 0;
+  return reliable_->progress();
 }
 
 std::int64_t Network::silence_ns(int rank) {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -36,9 +37,9 @@ class Network final : public transport::Transport {
   void give_up_multicast(std::string note);
   bool multicasts() const { return multicasts_; }
 
-  // The agent begins. `heard` is called by its thread when something has come that nobody has
-  // looked at.
-  base::Status start_agent(std::function<void()> heard);
+  // The agent begins. `heard` is called by its thread when it has looked at the network, with
+  // whether something had come, and says whether it awaits more.
+  base::Status start_agent(std::function<bool(bool)> heard);
 
   const transport::Capabilities& capabilities() const override;
   // A message of several puts is one thread's until the last, which has the flag: others wait.
@@ -73,13 +74,13 @@ class Network final : public transport::Transport {
 
  private:
   void run_agent();
-  bool agent_turn();
+  std::optional<int> agent_turn(bool busy);
   void nudge() const;
 
   std::mutex mutex_;                        // of reliable_
   std::atomic<std::thread::id> sending_{};  // who holds it for the puts that follow
   std::unique_ptr<reliable::Reliable> reliable_;
-  std::function<void()> heard_;
+  std::function<bool(bool)> heard_;
   base::Descriptor bell_;   // eventfd: the agent is to look around
   base::Descriptor taken_;  // eventfd: what came was taken by another thread than those that sleep
   std::atomic<int> sleepers_{0};

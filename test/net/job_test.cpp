@@ -18,6 +18,7 @@
 #include "harness/all_results.hpp"
 #include "harness/hosts.hpp"
 #include "harness/outcome.hpp"
+#include "harness/unattended.hpp"
 #include "unisono/unisono.h"
 
 namespace unisono::harness {
@@ -322,6 +323,25 @@ TEST_F(HostsJob, AWaitBurnsNothing) {
       EXPECT_LT(cpu_ms() - before, 300);
     }
     leave(self);
+  });
+  expect_all_clean(processes);
+}
+
+TEST_F(HostsJob, OperationsEndThoughNoRankCalls) {
+  auto processes = start_job(hosts_, [](const HostRank& self) {
+    ASSERT_NO_FATAL_FAILURE(check_unattended(self));
+    leave(self);
+  });
+  expect_all_clean(processes);
+}
+
+// With one rank on each, the network's own thread is the agent.
+TEST_F(HostsJob, OperationsOfSingleRanksEndThoughNoneCalls) {
+  auto processes = start_one_each(hosts_, kHosts, {}, [](int rank, const Line& line) {
+    unisono_comm_t world = nullptr;
+    ASSERT_TRUE(succeeded(unisono_init(&world)));
+    ASSERT_NO_FATAL_FAILURE(check_unattended(HostRank{rank, kHosts, world, line}));
+    EXPECT_TRUE(succeeded(unisono_finalize(world)));
   });
   expect_all_clean(processes);
 }

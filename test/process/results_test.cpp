@@ -47,15 +47,14 @@ TEST_P(Results, OfEveryCollective) {
 
 INSTANTIATE_TEST_SUITE_P(
     Setups, Results,
-    testing::Values(Setup{"Default", {}}, Setup{"Inline", {{"UNISONO_ENGINE", "inline"}}},
-                    Setup{"Helping", {{"UNISONO_ENGINE", "helping"}}},
-                    Setup{"NoSpin", {{"UNISONO_SPIN", "0"}}},
-                    Setup{"SingleCopy",
-                          {{"UNISONO_SINGLE_COPY", "on"}, {"UNISONO_SINGLE_COPY_FROM", "64"}}},
-                    Setup{"NoSingleCopy", {{"UNISONO_SINGLE_COPY", "off"}}},
-                    Setup{"TwoChannels", {{"UNISONO_CHANNELS", "2"}}},
-                    Setup{"SmallBuffers", {{"UNISONO_BUFFERS", "64K"}}},
-                    Setup{"Proved", {{"UNISONO_CHECK", "on"}}}),
+    testing::Values(
+        Setup{"Default", {}}, Setup{"Inline", {{"UNISONO_ENGINE", "inline"}}},
+        Setup{"Helping", {{"UNISONO_ENGINE", "helping"}}}, Setup{"NoSpin", {{"UNISONO_SPIN", "0"}}},
+        Setup{"SingleCopy", {{"UNISONO_SINGLE_COPY", "on"}, {"UNISONO_SINGLE_COPY_FROM", "64"}}},
+        Setup{"NoSingleCopy", {{"UNISONO_SINGLE_COPY", "off"}}},
+        Setup{"TwoChannels", {{"UNISONO_CHANNELS", "2"}}},
+        Setup{"SmallBuffers", {{"UNISONO_BUFFERS", "64K"}}},
+        Setup{"Agent", {{"UNISONO_AGENT", "on"}}}, Setup{"Proved", {{"UNISONO_CHECK", "on"}}}),
     [](const auto& suite) { return std::string(suite.param.name); });
 
 // ---- sequence numbers that wrap ----

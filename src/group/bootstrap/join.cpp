@@ -11,10 +11,12 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "group/bootstrap/meeting.hpp"
 #include "group/bootstrap/memory.hpp"
 #include "group/bootstrap/welcome.hpp"
+#include "transport/fault/fault.hpp"
 #include "transport/udp/network_settings.hpp"
 #include "transport/udp/udp.hpp"
 
@@ -186,6 +188,17 @@ Status Joining::meet_peers(const Welcome& welcome, Seat& seat) {
   UNISONO_TRY(udp_->meet(endpoints, welcome.max_payload));
   UNISONO_TRY(join_group(seat));
   seat.datagrams = std::move(udp_);
+  const std::string& fault = settings_.text(Setting::fault);
+  if (fault.empty()) return base::success();
+  Result<transport::FaultOptions> parsed = transport::parse_fault(fault);
+  if (!parsed.ok()) {
+    return Error{parsed.error().code,
+                 fmt::format("UNISONO_FAULT={}: {}", fault, parsed.error().message)};
+  }
+  transport::FaultOptions options = *parsed;
+  options.seed += static_cast<std::uint64_t>(seat.rank);
+  seat.datagrams = std::make_unique<transport::FaultyDatagrams>(std::move(seat.datagrams), options,
+                                                                base::now_ns);
   return base::success();
 }
 

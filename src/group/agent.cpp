@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "group/agent.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+
+#include "base/clock.hpp"
+#include "base/thread_signals.hpp"
+#include "group/communicator.hpp"
+
+namespace unisono::group {
+namespace {
+
+// So long after the application has looked, it is taken to be doing something else.
+constexpr std::int64_t kAboutNs = 2 * base::kMillisecond;
+
+thread_local bool is_carrying = false;
+
+}  // namespace
+
+bool Agent::is_self() { return is_carrying; }
+
+Agent::~Agent() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  job_.bells().wake(job_.rank());
+  if (thread_.joinable()) thread_.join();
+}
+
+base::Status Agent::start() {
+  const base::NoSignals quiet;
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& failure) {
+    return base::Error{base::Code::resources,
+                       fmt::format("no thread for the agent: {} (UNISONO_AGENT=off goes without)",
+                                   failure.what())};
+  }
+  return base::success();
+}
+
+bool Agent::lend(Communicator& communicator, bool at_once) {
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    lent_.push_back(&communicator);
+    // What came before the agent could know of it.
+    is_carrying = true;
+    const bool goes_on = communicator.carry_on();
+    is_carrying = false;
+    if (!goes_on) {
+      lent_.pop_back();
+      return false;
+    }
+    at_once_ |= at_once;
+    looked_ns_ = base::now_ns();
+    wake = rests_ || at_once;
+  }
+  if (thread_.joinable()) {
+    if (wake) changed_.notify_one();
+  } else if (at_once) {
+    job_.network()->hand_over();
+  }
+  return true;
+}
+
+void Agent::take_back(Communicator& communicator) {
+  const std::lock_guard lock(mutex_);
+  std::erase(lent_, &communicator);
+  looked_ns_ = base::now_ns();
+}
+
+bool Agent::carry() {
+  const std::lock_guard lock(mutex_);
+  is_carrying = true;
+  bool any = false;
+  for (Communicator* communicator : lent_) any |= communicator->carry_on();
+  is_carrying = false;
+  return any;
+}
+
+void Agent::rest(std::unique_lock<std::mutex>& lock) {
+  rests_ = true;
+  changed_.wait(lock, [this] { return stop_ || !lent_.empty(); });
+  rests_ = false;
+}
+
+void Agent::run() {
+  engine::Bells& bells = job_.bells();
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      const std::int64_t wait_ns = looked_ns_ + kAboutNs - base::now_ns();
+      if (!at_once_ && wait_ns > 0) {
+        changed_.wait_for(lock, std::chrono::nanoseconds(wait_ns),
+                          [this] { return stop_ || at_once_; });
+      } else if (lent_.empty()) {
+        rest(lock);
+      }
+      if (stop_) return;
+      at_once_ = false;
+      if (lent_.empty()) continue;
+    }
+    const std::uint32_t announced = bells.announce(job_.rank());
+    if (carry()) {
+      bells.sleep(job_.rank(), announced, job_.watch_interval_ns());
+      job_.watch(base::now_ns());
+    } else {
+      bells.withdraw(job_.rank());
+    }
+  }
+}
+
+}  // namespace unisono::group

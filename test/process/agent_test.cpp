@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The agent: a thread of each rank that carries split-phase operations on while the application
+// computes, and lets go of them when it looks.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "harness/outcome.hpp"
+#include "harness/unattended.hpp"
+#include "process/ranks.hpp"
+
+namespace unisono::harness {
+namespace {
+
+ProcessJob::Options with_agents(const char* engine) {
+  ProcessJob::Options options;
+  options.environment = {{"UNISONO_AGENT", "on"}, {"UNISONO_ENGINE", engine}};
+  return options;
+}
+
+class AgentOf : public testing::TestWithParam<const char*> {};
+
+TEST_P(AgentOf, OperationsEndThoughNoRankCalls) {
+  for (const int ranks : {2, 3}) {
+    ProcessJob job(
+        ranks, [](ProcessRank& self) { check_unattended(self); }, with_agents(GetParam()));
+    job.expect_all_clean();
+  }
+}
+
+// The application comes back at any moment, with another operation, a look or a wait.
+TEST_P(AgentOf, LetsGoWheneverTheApplicationLooks) {
+  ProcessJob job(
+      3,
+      [](ProcessRank& self) {
+        std::uint32_t state = 17U + static_cast<std::uint32_t>(self.rank);
+        const auto any = [&state](std::uint32_t below) {
+          state = state * 1664525U + 1013904223U;
+          return (state >> 8) % below;
+        };
+        for (int round = 0; round < 300; ++round) {
+          const std::int64_t count = 1 + 377 * (round % 40);
+          std::vector<std::int64_t> values(static_cast<std::size_t>(count), round);
+          std::vector<std::int64_t> sums(values.size());
+          unisono_request_t request = nullptr;
+          ASSERT_TRUE(
+              succeeded(unisono_allreduce_start(values.data(), sums.data(), count, UNISONO_INT64,
+                                                UNISONO_SUM, self.world, &request)));
+          if (any(3) == 0) usleep(any(400));
+          int one = 1;
+          int total = 0;
+          ASSERT_TRUE(succeeded(
+              unisono_allreduce(&one, &total, 1, UNISONO_INT32, UNISONO_SUM, self.world)));
+          ASSERT_EQ(total, 3);
+          int done = 0;
+          for (std::uint32_t looks = any(5); looks > 0 && done == 0; --looks) {
+            ASSERT_TRUE(succeeded(unisono_test(&request, &done)));
+          }
+          if (done == 0) {
+            ASSERT_TRUE(succeeded(unisono_wait(&request)));
+          }
+          for (const std::int64_t sum : sums) ASSERT_EQ(sum, 3 * round);
+        }
+      },
+      with_agents(GetParam()));
+  job.expect_all_clean();
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, AgentOf, testing::Values("inline", "helping"),
+                         [](const auto& suite) { return std::string(suite.param); });
+
+}  // namespace
+}  // namespace unisono::harness
