@@ -5,9 +5,12 @@
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+
+#include "group/bootstrap/process.hpp"
 
 namespace unisono::group {
 namespace {
@@ -19,11 +22,30 @@ std::int64_t round_up(std::int64_t bytes, std::int64_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-// Held for a few dozen instructions. A holder that is killed ends the job anyway.
+// So many times a core is given away before it is asked whether the holder is dead.
+constexpr int kPatience = 1000;
+
+bool has_ended(std::uint32_t pid) {
+  const auto record = read_process(static_cast<pid_t>(pid));
+  return !record || record->state == 'Z' || record->state == 'X';
+}
+
+// Held for a few dozen instructions, by a process that may be killed at any of them: then the next
+// one takes it over. What is done under it is done in an order that can lose free room, and no
+// more.
 class HeaderLock {
  public:
   explicit HeaderLock(MemoryHeader& header) : lock_(header.lock) {
-    while (lock_.exchange(1, std::memory_order_acquire) != 0) sched_yield();
+    const auto self = static_cast<std::uint32_t>(getpid());
+    std::uint32_t holder = 0;
+    for (int tries = 1; !lock_.compare_exchange_strong(holder, self); ++tries) {
+      // One's own process has another thread at it.
+      const bool stale =
+          holder != 0 && holder != self && tries % kPatience == 0 && has_ended(holder);
+      if (stale && lock_.compare_exchange_strong(holder, self)) return;
+      sched_yield();
+      holder = 0;
+    }
   }
   ~HeaderLock() { lock_.store(0, std::memory_order_release); }
   HeaderLock(const HeaderLock&) = delete;
@@ -70,9 +92,9 @@ base::Result<std::int64_t> JobMemory::allocate(std::int64_t bytes) {
   for (std::uint32_t i = 0; i < state.free_count; ++i) {
     auto& free = state.free[i];
     if (free.bytes < bytes) continue;
-    const std::int64_t offset = free.offset;
-    free.offset += bytes;
+    // The end of it: one store takes it, whatever comes then.
     free.bytes -= bytes;
+    const std::int64_t offset = free.offset + free.bytes;
     if (free.bytes == 0) free = state.free[--state.free_count];
     return offset;
   }
@@ -101,13 +123,17 @@ void JobMemory::release(std::int64_t offset, std::int64_t bytes) {
       return;
     }
     if (offset + bytes == free.offset) {
+      const std::int64_t whole = free.bytes + bytes;
+      free.bytes = 0;
       free.offset = offset;
-      free.bytes += bytes;
+      free.bytes = whole;
       return;
     }
   }
   // A full list loses address space of the file, not memory: its pages are gone already.
-  if (state.free_count < kMostFreeSegments) state.free[state.free_count++] = {offset, bytes};
+  if (state.free_count == kMostFreeSegments) return;
+  state.free[state.free_count] = {offset, bytes};
+  ++state.free_count;
 }
 
 void JobMemory::empty(std::int64_t offset, std::int64_t bytes) {

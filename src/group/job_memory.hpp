@@ -20,7 +20,7 @@ inline constexpr int kMostFreeSegments = 1024;
 
 // At the start of the file; zero is its initial state.
 struct MemoryHeader {
-  std::atomic<std::uint32_t> lock;
+  std::atomic<std::uint32_t> lock;  // the process that has it; 0: none
   std::uint32_t free_count;
   std::int64_t used_end;  // segments from here on were never used; 0: none yet
   std::int64_t limit;     // of the part that is given out here; 0: all
