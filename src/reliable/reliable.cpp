@@ -293,8 +293,12 @@ bool Reliable::is_settled() const {
 
 void Reliable::forget(int rank) {
   Link& link = link_to(rank);
-  if (std::exchange(link.ended, true)) return;
-  group_.forget(rank, now_ns_);
+  if (!std::exchange(link.ended, true)) group_.forget(rank, now_ns_);
+  // The room of what it lacks is for others.
+  do {
+    acknowledge(link, link.sending.unsent());
+    drain_backlogs();
+  } while (link.sending.under_way() != 0);
 }
 
 bool Reliable::settle() {

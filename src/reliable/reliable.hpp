@@ -100,8 +100,8 @@ class Reliable final : public transport::Transport, private GroupPort {
   // until its patience ends: it asks those who have not said.
   bool is_settled() const;
   bool settle();
-  // That rank has left, so that nothing is put to it any more, and nobody need wait until it has
-  // what was.
+  // That rank has left or is lost: nobody need wait until it has what was put to it, and what it
+  // lacks is not repeated.
   void forget(int rank);
   // Tells those who sent to this rank how far it has come, so that they need not ask a rank that
   // has left.
