@@ -72,10 +72,13 @@ SegmentLayout Communicator::plan_layout(int ranks, const base::Settings& setting
   };
   g.notices = place(ranks * static_cast<std::int64_t>(sizeof(FailureNotice)));
   g.farewells = place(ranks * static_cast<std::int64_t>(sizeof(std::uint64_t)));
+  g.members = place(ranks * static_cast<std::int64_t>(sizeof(MemberRecord)));
   g.small_control = place(engine::lane_control_bytes(g.small));
   g.bulk_control = place(engine::lane_control_bytes(g.bulk));
   g.small_windows = place(g.small.windows_bytes());
   g.bulk_windows = place(g.bulk.windows_bytes());
+  g.agreement = place(Agreement::table_bytes(ranks, sizeof(Grant)));
+  g.answers = place(std::int64_t{ranks} * ranks * static_cast<std::int64_t>(sizeof(QueryAnswer)));
   g.bytes = end;
   g.first_sequence = static_cast<std::uint64_t>(settings.integer(base::Setting::first_sequence));
   return g;
@@ -199,14 +202,13 @@ PlanContext Communicator::plan_context() const {
           .overrides = job_.overrides()};
 }
 
-// The last member to end a communicator gives its memory back; of several hosts, the last of each,
-// and the leader makes the place free for others when all have said farewell.
+// The last living member to end a communicator gives its memory back; of several hosts, the last of
+// each, and the leader makes the place free for others when all have said farewell.
 Communicator::~Communicator() {
   take_back();
   publish_progress();
   for (const auto& [offset, bytes] : stranded_) job_.memory().release(offset, bytes);
-  const bool last_here = header_->freed.fetch_add(1, std::memory_order_acq_rel) + 1 ==
-                         static_cast<std::uint32_t>(size()) - remote_.size();
+  const bool last_here = count_end();
   if (!remote_.empty()) {
     say_farewell(last_here);
   } else if (last_here) {
@@ -214,12 +216,28 @@ Communicator::~Communicator() {
   }
 }
 
+// Each member of this host counts once: when it ends the communicator, or, if it is dead, when one
+// of the others does. True for the one who makes the count complete.
+bool Communicator::count_end() {
+  std::uint32_t ends = 0;
+  for (int r = 0; r < size(); ++r) {
+    if (is_remote(r)) continue;
+    const RankState state = job_.state(job_ranks_[static_cast<std::size_t>(r)]);
+    if (r != rank_ && state != RankState::dead) continue;
+    std::uint32_t none = 0;
+    ends += members()[r].ended.compare_exchange_strong(none, 1) ? 1U : 0U;
+  }
+  return header_->freed.fetch_add(ends, std::memory_order_acq_rel) + ends ==
+         static_cast<std::uint32_t>(size()) - remote_.size();
+}
+
 void Communicator::say_farewell(bool last_here) {
   constexpr int kLeader = 0;
   const bool with_leader = !is_remote(kLeader);
   const bool has_failed = failed() || known_failure().has_value();
   // Before the farewell, after which a newer communicator may lie here.
-  if (last_here && !with_leader) job_.memory().empty(offset_, layout_.bytes);
+  const bool leader_is_gone = job_.state(job_ranks_[kLeader]) == RankState::dead;
+  if (last_here && (!with_leader || leader_is_gone)) job_.memory().empty(offset_, layout_.bytes);
   if (is_world_ || !job_.settle_network()) return;
   auto* const farewells =
       reinterpret_cast<std::atomic<std::uint64_t>*>(job_.memory().at(offset_ + layout_.farewells));
@@ -232,7 +250,7 @@ void Communicator::say_farewell(bool last_here) {
                            .flag_value = said});
   }
   if (rank_ == kLeader) {
-    job_.retire({offset_, layout_.bytes, farewells, size()},
+    job_.retire({offset_, layout_.bytes, farewells, job_ranks_},
                 std::max(small_.next_sequence(), bulk_.next_sequence()));
   }
 }

@@ -15,10 +15,12 @@
 #include "base/result.hpp"
 #include "engine/lane.hpp"
 #include "engine/operation.hpp"
+#include "group/agreement.hpp"
 #include "group/call.hpp"
 #include "group/failure.hpp"
 #include "group/job.hpp"
 #include "group/plan_cache.hpp"
+#include "group/query.hpp"
 
 namespace unisono::group {
 
@@ -27,7 +29,9 @@ namespace unisono::group {
 // On every host of its members it lies at the same place of the host's memory.
 struct SegmentLayout {
   engine::LaneGeometry small, bulk;
-  std::int64_t notices, farewells, small_control, bulk_control, small_windows, bulk_windows, bytes;
+  std::int64_t notices, farewells, members, small_control, bulk_control;
+  std::int64_t small_windows, bulk_windows;  // from here on memory only where it is needed
+  std::int64_t agreement, answers, bytes;
   std::uint64_t first_sequence;
 };
 
@@ -39,8 +43,17 @@ struct CommunicatorHeader {
   SegmentLayout layout;
   FailureRecord failure;
   alignas(64) std::atomic<std::uint32_t> credit_sleepers;  // ranks that sleep until one completes
-  std::atomic<std::uint32_t> freed;  // members of this host that have ended it
+  std::atomic<std::uint32_t> freed;  // members of this host that have ended it, or died
 };
+
+// What the leader of a new communicator tells its members.
+struct Grant {
+  std::int64_t offset = -1;  // -1: there was no memory
+  SegmentLayout layout{};
+};
+
+// "it finalized, or left, ..."
+const char* how_it_went(RankState state);
 
 // An operation that was started and not yet collected by its owner.
 struct Pending {
@@ -72,6 +85,22 @@ class Communicator {
   base::Result<std::unique_ptr<Communicator>> split(int color, int key);
   base::Result<std::unique_ptr<Communicator>> from_list(std::span<const int> members);
 
+  // Collective over the members that live: those of them that all agree on, in their order. It ends
+  // this communicator, and can be done once. Before: no operation is pending (shrink.cpp).
+  base::Result<std::unique_ptr<Communicator>> shrink();
+  // The same in turns, for who drives several ranks: begin_shrink(), then step_shrink() until it
+  // gives something.
+  base::Status begin_shrink();
+  base::Result<std::optional<std::unique_ptr<Communicator>>> step_shrink();
+
+  // The word of this rank that the others' queries see; 0 before the first call (query.cpp).
+  void publish(std::uint64_t value);
+  // Whether `word how value` holds for the word that each member has, at some time during the call.
+  // rank_lost if a member is gone. The same in turns: begin_query(), then step_query().
+  base::Result<bool> query(Comparison how, std::uint64_t value);
+  base::Status begin_query();
+  base::Result<std::optional<bool>> step_query(Comparison how, std::uint64_t value);
+
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -79,6 +108,7 @@ class Communicator {
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(job_ranks_.size()); }
   Job& job() { return job_; }
+  const std::vector<int>& members_of_job() const { return job_ranks_; }
 
   // The plan of a call, prepared: buffers are there. Local.
   base::Result<CachedPlan*> plan(const Call& call);
@@ -147,10 +177,14 @@ class Communicator {
   }
   std::vector<int> find_remote() const;
   std::vector<bool> find_group() const;
+  bool count_end();
   void say_farewell(bool last_here);
   PlanContext plan_context() const;
   void tell_failure(const Failure& failure);
   std::optional<Failure> known_failure() const;
+  MemberRecord* members() const {
+    return reinterpret_cast<MemberRecord*>(job_.memory().at(offset_ + layout_.members));
+  }
   FailureNotice* notices() const {
     return reinterpret_cast<FailureNotice*>(job_.memory().at(offset_ + layout_.notices));
   }
@@ -165,6 +199,17 @@ class Communicator {
                                                      int color, int key);
   base::Status exchange(Purpose purpose, std::int32_t digest, const void* own, void* all,
                         std::int64_t bytes);
+
+  base::Error lost_in_shrink(const base::Error& why) const;
+  base::Error late_in_shrink(std::int64_t limit_ns) const;
+  std::vector<std::byte> offer_segment(const std::vector<int>& members);
+  base::Result<std::unique_ptr<Communicator>> follow(const Agreement::Decision& decision);
+  QueryAnswer& query_answer(int member) const;
+  std::optional<base::Error> lost_member() const;
+  void ask_for_words();
+  // A wait for what is no operation: turn() until it gives something.
+  template <class Turn>
+  auto wait_for(const Turn& turn) -> decltype(turn());
 
   void examine(bool waited_long);
   void adopt_failure();
@@ -211,6 +256,9 @@ class Communicator {
   std::int64_t examined_ns_ = 0;  // when the agent last looked for what may be wrong
   std::optional<Failure> failure_;
   int reports_ = 0;  // to members on other hosts
+  std::unique_ptr<Agreement> agreement_;
+  bool shrunk_ = false;
+  Query query_;
   CommunicatorStatistics statistics_;
 };
 

@@ -21,12 +21,6 @@ struct Wish {
   std::int32_t key = 0;
 };
 
-// What the leader of each color tells its members next.
-struct Grant {
-  std::int64_t offset = -1;  // -1: there was no memory
-  SegmentLayout layout{};
-};
-
 // FNV-1a: the ranks compare their lists by it.
 std::int32_t list_digest(std::span<const int> members) {
   std::uint32_t hash = 2166136261U;

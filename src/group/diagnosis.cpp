@@ -56,6 +56,8 @@ std::vector<RecordCopy> read_records(const engine::Lane& small, const engine::La
   return records;
 }
 
+}  // namespace
+
 const char* how_it_went(RankState state) {
   switch (state) {
     case RankState::dead:
@@ -70,8 +72,6 @@ const char* how_it_went(RankState state) {
   }
   return "it is not there";
 }
-
-}  // namespace
 
 struct Communicator::Difference {
   int other;

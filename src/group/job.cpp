@@ -286,12 +286,24 @@ void Job::send_news(int rank) {
 
 void Job::tell_state(int rank, RankState state) {
   for (int r = 0; r < ranks_; ++r) {
-    if (hosts_.is_here(r) || this->state(r) != RankState::present) continue;
-    network_->put({.target = r,
-                   .flag = reinterpret_cast<std::uint64_t*>(&rank_headers_[rank].state),
-                   .flag_value = static_cast<std::uint64_t>(state)});
-    send_news(r);
+    // Should one that is silent be heard of again, it learns what it is for the others.
+    const bool is_itself = r == rank && state == RankState::silent;
+    if (hosts_.is_here(r) || (this->state(r) != RankState::present && !is_itself)) continue;
+    tell_state_to(r, rank, state);
   }
+}
+
+void Job::tell_state_to(int target, int rank, RankState state) {
+  network_->put({.target = target,
+                 .flag = reinterpret_cast<std::uint64_t*>(&rank_headers_[rank].state),
+                 .flag_value = static_cast<std::uint64_t>(state)});
+  send_news(target);
+}
+
+void Job::abandon(int rank) {
+  if (hosts_.is_here(rank) || state(rank) == RankState::present) return;
+  network_->forget(rank);
+  if (state(rank) == RankState::silent) tell_state_to(rank, rank, RankState::silent);
 }
 
 RankState Job::state(int rank) const {
@@ -397,9 +409,11 @@ void Job::reclaim() {
   const std::lock_guard lock(retired_mutex_);
   std::erase_if(retired_, [this](const Retired& segment) {
     bool clean = true;
-    for (int m = 0; m < segment.members; ++m) {
+    for (std::size_t m = 0; m < segment.members.size(); ++m) {
       const auto said = static_cast<Farewell>(segment.farewells[m].load(std::memory_order_acquire));
-      if (said == Farewell::none) return false;
+      const RankState now = state(segment.members[m]);
+      const bool is_lost = now == RankState::dead || now == RankState::silent;
+      if (said == Farewell::none && !is_lost) return false;
       clean &= said == Farewell::clean;
     }
     if (clean) {

@@ -106,7 +106,7 @@ class Job {
   struct Retired {
     std::int64_t offset = 0, bytes = 0;
     const std::atomic<std::uint64_t>* farewells = nullptr;  // by member: Farewell
-    int members = 0;
+    std::vector<int> members{};                             // ranks of the job
   };
   void retire(const Retired& segment, std::uint64_t next_sequence);
   void reclaim();
@@ -124,6 +124,10 @@ class Job {
   RankState state(int rank) const;
   // Looks for deaths, at most a few times per UNISONO_DETECT_TIMEOUT; for ranks that have waited.
   void watch(std::int64_t now_ns);
+  // False if it was known that the rank is gone. Others are told; raise the alarm afterwards.
+  bool mark_gone(int rank, RankState how);
+  // What a rank of another host lacks that is gone is not kept for it any more.
+  void abandon(int rank);
   // How long a sleeper may sleep before it has to watch().
   std::int64_t watch_interval_ns() const;
 
@@ -145,10 +149,10 @@ class Job {
   base::Status await(const std::function<bool()>& condition,
                      const std::function<std::string()>& missing);
   std::optional<int> dead_rank() const;
-  bool mark_gone(int rank, RankState how);
   bool watch_hosts();
   bool has_gone(int rank) const;
   void tell_state(int rank, RankState state);
+  void tell_state_to(int target, int rank, RankState state);
   void look_for_news();
   base::Error lost(int rank, std::string_view how) const;
   void publish_probe();

@@ -214,6 +214,11 @@ std::int64_t Network::silence_ns(int rank) {
   return reliable_->silence_ns(rank);
 }
 
+void Network::forget(int rank) {
+  const std::lock_guard lock(mutex_);
+  reliable_->forget(rank);
+}
+
 bool Network::settle(std::int64_t patience_ns, const std::function<bool(int rank)>& has_left) {
   constexpr std::int64_t kPauseNs = base::kMillisecond;
   const std::int64_t deadline_ns = base::now_ns() + patience_ns;

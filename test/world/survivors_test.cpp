@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Ranks of several hosts die at any moment while the others shrink their communicator, on a network
+// that loses, doubles and reorders: all who come to a new communicator come to the same one, and
+// its collectives are right. And queries, answered by ranks that do nothing. A seed decides it all:
+// a failure prints it; `--seed N` runs that one alone, and `--seeds N` (label slow) runs many.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "world/random_jobs.hpp"
+
+namespace unisono::test {
+namespace {
+
+using base::Code;
+using group::Communicator;
+using group::Comparison;
+using group::Pending;
+using group::RankState;
+
+Seeds seeds{.count = 40};
+
+// With losses, a rank that lives may be taken for lost: within so short a time it is asked but a
+// few times.
+enum class Network : bool { loses, keeps };
+
+WorldOptions on_hosts(std::vector<int> hosts, std::uint64_t seed,
+                      Network network = Network::keeps) {
+  WorldOptions options;
+  options.ranks = static_cast<int>(hosts.size());
+  options.network.seed = seed;
+  options.settings = {{"UNISONO_DETECT_TIMEOUT", "10ms"}, {"UNISONO_CHANNELS", "4"}};
+  if (std::ranges::max(hosts) == 0) return options;
+  options.hosts = std::move(hosts);
+  options.virtual_datagrams = true;
+  options.datagrams.seed = seed;
+  options.datagrams.loss = network == Network::loses ? 0.1 : 0;
+  options.datagrams.duplicates = 0.05;
+  options.datagrams.reorder = true;
+  return options;
+}
+
+// A job's own clock was the machine's until it had begun.
+void watch_at(group::Job& job, std::int64_t virtual_ns) {
+  static const std::int64_t begin_ns = base::now_ns() + 1'000 * base::kSecond;
+  job.watch(begin_ns + virtual_ns);
+}
+
+// What one rank does: nothing yet, shrink, and what came of it.
+struct Survivor {
+  bool shrinking = false;
+  bool dead = false;
+  std::optional<base::Error> error;
+  std::unique_ptr<Communicator> made;
+
+  bool done() const { return dead || error || made; }
+};
+
+class Survivors {
+ public:
+  explicit Survivors(const WorldOptions& options)
+      : world(options), hosts_(options.hosts), ranks(static_cast<std::size_t>(options.ranks)) {
+    hosts_.resize(ranks.size());
+  }
+
+  int size() const { return static_cast<int>(ranks.size()); }
+  Survivor& at(int rank) { return ranks[static_cast<std::size_t>(rank)]; }
+  std::int64_t now() { return world.datagrams() == nullptr ? 0 : world.datagrams()->now_ns(); }
+
+  // Its process ends. The ranks of its host see it, at a moment of their own.
+  void kill(int rank) {
+    at(rank).dead = true;
+    if (world.datagrams() != nullptr) world.datagrams()->kill(rank);
+    unseen_.push_back(rank);
+  }
+  void cut(int left, int right) { world.datagrams()->cut(left, right); }
+
+  // One step of somebody.
+  void step() {
+    if (world.datagrams() != nullptr && !world.datagrams()->advance()) {
+      world.datagrams()->advance_to(now() + 20'000);
+    }
+    const int rank = world.random_rank();
+    Survivor& self = at(rank);
+    if (self.dead) return;
+    if (world.prng().below(8) == 0) watch(rank);
+    world.at(rank).progress();
+    if (self.done()) return;
+    if (!self.shrinking) {
+      if (world.prng().below(16) != 0) return;
+      const base::Status begun = world.at(rank).begin_shrink();
+      ASSERT_TRUE(begun.ok()) << begun.error().message;
+      self.shrinking = true;
+    }
+    auto turn = world.at(rank).step_shrink();
+    if (!turn) {
+      self.error = turn.error();
+    } else if (*turn) {
+      self.made = std::move(**turn);
+    }
+  }
+
+  bool run(const std::function<bool()>& ended) {
+    for (int steps = 0; steps < 2'000'000; ++steps) {
+      if (ended()) return true;
+      step();
+    }
+    return false;
+  }
+  bool run() {
+    return run([this] { return std::ranges::all_of(ranks, &Survivor::done); });
+  }
+
+  // Those who have one have the same, and know their places in it; gives the first.
+  Communicator* expect_one_group() {
+    Communicator* first = nullptr;
+    std::vector<bool> taken;
+    for (Survivor& each : ranks) {
+      if (!each.made) continue;
+      if (first == nullptr) {
+        first = each.made.get();
+        taken.resize(static_cast<std::size_t>(first->size()));
+      }
+      EXPECT_EQ(each.made->members_of_job(), first->members_of_job());
+      const auto place = static_cast<std::size_t>(each.made->rank());
+      EXPECT_FALSE(taken[place]);
+      taken[place] = true;
+    }
+    return first;
+  }
+
+  // An allreduce among those who have a communicator, if that is all its members.
+  void expect_sums() {
+    std::vector<Communicator*> members;
+    for (Survivor& each : ranks) {
+      if (each.made && !each.dead) members.push_back(each.made.get());
+    }
+    if (members.empty() || std::ssize(members) != members[0]->size()) return;
+    group::Call call;
+    call.collective = schedule::Collective::allreduce;
+    call.count = 100;
+    call.element_bytes = sizeof(std::int64_t);
+    call.type = static_cast<std::int32_t>(arith::Type::int64);
+    call.op = static_cast<std::int32_t>(arith::Operator::sum);
+    std::vector<Pending> pending(members.size());
+    std::vector<std::vector<std::int64_t>> in(members.size()), out(members.size());
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      in[m].assign(100, members[m]->rank() + 1);
+      out[m].assign(100, 0);
+      auto plan = members[m]->plan(call);
+      ASSERT_TRUE(plan.ok());
+      ASSERT_TRUE(members[m]->start(**plan, in[m].data(), out[m].data(), pending[m]).ok());
+    }
+    const auto ended = [&] {
+      for (Communicator* member : members) member->progress();
+      return std::ranges::all_of(
+          pending, [](const Pending& p) { return p.state == Pending::State::complete; });
+    };
+    EXPECT_TRUE(run(ended));
+    const std::int64_t n = members[0]->size();
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      EXPECT_EQ(out[m], std::vector<std::int64_t>(100, n * (n + 1) / 2));
+      members[m]->withdraw(pending[m]);
+    }
+  }
+
+  World world;
+
+ private:
+  void watch(int rank) {
+    group::Job& job = world.at(rank).job();
+    std::erase_if(unseen_, [&](int gone) {
+      if (hosts_[static_cast<std::size_t>(gone)] != hosts_[static_cast<std::size_t>(rank)]) {
+        return false;
+      }
+      if (job.mark_gone(gone, RankState::dead)) job.raise_alarm();
+      return true;
+    });
+    watch_at(job, now());
+  }
+
+  std::vector<int> hosts_;
+  std::vector<int> unseen_;  // deaths that nobody has noticed
+
+ public:
+  std::vector<Survivor> ranks;
+};
+
+void expect_all_agree(Survivors& survivors, const std::vector<int>& members) {
+  ASSERT_TRUE(survivors.run());
+  Communicator* const group = survivors.expect_one_group();
+  ASSERT_NE(group, nullptr);
+  EXPECT_EQ(group->members_of_job(), members);
+  survivors.expect_sums();
+}
+
+TEST(Shrink, NobodyDiedItIsTheSameGroup) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Survivors survivors(
+        on_hosts(seed % 2 == 0 ? std::vector{0, 0, 0, 0} : std::vector{0, 1, 0, 2}, seed));
+    survivors.world.at(1).fail_all(Code::mismatch, "calls differ", 0);
+    expect_all_agree(survivors, {0, 1, 2, 3});
+  }
+}
+
+TEST(Shrink, WithoutThoseWhoDiedBefore) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Survivors one_host(on_hosts({0, 0, 0, 0}, seed));
+    one_host.kill(0);
+    one_host.kill(2);
+    one_host.kill(3);
+    expect_all_agree(one_host, {1});
+    Survivors three_hosts(on_hosts({0, 1, 2, 0, 1}, seed));
+    three_hosts.kill(0);
+    three_hosts.kill(2);
+    expect_all_agree(three_hosts, {1, 3, 4});
+  }
+}
+
+// Half of the hosts go on if the one of rank 0 is among them, and only then.
+TEST(Shrink, OfTwoHostsTheFirstGoesOn) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Survivors survivors(on_hosts({0, 1, 0, 1}, seed));
+    for (const int left : {0, 2}) {
+      for (const int right : {1, 3}) survivors.cut(left, right);
+    }
+    expect_all_agree(survivors, {0, 2});
+    for (const int rank : {1, 3}) {
+      ASSERT_TRUE(survivors.at(rank).error);
+      EXPECT_EQ(survivors.at(rank).error->code, Code::rank_lost);
+      EXPECT_NE(survivors.at(rank).error->message.find("half"), std::string::npos);
+    }
+  }
+}
+
+// Rank 1 does not answer for a while and comes back when the others have gone on.
+TEST(Shrink, WhoWasTakenForLostIsTold) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Survivors survivors(on_hosts({0, 1, 2, 0}, seed));
+    survivors.at(1).dead = true;  // it does nothing, and its datagrams wait
+    ASSERT_TRUE(survivors.run());
+    survivors.at(1).dead = false;
+    ASSERT_TRUE(survivors.run());
+    ASSERT_TRUE(survivors.at(1).error);
+    EXPECT_NE(survivors.at(1).error->message.find("taken for lost"), std::string::npos)
+        << survivors.at(1).error->message;
+    EXPECT_EQ(survivors.expect_one_group()->members_of_job(), (std::vector{0, 2, 3}));
+  }
+}
+
+// Up to all but one die, some of them after the agreement has begun, or its messages are under way.
+TEST(Shrink, DeathsAtAnyMoment) {
+  const std::vector<std::vector<int>> placements = {
+      {0, 0, 0, 0, 0}, {0, 1, 2, 3, 4}, {0, 1, 0, 1, 2, 2}, {2, 1, 0, 0, 1, 3}};
+  int groups = 0;
+  for (int i = 0; i < seeds.count; ++i) {
+    const std::uint64_t seed = seeds.first + static_cast<std::uint64_t>(i);
+    SCOPED_TRACE("repeat with: world_survivors --seed " + std::to_string(seed));
+    Survivors survivors(on_hosts(placements[seed % placements.size()], seed, Network::loses));
+    const auto deaths = survivors.world.prng().below(static_cast<std::uint64_t>(survivors.size()));
+    for (std::uint64_t d = 0; d < deaths; ++d) {
+      const std::uint64_t steps = survivors.world.prng().below(600);
+      for (std::uint64_t s = 0; s < steps; ++s) survivors.step();
+      survivors.kill(survivors.world.random_rank());
+    }
+    ASSERT_TRUE(survivors.run());
+    if (survivors.expect_one_group() != nullptr) ++groups;
+    survivors.expect_sums();
+    for (const Survivor& each : survivors.ranks) {
+      if (!each.error) continue;
+      EXPECT_EQ(each.error->code, Code::rank_lost) << each.error->message;
+    }
+  }
+  EXPECT_GE(groups, seeds.count / 2);
+}
+
+// Some links are cut, also between hosts that both live: nobody hangs, and there is one group.
+TEST(Shrink, LinksCutAtAnyMoment) {
+  for (int i = 0; i < seeds.count; ++i) {
+    const std::uint64_t seed = seeds.first + static_cast<std::uint64_t>(i);
+    SCOPED_TRACE("repeat with: world_survivors --seed " + std::to_string(seed));
+    Survivors survivors(on_hosts({0, 1, 2, 0, 1}, seed, Network::loses));
+    const auto cuts = 1 + survivors.world.prng().below(5);
+    for (std::uint64_t c = 0; c < cuts; ++c) {
+      const std::uint64_t steps = survivors.world.prng().below(600);
+      for (std::uint64_t s = 0; s < steps; ++s) survivors.step();
+      survivors.cut(survivors.world.random_rank(), survivors.world.random_rank());
+    }
+    ASSERT_TRUE(survivors.run());
+    survivors.expect_one_group();
+  }
+}
+
+// ---- query -------------------------------------------------------------------------------------
+
+std::optional<base::Result<bool>> ask(World& world, int rank, Comparison how, std::uint64_t value) {
+  EXPECT_TRUE(world.at(rank).begin_query().ok());
+  for (int steps = 0; steps < 1'000'000; ++steps) {
+    auto answer = world.at(rank).step_query(how, value);
+    if (!answer) return base::Result<bool>(answer.error());
+    if (*answer) return base::Result<bool>(**answer);
+    world.step();
+    watch_at(world.at(rank).job(), world.datagrams() == nullptr ? 0 : world.datagrams()->now_ns());
+  }
+  return std::nullopt;
+}
+
+TEST(Query, EveryComparisonOfEveryWord) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    World world(on_hosts(seed % 2 == 0 ? std::vector{0, 0, 0} : std::vector{0, 1, 0, 1, 2}, seed));
+    std::vector<std::uint64_t> words(static_cast<std::size_t>(world.ranks()));
+    for (int round = 0; round < 40; ++round) {
+      const auto changed = static_cast<std::size_t>(world.random_rank());
+      words[changed] = world.prng().below(3);
+      world.at(static_cast<int>(changed)).publish(words[changed]);
+      const auto how = static_cast<Comparison>(world.prng().below(group::kComparisonCount));
+      const std::uint64_t value = world.prng().below(3);
+      const auto answer = ask(world, world.random_rank(), how, value);
+      ASSERT_TRUE(answer && answer->ok());
+      EXPECT_EQ(**answer, std::ranges::all_of(words, [&](std::uint64_t word) {
+        return group::compare(word, how, value);
+      }));
+    }
+  }
+}
+
+TEST(Query, NamesWhoIsLost) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    World world(on_hosts({0, 1, 0, 2}, seed));
+    world.datagrams()->cut(0, 1);
+    const std::int64_t before = world.datagrams()->now_ns();
+    const auto answer = ask(world, 0, Comparison::equal, 0);
+    ASSERT_TRUE(answer && !answer->ok());
+    EXPECT_EQ(answer->error().code, Code::rank_lost);
+    EXPECT_NE(answer->error().message.find("rank 1 is lost (it does not answer"), std::string::npos)
+        << answer->error().message;
+    EXPECT_GE(world.datagrams()->now_ns() - before, 10'000'000);
+    // The communicator has not failed by it, and others still answer each other.
+    EXPECT_FALSE(world.at(2).failed());
+  }
+}
+
+}  // namespace
+}  // namespace unisono::test
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  unisono::test::seeds.read(argc, argv);
+  return RUN_ALL_TESTS();
+}
