@@ -163,6 +163,21 @@ UNISONO_API int unisono_comm_from_list(unisono_comm_t comm, const int* ranks, in
 /* Ends the calling rank's use of comm; the world ends with unisono_finalize only. */
 UNISONO_API int unisono_comm_free(unisono_comm_t comm);
 
+/* Goes on without those who are lost: gives those members of comm that live a communicator of
+ * themselves, in their old order. Every member that lives calls it, once it has ended its requests
+ * on comm (wait gives their error) and active plans; it waits for them as a collective does. It
+ * ends comm, which fails with CANCELLED on ranks that knew of no failure; free it as any other.
+ * Where nobody died (comm failed by a mismatch, say) all members are in the new one.
+ *
+ * All that get a communicator get the same, whoever dies meanwhile and whenever they learn of it.
+ * Who dies after the agreement may be a member; then the first call that needs it says so, and the
+ * new communicator is to be shrunk. RANK_LOST: the others took this rank for lost (it was silent
+ * for UNISONO_DETECT_TIMEOUT) and go on without it for good; or half of the communicator's hosts
+ * or more are lost, and with half of them that of its rank 0, so that nobody can know whether those
+ * go on by themselves. Other errors: STATE (requests outstanding, shrunk before), TIMEOUT (who was
+ * waited for is named; it may be called again), RESOURCES. */
+UNISONO_API int unisono_shrink(unisono_comm_t comm, unisono_comm_t* result);
+
 /* ---- collectives ------------------------------------------------------------------------------
  */
 
@@ -445,6 +460,32 @@ UNISONO_API int unisono_plan_test(unisono_plan_t plan, int* done);
 UNISONO_API int unisono_plan_wait(unisono_plan_t plan);
 /* STATE if a start is still active. */
 UNISONO_API int unisono_plan_free(unisono_plan_t plan);
+
+/* ---- global query -----------------------------------------------------------------------------
+ */
+
+typedef int32_t unisono_compare_t;
+enum {
+  UNISONO_EQUAL = 0,
+  UNISONO_NOT_EQUAL = 1,
+  UNISONO_LESS = 2,
+  UNISONO_LESS_EQUAL = 3,
+  UNISONO_GREATER = 4,
+  UNISONO_GREATER_EQUAL = 5
+};
+
+/* Every rank has a word in each communicator, 0 at first. Sets the caller's; returns at once.
+ * What it wrote before to memory that it shares with another rank is seen by who sees the word. */
+UNISONO_API int unisono_publish(unisono_comm_t comm, uint64_t value);
+/* *result = 1 if `word how value` holds (unsigned) for the word of every member, as it was at some
+ * time during the call; else 0. The members take no part, may compute or wait elsewhere: words are
+ * read from memory, or sent by their ranks' agents. No collective, so a rank may ask at any time,
+ * between start and wait as well, and on a communicator that has failed.
+ * Errors: ARGUMENT, STATE; RANK_LOST, which names it, if a member has died, left, or does not
+ * answer (one of another host, within UNISONO_DETECT_TIMEOUT, 1 s by default, and a fifth): the
+ * communicator does not fail by it. */
+UNISONO_API int unisono_query(unisono_comm_t comm, unisono_compare_t how, uint64_t value,
+                              int* result);
 
 /* ---- what is going on -------------------------------------------------------------------------
  */

@@ -172,6 +172,16 @@ enum class op : unisono_op_t {
   maxloc = UNISONO_MAXLOC
 };
 
+/// How unisono::communicator::query compares words.
+enum class compare : unisono_compare_t {
+  equal = UNISONO_EQUAL,
+  not_equal = UNISONO_NOT_EQUAL,
+  less = UNISONO_LESS,
+  less_equal = UNISONO_LESS_EQUAL,
+  greater = UNISONO_GREATER,
+  greater_equal = UNISONO_GREATER_EQUAL
+};
+
 enum class commutes : bool { no, yes };
 
 /// An operator from a function object without state, T f(T left, T right): associative, and not
@@ -761,6 +771,24 @@ class communicator {
     detail::check(unisono_comm_from_list(native(), ranks.data(), static_cast<int>(ranks.size()),
                                          &result.owner_.handle));
     return some(std::move(result));
+  }
+
+  /// The members that live, when some are lost; every one of them calls it. It ends this
+  /// communicator. See unisono_shrink.
+  communicator shrink() {
+    communicator result;
+    detail::check(unisono_shrink(native(), &result.owner_.handle));
+    return result;
+  }
+
+  /// This rank's word, for the others' queries.
+  void publish(std::uint64_t value) { detail::check(unisono_publish(native(), value)); }
+  /// Whether `word how value` holds for the word of every member, which take no part. An error of
+  /// code rank_lost if one is gone or does not answer.
+  bool query(compare how, std::uint64_t value) {
+    int result = 0;
+    detail::check(unisono_query(native(), static_cast<unisono_compare_t>(how), value, &result));
+    return result != 0;
   }
 
   void barrier() { detail::check(unisono_barrier(native())); }

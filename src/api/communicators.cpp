@@ -13,6 +13,10 @@
 namespace unisono::api {
 namespace {
 
+static_assert(UNISONO_EQUAL == static_cast<int>(group::Comparison::equal));
+static_assert(UNISONO_LESS == static_cast<int>(group::Comparison::less));
+static_assert(UNISONO_GREATER_EQUAL + 1 == group::kComparisonCount);
+
 using base::Code;
 using base::Error;
 using base::Result;
@@ -36,6 +40,17 @@ Result<Comm*> find_parent(const char* function, unisono_comm_t comm, unisono_com
     return parent;
   }
   return parent->group->refuse(Code::argument, fmt::format("{}: result is NULL", function));
+}
+
+// Empty if no request or start of a plan is outstanding.
+std::optional<Error> busy(const char* function, const Comm& comm) {
+  const bool active_plan =
+      std::ranges::any_of(comm.plans, [](const PersistentPlan* plan) { return plan->active; });
+  if (comm.requests.empty() && !active_plan) return std::nullopt;
+  return Error{
+      Code::state,
+      fmt::format("rank {}: {}: {} requests are outstanding; complete them first",
+                  comm.group->rank(), function, comm.requests.size() + (active_plan ? 1U : 0U))};
 }
 
 std::optional<std::string> wrong_list(const int* ranks, int count, int size) {
@@ -107,16 +122,41 @@ int unisono_comm_free(unisono_comm_t comm) {
     return fail(Code::argument,
                 "unisono_comm_free: this is the world communicator; it ends with unisono_finalize");
   }
-  const bool active_plan =
-      std::ranges::any_of(found->plans, [](const PersistentPlan* plan) { return plan->active; });
-  if (!found->requests.empty() || active_plan) {
-    return fail(
-        Code::state,
-        fmt::format("rank {}: unisono_comm_free: {} requests are outstanding; complete "
-                    "them first",
-                    found->group->rank(), found->requests.size() + (active_plan ? 1U : 0U)));
-  }
+  if (const auto error = busy("unisono_comm_free", *found)) return fail(*error);
   end_comm(*found->owner, comm);
+  return UNISONO_OK;
+}
+
+int unisono_shrink(unisono_comm_t comm, unisono_comm_t* result) {
+  Comm* found = comms().get(comm);
+  if (found == nullptr) return fail(bad_comm("unisono_shrink", comm));
+  if (result == nullptr) return fail(Code::argument, "unisono_shrink: result is NULL");
+  *result = nullptr;
+  if (const auto error = busy("unisono_shrink", *found)) return fail(*error);
+  return finish_derived(*found, found->group->shrink(), result);
+}
+
+int unisono_publish(unisono_comm_t comm, uint64_t value) {
+  Comm* found = comms().get(comm);
+  if (found == nullptr) return fail(bad_comm("unisono_publish", comm));
+  found->group->publish(value);
+  return UNISONO_OK;
+}
+
+int unisono_query(unisono_comm_t comm, unisono_compare_t how, uint64_t value, int* result) {
+  using unisono::group::Comparison;
+  Comm* found = comms().get(comm);
+  if (found == nullptr) return fail(bad_comm("unisono_query", comm));
+  if (result == nullptr) return fail(Code::argument, "unisono_query: result is NULL");
+  *result = 0;
+  if (how < 0 || how >= unisono::group::kComparisonCount) {
+    return fail(Code::argument, fmt::format("unisono_query: how is {}; it must be one of "
+                                            "UNISONO_EQUAL .. UNISONO_GREATER_EQUAL, 0 .. {}",
+                                            how, unisono::group::kComparisonCount - 1));
+  }
+  const auto holds = found->group->query(static_cast<Comparison>(how), value);
+  if (!holds) return fail(holds.error());
+  *result = *holds ? 1 : 0;
   return UNISONO_OK;
 }
 

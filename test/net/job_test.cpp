@@ -4,70 +4,21 @@
 // rank is a process on a host with a network, a hostname and a memory of its own.
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
-#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "harness/all_results.hpp"
-#include "harness/hosts.hpp"
-#include "harness/outcome.hpp"
 #include "harness/unattended.hpp"
-#include "unisono/unisono.h"
+#include "net/host_ranks.hpp"
 
 namespace unisono::harness {
 namespace {
-
-constexpr int kHosts = 3;
-constexpr int kRanks = 5;
-
-struct HostRank {
-  int rank;
-  int ranks;
-  unisono_comm_t world;
-  const Line& line;
-};
-using RankBody = std::function<void(const HostRank&)>;
-
-// Hosts 0 and 1 have two ranks each, which are not neighbours; host 2 has one.
-int host_of(int rank) { return rank % kHosts; }
-
-void set_environment(int rank) {
-  setenv("UNISONO_RANK", std::to_string(rank).c_str(), 1);
-  setenv("UNISONO_SIZE", std::to_string(kRanks).c_str(), 1);
-  setenv("UNISONO_RENDEZVOUS", "tcp:10.77.0.1:7000", 1);
-  setenv("UNISONO_JOB_KEY", "the key of this test job", 1);
-  // Sanitizers and a busy machine make ranks slow to come.
-  setenv("UNISONO_START_TIMEOUT", "60s", 1);
-}
-
-// All ranks of a job; the body says what it expects.
-std::vector<HostProcess> start_job(const TestHosts& hosts, const RankBody& body) {
-  std::vector<HostProcess> processes;
-  for (int rank = 0; rank < kRanks; ++rank) {
-    processes.push_back(hosts.start(host_of(rank), [rank, &body](const Line& line) {
-      set_environment(rank);
-      unisono_comm_t world = nullptr;
-      ASSERT_TRUE(succeeded(unisono_init(&world)));
-      body({rank, kRanks, world, line});
-    }));
-  }
-  return processes;
-}
-
-void expect_all_clean(std::vector<HostProcess>& processes) {
-  for (std::size_t rank = 0; rank < processes.size(); ++rank) {
-    EXPECT_EQ(processes[rank].wait(), 0) << "rank " << rank;
-  }
-}
-
-void leave(const HostRank& self) { EXPECT_TRUE(succeeded(unisono_finalize(self.world))); }
 
 // One rank on each host; `environment` is theirs.
 std::vector<HostProcess> start_one_each(
@@ -86,14 +37,7 @@ std::vector<HostProcess> start_one_each(
   return processes;
 }
 
-class HostsJob : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!hosts_.reason_to_skip().empty()) GTEST_SKIP() << hosts_.reason_to_skip();
-  }
-
-  TestHosts hosts_ = TestHosts::up(kHosts);
-};
+class HostsJob : public HostsTest {};
 
 TEST_F(HostsJob, EveryCollectiveIsRight) {
   auto processes = start_job(hosts_, [](const HostRank& self) {

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Jobs of several test hosts for a GoogleTest: each rank is a process on a host with a network, a
+// hostname and a memory of its own. Needs root; a fixture derived from HostsTest says so.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "harness/hosts.hpp"
+#include "harness/outcome.hpp"
+#include "unisono/unisono.h"
+
+namespace unisono::harness {
+
+inline constexpr int kHosts = 3;
+inline constexpr int kRanks = 5;
+
+struct HostRank {
+  int rank;
+  int ranks;
+  unisono_comm_t world;
+  const Line& line;
+};
+using RankBody = std::function<void(const HostRank&)>;
+
+// Hosts 0 and 1 have two ranks each, which are not neighbours; host 2 has one.
+inline int host_of(int rank) { return rank % kHosts; }
+
+inline void set_environment(int rank) {
+  setenv("UNISONO_RANK", std::to_string(rank).c_str(), 1);
+  setenv("UNISONO_SIZE", std::to_string(kRanks).c_str(), 1);
+  setenv("UNISONO_RENDEZVOUS", "tcp:10.77.0.1:7000", 1);
+  setenv("UNISONO_JOB_KEY", "the key of this test job", 1);
+  // Sanitizers and a busy machine make ranks slow to come.
+  setenv("UNISONO_START_TIMEOUT", "60s", 1);
+}
+
+// All ranks of a job; the body says what it expects.
+inline std::vector<HostProcess> start_job(const TestHosts& hosts, const RankBody& body) {
+  std::vector<HostProcess> processes;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    processes.push_back(hosts.start(host_of(rank), [rank, &body](const Line& line) {
+      set_environment(rank);
+      unisono_comm_t world = nullptr;
+      ASSERT_TRUE(succeeded(unisono_init(&world)));
+      body({rank, kRanks, world, line});
+    }));
+  }
+  return processes;
+}
+
+inline void expect_all_clean(std::vector<HostProcess>& processes) {
+  for (std::size_t rank = 0; rank < processes.size(); ++rank) {
+    EXPECT_EQ(processes[rank].wait(), 0) << "rank " << rank;
+  }
+}
+
+inline void leave(const HostRank& self) { EXPECT_TRUE(succeeded(unisono_finalize(self.world))); }
+
+class HostsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!hosts_.reason_to_skip().empty()) GTEST_SKIP() << hosts_.reason_to_skip();
+  }
+
+  TestHosts hosts_ = TestHosts::up(kHosts);
+};
+
+}  // namespace unisono::harness

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Jobs of several hosts that lose ranks, hosts and links: the others are told which within a bound,
+// shrink their communicator and go on with right results; who was only cut off or asleep is told
+// that they did.
+#include <gtest/gtest.h>
+#include <net/if.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/descriptor.hpp"
+#include "harness/scale.hpp"
+#include "net/host_ranks.hpp"
+
+namespace unisono::harness {
+namespace {
+
+// UNISONO_DETECT_TIMEOUT is 1 s by default; what is promised is a fifth more. Judged is twice that,
+// for the machine may be busy.
+constexpr std::int64_t kBoundNs = 2 * base::kSecond * kSlowdown;
+
+class HostsSurvive : public HostsTest {};
+
+// This host's link, for good.
+void cut_link() {
+  const base::Descriptor any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq link{};
+  std::strcpy(link.ifr_name, "eth0");
+  ASSERT_EQ(ioctl(any.get(), SIOCGIFFLAGS, &link), 0);
+  link.ifr_flags = static_cast<short>(link.ifr_flags & ~IFF_UP);
+  ASSERT_EQ(ioctl(any.get(), SIOCSIFFLAGS, &link), 0);
+}
+
+enum class Loss { kill, stop, cut };
+
+bool is_one_of(const std::vector<int>& ranks, int rank) {
+  return std::ranges::find(ranks, rank) != ranks.end();
+}
+
+void lose(Loss loss) {
+  switch (loss) {
+    case Loss::kill:
+      raise(SIGKILL);
+      break;
+    case Loss::stop:
+      raise(SIGSTOP);
+      break;
+    case Loss::cut:
+      cut_link();
+      break;
+  }
+}
+
+// The others are lost, say RANK_LOST and which one; they shrink, and their sums are right.
+void survive(const HostRank& self, const std::vector<int>& lost) {
+  const std::int64_t before = base::now_ns();
+  EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST,
+                     {"rank " + (lost.size() == 1 ? std::to_string(lost[0]) : std::string())}));
+  EXPECT_LT(base::now_ns() - before, kBoundNs);
+  unisono_comm_t survivors = nullptr;
+  ASSERT_TRUE(succeeded(unisono_shrink(self.world, &survivors)));
+  int size = 0;
+  ASSERT_TRUE(succeeded(unisono_comm_size(survivors, &size)));
+  ASSERT_EQ(size, kRanks - static_cast<int>(lost.size()));
+  std::int64_t expected = 0;
+  for (int rank = 0; rank < kRanks; ++rank) expected += is_one_of(lost, rank) ? 0 : rank;
+  for (int i = 0; i < 200; ++i) {
+    const std::vector<std::int64_t> in(static_cast<std::size_t>(1 + i * 37 % 5000), self.rank);
+    std::vector<std::int64_t> out(in.size());
+    ASSERT_TRUE(
+        succeeded(unisono_allreduce(in.data(), out.data(), static_cast<std::int64_t>(in.size()),
+                                    UNISONO_INT64, UNISONO_SUM, survivors)));
+    ASSERT_EQ(out.back(), expected);
+  }
+  EXPECT_TRUE(succeeded(unisono_comm_free(survivors)));
+  leave(self);
+}
+
+void expect_survival(const TestHosts& hosts, const std::vector<int>& lost, Loss loss) {
+  auto processes = start_job(hosts, [&lost, loss](const HostRank& self) {
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    if (is_one_of(lost, self.rank)) {
+      lose(loss);
+      self.line.hear();  // until the test ends
+      return;
+    }
+    survive(self, lost);
+  });
+  for (int rank = 0; rank < kRanks; ++rank) {
+    if (is_one_of(lost, rank)) continue;
+    EXPECT_EQ(processes[static_cast<std::size_t>(rank)].wait(), 0) << "rank " << rank;
+  }
+}
+
+TEST_F(HostsSurvive, ARankThatIsKilled) { expect_survival(hosts_, {3}, Loss::kill); }
+
+TEST_F(HostsSurvive, TheFirstRank) { expect_survival(hosts_, {0}, Loss::kill); }
+
+TEST_F(HostsSurvive, AllRanksOfAHost) { expect_survival(hosts_, {0, 3}, Loss::kill); }
+
+TEST_F(HostsSurvive, AHostThatHangs) { expect_survival(hosts_, {2}, Loss::stop); }
+
+TEST_F(HostsSurvive, AHostThatIsCutOff) { expect_survival(hosts_, {2}, Loss::cut); }
+
+// Stops the process; a child of it waits for the word to continue it.
+void sleep_until_told(const HostRank& self) {
+  const pid_t sleeper = getpid();
+  if (fork() == 0) {
+    self.line.hear();
+    kill(sleeper, SIGCONT);
+    _exit(0);
+  }
+  raise(SIGSTOP);
+}
+
+// Rank 2 sleeps while the others go on without it.
+TEST_F(HostsSurvive, WhoComesBackIsToldThatItIsOut) {
+  auto processes = start_job(hosts_, [](const HostRank& self) {
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    if (self.rank == 2) {
+      self.line.say("here");
+      sleep_until_told(self);
+      EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST));
+      unisono_comm_t survivors = nullptr;
+      EXPECT_TRUE(failed(unisono_shrink(self.world, &survivors), UNISONO_ERROR_RANK_LOST,
+                         {"taken for lost", "cannot come back"}));
+      unisono_finalize(self.world);
+      return;
+    }
+    EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST, {"rank 2"}));
+    unisono_comm_t survivors = nullptr;
+    ASSERT_TRUE(succeeded(unisono_shrink(self.world, &survivors)));
+    self.line.say("shrunk");
+    self.line.hear();  // rank 2 has ended
+    EXPECT_TRUE(succeeded(unisono_barrier(survivors)));
+    leave(self);
+  });
+  EXPECT_EQ(processes[2].line().hear(), "here");
+  for (const std::size_t rank : {0U, 1U, 3U, 4U}) {
+    EXPECT_EQ(processes[rank].line().hear(), "shrunk");
+  }
+  processes[2].line().say("wake up");
+  EXPECT_EQ(processes[2].wait(), 0);
+  for (const std::size_t rank : {0U, 1U, 3U, 4U}) processes[rank].line().say("go on");
+  for (const std::size_t rank : {0U, 1U, 3U, 4U}) EXPECT_EQ(processes[rank].wait(), 0);
+}
+
+// Rank 2 is alone; it cannot know whether the others live.
+TEST_F(HostsSurvive, WhoIsCutOffDoesNotGoOn) {
+  auto processes = start_job(hosts_, [](const HostRank& self) {
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    if (self.rank != 2) return survive(self, {2});
+    cut_link();
+    EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST));
+    unisono_comm_t survivors = nullptr;
+    EXPECT_TRUE(failed(unisono_shrink(self.world, &survivors), UNISONO_ERROR_RANK_LOST,
+                       {"too many hosts"}));
+    unisono_finalize(self.world);
+  });
+  expect_all_clean(processes);
+}
+
+// ---- query -------------------------------------------------------------------------------------
+
+// While the others compute and do not call anything, rank 0 sees how far they are.
+TEST_F(HostsSurvive, AQueryIsAnsweredByRanksThatCompute) {
+  auto processes = start_job(hosts_, [](const HostRank& self) {
+    ASSERT_TRUE(succeeded(unisono_publish(self.world, self.rank == 0 ? 3 : 1)));
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    if (self.rank == 0) {
+      int holds = 0;
+      EXPECT_TRUE(succeeded(unisono_query(self.world, UNISONO_GREATER_EQUAL, 1, &holds)));
+      EXPECT_EQ(holds, 1);
+      EXPECT_TRUE(succeeded(unisono_query(self.world, UNISONO_GREATER_EQUAL, 2, &holds)));
+      EXPECT_EQ(holds, 0);
+      self.line.say("seen");
+      while (holds == 0) {
+        ASSERT_TRUE(succeeded(unisono_query(self.world, UNISONO_EQUAL, 3, &holds)));
+      }
+    } else {
+      self.line.hear();  // no call of the library
+      ASSERT_TRUE(succeeded(unisono_publish(self.world, 3)));
+    }
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    leave(self);
+  });
+  EXPECT_EQ(processes[0].line().hear(), "seen");
+  for (const std::size_t rank : {1U, 2U, 3U, 4U}) processes[rank].line().say("compute");
+  expect_all_clean(processes);
+}
+
+// Asks until it is told of a loss, within the bound of the victim's going.
+void expect_heartbeat_stops(const TestHosts& hosts, int victim, Loss loss) {
+  auto processes = start_job(hosts, [victim, loss](const HostRank& self) {
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    int holds = 0;
+    ASSERT_TRUE(succeeded(unisono_query(self.world, UNISONO_EQUAL, 0, &holds)));
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    const std::int64_t before = base::now_ns();
+    if (self.rank == victim) {
+      lose(loss);
+      self.line.hear();
+      return;
+    }
+    int error = UNISONO_OK;
+    while (error == UNISONO_OK) error = unisono_query(self.world, UNISONO_EQUAL, 0, &holds);
+    EXPECT_LT(base::now_ns() - before, kBoundNs);
+    std::printf("             rank %d knew after %.0f ms\n", self.rank,
+                static_cast<double>(base::now_ns() - before) / 1e6);
+    EXPECT_TRUE(
+        failed(error, UNISONO_ERROR_RANK_LOST, {"rank " + std::to_string(victim) + " is lost"}));
+    self.line.say("told");
+    self.line.hear();  // all are
+    leave(self);
+  });
+  for (int rank = 0; rank < kRanks; ++rank) {
+    if (rank == victim) continue;
+    EXPECT_EQ(processes[static_cast<std::size_t>(rank)].line().hear(), "told");
+  }
+  for (int rank = 0; rank < kRanks; ++rank) {
+    if (rank == victim) continue;
+    processes[static_cast<std::size_t>(rank)].line().say("leave");
+    EXPECT_EQ(processes[static_cast<std::size_t>(rank)].wait(), 0) << "rank " << rank;
+  }
+}
+
+TEST_F(HostsSurvive, AQueryNamesWhoWasKilled) { expect_heartbeat_stops(hosts_, 4, Loss::kill); }
+TEST_F(HostsSurvive, AQueryNamesWhoHangs) { expect_heartbeat_stops(hosts_, 2, Loss::stop); }
+TEST_F(HostsSurvive, AQueryNamesWhoIsCutOff) { expect_heartbeat_stops(hosts_, 2, Loss::cut); }
+
+}  // namespace
+}  // namespace unisono::harness
