@@ -20,6 +20,7 @@ namespace {
 struct RunArguments {
   int ranks = 0;
   bool tag = false;
+  bool keep_going = false;
   std::string bind = "share";
   double grace_seconds = 2;
   double timeout_seconds = 0;
@@ -50,6 +51,7 @@ int run(const RunArguments& arguments, std::vector<std::string> command) {
   options.ranks = arguments.ranks;
   options.command = std::move(command);
   options.tag = arguments.tag;
+  options.keep_going = arguments.keep_going;
   options.bind = arguments.bind == "share";
   options.grace_ns = nanoseconds(arguments.grace_seconds);
   options.timeout_ns = nanoseconds(arguments.timeout_seconds);
@@ -92,6 +94,10 @@ void add_run(CLI::App& app, int& exit_status) {
       ->check(CLI::Range(0.0, kMostSeconds))
       ->type_name("SECONDS")
       ->capture_default_str();
+  command->add_flag("--keep-going", arguments->keep_going,
+                    "A rank that fails does not end the others, which may shrink their "
+                    "communicators; the exit status is that of the first rank that exited with "
+                    "another one than 0, or of the first that was killed if all were");
   command
       ->add_option("--timeout", arguments->timeout_seconds,
                    "End the job after this time; 0 means never")

@@ -126,6 +126,7 @@ class Job {
   void write_rank_input();
 
   void notice_ends();
+  void count_end(const RankProcess& rank);
   void enter(Phase phase, std::int64_t deadline_ns);
   void advance();
   void say(std::string_view text);
@@ -149,6 +150,8 @@ class Job {
   std::int64_t job_deadline_ns_ = kNever;
   int interrupts_ = 0;
   int exit_status_ = 0;
+  int loss_status_ = 0;  // of the first rank that was killed, where that is a loss only
+  bool some_exited_ = false;
 };
 
 Status Job::start(int& exit_status) {
@@ -217,7 +220,7 @@ int Job::run() {
   while ((out_.wants_to_write() || err_.wants_to_write()) && interrupts_ == interrupts_before) {
     turn(kNever);
   }
-  return exit_status_;
+  return some_exited_ || exit_status_ != 0 ? exit_status_ : loss_status_;
 }
 
 bool Job::all_ended() const {
@@ -367,11 +370,21 @@ void Job::notice_ends() {
     if (!rank.notice_end()) continue;
     rendezvous_->rank_ended(rank.rank(), rank.how());
     if (rank.rank() == 0) rank.input.reset();
-    if (!rank.failed() || exit_status_ != 0) continue;
-    exit_status_ = rank.exit_status();
+    const bool is_first = exit_status_ == 0;
+    count_end(rank);
+    if (!rank.failed() || (!is_first && !options_.keep_going)) continue;
     say(fmt::format("rank {} (pid {}) {}", rank.rank(), rank.pid(), rank.how()));
-    if (phase_ == Phase::running) enter(Phase::grace, base::now_ns() + options_.grace_ns);
+    if (phase_ == Phase::running && !options_.keep_going)
+      enter(Phase::grace, base::now_ns() + options_.grace_ns);
   }
+}
+
+// A rank that was killed is what the others are to survive.
+void Job::count_end(const RankProcess& rank) {
+  const bool is_loss = options_.keep_going && rank.was_killed();
+  int& status = is_loss ? loss_status_ : exit_status_;
+  if (status == 0) status = rank.exit_status();
+  some_exited_ |= !is_loss;
 }
 
 void Job::enter(Phase phase, std::int64_t deadline_ns) {

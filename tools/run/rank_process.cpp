@@ -191,6 +191,7 @@ bool RankProcess::notice_end() {
     exit_status_ = info.si_status;
     how_ = fmt::format("exited with status {}", exit_status_);
   } else {
+    killed_ = true;
     exit_status_ = 128 + info.si_status;
     how_ = fmt::format("was killed by signal {} ({}{})", info.si_status, strsignal(info.si_status),
                        info.si_code == CLD_DUMPED ? ", core dumped" : "");

@@ -41,6 +41,7 @@ class RankProcess {
   bool notice_end();
   bool ended() const { return ended_; }
   bool failed() const { return ended_ && exit_status_ != 0; }
+  bool was_killed() const { return killed_; }
   // 0 to 255; 128 + signal if killed.
   int exit_status() const { return exit_status_; }
   // "exited with status 3", "was killed by signal 9 (Killed)"
@@ -60,6 +61,7 @@ class RankProcess {
   int rank_ = 0;
   pid_t pid_ = 0;
   bool ended_ = false;
+  bool killed_ = false;
   int exit_status_ = 0;
   std::string how_;
 };
