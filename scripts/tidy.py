@@ -54,7 +54,7 @@ BANNED = [
     (r"\bassert\s*\(", ("src/",), (),
      "assert: use UNISONO_CHECK, which stays on and names the rank"),
     (r"\bstd::shared_ptr\b", ("src/arith/", "src/schedule/", "src/transport/", "src/engine/"),
-     ("src/schedule/blocks",), "std::shared_ptr: one owner, or an index"),
+     ("src/schedule/blocks", "src/schedule/host_map"), "std::shared_ptr: one owner, or an index"),
 ]
 
 

@@ -136,6 +136,7 @@ bool shape_is_sound(const Shape& shape, Report& report) {
     return refuse(fmt::format("count {} is out of range", shape.count));
   }
   if (const auto fault = schedule::blocks_fault(shape); !fault.empty()) return refuse(fault);
+  if (const auto fault = schedule::hosts_fault(shape); !fault.empty()) return refuse(fault);
   return true;
 }
 

@@ -9,11 +9,19 @@
 namespace unisono::schedule {
 namespace {
 
+bool crosses(const HostMap& hosts, int source, int target) {
+  return hosts.given() && hosts.of(source) != hosts.of(target);
+}
+
 // Runs the set without its data: every rank goes on in the order its ops stand until a slot that
 // nobody has filled, and whoever fills that slot wakes it.
 class Walk {
  public:
-  explicit Walk(std::span<const Schedule> set) : set_(set), ranks_(set.size()) {
+  // Which messages make a path longer.
+  enum class Counted : std::uint8_t { all, between_hosts };
+
+  explicit Walk(std::span<const Schedule> set, Counted counted = Counted::all)
+      : set_(set), counted_(counted), ranks_(set.size()) {
     for (std::size_t r = 0; r < set.size(); ++r) {
       ranks_[r].op_path.resize(set[r].ops.size());
       ranks_[r].slot_path.assign(set[r].slots.size(), kUnfilled);
@@ -63,11 +71,16 @@ class Walk {
         path = std::max(path, arrived);
       }
       for (const Target& target : schedule.targets_of(op)) {
-        messages_.push_back({schedule.rank, target.peer, path + 1, op.left.count});
-        fill(target, path + 1);
+        const int step = path + (counts(schedule, target) ? 1 : 0);
+        messages_.push_back({schedule.rank, target.peer, step, op.left.count});
+        fill(target, step);
       }
       rank.op_path[rank.next] = path;
     }
+  }
+
+  bool counts(const Schedule& schedule, const Target& target) const {
+    return counted_ == Counted::all || crosses(schedule.shape.hosts, schedule.rank, target.peer);
   }
 
   void fill(const Target& target, int path) {
@@ -79,6 +92,7 @@ class Walk {
   }
 
   std::span<const Schedule> set_;
+  Counted counted_;
   std::vector<Rank> ranks_;
   std::vector<std::size_t> ready_;
   std::vector<Message> messages_;
@@ -100,6 +114,25 @@ Cost cost(std::span<const Schedule> set) {
     result.steps = std::max(result.steps, message.step);
   }
   for (const Schedule& schedule : set) result.elements = std::max(result.elements, sent(schedule));
+  return result;
+}
+
+CostBetweenHosts cost_between_hosts(std::span<const Schedule> set) {
+  CostBetweenHosts result;
+  for (const Message& message : Walk(set, Walk::Counted::between_hosts).messages()) {
+    result.steps = std::max(result.steps, message.step);
+    if (!crosses(set.front().shape.hosts, message.source, message.target)) continue;
+    ++result.messages;
+    result.elements += message.elements;
+  }
+  for (const Schedule& schedule : set) {
+    for (const Op& op : schedule.ops) {
+      const auto leaves = [&](const Target& target) {
+        return crosses(schedule.shape.hosts, schedule.rank, target.peer);
+      };
+      if (std::ranges::any_of(schedule.targets_of(op), leaves)) ++result.sends;
+    }
+  }
   return result;
 }
 

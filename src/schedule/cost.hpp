@@ -22,6 +22,17 @@ struct Cost {
 // set[r] is the schedule of rank r. Only of schedules that end (check/); others stop the process.
 Cost cost(std::span<const Schedule> set);
 
+// What of it goes between hosts (Shape::hosts; nothing where there is one).
+struct CostBetweenHosts {
+  int steps = 0;              // messages between hosts on the longest path
+  std::int64_t messages = 0;  // of all ranks, one for each target of a multicast
+  std::int64_t sends = 0;     // the same, where a multicast counts once
+  std::int64_t elements = 0;  // in all of these messages
+
+  bool operator==(const CostBetweenHosts&) const = default;
+};
+CostBetweenHosts cost_between_hosts(std::span<const Schedule> set);
+
 struct Message {
   int source = -1, target = -1;
   int step = 0;  // messages on the longest path that ends with it

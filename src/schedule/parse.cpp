@@ -77,6 +77,7 @@ Result<std::int32_t> parse_small(Line& line, std::string_view meaning, std::int6
 Result<Range> parse_range(Line& line);
 Result<Blocks> parse_blocks(Line& line, const Shape& shape);
 Result<std::vector<bool>> parse_receivers(Line& line, int ranks);
+Result<HostMap> parse_hosts(Line& line, int ranks);
 
 }  // namespace
 
@@ -200,6 +201,9 @@ Status Parser::parse_head(Line& line) {
     UNISONO_ASSIGN(shape.root, parse_small(line, "a root", kMaxTextRanks));
   }
   shape.ordered = line.take("ordered");
+  if (line.take("hosts")) {
+    UNISONO_ASSIGN(shape.hosts, parse_hosts(line, shape.ranks));
+  }
   set_.push_back(std::move(schedule));
   part_ = Part::head;
   return base::success();
@@ -350,6 +354,21 @@ Result<std::vector<bool>> parse_receivers(Line& line, int ranks) {
     least = rank + 1;
   }
   return receivers;
+}
+
+// "hosts 0 0 1": the host of each rank, two or more hosts numbered by their first ranks.
+Result<HostMap> parse_hosts(Line& line, int ranks) {
+  std::vector<int> hosts;
+  int next = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    Line before = line;
+    UNISONO_ASSIGN(const std::int32_t host, parse_small(line, "a host", kMaxTextRanks));
+    if (host > next) return before.wrong(fmt::format("the next new host is {}", next));
+    if (host == next) ++next;
+    hosts.push_back(host);
+  }
+  if (next < 2) return line.wrong("ranks of one host: leave 'hosts' out");
+  return HostMap::of_labels(hosts);
 }
 
 // "input[0:8]", "slot 2[0:8]": the elements from the first number up to, not with, the second.

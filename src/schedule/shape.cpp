@@ -47,6 +47,11 @@ std::string_view blocks_fault(const Shape& shape) {
   return {};
 }
 
+std::string_view hosts_fault(const Shape& shape) {
+  if (!shape.hosts.given() || shape.hosts.ranks() == shape.ranks) return {};
+  return "the hosts are of another number of ranks";
+}
+
 std::int64_t input_count(const Shape& shape, int rank) {
   switch (shape.collective) {
     case Collective::barrier:

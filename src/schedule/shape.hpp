@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "schedule/blocks.hpp"
+#include "schedule/host_map.hpp"
 
 namespace unisono::schedule {
 
@@ -53,12 +54,15 @@ struct Shape {
   std::int64_t count = 0;  // elements: of the vector, or of each block; 0 where `blocks` are given
   bool ordered = false;    // reductions: the operator does not commute, keep the order of ranks
   Blocks blocks{};         // where blocks differ in length
+  HostMap hosts{};         // where ranks are on several hosts
 
   bool operator==(const Shape&) const = default;
 };
 
 // Why the blocks do not fit the rest of the shape; empty if they do.
 std::string_view blocks_fault(const Shape& shape);
+// The same for the hosts.
+std::string_view hosts_fault(const Shape& shape);
 
 // How many elements a rank's input and output hold. A broadcast has its input at the root and its
 // output everywhere else; the result of a reduce or gather is at the root only; rank 0 of an exscan

@@ -38,6 +38,15 @@ std::string print_counts(const Shape& shape) {
   return shape.blocks.given() ? print_blocks(shape) : fmt::format("count {}", shape.count);
 }
 
+std::string print_hosts(const Shape& shape) {
+  if (!shape.hosts.given()) return {};
+  std::string text = " hosts";
+  for (int rank = 0; rank < shape.hosts.ranks(); ++rank) {
+    fmt::format_to(std::back_inserter(text), " {}", shape.hosts.of(rank));
+  }
+  return text;
+}
+
 std::string print(const std::vector<Schedule>& set) {
   std::string text;
   for (const Schedule& schedule : set) {
@@ -107,7 +116,7 @@ std::string print_head(const Schedule& schedule) {
                   schedule.rank, print_counts(shape));
   if (is_rooted(shape.collective)) text += fmt::format(" root {}", shape.root);
   if (shape.ordered) text += " ordered";
-  return text + '\n';
+  return text + print_hosts(shape) + '\n';
 }
 
 // "blocks 3 0 2", for pairs a list for each sender: "blocks 1 2, 3 4".

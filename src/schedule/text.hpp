@@ -31,6 +31,7 @@ std::string print(const std::vector<Schedule>& set);
 std::string print_op(const Schedule& schedule, OpId op);  // "send input[0:8] to 1 slot 0"
 std::string print_range(const Range& range);              // "slot 2[0:8]": elements 0 to 7
 std::string print_counts(const Shape& shape);             // "count 8", "blocks 3 0 2"
+std::string print_hosts(const Shape& shape);              // " hosts 0 0 1"; "" if there is one
 
 // Code::argument, with the place: "line 3, column 8: ...".
 base::Result<std::vector<Schedule>> parse(std::string_view text);

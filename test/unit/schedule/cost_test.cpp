@@ -16,6 +16,23 @@ Cost cost_of(std::string_view text) {
   return set.ok() ? cost(*set) : Cost{-1, -1};
 }
 
+// Rank 0 tells 1 on its own host and 2 on another, which tells 1.
+TEST(Cost, BetweenHostsAMulticastIsSentOnceAndOtherMessagesAreNotSteps) {
+  const std::string text =
+      "schedule broadcast ranks 3 rank 0 count 4 root 0 hosts 0 0 1\n"
+      "op 0 multicast input[0:4] to 1 slot 0, 2 slot 0\n"
+      "schedule broadcast ranks 3 rank 1 count 4 root 0 hosts 0 0 1\n"
+      "slot 0 from 0 count 4\nslot 1 from 2 count 2\n"
+      "op 0 wait slot 0\nop 1 wait slot 1\n"
+      "schedule broadcast ranks 3 rank 2 count 4 root 0 hosts 0 0 1\n"
+      "slot 0 from 0 count 4\n"
+      "op 0 wait slot 0\nop 1 send slot 0[0:2] to 1 slot 1 after 0\n";
+  const auto set = parse(text);
+  ASSERT_TRUE(set.ok()) << set.error().message;
+  EXPECT_EQ(cost_between_hosts(*set),
+            (CostBetweenHosts{.steps = 2, .messages = 2, .sends = 2, .elements = 6}));
+}
+
 TEST(Cost, OneRankAloneSendsNothing) {
   EXPECT_EQ(cost_of("schedule allreduce ranks 1 rank 0 count 3\n"
                     "op 0 copy output[0:3] = input[0:3]\n"),

@@ -109,6 +109,11 @@ Schedule random_schedule(std::mt19937& random) {
     shape.count = below(kMaxTextCount);
   }
   shape.ordered = below(2) == 0;
+  if (below(2) == 0) {
+    std::vector<int> labels(static_cast<std::size_t>(shape.ranks));
+    for (int& label : labels) label = small(5);
+    shape.hosts = HostMap::of_labels(labels);
+  }
   Builder b(shape, small(shape.ranks));
   const auto range = [&]() -> Range {
     const Range any = {static_cast<Memory>(below(3)), -1, below(1 << 20), below(1 << 20)};
@@ -207,6 +212,20 @@ TEST(Text, BlocksStandInPlaceOfTheCount) {
   // All ranks is what no receivers say, too.
   EXPECT_EQ(print(parsed("schedule many_to_many ranks 2 rank 0 blocks 3 0 receivers 0 1")),
             "schedule many_to_many ranks 2 rank 0 blocks 3 0\n");
+}
+
+TEST(Text, HostsEndTheHead) {
+  for (const std::string_view text : {
+           "schedule barrier ranks 3 rank 0 count 0 hosts 0 0 1\n",
+           "schedule reduce ranks 3 rank 1 count 2 root 1 ordered hosts 0 1 0\n",
+       }) {
+    EXPECT_EQ(print(parsed(text)), text);
+  }
+  const std::string head = "schedule barrier ranks 3 rank 0 count 0 hosts";
+  EXPECT_EQ(error_of(head + " 0 2 1"), "line 1, column 49: the next new host is 1");
+  EXPECT_EQ(error_of(head + " 0 0 0"), "line 1, column 52: ranks of one host: leave 'hosts' out");
+  EXPECT_EQ(error_of(head + " 0 1"),
+            "line 1, column 50: expected a number (a host), found the end of the line");
 }
 
 TEST(Text, BlocksThatDoNotFitAreErrors) {
