@@ -84,16 +84,16 @@ base::Result<algorithm::Parameters> parse_parameters(const algorithm::Algorithm&
       return argument_error(fmt::format("{} has no parameter '{}': {}", row_name(algorithm), name,
                                         parameter_names(algorithm)));
     }
-    const auto value = equals == std::string::npos
-                           ? std::nullopt
-                           : base::parse_integer(std::string_view(assignment).substr(equals + 1));
-    if (!value || *value < std::numeric_limits<int>::min() ||
-        *value > std::numeric_limits<int>::max()) {
-      return argument_error(
-          fmt::format("'{}' sets no value: write {}={}", assignment, name, spec->fallback));
+    const auto value =
+        equals == std::string::npos
+            ? std::nullopt
+            : algorithm::read_value(*spec, std::string_view(assignment).substr(equals + 1));
+    if (!value) {
+      return argument_error(fmt::format("'{}' sets no value: write {}={}", assignment, name,
+                                        algorithm::print_value(*spec, spec->fallback)));
     }
     const auto index = static_cast<std::size_t>(spec - algorithm.parameters.begin());
-    parameters.values[index] = static_cast<int>(*value);
+    parameters.values[index] = *value;
   }
   return parameters;
 }

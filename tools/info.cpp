@@ -33,6 +33,10 @@ struct InfoOptions {
 };
 
 std::string parameter_range(const algorithm::ParameterSpec& spec) {
+  if (!spec.names.empty()) {
+    return fmt::format("{}; default {}", algorithm::print_choices(spec),
+                       algorithm::print_value(spec, spec.fallback));
+  }
   const std::string high = spec.high == 0 ? "ranks" : std::to_string(spec.high);
   return fmt::format("{} ... {}, default {}", spec.low, high, spec.fallback);
 }

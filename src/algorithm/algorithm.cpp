@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/text.hpp"
 
@@ -30,6 +31,7 @@ std::string shape_fault(const Shape& shape) {
                        schedule::collective_name(shape.collective));
   }
   if (const auto fault = schedule::blocks_fault(shape); !fault.empty()) return std::string(fault);
+  if (const auto fault = schedule::hosts_fault(shape); !fault.empty()) return std::string(fault);
   // The vector of all blocks has to be countable; where there are none this is no real limit.
   const std::int64_t limit = std::numeric_limits<std::int64_t>::max() / shape.ranks;
   if (shape.count < 0 || shape.count > limit) {
@@ -110,7 +112,8 @@ std::string why_illegal(const Algorithm& algorithm, const Shape& shape,
     const int high = highest(spec, shape);
     if (value < spec.low || value > high) {
       return fmt::format("{} {}: {} is {}; at {} ranks choose {} to {}", collective, algorithm.name,
-                         spec.name, value, shape.ranks, spec.low, high);
+                         spec.name, value, shape.ranks, print_value(spec, spec.low),
+                         print_value(spec, high));
     }
   }
   const char* const refusal =
@@ -136,10 +139,37 @@ base::Result<Schedule> build(const Algorithm& algorithm, const Shape& shape,
   return algorithm.build(shape, parameters, rank);
 }
 
+std::string print_value(const ParameterSpec& spec, int value) {
+  const bool is_named = value >= 0 && static_cast<std::size_t>(value) < spec.names.size();
+  return is_named ? std::string(spec.names[static_cast<std::size_t>(value)])
+                  : fmt::format("{}", value);
+}
+
+std::optional<int> read_value(const ParameterSpec& spec, std::string_view text) {
+  if (!spec.names.empty()) {
+    const auto found = std::ranges::find(spec.names, text);
+    if (found == spec.names.end()) return std::nullopt;
+    return static_cast<int>(found - spec.names.begin());
+  }
+  const auto value = base::parse_integer(text);
+  if (!value || *value < std::numeric_limits<int>::min() ||
+      *value > std::numeric_limits<int>::max()) {
+    return std::nullopt;
+  }
+  return static_cast<int>(*value);
+}
+
+std::string print_choices(const ParameterSpec& spec) {
+  if (!spec.names.empty()) return fmt::format("{}", fmt::join(spec.names, ", "));
+  return spec.high != 0 ? fmt::format("a whole number, {} to {}", spec.low, spec.high)
+                        : fmt::format("a whole number, {} or more", spec.low);
+}
+
 std::string describe(const Algorithm& algorithm, const Parameters& parameters) {
   std::string text(algorithm.name);
   for (std::size_t i = 0; i < algorithm.parameters.size(); ++i) {
-    text += fmt::format("{}{}", i == 0 ? "(" : ",", parameters.values[i]);
+    text += fmt::format("{}{}", i == 0 ? "(" : ",",
+                        print_value(algorithm.parameters[i], parameters.values[i]));
   }
   if (!algorithm.parameters.empty()) text += ")";
   return text;

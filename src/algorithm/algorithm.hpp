@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +28,8 @@ struct ParameterSpec {
   int high = 0;
   int fallback = 0;  // the value where the caller gives none
   std::string_view help;
+  // Where the values 0 to `high` are choices: how people call them.
+  std::span<const std::string_view> names = {};
 };
 
 inline constexpr int kMaxParameters = 2;
@@ -50,6 +53,7 @@ struct Algorithm {
   // depends on no other counts than those of the blocks that it gives or gets.
   bool unequal_blocks = true;
   bool local_counts = false;
+  bool uses_hosts = false;  // the schedule depends on which ranks share a host (Shape::hosts)
   std::span<const ParameterSpec> parameters;
   // Both empty if it can do everything. `refuse` says in half a sentence why it cannot do so many
   // ranks with these parameters (each of them in its range), or nullptr; neither root nor count may
@@ -78,6 +82,11 @@ std::string why_illegal(const Algorithm& algorithm, const Shape& shape,
 // Checks shape, rank and legality, then builds.
 base::Result<Schedule> build(const Algorithm& algorithm, const Shape& shape,
                              const Parameters& parameters, int rank);
+
+// A parameter's value as people write it; nullopt for what is none, and what would be one.
+std::string print_value(const ParameterSpec& spec, int value);
+std::optional<int> read_value(const ParameterSpec& spec, std::string_view text);
+std::string print_choices(const ParameterSpec& spec);
 
 // "fnomial(4)", "ring": how people write a row with its parameters.
 std::string describe(const Algorithm& algorithm, const Parameters& parameters);

@@ -39,6 +39,8 @@ constexpr std::string_view kSources = R"(
 - Hensgen, Finkel and Manber. *Two algorithms for barrier synchronization.* IJPP 17(1), 1988.
 - Hillis and Steele. *Data Parallel Algorithms.* CACM 29(12), 1986.
 - Hoefler, Mehlan, Mietke and Rehm. *Fast Barrier Synchronization for InfiniBand.* IPDPS 2006.
+- Kielmann, Hofman, Bal, Plaat and Bhoedjang. *MagPIe: MPI's Collective Communication Operations for
+  Clustered Wide Area Systems.* PPoPP 1999.
 - Kini. *Efficient Collective Communication using RDMA and Multicast Operations for
   InfiniBand-Based Clusters.* MSc thesis, Ohio State University, 2003.
 - Kumar and Kalé. *Scaling All-to-All Multicast on Fat-tree Networks.* ICPADS 2004.
@@ -64,6 +66,10 @@ constexpr std::string_view kSources = R"(
 )";
 
 std::string parameter_line(const ParameterSpec& spec) {
+  if (!spec.names.empty()) {
+    return fmt::format("- Parameter `{}`, {}; {} if not given: {}.\n", spec.name,
+                       print_choices(spec), print_value(spec, spec.fallback), spec.help);
+  }
   const std::string high = spec.high == 0 ? "P" : fmt::format("{}", spec.high);
   return fmt::format("- Parameter `{}`, {} to {}, {} if not given: {}.\n", spec.name, spec.low,
                      high, spec.fallback, spec.help);

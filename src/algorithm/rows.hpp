@@ -68,4 +68,21 @@ inline constexpr ParameterSpec kSegments[] = {
      .fallback = 8,
      .help = "parts of the vector that follow one another, none of them empty"}};
 
+// Of the rows `two-level`: the algorithm among the leaders of hosts, the first if none is given;
+// and the trees within hosts.
+consteval ParameterSpec inner_choice(std::span<const std::string_view> names) {
+  return {.name = "inner",
+          .low = 0,
+          .high = static_cast<int>(names.size()) - 1,
+          .fallback = 0,
+          .help = "the algorithm among the leaders of hosts, with its usual parameters",
+          .names = names};
+}
+inline constexpr ParameterSpec kFanInOfHost = {
+    .name = "fanin",
+    .low = 1,
+    .high = 0,
+    .fallback = 7,
+    .help = "messages l that a parent takes a level within a host; P-1 or more is flat"};
+
 }  // namespace unisono::algorithm

@@ -43,8 +43,10 @@ std::string describe(const OverrideRule& rule) {
   std::string text = rule.never ? "^" : "";
   text += rule.algorithm->name;
   for (int i = 0; i < rule.given; ++i) {
-    text += fmt::format("{}{}", i == 0 ? "(" : ",",
-                        rule.parameters.values[static_cast<std::size_t>(i)]);
+    const auto at = static_cast<std::size_t>(i);
+    text += fmt::format(
+        "{}{}", i == 0 ? "(" : ",",
+        algorithm::print_value(rule.algorithm->parameters[at], rule.parameters.values[at]));
   }
   if (rule.given > 0) text += ")";
   return text + range_text(rule);

@@ -123,7 +123,7 @@ class Parser {
   Status parameters(OverrideRule& rule) {
     const auto specs = rule.algorithm->parameters;
     do {
-      const Word number = word("-+.");
+      const Word number = word("-+._");
       if (number.text.empty()) return unexpected("a parameter");
       if (static_cast<std::size_t>(rule.given) == specs.size()) {
         return error(number.at, too_many(*rule.algorithm));
@@ -143,13 +143,11 @@ class Parser {
   }
 
   static Result<int> parameter(const ParameterSpec& spec, const Word& number) {
-    const auto value = base::parse_integer(number.text);
-    const std::int64_t high = spec.high != 0 ? spec.high : std::numeric_limits<int>::max();
-    if (value && *value >= spec.low && *value <= high) return static_cast<int>(*value);
-    const std::string choices = spec.high != 0 ? fmt::format("{} to {}", spec.low, spec.high)
-                                               : fmt::format("{} or more", spec.low);
-    return error(number.at, fmt::format("{} is '{}'; choose a whole number, {}", spec.name,
-                                        number.text, choices));
+    const auto value = algorithm::read_value(spec, number.text);
+    const int high = spec.high != 0 ? spec.high : std::numeric_limits<int>::max();
+    if (value && *value >= spec.low && *value <= high) return *value;
+    return error(number.at, fmt::format("{} is '{}'; choose {}", spec.name, number.text,
+                                        algorithm::print_choices(spec)));
   }
 
   Status range(OverrideRule& rule) {

@@ -5,7 +5,7 @@
 namespace unisono::algorithm::allgather {
 
 Build ring, recursive_doubling, hypercube, direct, gather_release, gather_broadcast, bruck,
-    neighbor_exchange, concurrent_broadcast, prefix_send, kprefix, kshift, mesh2d;
+    neighbor_exchange, concurrent_broadcast, prefix_send, kprefix, kshift, mesh2d, two_level;
 
 using Refuse = const char*(const Shape& shape, const Parameters& parameters);
 Refuse needs_even_ranks, needs_whole_partitions, needs_free_shift;
@@ -30,6 +30,10 @@ constexpr ParameterSpec kPartition[] = {
 constexpr ParameterSpec kReach[] = {
     {.name = "k", .low = 1, .high = 8, .fallback = 8, .help = "ranks that a round reaches"},
     kBatch};
+
+constexpr std::string_view kInner[] = {"recursive-doubling", "direct", "ring", "gather-release",
+                                       "bruck"};
+constexpr ParameterSpec kTwoLevel[] = {inner_choice(kInner)};
 
 constexpr Algorithm kRows[] = {
     {.name = "ring",
@@ -169,6 +173,17 @@ constexpr Algorithm kRows[] = {
      .only = "k is 1, 2, 3, 4 or 8",
      .refuse = needs_free_shift,
      .build = kshift},
+    {.name = "two-level",
+     .collective = Collective::allgather,
+     .idea = "gather within hosts, then the blocks of hosts by inner, then multicast within hosts",
+     .source = "Kielmann, Hofman, Bal, Plaat and Bhoedjang 1999",
+     .steps = "2 if a host has several ranks, and those of inner",
+     .bytes = "P m, and those of inner",
+     .wins = "several hosts with several ranks each",
+     .keeps_order = true,
+     .uses_hosts = true,
+     .parameters = kTwoLevel,
+     .build = two_level},
 };
 
 }  // namespace

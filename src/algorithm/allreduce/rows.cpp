@@ -2,11 +2,12 @@
 // Reductions to all. P ranks, n the vector, f the degree, l the fan-in, M the largest power
 // of two <= P.
 #include "algorithm/rows.hpp"
+#include "algorithm/two_level.hpp"
 
 namespace unisono::algorithm::allreduce {
 
 Build pairwise, reduce_broadcast, gather_release, ring, reduce_scatter_allgather,
-    recursive_multiplying;
+    recursive_multiplying, two_level;
 
 namespace {
 
@@ -15,6 +16,11 @@ constexpr ParameterSpec kFactor[] = {{.name = "k",
                                       .high = 0,
                                       .fallback = 4,
                                       .help = "ranks that meet in a step; 2 is pairwise"}};
+
+constexpr std::string_view kInner[] = {
+    "pairwise",         "gather-release",           "ring",
+    "reduce-broadcast", "reduce-scatter-allgather", "recursive-multiplying"};
+constexpr ParameterSpec kTwoLevel[] = {inner_choice(kInner), kFanInOfHost};
 
 constexpr Algorithm kRows[] = {
     {.name = "pairwise",
@@ -77,6 +83,19 @@ constexpr Algorithm kRows[] = {
      .keeps_order = true,
      .parameters = kFactor,
      .build = recursive_multiplying},
+    {.name = "two-level",
+     .collective = Collective::allreduce,
+     .idea = "combine within hosts, then the sums of hosts by inner, then multicast within hosts",
+     .source = "Moody et al. 2003; Kielmann, Hofman, Bal, Plaat and Bhoedjang 1999",
+     .steps = "ceil(log_{l+1} k) + 1, k the ranks of a host, and those of inner",
+     .bytes = "n, and those of inner",
+     .wins = "several hosts with several ranks each",
+     .keeps_order = true,
+     .uses_hosts = true,
+     .parameters = kTwoLevel,
+     .only = two_level::kKeepsOrder,
+     .refuse = two_level::breaks_order,
+     .build = two_level},
 };
 
 }  // namespace

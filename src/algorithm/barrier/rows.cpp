@@ -4,7 +4,7 @@
 
 namespace unisono::algorithm::barrier {
 
-Build dissemination, pairwise, gather_release, gather_broadcast, kdissemination;
+Build dissemination, pairwise, gather_release, gather_broadcast, kdissemination, two_level;
 
 namespace {
 
@@ -13,6 +13,10 @@ constexpr ParameterSpec kPeers[] = {{.name = "k",
                                      .high = 0,
                                      .fallback = 3,
                                      .help = "ranks that everyone signals in a step"}};
+
+constexpr std::string_view kInner[] = {"dissemination", "gather-release", "gather-broadcast",
+                                       "pairwise", "kdissemination"};
+constexpr ParameterSpec kTwoLevel[] = {inner_choice(kInner), kFanInOfHost};
 
 constexpr Algorithm kRows[] = {
     {.name = "dissemination",
@@ -65,6 +69,17 @@ constexpr Algorithm kRows[] = {
      .keeps_order = true,
      .parameters = kPeers,
      .build = kdissemination},
+    {.name = "two-level",
+     .collective = Collective::barrier,
+     .idea = "signals are gathered and released within hosts, among their leaders runs inner",
+     .source = "Moody et al. 2003; Kielmann, Hofman, Bal, Plaat and Bhoedjang 1999",
+     .steps = "ceil(log_{l+1} k) + 1, k the ranks of a host, and those of inner",
+     .bytes = "0",
+     .wins = "several hosts with several ranks each",
+     .keeps_order = true,
+     .uses_hosts = true,
+     .parameters = kTwoLevel,
+     .build = two_level},
 };
 
 }  // namespace

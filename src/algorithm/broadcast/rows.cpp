@@ -4,9 +4,13 @@
 
 namespace unisono::algorithm::broadcast {
 
-Build fnomial, flat, scatter_allgather, chain, double_tree;
+Build fnomial, flat, scatter_allgather, chain, double_tree, two_level;
 
 namespace {
+
+constexpr std::string_view kInner[] = {"fnomial", "flat", "scatter-allgather", "chain",
+                                       "double-tree"};
+constexpr ParameterSpec kTwoLevel[] = {inner_choice(kInner)};
 
 constexpr Algorithm kRows[] = {
     {.name = "fnomial",
@@ -61,6 +65,17 @@ constexpr Algorithm kRows[] = {
      .keeps_order = true,
      .parameters = kSegments,
      .build = double_tree},
+    {.name = "two-level",
+     .collective = Collective::broadcast,
+     .idea = "inner to a leader of each host, then a multicast within hosts",
+     .source = "Petrini et al. 2003; Kielmann, Hofman, Bal, Plaat and Bhoedjang 1999",
+     .steps = "1 if a host has several ranks, and those of inner",
+     .bytes = "n, and those of inner",
+     .wins = "several hosts with several ranks each",
+     .keeps_order = true,
+     .uses_hosts = true,
+     .parameters = kTwoLevel,
+     .build = two_level},
 };
 
 }  // namespace

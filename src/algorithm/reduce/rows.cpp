@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reductions to a root. P ranks, n the vector, f the degree.
 #include "algorithm/rows.hpp"
+#include "algorithm/two_level.hpp"
 
 namespace unisono::algorithm::reduce {
 
-Build serial, fnomial, fnomial_split, rabenseifner, binary, chain;
+Build two_level, serial, fnomial, fnomial_split, rabenseifner, binary, chain;
 
 namespace {
 
@@ -15,6 +16,9 @@ constexpr ParameterSpec kSplit[] = {
      .fallback = 3,
      .help = "how often the vector is halved, and the ranks with it"},
     kDegree[0]};
+
+constexpr std::string_view kInner[] = {"serial", "fnomial", "binary", "rabenseifner", "chain"};
+constexpr ParameterSpec kTwoLevel[] = {inner_choice(kInner), kFanInOfHost};
 
 constexpr Algorithm kRows[] = {
     {.name = "serial",
@@ -77,6 +81,19 @@ constexpr Algorithm kRows[] = {
      .keeps_order = true,
      .parameters = kSegments,
      .build = chain},
+    {.name = "two-level",
+     .collective = Collective::reduce,
+     .idea = "combine within hosts, then the sums of hosts by inner",
+     .source = "Moody et al. 2003; Kielmann, Hofman, Bal, Plaat and Bhoedjang 1999",
+     .steps = "ceil(log_{l+1} k), k the ranks of a host, and those of inner",
+     .bytes = "n, or those of inner",
+     .wins = "several hosts with several ranks each",
+     .keeps_order = true,
+     .uses_hosts = true,
+     .parameters = kTwoLevel,
+     .only = two_level::kKeepsOrder,
+     .refuse = two_level::breaks_order,
+     .build = two_level},
 };
 
 }  // namespace

@@ -112,6 +112,13 @@ std::int64_t batches(const Case& c) {
 }
 std::int64_t batch_bytes(const Case& c) { return batches(c) * c.n; }
 
+// Two levels on one host: a tree of fan-in l. What goes between hosts: two_level_test.cpp.
+std::int64_t climb_steps(const Case& c) { return ceil_log(c.l + 1, c.p); }
+std::int64_t climb_and_release_steps(const Case& c) { return c.p == 1 ? 0 : climb_steps(c) + 1; }
+bool full_climb(const Case& c) { return is_power(c.l + 1, c.p); }
+std::int64_t there_and_back_steps(const Case& c) { return c.p == 1 ? 0 : 2; }
+std::int64_t all_blocks(const Case& c) { return c.p == 1 ? 0 : c.p * c.n; }
+
 using Formulas = std::map<std::string_view, Formula>;
 
 Formulas barrier_formulas() {
@@ -120,7 +127,8 @@ Formulas barrier_formulas() {
       {"pairwise", {cube_steps, no_bytes, full_cube}},
       {"gather-release", {release_steps, no_bytes, full_fan_in}},
       {"gather-broadcast", {up_and_down_steps, no_bytes, full_tree}},
-      {"kdissemination", {[](const Case& c) { return ceil_log(c.k + 1, c.p); }, no_bytes, always}}};
+      {"kdissemination", {[](const Case& c) { return ceil_log(c.k + 1, c.p); }, no_bytes, always}},
+      {"two-level", {climb_and_release_steps, no_bytes, full_climb}}};
 }
 
 Formulas broadcast_formulas() {
@@ -131,7 +139,8 @@ Formulas broadcast_formulas() {
           {"chain", {all_others, vector_once, always}},
           {"double-tree",
            {[](const Case& c) { return c.p == 1 ? 0 : floor_log(2, c.p - 1) + 1; }, vector_once,
-            always}}};
+            always}},
+          {"two-level", {one_step, vector_once, always}}};
 }
 
 Formulas reduce_formulas() {
@@ -143,7 +152,8 @@ Formulas reduce_formulas() {
       {"rabenseifner",
        {[](const Case& c) { return 2 * floor_log(2, c.p); }, halving_gather_bytes, always}},
       {"binary", {[](const Case& c) { return floor_log(2, c.p); }, vector_once, always}},
-      {"chain", {all_others, vector_once, always}}};
+      {"chain", {all_others, vector_once, always}},
+      {"two-level", {climb_steps, vector_once, full_climb}}};
 }
 
 Formulas allreduce_formulas() {
@@ -156,7 +166,8 @@ Formulas allreduce_formulas() {
           {"reduce-scatter-allgather",
            {[](const Case& c) { return 2 * floor_log(2, c.p) + (full_cube(c) ? 0 : 2); },
             halving_bytes, full_cube}},
-          {"recursive-multiplying", {grid_steps, grid_bytes, full_tree}}};
+          {"recursive-multiplying", {grid_steps, grid_bytes, full_tree}},
+          {"two-level", {climb_and_release_steps, vector_once, full_climb}}};
 }
 
 Formulas allgather_formulas() {
@@ -165,9 +176,7 @@ Formulas allgather_formulas() {
       {"recursive-doubling", {cube_steps, doubling_bytes, full_cube}},
       {"hypercube", {hybrid_steps, hybrid_bytes, full_cube}},
       {"direct", {one_step, vector_once, always}},
-      {"gather-release",
-       {[](const Case& c) { return c.p == 1 ? 0 : 2; },
-        [](const Case& c) { return c.p == 1 ? 0 : c.p * c.n; }, always}},
+      {"gather-release", {there_and_back_steps, all_blocks, always}},
       {"gather-broadcast",
        {up_and_down_steps, [](const Case& c) { return c.p * tree_bytes(c); }, full_tree}},
       {"mesh2d", {mesh_steps, mesh_bytes, square}},
@@ -180,7 +189,8 @@ Formulas allgather_formulas() {
        {[](const Case& c) { return (std::int64_t{1} << ceil_log(2, c.p)) - 1; }, all_other_blocks,
         full_cube}},
       {"kprefix", {batches, batch_bytes, always}},
-      {"kshift", {batches, batch_bytes, always}}};
+      {"kshift", {batches, batch_bytes, always}},
+      {"two-level", {there_and_back_steps, all_blocks, always}}};
 }
 
 std::int64_t largest_subtree(const Case& c) {

@@ -36,19 +36,20 @@ std::filesystem::path golden(const Algorithm& row, const std::string& ending) {
           ending);
 }
 
-// Seven elements on five ranks: blocks of two lengths.
+// Seven elements on five ranks: blocks of two lengths. Where hosts count, there are three.
 Shape five_ranks(const Algorithm& row) {
   Shape shape{.collective = row.collective, .ranks = 5, .count = 7};
   if (row.collective == Collective::barrier) shape.count = 0;
   if (schedule::has_blocks(row.collective)) shape.count = 3;
   if (schedule::is_rooted(row.collective)) shape.root = 2;
+  if (row.uses_hosts) shape.hosts = schedule::HostMap::of_labels(std::vector{0, 0, 1, 1, 2});
   return shape;
 }
 
 // Trees of the least degree but one are the ones in the head comments.
 Parameters two(const Algorithm& row, const Shape& shape) {
   Parameters parameters = default_parameters(row, shape);
-  if (!row.parameters.empty()) parameters.values[0] = 2;
+  if (!row.parameters.empty() && row.parameters[0].names.empty()) parameters.values[0] = 2;
   return parameters;
 }
 

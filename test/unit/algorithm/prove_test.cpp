@@ -7,6 +7,7 @@
 #include <set>
 
 #include "check/check.hpp"
+#include "harness/host_maps.hpp"
 #include "harness/unequal_blocks.hpp"
 #include "unit/algorithm/schedule_set.hpp"
 
@@ -44,6 +45,25 @@ void prove_unequal_blocks(const Algorithm& row, Shape shape) {
 
 class Prove : public testing::TestWithParam<int> {};
 
+// On how many hosts do ranks lie, and how? Only some counts, since there are many of both.
+void prove_on_hosts(const Algorithm& row, Shape shape) {
+  if (!row.uses_hosts) return;
+  for (const schedule::HostMap& hosts : unisono::test::host_maps(shape.ranks)) {
+    shape.hosts = hosts;
+    for (const std::int64_t count : {0, 1, shape.ranks + 2}) {
+      if (count > 0 && row.collective == Collective::barrier) continue;
+      shape.blocks = {};
+      shape.count = count;
+      for (const bool ordered : {false, true}) {
+        if (ordered && !schedule::is_reduction(row.collective)) continue;
+        shape.ordered = ordered;
+        prove_shape(row, shape);
+      }
+    }
+    prove_unequal_blocks(row, shape);
+  }
+}
+
 TEST_P(Prove, RightInEveryLegalOrder) {
   const Algorithm& row = table()[static_cast<std::size_t>(GetParam())];
   for (int ranks = 1; ranks <= kMostRanks; ++ranks) {
@@ -60,6 +80,7 @@ TEST_P(Prove, RightInEveryLegalOrder) {
         prove_shape(row, shape);
       }
       prove_unequal_blocks(row, shape);
+      prove_on_hosts(row, shape);
     }
     if (HasFailure()) return;
   }

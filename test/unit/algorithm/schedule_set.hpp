@@ -34,7 +34,7 @@ inline std::vector<Parameters> parameter_choices(const Algorithm& row, const Sha
   if (!why_illegal(row, shape, usual).empty()) return {};
   std::vector<Parameters> choices = {usual};
   for (std::size_t i = 0; i < row.parameters.size(); ++i) {
-    for (const int value : {0, 1, 2, 3, 5, shape.ranks - 1, shape.ranks}) {
+    for (const int value : {0, 1, 2, 3, 4, 5, shape.ranks - 1, shape.ranks}) {
       Parameters parameters = usual;
       parameters.values[i] = value;
       if (!why_illegal(row, shape, parameters).empty()) continue;
@@ -48,7 +48,8 @@ inline std::vector<Parameters> parameter_choices(const Algorithm& row, const Sha
 inline std::string name_of(const Algorithm& row, const Shape& shape, const Parameters& parameters) {
   return std::string(schedule::collective_name(row.collective)) + " " + describe(row, parameters) +
          ", " + std::to_string(shape.ranks) + " ranks, root " + std::to_string(shape.root) + ", " +
-         schedule::print_counts(shape) + (shape.ordered ? ", ordered" : "");
+         schedule::print_counts(shape) + (shape.ordered ? ", ordered" : "") +
+         schedule::print_hosts(shape);
 }
 
 }  // namespace unisono::algorithm::test

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/two_level.hpp"
+
+#include <algorithm>
+
+#include "algorithm/pattern/fan_in.hpp"
+#include "base/check.hpp"
+
+namespace unisono::algorithm::two_level {
+namespace {
+
+using schedule::Memory;
+using schedule::Op;
+using schedule::OpKind;
+
+std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+const Algorithm& inner_row(Collective collective, const Parameters& parameters) {
+  const Algorithm* outer = find(collective, "two-level");
+  UNISONO_CHECK(outer != nullptr, "a collective without two levels");
+  const Algorithm* inner = find(collective, outer->parameters[0].names[at(parameters.values[0])]);
+  UNISONO_CHECK(inner != nullptr, "an inner algorithm that the table does not have");
+  return *inner;
+}
+
+// Copies ops of an inner schedule into a Builder.
+class Embedding {
+ public:
+  Embedding(Builder& b, const Schedule& inner, const Seat& seat, const Levels& levels,
+            const std::function<SlotId(int host)>& first_slot)
+      : b_(b), inner_(inner), seat_(seat), levels_(levels), first_slot_(first_slot) {}
+
+  std::vector<OpId> run() {
+    slots_ = first_slot_(inner_.rank);
+    for (std::size_t i = 0; i < inner_.slots.size(); ++i) {
+      const schedule::Slot& slot = inner_.slots[i];
+      const SlotId made = b_.slot(levels_.leader(slot.source), slot.count);
+      UNISONO_CHECK(made == slots_ + static_cast<SlotId>(i),
+                    "slots out of step with their senders");
+    }
+    scratch_ = b_.scratch(inner_.scratch_count);
+    std::vector<bool> is_last(inner_.ops.size(), true);
+    for (const Op& op : inner_.ops) {
+      outer_.push_back(append(op));
+      append_after(op);
+      for (const OpId before : inner_.after_of(op)) is_last[at(before)] = false;
+    }
+    std::vector<OpId> last;
+    for (std::size_t i = 0; i < outer_.size(); ++i) {
+      if (is_last[i]) last.push_back(outer_[i]);
+    }
+    return last;
+  }
+
+ private:
+  OpId append(const Op& op) {
+    switch (op.kind) {
+      case OpKind::send: {
+        const schedule::Target to = target(inner_.targets_of(op)[0]);
+        return b_.send(to.peer, to.slot, range(op.left));
+      }
+      case OpKind::multicast: {
+        const OpId sent = b_.multicast({}, range(op.left));
+        for (const schedule::Target& to : inner_.targets_of(op)) b_.also_to(target(to));
+        return sent;
+      }
+      case OpKind::wait:
+        return b_.wait(slots_ + op.slot);
+      case OpKind::reduce:
+        return b_.reduce(range(op.target), range(op.left), range(op.right));
+      case OpKind::copy:
+        return b_.copy(range(op.target), range(op.left));
+    }
+    return Builder::kNone;
+  }
+
+  // What comes after nothing but messages comes after `ready`, and so does all behind it.
+  void append_after(const Op& op) {
+    bool is_ready = op.kind == OpKind::wait;
+    for (const OpId before : inner_.after_of(op)) {
+      b_.also_after(outer_[at(before)]);
+      is_ready = is_ready || inner_.ops[at(before)].kind != OpKind::wait;
+    }
+    if (!is_ready) b_.also_after(seat_.ready);
+  }
+
+  schedule::Target target(const schedule::Target& inner) const {
+    return {levels_.leader(inner.peer), first_slot_(inner.peer) + inner.slot};
+  }
+
+  Range range(Range inner) const {
+    if (inner.memory == Memory::slot) {
+      inner.slot += slots_;
+      return inner;
+    }
+    Range outer = inner.memory == Memory::input    ? seat_.input
+                  : inner.memory == Memory::output ? seat_.output
+                                                   : scratch_;
+    outer.offset += inner.offset;
+    outer.count = inner.count;
+    return outer;
+  }
+
+  Builder& b_;
+  const Schedule& inner_;
+  const Seat& seat_;
+  const Levels& levels_;
+  const std::function<SlotId(int host)>& first_slot_;
+  SlotId slots_ = 0;
+  Range scratch_;
+  std::vector<OpId> outer_;  // by inner op
+};
+
+}  // namespace
+
+int Levels::size(int host) const {
+  return shape_.hosts.given() ? static_cast<int>(shape_.hosts.members(host).size()) : shape_.ranks;
+}
+
+int Levels::member(int host, int place) const {
+  return shape_.hosts.given() ? shape_.hosts.members(host)[at(place)] : place;
+}
+
+int Levels::leader_place(int host) const {
+  const bool has_root = schedule::is_rooted(shape_.collective) && this->host(shape_.root) == host;
+  return has_root ? place(shape_.root) : 0;
+}
+
+Branch branch(const Shape& shape, const Levels& levels, int rank, int fan_in) {
+  const int host = levels.host(rank);
+  const int size = levels.size(host);
+  const int top = levels.leader_place(host);
+  const int own = levels.place(rank);
+  Branch result;
+  if (shape.ordered && top > 0) {
+    if (own != top) {
+      result.parent = levels.member(host, top);
+      result.child_number = slot_of(own, top);
+      return result;
+    }
+    for (int place = 0; place < size; ++place) {
+      if (place != top) result.children.push_back(levels.member(host, place));
+    }
+    result.lower = top;
+    return result;
+  }
+  const pattern::FnomialTree tree(size, std::min(fan_in, std::max(size - 1, 1)) + 1, top);
+  const pattern::TreeNode node = tree.node(own);
+  if (node.parent >= 0) result.parent = levels.member(host, node.parent);
+  result.child_number = node.child_number;
+  for (int child = 0; child < node.children; ++child) {
+    result.children.push_back(levels.member(host, tree.child(own, child)));
+  }
+  return result;
+}
+
+Value combine(Builder& b, Value own, Range target, const Branch& branch, SlotId first) {
+  const Range scratch = branch.lower > 1 ? b.scratch(target.count) : Range{};
+  const int children = static_cast<int>(branch.children.size());
+  return combine_around(b, own, target, scratch, first, branch.lower, children - branch.lower);
+}
+
+Schedule inner_schedule(const Shape& shape, const Parameters& parameters, const Levels& levels,
+                        Shape inner, int host) {
+  inner.collective = shape.collective;
+  inner.ranks = levels.hosts();
+  inner.root = schedule::is_rooted(shape.collective) ? levels.host(shape.root) : 0;
+  inner.ordered = shape.ordered;
+  const Algorithm& row = inner_row(shape.collective, parameters);
+  return row.build(inner, default_parameters(row, inner), host);
+}
+
+std::vector<OpId> embed(Builder& b, const Schedule& inner, const Seat& seat, const Levels& levels,
+                        const std::function<SlotId(int host)>& first_slot) {
+  return Embedding(b, inner, seat, levels, first_slot).run();
+}
+
+void release(Builder& b, const Levels& levels, int leader, Range value,
+             std::span<const OpId> after) {
+  const int host = levels.host(leader);
+  const int others = levels.size(host) - 1;
+  if (others == 0) return;
+  const int own = levels.place(leader);
+  send_to_each(b, others, {value}, [&](int i) {
+    return schedule::Target{levels.member(host, i < own ? i : i + 1), 0};
+  });
+  for (const OpId before : after) b.also_after(before);
+}
+
+const char* breaks_order(const Shape& shape, const Parameters& parameters) {
+  if (!shape.ordered || !shape.hosts.given()) return nullptr;
+  if (!shape.hosts.are_neighbours()) {
+    return "the operator does not commute, and a host's ranks do not follow one another";
+  }
+  if (!inner_row(shape.collective, parameters).keeps_order) {
+    return "the operator does not commute, and the inner algorithm does not keep the order of "
+           "ranks";
+  }
+  return nullptr;
+}
+
+}  // namespace unisono::algorithm::two_level

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Ways to put ranks on hosts, for tests that try them: pairs, hosts of very different sizes, ranks
+// dealt out in turn, one rank a host, and others that follow from a seed.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "base/prng.hpp"
+#include "schedule/host_map.hpp"
+
+namespace unisono::test {
+
+// By rank, each once; those with one host are left out.
+inline std::vector<std::vector<int>> host_labels(int ranks) {
+  const auto n = static_cast<std::size_t>(ranks);
+  std::vector<std::vector<int>> all(6, std::vector<int>(n));
+  base::Prng random(static_cast<std::uint64_t>(ranks));
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    all[0][r] = rank / 2;
+    all[1][r] = rank == 0 ? 0 : 1;                                  // one alone, all others
+    all[2][r] = rank < ranks / 2 ? 0 : 1 + (rank - ranks / 2) / 3;  // half, and threes
+    all[3][r] = rank % 3;                                           // dealt out
+    all[4][r] = rank;                                               // alone
+    all[5][r] = static_cast<int>(random.below((n + 2) / 2));        // anyhow
+  }
+  std::erase_if(all,
+                [](const auto& labels) { return !schedule::HostMap::of_labels(labels).given(); });
+  std::ranges::sort(all);
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
+inline std::vector<schedule::HostMap> host_maps(int ranks) {
+  std::vector<schedule::HostMap> maps;
+  for (const auto& labels : host_labels(ranks)) {
+    maps.push_back(schedule::HostMap::of_labels(labels));
+  }
+  return maps;
+}
+
+}  // namespace unisono::test

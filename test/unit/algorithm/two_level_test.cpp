@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What two levels promise: between hosts goes what the inner algorithm sends for as many ranks as
+// there are hosts, whatever the number of ranks. That the results are right is proved in
+// prove_test.cpp.
+#include "algorithm/two_level.hpp"
+
+#include <gtest/gtest.h>
+
+#include "harness/host_maps.hpp"
+#include "schedule/cost.hpp"
+#include "unit/algorithm/schedule_set.hpp"
+
+namespace unisono::algorithm::test {
+namespace {
+
+using schedule::CostBetweenHosts;
+using schedule::HostMap;
+
+const Algorithm& two_level(Collective collective) {
+  const Algorithm* row = find(collective, "two-level");
+  UNISONO_CHECK(row != nullptr, "the test names a row that does not exist");
+  return *row;
+}
+
+// What the inner algorithm sends among as many ranks as there are hosts, each on its own.
+CostBetweenHosts cost_of_inner(const Shape& shape, int choice) {
+  const ParameterSpec& inner = two_level(shape.collective).parameters[0];
+  const Algorithm* row = find(shape.collective, inner.names[static_cast<std::size_t>(choice)]);
+  Shape leaders = shape;
+  leaders.ranks = shape.hosts.hosts();
+  leaders.root = schedule::is_rooted(shape.collective) ? shape.hosts.of(shape.root) : 0;
+  std::vector<int> alone;
+  for (int host = 0; host < leaders.ranks; ++host) alone.push_back(host);
+  leaders.hosts = HostMap::of_labels(alone);
+  if (schedule::has_blocks(shape.collective)) {
+    std::vector<std::int64_t> counts;
+    for (int host = 0; host < leaders.ranks; ++host) {
+      counts.push_back(shape.count * static_cast<int>(shape.hosts.members(host).size()));
+    }
+    leaders.count = 0;
+    leaders.blocks = *schedule::Blocks::of_ranks(counts);
+  }
+  return schedule::cost_between_hosts(build_set(*row, leaders, default_parameters(*row, leaders)));
+}
+
+void expect_hosts_contributions(const Shape& shape) {
+  const Algorithm& row = two_level(shape.collective);
+  for (int choice = 0; choice <= row.parameters[0].high; ++choice) {
+    Parameters parameters = default_parameters(row, shape);
+    parameters.values[0] = choice;
+    const auto set = build_set(row, shape, parameters);
+    EXPECT_EQ(schedule::cost_between_hosts(set), cost_of_inner(shape, choice))
+        << name_of(row, shape, parameters);
+  }
+}
+
+TEST(TwoLevel, TheNetworkCarriesWhatTheInnerAlgorithmSendsForHosts) {
+  for (const Algorithm& row : table()) {
+    if (!row.uses_hosts) continue;
+    for (const int ranks : {2, 3, 5, 8, 13}) {
+      for (const HostMap& hosts : unisono::test::host_maps(ranks)) {
+        Shape shape{.collective = row.collective, .ranks = ranks, .count = 6, .hosts = hosts};
+        if (row.collective == Collective::barrier) shape.count = 0;
+        const int roots = schedule::is_rooted(row.collective) ? ranks : 1;
+        for (shape.root = 0; shape.root < roots; ++shape.root) expect_hosts_contributions(shape);
+      }
+    }
+  }
+}
+
+Parameters with_inner(const Algorithm& row, const Shape& shape, std::string_view name) {
+  Parameters parameters = default_parameters(row, shape);
+  parameters.values[0] = *read_value(row.parameters[0], name);
+  return parameters;
+}
+
+// Eight processes on four hosts, as in the papers: four contributions and one result.
+TEST(TwoLevel, EightRanksOnFourHosts) {
+  const HostMap pairs = HostMap::of_labels(std::vector{0, 0, 1, 1, 2, 2, 3, 3});
+  const Shape shape{.collective = Collective::allreduce, .ranks = 8, .count = 10, .hosts = pairs};
+  const Algorithm& row = two_level(Collective::allreduce);
+  const auto released = build_set(row, shape, with_inner(row, shape, "gather-release"));
+  EXPECT_EQ(schedule::cost_between_hosts(released),
+            (CostBetweenHosts{.steps = 2, .messages = 6, .sends = 4, .elements = 60}));
+  const Algorithm& flat = *find(Collective::allreduce, "gather-release");
+  const auto all = build_set(flat, shape, default_parameters(flat, shape));
+  EXPECT_EQ(schedule::cost_between_hosts(all).messages, 12);
+}
+
+TEST(TwoLevel, TheRootLeadsItsHost) {
+  const HostMap hosts = HostMap::of_labels(std::vector{0, 0, 0, 1, 1, 1});
+  for (const Collective collective : {Collective::broadcast, Collective::reduce}) {
+    const Shape shape{.collective = collective, .ranks = 6, .root = 4, .count = 3, .hosts = hosts};
+    const Algorithm& row = two_level(collective);
+    for (const auto& message :
+         schedule::messages(build_set(row, shape, default_parameters(row, shape)))) {
+      if (hosts.of(message.source) == hosts.of(message.target)) continue;
+      EXPECT_TRUE(message.source == 4 || message.target == 4);
+    }
+  }
+}
+
+TEST(TwoLevel, RefusesWhatBreaksTheOrderOfRanksAndSaysWhy) {
+  const Algorithm& row = two_level(Collective::allreduce);
+  Shape shape{.collective = Collective::allreduce, .ranks = 4, .count = 1, .ordered = true};
+  shape.hosts = HostMap::of_labels(std::vector{0, 0, 1, 1});
+  EXPECT_EQ(why_illegal(row, shape, default_parameters(row, shape)), "");
+  EXPECT_EQ(why_illegal(row, shape, with_inner(row, shape, "ring")),
+            "allreduce two-level(ring,4) on 4 ranks: the operator does not commute, and the inner "
+            "algorithm does not keep the order of ranks");
+  shape.hosts = HostMap::of_labels(std::vector{0, 1, 0, 1});
+  EXPECT_EQ(why_illegal(row, shape, default_parameters(row, shape)),
+            "allreduce two-level(pairwise,4) on 4 ranks: the operator does not commute, and a "
+            "host's ranks do not follow one another");
+  shape.ordered = false;
+  EXPECT_EQ(why_illegal(row, shape, default_parameters(row, shape)), "");
+}
+
+TEST(TwoLevel, EveryInnerAlgorithmIsARowAndTakesAnyNumberOfHosts) {
+  for (const Algorithm& row : table()) {
+    if (!row.uses_hosts) continue;
+    for (const std::string_view name : row.parameters[0].names) {
+      const Algorithm* inner = find(row.collective, name);
+      ASSERT_NE(inner, nullptr) << name;
+      EXPECT_EQ(inner->refuse, nullptr) << name;
+      EXPECT_TRUE(inner->unequal_blocks) << name;
+      EXPECT_FALSE(inner->uses_hosts) << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace unisono::algorithm::test
