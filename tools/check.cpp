@@ -54,7 +54,7 @@ int check_file(const std::string& path) {
   const std::vector<check::Violation> violations = check::prove(*set);
   const schedule::Shape& shape = set->front().shape;
   fmt::print("{}: {}, {} ranks, {}: {}\n", path, schedule::collective_name(shape.collective),
-             set->size(), schedule::print_counts(shape),
+             set->size(), schedule::print_counts(shape) + schedule::print_hosts(shape),
              violations.empty() ? "proved" : "VIOLATED");
   for (const check::Violation& violation : violations) print_violation(violation);
   return violations.empty() ? kExitSuccess : kExitFailure;

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "base/clock.hpp"
@@ -20,6 +21,7 @@ namespace {
 
 constexpr int kEveryRootUpTo = 16;
 constexpr int kEveryCombinationUpTo = 16;
+constexpr int kEveryPlacementUpTo = 8;
 constexpr std::size_t kMostFailures = 4;
 constexpr int kMostViolations = 3;  // of one set; the first explains most of the others
 
@@ -66,6 +68,11 @@ std::vector<std::int64_t> pair_counts(int ranks, base::Prng& random, bool alike)
 
 std::vector<int> sweep_values(const algorithm::ParameterSpec& spec, int ranks) {
   const int high = spec.high == 0 ? std::max(ranks, spec.low) : spec.high;
+  if (!spec.names.empty()) {
+    std::vector<int> choices(spec.names.size());
+    std::iota(choices.begin(), choices.end(), 0);
+    return choices;
+  }
   std::vector<int> values = {spec.low, spec.low + 1, spec.low + 2, 4, spec.fallback, ranks};
   std::erase_if(values, [&](int value) { return value < spec.low || value > high; });
   return values;
@@ -74,9 +81,10 @@ std::vector<int> sweep_values(const algorithm::ParameterSpec& spec, int ranks) {
 std::string describe_shape(const algorithm::Algorithm& algorithm, const schedule::Shape& shape,
                            const algorithm::Parameters& parameters) {
   return fmt::format(
-      "{}, {} ranks{}, {}{}", algorithm::describe(algorithm, parameters), shape.ranks,
+      "{}, {} ranks{}, {}{}{}", algorithm::describe(algorithm, parameters), shape.ranks,
       schedule::is_rooted(shape.collective) ? fmt::format(", root {}", shape.root) : std::string(),
-      schedule::print_counts(shape), shape.ordered ? ", ordered" : "");
+      schedule::print_counts(shape), shape.ordered ? ", ordered" : "",
+      shape.hosts.given() ? "," + schedule::print_hosts(shape) : std::string());
 }
 
 std::vector<check::Violation> build_and_prove(const algorithm::Algorithm& algorithm,
@@ -113,18 +121,17 @@ void prove_orders(const algorithm::Algorithm& algorithm, schedule::Shape shape,
   }
 }
 
-// One piece of work: an algorithm at one number of ranks.
-SweepResult prove_all(const Sweep& sweep, const algorithm::Algorithm& algorithm, int ranks) {
-  const std::int64_t start = base::now_ns();
-  SweepResult result;
-  result.algorithm = &algorithm;
+// All roots, parameters and counts, on these hosts.
+void prove_on(const schedule::HostMap& hosts, const Sweep& sweep,
+              const algorithm::Algorithm& algorithm, int ranks, SweepResult& result) {
   // Who names the counts wants these only.
   const bool unequal = sweep.counts.empty() && algorithm.unequal_blocks;
   const auto blocks =
       unequal ? sweep_blocks(algorithm.collective, ranks) : std::vector<schedule::Blocks>();
   for (const int root : sweep_roots(algorithm.collective, ranks, sweep.every_root)) {
     for (const algorithm::Parameters& parameters : sweep_parameters(algorithm, ranks)) {
-      schedule::Shape shape{.collective = algorithm.collective, .ranks = ranks, .root = root};
+      schedule::Shape shape{
+          .collective = algorithm.collective, .ranks = ranks, .root = root, .hosts = hosts};
       for (const std::int64_t count : sweep_counts(sweep, algorithm.collective, ranks)) {
         shape.count = count;
         prove_orders(algorithm, shape, parameters, result);
@@ -134,6 +141,19 @@ SweepResult prove_all(const Sweep& sweep, const algorithm::Algorithm& algorithm,
         shape.blocks = each;
         prove_orders(algorithm, shape, parameters, result);
       }
+    }
+  }
+}
+
+// One piece of work: an algorithm at one number of ranks.
+SweepResult prove_all(const Sweep& sweep, const algorithm::Algorithm& algorithm, int ranks) {
+  const std::int64_t start = base::now_ns();
+  SweepResult result;
+  result.algorithm = &algorithm;
+  prove_on({}, sweep, algorithm, ranks, result);
+  if (algorithm.uses_hosts) {
+    for (const schedule::HostMap& hosts : sweep_hosts(ranks)) {
+      prove_on(hosts, sweep, algorithm, ranks, result);
     }
   }
   result.seconds = static_cast<double>(base::now_ns() - start) * 1e-9;
@@ -251,6 +271,28 @@ std::vector<schedule::Blocks> sweep_blocks(schedule::Collective collective, int 
   counts[random.below(counts.size())] = ranks;
   all.push_back(*schedule::Blocks::of_ranks(counts));
   return all;
+}
+
+std::vector<schedule::HostMap> sweep_hosts(int ranks) {
+  const auto n = static_cast<std::size_t>(ranks);
+  std::vector<int> pairs(n), dealt(n), anyhow(n), halves(n), alone(n);
+  base::Prng random(static_cast<std::uint64_t>(ranks));
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    pairs[r] = rank / 2;
+    dealt[r] = rank % 3;
+    anyhow[r] = static_cast<int>(random.below((n + 2) / 2));
+    halves[r] = rank < ranks / 2 ? 0 : 1 + (rank - ranks / 2) / 3;  // one half, and threes
+    alone[r] = rank;
+  }
+  std::vector<std::vector<int>> all = {halves, anyhow};
+  if (ranks <= kEveryPlacementUpTo) all.insert(all.end(), {pairs, dealt, alone});
+  std::vector<schedule::HostMap> maps;
+  for (const std::vector<int>& labels : all) {
+    const auto map = schedule::HostMap::of_labels(labels);
+    if (map.given() && std::ranges::find(maps, map) == maps.end()) maps.push_back(map);
+  }
+  return maps;
 }
 
 std::vector<algorithm::Parameters> sweep_parameters(const algorithm::Algorithm& algorithm,

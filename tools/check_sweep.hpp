@@ -52,8 +52,14 @@ std::vector<int> sweep_roots(schedule::Collective collective, int ranks, bool ev
 // each time. None where the collective has no blocks.
 std::vector<schedule::Blocks> sweep_blocks(schedule::Collective collective, int ranks);
 
+// Ways to put ranks on several hosts, for algorithms to which it matters: hosts of unequal sizes,
+// with ranks that follow one another or not; in small groups also pairs, ranks dealt out in turn
+// and one rank a host. The same each time.
+std::vector<schedule::HostMap> sweep_hosts(int ranks);
+
 // Of each parameter low, low + 1, low + 2, 4, fallback and the number of ranks, as far as they are
-// in range: in small groups every combination, in large ones one parameter at a time.
+// in range, or every choice: in small groups every combination, in large ones one parameter at a
+// time.
 std::vector<algorithm::Parameters> sweep_parameters(const algorithm::Algorithm& algorithm,
                                                     int ranks);
 

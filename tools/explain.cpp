@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "commands.hpp"
 #include "explanation.hpp"
+#include "host_list.hpp"
 #include "machine.hpp"
 
 namespace unisono::tools {
@@ -31,6 +32,7 @@ struct ExplainOptions {
   bool ordered = false;
   bool oversubscribed = false;
   int cores = 0;  // 0: those that this process may use
+  std::string hosts;
   std::string format = "text";
 };
 
@@ -121,23 +123,37 @@ std::string remark(const Candidate& candidate) {
   return {};
 }
 
+// Of several hosts, two columns more: packets on the longest path, and all of them.
+std::string between_hosts(const Candidate& candidate, const RanksPlace& place) {
+  if (!place.hosts.given()) return {};
+  if (!candidate.between_hosts) return fmt::format(" {:>8} {:>8}", "-", "-");
+  return fmt::format(" {:>8} {:>8}", candidate.between_hosts->steps,
+                     candidate.between_hosts->messages);
+}
+
+std::string describe_place(const RanksPlace& place) {
+  if (place.hosts.given()) return fmt::format("{} hosts", place.hosts.hosts());
+  return place.oversubscribed ? "more than cores" : "a core each";
+}
+
 std::string text_of(const Explanation& explanation, const group::Call& call,
-                    const ExplainOptions& options, bool oversubscribed) {
+                    const RanksPlace& place) {
   std::string out =
       fmt::format("{}{} on {} ranks, {}:\n",
                   group::describe_call(group::record_number(call.collective, call.purpose),
                                        call.count, call.type, call.op, call.root),
-                  call.ordered ? " in the order of ranks" : "", options.ranks,
-                  oversubscribed ? "more than cores" : "a core each");
-  out += fmt::format("  {:<30} {:>6} {:>14}\n", "algorithm", "steps", "bytes");
+                  call.ordered ? " in the order of ranks" : "", place.ranks, describe_place(place));
+  out +=
+      fmt::format("  {:<30} {:>6} {:>14}{}\n", "algorithm", "steps", "bytes",
+                  place.hosts.given() ? fmt::format(" {:>8} {:>8}", "of hosts", "messages") : "");
   for (const Candidate& candidate : explanation.candidates) {
     const bool chosen = candidate.row == explanation.choice.algorithm;
     const std::string steps = candidate.cost ? fmt::format("{}", candidate.cost->steps) : "-";
     const std::string bytes =
         candidate.cost ? fmt::format("{}", candidate.cost->elements * call.element_bytes) : "-";
-    out += fmt::format("{} {:<30} {:>6} {:>14}{}\n", chosen ? '*' : ' ',
+    out += fmt::format("{} {:<30} {:>6} {:>14}{}{}\n", chosen ? '*' : ' ',
                        algorithm::describe(*candidate.row, candidate.parameters), steps, bytes,
-                       remark(candidate));
+                       between_hosts(candidate, place), remark(candidate));
   }
   const select::Choice& choice = explanation.choice;
   out += fmt::format("chosen: {}\n", algorithm::describe(*choice.algorithm, choice.parameters));
@@ -161,11 +177,15 @@ nlohmann::ordered_json json_of(const Candidate& candidate, std::int64_t element_
     json["steps"] = candidate.cost->steps;
     json["bytes"] = candidate.cost->elements * element_bytes;
   }
+  if (candidate.between_hosts) {
+    json["steps_between_hosts"] = candidate.between_hosts->steps;
+    json["messages_between_hosts"] = candidate.between_hosts->messages;
+  }
   return json;
 }
 
 std::string json_of(const Explanation& explanation, const group::Call& call,
-                    const ExplainOptions& options, bool oversubscribed) {
+                    const ExplainOptions& options, const RanksPlace& place) {
   nlohmann::ordered_json json;
   json["collective"] = schedule::collective_name(call.collective);
   json["ranks"] = options.ranks;
@@ -174,7 +194,8 @@ std::string json_of(const Explanation& explanation, const group::Call& call,
   json["type"] = options.type;
   if (call.op >= 0) json["operator"] = options.op;
   json["ordered"] = call.ordered;
-  json["oversubscribed"] = oversubscribed;
+  json["oversubscribed"] = place.oversubscribed;
+  if (place.hosts.given()) json["hosts"] = place.hosts.hosts();
   json["candidates"] = nlohmann::ordered_json::array();
   for (const Candidate& candidate : explanation.candidates) {
     json["candidates"].push_back(json_of(candidate, call.element_bytes));
@@ -197,17 +218,26 @@ int explain_call(const ExplainOptions& options) {
     return kExitUsage;
   }
   const int cores = options.cores > 0 ? options.cores : usable_cores();
-  const bool oversubscribed = options.oversubscribed || options.ranks > cores;
+  RanksPlace place{.ranks = options.ranks,
+                   .oversubscribed = options.oversubscribed || options.ranks > cores};
+  if (!options.hosts.empty()) {
+    auto hosts = parse_hosts(options.ranks, options.hosts);
+    if (!hosts) {
+      fmt::print(stderr, "unisono explain: {}\n", hosts.error().message);
+      return kExitUsage;
+    }
+    place.hosts = std::move(*hosts);
+    place.oversubscribed = place.oversubscribed && !place.hosts.given();
+  }
   const auto& settings = base::process_settings();
-  const auto explanation = settings ? explain(*call, options.ranks, oversubscribed, *settings)
-                                    : base::Result<Explanation>(settings.error());
+  const auto explanation =
+      settings ? explain(*call, place, *settings) : base::Result<Explanation>(settings.error());
   if (!explanation) {
     fmt::print(stderr, "unisono explain: {}\n", explanation.error().message);
     return kExitFailure;
   }
-  const std::string text = options.format == "json"
-                               ? json_of(*explanation, *call, options, oversubscribed)
-                               : text_of(*explanation, *call, options, oversubscribed);
+  const std::string text = options.format == "json" ? json_of(*explanation, *call, options, place)
+                                                    : text_of(*explanation, *call, place);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return kExitSuccess;
 }
@@ -233,6 +263,10 @@ void add_explain(CLI::App& app, int& exit_status) {
   command->add_option("--cores", options->cores, "As if there were so many cores [the usable ones]")
       ->check(CLI::Range(1, 1 << 20))
       ->excludes(crowded);
+  command->add_option(
+      "--hosts", options->hosts,
+      "As if the ranks were on several hosts: 4x2 is four hosts of two, 3,1,2 hosts "
+      "of so many; with :cyclic behind it, dealt out in turn");
   command->add_option("--format", options->format, "text or json")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));

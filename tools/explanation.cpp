@@ -11,18 +11,26 @@ namespace unisono::tools {
 namespace {
 
 // What a communicator of all ranks of a job on this machine would say. Whether ranks can read each
-// other's memory turns out when a job starts; here they can, unless the setting forbids it.
-base::Result<group::PlanContext> make_context(int ranks, bool oversubscribed,
+// other's memory turns out when a job starts; here they can, unless the setting forbids it. Ranks
+// of several hosts have no memory in common (group::Communicator).
+base::Result<group::PlanContext> make_context(const RanksPlace& place,
                                               const base::Settings& settings) {
+  const bool one_memory = !place.hosts.given();
   const transport::Capabilities has = transport::SharedMemory().capabilities();
-  const group::SegmentLayout layout = group::Communicator::plan_layout(ranks, settings);
+  const group::SegmentLayout layout = group::Communicator::plan_layout(place.ranks, settings);
   group::PlanContext context;
-  context.ranks = ranks;
-  context.oversubscribed = oversubscribed;
-  context.staged_multicast = context.multicast = has.multicast;
-  context.shared_windows = has.shared_windows;
+  context.ranks = place.ranks;
+  context.host_map = place.hosts;
+  for (int rank = 0; rank < place.ranks && !one_memory; ++rank) {
+    context.hosts.push_back(place.hosts.of(rank));
+    if (place.multicast) context.group.push_back(place.hosts.place(rank) == 0);
+  }
+  context.oversubscribed = one_memory && place.oversubscribed;
+  context.staged_multicast = has.multicast;
+  context.multicast = one_memory ? has.multicast : place.multicast && place.hosts.are_alone();
+  context.shared_windows = one_memory && has.shared_windows;
   context.engine = settings.engine();
-  context.pull = settings.toggle(base::Setting::single_copy) != base::Toggle::off;
+  context.pull = one_memory && settings.toggle(base::Setting::single_copy) != base::Toggle::off;
   context.single_copy_from = settings.bytes(base::Setting::single_copy_from);
   context.check = settings.toggle(base::Setting::check);
   context.small = layout.small;
@@ -31,7 +39,7 @@ base::Result<group::PlanContext> make_context(int ranks, bool oversubscribed,
   return context;
 }
 
-base::Result<schedule::Cost> cost_of(const Candidate& candidate, const schedule::Shape& shape) {
+base::Status fill_costs(Candidate& candidate, const schedule::Shape& shape) {
   std::vector<schedule::Schedule> set;
   set.reserve(static_cast<std::size_t>(shape.ranks));
   for (int rank = 0; rank < shape.ranks; ++rank) {
@@ -39,7 +47,9 @@ base::Result<schedule::Cost> cost_of(const Candidate& candidate, const schedule:
                    algorithm::build(*candidate.row, shape, candidate.parameters, rank));
     set.push_back(std::move(one));
   }
-  return schedule::cost(set);
+  candidate.cost = schedule::cost(set);
+  if (shape.hosts.given()) candidate.between_hosts = schedule::cost_between_hosts(set);
+  return base::success();
 }
 
 base::Result<Candidate> judge(const algorithm::Algorithm& row, const schedule::Shape& shape,
@@ -50,21 +60,20 @@ base::Result<Candidate> judge(const algorithm::Algorithm& row, const schedule::S
                                         : algorithm::default_parameters(row, shape),
                       .why_not = {},
                       .excluded_by = {},
-                      .cost = {}};
+                      .cost = {},
+                      .between_hosts = {}};
   if (const auto* rule = ruling.excluded_by(row)) candidate.excluded_by = describe(*rule);
   candidate.why_not = select::why_not(row, shape, candidate.parameters);
-  if (candidate.why_not.empty()) {
-    UNISONO_ASSIGN(candidate.cost, cost_of(candidate, shape));
-  }
+  if (candidate.why_not.empty()) UNISONO_TRY(fill_costs(candidate, shape));
   return candidate;
 }
 
 }  // namespace
 
-base::Result<Explanation> explain(const group::Call& call, int ranks, bool oversubscribed,
+base::Result<Explanation> explain(const group::Call& call, const RanksPlace& place,
                                   const base::Settings& settings) {
-  UNISONO_ASSIGN(const group::PlanContext context, make_context(ranks, oversubscribed, settings));
-  const schedule::Shape shape = group::shape_of(call, ranks);
+  UNISONO_ASSIGN(const group::PlanContext context, make_context(place, settings));
+  const schedule::Shape shape = group::shape_of(call, context);
   const select::Circumstances now = group::circumstances_of(call, context);
   Explanation result;
   result.choice = select::choose(shape, now, context.overrides);

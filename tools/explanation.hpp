@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Why a call gets its algorithm: every row of the table with what it would cost, what the library
 // takes, and for what reason. It asks the very code that chooses in a job, with what a job on one
-// machine has. Main thread.
+// machine has, or on several hosts. Main thread.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,7 @@ struct Candidate {
   std::string why_not;  // it is not legal; empty: it is
   std::string excluded_by;
   std::optional<schedule::Cost> cost;  // if legal: of the whole vector in one part
+  std::optional<schedule::CostBetweenHosts> between_hosts;  // if legal, and there are several
 };
 
 struct Explanation {
@@ -34,7 +35,14 @@ struct Explanation {
   std::int64_t segments = 1;
 };
 
-base::Result<Explanation> explain(const group::Call& call, int ranks, bool oversubscribed,
+// Where the ranks run. `oversubscribed` does not count where there are several hosts.
+struct RanksPlace {
+  int ranks = 1;
+  bool oversubscribed = false;
+  schedule::HostMap hosts{};
+  bool multicast = false;  // between hosts
+};
+base::Result<Explanation> explain(const group::Call& call, const RanksPlace& place,
                                   const base::Settings& settings);
 
 }  // namespace unisono::tools

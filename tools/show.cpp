@@ -12,6 +12,7 @@
 #include "algorithm_lookup.hpp"
 #include "block_list.hpp"
 #include "commands.hpp"
+#include "host_list.hpp"
 #include "schedule/text.hpp"
 
 namespace unisono::tools {
@@ -24,7 +25,7 @@ struct ShowOptions {
   int rank = -1;  // -1: all
   int root = 0;
   std::int64_t count = -1;  // -1: a small one that shows the pattern
-  std::string blocks, receivers;
+  std::string blocks, receivers, hosts;
   bool ordered = false;
   std::vector<std::string> parameters;
   bool dot = false;
@@ -64,6 +65,9 @@ base::Result<std::vector<schedule::Schedule>> build_set(const ShowOptions& optio
     UNISONO_ASSIGN(shape.blocks,
                    parse_blocks(row->collective, options.ranks, options.blocks, options.receivers));
     shape.count = 0;
+  }
+  if (!options.hosts.empty()) {
+    UNISONO_ASSIGN(shape.hosts, parse_hosts(options.ranks, options.hosts));
   }
   UNISONO_ASSIGN(const algorithm::Parameters parameters,
                  parse_parameters(*row, shape, options.parameters));
@@ -126,6 +130,9 @@ void add_show(CLI::App& app, int& exit_status) {
       ->add_option("--receivers", options->receivers,
                    "many_to_many: the ranks that get the blocks [all]")
       ->needs(blocks);
+  command->add_option("--hosts", options->hosts,
+                      "Ranks on hosts: 4x2 is four hosts of two, 3,1,2 hosts of so many; with "
+                      ":cyclic behind it, dealt out in turn [one host]");
   command->add_flag("--ordered", options->ordered,
                     "For an operator that does not commute (reductions and scans)");
   command

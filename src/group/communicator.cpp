@@ -193,6 +193,7 @@ PlanContext Communicator::plan_context() const {
           .shared_windows = one_memory && can.shared_windows,
           .engine = job_.settings().engine(),
           .pull = one_memory && can.pull,
+          .host_map = schedule::HostMap::of_labels(hosts),
           .hosts = std::move(hosts),
           .group = std::move(group),
           .single_copy_from = job_.settings().bytes(base::Setting::single_copy_from),

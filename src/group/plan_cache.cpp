@@ -46,7 +46,7 @@ void call_user(void* target, const void* left, const void* right, std::int64_t c
 class Maker {
  public:
   Maker(const PlanContext& context, const Call& call)
-      : context_(context), call_(call), shape_(shape_of(call, context.ranks)) {}
+      : context_(context), call_(call), shape_(shape_of(call, context)) {}
 
   Result<std::unique_ptr<CachedPlan>> make() {
     choose();
@@ -306,19 +306,32 @@ class Maker {
 
 }  // namespace
 
-Shape shape_of(const Call& call, int ranks) {
+Shape shape_of(const Call& call, const PlanContext& context) {
   return {.collective = call.collective,
-          .ranks = ranks,
+          .ranks = context.ranks,
           .root = schedule::is_rooted(call.collective) ? call.root : 0,
           .count = call.blocks.given() ? 0 : call.count,
           .ordered = call.ordered,
-          .blocks = call.blocks};
+          .blocks = call.blocks,
+          .hosts = context.host_map};
+}
+
+// Whether the first rank of each host is in the group that multicasts between hosts.
+bool leaders_multicast(const PlanContext& context) {
+  const schedule::HostMap& map = context.host_map;
+  if (!map.given() || context.group.empty()) return false;
+  for (int host = 0; host < map.hosts(); ++host) {
+    const auto leader = static_cast<std::size_t>(map.members(host).front());
+    if (!context.group[leader]) return false;
+  }
+  return true;
 }
 
 select::Circumstances circumstances_of(const Call& call, const PlanContext& context) {
   return {.element_bytes = call.element_bytes,
           .oversubscribed = context.oversubscribed,
           .multicast = context.multicast,
+          .leaders_multicast = leaders_multicast(context),
           .pull = context.pull,
           .single_copy_from = context.single_copy_from};
 }

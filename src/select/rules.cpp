@@ -45,24 +45,59 @@ bool tree_of_blocks(const Situation& call) { return saves_messages(call) && is_s
 bool tiny_blocks_of_many(const Situation& call) {
   return saves_messages(call) && call.bytes <= kTinyBlockBytes;
 }
+// Several hosts, of which some have several ranks: one contribution a host.
+bool shares_hosts(const Situation& call) { return call.shares_hosts(); }
+bool shares_hosts_multicasts(const Situation& call) {
+  return call.shares_hosts() && multicasts(call);
+}
+bool shares_hosts_few(const Situation& call) {
+  return call.shares_hosts() && call.shape.hosts.hosts() <= kFewRanks;
+}
+bool shares_hosts_short(const Situation& call) { return call.shares_hosts() && is_short(call); }
+bool shares_hosts_splits(const Situation& call) { return call.shares_hosts() && splits(call); }
+// As many packets are sent as there are hosts, instead of some for each of them.
+bool multicasts_between_hosts(const Situation& call) {
+  return call.shape.hosts.given() && multicasts(call);
+}
 bool doubles(const Situation& call) { return !call.now.oversubscribed && is_short(call); }
 
 // clang-format off
 constexpr Rule kRules[] = {
+    {Collective::barrier, "two-level", false, shares_hosts_multicasts,
+     "hosts share memory: each sends one signal, and a multicast releases all", "gather-release"},
+    {Collective::barrier, "two-level", false, shares_hosts,
+     "hosts share memory, so that one rank of each signals to others", "dissemination"},
+    {Collective::barrier, "gather-release", false, multicasts_between_hosts,
+     "each host sends one signal, and a multicast releases all"},
     {Collective::barrier, "gather-broadcast", false, crowded_without_multicast,
      "ranks outnumber cores and there is no multicast, so that a tree gathers and releases"},
     {Collective::barrier, "gather-release", true, crowded,
      "ranks outnumber cores, so that one gathers and releases all"},
     {Collective::barrier, "dissemination", false, always,
      "every rank has a core, and this takes the fewest steps"},
+    {Collective::broadcast, "two-level", false, shares_hosts_multicasts,
+     "hosts share memory: one multicast to them, and one in each", "flat"},
+    {Collective::broadcast, "two-level", false, shares_hosts,
+     "hosts share memory, so that each gets the vector once", "fnomial"},
     {Collective::broadcast, "flat", false, multicasts,
      "a message to all is staged once"},
     {Collective::broadcast, "fnomial", false, always,
      "there is no multicast, so that ranks pass it on"},
+    {Collective::reduce, "two-level", false, shares_hosts_few,
+     "hosts share memory, so that each sends one vector; few hosts", "serial"},
+    {Collective::reduce, "two-level", false, shares_hosts,
+     "hosts share memory, so that each sends one vector", "fnomial"},
     {Collective::reduce, "serial", false, one_combines,
      "few ranks, or more ranks than cores, so that the root combines for all"},
     {Collective::reduce, "fnomial", false, always,
      "many ranks with a core each share the work"},
+    {Collective::allreduce, "two-level", false, shares_hosts_splits,
+     "hosts share memory, and a long vector is worth splitting over them", "ring"},
+    {Collective::allreduce, "two-level", false, shares_hosts_multicasts,
+     "hosts share memory: each sends one vector, and a multicast brings all the result",
+     "gather-release"},
+    {Collective::allreduce, "two-level", false, shares_hosts,
+     "hosts share memory, so that one rank of each exchanges with others", "pairwise"},
     {Collective::allreduce, "reduce-broadcast", false, crowded_and_long,
      "ranks outnumber cores, so that pieces of a long vector would wait for each rank's turn"},
     {Collective::allreduce, "ring", false, splits,
@@ -71,8 +106,17 @@ constexpr Rule kRules[] = {
      "ranks outnumber cores and there is no multicast, so that a tree combines and releases"},
     {Collective::allreduce, "gather-release", true, crowded,
      "ranks outnumber cores, so that one combines for all"},
+    {Collective::allreduce, "gather-release", false, multicasts_between_hosts,
+     "each host sends one vector, and a multicast brings all the result"},
     {Collective::allreduce, "pairwise", false, always,
      "every rank has a core, or the vector cannot be split; few steps"},
+    {Collective::allgather, "two-level", false, shares_hosts_multicasts,
+     "hosts share memory: each multicasts its blocks to the others", "direct"},
+    {Collective::allgather, "two-level", false, shares_hosts_short,
+     "hosts share memory, so that one rank of each exchanges blocks; few steps",
+     "recursive-doubling"},
+    {Collective::allgather, "two-level", false, shares_hosts,
+     "hosts share memory, so that one rank of each exchanges blocks, which are long", "ring"},
     {Collective::allgather, "gather-broadcast", false, crowded_and_tiny_without_multicast,
      "ranks outnumber cores, blocks are tiny and there is no multicast, so that a tree gathers"},
     {Collective::allgather, "gather-release", false, crowded_and_tiny,

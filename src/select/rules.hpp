@@ -2,7 +2,9 @@
 // The table of rules: what is taken for a collective where the user has no other wish. The rules of
 // a collective stand in their order, and the last one always holds. They were measured on shared
 // memory (bench/peers, unisono bench --guidelines) with 2 to 8 ranks on 2 cores; those for many
-// ranks with a core each, and those of many_to_many, follow from steps and bytes. Pure; any thread.
+// ranks with a core each, and those of many_to_many, follow from steps and bytes; those for several
+// hosts from the packets between them (schedule/cost.hpp), each of which costs a processor what
+// dozens of messages in shared memory do. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +24,8 @@ struct Situation {
   // counts, for which no rule may look at it.
   std::int64_t bytes = 0;
 
+  // Whether there are several hosts, and one with several ranks.
+  bool shares_hosts() const { return shape.hosts.given() && !shape.hosts.are_alone(); }
   // More ranks than cores, and more of them than exchange in pairs anyway.
   bool crowded() const { return now.oversubscribed && shape.ranks > 2; }
 };
@@ -31,7 +35,8 @@ struct Rule {
   std::string_view algorithm;
   bool all_ranks;  // its first parameter is the number of ranks, not the row's default
   bool (*holds)(const Situation& call);
-  std::string_view reason;  // half a sentence for people
+  std::string_view reason;      // half a sentence for people
+  std::string_view inner = {};  // of two levels: the algorithm among leaders
 };
 
 std::span<const Rule> rules();

@@ -69,6 +69,11 @@ class Candidates {
       const int high = spec.high == 0 ? std::max(spec.low, shape_.ranks) : spec.high;
       parameters.values[0] = std::clamp(shape_.ranks, spec.low, high);
     }
+    if (!rule.inner.empty()) {
+      const auto inner = algorithm::read_value(row->parameters[0], rule.inner);
+      UNISONO_CHECK(inner, "a rule whose inner algorithm is no choice of the row");
+      parameters.values[0] = *inner;
+    }
     add(*row, parameters, rule.reason);
   }
 

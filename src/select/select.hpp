@@ -17,6 +17,8 @@ struct Circumstances {
   std::int64_t element_bytes = 1;
   bool oversubscribed = false;  // more ranks than cores
   bool multicast = false;       // a message to many is staged once
+  // A message from the first rank of a host to those of the others is one packet.
+  bool leaders_multicast = false;
   bool pull = false;            // ranks can read each other's memory
   // Bytes from which that is preferred to buffers; negative: as measured.
   std::int64_t single_copy_from = -1;
