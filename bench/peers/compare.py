@@ -12,13 +12,14 @@ JSON file.
 
 import argparse
 import json
-import math
 import os
 import pathlib
 import shutil
 import statistics
 import subprocess
 import sys
+
+from peer_report import Unusable, geometric_mean, number, progress, read_report
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -36,11 +37,6 @@ PEERS = {
 
 def fail(message):
     sys.exit(f"compare.py: {message}")
-
-
-def progress(text):
-    if sys.stderr.isatty():
-        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def build_twins(directory):
@@ -90,13 +86,9 @@ def run_once(tool, program, ranks, collectives, arguments):
             f"exit status {done.returncode} of: {' '.join(command)}\n{done.stdout}{done.stderr}"
         )
     try:
-        report = json.loads(done.stdout)
-    except json.JSONDecodeError as error:
-        fail(f"no JSON ({error}) from: {' '.join(command)}\n{done.stdout}{done.stderr}")
-    wrong = sum(cell["wrong"] for cell in report["results"])
-    if wrong:
-        fail(f"{wrong} wrong elements in the results of: {' '.join(command)}")
-    return report
+        return read_report(done.stdout)
+    except Unusable as error:
+        fail(f"{error} from: {' '.join(command)}\n{done.stdout}{done.stderr}")
 
 
 def measure(tools, arguments):
@@ -139,14 +131,6 @@ def ratio(row):
     """How many times faster than the better MPI; None where there is no MPI."""
     peers = [row[peer] for peer in PEERS if peer in row]
     return min(peers) / row["unisono"] if peers and row["unisono"] > 0 else None
-
-
-def geometric_mean(values):
-    return math.exp(statistics.fmean(math.log(value) for value in values))
-
-
-def number(value, width, unit=""):
-    return f"{'-' if value is None else f'{value:.2f}{unit}':>{width}}"
 
 
 def print_table(medians, ranks, tools):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws what compare.py measured: latency against size, a panel for each collective.
+"""Draws what compare.py measured, on one host (bench/peers) or between hosts (bench/hosts): latency
+against size, a panel for each collective.
 
 Example:
   bench/peers/compare.py --ranks 2 --sizes 8,64,512,4096,32768,262144
@@ -16,7 +17,11 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402  (the backend has to be chosen first)
 
 LIBRARIES = [("unisono", "Unisono", "#c02020", "o"), ("openmpi", "Open MPI", "#2050a0", "s"),
-             ("mpich", "MPICH", "#208040", "^")]
+             ("mpich", "MPICH", "#208040", "^"),
+             ("openmpi41", "Open MPI 4.1", "#2050a0", "s"),
+             ("openmpi50", "Open MPI 5.0", "#60a0e0", "D"),
+             ("mpich40", "MPICH 4.0", "#208040", "^"), ("mpich50", "MPICH 5.0", "#80c060", "v"),
+             ("gloo", "Gloo", "#808080", "x")]
 
 
 def draw(axes, results, collective):
@@ -36,7 +41,7 @@ def draw(axes, results, collective):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=pathlib.Path, help="peers.json of compare.py")
+    parser.add_argument("data", type=pathlib.Path, help="peers.json or hosts.json")
     parser.add_argument("picture", type=pathlib.Path, help="the SVG to write")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--method", default="single", choices=["single", "loop"])
@@ -55,7 +60,9 @@ def main():
     panels[0][0].set_ylabel("median latency, us")
     panels[0][0].legend()
     machine = data["machine"]
-    figure.suptitle(f"{arguments.ranks} ranks, one machine: {machine['processor']}, "
+    hosts = results[0].get("hosts")
+    where = f"{hosts} hosts in namespaces of one machine" if hosts else "one machine"
+    figure.suptitle(f"{arguments.ranks} ranks, {where}: {machine['processor']}, "
                     f"{machine['cores']} cores, {machine['kernel']}, {machine['compiler']}",
                     fontsize=9)
     figure.tight_layout()

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Hosts for a benchmark: `unisono hosts up` with a name of their own, and what runs on them.
+
+A HostSet is a context: however the block ends, the hosts go, and what runs on them with them. If
+this process is killed they go too, as it is their owner.
+"""
+
+import os
+import pathlib
+import random
+import secrets
+import shlex
+import signal
+import string
+import subprocess
+import sys
+import tempfile
+
+# Stands where a launcher wants ssh. MPICH gives it -x, "no X11 forwarding".
+AGENT = """#!/bin/sh
+[ "$1" = -x ] && shift
+exec unisono hosts exec --shell "$@"
+"""
+FIRST_PORT = 7000
+
+
+class Failed(RuntimeError):
+    """A command on the hosts did not give what it should; the message says which and why."""
+
+
+def why_not(unisono):
+    """Why there can be no hosts here, or an empty text."""
+    if os.geteuid() != 0:
+        return "hosts in network namespaces need root"
+    if not unisono.exists():
+        return f"{unisono} does not exist: run ./dev build first"
+    return ""
+
+
+def own_name():
+    return "b" + "".join(random.choices(string.ascii_lowercase, k=7))
+
+
+class HostSet:
+    def __init__(self, unisono, hosts, rate="", shape="star"):
+        self.name = own_name()
+        self.count = hosts
+        self.unisono = unisono.resolve()
+        self.folder = tempfile.TemporaryDirectory(prefix="unisono-bench-hosts-")
+        self.environment = dict(os.environ)
+        self.environment["PATH"] = f"{self.unisono.parent}:{os.environ['PATH']}"
+        self.environment["TMPDIR"] = self.folder.name  # the launchers keep files there
+        self.jobs = 0
+        command = [self.unisono, "hosts", "up", str(hosts), "--name", self.name]
+        command += ["--owner", str(os.getpid()), "--shape", shape]
+        command += ["--rate", rate] if rate else []
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            self.folder.cleanup()
+            raise Failed(f"{shlex.join(map(str, command))}: {done.stderr}".strip())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        command = [self.unisono, "hosts", "down", self.name]
+        done = subprocess.run(command, capture_output=True, text=True)
+        self.folder.cleanup()
+        if done.returncode != 0:
+            print(f"unisono hosts down {self.name}: {done.stderr}", end="", file=sys.stderr)
+
+    def names(self):
+        return [f"{self.name}{number}" for number in range(1, self.count + 1)]
+
+    def address(self, host=0):
+        return f"10.77.0.{host + 1}"
+
+    def write(self, name, text):
+        """The path of a file with this text, which goes with the hosts."""
+        path = pathlib.Path(self.folder.name, name)
+        path.write_text(text)
+        path.chmod(0o755)
+        return str(path)
+
+    def agent(self):
+        return self.write("agent", AGENT)
+
+    def new_port(self):
+        """One that no earlier job of these hosts had."""
+        self.jobs += 1
+        return FIRST_PORT + self.jobs
+
+    def start(self, host, command, environment=None):
+        """`host` counts from 0. The process is the leader of a group of its own."""
+        return subprocess.Popen(
+            [self.unisono, "hosts", "exec", self.names()[host], *map(str, command)],
+            cwd=self.folder.name,
+            env={**self.environment, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+
+    def run(self, commands, limit_seconds):
+        """Runs [(host, command, environment)] at once; what the first of them wrote to stdout."""
+        processes = [self.start(*each) for each in commands]
+        try:
+            outputs = [process.communicate(timeout=limit_seconds) for process in processes]
+        except subprocess.TimeoutExpired:
+            raise Failed(f"no end after {limit_seconds} s: {shell(commands[0])}") from None
+        finally:
+            for process in processes:
+                end(process)
+        failed = [i for i, process in enumerate(processes) if process.returncode != 0]
+        if failed:
+            texts = "".join(f"{out or ''}{err or ''}" for out, err in outputs)
+            i = failed[0]
+            raise Failed(f"exit status {processes[i].returncode}: {shell(commands[i])}\n{texts}")
+        return outputs[0][0]
+
+
+def shell(command):
+    host, words, environment = (*command, None)[:3]
+    settings = [f"{name}={value}" for name, value in (environment or {}).items()]
+    return f"on host {host + 1}: " + shlex.join([*settings, *map(str, words)])
+
+
+def end(process):
+    """Ends it and what it started, if it still runs."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for stream in (process.stdout, process.stderr):
+        if stream:
+            stream.close()
+
+
+def rank_commands(hosts, per_host, command, environment):
+    """One command for each rank, the ranks of a host in a row; environment(rank) is its own."""
+    return [
+        (rank // per_host, command, environment(rank)) for rank in range(hosts * per_host)
+    ]
+
+
+def unisono_job(host_set, hosts, per_host, words, settings=None):
+    """The commands of a job of Unisono on the first `hosts` hosts; `settings` on top of ours."""
+    rendezvous = f"tcp:{host_set.address()}:{host_set.new_port()}"
+    key = secrets.token_hex(16)
+
+    def environment(rank):
+        return {
+            "UNISONO_RANK": str(rank),
+            "UNISONO_SIZE": str(hosts * per_host),
+            "UNISONO_RENDEZVOUS": rendezvous,
+            "UNISONO_JOB_KEY": key,
+            **(settings or {}),
+        }
+
+    return rank_commands(hosts, per_host, [host_set.unisono, *words], environment)

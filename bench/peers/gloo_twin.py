@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The Gloo twin of `unisono bench`, through torch.distributed, as its users call it.
+
+The same two methods as mpi_twin.c (loop: one clock around back-to-back calls, the slowest rank's
+time; single: each call timed alone with a barrier before it, averaged over the ranks), the same
+time per line, float32 and sum, results verified. JSON on rank 0. What Python adds to a call, a few
+microseconds, is in the figures.
+
+  RANK=0 WORLD_SIZE=2 MASTER_ADDR=... MASTER_PORT=... gloo_twin.py --collectives barrier --sizes 8
+"""
+
+import argparse
+import json
+import math
+import statistics
+import time
+
+import torch
+import torch.distributed as dist
+
+LOOPS, FEWEST_LOOPS, TRIAL_CALLS, FEWEST_SAMPLES = 7, 3, 4, 5
+MOST_SAMPLES = 100_000
+PERIOD = 61
+COLLECTIVES = ["barrier", "broadcast", "reduce", "allreduce", "allgather"]
+
+
+def values(rank, phase, count):
+    """Whole numbers that depend on rank, phase and place; their sums are exact."""
+    return (torch.arange(count, dtype=torch.float32) + (17 * rank + phase)) % PERIOD
+
+
+class Cell:
+    """A collective at a size, with its buffers."""
+
+    def __init__(self, collective, size):
+        self.collective = collective
+        self.count = size // 4
+        self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
+        self.buffer = torch.zeros(self.count)
+        self.gathered = torch.zeros(self.count * self.ranks)
+        self.blocks = list(self.gathered.split(self.count)) if self.count else []
+        self.phase = 0
+
+    def prepare(self):
+        self.phase += 1
+        self.gathered.fill_(-1)
+        if self.collective == "broadcast" and self.rank != 0:
+            self.buffer.fill_(-1)
+        else:
+            self.buffer.copy_(values(self.rank, self.phase, self.count))
+
+    def call(self):
+        if self.collective == "barrier":
+            dist.barrier()
+        elif self.collective == "broadcast":
+            dist.broadcast(self.buffer, 0)
+        elif self.collective == "reduce":
+            dist.reduce(self.buffer, 0)
+        elif self.collective == "allreduce":
+            dist.all_reduce(self.buffer)
+        else:
+            dist.all_gather(self.blocks, self.buffer)
+
+    def expected(self):
+        ranks = [values(rank, self.phase, self.count) for rank in range(self.ranks)]
+        if self.collective == "broadcast":
+            return ranks[0]
+        return torch.cat(ranks) if self.collective == "allgather" else sum(ranks)
+
+    def wrong(self):
+        if self.collective == "barrier" or (self.collective == "reduce" and self.rank != 0):
+            return 0
+        result = self.gathered if self.collective == "allgather" else self.buffer
+        return int((result != self.expected()).sum())
+
+
+def agree(value):
+    tensor = torch.tensor([value], dtype=torch.float64)
+    dist.broadcast(tensor, 0)
+    return tensor.item()
+
+
+def combine(numbers, op):
+    tensor = torch.tensor(numbers, dtype=torch.float64)
+    dist.all_reduce(tensor, op)
+    return tensor.tolist()
+
+
+def summary(samples):
+    ordered = sorted(samples)
+    return {
+        "median_us": statistics.median(ordered),
+        "p99_us": ordered[math.ceil(0.99 * len(ordered)) - 1],
+        "min_us": ordered[0],
+        "max_us": ordered[-1],
+        "mean_us": statistics.fmean(ordered),
+        "samples": len(ordered),
+    }
+
+
+def one_loop(cell, calls):
+    """Elapsed and processor time. Gloo reduces in place, so what comes out of many calls in a row
+    is no known sum; results are verified by the other method."""
+    cell.prepare()
+    dist.barrier()
+    cpu, start = time.thread_time_ns(), time.monotonic_ns()
+    for _ in range(calls):
+        cell.call()
+    return time.monotonic_ns() - start, time.thread_time_ns() - cpu
+
+
+def measure_loop(cell, method_ns):
+    calls, elapsed = 1, 0
+    while elapsed < 0.05 * method_ns:
+        calls *= 2
+        elapsed = agree(one_loop(cell, calls)[0])
+    calls = max(1, int(method_ns * calls / elapsed / LOOPS))
+    loops = LOOPS if elapsed / calls < method_ns / LOOPS else FEWEST_LOOPS
+    times = [one_loop(cell, calls) for _ in range(loops)]
+    slowest = combine([elapsed / 1e3 / calls for elapsed, _ in times], dist.ReduceOp.MAX)
+    cpu = combine([sum(cpu for _, cpu in times) / 1e3], dist.ReduceOp.SUM)[0]
+    return {**summary(slowest), "calls": calls, "cpu_us": cpu / (calls * loops * cell.ranks)}
+
+
+def one_call(cell):
+    """Elapsed time and wrong elements."""
+    cell.prepare()
+    dist.barrier()
+    start = time.monotonic_ns()
+    cell.call()
+    return time.monotonic_ns() - start, cell.wrong()
+
+
+def measure_single(cell, method_ns):
+    start = time.monotonic_ns()
+    wrong = sum(one_call(cell)[1] for _ in range(TRIAL_CALLS))
+    fitting = int(method_ns / ((time.monotonic_ns() - start) / TRIAL_CALLS))
+    samples = int(agree(min(max(fitting, FEWEST_SAMPLES), MOST_SAMPLES)))
+    calls = [one_call(cell) for _ in range(samples)]
+    times = combine([elapsed / 1e3 / cell.ranks for elapsed, _ in calls], dist.ReduceOp.SUM)
+    wrong = combine([wrong + sum(each for _, each in calls)], dist.ReduceOp.SUM)[0]
+    return summary(times), int(wrong)
+
+
+def measure(collective, size, seconds):
+    cell = Cell(collective, size)
+    loop = measure_loop(cell, seconds * 1e9 / 2)
+    single, wrong = measure_single(cell, seconds * 1e9 / 2)
+    return {
+        "collective": collective,
+        "size": size,
+        "count": cell.count,
+        "loop": loop,
+        "single": single,
+        "wrong": wrong,
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--collectives", default=",".join(COLLECTIVES))
+    parser.add_argument("--sizes", default="8,1024")
+    parser.add_argument("--seconds", type=float, default=0.3)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    results = []
+    for collective in arguments.collectives.split(","):
+        sizes = [0] if collective == "barrier" else map(int, arguments.sizes.split(","))
+        results += [measure(collective, size, arguments.seconds) for size in sizes]
+    if dist.get_rank() == 0:
+        library = f"Gloo of torch {torch.__version__}"
+        head = {"tool": "gloo_twin", "library": library, "ranks": dist.get_world_size()}
+        print(json.dumps({**head, "results": results}))
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
