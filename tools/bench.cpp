@@ -32,6 +32,9 @@ namespace {
 constexpr int kMostRanks = 4096;
 // For the other ranks to report after one has failed.
 constexpr std::int64_t kGrace = 2 * base::kSecond;
+constexpr std::string_view kSizes = "8:1M";
+constexpr std::string_view kHotSpot = "hot-spot";
+constexpr std::string_view kHotSpotSizes = "1K,64K";
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
 
 // The options as they are written; `options` has those that mean what they are.
@@ -39,11 +42,16 @@ struct BenchArguments {
   std::vector<std::string> collectives;
   int ranks = 0;
   bool as_rank = false;
-  std::string sizes = "8:1M";
+  std::string sizes;  // empty: not given
   std::string type = "float32";
   std::string op = "sum";
   std::string format = "table";
   std::string method = "both";
+  bool guidelines = false;
+  bool overlap = false;
+  bool consistency = false;
+  bool cpu = false;
+  std::string team_sizes;  // empty: not given
   bench::Options options;
 };
 
@@ -57,7 +65,62 @@ base::Error argument_error(std::string message) {
   return {base::Code::argument, std::move(message)};
 }
 
+std::string_view name_of(bench::Aim aim) {
+  switch (aim) {
+    case bench::Aim::times:
+      return "times";
+    case bench::Aim::guidelines:
+      return "--guidelines";
+    case bench::Aim::overlap:
+      return "--overlap";
+    case bench::Aim::consistency:
+      return "--consistency";
+    case bench::Aim::cpu:
+      return "--cpu";
+    case bench::Aim::hot_spot:
+      return kHotSpot;
+  }
+  return "";
+}
+
+base::Status read_aim(const BenchArguments& arguments, bench::Options& options) {
+  if (arguments.guidelines) options.aim = bench::Aim::guidelines;
+  if (arguments.overlap) options.aim = bench::Aim::overlap;
+  if (arguments.consistency) options.aim = bench::Aim::consistency;
+  if (arguments.cpu) options.aim = bench::Aim::cpu;
+  if (std::ranges::find(arguments.collectives, kHotSpot) != arguments.collectives.end()) {
+    if (arguments.collectives.size() > 1 || options.aim != bench::Aim::times) {
+      return argument_error(
+          "hot-spot is measured alone: leave other names, --guidelines, "
+          "--overlap, --consistency and --cpu away");
+    }
+    options.aim = bench::Aim::hot_spot;
+  }
+  if (options.aim != bench::Aim::times && arguments.format == "osu") {
+    return argument_error(fmt::format("--format osu has no form for {}; there are table and json",
+                                      name_of(options.aim)));
+  }
+  if (options.aim != bench::Aim::cpu && options.aim != bench::Aim::hot_spot &&
+      !arguments.team_sizes.empty()) {
+    return argument_error("--ranks is for hot-spot and --cpu; -n says how many ranks to start");
+  }
+  return base::success();
+}
+
+base::Status read_team_sizes(const BenchArguments& arguments, bench::Options& options) {
+  if (arguments.team_sizes.empty()) return base::success();
+  const std::int64_t fewest = options.aim == bench::Aim::hot_spot ? 2 : 1;
+  auto sizes = parse_number_list(arguments.team_sizes, Step::doubling, fewest, kMostRanks);
+  if (!sizes) return argument_error("--ranks: " + sizes.error().message);
+  options.team_sizes = std::move(sizes).value();
+  return base::success();
+}
+
 base::Status read_subjects(const BenchArguments& arguments, bench::Options& options) {
+  if (options.aim == bench::Aim::hot_spot) {
+    options.subjects = {schedule::Collective::gather};
+    return base::success();
+  }
   const auto known = bench::subjects();
   for (const std::string& name : arguments.collectives) {
     const auto subject = std::ranges::find(known, name, &bench::Subject::name);
@@ -65,7 +128,7 @@ base::Status read_subjects(const BenchArguments& arguments, bench::Options& opti
       return argument_error(fmt::format("no collective to measure is named '{}': there are {}",
                                         name, measured_names()));
     }
-    if (subject->unequal && arguments.options.guidelines) {
+    if (subject->unequal && arguments.guidelines) {
       return argument_error(
           fmt::format("--guidelines: there is none for {}, with its unequal blocks", name));
     }
@@ -104,7 +167,9 @@ base::Status read_type_and_operator(const BenchArguments& arguments, bench::Opti
 }
 
 base::Status read_sizes(const BenchArguments& arguments, bench::Options& options) {
-  auto sizes = parse_number_list(arguments.sizes, Step::doubling, 0, kMostBytes);
+  std::string_view text = arguments.sizes;
+  if (text.empty()) text = options.aim == bench::Aim::hot_spot ? kHotSpotSizes : kSizes;
+  auto sizes = parse_number_list(text, Step::doubling, 0, kMostBytes);
   if (!sizes) return argument_error("--sizes: " + sizes.error().message);
   const auto element = static_cast<std::int64_t>(arith::type_size(options.type));
   for (const std::int64_t bytes : *sizes) {
@@ -127,10 +192,9 @@ bench::Format format_from(const std::string& name) {
 }
 
 base::Result<bench::Options> read(const BenchArguments& arguments) {
-  if (arguments.options.guidelines && arguments.format == "osu") {
-    return argument_error("--format osu has no form for --guidelines; there are table and json");
-  }
   bench::Options options = arguments.options;
+  UNISONO_TRY(read_aim(arguments, options));
+  UNISONO_TRY(read_team_sizes(arguments, options));
   UNISONO_TRY(read_subjects(arguments, options));
   UNISONO_TRY(read_type_and_operator(arguments, options));
   UNISONO_TRY(read_sizes(arguments, options));
@@ -140,10 +204,12 @@ base::Result<bench::Options> read(const BenchArguments& arguments) {
 }
 
 // Better known before the ranks start than when they have measured.
-base::Status try_to_write(const std::string& path) {
+base::Status try_to_write(std::string_view option, const std::string& path) {
+  if (path.empty()) return base::success();
   std::FILE* file = std::fopen(path.c_str(), "ae");
   if (file == nullptr) {
-    return argument_error(fmt::format("--json: cannot write '{}': {}", path, std::strerror(errno)));
+    return argument_error(
+        fmt::format("{}: cannot write '{}': {}", option, path, std::strerror(errno)));
   }
   std::fclose(file);
   return base::success();
@@ -199,7 +265,7 @@ bool wants_progress(const bench::Options& options) {
 }
 
 // What only who starts the ranks can say.
-base::Status check_job(const BenchArguments& arguments) {
+base::Status check_job(const BenchArguments& arguments, const bench::Options& options) {
   if (arguments.ranks == 0) {
     return argument_error("-n is missing: say how many ranks, as in -n 2");
   }
@@ -207,8 +273,15 @@ base::Status check_job(const BenchArguments& arguments) {
     return argument_error(fmt::format("--root {} does not exist: the ranks are 0 to {}",
                                       arguments.options.root, arguments.ranks - 1));
   }
-  return arguments.options.json_path.empty() ? base::success()
-                                             : try_to_write(arguments.options.json_path);
+  if (arguments.ranks < 2 && arguments.collectives == std::vector{std::string(kHotSpot)}) {
+    return argument_error("hot-spot needs at least 2 ranks: -n 2");
+  }
+  for (const std::int64_t size : options.team_sizes) {
+    if (size <= arguments.ranks) continue;
+    return argument_error(fmt::format("--ranks {}: only {} are started", size, arguments.ranks));
+  }
+  UNISONO_TRY(try_to_write("--json", arguments.options.json_path));
+  return try_to_write("--picture", arguments.options.picture_path);
 }
 
 int usage_error(const base::Error& error) {
@@ -220,7 +293,8 @@ int run_bench(const BenchArguments& arguments, const CLI::App& command) {
   auto options = read(arguments);
   if (!options) return usage_error(options.error());
   if (!arguments.as_rank) {
-    if (const base::Status job = check_job(arguments); !job) return usage_error(job.error());
+    if (const base::Status job = check_job(arguments, *options); !job)
+      return usage_error(job.error());
   }
   const std::vector<std::string> words = given_arguments(command);
   if (!arguments.as_rank) return launch(arguments.ranks, words, wants_progress(*options));
@@ -228,18 +302,50 @@ int run_bench(const BenchArguments& arguments, const CLI::App& command) {
   return bench::run_session(*options);
 }
 
+// What else is measured of a collective; `others` are aims, or concern those, that exclude it.
+void add_studies(CLI::App& command, BenchArguments& arguments,
+                 const std::vector<CLI::Option*>& others) {
+  CLI::Option* overlap =
+      command.add_flag("--overlap", arguments.overlap,
+                       "How much of a split-phase operation is hidden behind the caller's work?");
+  CLI::Option* consistency = command.add_flag(
+      "--consistency", arguments.consistency,
+      "Does a call take as long each time? 100000 calls, or as many as --iterations says");
+  CLI::Option* cpu = command.add_flag("--cpu", arguments.cpu,
+                                      "Processor time of a call beside its completion time");
+  overlap->excludes(consistency)->excludes(cpu);
+  consistency->excludes(cpu);
+  for (CLI::Option* study : {overlap, consistency, cpu}) {
+    for (CLI::Option* other : others) study->excludes(other);
+  }
+  command
+      .add_option("--polls", arguments.options.polls,
+                  "With --overlap: how often the caller asks during its work")
+      ->capture_default_str()
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000}))
+      ->needs(overlap);
+  command
+      .add_option("--picture", arguments.options.picture_path,
+                  "With --consistency: draw the histograms into this SVG file")
+      ->needs(consistency);
+  command.add_option("--ranks", arguments.team_sizes,
+                     "With hot-spot or --cpu: measure with the first so many ranks, doubling: "
+                     "FROM:TO, or a list");
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app, int& exit_status) {
   auto arguments = std::make_shared<BenchArguments>();
   CLI::App* command = app.add_subcommand("bench", "Measure the collectives");
-  command->add_option("collective", arguments->collectives, measured_names() + " [all]");
+  command->add_option("collective", arguments->collectives,
+                      measured_names() + " [all]; or hot-spot");
   command->add_option("-n", arguments->ranks, "Number of ranks to start")
       ->check(CLI::Range(1, kMostRanks));
   command
       ->add_option("--sizes", arguments->sizes,
                    "Bytes of the vector, or of a block of it, doubling: FROM:TO, or a list")
-      ->capture_default_str();
+      ->default_str(std::string(kSizes));
   command->add_option("--type", arguments->type, "Type of the elements")->capture_default_str();
   command->add_option("--op", arguments->op, "Operator of the reductions")->capture_default_str();
   command->add_option("--root", arguments->options.root, "Root of those that have one")
@@ -268,9 +374,10 @@ void add_bench(CLI::App& app, int& exit_status) {
       ->check(CLI::Range(0.001, 3600.0));
   CLI::Option* guidelines =
       command
-          ->add_flag("--guidelines", arguments->options.guidelines,
+          ->add_flag("--guidelines", arguments->guidelines,
                      "Compare collectives with each other: what has to hold between their times?")
           ->excludes(method);
+  add_studies(*command, *arguments, {method, guidelines});
   command
       ->add_option("--factor", arguments->options.factor,
                    "What the guidelines allow, times this; 1 leaves nothing to noise")

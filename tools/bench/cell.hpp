@@ -39,6 +39,8 @@ class Cell {
   void prepare(std::int64_t turn, std::int64_t phase);
   // The collective; returns its error code. Nothing else happens in here: it is what is timed.
   int call(std::int64_t turn) const;
+  // The same in split phase: returns the error code of starting it.
+  int start(std::int64_t turn, unisono_request_t* request) const;
   // Elements of the output that are wrong for this phase; always 0 for a barrier.
   std::int64_t wrong(std::int64_t turn, std::int64_t phase) const;
 
@@ -72,6 +74,8 @@ class Cell {
   std::int64_t wrong_blocks(std::int64_t phase, const std::byte* output) const;
   int call_equal(const Buffers& pair) const;
   int call_unequal(const Buffers& pair) const;
+  int start_equal(const Buffers& pair, unisono_request_t* request) const;
+  int start_unequal(const Buffers& pair, unisono_request_t* request) const;
 
   CellShape shape_;
   const Pattern* pattern_;

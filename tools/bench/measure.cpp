@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bench/measure.hpp"
 
-#include <time.h>
-
 #include <algorithm>
 #include <limits>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "bench/cpu_clock.hpp"
+#include "bench/single_calls.hpp"
 
 namespace unisono::tools::bench {
 namespace {
@@ -20,12 +20,6 @@ constexpr std::int64_t kFewestSamples = 5;
 constexpr std::int64_t kTrialCalls = 4;    // single calls whose time sets the number
 constexpr std::int64_t kFewestTrials = 8;  // calls of a loop that sets the number of the others
 constexpr double kWarmupShare = 0.05;      // of the time for a cell
-
-std::int64_t thread_cpu_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return now.tv_sec * base::kSecond + now.tv_nsec;
-}
 
 class Measurer {
  public:
@@ -40,11 +34,7 @@ class Measurer {
  private:
   struct LoopTime {
     std::int64_t elapsed_ns = 0;
-    std::int64_t cpu_ns = 0;
-  };
-  struct SingleTime {
-    std::int64_t enter_ns = 0;
-    std::int64_t leave_ns = 0;
+    CpuTime cpu;
   };
 
   double method_ns() const {
@@ -52,7 +42,6 @@ class Measurer {
   }
   base::Result<std::int64_t> warm_up();
   base::Result<LoopTime> one_loop(std::int64_t calls);
-  base::Result<SingleTime> one_call();
   base::Result<std::int64_t> choose_samples();
   base::Status judge_barriers(std::vector<std::int64_t> enter, std::vector<std::int64_t> leave);
 
@@ -95,7 +84,7 @@ base::Result<Measurer::LoopTime> Measurer::one_loop(std::int64_t calls) {
   phase_ += used;
   for (std::int64_t i = 0; i < used; ++i) cell_.prepare(i, first_phase + i);
   UNISONO_TRY(to_status(unisono_barrier(place_.measured)));
-  const std::int64_t cpu_start = thread_cpu_ns();
+  const CpuTime cpu_start = CpuTime::now();
   const std::int64_t start = base::now_ns();
   for (std::int64_t i = 0; i < calls; ++i) {
     if (const int code = cell_.call(i); code != UNISONO_OK) [[unlikely]] {
@@ -103,7 +92,7 @@ base::Result<Measurer::LoopTime> Measurer::one_loop(std::int64_t calls) {
     }
   }
   const std::int64_t end = base::now_ns();
-  const std::int64_t cpu_end = thread_cpu_ns();
+  const CpuTime cpu_end = CpuTime::now();
   for (std::int64_t i = 0; i < used; ++i) wrong_ += cell_.wrong(i, first_phase + i);
   return LoopTime{end - start, cpu_end - cpu_start};
 }
@@ -115,40 +104,29 @@ base::Status Measurer::loop() {
   const std::int64_t loops = std::clamp(wanted, fewest, kLoops);
   const std::int64_t calls = std::clamp<std::int64_t>(wanted / loops, 1, kMostCalls);
   std::vector<double> times;
-  std::vector<double> cpu(1);
+  CpuTime cpu;
   for (std::int64_t i = 0; i < loops; ++i) {
     UNISONO_ASSIGN(const LoopTime time, one_loop(calls));
     times.push_back(static_cast<double>(time.elapsed_ns) * 1e-3 / static_cast<double>(calls));
-    cpu[0] += static_cast<double>(time.cpu_ns) * 1e-3;
+    cpu += time.cpu;
   }
   UNISONO_TRY(combine(place_, times, UNISONO_MAX));
-  UNISONO_TRY(combine(place_, cpu, UNISONO_SUM));
+  std::vector<std::int64_t> spent{cpu.caller_ns, cpu.agent_ns()};
+  UNISONO_TRY(combine(place_, spent, UNISONO_SUM));
   result_.loop = summarize(std::move(times));
   result_.loop_calls = calls;
-  result_.cpu_us = cpu[0] / static_cast<double>(calls * loops * place_.ranks);
+  const auto all_calls = static_cast<double>(calls * loops * place_.ranks);
+  result_.cpu_us = static_cast<double>(spent[0]) * 1e-3 / all_calls;
+  result_.agent_us = static_cast<double>(spent[1]) * 1e-3 / all_calls;
   return base::success();
-}
-
-base::Result<Measurer::SingleTime> Measurer::one_call() {
-  const std::int64_t phase = phase_++;
-  cell_.prepare(0, phase);
-  UNISONO_TRY(to_status(unisono_barrier(place_.measured)));
-  SingleTime time;
-  time.enter_ns = base::now_ns();
-  const int code = cell_.call(0);
-  time.leave_ns = base::now_ns();
-  UNISONO_TRY(to_status(code));
-  wrong_ += cell_.wrong(0, phase);
-  return time;
 }
 
 base::Result<std::int64_t> Measurer::choose_samples() {
   const std::int64_t trial =
       options_.warmup >= 0 ? std::max<std::int64_t>(options_.warmup, 1) : kTrialCalls;
   const std::int64_t start = base::now_ns();
-  for (std::int64_t i = 0; i < trial; ++i) {
-    UNISONO_ASSIGN([[maybe_unused]] const SingleTime time, one_call());
-  }
+  UNISONO_ASSIGN(const SingleCalls tried, call_singly(place_, cell_, trial, phase_));
+  wrong_ += tried.wrong;
   if (options_.iterations > 0) return options_.iterations;
   const double call_ns =
       std::max(1.0, static_cast<double>(base::now_ns() - start) / static_cast<double>(trial));
@@ -158,21 +136,14 @@ base::Result<std::int64_t> Measurer::choose_samples() {
 
 base::Status Measurer::single() {
   UNISONO_ASSIGN(const std::int64_t samples, choose_samples());
-  std::vector<double> times;
-  std::vector<std::int64_t> enter;
-  std::vector<std::int64_t> leave;
-  for (auto* list : {&enter, &leave}) list->reserve(static_cast<std::size_t>(samples));
-  times.reserve(static_cast<std::size_t>(samples));
-  for (std::int64_t i = 0; i < samples; ++i) {
-    UNISONO_ASSIGN(const SingleTime time, one_call());
-    enter.push_back(time.enter_ns);
-    leave.push_back(time.leave_ns);
-    times.push_back(static_cast<double>(time.leave_ns - time.enter_ns) * 1e-3 / place_.ranks);
-  }
+  UNISONO_ASSIGN(SingleCalls calls, call_singly(place_, cell_, samples, phase_));
+  wrong_ += calls.wrong;
+  std::vector<double> times = calls.times_us();
+  for (double& time : times) time /= place_.ranks;
   UNISONO_TRY(combine(place_, times, UNISONO_SUM));
   result_.single = summarize(std::move(times));
   if (subject_.collective == schedule::Collective::barrier) {
-    return judge_barriers(std::move(enter), std::move(leave));
+    return judge_barriers(std::move(calls.enter_ns), std::move(calls.leave_ns));
   }
   return base::success();
 }

@@ -24,8 +24,9 @@ namespace unisono::tools::bench {
 struct Measurement {
   Summary loop;                 // of one call, over the loops; samples: loops
   std::int64_t loop_calls = 0;  // in each loop
-  double cpu_us = 0;  // processor time of the caller for one call in the loops, mean over ranks
-  Summary single;     // samples: calls
+  double cpu_us = 0;    // processor time of the caller for one call in the loops, mean over ranks
+  double agent_us = 0;  // likewise, of the process's other threads
+  Summary single;       // samples: calls
   std::int64_t wrong = 0;  // elements, or barriers left before all had come
   std::string algorithm;
   std::string engine;

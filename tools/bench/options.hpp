@@ -13,6 +13,8 @@ namespace unisono::tools::bench {
 
 enum class Method { loop, single, both };
 enum class Format { table, osu, json };
+// What is asked of the collectives. All but the first two are studies (study/).
+enum class Aim { times, guidelines, overlap, consistency, cpu, hot_spot };
 
 struct Options {
   std::vector<Subject> subjects;
@@ -20,18 +22,21 @@ struct Options {
   arith::Type type = arith::Type::float32;
   arith::Operator op = arith::Operator::sum;
   int root = 0;
+  Aim aim = Aim::times;
   Method method = Method::both;
   Format format = Format::table;
   std::int64_t iterations = 0;  // timed calls of each method; 0: as many as fit in `seconds`
   std::int64_t warmup = -1;     // calls before; -1: until the time of a call is known
   double seconds = 0.3;         // for one line of the table, about
   int usable_cores = 0;         // of the whole job, where the launcher knows; 0: ask
-  bool guidelines = false;      // compare collectives with each other, instead of timing each
-  double factor = 1.25;         // what a guideline allows is multiplied by it
-  bool tolerate = false;        // a missed guideline is no failure
-  bool progress = false;        // say on the terminal what is being measured
-  std::string json_path;        // if not empty: also write JSON to this file
-  std::string command;          // the command line that asks for this, for the record
+  std::vector<std::int64_t> team_sizes;  // studies: of the first so many ranks; empty: all
+  std::int64_t polls = 0;                // overlap: tests of the request during the work
+  double factor = 1.25;                  // what a guideline allows is multiplied by it
+  bool tolerate = false;                 // a missed guideline is no failure
+  bool progress = false;                 // say on the terminal what is being measured
+  std::string json_path;                 // if not empty: also write JSON to this file
+  std::string picture_path;              // likewise: draw the histograms of consistency into it
+  std::string command;                   // the command line that asks for this, for the record
 };
 
 inline bool has_loop(Method method) { return method != Method::single; }

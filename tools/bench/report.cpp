@@ -140,6 +140,7 @@ class JsonReport final : public Report {
       row["loop"] = summary_json(m.loop);
       row["loop"]["calls"] = m.loop_calls;
       row["loop"]["cpu_us"] = m.cpu_us;
+      row["loop"]["agent_us"] = m.agent_us;
     }
     if (has_single(method_)) row["single"] = summary_json(m.single);
     row["wrong"] = m.wrong;

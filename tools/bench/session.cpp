@@ -19,6 +19,7 @@
 #include "bench/pattern.hpp"
 #include "bench/place.hpp"
 #include "bench/report.hpp"
+#include "bench/study/study_run.hpp"
 #include "commands.hpp"
 #include "machine.hpp"
 #include "progress.hpp"
@@ -38,6 +39,7 @@ class Session {
   base::Status join();
   base::Status measure_all();
   base::Status compare_all();
+  base::Status study_all();
   base::Status leave() const;
   int rank() const { return place_.rank; }
   std::int64_t wrong() const { return wrong_; }
@@ -130,14 +132,34 @@ base::Result<Verdict> Session::judge(Arena& arena, const Comparison& comparison)
   return *best;
 }
 
+base::Status Session::study_all() {
+  UNISONO_ASSIGN(wrong_, run_study(place_, options_, progress_));
+  return base::success();
+}
+
 base::Status Session::leave() const {
   UNISONO_TRY(to_status(unisono_comm_free(place_.control)));
   return to_status(unisono_finalize(place_.measured));
 }
 
+base::Status run_aim(Session& session, Aim aim) {
+  switch (aim) {
+    case Aim::times:
+      return session.measure_all();
+    case Aim::guidelines:
+      return session.compare_all();
+    case Aim::overlap:
+    case Aim::consistency:
+    case Aim::cpu:
+    case Aim::hot_spot:
+      break;
+  }
+  return session.study_all();
+}
+
 base::Status run(Session& session, const Options& options) {
   UNISONO_TRY(session.join());
-  UNISONO_TRY(options.guidelines ? session.compare_all() : session.measure_all());
+  UNISONO_TRY(run_aim(session, options.aim));
   return session.leave();
 }
 

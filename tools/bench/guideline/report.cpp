@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <nlohmann/json.hpp>
+
+#include "bench/text_file.hpp"
 
 namespace unisono::tools::bench {
 namespace {
@@ -35,16 +35,6 @@ nlohmann::ordered_json verdict_json(const Verdict& verdict) {
           {"at_most", at_most},
           {"holds", verdict.holds()},
           {"wrong", contest.wrong}};
-}
-
-base::Status write_file(const std::string& path, const std::string& text) {
-  std::FILE* file = std::fopen(path.c_str(), "we");
-  const bool written = file != nullptr && std::fputs(text.c_str(), file) >= 0;
-  if ((file != nullptr && std::fclose(file) != 0) || !written) {
-    return base::Error{base::Code::argument,
-                       fmt::format("--json: cannot write '{}': {}", path, std::strerror(errno))};
-  }
-  return base::success();
 }
 
 }  // namespace
@@ -98,7 +88,7 @@ base::Status GuidelineReport::end() {
     fmt::print("{}", text);
     std::fflush(stdout);
   }
-  return json_path_.empty() ? base::success() : write_file(json_path_, text);
+  return json_path_.empty() ? base::success() : write_text_file("--json", json_path_, text);
 }
 
 }  // namespace unisono::tools::bench

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Team: the first ranks of the job, with communicators of their own, so that one job can be
+// measured with more and more ranks. All ranks of the job make and end it together; who is not in
+// it has nothing to do in between. One thread.
+#pragma once
+
+#include "base/result.hpp"
+#include "bench/place.hpp"
+
+namespace unisono::tools::bench {
+
+class Team {
+ public:
+  // `job` outlives it. All of the job's ranks are a team too, with the job's communicators.
+  static base::Result<Team> make(const Place& job, int ranks);
+  bool has_me() const { return place_.measured != nullptr; }
+  const Place& place() const { return place_; }
+  // To be called by all ranks of the job; who is not in the team sleeps in here until it is done.
+  base::Status end();
+
+ private:
+  explicit Team(const Place& job) : job_(&job) {}
+
+  const Place* job_;
+  Place place_;
+};
+
+}  // namespace unisono::tools::bench
