@@ -138,25 +138,28 @@ def end(process):
             stream.close()
 
 
-def rank_commands(hosts, per_host, command, environment):
-    """One command for each rank, the ranks of a host in a row; environment(rank) is its own."""
-    return [
-        (rank // per_host, command, environment(rank)) for rank in range(hosts * per_host)
-    ]
+def in_a_row(hosts, per_host):
+    """The host of each rank: the first `hosts` hosts, the ranks of each in a row."""
+    return [host for host in range(hosts) for _ in range(per_host)]
 
 
-def unisono_job(host_set, hosts, per_host, words, settings=None):
-    """The commands of a job of Unisono on the first `hosts` hosts; `settings` on top of ours."""
-    rendezvous = f"tcp:{host_set.address()}:{host_set.new_port()}"
+def rank_commands(placement, command, environment):
+    """A command for each rank, on its host of the placement; environment(rank) is its own."""
+    return [(host, command, environment(rank)) for rank, host in enumerate(placement)]
+
+
+def unisono_job(host_set, placement, words, settings=None):
+    """The commands of a job of Unisono with a rank on each host of the placement."""
+    rendezvous = f"tcp:{host_set.address(placement[0])}:{host_set.new_port()}"
     key = secrets.token_hex(16)
 
     def environment(rank):
         return {
             "UNISONO_RANK": str(rank),
-            "UNISONO_SIZE": str(hosts * per_host),
+            "UNISONO_SIZE": str(len(placement)),
             "UNISONO_RENDEZVOUS": rendezvous,
             "UNISONO_JOB_KEY": key,
             **(settings or {}),
         }
 
-    return rank_commands(hosts, per_host, [host_set.unisono, *words], environment)
+    return rank_commands(placement, [host_set.unisono, *words], environment)

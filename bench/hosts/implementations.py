@@ -18,7 +18,7 @@ import pathlib
 import shutil
 import subprocess
 
-from host_set import rank_commands, unisono_job
+from host_set import in_a_row, rank_commands, unisono_job
 
 TWINS = pathlib.Path(__file__).resolve().parent.parent / "peers"
 GLOO_COLLECTIVES = ["barrier", "broadcast", "reduce", "allreduce", "allgather"]
@@ -81,7 +81,7 @@ class Unisono:
     def commands(self, host_set, shape, work):
         words = ["bench", *work.collectives, "--as-rank", "--format", "json"]
         words += ["--sizes", work.sizes, "--seconds", work.seconds]
-        return unisono_job(host_set, shape.hosts, shape.per_host, words)
+        return unisono_job(host_set, in_a_row(shape.hosts, shape.per_host), words)
 
 
 class OpenMpi:
@@ -210,7 +210,7 @@ class Gloo:
             }
 
         words = [self.python, TWINS / "gloo_twin.py", *twin_words(work)]
-        return rank_commands(shape.hosts, shape.per_host, words, environment)
+        return rank_commands(in_a_row(shape.hosts, shape.per_host), words, environment)
 
 
 IMPLEMENTATIONS = [Unisono, OpenMpi, OpenMpi5, Mpich, Mpich5, Gloo]

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The benchmarks between hosts (bench/hosts), with tiny counts: what they print and write.
+
+usage: benchmark_test.py --bin DIRECTORY --scripts bench/hosts compare|loss|fat_tree
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+OPTIONS = None
+PEERS = {"openmpi41": "mpirun.openmpi", "mpich40": "mpiexec.mpich"}
+# What they say where the machine does not let them.
+OBSTACLES = [
+    "does not let us make namespaces",
+    "no token bucket filter",
+    "does not drop packets at random",
+]
+
+
+class Benchmark(unittest.TestCase):
+    script = ""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="unisono-benchmark-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def call(self, *words):
+        command = [sys.executable, OPTIONS.scripts / f"{self.script}.py"]
+        return subprocess.run(
+            [*command, "--unisono", OPTIONS.bin / "unisono", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def measure(self, file, *words):
+        """What it printed, and the JSON that it wrote."""
+        done = self.call(*words)
+        for obstacle in OBSTACLES:
+            if done.returncode != 0 and obstacle in done.stdout:
+                print(f"skipped: {done.stdout.strip()}")
+                self.skipTest(obstacle)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        return done.stdout, json.loads((self.folder / file).read_text())
+
+
+class Comparison(Benchmark):
+    script = "compare"
+
+    def test_measures_what_is_there_and_names_what_is_not(self):
+        there = [name for name, program in PEERS.items() if shutil.which(program)]
+        printed, document = self.measure(
+            *["hosts.json", "--output", self.folder, "--shapes", "2x1", "--hogs"],
+            *["--collectives", "barrier,allreduce", "--sizes", "8"],
+            *["--seconds", "0.002", "--repeat", "1"],
+            *["--only", ",".join(["unisono", *PEERS, "mpich50"])],
+        )
+        self.assertIn("mpich50 is left out: not there: ", printed)
+        cells = [row for row in document["results"] if row["method"] == "single"]
+        self.assertEqual([row["collective"] for row in cells], ["barrier", "allreduce"])
+        for row in cells:
+            self.assertEqual(sorted(row["median_us"]), sorted([*there, "unisono"]), printed)
+            self.assertEqual((row["hosts"], row["ranks"]), (2, 2))
+
+    def test_refuses_what_it_cannot_read(self):
+        done = self.call("--shapes", "2")
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("'2' is no HOSTSxRANKS, as 4x1", done.stdout)
+        self.assertIn("nothing is named 'slurm'", self.call("--only", "slurm").stdout)
+
+
+class Loss(Benchmark):
+    script = "loss"
+
+    def test_has_a_line_for_each_share(self):
+        printed, document = self.measure(
+            *["loss.json", "--json", self.folder / "loss.json", "--hosts", "2"],
+            *["--loss", "0,20", "--repeat", "1", "--seconds", "0.01"],
+        )
+        shares = [row["loss_percent"] for row in document["results"]]
+        self.assertEqual(shares, [0, 20], printed)
+
+
+class FatTree(Benchmark):
+    script = "fat_tree"
+
+    def test_has_a_figure_for_each_number_of_holes(self):
+        printed, document = self.measure(
+            *["tree.json", "--json", self.folder / "tree.json", "--rate", "1gbit"],
+            *["--size", "256", "--algorithms", "kshift", "--repeat", "1", "--seconds", "0.01"],
+        )
+        self.assertEqual(list(document["MBps"]), ["16, whole", "15, 1 hole", "14, 2 holes"])
+        for values in document["MBps"].values():
+            self.assertEqual(list(values), ["kshift"], printed)
+        self.assertIn("the paper", printed)
+
+    def test_refuses_what_is_no_rate(self):
+        done = self.call("--rate", "50")
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("--rate: '50' is no rate: write 50mbit", done.stdout)
+
+
+TESTS = {"compare": Comparison, "loss": Loss, "fat_tree": FatTree}
+
+
+def why_not():
+    if os.geteuid() != 0:
+        return "needs root"
+    if OPTIONS.script == "compare" and not any(map(shutil.which, PEERS.values())):
+        return "no MPI is installed"
+    return ""
+
+
+def main():
+    global OPTIONS
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True, type=pathlib.Path, help="where unisono is")
+    parser.add_argument("--scripts", required=True, type=pathlib.Path)
+    parser.add_argument("script", choices=sorted(TESTS))
+    OPTIONS = parser.parse_args()
+    if reason := why_not():
+        print(f"skipped: {reason}")
+        return 0
+    suite = unittest.defaultTestLoader.loadTestsFromTestCase(TESTS[OPTIONS.script])
+    return 0 if unittest.TextTestRunner().run(suite).wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
