@@ -31,8 +31,9 @@ from peer_report import (  # noqa: E402  (its folder has to be known first)
 )
 
 from hogs import Hogs  # noqa: E402
-from host_set import Failed, HostSet, why_not  # noqa: E402
+from host_set import Failed, HostSet, parse_shape, why_not  # noqa: E402
 from implementations import IMPLEMENTATIONS, Missing  # noqa: E402
+from quiet import wait_until_quiet  # noqa: E402
 
 COLLECTIVES = ["barrier", "allreduce", "broadcast", "allgather"]
 # (method, statistic, what the repetitions come to)
@@ -105,6 +106,8 @@ def measure(host_set, shape, found, arguments):
         order = order[1:] + order[:1]  # each is as often the first as any other
         for implementation in order:
             progress(f"{shape}, repetition {repetition + 1}, {implementation.name}")
+            if arguments.quiet > 0:
+                wait_until_quiet(arguments.quiet)
             report = run_once(host_set, implementation, shape, arguments)
             if report is not None:
                 runs.append((implementation.name, report))
@@ -189,16 +192,6 @@ def document(measured, arguments):
     }
 
 
-def parse_shape(text):
-    try:
-        hosts, per_host = map(int, text.split("x"))
-    except ValueError:
-        hosts = per_host = 0
-    if hosts < 1 or per_host < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is no HOSTSxRANKS, as 4x1")
-    return Shape(hosts, per_host)
-
-
 def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__,
@@ -207,7 +200,7 @@ def parse_arguments():
     )
     known = ",".join(each.name for each in IMPLEMENTATIONS)
     add = parser.add_argument
-    add("--shapes", type=lambda text: [parse_shape(word) for word in text.split(",")],
+    add("--shapes", type=lambda text: [Shape(*parse_shape(word)) for word in text.split(",")],
         default=[Shape(4, 1)], help="hosts x ranks on each; default: 4x1")
     add("--sizes", default="8,1024,65536", help="bytes; default: %(default)s")
     add("--collectives", type=lambda text: text.split(","), default=COLLECTIVES,
@@ -218,6 +211,8 @@ def parse_arguments():
     add("--limit", type=float, default=300, help="seconds after which a run is given up")
     add("--rate", default="", help="limit every link, each way: 200mbit")
     add("--hogs", action="store_true", help="a program on each core that only burns time")
+    add("--quiet", type=float, default=0, metavar="SECONDS",
+        help="before each run, wait at most so long for an idle machine; default: do not")
     add("--install", action="store_true", help="fetch the wheels of Open MPI 5 and MPICH 5")
     add("--unisono", type=pathlib.Path, default=ROOT / "build/release/bin/unisono",
         help="the binary; default: build/release/bin/unisono")
@@ -226,6 +221,8 @@ def parse_arguments():
     arguments = parser.parse_args()
     if arguments.repeat < 1:
         parser.error("--repeat must be at least 1")
+    if arguments.hogs and arguments.quiet > 0:
+        parser.error("--quiet waits for what --hogs prevents")
     for name in arguments.only or []:
         if name not in known.split(","):
             parser.error(f"--only: nothing is named '{name}': {known}")

@@ -5,6 +5,7 @@ A HostSet is a context: however the block ends, the hosts go, and what runs on t
 this process is killed they go too, as it is their owner.
 """
 
+import argparse
 import os
 import pathlib
 import random
@@ -136,6 +137,14 @@ def end(process):
     for stream in (process.stdout, process.stderr):
         if stream:
             stream.close()
+
+
+def parse_shape(text):
+    """Hosts and ranks on each, of 4x1, for argparse."""
+    hosts, _, per_host = text.partition("x")
+    if not (hosts.isdigit() and per_host.isdigit() and int(hosts) > 0 and int(per_host) > 0):
+        raise argparse.ArgumentTypeError(f"'{text}' is no HOSTSxRANKS, as 4x1")
+    return int(hosts), int(per_host)
 
 
 def in_a_row(hosts, per_host):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The benchmarks between hosts (bench/hosts), with tiny counts: what they print and write.
 
-usage: benchmark_test.py --bin DIRECTORY --scripts bench/hosts compare|loss|fat_tree
+usage: benchmark_test.py --bin DIRECTORY --scripts bench/hosts compare|loss|fat_tree|run
 """
 
 import argparse
@@ -43,15 +43,19 @@ class Benchmark(unittest.TestCase):
             text=True,
         )
 
-    def measure(self, file, *words):
-        """What it printed, and the JSON that it wrote."""
+    def printed(self, *words):
         done = self.call(*words)
         for obstacle in OBSTACLES:
             if done.returncode != 0 and obstacle in done.stdout:
                 print(f"skipped: {done.stdout.strip()}")
                 self.skipTest(obstacle)
         self.assertEqual(done.returncode, 0, done.stdout)
-        return done.stdout, json.loads((self.folder / file).read_text())
+        return done.stdout
+
+    def measure(self, file, *words):
+        """What it printed, and the JSON that it wrote."""
+        printed = self.printed(*words)
+        return printed, json.loads((self.folder / file).read_text())
 
 
 class Comparison(Benchmark):
@@ -110,7 +114,24 @@ class FatTree(Benchmark):
         self.assertIn("--rate: '50' is no rate: write 50mbit", done.stdout)
 
 
-TESTS = {"compare": Comparison, "loss": Loss, "fat_tree": FatTree}
+class Run(Benchmark):
+    script = "run"
+
+    def test_runs_studies_between_hosts(self):
+        shape = ["--shape", "2x1", "--"]
+        tiny = ["--sizes", "8", "--iterations", "5"]
+        printed = self.printed(*shape, "allreduce", "--overlap", *tiny)
+        self.assertRegex(printed, r"\n +2 +8( +[0-9.]+){7} +0  ")
+        printed = self.printed(*shape, "hot-spot", *tiny)
+        self.assertRegex(printed, r"\n +2 +8( +[0-9.]+){3} +0  ")
+
+    def test_refuses_what_is_no_shape(self):
+        done = self.call("--shape", "0x1", "--", "barrier")
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("'0x1' is no HOSTSxRANKS, as 4x1", done.stdout)
+
+
+TESTS = {"compare": Comparison, "loss": Loss, "fat_tree": FatTree, "run": Run}
 
 
 def why_not():
