@@ -110,13 +110,13 @@ def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="Example:\n  bench/hosts/fat_tree.py --rate 100mbit --algorithms kshift,ring",
+        epilog="Example:\n  bench/hosts/fat_tree.py --algorithms kshift kprefix 'kprefix(8,8)'",
     )
     add = parser.add_argument
     add("--rate", default="50mbit", help="of every link, each way; default: %(default)s")
     add("--size", type=int, default=65536, help="bytes of a block; default: %(default)s")
-    add("--algorithms", type=lambda text: text.split(","), default=ALGORITHMS,
-        help=f"default: {','.join(ALGORITHMS)}")
+    add("--algorithms", nargs="+", default=ALGORITHMS, metavar="NAME",
+        help=f"with parameters, if wanted: 'kprefix(8,8)'; default: {' '.join(ALGORITHMS)}")
     add("--repeat", type=int, default=3, help="repetitions; default: 3")
     add("--seconds", type=float, default=2, help="time for one figure; default: 2")
     add("--limit", type=float, default=300, help="seconds after which a run is given up")
