@@ -141,11 +141,6 @@ void Network::awaits_multicast(int origin) {
   reliable_->awaits_multicast(origin);
 }
 
-void Network::forget(int rank) {
-  const std::lock_guard lock(mutex_);
-  reliable_->forget(rank);
-}
-
 bool Network::sleep(std::int64_t timeout_ns) {
   std::int64_t deadline_ns;
   int descriptor;

@@ -49,8 +49,6 @@ class Network final : public transport::Transport {
   int progress() override;
   void awaits(int rank) override;
   void awaits_multicast(int origin) override;
-  // That rank has left: nothing of what was put to it matters any more.
-  void forget(int rank);
 
   // For a thread of a rank that nobody else can wake, instead of the agent: announce, look once
   // more, then sleep until something comes, also if another thread takes it, but not beyond

@@ -25,6 +25,7 @@ QueryAnswer& Communicator::query_answer(int member) const {
 
 // What was asked for before may have been read before.
 base::Status Communicator::begin_query() {
+  take_back();
   query_.members.resize(remote_.size());
   for (Query::Member& member : query_.members) member.needed = member.asked + 1;
   if (remote_.empty()) return base::success();
