@@ -33,6 +33,7 @@ struct ExplainOptions {
   bool oversubscribed = false;
   int cores = 0;  // 0: those that this process may use
   std::string hosts;
+  bool multicast = false;  // between them
   std::string format = "text";
 };
 
@@ -227,6 +228,7 @@ int explain_call(const ExplainOptions& options) {
       return kExitUsage;
     }
     place.hosts = std::move(*hosts);
+    place.multicast = options.multicast;
     place.oversubscribed = place.oversubscribed && !place.hosts.given();
   }
   const auto& settings = base::process_settings();
@@ -263,10 +265,14 @@ void add_explain(CLI::App& app, int& exit_status) {
   command->add_option("--cores", options->cores, "As if there were so many cores [the usable ones]")
       ->check(CLI::Range(1, 1 << 20))
       ->excludes(crowded);
-  command->add_option(
+  auto* hosts = command->add_option(
       "--hosts", options->hosts,
-      "As if the ranks were on several hosts: 4x2 is four hosts of two, 3,1,2 hosts "
-      "of so many; with :cyclic behind it, dealt out in turn");
+      "As if the ranks were on several hosts: 4x2 is four hosts of two, 3,1,2 hosts of so many; "
+      "with :cyclic behind it, dealt out in turn");
+  command
+      ->add_flag("--multicast", options->multicast,
+                 "As if the network between the hosts carried multicast")
+      ->needs(hosts);
   command->add_option("--format", options->format, "text or json")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));

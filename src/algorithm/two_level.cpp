@@ -122,7 +122,8 @@ int Levels::member(int host, int place) const {
 }
 
 int Levels::leader_place(int host) const {
-  const bool has_root = schedule::is_rooted(shape_.collective) && this->host(shape_.root) == host;
+  const bool has_root =
+      root_leads_ && schedule::is_rooted(shape_.collective) && this->host(shape_.root) == host;
   return has_root ? place(shape_.root) : 0;
 }
 
@@ -175,15 +176,16 @@ std::vector<OpId> embed(Builder& b, const Schedule& inner, const Seat& seat, con
   return Embedding(b, inner, seat, levels, first_slot).run();
 }
 
-void release(Builder& b, const Levels& levels, int leader, Range value,
-             std::span<const OpId> after) {
+void release(Builder& b, const Levels& levels, int leader, Range value, std::span<const OpId> after,
+             int except) {
   const int host = levels.host(leader);
-  const int others = levels.size(host) - 1;
-  if (others == 0) return;
-  const int own = levels.place(leader);
-  send_to_each(b, others, {value}, [&](int i) {
-    return schedule::Target{levels.member(host, i < own ? i : i + 1), 0};
-  });
+  std::vector<schedule::Target> targets;
+  for (int place = 0; place < levels.size(host); ++place) {
+    const int rank = levels.member(host, place);
+    if (rank != leader && rank != except) targets.push_back({rank, 0});
+  }
+  if (targets.empty()) return;
+  send_to_each(b, static_cast<int>(targets.size()), {value}, [&](int i) { return targets[at(i)]; });
   for (const OpId before : after) b.also_after(before);
 }
 

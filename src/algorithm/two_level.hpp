@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Two levels: what the algorithms `two-level` have in common. Of each host, one rank is the leader:
-// the root on its own host, elsewhere the lowest rank. Within a host ranks deal with their leader
-// through shared memory; among the leaders runs the schedule of another algorithm of the same
-// collective, the inner one, as if they were all there is. So what goes between hosts is what the
-// inner algorithm sends for as many ranks as there are hosts. Only algorithm files use it; any
-// thread with its own Builder.
+// the root on its own host (or not, if the algorithm says so), elsewhere the lowest rank. Within a
+// host ranks deal with their leader through shared memory; among the leaders runs the schedule of
+// another algorithm of the same collective, the inner one, as if they were all there is. So what
+// goes between hosts is what the inner algorithm sends for as many ranks as there are hosts. Only
+// algorithm files use it; any thread with its own Builder.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,8 @@ namespace unisono::algorithm::two_level {
 // The ranks by host. Where the shape names none, all are on one.
 class Levels {
  public:
-  explicit Levels(const Shape& shape) : shape_(shape) {}
+  explicit Levels(const Shape& shape, bool root_leads = true)
+      : shape_(shape), root_leads_(root_leads) {}
 
   int hosts() const { return shape_.hosts.given() ? shape_.hosts.hosts() : 1; }
   int host(int rank) const { return shape_.hosts.given() ? shape_.hosts.of(rank) : 0; }
@@ -34,6 +35,7 @@ class Levels {
 
  private:
   const Shape& shape_;
+  bool root_leads_;
 };
 
 // A rank in the tree in which its host's ranks combine towards their leader. Where the order of
@@ -66,9 +68,10 @@ struct Seat {
 std::vector<OpId> embed(Builder& b, const Schedule& inner, const Seat& seat, const Levels& levels,
                         const std::function<SlotId(int host)>& first_slot);
 
-// From a leader to slot 0 of all others of its host, one multicast; after all of `after`.
-void release(Builder& b, const Levels& levels, int leader, Range value,
-             std::span<const OpId> after);
+// From a leader to slot 0 of all others of its host, one multicast; after all of `after`. Not to
+// the rank `except`, if there is one.
+void release(Builder& b, const Levels& levels, int leader, Range value, std::span<const OpId> after,
+             int except = -1);
 
 // Why reductions cannot be done in two levels: they keep the order of ranks only where hosts do,
 // and the inner algorithm does. nullptr if they can.

@@ -304,6 +304,17 @@ class Maker {
   std::unique_ptr<CachedPlan> cached_ = std::make_unique<CachedPlan>();
 };
 
+// Whether the first rank of each host is in the group that multicasts between hosts.
+bool leaders_multicast(const PlanContext& context) {
+  const schedule::HostMap& map = context.host_map;
+  if (!map.given() || context.group.empty()) return false;
+  for (int host = 0; host < map.hosts(); ++host) {
+    const auto leader = static_cast<std::size_t>(map.members(host).front());
+    if (!context.group[leader]) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Shape shape_of(const Call& call, const PlanContext& context) {
@@ -314,17 +325,6 @@ Shape shape_of(const Call& call, const PlanContext& context) {
           .ordered = call.ordered,
           .blocks = call.blocks,
           .hosts = context.host_map};
-}
-
-// Whether the first rank of each host is in the group that multicasts between hosts.
-bool leaders_multicast(const PlanContext& context) {
-  const schedule::HostMap& map = context.host_map;
-  if (!map.given() || context.group.empty()) return false;
-  for (int host = 0; host < map.hosts(); ++host) {
-    const auto leader = static_cast<std::size_t>(map.members(host).front());
-    if (!context.group[leader]) return false;
-  }
-  return true;
 }
 
 select::Circumstances circumstances_of(const Call& call, const PlanContext& context) {

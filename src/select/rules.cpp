@@ -48,7 +48,7 @@ bool tiny_blocks_of_many(const Situation& call) {
 // Several hosts, of which some have several ranks: one contribution a host.
 bool shares_hosts(const Situation& call) { return call.shares_hosts(); }
 bool shares_hosts_multicasts(const Situation& call) {
-  return call.shares_hosts() && multicasts(call);
+  return call.shares_hosts() && call.now.leaders_multicast;
 }
 bool shares_hosts_few(const Situation& call) {
   return call.shares_hosts() && call.shape.hosts.hosts() <= kFewRanks;
@@ -76,7 +76,7 @@ constexpr Rule kRules[] = {
     {Collective::barrier, "dissemination", false, always,
      "every rank has a core, and this takes the fewest steps"},
     {Collective::broadcast, "two-level", false, shares_hosts_multicasts,
-     "hosts share memory: one multicast to them, and one in each", "flat"},
+     "hosts share memory: one multicast to them, and one in each", "flat,first"},
     {Collective::broadcast, "two-level", false, shares_hosts,
      "hosts share memory, so that each gets the vector once", "fnomial"},
     {Collective::broadcast, "flat", false, multicasts,

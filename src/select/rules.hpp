@@ -35,8 +35,8 @@ struct Rule {
   std::string_view algorithm;
   bool all_ranks;  // its first parameter is the number of ranks, not the row's default
   bool (*holds)(const Situation& call);
-  std::string_view reason;      // half a sentence for people
-  std::string_view inner = {};  // of two levels: the algorithm among leaders
+  std::string_view reason;        // half a sentence for people
+  std::string_view choices = {};  // the first parameters, "flat,first"
 };
 
 std::span<const Rule> rules();

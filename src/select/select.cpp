@@ -69,12 +69,18 @@ class Candidates {
       const int high = spec.high == 0 ? std::max(spec.low, shape_.ranks) : spec.high;
       parameters.values[0] = std::clamp(shape_.ranks, spec.low, high);
     }
-    if (!rule.inner.empty()) {
-      const auto inner = algorithm::read_value(row->parameters[0], rule.inner);
-      UNISONO_CHECK(inner, "a rule whose inner algorithm is no choice of the row");
-      parameters.values[0] = *inner;
-    }
+    read_choices(rule.choices, *row, parameters);
     add(*row, parameters, rule.reason);
+  }
+
+  static void read_choices(std::string_view choices, const Algorithm& row, Parameters& parameters) {
+    for (std::size_t i = 0; !choices.empty(); ++i) {
+      const std::size_t comma = std::min(choices.find(','), choices.size());
+      const auto value = algorithm::read_value(row.parameters[i], choices.substr(0, comma));
+      UNISONO_CHECK(value, "a rule with a choice that the row does not have");
+      parameters.values[i] = *value;
+      choices.remove_prefix(std::min(comma + 1, choices.size()));
+    }
   }
 
   void add(const Algorithm& row, const Parameters& parameters, std::string_view reason) {

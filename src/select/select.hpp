@@ -19,7 +19,7 @@ struct Circumstances {
   bool multicast = false;       // a message to many is staged once
   // A message from the first rank of a host to those of the others is one packet.
   bool leaders_multicast = false;
-  bool pull = false;            // ranks can read each other's memory
+  bool pull = false;  // ranks can read each other's memory
   // Bytes from which that is preferred to buffers; negative: as measured.
   std::int64_t single_copy_from = -1;
 };

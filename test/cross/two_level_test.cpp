@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ranks of several hosts, which share memory in each: every algorithm to which hosts matter, with
 // every inner one, roots, counts, in place, operators that do not commute, and vectors of several
-// segments, against the naive reference; over datagrams that get lost, doubled and reordered.
+// segments, against the naive reference; over datagrams that get lost, doubled and reordered, with
+// multicast between the hosts and without.
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "algorithm/algorithm.hpp"
 #include "cross/trial.hpp"
@@ -22,7 +25,7 @@ using arith::Type;
 using schedule::Collective;
 using schedule::Shape;
 
-std::unique_ptr<World> world_on(const std::vector<int>& hosts) {
+std::unique_ptr<World> world_on(const std::vector<int>& hosts, bool multicast) {
   WorldOptions options;
   options.ranks = static_cast<int>(hosts.size());
   options.hosts = hosts;
@@ -32,12 +35,14 @@ std::unique_ptr<World> world_on(const std::vector<int>& hosts) {
   options.datagrams.loss = 0.02;
   options.datagrams.duplicates = 0.02;
   options.datagrams.reorder = true;
+  options.datagrams.multicast = multicast;
   // At its end every rank waits so long for the others, which no longer make steps.
   options.settings = {{"UNISONO_DETECT_TIMEOUT", "10ms"}, {"UNISONO_CHANNELS", "4"}};
   return std::make_unique<World>(options);
 }
 
-class TwoLevel : public testing::Test {
+// Whether the network carries multicast.
+class TwoLevel : public testing::TestWithParam<bool> {
  protected:
   void check(const Shape& shape, const Material& of, bool in_place) {
     SCOPED_TRACE(algorithm_);
@@ -82,18 +87,31 @@ class TwoLevel : public testing::Test {
   }
 
   void check_on(const std::vector<int>& labels) {
-    world_ = world_on(labels);
+    world_ = world_on(labels, GetParam());
     const auto hosts = schedule::HostMap::of_labels(labels);
     for (const Algorithm& row : algorithm::table()) {
       if (!row.uses_hosts) continue;
       const Shape shape{.collective = row.collective, .ranks = world_->ranks(), .hosts = hosts};
-      algorithm::Parameters parameters = algorithm::default_parameters(row, shape);
-      for (int inner = 0; inner <= row.parameters[0].high; ++inner) {
-        parameters.values[0] = inner;
+      for (const algorithm::Parameters& parameters : choices_of(row, shape)) {
         check_row(row, shape, parameters);
         if (HasFatalFailure()) return;
       }
     }
+  }
+
+  // Every inner algorithm, and every leader of the root's host.
+  static std::vector<algorithm::Parameters> choices_of(const Algorithm& row, const Shape& shape) {
+    std::vector<algorithm::Parameters> all;
+    algorithm::Parameters parameters = algorithm::default_parameters(row, shape);
+    const bool has_leaders = row.parameters.size() > 1 && !row.parameters[1].names.empty();
+    for (int inner = 0; inner <= row.parameters[0].high; ++inner) {
+      parameters.values[0] = inner;
+      for (int leader = 0; leader < (has_leaders ? 2 : 1); ++leader) {
+        if (has_leaders) parameters.values[1] = leader;
+        all.push_back(parameters);
+      }
+    }
+    return all;
   }
 
   std::unique_ptr<World> world_;
@@ -101,7 +119,7 @@ class TwoLevel : public testing::Test {
   std::int64_t cells_ = 0;
 };
 
-TEST_F(TwoLevel, EveryInnerAlgorithmEqualsTheReference) {
+TEST_P(TwoLevel, EveryInnerAlgorithmEqualsTheReference) {
   const std::vector<int> sizes =
       harness::kSanitized ? std::vector<int>{3, 4} : std::vector<int>{2, 3, 5, 6};
   for (const int ranks : sizes) {
@@ -115,19 +133,28 @@ TEST_F(TwoLevel, EveryInnerAlgorithmEqualsTheReference) {
 }
 
 // What the rules take, without a wish of the user.
-TEST_F(TwoLevel, AreTakenWhereHostsShareMemory) {
-  world_ = world_on({0, 0, 1, 1, 2});
-  for (const Collective collective :
-       {Collective::barrier, Collective::broadcast, Collective::reduce, Collective::allreduce,
-        Collective::allgather}) {
+TEST_P(TwoLevel, AreTakenWhereHostsShareMemory) {
+  world_ = world_on({0, 0, 1, 1, 2}, GetParam());
+  const std::map<Collective, std::pair<std::string, std::string>> taken = {
+      {Collective::barrier, {"two-level(dissemination,5)", "two-level(gather-release,5)"}},
+      {Collective::broadcast, {"two-level(fnomial,root)", "two-level(flat,first)"}},
+      {Collective::reduce, {"two-level(serial,5)", "two-level(serial,5)"}},
+      {Collective::allreduce, {"two-level(pairwise,5)", "two-level(gather-release,5)"}},
+      {Collective::allgather, {"two-level(recursive-doubling)", "two-level(direct)"}}};
+  for (const auto& [collective, names] : taken) {
     Shape shape{.collective = collective, .ranks = 5};
     if (collective != Collective::barrier) shape.count = 3;
     check(shape, material(Type::float64, Operator::sum), false);
     const auto* plan = world_->at(0).statistics().last_plan;
     ASSERT_NE(plan, nullptr);
-    EXPECT_EQ(plan->algorithm.substr(0, 9), "two-level") << plan->algorithm;
+    EXPECT_EQ(plan->algorithm, GetParam() ? names.second : names.first);
   }
 }
+
+std::string network_name(const testing::TestParamInfo<bool>& info) {
+  return info.param ? "multicast" : "unicast";
+}
+INSTANTIATE_TEST_SUITE_P(Hosts, TwoLevel, testing::Bool(), network_name);
 
 }  // namespace
 }  // namespace unisono::test

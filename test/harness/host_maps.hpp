@@ -25,11 +25,17 @@ inline std::vector<std::vector<int>> host_labels(int ranks) {
     all[4][r] = rank;                                               // alone
     all[5][r] = static_cast<int>(random.below((n + 2) / 2));        // anyhow
   }
-  std::erase_if(all,
-                [](const auto& labels) { return !schedule::HostMap::of_labels(labels).given(); });
-  std::ranges::sort(all);
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  return all;
+  // Numbered without gaps, as a job numbers them.
+  std::vector<std::vector<int>> numbered;
+  for (const std::vector<int>& labels : all) {
+    const auto map = schedule::HostMap::of_labels(labels);
+    if (!map.given()) continue;
+    std::vector<int>& hosts = numbered.emplace_back(n);
+    for (std::size_t r = 0; r < n; ++r) hosts[r] = map.of(static_cast<int>(r));
+  }
+  std::ranges::sort(numbered);
+  numbered.erase(std::unique(numbered.begin(), numbered.end()), numbered.end());
+  return numbered;
 }
 
 inline std::vector<schedule::HostMap> host_maps(int ranks) {

@@ -10,7 +10,15 @@ namespace {
 
 constexpr std::string_view kInner[] = {"fnomial", "flat", "scatter-allgather", "chain",
                                        "double-tree"};
-constexpr ParameterSpec kTwoLevel[] = {inner_choice(kInner)};
+constexpr std::string_view kLeaders[] = {"root", "first"};
+constexpr ParameterSpec kTwoLevel[] = {
+    inner_choice(kInner),
+    {.name = "leader",
+     .low = 0,
+     .high = 1,
+     .fallback = 0,
+     .help = "who leads the root's host: the root, or, as in all other hosts, the first rank",
+     .names = kLeaders}};
 
 constexpr Algorithm kRows[] = {
     {.name = "fnomial",
@@ -69,7 +77,7 @@ constexpr Algorithm kRows[] = {
      .collective = Collective::broadcast,
      .idea = "inner to a leader of each host, then a multicast within hosts",
      .source = "Petrini et al. 2003; Kielmann, Hofman, Bal, Plaat and Bhoedjang 1999",
-     .steps = "1 if a host has several ranks, and those of inner",
+     .steps = "1 if a host has several ranks, or 2 if the root does not lead, and those of inner",
      .bytes = "n, and those of inner",
      .wins = "several hosts with several ranks each",
      .keeps_order = true,

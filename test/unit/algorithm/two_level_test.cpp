@@ -62,7 +62,9 @@ TEST(TwoLevel, TheNetworkCarriesWhatTheInnerAlgorithmSendsForHosts) {
         Shape shape{.collective = row.collective, .ranks = ranks, .count = 6, .hosts = hosts};
         if (row.collective == Collective::barrier) shape.count = 0;
         const int roots = schedule::is_rooted(row.collective) ? ranks : 1;
-        for (shape.root = 0; shape.root < roots; ++shape.root) expect_hosts_contributions(shape);
+        for (shape.root = 0; shape.root < roots; ++shape.root) {
+          expect_hosts_contributions(shape);
+        }
       }
     }
   }
