@@ -132,7 +132,23 @@ void Agreement::respond(int proposer, std::atomic<std::uint64_t>& word, std::uin
   }
 }
 
-void Agreement::join() { tell_all(words(options_.rank).joined, 1, {}, {}, false); }
+// Memory for what this rank will write here.
+base::Status Agreement::prepare_memory() const {
+  const auto commit = [this](const void* begin, std::int64_t bytes) {
+    return job_.memory().commit(static_cast<const std::byte*>(begin) - job_.memory().at(0), bytes,
+                                "the agreement on who is left");
+  };
+  UNISONO_TRY(commit(options_.table, kLine + size() * static_cast<std::int64_t>(sizeof(Words))));
+  UNISONO_TRY(
+      commit(&answer(options_.rank, 0), size() * static_cast<std::int64_t>(sizeof(Answer))));
+  return commit(states_text(options_.rank).data(), round_up(size()) + proposal_bytes());
+}
+
+base::Status Agreement::join() {
+  UNISONO_TRY(prepare_memory());
+  tell_all(words(options_.rank).joined, 1, {}, {}, false);
+  return base::success();
+}
 
 // ---- the acceptor's part: of any rank of a host, for the host ----------------------------------
 

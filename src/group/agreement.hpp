@@ -44,7 +44,7 @@ class Agreement {
   Agreement(Job& job, Options options);
 
   // Tells all that this rank takes part. They wait for every member that lives.
-  void join();
+  base::Status join();
   // One turn; empty: not yet. An error is for good: this rank has been excluded, or too few hosts
   // are left to be sure that the others do not decide otherwise.
   base::Result<std::optional<Decision>> step();
@@ -68,6 +68,7 @@ class Agreement {
   bool lives(int member) const { return state(member) == RankState::present; }
   bool is_here(int member) const { return job_.hosts().is_here(job_rank(member)); }
 
+  base::Status prepare_memory() const;
   std::atomic<std::uint64_t>& acceptor() const;
   Words& words(int member) const;
   Answer& answer(int proposer, int member) const;

@@ -223,8 +223,7 @@ bool Communicator::count_end() {
   std::uint32_t ends = 0;
   for (int r = 0; r < size(); ++r) {
     if (is_remote(r)) continue;
-    const RankState state = job_.state(job_ranks_[static_cast<std::size_t>(r)]);
-    if (r != rank_ && state != RankState::dead) continue;
+    if (r != rank_ && state_of(r) != RankState::dead) continue;
     std::uint32_t none = 0;
     ends += members()[r].ended.compare_exchange_strong(none, 1) ? 1U : 0U;
   }
@@ -237,7 +236,7 @@ void Communicator::say_farewell(bool last_here) {
   const bool with_leader = !is_remote(kLeader);
   const bool has_failed = failed() || known_failure().has_value();
   // Before the farewell, after which a newer communicator may lie here.
-  const bool leader_is_gone = job_.state(job_ranks_[kLeader]) == RankState::dead;
+  const bool leader_is_gone = state_of(kLeader) == RankState::dead;
   if (last_here && (!with_leader || leader_is_gone)) job_.memory().empty(offset_, layout_.bytes);
   if (is_world_ || !job_.settle_network()) return;
   auto* const farewells =

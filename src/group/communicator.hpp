@@ -175,6 +175,9 @@ class Communicator {
   bool is_remote(int rank) const {
     return !job_.hosts().is_here(job_ranks_[static_cast<std::size_t>(rank)]);
   }
+  RankState state_of(int rank) const {
+    return job_.state(job_ranks_[static_cast<std::size_t>(rank)]);
+  }
   std::vector<int> find_remote() const;
   std::vector<bool> find_group() const;
   bool count_end();

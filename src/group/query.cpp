@@ -58,14 +58,18 @@ void Communicator::ask_for_words() {
   }
 }
 
+// Who left may have done so because another one died.
 std::optional<Error> Communicator::lost_member() const {
+  std::optional<int> found;
   for (int r = 0; r < size(); ++r) {
-    const RankState state = job_.state(job_ranks_[static_cast<std::size_t>(r)]);
-    if (state == RankState::present) continue;
-    return Error{Code::rank_lost, fmt::format("rank {}: query: {} is lost ({})", rank_,
-                                              name_rank(r), how_it_went(state))};
+    const RankState state = state_of(r);
+    if (state == RankState::present || (found && state == RankState::left)) continue;
+    found = r;
+    if (state != RankState::left) break;
   }
-  return std::nullopt;
+  if (!found) return std::nullopt;
+  return Error{Code::rank_lost, fmt::format("rank {}: query: {} is lost ({})", rank_,
+                                            name_rank(*found), how_it_went(state_of(*found)))};
 }
 
 Result<std::optional<bool>> Communicator::step_query(Comparison how, std::uint64_t value) {

@@ -29,17 +29,15 @@ Status Communicator::begin_shrink() {
   if (!failed()) fail_all(Code::cancelled, name_rank(rank_) + " called shrink", next_index_);
   told_ = true;
   if (agreement_ != nullptr) return base::success();  // a call that ended by a deadline
-  UNISONO_TRY(job_.memory().commit(offset_ + layout_.agreement,
-                                   Agreement::table_bytes(size(), sizeof(Grant)),
-                                   "the agreement on who is left"));
-  agreement_ = std::make_unique<Agreement>(
+  auto agreement = std::make_unique<Agreement>(
       job_,
       Agreement::Options{.job_ranks = job_ranks_,
                          .rank = rank_,
                          .table = job_.memory().at(offset_ + layout_.agreement),
                          .payload_bytes = sizeof(Grant),
                          .offer = [this](const std::vector<int>& m) { return offer_segment(m); }});
-  agreement_->join();
+  UNISONO_TRY(agreement->join());
+  agreement_ = std::move(agreement);
   return base::success();
 }
 

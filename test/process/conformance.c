@@ -245,6 +245,21 @@ static void communicators(unisono_comm_t comm) {
   if (first != NULL) OK(unisono_comm_free(first));
 }
 
+static void survivors(unisono_comm_t comm) {
+  unisono_comm_t copy = NULL;
+  unisono_comm_t rest = NULL;
+  int holds = -1;
+  OK(unisono_comm_dup(comm, &copy));
+  OK(unisono_shrink(copy, &rest)); /* nobody is lost */
+  OK(unisono_publish(rest, 5));
+  OK(unisono_barrier(rest));
+  OK(unisono_query(rest, UNISONO_GREATER_EQUAL, 5, &holds));
+  TRUE(holds == 1);
+  OK(unisono_barrier(rest));
+  OK(unisono_comm_free(copy));
+  OK(unisono_comm_free(rest));
+}
+
 static void user_defined(unisono_comm_t comm) {
   unisono_type_t type = -1;
   unisono_op_t op = -1;
@@ -282,6 +297,7 @@ int main(void) {
   started_blocks(world);
   planned_blocks(world);
   communicators(world);
+  survivors(world);
   user_defined(world);
   OK(unisono_finalize(world));
   a_job_of_one_thread();

@@ -296,5 +296,75 @@ TEST(CommunicatorMemory, ManyAliveAtOnce) {
   });
 }
 
+// ---- shrink and query ----
+
+TEST_P(Communicators, ShrunkAfterAMismatchHaveTheSameMembers) {
+  run_threads(ranks(), [](ThreadRank& self) {
+    unisono_comm_t part = nullptr;
+    ASSERT_TRUE(succeeded(unisono_comm_split(self.world, 0, -self.rank, &part)));
+    if (self.ranks > 1) {
+      std::int64_t value = 1;
+      std::int64_t result = 0;
+      const unisono_op_t op = self.rank == 1 ? UNISONO_SUM : UNISONO_MAX;
+      EXPECT_TRUE(failed(unisono_allreduce(&value, &result, 1, UNISONO_INT64, op, part),
+                         UNISONO_ERROR_MISMATCH));
+    }
+    unisono_comm_t again = nullptr;
+    ASSERT_TRUE(succeeded(unisono_shrink(part, &again)));
+    std::vector<int> backwards = members(again, self.rank);
+    EXPECT_TRUE(std::is_sorted(backwards.rbegin(), backwards.rend())) << "in the old order";
+    EXPECT_EQ(std::ssize(backwards), self.ranks);
+    EXPECT_TRUE(succeeded(unisono_comm_free(part)));
+    EXPECT_EQ(sum_over(again, 1), self.ranks);
+    EXPECT_TRUE(succeeded(unisono_comm_free(again)));
+    EXPECT_EQ(sum_over(self.world, 1), self.ranks) << "others are not concerned";
+  });
+}
+
+TEST_P(Communicators, ARequestHasToEndBeforeAShrink) {
+  run_threads(ranks(), [](ThreadRank& self) {
+    unisono_comm_t part = nullptr;
+    ASSERT_TRUE(succeeded(unisono_comm_dup(self.world, &part)));
+    unisono_request_t request = nullptr;
+    ASSERT_TRUE(succeeded(unisono_barrier_start(part, &request)));
+    unisono_comm_t again = nullptr;
+    EXPECT_TRUE(failed(unisono_shrink(part, &again), UNISONO_ERROR_STATE, {"outstanding"}));
+    EXPECT_EQ(again, nullptr);
+    EXPECT_TRUE(succeeded(unisono_wait(&request)));
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world))) << "all have ended theirs";
+    ASSERT_TRUE(succeeded(unisono_shrink(part, &again)));
+    EXPECT_EQ(sum_over(again, 1), self.ranks);
+  });
+}
+
+TEST_P(Communicators, AQueryComparesTheWordsOfAll) {
+  run_threads(ranks(), [](ThreadRank& self) {
+    const auto holds = [&self](unisono_compare_t how, std::uint64_t value) {
+      int result = -1;
+      EXPECT_TRUE(succeeded(unisono_query(self.world, how, value, &result)));
+      return result;
+    };
+    EXPECT_EQ(holds(UNISONO_EQUAL, 0), 1) << "before anybody has published";
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    ASSERT_TRUE(
+        succeeded(unisono_publish(self.world, UINT64_MAX - static_cast<std::uint64_t>(self.rank))));
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    const auto least = UINT64_MAX - static_cast<std::uint64_t>(self.ranks - 1);
+    EXPECT_EQ(holds(UNISONO_GREATER_EQUAL, least), 1) << "unsigned";
+    EXPECT_EQ(holds(UNISONO_GREATER, least), 0);
+    EXPECT_EQ(holds(UNISONO_LESS_EQUAL, UINT64_MAX), 1);
+    EXPECT_EQ(holds(UNISONO_LESS, UINT64_MAX), 0);
+    EXPECT_EQ(holds(UNISONO_NOT_EQUAL, least - 1), 1);
+    EXPECT_EQ(holds(UNISONO_NOT_EQUAL, least), 0);
+    EXPECT_EQ(holds(UNISONO_EQUAL, UINT64_MAX), self.ranks == 1 ? 1 : 0);
+    int result = -1;
+    for (const int how : {-1, 6}) {
+      EXPECT_TRUE(failed(unisono_query(self.world, how, 0, &result), UNISONO_ERROR_ARGUMENT,
+                         {"how is " + std::to_string(how)}));
+    }
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+  });
+}
+
 }  // namespace
 }  // namespace unisono::harness

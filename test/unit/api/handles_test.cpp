@@ -54,6 +54,10 @@ std::vector<NamedCall> calls_on_a_communicator(Scratch& s) {
          const int zero = 0;
          return unisono_comm_from_list(c, &zero, 1, comm());
        }},
+      {"unisono_shrink", [=](unisono_comm_t c) { return unisono_shrink(c, comm()); }},
+      {"unisono_publish", [](unisono_comm_t c) { return unisono_publish(c, 1); }},
+      {"unisono_query",
+       [&s](unisono_comm_t c) { return unisono_query(c, UNISONO_EQUAL, 0, s.out); }},
       {"unisono_comm_free", [](unisono_comm_t c) { return unisono_comm_free(c); }},
       {"unisono_comm_info",
        [](unisono_comm_t c) {
@@ -208,6 +212,8 @@ TEST(Handles, LocalCallsWithoutAPlaceForTheResult) {
     expect(unisono_comm_rank(self.world, nullptr), "unisono_comm_rank");
     expect(unisono_comm_size(self.world, nullptr), "unisono_comm_size");
     expect(unisono_comm_info(self.world, nullptr), "unisono_comm_info");
+    expect(unisono_query(self.world, UNISONO_EQUAL, 0, nullptr), "unisono_query");
+    expect(unisono_shrink(self.world, nullptr), "unisono_shrink");
     expect(unisono_barrier_plan(self.world, nullptr), "unisono_barrier_plan");
     expect(unisono_test(nullptr, nullptr), "unisono_test");
     expect(unisono_wait(nullptr), "unisono_wait");

@@ -22,6 +22,7 @@
 namespace {
 
 using unisono::communicator;
+using unisono::compare;
 using unisono::op;
 
 // Runs body(world) on each rank of a job of threads.
@@ -570,6 +571,21 @@ TEST(Hpp, Communicators) {
       communicator moved = std::move(*some);
       EXPECT_EQ(moved.allgather(rank), (std::vector{3, 0}));
     }
+  });
+}
+
+TEST(Hpp, ShrinkAndQuery) {
+  on_ranks(3, [](communicator& world) {
+    communicator twin = world.dup();
+    communicator again = twin.shrink();
+    EXPECT_EQ(again.allreduce(1, op::sum), 3);
+    EXPECT_TRUE(again.query(compare::equal, 0));
+    again.barrier();
+    again.publish(static_cast<std::uint64_t>(again.rank()) + 1);
+    again.barrier();
+    EXPECT_TRUE(again.query(compare::greater, 0));
+    EXPECT_FALSE(again.query(compare::less_equal, 2));
+    again.barrier();
   });
 }
 

@@ -2,6 +2,9 @@
 #include "group/job_memory.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <thread>
@@ -48,6 +51,25 @@ TEST(JobMemory, AFullFileIsAnErrorThatNamesTheLimit) {
   EXPECT_EQ(offset.error().code, base::Code::resources);
   EXPECT_NE(offset.error().message.find("UNISONO_SHARED_LIMIT"), std::string::npos);
   EXPECT_TRUE(memory->allocate(1 << 20).ok()) << "what fits still fits";
+}
+
+// Killed with the lock in its hands: the others go on.
+TEST(JobMemory, TheLockOfADeadProcessIsTakenOver) {
+  auto memory = make_memory(64 << 20);
+  const pid_t holder = fork();
+  ASSERT_GE(holder, 0);
+  if (holder == 0) {
+    memory->header().lock.store(static_cast<std::uint32_t>(getpid()));
+    raise(SIGKILL);
+  }
+  siginfo_t ended{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(holder), &ended, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(memory->header().lock.load(), static_cast<std::uint32_t>(holder));
+  EXPECT_TRUE(memory->allocate(100'000).ok()) << "of a zombie";
+  ASSERT_EQ(waitpid(holder, nullptr, 0), holder);
+  memory->header().lock.store(static_cast<std::uint32_t>(holder));
+  EXPECT_TRUE(memory->allocate(100'000).ok()) << "of a process that is gone";
+  EXPECT_EQ(memory->header().lock.load(), 0U);
 }
 
 TEST(JobMemory, ThreadsAllocateAtOnceWithoutOverlap) {
