@@ -120,37 +120,46 @@ void sleep_until_told(const HostRank& self) {
   raise(SIGSTOP);
 }
 
-// Rank 2 sleeps while the others go on without it.
-TEST_F(HostsSurvive, WhoComesBackIsToldThatItIsOut) {
-  auto processes = start_job(hosts_, [](const HostRank& self) {
+// The victim sleeps while the others go on without it.
+void expect_exclusion(const TestHosts& hosts, int victim) {
+  auto processes = start_job(hosts, [victim](const HostRank& self) {
     ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
-    if (self.rank == 2) {
-      self.line.say("here");
+    unisono_comm_t survivors = nullptr;
+    if (self.rank == victim) {
       sleep_until_told(self);
       EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST));
-      unisono_comm_t survivors = nullptr;
       EXPECT_TRUE(failed(unisono_shrink(self.world, &survivors), UNISONO_ERROR_RANK_LOST,
                          {"taken for lost", "cannot come back"}));
       unisono_finalize(self.world);
       return;
     }
-    EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST, {"rank 2"}));
-    unisono_comm_t survivors = nullptr;
+    EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST,
+                       {"rank " + std::to_string(victim)}));
     ASSERT_TRUE(succeeded(unisono_shrink(self.world, &survivors)));
     self.line.say("shrunk");
-    self.line.hear();  // rank 2 has ended
+    self.line.hear();  // the victim has ended
     EXPECT_TRUE(succeeded(unisono_barrier(survivors)));
     leave(self);
   });
-  EXPECT_EQ(processes[2].line().hear(), "here");
-  for (const std::size_t rank : {0U, 1U, 3U, 4U}) {
-    EXPECT_EQ(processes[rank].line().hear(), "shrunk");
+  for (int rank = 0; rank < kRanks; ++rank) {
+    if (rank == victim) continue;
+    EXPECT_EQ(processes[static_cast<std::size_t>(rank)].line().hear(), "shrunk");
   }
-  processes[2].line().say("wake up");
-  EXPECT_EQ(processes[2].wait(), 0);
-  for (const std::size_t rank : {0U, 1U, 3U, 4U}) processes[rank].line().say("go on");
-  for (const std::size_t rank : {0U, 1U, 3U, 4U}) EXPECT_EQ(processes[rank].wait(), 0);
+  processes[static_cast<std::size_t>(victim)].line().say("wake up");
+  EXPECT_EQ(processes[static_cast<std::size_t>(victim)].wait(), 0);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    if (rank != victim) processes[static_cast<std::size_t>(rank)].line().say("go on");
+  }
+  for (int rank = 0; rank < kRanks; ++rank) {
+    if (rank == victim) continue;
+    EXPECT_EQ(processes[static_cast<std::size_t>(rank)].wait(), 0) << "rank " << rank;
+  }
 }
+
+TEST_F(HostsSurvive, WhoComesBackIsToldThatItIsOut) { expect_exclusion(hosts_, 2); }
+
+// Rank 3 lives on the same host, and rank 0 would be the first.
+TEST_F(HostsSurvive, WhoComesBackToAHostThatGoesOn) { expect_exclusion(hosts_, 0); }
 
 // Rank 2 is alone; it cannot know whether the others live.
 TEST_F(HostsSurvive, WhoIsCutOffDoesNotGoOn) {
@@ -180,13 +189,20 @@ TEST_F(HostsSurvive, AQueryIsAnsweredByRanksThatCompute) {
       EXPECT_EQ(holds, 1);
       EXPECT_TRUE(succeeded(unisono_query(self.world, UNISONO_GREATER_EQUAL, 2, &holds)));
       EXPECT_EQ(holds, 0);
+      unisono_request_t request = nullptr;  // a query may come in between
+      ASSERT_TRUE(succeeded(unisono_barrier_start(self.world, &request)));
+      EXPECT_TRUE(succeeded(unisono_query(self.world, UNISONO_LESS, 4, &holds)));
+      EXPECT_EQ(holds, 1);
       self.line.say("seen");
+      ASSERT_TRUE(succeeded(unisono_wait(&request)));
+      holds = 0;
       while (holds == 0) {
         ASSERT_TRUE(succeeded(unisono_query(self.world, UNISONO_EQUAL, 3, &holds)));
       }
     } else {
       self.line.hear();  // no call of the library
       ASSERT_TRUE(succeeded(unisono_publish(self.world, 3)));
+      ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
     }
     ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
     leave(self);
