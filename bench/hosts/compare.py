@@ -14,7 +14,6 @@ import argparse
 import dataclasses
 import json
 import pathlib
-import signal
 import statistics
 import sys
 
@@ -31,7 +30,7 @@ from peer_report import (  # noqa: E402  (its folder has to be known first)
 )
 
 from hogs import Hogs  # noqa: E402
-from host_set import Failed, HostSet, parse_shape, why_not  # noqa: E402
+from host_set import Failed, HostSet, parse_shape, run_main, why_not  # noqa: E402
 from implementations import IMPLEMENTATIONS, Missing  # noqa: E402
 from quiet import wait_until_quiet  # noqa: E402
 
@@ -230,8 +229,6 @@ def parse_arguments():
 
 
 def main():
-    # As by Ctrl-C, so that hosts and hogs go.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     arguments = parse_arguments()
     if reason := why_not(arguments.unisono):
         sys.exit(f"compare.py: {reason}")
@@ -255,4 +252,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

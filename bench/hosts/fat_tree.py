@@ -13,7 +13,6 @@ machine is not the authors': what can be compared is the order.
 import argparse
 import json
 import pathlib
-import signal
 import statistics
 import sys
 
@@ -23,7 +22,7 @@ sys.path.insert(0, str(HERE.parent / "peers"))
 
 from peer_report import Unusable, progress, read_report  # noqa: E402
 
-from host_set import Failed, HostSet, unisono_job, why_not  # noqa: E402
+from host_set import Failed, HostSet, run_main, unisono_job, why_not  # noqa: E402
 
 HOSTS = 16
 ALGORITHMS = ["direct", "mesh2d", "prefix-send", "kshift", "kprefix", "ring"]
@@ -132,7 +131,6 @@ def parse_arguments():
 
 
 def main():
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as by Ctrl-C: the hosts go
     arguments = parse_arguments()
     if reason := why_not(arguments.unisono):
         sys.exit(f"fat_tree.py: {reason}")
@@ -149,4 +147,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

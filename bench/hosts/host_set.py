@@ -29,6 +29,15 @@ class Failed(RuntimeError):
     """A command on the hosts did not give what it should; the message says which and why."""
 
 
+def run_main(main):
+    """Runs a script's main() so that the hosts go when it is interrupted or asked to end."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
 def why_not(unisono):
     """Why there can be no hosts here, or an empty text."""
     if os.geteuid() != 0:

@@ -11,7 +11,6 @@ their largest times. All results are verified.
 import argparse
 import json
 import pathlib
-import signal
 import statistics
 import sys
 
@@ -21,7 +20,7 @@ sys.path.insert(0, str(HERE.parent / "peers"))
 
 from peer_report import Unusable, progress, read_report  # noqa: E402
 
-from host_set import Failed, HostSet, in_a_row, unisono_job, why_not  # noqa: E402
+from host_set import Failed, HostSet, in_a_row, run_main, unisono_job, why_not  # noqa: E402
 from packet_loss import lose  # noqa: E402
 
 STATISTICS = ["median_us", "p99_us", "max_us"]
@@ -96,7 +95,6 @@ def parse_arguments():
 
 
 def main():
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as by Ctrl-C: the hosts go
     arguments = parse_arguments()
     if reason := why_not(arguments.unisono):
         sys.exit(f"loss.py: {reason}")
@@ -112,4 +110,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

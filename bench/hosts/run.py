@@ -8,10 +8,9 @@ settings in the environment hold for all ranks. The hosts are gone at the end, h
 
 import argparse
 import pathlib
-import signal
 import sys
 
-from host_set import Failed, HostSet, in_a_row, parse_shape, unisono_job, why_not
+from host_set import Failed, HostSet, in_a_row, parse_shape, run_main, unisono_job, why_not
 from packet_loss import lose
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -36,7 +35,6 @@ def parse_arguments():
 
 
 def main():
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as by Ctrl-C: the hosts go
     arguments = parse_arguments()
     if reason := why_not(arguments.unisono):
         sys.exit(f"run.py: {reason}")
@@ -54,4 +52,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)
