@@ -54,6 +54,12 @@ bool shares_hosts_few(const Situation& call) {
   return call.shares_hosts() && call.shape.hosts.hosts() <= kFewRanks;
 }
 bool shares_hosts_short(const Situation& call) { return call.shares_hosts() && is_short(call); }
+bool shares_hosts_multicasts_short(const Situation& call) {
+  return shares_hosts_multicasts(call) && is_short(call);
+}
+bool long_between_hosts(const Situation& call) {
+  return call.shape.hosts.given() && !is_short(call);
+}
 bool shares_hosts_splits(const Situation& call) { return call.shares_hosts() && splits(call); }
 // As many packets are sent as there are hosts, instead of some for each of them.
 bool multicasts_between_hosts(const Situation& call) {
@@ -110,7 +116,7 @@ constexpr Rule kRules[] = {
      "each host sends one vector, and a multicast brings all the result"},
     {Collective::allreduce, "pairwise", false, always,
      "every rank has a core, or the vector cannot be split; few steps"},
-    {Collective::allgather, "two-level", false, shares_hosts_multicasts,
+    {Collective::allgather, "two-level", false, shares_hosts_multicasts_short,
      "hosts share memory: each multicasts its blocks to the others", "direct"},
     {Collective::allgather, "two-level", false, shares_hosts_short,
      "hosts share memory, so that one rank of each exchanges blocks; few steps",
@@ -121,6 +127,8 @@ constexpr Rule kRules[] = {
      "ranks outnumber cores, blocks are tiny and there is no multicast, so that a tree gathers"},
     {Collective::allgather, "gather-release", false, crowded_and_tiny,
      "ranks outnumber cores and blocks are tiny, so that one gathers for all"},
+    {Collective::allgather, "ring", false, long_between_hosts,
+     "blocks are long: they fill each host's link one after another, and none is lost to a crowd"},
     {Collective::allgather, "direct", false, multicasts,
      "a block for all is staged once"},
     {Collective::allgather, "recursive-doubling", false, is_short,

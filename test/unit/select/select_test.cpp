@@ -104,6 +104,21 @@ TEST(Choose, OneRankCombinesForAllWhereRanksOutnumberCores) {
 }
 
 // Where one message cannot release all, rank 0 would send P-1 one after another.
+// With blocks of all at once, the links into the hosts would overflow.
+TEST(Choose, OnlyShortBlocksOfAllRanksAreMulticastBetweenHosts) {
+  const auto name = [](const std::vector<int>& hosts, std::int64_t count) {
+    Shape shape{.collective = Collective::allgather, .ranks = 4, .count = count};
+    shape.hosts = schedule::HostMap::of_labels(hosts);
+    const Circumstances now{.multicast = true, .leaders_multicast = true};
+    const Choice choice = choose(shape, now);
+    return algorithm::describe(*choice.algorithm, choice.parameters);
+  };
+  EXPECT_EQ(name({0, 1, 2, 3}, 8), "direct");
+  EXPECT_EQ(name({0, 1, 2, 3}, 1 << 20), "ring");
+  EXPECT_NE(name({0, 0, 1, 1}, 8).find("direct"), std::string::npos);
+  EXPECT_NE(name({0, 0, 1, 1}, 1 << 20).find("ring"), std::string::npos);
+}
+
 TEST(Choose, ReleasesByMulticastWhereThereIsOneAndDownATreeElsewhere) {
   const auto name = [](Collective collective, const Circumstances& now) {
     const Shape shape{.collective = collective, .ranks = 30};
