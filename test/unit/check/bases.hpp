@@ -50,6 +50,13 @@ inline std::vector<schedule::Schedule> built(const algorithm::Algorithm& row,
   return set;
 }
 
+// Two ranks on each host.
+inline schedule::HostMap pairs_on_hosts(int ranks) {
+  std::vector<int> hosts;
+  for (int rank = 0; rank < ranks; ++rank) hosts.push_back(rank / 2);
+  return schedule::HostMap::of_labels(hosts);
+}
+
 // Shapes that an algorithm refuses (why_illegal) are not bases.
 inline std::vector<Base> table_bases(std::initializer_list<int> rank_counts, std::int64_t count) {
   std::vector<Base> bases;
@@ -61,6 +68,7 @@ inline std::vector<Base> table_bases(std::initializer_list<int> rank_counts, std
       shape.root = schedule::is_rooted(row.collective) ? ranks / 2 : 0;
       shape.count = row.collective == schedule::Collective::barrier ? 0 : count;
       shape.ordered = schedule::is_reduction(row.collective) && row.keeps_order;
+      if (row.uses_hosts) shape.hosts = pairs_on_hosts(ranks);
       const auto parameters = algorithm::default_parameters(row, shape);
       if (!algorithm::why_illegal(row, shape, parameters).empty()) continue;
       bases.push_back({std::string(schedule::collective_name(row.collective)) + " " +

@@ -549,6 +549,10 @@ Mutants negative_count(const Set& base) {
   return for_all_shapes(base, [](auto& shape) { shape.count = -1; });
 }
 
+Mutants hosts_of_more_ranks(const Set& base) {
+  return for_all_shapes(base, [](auto& shape) { shape.hosts = pairs_on_hosts(shape.ranks + 2); });
+}
+
 // The lengths of two blocks of a pair of ranks, or of two ranks, the wrong way round.
 Mutants exchange_lengths(const Set& base) {
   const schedule::Shape& shape = base.front().shape;
@@ -718,6 +722,7 @@ std::vector<Mutation> all_mutations() {
       {"another shape at one rank", {malformed}, other_shape},
       {"root out of range", {malformed}, root_out_of_range},
       {"negative count", {malformed}, negative_count},
+      {"hosts of more ranks", {malformed}, hosts_of_more_ranks},
       {"exchange the lengths of two blocks", {bounds, misplaced, missing}, exchange_lengths},
       {"other receivers", {bounds, missing}, other_receivers},
       {"a scan for an exclusive one", {bounds, missing}, other_scan},
@@ -737,7 +742,7 @@ TEST(Mutation, ThereAreAtLeastTwentyKinds) {
   std::set<std::string_view> names;
   for (const Mutation& mutation : all_mutations()) names.insert(mutation.name);
   EXPECT_EQ(names.size(), all_mutations().size());
-  EXPECT_EQ(names.size(), 53u);
+  EXPECT_EQ(names.size(), 54u);
 }
 
 TEST(Mutation, EveryMutantIsFound) {
