@@ -95,6 +95,7 @@ Result<bool> Communicator::query(Comparison how, std::uint64_t value) {
   UNISONO_TRY(begin_query());
   job_.watch(base::now_ns());
   const auto answer = wait_for([&] { return step_query(how, value); });
+  lend(false);  // what is under way goes on
   if (!answer) return answer.error();
   return **answer;
 }
