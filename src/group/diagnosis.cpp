@@ -93,7 +93,8 @@ std::string Communicator::name_rank(int rank) const {
 void Communicator::fail_all(Code code, const std::string& message, std::uint64_t index) {
   take_back();
   const Failure failure{index, {code, message}};
-  if (report_failure(header_->failure, failure)) {
+  const bool is_news = report_failure(header_->failure, failure);
+  if (is_news) {
     job_.raise_alarm();
     if (!remote_.empty()) tell_failure(failure);
   }
@@ -101,7 +102,9 @@ void Communicator::fail_all(Code code, const std::string& message, std::uint64_t
   // gone on long before its root finds that a member is lost.
   const auto told = read_failure(header_->failure);
   const Failure& known = told && told->cause <= index ? *told : failure;
-  if (!failure_ || known.index < failure_->index) fail_pending(known);
+  if (failure_ && known.index >= failure_->index) return;
+  if (!is_news && !remote_.empty()) tell_failure(known);
+  fail_pending(known);
 }
 
 // Each report has a word of its own, so that none can overtake another.
@@ -179,7 +182,10 @@ void Communicator::examine(bool waited_long) {
 
 void Communicator::adopt_failure() {
   const auto failure = known_failure();
-  if (failure && (!failure_ || failure->index < failure_->index)) fail_pending(*failure);
+  if (!failure || (failure_ && failure->index >= failure_->index)) return;
+  // Else others could hear that this rank has left because of it before they hear of it.
+  if (!remote_.empty()) tell_failure(*failure);
+  fail_pending(*failure);
 }
 
 // Operations before the failed one can still end well.
