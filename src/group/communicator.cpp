@@ -532,7 +532,8 @@ bool Communicator::sleep(std::span<Communicator* const> communicators) {
   if (credit) change_credit(true);
   Network* const network = job_.hosts().count_here() == 1 ? job_.network() : nullptr;
   if (network != nullptr) network->announce();
-  const std::uint32_t announced = bells.announce(job_.rank());
+  // Alone on its host, a rank is woken by the network only.
+  const std::uint32_t announced = network == nullptr ? bells.announce(job_.rank()) : 0;
   bool rung = false;
   for (Communicator* c : communicators) {
     rung |= c->advance();
@@ -541,7 +542,7 @@ bool Communicator::sleep(std::span<Communicator* const> communicators) {
     rung |= c->credit_blocked() && !credit;
   }
   if (rung) {
-    bells.withdraw(job_.rank());
+    if (network == nullptr) bells.withdraw(job_.rank());
   } else {
     ++statistics_.sleeps;
     rung = sleep_announced(announced);
@@ -555,7 +556,6 @@ bool Communicator::sleep(std::span<Communicator* const> communicators) {
 bool Communicator::sleep_announced(std::uint32_t announced) {
   Network* const network = job_.network();
   if (network != nullptr && job_.hosts().count_here() == 1) {
-    job_.bells().withdraw(job_.rank());
     return network->sleep(job_.watch_interval_ns());
   }
   if (network != nullptr) network->hand_over();

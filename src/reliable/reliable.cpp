@@ -241,10 +241,14 @@ void Reliable::flush() {
 }
 
 std::size_t Reliable::send_loose() {
-  const LoosePacket& front = loose_.front();
-  const Outgoing datagram{front.target, front.envelope, front.payload};
-  const std::size_t taken = datagrams_->send({&datagram, 1});
-  if (taken != 0) loose_.pop_front();
+  std::array<Outgoing, kMostBatch> batch;
+  const std::size_t most = std::clamp<std::size_t>(datagrams_->limits().batch, 1, kMostBatch);
+  const std::size_t count = std::min(most, loose_.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    batch[i] = {loose_[i].target, loose_[i].envelope, loose_[i].payload};
+  }
+  const std::size_t taken = datagrams_->send(std::span(batch).first(count));
+  loose_.erase(loose_.begin(), loose_.begin() + static_cast<std::ptrdiff_t>(taken));
   return taken;
 }
 

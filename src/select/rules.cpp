@@ -11,6 +11,8 @@ using schedule::Shape;
 constexpr std::int64_t kSplitBytes = 16 * 1024;
 // Up to so many ranks, one that combines for all beats a tree.
 constexpr int kFewRanks = 8;
+// So much may come for one host at once: what the queue of its link holds.
+constexpr std::int64_t kQueueBytes = 1 << 20;
 // Blocks up to this are worth a longer way with fewer messages.
 constexpr std::int64_t kTinyBlockBytes = 256;
 
@@ -54,11 +56,12 @@ bool shares_hosts_few(const Situation& call) {
   return call.shares_hosts() && call.shape.hosts.hosts() <= kFewRanks;
 }
 bool shares_hosts_short(const Situation& call) { return call.shares_hosts() && is_short(call); }
+bool fits_queues(const Situation& call) { return call.bytes * call.shape.ranks <= kQueueBytes; }
 bool shares_hosts_multicasts_short(const Situation& call) {
-  return shares_hosts_multicasts(call) && is_short(call);
+  return shares_hosts_multicasts(call) && fits_queues(call);
 }
 bool long_between_hosts(const Situation& call) {
-  return call.shape.hosts.given() && !is_short(call);
+  return call.shape.hosts.given() && !fits_queues(call);
 }
 bool shares_hosts_splits(const Situation& call) { return call.shares_hosts() && splits(call); }
 // As many packets are sent as there are hosts, instead of some for each of them.

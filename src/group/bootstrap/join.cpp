@@ -213,7 +213,10 @@ Status Joining::join_group(Seat& seat) {
   if (first - seat.members.begin() != seat.rank) return base::success();
   UNISONO_ASSIGN(const auto group, transport::multicast_group(network, wire::job_of(seat.key),
                                                               udp_->endpoint().address));
-  return group ? udp_->join(*group) : base::success();
+  if (!group) return base::success();
+  transport::MulticastGroup chosen = *group;
+  chosen.local = false;  // nobody else of this host is in it
+  return udp_->join(chosen);
 }
 
 // The ranks of a host other than the rendezvous' meet at the first of them, for the memory file

@@ -71,15 +71,17 @@ void SendBatch::add_message(std::span<const Outgoing> run, const SocketAddress& 
 }
 
 void SendBatch::lay_out(std::span<const Outgoing> datagrams, const Addresses& addresses,
-                        bool segmentation) {
+                        const Segmentation& segmentation) {
   messages_used_ = vectors_used_ = datagrams_used_ = 0;
   datagrams = datagrams.first(std::min(datagrams.size(), kBatch));
   while (!datagrams.empty()) {
-    const std::size_t run = segmentation ? run_length(datagrams) : 1;
     const int target = datagrams[0].target;
-    add_message(datagrams.first(run), target == kGroup
-                                          ? *addresses.group
-                                          : addresses.peers[static_cast<std::size_t>(target)]);
+    const bool to_group = target == kGroup;
+    const bool cuts = to_group ? segmentation.to_group : segmentation.to_peers;
+    const std::size_t run = cuts ? run_length(datagrams) : 1;
+    to_group_[messages_used_] = to_group;
+    add_message(datagrams.first(run),
+                to_group ? *addresses.group : addresses.peers[static_cast<std::size_t>(target)]);
     datagrams = datagrams.subspan(run);
   }
 }

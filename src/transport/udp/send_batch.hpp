@@ -27,14 +27,21 @@ class SendBatch {
     const SocketAddress* group = nullptr;
   };
 
+  // Whether one message may carry many datagrams.
+  struct Segmentation {
+    bool to_peers = false, to_group = false;
+  };
+
   // Takes up to kBatch datagrams from the front.
-  void lay_out(std::span<const Outgoing> datagrams, const Addresses& addresses, bool segmentation);
+  void lay_out(std::span<const Outgoing> datagrams, const Addresses& addresses,
+               const Segmentation& segmentation);
 
   mmsghdr* messages() { return messages_.data(); }
   std::size_t message_count() const { return messages_used_; }
   std::size_t datagram_count() const { return datagrams_used_; }
   // Of message `i`.
   std::size_t datagrams_in(std::size_t i) const { return counts_[i]; }
+  bool is_to_group(std::size_t i) const { return to_group_[i]; }
 
  private:
   struct alignas(cmsghdr) Control {
@@ -50,6 +57,7 @@ class SendBatch {
   std::array<iovec, 2 * kBatch> vectors_{};
   std::array<Control, kBatch> controls_{};
   std::array<std::size_t, kBatch> counts_{};
+  std::array<bool, kBatch> to_group_{};
   std::size_t messages_used_ = 0;
   std::size_t vectors_used_ = 0;
   std::size_t datagrams_used_ = 0;

@@ -161,8 +161,12 @@ SocketFeatures probe_features(const Descriptor& unicast, bool offloads) {
   if (!offloads) return features;
   // 0 as the length of segments means that a send says its own.
   features.segmentation = set(unicast, SOL_UDP, UDP_SEGMENT, 0, "UDP_SEGMENT").ok();
-  features.coalescing = set(unicast, SOL_UDP, UDP_GRO, 1, "UDP_GRO").ok();
+  features.coalescing = let_coalesce(unicast);
   return features;
+}
+
+bool let_coalesce(const Descriptor& socket) {
+  return set(socket, SOL_UDP, UDP_GRO, 1, "UDP_GRO").ok();
 }
 
 }  // namespace unisono::transport

@@ -45,4 +45,7 @@ base::Result<Endpoint> bound_endpoint(const base::Descriptor& socket);
 // Tries what the kernel has, and leaves coalescing on if it is there and wanted.
 SocketFeatures probe_features(const base::Descriptor& unicast, bool offloads);
 
+// Whether the kernel hands over many datagrams as one from now on.
+bool let_coalesce(const base::Descriptor& socket);
+
 }  // namespace unisono::transport

@@ -83,11 +83,13 @@ Status Udp::join_group() {
   UNISONO_TRY(allow_multicast(unicast_, options_.local, *options_.group));
   UNISONO_ASSIGN(group_, open_group(options_.local, *options_.group, options_.buffer_bytes));
   UNISONO_TRY(watch(group_));
+  group_segmentation_ = features_.segmentation;
+  const bool coalesces = features_.coalescing && let_coalesce(group_);
   group_address_ = socket_address(options_.group->endpoint, options_.local.index);
   from_group_ =
       std::make_unique<ReceiveQueue>(ReceiveQueue::Options{.socket = group_.get(),
                                                            .max_payload = limits_.max_payload,
-                                                           .coalescing = false,
+                                                           .coalescing = coalesces,
                                                            .own = endpoint_});
   limits_.multicast = true;
   return base::success();
@@ -169,7 +171,8 @@ std::size_t Udp::send(std::span<const Outgoing> datagrams) {
   std::size_t taken = 0;
   bool room = true;
   while (taken < datagrams.size() && room) {
-    batch_.lay_out(datagrams.subspan(taken), {peers_, &group_address_}, features_.segmentation);
+    batch_.lay_out(datagrams.subspan(taken), {peers_, &group_address_},
+                   {.to_peers = features_.segmentation, .to_group = group_segmentation_});
     batch_sent_ = 0;
     const Sent outcome = send_batch();
     for (std::size_t i = 0; i < batch_sent_; ++i) taken += batch_.datagrams_in(i);
@@ -210,7 +213,7 @@ Udp::Sent Udp::refused(int error_number) {
   const std::size_t datagrams = batch_.datagrams_in(batch_sent_);
   if (datagrams > 1 && (error_number == EIO || error_number == EINVAL)) {
     // The interface cannot cut, whatever the socket said: from now on one by one.
-    features_.segmentation = false;
+    (batch_.is_to_group(batch_sent_) ? group_segmentation_ : features_.segmentation) = false;
     return Sent::again;
   }
   last_errno_ = error_number;

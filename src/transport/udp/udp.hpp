@@ -79,6 +79,7 @@ class Udp final : public Datagrams {
   UdpOptions options_;
   DatagramLimits limits_;
   SocketFeatures features_;
+  bool group_segmentation_ = false;  // as features_.segmentation, of messages to the group
   Endpoint endpoint_;
   std::string multicast_note_;
 

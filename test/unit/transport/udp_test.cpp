@@ -109,7 +109,7 @@ std::vector<std::size_t> layout(const std::vector<std::pair<int, std::size_t>>& 
   const std::vector<SocketAddress> peers(3);
   const SocketAddress group;
   SendBatch batch;
-  batch.lay_out(outgoing, {peers, &group}, segmentation);
+  batch.lay_out(outgoing, {peers, &group}, {.to_peers = segmentation, .to_group = segmentation});
   std::vector<std::size_t> result;
   std::size_t total = 0;
   for (std::size_t i = 0; i < batch.message_count(); ++i) {
