@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "wire/key.hpp"
@@ -417,19 +418,31 @@ void Communicator::lend(bool at_once) {
   };
   if (std::ranges::any_of(active_, calls_user)) return;
   lent_ = true;
-  if (!agent->lend(*this, at_once)) lent_ = false;
+  if (!agent->lend(*this, at_once)) end_lending();
+}
+
+void Communicator::end_lending() {
+  lent_ = false;
+  if (!std::exchange(agent_awaits_credit_, false)) return;
+  header_->credit_sleepers.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 // By an agent that carries this communicator it is a look at its own.
 void Communicator::take_back_lent() {
   if (Agent::is_self()) return;
   job_.agent()->take_back(*this);
-  lent_ = false;
+  end_lending();
 }
 
 bool Communicator::carry_on() {
   if (active_.empty()) return false;
   advance();
+  // The agent may go to sleep after this, until another member completes something.
+  if (credit_blocked() && !agent_awaits_credit_) {
+    agent_awaits_credit_ = true;
+    header_->credit_sleepers.fetch_add(1, std::memory_order_seq_cst);
+    advance();
+  }
   const std::int64_t now = base::now_ns();
   const bool long_ago = now - examined_ns_ > job_.watch_interval_ns();
   if (long_ago) {

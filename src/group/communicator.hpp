@@ -164,6 +164,7 @@ class Communicator {
  private:
   bool advance();
   void take_back_lent();
+  void end_lending();
   static base::Result<std::int64_t> reserve(Job& job, int ranks);
 
   // Commits what the members of this host share, where another host's rank has reserved it.
@@ -255,6 +256,7 @@ class Communicator {
   std::uint32_t alarm_seen_ = 0;
   bool someone_gone_ = false;
   bool told_ = false;
+  bool agent_awaits_credit_ = false;
   bool lent_ = false;             // to the agent; written while it does not carry
   std::int64_t examined_ns_ = 0;  // when the agent last looked for what may be wrong
   std::optional<Failure> failure_;
