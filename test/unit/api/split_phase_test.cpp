@@ -386,9 +386,13 @@ TEST(SplitPhase, CancelByManyIsOkForEach) {
 
 // One after the other: the second finds what the first has done.
 TEST(SplitPhase, CancelOfWhatAnotherRankCancelledIsOk) {
-  std::barrier cancelled(2);
+  std::barrier cancelled(3);
   run_threads(3, [&](ThreadRank& self) {
-    if (self.rank == 0) return;
+    if (self.rank == 0) {
+      cancelled.arrive_and_wait();
+      EXPECT_TRUE(failed(self.finalize(), UNISONO_ERROR_CANCELLED, {"rank 1"}));
+      return;
+    }
     unisono_request_t request = nullptr;
     ASSERT_TRUE(succeeded(unisono_barrier_start(self.world, &request)));
     if (self.rank == 2) cancelled.arrive_and_wait();
