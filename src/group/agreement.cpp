@@ -103,6 +103,13 @@ void Agreement::put(int member, std::atomic<std::uint64_t>& word, std::uint64_t 
                        .flag_value = value});
 }
 
+// Several tell the same text, each writing it once more.
+std::vector<std::byte> Agreement::read(std::span<const std::byte> text) const {
+  std::unique_lock<std::mutex> held;
+  if (job_.network() != nullptr) held = job_.network()->hold();
+  return {text.begin(), text.end()};
+}
+
 void Agreement::tell_all(std::atomic<std::uint64_t>& word, std::uint64_t value,
                          std::span<const std::byte> text, std::span<std::byte> place,
                          bool also_silent) {
@@ -165,7 +172,7 @@ void Agreement::answer_prepared() {
   for (int p = 0; p < size(); ++p) {
     if (promised_[static_cast<std::size_t>(p)] || load(words(p).prepared) == 0) continue;
     promised_[static_cast<std::size_t>(p)] = true;
-    believe(states_text(p));
+    believe(read(states_text(p)));
     const std::uint64_t ballot = ballot_of(p);
     std::uint64_t seen = load(acceptor());
     while (promised_of(seen) < ballot &&
@@ -269,8 +276,7 @@ void Agreement::propose(int accepted) {
   phase_ = Phase::proposing;
   std::vector<std::byte> proposal;
   if (accepted != 0) {
-    const std::span<const std::byte> before = proposal_text(accepted - 1);
-    proposal.assign(before.begin(), before.end());
+    proposal = read(proposal_text(accepted - 1));
   } else {
     proposal = own_proposal();
   }
@@ -309,11 +315,12 @@ Agreement::Decision Agreement::adopt(int ballot) {
     for (int m = 0; m < size(); ++m) job_.abandon(job_rank(m));
     tell_all(words(options_.rank).chosen, static_cast<std::uint64_t>(ballot), text, text, true);
   }
+  const std::vector<std::byte> proposal = read(text);
   Decision decision;
   for (int m = 0; m < size(); ++m) {
-    if (text[static_cast<std::size_t>(m)] != std::byte{0}) decision.members.push_back(m);
+    if (proposal[static_cast<std::size_t>(m)] != std::byte{0}) decision.members.push_back(m);
   }
-  decision.payload.assign(text.begin() + size(), text.end());
+  decision.payload.assign(proposal.begin() + size(), proposal.end());
   return decision;
 }
 

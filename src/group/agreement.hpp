@@ -82,6 +82,7 @@ class Agreement {
                 std::span<const std::byte> text, std::span<std::byte> place, bool also_silent);
   void respond(int proposer, std::atomic<std::uint64_t>& word, std::uint64_t value, int proposal);
 
+  std::vector<std::byte> read(std::span<const std::byte> text) const;
   void believe(std::span<const std::byte> states);
   void answer_prepared();
   void answer_proposed();

@@ -15,6 +15,9 @@ using base::Error;
 using base::Result;
 
 void Communicator::publish(std::uint64_t value) {
+  // The network's thread may be reading it for another host.
+  std::unique_lock<std::mutex> held;
+  if (machine_.network != nullptr) held = job_.network()->hold();
   members()[rank_].published.store(value, std::memory_order_release);
 }
 
