@@ -39,7 +39,7 @@ std::unique_ptr<Request> end_request(unisono_request_t* handle) {
   return request;
 }
 
-// Ends the request, and gives its result.
+// Ends the request, and gives its result. What else is under way goes on.
 int collect(const char* function, unisono_request_t* handle) {
   const std::unique_ptr<Request> request = end_request(handle);
   if (request->comm == nullptr) {
@@ -47,18 +47,14 @@ int collect(const char* function, unisono_request_t* handle) {
                                          "request did",
                                          function));
   }
-  if (request->pending.state == Pending::State::failed) {
-    return fail(request->comm->group->failure());
-  }
+  Communicator& group = *request->comm->group;
+  if (request->pending.state == Pending::State::failed) return fail(group.failure());
+  group.lend(true);
   return UNISONO_OK;
 }
 
 bool has_ended(const Request& request) {
   return request.comm == nullptr || request.pending.state != Pending::State::running;
-}
-
-Communicator* group_of(const Request& request) {
-  return request.comm == nullptr ? nullptr : request.comm->group.get();
 }
 
 // Whether a rank gave it up; the caller counts as told.
@@ -88,6 +84,7 @@ Result<PersistentPlan*> find_plan(const char* function, unisono_plan_t handle) {
 int collect_start(PersistentPlan& plan) {
   plan.active = false;
   if (plan.pending.state == Pending::State::failed) return fail(plan.comm->group->failure());
+  plan.comm->group->lend(true);
   return UNISONO_OK;
 }
 
@@ -123,10 +120,7 @@ int unisono_wait(unisono_request_t* request) {
     Pending* const awaited[] = {&(*found)->pending};
     Communicator::wait_any(communicators, awaited);
   }
-  Communicator* const group = group_of(**found);
-  const int result = collect("unisono_wait", request);
-  if (group != nullptr) group->lend(true);
-  return result;
+  return collect("unisono_wait", request);
 }
 
 int unisono_wait_any(unisono_request_t* handles, int count, int* index) {
@@ -145,6 +139,7 @@ int unisono_wait_any(unisono_request_t* handles, int count, int* index) {
     if (!found) return fail(found.error());
     if (has_ended(**found)) {
       *index = i;
+      for (Communicator* const group : communicators) group->lend(true);
       return collect("unisono_wait_any", &handles[i]);
     }
     Communicator* group = (*found)->comm->group.get();
@@ -203,6 +198,7 @@ int unisono_cancel(unisono_request_t* handle) {
                  request.pending.operation.index());
   group.failure();
   end_request(handle);
+  group.lend(true);
   return UNISONO_OK;
 }
 
@@ -247,9 +243,7 @@ int unisono_plan_wait(unisono_plan_t handle) {
     Pending* const awaited[] = {&plan.pending};
     Communicator::wait_any(communicators, awaited);
   }
-  const int result = collect_start(plan);
-  plan.comm->group->lend(true);
-  return result;
+  return collect_start(plan);
 }
 
 int unisono_plan_free(unisono_plan_t handle) {

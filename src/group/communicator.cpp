@@ -411,7 +411,7 @@ bool Communicator::progress() {
 
 void Communicator::lend(bool at_once) {
   Agent* const agent = job_.agent();
-  if (active_.empty() || agent == nullptr) return;
+  if (lent_ || active_.empty() || agent == nullptr) return;
   // A user's operator is called by the application's threads only.
   const auto calls_user = [](const Pending* p) {
     return p->operation.plan().op >= kFirstUserNumber;
