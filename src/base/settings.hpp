@@ -28,6 +28,7 @@ enum class Setting {
   agent,
   algorithm,
   spin,
+  short_slices,
   single_copy,
   single_copy_from,
   channels,
@@ -46,7 +47,7 @@ enum class Setting {
   first_sequence,
   fault,
 };
-inline constexpr std::size_t kSettingCount = 24;
+inline constexpr std::size_t kSettingCount = 25;
 
 // The enumerations that settings take, in the order of their names in the table.
 enum class EngineChoice { automatic, inline_, helping };  // UNISONO_ENGINE

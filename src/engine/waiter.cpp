@@ -2,6 +2,7 @@
 #include "engine/waiter.hpp"
 
 #include "base/clock.hpp"
+#include "engine/short_slices.hpp"
 
 namespace unisono::engine {
 namespace {
@@ -16,12 +17,24 @@ WaitPolicy WaitPolicy::for_ranks(bool oversubscribed, std::int64_t spin_setting_
   return policy;
 }
 
-// Threads that race here may count one slice too few or too many, which does no harm.
 void ForeignLoad::slice_lost(std::int64_t from_ns, std::int64_t to_ns) {
-  const bool in_a_row = from_ns - until_ns_.load(std::memory_order_relaxed) <= kPauseNs;
-  const int slices = in_a_row ? slices_.load(std::memory_order_relaxed) + 1 : 1;
+  const std::int64_t slice_ns = to_ns - from_ns;
+  int slices = 1;
+  std::int64_t lost_ns = slice_ns, away_ns = slice_ns;
+  if (from_ns - until_ns_.load(std::memory_order_relaxed) <= kMemoryNs) {
+    slices += slices_.load(std::memory_order_relaxed);
+    lost_ns += lost_ns_.load(std::memory_order_relaxed);
+    away_ns = away_ns_.load(std::memory_order_relaxed);
+  }
+  const bool is_load = slices >= kSlices && lost_ns >= away_ns / 2;
+  if (away_ns > kWindowNs) {
+    lost_ns /= 2;
+    away_ns /= 2;
+  }
   slices_.store(slices, std::memory_order_relaxed);
-  until_ns_.store(to_ns + (slices >= kSlices ? kHoldNs : 0), std::memory_order_relaxed);
+  lost_ns_.store(lost_ns, std::memory_order_relaxed);
+  away_ns_.store(away_ns, std::memory_order_relaxed);
+  until_ns_.store(to_ns + (is_load ? kHoldNs : 0), std::memory_order_relaxed);
 }
 
 Waiter::Next Waiter::next() {
@@ -30,7 +43,9 @@ Waiter::Next Waiter::next() {
 }
 
 Waiter::Next Waiter::next_at(std::int64_t now_ns) {
-  if (yielded_ns_ != 0) load_->given_away(yielded_ns_, now_ns);
+  if (yielded_ns_ != 0 && load_->given_away(yielded_ns_, now_ns) && policy_.short_slices) {
+    ask_for_short_slices();
+  }
   yielded_ns_ = 0;
   if (started_ns_ == 0) started_ns_ = now_ns;
   const std::int64_t waited = now_ns - started_ns_;

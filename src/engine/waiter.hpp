@@ -3,7 +3,8 @@
 // the core away by turns (the scheduler may have put the awaited rank on this core, cores enough or
 // not), then sleep. With more ranks than cores it never spins. Where somebody else computes on the
 // core, giving it away costs a whole time slice and a wake-up a few microseconds: for a while after
-// that was seen, ranks sleep at once. One Waiter per wait; a value.
+// that was seen, ranks sleep at once, and their slices are short from then on
+// (engine/short_slices.hpp). One Waiter per wait; a value.
 #pragma once
 
 #include <atomic>
@@ -14,26 +15,35 @@ namespace unisono::engine {
 struct WaitPolicy {
   std::int64_t spin_ns = 2'000;
   std::int64_t yield_ns = 450'000;  // together below 1 ms, after which an idle rank uses no core
+  bool short_slices = true;         // ask for them where others compute
 
   static WaitPolicy for_ranks(bool oversubscribed, std::int64_t spin_setting_ns);
 };
 
-// What a rank has seen of others' computing on its cores: yields that cost a time slice, one after
-// another. A single one may be a rank that calculates for once, and says nothing: ranks that sleep
-// and wake each other are slower than ranks that take turns. Used by all threads of the rank.
+// What a rank has seen of others' computing on its cores: yields that cost a time slice, and hardly
+// anything but these. A few among many that take a turn of the other ranks say nothing: ranks that
+// sleep and wake each other are slower than ranks that take turns. Used by all threads of the rank;
+// such as race here may count a yield too few or too many, which does no harm.
 class ForeignLoad {
  public:
   // A core that was given away came back after so long: nobody waits so long by turns.
   static constexpr std::int64_t kSliceNs = 1'000'000;
   static constexpr int kSlices = 3;
-  // ... with no more than this between them.
-  static constexpr std::int64_t kPauseNs = 10'000'000;
+  // It takes so many, of which each comes so soon after the one before, ...
+  static constexpr std::int64_t kMemoryNs = 500'000'000;
+  // ... and half of the time that was given away, counted over some multiple of this.
+  static constexpr std::int64_t kWindowNs = 20'000'000;
   // Then looks again, which costs one more slice of 2 to 4 ms if the load is still there.
   static constexpr std::int64_t kHoldNs = 100'000'000;
 
-  void given_away(std::int64_t from_ns, std::int64_t to_ns) {
-    if (to_ns - from_ns >= kSliceNs) [[unlikely]]
-      slice_lost(from_ns, to_ns);
+  // Whether it was a slice.
+  bool given_away(std::int64_t from_ns, std::int64_t to_ns) {
+    const std::int64_t away_ns = to_ns - from_ns;
+    away_ns_.store(away_ns_.load(std::memory_order_relaxed) + away_ns, std::memory_order_relaxed);
+    if (away_ns < kSliceNs) [[likely]]
+      return false;
+    slice_lost(from_ns, to_ns);
+    return true;
   }
   bool is_there(std::int64_t now_ns) const {
     return now_ns < until_ns_.load(std::memory_order_relaxed);
@@ -43,7 +53,9 @@ class ForeignLoad {
   void slice_lost(std::int64_t from_ns, std::int64_t to_ns);
 
   std::atomic<std::int64_t> until_ns_{0};  // the end of the load, or of the last slice
-  std::atomic<int> slices_{0};             // in a row
+  std::atomic<std::int64_t> away_ns_{0};   // in all yields
+  std::atomic<std::int64_t> lost_ns_{0};   // in those that cost a slice
+  std::atomic<int> slices_{0};
 };
 
 class Waiter {

@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "engine/short_slices.hpp"
 #include "transport/shm/process_memory.hpp"
 
 namespace unisono::group {
@@ -223,6 +224,13 @@ void Job::judge_cores() {
   // A look at the network is a system call: nothing is won by not giving the core away in between.
   wait_policy_ = engine::WaitPolicy::for_ranks(oversubscribed_ || network_ != nullptr,
                                                settings_.time_ns(base::Setting::spin));
+  const base::Toggle short_slices = settings_.toggle(base::Setting::short_slices);
+  wait_policy_.short_slices = short_slices != base::Toggle::off;
+  if (short_slices == base::Toggle::on && !engine::ask_for_short_slices()) {
+    base::log(base::LogLevel::warn, "job",
+              "UNISONO_SHORT_SLICES=on: this kernel grants no slices of {} us (Linux 6.12 does)",
+              engine::kShortSliceNs / 1000);
+  }
   if (rank_ == 0) {
     const bool alone = network_ == nullptr;
     base::log(base::LogLevel::info, "job", "unisono {}: job {}: {} ranks{}, {}, transport {}{}{}{}",
@@ -257,6 +265,7 @@ base::Status Job::start_agent() {
   }
   if (network_ == nullptr) return base::success();
   return network_->start_agent([this](bool came) {
+    if (wait_policy_.short_slices) engine::ask_for_short_slices();
     if (came) look_for_news();
     const bool awaits = agent_ != nullptr && agent_->carry();
     if (came) bells_.wake(rank_);

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How ranks wait: waiter.hpp, bells.hpp, cores.hpp.
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <thread>
 
 #include "base/clock.hpp"
 #include "engine/bells.hpp"
 #include "engine/cores.hpp"
+#include "engine/short_slices.hpp"
 #include "engine/waiter.hpp"
 
 namespace unisono::engine {
@@ -54,14 +58,14 @@ std::int64_t lose_slices(ForeignLoad& load, std::int64_t now, int count, std::in
   return now;
 }
 
-TEST(ForeignLoad, IsManySlicesInARow) {
+TEST(ForeignLoad, IsManySlicesSoonAfterEachOther) {
   constexpr std::int64_t kStart = 1'000'000'000;
   ForeignLoad load;
-  load.given_away(kStart, kStart + kSlice - 1);
-  std::int64_t now = lose_slices(load, kStart, ForeignLoad::kSlices - 1, ForeignLoad::kPauseNs);
+  EXPECT_FALSE(load.given_away(kStart, kStart + kSlice - 1));
+  std::int64_t now = lose_slices(load, kStart, ForeignLoad::kSlices - 1, ForeignLoad::kMemoryNs);
   EXPECT_FALSE(load.is_there(now));
   // Too long after the others: the first of a new row.
-  now = lose_slices(load, now + ForeignLoad::kPauseNs + 1, ForeignLoad::kSlices - 1, 0);
+  now = lose_slices(load, now + ForeignLoad::kMemoryNs + 1, ForeignLoad::kSlices - 1, 0);
   EXPECT_FALSE(load.is_there(now));
   now = lose_slices(load, now, 1, 0);
   EXPECT_TRUE(load.is_there(now));
@@ -71,8 +75,46 @@ TEST(ForeignLoad, IsManySlicesInARow) {
   now = lose_slices(load, now + ForeignLoad::kHoldNs, 1, 0);
   EXPECT_TRUE(load.is_there(now));
   // Gone in the meantime.
-  now = lose_slices(load, now + ForeignLoad::kHoldNs + ForeignLoad::kPauseNs + 1, 1, 0);
+  now = lose_slices(load, now + ForeignLoad::kHoldNs + ForeignLoad::kMemoryNs + 1, 1, 0);
   EXPECT_FALSE(load.is_there(now));
+}
+
+// Sixteen ranks on a core: each turn of the others takes its time, and now and then one takes long.
+TEST(ForeignLoad, IsNotASliceAmongManyTurns) {
+  constexpr std::int64_t kTurn = 100'000;
+  ForeignLoad load;
+  std::int64_t now = 1'000'000'000;
+  for (int slice = 0; slice < 1000; ++slice) {
+    for (int turn = 0; turn < 20; ++turn, now += kTurn) load.given_away(now, now + kTurn);
+    EXPECT_TRUE(load.given_away(now, now + kSlice));
+    now += kSlice;
+    ASSERT_FALSE(load.is_there(now)) << "slice " << slice;
+  }
+  // Then a program comes that computes.
+  int slices = 0;
+  for (; !load.is_there(now) && slices < 100; ++slices) now = lose_slices(load, now, 1, 0);
+  EXPECT_LE(slices * kSlice, 3 * ForeignLoad::kWindowNs);
+  EXPECT_TRUE(load.is_there(now));
+}
+
+// The calling thread's slice as the kernel says it: sched_runtime of its struct sched_attr.
+std::uint64_t slice_ns() {
+  std::array<std::uint32_t, 12> answer{};
+  EXPECT_EQ(syscall(SYS_sched_getattr, 0, answer.data(), sizeof answer, 0), 0);
+  return answer[6] | std::uint64_t{answer[7]} << 32;
+}
+
+TEST(ShortSlices, AreTheThreadsThatAsked) {
+  const std::uint64_t usual = slice_ns();
+  bool granted = false;
+  std::thread([&] {
+    granted = ask_for_short_slices();
+    EXPECT_EQ(slice_ns(), granted ? kShortSliceNs : usual);
+    EXPECT_EQ(ask_for_short_slices(), granted);
+    std::thread([&] { EXPECT_EQ(slice_ns(), granted ? kShortSliceNs : usual); }).join();
+  }).join();
+  EXPECT_EQ(slice_ns(), usual);
+  if (!granted) std::cout << "This kernel grants no short slices: only that is tested here.\n";
 }
 
 TEST(Waiter, SleepsAtOnceWhereSomebodyElseComputes) {
