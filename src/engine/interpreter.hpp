@@ -32,7 +32,6 @@ struct Machine {
   transport::Transport* transport = nullptr;
   bool direct = false;                      // Capabilities::direct
   transport::Transport* network = nullptr;  // to the members on other hosts; null: there are none
-  std::span<const int> remote{};            // these members, ranks of the communicator
   Bells* bells = nullptr;
   const int* job_ranks = nullptr;  // by rank of the communicator
   int ranks = 0;

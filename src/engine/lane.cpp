@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/check.hpp"
 
@@ -27,7 +28,6 @@ Lane::Lane(const LaneGeometry& geometry, int rank, std::byte* control, std::byte
       window_bytes_(geometry.window_bytes()),
       windows_(windows),
       first_(first_sequence),
-      told_(first_sequence - 1),
       next_(first_sequence),
       done_(first_sequence - 1),
       slowest_(first_sequence - 1) {
@@ -42,19 +42,38 @@ Lane::Lane(const LaneGeometry& geometry, int rank, std::byte* control, std::byte
   progress_[rank].done.store(done_, std::memory_order_release);
 }
 
-void Lane::set_remote(std::span<const int> ranks) {
+// If all told all at the same operation, it would take many times as long as the others: hosts have
+// their turns, and each rank begins with another.
+void Lane::set_remote(std::vector<std::vector<int>> hosts) {
   is_remote_.assign(static_cast<std::size_t>(geometry_.ranks), false);
-  for (const int rank : ranks) is_remote_[static_cast<std::size_t>(rank)] = true;
+  remote_hosts_.clear();
+  const auto half = static_cast<std::uint64_t>(geometry_.channels) / 2;
+  for (std::vector<int>& ranks : hosts) {
+    for (const int rank : ranks) is_remote_[static_cast<std::size_t>(rank)] = true;
+    const std::size_t turn =
+        (remote_hosts_.size() + static_cast<std::size_t>(rank_)) % hosts.size();
+    const std::uint64_t due = done_ + half - turn * half / hosts.size();
+    remote_hosts_.push_back({.ranks = std::move(ranks), .told = done_, .due = due});
+  }
+  first_due_ = done_ + 1;
 }
 
 std::optional<Lane::News> Lane::take_news(bool at_once) {
-  const std::uint64_t news = done_ - told_;
-  if (news < (at_once ? 1 : static_cast<std::uint64_t>(geometry_.channels) / 2)) {
+  if (!at_once && !is_reached(first_due_)) [[likely]]
     return std::nullopt;
+  const auto half = static_cast<std::uint64_t>(geometry_.channels) / 2;
+  first_due_ = done_ + half;
+  for (RemoteHost& host : remote_hosts_) {
+    if (at_once ? host.told != done_ : is_reached(host.due)) {
+      host.told = done_;
+      host.due = done_ + half;
+      first_due_ = done_;  // there may be more
+      auto* const word = &progress_[rank_].told[host.word++ % kToldWords];
+      return News{host.ranks, reinterpret_cast<std::uint64_t*>(word), done_};
+    }
+    if (host.due - done_ < first_due_ - done_) first_due_ = host.due;
   }
-  told_ = done_;
-  auto* const word = &progress_[rank_].told[told_word_++ % kToldWords];
-  return News{reinterpret_cast<std::uint64_t*>(word), done_};
+  return std::nullopt;
 }
 
 int Lane::laggard(std::uint64_t sequence) const {

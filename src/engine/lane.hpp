@@ -105,11 +105,13 @@ class Lane {
   const LaneGeometry& geometry() const { return geometry_; }
   int rank() const { return rank_; }
 
-  // These members are on other hosts. Before the first operation.
-  void set_remote(std::span<const int> ranks);
-  // What they are to be told of this rank, and where; empty if it is too early for that. `at_once`:
-  // it is, if there is anything new.
+  // The members on other hosts, host by host. Before the first operation.
+  void set_remote(std::vector<std::vector<int>> hosts);
+  // What the members on one of these hosts are to be told of this rank, and where. To be called
+  // until it is empty: it is too early for the others. `at_once`: it is not, if there is anything
+  // new.
   struct News {
+    std::span<const int> ranks;
     std::uint64_t* word;
     std::uint64_t done;
   };
@@ -148,6 +150,16 @@ class Lane {
     return static_cast<std::int64_t>(sequence &
                                      (static_cast<std::uint64_t>(geometry_.channels) - 1));
   }
+  // The members on another host, and what they know of this rank.
+  struct RemoteHost {
+    std::vector<int> ranks;
+    std::uint64_t told;  // which done_
+    std::uint64_t due;   // at which done_ they are told again
+    unsigned word = 0;
+  };
+  bool is_reached(std::uint64_t sequence) const {
+    return done_ - sequence < std::uint64_t{1} << 63;
+  }
   void refresh_slowest();
   std::uint64_t done_by(int rank) const;
 
@@ -160,8 +172,8 @@ class Lane {
   Progress* progress_;
   std::vector<bool> is_remote_;  // by rank; empty: nobody is
   std::uint64_t first_;          // sequence number
-  std::uint64_t told_;           // what the members of other hosts were told of done_
-  unsigned told_word_ = 0;
+  std::vector<RemoteHost> remote_hosts_;
+  std::uint64_t first_due_ = 0;  // of all remote hosts
   std::uint64_t next_;
   std::uint64_t done_;                 // what progress_[rank_] says
   std::uint64_t slowest_;              // a lower bound of everyone's done

@@ -71,11 +71,11 @@ void ring_credit(const Machine& machine) {
 
 // The members on other hosts hear of it now and then.
 void tell_credit(const Machine& machine, Lane& lane) {
-  const auto news = lane.take_news(false);
-  if (!news) return;
-  for (const int rank : machine.remote) {
-    machine.network->put(
-        {.target = machine.job_ranks[rank], .flag = news->word, .flag_value = news->done});
+  while (const auto news = lane.take_news(false)) {
+    for (const int rank : news->ranks) {
+      machine.network->put(
+          {.target = machine.job_ranks[rank], .flag = news->word, .flag_value = news->done});
+    }
   }
 }
 

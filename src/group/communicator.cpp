@@ -138,7 +138,6 @@ Communicator::Communicator(Job& job, std::vector<int> job_ranks, int rank, std::
       machine_{.transport = &job.transport(),
                .direct = job.transport().capabilities().direct,
                .network = remote_.empty() ? nullptr : job.network(),
-               .remote = remote_,
                .bells = &job.bells(),
                .job_ranks = job_ranks_.data(),
                .ranks = static_cast<int>(job_ranks_.size()),
@@ -149,8 +148,8 @@ Communicator::Communicator(Job& job, std::vector<int> job_ranks, int rank, std::
       // A member may have come, and failed, before: the first wait looks.
       alarm_seen_(job.alarm() - 1) {
   if (remote_.empty()) return;
-  small_.set_remote(remote_);
-  bulk_.set_remote(remote_);
+  small_.set_remote(remote_by_host());
+  bulk_.set_remote(remote_by_host());
 }
 
 std::vector<int> Communicator::find_remote() const {
@@ -159,6 +158,15 @@ std::vector<int> Communicator::find_remote() const {
     if (is_remote(r)) remote.push_back(r);
   }
   return remote;
+}
+
+std::vector<std::vector<int>> Communicator::remote_by_host() const {
+  std::vector<std::vector<int>> hosts(static_cast<std::size_t>(job_.hosts().count()));
+  for (const int r : remote_)
+    hosts[static_cast<std::size_t>(job_.hosts().of(job_ranks_[static_cast<std::size_t>(r)]))]
+        .push_back(r);
+  std::erase_if(hosts, [](const std::vector<int>& ranks) { return ranks.empty(); });
+  return hosts;
 }
 
 // Multicasts come to the first rank of each host, so these have to be members, all of them: what
@@ -259,12 +267,12 @@ void Communicator::say_farewell(bool last_here) {
 void Communicator::publish_progress() {
   take_back();
   for (engine::Lane* lane : {&small_, &bulk_}) {
-    const auto news = lane->take_news(true);
-    for (const int member : remote_) {
-      if (!news) break;
-      machine_.network->put({.target = job_ranks_[static_cast<std::size_t>(member)],
-                             .flag = news->word,
-                             .flag_value = news->done});
+    while (const auto news = lane->take_news(true)) {
+      for (const int member : news->ranks) {
+        machine_.network->put({.target = job_ranks_[static_cast<std::size_t>(member)],
+                               .flag = news->word,
+                               .flag_value = news->done});
+      }
     }
   }
 }

@@ -180,6 +180,7 @@ class Communicator {
     return job_.state(job_ranks_[static_cast<std::size_t>(rank)]);
   }
   std::vector<int> find_remote() const;
+  std::vector<std::vector<int>> remote_by_host() const;
   std::vector<bool> find_group() const;
   bool count_end();
   void say_farewell(bool last_here);

@@ -3,8 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <memory>
+#include <utility>
+#include <vector>
 
 namespace unisono::engine {
 namespace {
@@ -67,6 +72,41 @@ TEST(Lane, OperationsCompletedOutOfOrderCountOnceTheGapIsClosed) {
   EXPECT_FALSE(memory.at(1).completed_by(0, 4));
   lane.complete(4);
   EXPECT_TRUE(memory.at(1).completed_by(0, 5));
+}
+
+TEST(Lane, OtherHostsAreToldEveryHalfOfTheChannelsAndNotAllAtOnce) {
+  constexpr int kChannels = 16, kHalf = kChannels / 2, kOperations = 200;
+  constexpr std::uint64_t kFirst = UINT64_MAX - 50;  // the numbers wrap on the way
+  LaneMemory memory(7, kChannels, kFirst);
+  Lane& lane = memory.at(0);
+  lane.set_remote({{1, 2}, {3}, {4, 5}, {6}});
+  std::map<int, std::uint64_t> told;  // by a host's first rank: how many operations
+  std::map<int, const std::uint64_t*> words;
+  int most = 0, all = 0;
+  for (std::uint64_t n = 1; n <= kOperations; ++n) {
+    lane.complete(kFirst + n - 1);
+    int now = 0;
+    while (const auto news = lane.take_news(false)) {
+      ++now;
+      const int host = news->ranks.front();
+      EXPECT_EQ(news->ranks.size(), host == 1 || host == 4 ? 2U : 1U);
+      EXPECT_EQ(news->done, kFirst + n - 1);
+      EXPECT_NE(news->word, std::exchange(words[host], news->word)) << "overtaken news would count";
+      told[host] = n;
+    }
+    most = std::max(most, now);
+    all += now;
+    for (const int host : {1, 3, 4, 6}) EXPECT_LE(n - told[host], kHalf) << "host of " << host;
+  }
+  EXPECT_EQ(most, 1);
+  EXPECT_LE(all, 4 * (kOperations / kHalf + 1));
+  // At the end everyone hears what they do not know yet, once.
+  int behind = 0;
+  for (const int host : {1, 3, 4, 6}) behind += told[host] == kOperations ? 0 : 1;
+  for (; const auto news = lane.take_news(true); --behind) {
+    EXPECT_EQ(news->done, kFirst + kOperations - 1);
+  }
+  EXPECT_EQ(behind, 0);
 }
 
 TEST(Lane, SequenceNumbersAreTakenInBlocks) {
