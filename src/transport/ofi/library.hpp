@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// libfabric's few functions that are symbols of its library; all else it offers are inline calls
+// through tables that these give. Loaded once for the process, and never unloaded: providers have
+// threads of their own. Any thread.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <cstdint>
+
+#include "base/result.hpp"
+
+namespace unisono::transport {
+
+struct OfiLibrary {
+  decltype(&fi_getinfo) getinfo = nullptr;
+  decltype(&fi_freeinfo) freeinfo = nullptr;
+  decltype(&fi_dupinfo) dupinfo = nullptr;
+  decltype(&fi_fabric) fabric = nullptr;
+  decltype(&fi_strerror) strerror = nullptr;
+  decltype(&fi_version) version = nullptr;
+};
+
+// The same answer at every call.
+const base::Result<OfiLibrary>& ofi_library();
+
+}  // namespace unisono::transport

@@ -1,0 +1,518 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transport/ofi/ofi.hpp"
+
+#include <fmt/format.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <limits>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/check.hpp"
+#include "base/thread_signals.hpp"
+#include "transport/ofi/kept_signal_actions.hpp"
+#include "transport/ofi/library.hpp"
+
+namespace unisono::transport {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Status;
+
+// Of what is written, a copy is kept until it has arrived: in blocks of this size, each one write.
+constexpr std::size_t kBlockBytes = std::size_t{256} << 10;
+// 32 MiB: what two bulk messages of the default buffers' channels come to. Beyond, write() refuses.
+constexpr std::size_t kMostBlocks = 128;
+constexpr std::size_t kCompletions = 1024;  // that the queue holds
+
+constexpr int kWantedModes =
+    FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+
+struct CloseObject {
+  template <class Object>
+  void operator()(Object* object) const {
+    fi_close(&object->fid);
+  }
+};
+template <class Object>
+using Owned = std::unique_ptr<Object, CloseObject>;
+
+struct FreeInfo {
+  void operator()(fi_info* info) const { ofi_library()->freeinfo(info); }
+};
+using Info = std::unique_ptr<fi_info, FreeInfo>;
+
+Error failure(std::string_view what, long result) {
+  return {Code::system, fmt::format("libfabric: {}: {}", what,
+                                    ofi_library()->strerror(static_cast<int>(-result)))};
+}
+
+// Their endpoints have addresses of the Internet protocol; those of others are named by their
+// fabric, which the machine is on or not.
+bool speaks_ip(std::string_view provider) {
+  for (const std::string_view name : {"tcp", "net", "sockets", "udp", "verbs"}) {
+    if (provider.starts_with(name)) return true;
+  }
+  return false;
+}
+
+Info hints_for(const OfiOptions& options) {
+  Info hints(ofi_library()->dupinfo(nullptr));
+  if (hints == nullptr) return hints;
+  hints->caps = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  hints->mode = FI_CONTEXT | FI_CONTEXT2;
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->domain_attr->mr_mode = kWantedModes;
+  hints->domain_attr->threading = FI_THREAD_DOMAIN;
+  // A write is complete when its bytes are in the target's memory, not when they have gone.
+  hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
+  hints->fabric_attr->prov_name = strdup(options.provider.c_str());
+  if (speaks_ip(options.provider)) {
+    hints->addr_format = options.address.family == Family::v4 ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
+  }
+  return hints;
+}
+
+base::Result<Info> find_provider(const OfiOptions& options) {
+  const OfiLibrary& library = *ofi_library();
+  const Info hints = hints_for(options);
+  if (hints == nullptr) return Error{Code::resources, "libfabric: no memory"};
+  const std::string node = ip_text(options.address);
+  const bool by_address = speaks_ip(options.provider);
+  fi_info* found = nullptr;
+  const int result = library.getinfo(
+      FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), by_address ? node.c_str() : nullptr, nullptr,
+      by_address ? FI_SOURCE | FI_NUMERICHOST : 0, hints.get(), &found);
+  if (result == 0) return Info(found);
+  return Error{Code::unsupported,
+               fmt::format("libfabric has no provider '{}' with remote writes here "
+                           "(UNISONO_OFI_PROVIDER): {}",
+                           options.provider, library.strerror(-result))};
+}
+
+base::Result<std::uint64_t> random_key(std::size_t bytes) {
+  std::uint64_t key = 0;
+  const std::size_t wanted = std::clamp<std::size_t>(bytes, 1, sizeof key);
+  if (getrandom(&key, wanted, 0) != static_cast<ssize_t>(wanted)) {
+    return Error{Code::system, fmt::format("getrandom: {}", std::strerror(errno))};
+  }
+  return key == FI_KEY_NOTAVAIL ? key - 1 : key;
+}
+
+// One write or read of the provider's. Its context is what the provider calls it by.
+struct Part {
+  fi_context2 context{};  // first
+  int rank = -1;
+  bool is_read = false;
+  std::uint64_t offset = 0;
+  std::byte* local = nullptr;
+  std::size_t bytes = 0;
+  std::size_t block = 0;
+  std::size_t whole = 0;  // index of the transfer it belongs to
+};
+
+// A transfer, of one or more parts.
+struct Whole {
+  int rank = -1;
+  std::uint64_t token = 0;
+  std::size_t parts_left = 0;
+  bool arrived = true;
+};
+
+struct Peer {
+  fi_addr_t address = FI_ADDR_UNSPEC;
+  std::uint64_t key = 0;
+  std::uint64_t base = 0;
+  std::string error;
+};
+
+struct Block {
+  std::unique_ptr<std::byte[]> memory;
+  Owned<fid_mr> registration;  // where the provider wants one
+};
+
+class Ofi final : public RemoteMemory {
+ public:
+  explicit Ofi(const OfiOptions& options)
+      : options_(options), peers_(static_cast<std::size_t>(options.ranks)) {}
+  Status open();
+
+  std::string_view name() const override { return name_; }
+  const RegionCard& card() const override { return card_; }
+  Status meet(int rank, const RegionCard& card) override;
+  bool write(const Transfer& transfer) override;
+  void read(const Transfer& transfer) override;
+  std::size_t poll(std::span<Completion> completions) override;
+  std::size_t under_way() const override { return under_way_; }
+  int descriptor() const override { return descriptor_; }
+  bool may_sleep() override;
+  const std::string& error_of(int rank) const override {
+    return peers_[static_cast<std::size_t>(rank)].error;
+  }
+
+ private:
+  Status open_queue();
+  Status open_endpoint();
+  base::Result<Owned<fid_mr>> enroll(void* memory, std::size_t bytes, std::uint64_t access);
+  Status publish();
+
+  bool wants_local_registration() const { return (info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0; }
+  bool make_block();
+  std::size_t take_whole(const Transfer& transfer, std::size_t parts);
+  Part& take_part(const Transfer& transfer, std::size_t whole);
+  bool post(Part& part);
+  void post_or_keep(Part& part);
+  void post_waiting();
+  void collect();
+  void collect_error();
+  void finish(Part& part, bool arrived);
+  void fail(Part& part, std::string_view how);
+
+  OfiOptions options_;
+  std::string name_;
+  Info info_;
+  Owned<fid_fabric> fabric_;  // in the order in which they need each other
+  Owned<fid_domain> domain_;
+  Owned<fid_av> addresses_;
+  Owned<fid_cq> queue_;
+  Owned<fid_mr> region_;
+  std::vector<Block> blocks_;
+  Owned<fid_ep> endpoint_;
+  int descriptor_ = -1;
+  RegionCard card_;
+  std::vector<Peer> peers_;  // by rank
+  std::vector<std::size_t> free_blocks_;
+  std::vector<std::unique_ptr<Part>> parts_;
+  std::vector<Part*> free_parts_;
+  std::vector<Whole> wholes_;
+  std::vector<std::size_t> free_wholes_;
+  std::deque<Part*> waiting_;  // that the provider would not take yet, in order for each rank
+  std::deque<Completion> complete_;
+  std::size_t under_way_ = 0;
+};
+
+// ---- opening -----------------------------------------------------------------------------------
+
+Status Ofi::open() {
+  UNISONO_ASSIGN(info_, find_provider(options_));
+  name_ = fmt::format("ofi/{}", info_->fabric_attr->prov_name);
+  fid_fabric* fabric = nullptr;
+  if (const int result = ofi_library()->fabric(info_->fabric_attr, &fabric, nullptr); result != 0) {
+    return failure("fi_fabric", result);
+  }
+  fabric_.reset(fabric);
+  fid_domain* domain = nullptr;
+  if (const int result = fi_domain(fabric, info_.get(), &domain, nullptr); result != 0) {
+    return failure("fi_domain", result);
+  }
+  domain_.reset(domain);
+  UNISONO_TRY(open_queue());
+  UNISONO_TRY(open_endpoint());
+  constexpr std::uint64_t kAll = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  UNISONO_ASSIGN(region_, enroll(options_.region, options_.region_bytes, kAll));
+  return publish();
+}
+
+Status Ofi::open_queue() {
+  fi_cq_attr attributes{};
+  attributes.size = kCompletions;
+  attributes.format = FI_CQ_FORMAT_CONTEXT;
+  attributes.wait_obj = FI_WAIT_FD;
+  fid_cq* queue = nullptr;
+  int result = fi_cq_open(domain_.get(), &attributes, &queue, nullptr);
+  const bool sleeps = result == 0;
+  if (!sleeps) {  // not every provider has something to sleep on
+    attributes.wait_obj = FI_WAIT_NONE;
+    result = fi_cq_open(domain_.get(), &attributes, &queue, nullptr);
+  }
+  if (result != 0) return failure("fi_cq_open", result);
+  queue_.reset(queue);
+  if (sleeps && fi_control(&queue->fid, FI_GETWAIT, &descriptor_) != 0) descriptor_ = -1;
+  return base::success();
+}
+
+Status Ofi::open_endpoint() {
+  fi_av_attr attributes{};
+  attributes.type = FI_AV_TABLE;
+  attributes.count = static_cast<std::size_t>(options_.ranks);
+  if (info_->domain_attr->av_type != FI_AV_UNSPEC) attributes.type = info_->domain_attr->av_type;
+  fid_av* addresses = nullptr;
+  if (const int result = fi_av_open(domain_.get(), &attributes, &addresses, nullptr); result != 0) {
+    return failure("fi_av_open", result);
+  }
+  addresses_.reset(addresses);
+  fid_ep* endpoint = nullptr;
+  if (const int result = fi_endpoint(domain_.get(), info_.get(), &endpoint, nullptr); result != 0) {
+    return failure("fi_endpoint", result);
+  }
+  endpoint_.reset(endpoint);
+  if (const int result = fi_ep_bind(endpoint, &addresses->fid, 0); result != 0) {
+    return failure("fi_ep_bind of the address vector", result);
+  }
+  if (const int result = fi_ep_bind(endpoint, &queue_->fid, FI_TRANSMIT | FI_RECV); result != 0) {
+    return failure("fi_ep_bind of the completion queue", result);
+  }
+  if (const int result = fi_enable(endpoint); result != 0) return failure("fi_enable", result);
+  return base::success();
+}
+
+// The key is nobody's to guess, where it is ours to choose.
+base::Result<Owned<fid_mr>> Ofi::enroll(void* memory, std::size_t bytes, std::uint64_t access) {
+  const int mode = info_->domain_attr->mr_mode;
+  std::uint64_t key = 0;
+  if ((mode & FI_MR_PROV_KEY) == 0) {
+    UNISONO_ASSIGN(key, random_key(info_->domain_attr->mr_key_size));
+  }
+  fid_mr* made = nullptr;
+  int result = fi_mr_reg(domain_.get(), memory, bytes, access, 0, key, 0, &made, nullptr);
+  if (result != 0) {
+    return Error{
+        Code::resources,
+        fmt::format("libfabric: {} bytes could not be registered with provider {}: {}; "
+                    "see `ulimit -l`, and UNISONO_SHARED_LIMIT",
+                    bytes, info_->fabric_attr->prov_name, ofi_library()->strerror(-result))};
+  }
+  Owned<fid_mr> registration(made);
+  if ((mode & FI_MR_ENDPOINT) != 0) {
+    result = fi_mr_bind(made, &endpoint_->fid, 0);
+    if (result == 0) result = fi_mr_enable(made);
+    if (result != 0) return failure("fi_mr_enable", result);
+  }
+  return registration;
+}
+
+Status Ofi::publish() {
+  std::size_t bytes = card_.address.size();
+  const int result = fi_getname(&endpoint_->fid, card_.address.data(), &bytes);
+  if (result != 0) return failure("fi_getname", result);
+  card_.address_bytes = static_cast<std::uint32_t>(bytes);
+  card_.key = fi_mr_key(region_.get());
+  const bool absolute = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
+  card_.base = absolute ? reinterpret_cast<std::uint64_t>(options_.region) : 0;
+  if (!speaks_ip(options_.provider)) return base::success();
+  sockaddr_storage bound{};
+  std::memcpy(&bound, card_.address.data(), std::min(bytes, sizeof bound));
+  if (endpoint_of(bound).address == options_.address) return base::success();
+  return Error{Code::unsupported,
+               fmt::format("libfabric: provider {} listens at {}, although it was told {}", name_,
+                           endpoint_text(endpoint_of(bound)), ip_text(options_.address))};
+}
+
+Status Ofi::meet(int rank, const RegionCard& card) {
+  UNISONO_CHECK(rank >= 0 && rank < options_.ranks, "rank of a region");
+  if (card.address_bytes == 0 || card.address_bytes > card.address.size()) {
+    return Error{Code::state, fmt::format("rank {} has no address for libfabric", rank)};
+  }
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  const int count =
+      fi_av_insert(addresses_.get(), card.address.data(), 1, &peer.address, 0, nullptr);
+  if (count != 1) {
+    return failure(fmt::format("fi_av_insert of rank {}", rank), count < 0 ? count : -FI_EINVAL);
+  }
+  peer.key = card.key;
+  peer.base = card.base;
+  return base::success();
+}
+
+// ---- transfers ---------------------------------------------------------------------------------
+
+// False if there is no memory for it, or none that the provider takes.
+bool Ofi::make_block() {
+  if (blocks_.size() == kMostBlocks) return false;
+  Block block{std::make_unique_for_overwrite<std::byte[]>(kBlockBytes), nullptr};
+  if (wants_local_registration()) {
+    auto enrolled = enroll(block.memory.get(), kBlockBytes, FI_WRITE);
+    if (!enrolled.ok()) return false;
+    block.registration = std::move(*enrolled);
+  }
+  free_blocks_.push_back(blocks_.size());
+  blocks_.push_back(std::move(block));
+  return true;
+}
+
+std::size_t Ofi::take_whole(const Transfer& transfer, std::size_t parts) {
+  if (free_wholes_.empty()) {
+    free_wholes_.push_back(wholes_.size());
+    wholes_.emplace_back();
+  }
+  const std::size_t index = free_wholes_.back();
+  free_wholes_.pop_back();
+  wholes_[index] = {.rank = transfer.rank, .token = transfer.token, .parts_left = parts};
+  ++under_way_;
+  return index;
+}
+
+Part& Ofi::take_part(const Transfer& transfer, std::size_t whole) {
+  if (free_parts_.empty()) {
+    free_parts_.push_back(parts_.emplace_back(std::make_unique<Part>()).get());
+  }
+  Part& part = *free_parts_.back();
+  free_parts_.pop_back();
+  part.rank = transfer.rank;
+  part.whole = whole;
+  return part;
+}
+
+bool Ofi::write(const Transfer& transfer) {
+  UNISONO_CHECK(transfer.bytes != 0 && transfer.offset <= options_.region_bytes &&
+                    transfer.bytes <= options_.region_bytes - transfer.offset,
+                "a write outside the region");
+  const std::size_t parts = (transfer.bytes + kBlockBytes - 1) / kBlockBytes;
+  while (free_blocks_.size() < parts) {
+    if (!make_block()) return false;
+  }
+  const std::size_t whole = take_whole(transfer, parts);
+  for (std::size_t done = 0; done < transfer.bytes; done += kBlockBytes) {
+    Part& part = take_part(transfer, whole);
+    part.is_read = false;
+    part.block = free_blocks_.back();
+    free_blocks_.pop_back();
+    part.offset = transfer.offset + done;
+    part.bytes = std::min(kBlockBytes, transfer.bytes - done);
+    part.local = blocks_[part.block].memory.get();
+    std::memcpy(part.local, transfer.from + done, part.bytes);
+    post_or_keep(part);
+  }
+  return true;
+}
+
+// In one piece, into where it belongs: the region is registered.
+void Ofi::read(const Transfer& transfer) {
+  UNISONO_CHECK(transfer.bytes != 0 && transfer.offset <= options_.region_bytes &&
+                    transfer.bytes <= options_.region_bytes - transfer.offset,
+                "a read outside the region");
+  const std::size_t whole = take_whole(transfer, 1);
+  Part& part = take_part(transfer, whole);
+  part.is_read = true;
+  part.offset = transfer.offset;
+  part.bytes = transfer.bytes;
+  part.local = transfer.to;
+  post_or_keep(part);
+}
+
+// False if the provider does not take it now.
+bool Ofi::post(Part& part) {
+  const Peer& peer = peers_[static_cast<std::size_t>(part.rank)];
+  fid_mr* const registration =
+      part.is_read ? region_.get() : blocks_[part.block].registration.get();
+  void* descriptor = wants_local_registration() ? fi_mr_desc(registration) : nullptr;
+  const iovec local{part.local, part.bytes};
+  const fi_rma_iov remote{.addr = peer.base + part.offset, .len = part.bytes, .key = peer.key};
+  const fi_msg_rma message{.msg_iov = &local,
+                           .desc = &descriptor,
+                           .iov_count = 1,
+                           .addr = peer.address,
+                           .rma_iov = &remote,
+                           .rma_iov_count = 1,
+                           .context = &part.context,
+                           .data = 0};
+  const ssize_t result =
+      part.is_read ? fi_readmsg(endpoint_.get(), &message, FI_COMPLETION)
+                   : fi_writemsg(endpoint_.get(), &message, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+  if (result == -FI_EAGAIN) return false;
+  if (result != 0) fail(part, ofi_library()->strerror(static_cast<int>(-result)));
+  return true;
+}
+
+void Ofi::post_or_keep(Part& part) {
+  if (!waiting_.empty() || !post(part)) waiting_.push_back(&part);
+}
+
+// A rank that takes nothing does not keep what is for others.
+void Ofi::post_waiting() {
+  int refused = -1;
+  for (std::size_t i = waiting_.size(); i > 0; --i) {
+    Part* const part = waiting_.front();
+    waiting_.pop_front();
+    if (part->rank == refused || !post(*part)) {
+      refused = part->rank;
+      waiting_.push_back(part);
+    }
+  }
+}
+
+void Ofi::finish(Part& part, bool arrived) {
+  if (!part.is_read) free_blocks_.push_back(part.block);
+  Whole& whole = wholes_[part.whole];
+  whole.arrived &= arrived;
+  if (--whole.parts_left == 0) {
+    complete_.push_back({whole.rank, whole.token, whole.arrived});
+    free_wholes_.push_back(part.whole);
+  }
+  free_parts_.push_back(&part);
+}
+
+void Ofi::fail(Part& part, std::string_view how) {
+  std::string& error = peers_[static_cast<std::size_t>(part.rank)].error;
+  if (error.empty()) {
+    error = fmt::format("{}: a {} of {} bytes {} rank {} failed: {}", name_,
+                        part.is_read ? "read" : "write", part.bytes, part.is_read ? "from" : "to",
+                        part.rank, how);
+  }
+  finish(part, false);
+}
+
+void Ofi::collect() {
+  constexpr std::size_t kAtOnce = 16;
+  fi_cq_entry entries[kAtOnce];
+  ssize_t count;
+  do {
+    count = fi_cq_read(queue_.get(), entries, kAtOnce);
+    if (count == -FI_EAVAIL) collect_error();
+    for (ssize_t i = 0; i < count; ++i) finish(*static_cast<Part*>(entries[i].op_context), true);
+  } while (count == kAtOnce || count == -FI_EAVAIL);
+}
+
+void Ofi::collect_error() {
+  fi_cq_err_entry entry{};
+  if (fi_cq_readerr(queue_.get(), &entry, 0) != 1 || entry.op_context == nullptr) return;
+  char text[128] = "";
+  const char* const detail =
+      fi_cq_strerror(queue_.get(), entry.prov_errno, entry.err_data, text, sizeof text);
+  fail(*static_cast<Part*>(entry.op_context),
+       fmt::format("{} ({})", ofi_library()->strerror(entry.err), detail == nullptr ? "" : detail));
+}
+
+std::size_t Ofi::poll(std::span<Completion> completions) {
+  collect();
+  if (!waiting_.empty()) post_waiting();
+  const std::size_t count = std::min(completions.size(), complete_.size());
+  std::copy_n(complete_.begin(), count, completions.begin());
+  complete_.erase(complete_.begin(), complete_.begin() + static_cast<std::ptrdiff_t>(count));
+  under_way_ -= count;
+  return count;
+}
+
+bool Ofi::may_sleep() {
+  if (!complete_.empty()) return false;
+  if (descriptor_ < 0) return true;
+  fid* objects[] = {&queue_->fid};
+  return fi_trywait(fabric_.get(), objects, 1) == 0;
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<RemoteMemory>> open_ofi(const OfiOptions& options) {
+  const KeptSignalActions kept;
+  const auto& library = ofi_library();
+  if (!library.ok()) return library.error();
+  const base::NoSignals quiet;  // providers have threads
+  auto ofi = std::make_unique<Ofi>(options);
+  const Status opened = ofi->open();
+  if (opened.ok()) return std::unique_ptr<RemoteMemory>(std::move(ofi));
+  return Error{opened.error().code, fmt::format("{} (provider {}, at {})", opened.error().message,
+                                                options.provider, ip_text(options.address))};
+}
+
+}  // namespace unisono::transport
