@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -56,6 +57,8 @@ class UdpRanks {
     return result;
   }
 
+  // It is then the caller's.
+  std::unique_ptr<Udp> take(int rank) { return std::move(ranks_[static_cast<std::size_t>(rank)]); }
   Udp& at(int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
   // Loopback does not lose what fits into the buffers, so something comes.
   void wait(int rank) {

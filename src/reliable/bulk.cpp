@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "reliable/bulk.hpp"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "base/check.hpp"
+
+namespace unisono::reliable {
+namespace {
+
+using base::Code;
+using base::Error;
+
+constexpr std::int64_t kMillisecond = 1'000'000;
+
+base::Status watch(const base::Descriptor& sleeper, int descriptor) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  if (descriptor < 0 || epoll_ctl(sleeper.get(), EPOLL_CTL_ADD, descriptor, &event) == 0) {
+    return base::success();
+  }
+  return Error{Code::system, fmt::format("epoll_ctl: {}", std::strerror(errno))};
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<Bulk>> Bulk::over(Reliable& reliable,
+                                               std::unique_ptr<transport::RemoteMemory> memory,
+                                               BulkOptions options) {
+  std::unique_ptr<Bulk> bulk(new Bulk(reliable, std::move(memory), std::move(options)));
+  bulk->sleeper_ = base::Descriptor(epoll_create1(EPOLL_CLOEXEC));
+  if (!bulk->sleeper_.valid()) {
+    return Error{Code::system, fmt::format("epoll_create1: {}", std::strerror(errno))};
+  }
+  UNISONO_TRY(watch(bulk->sleeper_, reliable.datagrams().descriptor()));
+  UNISONO_TRY(watch(bulk->sleeper_, bulk->memory_->descriptor()));
+  return bulk;
+}
+
+Bulk::Bulk(Reliable& reliable, std::unique_ptr<transport::RemoteMemory> memory, BulkOptions options)
+    : reliable_(reliable),
+      memory_(std::move(memory)),
+      options_(std::move(options)),
+      peers_(static_cast<std::size_t>(options_.ranks)) {}
+
+std::size_t Bulk::take_message(int target) {
+  if (free_messages_.empty()) {
+    free_messages_.push_back(messages_.size());
+    messages_.emplace_back();
+  }
+  const std::size_t index = free_messages_.back();
+  free_messages_.pop_back();
+  Message& message = messages_[index];
+  message.target = target;
+  message.writes_left = 0;
+  message.pieces.clear();
+  message.bytes.clear();  // keeps its memory for the next
+  message.flag = nullptr;
+  message.is_get = false;
+  ++peers_[static_cast<std::size_t>(target)].under_way;
+  return index;
+}
+
+void Bulk::keep(Message& message, const transport::Put& piece) {
+  message.pieces.push_back({piece.place, message.bytes.size(), piece.bytes});
+  message.bytes.insert(message.bytes.end(), piece.source, piece.source + piece.bytes);
+}
+
+void Bulk::put_kept(const Message& message) {
+  for (const Piece& piece : message.pieces) {
+    reliable_.put({.target = message.target,
+                   .source = message.bytes.data() + piece.begin,
+                   .place = piece.place,
+                   .bytes = piece.count});
+  }
+}
+
+// False if there is no room.
+bool Bulk::write(std::size_t index, const transport::Put& message) {
+  const bool taken =
+      memory_->write({.rank = message.target,
+                      .offset = static_cast<std::uint64_t>(message.place - options_.region),
+                      .from = message.source,
+                      .bytes = message.bytes,
+                      .token = index});
+  if (taken) ++messages_[index].writes_left;
+  ++(taken ? counts_.written : counts_.refused);
+  return taken;
+}
+
+void Bulk::put(const transport::Put& message) {
+  if (message.target == options_.rank) return reliable_.put(message);
+  if (message.bytes == 0 && message.flag == nullptr) return;
+  Peer& peer = peers_[static_cast<std::size_t>(message.target)];
+  const bool is_long = message.bytes >= options_.from_bytes && !peer.lost && !peer.forgotten;
+  if (peer.open == kNone && !is_long && message.flag != nullptr) return reliable_.put(message);
+  if (peer.open == kNone) peer.open = take_message(message.target);
+  const std::size_t index = peer.open;
+  const bool written = is_long && write(index, message);
+  if (message.flag == nullptr) {
+    if (!written) keep(messages_[index], message);
+    return;
+  }
+  peer.open = kNone;
+  Message& open = messages_[index];
+  if (open.writes_left == 0) {  // packets take care of it
+    put_kept(open);
+    reliable_.put(message);
+    return finish(index);
+  }
+  if (!written && message.bytes != 0) keep(open, message);
+  open.flag = message.flag;
+  open.flag_value = message.flag_value;
+}
+
+void Bulk::get(const transport::Get& wanted) {
+  if (wanted.bytes < options_.from_bytes || has_lost(wanted.source)) return reliable_.get(wanted);
+  const std::size_t index = take_message(wanted.source);
+  Message& message = messages_[index];
+  message.is_get = true;
+  message.writes_left = 1;
+  message.flag = wanted.flag;
+  message.flag_value = wanted.flag_value;
+  memory_->read({.rank = wanted.source,
+                 .offset = wanted.offset,
+                 .to = wanted.place,
+                 .bytes = wanted.bytes,
+                 .token = index});
+  ++counts_.read;
+}
+
+int Bulk::progress() {
+  const int arrived = collect();
+  return arrived + reliable_.progress();
+}
+
+// What was written has flags, which are puts.
+bool Bulk::settle() {
+  collect();
+  const bool written = is_settled();
+  return reliable_.settle() && written;
+}
+
+// Returns how many messages arrived.
+int Bulk::collect() {
+  std::array<transport::Completion, 16> completions;
+  int arrived = 0;
+  std::size_t count;
+  do {
+    count = memory_->poll(completions);
+    for (std::size_t i = 0; i < count; ++i) complete(completions[i]);
+    arrived += static_cast<int>(count);
+  } while (count == completions.size());
+  return arrived;
+}
+
+void Bulk::complete(const transport::Completion& completion) {
+  const auto index = static_cast<std::size_t>(completion.token);
+  UNISONO_CHECK(index < messages_.size() && messages_[index].writes_left != 0,
+                "a completion that nobody waits for");
+  if (!completion.arrived) lose(completion.rank);
+  Message& message = messages_[index];
+  if (--message.writes_left != 0) return;
+  if (message.flag == nullptr) return;  // it is still being put
+  finish(index);
+}
+
+// All its bytes are there: the rest, and the flag.
+void Bulk::finish(std::size_t index) {
+  Message& message = messages_[index];
+  Peer& peer = peers_[static_cast<std::size_t>(message.target)];
+  if (message.flag != nullptr && !peer.lost) {
+    put_kept(message);
+    if (message.is_get) {
+      std::atomic_ref(*message.flag).store(message.flag_value, std::memory_order_release);
+    } else {
+      reliable_.put(
+          {.target = message.target, .flag = message.flag, .flag_value = message.flag_value});
+    }
+  }
+  --peer.under_way;
+  free_messages_.push_back(index);
+}
+
+void Bulk::lose(int rank) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  if (std::exchange(peer.lost, true) || peer.forgotten) return;
+  if (options_.failed) options_.failed(rank, memory_->error_of(rank));
+}
+
+bool Bulk::is_settled() const {
+  return std::ranges::all_of(
+      peers_, [](const Peer& peer) { return peer.under_way == 0 || peer.forgotten || peer.lost; });
+}
+
+void Bulk::forget(int rank) {
+  peers_[static_cast<std::size_t>(rank)].forgotten = true;
+  reliable_.forget(rank);
+}
+
+std::int64_t Bulk::longest_sleep_ns() const {
+  const bool wakes = memory_->descriptor() >= 0;
+  if (wakes && memory_->under_way() == 0) return std::numeric_limits<std::int64_t>::max();
+  // What the provider did not take yet has nothing that wakes.
+  return wakes ? 5 * kMillisecond : kMillisecond;
+}
+
+}  // namespace unisono::reliable

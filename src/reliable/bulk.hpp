@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Bulk: long puts as writes to remote memory, beside a Reliable that carries everything else. A
+// flag always goes by the Reliable, and leaves only when the write is known to have arrived: so it
+// cannot be seen before its bytes whatever order the provider keeps, it is written by a process and
+// in one piece, and it bears the job's tag (docs/decisions/0018). A message of which some bytes
+// are written and others are not has the latter kept until then, too.
+//
+// A write that fails may still arrive later, so its bytes are not sent again another way: the peer
+// counts as lost. One object belongs to one rank; one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/descriptor.hpp"
+#include "base/result.hpp"
+#include "reliable/reliable.hpp"
+#include "transport/remote_memory.hpp"
+#include "transport/transport.hpp"
+
+namespace unisono::reliable {
+
+struct BulkOptions {
+  int rank = 0;
+  int ranks = 1;
+  std::byte* region = nullptr;
+  std::size_t from_bytes = std::size_t{64} << 10;  // a put's least that is written
+  // The first time that a transfer with a rank fails.
+  std::function<void(int rank, const std::string& why)> failed = {};
+};
+
+struct BulkCounts {
+  std::uint64_t written = 0;  // puts, or parts of messages
+  std::uint64_t read = 0;     // gets
+  std::uint64_t refused = 0;  // for which there was no room: they went as packets
+  bool operator==(const BulkCounts&) const = default;
+};
+
+class Bulk final : public transport::Transport {
+ public:
+  // `reliable` outlives it. Every peer that may be put to has been met by `memory`.
+  static base::Result<std::unique_ptr<Bulk>> over(Reliable& reliable,
+                                                  std::unique_ptr<transport::RemoteMemory> memory,
+                                                  BulkOptions options);
+
+  const transport::Capabilities& capabilities() const override { return reliable_.capabilities(); }
+  // Short puts without a flag are kept until the one with a flag.
+  void put(const transport::Put& message) override;
+  void get(const transport::Get& wanted) override;
+  void put_to_all(const transport::Put& message) override { reliable_.put_to_all(message); }
+  void awaits(int rank) override { reliable_.awaits(rank); }
+  void awaits_multicast(int origin) override { reliable_.awaits_multicast(origin); }
+  // The Reliable's, too.
+  int progress() override;
+
+  // As of a Reliable, which it also asks.
+  bool settle();
+  void forget(int rank);
+  // A transfer with that rank has failed: what was to go there will not.
+  bool has_lost(int rank) const { return peers_[static_cast<std::size_t>(rank)].lost; }
+
+  // Readable when there is something to do, here or at the datagrams. Only after may_sleep(); even
+  // then not for longer than longest_sleep_ns().
+  int descriptor() const { return sleeper_.get(); }
+  bool may_sleep() { return memory_->may_sleep(); }
+  std::int64_t longest_sleep_ns() const;
+
+  const BulkCounts& counts() const { return counts_; }
+  transport::RemoteMemory& memory() { return *memory_; }
+
+ private:
+  // Of a message that is written, or begun.
+  struct Piece {
+    std::byte* place;
+    std::size_t begin;  // in `bytes`
+    std::size_t count;
+  };
+  struct Message {
+    int target = -1;
+    std::size_t writes_left = 0;
+    std::vector<Piece> pieces{};  // that go as packets, before the flag
+    std::vector<std::byte> bytes{};
+    std::uint64_t* flag = nullptr;  // null: not yet known
+    std::uint64_t flag_value = 0;
+    bool is_get = false;
+  };
+  struct Peer {
+    std::size_t open = kNone;   // message that waits for its flag
+    std::size_t under_way = 0;  // messages
+    bool lost = false;
+    bool forgotten = false;
+  };
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
+  Bulk(Reliable& reliable, std::unique_ptr<transport::RemoteMemory> memory, BulkOptions options);
+  std::size_t take_message(int target);
+  bool write(std::size_t index, const transport::Put& message);
+  static void keep(Message& message, const transport::Put& piece);
+  void put_kept(const Message& message);
+  int collect();
+  bool is_settled() const;
+  void complete(const transport::Completion& completion);
+  void finish(std::size_t index);
+  void lose(int rank);
+
+  Reliable& reliable_;
+  std::unique_ptr<transport::RemoteMemory> memory_;
+  BulkOptions options_;
+  base::Descriptor sleeper_;  // epoll: the datagrams' descriptor and the remote memory's
+  std::vector<Peer> peers_;   // by rank
+  std::vector<Message> messages_;
+  std::vector<std::size_t> free_messages_;
+  BulkCounts counts_;
+};
+
+}  // namespace unisono::reliable
