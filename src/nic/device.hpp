@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "nic/group_mapping.hpp"
 #include "nic/tables.h"
 
 namespace unisono::nic {
@@ -26,15 +27,7 @@ enum class Mode { automatic, native, generic };
 struct DeviceOptions {
   std::string interface;  // empty: loaded but attached to nothing, for trial runs
   Mode mode = Mode::automatic;
-  std::uint32_t slots = 1024;   // operations in flight, of all groups together
-  std::uint32_t blocks = 8192;  // contributions of those, 1.4 KiB each
-};
-
-// The shared memory. Rows are written by add_group() only.
-struct DeviceMemory {
-  const unisono_nic_row* rows = nullptr;
-  unisono_nic_slot* slots = nullptr;
-  unisono_nic_block* blocks = nullptr;
+  std::uint32_t groups = UNISONO_NIC_ROWS_MAX;  // at most so many at a time
 };
 
 using Counters = std::array<std::uint64_t, UNISONO_NIC_COUNTERS>;
@@ -65,13 +58,16 @@ class Device {
 
   virtual bool native() const = 0;    // the driver runs the program
   virtual int interface() const = 0;  // its index; 0: attached to nothing
-  virtual DeviceMemory memory() const = 0;
 
-  // Finds places for the row's operations, clears them, and makes the row known to the program.
-  // Returns its index. The row's first_*_index and interface are filled in.
+  // Makes memory for the row's operations, and the row known to the program. Returns its index. The
+  // row's index and interface are filled in.
   virtual base::Result<std::uint32_t> add_group(const unisono_nic_row& row) = 0;
-  // From here on its packets are dropped; its places are free for others.
+  // From here on its packets are dropped. Who has its maps still may look at them, in vain.
   virtual base::Status remove_group(std::uint32_t row) = 0;
+  // Of a row that add_group() returned and that is still there.
+  virtual const unisono_nic_row& row(std::uint32_t row) const = 0;
+  virtual GroupMemory memory(std::uint32_t row) const = 0;
+  virtual GroupMaps maps(std::uint32_t row) const = 0;
 
   virtual base::Result<Counters> counters() const = 0;
   virtual base::Result<ProgramFacts> facts(Entry entry) const = 0;

@@ -8,13 +8,11 @@
 #include <fmt/format.h>
 #include <linux/ethtool.h>
 #include <linux/if_link.h>
-#include <linux/membarrier.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -76,7 +74,7 @@ struct CloseObject {
   void operator()(bpf_object* object) const { bpf_object__close(object); }
 };
 
-// A map's memory in this process.
+// A table in this process's memory.
 class Mapping {
  public:
   Mapping() = default;
@@ -103,6 +101,33 @@ class Mapping {
   std::size_t bytes_ = 0;
 };
 
+// A group's map of `entries` values, which user space may map. The program sees it through another
+// map, so its flags are those of the template in nic.bpf.c.
+base::Result<base::Descriptor> make_group_map(const char* name, std::size_t value_bytes,
+                                              std::uint32_t entries) {
+  LIBBPF_OPTS(bpf_map_create_opts, options);
+  options.map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP;
+  base::Descriptor map(bpf_map_create(BPF_MAP_TYPE_ARRAY, name, sizeof(std::uint32_t),
+                                      static_cast<std::uint32_t>(value_bytes), entries, &options));
+  if (map.valid()) return map;
+  return system_error(fmt::format("make the map {} of {} entries", name, entries), errno);
+}
+
+// As after the operation `depth` before the first, which has number 0.
+void clear(const unisono_nic_row& row, const GroupMemory& memory) {
+  for (std::uint32_t i = 0; i < row.depth; ++i) {
+    const std::uint64_t before = std::uint64_t{i} - row.depth;
+    unisono_nic_slot& slot = memory.slots[i];
+    slot = {};
+    slot.claimed = slot.done = slot.broken = before;
+    unisono_nic_block* block = memory.blocks + std::size_t{i} * (row.children + 1);
+    for (std::uint32_t number = 0; number <= row.children; ++number) {
+      block[number] = {};
+      block[number].sequence = before;
+    }
+  }
+}
+
 // Whose frames are born as socket buffers: native mode would copy each, and asks for a program at
 // the peer before it lets a frame out.
 bool is_veth(const std::string& interface) {
@@ -119,29 +144,24 @@ bool is_veth(const std::string& interface) {
 class LoadedDevice final : public Device {
  public:
   explicit LoadedDevice(const DeviceOptions& options)
-      : row_places_(UNISONO_NIC_ROWS_MAX),
-        slot_places_(options.slots),
-        block_places_(options.blocks) {}
+      : most_groups_(options.groups), row_places_(options.groups) {}
 
   Status start(const DeviceOptions& options) {
-    UNISONO_TRY(load(options));
+    UNISONO_TRY(load());
     UNISONO_TRY(rows_.open(object_.get(), "rows", sizeof(unisono_nic_row)));
-    UNISONO_TRY(slots_.open(object_.get(), "slots", sizeof(unisono_nic_slot)));
-    UNISONO_TRY(blocks_.open(object_.get(), "blocks", sizeof(unisono_nic_block)));
     return options.interface.empty() ? base::success() : attach(options);
   }
 
   bool native() const override { return native_; }
   int interface() const override { return interface_; }
 
-  DeviceMemory memory() const override {
-    return {static_cast<const unisono_nic_row*>(rows_.start()),
-            static_cast<unisono_nic_slot*>(slots_.start()),
-            static_cast<unisono_nic_block*>(blocks_.start())};
-  }
-
   base::Result<std::uint32_t> add_group(const unisono_nic_row& row) override;
   Status remove_group(std::uint32_t row) override;
+  const unisono_nic_row& row(std::uint32_t row) const override { return rows()[row]; }
+  GroupMemory memory(std::uint32_t row) const override { return group(row).mapping.memory(); }
+  GroupMaps maps(std::uint32_t row) const override {
+    return {group(row).slots.get(), group(row).blocks.get()};
+  }
   base::Result<Counters> counters() const override;
   base::Result<ProgramFacts> facts(Entry entry) const override;
   base::Result<TrialRun> try_frame(Entry entry, std::span<const std::byte> frame,
@@ -149,23 +169,33 @@ class LoadedDevice final : public Device {
 
  private:
   struct Group {
-    std::uint32_t slots, blocks;  // their first
-    unisono_nic_id id;
+    unisono_nic_id id = {};
+    base::Descriptor slots, blocks;
+    GroupMapping mapping;
   };
 
-  Status load(const DeviceOptions& options);
+  Status load();
   Status attach(const DeviceOptions& options);
   Status attach_receive(const std::string& name, Mode mode);
-  void clear(const unisono_nic_row& row);
+  Status make_memory(const unisono_nic_row& row, Group& group) const;
+  Status enter(const unisono_nic_row& row, const Group& group);
+  Status forget(std::uint32_t row, const unisono_nic_id& id);
 
+  unisono_nic_row* rows() const { return static_cast<unisono_nic_row*>(rows_.start()); }
+  const Group& group(std::uint32_t row) const {
+    const auto found = groups_.find(row);
+    UNISONO_CHECK(found != groups_.end(), "a group that is not there");
+    return found->second;
+  }
   int program(Entry entry) const {
     return bpf_program__fd(bpf_object__find_program_by_name(object_.get(), name_of(entry)));
   }
   int map(const char* name) const { return bpf_object__find_map_fd_by_name(object_.get(), name); }
 
   std::unique_ptr<bpf_object, CloseObject> object_;
-  Mapping rows_, slots_, blocks_;
-  Places row_places_, slot_places_, block_places_;
+  Mapping rows_;
+  std::uint32_t most_groups_;
+  Places row_places_;
   std::map<std::uint32_t, Group> groups_;  // by row
   std::uint64_t load_ns_ = 0;
   int interface_ = 0;
@@ -173,14 +203,12 @@ class LoadedDevice final : public Device {
   base::Descriptor receive_link_, kick_link_, spread_link_;  // last, so that they go first
 };
 
-Status LoadedDevice::load(const DeviceOptions& options) {
+Status LoadedDevice::load() {
   said.clear();
   libbpf_set_print(keep_text);
   const std::span<const std::byte> bytes = program_object();
   object_.reset(bpf_object__open_mem(bytes.data(), bytes.size(), nullptr));
   if (!object_) return system_error("read the program", errno);
-  bpf_map__set_max_entries(bpf_object__find_map_by_name(object_.get(), "slots"), options.slots);
-  bpf_map__set_max_entries(bpf_object__find_map_by_name(object_.get(), "blocks"), options.blocks);
   const std::int64_t before = base::now_ns();
   const int outcome = bpf_object__load(object_.get());
   load_ns_ = static_cast<std::uint64_t>(base::now_ns() - before);
@@ -233,61 +261,63 @@ base::Result<std::uint32_t> LoadedDevice::add_group(const unisono_nic_row& row) 
                     row.depth <= UNISONO_NIC_DEPTH_MAX && (row.depth & (row.depth - 1)) == 0;
   UNISONO_CHECK(fits, "a row that lower.hpp did not make");
   const auto index = row_places_.take(1);
-  const auto slots = index ? slot_places_.take(row.depth) : std::nullopt;
-  const auto blocks = slots ? block_places_.take(row.depth * (row.children + 1)) : std::nullopt;
-  if (!blocks) {
-    if (slots) slot_places_.free(*slots);
-    if (index) row_places_.free(*index);
-    return Error{Code::resources,
-                 fmt::format("NIC program: no room for {} operations of {} contributions each; "
-                             "free other groups or load it with larger tables",
-                             row.depth, row.children + 1)};
+  if (!index) {
+    return Error{Code::resources, fmt::format("NIC program: it has {} groups, which is all it can "
+                                              "have; free other communicators",
+                                              most_groups_)};
   }
   unisono_nic_row placed = row;
-  placed.first_slot_index = *slots;
-  placed.first_block_index = *blocks;
+  placed.index = *index;
   placed.interface = static_cast<std::uint32_t>(interface_);
-  clear(placed);
-  groups_[*index] = {*slots, *blocks, row.id};
-  std::memcpy(static_cast<unisono_nic_row*>(rows_.start()) + *index, &placed, sizeof placed);
-  // Its packets are dropped until here.
-  if (bpf_map_update_elem(map("groups"), &placed.id, &*index, BPF_NOEXIST) != 0) {
-    const int error = errno;
-    static_cast<void>(remove_group(*index));
-    return system_error(
-        fmt::format("enter communicator {} of job {}", row.id.communicator, row.id.job), error);
-  }
-  return *index;
+  Group& group = groups_[*index];
+  group.id = row.id;
+  Status entered = make_memory(placed, group);
+  if (entered.ok()) entered = enter(placed, group);
+  if (entered.ok()) return *index;
+  groups_.erase(*index);
+  row_places_.free(*index);
+  return entered.error();
 }
 
-// As after the operation `depth` before the first, which has number 0.
-void LoadedDevice::clear(const unisono_nic_row& row) {
-  for (std::uint32_t i = 0; i < row.depth; ++i) {
-    const std::uint64_t before = std::uint64_t{i} - row.depth;
-    unisono_nic_slot& slot = memory().slots[row.first_slot_index + i];
-    slot = {};
-    slot.claimed = slot.done = slot.broken = before;
-    unisono_nic_block* block =
-        memory().blocks + row.first_block_index + std::size_t{i} * (row.children + 1);
-    for (std::uint32_t number = 0; number <= row.children; ++number) {
-      block[number] = {};
-      block[number].sequence = before;
-    }
+Status LoadedDevice::make_memory(const unisono_nic_row& row, Group& group) const {
+  UNISONO_ASSIGN(group.slots,
+                 make_group_map("unisono_slots", sizeof(unisono_nic_slot), slots_of(row)));
+  UNISONO_ASSIGN(group.blocks,
+                 make_group_map("unisono_blocks", sizeof(unisono_nic_block), blocks_of(row)));
+  UNISONO_TRY(group.mapping.open(row, {group.slots.get(), group.blocks.get()}));
+  clear(row, group.mapping.memory());
+  return base::success();
+}
+
+// The program finds the group by its id, which is entered last: until then packets are dropped.
+Status LoadedDevice::enter(const unisono_nic_row& row, const Group& group) {
+  const int slots = group.slots.get();
+  const int blocks = group.blocks.get();
+  std::memcpy(rows() + row.index, &row, sizeof row);
+  if (bpf_map_update_elem(map("slots"), &row.index, &slots, BPF_ANY) == 0 &&
+      bpf_map_update_elem(map("blocks"), &row.index, &blocks, BPF_ANY) == 0 &&
+      bpf_map_update_elem(map("groups"), &row.id, &row.index, BPF_NOEXIST) == 0) {
+    return base::success();
   }
+  const Error error = system_error(
+      fmt::format("enter communicator {} of job {}", row.id.communicator, row.id.job), errno);
+  bpf_map_delete_elem(map("slots"), &row.index);
+  bpf_map_delete_elem(map("blocks"), &row.index);
+  return error;
+}
+
+// To change a map of maps waits for the program runs that may have looked into it.
+Status LoadedDevice::forget(std::uint32_t row, const unisono_nic_id& id) {
+  const bool gone = (bpf_map_delete_elem(map("groups"), &id) == 0 || errno == ENOENT) &&
+                    bpf_map_delete_elem(map("slots"), &row) == 0 &&
+                    bpf_map_delete_elem(map("blocks"), &row) == 0;
+  return gone ? base::success() : system_error("forget a communicator", errno);
 }
 
 Status LoadedDevice::remove_group(std::uint32_t row) {
-  const auto found = groups_.find(row);
-  UNISONO_CHECK(found != groups_.end(), "remove_group of a row that is not there");
-  const Group group = found->second;
-  const bool gone = bpf_map_delete_elem(map("groups"), &group.id) == 0 || errno == ENOENT;
-  if (!gone) return system_error("forget a communicator", errno);
-  // A program run that found the row before may still write to its places: wait for all of them.
-  syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
-  slot_places_.free(group.slots);
-  block_places_.free(group.blocks);
+  UNISONO_TRY(forget(row, group(row).id));
   row_places_.free(row);
-  groups_.erase(found);
+  groups_.erase(row);
   return base::success();
 }
 

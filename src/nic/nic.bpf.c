@@ -25,21 +25,37 @@ struct {
   __type(value, struct unisono_nic_row);
 } rows SEC(".maps");
 
-/* The loader sets the numbers of slots and blocks. */
-struct {
+/* What a group's process maps. The loader makes those maps, of the size that the group needs. Sizes
+ * and no types: clang leaves types out that only a map inside of a map names. */
+struct slots_of_group {
   __uint(type, BPF_MAP_TYPE_ARRAY);
-  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
   __uint(max_entries, 1);
+  __uint(key_size, sizeof(uint32_t));
+  __uint(value_size, sizeof(struct unisono_nic_slot));
+};
+
+struct blocks_of_group {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+  __uint(max_entries, 1);
+  __uint(key_size, sizeof(uint32_t));
+  __uint(value_size, sizeof(struct unisono_nic_block));
+};
+
+/* Both by the index of the group's row. */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+  __uint(max_entries, UNISONO_NIC_ROWS_MAX);
   __type(key, uint32_t);
-  __type(value, struct unisono_nic_slot);
+  __array(values, struct slots_of_group);
 } slots SEC(".maps");
 
 struct {
-  __uint(type, BPF_MAP_TYPE_ARRAY);
-  __uint(map_flags, BPF_F_MMAPABLE);
-  __uint(max_entries, 1);
+  __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+  __uint(max_entries, UNISONO_NIC_ROWS_MAX);
   __type(key, uint32_t);
-  __type(value, struct unisono_nic_block);
+  __array(values, struct blocks_of_group);
 } blocks SEC(".maps");
 
 /* Which row a packet's group has. */
@@ -72,16 +88,17 @@ UNISONO_INLINE struct unisono_nic_row* find_row(const struct unisono_packet* pac
 
 UNISONO_INLINE struct unisono_nic_slot* find_slot(const struct unisono_nic_row* row,
                                                   uint64_t sequence) {
-  const uint32_t index = row->first_slot_index + (uint32_t)(sequence & (row->depth - 1));
-  return bpf_map_lookup_elem(&slots, &index);
+  void* own_slots = bpf_map_lookup_elem(&slots, &row->index);
+  const uint32_t index = (uint32_t)(sequence & (row->depth - 1));
+  return own_slots ? bpf_map_lookup_elem(own_slots, &index) : 0;
 }
 
 /* Of an operation: number 0 is the own process's, 1 + c is that of child c. */
 UNISONO_INLINE struct unisono_nic_block* find_block(const struct unisono_nic_row* row,
                                                     uint64_t sequence, uint32_t number) {
-  const uint32_t index = row->first_block_index +
-                         (uint32_t)(sequence & (row->depth - 1)) * (row->children + 1) + number;
-  return bpf_map_lookup_elem(&blocks, &index);
+  void* own_blocks = bpf_map_lookup_elem(&blocks, &row->index);
+  const uint32_t index = (uint32_t)(sequence & (row->depth - 1)) * (row->children + 1) + number;
+  return own_blocks ? bpf_map_lookup_elem(own_blocks, &index) : 0;
 }
 
 UNISONO_INLINE uint64_t all_arrived(const struct unisono_nic_row* row) {

@@ -4,8 +4,8 @@
 // way.
 #include "nic/port.hpp"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <linux/if_packet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -19,50 +19,65 @@
 namespace unisono::nic {
 namespace {
 
-constexpr std::size_t kEthernet = 14;
-constexpr std::size_t kIpv4 = 20;
-constexpr std::size_t kUdp = 8;
+// Where kicks are addressed to if the group's results are not multicast: all hosts of the link.
+constexpr std::uint32_t kAllHosts = 0xE0000001;  // 224.0.0.1
 
 base::Error system_error(const char* what) {
   return {base::Code::system, fmt::format("NIC port: {}: {}", what, std::strerror(errno))};
 }
 
+bool set(const base::Descriptor& socket, int level, int option, const void* value,
+         std::size_t bytes) {
+  return setsockopt(socket.get(), level, option, value, static_cast<socklen_t>(bytes)) == 0;
+}
+
+// A socket whose datagrams leave by the row's interface. They go to a multicast address, because
+// that asks nobody for an Ethernet address; the program takes them off before they are on the wire,
+// and if it has gone they end at this link, in hosts that nobody listens on.
+base::Result<base::Descriptor> open_kicker(const unisono_nic_row& row) {
+  base::Descriptor kicker(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!kicker.valid()) return system_error("open a socket");
+  ip_mreqn by = {};
+  by.imr_ifindex = static_cast<int>(row.interface);
+  const unsigned char off = 0;
+  const int on = 1;
+  // The program rewrites the packet: a checksum would have to follow.
+  const bool prepared = set(kicker, IPPROTO_IP, IP_MULTICAST_IF, &by, sizeof by) &&
+                        set(kicker, IPPROTO_IP, IP_MULTICAST_LOOP, &off, sizeof off) &&
+                        set(kicker, SOL_SOCKET, SO_NO_CHECK, &on, sizeof on);
+  if (!prepared) return system_error("prepare the socket for multicast");
+  sockaddr_in to = {};
+  to.sin_family = AF_INET;
+  to.sin_port = row.own.port;
+  to.sin_addr.s_addr = IN_MULTICAST(ntohl(row.down.ipv4)) ? row.down.ipv4 : htonl(kAllHosts);
+  if (connect(kicker.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) {
+    return system_error("connect the socket to the group by its interface");
+  }
+  return kicker;
+}
+
 }  // namespace
 
 base::Result<std::unique_ptr<Port>> Port::open(const Device& device, std::uint32_t row) {
-  // Protocol 0: it only sends.
-  base::Descriptor kicker(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0));
-  if (!kicker.valid()) return system_error("open a raw socket (it takes CAP_NET_RAW)");
-  sockaddr_ll address = {};
-  address.sll_family = AF_PACKET;
-  address.sll_ifindex = device.interface();
-  if (bind(kicker.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return system_error("bind the raw socket to the interface");
-  }
-  const DeviceMemory memory = device.memory();
-  return std::unique_ptr<Port>(new Port(memory.rows[row], memory, std::move(kicker)));
+  return open(device.row(row), device.memory(row));
 }
 
-Port::Port(const unisono_nic_row& row, DeviceMemory memory, base::Descriptor socket)
+base::Result<std::unique_ptr<Port>> Port::open(const unisono_nic_row& row,
+                                               const GroupMemory& memory) {
+  UNISONO_ASSIGN(base::Descriptor kicker, open_kicker(row));
+  return std::unique_ptr<Port>(new Port(row, memory, std::move(kicker)));
+}
+
+// What the program looks at before it believes that a packet is a kick; it writes all of it anew.
+Port::Port(const unisono_nic_row& row, const GroupMemory& memory, base::Descriptor socket)
     : row_(row), memory_(memory), socket_(std::move(socket)) {
-  prepare_frame();
-}
-
-// What the program looks at before it believes that a frame is a kick; it writes all of it anew.
-void Port::prepare_frame() {
-  std::byte* const heads = frame_.data();
-  std::memcpy(heads, row_.own.mac, sizeof row_.own.mac);
-  std::memcpy(heads + 6, row_.own.mac, sizeof row_.own.mac);
-  heads[12] = std::byte{0x08};  // IPv4
-  heads[kEthernet] = std::byte{0x45};
-  heads[kEthernet + 9] = std::byte{IPPROTO_UDP};
   unisono_packet packet = {};
   packet.magic = UNISONO_PACKET_MAGIC;
   packet.version = UNISONO_PACKET_VERSION;
   packet.kind = UNISONO_NIC_KICK;
   packet.job = row_.id.job;
   packet.communicator = row_.id.communicator;
-  std::memcpy(heads + kEthernet + kIpv4 + kUdp, &packet, sizeof packet);
+  std::memcpy(kick_.data(), &packet, sizeof packet);
 }
 
 base::Status Port::post(std::uint32_t combine, std::span<const std::uint64_t> vector) {
@@ -81,12 +96,13 @@ base::Status Port::post(std::uint32_t combine, std::span<const std::uint64_t> ve
 }
 
 base::Status Port::kick(std::uint64_t sequence) {
-  std::memcpy(frame_.data() + kEthernet + kIpv4 + kUdp + offsetof(unisono_packet, sequence),
-              &sequence, sizeof sequence);
-  const std::size_t bytes = kHeads + own(sequence).words * sizeof(std::uint64_t);
+  std::memcpy(kick_.data() + offsetof(unisono_packet, sequence), &sequence, sizeof sequence);
+  const std::size_t words = std::min<std::size_t>(own(sequence).words, UNISONO_NIC_WORDS_MAX);
   ++kicks_;
   // ENOBUFS is how the system tells that the program dropped a kick that was not needed.
-  if (send(socket_.get(), frame_.data(), bytes, 0) < 0 && errno != ENOBUFS) {
+  if (send(socket_.get(), kick_.data(), UNISONO_PACKET_BYTES + words * sizeof(std::uint64_t), 0) <
+          0 &&
+      errno != ENOBUFS) {
     return system_error("send the kick");
   }
   return base::success();
@@ -110,12 +126,11 @@ std::span<const std::uint64_t> Port::result(std::uint64_t sequence) const {
 }
 
 unisono_nic_slot& Port::slot(std::uint64_t sequence) const {
-  return memory_.slots[row_.first_slot_index + (sequence & (row_.depth - 1))];
+  return memory_.slots[sequence & (row_.depth - 1)];
 }
 
 unisono_nic_block& Port::own(std::uint64_t sequence) const {
-  return memory_.blocks[row_.first_block_index +
-                        (sequence & (row_.depth - 1)) * std::uint64_t{row_.children + 1}];
+  return memory_.blocks[(sequence & (row_.depth - 1)) * std::uint64_t{row_.children + 1}];
 }
 
 }  // namespace unisono::nic

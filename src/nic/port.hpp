@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Port: a process's side of one group in the NIC path. To post is a store and an atomic; only the
-// process whose contribution is the last on its host makes a system call, the kick. Results are
-// polled in memory. Operations of a group are numbered from 0, and up to its depth may be in
-// flight. One thread at a time. Data path: no allocation, no lock.
+// process whose contribution is the last on its host makes a system call, the kick: a datagram that
+// the program catches before it leaves, so it takes no privilege. Results are polled in memory.
+// Operations of a group are numbered from 0, and up to its depth may be in flight. One thread at a
+// time. Data path: no allocation, no lock.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "base/descriptor.hpp"
@@ -20,6 +22,9 @@ class Port {
  public:
   // `row` is what add_group() returned. The device outlives the port.
   static base::Result<std::unique_ptr<Port>> open(const Device& device, std::uint32_t row);
+  // A row as it was placed, and its memory, which outlives the port: for who has no device.
+  static base::Result<std::unique_ptr<Port>> open(const unisono_nic_row& row,
+                                                  const GroupMemory& memory);
 
   // The number that the next post() has.
   std::uint64_t next() const { return next_; }
@@ -47,20 +52,17 @@ class Port {
   std::uint64_t kicks() const { return kicks_; }
 
  private:
-  static constexpr std::size_t kHeads = 14 + 20 + 8 + UNISONO_PACKET_BYTES;
-
-  Port(const unisono_nic_row& row, DeviceMemory memory, base::Descriptor socket);
+  Port(const unisono_nic_row& row, const GroupMemory& memory, base::Descriptor socket);
   unisono_nic_slot& slot(std::uint64_t sequence) const;
   unisono_nic_block& own(std::uint64_t sequence) const;
-  void prepare_frame();
 
   const unisono_nic_row row_;
-  const DeviceMemory memory_;
+  const GroupMemory memory_;
   const base::Descriptor socket_;
   std::uint64_t next_ = 0;
   std::uint64_t kicks_ = 0;
-  // Heads that the program completes, and room for the vector that it puts behind them.
-  alignas(8) std::array<std::byte, kHeads + UNISONO_NIC_WORDS_MAX* 8> frame_ = {};
+  // The packet that the program completes, and room for the vector that it puts behind.
+  alignas(8) std::array<std::byte, UNISONO_PACKET_BYTES + UNISONO_NIC_WORDS_MAX* 8> kick_ = {};
 };
 
 }  // namespace unisono::nic

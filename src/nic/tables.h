@@ -3,8 +3,10 @@
  * of its operations. Plain C, compiled on both sides, so there is one definition of each place.
  * Nothing about a group is compiled into the program; it is a row here.
  *
- * An operation with sequence number s of a row uses the slot s mod depth: one word of arrival bits,
- * and a block per contribution. Bit and block 0 are the own process, 1 + c is child c. Who sets the
+ * Each group has two maps of its own, one of slots and one of blocks, so that a process can be
+ * given its group's memory and nobody else's. An operation with sequence number s uses the slot
+ * s mod depth: one word of arrival bits, and a block per contribution; blocks lie slot by slot.
+ * Bit and block 0 are the own process, 1 + c is child c. Who sets the
  * last bit combines the blocks, own op c0 op c1 ..., in block 0, which later takes the result as
  * well.
  *
@@ -105,8 +107,7 @@ struct unisono_nic_row {
   uint32_t rank;
   uint32_t flags;
   uint32_t depth; /* operations in flight: a power of two */
-  uint32_t first_slot_index;
-  uint32_t first_block_index; /* blocks lie slot by slot: the own, then the children's */
+  uint32_t index; /* of this row, and of the group's maps of slots and of blocks */
   uint32_t children;
   uint32_t first_slot;  /* names that packets carry: of the first child's contribution here ... */
   uint32_t own_slot;    /* ... and of the own one at the parent */

@@ -439,22 +439,21 @@ TEST_F(Program, AGroupIsKnownOnce) {
 }
 
 TEST_F(Program, TablesHaveAnEnd) {
-  unisono_nic_row wide = inner_row();
-  wide.children = UNISONO_NIC_CHILDREN_MAX;
-  wide.depth = UNISONO_NIC_DEPTH_MAX;
-  base::Error refused;
-  for (std::uint32_t i = 0; i < 20 && refused.message.empty(); ++i) {
-    wide.id.communicator = ++communicator;
-    const auto index = device->add_group(wide);
-    if (index.ok())
-      indices.push_back(*index);
-    else
-      refused = index.error();
+  DeviceOptions options;
+  options.groups = 2;
+  const auto small = load_device(options);
+  ASSERT_TRUE(small.ok()) << small.error().message;
+  unisono_nic_row row = inner_row();
+  for (row.id.communicator = 1; row.id.communicator <= 2; ++row.id.communicator) {
+    EXPECT_TRUE((*small)->add_group(row).ok());
   }
-  EXPECT_EQ(refused.code, base::Code::resources);
-  EXPECT_EQ(refused.message,
-            "NIC program: no room for 16 operations of 63 contributions each; free other groups or "
-            "load it with larger tables");
+  const auto refused = (*small)->add_group(row);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, base::Code::resources);
+  EXPECT_EQ(refused.error().message,
+            "NIC program: it has 2 groups, which is all it can have; free other communicators");
+  EXPECT_TRUE((*small)->remove_group(0).ok());
+  EXPECT_TRUE((*small)->add_group(row).ok());
 }
 
 // own op child 0 op child 1, in this order, by the library's kernels.

@@ -45,7 +45,7 @@ class TrialDevice : public testing::Test {
       return row;
     }
     indices.push_back(*index);
-    return device->memory().rows[*index];
+    return device->row(*index);
   }
   void TearDown() override {
     for (const std::uint32_t index : indices) EXPECT_TRUE(device->remove_group(index).ok());
@@ -61,12 +61,11 @@ class TrialDevice : public testing::Test {
   }
 
   static unisono_nic_slot& slot(const unisono_nic_row& row, std::uint64_t sequence) {
-    return device->memory().slots[row.first_slot_index + sequence % row.depth];
+    return device->memory(row.index).slots[sequence % row.depth];
   }
   static unisono_nic_block& block(const unisono_nic_row& row, std::uint64_t sequence, int number) {
-    return device->memory()
-        .blocks[row.first_block_index + sequence % row.depth * (row.children + 1) +
-                static_cast<std::uint32_t>(number)];
+    return device->memory(row.index)
+        .blocks[sequence % row.depth * (row.children + 1) + static_cast<std::uint32_t>(number)];
   }
   // The process's own contribution, without a kick.
   static void post(const unisono_nic_row& row, std::uint64_t sequence, std::uint32_t combine,
