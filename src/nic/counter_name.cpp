@@ -26,6 +26,10 @@ const char* counter_name(unisono_nic_counter counter) {
       return "no_room";
     case UNISONO_NIC_STRAY_KICK:
       return "stray_kick";
+    case UNISONO_NIC_NOT_YET:
+      return "not_yet";
+    case UNISONO_NIC_LOST:
+      return "lost";
     case UNISONO_NIC_TAKEN_IN:
       return "taken_in";
     case UNISONO_NIC_SENT_UP:
@@ -34,6 +38,12 @@ const char* counter_name(unisono_nic_counter counter) {
       return "sent_down";
     case UNISONO_NIC_CAME_DOWN:
       return "came_down";
+    case UNISONO_NIC_ASKED:
+      return "asked";
+    case UNISONO_NIC_ANSWERED:
+      return "answered";
+    case UNISONO_NIC_PASSED_ON:
+      return "passed_on";
     case UNISONO_NIC_COUNTERS:
       break;
   }

@@ -28,6 +28,7 @@ struct DeviceOptions {
   std::string interface;  // empty: loaded but attached to nothing, for trial runs
   Mode mode = Mode::automatic;
   std::uint32_t groups = UNISONO_NIC_ROWS_MAX;  // at most so many at a time
+  bool loses_packets = false;  // for tests: rows whose `loss` is not 0 lose what comes in
 };
 
 using Counters = std::array<std::uint64_t, UNISONO_NIC_COUNTERS>;

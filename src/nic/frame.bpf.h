@@ -108,27 +108,29 @@ UNISONO_INLINE void write_addresses(void* data, const struct unisono_nic_row* ro
   udp->check = 0; /* legal in IPv4; the tag says more */
 }
 
-/* What leaves, and to whom. */
+/* What leaves, and to whom. A value without pointers: global functions take it. */
 struct outgoing {
-  uint8_t kind; /* UNISONO_NIC_GIVE or UNISONO_NIC_RESULT */
+  uint64_t sequence;
+  uint32_t kind; /* enum unisono_nic_kind */
   uint32_t target;
   uint32_t words; /* of the block */
-  const struct unisono_nic_address* to;
+  struct unisono_nic_address to;
 };
 
-/* Makes the frame, which has the right length, one that carries the block's first words. */
+/* Makes the frame, which has the right length, one that carries the block's first words. Each word
+ * is read once: who changes it meanwhile, spoils no tag. */
 UNISONO_INLINE int write_frame(void* data, void* end, const struct unisono_nic_row* row,
                                const struct unisono_nic_block* block, const struct outgoing* out) {
   const uint32_t words = out->words;
   struct unisono_packet* packet = data + UNISONO_NIC_HEADS;
   uint64_t* payload = (uint64_t*)(packet + 1);
   if ((void*)payload > end) return 0;
-  write_addresses(data, row, out->to, words * 8);
+  write_addresses(data, row, &out->to, words * 8);
   packet->magic = UNISONO_PACKET_MAGIC;
   packet->version = UNISONO_PACKET_VERSION;
   packet->kind = out->kind;
   packet->job = row->id.job;
-  packet->sequence = block->sequence;
+  packet->sequence = out->sequence;
   packet->sender = row->rank;
   packet->target = out->target;
   packet->origin = row->rank;
@@ -144,8 +146,9 @@ UNISONO_INLINE int write_frame(void* data, void* end, const struct unisono_nic_r
   for (uint32_t i = 0; i < UNISONO_NIC_WORDS_MAX; ++i) {
     if (i >= words) break;
     if ((void*)(payload + i + 1) > end) return 0;
-    payload[i] = block->data[i];
-    unisono_siphash_word(&hash, block->data[i]);
+    const uint64_t word = *(const volatile uint64_t*)&block->data[i];
+    payload[i] = word;
+    unisono_siphash_word(&hash, word);
   }
   packet->tag = unisono_siphash_end(&hash, 0, UNISONO_PACKET_BYTES - 8 + words * 8);
   return 1;

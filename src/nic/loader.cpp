@@ -119,7 +119,7 @@ void clear(const unisono_nic_row& row, const GroupMemory& memory) {
     const std::uint64_t before = std::uint64_t{i} - row.depth;
     unisono_nic_slot& slot = memory.slots[i];
     slot = {};
-    slot.claimed = slot.done = slot.broken = before;
+    slot.claimed = slot.done = slot.broken = slot.summed = before;
     unisono_nic_block* block = memory.blocks + std::size_t{i} * (row.children + 1);
     for (std::uint32_t number = 0; number <= row.children; ++number) {
       block[number] = {};
@@ -147,7 +147,7 @@ class LoadedDevice final : public Device {
       : most_groups_(options.groups), row_places_(options.groups) {}
 
   Status start(const DeviceOptions& options) {
-    UNISONO_TRY(load());
+    UNISONO_TRY(load(options));
     UNISONO_TRY(rows_.open(object_.get(), "rows", sizeof(unisono_nic_row)));
     return options.interface.empty() ? base::success() : attach(options);
   }
@@ -174,7 +174,7 @@ class LoadedDevice final : public Device {
     GroupMapping mapping;
   };
 
-  Status load();
+  Status load(const DeviceOptions& options);
   Status attach(const DeviceOptions& options);
   Status attach_receive(const std::string& name, Mode mode);
   Status make_memory(const unisono_nic_row& row, Group& group) const;
@@ -203,12 +203,18 @@ class LoadedDevice final : public Device {
   base::Descriptor receive_link_, kick_link_, spread_link_;  // last, so that they go first
 };
 
-Status LoadedDevice::load() {
+Status LoadedDevice::load(const DeviceOptions& options) {
   said.clear();
   libbpf_set_print(keep_text);
   const std::span<const std::byte> bytes = program_object();
   object_.reset(bpf_object__open_mem(bytes.data(), bytes.size(), nullptr));
   if (!object_) return system_error("read the program", errno);
+  if (options.loses_packets) {
+    bpf_map* const constants = bpf_object__find_map_by_name(object_.get(), ".rodata");
+    const std::uint32_t yes = 1;  // the only one
+    const int set = bpf_map__set_initial_value(constants, &yes, sizeof yes);
+    if (set != 0) return system_error("make it lose packets", -set);
+  }
   const std::int64_t before = base::now_ns();
   const int outcome = bpf_object__load(object_.get());
   load_ns_ = static_cast<std::uint64_t>(base::now_ns() - before);
@@ -257,7 +263,7 @@ Status LoadedDevice::attach_receive(const std::string& name, Mode mode) {
 }
 
 base::Result<std::uint32_t> LoadedDevice::add_group(const unisono_nic_row& row) {
-  const bool fits = row.children <= UNISONO_NIC_CHILDREN_MAX && row.depth > 0 &&
+  const bool fits = row.children <= UNISONO_NIC_CHILDREN_MAX && row.depth > 1 &&
                     row.depth <= UNISONO_NIC_DEPTH_MAX && (row.depth & (row.depth - 1)) == 0;
   UNISONO_CHECK(fits, "a row that lower.hpp did not make");
   const auto index = row_places_.take(1);

@@ -2,10 +2,12 @@
  * The NIC program: reductions up a tree and results down it, with no process on the way. It is
  * driven by tables (tables.h); the maps are filled and mapped by loader.cpp.
  *
- *   unisono_receive  XDP: contributions of children and results of the root, as they come in
- *   unisono_kick     tc, leaving: sent by the own process when its contribution was the last one
- *   unisono_spread   tc, coming in: results that go on to several, where the network has no
- * multicast
+ *   unisono_receive  XDP: contributions of children, results of the root, and questions, as they
+ *                    come in
+ *   unisono_kick     tc, leaving: sent by the own process when its contribution was the last one,
+ *                    or when it is late
+ *   unisono_spread   tc, coming in: what goes on to several: results, where the network has no
+ *                    multicast, and questions
  *
  * Whoever sets the last arrival bit of an operation combines all of it, so there is no lock; and it
  * does so in the order of the children, so the result does not depend on the order of arrival. A
@@ -13,106 +15,50 @@
  */
 #include "nic/combine.bpf.h"
 #include "nic/frame.bpf.h"
+#include "nic/state.bpf.h"
 
 #define TCX_NEXT (-1) /* enum tcx_action_base of newer kernels' headers */
 #define TCX_DROP 2
 
-struct {
-  __uint(type, BPF_MAP_TYPE_ARRAY);
-  __uint(map_flags, BPF_F_MMAPABLE);
-  __uint(max_entries, UNISONO_NIC_ROWS_MAX);
-  __type(key, uint32_t);
-  __type(value, struct unisono_nic_row);
-} rows SEC(".maps");
+/* Set before loading, by tests: rows may lose packets. Otherwise the verifier removes the code. */
+const volatile uint32_t unisono_loses_packets SEC(".rodata") = 0;
 
-/* What a group's process maps. The loader makes those maps, of the size that the group needs. Sizes
- * and no types: clang leaves types out that only a map inside of a map names. */
-struct slots_of_group {
-  __uint(type, BPF_MAP_TYPE_ARRAY);
-  __uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
-  __uint(max_entries, 1);
-  __uint(key_size, sizeof(uint32_t));
-  __uint(value_size, sizeof(struct unisono_nic_slot));
-};
+/* The global functions below are there so that the verifier looks at their loops once. */
 
-struct blocks_of_group {
-  __uint(type, BPF_MAP_TYPE_ARRAY);
-  __uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
-  __uint(max_entries, 1);
-  __uint(key_size, sizeof(uint32_t));
-  __uint(value_size, sizeof(struct unisono_nic_block));
-};
-
-/* Both by the index of the group's row. */
-struct {
-  __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-  __uint(max_entries, UNISONO_NIC_ROWS_MAX);
-  __type(key, uint32_t);
-  __array(values, struct slots_of_group);
-} slots SEC(".maps");
-
-struct {
-  __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-  __uint(max_entries, UNISONO_NIC_ROWS_MAX);
-  __type(key, uint32_t);
-  __array(values, struct blocks_of_group);
-} blocks SEC(".maps");
-
-/* Which row a packet's group has. */
-struct {
-  __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, UNISONO_NIC_ROWS_MAX);
-  __type(key, struct unisono_nic_id);
-  __type(value, uint32_t);
-} groups SEC(".maps");
-
-struct {
-  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-  __uint(max_entries, UNISONO_NIC_COUNTERS);
-  __type(key, uint32_t);
-  __type(value, uint64_t);
-} counters SEC(".maps");
-
-/* Adds one to the counter and returns the verdict, so that no way out is without. */
-UNISONO_INLINE int count(uint32_t counter, int verdict) {
-  uint64_t* value = bpf_map_lookup_elem(&counters, &counter);
-  if (value) ++*value;
-  return verdict;
+/* Whether the tag of the packet in the received frame fits. */
+UNISONO_GLOBAL int received_is_genuine(struct xdp_md* context, const struct unisono_nic_row* row) {
+  void* end = (void*)(long)context->data_end;
+  const struct unisono_packet* packet = (void*)(long)context->data + UNISONO_NIC_HEADS;
+  if (!row || (void*)(packet + 1) > end) return 0;
+  return is_genuine(packet, end, row);
 }
 
-UNISONO_INLINE struct unisono_nic_row* find_row(const struct unisono_packet* packet) {
-  const struct unisono_nic_id key = {packet->job, packet->communicator};
-  const uint32_t* index = bpf_map_lookup_elem(&groups, &key);
-  return index ? bpf_map_lookup_elem(&rows, index) : 0;
+/* Copies the received packet's vector to the block. */
+UNISONO_GLOBAL int copy_received(struct xdp_md* context, struct unisono_nic_block* block) {
+  void* end = (void*)(long)context->data_end;
+  const struct unisono_packet* packet = (void*)(long)context->data + UNISONO_NIC_HEADS;
+  if (!block || (void*)(packet + 1) > end) return 0;
+  copy_in(block, packet, end);
+  return 0;
 }
 
-UNISONO_INLINE struct unisono_nic_slot* find_slot(const struct unisono_nic_row* row,
-                                                  uint64_t sequence) {
-  void* own_slots = bpf_map_lookup_elem(&slots, &row->index);
-  const uint32_t index = (uint32_t)(sequence & (row->depth - 1));
-  return own_slots ? bpf_map_lookup_elem(own_slots, &index) : 0;
+/* Makes the received frame one that carries what the block holds, with its length. */
+UNISONO_GLOBAL int rewrite_received(struct xdp_md* context, const struct unisono_nic_row* row,
+                                    const struct unisono_nic_block* block,
+                                    const struct outgoing* out) {
+  if (!row || !block || !out || out->words > UNISONO_NIC_WORDS_MAX) return 0;
+  const int excess =
+      (int)bpf_xdp_get_buff_len(context) - (int)(UNISONO_NIC_PAYLOAD + out->words * 8);
+  if (excess != 0 && bpf_xdp_adjust_tail(context, -excess) != 0) return 0;
+  return write_frame((void*)(long)context->data, (void*)(long)context->data_end, row, block, out);
 }
 
-/* Of an operation: number 0 is the own process's, 1 + c is that of child c. */
-UNISONO_INLINE struct unisono_nic_block* find_block(const struct unisono_nic_row* row,
-                                                    uint64_t sequence, uint32_t number) {
-  void* own_blocks = bpf_map_lookup_elem(&blocks, &row->index);
-  const uint32_t index = (uint32_t)(sequence & (row->depth - 1)) * (row->children + 1) + number;
-  return own_blocks ? bpf_map_lookup_elem(own_blocks, &index) : 0;
-}
-
-UNISONO_INLINE uint64_t all_arrived(const struct unisono_nic_row* row) {
-  return (2ULL << row->children) - 1;
-}
-
-/* Only one of those who find everything there gets 1. */
-UNISONO_INLINE int take(struct unisono_nic_slot* slot, uint64_t all) {
-  return __sync_val_compare_and_swap(&slot->arrived, all, all | UNISONO_NIC_TAKEN) == all;
-}
-
-/* Shows the result in block 0 to the process. The exchange is a barrier: data first. */
-UNISONO_INLINE void publish(struct unisono_nic_slot* slot, uint64_t sequence) {
-  __sync_lock_test_and_set(&slot->done, sequence);
+/* The same for a frame that leaves, and has its length. */
+UNISONO_GLOBAL int rewrite_leaving(struct __sk_buff* frame, const struct unisono_nic_row* row,
+                                   const struct unisono_nic_block* block,
+                                   const struct outgoing* out) {
+  if (!row || !block || !out) return 0;
+  return write_frame((void*)(long)frame->data, (void*)(long)frame->data_end, row, block, out);
 }
 
 /* Combines all contributions in block 0, in order. The arrival word is free again before
@@ -130,12 +76,9 @@ UNISONO_INLINE int combine_all(const struct unisono_nic_row* row, struct unisono
     combine_blocks(own, block);
   }
   if (!fits) slot->broken = sequence;
+  slot->summed = sequence;
   __sync_lock_test_and_set(&slot->arrived, 0);
   return fits;
-}
-
-UNISONO_INLINE int is_root(const struct unisono_nic_row* row) {
-  return (row->flags & UNISONO_NIC_ROOT) != 0;
 }
 
 /* The sum goes to the parent; the result goes to all or to the first of several. */
@@ -143,12 +86,13 @@ UNISONO_INLINE struct outgoing next_hop(const struct unisono_nic_row* row,
                                         const struct unisono_nic_block* own, int down) {
   const int quiet = down && (row->flags & UNISONO_NIC_RETURNS_VALUES) == 0;
   const struct outgoing out = {
+      .sequence = own->sequence,
       .kind = down ? UNISONO_NIC_RESULT : UNISONO_NIC_GIVE,
       .target = down ? UNISONO_PACKET_GROUP : row->parent,
       .words = quiet ? 0 : own->words,
-      .to = !down                ? &row->up
-            : row->forwards != 0 ? &row->forward[0]
-                                 : &row->down,
+      .to = !down                ? row->up
+            : row->forwards != 0 ? row->forward[0]
+                                 : row->down,
   };
   return out;
 }
@@ -167,14 +111,7 @@ UNISONO_INLINE int leave(struct xdp_md* context, const struct unisono_nic_row* r
                          int down) {
   const struct outgoing out = next_hop(row, own, down);
   const uint64_t sequence = own->sequence;
-  const int excess =
-      (int)bpf_xdp_get_buff_len(context) - (int)(UNISONO_NIC_PAYLOAD + out.words * 8);
-  if (excess != 0 && bpf_xdp_adjust_tail(context, -excess) != 0) {
-    return count(UNISONO_NIC_NO_ROOM, XDP_DROP);
-  }
-  void* data = (void*)(long)context->data;
-  void* end = (void*)(long)context->data_end;
-  if (!write_frame(data, end, row, own, &out)) return count(UNISONO_NIC_NO_ROOM, XDP_DROP);
+  if (!rewrite_received(context, row, own, &out)) return count(UNISONO_NIC_NO_ROOM, XDP_DROP);
   if (!down) return count(UNISONO_NIC_SENT_UP, XDP_TX);
   hand_over(slot, sequence);
   return count(UNISONO_NIC_SENT_DOWN, row->forwards > 1 ? XDP_PASS : XDP_TX);
@@ -189,6 +126,78 @@ UNISONO_INLINE int complete_received(struct xdp_md* context, const struct unison
   return leave(context, row, slot, own, is_root(row));
 }
 
+/* The received question goes on to the children whose contributions are missing: to one at once, to
+ * several by unisono_spread. */
+UNISONO_INLINE int pass_down(struct xdp_md* context, const struct unisono_nic_row* row,
+                             uint64_t sequence, uint64_t missing) {
+  const uint64_t children = missing & ~1ULL; /* bits from 1 on */
+  const uint32_t child = 62 - unisono_leading_zeros(children & -children);
+  const int one = (children & (children - 1)) == 0;
+  const struct unisono_nic_block* own = find_block(row, sequence, 0);
+  const int bytes = (int)bpf_xdp_get_buff_len(context) - (int)UNISONO_NIC_PAYLOAD;
+  if (!own || child >= UNISONO_NIC_CHILDREN_MAX) return count(UNISONO_NIC_STALE, XDP_DROP);
+  const struct outgoing out = {
+      .sequence = sequence,
+      .kind = UNISONO_NIC_ASK_GIVE,
+      .target = one ? row->child_rank[child] : row->rank,
+      .words = (uint32_t)bytes / 8,
+      .to = one ? row->child[child] : row->own,
+  };
+  if (!rewrite_received(context, row, own, &out)) return count(UNISONO_NIC_NO_ROOM, XDP_DROP);
+  return one ? count(UNISONO_NIC_PASSED_ON, XDP_TX) : XDP_PASS;
+}
+
+/* A question about an operation whose sum is not here either. */
+UNISONO_INLINE int look_further(struct xdp_md* context, const struct unisono_nic_row* row,
+                                uint64_t sequence, enum standing standing, uint64_t missing) {
+  if (standing == UNISONO_GONE) return count(UNISONO_NIC_STALE, XDP_DROP);
+  if (standing != UNISONO_LACKING || (missing & ~1ULL) == 0) {
+    return count(UNISONO_NIC_NOT_YET, XDP_DROP);
+  }
+  return pass_down(context, row, sequence, missing);
+}
+
+/* A child that has given its vector lacks the result: it gets it, or the question goes on. */
+UNISONO_INLINE int answer_child(struct xdp_md* context, const struct unisono_nic_row* row,
+                                struct unisono_nic_slot* slot, uint64_t sequence, uint32_t child) {
+  uint64_t missing = 0;
+  const enum standing standing = find_standing(row, slot, sequence, &missing);
+  const struct unisono_nic_block* own = find_block(row, sequence, 0);
+  const int done = standing == UNISONO_DONE;
+  if (!own) return count(UNISONO_NIC_NO_GROUP, XDP_DROP);
+  if (!done && standing != UNISONO_SUMMED) {
+    return look_further(context, row, sequence, standing, missing);
+  }
+  if (!done && is_root(row)) return count(UNISONO_NIC_NOT_YET, XDP_DROP);
+  if (own->sequence != sequence) return count(UNISONO_NIC_STALE, XDP_DROP);
+  struct outgoing out = next_hop(row, own, done);
+  out.kind = done ? UNISONO_NIC_RESULT : UNISONO_NIC_ASK_RESULT;
+  out.target = done ? row->child_rank[child] : row->parent;
+  out.to = done ? row->child[child] : row->up;
+  if (!rewrite_received(context, row, own, &out)) return count(UNISONO_NIC_NO_ROOM, XDP_DROP);
+  return count(done ? UNISONO_NIC_ANSWERED : UNISONO_NIC_PASSED_ON, XDP_TX);
+}
+
+/* The parent lacks this host's contribution: it gets it, or the question goes on. */
+UNISONO_INLINE int answer_parent(struct xdp_md* context, const struct unisono_packet* packet,
+                                 const struct unisono_nic_row* row) {
+  const uint64_t sequence = packet->sequence;
+  if (is_root(row) || packet->sender != row->parent || packet->target != row->rank) {
+    return count(UNISONO_NIC_BAD_SENDER, XDP_DROP);
+  }
+  struct unisono_nic_slot* slot = find_slot(row, sequence);
+  const struct unisono_nic_block* own = find_block(row, sequence, 0);
+  if (!slot || !own) return count(UNISONO_NIC_NO_GROUP, XDP_DROP);
+  uint64_t missing = 0;
+  const enum standing standing = find_standing(row, slot, sequence, &missing);
+  if (standing == UNISONO_DONE) return count(UNISONO_NIC_STALE, XDP_DROP);
+  if (standing != UNISONO_SUMMED) return look_further(context, row, sequence, standing, missing);
+  const struct outgoing out = next_hop(row, own, 0);
+  if (!rewrite_received(context, row, own, &out)) return count(UNISONO_NIC_NO_ROOM, XDP_DROP);
+  return count(UNISONO_NIC_ANSWERED, XDP_TX);
+}
+
+/* Also of a child that gives it once more because it lacks the result. */
 UNISONO_INLINE int take_contribution(struct xdp_md* context, const struct unisono_packet* packet,
                                      const struct unisono_nic_row* row) {
   const uint64_t sequence = packet->sequence;
@@ -201,12 +210,16 @@ UNISONO_INLINE int take_contribution(struct xdp_md* context, const struct unison
   struct unisono_nic_block* block = find_block(row, sequence, 1 + child);
   if (!slot || !block) return count(UNISONO_NIC_NO_GROUP, XDP_DROP);
   const uint64_t before = sequence - row->depth;
-  if (__sync_val_compare_and_swap(&block->sequence, before, sequence) != before) {
+  const uint64_t seen = __sync_val_compare_and_swap(&block->sequence, before, sequence);
+  if (seen != before) {
+    if (seen == sequence && packet->kind == UNISONO_NIC_ASK_RESULT) {
+      return answer_child(context, row, slot, sequence, child);
+    }
     return count(UNISONO_NIC_STALE, XDP_DROP);
   }
-  copy_in(block, packet, (void*)(long)context->data_end);
   block->combine = packet->place;
   block->words = packet->length / 8;
+  copy_received(context, block);
   const uint64_t bit = 2ULL << child;
   if ((__sync_fetch_and_or(&slot->arrived, bit) | bit) != all_arrived(row)) {
     return count(UNISONO_NIC_TAKEN_IN, XDP_DROP);
@@ -214,10 +227,13 @@ UNISONO_INLINE int take_contribution(struct xdp_md* context, const struct unison
   return complete_received(context, row, slot, sequence);
 }
 
+/* From who sends results, or from the parent that was asked. */
 UNISONO_INLINE int take_result(struct xdp_md* context, const struct unisono_packet* packet,
                                const struct unisono_nic_row* row) {
   const uint64_t sequence = packet->sequence;
-  if (is_root(row) || packet->sender != row->down_source) {
+  const int meant = packet->target == UNISONO_PACKET_GROUP || packet->target == row->rank;
+  if (is_root(row) || !meant ||
+      (packet->sender != row->down_source && packet->sender != row->parent)) {
     return count(UNISONO_NIC_BAD_SENDER, XDP_DROP);
   }
   struct unisono_nic_slot* slot = find_slot(row, sequence);
@@ -233,7 +249,7 @@ UNISONO_INLINE int take_result(struct xdp_md* context, const struct unisono_pack
       slot->broken = sequence;
       return count(UNISONO_NIC_MISMATCH, XDP_DROP);
     }
-    copy_in(own, packet, (void*)(long)context->data_end);
+    copy_received(context, own);
   }
   count(UNISONO_NIC_CAME_DOWN, 0);
   if (row->forwards != 0) return leave(context, row, slot, own, 1);
@@ -241,27 +257,40 @@ UNISONO_INLINE int take_result(struct xdp_md* context, const struct unisono_pack
   return XDP_DROP;
 }
 
+/* Whether the kind is one that comes from other hosts' programs. */
+UNISONO_INLINE int is_known(uint8_t kind) {
+  return kind == UNISONO_NIC_GIVE || kind == UNISONO_NIC_RESULT || kind == UNISONO_NIC_ASK_RESULT ||
+         kind == UNISONO_NIC_ASK_GIVE;
+}
+
+UNISONO_INLINE int is_to_be_lost(const struct unisono_nic_row* row) {
+  return unisono_loses_packets != 0 && bpf_get_prandom_u32() < row->loss;
+}
+
 SEC("xdp")
 int unisono_receive(struct xdp_md* context) {
   void* data = (void*)(long)context->data;
   void* end = (void*)(long)context->data_end;
   const struct unisono_packet* packet = find_packet(data, end);
-  if (!packet || (packet->kind != UNISONO_NIC_GIVE && packet->kind != UNISONO_NIC_RESULT)) {
-    return count(UNISONO_NIC_FOREIGN, XDP_PASS);
-  }
+  if (!packet || !is_known(packet->kind)) return count(UNISONO_NIC_FOREIGN, XDP_PASS);
   const struct unisono_nic_row* row = find_row(packet);
   if (!row) return count(UNISONO_NIC_NO_GROUP, XDP_DROP);
   if (!is_addressed(data, row)) return count(UNISONO_NIC_OTHERS_FRAME, XDP_PASS);
   if (!is_whole(packet, end)) return count(UNISONO_NIC_SHORT, XDP_DROP);
-  if (!is_genuine(packet, end, row)) return count(UNISONO_NIC_BAD_TAG, XDP_DROP);
-  if (packet->kind == UNISONO_NIC_GIVE) return take_contribution(context, packet, row);
-  return take_result(context, packet, row);
+  if (is_to_be_lost(row)) return count(UNISONO_NIC_LOST, XDP_DROP);
+  if (!received_is_genuine(context, row)) return count(UNISONO_NIC_BAD_TAG, XDP_DROP);
+  if (packet->kind == UNISONO_NIC_RESULT) return take_result(context, packet, row);
+  if (packet->kind == UNISONO_NIC_ASK_GIVE) return answer_parent(context, packet, row);
+  return take_contribution(context, packet, row);
 }
 
 struct spreading {
   struct __sk_buff* frame;
   const struct unisono_nic_row* row;
-  uint32_t kept;
+  uint64_t sequence; /* of a question */
+  uint64_t missing;  /* ... and the arrival bits of the children it goes to */
+  uint32_t kept;     /* of a result: clones that are not sent */
+  uint32_t words;
 };
 
 static long send_clone(uint32_t turn, struct spreading* spreading) {
@@ -278,56 +307,131 @@ static long send_clone(uint32_t turn, struct spreading* spreading) {
   return 0;
 }
 
+static long send_question(uint32_t child, struct spreading* spreading) {
+  const struct unisono_nic_row* row = spreading->row;
+  const struct unisono_nic_block* own = find_block(row, spreading->sequence, 0);
+  if (!own || child >= UNISONO_NIC_CHILDREN_MAX) return 1;
+  if ((spreading->missing >> 1 >> child & 1) == 0) return 0;
+  const struct outgoing out = {
+      .sequence = spreading->sequence,
+      .kind = UNISONO_NIC_ASK_GIVE,
+      .target = row->child_rank[child],
+      .words = spreading->words,
+      .to = row->child[child],
+  };
+  if (!rewrite_leaving(spreading->frame, row, own, &out)) return 1;
+  bpf_clone_redirect(spreading->frame, row->interface, 0);
+  return 0;
+}
+
 /* Sends clones of the frame to all that this rank sends results on to but, of them, the first
  * `kept`, to whom the frame itself is addressed then: 0 or 1. */
 UNISONO_INLINE void spread(struct __sk_buff* frame, const struct unisono_nic_row* row,
                            uint32_t kept) {
-  struct spreading spreading = {frame, row, kept};
+  struct spreading spreading = {.frame = frame, .row = row, .kept = kept};
   bpf_loop(row->forwards, send_clone, &spreading, 0);
 }
 
-/* A result that unisono_receive has passed on, because it goes to several. */
+/* Asks all children whose contributions are missing, by clones of the frame, whose length allows
+ * for `words`. */
+UNISONO_INLINE void ask_children(struct __sk_buff* frame, const struct unisono_nic_row* row,
+                                 uint64_t sequence, uint64_t missing, uint32_t words) {
+  struct spreading spreading = {
+      .frame = frame, .row = row, .sequence = sequence, .missing = missing, .words = words};
+  bpf_loop(row->children, send_question, &spreading, 0);
+}
+
+/* A question that unisono_receive has passed on, because it goes to several children. */
+UNISONO_INLINE int spread_question(struct __sk_buff* frame, const struct unisono_nic_row* row,
+                                   uint64_t sequence, uint32_t words) {
+  struct unisono_nic_slot* slot = find_slot(row, sequence);
+  uint64_t missing = 0;
+  if (!slot || find_standing(row, slot, sequence, &missing) != UNISONO_LACKING) {
+    return count(UNISONO_NIC_STALE, TCX_DROP);
+  }
+  ask_children(frame, row, sequence, missing, words);
+  return count(UNISONO_NIC_PASSED_ON, TCX_DROP);
+}
+
+/* What unisono_receive has passed on, because it goes to several. */
 SEC("tc")
 int unisono_spread(struct __sk_buff* frame) {
   void* end = (void*)(long)frame->data_end;
   const struct unisono_packet* packet = find_packet((void*)(long)frame->data, end);
-  if (!packet || packet->kind != UNISONO_NIC_RESULT) return TCX_NEXT;
+  if (!packet || (packet->kind != UNISONO_NIC_RESULT && packet->kind != UNISONO_NIC_ASK_GIVE)) {
+    return TCX_NEXT;
+  }
   const struct unisono_nic_row* row = find_row(packet);
   if (!row || row->rank != packet->sender || !is_whole(packet, end)) return TCX_NEXT;
   if (!is_genuine(packet, end, row)) return count(UNISONO_NIC_BAD_TAG, TCX_DROP);
+  if (packet->kind == UNISONO_NIC_ASK_GIVE) {
+    return spread_question(frame, row, packet->sequence, packet->length / 8);
+  }
   spread(frame, row, 0);
   return TCX_DROP;
+}
+
+/* Makes the frame as long as `out` needs it. */
+UNISONO_INLINE int make_room(struct __sk_buff* frame, const struct outgoing* out) {
+  const uint32_t bytes = UNISONO_NIC_PAYLOAD + out->words * 8;
+  return out->words <= UNISONO_NIC_WORDS_MAX && bpf_skb_change_tail(frame, bytes, 0) == 0 &&
+         bpf_skb_pull_data(frame, bytes) == 0;
+}
+
+/* The own process says that its contribution was the last one. */
+UNISONO_INLINE int go_on(struct __sk_buff* frame, const struct unisono_nic_row* row,
+                         struct unisono_nic_slot* slot, struct unisono_nic_block* own,
+                         uint64_t sequence) {
+  if (own->sequence != sequence || slot->arrived != all_arrived(row)) {
+    return count(UNISONO_NIC_STRAY_KICK, TCX_DROP);
+  }
+  /* Before the operation is taken: after it, it would be lost with the frame. */
+  const struct outgoing out = next_hop(row, own, is_root(row));
+  if (!make_room(frame, &out)) return count(UNISONO_NIC_NO_ROOM, TCX_DROP);
+  if (!take(slot, all_arrived(row))) return count(UNISONO_NIC_STRAY_KICK, TCX_DROP);
+  if (!combine_all(row, slot, own, sequence)) return count(UNISONO_NIC_MISMATCH, TCX_DROP);
+  if (!rewrite_leaving(frame, row, own, &out)) return count(UNISONO_NIC_NO_ROOM, TCX_DROP);
+  if (!is_root(row)) return count(UNISONO_NIC_SENT_UP, TCX_NEXT);
+  hand_over(slot, sequence);
+  spread(frame, row, 1);
+  return count(UNISONO_NIC_SENT_DOWN, TCX_NEXT);
+}
+
+/* The own process says that an operation is late: what lacks is asked for where it should be. */
+UNISONO_INLINE int ask(struct __sk_buff* frame, const struct unisono_nic_row* row,
+                       struct unisono_nic_slot* slot, struct unisono_nic_block* own,
+                       uint64_t sequence) {
+  uint64_t missing = 0;
+  const enum standing standing = find_standing(row, slot, sequence, &missing);
+  const int up = standing == UNISONO_SUMMED && !is_root(row);
+  if (own->sequence != sequence) return count(UNISONO_NIC_STRAY_KICK, TCX_DROP);
+  if (!up && standing != UNISONO_LACKING) return count(UNISONO_NIC_NOT_YET, TCX_DROP);
+  struct outgoing out = next_hop(row, own, 0);
+  out.kind = UNISONO_NIC_ASK_RESULT;
+  if (!make_room(frame, &out)) return count(UNISONO_NIC_NO_ROOM, TCX_DROP);
+  if (!up) {
+    ask_children(frame, row, sequence, missing, out.words);
+    return count(UNISONO_NIC_ASKED, TCX_DROP);
+  }
+  if (!rewrite_leaving(frame, row, own, &out)) return count(UNISONO_NIC_NO_ROOM, TCX_DROP);
+  return count(UNISONO_NIC_ASKED, TCX_NEXT);
 }
 
 SEC("tc")
 int unisono_kick(struct __sk_buff* frame) {
   const struct unisono_packet* packet =
       find_packet((void*)(long)frame->data, (void*)(long)frame->data_end);
-  if (!packet || packet->kind != UNISONO_NIC_KICK) return TCX_NEXT;
+  if (!packet || (packet->kind != UNISONO_NIC_KICK && packet->kind != UNISONO_NIC_ASK)) {
+    return TCX_NEXT;
+  }
   const struct unisono_nic_row* row = find_row(packet);
   if (!row) return count(UNISONO_NIC_NO_GROUP, TCX_DROP);
   const uint64_t sequence = packet->sequence;
   struct unisono_nic_slot* slot = find_slot(row, sequence);
   struct unisono_nic_block* own = find_block(row, sequence, 0);
   if (!slot || !own) return count(UNISONO_NIC_NO_GROUP, TCX_DROP);
-  if (own->sequence != sequence || slot->arrived != all_arrived(row)) {
-    return count(UNISONO_NIC_STRAY_KICK, TCX_DROP);
-  }
-  /* Before the operation is taken: after it, it would be lost with the frame. */
-  const struct outgoing out = next_hop(row, own, is_root(row));
-  const uint32_t bytes = UNISONO_NIC_PAYLOAD + out.words * 8;
-  if (bpf_skb_change_tail(frame, bytes, 0) != 0 || bpf_skb_pull_data(frame, bytes) != 0) {
-    return count(UNISONO_NIC_NO_ROOM, TCX_DROP);
-  }
-  if (!take(slot, all_arrived(row))) return count(UNISONO_NIC_STRAY_KICK, TCX_DROP);
-  if (!combine_all(row, slot, own, sequence)) return count(UNISONO_NIC_MISMATCH, TCX_DROP);
-  if (!write_frame((void*)(long)frame->data, (void*)(long)frame->data_end, row, own, &out)) {
-    return count(UNISONO_NIC_NO_ROOM, TCX_DROP);
-  }
-  if (!is_root(row)) return count(UNISONO_NIC_SENT_UP, TCX_NEXT);
-  hand_over(slot, sequence);
-  spread(frame, row, 1);
-  return count(UNISONO_NIC_SENT_DOWN, TCX_NEXT);
+  if (packet->kind == UNISONO_NIC_ASK) return ask(frame, row, slot, own, sequence);
+  return go_on(frame, row, slot, own, sequence);
 }
 
 char unisono_license[] SEC("license") = "Dual BSD/GPL";

@@ -74,10 +74,9 @@ Port::Port(const unisono_nic_row& row, const GroupMemory& memory, base::Descript
   unisono_packet packet = {};
   packet.magic = UNISONO_PACKET_MAGIC;
   packet.version = UNISONO_PACKET_VERSION;
-  packet.kind = UNISONO_NIC_KICK;
   packet.job = row_.id.job;
   packet.communicator = row_.id.communicator;
-  std::memcpy(kick_.data(), &packet, sizeof packet);
+  std::memcpy(packet_.data(), &packet, sizeof packet);
 }
 
 base::Status Port::post(std::uint32_t combine, std::span<const std::uint64_t> vector) {
@@ -96,20 +95,55 @@ base::Status Port::post(std::uint32_t combine, std::span<const std::uint64_t> ve
 }
 
 base::Status Port::kick(std::uint64_t sequence) {
-  std::memcpy(kick_.data() + offsetof(unisono_packet, sequence), &sequence, sizeof sequence);
-  const std::size_t words = std::min<std::size_t>(own(sequence).words, UNISONO_NIC_WORDS_MAX);
   ++kicks_;
-  // ENOBUFS is how the system tells that the program dropped a kick that was not needed.
-  if (send(socket_.get(), kick_.data(), UNISONO_PACKET_BYTES + words * sizeof(std::uint64_t), 0) <
+  return send_packet(UNISONO_NIC_KICK, sequence);
+}
+
+base::Status Port::ask(std::uint64_t sequence) {
+  // A kick that could not be sent is what it lacks, or it needs nothing more than time.
+  const std::uint64_t all = (std::uint64_t{2} << row_.children) - 1;
+  const std::uint64_t arrived =
+      std::atomic_ref(slot(sequence).arrived).load(std::memory_order_acquire);
+  if (arrived == all) return kick(sequence);
+  return send_packet(UNISONO_NIC_ASK, sequence);
+}
+
+base::Result<int> Port::repair(std::int64_t now_ns, std::int64_t delay_ns) {
+  const std::uint64_t before = first_waited_;
+  while (first_waited_ < next_ && (is_done(first_waited_) || is_broken(first_waited_))) {
+    ++first_waited_;
+  }
+  const bool was_idle = idle_;
+  idle_ = first_waited_ == next_;
+  if (first_waited_ != before || was_idle) waits_since_ns_ = now_ns;
+  if (now_ns - waits_since_ns_ < delay_ns) return 0;
+  int asked = 0;
+  for (std::uint64_t sequence = first_waited_; sequence < next_; ++sequence) {
+    if (is_done(sequence) || is_broken(sequence)) continue;
+    UNISONO_TRY(ask(sequence));
+    ++asked;
+  }
+  waits_since_ns_ = now_ns;
+  return asked;
+}
+
+base::Status Port::send_packet(std::uint8_t kind, std::uint64_t sequence) {
+  packet_[offsetof(unisono_packet, kind)] = std::byte{kind};
+  std::memcpy(packet_.data() + offsetof(unisono_packet, sequence), &sequence, sizeof sequence);
+  const std::size_t words = std::min<std::size_t>(own(sequence).words, UNISONO_NIC_WORDS_MAX);
+  // ENOBUFS is how the system tells that the program dropped what it needed no longer.
+  if (send(socket_.get(), packet_.data(), UNISONO_PACKET_BYTES + words * sizeof(std::uint64_t), 0) <
           0 &&
       errno != ENOBUFS) {
-    return system_error("send the kick");
+    return system_error(kind == UNISONO_NIC_KICK ? "send the kick" : "send a question");
   }
   return base::success();
 }
 
+// The slot may have moved on.
 bool Port::is_done(std::uint64_t sequence) const {
-  return std::atomic_ref(slot(sequence).done).load(std::memory_order_acquire) == sequence;
+  const std::uint64_t done = std::atomic_ref(slot(sequence).done).load(std::memory_order_acquire);
+  return static_cast<std::int64_t>(done - sequence) >= 0;
 }
 
 std::int64_t Port::done_ns(std::uint64_t sequence) const {

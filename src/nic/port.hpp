@@ -2,8 +2,9 @@
 // Port: a process's side of one group in the NIC path. To post is a store and an atomic; only the
 // process whose contribution is the last on its host makes a system call, the kick: a datagram that
 // the program catches before it leaves, so it takes no privilege. Results are polled in memory.
-// Operations of a group are numbered from 0, and up to its depth may be in flight. One thread at a
-// time. Data path: no allocation, no lock.
+// Operations of a group are numbered from 0, and up to its depth may be in flight. Packets get
+// lost: who waits calls repair() now and then. One thread at a time. Data path: no allocation, no
+// lock.
 #pragma once
 
 #include <array>
@@ -28,9 +29,11 @@ class Port {
 
   // The number that the next post() has.
   std::uint64_t next() const { return next_; }
-  // Whether the place for it is free: the operation `depth` before it is done, here and, as its
-  // result was seen, everywhere that needs it.
-  bool may_post() const { return is_done(next_ - row_.depth); }
+  // Operations that may be in flight.
+  std::uint32_t depth() const { return row_.depth / 2; }
+  // Whether the operation depth() before it is done. All have contributed to that one, for which
+  // they needed the result of the one 2 depth() before, whose place this takes.
+  bool may_post() const { return is_done(next_ - depth()); }
 
   // Gives this process's vector to operation next(): words of 64 bits, combined as lower_operator()
   // says. Only if may_post(). An error means that the kick was not sent; kick() tries again.
@@ -38,13 +41,23 @@ class Port {
   // Goes on with an operation whose contributions have all come; harmless at any time.
   base::Status kick(std::uint64_t sequence);
 
+  // Asks for what an operation lacks here that was posted: missing contributions of the children,
+  // or of the parent the result. Programs answer from what they keep, or pass the question on; no
+  // process is needed for it. Harmless at any time.
+  base::Status ask(std::uint64_t sequence);
+  // For who waits: asks for all operations that are not done, if none has become done and none was
+  // asked for in the last `delay_ns`. Returns for how many. `now_ns` is of any one clock; the delay
+  // should be random, well above the time that a result takes, and grow with every time that it
+  // asked.
+  base::Result<int> repair(std::int64_t now_ns, std::int64_t delay_ns);
+
   bool is_done(std::uint64_t sequence) const;
   // When a done operation's result was in this host's memory, by the clock of base/clock.hpp: the
   // process may have looked later.
   std::int64_t done_ns(std::uint64_t sequence) const;
   // The contributions differ in length or operator; it will never be done.
   bool is_broken(std::uint64_t sequence) const;
-  // Of an operation that is done, until that `depth` after it is posted. At the root or where the
+  // Of an operation that is done, until that 2 depth() after it is posted. At the root or where the
   // group returns values, the result; otherwise nothing of use.
   std::span<const std::uint64_t> result(std::uint64_t sequence) const;
 
@@ -55,14 +68,18 @@ class Port {
   Port(const unisono_nic_row& row, const GroupMemory& memory, base::Descriptor socket);
   unisono_nic_slot& slot(std::uint64_t sequence) const;
   unisono_nic_block& own(std::uint64_t sequence) const;
+  base::Status send_packet(std::uint8_t kind, std::uint64_t sequence);
 
   const unisono_nic_row row_;
   const GroupMemory memory_;
   const base::Descriptor socket_;
   std::uint64_t next_ = 0;
   std::uint64_t kicks_ = 0;
+  std::uint64_t first_waited_ = 0;  // all operations before it were done at the last repair()
+  bool idle_ = true;                // ... and there was no other
+  std::int64_t waits_since_ns_ = 0;
   // The packet that the program completes, and room for the vector that it puts behind.
-  alignas(8) std::array<std::byte, UNISONO_PACKET_BYTES + UNISONO_NIC_WORDS_MAX* 8> kick_ = {};
+  alignas(8) std::array<std::byte, UNISONO_PACKET_BYTES + UNISONO_NIC_WORDS_MAX* 8> packet_ = {};
 };
 
 }  // namespace unisono::nic

@@ -21,7 +21,7 @@ base::Result<unisono_nic_row> make_row(const Node& node, const GroupAddresses& g
   row.id = group.id;
   row.key = group.key;
   row.rank = static_cast<std::uint32_t>(node.rank);
-  row.depth = group.depth;
+  row.depth = 2 * group.depth;
   row.children = static_cast<std::uint32_t>(node.children.size());
   row.first_slot = static_cast<std::uint32_t>(node.first_slot);
   row.own_slot = static_cast<std::uint32_t>(node.own_slot);
@@ -37,6 +37,7 @@ base::Result<unisono_nic_row> make_row(const Node& node, const GroupAddresses& g
   }
   for (std::size_t child = 0; child < node.children.size(); ++child) {
     row.child_rank[child] = static_cast<std::uint32_t>(node.children[child]);
+    row.child[child] = address(node.children[child]);
   }
   row.forwards = static_cast<std::uint32_t>(node.forwards.size());
   for (std::size_t i = 0; i < node.forwards.size(); ++i) row.forward[i] = address(node.forwards[i]);

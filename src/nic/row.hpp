@@ -16,7 +16,9 @@ struct GroupAddresses {
   unisono_key key = {};                        // of the job: tags are made with it
   std::span<const unisono_nic_address> ranks;  // where each rank's host listens
   unisono_nic_address multicast = {};          // what the group's results are sent to
-  std::uint32_t depth = 2;  // operations in flight: a power of two, at most UNISONO_NIC_DEPTH_MAX
+  // Operations in flight: a power of two, at most UNISONO_NIC_DEPTH_MAX / 2, because the results
+  // of as many before them are kept for those who lost them.
+  std::uint32_t depth = 2;
 };
 
 // Refused if the node sends the result on to more ranks than the program makes clones.

@@ -10,6 +10,11 @@
  * last bit combines the blocks, own op c0 op c1 ..., in block 0, which later takes the result as
  * well.
  *
+ * What is kept answers those who lost it: the sum in block 0 until the result is there, which had
+ * to have the sum in it; the result until the process posts operation s + depth. It may do so when
+ * s + depth / 2 is done, to which every rank contributed, as it may when it has the result of s. So
+ * nobody can lack a result that is gone.
+ *
  * Who writes what: the process writes block 0 until it sets bit 0, and `waiting`; a child's block
  * is written by who claimed it (block.sequence moved from s - depth to s); everything else by the
  * program.
@@ -26,7 +31,7 @@
                                      */
 #define UNISONO_NIC_FORWARDS_MAX 62 /* ranks that one sends a result on to */
 #define UNISONO_NIC_ROWS_MAX 1024   /* groups of all jobs on a host */
-#define UNISONO_NIC_DEPTH_MAX 16    /* operations of a row in flight */
+#define UNISONO_NIC_DEPTH_MAX 32    /* slots of a row, of which half are in flight */
 
 #define UNISONO_NIC_TAKEN (1ULL << 63) /* arrival word: somebody combines */
 
@@ -35,8 +40,12 @@
  * the contribution at the parent, and `place` how vectors are combined. */
 enum unisono_nic_kind {
   UNISONO_NIC_GIVE = 128, /* a contribution, from a child to its parent */
-  UNISONO_NIC_RESULT,     /* down from the root */
-  UNISONO_NIC_KICK        /* from the own process to the own program: all is there, go on */
+  UNISONO_NIC_RESULT,     /* down from the root; or from a parent to a child that asked */
+  UNISONO_NIC_KICK,       /* from the own process to the own program: all is there, go on */
+  UNISONO_NIC_ASK,        /* from the own process to the own program: it is late, ask */
+  UNISONO_NIC_ASK_RESULT, /* from a child, which has given this vector and lacks the result */
+  UNISONO_NIC_ASK_GIVE    /* from the parent, which lacks a contribution. The vector means nothing:
+                             a question has the length of its answer, which so finds room */
 };
 
 /* How two vectors are combined, element by element, in words of 64 bits. */
@@ -77,10 +86,15 @@ enum unisono_nic_counter {
   UNISONO_NIC_MISMATCH,     /* dropped: contributions that differ in length or operator */
   UNISONO_NIC_NO_ROOM,      /* dropped: the frame could not be cut or rewritten */
   UNISONO_NIC_STRAY_KICK,   /* dropped: a kick for an operation that is not complete */
+  UNISONO_NIC_NOT_YET,      /* dropped: a question for what is late, and not lost, here */
+  UNISONO_NIC_LOST,         /* dropped: because a test wants losses */
   UNISONO_NIC_TAKEN_IN,     /* a contribution that was not the last */
   UNISONO_NIC_SENT_UP,      /* a sum that went to the parent */
   UNISONO_NIC_SENT_DOWN,    /* a result that went out from here */
   UNISONO_NIC_CAME_DOWN,    /* a result that was written to this host's memory */
+  UNISONO_NIC_ASKED,        /* a question of the own process that went out */
+  UNISONO_NIC_ANSWERED,     /* a question that was answered from what is kept */
+  UNISONO_NIC_PASSED_ON,    /* a question that went on to who may know */
   UNISONO_NIC_COUNTERS
 };
 
@@ -106,7 +120,7 @@ struct unisono_nic_row {
   struct unisono_key key;
   uint32_t rank;
   uint32_t flags;
-  uint32_t depth; /* operations in flight: a power of two */
+  uint32_t depth; /* slots: a power of two; half as many operations may be in flight */
   uint32_t index; /* of this row, and of the group's maps of slots and of blocks */
   uint32_t children;
   uint32_t first_slot;  /* names that packets carry: of the first child's contribution here ... */
@@ -118,7 +132,9 @@ struct unisono_nic_row {
   struct unisono_nic_address down; /* the multicast group in which the root sends */
   uint32_t interface;              /* index; clones of results leave by it */
   uint32_t forwards;               /* clones to send, instead of one packet to `down` */
+  uint32_t loss; /* packets to lose, of 2^32; only programs loaded for tests look at it */
   uint32_t child_rank[UNISONO_NIC_CHILDREN_MAX];
+  struct unisono_nic_address child[UNISONO_NIC_CHILDREN_MAX];
   struct unisono_nic_address forward[UNISONO_NIC_FORWARDS_MAX];
 };
 
@@ -130,7 +146,8 @@ struct unisono_nic_slot {
   uint64_t broken;  /* sequence number of an operation whose contributions do not match */
   uint64_t waiting; /* the process sleeps and wants to be woken */
   uint64_t done_ns; /* when the result was there, by the monotonic clock */
-  uint64_t zero[2];
+  uint64_t summed;  /* sequence number whose contributions have been combined in block 0 */
+  uint64_t zero;
 };
 
 /* A contribution. */

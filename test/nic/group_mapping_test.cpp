@@ -31,7 +31,7 @@ TEST_F(GroupMaps, AreNoLargerThanTheGroup) {
   const base::Status opened = mapping.open(larger, device->maps(row.index));
   ASSERT_FALSE(opened.ok());
   EXPECT_EQ(opened.error().message,
-            "NIC program: map 67968 bytes of a group's blocks: Invalid argument");
+            "NIC program: map 135936 bytes of a group's blocks: Invalid argument");
 }
 
 }  // namespace

@@ -21,59 +21,7 @@ namespace {
 
 constexpr std::uint32_t kSum = UNISONO_NIC_SUM_INT64;
 
-class Program : public TrialDevice {
- protected:
-  void SetUp() override {
-    TrialDevice::SetUp();
-    if (IsSkipped() || HasFatalFailure()) return;
-    before_ = *device->counters();
-  }
-
-  // Exactly one count of `counter` since the last call.
-  void expect_counted(unisono_nic_counter counter) {
-    const Counters now = *device->counters();
-    for (int i = 0; i < UNISONO_NIC_COUNTERS; ++i) {
-      const auto at = static_cast<std::size_t>(i);
-      EXPECT_EQ(now[at] - before_[at], i == counter ? 1U : 0U)
-          << counter_name(static_cast<unisono_nic_counter>(i));
-    }
-    before_ = now;
-  }
-  void forget_counts() { before_ = *device->counters(); }
-
-  // What a group's operations look like in memory.
-  static std::string memory_of(const unisono_nic_row& row) {
-    std::string bytes;
-    for (std::uint32_t i = 0; i < row.depth; ++i) {
-      bytes.append(reinterpret_cast<const char*>(&slot(row, i)), sizeof(unisono_nic_slot));
-      bytes.append(reinterpret_cast<const char*>(&block(row, i, 0)),
-                   sizeof(unisono_nic_block) * (row.children + 1));
-    }
-    return bytes;
-  }
-
- private:
-  Counters before_ = {};
-};
-
-// The sum that an inner node sends up.
-Frame expected_up(const unisono_nic_row& row, std::uint64_t sequence, std::uint32_t combine,
-                  const Words& words) {
-  unisono_packet packet = packet_of(UNISONO_NIC_GIVE, row.id, static_cast<int>(row.rank), sequence);
-  packet.target = row.parent;
-  packet.position = row.own_slot;
-  packet.place = combine;
-  return make_frame(row.own, row.up, packet, words, row.key);
-}
-
-Frame expected_down(const unisono_nic_row& row, std::uint64_t sequence, std::uint32_t combine,
-                    const Words& words) {
-  unisono_packet packet =
-      packet_of(UNISONO_NIC_RESULT, row.id, static_cast<int>(row.rank), sequence);
-  packet.position = row.own_slot;
-  packet.place = combine;
-  return make_frame(row.own, row.down, packet, words, row.key);
-}
+class Program : public TrialDevice {};
 
 TEST_F(Program, InnerNodeSendsUpWhenTheLastChildArrives) {
   const unisono_nic_row row = add(inner_row());
@@ -288,6 +236,8 @@ std::vector<Refusal> refusals() {
       {"another version", kPass, UNISONO_NIC_FOREIGN, flipped(field(offsetof(P, version)))},
       {"a host's kind", kPass, UNISONO_NIC_FOREIGN,
        resent([](P& p) { p.kind = UNISONO_PACKET_PUT; })},
+      {"a question of a process from outside", kPass, UNISONO_NIC_FOREIGN,
+       resent([](P& p) { p.kind = UNISONO_NIC_ASK; })},
       {"a kick from outside", kPass, UNISONO_NIC_FOREIGN,
        resent([](P& p) { p.kind = UNISONO_NIC_KICK; })},
       {"another job", kDrop, UNISONO_NIC_NO_GROUP, resent([](P& p) { p.job ^= 1; })},
@@ -327,6 +277,31 @@ std::vector<Refusal> refusals() {
        resent([](P& p) { p.position = 2; })},
       {"from a stranger", kDrop, UNISONO_NIC_BAD_SENDER, resent([](P& p) { p.sender = 9; })},
       {"to another rank", kDrop, UNISONO_NIC_BAD_SENDER, resent([](P& p) { p.target = 2; })},
+      {"a child that asks for a contribution", kDrop, UNISONO_NIC_BAD_SENDER,
+       resent([](P& p) { p.kind = UNISONO_NIC_ASK_GIVE; })},
+      {"a parent's question to another rank", kDrop, UNISONO_NIC_BAD_SENDER, resent([](P& p) {
+         p.kind = UNISONO_NIC_ASK_GIVE;
+         p.sender = 0;
+         p.target = 2;
+       })},
+      {"a parent's question about the future", kDrop, UNISONO_NIC_STALE, resent([](P& p) {
+         p.kind = UNISONO_NIC_ASK_GIVE;
+         p.sender = 0;
+         p.sequence = 2;
+       })},
+      {"a stranger's question for the result", kDrop, UNISONO_NIC_BAD_SENDER, resent([](P& p) {
+         p.kind = UNISONO_NIC_ASK_RESULT;
+         p.sender = 9;
+       })},
+      {"a child's question about the future", kDrop, UNISONO_NIC_STALE, resent([](P& p) {
+         p.kind = UNISONO_NIC_ASK_RESULT;
+         p.sequence = 2;
+       })},
+      {"a result for another rank", kDrop, UNISONO_NIC_BAD_SENDER, resent([](P& p) {
+         p.kind = UNISONO_NIC_RESULT;
+         p.sender = 0;
+         p.target = 2;
+       })},
       {"a result from a child", kDrop, UNISONO_NIC_BAD_SENDER,
        resent([](P& p) { p.kind = UNISONO_NIC_RESULT; })},
       {"an operation too far ahead", kDrop, UNISONO_NIC_STALE,

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 
 #include "nic/device.hpp"
 #include "nic/frames.hpp"
@@ -34,6 +35,30 @@ class TrialDevice : public testing::Test {
     if (device == nullptr && problem.code == base::Code::unsupported)
       GTEST_SKIP() << problem.message;
     ASSERT_NE(device, nullptr) << problem.message;
+    forget_counts();
+  }
+
+  // Exactly one count of `counter` since the last call.
+  void expect_counted(unisono_nic_counter counter) {
+    const Counters now = *device->counters();
+    for (int i = 0; i < UNISONO_NIC_COUNTERS; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      EXPECT_EQ(now[at] - before_[at], i == counter ? 1U : 0U)
+          << counter_name(static_cast<unisono_nic_counter>(i));
+    }
+    before_ = now;
+  }
+  void forget_counts() { before_ = *device->counters(); }
+
+  // What a group's operations look like in memory.
+  static std::string memory_of(const unisono_nic_row& row) {
+    std::string bytes;
+    for (std::uint32_t i = 0; i < row.depth; ++i) {
+      bytes.append(reinterpret_cast<const char*>(&slot(row, i)), sizeof(unisono_nic_slot));
+      bytes.append(reinterpret_cast<const char*>(&block(row, i, 0)),
+                   sizeof(unisono_nic_block) * (row.children + 1));
+    }
+    return bytes;
   }
 
   // A group of this rank's that is removed with the test. The row's places are those it got.
@@ -82,6 +107,9 @@ class TrialDevice : public testing::Test {
   static inline base::Error problem;
   static inline std::uint32_t communicator = 0;
   std::vector<std::uint32_t> indices;
+
+ private:
+  Counters before_ = {};
 };
 
 // Rank 1 of six: children 3 and 4, whose contributions are called 1 and 2 here; its own is 5 at
@@ -101,6 +129,8 @@ inline unisono_nic_row inner_row(std::uint32_t flags = UNISONO_NIC_RETURNS_VALUE
   row.down = group_address();
   row.child_rank[0] = 3;
   row.child_rank[1] = 4;
+  row.child[0] = host_address(3);
+  row.child[1] = host_address(4);
   return row;
 }
 
@@ -121,6 +151,25 @@ inline unisono_packet give(const unisono_nic_row& row, std::uint32_t child, std:
   packet.position = row.first_slot + child;
   packet.place = combine;
   return packet;
+}
+
+// The sum that an inner node sends up.
+inline Frame expected_up(const unisono_nic_row& row, std::uint64_t sequence, std::uint32_t combine,
+                         const Words& words) {
+  unisono_packet packet = packet_of(UNISONO_NIC_GIVE, row.id, static_cast<int>(row.rank), sequence);
+  packet.target = row.parent;
+  packet.position = row.own_slot;
+  packet.place = combine;
+  return make_frame(row.own, row.up, packet, words, row.key);
+}
+
+inline Frame expected_down(const unisono_nic_row& row, std::uint64_t sequence,
+                           std::uint32_t combine, const Words& words) {
+  unisono_packet packet =
+      packet_of(UNISONO_NIC_RESULT, row.id, static_cast<int>(row.rank), sequence);
+  packet.position = row.own_slot;
+  packet.place = combine;
+  return make_frame(row.own, row.down, packet, words, row.key);
 }
 
 inline Frame frame_of(const unisono_nic_row& row, const unisono_packet& packet,

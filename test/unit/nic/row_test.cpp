@@ -50,9 +50,10 @@ TEST(Row, OfAnInnerNode) {
   EXPECT_EQ(row->id.communicator, 9U);
   EXPECT_EQ(row->key.high, 13U);
   EXPECT_EQ(row->rank, 3U);
-  EXPECT_EQ(row->depth, 4U);
+  EXPECT_EQ(row->depth, 8U) << "results are kept as long again";
   EXPECT_EQ(row->children, 2U);
   EXPECT_EQ(row->child_rank[1], 5U);
+  EXPECT_EQ(row->child[1].mac[5], 6);
   EXPECT_EQ(row->flags, UNISONO_NIC_RETURNS_VALUES);
   EXPECT_EQ(row->own.mac[5], 4);
   EXPECT_EQ(row->up.mac[5], 1);
