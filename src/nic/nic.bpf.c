@@ -171,6 +171,7 @@ UNISONO_INLINE int answer_child(struct xdp_md* context, const struct unisono_nic
   if (!done && is_root(row)) return count(UNISONO_NIC_NOT_YET, XDP_DROP);
   if (own->sequence != sequence) return count(UNISONO_NIC_STALE, XDP_DROP);
   struct outgoing out = next_hop(row, own, done);
+  out.sequence = sequence; /* the process may be about to use the place again */
   out.kind = done ? UNISONO_NIC_RESULT : UNISONO_NIC_ASK_RESULT;
   out.target = done ? row->child_rank[child] : row->parent;
   out.to = done ? row->child[child] : row->up;
@@ -192,7 +193,8 @@ UNISONO_INLINE int answer_parent(struct xdp_md* context, const struct unisono_pa
   const enum standing standing = find_standing(row, slot, sequence, &missing);
   if (standing == UNISONO_DONE) return count(UNISONO_NIC_STALE, XDP_DROP);
   if (standing != UNISONO_SUMMED) return look_further(context, row, sequence, standing, missing);
-  const struct outgoing out = next_hop(row, own, 0);
+  struct outgoing out = next_hop(row, own, 0);
+  out.sequence = sequence;
   if (!rewrite_received(context, row, own, &out)) return count(UNISONO_NIC_NO_ROOM, XDP_DROP);
   return count(UNISONO_NIC_ANSWERED, XDP_TX);
 }
