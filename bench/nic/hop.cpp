@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a hop costs in the NIC program: a contribution comes in, is verified, kept and combined, and
+// the sum goes out. One packet at a time through the kernel's trial run, without a network; medians
+// of its clock, in nanoseconds. Also what the programs cost to load. Needs root.
+//
+//   hop [--repetitions 4000]
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "base/prng.hpp"
+#include "nic/device.hpp"
+#include "nic/frames.hpp"
+
+namespace {
+
+using namespace unisono;
+using nic::test::Words;
+
+[[noreturn]] void die(const std::string& message) {
+  fmt::print(stderr, "hop: {}\n", message);
+  std::exit(1);
+}
+
+// An inner node with one child.
+unisono_nic_row row_of(std::uint32_t communicator) {
+  unisono_nic_row row = {};
+  row.id = {1, communicator};
+  row.key = {3, 5};
+  row.rank = 1;
+  row.flags = UNISONO_NIC_RETURNS_VALUES;
+  row.depth = 2;
+  row.children = 1;
+  row.own = nic::test::host_address(1);
+  row.up = nic::test::host_address(0);
+  row.down = nic::test::group_address();
+  row.child_rank[0] = 2;
+  return row;
+}
+
+Words vector_of(base::Prng& random, int words, bool real) {
+  Words vector(static_cast<std::size_t>(words));
+  for (auto& word : vector) {
+    word = real ? std::bit_cast<std::uint64_t>((random.unit() - 0.5) * 1e6) : random.next();
+  }
+  return vector;
+}
+
+double median(std::vector<double> times) {
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+double hop_ns(nic::Device& device, int words, std::uint32_t combine, int repetitions) {
+  static std::uint32_t communicator = 0;
+  const auto added = device.add_group(row_of(++communicator));
+  if (!added.ok()) die(added.error().message);
+  const unisono_nic_row row = device.memory().rows[*added];
+  base::Prng random(1);
+  std::vector<double> times;
+  for (std::uint64_t sequence = 0; sequence < static_cast<std::uint64_t>(repetitions); ++sequence) {
+    const bool real = combine == UNISONO_NIC_SUM_FLOAT64;
+    const Words vector = vector_of(random, words, real);
+    const std::uint64_t at = sequence % row.depth;
+    auto& own = device.memory().blocks[row.first_block_index + at * 2];
+    own.sequence = sequence;
+    own.combine = combine;
+    own.words = static_cast<std::uint32_t>(words);
+    std::copy(vector.begin(), vector.end(), own.data);
+    device.memory().slots[row.first_slot_index + at].arrived |= 1;
+    unisono_packet packet = nic::test::packet_of(UNISONO_NIC_GIVE, row.id,
+                                                 static_cast<int>(row.child_rank[0]), sequence);
+    packet.target = row.rank;
+    packet.place = combine;
+    const auto run = device.try_frame(
+        nic::Entry::receive, nic::test::make_frame(nic::test::host_address(2), row.own, packet,
+                                                   vector_of(random, words, real), row.key));
+    if (!run.ok()) die(run.error().message);
+    constexpr std::uint32_t kSend = 3;  // XDP_TX
+    if (run->verdict != kSend) die(fmt::format("verdict {}", run->verdict));
+    times.push_back(run->run_ns);
+  }
+  if (!device.remove_group(*added).ok()) die("remove the group");
+  return median(std::move(times));
+}
+
+void print_programs(const nic::Device& device) {
+  const char* const names[] = {"receive", "kick", "spread"};
+  for (const auto entry : {nic::Entry::receive, nic::Entry::kick, nic::Entry::spread}) {
+    const auto facts = device.facts(entry);
+    if (!facts.ok()) die(facts.error().message);
+    fmt::print("{:>8}: {} verifier steps, {} instructions, {} bytes\n",
+               names[static_cast<int>(entry)], facts->verified_instructions, facts->instructions,
+               facts->machine_bytes);
+  }
+  fmt::print("all loaded in {:.0f} ms\n",
+             static_cast<double>(device.facts(nic::Entry::receive)->load_ns) / 1e6);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  int repetitions = 4000;
+  CLI::App app{"What a hop costs in the NIC program"};
+  app.add_option("--repetitions", repetitions)->check(CLI::PositiveNumber);
+  CLI11_PARSE(app, count, arguments);
+  auto device = nic::load_device({});
+  if (!device.ok()) die(device.error().message);
+  print_programs(**device);
+  fmt::print("{:>8} {:>10} {:>10}\n", "words", "int64 ns", "float64 ns");
+  for (const int words : {0, 1, 16, 128, 175}) {
+    fmt::print("{:>8} {:>10.0f} {:>10.0f}\n", words,
+               hop_ns(**device, words, UNISONO_NIC_SUM_INT64, repetitions),
+               hop_ns(**device, words, UNISONO_NIC_SUM_FLOAT64, repetitions));
+  }
+  return 0;
+}
