@@ -6,13 +6,9 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fmt/format.h>
-#include <linux/ethtool.h>
 #include <linux/if_link.h>
-#include <linux/sockios.h>
 #include <net/if.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,6 +21,7 @@
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
 #include "nic/device.hpp"
+#include "nic/interface.hpp"
 #include "nic/object.hpp"
 #include "nic/places.hpp"
 
@@ -130,15 +127,9 @@ void clear(const unisono_nic_row& row, const GroupMemory& memory) {
 
 // Whose frames are born as socket buffers: native mode would copy each, and asks for a program at
 // the peer before it lets a frame out.
-bool is_veth(const std::string& interface) {
-  const base::Descriptor socket_for_question(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  ethtool_drvinfo answer = {};
-  answer.cmd = ETHTOOL_GDRVINFO;
-  ifreq request = {};
-  interface.copy(request.ifr_name, sizeof request.ifr_name - 1);
-  request.ifr_data = reinterpret_cast<char*>(&answer);
-  if (ioctl(socket_for_question.get(), SIOCETHTOOL, &request) != 0) return false;
-  return std::string_view(answer.driver) == "veth";
+bool is_veth(const std::string& name) {
+  const auto interface = read_interface(name);
+  return interface.ok() && interface->driver == "veth";
 }
 
 class LoadedDevice final : public Device {

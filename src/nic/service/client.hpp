@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// ServiceClient: a process's connection to unisonod. Groups belong to it: the daemon removes them
+// when it closes, however the process ends. Each question waits for its answer, but not beyond a
+// few seconds. Control path; one thread at a time.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/descriptor.hpp"
+#include "base/result.hpp"
+#include "nic/group_mapping.hpp"
+#include "nic/service/protocol.hpp"
+
+namespace unisono::nic {
+
+// Where unisonod serves if nobody says otherwise, and the UDP port of packets between hosts.
+inline constexpr const char* kServicePath = "/run/unisono/nic.sock";
+inline constexpr std::uint16_t kServicePort = 47300;
+
+// A group in which this process takes part, until it leaves or the connection closes.
+struct Membership {
+  unisono_nic_row row = {};  // as it was placed
+  GroupMapping mapping;
+};
+
+class ServiceClient {
+ public:
+  // Code::unsupported if nobody serves there: the message says what to start.
+  static base::Result<std::unique_ptr<ServiceClient>> connect(const std::string& path);
+
+  base::Result<Served> describe();
+  base::Result<std::unique_ptr<Membership>> join(const unisono_nic_row& row);
+  base::Status leave(std::uint32_t index);
+  base::Result<ServiceStatus> status();
+
+  // Why the daemon does not serve this process any more, if so. Does not wait.
+  std::optional<base::Error> lost();
+
+ private:
+  ServiceClient(std::string path, base::Descriptor socket)
+      : path_(std::move(path)), socket_(std::move(socket)) {}
+  struct Answer;
+  base::Result<Answer> ask(const Message& question);
+  base::Result<Answer> receive(int flags);
+  base::Error ended(int error) const;
+
+  std::string path_;
+  base::Descriptor socket_;
+};
+
+}  // namespace unisono::nic

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a process and unisonod say to each other, message by message, over a Unix socket that keeps
+// messages apart (SOCK_SEQPACKET). Both are on one machine, so numbers lie as in memory; a number
+// for the layout of tables.h keeps builds apart that differ in it. Each type names its fields, in
+// order, in each_field(). decode() takes nothing on trust. Pure; any thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.hpp"
+#include "nic/tables.h"
+
+namespace unisono::nic {
+
+inline constexpr std::size_t kLongestMessage = 16 * 1024;
+inline constexpr std::size_t kLongestText = 1024;
+inline constexpr std::size_t kMostGroupLines = 256;  // that a status shows; it counts all
+
+// What a process asks for. Each is answered by one message.
+struct Describe {
+  static void each_field(auto&, auto&) {}
+  bool operator==(const Describe&) const = default;
+};
+// A group, for as long as this connection lasts. The daemon fills in index, interface and `own`.
+struct Join {
+  unisono_nic_row row = {};
+  static void each_field(auto& self, auto& visit) { visit.plain(self.row); }
+};
+struct Leave {
+  std::uint32_t index = 0;
+  static void each_field(auto& self, auto& visit) { visit.plain(self.index); }
+  bool operator==(const Leave&) const = default;
+};
+struct AskStatus {
+  static void each_field(auto&, auto&) {}
+  bool operator==(const AskStatus&) const = default;
+};
+
+// What the daemon answers.
+struct Served {
+  std::string interface;
+  std::string driver;
+  std::uint8_t native = 0;        // the driver runs the program
+  unisono_nic_address own = {};   // what other hosts send to
+  std::uint32_t mask = 0;         // of the network that it serves, network order
+  std::uint64_t bytes_left = 0;   // most memory that the asking user may still have
+  std::uint32_t groups_left = 0;  // ... and groups
+  static void each_field(auto& self, auto& visit) {
+    visit.text(self.interface);
+    visit.text(self.driver);
+    visit.plain(self.native);
+    visit.plain(self.own);
+    visit.plain(self.mask);
+    visit.plain(self.bytes_left);
+    visit.plain(self.groups_left);
+  }
+};
+struct Joined {  // with two descriptors: slots, blocks
+  std::uint32_t index = 0;
+  std::uint32_t interface = 0;
+  unisono_nic_address own = {};
+  static void each_field(auto& self, auto& visit) {
+    visit.plain(self.index);
+    visit.plain(self.interface);
+    visit.plain(self.own);
+  }
+};
+struct Left {
+  static void each_field(auto&, auto&) {}
+  bool operator==(const Left&) const = default;
+};
+// Also sent unasked, before the daemon closes a connection.
+struct Refused {
+  base::Code code = base::Code::system;
+  std::string text;
+  static void each_field(auto& self, auto& visit) {
+    visit.plain(self.code);
+    visit.text(self.text);
+  }
+  bool operator==(const Refused&) const = default;
+};
+
+struct GroupLine {
+  std::uint32_t user = 0;
+  std::uint32_t process = 0;
+  std::uint32_t job = 0;
+  std::uint32_t communicator = 0;
+  std::uint32_t rank = 0;
+  std::uint32_t children = 0;
+  std::uint64_t bytes = 0;
+  bool operator==(const GroupLine&) const = default;
+};
+struct ServiceStatus {
+  Served served;
+  std::uint32_t process = 0;  // the daemon's
+  std::uint32_t connections = 0;
+  std::uint32_t groups = 0;  // of all users
+  std::uint64_t bytes = 0;
+  std::array<std::uint64_t, UNISONO_NIC_COUNTERS> counters = {};
+  std::vector<GroupLine> own_groups;  // of the asking user; root sees all
+  static void each_field(auto& self, auto& visit) {
+    self.served.each_field(self.served, visit);
+    visit.plain(self.process);
+    visit.plain(self.connections);
+    visit.plain(self.groups);
+    visit.plain(self.bytes);
+    visit.plain(self.counters);
+    visit.list(self.own_groups, kMostGroupLines);
+  }
+};
+
+using Message =
+    std::variant<Describe, Join, Leave, AskStatus, Served, Joined, Left, Refused, ServiceStatus>;
+
+std::vector<std::byte> encode(const Message& message);
+// The error says what is wrong; Code::unsupported if the other side is of another version.
+base::Result<Message> decode(std::span<const std::byte> bytes);
+
+}  // namespace unisono::nic

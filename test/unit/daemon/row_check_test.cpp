@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What unisonod lets into the program's tables: each row that could make the program or the network
+// do harm is refused, with the reason.
+#include "daemon/row_check.hpp"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "nic/row.hpp"
+
+namespace unisono::daemon::test {
+namespace {
+
+unisono_nic_address host(int number) {
+  unisono_nic_address address = {};
+  address.mac[0] = 2;
+  address.mac[5] = static_cast<std::uint8_t>(number);
+  address.ipv4 = htonl(0x0A000000U + static_cast<std::uint32_t>(number));
+  address.port = htons(47300);
+  return address;
+}
+
+nic::Served served() {
+  nic::Served served;
+  served.interface = "u0";
+  served.own = host(1);
+  served.mask = htonl(0xFFFFFF00);
+  return served;
+}
+
+unisono_nic_row inner() {
+  unisono_nic_row row = {};
+  row.depth = 2;
+  row.children = 1;
+  row.own = host(77);
+  row.up = host(2);
+  row.down = nic::multicast_address(htonl(0xEFFF0001), htons(47300));
+  return row;
+}
+
+TEST(RowCheck, TheSenderIsThisHost) {
+  const auto row = checked_row(inner(), served());
+  ASSERT_TRUE(row.ok()) << row.error().message;
+  EXPECT_EQ(row->own.ipv4, host(1).ipv4);
+  EXPECT_EQ(row->own.mac[5], 1);
+}
+
+TEST(RowCheck, ARootMulticastsOrSendsOn) {
+  unisono_nic_row root = inner();
+  root.flags = UNISONO_NIC_ROOT;
+  root.up = {};
+  EXPECT_TRUE(checked_row(root, served()).ok());
+  root.down = {};
+  EXPECT_FALSE(checked_row(root, served()).ok());
+  root.forwards = 1;
+  root.forward[0] = host(9);
+  EXPECT_TRUE(checked_row(root, served()).ok());
+}
+
+struct Spoilt {
+  const char* reason;
+  std::function<void(unisono_nic_row&)> spoil;
+};
+
+TEST(RowCheck, RefusesWithAReason) {
+  const std::vector<Spoilt> all = {
+      {"has 63 children, at most 62 are possible", [](auto& row) { row.children = 63; }},
+      {"sends results on to 63 ranks, at most 62 are possible",
+       [](auto& row) { row.forwards = 63; }},
+      {"has a depth of 0; it is a power of two up to 16", [](auto& row) { row.depth = 0; }},
+      {"has a depth of 3; it is a power of two up to 16", [](auto& row) { row.depth = 3; }},
+      {"has a depth of 32; it is a power of two up to 16", [](auto& row) { row.depth = 32; }},
+      {"has unknown flags (0x80000000)", [](auto& row) { row.flags = 1U << 31; }},
+      {"sends to port 53; those below 1024 are the system's",
+       [](auto& row) { row.up.port = htons(53); }},
+      {"sends to 10.0.1.2 (02:00:00:00:00:02), which is no host of the network of 10.0.0.1 on u0",
+       [](auto& row) { row.up.ipv4 = htonl(0x0A000102); }},
+      {"sends to 10.0.0.255 (02:00:00:00:00:02), which is no host of the network of 10.0.0.1 on u0",
+       [](auto& row) { row.up.ipv4 = htonl(0x0A0000FF); }},
+      {"sends to 10.0.0.2 (ff:ff:ff:ff:ff:ff), which is no host of the network of 10.0.0.1 on u0",
+       [](auto& row) { std::fill(std::begin(row.up.mac), std::end(row.up.mac), 0xFF); }},
+      {"multicasts to 224.0.0.1 (01:00:5e:00:00:01); it may to 239.0.0.0/8, by the Ethernet "
+       "address "
+       "that belongs to it",
+       [](auto& row) { row.down = nic::multicast_address(htonl(0xE0000001), htons(47300)); }},
+      {"multicasts to 239.255.0.1 (02:00:00:00:00:05); it may to 239.0.0.0/8, by the Ethernet "
+       "address that belongs to it",
+       [](auto& row) { std::copy_n(host(5).mac, 6, row.down.mac); }},
+  };
+  for (const Spoilt& spoilt : all) {
+    unisono_nic_row row = inner();
+    spoilt.spoil(row);
+    const auto checked = checked_row(row, served());
+    ASSERT_FALSE(checked.ok()) << spoilt.reason;
+    EXPECT_EQ(checked.error().code, base::Code::argument);
+    EXPECT_EQ(checked.error().message, std::string("unisonod: a group that ") + spoilt.reason);
+  }
+}
+
+}  // namespace
+}  // namespace unisono::daemon::test

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// unisonod: loads the NIC program on one interface of its network namespace and hands its groups to
+// the processes of that host. Everything it has belongs to its descriptors, so it leaves nothing
+// behind, however it ends. Ends on SIGTERM and SIGINT.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/descriptor.hpp"
+#include "base/settings.hpp"
+#include "daemon/server.hpp"
+#include "nic/device.hpp"
+#include "nic/interface.hpp"
+#include "nic/service/client.hpp"
+
+namespace unisono::daemon {
+namespace {
+
+constexpr int kExitFailure = 1;
+constexpr int kExitUsage = 2;
+
+struct Options {
+  ServerOptions server;
+  nic::Mode mode = nic::Mode::automatic;
+};
+
+void declare(CLI::App& app, Options& options) {
+  const std::map<std::string, nic::Mode> modes = {{"auto", nic::Mode::automatic},
+                                                  {"native", nic::Mode::native},
+                                                  {"generic", nic::Mode::generic}};
+  ServerOptions& server = options.server;
+  server.path = nic::kServicePath;
+  server.port = nic::kServicePort;
+  app.set_version_flag("--version", "unisonod " UNISONO_VERSION, "Print the version and leave");
+  app.add_option("--interface", server.interface, "Interface on which the program runs")
+      ->required();
+  app.add_option("--socket", server.path, "Where processes of this host find it")
+      ->capture_default_str();
+  app.add_option("--mode", options.mode, "auto, native (in the driver) or generic")
+      ->option_text("auto|native|generic")
+      ->transform(CLI::CheckedTransformer(modes));
+  app.add_option("--port", server.port, "UDP port that packets of the NIC path have")
+      ->check(CLI::Range(1024, 65535))
+      ->capture_default_str();
+  app.add_option("--groups-per-user", server.quota.groups, "Most groups of one user")
+      ->check(CLI::Range(1, UNISONO_NIC_ROWS_MAX))
+      ->capture_default_str();
+  app.add_option("--memory-per-user", server.quota.bytes, "Most memory of one user's groups")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
+  app.add_option("--connections-per-user", server.quota.connections, "Most connections of one user")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  app.footer(
+      "It needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, and Linux 6.6 or newer.\n"
+      "Example:\n  unisonod --interface eth0");
+}
+
+// Where the socket lies, if nobody has made it: /run is emptied at each start of a system.
+void make_directory(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash != std::string::npos && slash > 0) mkdir(path.substr(0, slash).c_str(), 0755);
+}
+
+// From here on these signals can be read.
+base::Descriptor end_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  return base::Descriptor(signalfd(-1, &set, SFD_CLOEXEC));
+}
+
+// Tells systemd, if it started this, that clients may come (Type=notify).
+void tell_manager() {
+  const base::Environment environment = base::process_environment();
+  const auto found = environment.find("NOTIFY_SOCKET");
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (found == environment.end() || found->second.size() >= sizeof address.sun_path) return;
+  const std::string& path = found->second;
+  path.copy(address.sun_path, path.size());
+  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());
+  if (path.starts_with('@')) address.sun_path[0] = '\0';  // not in the file system
+  const base::Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  constexpr std::string_view kReady = "READY=1";
+  sendto(socket.get(), kReady.data(), kReady.size(), MSG_NOSIGNAL,
+         reinterpret_cast<const sockaddr*>(&address), bytes);
+}
+
+base::Status serve(const Options& options) {
+  signal(SIGPIPE, SIG_IGN);  // who reads what it logs may go; it goes on
+  const base::Descriptor stop = end_signals();
+  UNISONO_TRY(nic::read_interface(options.server.interface));
+  nic::DeviceOptions device;
+  device.interface = options.server.interface;
+  device.mode = options.mode;
+  UNISONO_ASSIGN(const std::unique_ptr<nic::Device> loaded, nic::load_device(device));
+  make_directory(options.server.path);
+  UNISONO_ASSIGN(const std::unique_ptr<Server> server, Server::open(*loaded, options.server));
+  std::fputs(fmt::format("unisonod: serves {} ({} mode) at {}\n", options.server.interface,
+                         loaded->native() ? "native" : "generic", options.server.path)
+                 .c_str(),
+             stderr);
+  tell_manager();
+  return server->run(stop.get());
+}
+
+}  // namespace
+}  // namespace unisono::daemon
+
+int main(int argc, char** argv) {
+  using namespace unisono;
+  CLI::App app("unisonod: runs Unisono's collectives in the path of a network interface.",
+               "unisonod");
+  daemon::Options options;
+  daemon::declare(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // --help, --version
+    return app.exit(asked);
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "unisonod: %s (see 'unisonod --help')\n", error.what());
+    return daemon::kExitUsage;
+  }
+  const base::Status served = daemon::serve(options);
+  if (served.ok()) return 0;
+  const std::string& message = served.error().message;
+  std::fprintf(stderr, "%s%s\n",
+               message.starts_with("unisonod:") ? "" : "unisonod: ", message.c_str());
+  return daemon::kExitFailure;
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "daemon/row_check.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <span>
+
+#include "nic/interface.hpp"
+#include "nic/row.hpp"
+
+namespace unisono::daemon {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Status;
+
+constexpr std::uint16_t kFirstOpenPort = 1024;  // those below are the system's
+
+Error refusal(const std::string& why) {
+  return {Code::argument, fmt::format("unisonod: a group that {}", why)};
+}
+
+Status check_limits(const unisono_nic_row& row) {
+  if (row.children > UNISONO_NIC_CHILDREN_MAX) {
+    return refusal(fmt::format("has {} children, at most {} are possible", row.children,
+                               UNISONO_NIC_CHILDREN_MAX));
+  }
+  if (row.forwards > UNISONO_NIC_FORWARDS_MAX) {
+    return refusal(fmt::format("sends results on to {} ranks, at most {} are possible",
+                               row.forwards, UNISONO_NIC_FORWARDS_MAX));
+  }
+  if (!std::has_single_bit(row.depth) || row.depth > UNISONO_NIC_DEPTH_MAX) {
+    return refusal(fmt::format("has a depth of {}; it is a power of two up to {}", row.depth,
+                               UNISONO_NIC_DEPTH_MAX));
+  }
+  if ((row.flags & ~(UNISONO_NIC_ROOT | UNISONO_NIC_RETURNS_VALUES)) != 0) {
+    return refusal(fmt::format("has unknown flags ({:#x})", row.flags));
+  }
+  return base::success();
+}
+
+Status check_port(const unisono_nic_address& target) {
+  if (ntohs(target.port) >= kFirstOpenPort) return base::success();
+  return refusal(fmt::format("sends to port {}; those below {} are the system's",
+                             ntohs(target.port), kFirstOpenPort));
+}
+
+// A host of the network that is served.
+Status check_neighbour(const unisono_nic_address& target, const nic::Served& served) {
+  UNISONO_TRY(check_port(target));
+  const bool near = ((target.ipv4 ^ served.own.ipv4) & served.mask) == 0;
+  const bool one_host = (target.mac[0] & 1) == 0;
+  const bool broadcast = (target.ipv4 | served.mask) == 0xFFFFFFFF;
+  if (near && one_host && !broadcast) return base::success();
+  return refusal(fmt::format("sends to {} ({}), which is no host of the network of {} on {}",
+                             nic::ipv4_text(target.ipv4), nic::mac_text(target.mac),
+                             nic::ipv4_text(served.own.ipv4), served.interface));
+}
+
+// 239.0.0.0/8: multicast that networks keep to themselves.
+Status check_multicast(const unisono_nic_address& target) {
+  UNISONO_TRY(check_port(target));
+  const unisono_nic_address expected = nic::multicast_address(target.ipv4, target.port);
+  const bool local = ntohl(target.ipv4) >> 24 == 239;
+  if (local && std::memcmp(expected.mac, target.mac, sizeof target.mac) == 0) {
+    return base::success();
+  }
+  return refusal(
+      fmt::format("multicasts to {} ({}); it may to 239.0.0.0/8, by the Ethernet "
+                  "address that belongs to it",
+                  nic::ipv4_text(target.ipv4), nic::mac_text(target.mac)));
+}
+
+Status check_targets(const unisono_nic_row& row, const nic::Served& served) {
+  const bool root = (row.flags & UNISONO_NIC_ROOT) != 0;
+  if (!root) UNISONO_TRY(check_neighbour(row.up, served));
+  for (const unisono_nic_address& target : std::span(row.forward, row.forwards)) {
+    UNISONO_TRY(check_neighbour(target, served));
+  }
+  const unisono_nic_address none = {};
+  const bool multicasts = std::memcmp(&row.down, &none, sizeof none) != 0;
+  if (multicasts) UNISONO_TRY(check_multicast(row.down));
+  if (root && !multicasts && row.forwards == 0) {
+    return refusal("is a root and sends its results to nobody");
+  }
+  return base::success();
+}
+
+}  // namespace
+
+base::Result<unisono_nic_row> checked_row(const unisono_nic_row& asked, const nic::Served& served) {
+  UNISONO_TRY(check_limits(asked));
+  UNISONO_TRY(check_targets(asked, served));
+  unisono_nic_row row = asked;
+  row.own = served.own;
+  return row;
+}
+
+}  // namespace unisono::daemon

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "daemon/server.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "base/log.hpp"
+#include "daemon/row_check.hpp"
+#include "nic/interface.hpp"
+
+namespace unisono::daemon {
+namespace {
+
+using base::Code;
+using base::Descriptor;
+using base::Error;
+using nic::Message;
+using nic::Refused;
+
+constexpr int kWaitingConnections = 64;
+
+Error system_error(const std::string& what) {
+  return {Code::system, fmt::format("unisonod: {}: {}", what, std::strerror(errno))};
+}
+
+base::Result<sockaddr_un> address_of(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof address.sun_path) {
+    return Error{Code::argument, fmt::format("unisonod: a socket's path has 1 to {} bytes, not {}",
+                                             sizeof address.sun_path - 1, path.size())};
+  }
+  path.copy(address.sun_path, path.size());
+  return address;
+}
+
+// A socket that a killed daemon left is taken away; a daemon that lives is not.
+base::Status clear_path(const std::string& path, const sockaddr_un& address) {
+  struct stat what = {};
+  if (lstat(path.c_str(), &what) != 0) return base::success();
+  if (!S_ISSOCK(what.st_mode)) {
+    return Error{Code::argument, fmt::format("unisonod: {} is there and is no socket", path)};
+  }
+  const Descriptor trial(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (connect(trial.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+    return Error{Code::state, fmt::format("unisonod: another one serves at {}", path)};
+  }
+  if (errno != ECONNREFUSED) return system_error(fmt::format("look who serves at {}", path));
+  if (unlink(path.c_str()) != 0) return system_error(fmt::format("remove the old {}", path));
+  return base::success();
+}
+
+base::Result<Client> client_of(int connection) {
+  ucred credentials = {};
+  socklen_t bytes = sizeof credentials;
+  if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &credentials, &bytes) != 0) {
+    return system_error("ask who connected");
+  }
+  return Client{connection, credentials.uid, static_cast<std::uint32_t>(credentials.pid)};
+}
+
+// False if the client does not read what it asked for, or has gone.
+bool send_message(int connection, const Message& message, const nic::GroupMaps& maps = {}) {
+  std::vector<std::byte> bytes = nic::encode(message);
+  iovec part = {bytes.data(), bytes.size()};
+  msghdr header = {};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  const std::array<int, 2> descriptors = {maps.slots, maps.blocks};
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof descriptors)> control = {};
+  if (maps.slots >= 0) {
+    header.msg_control = control.data();
+    header.msg_controllen = control.size();
+    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof descriptors);
+    std::memcpy(CMSG_DATA(rights), descriptors.data(), sizeof descriptors);
+  }
+  return sendmsg(connection, &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+Message refusal(const Error& error) { return Refused{error.code, error.message}; }
+
+}  // namespace
+
+base::Result<std::unique_ptr<Server>> Server::open(nic::Device& device, ServerOptions options) {
+  UNISONO_ASSIGN(const sockaddr_un address, address_of(options.path));
+  UNISONO_TRY(clear_path(options.path, address));
+  Descriptor listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!listener.valid()) return system_error("open a socket");
+  // All users may connect: the quota is what protects the daemon. (The umask does not apply.)
+  if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      chmod(options.path.c_str(), 0666) != 0 || listen(listener.get(), kWaitingConnections) != 0) {
+    return system_error(fmt::format("serve at {}", options.path));
+  }
+  return std::unique_ptr<Server>(new Server(device, std::move(options), std::move(listener)));
+}
+
+Server::~Server() {
+  unlink(options_.path.c_str());
+  for (const auto& [descriptor, connection] : connections_) {
+    send_message(descriptor,
+                 Refused{Code::cancelled, "unisonod was stopped; what runs in the NIC path ends"});
+    groups_.drop(connection.client);
+  }
+}
+
+base::Status Server::run(int stop) {
+  while (true) {
+    std::vector<pollfd> sources = {{stop, POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    for (const auto& [descriptor, connection] : connections_) {
+      sources.push_back({descriptor, POLLIN, 0});
+    }
+    if (poll(sources.data(), sources.size(), -1) < 0) {
+      if (errno == EINTR) continue;
+      return system_error("wait for clients");
+    }
+    if (sources[0].revents != 0) return base::success();
+    for (std::size_t i = 2; i < sources.size(); ++i) {
+      if (sources[i].revents == 0) continue;
+      bool keep = true;
+      serve(connections_.at(sources[i].fd), keep);
+      if (!keep) drop(sources[i].fd);
+    }
+    if (sources[1].revents != 0) accept_one();
+  }
+}
+
+void Server::accept_one() {
+  Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket.valid()) return;
+  const auto client = client_of(socket.get());
+  if (!client.ok()) return;
+  const auto same_user = [&](const auto& other) {
+    return other.second.client.user == client->user;
+  };
+  if (std::ranges::count_if(connections_, same_user) >= options_.quota.connections) {
+    send_message(socket.get(),
+                 Refused{Code::resources,
+                         fmt::format("unisonod: user {} has {} connections, which is all that one "
+                                     "user may have; start unisonod with a larger "
+                                     "--connections-per-user",
+                                     client->user, options_.quota.connections)});
+    return;
+  }
+  base::log(base::LogLevel::debug, "unisonod", "process {} of user {} connected", client->process,
+            client->user);
+  const int descriptor = socket.get();
+  connections_[descriptor] = {std::move(socket), *client};
+}
+
+void Server::drop(int connection) {
+  const auto found = connections_.find(connection);
+  groups_.drop(found->second.client);
+  base::log(base::LogLevel::debug, "unisonod", "process {} of user {} has gone",
+            found->second.client.process, found->second.client.user);
+  connections_.erase(found);
+}
+
+void Server::serve(Connection& connection, bool& keep) {
+  std::array<std::byte, nic::kLongestMessage> bytes;
+  const ssize_t length = recv(connection.socket.get(), bytes.data(), bytes.size(), 0);
+  if (length < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  keep = false;
+  if (length <= 0) return;
+  const auto question = nic::decode(std::span(bytes).first(static_cast<std::size_t>(length)));
+  if (!question.ok()) {
+    base::log(base::LogLevel::warn, "unisonod", "process {} of user {} sent {}",
+              connection.client.process, connection.client.user, question.error().message);
+    send_message(connection.socket.get(), refusal(question.error()));
+    return;
+  }
+  const Reply reply = answer(connection.client, *question);
+  keep = send_message(connection.socket.get(), reply.message, reply.maps);
+}
+
+Server::Reply Server::answer(const Client& client, const Message& question) {
+  if (const auto* join = std::get_if<nic::Join>(&question)) return answer_join(client, join->row);
+  if (const auto* leave = std::get_if<nic::Leave>(&question)) {
+    const base::Status left = groups_.leave(client, leave->index);
+    return {left.ok() ? Message(nic::Left{}) : refusal(left.error()), {}};
+  }
+  if (std::holds_alternative<nic::AskStatus>(question)) return {answer_status(client), {}};
+  if (std::holds_alternative<nic::Describe>(question)) {
+    const auto described = served(client);
+    return {described.ok() ? Message(*described) : refusal(described.error()), {}};
+  }
+  return {Refused{Code::argument, "unisonod: an answer is no question"}, {}};
+}
+
+Server::Reply Server::answer_join(const Client& client, const unisono_nic_row& row) {
+  const auto describes = served(client);
+  if (!describes.ok()) return {refusal(describes.error()), {}};
+  const auto checked = checked_row(row, *describes);
+  if (!checked.ok()) return {refusal(checked.error()), {}};
+  const auto index = groups_.join(client, *checked);
+  if (!index.ok()) return {refusal(index.error()), {}};
+  const unisono_nic_row& placed = device_.row(*index);
+  return {nic::Joined{*index, placed.interface, placed.own}, device_.maps(*index)};
+}
+
+Message Server::answer_status(const Client& client) const {
+  nic::ServiceStatus status;
+  const auto described = served(client);
+  const auto counters = device_.counters();
+  if (!described.ok()) return refusal(described.error());
+  if (!counters.ok()) return refusal(counters.error());
+  status.served = *described;
+  status.counters = *counters;
+  status.process = static_cast<std::uint32_t>(getpid());
+  status.connections = static_cast<std::uint32_t>(connections_.size());
+  status.groups = groups_.count();
+  status.bytes = groups_.bytes();
+  status.own_groups = groups_.lines_for(client.user);
+  return status;
+}
+
+// The address is read each time: it may have changed.
+base::Result<nic::Served> Server::served(const Client& client) const {
+  UNISONO_ASSIGN(const nic::Interface interface, nic::read_interface(options_.interface));
+  nic::Served served;
+  served.interface = interface.name;
+  served.driver = interface.driver;
+  served.native = device_.native() ? 1 : 0;
+  std::copy(std::begin(interface.mac), std::end(interface.mac), std::begin(served.own.mac));
+  served.own.ipv4 = interface.ipv4;
+  served.own.port = htons(options_.port);
+  served.mask = interface.mask;
+  served.groups_left = groups_.groups_left(client.user);
+  served.bytes_left = groups_.bytes_left(client.user);
+  const char* const problem = !interface.up         ? "is down"
+                              : interface.ipv4 == 0 ? "has no IPv4 address"
+                              : !interface.ethernet ? "is no Ethernet interface"
+                                                    : nullptr;
+  if (problem == nullptr) return served;
+  return Error{Code::unsupported,
+               fmt::format("unisonod: interface {} {}", interface.name, problem)};
+}
+
+}  // namespace unisono::daemon

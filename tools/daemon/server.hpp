@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Server: unisonod's socket and its connections. It asks the kernel who is at the other end,
+// answers each message, and drops whoever sends nonsense, does not read, or is gone. It never waits
+// for a client. One thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/descriptor.hpp"
+#include "base/result.hpp"
+#include "daemon/groups.hpp"
+#include "nic/device.hpp"
+#include "nic/service/protocol.hpp"
+
+namespace unisono::daemon {
+
+struct ServerOptions {
+  std::string path;        // of the socket
+  std::string interface;   // that the device is attached to
+  std::uint16_t port = 0;  // UDP, that other hosts send to
+  Quota quota;
+};
+
+class Server {
+ public:
+  // The device outlives it. An error if somebody serves at the path already.
+  static base::Result<std::unique_ptr<Server>> open(nic::Device& device, ServerOptions options);
+  // Tells all who are connected that it ends, and removes the socket.
+  ~Server();
+
+  // Until `stop` can be read.
+  base::Status run(int stop);
+
+ private:
+  struct Connection {
+    base::Descriptor socket;
+    Client client;
+  };
+  struct Reply {
+    nic::Message message;
+    nic::GroupMaps maps;  // to be passed on with it, if valid
+  };
+
+  Server(nic::Device& device, ServerOptions options, base::Descriptor listener)
+      : device_(device),
+        options_(std::move(options)),
+        listener_(std::move(listener)),
+        groups_(device, options_.quota) {}
+  void accept_one();
+  void serve(Connection& connection, bool& keep);
+  void drop(int connection);
+  Reply answer(const Client& client, const nic::Message& question);
+  Reply answer_join(const Client& client, const unisono_nic_row& row);
+  nic::Message answer_status(const Client& client) const;
+  base::Result<nic::Served> served(const Client& client) const;
+
+  nic::Device& device_;
+  const ServerOptions options_;
+  base::Descriptor listener_;
+  Groups groups_;
+  std::map<int, Connection> connections_;  // by descriptor
+};
+
+}  // namespace unisono::daemon
