@@ -59,19 +59,20 @@ double hop_ns(nic::Device& device, int words, std::uint32_t combine, int repetit
   static std::uint32_t communicator = 0;
   const auto added = device.add_group(row_of(++communicator));
   if (!added.ok()) die(added.error().message);
-  const unisono_nic_row row = device.memory().rows[*added];
+  const unisono_nic_row row = device.row(*added);
+  const nic::GroupMemory memory = device.memory(*added);
   base::Prng random(1);
   std::vector<double> times;
   for (std::uint64_t sequence = 0; sequence < static_cast<std::uint64_t>(repetitions); ++sequence) {
     const bool real = combine == UNISONO_NIC_SUM_FLOAT64;
     const Words vector = vector_of(random, words, real);
     const std::uint64_t at = sequence % row.depth;
-    auto& own = device.memory().blocks[row.first_block_index + at * 2];
+    auto& own = memory.blocks[at * 2];
     own.sequence = sequence;
     own.combine = combine;
     own.words = static_cast<std::uint32_t>(words);
     std::copy(vector.begin(), vector.end(), own.data);
-    device.memory().slots[row.first_slot_index + at].arrived |= 1;
+    memory.slots[at].arrived |= 1;
     unisono_packet packet = nic::test::packet_of(UNISONO_NIC_GIVE, row.id,
                                                  static_cast<int>(row.child_rank[0]), sequence);
     packet.target = row.rank;
