@@ -17,6 +17,7 @@
 #include "machine.hpp"
 #include "network_info.hpp"
 #include "select/override.hpp"
+#include "transport/ofi/ofi.hpp"
 #include "transport/shm/shm.hpp"
 #include "transport/transport.hpp"
 #include "transport/virtual/virtual.hpp"
@@ -99,6 +100,29 @@ std::string transports_text() {
   return out;
 }
 
+// What jobs of several hosts use is chosen when they start, so there is no object to ask.
+constexpr const char* kBetweenHosts = R"(
+## Between hosts
+
+Packets over UDP and, where the network carries it, IP multicast; every packet bears a keyed tag
+([packets](wire.md)). With `UNISONO_BULK=ofi` long messages are written to the other host's memory
+by libfabric instead ([how, and at what price](../howto/network.md#long-messages-by-libfabric)):
+
+| `UNISONO_OFI_PROVIDER` | network | tested |
+| --- | --- | --- |
+| `tcp` | any | yes: libfabric 1.17 (Debian 12), there called `tcp;ofi_rxm` |
+| `verbs` | InfiniBand, RoCE | *not tested* |
+| `efa` | Amazon's Elastic Fabric Adapter | *not tested* |
+| `cxi` | HPE Slingshot | *not tested* |
+
+| | packets | by libfabric |
+| --- | --- | --- |
+| copies at the sender | one | one; none of what the receiver fetches |
+| copies at the receiver | one | none by Unisono |
+| bears a tag of the job's key | every packet | only the flag that says it has arrived |
+| memory is registered | no | the job's, as a whole |
+)";
+
 std::string transports_markdown() {
   std::string out = "# Transports\n\nWritten by `unisono info --transports --format markdown`.\n\n";
   std::string heads = "| name |";
@@ -115,7 +139,7 @@ std::string transports_markdown() {
     }
     rows += '\n';
   }
-  return out + heads + "\n" + rule + "\n" + rows;
+  return out + heads + "\n" + rule + "\n" + rows + kBetweenHosts;
 }
 
 std::string build_text() {
@@ -125,14 +149,16 @@ std::string build_text() {
       "  version: {}\n"
       "  compiler: {}\n"
       "  algorithms: {}\n"
+      "  remote memory: {}\n"
       "machine:\n"
       "  processor: {}\n"
       "  cores: {}\n"
       "  usable cores: {}\n"
       "  kernel: {}\n"
       "  arithmetic: {}\n",
-      unisono_version(), machine.compiler, algorithm::table().size(), machine.processor,
-      machine.cores, machine.usable_cores, machine.kernel, arith::kernel_target());
+      unisono_version(), machine.compiler, algorithm::table().size(), transport::ofi_description(),
+      machine.processor, machine.cores, machine.usable_cores, machine.kernel,
+      arith::kernel_target());
 }
 
 int info(const InfoOptions& options) {

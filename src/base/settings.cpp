@@ -144,6 +144,10 @@ EngineChoice Settings::engine() const {
   return static_cast<EngineChoice>(value(Setting::engine, SettingType::choice).number);
 }
 
+BulkChoice Settings::bulk() const {
+  return static_cast<BulkChoice>(value(Setting::bulk, SettingType::choice).number);
+}
+
 LogLevel Settings::log_level() const {
   return static_cast<LogLevel>(value(Setting::log, SettingType::choice).number);
 }

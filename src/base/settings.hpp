@@ -38,6 +38,9 @@ enum class Setting {
   multicast,
   multicast_group,
   multicast_ttl,
+  bulk,
+  bulk_from,
+  ofi_provider,
   check,
   log,
   rank,
@@ -47,10 +50,11 @@ enum class Setting {
   first_sequence,
   fault,
 };
-inline constexpr std::size_t kSettingCount = 25;
+inline constexpr std::size_t kSettingCount = 28;
 
 // The enumerations that settings take, in the order of their names in the table.
 enum class EngineChoice { automatic, inline_, helping };  // UNISONO_ENGINE
+enum class BulkChoice { udp, ofi, automatic };            // UNISONO_BULK
 enum class Toggle { automatic, on, off };                 // UNISONO_CHECK, UNISONO_SINGLE_COPY ...
 enum class LogLevel { error, warn, info, debug };         // UNISONO_LOG
 
@@ -108,6 +112,7 @@ class Settings {
   std::int64_t integer(Setting id) const;
   Toggle toggle(Setting id) const;
   EngineChoice engine() const;
+  BulkChoice bulk() const;
   LogLevel log_level() const;
   const std::string& text(Setting id) const;
   // Whether the environment gave it.

@@ -58,6 +58,12 @@ constexpr std::array<SettingRow, kSettingCount> kTable{{
      "Multicast address, and port if you like, as in 239.255.1.2:5000; not set: one of 239.255.0.0/16 or ff12::/16 that follows from the job."},
     {Setting::multicast_ttl, "UNISONO_MULTICAST_TTL", SettingType::integer, "1", 0, 255, false, "", kUser,
      "How far multicast goes: 1 is this network, each router on the way takes one more."},
+    {Setting::bulk, "UNISONO_BULK", SettingType::choice, "udp", 0, 0, false, "udp|ofi|auto", kUser,
+     "What carries long messages between hosts: udp, as all others; ofi, remote writes by libfabric, which bear no tag of the job's key and are an error where a host cannot; auto: ofi where all hosts can."},
+    {Setting::bulk_from, "UNISONO_BULK_FROM", SettingType::size, "64K", 1 * kKiB, kTiB, false, "", kUser,
+     "Bytes of a message's piece from which it counts as long."},
+    {Setting::ofi_provider, "UNISONO_OFI_PROVIDER", SettingType::text, "tcp", 0, 0, false, "", kUser,
+     "libfabric's name of the provider that carries long messages; tested: tcp. Not tested: verbs, efa, cxi."},
     {Setting::check, "UNISONO_CHECK", SettingType::toggle, "off", 0, 0, false, "", kUser,
      "Prove the schedules of all ranks (of a gatherv and its like, what the rank knows of them) before a plan's first "
      "use; the tests have proved the library's own."},

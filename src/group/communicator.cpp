@@ -87,9 +87,10 @@ SegmentLayout Communicator::plan_layout(int ranks, const base::Settings& setting
 
 std::uint64_t memory_layout(const base::Settings& settings) {
   const SegmentLayout layout = Communicator::plan_layout(64, settings);
-  return wire::hash(wire::Key{}, fmt::format("{} {} {} {} {}", layout.bytes, layout.first_sequence,
-                                             layout.small.channels, layout.bulk.channels,
-                                             layout.bulk.data_bytes));
+  return wire::hash(
+      wire::Key{},
+      fmt::format("{} {} {} {} {} {}", layout.bytes, layout.first_sequence, layout.small.channels,
+                  layout.bulk.channels, layout.bulk.data_bytes, static_cast<int>(settings.bulk())));
 }
 
 Result<std::int64_t> Communicator::reserve(Job& job, int ranks) {

@@ -41,6 +41,7 @@ base::Result<std::unique_ptr<Job>> Job::enter(const Seat& seat, std::shared_ptr<
   UNISONO_TRY(job->await_all());
   UNISONO_TRY(job->judge_reach());
   UNISONO_TRY(job->judge_multicast(seat.multicast));
+  UNISONO_TRY(job->agree_on_bulk(seat));
   job->judge_cores();
   return job;
 }
@@ -233,13 +234,15 @@ void Job::judge_cores() {
   }
   if (rank_ == 0) {
     const bool alone = network_ == nullptr;
-    base::log(base::LogLevel::info, "job", "unisono {}: job {}: {} ranks{}, {}, transport {}{}{}{}",
-              UNISONO_VERSION, name_, ranks_,
-              alone ? "" : fmt::format(" on {} hosts", hosts_.count()),
+    base::log(base::LogLevel::info, "job",
+              "unisono {}: job {}: {} ranks{}, {}, transport {}{}{}{}{}{}", UNISONO_VERSION, name_,
+              ranks_, alone ? "" : fmt::format(" on {} hosts", hosts_.count()),
               oversubscribed_ ? "more than cores (helping)" : "a core each",
               transport_->capabilities().name, alone ? "" : " and ",
               alone ? "" : network_->capabilities().name,
-              !alone && network_->multicasts() ? " with multicast" : "");
+              !alone && network_->multicasts() ? " with multicast" : "",
+              alone || network_->bulk_name().empty() ? "" : ", long messages by ",
+              alone ? "" : network_->bulk_name());
   }
 }
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,12 +60,15 @@ enum class Farewell : std::uint64_t { none, clean, failed };
 struct alignas(64) JobHeader {
   std::atomic<std::uint32_t> alarm;  // counts what may concern pending operations: deaths, failures
   std::atomic<std::uint32_t> first_dead;  // rank + 1; 0: none. The same for all who report it
-  std::atomic<std::int64_t> ranks_offset, bells_offset, world_offset;  // 0: not there yet
+  // 0: not there yet
+  std::atomic<std::int64_t> ranks_offset, bells_offset, bulk_offset, world_offset;
   std::atomic<std::uint64_t> least_sequence;  // with which a communicator of several hosts begins
   std::atomic<std::uint64_t> multicast;       // between the hosts: a Verdict
   std::atomic<std::uint64_t> news;  // by a put from another host: there may be something to see
   engine::BellTower tower;
 };
+
+struct BulkEntry;  // agree_on_bulk.cpp
 
 class Job {
  public:
@@ -160,6 +164,11 @@ class Job {
   Reach probe_others() const;
   base::Status judge_multicast(std::optional<base::Toggle> wish);
   base::Status hear_verdicts();
+  base::Status agree_on_bulk(const Seat& seat);
+  base::Result<std::byte*> bulk_table();
+  base::Status exchange_bulk(std::span<BulkEntry> entries, Verdict own_verdict);
+  base::Status use_bulk(std::unique_ptr<transport::RemoteMemory> memory,
+                        std::span<const transport::RegionCard> cards);
   void publish_cores();
   void judge_cores();
   std::string absent_ranks() const;

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -95,12 +96,19 @@ void Network::give_up_multicast(std::string note) {
   reliable_->datagrams().give_up_multicast(std::move(note));
 }
 
+base::Status Network::use_bulk(std::unique_ptr<transport::RemoteMemory> memory,
+                               reliable::BulkOptions options) {
+  const std::lock_guard lock(mutex_);
+  UNISONO_ASSIGN(bulk_, reliable::Bulk::over(*reliable_, std::move(memory), std::move(options)));
+  return base::success();
+}
+
 const transport::Capabilities& Network::capabilities() const { return reliable_->capabilities(); }
 
 void Network::put(const transport::Put& message) {
   const std::thread::id self = std::this_thread::get_id();
   if (sending_.load(std::memory_order_relaxed) != self) mutex_.lock();
-  reliable_->put(message);
+  carrier().put(message);
   if (message.flag == nullptr) {
     sending_.store(self, std::memory_order_relaxed);
     return;
@@ -116,7 +124,26 @@ void Network::put_to_all(const transport::Put& message) {
 
 void Network::get(const transport::Get& wanted) {
   const std::lock_guard lock(mutex_);
-  reliable_->get(wanted);
+  carrier().get(wanted);
+}
+
+transport::Transport& Network::carrier() {
+  if (bulk_ != nullptr) return *bulk_;
+  return *reliable_;
+}
+
+Network::Bed Network::bed() {
+  Bed bed{reliable_->datagrams().descriptor(), reliable_->next_deadline_ns()};
+  if (bulk_ == nullptr) return bed;
+  bed.descriptor = bulk_->descriptor();
+  const std::int64_t now = base::now_ns();
+  if (!bulk_->may_sleep()) {
+    bed.deadline_ns = now;
+  } else if (const std::int64_t longest_ns = bulk_->longest_sleep_ns();
+             bed.deadline_ns - now > longest_ns) {
+    bed.deadline_ns = now + longest_ns;
+  }
+  return bed;
 }
 
 int Network::progress() {
@@ -125,7 +152,7 @@ int Network::progress() {
   int received;
   {
     const std::lock_guard lock(mutex_);
-    received = reliable_->progress();
+    received = carrier().progress();
   }
   if (received > 0 && sleepers_.load() > 0 && taken_.valid()) eventfd_write(taken_.get(), 1);
   return received;
@@ -142,17 +169,15 @@ void Network::awaits_multicast(int origin) {
 }
 
 bool Network::sleep(std::int64_t timeout_ns) {
-  std::int64_t deadline_ns;
-  int descriptor;
+  Bed bed;
   {
     const std::lock_guard lock(mutex_);
-    deadline_ns = reliable_->next_deadline_ns();
-    descriptor = reliable_->datagrams().descriptor();
+    bed = this->bed();
   }
   const std::int64_t now = base::now_ns();
   looked_ns_.store(now + kLeaveNs, std::memory_order_relaxed);
-  const bool came =
-      sleep_on(descriptor, taken_.get(), std::min({timeout_ns, deadline_ns - now, kLeaveNs}));
+  const bool came = sleep_on(bed.descriptor, taken_.get(),
+                             std::min({timeout_ns, bed.deadline_ns - now, kLeaveNs}));
   eventfd_t count = 0;
   if (taken_.valid()) eventfd_read(taken_.get(), &count);
   looked_ns_.store(base::now_ns(), std::memory_order_relaxed);
@@ -189,28 +214,33 @@ void Network::run_agent() {
 // Sleeps until there is something to do, and does it. Gives what has come; nullopt if a thread of
 // the rank is about.
 std::optional<int> Network::agent_turn(bool busy) {
-  std::int64_t deadline_ns;
-  int descriptor;
+  Bed bed;
   {
     const std::lock_guard lock(mutex_);
-    deadline_ns = reliable_->next_deadline_ns();
-    descriptor = reliable_->datagrams().descriptor();
+    bed = this->bed();
   }
-  const std::int64_t sleep_ns = deadline_ns - base::now_ns();
-  sleep_on(descriptor, bell_.get(), busy ? std::min(sleep_ns, kBusySleepNs) : sleep_ns);
+  const std::int64_t sleep_ns = bed.deadline_ns - base::now_ns();
+  sleep_on(bed.descriptor, bell_.get(), busy ? std::min(sleep_ns, kBusySleepNs) : sleep_ns);
   const std::int64_t about_ns = looked_ns_.load(std::memory_order_relaxed) + kAboutNs;
   if (!handed_over_.load() && base::now_ns() < about_ns) return std::nullopt;
   const std::lock_guard lock(mutex_);
-  return reliable_->progress();
+  return carrier().progress();
 }
 
 std::int64_t Network::silence_ns(int rank) {
   const std::lock_guard lock(mutex_);
+  // It may answer, but what it lacks will not come.
+  if (bulk_ != nullptr && bulk_->has_lost(rank)) return std::numeric_limits<std::int64_t>::max();
   return reliable_->silence_ns(rank);
 }
 
 void Network::forget(int rank) {
   const std::lock_guard lock(mutex_);
+  forget_held(rank);
+}
+
+void Network::forget_held(int rank) {
+  if (bulk_ != nullptr) return bulk_->forget(rank);
   reliable_->forget(rank);
 }
 
@@ -222,11 +252,11 @@ bool Network::settle(std::int64_t patience_ns, const std::function<bool(int rank
     {
       const std::lock_guard lock(mutex_);
       for (int r = 0; r < reliable_->ranks(); ++r) {
-        if (has_left(r)) reliable_->forget(r);
+        if (has_left(r)) forget_held(r);
       }
-      if (reliable_->settle()) return true;
+      if (bulk_ != nullptr ? bulk_->settle() : reliable_->settle()) return true;
       if (base::now_ns() > deadline_ns) return false;
-      descriptor = reliable_->datagrams().descriptor();
+      descriptor = bed().descriptor;
     }
     sleep_on(descriptor, -1, kPauseNs);
   }

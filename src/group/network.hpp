@@ -18,6 +18,7 @@
 #include "base/result.hpp"
 #include "group/bootstrap/bootstrap.hpp"
 #include "group/job_memory.hpp"
+#include "reliable/bulk.hpp"
 #include "reliable/reliable.hpp"
 
 namespace unisono::group {
@@ -36,6 +37,11 @@ class Network final : public transport::Transport {
   void allow_multicast() { multicasts_ = true; }
   void give_up_multicast(std::string note);
   bool multicasts() const { return multicasts_; }
+
+  // Before the agent: long puts and gets go by remote memory from now on.
+  base::Status use_bulk(std::unique_ptr<transport::RemoteMemory> memory,
+                        reliable::BulkOptions options);
+  std::string_view bulk_name() const { return bulk_ == nullptr ? "" : bulk_->memory().name(); }
 
   // The agent begins. `heard` is called by its thread when it has looked at the network, with
   // whether something had come, and says whether it awaits more.
@@ -75,10 +81,20 @@ class Network final : public transport::Transport {
   void run_agent();
   std::optional<int> agent_turn(bool busy);
   void nudge() const;
+  // The next ones under the mutex.
+  transport::Transport& carrier();
+  void forget_held(int rank);
+  // What to sleep on, and until when; at once before it.
+  struct Bed {
+    int descriptor;
+    std::int64_t deadline_ns;
+  };
+  Bed bed();
 
   std::mutex mutex_;                        // of reliable_
   std::atomic<std::thread::id> sending_{};  // who holds it for the puts that follow
   std::unique_ptr<reliable::Reliable> reliable_;
+  std::unique_ptr<reliable::Bulk> bulk_;  // beside reliable_; null: there is none
   std::function<bool(bool)> heard_;
   base::Descriptor bell_;   // eventfd: the agent is to look around
   base::Descriptor taken_;  // eventfd: what came was taken by another thread than those that sleep

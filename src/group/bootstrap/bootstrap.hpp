@@ -17,6 +17,7 @@
 #include "base/result.hpp"
 #include "base/settings.hpp"
 #include "transport/datagrams.hpp"
+#include "transport/udp/ip.hpp"
 #include "wire/key.hpp"
 
 namespace unisono::group {
@@ -45,6 +46,7 @@ struct Seat {
   // Several hosts: open, and has met all peers; null otherwise. The first rank of each host is in
   // the job's multicast group, if that is wanted and the system lets it.
   std::unique_ptr<transport::Datagrams> datagrams;
+  transport::IpAddress address{};  // its own; the host's on the network that the job uses
   // Whether multicast is wanted; nullopt: nobody asks whether the network carries it.
   std::optional<base::Toggle> multicast{};
   wire::Key key{};  // of packets; another for each job, also if two have one UNISONO_JOB_KEY

@@ -163,7 +163,9 @@ Result<Seat> Joining::take_seat(Outcome outcome) {
   seat.key = packet_key(wire::key_of(job_.key), welcome.job_id);
   seat.channel = std::move(outcome.channel);
   seat.hosted = std::move(outcome.hosted);
-  const std::uint32_t own_host = welcome.places[static_cast<std::size_t>(job_.rank)].host;
+  const WelcomePlace& own = welcome.places[static_cast<std::size_t>(job_.rank)];
+  const std::uint32_t own_host = own.host;
+  seat.address = own.endpoint.address;
   for (const WelcomePlace& place : welcome.places) {
     const pid_t pid = place.host == own_host ? static_cast<pid_t>(place.pid) : 0;
     seat.members.push_back(Member{.pid = pid, .host = static_cast<int>(place.host)});

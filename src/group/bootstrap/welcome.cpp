@@ -49,10 +49,11 @@ Status check_likeness(const Hello& first, const Hello& hello) {
   if (hello.memory_layout != first.memory_layout) {
     return Error{
         Code::argument,
-        fmt::format("ranks 0 and {} would lay out their memory differently: UNISONO_BUFFERS, "
-                    "UNISONO_CHANNELS and UNISONO_FIRST_SEQUENCE must be the same on all hosts of "
-                    "a job, and so must the version of Unisono",
-                    hello.rank)};
+        fmt::format(
+            "ranks 0 and {} would lay out their memory differently: UNISONO_BUFFERS, UNISONO_BULK, "
+            "UNISONO_CHANNELS and UNISONO_FIRST_SEQUENCE must be the same on all hosts of "
+            "a job, and so must the version of Unisono",
+            hello.rank)};
   }
   if (hello.endpoint.address.family != first.endpoint.address.family) {
     return Error{

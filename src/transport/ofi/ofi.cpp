@@ -32,7 +32,7 @@ using base::Status;
 
 // Of what is written, a copy is kept until it has arrived: in blocks of this size, each one write.
 constexpr std::size_t kBlockBytes = std::size_t{256} << 10;
-// 32 MiB: what two bulk messages of the default buffers' channels come to. Beyond, write() refuses.
+// 32 MiB: half of what the buffers of a communicator hold by default. Beyond, write() refuses.
 constexpr std::size_t kMostBlocks = 128;
 constexpr std::size_t kCompletions = 1024;  // that the queue holds
 
@@ -146,6 +146,7 @@ class Ofi final : public RemoteMemory {
  public:
   explicit Ofi(const OfiOptions& options)
       : options_(options), peers_(static_cast<std::size_t>(options.ranks)) {}
+  ~Ofi() override;
   Status open();
 
   std::string_view name() const override { return name_; }
@@ -175,7 +176,7 @@ class Ofi final : public RemoteMemory {
   void post_or_keep(Part& part);
   void post_waiting();
   void collect();
-  void collect_error();
+  bool collect_error();
   void finish(Part& part, bool arrived);
   void fail(Part& part, std::string_view how);
 
@@ -201,6 +202,13 @@ class Ofi final : public RemoteMemory {
   std::deque<Completion> complete_;
   std::size_t under_way_ = 0;
 };
+
+// Memory that is bound to an endpoint goes before it.
+Ofi::~Ofi() {
+  if (info_ == nullptr || (info_->domain_attr->mr_mode & FI_MR_ENDPOINT) == 0) return;
+  region_.reset();
+  for (Block& block : blocks_) block.registration.reset();
+}
 
 // ---- opening -----------------------------------------------------------------------------------
 
@@ -469,19 +477,22 @@ void Ofi::collect() {
   ssize_t count;
   do {
     count = fi_cq_read(queue_.get(), entries, kAtOnce);
-    if (count == -FI_EAVAIL) collect_error();
+    if (count == -FI_EAVAIL && !collect_error()) return;
     for (ssize_t i = 0; i < count; ++i) finish(*static_cast<Part*>(entries[i].op_context), true);
   } while (count == kAtOnce || count == -FI_EAVAIL);
 }
 
-void Ofi::collect_error() {
+// False if there is none after all.
+bool Ofi::collect_error() {
   fi_cq_err_entry entry{};
-  if (fi_cq_readerr(queue_.get(), &entry, 0) != 1 || entry.op_context == nullptr) return;
+  if (fi_cq_readerr(queue_.get(), &entry, 0) != 1) return false;
+  if (entry.op_context == nullptr) return true;  // of what others did here
   char text[128] = "";
   const char* const detail =
       fi_cq_strerror(queue_.get(), entry.prov_errno, entry.err_data, text, sizeof text);
   fail(*static_cast<Part*>(entry.op_context),
        fmt::format("{} ({})", ofi_library()->strerror(entry.err), detail == nullptr ? "" : detail));
+  return true;
 }
 
 std::size_t Ofi::poll(std::span<Completion> completions) {

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Jobs of several hosts whose long messages go by libfabric: the results of every collective, and
+// what becomes of the others when a rank dies, hangs, or cannot use it. Without libfabric it is
+// skipped, with the reason.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "harness/all_results.hpp"
+#include "harness/unattended.hpp"
+#include "net/host_ranks.hpp"
+#include "transport/ofi/ofi.hpp"
+
+namespace unisono::harness {
+namespace {
+
+class HostsBulk : public HostsTest {
+ protected:
+  void SetUp() override {
+    HostsTest::SetUp();
+    if (IsSkipped()) return;
+    const std::string description = transport::ofi_description();
+    if (description.substr(0, 10) != "libfabric ") GTEST_SKIP() << description;
+    setenv("UNISONO_BULK", "ofi", 1);
+    // So that also messages of tests' sizes are long.
+    setenv("UNISONO_BULK_FROM", "1K", 1);
+  }
+  void TearDown() override {
+    unsetenv("UNISONO_BULK");
+    unsetenv("UNISONO_BULK_FROM");
+  }
+};
+
+// Of some pieces for each rank, all of them long.
+constexpr std::int64_t kLongCount = 100'000;
+
+testing::AssertionResult allgather_is_right(const HostRank& self, std::int64_t count) {
+  const auto input = own_values(self, count);
+  std::vector<std::int64_t> all(input.size() * static_cast<std::size_t>(self.ranks));
+  const auto called =
+      succeeded(unisono_allgather(input.data(), all.data(), count, UNISONO_INT64, self.world));
+  if (!called) return called;
+  for (std::size_t at = 0; at < all.size(); ++at) {
+    const auto expected = static_cast<std::int64_t>(at % input.size() * 3 + at / input.size());
+    if (all[at] != expected) {
+      return testing::AssertionFailure() << "element " << at << " is " << all[at];
+    }
+  }
+  return testing::AssertionSuccess();
+}
+
+TEST_F(HostsBulk, EveryCollectiveIsRight) {
+  auto processes = start_job(hosts_, [](const HostRank& self) {
+    ASSERT_NO_FATAL_FAILURE(check_everything(self));
+    leave(self);
+  });
+  expect_all_clean(processes);
+}
+
+TEST_F(HostsBulk, LongMessagesInARow) {
+  auto processes = start_job(hosts_, [](const HostRank& self) {
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_TRUE(allgather_is_right(self, kLongCount + i));
+      std::vector<std::int64_t> values(static_cast<std::size_t>(kLongCount), self.rank);
+      const int root = i % kRanks;
+      ASSERT_TRUE(
+          succeeded(unisono_broadcast(values.data(), kLongCount, UNISONO_INT64, root, self.world)));
+      ASSERT_EQ(values.front(), root);
+      ASSERT_EQ(values.back(), root);
+    }
+    leave(self);
+  });
+  expect_all_clean(processes);
+}
+
+TEST_F(HostsBulk, PacketsThatGetLostAreOnlyOthers) {
+  setenv("UNISONO_FAULT", "loss=2%,duplicates=2%,reorder=2%", 1);
+  auto processes = start_job(hosts_, [](const HostRank& self) {
+    ASSERT_NO_FATAL_FAILURE(check_everything(self));
+    leave(self);
+  });
+  unsetenv("UNISONO_FAULT");
+  expect_all_clean(processes);
+}
+
+TEST_F(HostsBulk, OperationsEndThoughNoRankCalls) {
+  auto processes = start_job(hosts_, [](const HostRank& self) {
+    ASSERT_NO_FATAL_FAILURE(check_unattended(self));
+    leave(self);
+  });
+  expect_all_clean(processes);
+}
+
+TEST_F(HostsBulk, ThreadsWithCommunicatorsOfTheirOwn) {
+  auto processes = start_job(hosts_, [](const HostRank& self) {
+    std::array<unisono_comm_t, 3> comms{};
+    for (unisono_comm_t& comm : comms) ASSERT_TRUE(succeeded(unisono_comm_dup(self.world, &comm)));
+    std::vector<std::thread> threads;
+    for (unisono_comm_t comm : comms) {
+      threads.emplace_back([&self, comm] {
+        for (int i = 0; i < 20; ++i) {
+          if (i % 5 == self.rank) usleep(5'000);  // late, so that the others sleep
+          ASSERT_TRUE(allgather_is_right({self.rank, self.ranks, comm, self.line}, 5'000 + i));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (unisono_comm_t comm : comms) EXPECT_TRUE(succeeded(unisono_comm_free(comm)));
+    leave(self);
+  });
+  expect_all_clean(processes);
+}
+
+// Amid long messages, the processes of rank `victim` end, or hang.
+void expect_loss(const TestHosts& hosts, int victim, int signal) {
+  auto processes = start_job(hosts, [victim, signal](const HostRank& self) {
+    int error = UNISONO_OK;
+    std::string message;
+    for (int i = 0; error == UNISONO_OK; ++i) {
+      if (self.rank == victim && i == 5) raise(signal);
+      const auto input = own_values(self, kLongCount);
+      std::vector<std::int64_t> all(input.size() * static_cast<std::size_t>(self.ranks));
+      error = unisono_allgather(input.data(), all.data(), kLongCount, UNISONO_INT64, self.world);
+      message = unisono_last_error();
+    }
+    EXPECT_EQ(error, UNISONO_ERROR_RANK_LOST) << message;
+    EXPECT_NE(message.find("rank " + std::to_string(victim)), std::string::npos) << message;
+    leave(self);
+  });
+  for (int rank = 0; rank < kRanks; ++rank) {
+    if (rank == victim) continue;
+    EXPECT_EQ(processes[static_cast<std::size_t>(rank)].wait(), 0) << "rank " << rank;
+  }
+}
+
+TEST_F(HostsBulk, AKilledRankIsNamedOnAllHosts) { expect_loss(hosts_, 4, SIGKILL); }
+
+TEST_F(HostsBulk, AHostThatIsGoneIsNoticed) { expect_loss(hosts_, 2, SIGKILL); }
+
+TEST_F(HostsBulk, AHostThatHangsIsNoticed) { expect_loss(hosts_, 2, SIGSTOP); }
+
+TEST_F(HostsBulk, IfOneRankCannotNoneDoesAndItIsNamed) {
+  for (const bool insists : {true, false}) {
+    setenv("UNISONO_BULK", insists ? "ofi" : "auto", 1);
+    std::vector<HostProcess> processes;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      processes.push_back(hosts_.start(host_of(rank), [rank, insists](const Line& line) {
+        set_environment(rank);
+        if (rank == 3) setenv("UNISONO_OFI_PROVIDER", "pigeon", 1);
+        unisono_comm_t world = nullptr;
+        const int code = unisono_init(&world);
+        if (insists) {
+          EXPECT_TRUE(failed(code, UNISONO_ERROR_UNSUPPORTED, {"UNISONO_BULK is ofi", "rank 3"}));
+          const std::string why = rank == 3 ? "'pigeon'" : "it says why";
+          EXPECT_TRUE(failed(code, UNISONO_ERROR_UNSUPPORTED, {why}));
+          return;
+        }
+        ASSERT_TRUE(succeeded(code));
+        ASSERT_NO_FATAL_FAILURE(check_everything(HostRank{rank, kRanks, world, line}));
+        EXPECT_TRUE(succeeded(unisono_finalize(world)));
+      }));
+    }
+    expect_all_clean(processes);
+  }
+}
+
+}  // namespace
+}  // namespace unisono::harness
