@@ -73,6 +73,13 @@ class Install(unittest.TestCase):
         self.assertGreater(len(declared), 40)
         self.assertEqual(declared - set(re.findall(r"\b(unisono_\w+)", symbols)), set())
 
+    def test_fmt_is_compiled_in(self):
+        """By src/base/fmt_definitions.cpp, or header-only."""
+        library = next(self.prefix.rglob("libunisono.so.0"))
+        undefined = run("nm", "--dynamic", "--undefined-only", "--demangle", library)
+        self.assertNotIn("fmt::", undefined)
+        self.assertNotIn("libfmt", run("readelf", "--dynamic", library))
+
     def test_find_package(self):
         build = self.example("01-hello")
         for program in ("hello", "hello-cpp"):
