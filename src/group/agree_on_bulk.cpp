@@ -5,12 +5,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <future>
+#include <memory>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/log.hpp"
+#include "base/thread_signals.hpp"
 #include "group/job.hpp"
 #include "transport/ofi/ofi.hpp"
 
@@ -29,6 +34,22 @@ using base::Error;
 
 Verdict verdict_of(const BulkEntry& entry) {
   return static_cast<Verdict>(entry.verdict.load(std::memory_order_acquire));
+}
+
+using Opened = base::Result<std::unique_ptr<transport::RemoteMemory>>;
+
+// libfabric asks the system for all networks that it knows. It may take as long as a rank may be
+// silent, so a thread of its own does it, while this one answers.
+std::future<Opened> start_opening(const transport::OfiOptions& options) {
+  const base::NoSignals quiet;
+  try {
+    return std::async(std::launch::async, [options] { return transport::open_ofi(options); });
+  } catch (const std::system_error& failure) {
+    std::promise<Opened> none;
+    none.set_value(
+        Error{Code::resources, fmt::format("no thread to open libfabric: {}", failure.what())});
+    return none.get_future();
+  }
 }
 
 }  // namespace
@@ -52,11 +73,15 @@ base::Status Job::agree_on_bulk(const Seat& seat) {
   if (network_ == nullptr || wish == base::BulkChoice::udp) return base::success();
   UNISONO_ASSIGN(std::byte* const table, bulk_table());
   const std::span entries(reinterpret_cast<BulkEntry*>(table), static_cast<std::size_t>(ranks_));
-  auto opened = transport::open_ofi({.provider = settings_.text(base::Setting::ofi_provider),
-                                     .address = seat.address,
-                                     .ranks = ranks_,
-                                     .region = memory_->at(0),
-                                     .region_bytes = static_cast<std::size_t>(seat.memory_bytes)});
+  auto opening = start_opening({.provider = settings_.text(base::Setting::ofi_provider),
+                                .address = seat.address,
+                                .ranks = ranks_,
+                                .region = memory_->at(0),
+                                .region_bytes = static_cast<std::size_t>(seat.memory_bytes)});
+  using std::chrono_literals::operator""s;
+  UNISONO_TRY(await([&] { return opening.wait_for(0s) == std::future_status::ready; },
+                    [] { return "libfabric takes so long to open"; }));
+  auto opened = opening.get();
   if (opened.ok()) entries[static_cast<std::size_t>(rank_)].card = (*opened)->card();
   UNISONO_TRY(exchange_bulk(entries, opened.ok() ? Verdict::yes : Verdict::no));
   const auto without = std::ranges::find(entries, Verdict::no, verdict_of);
