@@ -205,7 +205,12 @@ void Communicator::examine_members() {
     for (int r = 0; r < size(); ++r) {
       const RankState state = job_.state(job_ranks_[static_cast<std::size_t>(r)]);
       if (state == RankState::present) continue;
-      if (pending->operation.lane().completed_by(r, pending->operation.sequence())) continue;
+      // From another host, what it sent may have been under way when it ended.
+      const bool lacks =
+          is_remote(r) && state != RankState::left && pending->operation.awaited() == r;
+      const bool completed =
+          pending->operation.lane().completed_by(r, pending->operation.sequence());
+      if (completed && !lacks) continue;
       const engine::Plan& plan = pending->operation.plan();
       const char* const how = how_it_went(state);
       fail_all(
