@@ -69,16 +69,59 @@ function(unisono_folder name)
   set_property(GLOBAL APPEND PROPERTY UNISONO_FOLDERS unisono_${name})
 endfunction()
 
-# unisono_test(NAME SOURCES file ... [LABELS label ...] [LINK library ...])
-# One test program with GoogleTest's main, on the library's inner parts.
+# unisono_leave_out(NAME): this test is neither built nor run in this build. ./dev test prints them.
+function(unisono_leave_out name)
+  set_property(GLOBAL APPEND PROPERTY UNISONO_LEFT_OUT ${name})
+endfunction()
+
+# unisono_leaves_out(RESULT NAME [label ...]): does a label leave the test out under this sanitizer?
+function(unisono_leaves_out result name)
+  set(${result} FALSE PARENT_SCOPE)
+  if((UNISONO_SANITIZE MATCHES address AND no_asan IN_LIST ARGN) OR
+     (UNISONO_SANITIZE MATCHES thread AND no_tsan IN_LIST ARGN))
+    unisono_leave_out(${name})
+    set(${result} TRUE PARENT_SCOPE)
+  endif()
+endfunction()
+
+# unisono_test(NAME SOURCES file ... [LABELS label ...] [LINK library ...] [COST seconds])
+# One test program with GoogleTest's main, on the library's inner parts. Labels with a meaning: `slow`
+# is for --all, `root` needs it, and `no_asan`, `no_tsan` leave a test out where that sanitizer has
+# nothing to see: the thread sanitizer in a program whose work is done by one thread. Tests with
+# a COST start first, so that no core is idle at the end; the others are short, and under sanitizers
+# not optimized.
 function(unisono_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LABELS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "COST" "SOURCES;LABELS;LINK" ${ARGN})
+  unisono_leaves_out(left_out ${name} ${ARG_LABELS})
+  if(left_out)
+    return()
+  endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE unisono_inner unisono_flags GTest::gtest GTest::gtest_main
                         ${ARG_LINK})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/test)
-  unisono_precompile(${name} test <gtest/gtest.h> <thread>)
+  set(kind test)
+  if(UNISONO_SANITIZE AND NOT ARG_COST)
+    set(kind short_test)  # takes longer to compile than to run
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
+  unisono_precompile(${name} ${kind} <gtest/gtest.h> <thread>)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
   add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
+  if(ARG_COST)
+    set_tests_properties(${name} PROPERTIES COST ${ARG_COST})
+  endif()
+endfunction()
+
+# unisono_test_again(NAME PROGRAM [ARGUMENTS argument ...] [LABELS label ...])
+# Another run of a program that unisono_test has declared, or left out.
+function(unisono_test_again name program)
+  cmake_parse_arguments(ARG "" "" "ARGUMENTS;LABELS" ${ARGN})
+  if(NOT TARGET ${program})
+    unisono_leave_out(${name})
+    return()
+  endif()
+  add_test(NAME ${name} COMMAND ${program} ${ARG_ARGUMENTS})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
 endfunction()
