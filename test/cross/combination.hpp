@@ -41,6 +41,12 @@ inline std::vector<int> swept_ranks() {
   return all;
 }
 
+// Kernels do not know how many ranks there are: where only their memory matters, once in place and
+// once not is enough of the types and operators, which take most of the time.
+inline bool all_types_at(int ranks) {
+  return full_sweep || !harness::kSanitized || ranks == 2 || ranks == 3;
+}
+
 inline std::unique_ptr<World> make_world(const Combination& setup, int ranks) {
   const auto is = [&setup](const char* network) {
     return std::strcmp(setup.network, network) == 0;
