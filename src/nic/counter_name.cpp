@@ -42,6 +42,8 @@ const char* counter_name(unisono_nic_counter counter) {
       return "asked";
     case UNISONO_NIC_ANSWERED:
       return "answered";
+    case UNISONO_NIC_QUERIED:
+      return "queried";
     case UNISONO_NIC_PASSED_ON:
       return "passed_on";
     case UNISONO_NIC_COUNTERS:

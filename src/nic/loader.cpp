@@ -116,7 +116,7 @@ void clear(const unisono_nic_row& row, const GroupMemory& memory) {
     const std::uint64_t before = std::uint64_t{i} - row.depth;
     unisono_nic_slot& slot = memory.slots[i];
     slot = {};
-    slot.claimed = slot.done = slot.broken = slot.summed = before;
+    slot.claimed = slot.done = slot.broken = slot.summed = slot.queried = before;
     unisono_nic_block* block = memory.blocks + std::size_t{i} * (row.children + 1);
     for (std::uint32_t number = 0; number <= row.children; ++number) {
       block[number] = {};

@@ -63,9 +63,10 @@ UNISONO_GLOBAL int rewrite_leaving(struct __sk_buff* frame, const struct unisono
 
 /* Combines all contributions in block 0, in order. The arrival word is free again before
  * anything is sent, because what is sent allows the children to use it. 0: they do not match. */
-UNISONO_INLINE int combine_all(const struct unisono_nic_row* row, struct unisono_nic_slot* slot,
+UNISONO_GLOBAL int combine_all(const struct unisono_nic_row* row, struct unisono_nic_slot* slot,
                                struct unisono_nic_block* own, uint64_t sequence) {
   int fits = 1;
+  if (!row || !slot || !own) return 0;
   for (uint32_t child = 0; child < UNISONO_NIC_CHILDREN_MAX; ++child) {
     if (child >= row->children) break;
     const struct unisono_nic_block* block = find_block(row, sequence, 1 + child);
@@ -147,10 +148,13 @@ UNISONO_INLINE int pass_down(struct xdp_md* context, const struct unisono_nic_ro
   return one ? count(UNISONO_NIC_PASSED_ON, XDP_TX) : XDP_PASS;
 }
 
-/* A question about an operation whose sum is not here either. */
+/* A question about an operation whose sum is not here either. If nothing lacks, nobody has gone on
+ * since the last contribution came: this frame does. */
 UNISONO_INLINE int look_further(struct xdp_md* context, const struct unisono_nic_row* row,
-                                uint64_t sequence, enum standing standing, uint64_t missing) {
+                                struct unisono_nic_slot* slot, uint64_t sequence,
+                                enum standing standing, uint64_t missing) {
   if (standing == UNISONO_GONE) return count(UNISONO_NIC_STALE, XDP_DROP);
+  if (missing == 0) return complete_received(context, row, slot, sequence);
   if (standing != UNISONO_LACKING || (missing & ~1ULL) == 0) {
     return count(UNISONO_NIC_NOT_YET, XDP_DROP);
   }
@@ -166,7 +170,7 @@ UNISONO_INLINE int answer_child(struct xdp_md* context, const struct unisono_nic
   const int done = standing == UNISONO_DONE;
   if (!own) return count(UNISONO_NIC_NO_GROUP, XDP_DROP);
   if (!done && standing != UNISONO_SUMMED) {
-    return look_further(context, row, sequence, standing, missing);
+    return look_further(context, row, slot, sequence, standing, missing);
   }
   if (!done && is_root(row)) return count(UNISONO_NIC_NOT_YET, XDP_DROP);
   if (own->sequence != sequence) return count(UNISONO_NIC_STALE, XDP_DROP);
@@ -192,7 +196,8 @@ UNISONO_INLINE int answer_parent(struct xdp_md* context, const struct unisono_pa
   uint64_t missing = 0;
   const enum standing standing = find_standing(row, slot, sequence, &missing);
   if (standing == UNISONO_DONE) return count(UNISONO_NIC_STALE, XDP_DROP);
-  if (standing != UNISONO_SUMMED) return look_further(context, row, sequence, standing, missing);
+  if (standing != UNISONO_SUMMED)
+    return look_further(context, row, slot, sequence, standing, missing);
   struct outgoing out = next_hop(row, own, 0);
   out.sequence = sequence;
   if (!rewrite_received(context, row, own, &out)) return count(UNISONO_NIC_NO_ROOM, XDP_DROP);
@@ -259,10 +264,29 @@ UNISONO_INLINE int take_result(struct xdp_md* context, const struct unisono_pack
   return XDP_DROP;
 }
 
+/* The root asks all whether they have given. Yes is the contribution itself, combined on its way
+ * up; nobody says no, but the question stays, so that who gives later sends at once. */
+UNISONO_INLINE int take_query(struct xdp_md* context, const struct unisono_packet* packet,
+                              const struct unisono_nic_row* row) {
+  const uint64_t sequence = packet->sequence;
+  if (is_root(row) || packet->sender != row->down_source) {
+    return count(UNISONO_NIC_BAD_SENDER, XDP_DROP);
+  }
+  struct unisono_nic_slot* slot = find_slot(row, sequence);
+  if (!slot) return count(UNISONO_NIC_NO_GROUP, XDP_DROP);
+  const int is_next = slot->summed == sequence - row->depth;
+  if (!is_next || slot->queried == sequence) return count(UNISONO_NIC_STALE, XDP_DROP);
+  __sync_lock_test_and_set(&slot->queried, sequence);
+  uint64_t missing = 0;
+  const enum standing standing = find_standing(row, slot, sequence, &missing);
+  if (standing != UNISONO_BUSY || missing != 0) return count(UNISONO_NIC_NOT_YET, XDP_DROP);
+  return complete_received(context, row, slot, sequence);
+}
+
 /* Whether the kind is one that comes from other hosts' programs. */
 UNISONO_INLINE int is_known(uint8_t kind) {
   return kind == UNISONO_NIC_GIVE || kind == UNISONO_NIC_RESULT || kind == UNISONO_NIC_ASK_RESULT ||
-         kind == UNISONO_NIC_ASK_GIVE;
+         kind == UNISONO_NIC_ASK_GIVE || kind == UNISONO_NIC_QUERY;
 }
 
 UNISONO_INLINE int is_to_be_lost(const struct unisono_nic_row* row) {
@@ -283,6 +307,7 @@ int unisono_receive(struct xdp_md* context) {
   if (!received_is_genuine(context, row)) return count(UNISONO_NIC_BAD_TAG, XDP_DROP);
   if (packet->kind == UNISONO_NIC_RESULT) return take_result(context, packet, row);
   if (packet->kind == UNISONO_NIC_ASK_GIVE) return answer_parent(context, packet, row);
+  if (packet->kind == UNISONO_NIC_QUERY) return take_query(context, packet, row);
   return take_contribution(context, packet, row);
 }
 
@@ -419,20 +444,42 @@ UNISONO_INLINE int ask(struct __sk_buff* frame, const struct unisono_nic_row* ro
   return count(UNISONO_NIC_ASKED, TCX_NEXT);
 }
 
+/* The root's process asks whether all have given. */
+UNISONO_INLINE int query(struct __sk_buff* frame, const struct unisono_nic_row* row,
+                         struct unisono_nic_block* own, uint64_t sequence) {
+  if (own->sequence != sequence || !is_root(row)) {
+    return count(UNISONO_NIC_STRAY_KICK, TCX_DROP);
+  }
+  const struct outgoing out = {
+      .sequence = sequence,
+      .kind = UNISONO_NIC_QUERY,
+      .target = UNISONO_PACKET_GROUP,
+      .words = own->words,
+      .to = row->down,
+  };
+  if (!make_room(frame, &out) || !rewrite_leaving(frame, row, own, &out)) {
+    return count(UNISONO_NIC_NO_ROOM, TCX_DROP);
+  }
+  return count(UNISONO_NIC_QUERIED, TCX_NEXT);
+}
+
 SEC("tc")
 int unisono_kick(struct __sk_buff* frame) {
   const struct unisono_packet* packet =
       find_packet((void*)(long)frame->data, (void*)(long)frame->data_end);
-  if (!packet || (packet->kind != UNISONO_NIC_KICK && packet->kind != UNISONO_NIC_ASK)) {
+  if (!packet || (packet->kind != UNISONO_NIC_KICK && packet->kind != UNISONO_NIC_ASK &&
+                  packet->kind != UNISONO_NIC_QUERY)) {
     return TCX_NEXT;
   }
   const struct unisono_nic_row* row = find_row(packet);
   if (!row) return count(UNISONO_NIC_NO_GROUP, TCX_DROP);
   const uint64_t sequence = packet->sequence;
+  const uint8_t kind = packet->kind;
   struct unisono_nic_slot* slot = find_slot(row, sequence);
   struct unisono_nic_block* own = find_block(row, sequence, 0);
   if (!slot || !own) return count(UNISONO_NIC_NO_GROUP, TCX_DROP);
-  if (packet->kind == UNISONO_NIC_ASK) return ask(frame, row, slot, own, sequence);
+  if (kind == UNISONO_NIC_ASK) return ask(frame, row, slot, own, sequence);
+  if (kind == UNISONO_NIC_QUERY) return query(frame, row, own, sequence);
   return go_on(frame, row, slot, own, sequence);
 }
 

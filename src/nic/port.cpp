@@ -90,8 +90,22 @@ base::Status Port::post(std::uint32_t combine, std::span<const std::uint64_t> ve
   std::atomic_ref(block.sequence).store(sequence, std::memory_order_relaxed);
   const std::uint64_t all = (std::uint64_t{2} << row_.children) - 1;
   const std::uint64_t before =
-      std::atomic_ref(slot(sequence).arrived).fetch_or(1, std::memory_order_acq_rel);
-  return (before | 1) == all ? kick(sequence) : base::success();
+      std::atomic_ref(slot(sequence).arrived).fetch_or(1, std::memory_order_seq_cst);
+  return give(sequence, (before | 1) == all);
+}
+
+// Where ranks wait for the query, one that has come before this contribution finds nobody else who
+// would send it. The program marks the query and then looks for the arrival; this is the reverse.
+base::Status Port::give(std::uint64_t sequence, bool is_last) {
+  const bool on_query = (row_.flags & UNISONO_NIC_ON_QUERY) != 0;
+  if (on_query && (row_.flags & UNISONO_NIC_ROOT) != 0 && !is_last) {
+    return send_packet(UNISONO_NIC_QUERY, sequence);
+  }
+  if (!is_last) return base::success();
+  const bool waits =
+      on_query && row_.children == 0 &&
+      std::atomic_ref(slot(sequence).queried).load(std::memory_order_seq_cst) != sequence;
+  return waits ? base::success() : kick(sequence);
 }
 
 base::Status Port::kick(std::uint64_t sequence) {

@@ -68,6 +68,7 @@ class Port {
   Port(const unisono_nic_row& row, const GroupMemory& memory, base::Descriptor socket);
   unisono_nic_slot& slot(std::uint64_t sequence) const;
   unisono_nic_block& own(std::uint64_t sequence) const;
+  base::Status give(std::uint64_t sequence, bool is_last);
   base::Status send_packet(std::uint8_t kind, std::uint64_t sequence);
 
   const unisono_nic_row row_;

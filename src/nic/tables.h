@@ -44,8 +44,10 @@ enum unisono_nic_kind {
   UNISONO_NIC_KICK,       /* from the own process to the own program: all is there, go on */
   UNISONO_NIC_ASK,        /* from the own process to the own program: it is late, ask */
   UNISONO_NIC_ASK_RESULT, /* from a child, which has given this vector and lacks the result */
-  UNISONO_NIC_ASK_GIVE    /* from the parent, which lacks a contribution. The vector means nothing:
+  UNISONO_NIC_ASK_GIVE,   /* from the parent, which lacks a contribution. The vector means nothing:
                              a question has the length of its answer, which so finds room */
+  UNISONO_NIC_QUERY /* from the root to all: have you given? It stays: who gives later sends at
+                       once. From its process to its program: send this */
 };
 
 /* How two vectors are combined, element by element, in words of 64 bits. */
@@ -94,12 +96,16 @@ enum unisono_nic_counter {
   UNISONO_NIC_CAME_DOWN,    /* a result that was written to this host's memory */
   UNISONO_NIC_ASKED,        /* a question of the own process that went out */
   UNISONO_NIC_ANSWERED,     /* a question that was answered from what is kept */
+  UNISONO_NIC_QUERIED,      /* a query that went out from the root */
   UNISONO_NIC_PASSED_ON,    /* a question that went on to who may know */
   UNISONO_NIC_COUNTERS
 };
 
 #define UNISONO_NIC_RETURNS_VALUES 1U /* row.flags: results come down with their values */
 #define UNISONO_NIC_ROOT 2U
+#define UNISONO_NIC_ON_QUERY                                           \
+  4U /* ranks without children send when the root asks, and not before \
+      */
 
 /* Where packets go to. */
 struct unisono_nic_address {
@@ -147,7 +153,7 @@ struct unisono_nic_slot {
   uint64_t waiting; /* the process sleeps and wants to be woken */
   uint64_t done_ns; /* when the result was there, by the monotonic clock */
   uint64_t summed;  /* sequence number whose contributions have been combined in block 0 */
-  uint64_t zero;
+  uint64_t queried; /* sequence number that the root has asked for */
 };
 
 /* A contribution. */

@@ -297,6 +297,13 @@ std::vector<Refusal> refusals() {
          p.kind = UNISONO_NIC_ASK_RESULT;
          p.sequence = 2;
        })},
+      {"a query of a child", kDrop, UNISONO_NIC_BAD_SENDER,
+       resent([](P& p) { p.kind = UNISONO_NIC_QUERY; })},
+      {"a query about the future", kDrop, UNISONO_NIC_STALE, resent([](P& p) {
+         p.kind = UNISONO_NIC_QUERY;
+         p.sender = 0;
+         p.sequence = 2;
+       })},
       {"a result for another rank", kDrop, UNISONO_NIC_BAD_SENDER, resent([](P& p) {
          p.kind = UNISONO_NIC_RESULT;
          p.sender = 0;

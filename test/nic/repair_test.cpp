@@ -235,6 +235,67 @@ TEST_F(Repair, WhatIsGoneIsNotAnswered) {
   expect_counted(UNISONO_NIC_STALE);
 }
 
+// As if its process had been stopped between its contribution and its kick.
+TEST_F(Repair, AQuestionDoesWhatTheKickWouldHaveDone) {
+  const unisono_nic_row row = add(inner_row());
+  run(Entry::receive, frame_of(row, give(row, 0, 0, kSum), {1, 10}));
+  run(Entry::receive, frame_of(row, give(row, 1, 0, kSum), {2, 20}));
+  post(row, 0, kSum, {100, 7});
+  forget_counts();
+  const TrialRun seen = run(Entry::receive, parents_question(row, 0));
+  EXPECT_EQ(seen.verdict, kSend);
+  EXPECT_EQ(seen.frame, expected_up(row, 0, kSum, {103, 37}));
+  expect_counted(UNISONO_NIC_SENT_UP);
+}
+
+// The root asks all at once whether they have given.
+Frame query_of_root(const unisono_nic_row& row, std::uint64_t sequence) {
+  unisono_packet packet = packet_of(UNISONO_NIC_QUERY, row.id, 0, sequence);
+  packet.place = UNISONO_NIC_NOTHING;
+  packet.position = 0;
+  return make_frame(host_address(0), row.down, packet, {}, row.key);
+}
+
+unisono_nic_row leaf_row() {
+  unisono_nic_row row = inner_row(UNISONO_NIC_ON_QUERY);
+  row.children = 0;
+  return row;
+}
+
+TEST_F(Repair, QueryIsAnsweredOnceWithoutTheProcess) {
+  const unisono_nic_row row = add(leaf_row());
+  post(row, 0, UNISONO_NIC_NOTHING, {});
+  forget_counts();
+  const TrialRun seen = run(Entry::receive, query_of_root(row, 0));
+  EXPECT_EQ(seen.verdict, kSend);
+  EXPECT_EQ(seen.frame, expected_up(row, 0, UNISONO_NIC_NOTHING, {}));
+  expect_counted(UNISONO_NIC_SENT_UP);
+  EXPECT_EQ(run(Entry::receive, query_of_root(row, 0)).verdict, kDrop);
+  expect_counted(UNISONO_NIC_STALE);
+}
+
+TEST_F(Repair, QueryStaysUntilTheProcessComes) {
+  const unisono_nic_row row = add(leaf_row());
+  EXPECT_NE(slot(row, 0).queried, 0U);
+  EXPECT_EQ(run(Entry::receive, query_of_root(row, 0)).verdict, kDrop);
+  expect_counted(UNISONO_NIC_NOT_YET);
+  EXPECT_EQ(slot(row, 0).queried, 0U);
+}
+
+TEST_F(Repair, RootSendsTheQueryToAll) {
+  const unisono_nic_row row = add(root_row(UNISONO_NIC_ON_QUERY));
+  const Frame asks =
+      make_frame(row.own, row.own, packet_of(UNISONO_NIC_QUERY, row.id, 0, 0), {}, row.key);
+  forget_counts();
+  EXPECT_EQ(run(Entry::kick, asks).verdict, kTcDrop) << "it has not given itself";
+  expect_counted(UNISONO_NIC_STRAY_KICK);
+  post(row, 0, UNISONO_NIC_NOTHING, {});
+  const TrialRun seen = run(Entry::kick, asks);
+  EXPECT_EQ(seen.verdict, kTcNext);
+  EXPECT_EQ(seen.frame, query_of_root(row, 0));
+  expect_counted(UNISONO_NIC_QUERIED);
+}
+
 // No answer is longer than its question: a forged address gains nothing, and frames need not grow.
 TEST_F(Repair, AnswersAreNoLongerThanQuestions) {
   const unisono_nic_row row = add(inner_row());
