@@ -26,9 +26,8 @@
 #include "wire/siphash.h"
 
 #define UNISONO_NIC_WORDS_MAX 175 /* 1400 bytes: what an MTU of 1500 leaves behind the headers */
-#define UNISONO_NIC_CHILDREN_MAX                                                                  \
-  62                                /* the arrival word has the own bit and one that says "taken" \
-                                     */
+/* The arrival word has the own bit and one that says "taken". */
+#define UNISONO_NIC_CHILDREN_MAX 62
 #define UNISONO_NIC_FORWARDS_MAX 62 /* ranks that one sends a result on to */
 #define UNISONO_NIC_ROWS_MAX 1024   /* groups of all jobs on a host */
 #define UNISONO_NIC_DEPTH_MAX 32    /* slots of a row, of which half are in flight */
@@ -103,9 +102,8 @@ enum unisono_nic_counter {
 
 #define UNISONO_NIC_RETURNS_VALUES 1U /* row.flags: results come down with their values */
 #define UNISONO_NIC_ROOT 2U
-#define UNISONO_NIC_ON_QUERY                                           \
-  4U /* ranks without children send when the root asks, and not before \
-      */
+/* Ranks without children send when the root asks, and not before. */
+#define UNISONO_NIC_ON_QUERY 4U
 
 /* Where packets go to. */
 struct unisono_nic_address {
