@@ -27,6 +27,15 @@ configure_file(${PROJECT_SOURCE_DIR}/cmake/unisono.pc.in ${PROJECT_BINARY_DIR}/p
 install(FILES ${PROJECT_BINARY_DIR}/package/unisono.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
+# The daemon of the NIC path: its manual, and a unit for each interface.
+configure_file(${PROJECT_SOURCE_DIR}/packaging/unisonod.8.in ${PROJECT_BINARY_DIR}/package/unisonod.8
+               @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/package/unisonod.8 DESTINATION ${CMAKE_INSTALL_MANDIR}/man8)
+configure_file(${PROJECT_SOURCE_DIR}/packaging/unisonod@.service.in
+               ${PROJECT_BINARY_DIR}/package/unisonod@.service @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/package/unisonod@.service
+        DESTINATION ${CMAKE_INSTALL_PREFIX}/lib/systemd/system)
+
 # A build tree can be used like an installed one: bin/, lib/ and include/ side by side.
 file(GLOB unisono_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/unisono/*)
 set(unisono_copies)

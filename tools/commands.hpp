@@ -21,5 +21,6 @@ void add_info(CLI::App& app, int& exit_status);
 void add_explain(CLI::App& app, int& exit_status);
 void add_show(CLI::App& app, int& exit_status);
 void add_hosts(CLI::App& app, int& exit_status);
+void add_nic(CLI::App& app, int& exit_status);
 
 }  // namespace unisono::tools

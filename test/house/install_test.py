@@ -56,6 +56,16 @@ class Install(unittest.TestCase):
         headers = sorted(p.name for p in (self.prefix / "include").rglob("*") if p.is_file())
         self.assertEqual(headers, ["unisono.h", "unisono.hpp"])
 
+    def test_the_daemon_comes_with_its_unit_and_manual(self):
+        daemon = self.prefix / "sbin" / "unisonod"
+        self.assertIn("unisonod", run(daemon, "--version"))
+        unit = (self.prefix / "lib" / "systemd" / "system" / "unisonod@.service").read_text()
+        self.assertRegex(unit, r"\nExecStart=/.*/sbin/unisonod --interface %i\n")
+        manual = next(self.prefix.rglob("man8/unisonod.8")).read_text()
+        options = set(re.findall(r"--[a-z-]+", run(daemon, "--help"))) - {"--help", "--version"}
+        for option in options:
+            self.assertIn(option.replace("-", "\\-"), manual)
+
     def test_only_versioned_public_symbols_are_exported(self):
         library = next(self.prefix.rglob("libunisono.so.0"))
         symbols = run("nm", "--dynamic", "--defined-only", "--with-symbol-versions", library)

@@ -134,7 +134,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "unisonod: %s (see 'unisonod --help')\n", error.what());
     return daemon::kExitUsage;
   }
-  const base::Status served = daemon::serve(options);
+  const auto& settings = base::process_settings();  // sets the log level
+  const base::Status served =
+      settings.ok() ? daemon::serve(options) : base::Status(settings.error());
   if (served.ok()) return 0;
   const std::string& message = served.error().message;
   std::fprintf(stderr, "%s%s\n",
