@@ -154,10 +154,12 @@ base::Result<ServiceStatus> ServiceClient::status() {
 }
 
 std::optional<Error> ServiceClient::lost() {
+  char first = 0;
+  if (recv(socket_.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN) {
+    return std::nullopt;
+  }
   const auto heard = receive(MSG_DONTWAIT);
-  if (heard.ok()) return unexpected(path_, heard->message);
-  if (heard.error().code == Code::timeout) return std::nullopt;
-  return heard.error();
+  return heard.ok() ? unexpected(path_, heard->message) : heard.error();
 }
 
 }  // namespace unisono::nic

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One tree serves all four collectives: a reduce is an allreduce whose result one rank takes, a
+// broadcast one with the bitwise or to which all but the root give zeros.
+#include "engine/nic/nic_group.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "algorithm/algorithm.hpp"
+#include "base/clock.hpp"
+#include "nic/lower.hpp"
+#include "nic/row.hpp"
+
+namespace unisono::engine {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Status;
+using schedule::Collective;
+
+// A wait looks at memory so often, then yields so often, then sleeps for longer and longer: a busy
+// neighbour does not get it, and an idle rank does not burn a core.
+constexpr int kSpins = 2000;
+constexpr int kYields = 50;
+constexpr std::int64_t kFirstSleep = 20 * base::kMicrosecond;
+constexpr std::int64_t kLongestSleep = base::kMillisecond;
+
+base::Result<nic::Node> tree_node(int rank, int ranks) {
+  schedule::Shape shape;
+  shape.collective = Collective::allreduce;
+  shape.ranks = ranks;
+  shape.count = 1;
+  const algorithm::Algorithm* tree = algorithm::find(shape.collective, "gather-release");
+  UNISONO_ASSIGN(const auto schedule,
+                 algorithm::build(*tree, shape, algorithm::default_parameters(*tree, shape), rank));
+  return nic::lower(schedule);
+}
+
+}  // namespace
+
+base::Result<NicCall> lower_call(const NicShape& shape, int rank) {
+  NicCall call;
+  call.bytes = static_cast<std::size_t>(shape.count) * arith::type_size(shape.type);
+  switch (shape.collective) {
+    case Collective::barrier:
+      call.bytes = 0;
+      call.combine = UNISONO_NIC_NOTHING;
+      return call;
+    case Collective::allreduce:
+    case Collective::reduce: {
+      UNISONO_ASSIGN(call.combine, nic::lower_operator(shape.op, shape.type));
+      call.takes = shape.collective == Collective::allreduce || rank == shape.root;
+      break;
+    }
+    case Collective::broadcast:
+      call.combine = UNISONO_NIC_OR;
+      call.gives = rank == shape.root;
+      call.takes = !call.gives;
+      break;
+    case Collective::allgather:
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::alltoall:
+    case Collective::reduce_scatter:
+    case Collective::scan:
+    case Collective::exscan:
+    case Collective::many_to_many:
+      return Error{Code::unsupported, fmt::format("the NIC path does no {}",
+                                                  schedule::collective_name(shape.collective))};
+  }
+  UNISONO_TRY(nic::lower_count(shape.count, shape.type));
+  return call;
+}
+
+base::Result<std::unique_ptr<NicGroup>> NicGroup::open(const NicGroupOptions& options) {
+  UNISONO_ASSIGN(auto client, nic::ServiceClient::connect(options.path));
+  std::unique_ptr<NicGroup> group(new NicGroup(options, std::move(client)));
+  UNISONO_ASSIGN(const nic::Served served, group->client_->describe());
+  group->offer_ = {served.own, served.mask, 1};
+  return group;
+}
+
+Status NicGroup::join(std::span<const NicOffer> offers) {
+  UNISONO_CHECK(std::cmp_equal(offers.size(), options_.ranks), "an offer of each rank");
+  UNISONO_TRY(agree(offers));
+  UNISONO_ASSIGN(const nic::Node node, tree_node(options_.rank, options_.ranks));
+  std::vector<unisono_nic_address> addresses;
+  for (const NicOffer& offer : offers) addresses.push_back(offer.address);
+  nic::GroupAddresses group;
+  group.id = options_.id;
+  group.key = options_.key;
+  group.ranks = addresses;
+  group.multicast = nic::multicast_address(options_.multicast, offers[0].address.port);
+  UNISONO_ASSIGN(const unisono_nic_row row, nic::make_row(node, group));
+  UNISONO_ASSIGN(member_, client_->join(row));
+  UNISONO_ASSIGN(port_, nic::Port::open(member_->row, member_->mapping.memory()));
+  return base::success();
+}
+
+Status NicGroup::run(const NicCall& call, const void* input, void* output,
+                     std::int64_t deadline_ns) {
+  UNISONO_CHECK(port_ != nullptr, "NicGroup::run before join");
+  if (failure_) return *failure_;
+  const std::uint64_t operation = port_->next();
+  UNISONO_TRY(post(call, input));
+  UNISONO_TRY(wait(operation, deadline_ns));
+  const auto result = port_->result(operation);
+  if (result.size_bytes() < call.bytes) {
+    return fail({Code::mismatch, fmt::format("NIC path: operation {} has a result of {} bytes, not "
+                                             "{}: the ranks called different things",
+                                             operation, result.size_bytes(), call.bytes)});
+  }
+  if (call.takes && call.bytes != 0) std::memcpy(output, result.data(), call.bytes);
+  return base::success();
+}
+
+Status NicGroup::post(const NicCall& call, const void* input) {
+  const std::size_t words = (call.bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
+  const auto vector = std::span(words_).first(words);
+  std::ranges::fill(vector, 0);
+  if (call.gives && call.bytes != 0) std::memcpy(vector.data(), input, call.bytes);
+  const Status posted = port_->post(call.combine, vector);
+  return posted.ok() ? posted : fail(posted.error());
+}
+
+Status NicGroup::wait(std::uint64_t operation, std::int64_t deadline_ns) {
+  for (int i = 0; i < kSpins; ++i) {
+    if (port_->is_done(operation)) return base::success();
+  }
+  for (int i = 0; i < kYields; ++i) {
+    if (port_->is_done(operation)) return base::success();
+    std::this_thread::yield();
+  }
+  for (std::int64_t sleep = kFirstSleep; !port_->is_done(operation);
+       sleep = std::min(2 * sleep, kLongestSleep)) {
+    UNISONO_TRY(look_around(operation, deadline_ns));
+    std::this_thread::sleep_for(std::chrono::nanoseconds(sleep));
+  }
+  return base::success();
+}
+
+// Whether an operation that is not done may still be: the daemon is there, the contributions fit
+// together, and there is time.
+Status NicGroup::look_around(std::uint64_t operation, std::int64_t deadline_ns) {
+  if (port_->is_broken(operation)) {
+    return fail(
+        {Code::mismatch, fmt::format("NIC path: the contributions to operation {} differ in "
+                                     "length or operator: the ranks called different "
+                                     "things",
+                                     operation)});
+  }
+  if (const auto lost = client_->lost()) return fail(*lost);
+  if (base::now_ns() < deadline_ns) return base::success();
+  return fail(
+      {Code::timeout, fmt::format("NIC path: operation {} of rank {} has no result in time: "
+                                  "a rank did not take part, or a packet was lost",
+                                  operation, options_.rank)});
+}
+
+Error NicGroup::fail(Error why) {
+  failure_ = why;
+  return why;
+}
+
+}  // namespace unisono::engine

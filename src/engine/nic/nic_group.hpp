@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// NicGroup: a rank's part of a group of ranks, one on each host, whose small collectives run in the
+// NIC path: barrier, allreduce, reduce and broadcast, one at a time, all on one tree. Made in three
+// steps between which the ranks exchange what they have, so that all take it or nobody does:
+//   open(); exchange offer(); join(all offers); exchange whether that went well.
+// What goes wrong later is an error, and the group is of no use from then on: never a wrong result,
+// and no wait beyond the deadline. One thread at a time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "arith/type.hpp"
+#include "base/result.hpp"
+#include "engine/nic/offer.hpp"
+#include "nic/port.hpp"
+#include "nic/service/client.hpp"
+#include "schedule/shape.hpp"
+
+namespace unisono::engine {
+
+struct NicGroupOptions {
+  std::string path = nic::kServicePath;  // of the daemon's socket
+  unisono_nic_id id = {};
+  unisono_key key = {};
+  std::uint32_t multicast = 0;  // of 239.0.0.0/8, network order
+  int rank = 0;
+  int ranks = 0;
+};
+
+// A collective, as the NIC path does it.
+struct NicCall {
+  std::uint32_t combine = 0;  // enum unisono_nic_combine
+  std::size_t bytes = 0;      // of the vector
+  bool gives = true;          // this rank has a vector to give; zeros if not
+  bool takes = true;          // ... and one to take
+};
+
+// What this rank does in a collective; the error says why the NIC path does not do it. Depends on
+// nothing that differs between ranks but `rank`.
+struct NicShape {
+  schedule::Collective collective = schedule::Collective::barrier;
+  arith::Operator op = arith::Operator::sum;
+  arith::Type type = arith::Type::int64;
+  std::int64_t count = 0;
+  int root = 0;
+};
+base::Result<NicCall> lower_call(const NicShape& shape, int rank);
+
+class NicGroup {
+ public:
+  // Connects to the daemon of this host.
+  static base::Result<std::unique_ptr<NicGroup>> open(const NicGroupOptions& options);
+
+  const NicOffer& offer() const { return offer_; }
+  // Of all ranks. Nothing may be run before all have joined: what comes too early is lost.
+  base::Status join(std::span<const NicOffer> offers);
+
+  // Blocking. `deadline_ns`: by the clock of base/clock.hpp.
+  base::Status run(const NicCall& call, const void* input, void* output, std::int64_t deadline_ns);
+
+  // Why it is of no use any more, if so.
+  const std::optional<base::Error>& failure() const { return failure_; }
+
+ private:
+  NicGroup(const NicGroupOptions& options, std::unique_ptr<nic::ServiceClient> client)
+      : options_(options), client_(std::move(client)) {}
+  base::Status post(const NicCall& call, const void* input);
+  base::Status wait(std::uint64_t operation, std::int64_t deadline_ns);
+  base::Status look_around(std::uint64_t operation, std::int64_t deadline_ns);
+  base::Error fail(base::Error why);
+
+  const NicGroupOptions options_;
+  std::unique_ptr<nic::ServiceClient> client_;
+  NicOffer offer_;
+  std::unique_ptr<nic::Membership> member_;
+  std::unique_ptr<nic::Port> port_;
+  std::array<std::uint64_t, UNISONO_NIC_WORDS_MAX> words_ = {};
+  std::optional<base::Error> failure_;
+};
+
+}  // namespace unisono::engine

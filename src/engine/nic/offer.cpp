@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine/nic/offer.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "nic/interface.hpp"
+
+namespace unisono::engine {
+namespace {
+
+base::Error refusal(const std::string& why) {
+  return {base::Code::unsupported, "the NIC path is not used: " + why};
+}
+
+}  // namespace
+
+base::Status agree(std::span<const NicOffer> offers) {
+  std::map<std::uint32_t, std::size_t> rank_at;  // by address
+  for (std::size_t rank = 0; rank < offers.size(); ++rank) {
+    const NicOffer& offer = offers[rank];
+    if (offer.available == 0) {
+      return refusal(fmt::format(
+          "rank {} has none; `unisono nic status` on its host says what is missing", rank));
+    }
+    const std::uint32_t first = offers[0].address.ipv4;
+    if (offer.mask != offers[0].mask || ((offer.address.ipv4 ^ first) & offer.mask) != 0) {
+      return refusal(fmt::format("rank 0 is at {} and rank {} at {}, which is another network",
+                                 nic::ipv4_text(first), rank, nic::ipv4_text(offer.address.ipv4)));
+    }
+    const auto [other, is_new] = rank_at.emplace(offer.address.ipv4, rank);
+    if (!is_new) {
+      return refusal(fmt::format("ranks {} and {} share the interface of {}", other->second, rank,
+                                 nic::ipv4_text(offer.address.ipv4)));
+    }
+  }
+  return base::success();
+}
+
+}  // namespace unisono::engine

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Offer: what a rank says of its host's NIC path, so that all decide alike: the NIC path is used by
+// all ranks of a group or by none. Offers are exchanged as bytes. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/result.hpp"
+#include "nic/tables.h"
+
+namespace unisono::engine {
+
+struct NicOffer {
+  unisono_nic_address address = {};
+  std::uint32_t mask = 0;       // of its network, network order
+  std::uint32_t available = 0;  // 0: this rank has no NIC path
+};
+
+// By rank. Every rank that has the same offers comes to the same; the error says why not.
+base::Status agree(std::span<const NicOffer> offers);
+
+}  // namespace unisono::engine

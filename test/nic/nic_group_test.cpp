@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Groups in the NIC path as communicators will use them: a rank and a daemon on each host. Results
+// have the bits of the host engine's on the same tree; the end of a daemon, a rank that does not
+// come and ranks that disagree are errors, and nobody hangs.
+#include "engine/nic/nic_group.hpp"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <barrier>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+
+#include "base/clock.hpp"
+#include "base/prng.hpp"
+#include "nic/hosts.hpp"
+
+namespace unisono::engine::test {
+namespace {
+
+using nic::test::Hosts;
+using schedule::Collective;
+
+constexpr int kHosts = 3;
+constexpr std::int64_t kLong = 3600 * base::kSecond;
+
+std::int64_t far_away() { return base::now_ns() + kLong; }
+
+class NicGroups : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    auto trial = nic::load_device({});
+    auto made = trial.ok() ? Hosts::make(kHosts) : trial.error();
+    if (made.ok())
+      hosts = *std::move(made);
+    else
+      problem = made.error();
+  }
+  static void TearDownTestSuite() { hosts.reset(); }
+
+  void SetUp() override {
+    if (hosts == nullptr && problem.code == base::Code::unsupported)
+      GTEST_SKIP() << problem.message;
+    ASSERT_NE(hosts, nullptr) << problem.message;
+    char name[] = "/tmp/nic_group_test_XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    folder = name;
+    for (int host = 0; host < kHosts; ++host) start_daemon(host);
+  }
+  void TearDown() override {
+    for (int host = 0; host < kHosts; ++host) kill_daemon(host);
+    if (!folder.empty()) std::filesystem::remove_all(folder);
+  }
+
+  std::string path(int host) const { return folder + "/nic" + std::to_string(host); }
+
+  // Returns when it serves.
+  void start_daemon(int host) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    const std::string socket = path(host);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      hosts->enter(host);
+      dup2(ends[1], STDERR_FILENO);
+      close(ends[0]);
+      execl(UNISONOD_PROGRAM, "unisonod", "--interface", "u0", "--socket", socket.c_str(),
+            static_cast<char*>(nullptr));
+      _exit(127);
+    }
+    close(ends[1]);
+    char byte = 0;
+    EXPECT_EQ(read(ends[0], &byte, 1), 1);
+    close(ends[0]);
+    daemons[static_cast<std::size_t>(host)] = pid;
+  }
+  void kill_daemon(int host) {
+    const pid_t pid = std::exchange(daemons[static_cast<std::size_t>(host)], -1);
+    if (pid <= 0) return;
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+  }
+
+  // All hosts make the group, and then each runs the body.
+  void run(const std::function<void(int rank, NicGroup& group)>& body) {
+    std::array<NicOffer, kHosts> offers;
+    std::atomic<int> joined = 0;
+    std::barrier<> together(kHosts);
+    hosts->run([&](int rank) {
+      NicGroupOptions options;
+      options.path = path(rank);
+      options.id = {31, 1};
+      options.key = {5, 7};
+      options.multicast = htonl(0xEFFF0009);
+      options.rank = rank;
+      options.ranks = kHosts;
+      auto group = NicGroup::open(options);
+      if (group.ok()) offers[static_cast<std::size_t>(rank)] = (*group)->offer();
+      if (!group.ok()) ADD_FAILURE() << group.error().message;
+      together.arrive_and_wait();
+      if (group.ok()) {
+        const base::Status status = (*group)->join(offers);
+        if (status.ok()) ++joined;
+        if (!status.ok()) ADD_FAILURE() << status.error().message;
+      }
+      together.arrive_and_wait();
+      if (joined == kHosts) body(rank, **group);
+      together.arrive_and_wait();  // no group goes while others use it
+    });
+  }
+
+  static inline std::unique_ptr<Hosts> hosts;
+  static inline base::Error problem;
+  std::string folder;
+  std::array<pid_t, kHosts> daemons = {-1, -1, -1};
+};
+
+// Numbers of very different sizes: each order of summation has another result.
+std::vector<double> vector_of(int rank, int operation, std::size_t count) {
+  base::Prng random(static_cast<std::uint64_t>(operation * 100 + rank));
+  std::vector<double> vector(count);
+  for (double& x : vector) x = (random.unit() - 0.5) * static_cast<double>(1 << random.below(30));
+  return vector;
+}
+
+TEST_F(NicGroups, AllFourCollectives) {
+  run([](int rank, NicGroup& group) {
+    for (int operation = 0; operation < 100; ++operation) {
+      const auto count = static_cast<std::size_t>(1 + operation % 175);
+      const int root = operation % kHosts;
+      NicShape shape;
+      shape.type = arith::Type::float64;
+      shape.count = static_cast<std::int64_t>(count);
+      shape.root = root;
+      // Rank 0 combines its own with those of ranks 1 and 2, in this order.
+      std::vector<double> sum = vector_of(0, operation, count);
+      for (int other = 1; other < kHosts; ++other) {
+        const auto more = vector_of(other, operation, count);
+        for (std::size_t i = 0; i < count; ++i) sum[i] += more[i];
+      }
+      const std::vector<double> own = vector_of(rank, operation, count);
+      const std::vector<double> untouched(count, 42);
+      for (const Collective collective : {Collective::allreduce, Collective::reduce,
+                                          Collective::broadcast, Collective::barrier}) {
+        shape.collective = collective;
+        std::vector<double> output = untouched;
+        const base::Status done =
+            group.run(*lower_call(shape, rank), own.data(), output.data(), far_away());
+        ASSERT_TRUE(done.ok()) << done.error().message;
+        const std::vector<double> expected = collective == Collective::allreduce ? sum
+                                             : collective == Collective::reduce && rank == root
+                                                 ? sum
+                                             : collective == Collective::broadcast && rank != root
+                                                 ? vector_of(root, operation, count)
+                                                 : untouched;
+        ASSERT_EQ(std::memcmp(output.data(), expected.data(), count * sizeof(double)), 0)
+            << schedule::collective_name(collective) << " " << operation;
+      }
+    }
+  });
+}
+
+TEST_F(NicGroups, ADaemonThatDiesIsAnErrorOnItsHost) {
+  std::atomic<int> failed = 0;
+  run([&](int rank, NicGroup& group) {
+    const NicCall barrier = *lower_call({}, rank);
+    ASSERT_TRUE(group.run(barrier, nullptr, nullptr, far_away()).ok());
+    if (rank == 0) {
+      kill_daemon(0);
+      // Whether the others have their results before the kernel has taken the program away is open;
+      // rank 0 cannot have its own without them.
+    }
+    base::Status status = base::success();
+    while (status.ok()) {
+      // Who still has a daemon is not told by it, so it waits no longer than this.
+      const std::int64_t deadline =
+          rank == 0 ? far_away() : base::now_ns() + 200 * base::kMillisecond;
+      status = group.run(barrier, nullptr, nullptr, deadline);
+    }
+    ++failed;
+    EXPECT_EQ(status.error().code, rank == 0 ? base::Code::system : base::Code::timeout)
+        << status.error().message;
+    EXPECT_FALSE(group.run(barrier, nullptr, nullptr, far_away()).ok()) << "it stays of no use";
+  });
+  EXPECT_EQ(failed, kHosts);
+}
+
+TEST_F(NicGroups, ARankThatDoesNotComeIsATimeout) {
+  run([&](int rank, NicGroup& group) {
+    if (rank == 1) return;
+    const auto status = group.run(*lower_call({}, rank), nullptr, nullptr,
+                                  base::now_ns() + 50 * base::kMillisecond);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().message,
+              "NIC path: operation 0 of rank " + std::to_string(rank) +
+                  " has no result in time: a rank did not take part, or a packet was lost");
+  });
+}
+
+TEST_F(NicGroups, RanksThatDisagreeGetNoSum) {
+  run([&](int rank, NicGroup& group) {
+    NicShape shape;
+    shape.collective = Collective::allreduce;
+    shape.count = rank == 1 ? 2 : 1;
+    const std::array<std::int64_t, 2> input = {1, 1};
+    std::array<std::int64_t, 2> output = {-1, -1};
+    const auto status = group.run(*lower_call(shape, rank), input.data(), output.data(),
+                                  base::now_ns() + 50 * base::kMillisecond);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(output[0], -1);
+    EXPECT_EQ(status.error().code, rank == 0 ? base::Code::mismatch : base::Code::timeout);
+  });
+}
+
+}  // namespace
+}  // namespace unisono::engine::test

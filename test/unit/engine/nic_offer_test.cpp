@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who may use the NIC path: all ranks of a group or nobody, by facts that all have.
+#include "engine/nic/offer.hpp"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "engine/nic/nic_group.hpp"
+
+namespace unisono::engine::test {
+namespace {
+
+using schedule::Collective;
+
+NicOffer offer(std::uint32_t host) {
+  NicOffer made;
+  made.address.ipv4 = htonl(0x0A000000 + host);
+  made.mask = htonl(0xFFFFFF00);
+  made.available = 1;
+  return made;
+}
+
+std::string refusal(const std::vector<NicOffer>& offers) {
+  const base::Status agreed = agree(offers);
+  return agreed.ok() ? "none" : agreed.error().message;
+}
+
+TEST(NicOffer, AllOrNobody) {
+  EXPECT_EQ(refusal({offer(1), offer(2), offer(3)}), "none");
+  EXPECT_EQ(refusal({offer(1), {}, offer(3)}),
+            "the NIC path is not used: rank 1 has none; `unisono nic status` on its host says what "
+            "is missing");
+  EXPECT_EQ(refusal({offer(1), offer(2), offer(0x102)}),
+            "the NIC path is not used: rank 0 is at 10.0.0.1 and rank 2 at 10.0.1.2, which is "
+            "another network");
+  EXPECT_EQ(refusal({offer(1), offer(2), offer(2)}),
+            "the NIC path is not used: ranks 1 and 2 share the interface of 10.0.0.2");
+}
+
+TEST(NicCall, WhatItDoes) {
+  NicShape shape;
+  shape.collective = Collective::reduce;
+  shape.count = 3;
+  shape.root = 1;
+  const auto root = lower_call(shape, 1);
+  const auto other = lower_call(shape, 0);
+  ASSERT_TRUE(root.ok() && other.ok());
+  EXPECT_EQ(root->combine, static_cast<std::uint32_t>(UNISONO_NIC_SUM_INT64));
+  EXPECT_EQ(root->bytes, 24U);
+  EXPECT_TRUE(root->takes && other->gives);
+  EXPECT_FALSE(other->takes);
+  shape.collective = Collective::broadcast;
+  shape.type = arith::Type::float64;
+  const auto from = lower_call(shape, 1);
+  ASSERT_TRUE(from.ok());
+  EXPECT_EQ(from->combine, static_cast<std::uint32_t>(UNISONO_NIC_OR));
+  EXPECT_TRUE(from->gives && !from->takes);
+  EXPECT_FALSE(lower_call(shape, 0)->gives);
+}
+
+TEST(NicCall, WhatItDoesNot) {
+  NicShape shape;
+  shape.collective = Collective::scan;
+  shape.count = 1;
+  EXPECT_EQ(lower_call(shape, 0).error().message, "the NIC path does no scan");
+  shape.collective = Collective::allreduce;
+  shape.op = arith::Operator::prod;
+  EXPECT_EQ(lower_call(shape, 0).error().code, base::Code::unsupported);
+  shape.op = arith::Operator::sum;
+  shape.count = 100000;
+  EXPECT_EQ(lower_call(shape, 0).error().code, base::Code::unsupported);
+}
+
+}  // namespace
+}  // namespace unisono::engine::test
