@@ -21,7 +21,7 @@ void check_row(const unisono_nic_row& row) {
   if (!checked.ok()) return;
   UNISONO_CHECK(checked->children <= UNISONO_NIC_CHILDREN_MAX, "children");
   UNISONO_CHECK(checked->forwards <= UNISONO_NIC_FORWARDS_MAX, "forwards");
-  UNISONO_CHECK(checked->depth > 0 && checked->depth <= UNISONO_NIC_DEPTH_MAX, "depth");
+  UNISONO_CHECK(checked->depth > 1 && checked->depth <= UNISONO_NIC_DEPTH_MAX, "depth");
   UNISONO_CHECK(checked->own.ipv4 == served.own.ipv4, "a foreign source address");
 }
 

@@ -19,6 +19,8 @@ using base::Code;
 using base::Error;
 using base::Status;
 
+constexpr std::uint32_t kKnownFlags =
+    UNISONO_NIC_ROOT | UNISONO_NIC_RETURNS_VALUES | UNISONO_NIC_ON_QUERY;
 constexpr std::uint16_t kFirstOpenPort = 1024;  // those below are the system's
 
 Error refusal(const std::string& why) {
@@ -34,11 +36,11 @@ Status check_limits(const unisono_nic_row& row) {
     return refusal(fmt::format("sends results on to {} ranks, at most {} are possible",
                                row.forwards, UNISONO_NIC_FORWARDS_MAX));
   }
-  if (!std::has_single_bit(row.depth) || row.depth > UNISONO_NIC_DEPTH_MAX) {
-    return refusal(fmt::format("has a depth of {}; it is a power of two up to {}", row.depth,
+  if (!std::has_single_bit(row.depth) || row.depth < 2 || row.depth > UNISONO_NIC_DEPTH_MAX) {
+    return refusal(fmt::format("has a depth of {}; it is a power of two from 2 to {}", row.depth,
                                UNISONO_NIC_DEPTH_MAX));
   }
-  if ((row.flags & ~(UNISONO_NIC_ROOT | UNISONO_NIC_RETURNS_VALUES)) != 0) {
+  if ((row.flags & ~kKnownFlags) != 0) {
     return refusal(fmt::format("has unknown flags ({:#x})", row.flags));
   }
   return base::success();
@@ -82,11 +84,18 @@ Status check_targets(const unisono_nic_row& row, const nic::Served& served) {
   for (const unisono_nic_address& target : std::span(row.forward, row.forwards)) {
     UNISONO_TRY(check_neighbour(target, served));
   }
+  // Questions go to children.
+  for (const unisono_nic_address& target : std::span(row.child, row.children)) {
+    UNISONO_TRY(check_neighbour(target, served));
+  }
   const unisono_nic_address none = {};
   const bool multicasts = std::memcmp(&row.down, &none, sizeof none) != 0;
   if (multicasts) UNISONO_TRY(check_multicast(row.down));
   if (root && !multicasts && row.forwards == 0) {
     return refusal("is a root and sends its results to nobody");
+  }
+  if (root && !multicasts && (row.flags & UNISONO_NIC_ON_QUERY) != 0) {
+    return refusal("is a root that queries, and has no multicast address for that");
   }
   return base::success();
 }
@@ -98,6 +107,7 @@ base::Result<unisono_nic_row> checked_row(const unisono_nic_row& asked, const ni
   UNISONO_TRY(check_targets(asked, served));
   unisono_nic_row row = asked;
   row.own = served.own;
+  row.loss = 0;
   return row;
 }
 

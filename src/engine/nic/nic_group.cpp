@@ -30,6 +30,9 @@ constexpr int kSpins = 2000;
 constexpr int kYields = 50;
 constexpr std::int64_t kFirstSleep = 20 * base::kMicrosecond;
 constexpr std::int64_t kLongestSleep = base::kMillisecond;
+// After which it takes a packet to be lost, and asks; each time it is longer.
+constexpr std::int64_t kFirstPatience = 10 * base::kMillisecond;
+constexpr std::int64_t kLongestPatience = base::kSecond / 2;
 
 base::Result<nic::Node> tree_node(int rank, int ranks) {
   schedule::Shape shape;
@@ -108,6 +111,7 @@ Status NicGroup::run(const NicCall& call, const void* input, void* output,
   UNISONO_CHECK(port_ != nullptr, "NicGroup::run before join");
   if (failure_) return *failure_;
   const std::uint64_t operation = port_->next();
+  patience_ns_ = random_patience(kFirstPatience);
   UNISONO_TRY(post(call, input));
   UNISONO_TRY(wait(operation, deadline_ns));
   const auto result = port_->result(operation);
@@ -140,6 +144,7 @@ Status NicGroup::wait(std::uint64_t operation, std::int64_t deadline_ns) {
   for (std::int64_t sleep = kFirstSleep; !port_->is_done(operation);
        sleep = std::min(2 * sleep, kLongestSleep)) {
     UNISONO_TRY(look_around(operation, deadline_ns));
+    UNISONO_TRY(repair());
     std::this_thread::sleep_for(std::chrono::nanoseconds(sleep));
   }
   return base::success();
@@ -159,8 +164,20 @@ Status NicGroup::look_around(std::uint64_t operation, std::int64_t deadline_ns) 
   if (base::now_ns() < deadline_ns) return base::success();
   return fail(
       {Code::timeout, fmt::format("NIC path: operation {} of rank {} has no result in time: "
-                                  "a rank did not take part, or a packet was lost",
+                                  "a rank did not take part",
                                   operation, options_.rank)});
+}
+
+// Ranks that lack the same should not all ask at once, so how long one waits is random.
+Status NicGroup::repair() {
+  const auto asked = port_->repair(base::now_ns(), patience_ns_);
+  if (!asked.ok()) return fail(asked.error());
+  if (*asked != 0) patience_ns_ = random_patience(std::min(2 * patience_ns_, kLongestPatience));
+  return base::success();
+}
+
+std::int64_t NicGroup::random_patience(std::int64_t least_ns) {
+  return least_ns + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(least_ns)));
 }
 
 Error NicGroup::fail(Error why) {

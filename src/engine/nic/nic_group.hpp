@@ -16,6 +16,7 @@
 #include <string>
 
 #include "arith/type.hpp"
+#include "base/prng.hpp"
 #include "base/result.hpp"
 #include "engine/nic/offer.hpp"
 #include "nic/port.hpp"
@@ -69,10 +70,14 @@ class NicGroup {
 
  private:
   NicGroup(const NicGroupOptions& options, std::unique_ptr<nic::ServiceClient> client)
-      : options_(options), client_(std::move(client)) {}
+      : options_(options),
+        client_(std::move(client)),
+        random_(static_cast<std::uint64_t>(options.rank)) {}
   base::Status post(const NicCall& call, const void* input);
   base::Status wait(std::uint64_t operation, std::int64_t deadline_ns);
   base::Status look_around(std::uint64_t operation, std::int64_t deadline_ns);
+  base::Status repair();
+  std::int64_t random_patience(std::int64_t least_ns);
   base::Error fail(base::Error why);
 
   const NicGroupOptions options_;
@@ -81,6 +86,8 @@ class NicGroup {
   std::unique_ptr<nic::Membership> member_;
   std::unique_ptr<nic::Port> port_;
   std::array<std::uint64_t, UNISONO_NIC_WORDS_MAX> words_ = {};
+  base::Prng random_;
+  std::int64_t patience_ns_ = 0;  // until it asks for what the operation lacks
   std::optional<base::Error> failure_;
 };
 

@@ -34,6 +34,7 @@ unisono_nic_row inner() {
   unisono_nic_row row = {};
   row.depth = 2;
   row.children = 1;
+  row.child[0] = host(3);
   row.own = host(77);
   row.up = host(2);
   row.down = nic::multicast_address(htonl(0xEFFF0001), htons(47300));
@@ -47,15 +48,27 @@ TEST(RowCheck, TheSenderIsThisHost) {
   EXPECT_EQ(row->own.mac[5], 1);
 }
 
+TEST(RowCheck, NobodyMakesItLosePackets) {
+  unisono_nic_row asked = inner();
+  asked.loss = 1U << 31;
+  const auto row = checked_row(asked, served());
+  ASSERT_TRUE(row.ok()) << row.error().message;
+  EXPECT_EQ(row->loss, 0U);
+}
+
 TEST(RowCheck, ARootMulticastsOrSendsOn) {
   unisono_nic_row root = inner();
   root.flags = UNISONO_NIC_ROOT;
   root.up = {};
   EXPECT_TRUE(checked_row(root, served()).ok());
+  root.flags |= UNISONO_NIC_ON_QUERY;
+  EXPECT_TRUE(checked_row(root, served()).ok());
   root.down = {};
   EXPECT_FALSE(checked_row(root, served()).ok());
   root.forwards = 1;
   root.forward[0] = host(9);
+  EXPECT_FALSE(checked_row(root, served()).ok()) << "queries go by multicast";
+  root.flags = UNISONO_NIC_ROOT;
   EXPECT_TRUE(checked_row(root, served()).ok());
 }
 
@@ -69,14 +82,17 @@ TEST(RowCheck, RefusesWithAReason) {
       {"has 63 children, at most 62 are possible", [](auto& row) { row.children = 63; }},
       {"sends results on to 63 ranks, at most 62 are possible",
        [](auto& row) { row.forwards = 63; }},
-      {"has a depth of 0; it is a power of two up to 16", [](auto& row) { row.depth = 0; }},
-      {"has a depth of 3; it is a power of two up to 16", [](auto& row) { row.depth = 3; }},
-      {"has a depth of 32; it is a power of two up to 16", [](auto& row) { row.depth = 32; }},
+      {"has a depth of 0; it is a power of two from 2 to 32", [](auto& row) { row.depth = 0; }},
+      {"has a depth of 1; it is a power of two from 2 to 32", [](auto& row) { row.depth = 1; }},
+      {"has a depth of 3; it is a power of two from 2 to 32", [](auto& row) { row.depth = 3; }},
+      {"has a depth of 64; it is a power of two from 2 to 32", [](auto& row) { row.depth = 64; }},
       {"has unknown flags (0x80000000)", [](auto& row) { row.flags = 1U << 31; }},
       {"sends to port 53; those below 1024 are the system's",
        [](auto& row) { row.up.port = htons(53); }},
       {"sends to 10.0.1.2 (02:00:00:00:00:02), which is no host of the network of 10.0.0.1 on u0",
        [](auto& row) { row.up.ipv4 = htonl(0x0A000102); }},
+      {"sends to 10.0.1.3 (02:00:00:00:00:03), which is no host of the network of 10.0.0.1 on u0",
+       [](auto& row) { row.child[0].ipv4 = htonl(0x0A000103); }},
       {"sends to 10.0.0.255 (02:00:00:00:00:02), which is no host of the network of 10.0.0.1 on u0",
        [](auto& row) { row.up.ipv4 = htonl(0x0A0000FF); }},
       {"sends to 10.0.0.2 (ff:ff:ff:ff:ff:ff), which is no host of the network of 10.0.0.1 on u0",
