@@ -34,7 +34,7 @@ install(FILES ${PROJECT_BINARY_DIR}/package/unisonod.8 DESTINATION ${CMAKE_INSTA
 configure_file(${PROJECT_SOURCE_DIR}/packaging/unisonod@.service.in
                ${PROJECT_BINARY_DIR}/package/unisonod@.service @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/package/unisonod@.service
-        DESTINATION ${CMAKE_INSTALL_PREFIX}/lib/systemd/system)
+        DESTINATION lib/systemd/system)
 
 # A build tree can be used like an installed one: bin/, lib/ and include/ side by side.
 file(GLOB unisono_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/unisono/*)
