@@ -67,7 +67,7 @@ class TransportConformance : public testing::Test {
     }
   }
   bool is_there(int rank, std::size_t place, const Bytes& bytes) {
-    return std::memcmp(world->region(rank) + place, bytes.data(), bytes.size()) == 0;
+    return std::equal(bytes.begin(), bytes.end(), world->region(rank) + place);
   }
 
   std::unique_ptr<World> world;
