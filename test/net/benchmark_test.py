@@ -66,14 +66,17 @@ class Comparison(Benchmark):
         printed, document = self.measure(
             *["hosts.json", "--output", self.folder, "--shapes", "2x1", "--hogs"],
             *["--collectives", "barrier,allreduce", "--sizes", "8"],
-            *["--seconds", "0.002", "--repeat", "1"],
+            *["--seconds", "0.002", "--repeat", "1", "--limit", "60"],
             *["--only", ",".join(["unisono", *PEERS, "mpich50"])],
         )
+        # Beside hogs a peer may take minutes, which is no failure of ours; it has to be named.
+        slow = [name for name in there if f"compare.py: {name}, 2x1: no end after 60" in printed]
+        measured = sorted(["unisono", *(name for name in there if name not in slow)])
         self.assertIn("mpich50 is left out: not there: ", printed)
         cells = [row for row in document["results"] if row["method"] == "single"]
         self.assertEqual([row["collective"] for row in cells], ["barrier", "allreduce"])
         for row in cells:
-            self.assertEqual(sorted(row["median_us"]), sorted([*there, "unisono"]), printed)
+            self.assertEqual(sorted(row["median_us"]), measured, printed)
             self.assertEqual((row["hosts"], row["ranks"]), (2, 2))
 
     def test_refuses_what_it_cannot_read(self):
