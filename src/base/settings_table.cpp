@@ -39,7 +39,7 @@ constexpr std::array<SettingRow, kSettingCount> kTable{{
     {Setting::spin, "UNISONO_SPIN", SettingType::time, "auto", 0, kSecond, true, "", kUser,
      "How long a waiting rank spins before it yields the processor; auto decides by ranks and usable cores."},
     {Setting::short_slices, "UNISONO_SHORT_SLICES", SettingType::toggle, "auto", 0, 0, false, "", kUser,
-     "Whether threads that wait ask the kernel for short time slices, so that a wake-up need not wait for the end of another program's (Linux 6.12 and later); auto: once they have lost the core for a slice; on: from the start."},
+     "Whether threads that wait ask the kernel for short time slices, so that a wake-up need not wait for the end of another program's (Linux 6.12 and later); auto: where ranks share cores or the job spans hosts, and elsewhere once they have lost the core for a slice; on: from the start."},
     {Setting::single_copy, "UNISONO_SINGLE_COPY", SettingType::toggle, "auto", 0, 0, false, "", kUser,
      "Long messages go from buffer to buffer in one copy where a try at the start shows that ranks can read each other's memory; on: it is an error if they cannot."},
     {Setting::single_copy_from, "UNISONO_SINGLE_COPY_FROM", SettingType::size, "auto", 64, kTiB, true, "", kUser,

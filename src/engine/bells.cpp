@@ -23,27 +23,53 @@ long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
 
 }  // namespace
 
-void Bells::enrol() {
-  if (membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) != 0) {
+void Bells::enrol(bool by_fence) {
+  if (by_fence || membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) != 0) {
     tower_->needs_fence.store(1, std::memory_order_seq_cst);
   }
 }
 
 void Bells::wake(int rank) {
   Bell& bell = bells_[rank];
-  if (bell.sleepers.load(std::memory_order_relaxed) == 0) return;
-  bell.strokes.fetch_add(1, std::memory_order_seq_cst);
-  futex(bell.strokes, FUTEX_WAKE, INT_MAX, nullptr);
+  if (bell.sleepers.load(std::memory_order_relaxed) != 0) {
+    bell.strokes.fetch_add(1, std::memory_order_seq_cst);
+    futex(bell.strokes, FUTEX_WAKE, INT_MAX, nullptr);
+  }
+  if (bell.dozes.load(std::memory_order_relaxed) == 0) return;
+  if (pipes_ == nullptr || pipes_->ring(rank, bell.pipe) == BellPipes::Rung::unreachable) {
+    // It looks around soon, and sleeps on its futex from then on.
+    tower_->no_pipes.store(1, std::memory_order_relaxed);
+  }
 }
 
-std::uint32_t Bells::announce(int rank) {
-  Bell& bell = bells_[rank];
-  bell.sleepers.fetch_add(1, std::memory_order_seq_cst);
+base::Status Bells::make_pipe(int rank, int ranks) {
+  pipes_ = std::make_unique<BellPipes>(ranks);
+  return pipes_->make(bells_[rank].pipe);
+}
+
+bool Bells::announce_dozing(int rank) {
+  if (pipe() < 0 || bells_[rank].dozes.exchange(1, std::memory_order_seq_cst) != 0) return false;
+  announce_one();
+  return true;
+}
+
+void Bells::withdraw_dozing(int rank) {
+  tower_->sleeping.fetch_sub(1, std::memory_order_seq_cst);
+  pipes_->drain();
+  bells_[rank].dozes.store(0, std::memory_order_seq_cst);
+}
+
+void Bells::announce_one() {
   tower_->sleeping.fetch_add(1, std::memory_order_seq_cst);
   if (tower_->needs_fence.load(std::memory_order_relaxed) == 0) {
     membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
   }
-  return bell.strokes.load(std::memory_order_seq_cst);
+}
+
+std::uint32_t Bells::announce(int rank) {
+  bells_[rank].sleepers.fetch_add(1, std::memory_order_seq_cst);
+  announce_one();
+  return bells_[rank].strokes.load(std::memory_order_seq_cst);
 }
 
 void Bells::withdraw(int rank) {
@@ -54,10 +80,7 @@ void Bells::withdraw(int rank) {
 bool Bells::sleep(int rank, std::uint32_t announced, std::int64_t timeout_ns) {
   const timespec timeout{.tv_sec = timeout_ns / 1'000'000'000,
                          .tv_nsec = timeout_ns % 1'000'000'000};
-  const bool rung =
-      futex(bells_[rank].strokes, FUTEX_WAIT, announced, &timeout) == 0 || errno == EAGAIN;
-  withdraw(rank);
-  return rung;
+  return futex(bells_[rank].strokes, FUTEX_WAIT, announced, &timeout) == 0 || errno == EAGAIN;
 }
 
 }  // namespace unisono::engine

@@ -20,6 +20,8 @@ struct SchedulingAttributes {
   std::uint64_t period_ns = 0;
 };
 
+constexpr std::uint64_t kResetOnFork = 1;  // SCHED_FLAG_RESET_ON_FORK
+
 bool ask() {
   SchedulingAttributes attributes;
   if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return false;
@@ -28,6 +30,8 @@ bool ask() {
   if (attributes.runtime_ns == 0) return false;
   if (attributes.runtime_ns <= static_cast<std::uint64_t>(kShortSliceNs)) return true;
   attributes.size = sizeof attributes;
+  // The application's own threads are none of ours; but this takes a negative nice value from them.
+  if (attributes.nice >= 0) attributes.flags |= kResetOnFork;
   attributes.runtime_ns = kShortSliceNs;
   return syscall(SYS_sched_setattr, 0, &attributes, 0) == 0;
 }

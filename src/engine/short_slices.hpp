@@ -12,9 +12,10 @@ namespace unisono::engine {
 // The shortest that the kernel grants.
 inline constexpr std::int64_t kShortSliceNs = 100'000;
 
-// From now on the calling thread, and threads that it starts, have slices of kShortSliceNs. False,
-// and nothing changes, where the kernel knows no such thing, or the thread has another policy than
-// the ordinary ones. Calls after the thread's first cost nothing.
+// From now on the calling thread has slices of kShortSliceNs, but not the threads and processes
+// that it starts, unless its nice value is negative. False, and nothing changes, where the kernel
+// knows no such thing, or the thread has another policy than the ordinary ones. Calls after the
+// thread's first cost nothing.
 bool ask_for_short_slices();
 
 }  // namespace unisono::engine

@@ -12,7 +12,10 @@ constexpr int kSpinsPerClock = 32;
 
 WaitPolicy WaitPolicy::for_ranks(bool oversubscribed, std::int64_t spin_setting_ns) {
   WaitPolicy policy;
-  if (oversubscribed) policy.spin_ns = 0;
+  if (oversubscribed) {
+    policy.spin_ns = 0;
+    policy.short_slices = ShortSlices::at_once;
+  }
   if (spin_setting_ns >= 0) policy.spin_ns = spin_setting_ns;
   return policy;
 }
@@ -43,13 +46,15 @@ Waiter::Next Waiter::next() {
 }
 
 Waiter::Next Waiter::next_at(std::int64_t now_ns) {
-  if (yielded_ns_ != 0 && load_->given_away(yielded_ns_, now_ns) && policy_.short_slices) {
+  if (yielded_ns_ != 0 && load_->given_away(yielded_ns_, now_ns) &&
+      policy_.short_slices != ShortSlices::never) {
     ask_for_short_slices();
   }
   yielded_ns_ = 0;
   if (started_ns_ == 0) started_ns_ = now_ns;
   const std::int64_t waited = now_ns - started_ns_;
   if (waited < policy_.spin_ns) return Next::spin;
+  if (policy_.short_slices == ShortSlices::at_once) ask_for_short_slices();
   if (waited >= policy_.spin_ns + policy_.yield_ns || load_->is_there(now_ns)) return Next::sleep;
   yielded_ns_ = now_ns;
   return Next::yield;

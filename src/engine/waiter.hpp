@@ -3,8 +3,8 @@
 // the core away by turns (the scheduler may have put the awaited rank on this core, cores enough or
 // not), then sleep. With more ranks than cores it never spins. Where somebody else computes on the
 // core, giving it away costs a whole time slice and a wake-up a few microseconds: for a while after
-// that was seen, ranks sleep at once, and their slices are short from then on
-// (engine/short_slices.hpp). One Waiter per wait; a value.
+// that was seen, ranks sleep at once. Threads that share cores have short slices from the first
+// wait on in which they give the core away (engine/short_slices.hpp). One Waiter per wait; a value.
 #pragma once
 
 #include <atomic>
@@ -12,11 +12,15 @@
 
 namespace unisono::engine {
 
+enum class ShortSlices : std::uint8_t { never, after_a_lost_one, at_once };
+
 struct WaitPolicy {
   std::int64_t spin_ns = 2'000;
   std::int64_t yield_ns = 450'000;  // together below 1 ms, after which an idle rank uses no core
-  bool short_slices = true;         // ask for them where others compute
+  ShortSlices short_slices = ShortSlices::after_a_lost_one;
 
+  // Ranks that take turns on a core have slices alike: one with shorter slices than the others gets
+  // it back before they had a turn.
   static WaitPolicy for_ranks(bool oversubscribed, std::int64_t spin_setting_ns);
 };
 

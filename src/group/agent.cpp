@@ -108,12 +108,10 @@ void Agent::run() {
       if (lent_.empty()) continue;
     }
     const std::uint32_t announced = bells.announce(job_.rank());
-    if (carry()) {
-      bells.sleep(job_.rank(), announced, job_.watch_interval_ns());
-      job_.watch(base::now_ns());
-    } else {
-      bells.withdraw(job_.rank());
-    }
+    const bool more = carry();
+    if (more) bells.sleep(job_.rank(), announced, job_.watch_interval_ns());
+    bells.withdraw(job_.rank());
+    if (more) job_.watch(base::now_ns());
   }
 }
 

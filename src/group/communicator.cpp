@@ -530,7 +530,7 @@ void Communicator::wait_any(std::span<Communicator* const> communicators,
         break;
       case engine::Waiter::Next::sleep:
         if (communicators.front()->sleep(communicators)) waiter.woken();
-        for (Communicator* c : communicators) c->examine(true);
+        for (Communicator* c : communicators) c->examine_after_sleep();
         if (ended()) return;
         break;
     }
@@ -539,7 +539,6 @@ void Communicator::wait_any(std::span<Communicator* const> communicators,
 
 // True if rung, or if there was no need to sleep after all.
 bool Communicator::sleep(std::span<Communicator* const> communicators) {
-  engine::Bells& bells = job_.bells();
   const auto change_credit = [&](bool sleeping) {
     for (Communicator* c : communicators) {
       if (sleeping) {
@@ -552,10 +551,7 @@ bool Communicator::sleep(std::span<Communicator* const> communicators) {
   const bool credit =
       std::ranges::any_of(communicators, [](const Communicator* c) { return c->credit_blocked(); });
   if (credit) change_credit(true);
-  Network* const network = job_.hosts().count_here() == 1 ? job_.network() : nullptr;
-  if (network != nullptr) network->announce();
-  // Alone on its host, a rank is woken by the network only.
-  const std::uint32_t announced = network == nullptr ? bells.announce(job_.rank()) : 0;
+  const Bed bed = announce_sleep();
   bool rung = false;
   for (Communicator* c : communicators) {
     rung |= c->advance();
@@ -563,25 +559,45 @@ bool Communicator::sleep(std::span<Communicator* const> communicators) {
     // It went on to where it waits for credit, which was not announced.
     rung |= c->credit_blocked() && !credit;
   }
-  if (rung) {
-    if (network == nullptr) bells.withdraw(job_.rank());
-  } else {
+  if (!rung) {
     ++statistics_.sleeps;
-    rung = sleep_announced(announced);
+    rung = sleep_announced(bed);
   }
-  if (network != nullptr) network->withdraw();
+  withdraw_sleep(bed);
   if (credit) change_credit(false);
   job_.watch(base::now_ns());
   return rung;
 }
 
-bool Communicator::sleep_announced(std::uint32_t announced) {
-  Network* const network = job_.network();
-  if (network != nullptr && job_.hosts().count_here() == 1) {
-    return network->sleep(job_.watch_interval_ns());
+// On the datagrams if the ranks of this host can wake it there; else the agent has to.
+Communicator::Bed Communicator::announce_sleep() {
+  Bed bed;
+  if (job_.network() != nullptr) {
+    const bool alone = job_.hosts().count_here() == 1;
+    bed.pipe = !alone && job_.bells().announce_dozing(job_.rank());
+    bed.datagrams = alone || bed.pipe;
   }
-  if (network != nullptr) network->hand_over();
-  return job_.bells().sleep(job_.rank(), announced, job_.watch_interval_ns());
+  if (bed.datagrams) {
+    job_.network()->announce();
+  } else {
+    bed.announced = job_.bells().announce(job_.rank());
+  }
+  return bed;
+}
+
+bool Communicator::sleep_announced(const Bed& bed) {
+  const std::int64_t timeout_ns = job_.watch_interval_ns();
+  if (bed.datagrams) {
+    return job_.network()->sleep(timeout_ns, bed.pipe ? job_.bells().pipe() : -1);
+  }
+  if (job_.network() != nullptr) job_.network()->hand_over();
+  return job_.bells().sleep(job_.rank(), bed.announced, timeout_ns);
+}
+
+void Communicator::withdraw_sleep(const Bed& bed) {
+  if (bed.datagrams) job_.network()->withdraw();
+  if (bed.pipe) return job_.bells().withdraw_dozing(job_.rank());
+  if (!bed.datagrams) job_.bells().withdraw(job_.rank());
 }
 
 bool Communicator::credit_blocked() const {

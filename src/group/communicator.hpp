@@ -218,6 +218,7 @@ class Communicator {
 
   void examine(bool waited_long);
   void adopt_failure();
+  void examine_after_sleep();
   void examine_members();
   void examine_calls();
   void examine_deadline();
@@ -234,7 +235,14 @@ class Communicator {
   std::string missing(const Pending& pending) const;
   bool credit_blocked() const;
   bool sleep(std::span<Communicator* const> communicators);
-  bool sleep_announced(std::uint32_t announced);
+  // What a thread sleeps on.
+  struct Bed {
+    bool datagrams = false, pipe = false;
+    std::uint32_t announced = 0;  // of the bell, if it is neither
+  };
+  Bed announce_sleep();
+  bool sleep_announced(const Bed& bed);
+  void withdraw_sleep(const Bed& bed);
 
   Job& job_;
   std::vector<int> job_ranks_;
@@ -259,7 +267,7 @@ class Communicator {
   bool told_ = false;
   bool agent_awaits_credit_ = false;
   bool lent_ = false;             // to the agent; written while it does not carry
-  std::int64_t examined_ns_ = 0;  // when the agent last looked for what may be wrong
+  std::int64_t examined_ns_ = 0;  // when it was last looked for what may be wrong
   std::optional<Failure> failure_;
   int reports_ = 0;  // to members on other hosts
   std::unique_ptr<Agreement> agreement_;

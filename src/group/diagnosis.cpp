@@ -18,6 +18,8 @@ using base::Code;
 using base::Error;
 using engine::CallRecord;
 
+constexpr std::int64_t kThoroughlyEveryNs = 10 * base::kMillisecond;
+
 struct RecordCopy {
   std::uint64_t sequence, index;
   std::int64_t count;
@@ -178,6 +180,14 @@ void Communicator::examine(bool waited_long) {
   examine_calls();
   examine_silence();
   examine_deadline();
+}
+
+// A rank that is woken in every operation has no time for a thorough look in each.
+void Communicator::examine_after_sleep() {
+  const std::int64_t now = base::now_ns();
+  const bool due = now - examined_ns_ > kThoroughlyEveryNs;
+  if (due) examined_ns_ = now;
+  examine(due);
 }
 
 void Communicator::adopt_failure() {

@@ -96,7 +96,13 @@ base::Status Job::set_up_header() {
   bells_ = engine::Bells(header_->tower,
                          reinterpret_cast<engine::Bell*>(
                              memory_->at(header_->bells_offset.load(std::memory_order_relaxed))));
-  bells_.enrol();
+  bells_.enrol(network_ != nullptr);
+  if (network_ != nullptr) {
+    if (const base::Status made = bells_.make_pipe(rank_, ranks_); !made) {
+      base::log(base::LogLevel::info, "job", "rank {} sleeps beside its network: {}", rank_,
+                made.error().message);
+    }
+  }
   publish_cores();
   publish_probe();
   rank_headers_[rank_].state.store(static_cast<std::uint64_t>(RankState::present),
@@ -226,7 +232,8 @@ void Job::judge_cores() {
   wait_policy_ = engine::WaitPolicy::for_ranks(oversubscribed_ || network_ != nullptr,
                                                settings_.time_ns(base::Setting::spin));
   const base::Toggle short_slices = settings_.toggle(base::Setting::short_slices);
-  wait_policy_.short_slices = short_slices != base::Toggle::off;
+  if (short_slices == base::Toggle::off) wait_policy_.short_slices = engine::ShortSlices::never;
+  if (short_slices == base::Toggle::on) wait_policy_.short_slices = engine::ShortSlices::at_once;
   if (short_slices == base::Toggle::on && !engine::ask_for_short_slices()) {
     base::log(base::LogLevel::warn, "job",
               "UNISONO_SHORT_SLICES=on: this kernel grants no slices of {} us (Linux 6.12 does)",
@@ -268,7 +275,7 @@ base::Status Job::start_agent() {
   }
   if (network_ == nullptr) return base::success();
   return network_->start_agent([this](bool came) {
-    if (wait_policy_.short_slices) engine::ask_for_short_slices();
+    if (wait_policy_.short_slices != engine::ShortSlices::never) engine::ask_for_short_slices();
     if (came) look_for_news();
     const bool awaits = agent_ != nullptr && agent_->carry();
     if (came) bells_.wake(rank_);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -34,12 +35,13 @@ constexpr std::int64_t kBusySleepNs = 50 * base::kMillisecond;
 // For packets that may have to be repeated.
 constexpr std::size_t kPoolBytes = std::size_t{6} << 20;
 
-// Until one of the two is readable (-1: there is none), or the time is over.
-bool sleep_on(int first, int second, std::int64_t timeout_ns) {
-  pollfd sources[] = {{first, POLLIN, 0}, {second, POLLIN, 0}};
+// Until one of them is readable (-1: there is none), or the time is over.
+bool sleep_on(const std::array<int, 3>& descriptors, std::int64_t timeout_ns) {
+  std::array<pollfd, 3> sources{};
+  for (std::size_t i = 0; i < sources.size(); ++i) sources[i] = {descriptors[i], POLLIN, 0};
   const std::int64_t limit = std::clamp<std::int64_t>(timeout_ns, 0, kLongestSleepNs);
   const timespec time{.tv_sec = limit / base::kSecond, .tv_nsec = limit % base::kSecond};
-  return ppoll(sources, 2, &time, nullptr) > 0;
+  return ppoll(sources.data(), sources.size(), &time, nullptr) > 0;
 }
 
 }  // namespace
@@ -168,7 +170,7 @@ void Network::awaits_multicast(int origin) {
   reliable_->awaits_multicast(origin);
 }
 
-bool Network::sleep(std::int64_t timeout_ns) {
+bool Network::sleep(std::int64_t timeout_ns, int other) {
   Bed bed;
   {
     const std::lock_guard lock(mutex_);
@@ -176,7 +178,7 @@ bool Network::sleep(std::int64_t timeout_ns) {
   }
   const std::int64_t now = base::now_ns();
   looked_ns_.store(now + kLeaveNs, std::memory_order_relaxed);
-  const bool came = sleep_on(bed.descriptor, taken_.get(),
+  const bool came = sleep_on({bed.descriptor, taken_.get(), other},
                              std::min({timeout_ns, bed.deadline_ns - now, kLeaveNs}));
   eventfd_t count = 0;
   if (taken_.valid()) eventfd_read(taken_.get(), &count);
@@ -200,7 +202,7 @@ void Network::run_agent() {
     const std::int64_t now = base::now_ns();
     if (!handed_over_.load() && now < about_ns) {
       agent_rests_.store(true);
-      if (!handed_over_.load() && !stop_.load()) sleep_on(bell_.get(), -1, about_ns - now);
+      if (!handed_over_.load() && !stop_.load()) sleep_on({bell_.get(), -1, -1}, about_ns - now);
       agent_rests_.store(false);
       eventfd_t count = 0;
       eventfd_read(bell_.get(), &count);
@@ -220,7 +222,7 @@ std::optional<int> Network::agent_turn(bool busy) {
     bed = this->bed();
   }
   const std::int64_t sleep_ns = bed.deadline_ns - base::now_ns();
-  sleep_on(bed.descriptor, bell_.get(), busy ? std::min(sleep_ns, kBusySleepNs) : sleep_ns);
+  sleep_on({bed.descriptor, bell_.get(), -1}, busy ? std::min(sleep_ns, kBusySleepNs) : sleep_ns);
   const std::int64_t about_ns = looked_ns_.load(std::memory_order_relaxed) + kAboutNs;
   if (!handed_over_.load() && base::now_ns() < about_ns) return std::nullopt;
   const std::lock_guard lock(mutex_);
@@ -258,7 +260,7 @@ bool Network::settle(std::int64_t patience_ns, const std::function<bool(int rank
       if (base::now_ns() > deadline_ns) return false;
       descriptor = bed().descriptor;
     }
-    sleep_on(descriptor, -1, kPauseNs);
+    sleep_on({descriptor, -1, -1}, kPauseNs);
   }
 }
 

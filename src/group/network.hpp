@@ -56,11 +56,11 @@ class Network final : public transport::Transport {
   void awaits(int rank) override;
   void awaits_multicast(int origin) override;
 
-  // For a thread of a rank that nobody else can wake, instead of the agent: announce, look once
-  // more, then sleep until something comes, also if another thread takes it, but not beyond
-  // `timeout_ns`; withdraw. sleep() is false if it was the time.
+  // For a thread of the rank, instead of the agent: announce, look once more, then sleep until
+  // something comes, also if another thread takes it, or `other` is readable (-1: there is none),
+  // but not beyond `timeout_ns`; withdraw. sleep() is false if it was the time.
   void announce() { sleepers_.fetch_add(1); }
-  bool sleep(std::int64_t timeout_ns);
+  bool sleep(std::int64_t timeout_ns, int other);
   void withdraw() { sleepers_.fetch_sub(1); }
   // The caller goes to sleep elsewhere: the agent takes over at once.
   void hand_over();

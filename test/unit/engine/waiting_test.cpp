@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How ranks wait: waiter.hpp, bells.hpp, cores.hpp.
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -13,6 +15,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "engine/bell_pipes.hpp"
 #include "engine/bells.hpp"
 #include "engine/cores.hpp"
 #include "engine/short_slices.hpp"
@@ -104,17 +107,51 @@ std::uint64_t slice_ns() {
   return answer[6] | std::uint64_t{answer[7]} << 32;
 }
 
+// Of a thread that has asked for nothing.
+std::uint64_t usual_slice_ns() {
+  std::uint64_t slice = 0;
+  std::thread([&] { slice = slice_ns(); }).join();
+  return slice;
+}
+
 TEST(ShortSlices, AreTheThreadsThatAsked) {
-  const std::uint64_t usual = slice_ns();
+  const std::uint64_t usual = usual_slice_ns();
   bool granted = false;
   std::thread([&] {
     granted = ask_for_short_slices();
     EXPECT_EQ(slice_ns(), granted ? kShortSliceNs : usual);
     EXPECT_EQ(ask_for_short_slices(), granted);
-    std::thread([&] { EXPECT_EQ(slice_ns(), granted ? kShortSliceNs : usual); }).join();
+    const bool inherited = granted && getpriority(PRIO_PROCESS, 0) < 0;
+    std::thread([&] { EXPECT_EQ(slice_ns(), inherited ? kShortSliceNs : usual); }).join();
   }).join();
-  EXPECT_EQ(slice_ns(), usual);
+  EXPECT_EQ(usual_slice_ns(), usual);
   if (!granted) std::cout << "This kernel grants no short slices: only that is tested here.\n";
+}
+
+// Slices of a new thread after a wait with this policy came so far as to give the core away.
+std::uint64_t slice_after_a_yield(const WaitPolicy& policy) {
+  std::uint64_t slice = 0;
+  std::thread([&] {
+    ForeignLoad load;
+    Waiter waiter(policy, load);
+    const std::int64_t start = 1'000'000'000;
+    waiter.next_at(start);
+    EXPECT_EQ(waiter.next_at(start + policy.spin_ns), Waiter::Next::yield);
+    slice = slice_ns();
+  }).join();
+  return slice;
+}
+
+TEST(ShortSlices, AreAskedForBeforeTurnsAreTaken) {
+  const std::uint64_t usual = usual_slice_ns();
+  bool granted = false;
+  std::thread([&] { granted = ask_for_short_slices(); }).join();
+  WaitPolicy policy = WaitPolicy::for_ranks(true, -1);
+  EXPECT_EQ(slice_after_a_yield(policy), granted ? kShortSliceNs : usual);
+  policy.short_slices = ShortSlices::never;
+  EXPECT_EQ(slice_after_a_yield(policy), usual);
+  EXPECT_EQ(slice_after_a_yield(WaitPolicy::for_ranks(false, -1)), usual)
+      << "with a core of its own it leaves the thread alone";
 }
 
 TEST(Waiter, SleepsAtOnceWhereSomebodyElseComputes) {
@@ -146,6 +183,7 @@ TEST(Bells, AStrokeBetweenAnnouncementAndSleepIsNotLost) {
   mine.wake(1);
   // Would sleep for a minute if the stroke were lost.
   EXPECT_TRUE(mine.sleep(1, announced, 60'000'000'000));
+  mine.withdraw(1);
   EXPECT_FALSE(mine.anyone_asleep());
 }
 
@@ -154,6 +192,7 @@ TEST(Bells, SleepEndsWithItsTimeOrIsWithdrawn) {
   Bell bells[1];
   Bells mine(tower, bells);
   EXPECT_FALSE(mine.sleep(0, mine.announce(0), 1'000'000));
+  mine.withdraw(0);
   mine.announce(0);
   mine.withdraw(0);
   EXPECT_FALSE(mine.anyone_asleep());
@@ -180,11 +219,10 @@ void hand_over(bool with_fence) {
   for (int i = 1; i <= kRounds; ++i) {
     while (value.load(std::memory_order_acquire) < i) {
       const std::uint32_t announced = sleeper.announce(0);
-      if (value.load(std::memory_order_acquire) >= i) {
-        sleeper.withdraw(0);
-      } else {
+      if (value.load(std::memory_order_acquire) < i) {
         EXPECT_TRUE(sleeper.sleep(0, announced, 60'000'000'000)) << "a stroke was lost";
       }
+      sleeper.withdraw(0);
     }
     seen.store(i);
   }
@@ -194,6 +232,85 @@ void hand_over(bool with_fence) {
 
 TEST(Bells, NoStrokeIsLostWithMembarrier) { hand_over(false); }
 TEST(Bells, NoStrokeIsLostWithFences) { hand_over(true); }
+
+bool readable(int descriptor, int timeout_ms) {
+  pollfd source = {descriptor, POLLIN, 0};
+  return poll(&source, 1, timeout_ms) == 1;
+}
+
+TEST(BellPipes, WakeWhoSleepsOnDescriptors) {
+  BellTower tower;
+  Bell bells[2];
+  Bells sleeper(tower, bells), ringer(tower, bells);
+  sleeper.enrol(true);
+  ASSERT_TRUE(sleeper.make_pipe(0, 2).ok());
+  ASSERT_TRUE(ringer.make_pipe(1, 2).ok());
+  std::atomic<int> value{0}, seen{0};
+  constexpr int kRounds = 2000;
+  std::thread writer([&] {
+    for (int i = 1; i <= kRounds; ++i) {
+      value.store(i, std::memory_order_release);
+      ringer.ring(0);
+      while (seen.load() < i) std::this_thread::yield();
+    }
+  });
+  for (int i = 1; i <= kRounds; ++i) {
+    while (value.load(std::memory_order_acquire) < i) {
+      ASSERT_TRUE(sleeper.announce_dozing(0));
+      EXPECT_FALSE(sleeper.announce_dozing(0)) << "one thread of a rank only";
+      if (value.load(std::memory_order_acquire) < i) {
+        EXPECT_TRUE(readable(sleeper.pipe(), 60'000)) << "a stroke was lost";
+      }
+      sleeper.withdraw_dozing(0);
+    }
+    seen.store(i);
+  }
+  writer.join();
+  EXPECT_FALSE(sleeper.anyone_asleep());
+  EXPECT_EQ(tower.no_pipes.load(), 0u);
+}
+
+TEST(BellPipes, AreGivenUpByAllWhereOneCannotBeOpened) {
+  BellTower tower;
+  Bell bells[2];
+  Bells mine(tower, bells), other(tower, bells);
+  ASSERT_TRUE(mine.make_pipe(0, 2).ok());
+  ASSERT_TRUE(other.make_pipe(1, 2).ok());
+  ASSERT_TRUE(mine.announce_dozing(0));
+  bells[0].pipe.process_namespace.fetch_add(1);  // as from another container
+  other.wake(0);
+  mine.withdraw_dozing(0);
+  EXPECT_EQ(mine.pipe(), -1);
+  EXPECT_FALSE(mine.announce_dozing(0));
+}
+
+TEST(BellPipes, OpenNothingButThatPipe) {
+  PipeAddress address;
+  BellPipes owner(1), ringer(1);
+  ASSERT_TRUE(owner.make(address).ok());
+  // Its process has ended, and the descriptor's number is another's.
+  address.inode.fetch_add(1);
+  EXPECT_EQ(ringer.ring(0, address), BellPipes::Rung::nobody);
+  EXPECT_FALSE(readable(owner.descriptor(), 0));
+  address.inode.fetch_sub(1);
+  EXPECT_EQ(ringer.ring(0, address), BellPipes::Rung::yes);
+  EXPECT_TRUE(readable(owner.descriptor(), 0));
+}
+
+// An open pipe outlives its owner, and ringing it kills nobody.
+TEST(BellPipes, MayBeRungWhenTheirOwnerHasEnded) {
+  PipeAddress address;
+  BellPipes ringer(1);
+  {
+    BellPipes owner(1);
+    ASSERT_TRUE(owner.make(address).ok());
+    EXPECT_EQ(ringer.ring(0, address), BellPipes::Rung::yes);
+  }
+  for (int i = 0; i < 100'000; ++i) {
+    ASSERT_EQ(ringer.ring(0, address), BellPipes::Rung::yes) << "also when it is full";
+  }
+  EXPECT_EQ(BellPipes(1).ring(0, address), BellPipes::Rung::nobody);
+}
 
 UsableCores cores_of(std::initializer_list<int> numbers, double quota = 0) {
   UsableCores cores;
