@@ -35,6 +35,8 @@ constexpr std::int64_t kBusySleepNs = 50 * base::kMillisecond;
 // For packets that may have to be repeated.
 constexpr std::size_t kPoolBytes = std::size_t{6} << 20;
 
+thread_local bool is_agent = false;
+
 // Until one of them is readable (-1: there is none), or the time is over.
 bool sleep_on(const std::array<int, 3>& descriptors, std::int64_t timeout_ns) {
   std::array<pollfd, 3> sources{};
@@ -149,8 +151,11 @@ Network::Bed Network::bed() {
 }
 
 int Network::progress() {
-  looked_ns_.store(base::now_ns(), std::memory_order_relaxed);
-  handed_over_.store(false, std::memory_order_relaxed);
+  // The agent carries operations as well, and is not the thread to which it leaves the datagrams.
+  if (!is_agent) {
+    looked_ns_.store(base::now_ns(), std::memory_order_relaxed);
+    handed_over_.store(false, std::memory_order_relaxed);
+  }
   int received;
   {
     const std::lock_guard lock(mutex_);
@@ -196,6 +201,7 @@ void Network::nudge() const {
 }
 
 void Network::run_agent() {
+  is_agent = true;
   bool busy = false;
   while (!stop_.load()) {
     const std::int64_t about_ns = looked_ns_.load(std::memory_order_relaxed) + kAboutNs;
