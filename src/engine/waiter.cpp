@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "engine/waiter.hpp"
 
+#include <algorithm>
+
 #include "base/clock.hpp"
 #include "engine/short_slices.hpp"
 
@@ -29,7 +31,12 @@ void ForeignLoad::slice_lost(std::int64_t from_ns, std::int64_t to_ns) {
     lost_ns += lost_ns_.load(std::memory_order_relaxed);
     away_ns = away_ns_.load(std::memory_order_relaxed);
   }
-  const bool is_load = slices >= kSlices && lost_ns >= away_ns / 2;
+  std::int64_t hold_ns = 0;
+  if (slices >= kSlices && lost_ns >= away_ns / 2) {
+    const std::int64_t before_ns = hold_ns_.load(std::memory_order_relaxed);
+    hold_ns =
+        before_ns == 0 || slices == kSlices ? kHoldNs : std::min(2 * before_ns, kLongestHoldNs);
+  }
   if (away_ns > kWindowNs) {
     lost_ns /= 2;
     away_ns /= 2;
@@ -37,7 +44,8 @@ void ForeignLoad::slice_lost(std::int64_t from_ns, std::int64_t to_ns) {
   slices_.store(slices, std::memory_order_relaxed);
   lost_ns_.store(lost_ns, std::memory_order_relaxed);
   away_ns_.store(away_ns, std::memory_order_relaxed);
-  until_ns_.store(to_ns + (is_load ? kHoldNs : 0), std::memory_order_relaxed);
+  hold_ns_.store(hold_ns, std::memory_order_relaxed);
+  until_ns_.store(to_ns + hold_ns, std::memory_order_relaxed);
 }
 
 Waiter::Next Waiter::next() {

@@ -37,8 +37,11 @@ class ForeignLoad {
   static constexpr std::int64_t kMemoryNs = 500'000'000;
   // ... and half of the time that was given away, counted over some multiple of this.
   static constexpr std::int64_t kWindowNs = 20'000'000;
-  // Then looks again, which costs one more slice of 2 to 4 ms if the load is still there.
+  // Then looks again, which costs one more slice of 2 to 4 ms if the load is still there: where
+  // each of many ranks does that, one operation in a hundred. So each look that finds it is
+  // followed by twice the time.
   static constexpr std::int64_t kHoldNs = 100'000'000;
+  static constexpr std::int64_t kLongestHoldNs = 16 * kHoldNs;
 
   // Whether it was a slice.
   bool given_away(std::int64_t from_ns, std::int64_t to_ns) {
@@ -57,6 +60,7 @@ class ForeignLoad {
   void slice_lost(std::int64_t from_ns, std::int64_t to_ns);
 
   std::atomic<std::int64_t> until_ns_{0};  // the end of the load, or of the last slice
+  std::atomic<std::int64_t> hold_ns_{0};   // how long it was taken to last; 0: there was none
   std::atomic<std::int64_t> away_ns_{0};   // in all yields
   std::atomic<std::int64_t> lost_ns_{0};   // in those that cost a slice
   std::atomic<int> slices_{0};

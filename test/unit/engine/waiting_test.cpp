@@ -74,12 +74,20 @@ TEST(ForeignLoad, IsManySlicesSoonAfterEachOther) {
   EXPECT_TRUE(load.is_there(now));
   EXPECT_TRUE(load.is_there(now + ForeignLoad::kHoldNs - 1));
   EXPECT_FALSE(load.is_there(now + ForeignLoad::kHoldNs));
-  // Still there: one slice tells.
-  now = lose_slices(load, now + ForeignLoad::kHoldNs, 1, 0);
-  EXPECT_TRUE(load.is_there(now));
+  // Still there: one slice tells, and it is looked for half as often.
+  std::int64_t hold = ForeignLoad::kHoldNs;
+  for (int look = 0; look < 10; ++look) {
+    now = lose_slices(load, now + hold, 1, 0);
+    hold = std::min(2 * hold, ForeignLoad::kLongestHoldNs);
+    EXPECT_TRUE(load.is_there(now + hold - 1));
+    EXPECT_FALSE(load.is_there(now + hold));
+  }
   // Gone in the meantime.
-  now = lose_slices(load, now + ForeignLoad::kHoldNs + ForeignLoad::kMemoryNs + 1, 1, 0);
+  now = lose_slices(load, now + hold + ForeignLoad::kMemoryNs + 1, 1, 0);
   EXPECT_FALSE(load.is_there(now));
+  now = lose_slices(load, now, ForeignLoad::kSlices - 1, 0);
+  EXPECT_TRUE(load.is_there(now + ForeignLoad::kHoldNs - 1));
+  EXPECT_FALSE(load.is_there(now + ForeignLoad::kHoldNs));
 }
 
 // Sixteen ranks on a core: each turn of the others takes its time, and now and then one takes long.
