@@ -2,246 +2,19 @@
 // unisonod itself, on hosts that are network namespaces, with clients of different users: processes
 // without privilege reduce through the NIC path, nobody gets at another's, and nothing is left
 // after any end of anybody.
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/bpf.h>
-#include <net/if.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
-#include <csignal>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <thread>
 
-#include "algorithm/algorithm.hpp"
-#include "nic/frames.hpp"
-#include "nic/hosts.hpp"
-#include "nic/lower.hpp"
-#include "nic/port.hpp"
-#include "nic/row.hpp"
-#include "nic/service/client.hpp"
+#include "nic/daemon_hosts.hpp"
+#include "nic/reduce_as.hpp"
 
 namespace unisono::nic::test {
 namespace {
-
-constexpr uid_t kAnna = 54321;
-constexpr uid_t kBert = 54322;
-constexpr int kHosts = 2;
-
-unisono_nic_row leaf_row(std::uint32_t communicator) {
-  unisono_nic_row row = {};
-  row.id = {4711, communicator};
-  row.depth = 2;
-  row.rank = 1;
-  row.up = host_address(0);
-  row.up.port = htons(kServicePort);
-  row.down = multicast_address(htonl(0xEFFF0007), htons(kServicePort));
-  return row;
-}
-
-// A child process, killed with this object.
-class Child {
- public:
-  Child() = default;
-  explicit Child(pid_t pid) : pid_(pid) {}
-  Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
-  Child& operator=(Child&& other) noexcept {
-    end(SIGKILL);
-    pid_ = std::exchange(other.pid_, -1);
-    return *this;
-  }
-  ~Child() { end(SIGKILL); }
-  pid_t pid() const { return pid_; }
-  // Its exit status; 128 + N if it was killed by signal N.
-  int wait() {
-    int status = 0;
-    if (pid_ < 0 || waitpid(std::exchange(pid_, -1), &status, 0) < 0) return -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
-  int end(int signal) {
-    if (pid_ < 0) return -1;
-    kill(pid_, signal);
-    return wait();
-  }
-
- private:
-  pid_t pid_ = -1;
-};
-
-// How many programs look at what leaves u0 of the calling thread's host.
-int programs_on_egress() {
-  bpf_attr question = {};
-  question.query.target_fd = if_nametoindex("u0");  // one place with target_ifindex
-  question.query.attach_type = 47;                  // BPF_TCX_EGRESS
-  if (syscall(SYS_bpf, BPF_PROG_QUERY, &question, sizeof question) != 0) return -1;
-  return static_cast<int>(question.query.prog_cnt);
-}
-
-// The maps that a process has descriptors of.
-std::vector<std::uint32_t> maps_of(pid_t process) {
-  std::vector<std::uint32_t> maps;
-  const auto folder = "/proc/" + std::to_string(process) + "/fdinfo";
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    std::ifstream file(entry.path());
-    std::string line;
-    while (std::getline(file, line)) {
-      constexpr std::string_view kHead = "map_id:";
-      if (line.starts_with(kHead)) {
-        maps.push_back(static_cast<std::uint32_t>(std::stoul(line.substr(kHead.size()))));
-      }
-    }
-  }
-  return maps;
-}
-
-bool map_exists(std::uint32_t map) {
-  bpf_attr question = {};
-  question.map_id = map;
-  const auto found =
-      static_cast<int>(syscall(SYS_bpf, BPF_MAP_GET_FD_BY_ID, &question, sizeof question));
-  if (found >= 0) close(found);
-  return found >= 0;
-}
-
-class Daemon : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    auto trial = load_device({});
-    auto made = trial.ok() ? Hosts::make(kHosts) : trial.error();
-    if (made.ok())
-      hosts = *std::move(made);
-    else
-      problem = made.error();
-  }
-  static void TearDownTestSuite() { hosts.reset(); }
-
-  void SetUp() override {
-    if (hosts == nullptr && problem.code == base::Code::unsupported)
-      GTEST_SKIP() << problem.message;
-    ASSERT_NE(hosts, nullptr) << problem.message;
-    char name[] = "/tmp/unisonod_test_XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    folder = name;
-    ASSERT_EQ(chmod(name, 0755), 0);
-  }
-  void TearDown() override {
-    for (Child& daemon : daemons) daemon.end(SIGKILL);
-    for (int host = 0; hosts != nullptr && host < kHosts; ++host) {
-      on(host, [] {
-        while (programs_on_egress() != 0) std::this_thread::yield();
-      });
-    }
-    if (!folder.empty()) std::filesystem::remove_all(folder);
-  }
-
-  std::string path(int host) const { return folder + "/nic" + std::to_string(host); }
-
-  static void on(int host, const std::function<void()>& body) {
-    std::thread([&] {
-      hosts->enter(host);
-      body();
-    }).join();
-  }
-
-  // A daemon on that host; returns what it says when it serves, or has given up.
-  std::string start(int host, const std::vector<std::string>& more = {}) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return "no pipe";
-    std::vector<std::string> words = {"unisonod", "--interface", "u0", "--socket", path(host)};
-    words.insert(words.end(), more.begin(), more.end());
-    const pid_t pid = fork();
-    if (pid == 0) {
-      hosts->enter(host);
-      std::vector<char*> arguments;
-      for (std::string& word : words) arguments.push_back(word.data());
-      arguments.push_back(nullptr);
-      dup2(ends[1], STDERR_FILENO);
-      execv(UNISONOD_PROGRAM, arguments.data());
-      _exit(127);
-    }
-    close(ends[1]);
-    daemons.emplace_back(pid);
-    std::string said;
-    char byte = 0;
-    while (read(ends[0], &byte, 1) == 1 && byte != '\n') said += byte;
-    close(ends[0]);
-    return said;
-  }
-
-  // A process of that user on that host; its exit status is what the body returns.
-  static Child as(uid_t user, int host, const std::function<int()>& body) {
-    const pid_t pid = fork();
-    if (pid == 0) {
-      hosts->enter(host);
-      if (setgid(user) != 0 || setuid(user) != 0) _exit(99);
-      _exit(body());
-    }
-    return Child(pid);
-  }
-
-  std::unique_ptr<ServiceClient> client(int host) {
-    auto made = ServiceClient::connect(path(host));
-    if (made.ok()) return *std::move(made);
-    ADD_FAILURE() << made.error().message;
-    return nullptr;
-  }
-
-  static inline std::unique_ptr<Hosts> hosts;
-  static inline base::Error problem;
-  std::string folder;
-  std::vector<Child> daemons;
-};
-
-// One rank of an allreduce of all hosts: each gives its number + operation. 0: all sums were right.
-int reduce_as(const std::string& path, int rank) {
-  auto client = ServiceClient::connect(path);
-  if (!client.ok()) return 1;
-  schedule::Shape shape;
-  shape.collective = schedule::Collective::allreduce;
-  shape.ranks = kHosts;
-  shape.count = 1;
-  const auto* tree = algorithm::find(shape.collective, "gather-release");
-  const auto schedule = algorithm::build(*tree, shape, {{1}}, rank);
-  std::vector<unisono_nic_address> addresses;
-  for (int i = 0; i < kHosts; ++i) {
-    addresses.push_back(host_address(i));
-    addresses.back().port = htons(kServicePort);
-  }
-  GroupAddresses group;
-  group.id = {99, 1};
-  group.key = {1, 2};
-  group.ranks = addresses;
-  group.multicast = multicast_address(htonl(0xEFFF0007), htons(kServicePort));
-  const auto row = make_row(*lower(*schedule), group);
-  const auto member = (*client)->join(*row);
-  if (!member.ok()) return 2;
-  const auto port = Port::open((*member)->row, (*member)->mapping.memory());
-  if (!port.ok()) return 3;
-  // What is sent to a host whose group is not there yet is lost, so all have to be.
-  const auto mark = [&](int of) {
-    return path.substr(0, path.rfind('/')) + "/ready" + std::to_string(of);
-  };
-  close(open(mark(rank).c_str(), O_CREAT | O_WRONLY, 0644));
-  for (int other = 0; other < kHosts; ++other) {
-    while (access(mark(other).c_str(), F_OK) != 0) std::this_thread::yield();
-  }
-  for (std::uint64_t operation = 0; operation < 200; ++operation) {
-    const std::uint64_t given = operation * 10 + static_cast<std::uint64_t>(rank);
-    if (!(*port)->post(UNISONO_NIC_SUM_INT64, std::span(&given, 1)).ok()) return 4;
-    while (!(*port)->is_done(operation)) std::this_thread::yield();
-    if ((*port)->result(operation)[0] != operation * 20 + 1) return 5;
-  }
-  return (*client)->leave((*member)->row.index).ok() ? 0 : 6;
-}
 
 TEST_F(Daemon, ProcessesWithoutPrivilegeReduceThroughIt) {
   for (int host = 0; host < kHosts; ++host) {
@@ -327,10 +100,11 @@ TEST_F(Daemon, AKilledClientLeavesNoGroup) {
   ASSERT_EQ(word, 'y');
   const auto observer = client(0);
   EXPECT_EQ(observer->status()->groups, 2U);
-  const auto maps = maps_of(daemons[0].pid());
+  const auto maps = objects_of(daemons[0].pid()).maps;
   EXPECT_EQ(victim.end(SIGKILL), 128 + SIGKILL);
   while (observer->status()->groups != 0) std::this_thread::yield();
-  EXPECT_EQ(maps_of(daemons[0].pid()).size() + 4, maps.size()) << "two groups of two maps each";
+  EXPECT_EQ(objects_of(daemons[0].pid()).maps.size() + 4, maps.size())
+      << "two groups of two maps each";
   close(ends[0]);
   close(ends[1]);
 }
@@ -342,7 +116,7 @@ TEST_F(Daemon, AKilledDaemonLeavesNothingAndItsClientsAreTold) {
   ASSERT_TRUE(member.ok()) << member.error().message;
   EXPECT_FALSE(own->lost());
   on(0, [] { EXPECT_EQ(programs_on_egress(), 1); });
-  const auto maps = maps_of(daemons[0].pid());
+  const auto maps = objects_of(daemons[0].pid()).maps;
   EXPECT_GE(maps.size(), 7U);
   EXPECT_EQ(daemons[0].end(SIGKILL), 128 + SIGKILL);
   auto why = own->lost();

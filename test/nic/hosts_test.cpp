@@ -2,9 +2,6 @@
 // End to end: hosts in network namespaces, each with the NIC program on its interface and one rank,
 // a thread. Results are compared bit by bit with those of the host engine on the same schedules.
 #include <gtest/gtest.h>
-#include <linux/bpf.h>
-#include <net/if.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +13,7 @@
 #include "base/prng.hpp"
 #include "nic/hosts.hpp"
 #include "nic/jobs.hpp"
+#include "nic/kernel_objects.hpp"
 #include "nic/lower.hpp"
 
 namespace unisono::nic::test {
@@ -252,15 +250,6 @@ void NicJobs::expect_nobody_leaves_early(const char* algorithm, int parameter) {
 TEST_F(NicJobs, NobodyLeavesABarrierBeforeAllHaveEntered) {
   expect_nobody_leaves_early("gather-release", 1);
   expect_nobody_leaves_early("gather-broadcast", 2);
-}
-
-// How many programs look at what leaves u0 of the calling thread's host.
-int programs_on_egress() {
-  bpf_attr question = {};
-  question.query.target_fd = if_nametoindex("u0");  // one place with target_ifindex
-  question.query.attach_type = 47;                  // BPF_TCX_EGRESS
-  if (syscall(SYS_bpf, BPF_PROG_QUERY, &question, sizeof question) != 0) return -1;
-  return static_cast<int>(question.query.prog_cnt);
 }
 
 // EBUSY while another program is attached.

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Random collectives at all ranks of a world, several under way at once: each rank starts its next
-// one now and then, whatever the others do, and every result is compared. And the seeds that a
-// program of such scenarios is asked for: `--seed N` runs that one alone, `--seeds N` many. In one
-// thread.
+// one now and then, whatever the others do, and every result is compared. In one thread.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "harness/collective_data.hpp"
+#include "harness/seeds.hpp"
 #include "harness/world.hpp"
 
 namespace unisono::test {
@@ -113,20 +110,6 @@ class RandomJobs {
   std::int64_t most_elements_;
   std::vector<Job> jobs_;
   std::vector<std::size_t> next_;  // by rank: the job it starts next
-};
-
-struct Seeds {
-  std::uint64_t first = 1;
-  int count = 0;
-
-  // What googletest has left of the arguments.
-  void read(int argc, char** argv) {
-    for (int i = 1; i + 1 < argc; i += 2) {
-      if (std::string_view(argv[i]) == "--seed")
-        *this = {std::strtoull(argv[i + 1], nullptr, 10), 1};
-      if (std::string_view(argv[i]) == "--seeds") count = std::atoi(argv[i + 1]);
-    }
-  }
 };
 
 }  // namespace unisono::test
