@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// unisono nic: what there is for the NIC path on this host. nic_status.hpp words it.
+// unisono nic: what there is for the NIC path on this host, and what goes through it.
+// nic_status.hpp and nic_trace.hpp word it.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
 
+#include "base/clock.hpp"
 #include "commands.hpp"
 #include "nic/interface.hpp"
 #include "nic/service/client.hpp"
 #include "nic_status.hpp"
+#include "nic_trace.hpp"
 
 namespace unisono::tools {
 namespace {
@@ -32,10 +37,75 @@ int show_status(const std::string& path) {
   return status.ok() ? kExitSuccess : kExitFailure;
 }
 
+struct TraceOptions {
+  std::string path = nic::kServicePath;
+  std::string interface;    // empty: whichever the daemon serves
+  std::uint64_t count = 0;  // 0: no end
+  std::uint32_t sample = 1;
+};
+
+// From the clock of base/clock.hpp to that of the day.
+std::int64_t clock_offset_ns() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count() - base::now_ns();
+}
+
+// Each line as soon as it is there: people look at it, and scripts read it through a pipe.
+base::Status trace(const TraceOptions& options) {
+  UNISONO_ASSIGN(const auto client, nic::ServiceClient::connect(options.path));
+  UNISONO_ASSIGN(const nic::Served served, client->describe());
+  if (!options.interface.empty() && options.interface != served.interface) {
+    return base::Error{
+        base::Code::argument,
+        fmt::format("the daemon at {} serves {}, not {}; another one may serve that: "
+                    "name its --socket",
+                    options.path, served.interface, options.interface)};
+  }
+  UNISONO_TRY(client->start_trace(options.sample));
+  const std::int64_t offset_ns = clock_offset_ns();
+  std::uint64_t shown = 0;
+  while (true) {
+    UNISONO_ASSIGN(const nic::Records records, client->next_records());
+    if (records.lost != 0) fmt::print("# {} more packets were not recorded\n", records.lost);
+    for (const unisono_nic_trace& record : records.records) {
+      fmt::print("{}\n", trace_line(record, served.interface, offset_ns));
+      if (++shown == options.count) return base::success();
+    }
+    // Who reads may have gone.
+    if (std::fflush(stdout) != 0) return base::success();
+  }
+}
+
+int show_trace(const TraceOptions& options) {
+  const base::Status traced = trace(options);
+  if (traced.ok()) return kExitSuccess;
+  fmt::print(stderr, "unisono nic trace: {}\n", traced.error().message);
+  return kExitFailure;
+}
+
+void add_trace(CLI::App& command, int& exit_status) {
+  CLI::App* trace = command.add_subcommand(
+      "trace",
+      "Show packets of the NIC path as they are handled: headers, what became of them, and why\n\n"
+      "root may, and members of the group that unisonod runs as; one process at a time. Nobody's "
+      "vectors are shown. What cannot be recorded is counted.");
+  auto options = std::make_shared<TraceOptions>();
+  trace->add_option("--socket", options->path, "Where the daemon serves")->capture_default_str();
+  trace->add_option("--interface", options->interface, "An error if the daemon serves another one");
+  trace->add_option("--count", options->count, "End after that many packets")
+      ->check(CLI::PositiveNumber);
+  trace->add_option("--sample", options->sample, "Show one packet of every K")
+      ->option_text("K")
+      ->check(CLI::PositiveNumber);
+  trace->footer("Example:\n  unisono nic trace --count 20");
+  trace->callback([options, &exit_status] { exit_status = show_trace(*options); });
+}
+
 }  // namespace
 
 void add_nic(CLI::App& app, int& exit_status) {
-  CLI::App* command = app.add_subcommand("nic", "Show what serves the NIC path on this host");
+  CLI::App* command =
+      app.add_subcommand("nic", "Show what serves the NIC path on this host, and its packets");
   command->require_subcommand(1);
   command->footer("Example:\n  unisono nic status");
   CLI::App* status = command->add_subcommand(
@@ -47,6 +117,7 @@ void add_nic(CLI::App& app, int& exit_status) {
   status->add_option("--socket", *path, "Where the daemon serves")->capture_default_str();
   status->footer("Example:\n  unisono nic status");
   status->callback([path, &exit_status] { exit_status = show_status(*path); });
+  add_trace(*command, exit_status);
 }
 
 }  // namespace unisono::tools

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,6 +18,7 @@
 #include "base/result.hpp"
 #include "nic/group_mapping.hpp"
 #include "nic/tables.h"
+#include "nic/trace.h"
 
 namespace unisono::nic {
 
@@ -71,6 +73,17 @@ class Device {
   virtual GroupMaps maps(std::uint32_t row) const = 0;
 
   virtual base::Result<Counters> counters() const = 0;
+
+  // From here on the program records every `every`th packet that it sees; 0: none, and what has not
+  // been read is gone. Costs nothing while it is 0.
+  virtual base::Status trace(std::uint32_t every) = 0;
+  // Can be read (poll) when there are records; -1 while nothing is traced.
+  virtual int trace_descriptor() const = 0;
+  // Hands out the records that there are, until `take` says that it is enough. What finds no room
+  // because nobody reads is lost, and counted.
+  virtual base::Status read_trace(
+      const std::function<bool(const unisono_nic_trace& record)>& take) = 0;
+
   virtual base::Result<ProgramFacts> facts(Entry entry) const = 0;
   // Gives a frame to the program without a network.
   virtual base::Result<TrialRun> try_frame(Entry entry, std::span<const std::byte> frame,

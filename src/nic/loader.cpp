@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
@@ -65,6 +66,21 @@ const char* name_of(Entry entry) {
       return "unisono_spread";
   }
   return "";
+}
+
+struct CloseRing {
+  void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
+};
+
+using TakeRecord = std::function<bool(const unisono_nic_trace&)>;
+constexpr int kEnough = -ECANCELED;  // stops ring_buffer__consume, behind the record
+
+int take_record(void* context, void* bytes, std::size_t length) {
+  unisono_nic_trace record = {};
+  if (length != sizeof record) return 0;
+  std::memcpy(&record, bytes, sizeof record);
+  const TakeRecord* const take = *static_cast<const TakeRecord**>(context);
+  return take == nullptr || (*take)(record) ? 0 : kEnough;
 }
 
 struct CloseObject {
@@ -140,6 +156,7 @@ class LoadedDevice final : public Device {
   Status start(const DeviceOptions& options) {
     UNISONO_TRY(load(options));
     UNISONO_TRY(rows_.open(object_.get(), "rows", sizeof(unisono_nic_row)));
+    UNISONO_TRY(data_.open(object_.get(), ".bss", sizeof(std::uint32_t)));
     return options.interface.empty() ? base::success() : attach(options);
   }
 
@@ -154,6 +171,11 @@ class LoadedDevice final : public Device {
     return {group(row).slots.get(), group(row).blocks.get()};
   }
   base::Result<Counters> counters() const override;
+  Status trace(std::uint32_t every) override;
+  int trace_descriptor() const override {
+    return trace_ring_ == nullptr ? -1 : ring_buffer__epoll_fd(trace_ring_.get());
+  }
+  Status read_trace(const TakeRecord& take) override;
   base::Result<ProgramFacts> facts(Entry entry) const override;
   base::Result<TrialRun> try_frame(Entry entry, std::span<const std::byte> frame,
                                    int repetitions) override;
@@ -185,12 +207,15 @@ class LoadedDevice final : public Device {
 
   std::unique_ptr<bpf_object, CloseObject> object_;
   Mapping rows_;
+  Mapping data_;  // unisono_trace_every, the only word of it
   std::uint32_t most_groups_;
   Places row_places_;
   std::map<std::uint32_t, Group> groups_;  // by row
   std::uint64_t load_ns_ = 0;
   int interface_ = 0;
   bool native_ = false;
+  const TakeRecord* take_record_ = nullptr;  // while records are read
+  std::unique_ptr<ring_buffer, CloseRing> trace_ring_;
   base::Descriptor receive_link_, kick_link_, spread_link_;  // last, so that they go first
 };
 
@@ -330,6 +355,29 @@ base::Result<Counters> LoadedDevice::counters() const {
     for (const std::uint64_t value : values) sums[counter] += value;
   }
   return sums;
+}
+
+Status LoadedDevice::trace(std::uint32_t every) {
+  auto* const word = static_cast<std::uint32_t*>(data_.start());
+  std::atomic_ref(*word).store(0);
+  trace_ring_.reset();
+  if (every == 0) return base::success();
+  trace_ring_.reset(ring_buffer__new(map("trace_records"), take_record, &take_record_, nullptr));
+  if (!trace_ring_) return system_error("map the ring buffer of its trace", errno);
+  // What an earlier trace left; take_record_ is not set.
+  const int emptied = ring_buffer__consume(trace_ring_.get());
+  if (emptied < 0) return system_error("read its trace", -emptied);
+  std::atomic_ref(*word).store(every);
+  return base::success();
+}
+
+Status LoadedDevice::read_trace(const TakeRecord& take) {
+  if (!trace_ring_) return base::success();
+  take_record_ = &take;
+  const int outcome = ring_buffer__consume(trace_ring_.get());
+  take_record_ = nullptr;
+  if (outcome >= 0 || outcome == kEnough) return base::success();
+  return system_error("read its trace", -outcome);
 }
 
 base::Result<ProgramFacts> LoadedDevice::facts(Entry entry) const {

@@ -16,6 +16,7 @@
 #include "nic/combine.bpf.h"
 #include "nic/frame.bpf.h"
 #include "nic/state.bpf.h"
+#include "nic/trace.bpf.h"
 
 #define TCX_NEXT (-1) /* enum tcx_action_base of newer kernels' headers */
 #define TCX_DROP 2
@@ -261,7 +262,7 @@ UNISONO_INLINE int take_result(struct xdp_md* context, const struct unisono_pack
   count(UNISONO_NIC_CAME_DOWN, 0);
   if (row->forwards != 0) return leave(context, row, slot, own, 1);
   hand_over(slot, sequence);
-  return XDP_DROP;
+  return outcome_of(UNISONO_NIC_CAME_DOWN, XDP_DROP);
 }
 
 /* The root asks all whether they have given. Yes is the contribution itself, combined on its way
@@ -293,8 +294,7 @@ UNISONO_INLINE int is_to_be_lost(const struct unisono_nic_row* row) {
   return unisono_loses_packets != 0 && bpf_get_prandom_u32() < row->loss;
 }
 
-SEC("xdp")
-int unisono_receive(struct xdp_md* context) {
+UNISONO_INLINE int receive(struct xdp_md* context) {
   void* data = (void*)(long)context->data;
   void* end = (void*)(long)context->data_end;
   const struct unisono_packet* packet = find_packet(data, end);
@@ -381,8 +381,7 @@ UNISONO_INLINE int spread_question(struct __sk_buff* frame, const struct unisono
 }
 
 /* What unisono_receive has passed on, because it goes to several. */
-SEC("tc")
-int unisono_spread(struct __sk_buff* frame) {
+UNISONO_INLINE int spread_received(struct __sk_buff* frame) {
   void* end = (void*)(long)frame->data_end;
   const struct unisono_packet* packet = find_packet((void*)(long)frame->data, end);
   if (!packet || (packet->kind != UNISONO_NIC_RESULT && packet->kind != UNISONO_NIC_ASK_GIVE)) {
@@ -463,8 +462,7 @@ UNISONO_INLINE int query(struct __sk_buff* frame, const struct unisono_nic_row* 
   return count(UNISONO_NIC_QUERIED, TCX_NEXT);
 }
 
-SEC("tc")
-int unisono_kick(struct __sk_buff* frame) {
+UNISONO_INLINE int leave_host(struct __sk_buff* frame) {
   const struct unisono_packet* packet =
       find_packet((void*)(long)frame->data, (void*)(long)frame->data_end);
   if (!packet || (packet->kind != UNISONO_NIC_KICK && packet->kind != UNISONO_NIC_ASK &&
@@ -481,6 +479,23 @@ int unisono_kick(struct __sk_buff* frame) {
   if (kind == UNISONO_NIC_ASK) return ask(frame, row, slot, own, sequence);
   if (kind == UNISONO_NIC_QUERY) return query(frame, row, own, sequence);
   return go_on(frame, row, slot, own, sequence);
+}
+
+SEC("xdp")
+int unisono_receive(struct xdp_md* context) {
+  UNISONO_TRACED(UNISONO_NIC_RECEIVE, begin_trace_received(context), receive(context));
+}
+
+SEC("tc")
+int unisono_spread(struct __sk_buff* frame) {
+  UNISONO_TRACED(UNISONO_NIC_SPREAD, begin_trace_leaving(frame, UNISONO_NIC_SPREAD),
+                 spread_received(frame));
+}
+
+SEC("tc")
+int unisono_kick(struct __sk_buff* frame) {
+  UNISONO_TRACED(UNISONO_NIC_LEAVE, begin_trace_leaving(frame, UNISONO_NIC_LEAVE),
+                 leave_host(frame));
 }
 
 char unisono_license[] SEC("license") = "Dual BSD/GPL";

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "nic/frame.bpf.h"
+#include "nic/trace.bpf.h"
 
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -62,11 +62,11 @@ struct {
   __type(value, uint64_t);
 } counters SEC(".maps");
 
-/* Adds one to the counter and returns the verdict, so that no way out is without. */
+/* Adds one to the counter and returns it with the verdict, so that no way out is without. */
 UNISONO_INLINE int count(uint32_t counter, int verdict) {
   uint64_t* value = bpf_map_lookup_elem(&counters, &counter);
   if (value) ++*value;
-  return verdict;
+  return outcome_of(counter, verdict);
 }
 
 UNISONO_INLINE struct unisono_nic_row* find_row(const struct unisono_packet* packet) {

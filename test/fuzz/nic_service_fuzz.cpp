@@ -37,6 +37,9 @@ void check_bytes(std::span<const std::byte> input) {
   if (const auto* status = std::get_if<ServiceStatus>(&*decoded)) {
     UNISONO_CHECK(status->own_groups.size() <= kMostGroupLines, "lines of a status");
   }
+  if (const auto* records = std::get_if<Records>(&*decoded)) {
+    UNISONO_CHECK(records->records.size() <= kMostRecords, "records of a message");
+  }
   if (const auto* join = std::get_if<Join>(&*decoded)) check_row(join->row);
   const auto bytes = encode(*decoded);
   UNISONO_CHECK(bytes.size() == input.size(), "a round trip changed the length");
@@ -45,8 +48,9 @@ void check_bytes(std::span<const std::byte> input) {
 
 // An empty message of a type, for fields to be written over.
 std::vector<std::byte> empty_of(std::uint8_t type) {
-  const std::vector<Message> all = {Describe{}, Join{}, Leave{},   AskStatus{},    Served{},
-                                    Joined{},   Left{}, Refused{}, ServiceStatus{}};
+  const std::vector<Message> all = {Describe{},      Join{},   Leave{},   AskStatus{},
+                                    Served{},        Joined{}, Left{},    Refused{},
+                                    ServiceStatus{}, Trace{},  Tracing{}, Records{}};
   return encode(all[type % all.size()]);
 }
 

@@ -2,6 +2,7 @@
 #include "nic/processes.hpp"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,10 +50,17 @@ StartedDaemon start_daemon(const Hosts& hosts, int host, const std::string& sock
 }
 
 Child run_as(uid_t user, const Hosts& hosts, int host, const std::function<int()>& body) {
+  return run_as(user, hosts, host, {}, body);
+}
+
+Child run_as(uid_t user, const Hosts& hosts, int host, const std::vector<gid_t>& groups,
+             const std::function<int()>& body) {
   const pid_t pid = fork();
   if (pid == 0) {
     hosts.enter(host);
-    if (setgid(user) != 0 || setuid(user) != 0) _exit(99);
+    if (setgroups(groups.size(), groups.data()) != 0 || setgid(user) != 0 || setuid(user) != 0) {
+      _exit(99);
+    }
     _exit(body());
   }
   return Child(pid);

@@ -48,5 +48,8 @@ StartedDaemon start_daemon(const Hosts& hosts, int host, const std::string& sock
 
 // A process of that user on that host; its exit status is what the body returns.
 Child run_as(uid_t user, const Hosts& hosts, int host, const std::function<int()>& body);
+// ... who is a member of these groups, too.
+Child run_as(uid_t user, const Hosts& hosts, int host, const std::vector<gid_t>& groups,
+             const std::function<int()>& body);
 
 }  // namespace unisono::nic::test

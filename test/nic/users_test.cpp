@@ -11,8 +11,10 @@
 #include <sys/syscall.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 
 #include "nic/daemon_hosts.hpp"
 #include "nic/reduce_as.hpp"
@@ -190,6 +192,75 @@ TEST_F(Users, NobodyGetsAtMemoryPastTheDaemon) {
   EXPECT_EQ(bert.wait(), 0) << "of the daemon";
   bert = as(kBert, 0, [&] { return intrude(anna.pid(), objects); });
   EXPECT_EQ(bert.wait(), 0) << "of Anna's process";
+}
+
+// Headers say who communicates when.
+TEST_F(Users, OnlyRootAndTheDaemonsGroupMayTrace) {
+  start(0);
+  Child anna = as(kAnna, 0, [&] {
+    const auto own = ServiceClient::connect(path(0));
+    const auto refused = own.ok() ? (*own)->start_trace(1) : base::Status(own.error());
+    return !refused.ok() &&
+                   refused.error().message.starts_with("unisonod: user 54321 may not trace")
+               ? 0
+               : 1;
+  });
+  EXPECT_EQ(anna.wait(), 0);
+  const gid_t of_the_daemon = getegid();
+  anna = run_as(kAnna, *hosts, 0, {of_the_daemon}, [&] {
+    const auto own = ServiceClient::connect(path(0));
+    return own.ok() && (*own)->start_trace(1).ok() ? 0 : 1;
+  });
+  EXPECT_EQ(anna.wait(), 0) << "a member of the daemon's group";
+}
+
+// Rank 0 is the root: it gets a contribution in each operation. Until all have been seen, or
+// nothing comes any more.
+void expect_contributions(ServiceClient& watcher, const std::atomic<bool>& over) {
+  std::uint64_t seen = 0;
+  std::uint64_t lost = 0;
+  while (seen + lost < kReductions) {
+    const auto records = watcher.next_records();
+    ASSERT_TRUE(records.ok()) << records.error().message;
+    ASSERT_FALSE(over && records->records.empty()) << "after " << seen << " contributions";
+    lost += records->lost;
+    for (const unisono_nic_trace& record : records->records) {
+      EXPECT_EQ(record.packet.job, kReduceId.job);
+      const bool is_first =
+          record.reason == 1 + UNISONO_NIC_SENT_DOWN || record.reason == 1 + UNISONO_NIC_TAKEN_IN;
+      seen += record.packet.kind == UNISONO_NIC_GIVE && is_first;
+    }
+  }
+  EXPECT_GT(seen, 0U);
+}
+
+// A trace sees what others do, and ends with who asked for it.
+TEST_F(Users, ATraceShowsOperationsAndEndsWithItsProcess) {
+  for (int host = 0; host < kHosts; ++host) start(host);
+  chmod(folder.c_str(), 0777);
+  const auto watcher = client(0);
+  ASSERT_TRUE(watcher->start_trace(1).ok());
+  const auto second = client(0)->start_trace(1);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code, base::Code::state);
+  std::vector<Child> ranks;
+  for (int rank = 0; rank < kHosts; ++rank) {
+    ranks.push_back(as(kAnna, rank, [&, rank] { return reduce_as(path(rank), rank); }));
+  }
+  std::atomic<bool> over = false;
+  std::thread reader([&] { expect_contributions(*watcher, over); });
+  for (Child& rank : ranks) EXPECT_EQ(rank.wait(), 0);
+  over = true;
+  reader.join();
+  Child other = as(0, 0, [&] {  // root
+    const auto own = ServiceClient::connect(path(1));
+    if (!own.ok() || !(*own)->start_trace(1).ok()) return 1;
+    kill(getpid(), SIGKILL);
+    return 2;
+  });
+  EXPECT_EQ(other.wait(), 128 + SIGKILL);
+  const auto next = client(1);
+  while (!next->start_trace(1).ok()) std::this_thread::yield();
 }
 
 // All that a process can say to its program, and to the other host's, in the name of a group that

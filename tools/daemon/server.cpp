@@ -122,12 +122,16 @@ base::Status Server::run(int stop) {
     for (const auto& [descriptor, connection] : connections_) {
       sources.push_back({descriptor, POLLIN, 0});
     }
+    const std::size_t connections_end = sources.size();
+    sources.push_back({tracer_.descriptor(), POLLIN, 0});  // looked over if it is none
     if (poll(sources.data(), sources.size(), -1) < 0) {
       if (errno == EINTR) continue;
       return system_error("wait for clients");
     }
     if (sources[0].revents != 0) return base::success();
-    for (std::size_t i = 2; i < sources.size(); ++i) {
+    // First, as a connection that ends takes the trace with it.
+    if (sources[connections_end].revents != 0) hand_out_records();
+    for (std::size_t i = 2; i < connections_end; ++i) {
       if (sources[i].revents == 0) continue;
       bool keep = true;
       serve(connections_.at(sources[i].fd), keep);
@@ -160,7 +164,13 @@ void Server::accept_one() {
   connections_[descriptor] = {std::move(socket), *client};
 }
 
+// Who has gone is seen as the end of its connection.
+void Server::hand_out_records() {
+  if (!tracer_.hand_out()) tracer_.stop(tracer_.connection());
+}
+
 void Server::drop(int connection) {
+  tracer_.stop(connection);
   const auto found = connections_.find(connection);
   groups_.drop(found->second.client);
   base::log(base::LogLevel::debug, "unisonod", "process {} of user {} has gone",
@@ -196,6 +206,9 @@ Server::Reply Server::answer(const Client& client, const Message& question) {
     const auto described = served(client);
     return {described.ok() ? Message(*described) : refusal(described.error()), {}};
   }
+  if (const auto* trace = std::get_if<nic::Trace>(&question)) {
+    return {answer_trace(client, *trace), {}};
+  }
   return {Refused{Code::argument, "unisonod: an answer is no question"}, {}};
 }
 
@@ -208,6 +221,14 @@ Server::Reply Server::answer_join(const Client& client, const unisono_nic_row& r
   if (!index.ok()) return {refusal(index.error()), {}};
   const unisono_nic_row& placed = device_.row(*index);
   return {nic::Joined{*index, placed.interface, placed.own}, device_.maps(*index)};
+}
+
+Message Server::answer_trace(const Client& client, const nic::Trace& question) {
+  const base::Status started = tracer_.start(client.connection, question.every);
+  if (!started.ok()) return refusal(started.error());
+  base::log(base::LogLevel::info, "unisonod", "process {} of user {} traces", client.process,
+            client.user);
+  return nic::Tracing{};
 }
 
 Message Server::answer_status(const Client& client) const {

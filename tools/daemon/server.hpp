@@ -13,6 +13,7 @@
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
 #include "daemon/groups.hpp"
+#include "daemon/tracer.hpp"
 #include "nic/device.hpp"
 #include "nic/service/protocol.hpp"
 
@@ -49,11 +50,14 @@ class Server {
       : device_(device),
         options_(std::move(options)),
         listener_(std::move(listener)),
-        groups_(device, options_.quota) {}
+        groups_(device, options_.quota),
+        tracer_(device) {}
   void accept_one();
   void serve(Connection& connection, bool& keep);
+  void hand_out_records();
   void drop(int connection);
   Reply answer(const Client& client, const nic::Message& question);
+  nic::Message answer_trace(const Client& client, const nic::Trace& question);
   Reply answer_join(const Client& client, const unisono_nic_row& row);
   nic::Message answer_status(const Client& client) const;
   base::Result<nic::Served> served(const Client& client) const;
@@ -62,6 +66,7 @@ class Server {
   const ServerOptions options_;
   base::Descriptor listener_;
   Groups groups_;
+  Tracer tracer_;
   std::map<int, Connection> connections_;  // by descriptor
 };
 

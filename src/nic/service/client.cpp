@@ -153,6 +153,20 @@ base::Result<ServiceStatus> ServiceClient::status() {
   return unexpected(path_, answer.message);
 }
 
+base::Status ServiceClient::start_trace(std::uint32_t every) {
+  UNISONO_ASSIGN(const Answer answer, ask(Trace{every}));
+  if (std::holds_alternative<Tracing>(answer.message)) return base::success();
+  return unexpected(path_, answer.message);
+}
+
+base::Result<Records> ServiceClient::next_records() {
+  auto heard = receive(0);
+  if (!heard.ok() && heard.error().code == Code::timeout) return Records{};
+  if (!heard.ok()) return heard.error();
+  if (auto* records = std::get_if<Records>(&heard->message)) return std::move(*records);
+  return unexpected(path_, heard->message);
+}
+
 std::optional<Error> ServiceClient::lost() {
   char first = 0;
   if (recv(socket_.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN) {

@@ -35,6 +35,12 @@ class ServiceClient {
   base::Status leave(std::uint32_t index);
   base::Result<ServiceStatus> status();
 
+  // From here on this connection is for next_records() only. Refused to users who may not see what
+  // others do, and while another process traces.
+  base::Status start_trace(std::uint32_t every);
+  // Waits; without records if none came in a few seconds.
+  base::Result<Records> next_records();
+
   // Why the daemon does not serve this process any more, if so. Does not wait.
   std::optional<base::Error> lost();
 

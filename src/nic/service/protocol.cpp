@@ -16,11 +16,12 @@ using base::Code;
 using base::Error;
 
 constexpr std::uint32_t kMagic = 0x4E494355;  // "UCIN"
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 // Differs where the two sides would see different places in the shared memory.
 using Layout = std::array<std::uint32_t, 4>;
 constexpr Layout kLayout = {kVersion, sizeof(unisono_nic_row), sizeof(unisono_nic_slot),
                             sizeof(unisono_nic_block)};
+static_assert(sizeof(unisono_nic_trace) == 96, "another layout is another version");
 
 template <class T>
 concept Plain = std::is_trivially_copyable_v<T>;
@@ -109,6 +110,7 @@ bool is_sound(const Message& message) {
   if (const auto* refused = std::get_if<Refused>(&message)) {
     return refused->code > Code::ok && refused->code <= Code::cancelled;
   }
+  if (const auto* trace = std::get_if<Trace>(&message)) return trace->every != 0;
   return true;
 }
 

@@ -15,12 +15,14 @@
 
 #include "base/result.hpp"
 #include "nic/tables.h"
+#include "nic/trace.h"
 
 namespace unisono::nic {
 
 inline constexpr std::size_t kLongestMessage = 16 * 1024;
 inline constexpr std::size_t kLongestText = 1024;
 inline constexpr std::size_t kMostGroupLines = 256;  // that a status shows; it counts all
+inline constexpr std::size_t kMostRecords = 128;     // of a trace, in one message
 
 // What a process asks for. Each is answered by one message.
 struct Describe {
@@ -40,6 +42,12 @@ struct Leave {
 struct AskStatus {
   static void each_field(auto&, auto&) {}
   bool operator==(const AskStatus&) const = default;
+};
+// Records of packets, one of every so many, until the connection closes.
+struct Trace {
+  std::uint32_t every = 1;
+  static void each_field(auto& self, auto& visit) { visit.plain(self.every); }
+  bool operator==(const Trace&) const = default;
 };
 
 // What the daemon answers.
@@ -115,8 +123,22 @@ struct ServiceStatus {
   }
 };
 
-using Message =
-    std::variant<Describe, Join, Leave, AskStatus, Served, Joined, Left, Refused, ServiceStatus>;
+struct Tracing {
+  static void each_field(auto&, auto&) {}
+  bool operator==(const Tracing&) const = default;
+};
+// Sent unasked while a trace runs.
+struct Records {
+  std::uint64_t lost = 0;  // that found no room since the message before
+  std::vector<unisono_nic_trace> records;
+  static void each_field(auto& self, auto& visit) {
+    visit.plain(self.lost);
+    visit.list(self.records, kMostRecords);
+  }
+};
+
+using Message = std::variant<Describe, Join, Leave, AskStatus, Served, Joined, Left, Refused,
+                             ServiceStatus, Trace, Tracing, Records>;
 
 std::vector<std::byte> encode(const Message& message);
 // The error says what is wrong; Code::unsupported if the other side is of another version.

@@ -24,6 +24,14 @@ ServiceStatus some_status() {
   return status;
 }
 
+Records some_records() {
+  Records records;
+  records.lost = 5;
+  records.records.resize(kMostRecords);
+  records.records[1].packet.sequence = 77;
+  return records;
+}
+
 // One of each type.
 std::vector<Message> all_messages() {
   Join join;
@@ -33,11 +41,12 @@ std::vector<Message> all_messages() {
   Served served;
   served.interface = "u0";
   served.own.mac[5] = 3;
-  return {Describe{},   join,
-          Leave{7},     AskStatus{},
-          served,       Joined{1, 2, {}},
-          Left{},       Refused{base::Code::resources, "no room"},
-          some_status()};
+  return {Describe{},    join,
+          Leave{7},      AskStatus{},
+          served,        Joined{1, 2, {}},
+          Left{},        Refused{base::Code::resources, "no room"},
+          some_status(), Trace{100},
+          Tracing{},     some_records()};
 }
 
 TEST(ServiceProtocol, EveryMessageComesOutAgain) {
