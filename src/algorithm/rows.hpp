@@ -69,7 +69,7 @@ inline constexpr ParameterSpec kSegments[] = {
      .help = "parts of the vector that follow one another, none of them empty"}};
 
 // Of the rows `two-level`: the algorithm among the leaders of hosts, the first if none is given;
-// and the trees within hosts.
+// and the trees or the algorithm within hosts.
 consteval ParameterSpec inner_choice(std::span<const std::string_view> names) {
   return {.name = "inner",
           .low = 0,
@@ -84,5 +84,13 @@ inline constexpr ParameterSpec kFanInOfHost = {
     .high = 0,
     .fallback = 7,
     .help = "messages l that a parent takes a level within a host; P-1 or more is flat"};
+consteval ParameterSpec within_choice(std::span<const std::string_view> names) {
+  return {.name = "within",
+          .low = 0,
+          .high = static_cast<int>(names.size()) - 1,
+          .fallback = 0,
+          .help = "the algorithm among the ranks of a host",
+          .names = names};
+}
 
 }  // namespace unisono::algorithm

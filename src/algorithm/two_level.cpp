@@ -15,10 +15,16 @@ using schedule::OpKind;
 
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
+// A host's scan needs the sum of the hosts before it, without its own.
+Collective inner_collective(Collective outer) {
+  return outer == Collective::scan ? Collective::exscan : outer;
+}
+
 const Algorithm& inner_row(Collective collective, const Parameters& parameters) {
   const Algorithm* outer = find(collective, "two-level");
   UNISONO_CHECK(outer != nullptr, "a collective without two levels");
-  const Algorithm* inner = find(collective, outer->parameters[0].names[at(parameters.values[0])]);
+  const Algorithm* inner =
+      find(inner_collective(collective), outer->parameters[0].names[at(parameters.values[0])]);
   UNISONO_CHECK(inner != nullptr, "an inner algorithm that the table does not have");
   return *inner;
 }
@@ -26,28 +32,32 @@ const Algorithm& inner_row(Collective collective, const Parameters& parameters) 
 // Copies ops of an inner schedule into a Builder.
 class Embedding {
  public:
-  Embedding(Builder& b, const Schedule& inner, const Seat& seat, const Levels& levels,
-            const std::function<SlotId(int host)>& first_slot)
-      : b_(b), inner_(inner), seat_(seat), levels_(levels), first_slot_(first_slot) {}
+  Embedding(Builder& b, const Schedule& inner, const Seat& seat, const Cast& cast)
+      : b_(b), inner_(inner), seat_(seat), cast_(cast) {}
 
   std::vector<OpId> run() {
-    slots_ = first_slot_(inner_.rank);
+    slots_ = cast_.first_slot(inner_.rank);
     for (std::size_t i = 0; i < inner_.slots.size(); ++i) {
       const schedule::Slot& slot = inner_.slots[i];
-      const SlotId made = b_.slot(levels_.leader(slot.source), slot.count);
+      const SlotId made = b_.slot(cast_.rank(slot.source), slot.count);
       UNISONO_CHECK(made == slots_ + static_cast<SlotId>(i),
                     "slots out of step with their senders");
     }
     scratch_ = b_.scratch(inner_.scratch_count);
     std::vector<bool> is_last(inner_.ops.size(), true);
     for (const Op& op : inner_.ops) {
-      outer_.push_back(append(op));
-      append_after(op);
-      for (const OpId before : inner_.after_of(op)) is_last[at(before)] = false;
+      std::vector<OpId> before = before_of(op);
+      if (touches_nothing(op)) {
+        outer_.push_back(std::move(before));
+      } else {
+        outer_.push_back({append(op)});
+        for (const OpId id : before) b_.also_after(id);
+      }
+      for (const OpId id : inner_.after_of(op)) is_last[at(id)] = false;
     }
     std::vector<OpId> last;
     for (std::size_t i = 0; i < outer_.size(); ++i) {
-      if (is_last[i]) last.push_back(outer_[i]);
+      if (is_last[i]) last.insert(last.end(), outer_[i].begin(), outer_[i].end());
     }
     return last;
   }
@@ -74,18 +84,24 @@ class Embedding {
     return Builder::kNone;
   }
 
-  // What comes after nothing but messages comes after `ready`, and so does all behind it.
-  void append_after(const Op& op) {
+  bool touches_nothing(const Op& op) const {
+    return op.kind == OpKind::copy && (op.left.count == 0 || range(op.target) == range(op.left));
+  }
+
+  // What comes after nothing but messages comes after all of `ready`, and so does all behind it.
+  std::vector<OpId> before_of(const Op& op) const {
+    std::vector<OpId> before;
     bool is_ready = op.kind == OpKind::wait;
-    for (const OpId before : inner_.after_of(op)) {
-      b_.also_after(outer_[at(before)]);
-      is_ready = is_ready || inner_.ops[at(before)].kind != OpKind::wait;
+    for (const OpId id : inner_.after_of(op)) {
+      before.insert(before.end(), outer_[at(id)].begin(), outer_[at(id)].end());
+      is_ready = is_ready || inner_.ops[at(id)].kind != OpKind::wait;
     }
-    if (!is_ready) b_.also_after(seat_.ready);
+    if (!is_ready) before.insert(before.end(), seat_.ready.begin(), seat_.ready.end());
+    return before;
   }
 
   schedule::Target target(const schedule::Target& inner) const {
-    return {levels_.leader(inner.peer), first_slot_(inner.peer) + inner.slot};
+    return {cast_.rank(inner.peer), cast_.first_slot(inner.peer) + inner.slot};
   }
 
   Range range(Range inner) const {
@@ -104,11 +120,11 @@ class Embedding {
   Builder& b_;
   const Schedule& inner_;
   const Seat& seat_;
-  const Levels& levels_;
-  const std::function<SlotId(int host)>& first_slot_;
+  const Cast& cast_;
   SlotId slots_ = 0;
   Range scratch_;
-  std::vector<OpId> outer_;  // by inner op
+  // By inner op: what stands for it, itself or, if it is left out, what it came after.
+  std::vector<std::vector<OpId>> outer_;
 };
 
 }  // namespace
@@ -122,8 +138,9 @@ int Levels::member(int host, int place) const {
 }
 
 int Levels::leader_place(int host) const {
-  const bool has_root =
-      root_leads_ && schedule::is_rooted(shape_.collective) && this->host(shape_.root) == host;
+  if (lead_ == Lead::highest) return size(host) - 1;
+  const bool has_root = lead_ == Lead::root && schedule::is_rooted(shape_.collective) &&
+                        this->host(shape_.root) == host;
   return has_root ? place(shape_.root) : 0;
 }
 
@@ -163,7 +180,7 @@ Value combine(Builder& b, Value own, Range target, const Branch& branch, SlotId 
 
 Schedule inner_schedule(const Shape& shape, const Parameters& parameters, const Levels& levels,
                         Shape inner, int host) {
-  inner.collective = shape.collective;
+  inner.collective = inner_collective(shape.collective);
   inner.ranks = levels.hosts();
   inner.root = schedule::is_rooted(shape.collective) ? levels.host(shape.root) : 0;
   inner.ordered = shape.ordered;
@@ -171,9 +188,13 @@ Schedule inner_schedule(const Shape& shape, const Parameters& parameters, const 
   return row.build(inner, default_parameters(row, inner), host);
 }
 
+std::vector<OpId> embed(Builder& b, const Schedule& inner, const Seat& seat, const Cast& cast) {
+  return Embedding(b, inner, seat, cast).run();
+}
+
 std::vector<OpId> embed(Builder& b, const Schedule& inner, const Seat& seat, const Levels& levels,
                         const std::function<SlotId(int host)>& first_slot) {
-  return Embedding(b, inner, seat, levels, first_slot).run();
+  return embed(b, inner, seat, {[&](int host) { return levels.leader(host); }, first_slot});
 }
 
 void release(Builder& b, const Levels& levels, int leader, Range value, std::span<const OpId> after,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Two levels: what the algorithms `two-level` have in common. Of each host, one rank is the leader:
-// the root on its own host (or not, if the algorithm says so), elsewhere the lowest rank. Within a
-// host ranks deal with their leader through shared memory; among the leaders runs the schedule of
-// another algorithm of the same collective, the inner one, as if they were all there is. So what
-// goes between hosts is what the inner algorithm sends for as many ranks as there are hosts. Only
-// algorithm files use it; any thread with its own Builder.
+// the root on its own host (or not, if the algorithm says so), elsewhere the lowest rank, or the
+// highest in scans. Within a host ranks deal with their leader through shared memory; among the
+// leaders runs the schedule of another algorithm of the same collective (in scans, an exscan), the
+// inner one, as if they were all there is. So what goes between hosts is what the inner algorithm
+// sends for as many ranks as there are hosts. Only algorithm files use it; any thread with its own
+// Builder.
 #pragma once
 
 #include <functional>
@@ -16,11 +17,14 @@
 
 namespace unisono::algorithm::two_level {
 
+// Who leads: the root on its host, if there is one, and elsewhere the lowest rank; always the
+// lowest; always the highest.
+enum class Lead { root, lowest, highest };
+
 // The ranks by host. Where the shape names none, all are on one.
 class Levels {
  public:
-  explicit Levels(const Shape& shape, bool root_leads = true)
-      : shape_(shape), root_leads_(root_leads) {}
+  explicit Levels(const Shape& shape, Lead lead = Lead::root) : shape_(shape), lead_(lead) {}
 
   int hosts() const { return shape_.hosts.given() ? shape_.hosts.hosts() : 1; }
   int host(int rank) const { return shape_.hosts.given() ? shape_.hosts.of(rank) : 0; }
@@ -35,7 +39,7 @@ class Levels {
 
  private:
   const Shape& shape_;
-  bool root_leads_;
+  Lead lead_;
 };
 
 // A rank in the tree in which its host's ranks combine towards their leader. Where the order of
@@ -57,14 +61,21 @@ Schedule inner_schedule(const Shape& shape, const Parameters& parameters, const 
                         Shape inner, int host);
 
 // Where an inner schedule finds its input and puts its output. They may coincide, as in a call in
-// place. From the op `ready` on, both may be touched, and the others may be told of this host.
+// place. After all of `ready`, both may be touched, and the others may be told of this host.
 struct Seat {
   Range input, output;
-  OpId ready = Builder::kNone;
+  std::vector<OpId> ready;
 };
-// Appends the inner schedule to that of its leader. first_slot(host): the first of the inner slots
-// at that host's leader; here, it is the next one. Returns the ops that nothing inner comes after:
+// Who plays an inner rank, and the first of the inner slots there.
+struct Cast {
+  std::function<int(int inner)> rank;
+  std::function<SlotId(int inner)> first_slot;
+};
+// Appends an inner schedule to that of the rank that plays its rank, whose next slot is its first.
+// Copies that would touch nothing are left out. Returns the ops that nothing inner comes after:
 // after these all is done.
+std::vector<OpId> embed(Builder& b, const Schedule& inner, const Seat& seat, const Cast& cast);
+// The same among the leaders: their ranks are those of hosts.
 std::vector<OpId> embed(Builder& b, const Schedule& inner, const Seat& seat, const Levels& levels,
                         const std::function<SlotId(int host)>& first_slot);
 

@@ -15,76 +15,14 @@
 // Source: Kielmann, Hofman, Bal, Plaat and Bhoedjang, PPoPP 1999.
 #include "algorithm/two_level.hpp"
 
-#include <algorithm>
-
 #include "algorithm/allgather/place.hpp"
+#include "algorithm/by_host.hpp"
 
 namespace unisono::algorithm::allgather {
 
 namespace {
 
-// The vector in the order of hosts.
-class ByHost {
- public:
-  ByHost(const Shape& shape, const two_level::Levels& levels) : shape_(shape), levels_(levels) {
-    for (int host = 0; host < levels.hosts(); ++host) {
-      std::int64_t count = 0;
-      for (int i = 0; i < levels.size(host); ++i) count += block_of(host, i).count;
-      counts_.push_back(count);
-    }
-  }
-
-  bool is_sorted() const { return !shape_.hosts.given() || shape_.hosts.are_neighbours(); }
-
-  // The allgather of the leaders.
-  Shape inner() const {
-    if (std::ranges::all_of(counts_, [&](std::int64_t count) { return count == counts_[0]; })) {
-      return {.count = counts_[0]};
-    }
-    return {.blocks = *schedule::Blocks::of_ranks(counts_)};
-  }
-  // A host's part of the vector.
-  Range part(Range vector, int host) const {
-    for (int before = 0; before < host; ++before) {
-      vector.offset += counts_[static_cast<std::size_t>(before)];
-    }
-    vector.count = counts_[static_cast<std::size_t>(host)];
-    return vector;
-  }
-  // A rank's part of it.
-  Range part(Range vector, int host, int place) const {
-    vector = part(vector, host);
-    for (int i = 0; i < place; ++i) vector.offset += block_of(host, i).count;
-    vector.count = block_of(host, place).count;
-    return vector;
-  }
-
-  // output = vector, in the order of ranks; after all of `after`.
-  void sort(Builder& b, Range vector, const std::vector<OpId>& after) const {
-    const auto copy = [&](Range target, Range source) {
-      b.copy(target, source);
-      for (const OpId before : after) b.also_after(before);
-    };
-    if (is_sorted()) return copy(whole(shape_), vector);
-    Range source = vector;
-    for (int host = 0; host < levels_.hosts(); ++host) {
-      for (int i = 0; i < levels_.size(host); ++i) {
-        source.count = block_of(host, i).count;
-        copy(place(shape_, levels_.member(host, i)), source);
-        source.offset += source.count;
-      }
-    }
-  }
-
- private:
-  schedule::Block block_of(int host, int place) const {
-    return schedule::block(shape_, levels_.member(host, place));
-  }
-
-  const Shape& shape_;
-  const two_level::Levels& levels_;
-  std::vector<std::int64_t> counts_;  // of each host's blocks
-};
+using two_level::ByHost;
 
 Schedule follow(const Shape& shape, const two_level::Levels& levels, const ByHost& by_host,
                 int rank) {
@@ -93,7 +31,8 @@ Schedule follow(const Shape& shape, const two_level::Levels& levels, const ByHos
   const SlotId slot = b.slot(leader, whole(shape).count);
   const OpId given = b.send(leader, levels.place(rank) - 1, own_block(shape, rank));
   const OpId arrived = b.wait(slot);
-  by_host.sort(b, b.of(slot), {arrived, given});
+  const OpId after[] = {arrived, given};
+  by_host.to_output(b, b.of(slot), after);
   return std::move(b).take();
 }
 
@@ -122,11 +61,11 @@ Schedule two_level(const Shape& shape, const Parameters& parameters, int rank) {
   std::vector<OpId> done = {own.ready};
   if (levels.hosts() > 1) {
     const auto inner = two_level::inner_schedule(shape, parameters, levels, by_host.inner(), host);
-    done = two_level::embed(b, inner, {own.range, vector, own.ready}, levels,
+    done = two_level::embed(b, inner, {own.range, vector, {own.ready}}, levels,
                             [&](int other) { return static_cast<SlotId>(levels.size(other) - 1); });
   }
   two_level::release(b, levels, rank, vector, done);
-  if (!by_host.is_sorted()) by_host.sort(b, vector, done);
+  if (!by_host.is_sorted()) by_host.to_output(b, vector, done);
   return std::move(b).take();
 }
 

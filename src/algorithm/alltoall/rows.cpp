@@ -4,9 +4,12 @@
 
 namespace unisono::algorithm::alltoall {
 
-Build linear, pairwise, bruck;
+Build two_level, linear, pairwise, bruck;
 
 namespace {
+
+constexpr std::string_view kInner[] = {"linear", "pairwise"};
+constexpr ParameterSpec kTwoLevel[] = {inner_choice(kInner)};
 
 constexpr Algorithm kRows[] = {
     {.name = "linear",
@@ -42,6 +45,17 @@ constexpr Algorithm kRows[] = {
      .unequal_blocks = false,
      .parameters = {},
      .build = bruck},
+    {.name = "two-level",
+     .collective = Collective::alltoall,
+     .idea = "all that one host has for another goes from leader to leader as one, by inner",
+     .source = "Kielmann, Hofman, Bal, Plaat and Bhoedjang 1999",
+     .steps = "1 on one host; 2 if a host has several ranks, and those of inner",
+     .bytes = "(P-1) m; at a leader 2 (k-1) (P-k) m more at the most, k the ranks of a host",
+     .wins = "several hosts with several ranks each; short blocks",
+     .keeps_order = true,
+     .uses_hosts = true,
+     .parameters = kTwoLevel,
+     .build = two_level},
 };
 
 }  // namespace

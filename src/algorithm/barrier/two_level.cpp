@@ -35,7 +35,7 @@ Schedule two_level(const Shape& shape, const Parameters& parameters, int rank) {
   std::vector<OpId> done = {gathered};
   if (levels.hosts() > 1) {
     const auto inner = two_level::inner_schedule(shape, parameters, levels, {}, levels.host(rank));
-    done = two_level::embed(b, inner, {signal, signal, gathered}, levels, [&](int host) {
+    done = two_level::embed(b, inner, {signal, signal, {gathered}}, levels, [&](int host) {
       const auto other = two_level::branch(shape, levels, levels.leader(host), fan_in);
       return static_cast<SlotId>(other.children.size());
     });

@@ -32,7 +32,9 @@ Value given_to(Builder& b, const Shape& shape, int rank, bool is_handed) {
 }  // namespace
 
 Schedule two_level(const Shape& shape, const Parameters& parameters, int rank) {
-  const two_level::Levels levels(shape, static_cast<Leader>(parameters.values[1]) == Leader::root);
+  const bool root_leads = static_cast<Leader>(parameters.values[1]) == Leader::root;
+  const two_level::Levels levels(shape,
+                                 root_leads ? two_level::Lead::root : two_level::Lead::lowest);
   const int leader = levels.leader(levels.host(rank));
   const Range output = schedule::output(0, shape.count);
   Builder b(shape, rank);
@@ -57,9 +59,9 @@ Schedule two_level(const Shape& shape, const Parameters& parameters, int rank) {
   if (levels.hosts() > 1) {
     const auto inner = two_level::inner_schedule(shape, parameters, levels, {.count = shape.count},
                                                  levels.host(rank));
-    done = two_level::embed(b, inner, {vector.range, output, vector.ready}, levels, [&](int host) {
-      return SlotId{is_handed && host == root_host ? 1 : 0};
-    });
+    done =
+        two_level::embed(b, inner, {vector.range, output, {vector.ready}}, levels,
+                         [&](int host) { return SlotId{is_handed && host == root_host ? 1 : 0}; });
   }
   if (!has_root) {
     two_level::release(b, levels, rank, output, done);

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Exclusive scans. P ranks, n the vector.
 #include "algorithm/rows.hpp"
+#include "algorithm/scan_of_hosts.hpp"
 
 namespace unisono::algorithm::exscan {
 
-Build linear, recursive_doubling;
+Build two_level, linear, recursive_doubling;
 
 namespace {
+
+constexpr ParameterSpec kTwoLevel[] = {inner_choice(two_level::kScans),
+                                       within_choice(two_level::kScans)};
 
 constexpr Algorithm kRows[] = {
     {.name = "linear",
@@ -29,6 +33,19 @@ constexpr Algorithm kRows[] = {
      .keeps_order = true,
      .parameters = {},
      .build = recursive_doubling},
+    {.name = "two-level",
+     .collective = Collective::exscan,
+     .idea = "exscan within hosts, exscan of the hosts' sums by inner, which hosts put on the left",
+     .source = "Sanders and Träff 2006",
+     .steps = "those of within and of inner, and 1",
+     .bytes = "those of within and of inner, and n",
+     .wins = "several hosts with several ranks each",
+     .keeps_order = true,
+     .uses_hosts = true,
+     .parameters = kTwoLevel,
+     .only = two_level::kHostsInOrder,
+     .refuse = two_level::hosts_out_of_order,
+     .build = two_level},
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ Schedule two_level(const Shape& shape, const Parameters& parameters, int rank) {
   } else if (levels.hosts() > 1) {
     const auto inner = two_level::inner_schedule(shape, parameters, levels, {.count = shape.count},
                                                  levels.host(rank));
-    two_level::embed(b, inner, {sum.range, output, sum.ready}, levels, [&](int host) {
+    two_level::embed(b, inner, {sum.range, output, {sum.ready}}, levels, [&](int host) {
       const auto other = two_level::branch(shape, levels, levels.leader(host), fan_in);
       return static_cast<SlotId>(other.children.size());
     });

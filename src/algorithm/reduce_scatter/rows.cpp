@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reduce-scatters. P ranks, m one rank's block, f the degree of a tree.
 #include "algorithm/rows.hpp"
+#include "algorithm/two_level.hpp"
 
 namespace unisono::algorithm::reduce_scatter {
 
-Build pairwise, recursive_halving, reduce_scatter, ring;
+Build two_level, pairwise, recursive_halving, reduce_scatter, ring;
 
 namespace {
+
+constexpr std::string_view kInner[] = {"pairwise", "recursive-halving", "reduce-scatter", "ring"};
+constexpr ParameterSpec kTwoLevel[] = {inner_choice(kInner), kFanInOfHost};
 
 constexpr Algorithm kRows[] = {
     {.name = "pairwise",
@@ -51,6 +55,20 @@ constexpr Algorithm kRows[] = {
      .keeps_order = false,
      .parameters = {},
      .build = ring},
+    {.name = "two-level",
+     .collective = Collective::reduce_scatter,
+     .idea =
+         "combine within hosts, hosts' blocks of the sums by inner, from leaders to their ranks",
+     .source = "Moody et al. 2003; Kielmann, Hofman, Bal, Plaat and Bhoedjang 1999",
+     .steps = "ceil(log_{l+1} k) + 1, k the ranks of a host, and those of inner",
+     .bytes = "P m, or (k-1) m and those of inner",
+     .wins = "several hosts with several ranks each",
+     .keeps_order = true,
+     .uses_hosts = true,
+     .parameters = kTwoLevel,
+     .only = two_level::kKeepsOrder,
+     .refuse = two_level::breaks_order,
+     .build = two_level},
 };
 
 }  // namespace

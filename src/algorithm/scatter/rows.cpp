@@ -4,9 +4,12 @@
 
 namespace unisono::algorithm::scatter {
 
-Build linear, fnomial;
+Build two_level, linear, fnomial;
 
 namespace {
+
+constexpr std::string_view kInner[] = {"linear", "fnomial"};
+constexpr ParameterSpec kTwoLevel[] = {inner_choice(kInner)};
 
 constexpr Algorithm kRows[] = {
     {.name = "linear",
@@ -30,6 +33,17 @@ constexpr Algorithm kRows[] = {
      .keeps_order = true,
      .parameters = kDegree,
      .build = fnomial},
+    {.name = "two-level",
+     .collective = Collective::scatter,
+     .idea = "a host's blocks go to its leader as one, by inner, and from there to its ranks",
+     .source = "Kielmann, Hofman, Bal, Plaat and Bhoedjang 1999",
+     .steps = "1 if a host has several ranks, and those of inner",
+     .bytes = "(k-1) m, k the ranks of a host, and those of inner",
+     .wins = "several hosts with several ranks each; short blocks",
+     .keeps_order = true,
+     .uses_hosts = true,
+     .parameters = kTwoLevel,
+     .build = two_level},
 };
 
 }  // namespace

@@ -205,7 +205,8 @@ Formulas alltoall_formulas() {
   return {{"linear", {one_step, all_other_blocks, always}},
           {"pairwise", {all_others, all_other_blocks, always}},
           {"bruck",
-           {log_steps, [](const Case& c) { return c.n * c.p / 2 * ceil_log(2, c.p); }, full_cube}}};
+           {log_steps, [](const Case& c) { return c.n * c.p / 2 * ceil_log(2, c.p); }, full_cube}},
+          {"two-level", {one_step, all_other_blocks, always}}};
 }
 
 Formulas reduce_scatter_formulas() {
@@ -216,12 +217,22 @@ Formulas reduce_scatter_formulas() {
       {"reduce-scatter",
        {up_and_down_steps,
         [](const Case& c) { return c.p == 1 ? 0 : (c.p - 1) * c.n + largest_subtree(c); }, never}},
-      {"ring", {all_others, all_other_blocks, always}}};
+      {"ring", {all_others, all_other_blocks, always}},
+      {"two-level", {climb_and_release_steps, all_blocks, full_climb}}};
+}
+
+// Two levels on one host: the scan within it, linear or by recursive doubling.
+std::int64_t scan_steps(const Case& c) { return c.l == 0 ? all_others(c) : log_steps(c); }
+std::int64_t scan_bytes(const Case& c) { return c.l == 0 ? vector_once(c) : vector_each_step(c); }
+bool full_scan(const Case& c) { return c.l == 0 || full_cube(c); }
+
+Formulas scan_formulas() {
+  return {{"linear", {all_others, vector_once, always}},
+          {"recursive-doubling", {log_steps, vector_each_step, full_cube}},
+          {"two-level", {scan_steps, scan_bytes, full_scan}}};
 }
 
 std::map<Collective, Formulas> all_formulas() {
-  const Formula chain = {all_others, vector_once, always};
-  const Formula doubling = {log_steps, vector_each_step, full_cube};
   const Formula one_vector = {one_step, vector_once, always};
   return {{Collective::barrier, barrier_formulas()},
           {Collective::broadcast, broadcast_formulas()},
@@ -229,14 +240,17 @@ std::map<Collective, Formulas> all_formulas() {
           {Collective::allreduce, allreduce_formulas()},
           {Collective::allgather, allgather_formulas()},
           {Collective::gather,
-           {{"linear", one_vector}, {"fnomial", {tree_steps, largest_subtree, full_tree}}}},
+           {{"linear", one_vector},
+            {"fnomial", {tree_steps, largest_subtree, full_tree}},
+            {"two-level", one_vector}}},
           {Collective::scatter,
            {{"linear", {one_step, all_other_blocks, always}},
-            {"fnomial", {tree_steps, all_other_blocks, full_tree}}}},
+            {"fnomial", {tree_steps, all_other_blocks, full_tree}},
+            {"two-level", {one_step, all_other_blocks, always}}}},
           {Collective::alltoall, alltoall_formulas()},
           {Collective::reduce_scatter, reduce_scatter_formulas()},
-          {Collective::scan, {{"linear", chain}, {"recursive-doubling", doubling}}},
-          {Collective::exscan, {{"linear", chain}, {"recursive-doubling", doubling}}},
+          {Collective::scan, scan_formulas()},
+          {Collective::exscan, scan_formulas()},
           {Collective::many_to_many,
            {{"direct", one_vector},
             {"ring", {all_others, all_other_blocks, always}},
