@@ -27,6 +27,11 @@ struct BufferLayout {
   const Piece& piece_of(std::int64_t element) const;
 };
 
+// Whether two ranks are on one host. hosts: by rank, a number of its host; empty: all are on one.
+inline bool share_memory(const std::vector<int>& hosts, int a, int b) {
+  return hosts.empty() || hosts[static_cast<std::size_t>(a)] == hosts[static_cast<std::size_t>(b)];
+}
+
 struct BindOptions {
   std::int64_t element_bytes = 1;
   BufferLayout input;  // of the rank that binds
@@ -42,10 +47,7 @@ struct BindOptions {
   // By rank, whether it multicasts to other hosts, and hears it; empty: nobody does. One of a host.
   std::vector<bool> group{};
 
-  bool share_memory(int a, int b) const {
-    return hosts.empty() ||
-           hosts[static_cast<std::size_t>(a)] == hosts[static_cast<std::size_t>(b)];
-  }
+  bool share_memory(int a, int b) const { return engine::share_memory(hosts, a, b); }
 };
 
 // What the set needs of each window at the most.

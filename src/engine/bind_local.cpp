@@ -79,9 +79,7 @@ class LocalBinder {
     return step;
   }
 
-  bool is_remote(int rank) const {
-    return !options_.remote.empty() && options_.remote[static_cast<std::size_t>(rank)];
-  }
+  bool is_remote(int rank) const { return !share_memory(options_.hosts, schedule_.rank, rank); }
 
   void bind_send(const Op& op, OpId id) {
     const schedule::Target target = schedule_.targets_of(op)[0];

@@ -20,7 +20,7 @@ struct LocalOptions {
   LaneGeometry geometry;       // at least 2 lines a rank
   bool pull = false;           // ranks can read each other's memory
   bool in_place = false;
-  std::vector<bool> remote{};  // as BindOptions::remote
+  std::vector<int> hosts{};  // as BindOptions::hosts
 };
 
 // The longest block in bytes that goes through the windows.

@@ -56,8 +56,7 @@ class Maker {
     if (call_.local_counts) {
       UNISONO_TRY(make_local());
     } else {
-      longest_ = longest_vector(shape_);
-      if (!try_single_copy() && !try_small()) UNISONO_TRY(make_bulk());
+      UNISONO_TRY(make_global());
     }
     fill_digest();
     return std::move(cached_);
@@ -160,33 +159,42 @@ class Maker {
                              cached_->algorithm, violations.front().message)};
   }
 
-  bool try_small() {
+  // Of ranks that know all counts.
+  base::Status make_global() {
+    longest_ = longest_vector(shape_);
+    UNISONO_ASSIGN(const bool is_pulled, try_single_copy());
+    if (is_pulled) return base::success();
+    UNISONO_ASSIGN(const bool is_small, try_small());
+    return is_small ? base::success() : make_bulk();
+  }
+
+  Result<bool> try_small() {
     if (longest_ * call_.element_bytes > context_.small.window_bytes()) return false;
     return try_whole(options(context_.small, shape_));
   }
 
   // The whole vector in one part, if every long message can be pulled.
-  bool try_single_copy() {
+  Result<bool> try_single_copy() {
     if (call_.blocks.given() ||
         !select::prefers_single_copy(shape_, circumstances_of(call_, context_)))
       return false;
     engine::BindOptions how = options(context_.bulk, shape_);
     how.helping = false;
     how.pull_from = std::clamp<std::int64_t>(longest_ * call_.element_bytes, 1, kLeastPull);
-    if (!try_whole(how)) return false;
+    UNISONO_ASSIGN(const bool is_bound, try_whole(how));
+    if (!is_bound) return false;
     cached_->plan.bulk = true;
     cached_->single_copy = true;
     return true;
   }
 
-  // Without segments.
-  bool try_whole(const engine::BindOptions& how) {
-    const auto set = build_set(shape_);
-    if (!set || !engine::window_need(*set, how).fits(how.geometry)) return false;
-    auto programs = bind_set(*set, how);
-    if (!programs) return false;
+  // Without segments, if the windows hold it. Errors: those of a proof.
+  Result<bool> try_whole(const engine::BindOptions& how) {
+    UNISONO_ASSIGN(const auto set, build_set(shape_));
+    if (!engine::window_need(set, how).fits(how.geometry)) return false;
+    UNISONO_ASSIGN(auto programs, bind_set(set, how));
     cached_->plan.helping = how.helping;
-    cached_->plan.parts.push_back({1, std::move(*programs)});
+    cached_->plan.parts.push_back({1, std::move(programs)});
     return true;
   }
 
@@ -248,15 +256,6 @@ class Maker {
     return std::move(set[static_cast<std::size_t>(context_.rank)]);
   }
 
-  // By rank, whether it is on another host; empty: nobody is.
-  std::vector<bool> find_remote() const {
-    std::vector<bool> remote;
-    for (const int host : context_.hosts) {
-      remote.push_back(host != context_.hosts[static_cast<std::size_t>(context_.rank)]);
-    }
-    return remote;
-  }
-
   // Of one part: ranks that do not know each other's counts cannot agree on more.
   base::Status make_local() {
     UNISONO_ASSIGN(const Schedule schedule, build_local());
@@ -266,8 +265,8 @@ class Maker {
                              .geometry = context_.bulk,
                              .pull = context_.pull,
                              .in_place = call_.in_place,
-                             .remote = find_remote()};
-    if (!how.remote.empty() && engine::longest_block(how) < kLeastShare) {
+                             .hosts = context_.hosts};
+    if (!how.hosts.empty() && engine::longest_block(how) < kLeastShare) {
       return Error{
           Code::resources,
           fmt::format("{} on {} ranks of several hosts needs a share of {} bytes of the "

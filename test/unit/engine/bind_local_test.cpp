@@ -60,7 +60,7 @@ TEST(BindLocal, WhatIsOfferedByAnotherHostIsGotThroughTheShare) {
   const auto schedule =
       *algorithm::build(*algorithm::find(shape.collective, "linear"), shape, {}, 1);
   const LocalOptions options{
-      .input = {}, .output = {}, .geometry = kGeometry, .remote = {false, false, true, true}};
+      .input = {}, .output = {}, .geometry = kGeometry, .hosts = {0, 0, 1, 1}};
   const Program program = bind_local(schedule, options);
   EXPECT_EQ(count_of(program, StepKind::get), 2);
   EXPECT_EQ(count_of(program, StepKind::pull), 1);
