@@ -20,7 +20,6 @@ using base::Error;
 using base::Result;
 using base::Status;
 using engine::LaneGeometry;
-using engine::Outcome;
 
 constexpr std::uint32_t kSmallPrepared = 1;
 constexpr std::uint32_t kBulkPrepared = 2;
@@ -333,7 +332,7 @@ Status Communicator::run(CachedPlan& plan, const void* input, void* output) {
     UNISONO_TRY(stage(plan, blocking_));
   begin(plan, input, output, blocking_);
   if (active_.empty() && machine_.direct) [[likely]] {
-    if (blocking_.operation.step(machine_) == Outcome::finished) {
+    if (blocking_.operation.step(machine_) == engine::Outcome::finished) {
       ++statistics_.operations;
       statistics_.helped_steps += blocking_.operation.helped_steps();
       if (blocking_.staging != 0) [[unlikely]]
@@ -468,8 +467,8 @@ bool Communicator::advance() {
   bool any = false;
   for (std::size_t i = 0; i < active_.size();) {
     Pending& pending = *active_[i];
-    const Outcome outcome = pending.operation.step(machine_);
-    if (outcome == Outcome::finished) {
+    const engine::Outcome outcome = pending.operation.step(machine_);
+    if (outcome == engine::Outcome::finished) {
       pending.state = Pending::State::complete;
       ++statistics_.operations;
       statistics_.helped_steps += pending.operation.helped_steps();
@@ -478,15 +477,15 @@ bool Communicator::advance() {
       any = true;
       continue;
     }
-    if (outcome == Outcome::mismatch) {
+    if (outcome == engine::Outcome::mismatch) {
       mismatch(pending, pending.operation.awaited());
       return true;
     }
-    if (outcome == Outcome::wrong_length) {
+    if (outcome == engine::Outcome::wrong_length) {
       wrong_length(pending);
       return true;
     }
-    if (outcome == Outcome::unreadable) {
+    if (outcome == engine::Outcome::unreadable) {
       unreadable(pending);
       return true;
     }

@@ -12,14 +12,8 @@
 #include "group/communicator.hpp"
 
 namespace unisono::group {
-namespace {
 
-using base::Code;
-using base::Error;
-using engine::CallRecord;
-
-constexpr std::int64_t kThoroughlyEveryNs = 10 * base::kMillisecond;
-
+// A call record as it was at one moment.
 struct RecordCopy {
   std::uint64_t sequence, index;
   std::int64_t count;
@@ -28,6 +22,14 @@ struct RecordCopy {
 
   std::string describe() const { return describe_call(collective, count, type, op, root); }
 };
+
+namespace {
+
+using base::Code;
+using base::Error;
+using engine::CallRecord;
+
+constexpr std::int64_t kThoroughlyEveryNs = 10 * base::kMillisecond;
 
 // nullopt while its owner writes.
 std::optional<RecordCopy> read_record(const CallRecord& record) {

@@ -18,8 +18,8 @@ namespace {
 using base::Code;
 using base::Error;
 
-std::int64_t round_up(std::int64_t bytes, std::int64_t unit) {
-  return (bytes + unit - 1) / unit * unit;
+std::int64_t whole_segments(std::int64_t bytes) {
+  return (bytes + kSegmentAlignment - 1) / kSegmentAlignment * kSegmentAlignment;
 }
 
 // So many times a core is given away before it is asked whether the holder is dead.
@@ -56,7 +56,7 @@ class HeaderLock {
 };
 
 std::int64_t first_offset() {
-  return round_up(static_cast<std::int64_t>(sizeof(MemoryHeader)), kSegmentAlignment);
+  return whole_segments(static_cast<std::int64_t>(sizeof(MemoryHeader)));
 }
 
 }  // namespace
@@ -86,7 +86,7 @@ JobMemory::JobMemory(base::Descriptor file, std::byte* base, std::int64_t bytes)
 JobMemory::~JobMemory() { munmap(base_, static_cast<std::size_t>(bytes_)); }
 
 base::Result<std::int64_t> JobMemory::allocate(std::int64_t bytes) {
-  bytes = round_up(bytes, kSegmentAlignment);
+  bytes = whole_segments(bytes);
   const HeaderLock lock(header());
   MemoryHeader& state = header();
   for (std::uint32_t i = 0; i < state.free_count; ++i) {
@@ -112,7 +112,7 @@ base::Result<std::int64_t> JobMemory::allocate(std::int64_t bytes) {
 }
 
 void JobMemory::release(std::int64_t offset, std::int64_t bytes) {
-  bytes = round_up(bytes, kSegmentAlignment);
+  bytes = whole_segments(bytes);
   empty(offset, bytes);
   const HeaderLock lock(header());
   MemoryHeader& state = header();
@@ -137,8 +137,7 @@ void JobMemory::release(std::int64_t offset, std::int64_t bytes) {
 }
 
 void JobMemory::empty(std::int64_t offset, std::int64_t bytes) {
-  fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset,
-            round_up(bytes, kSegmentAlignment));
+  fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, whole_segments(bytes));
 }
 
 void JobMemory::confine(int part, int parts) {

@@ -26,7 +26,7 @@ using base::Code;
 using base::Error;
 
 // So long after a thread of the rank has looked, the agent takes it to be still about.
-constexpr std::int64_t kAboutNs = 2 * base::kMillisecond;
+constexpr std::int64_t kThreadAboutNs = 2 * base::kMillisecond;
 // How long it leaves a thread alone that sleeps on the datagrams itself.
 constexpr std::int64_t kLeaveNs = 50 * base::kMillisecond;
 constexpr std::int64_t kLongestSleepNs = base::kSecond;
@@ -204,7 +204,7 @@ void Network::run_agent() {
   is_agent = true;
   bool busy = false;
   while (!stop_.load()) {
-    const std::int64_t about_ns = looked_ns_.load(std::memory_order_relaxed) + kAboutNs;
+    const std::int64_t about_ns = looked_ns_.load(std::memory_order_relaxed) + kThreadAboutNs;
     const std::int64_t now = base::now_ns();
     if (!handed_over_.load() && now < about_ns) {
       agent_rests_.store(true);
@@ -229,7 +229,7 @@ std::optional<int> Network::agent_turn(bool busy) {
   }
   const std::int64_t sleep_ns = bed.deadline_ns - base::now_ns();
   sleep_on({bed.descriptor, bell_.get(), -1}, busy ? std::min(sleep_ns, kBusySleepNs) : sleep_ns);
-  const std::int64_t about_ns = looked_ns_.load(std::memory_order_relaxed) + kAboutNs;
+  const std::int64_t about_ns = looked_ns_.load(std::memory_order_relaxed) + kThreadAboutNs;
   if (!handed_over_.load() && base::now_ns() < about_ns) return std::nullopt;
   const std::lock_guard lock(mutex_);
   return carrier().progress();
