@@ -46,6 +46,12 @@ const char* counter_name(unisono_nic_counter counter) {
       return "queried";
     case UNISONO_NIC_PASSED_ON:
       return "passed_on";
+    case UNISONO_NIC_BLOCK_SENT:
+      return "block_sent";
+    case UNISONO_NIC_BLOCK_TAKEN:
+      return "block_taken";
+    case UNISONO_NIC_BLOCK_PASSED:
+      return "block_passed";
     case UNISONO_NIC_COUNTERS:
       break;
   }

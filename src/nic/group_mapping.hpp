@@ -29,7 +29,7 @@ struct GroupMaps {
 // How many slots and blocks a row's group has.
 inline std::uint32_t slots_of(const unisono_nic_row& row) { return row.depth; }
 inline std::uint32_t blocks_of(const unisono_nic_row& row) {
-  return row.depth * (row.children + 1);
+  return row.depth * unisono_nic_blocks(&row);
 }
 // What both maps take together.
 std::size_t memory_bytes(const unisono_nic_row& row);

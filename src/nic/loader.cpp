@@ -133,8 +133,9 @@ void clear(const unisono_nic_row& row, const GroupMemory& memory) {
     unisono_nic_slot& slot = memory.slots[i];
     slot = {};
     slot.claimed = slot.done = slot.broken = slot.summed = slot.queried = before;
-    unisono_nic_block* block = memory.blocks + std::size_t{i} * (row.children + 1);
-    for (std::uint32_t number = 0; number <= row.children; ++number) {
+    const std::uint32_t blocks = unisono_nic_blocks(&row);
+    unisono_nic_block* block = memory.blocks + std::size_t{i} * blocks;
+    for (std::uint32_t number = 0; number < blocks; ++number) {
       block[number] = {};
       block[number].sequence = before;
     }
@@ -279,7 +280,8 @@ Status LoadedDevice::attach_receive(const std::string& name, Mode mode) {
 }
 
 base::Result<std::uint32_t> LoadedDevice::add_group(const unisono_nic_row& row) {
-  const bool fits = row.children <= UNISONO_NIC_CHILDREN_MAX && row.depth > 1 &&
+  const bool fits = row.children <= UNISONO_NIC_CHILDREN_MAX &&
+                    row.ranks <= UNISONO_NIC_RANKS_MAX && row.depth > 1 &&
                     row.depth <= UNISONO_NIC_DEPTH_MAX && (row.depth & (row.depth - 1)) == 0;
   UNISONO_CHECK(fits, "a row that lower.hpp did not make");
   const auto index = row_places_.take(1);

@@ -1,66 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The NIC program: reductions up a tree and results down it, with no process on the way. It is
- * driven by tables (tables.h); the maps are filled and mapped by loader.cpp.
+ * The NIC program: reductions up a tree and results down it, and allgathers (allgather.bpf.h), with
+ * no process on the way. It is driven by tables (tables.h); the maps are filled and mapped by
+ * loader.cpp.
  *
- *   unisono_receive  XDP: contributions of children, results of the root, and questions, as they
- *                    come in
+ *   unisono_receive  XDP: contributions of children, results of the root, blocks, and questions, as
+ *                    they come in
  *   unisono_kick     tc, leaving: sent by the own process when its contribution was the last one,
  *                    or when it is late
  *   unisono_spread   tc, coming in: what goes on to several: results, where the network has no
- *                    multicast, and questions
+ *                    multicast, blocks, and questions
  *
  * Whoever sets the last arrival bit of an operation combines all of it, so there is no lock; and it
  * does so in the order of the children, so the result does not depend on the order of arrival. A
  * contribution is claimed before it is written: a late double finds its place taken, or gone.
  */
+#include "nic/allgather.bpf.h"
 #include "nic/combine.bpf.h"
 #include "nic/frame.bpf.h"
 #include "nic/state.bpf.h"
 #include "nic/trace.bpf.h"
 
-#define TCX_NEXT (-1) /* enum tcx_action_base of newer kernels' headers */
-#define TCX_DROP 2
-
 /* Set before loading, by tests: rows may lose packets. Otherwise the verifier removes the code. */
 const volatile uint32_t unisono_loses_packets SEC(".rodata") = 0;
-
-/* The global functions below are there so that the verifier looks at their loops once. */
-
-/* Whether the tag of the packet in the received frame fits. */
-UNISONO_GLOBAL int received_is_genuine(struct xdp_md* context, const struct unisono_nic_row* row) {
-  void* end = (void*)(long)context->data_end;
-  const struct unisono_packet* packet = (void*)(long)context->data + UNISONO_NIC_HEADS;
-  if (!row || (void*)(packet + 1) > end) return 0;
-  return is_genuine(packet, end, row);
-}
-
-/* Copies the received packet's vector to the block. */
-UNISONO_GLOBAL int copy_received(struct xdp_md* context, struct unisono_nic_block* block) {
-  void* end = (void*)(long)context->data_end;
-  const struct unisono_packet* packet = (void*)(long)context->data + UNISONO_NIC_HEADS;
-  if (!block || (void*)(packet + 1) > end) return 0;
-  copy_in(block, packet, end);
-  return 0;
-}
-
-/* Makes the received frame one that carries what the block holds, with its length. */
-UNISONO_GLOBAL int rewrite_received(struct xdp_md* context, const struct unisono_nic_row* row,
-                                    const struct unisono_nic_block* block,
-                                    const struct outgoing* out) {
-  if (!row || !block || !out || out->words > UNISONO_NIC_WORDS_MAX) return 0;
-  const int excess =
-      (int)bpf_xdp_get_buff_len(context) - (int)(UNISONO_NIC_PAYLOAD + out->words * 8);
-  if (excess != 0 && bpf_xdp_adjust_tail(context, -excess) != 0) return 0;
-  return write_frame((void*)(long)context->data, (void*)(long)context->data_end, row, block, out);
-}
-
-/* The same for a frame that leaves, and has its length. */
-UNISONO_GLOBAL int rewrite_leaving(struct __sk_buff* frame, const struct unisono_nic_row* row,
-                                   const struct unisono_nic_block* block,
-                                   const struct outgoing* out) {
-  if (!row || !block || !out) return 0;
-  return write_frame((void*)(long)frame->data, (void*)(long)frame->data_end, row, block, out);
-}
 
 /* Combines all contributions in block 0, in order. The arrival word is free again before
  * anything is sent, because what is sent allows the children to use it. 0: they do not match. */
@@ -91,6 +52,7 @@ UNISONO_INLINE struct outgoing next_hop(const struct unisono_nic_row* row,
       .sequence = own->sequence,
       .kind = down ? UNISONO_NIC_RESULT : UNISONO_NIC_GIVE,
       .target = down ? UNISONO_PACKET_GROUP : row->parent,
+      .origin = row->rank,
       .words = quiet ? 0 : own->words,
       .to = !down                ? row->up
             : row->forwards != 0 ? row->forward[0]
@@ -142,6 +104,7 @@ UNISONO_INLINE int pass_down(struct xdp_md* context, const struct unisono_nic_ro
       .sequence = sequence,
       .kind = UNISONO_NIC_ASK_GIVE,
       .target = one ? row->child_rank[child] : row->rank,
+      .origin = row->rank,
       .words = (uint32_t)bytes / 8,
       .to = one ? row->child[child] : row->own,
   };
@@ -287,7 +250,7 @@ UNISONO_INLINE int take_query(struct xdp_md* context, const struct unisono_packe
 /* Whether the kind is one that comes from other hosts' programs. */
 UNISONO_INLINE int is_known(uint8_t kind) {
   return kind == UNISONO_NIC_GIVE || kind == UNISONO_NIC_RESULT || kind == UNISONO_NIC_ASK_RESULT ||
-         kind == UNISONO_NIC_ASK_GIVE || kind == UNISONO_NIC_QUERY;
+         kind == UNISONO_NIC_ASK_GIVE || kind == UNISONO_NIC_QUERY || is_of_allgather(kind);
 }
 
 UNISONO_INLINE int is_to_be_lost(const struct unisono_nic_row* row) {
@@ -305,6 +268,11 @@ UNISONO_INLINE int receive(struct xdp_md* context) {
   if (!is_whole(packet, end)) return count(UNISONO_NIC_SHORT, XDP_DROP);
   if (is_to_be_lost(row)) return count(UNISONO_NIC_LOST, XDP_DROP);
   if (!received_is_genuine(context, row)) return count(UNISONO_NIC_BAD_TAG, XDP_DROP);
+  if (is_allgather(row) != is_of_allgather(packet->kind)) {
+    return count(UNISONO_NIC_BAD_SENDER, XDP_DROP);
+  }
+  if (packet->kind == UNISONO_NIC_BLOCK) return take_block(context, packet, row);
+  if (packet->kind == UNISONO_NIC_ASK_BLOCK) return answer_for_block(context, packet, row);
   if (packet->kind == UNISONO_NIC_RESULT) return take_result(context, packet, row);
   if (packet->kind == UNISONO_NIC_ASK_GIVE) return answer_parent(context, packet, row);
   if (packet->kind == UNISONO_NIC_QUERY) return take_query(context, packet, row);
@@ -343,6 +311,7 @@ static long send_question(uint32_t child, struct spreading* spreading) {
       .sequence = spreading->sequence,
       .kind = UNISONO_NIC_ASK_GIVE,
       .target = row->child_rank[child],
+      .origin = row->rank,
       .words = spreading->words,
       .to = row->child[child],
   };
@@ -384,10 +353,12 @@ UNISONO_INLINE int spread_question(struct __sk_buff* frame, const struct unisono
 UNISONO_INLINE int spread_received(struct __sk_buff* frame) {
   void* end = (void*)(long)frame->data_end;
   const struct unisono_packet* packet = find_packet((void*)(long)frame->data, end);
-  if (!packet || (packet->kind != UNISONO_NIC_RESULT && packet->kind != UNISONO_NIC_ASK_GIVE)) {
+  if (!packet || (packet->kind != UNISONO_NIC_RESULT && packet->kind != UNISONO_NIC_ASK_GIVE &&
+                  packet->kind != UNISONO_NIC_BLOCK)) {
     return TCX_NEXT;
   }
   const struct unisono_nic_row* row = find_row(packet);
+  if (row && packet->kind == UNISONO_NIC_BLOCK) return spread_block(frame, packet, end, row);
   if (!row || row->rank != packet->sender || !is_whole(packet, end)) return TCX_NEXT;
   if (!is_genuine(packet, end, row)) return count(UNISONO_NIC_BAD_TAG, TCX_DROP);
   if (packet->kind == UNISONO_NIC_ASK_GIVE) {
@@ -395,13 +366,6 @@ UNISONO_INLINE int spread_received(struct __sk_buff* frame) {
   }
   spread(frame, row, 0);
   return TCX_DROP;
-}
-
-/* Makes the frame as long as `out` needs it. */
-UNISONO_INLINE int make_room(struct __sk_buff* frame, const struct outgoing* out) {
-  const uint32_t bytes = UNISONO_NIC_PAYLOAD + out->words * 8;
-  return out->words <= UNISONO_NIC_WORDS_MAX && bpf_skb_change_tail(frame, bytes, 0) == 0 &&
-         bpf_skb_pull_data(frame, bytes) == 0;
 }
 
 /* The own process says that its contribution was the last one. */
@@ -453,6 +417,7 @@ UNISONO_INLINE int query(struct __sk_buff* frame, const struct unisono_nic_row* 
       .sequence = sequence,
       .kind = UNISONO_NIC_QUERY,
       .target = UNISONO_PACKET_GROUP,
+      .origin = row->rank,
       .words = own->words,
       .to = row->down,
   };
@@ -473,6 +438,7 @@ UNISONO_INLINE int leave_host(struct __sk_buff* frame) {
   if (!row) return count(UNISONO_NIC_NO_GROUP, TCX_DROP);
   const uint64_t sequence = packet->sequence;
   const uint8_t kind = packet->kind;
+  if (is_allgather(row)) return kick_allgather(frame, row, sequence, kind);
   struct unisono_nic_slot* slot = find_slot(row, sequence);
   struct unisono_nic_block* own = find_block(row, sequence, 0);
   if (!slot || !own) return count(UNISONO_NIC_NO_GROUP, TCX_DROP);

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Port: a process's side of one group in the NIC path. To post is a store and an atomic; only the
-// process whose contribution is the last on its host makes a system call, the kick: a datagram that
-// the program catches before it leaves, so it takes no privilege. Results are polled in memory.
+// process whose contribution is the last on its host makes a system call, the kick (kicker.hpp).
+// Results are polled in memory.
 // Operations of a group are numbered from 0, and up to its depth may be in flight. Packets get
 // lost: who waits calls repair() now and then. One thread at a time. Data path: no allocation, no
 // lock.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 
-#include "base/descriptor.hpp"
 #include "base/result.hpp"
 #include "nic/device.hpp"
+#include "nic/kicker.hpp"
+#include "nic/overdue.hpp"
 
 namespace unisono::nic {
 
@@ -65,7 +65,8 @@ class Port {
   std::uint64_t kicks() const { return kicks_; }
 
  private:
-  Port(const unisono_nic_row& row, const GroupMemory& memory, base::Descriptor socket);
+  Port(const unisono_nic_row& row, const GroupMemory& memory, std::unique_ptr<Kicker> kicker)
+      : row_(row), memory_(memory), kicker_(std::move(kicker)) {}
   unisono_nic_slot& slot(std::uint64_t sequence) const;
   unisono_nic_block& own(std::uint64_t sequence) const;
   base::Status give(std::uint64_t sequence, bool is_last);
@@ -73,14 +74,10 @@ class Port {
 
   const unisono_nic_row row_;
   const GroupMemory memory_;
-  const base::Descriptor socket_;
+  const std::unique_ptr<Kicker> kicker_;
   std::uint64_t next_ = 0;
   std::uint64_t kicks_ = 0;
-  std::uint64_t first_waited_ = 0;  // all operations before it were done at the last repair()
-  bool idle_ = true;                // ... and there was no other
-  std::int64_t waits_since_ns_ = 0;
-  // The packet that the program completes, and room for the vector that it puts behind.
-  alignas(8) std::array<std::byte, UNISONO_PACKET_BYTES + UNISONO_NIC_WORDS_MAX* 8> packet_ = {};
+  Overdue overdue_;
 };
 
 }  // namespace unisono::nic

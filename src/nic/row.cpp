@@ -4,9 +4,26 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 namespace unisono::nic {
+namespace {
+
+// What a row has whatever its group does.
+unisono_nic_row begin_row(int rank, const GroupAddresses& group) {
+  unisono_nic_row row = {};
+  row.id = group.id;
+  row.key = group.key;
+  row.rank = static_cast<std::uint32_t>(rank);
+  row.depth = 2 * group.depth;
+  row.own = group.ranks[static_cast<std::size_t>(rank)];
+  row.down = group.multicast;
+  return row;
+}
+
+}  // namespace
 
 base::Result<unisono_nic_row> make_row(const Node& node, const GroupAddresses& group) {
   UNISONO_CHECK(node.ranks == static_cast<int>(group.ranks.size()), "an address for each rank");
@@ -21,16 +38,10 @@ base::Result<unisono_nic_row> make_row(const Node& node, const GroupAddresses& g
                        "the NIC's root queries by multicast, and this tree sends clones"};
   }
   const auto address = [&](int rank) { return group.ranks[static_cast<std::size_t>(rank)]; };
-  unisono_nic_row row = {};
-  row.id = group.id;
-  row.key = group.key;
-  row.rank = static_cast<std::uint32_t>(node.rank);
-  row.depth = 2 * group.depth;
+  unisono_nic_row row = begin_row(node.rank, group);
   row.children = static_cast<std::uint32_t>(node.children.size());
   row.first_slot = static_cast<std::uint32_t>(node.first_slot);
   row.own_slot = static_cast<std::uint32_t>(node.own_slot);
-  row.own = address(node.rank);
-  row.down = group.multicast;
   if (node.returns_values) row.flags |= UNISONO_NIC_RETURNS_VALUES;
   if (group.on_query) row.flags |= UNISONO_NIC_ON_QUERY;
   if (node.parent < 0) {
@@ -46,6 +57,37 @@ base::Result<unisono_nic_row> make_row(const Node& node, const GroupAddresses& g
   }
   row.forwards = static_cast<std::uint32_t>(node.forwards.size());
   for (std::size_t i = 0; i < node.forwards.size(); ++i) row.forward[i] = address(node.forwards[i]);
+  return row;
+}
+
+base::Result<unisono_nic_row> make_row(const Routes& routes, const GroupAddresses& group) {
+  UNISONO_CHECK(routes.ranks == static_cast<int>(group.ranks.size()), "an address for each rank");
+  UNISONO_CHECK(routes.ranks <= UNISONO_NIC_RANKS_MAX, "routes that lower_allgather() made");
+  unisono_nic_row row = begin_row(routes.rank, group);
+  row.ranks = static_cast<std::uint32_t>(routes.ranks);
+  std::ranges::copy(group.ranks, row.at);
+  std::vector<std::uint8_t> hops;
+  for (int origin = 0; origin < routes.ranks; ++origin) {
+    const Route& route = routes.of[static_cast<std::size_t>(origin)];
+    const bool to_all = group.multicast.ipv4 != 0 && routes.ranks > 2 &&
+                        static_cast<int>(route.hops.size()) == routes.ranks - 1;
+    unisono_nic_route& placed = row.route[origin];
+    placed.from = static_cast<std::uint8_t>(std::max(route.from, 0));
+    placed.first = static_cast<std::uint8_t>(hops.size());
+    if (to_all) {
+      hops.push_back(UNISONO_NIC_HOP_TO_ALL);
+    } else {
+      for (const int hop : route.hops) hops.push_back(static_cast<std::uint8_t>(hop));
+    }
+    placed.hops = static_cast<std::uint8_t>(hops.size() - placed.first);
+  }
+  if (hops.size() > UNISONO_NIC_HOPS_MAX) {
+    return base::Error{base::Code::unsupported,
+                       fmt::format("the NIC of rank {} would send {} packets in an allgather; it "
+                                   "sends at most {}",
+                                   routes.rank, hops.size(), UNISONO_NIC_HOPS_MAX)};
+  }
+  std::ranges::copy(hops, row.hop);
   return row;
 }
 

@@ -62,11 +62,15 @@ struct {
   __type(value, uint64_t);
 } counters SEC(".maps");
 
-/* Adds one to the counter and returns it with the verdict, so that no way out is without. */
-UNISONO_INLINE int count(uint32_t counter, int verdict) {
+/* Adds to the counter and returns it with the verdict, so that no way out is without. */
+UNISONO_INLINE int count_several(uint32_t counter, uint64_t number, int verdict) {
   uint64_t* value = bpf_map_lookup_elem(&counters, &counter);
-  if (value) ++*value;
+  if (value) *value += number;
   return outcome_of(counter, verdict);
+}
+
+UNISONO_INLINE int count(uint32_t counter, int verdict) {
+  return count_several(counter, 1, verdict);
 }
 
 UNISONO_INLINE struct unisono_nic_row* find_row(const struct unisono_packet* packet) {
@@ -82,16 +86,17 @@ UNISONO_INLINE struct unisono_nic_slot* find_slot(const struct unisono_nic_row* 
   return own_slots ? bpf_map_lookup_elem(own_slots, &index) : 0;
 }
 
-/* Of an operation: number 0 is the own process's, 1 + c is that of child c. */
+/* Of an operation: number 0 is the own process's, 1 + c is that of child c; of an allgather, by
+ * origin. */
 UNISONO_INLINE struct unisono_nic_block* find_block(const struct unisono_nic_row* row,
                                                     uint64_t sequence, uint32_t number) {
   void* own_blocks = bpf_map_lookup_elem(&blocks, &row->index);
-  const uint32_t index = (uint32_t)(sequence & (row->depth - 1)) * (row->children + 1) + number;
+  const uint32_t index = (uint32_t)(sequence & (row->depth - 1)) * unisono_nic_blocks(row) + number;
   return own_blocks ? bpf_map_lookup_elem(own_blocks, &index) : 0;
 }
 
 UNISONO_INLINE uint64_t all_arrived(const struct unisono_nic_row* row) {
-  return (2ULL << row->children) - 1;
+  return unisono_nic_all_arrived(row);
 }
 
 /* Only one of those who find everything there gets 1. */
@@ -103,6 +108,8 @@ UNISONO_INLINE int take(struct unisono_nic_slot* slot, uint64_t all) {
 UNISONO_INLINE void publish(struct unisono_nic_slot* slot, uint64_t sequence) {
   __sync_lock_test_and_set(&slot->done, sequence);
 }
+
+UNISONO_INLINE int is_allgather(const struct unisono_nic_row* row) { return row->ranks != 0; }
 
 UNISONO_INLINE int is_root(const struct unisono_nic_row* row) {
   return (row->flags & UNISONO_NIC_ROOT) != 0;

@@ -6,18 +6,26 @@
  * Each group has two maps of its own, one of slots and one of blocks, so that a process can be
  * given its group's memory and nobody else's. An operation with sequence number s uses the slot
  * s mod depth: one word of arrival bits, and a block per contribution; blocks lie slot by slot.
- * Bit and block 0 are the own process, 1 + c is child c. Who sets the
+ * A group is a tree or, if its row has `ranks`, an allgather.
+ *
+ * In a tree, bit and block 0 are the own process, 1 + c is child c. Who sets the
  * last bit combines the blocks, own op c0 op c1 ..., in block 0, which later takes the result as
  * well.
+ *
+ * In an allgather, bit and block o are those of rank o, its origin. A block that arrives is kept
+ * and sent on as the row's route of its origin says, whether the own process has come or not. Who
+ * sets the last bit clears the word and marks the operation as done.
  *
  * What is kept answers those who lost it: the sum in block 0 until the result is there, which had
  * to have the sum in it; the result until the process posts operation s + depth. It may do so when
  * s + depth / 2 is done, to which every rank contributed, as it may when it has the result of s. So
- * nobody can lack a result that is gone.
+ * nobody can lack a result that is gone. Blocks of an allgather likewise; and as others' blocks of
+ * s + depth come as soon as the process has posted s + depth / 2, it has read those of s by then.
  *
  * Who writes what: the process writes block 0 until it sets bit 0, and `waiting`; a child's block
  * is written by who claimed it (block.sequence moved from s - depth to s); everything else by the
- * program.
+ * program. In an allgather the process writes its own block, and like the program completes an
+ * operation whose last bit it has set.
  */
 #pragma once
 
@@ -29,6 +37,8 @@
 /* The arrival word has the own bit and one that says "taken". */
 #define UNISONO_NIC_CHILDREN_MAX 62
 #define UNISONO_NIC_FORWARDS_MAX 62 /* ranks that one sends a result on to */
+#define UNISONO_NIC_RANKS_MAX 64    /* of an allgather: one arrival word has a bit for each */
+#define UNISONO_NIC_HOPS_MAX 64     /* packets that a rank sends in an allgather */
 #define UNISONO_NIC_ROWS_MAX 1024   /* groups of all jobs on a host */
 #define UNISONO_NIC_DEPTH_MAX 32    /* slots of a row, of which half are in flight */
 
@@ -45,8 +55,12 @@ enum unisono_nic_kind {
   UNISONO_NIC_ASK_RESULT, /* from a child, which has given this vector and lacks the result */
   UNISONO_NIC_ASK_GIVE,   /* from the parent, which lacks a contribution. The vector means nothing:
                              a question has the length of its answer, which so finds room */
-  UNISONO_NIC_QUERY /* from the root to all: have you given? It stays: who gives later sends at
-                       once. From its process to its program: send this */
+  UNISONO_NIC_QUERY, /* from the root to all: have you given? It stays: who gives later sends at
+                        once. From its process to its program: send this */
+  /* In an allgather `origin` is the rank whose block it is, which also the tag covers. */
+  UNISONO_NIC_BLOCK,    /* sent on as it came; `sender` is the origin, or who answered */
+  UNISONO_NIC_ASK_BLOCK /* to who should have sent the block. `hop` counts who has passed it on, and
+                           the vector means nothing, as above */
 };
 
 /* How two vectors are combined, element by element, in words of 64 bits. */
@@ -97,6 +111,9 @@ enum unisono_nic_counter {
   UNISONO_NIC_ANSWERED,     /* a question that was answered from what is kept */
   UNISONO_NIC_QUERIED,      /* a query that went out from the root */
   UNISONO_NIC_PASSED_ON,    /* a question that went on to who may know */
+  UNISONO_NIC_BLOCK_SENT,   /* a packet with the own block */
+  UNISONO_NIC_BLOCK_TAKEN,  /* another rank's block that was written to this host's memory */
+  UNISONO_NIC_BLOCK_PASSED, /* a packet with another rank's block, passed on as it came */
   UNISONO_NIC_COUNTERS
 };
 
@@ -110,6 +127,17 @@ struct unisono_nic_address {
   uint8_t mac[6];
   uint16_t port; /* UDP, network order */
   uint32_t ipv4; /* network order */
+};
+
+/* As a hop: all other ranks, by one multicast. */
+#define UNISONO_NIC_HOP_TO_ALL 255
+
+/* What a rank of an allgather does with one origin's block. */
+struct unisono_nic_route {
+  uint8_t from;  /* rank that it comes from, and that is asked for it; unused for the own block */
+  uint8_t first; /* of its hops in the row's list ... */
+  uint8_t hops;  /* ... and how many */
+  uint8_t unused;
 };
 
 /* Whose packets a row is for. */
@@ -136,15 +164,32 @@ struct unisono_nic_row {
   struct unisono_nic_address down; /* the multicast group in which the root sends */
   uint32_t interface;              /* index; clones of results leave by it */
   uint32_t forwards;               /* clones to send, instead of one packet to `down` */
-  uint32_t loss; /* packets to lose, of 2^32; only programs loaded for tests look at it */
+  uint32_t loss;  /* packets to lose, of 2^32; only programs loaded for tests look at it */
+  uint32_t ranks; /* of an allgather; 0: this is a tree */
   uint32_t child_rank[UNISONO_NIC_CHILDREN_MAX];
   struct unisono_nic_address child[UNISONO_NIC_CHILDREN_MAX];
   struct unisono_nic_address forward[UNISONO_NIC_FORWARDS_MAX];
+  /* Of an allgather: by origin, hops as ranks, and by rank. */
+  struct unisono_nic_route route[UNISONO_NIC_RANKS_MAX];
+  uint8_t hop[UNISONO_NIC_HOPS_MAX];
+  struct unisono_nic_address at[UNISONO_NIC_RANKS_MAX];
 };
+
+/* Blocks that an operation has. */
+static inline uint32_t unisono_nic_blocks(const struct unisono_nic_row* row) {
+  return row->ranks != 0 ? row->ranks : row->children + 1;
+}
+
+/* The arrival word of an operation that has all. */
+static inline uint64_t unisono_nic_all_arrived(const struct unisono_nic_row* row) {
+  if (row->ranks != 0) return ~0ULL >> (64 - row->ranks);
+  return (2ULL << row->children) - 1;
+}
 
 /* An operation in flight. On a cache line of its own. */
 struct unisono_nic_slot {
-  uint64_t arrived; /* bit 0: the own process; bit 1 + c: child c; and UNISONO_NIC_TAKEN */
+  uint64_t arrived; /* bit 0: the own process; bit 1 + c: child c; and UNISONO_NIC_TAKEN. In an
+                       allgather, bit o: rank o */
   uint64_t claimed; /* sequence number whose result is being written to block 0 */
   uint64_t done;    /* ... and is there, complete */
   uint64_t broken;  /* sequence number of an operation whose contributions do not match */

@@ -46,6 +46,29 @@ Status check_limits(const unisono_nic_row& row) {
   return base::success();
 }
 
+Status check_routes(const unisono_nic_row& row) {
+  if (row.ranks > UNISONO_NIC_RANKS_MAX || row.rank >= row.ranks) {
+    return refusal(fmt::format("is an allgather of {} ranks for rank {}; at most {} are possible",
+                               row.ranks, row.rank, UNISONO_NIC_RANKS_MAX));
+  }
+  if (row.children != 0 || row.forwards != 0 || row.flags != 0) {
+    return refusal("is an allgather and a tree");
+  }
+  for (std::uint32_t origin = 0; origin < row.ranks; ++origin) {
+    const unisono_nic_route& route = row.route[origin];
+    const bool fits = route.from < row.ranks && route.first + route.hops <= UNISONO_NIC_HOPS_MAX;
+    const auto hops =
+        fits ? std::span(row.hop + route.first, route.hops) : std::span<const std::uint8_t>();
+    const bool known = std::ranges::all_of(hops, [&row](std::uint8_t hop) {
+      return hop < row.ranks || hop == UNISONO_NIC_HOP_TO_ALL;
+    });
+    if (!fits || !known) {
+      return refusal(fmt::format("has a route for rank {} that leaves its tables", origin));
+    }
+  }
+  return base::success();
+}
+
 Status check_port(const unisono_nic_address& target) {
   if (ntohs(target.port) >= kFirstOpenPort) return base::success();
   return refusal(fmt::format("sends to port {}; those below {} are the system's",
@@ -78,6 +101,26 @@ Status check_multicast(const unisono_nic_address& target) {
                   nic::ipv4_text(target.ipv4), nic::mac_text(target.mac)));
 }
 
+bool has_multicast(const unisono_nic_row& row) {
+  const unisono_nic_address none = {};
+  return std::memcmp(&row.down, &none, sizeof none) != 0;
+}
+
+// All ranks may be asked, and answered.
+Status check_ranks(const unisono_nic_row& row, const nic::Served& served) {
+  for (const unisono_nic_address& target : std::span(row.at, row.ranks)) {
+    UNISONO_TRY(check_neighbour(target, served));
+  }
+  if (has_multicast(row)) return check_multicast(row.down);
+  for (const unisono_nic_route& route : std::span(row.route, row.ranks)) {
+    const auto hops = std::span(row.hop + route.first, route.hops);
+    if (std::ranges::find(hops, UNISONO_NIC_HOP_TO_ALL) != hops.end()) {
+      return refusal("is an allgather that multicasts, and has no multicast address");
+    }
+  }
+  return base::success();
+}
+
 Status check_targets(const unisono_nic_row& row, const nic::Served& served) {
   const bool root = (row.flags & UNISONO_NIC_ROOT) != 0;
   if (!root) UNISONO_TRY(check_neighbour(row.up, served));
@@ -88,8 +131,7 @@ Status check_targets(const unisono_nic_row& row, const nic::Served& served) {
   for (const unisono_nic_address& target : std::span(row.child, row.children)) {
     UNISONO_TRY(check_neighbour(target, served));
   }
-  const unisono_nic_address none = {};
-  const bool multicasts = std::memcmp(&row.down, &none, sizeof none) != 0;
+  const bool multicasts = has_multicast(row);
   if (multicasts) UNISONO_TRY(check_multicast(row.down));
   if (root && !multicasts && row.forwards == 0) {
     return refusal("is a root and sends its results to nobody");
@@ -104,7 +146,12 @@ Status check_targets(const unisono_nic_row& row, const nic::Served& served) {
 
 base::Result<unisono_nic_row> checked_row(const unisono_nic_row& asked, const nic::Served& served) {
   UNISONO_TRY(check_limits(asked));
-  UNISONO_TRY(check_targets(asked, served));
+  if (asked.ranks != 0) {
+    UNISONO_TRY(check_routes(asked));
+    UNISONO_TRY(check_ranks(asked, served));
+  } else {
+    UNISONO_TRY(check_targets(asked, served));
+  }
   unisono_nic_row row = asked;
   row.own = served.own;
   row.loss = 0;

@@ -77,6 +77,17 @@ struct Spoilt {
   std::function<void(unisono_nic_row&)> spoil;
 };
 
+void expect_refusals(const unisono_nic_row& good, const std::vector<Spoilt>& all) {
+  for (const Spoilt& spoilt : all) {
+    unisono_nic_row row = good;
+    spoilt.spoil(row);
+    const auto checked = checked_row(row, served());
+    ASSERT_FALSE(checked.ok()) << spoilt.reason;
+    EXPECT_EQ(checked.error().code, base::Code::argument);
+    EXPECT_EQ(checked.error().message, std::string("unisonod: a group that ") + spoilt.reason);
+  }
+}
+
 TEST(RowCheck, RefusesWithAReason) {
   const std::vector<Spoilt> all = {
       {"has 63 children, at most 62 are possible", [](auto& row) { row.children = 63; }},
@@ -105,14 +116,60 @@ TEST(RowCheck, RefusesWithAReason) {
        "address that belongs to it",
        [](auto& row) { std::copy_n(host(5).mac, 6, row.down.mac); }},
   };
-  for (const Spoilt& spoilt : all) {
-    unisono_nic_row row = inner();
-    spoilt.spoil(row);
-    const auto checked = checked_row(row, served());
-    ASSERT_FALSE(checked.ok()) << spoilt.reason;
-    EXPECT_EQ(checked.error().code, base::Code::argument);
-    EXPECT_EQ(checked.error().message, std::string("unisonod: a group that ") + spoilt.reason);
-  }
+  expect_refusals(inner(), all);
+}
+
+// Rank 1 of three, whose block goes to rank 2 and then to rank 0.
+unisono_nic_row gatherer() {
+  unisono_nic_row row = {};
+  row.depth = 2;
+  row.rank = 1;
+  row.ranks = 3;
+  for (int rank = 0; rank < 3; ++rank) row.at[rank] = host(rank);
+  row.route[0] = {0, 0, 0, 0};
+  row.route[1] = {0, 0, 2, 0};
+  row.route[2] = {2, 2, 0, 0};
+  row.hop[0] = 2;
+  row.hop[1] = 0;
+  return row;
+}
+
+TEST(RowCheck, AnAllgatherHopsOrMulticasts) {
+  unisono_nic_row row = gatherer();
+  EXPECT_TRUE(checked_row(row, served()).ok()) << checked_row(row, served()).error().message;
+  row.hop[0] = UNISONO_NIC_HOP_TO_ALL;
+  EXPECT_FALSE(checked_row(row, served()).ok());
+  row.down = nic::multicast_address(htonl(0xEFFF0001), htons(47300));
+  EXPECT_TRUE(checked_row(row, served()).ok()) << checked_row(row, served()).error().message;
+}
+
+TEST(RowCheck, RefusesAnAllgatherWithAReason) {
+  expect_refusals(
+      gatherer(),
+      {
+          {"is an allgather of 65 ranks for rank 1; at most 64 are possible",
+           [](auto& row) { row.ranks = 65; }},
+          {"is an allgather of 3 ranks for rank 3; at most 64 are possible",
+           [](auto& row) { row.rank = 3; }},
+          {"is an allgather and a tree", [](auto& row) { row.children = 1; }},
+          {"is an allgather and a tree", [](auto& row) { row.forwards = 1; }},
+          {"is an allgather and a tree", [](auto& row) { row.flags = UNISONO_NIC_ROOT; }},
+          {"has a route for rank 2 that leaves its tables",
+           [](auto& row) { row.route[2].from = 3; }},
+          {"has a route for rank 1 that leaves its tables",
+           [](auto& row) { row.route[1].first = 63; }},
+          {"has a route for rank 0 that leaves its tables",
+           [](auto& row) { row.route[0].hops = 65; }},
+          {"has a route for rank 1 that leaves its tables", [](auto& row) { row.hop[1] = 3; }},
+          {"is an allgather that multicasts, and has no multicast address",
+           [](auto& row) { row.hop[1] = UNISONO_NIC_HOP_TO_ALL; }},
+          {"sends to 10.0.1.2 (02:00:00:00:00:02), which is no host of the network of 10.0.0.1 on "
+           "u0",
+           [](auto& row) { row.at[2].ipv4 = htonl(0x0A000102); }},
+          {"multicasts to 224.0.0.1 (01:00:5e:00:00:01); it may to 239.0.0.0/8, by the Ethernet "
+           "address that belongs to it",
+           [](auto& row) { row.down = nic::multicast_address(htonl(0xE0000001), htons(47300)); }},
+      });
 }
 
 }  // namespace

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/kicker.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "base/check.hpp"
+
+namespace unisono::nic {
+namespace {
+
+// Where kicks are addressed to if the group's results are not multicast: all hosts of the link.
+constexpr std::uint32_t kAllHosts = 0xE0000001;  // 224.0.0.1
+
+base::Error system_error(const char* what) {
+  return {base::Code::system, fmt::format("NIC port: {}: {}", what, std::strerror(errno))};
+}
+
+bool set(const base::Descriptor& socket, int level, int option, const void* value,
+         std::size_t bytes) {
+  return setsockopt(socket.get(), level, option, value, static_cast<socklen_t>(bytes)) == 0;
+}
+
+// A socket whose datagrams leave by the row's interface. They go to a multicast address, because
+// that asks nobody for an Ethernet address; the program takes them off before they are on the wire,
+// and if it has gone they end at this link, in hosts that nobody listens on.
+base::Result<base::Descriptor> open_socket(const unisono_nic_row& row) {
+  base::Descriptor opened(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!opened.valid()) return system_error("open a socket");
+  ip_mreqn by = {};
+  by.imr_ifindex = static_cast<int>(row.interface);
+  const unsigned char off = 0;
+  const int on = 1;
+  // The program rewrites the packet: a checksum would have to follow.
+  const bool prepared = set(opened, IPPROTO_IP, IP_MULTICAST_IF, &by, sizeof by) &&
+                        set(opened, IPPROTO_IP, IP_MULTICAST_LOOP, &off, sizeof off) &&
+                        set(opened, SOL_SOCKET, SO_NO_CHECK, &on, sizeof on);
+  if (!prepared) return system_error("prepare the socket for multicast");
+  sockaddr_in to = {};
+  to.sin_family = AF_INET;
+  to.sin_port = row.own.port;
+  to.sin_addr.s_addr = IN_MULTICAST(ntohl(row.down.ipv4)) ? row.down.ipv4 : htonl(kAllHosts);
+  if (connect(opened.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) {
+    return system_error("connect the socket to the group by its interface");
+  }
+  return opened;
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<Kicker>> Kicker::open(const unisono_nic_row& row) {
+  UNISONO_ASSIGN(base::Descriptor socket, open_socket(row));
+  return std::unique_ptr<Kicker>(new Kicker(row, std::move(socket)));
+}
+
+// What the program looks at before it believes that a packet is a kick; it writes all of it anew.
+Kicker::Kicker(const unisono_nic_row& row, base::Descriptor socket) : socket_(std::move(socket)) {
+  unisono_packet packet = {};
+  packet.magic = UNISONO_PACKET_MAGIC;
+  packet.version = UNISONO_PACKET_VERSION;
+  packet.job = row.id.job;
+  packet.communicator = row.id.communicator;
+  std::memcpy(packet_.data(), &packet, sizeof packet);
+}
+
+base::Status Kicker::send(std::uint8_t kind, std::uint64_t sequence, std::size_t words) {
+  UNISONO_CHECK(words <= UNISONO_NIC_WORDS_MAX, "Kicker::send of more than one packet");
+  packet_[offsetof(unisono_packet, kind)] = std::byte{kind};
+  std::memcpy(packet_.data() + offsetof(unisono_packet, sequence), &sequence, sizeof sequence);
+  const std::size_t bytes = UNISONO_PACKET_BYTES + words * sizeof(std::uint64_t);
+  // ENOBUFS is how the system tells that the program dropped what it needed no longer.
+  if (::send(socket_.get(), packet_.data(), bytes, 0) < 0 && errno != ENOBUFS) {
+    return system_error(kind == UNISONO_NIC_KICK ? "send the kick" : "send a question");
+  }
+  return base::success();
+}
+
+}  // namespace unisono::nic
