@@ -66,6 +66,13 @@ class Reader {
       return refuse(fmt::format("it has {} ranks, and the NIC keeps track of {} blocks",
                                 routes_.ranks, UNISONO_NIC_RANKS_MAX));
     }
+    for (int rank = 0; rank < routes_.ranks; ++rank) {
+      if (schedule::block(schedule_.shape, rank).count > 0) continue;
+      return refuse(fmt::format("the block of rank {} is empty, so that nobody can tell it from "
+                                "others; lower the same schedule of longer blocks, which go the "
+                                "same ways",
+                                rank));
+    }
     return base::success();
   }
 

@@ -31,6 +31,7 @@ struct Routes {
   bool operator==(const Routes&) const = default;
 };
 
+// No block may be empty. The routes serve blocks of any length.
 base::Result<Routes> lower_allgather(const schedule::Schedule& schedule);
 
 // Whether the routes of ranks 0 .. P-1 bring each block to every rank once: each hears it from a

@@ -143,6 +143,15 @@ TEST(LowerAllgatherRefuses, OtherShapes) {
             "of 64 blocks");
 }
 
+TEST(LowerAllgatherRefuses, EmptyBlocks) {
+  Shape empty = shape_of(3);
+  empty.count = 0;
+  EXPECT_EQ(reason(Builder(empty, 1).take()),
+            "the NIC cannot run this allgather at rank 1: the block of rank 0 is empty, so that "
+            "nobody can tell it from others; lower the same schedule of longer blocks, which go "
+            "the same ways");
+}
+
 TEST(LowerAllgatherRefuses, MessagesOfSeveralBlocks) {
   EXPECT_EQ(reason(build("recursive-doubling", 4, 0)),
             "the NIC cannot run this allgather at rank 0, op 6: it copies 10 elements to element "

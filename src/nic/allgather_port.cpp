@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The process's part of the protocol of tables.h. Its order of memory: the block and its length,
+// then its number, then the arrival bit; the program looks the other way round. Others' blocks come
+// in while it does so, or before.
+#include "nic/allgather_port.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "base/check.hpp"
+#include "base/clock.hpp"
+
+namespace unisono::nic {
+
+base::Result<std::unique_ptr<AllgatherPort>> AllgatherPort::open(const Device& device,
+                                                                 std::uint32_t row) {
+  return open(device.row(row), device.memory(row));
+}
+
+base::Result<std::unique_ptr<AllgatherPort>> AllgatherPort::open(const unisono_nic_row& row,
+                                                                 const GroupMemory& memory) {
+  UNISONO_CHECK(row.ranks != 0, "an allgather's row");
+  UNISONO_ASSIGN(auto kicker, Kicker::open(row));
+  return std::unique_ptr<AllgatherPort>(new AllgatherPort(row, memory, std::move(kicker)));
+}
+
+base::Status AllgatherPort::post(std::span<const std::byte> block) {
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  UNISONO_CHECK(may_post(), "AllgatherPort::post with no place free");
+  UNISONO_CHECK(block.size() <= UNISONO_NIC_WORDS_MAX * kWord,
+                "AllgatherPort::post of more than one packet");
+  const std::uint64_t sequence = next_++;
+  unisono_nic_block& own = place(sequence, row_.rank);
+  own.words = static_cast<std::uint32_t>((block.size() + kWord - 1) / kWord);
+  if (!block.empty()) {
+    own.data[own.words - 1] = 0;
+    std::memcpy(own.data, block.data(), block.size());
+  }
+  std::atomic_ref(own.sequence).store(sequence, std::memory_order_release);
+  unisono_nic_slot& operation = slot(sequence);
+  const std::uint64_t bit = std::uint64_t{1} << row_.rank;
+  const std::uint64_t before =
+      std::atomic_ref(operation.arrived).fetch_or(bit, std::memory_order_seq_cst);
+  // As the program does for a block that comes last.
+  if ((before | bit) == unisono_nic_all_arrived(&row_)) {
+    std::atomic_ref(operation.arrived).store(0, std::memory_order_seq_cst);
+    operation.done_ns = static_cast<std::uint64_t>(base::now_ns());
+    std::atomic_ref(operation.done).store(sequence, std::memory_order_seq_cst);
+  }
+  return send_packet(UNISONO_NIC_KICK, sequence);
+}
+
+base::Status AllgatherPort::ask(std::uint64_t sequence) {
+  return send_packet(UNISONO_NIC_ASK, sequence);
+}
+
+base::Result<int> AllgatherPort::repair(std::int64_t now_ns, std::int64_t delay_ns) {
+  return overdue_.repair(
+      next_, now_ns, delay_ns, [this](std::uint64_t sequence) { return is_done(sequence); },
+      [this](std::uint64_t sequence) { return ask(sequence); });
+}
+
+base::Status AllgatherPort::send_packet(std::uint8_t kind, std::uint64_t sequence) {
+  const std::uint32_t words = place(sequence, row_.rank).words;
+  return kicker_->send(kind, sequence, std::min<std::size_t>(words, UNISONO_NIC_WORDS_MAX));
+}
+
+// The slot may have moved on.
+bool AllgatherPort::is_done(std::uint64_t sequence) const {
+  const std::uint64_t done = std::atomic_ref(slot(sequence).done).load(std::memory_order_acquire);
+  return static_cast<std::int64_t>(done - sequence) >= 0;
+}
+
+std::int64_t AllgatherPort::done_ns(std::uint64_t sequence) const {
+  return static_cast<std::int64_t>(slot(sequence).done_ns);
+}
+
+std::uint64_t AllgatherPort::arrived(std::uint64_t sequence) const {
+  const std::uint64_t bits =
+      std::atomic_ref(slot(sequence).arrived).load(std::memory_order_acquire);
+  return is_done(sequence) ? unisono_nic_all_arrived(&row_) : bits;
+}
+
+std::span<const std::byte> AllgatherPort::block(std::uint64_t sequence, int origin) const {
+  UNISONO_CHECK(origin >= 0 && origin < ranks(), "AllgatherPort::block of a rank of the group");
+  const unisono_nic_block& found = place(sequence, static_cast<std::uint32_t>(origin));
+  const std::size_t words = std::min<std::size_t>(found.words, UNISONO_NIC_WORDS_MAX);
+  return std::as_bytes(std::span(found.data, words));
+}
+
+unisono_nic_slot& AllgatherPort::slot(std::uint64_t sequence) const {
+  return memory_.slots[sequence & (row_.depth - 1)];
+}
+
+unisono_nic_block& AllgatherPort::place(std::uint64_t sequence, std::uint32_t origin) const {
+  return memory_.blocks[(sequence & (row_.depth - 1)) * std::uint64_t{row_.ranks} + origin];
+}
+
+}  // namespace unisono::nic
