@@ -67,8 +67,9 @@ TEST(UnequalBlocks, AreRefusedWithTheRowsThatTakeThem) {
   ASSERT_NE(bruck, nullptr);
   Shape shape{.collective = Collective::alltoall, .ranks = 2};
   shape.blocks = *Blocks::of_pairs(2, {1, 2, 3, 4});
-  EXPECT_EQ(why_illegal(*bruck, shape, {}),
-            "alltoall bruck needs blocks of equal length; choose one of: linear, pairwise");
+  EXPECT_EQ(
+      why_illegal(*bruck, shape, {}),
+      "alltoall bruck needs blocks of equal length; choose one of: linear, pairwise, two-level");
   shape.count = 3;
   EXPECT_EQ(why_illegal(*bruck, shape, {}),
             "alltoall bruck: a count beside the counts of blocks: leave it at 0");
