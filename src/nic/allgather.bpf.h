@@ -35,13 +35,17 @@ UNISONO_INLINE const struct unisono_nic_address* find_hop(const struct unisono_n
   return hop == UNISONO_NIC_HOP_TO_ALL ? &row->down : address_of(row, hop);
 }
 
-/* Whether an origin's block is here, whole. The bit is read first: while it is set, the block has
- * what its number says; it is cleared after all have come. */
-UNISONO_INLINE int has_block(struct unisono_nic_slot* slot, const struct unisono_nic_block* block,
-                             uint64_t sequence, uint32_t origin) {
+/* Whether an origin's block is here, whole. The own process numbers its block when it is. Others
+ * are numbered when they are claimed, and have come when their bit is set, which is read first:
+ * while it is set, the block has what its number says. It is cleared when all have come, shortly
+ * before the operation is done: who looks in between may miss others' blocks, but never the own. */
+UNISONO_INLINE int has_block(const struct unisono_nic_row* row, struct unisono_nic_slot* slot,
+                             const struct unisono_nic_block* block, uint64_t sequence,
+                             uint32_t origin) {
   const uint64_t arrived = __sync_fetch_and_or(&slot->arrived, 0);
   if (block->sequence != sequence) return 0;
-  return slot->done == sequence || (arrived >> (origin & 63) & 1) != 0;
+  if (origin == row->rank || slot->done == sequence) return 1;
+  return (arrived >> (origin & 63) & 1) != 0;
 }
 
 /* The word is free again before the operation is shown as done, which lets the next block of its
@@ -83,6 +87,7 @@ UNISONO_INLINE int take_block(struct xdp_md* context, const struct unisono_packe
   if (__sync_val_compare_and_swap(&block->sequence, before, sequence) != before) {
     return count(UNISONO_NIC_STALE, XDP_DROP);
   }
+  block->combine = packet->place;
   block->words = bytes / 8;
   copy_received(context, block);
   count(UNISONO_NIC_BLOCK_TAKEN, 0);
@@ -131,7 +136,7 @@ UNISONO_INLINE int answer_for_block(struct xdp_md* context, const struct unisono
   struct unisono_nic_slot* slot = find_slot(row, sequence);
   const struct unisono_nic_block* block = find_block(row, sequence, origin);
   if (!slot || !block) return count(UNISONO_NIC_NO_GROUP, XDP_DROP);
-  const int found = has_block(slot, block, sequence, origin);
+  const int found = has_block(row, slot, block, sequence, origin);
   struct outgoing out =
       about_block(row, sequence, origin, found ? UNISONO_NIC_BLOCK : UNISONO_NIC_ASK_BLOCK, words);
   out.hop = packet->hop + 1U;
@@ -241,7 +246,7 @@ UNISONO_INLINE int kick_allgather(struct __sk_buff* frame, const struct unisono_
   struct unisono_nic_slot* slot = find_slot(row, sequence);
   const struct unisono_nic_block* own = find_block(row, sequence, row->rank);
   if (!slot || !own) return count(UNISONO_NIC_NO_GROUP, TCX_DROP);
-  if (kind == UNISONO_NIC_QUERY || !has_block(slot, own, sequence, row->rank)) {
+  if (kind == UNISONO_NIC_QUERY || !has_block(row, slot, own, sequence, row->rank)) {
     return count(UNISONO_NIC_STRAY_KICK, TCX_DROP);
   }
   if (kind == UNISONO_NIC_ASK) return ask_for_blocks(frame, row, slot, own, sequence);

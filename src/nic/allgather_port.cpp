@@ -25,13 +25,14 @@ base::Result<std::unique_ptr<AllgatherPort>> AllgatherPort::open(const unisono_n
   return std::unique_ptr<AllgatherPort>(new AllgatherPort(row, memory, std::move(kicker)));
 }
 
-base::Status AllgatherPort::post(std::span<const std::byte> block) {
+base::Status AllgatherPort::post(std::span<const std::byte> block, std::uint32_t mark) {
   constexpr std::size_t kWord = sizeof(std::uint64_t);
   UNISONO_CHECK(may_post(), "AllgatherPort::post with no place free");
   UNISONO_CHECK(block.size() <= UNISONO_NIC_WORDS_MAX * kWord,
                 "AllgatherPort::post of more than one packet");
   const std::uint64_t sequence = next_++;
-  unisono_nic_block& own = place(sequence, row_.rank);
+  unisono_nic_block& own = place(sequence, rank());
+  own.combine = mark;
   own.words = static_cast<std::uint32_t>((block.size() + kWord - 1) / kWord);
   if (!block.empty()) {
     own.data[own.words - 1] = 0;
@@ -62,7 +63,7 @@ base::Result<int> AllgatherPort::repair(std::int64_t now_ns, std::int64_t delay_
 }
 
 base::Status AllgatherPort::send_packet(std::uint8_t kind, std::uint64_t sequence) {
-  const std::uint32_t words = place(sequence, row_.rank).words;
+  const std::uint32_t words = place(sequence, rank()).words;
   return kicker_->send(kind, sequence, std::min<std::size_t>(words, UNISONO_NIC_WORDS_MAX));
 }
 
@@ -83,18 +84,23 @@ std::uint64_t AllgatherPort::arrived(std::uint64_t sequence) const {
 }
 
 std::span<const std::byte> AllgatherPort::block(std::uint64_t sequence, int origin) const {
-  UNISONO_CHECK(origin >= 0 && origin < ranks(), "AllgatherPort::block of a rank of the group");
-  const unisono_nic_block& found = place(sequence, static_cast<std::uint32_t>(origin));
+  const unisono_nic_block& found = place(sequence, origin);
   const std::size_t words = std::min<std::size_t>(found.words, UNISONO_NIC_WORDS_MAX);
   return std::as_bytes(std::span(found.data, words));
+}
+
+std::uint32_t AllgatherPort::mark(std::uint64_t sequence, int origin) const {
+  return place(sequence, origin).combine;
 }
 
 unisono_nic_slot& AllgatherPort::slot(std::uint64_t sequence) const {
   return memory_.slots[sequence & (row_.depth - 1)];
 }
 
-unisono_nic_block& AllgatherPort::place(std::uint64_t sequence, std::uint32_t origin) const {
-  return memory_.blocks[(sequence & (row_.depth - 1)) * std::uint64_t{row_.ranks} + origin];
+unisono_nic_block& AllgatherPort::place(std::uint64_t sequence, int origin) const {
+  UNISONO_CHECK(origin >= 0 && origin < ranks(), "a rank of the group");
+  return memory_.blocks[(sequence & (row_.depth - 1)) * std::uint64_t{row_.ranks} +
+                        static_cast<std::uint32_t>(origin)];
 }
 
 }  // namespace unisono::nic

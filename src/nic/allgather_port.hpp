@@ -38,9 +38,10 @@ class AllgatherPort {
   bool may_post() const { return is_done(next_ - depth()); }
 
   // Gives this process's block to operation next(): at most a packet's UNISONO_NIC_WORDS_MAX words,
-  // as long as the other ranks' (filled up with zeros to whole words). Only if may_post(). An error
-  // means that the kick was not sent; who lacks the block asks for it all the same.
-  base::Status post(std::span<const std::byte> block);
+  // as long as the other ranks' (filled up with zeros to whole words), and a mark that goes with
+  // it. Only if may_post(). An error means that the kick was not sent; who lacks the block asks for
+  // it all the same.
+  base::Status post(std::span<const std::byte> block, std::uint32_t mark = 0);
 
   // Asks for the blocks that an operation lacks here that was posted; programs answer from what
   // they keep, or pass the question on. Harmless at any time.
@@ -56,13 +57,14 @@ class AllgatherPort {
   // An origin's block in an operation that is done, in whole words, until depth() later ones are
   // posted: from then on others may send new ones to its place.
   std::span<const std::byte> block(std::uint64_t sequence, int origin) const;
+  std::uint32_t mark(std::uint64_t sequence, int origin) const;
 
  private:
   AllgatherPort(const unisono_nic_row& row, const GroupMemory& memory,
                 std::unique_ptr<Kicker> kicker)
       : row_(row), memory_(memory), kicker_(std::move(kicker)) {}
   unisono_nic_slot& slot(std::uint64_t sequence) const;
-  unisono_nic_block& place(std::uint64_t sequence, std::uint32_t origin) const;
+  unisono_nic_block& place(std::uint64_t sequence, int origin) const;
   base::Status send_packet(std::uint8_t kind, std::uint64_t sequence);
 
   const unisono_nic_row row_;

@@ -22,13 +22,15 @@ std::uint64_t AllgatherSegments::pieces(std::size_t bytes) {
   return std::max<std::uint64_t>(1, (bytes + kPiece - 1) / kPiece);
 }
 
-void AllgatherSegments::begin(std::span<const std::byte> block, std::span<std::byte> result) {
+void AllgatherSegments::begin(std::span<const std::byte> block, std::span<std::byte> result,
+                              std::uint32_t mark) {
   UNISONO_CHECK(finished_ == pieces_, "AllgatherSegments::begin while another is under way");
   const auto ranks = static_cast<std::size_t>(port_.ranks());
   UNISONO_CHECK(result.empty() || result.size() == block.size() * ranks,
                 "AllgatherSegments::begin with a result of another length");
   block_ = block;
   result_ = result;
+  mark_ = mark;
   first_ = port_.next();
   pieces_ = pieces(block.size());
   posted_ = finished_ = 0;
@@ -50,6 +52,13 @@ base::Status AllgatherSegments::take(std::uint64_t number) {
                       "{}; call the same collective on all ranks",
                       number, pieces_, origin, from.size(), port_.rank(), bytes)};
     }
+    if (port_.mark(first_ + number, origin) != mark_) {
+      return base::Error{
+          base::Code::mismatch,
+          fmt::format("NIC: rank {}'s block is of another call than that of rank {}; call the same "
+                      "collective on all ranks",
+                      origin, port_.rank())};
+    }
     if (result_.empty()) continue;
     const std::size_t start = static_cast<std::size_t>(origin) * block_.size() + number * kPiece;
     std::copy_n(from.begin(), bytes, result_.begin() + static_cast<std::ptrdiff_t>(start));
@@ -62,7 +71,7 @@ base::Result<bool> AllgatherSegments::step() {
     UNISONO_TRY(take(finished_));
   }
   while (posted_ < pieces_ && posted_ - finished_ < port_.depth() && port_.may_post()) {
-    const base::Status posted = port_.post(piece(posted_));
+    const base::Status posted = port_.post(piece(posted_), mark_);
     ++posted_;  // also if its kick was not sent, which repair() makes up for
     UNISONO_TRY(posted);
   }

@@ -22,13 +22,13 @@ class AllgatherSegments {
   static std::uint64_t pieces(std::size_t bytes);
 
   // Starts with this rank's block. `result` has room for all ranks', one after another, or is empty
-  // if they are not wanted; the block may be its own place there. Both stay until it has ended.
-  // Only when what began before has ended.
-  void begin(std::span<const std::byte> block, std::span<std::byte> result);
+  // if they are not wanted; the block may be its own place there. Both stay until it has ended. The
+  // mark has to be the same at all ranks. Only when what began before has ended.
+  void begin(std::span<const std::byte> block, std::span<std::byte> result, std::uint32_t mark = 0);
 
   // Does what can be done without waiting: takes the blocks that are there, and gives the pieces
   // that have room. True: all is done. While it is false, who waits calls AllgatherPort::repair()
-  // as well. The error names the rank whose block has another length.
+  // as well. The error names the rank whose block has another length or mark.
   base::Result<bool> step();
 
   // Bit o: what this waits for has rank o's block. While it is not done.
@@ -41,6 +41,7 @@ class AllgatherSegments {
   AllgatherPort& port_;
   std::span<const std::byte> block_;
   std::span<std::byte> result_;
+  std::uint32_t mark_ = 0;
   std::uint64_t first_ = 0;     // operation that has the first piece
   std::uint64_t pieces_ = 0;    // of the block under way; of those ...
   std::uint64_t posted_ = 0;    // ... so many are given,

@@ -42,6 +42,12 @@ base::Result<base::Descriptor> open_socket(const unisono_nic_row& row) {
                         set(opened, IPPROTO_IP, IP_MULTICAST_LOOP, &off, sizeof off) &&
                         set(opened, SOL_SOCKET, SO_NO_CHECK, &on, sizeof on);
   if (!prepared) return system_error("prepare the socket for multicast");
+  // Interfaces and switches hold back what nobody has asked for.
+  by.imr_multiaddr.s_addr = row.down.ipv4;
+  if (IN_MULTICAST(ntohl(row.down.ipv4)) &&
+      !set(opened, IPPROTO_IP, IP_ADD_MEMBERSHIP, &by, sizeof by)) {
+    return system_error("join the group's multicast address");
+  }
   sockaddr_in to = {};
   to.sin_family = AF_INET;
   to.sin_port = row.own.port;

@@ -68,10 +68,11 @@ class Reader {
     }
     for (int rank = 0; rank < routes_.ranks; ++rank) {
       if (schedule::block(schedule_.shape, rank).count > 0) continue;
-      return refuse(fmt::format("the block of rank {} is empty, so that nobody can tell it from "
-                                "others; lower the same schedule of longer blocks, which go the "
-                                "same ways",
-                                rank));
+      return refuse(
+          fmt::format("the block of rank {} is empty, so that nobody can tell it from "
+                      "others; lower the same schedule of longer blocks, which go the "
+                      "same ways",
+                      rank));
     }
     return base::success();
   }

@@ -14,7 +14,8 @@
  *
  * In an allgather, bit and block o are those of rank o, its origin. A block that arrives is kept
  * and sent on as the row's route of its origin says, whether the own process has come or not. Who
- * sets the last bit clears the word and marks the operation as done.
+ * sets the last bit clears the word and marks the operation as done. `combine` is what processes
+ * want to tell one another beside the block.
  *
  * What is kept answers those who lost it: the sum in block 0 until the result is there, which had
  * to have the sum in it; the result until the process posts operation s + depth. It may do so when

@@ -15,6 +15,7 @@
 #include "base/prng.hpp"
 #include "harness/scale.hpp"
 #include "harness/world.hpp"
+#include "nic/allgather_port.hpp"
 #include "nic/allgather_segments.hpp"
 #include "nic/device.hpp"
 #include "nic/frames.hpp"
@@ -377,32 +378,36 @@ TEST_F(NicAllgather, ManyPacketsSurviveLosses) {
 }
 
 // The error names the rank, and is none of the program's.
-TEST_F(NicAllgather, ABlockOfAnotherLengthIsAMismatch) {
-  ++communicator;
-  Allgather job;
-  job.ranks = 2;
-  std::barrier<> together(2);
-  hosts->run([&](int rank) {
-    if (rank >= 2) return;
-    const auto index = device_of(rank).add_group(row_of(job, rank));
-    EXPECT_TRUE(index.ok());
-    together.arrive_and_wait();
-    const auto port = AllgatherPort::open(device_of(rank), *index);
-    EXPECT_TRUE(port.ok());
-    AllgatherSegments segments(**port);
-    const Bytes block(rank == 0 ? 8 : 20);
-    segments.begin(block, {});
-    auto done = segments.step();
-    for (; done.ok() && !*done; done = segments.step()) std::this_thread::yield();
-    EXPECT_FALSE(done.ok());
-    if (rank == 0 && !done.ok()) {
-      EXPECT_EQ(done.error().message,
-                "NIC: piece 0 of 1 of rank 1's block has 24 bytes, and that of rank 0 8; call the "
-                "same collective on all ranks");
-    }
-    together.arrive_and_wait();
-    EXPECT_TRUE(device_of(rank).remove_group(*index).ok());
-  });
+TEST_F(NicAllgather, BlocksThatDifferAreAMismatch) {
+  for (const bool by_mark : {false, true}) {
+    ++communicator;
+    Allgather job;
+    job.ranks = 2;
+    std::barrier<> together(2);
+    hosts->run([&](int rank) {
+      if (rank >= 2) return;
+      const auto index = device_of(rank).add_group(row_of(job, rank));
+      EXPECT_TRUE(index.ok());
+      together.arrive_and_wait();
+      const auto port = AllgatherPort::open(device_of(rank), *index);
+      EXPECT_TRUE(port.ok());
+      AllgatherSegments segments(**port);
+      const Bytes block(rank == 0 || by_mark ? 8 : 20);
+      segments.begin(block, {}, by_mark ? static_cast<std::uint32_t>(rank) : 0);
+      auto done = segments.step();
+      for (; done.ok() && !*done; done = segments.step()) std::this_thread::yield();
+      EXPECT_FALSE(done.ok());
+      if (rank == 0 && !done.ok()) {
+        EXPECT_EQ(done.error().message,
+                  by_mark ? "NIC: rank 1's block is of another call than that of rank 0; call the "
+                            "same collective on all ranks"
+                          : "NIC: piece 0 of 1 of rank 1's block has 24 bytes, and that of rank 0 "
+                            "8; call the same collective on all ranks");
+      }
+      together.arrive_and_wait();
+      EXPECT_TRUE(device_of(rank).remove_group(*index).ok());
+    });
+  }
 }
 
 // An interface that is not there any more.

@@ -222,6 +222,16 @@ TEST_F(AllgatherProgram, AKickSendsTheOwnBlock) {
   EXPECT_EQ(counted(), (Counts{{"stray_kick", 1}}));
 }
 
+// As if the last of the others' blocks were just being marked while the process kicks.
+TEST_F(AllgatherProgram, AKickIsNotLostToTheLastBlock) {
+  const unisono_nic_row row = add(gatherer());
+  post(row, 0, {7});
+  slot(row, 0).arrived = 0;
+  const TrialRun seen = run(Entry::kick, from_process(row, UNISONO_NIC_KICK, 0, 1));
+  EXPECT_EQ(seen.verdict, kTcNext);
+  EXPECT_EQ(counted(), (Counts{{"block_sent", 3}}));
+}
+
 TEST_F(AllgatherProgram, OnePacketToAll) {
   unisono_nic_row direct = gatherer();
   direct.down = group_address();
@@ -239,6 +249,17 @@ TEST_F(AllgatherProgram, OnePacketToAll) {
   EXPECT_EQ(run(Entry::receive, multicast).verdict, kDrop);
   EXPECT_EQ(counted(), (Counts{{"block_taken", 1}}));
   EXPECT_EQ(block(row, 0, 4).data[0], 9U);
+}
+
+TEST_F(AllgatherProgram, AMarkGoesWithTheBlock) {
+  const unisono_nic_row row = add(gatherer());
+  unisono_packet packet = block_of(row, 7, 0);
+  packet.place = 0xABCD;
+  const TrialRun seen = run(Entry::receive, frame(row, 7, 1, packet, {5}));
+  EXPECT_EQ(seen.frame, frame(row, 1, 5, packet, {5}));
+  EXPECT_EQ(block(row, 0, 7).combine, 0xABCDU);
+  const TrialRun answer = run(Entry::receive, frame(row, 4, 1, question(row, 4, 1, 7, 0), {0}));
+  EXPECT_EQ(packet_in(answer.frame).place, 0xABCDU);
 }
 
 TEST_F(AllgatherProgram, AnEmptyBlock) {

@@ -164,6 +164,42 @@ TEST_F(NicGroups, AllFourCollectives) {
   });
 }
 
+TEST_F(NicGroups, AllgathersOfAnyLength) {
+  run([](int rank, NicGroup& group) {
+    ASSERT_NE(group.allgather(), nullptr);
+    for (int operation = 0; operation < 60; ++operation) {
+      const auto count = static_cast<std::size_t>(operation * operation);
+      std::vector<double> expected;
+      for (int other = 0; other < kHosts; ++other) {
+        const auto block = vector_of(other, operation, count);
+        expected.insert(expected.end(), block.begin(), block.end());
+      }
+      const auto own = vector_of(rank, operation, count);
+      std::vector<double> result(count * kHosts, 42);
+      const base::Status done = group.allgather()->run(
+          std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(result)), far_away());
+      ASSERT_TRUE(done.ok()) << done.error().message;
+      ASSERT_EQ(result, expected) << operation;
+      const NicCall barrier = *lower_call({}, rank);
+      ASSERT_TRUE(group.run(barrier, nullptr, nullptr, far_away()).ok()) << "the tree is there too";
+    }
+  });
+}
+
+TEST_F(NicGroups, AnAllgatherSaysWhoDidNotCome) {
+  run([&](int rank, NicGroup& group) {
+    if (rank == 1) return;
+    const std::array<std::byte, 4> block = {};
+    std::array<std::byte, 4 * kHosts> result = {};
+    const auto status =
+        group.allgather()->run(block, result, base::now_ns() + 50 * base::kMillisecond);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().message, "NIC path: an allgather of rank " + std::to_string(rank) +
+                                          " lacks the blocks of ranks 1 in time: they did not "
+                                          "take part");
+  });
+}
+
 TEST_F(NicGroups, ADaemonThatDiesIsAnErrorOnItsHost) {
   std::atomic<int> failed = 0;
   run([&](int rank, NicGroup& group) {

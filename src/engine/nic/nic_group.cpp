@@ -103,6 +103,8 @@ Status NicGroup::join(std::span<const NicOffer> offers) {
   UNISONO_ASSIGN(const unisono_nic_row row, nic::make_row(node, group));
   UNISONO_ASSIGN(member_, client_->join(row));
   UNISONO_ASSIGN(port_, nic::Port::open(member_->row, member_->mapping.memory()));
+  if (options_.ranks > UNISONO_NIC_RANKS_MAX) return base::success();
+  UNISONO_ASSIGN(allgather_, NicAllgather::join(*client_, group, options_.rank));
   return base::success();
 }
 

@@ -3,6 +3,7 @@
 // NIC path: barrier, allreduce, reduce and broadcast, one at a time, all on one tree. Made in three
 // steps between which the ranks exchange what they have, so that all take it or nobody does:
 //   open(); exchange offer(); join(all offers); exchange whether that went well.
+// Allgathers have an object of their own, nic_allgather.hpp.
 // What goes wrong later is an error, and the group is of no use from then on: never a wrong result,
 // and no wait beyond the deadline. One thread at a time.
 #pragma once
@@ -18,6 +19,7 @@
 #include "arith/type.hpp"
 #include "base/prng.hpp"
 #include "base/result.hpp"
+#include "engine/nic/nic_allgather.hpp"
 #include "engine/nic/offer.hpp"
 #include "nic/port.hpp"
 #include "nic/service/client.hpp"
@@ -65,6 +67,9 @@ class NicGroup {
   // Blocking. `deadline_ns`: by the clock of base/clock.hpp.
   base::Status run(const NicCall& call, const void* input, void* output, std::int64_t deadline_ns);
 
+  // The allgathers of the same ranks; nullptr if the NIC path does none for so many.
+  NicAllgather* allgather() { return allgather_.get(); }
+
   // Why it is of no use any more, if so.
   const std::optional<base::Error>& failure() const { return failure_; }
 
@@ -85,6 +90,7 @@ class NicGroup {
   NicOffer offer_;
   std::unique_ptr<nic::Membership> member_;
   std::unique_ptr<nic::Port> port_;
+  std::unique_ptr<NicAllgather> allgather_;
   std::array<std::uint64_t, UNISONO_NIC_WORDS_MAX> words_ = {};
   base::Prng random_;
   std::int64_t patience_ns_ = 0;  // until it asks for what the operation lacks
