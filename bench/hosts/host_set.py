@@ -166,8 +166,9 @@ def rank_commands(placement, command, environment):
     return [(host, command, environment(rank)) for rank, host in enumerate(placement)]
 
 
-def unisono_job(host_set, placement, words, settings=None):
-    """The commands of a job of Unisono with a rank on each host of the placement."""
+def unisono_job(host_set, placement, words, settings=None, program=None):
+    """The commands of a job of Unisono, of `unisono` or another program, with a rank on each host
+    of the placement."""
     rendezvous = f"tcp:{host_set.address(placement[0])}:{host_set.new_port()}"
     key = secrets.token_hex(16)
 
@@ -180,4 +181,4 @@ def unisono_job(host_set, placement, words, settings=None):
             **(settings or {}),
         }
 
-    return rank_commands(placement, [host_set.unisono, *words], environment)
+    return rank_commands(placement, [program or host_set.unisono, *words], environment)

@@ -32,6 +32,7 @@ def twin_words(work):
     return [
         *["--collectives", ",".join(work.collectives)],
         *["--sizes", work.sizes, "--seconds", str(work.seconds)],
+        *(["--operations", str(work.operations)] if work.operations else []),
     ]
 
 

@@ -7,6 +7,8 @@ time; single: each call timed alone with a barrier before it, averaged over the 
 time per line, float32 and sum, results verified. JSON on rank 0. What Python adds to a call, a few
 microseconds, is in the figures.
 
+With --operations N: how long each of N calls in a row took on rank 0, as in mpi_twin.c.
+
   RANK=0 WORLD_SIZE=2 MASTER_ADDR=... MASTER_PORT=... gloo_twin.py --collectives barrier --sizes 8
 """
 
@@ -21,6 +23,7 @@ import torch.distributed as dist
 
 LOOPS, FEWEST_LOOPS, TRIAL_CALLS, FEWEST_SAMPLES = 7, 3, 4, 5
 MOST_SAMPLES = 100_000
+WARM_UP = 100
 PERIOD = 61
 COLLECTIVES = ["barrier", "broadcast", "reduce", "allreduce", "allgather"]
 
@@ -143,6 +146,21 @@ def measure_single(cell, method_ns):
     return summary(times), int(wrong)
 
 
+def measure_each(collective, size, operations):
+    """Calls in a row, one by one."""
+    cell = Cell(collective, size)
+    times, wrong = [], 0
+    dist.barrier()
+    for _ in range(WARM_UP + operations):
+        cell.prepare()
+        start = time.monotonic_ns()
+        cell.call()
+        times.append(time.monotonic_ns() - start)
+        wrong += cell.wrong()
+    head = {"collective": collective, "size": size, "count": cell.count}
+    return {**head, "times_ns": times[WARM_UP:], "wrong": wrong}
+
+
 def measure(collective, size, seconds):
     cell = Cell(collective, size)
     loop = measure_loop(cell, seconds * 1e9 / 2)
@@ -162,13 +180,17 @@ def main():
     parser.add_argument("--collectives", default=",".join(COLLECTIVES))
     parser.add_argument("--sizes", default="8,1024")
     parser.add_argument("--seconds", type=float, default=0.3)
+    parser.add_argument("--operations", type=int, default=0)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     results = []
     for collective in arguments.collectives.split(","):
         sizes = [0] if collective == "barrier" else map(int, arguments.sizes.split(","))
-        results += [measure(collective, size, arguments.seconds) for size in sizes]
+        if arguments.operations:
+            results += [measure_each(collective, size, arguments.operations) for size in sizes]
+        else:
+            results += [measure(collective, size, arguments.seconds) for size in sizes]
     if dist.get_rank() == 0:
         library = f"Gloo of torch {torch.__version__}"
         head = {"tool": "gloo_twin", "library": library, "ranks": dist.get_world_size()}

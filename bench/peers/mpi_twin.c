@@ -8,6 +8,9 @@
  * half.
  *
  *   mpirun -n 4 mpi_twin --collectives barrier,allreduce --sizes 8,1024 --seconds 0.3
+ *
+ * With --operations N it writes instead how long each of N calls in a row took on rank 0, as
+ * bench/nic/path_twin does.
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -19,6 +22,7 @@
 
 enum { LOOPS = 7, FEWEST_LOOPS = 3, TRIAL_CALLS = 4, FEWEST_SAMPLES = 5, PERIOD = 61 };
 enum { MOST_CALLS = 1000000, MOST_SAMPLES = 100000, MOST_SIZES = 64, MOST_BUFFERS = 4 };
+enum { WARM_UP = 100 };
 
 enum collective {
   BARRIER,
@@ -47,6 +51,7 @@ static const char* const names[COLLECTIVES] = {
 static int rank, ranks;
 static MPI_Comm measured, control; /* what the twin itself has to say goes over control */
 static double seconds = 0.3;
+static int64_t operations; /* 0: the two methods */
 /* Rows of PERIOD values: one for each rank, then the sums of all, of those up to this one, and of
  * those before it. */
 static float* pattern;
@@ -430,6 +435,30 @@ static void measure_single(void) {
   free(leave);
 }
 
+/* Calls in a row, one by one. */
+static void measure_each(void) {
+  int64_t* times = calloc((size_t)operations, sizeof *times);
+  if (!times) fail("out of memory");
+  check(MPI_Barrier(measured));
+  for (int64_t i = -WARM_UP; i < operations; ++i) {
+    const int64_t at_phase = phase++;
+    prepare(0, at_phase);
+    const int64_t start = clock_ns(CLOCK_MONOTONIC);
+    const int code = call(0);
+    const int64_t end = clock_ns(CLOCK_MONOTONIC);
+    check(code);
+    verify(0, at_phase);
+    if (i >= 0) times[i] = end - start;
+  }
+  if (rank == 0) {
+    for (int64_t i = 0; i < operations; ++i) {
+      printf("%s%lld", i == 0 ? ", \"times_ns\": [" : ",", (long long)times[i]);
+    }
+    printf("]");
+  }
+  free(times);
+}
+
 /* ---- the run --------------------------------------------------------------------------------- */
 
 static void measure(enum collective which, int64_t bytes, int first) {
@@ -441,8 +470,12 @@ static void measure(enum collective which, int64_t bytes, int first) {
     printf("%s\n  {\"collective\": \"%s\", \"size\": %lld, \"count\": %d", first ? "" : ",",
            names[which], (long long)bytes, count);
   }
-  measure_loop();
-  measure_single();
+  if (operations != 0) {
+    measure_each();
+  } else {
+    measure_loop();
+    measure_single();
+  }
   check(MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT64_T, MPI_SUM, control));
   if (rank == 0) printf(", \"wrong\": %lld}", (long long)wrong);
   free_buffers();
@@ -482,8 +515,10 @@ int main(int argc, char** argv) {
       size_list = argv[i + 1];
     else if (strcmp(argv[i], "--seconds") == 0)
       seconds = atof(argv[i + 1]);
+    else if (strcmp(argv[i], "--operations") == 0)
+      operations = atoll(argv[i + 1]);
     else
-      fail("options: --collectives a,b --sizes 8,1024 --seconds 0.3");
+      fail("options: --collectives a,b --sizes 8,1024 --seconds 0.3 --operations 0");
   }
   const int n = read_sizes(size_list, sizes);
   check(MPI_Comm_dup(MPI_COMM_WORLD, &measured));

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The benchmarks between hosts (bench/hosts), with tiny counts: what they print and write.
+"""The benchmarks between hosts (bench/hosts, bench/nic), with tiny counts: what they print and
+write.
 
 usage: benchmark_test.py --bin DIRECTORY --scripts bench/hosts compare|loss|fat_tree|run
+       benchmark_test.py --bin DIRECTORY --scripts bench/nic nic
 """
 
 import argparse
@@ -22,6 +24,7 @@ OBSTACLES = [
     "does not let us make namespaces",
     "no token bucket filter",
     "does not drop packets at random",
+    "built without the NIC program",
 ]
 
 
@@ -134,7 +137,40 @@ class Run(Benchmark):
         self.assertIn("'0x1' is no HOSTSxRANKS, as 4x1", done.stdout)
 
 
-TESTS = {"compare": Comparison, "loss": Loss, "fat_tree": FatTree, "run": Run}
+class NicPath(Benchmark):
+    script = "compare"
+
+    def test_times_each_call_of_each_path(self):
+        there = [name for name, program in PEERS.items() if shutil.which(program)]
+        names = ["nic", "udp", "tcp", *there]
+        printed, document = self.measure(
+            *["nic.json", "--output", self.folder, "--hosts", "2", "--rounds", "2"],
+            *["--operations", "40", "--limit", "60", "--only", ",".join([*names, "mpich50"])],
+        )
+        self.assertIn("mpich50 is left out: not there: ", printed)
+        rows = {(row["collective"], row["name"]): row for row in document["results"]}
+        for collective in ["barrier", "allreduce"]:
+            for name in names:
+                if f"compare.py: {name}, 2 hosts: no end after 60" in printed:
+                    continue
+                row = rows[(collective, name)]
+                self.assertEqual((row["calls"], row["hosts"]), (40, 2), printed)
+                self.assertLessEqual(row["min_us"], row["median_us"])
+                shares, times = zip(*row["quantiles_us"])
+                self.assertEqual((shares[0], times[0]), (1, row["min_us"]))
+                self.assertEqual(list(times), sorted(times))
+                self.assertLess(shares[-1], 2 / 40)
+                self.assertIn(f"| {collective} | 2 | {name} | ", printed)
+
+    def test_refuses_what_it_does_not_know(self):
+        done = self.call("--only", "nic,slurm")
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("--only: nothing is named 'slurm'", done.stdout)
+        done = self.call("--collectives", "scan")
+        self.assertIn("--collectives: nothing is named 'scan'", done.stdout)
+
+
+TESTS = {"compare": Comparison, "loss": Loss, "fat_tree": FatTree, "run": Run, "nic": NicPath}
 
 
 def why_not():

@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compares whole barriers and allreduces of 8 bytes in the NIC path with those of processes.
+
+The hosts are network namespaces of this machine (`unisono hosts`, as root), one rank each. Calls
+are made in a row and each is timed on rank 0, in all implementations alike:
+
+  nic     the NIC path, by unisonod on each host
+  udp     Unisono's processes: datagrams and IP multicast
+  tcp     processes on a binomial tree of TCP connections
+  others  as bench/hosts/implementations.py starts them
+
+All take turns, again and again, so that whatever else the machine does meets all alike. A short
+trial finds how many calls fit into --seconds; no more than --operations are made. Printed are
+median, mean, standard deviation and the tail, as a table for docs/explanation/nic-path.md;
+distributions go to nic.json, from which picture.py draws. Hosts, daemons and hogs are gone at the
+end, however it comes.
+"""
+
+import argparse
+import dataclasses
+import json
+import pathlib
+import statistics
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path += [str(HERE.parent / "hosts"), str(HERE.parent / "peers")]
+
+from distribution import quantiles, summary  # noqa: E402  (its folder has to be known first)
+from hogs import Hogs  # noqa: E402
+from host_set import Failed, HostSet, run_main, why_not  # noqa: E402
+from implementations import IMPLEMENTATIONS, Missing, Unisono  # noqa: E402
+from paths import own_paths, without_daemons  # noqa: E402
+from peer_report import Unusable, progress, read_report  # noqa: E402
+from quiet import wait_until_quiet  # noqa: E402
+
+COLLECTIVES = ["barrier", "allreduce"]
+OTHERS = [each for each in IMPLEMENTATIONS if each is not Unisono]  # which is here as udp
+NAMES = ["nic", "udp", "tcp", *(each.name for each in OTHERS)]
+TRIAL_OPERATIONS = 20
+LEAST_OPERATIONS = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    hosts: int
+    per_host: int = 1
+
+    @property
+    def ranks(self):
+        return self.hosts
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    collectives: list
+    operations: int
+    sizes: str = "8"
+    seconds: float = 0
+
+
+def say(text):
+    print(f"compare.py: {text}", file=sys.stderr, flush=True)
+
+
+def find_all(arguments):
+    ways = own_paths(arguments)
+    ways += [(each.name, lambda each=each: each.find(arguments)) for each in OTHERS]
+    found = []
+    for name, find in ways:
+        if arguments.only and name not in arguments.only:
+            continue
+        try:
+            found.append(find())
+        except Missing as missing:
+            say(f"{name} is left out: {missing}")
+    return found
+
+
+def run_once(host_set, implementation, shape, operations, arguments):
+    """{collective: times in ns}, or None, having said why there are none."""
+    work = Work(arguments.collectives, operations)
+    around = getattr(implementation, "around", without_daemons)
+    try:
+        with around(host_set, shape):
+            commands = implementation.commands(host_set, shape, work)
+            report = read_report(host_set.run(commands, arguments.limit))
+    except (Failed, Unusable) as error:
+        say(f"{implementation.name}, {shape.hosts} hosts: {error}")
+        return None
+    return {cell["collective"]: cell["times_ns"] for cell in report["results"]}
+
+
+def fitting(trial, arguments):
+    """How many calls of each collective a run makes."""
+    call_ns = sum(statistics.fmean(times) for times in trial.values())
+    most = -(-arguments.operations // arguments.rounds)
+    return max(LEAST_OPERATIONS, min(most, int(arguments.seconds * 1e9 / call_ns)))
+
+
+def measure(host_set, shape, found, arguments):
+    """{collective: {name: times in ns}}, the implementations by turns."""
+    operations = {}
+    for implementation in found:
+        progress(f"{shape.hosts} hosts, trial, {implementation.name}")
+        trial = run_once(host_set, implementation, shape, TRIAL_OPERATIONS, arguments)
+        if trial is not None:
+            operations[implementation] = fitting(trial, arguments)
+    times = {collective: {} for collective in arguments.collectives}
+    order = list(operations)
+    for turn in range(arguments.rounds):
+        order = order[1:] + order[:1]  # each is as often the first as any other
+        for implementation in order:
+            progress(f"{shape.hosts} hosts, round {turn + 1}, {implementation.name}")
+            if arguments.quiet > 0:
+                wait_until_quiet(arguments.quiet)
+            run = run_once(
+                host_set, implementation, shape, operations[implementation], arguments
+            )
+            for collective, more in (run or {}).items():
+                times[collective].setdefault(implementation.name, []).extend(more)
+    progress("")
+    return times
+
+
+def number(value):
+    return "" if value is None else f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def print_table(measured, names, arguments):
+    """Markdown, in microseconds."""
+    circumstances = ", a hog on each core" if arguments.hogs else ""
+    print(f"Whole calls{circumstances}; microseconds:\n")
+    print("| | hosts | | median | mean | standard deviation | p99 | p99.9 | calls |")
+    print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for collective in arguments.collectives:
+        for shape, times in measured:
+            for name in names:
+                if name not in times[collective]:
+                    continue
+                row = summary(times[collective][name])
+                figures = ["median_us", "mean_us", "deviation_us", "p99_us", "p999_us"]
+                line = " | ".join(number(row[figure]) for figure in figures)
+                print(f"| {collective} | {shape.hosts} | {name} | {line} | {row['calls']} |")
+    sys.stdout.flush()
+
+
+def document(measured, arguments):
+    return {
+        "tool": "nic/compare.py",
+        "hogs": arguments.hogs,
+        "results": [
+            {
+                "collective": collective,
+                "hosts": shape.hosts,
+                "name": name,
+                **summary(values),
+                "quantiles_us": quantiles(values),
+            }
+            for shape, times in measured
+            for collective, by_name in times.items()
+            for name, values in by_name.items()
+        ],
+    }
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="Example:\n  bench/nic/compare.py --quiet 60 --install\n"
+        "  build/venv/bin/python bench/nic/picture.py build/bench/nic.json nic.svg",
+    )
+    add = parser.add_argument
+    add("--hosts", type=lambda text: [int(word) for word in text.split(",")],
+        default=[4, 8, 16], help="numbers of hosts; default: 4,8,16")
+    add("--collectives", type=lambda text: text.split(","), default=COLLECTIVES,
+        help="default: barrier,allreduce")
+    add("--operations", type=int, default=20000,
+        help="most calls of a cell, over all rounds; default: 20000")
+    add("--seconds", type=float, default=20,
+        help="no more calls in a run than fit into so many; default: 20")
+    add("--rounds", type=int, default=5, help="turns of each; default: 5")
+    add("--only", type=lambda text: text.split(","), help=f"of {','.join(NAMES)}")
+    add("--hogs", action="store_true", help="beside a busy loop on each core")
+    add("--quiet", type=float, default=0,
+        help="before each run wait up to so many seconds for a quiet machine")
+    add("--limit", type=float, default=600, help="seconds after which a run is given up")
+    add("--install", action="store_true", help="fetch the wheels of Open MPI 5 and MPICH 5")
+    add("--unisono", type=pathlib.Path, default=ROOT / "build/release/bin/unisono",
+        help="the binary; default: build/release/bin/unisono")
+    add("--output", dest="directory", type=pathlib.Path, default=ROOT / "build/bench",
+        help="directory for twins, wheels and nic.json; default: build/bench")
+    arguments = parser.parse_args()
+    if min(arguments.rounds, arguments.operations, *arguments.hosts) < 1:
+        parser.error("--rounds, --operations and --hosts must be at least 1")
+    if arguments.hogs and arguments.quiet > 0:
+        parser.error("--quiet waits for what --hogs prevents")
+    for option, given, known in [
+        ("--only", arguments.only or [], NAMES),
+        ("--collectives", arguments.collectives, COLLECTIVES),
+    ]:
+        for name in given:
+            if name not in known:
+                parser.error(f"{option}: nothing is named '{name}': {','.join(known)}")
+    return arguments
+
+
+def main():
+    arguments = parse_arguments()
+    if reason := why_not(arguments.unisono):
+        sys.exit(f"compare.py: {reason}")
+    arguments.directory = arguments.directory.resolve()
+    arguments.directory.mkdir(parents=True, exist_ok=True)
+    found = find_all(arguments)
+    measured = []
+    try:
+        hosts = max(arguments.hosts)
+        with HostSet(arguments.unisono, hosts) as host_set, Hogs(arguments.hogs):
+            for count in arguments.hosts:
+                shape = Shape(count)
+                measured.append((shape, measure(host_set, shape, found, arguments)))
+    except Failed as error:
+        sys.exit(f"compare.py: {error}")
+    print_table(measured, [each.name for each in found], arguments)
+    path = arguments.directory / "nic.json"
+    path.write_text(json.dumps(document(measured, arguments), indent=1) + "\n")
+    print(f"\nwritten: {path}")
+
+
+if __name__ == "__main__":
+    run_main(main)

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What compare.py says of many times, and enough of their distribution to draw it."""
+
+import math
+import statistics
+
+# Shares of the calls that take longer: even steps, and then ever closer to none.
+STEPS = 200
+TAIL_STEPS = 20  # a factor of ten
+
+
+def at(ordered, share):
+    """The time that `share` of the calls do not exceed."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] / 1e3
+
+
+def summary(times_ns):
+    ordered = sorted(times_ns)
+    return {
+        "calls": len(ordered),
+        "median_us": statistics.median(ordered) / 1e3,
+        "mean_us": statistics.fmean(ordered) / 1e3,
+        "deviation_us": statistics.pstdev(ordered) / 1e3,
+        "p99_us": at(ordered, 0.99) if len(ordered) >= 100 else None,
+        "p999_us": at(ordered, 0.999) if len(ordered) >= 1000 else None,
+        "min_us": ordered[0] / 1e3,
+        "max_us": ordered[-1] / 1e3,
+    }
+
+
+def quantiles(times_ns):
+    """[(share of the calls that take longer, microseconds)]"""
+    ordered = sorted(times_ns)
+    shares = [1 - step / STEPS for step in range(STEPS)]
+    tail = TAIL_STEPS * max(0, math.log10(len(ordered) * shares[-1]))
+    shares += [shares[-1] * 10 ** (-step / TAIL_STEPS) for step in range(1, int(tail) + 1)]
+    return [(share, at(ordered, 1 - share)) for share in shares]

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The twin of bench/peers for the paths of this project between hosts: a whole barrier or allreduce
+// of two float32, again and again, each call timed by rank 0. Started once per rank, as a job of
+// Unisono (bench/nic/compare.py does). Prints the times as JSON on rank 0.
+//
+//   path_twin --path nic|udp|tcp --collectives barrier,allreduce --operations 20000 --socket PATH
+//
+// nic: the NIC path, by the host's unisonod. udp: the C API, whose ranks are processes that send
+// datagrams and, where the network carries it, multicast. tcp: a binomial tree of processes on
+// TCP connections that sleep in recv, for a yardstick without anybody's library.
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "algorithm/pattern/fnomial.hpp"
+#include "base/clock.hpp"
+#include "base/descriptor.hpp"
+#include "engine/nic/nic_group.hpp"
+#include "nic/interface.hpp"
+#include "unisono/unisono.h"
+
+namespace {
+
+using namespace unisono;
+
+constexpr std::size_t kElements = 2;  // float32: 8 bytes
+constexpr int kWarmUp = 100;
+constexpr std::int64_t kPatience = 120 * base::kSecond;
+
+using Vector = std::array<float, kElements>;
+
+[[noreturn]] void die(const std::string& message) {
+  fmt::print(stderr, "path_twin: {}\n", message);
+  std::exit(1);
+}
+
+void expect(int code, const char* what) {
+  if (code != UNISONO_OK) die(fmt::format("{}: {}", what, unisono_last_error()));
+}
+
+void expect(const base::Status& status) {
+  if (!status.ok()) die(status.error().message);
+}
+
+// The job that started the ranks, over which they tell each other where they are.
+struct Job {
+  unisono_comm_t world = nullptr;
+  int rank = 0;
+  int ranks = 0;
+
+  template <class Word>
+  std::vector<Word> gather(const Word& own) const {
+    std::vector<Word> all(static_cast<std::size_t>(ranks));
+    expect(unisono_allgather(&own, all.data(), sizeof own, UNISONO_BYTE, world), "allgather");
+    return all;
+  }
+};
+
+class Path {
+ public:
+  Path() = default;
+  Path(const Path&) = delete;
+  Path& operator=(const Path&) = delete;
+  virtual ~Path() = default;
+  virtual void barrier() = 0;
+  virtual void allreduce(const Vector& input, Vector& output) = 0;
+};
+
+class ByApi final : public Path {
+ public:
+  explicit ByApi(const Job& job) : job_(job) {}
+  void barrier() override { expect(unisono_barrier(job_.world), "barrier"); }
+  void allreduce(const Vector& input, Vector& output) override {
+    expect(unisono_allreduce(input.data(), output.data(), kElements, UNISONO_FLOAT32, UNISONO_SUM,
+                             job_.world),
+           "allreduce");
+  }
+
+ private:
+  const Job& job_;
+};
+
+class ByNic final : public Path {
+ public:
+  ByNic(const Job& job, const std::string& socket) {
+    engine::NicGroupOptions options;
+    options.path = socket;
+    options.id = {0xBE7C, 1};
+    options.key = {3, 5};
+    options.multicast = htonl(0xEFFF000B);
+    options.rank = job.rank;
+    options.ranks = job.ranks;
+    auto group = engine::NicGroup::open(options);
+    if (!group.ok()) die(group.error().message);
+    group_ = *std::move(group);
+    expect(group_->join(job.gather(group_->offer())));
+    expect(unisono_barrier(job.world), "barrier");  // nobody sends before all listen
+    engine::NicShape shape;
+    barrier_ = *engine::lower_call(shape, job.rank);
+    shape.collective = schedule::Collective::allreduce;
+    shape.type = arith::Type::float32;
+    shape.count = kElements;
+    allreduce_ = *engine::lower_call(shape, job.rank);
+  }
+  void barrier() override { run(barrier_, nullptr, nullptr); }
+  void allreduce(const Vector& input, Vector& output) override {
+    run(allreduce_, input.data(), output.data());
+  }
+
+ private:
+  void run(const engine::NicCall& call, const void* input, void* output) {
+    expect(group_->run(call, input, output, base::now_ns() + kPatience));
+  }
+
+  std::unique_ptr<engine::NicGroup> group_;
+  engine::NicCall barrier_, allreduce_;
+};
+
+// Up and down one binomial tree.
+class ByTcp final : public Path {
+ public:
+  explicit ByTcp(const Job& job) {
+    const algorithm::pattern::FnomialTree tree(job.ranks, 2);
+    const auto node = tree.node(job.rank);
+    const base::Descriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in own = {};
+    own.sin_family = AF_INET;
+    socklen_t bytes = sizeof own;
+    const auto interface = nic::read_interface("eth0");
+    if (!interface.ok()) die(interface.error().message);
+    own.sin_addr.s_addr = interface->ipv4;
+    if (bind(listener.get(), reinterpret_cast<sockaddr*>(&own), bytes) != 0 ||
+        listen(listener.get(), job.ranks) != 0 ||
+        getsockname(listener.get(), reinterpret_cast<sockaddr*>(&own), &bytes) != 0) {
+      die("cannot listen");
+    }
+    const auto all = job.gather(own);
+    if (job.rank != 0) {
+      parent_.reset(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      const sockaddr_in& to = all[static_cast<std::size_t>(node.parent)];
+      if (connect(parent_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) {
+        die("cannot connect to the parent");
+      }
+      send_at_once(parent_);
+    }
+    for (int child = 0; child < node.children; ++child) {
+      children_.emplace_back(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      send_at_once(children_.back());
+    }
+  }
+  void barrier() override {
+    Vector nothing = {};
+    allreduce({}, nothing);
+  }
+  // Sums of whole numbers: the order in which children have connected does not matter.
+  void allreduce(const Vector& input, Vector& output) override {
+    output = input;
+    Vector part = {};
+    for (const base::Descriptor& child : children_) {
+      receive(child, part);
+      for (std::size_t i = 0; i < kElements; ++i) output[i] += part[i];
+    }
+    if (parent_.valid()) {
+      send(parent_, output);
+      receive(parent_, output);
+    }
+    for (const base::Descriptor& child : children_) send(child, output);
+  }
+
+ private:
+  static void send_at_once(const base::Descriptor& socket) {
+    const int on = 1;
+    setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  }
+  static void send(const base::Descriptor& socket, const Vector& vector) {
+    if (::send(socket.get(), vector.data(), sizeof vector, MSG_NOSIGNAL) != sizeof vector) {
+      die("a neighbour has gone");
+    }
+  }
+  static void receive(const base::Descriptor& socket, Vector& vector) {
+    if (recv(socket.get(), vector.data(), sizeof vector, MSG_WAITALL) != sizeof vector) {
+      die("a neighbour has gone");
+    }
+  }
+
+  base::Descriptor parent_;
+  std::vector<base::Descriptor> children_;
+};
+
+std::unique_ptr<Path> open_path(const std::string& name, const Job& job,
+                                const std::string& socket) {
+  if (name == "nic") return std::make_unique<ByNic>(job, socket);
+  if (name == "tcp") return std::make_unique<ByTcp>(job);
+  return std::make_unique<ByApi>(job);
+}
+
+// What a rank gives to an operation, so that a result of another one is seen.
+float value_of(int rank, int operation) {
+  return static_cast<float>((operation % 61) * 100 + rank);
+}
+
+void check(const Vector& output, const Job& job, int operation) {
+  float sum = 0;
+  for (int rank = 0; rank < job.ranks; ++rank) sum += value_of(rank, operation);
+  for (const float element : output) {
+    if (element != sum) {
+      die(fmt::format("rank {}: operation {} is {} and not {}", job.rank, operation, element, sum));
+    }
+  }
+}
+
+std::vector<std::int64_t> measure(Path& path, const Job& job, bool is_barrier, int operations) {
+  std::vector<std::int64_t> times;
+  times.reserve(static_cast<std::size_t>(operations));
+  for (int operation = -kWarmUp; operation < operations; ++operation) {
+    Vector input;
+    Vector output = {};
+    input.fill(value_of(job.rank, operation + kWarmUp));
+    const std::int64_t start_ns = base::now_ns();
+    is_barrier ? path.barrier() : path.allreduce(input, output);
+    const std::int64_t end_ns = base::now_ns();
+    if (!is_barrier) check(output, job, operation + kWarmUp);
+    if (operation >= 0) times.push_back(end_ns - start_ns);
+  }
+  return times;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  std::string name = "udp";
+  std::string socket = nic::kServicePath;
+  std::vector<std::string> collectives = {"barrier", "allreduce"};
+  int operations = 20000;
+  CLI::App app{"Times of whole barriers and allreduces, call by call"};
+  app.add_option("--path", name)->check(CLI::IsMember({"nic", "udp", "tcp"}));
+  app.add_option("--collectives", collectives)
+      ->delimiter(',')
+      ->check(CLI::IsMember({"barrier", "allreduce"}));
+  app.add_option("--operations", operations)->check(CLI::PositiveNumber);
+  app.add_option("--socket", socket);
+  CLI11_PARSE(app, count, arguments);
+  Job job;
+  expect(unisono_init(&job.world), "init");
+  expect(unisono_comm_rank(job.world, &job.rank), "rank");
+  expect(unisono_comm_size(job.world, &job.ranks), "size");
+  {
+    const auto path = open_path(name, job, socket);
+    std::string cells;
+    for (const std::string& collective : collectives) {
+      const bool is_barrier = collective == "barrier";
+      const auto times = measure(*path, job, is_barrier, operations);
+      cells += fmt::format(
+          "{}{{\"collective\": \"{}\", \"size\": {}, \"wrong\": 0, "
+          "\"times_ns\": [{}]}}",
+          cells.empty() ? "" : ",\n", collective, is_barrier ? 0 : 8, fmt::join(times, ","));
+    }
+    // No rank goes while another may still lack its last result.
+    expect(unisono_barrier(job.world), "barrier");
+    if (job.rank == 0) {
+      fmt::print(
+          "{{\"tool\": \"path_twin\", \"library\": \"unisono {}\", \"ranks\": {}, "
+          "\"results\": [\n{}\n]}}\n",
+          unisono_version(), job.ranks, cells);
+    }
+  }
+  expect(unisono_finalize(job.world), "finalize");
+  return 0;
+}

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""This project's paths between hosts, for compare.py: the NIC path with its daemons, processes over
+UDP and multicast, and a tree on TCP for a yardstick. What bench/hosts/implementations.py is for
+other libraries: find(), commands(), and here around(), a context in which the commands run."""
+
+import contextlib
+import pathlib
+
+from host_set import Failed, in_a_row, unisono_job
+from implementations import Missing
+
+
+class OwnPath:
+    collectives = None  # both
+
+    def __init__(self, name, path, options):
+        self.name = name
+        self.path = path
+        self.twin = options.unisono.resolve().parent.parent / "bench" / "path_twin"
+        self.daemon = options.unisono.resolve().parent / "unisonod"
+        for program in [self.twin, self.daemon]:
+            if not program.exists():
+                raise Missing(f"{program} does not exist: build the preset release")
+
+    def socket(self, host_set, host):
+        return str(pathlib.Path(host_set.folder.name, f"nic{host}.sock"))
+
+    def commands(self, host_set, shape, work):
+        words = ["--path", self.path, "--collectives", ",".join(work.collectives)]
+        words += ["--operations", work.operations]
+        job = unisono_job(host_set, in_a_row(shape.hosts, 1), words, program=self.twin)
+        return [
+            (host, [*command, "--socket", self.socket(host_set, host)], environment)
+            for host, command, environment in job
+        ]
+
+    @contextlib.contextmanager
+    def around(self, host_set, shape):
+        """The NIC path's daemons, while it is its turn: others meet an interface without them."""
+        daemons = []
+        try:
+            for host in range(shape.hosts if self.path == "nic" else 0):
+                words = [self.daemon, "--interface", "eth0"]
+                daemons.append(
+                    host_set.start(host, [*words, "--socket", self.socket(host_set, host)])
+                )
+            for daemon in daemons:
+                self.wait_for(daemon)
+            yield
+        finally:
+            for daemon in daemons:
+                daemon.terminate()
+            for daemon in daemons:
+                daemon.communicate()
+
+    def wait_for(self, daemon):
+        said = daemon.stderr.readline()  # it speaks when it serves, or has given up
+        if " serves " not in said:
+            raise Failed(said.strip() or "unisonod did not start")
+
+
+def without_daemons(_host_set, _shape):
+    return contextlib.nullcontext()
+
+
+def own_paths(options):
+    """[(class or function that finds it, name)]"""
+    return [
+        ("nic", lambda: OwnPath("nic", "nic", options)),
+        ("udp", lambda: OwnPath("udp", "udp", options)),
+        ("tcp", lambda: OwnPath("tcp", "tcp", options)),
+    ]
