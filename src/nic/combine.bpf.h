@@ -50,7 +50,7 @@ UNISONO_GLOBAL int combine_blocks(struct unisono_nic_block* target,
   if (!target || !other) return 0;
   const uint32_t words = target->words;
   uint32_t i;
-  switch (target->combine) {
+  switch (target->combine & UNISONO_NIC_COMBINE_MASK) {
     UNISONO_EACH_WORD(UNISONO_NIC_SUM_INT64, a + b);
     UNISONO_EACH_WORD(UNISONO_NIC_SUM_INT32, UNISONO_HALVES(ADD_INT32));
     UNISONO_EACH_WORD(UNISONO_NIC_SUM_FLOAT64, add_float64(a, b));

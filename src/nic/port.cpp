@@ -90,6 +90,23 @@ bool Port::is_broken(std::uint64_t sequence) const {
   return std::atomic_ref(slot(sequence).broken).load(std::memory_order_acquire) == sequence;
 }
 
+int Port::odd_rank(std::uint64_t sequence) const {
+  const unisono_nic_block& mine = own(sequence);
+  for (std::uint32_t child = 0; child < row_.children; ++child) {
+    const unisono_nic_block& other = block(sequence, 1 + child);
+    if (other.combine != mine.combine || other.words != mine.words) {
+      return static_cast<int>(row_.child_rank[child]);
+    }
+  }
+  return -1;
+}
+
+bool Port::is_given(std::uint64_t sequence) const {
+  const std::uint64_t summed =
+      std::atomic_ref(slot(sequence).summed).load(std::memory_order_acquire);
+  return summed == sequence || is_done(sequence);
+}
+
 std::span<const std::uint64_t> Port::result(std::uint64_t sequence) const {
   const unisono_nic_block& block = own(sequence);
   return {block.data, std::min<std::size_t>(block.words, UNISONO_NIC_WORDS_MAX)};
@@ -99,8 +116,11 @@ unisono_nic_slot& Port::slot(std::uint64_t sequence) const {
   return memory_.slots[sequence & (row_.depth - 1)];
 }
 
-unisono_nic_block& Port::own(std::uint64_t sequence) const {
-  return memory_.blocks[(sequence & (row_.depth - 1)) * unisono_nic_blocks(&row_)];
+unisono_nic_block& Port::own(std::uint64_t sequence) const { return block(sequence, 0); }
+
+// As find_block() of state.bpf.h.
+unisono_nic_block& Port::block(std::uint64_t sequence, std::uint32_t number) const {
+  return memory_.blocks[(sequence & (row_.depth - 1)) * unisono_nic_blocks(&row_) + number];
 }
 
 }  // namespace unisono::nic

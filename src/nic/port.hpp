@@ -57,6 +57,11 @@ class Port {
   std::int64_t done_ns(std::uint64_t sequence) const;
   // The contributions differ in length or operator; it will never be done.
   bool is_broken(std::uint64_t sequence) const;
+  // Of one that is broken here: the first rank whose contribution differs from the own one; -1 if
+  // it is the result that does.
+  int odd_rank(std::uint64_t sequence) const;
+  // Whether all contributions to it have come here and gone on towards the root, or it is done.
+  bool is_given(std::uint64_t sequence) const;
   // Of an operation that is done, until that 2 depth() after it is posted. At the root or where the
   // group returns values, the result; otherwise nothing of use.
   std::span<const std::uint64_t> result(std::uint64_t sequence) const;
@@ -69,6 +74,7 @@ class Port {
       : row_(row), memory_(memory), kicker_(std::move(kicker)) {}
   unisono_nic_slot& slot(std::uint64_t sequence) const;
   unisono_nic_block& own(std::uint64_t sequence) const;
+  unisono_nic_block& block(std::uint64_t sequence, std::uint32_t number) const;
   base::Status give(std::uint64_t sequence, bool is_last);
   base::Status send_packet(std::uint8_t kind, std::uint64_t sequence);
 

@@ -64,6 +64,12 @@ enum unisono_nic_kind {
                            the vector means nothing, as above */
 };
 
+/* Contributions have to agree in a word of which this much says how they are combined. What is
+ * above is the processes' own: a digest of their calls, so that those which differ are never
+ * combined. */
+#define UNISONO_NIC_COMBINE_BITS 8
+#define UNISONO_NIC_COMBINE_MASK ((1U << UNISONO_NIC_COMBINE_BITS) - 1)
+
 /* How two vectors are combined, element by element, in words of 64 bits. */
 enum unisono_nic_combine {
   UNISONO_NIC_NOTHING = 0, /* a barrier */
@@ -203,7 +209,7 @@ struct unisono_nic_slot {
 /* A contribution. */
 struct unisono_nic_block {
   uint64_t sequence; /* of the operation that it is for */
-  uint32_t combine;
+  uint32_t combine;  /* enum unisono_nic_combine, and a digest above UNISONO_NIC_COMBINE_BITS */
   uint32_t words;
   uint64_t data[UNISONO_NIC_WORDS_MAX];
 };

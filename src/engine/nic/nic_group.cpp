@@ -93,6 +93,8 @@ Status NicGroup::join(std::span<const NicOffer> offers) {
   UNISONO_CHECK(std::cmp_equal(offers.size(), options_.ranks), "an offer of each rank");
   UNISONO_TRY(agree(offers));
   UNISONO_ASSIGN(const nic::Node node, tree_node(options_.rank, options_.ranks));
+  parent_ = node.parent;
+  children_ = node.children;
   std::vector<unisono_nic_address> addresses;
   for (const NicOffer& offer : offers) addresses.push_back(offer.address);
   nic::GroupAddresses group;
@@ -110,17 +112,26 @@ Status NicGroup::join(std::span<const NicOffer> offers) {
 
 Status NicGroup::run(const NicCall& call, const void* input, void* output,
                      std::int64_t deadline_ns) {
-  UNISONO_CHECK(port_ != nullptr, "NicGroup::run before join");
+  UNISONO_TRY(start(call, input));
+  UNISONO_TRY(wait(deadline_ns));
+  return take(call, output);
+}
+
+base::Result<std::uint64_t> NicGroup::start(const NicCall& call, const void* input) {
+  UNISONO_CHECK(port_ != nullptr, "NicGroup::start before join");
   if (failure_) return *failure_;
-  const std::uint64_t operation = port_->next();
+  operation_ = port_->next();
   patience_ns_ = random_patience(kFirstPatience);
   UNISONO_TRY(post(call, input));
-  UNISONO_TRY(wait(operation, deadline_ns));
-  const auto result = port_->result(operation);
+  return operation_;
+}
+
+Status NicGroup::take(const NicCall& call, void* output) {
+  const auto result = port_->result(operation_);
   if (result.size_bytes() < call.bytes) {
     return fail({Code::mismatch, fmt::format("NIC path: operation {} has a result of {} bytes, not "
                                              "{}: the ranks called different things",
-                                             operation, result.size_bytes(), call.bytes)});
+                                             operation_, result.size_bytes(), call.bytes)});
   }
   if (call.takes && call.bytes != 0) std::memcpy(output, result.data(), call.bytes);
   return base::success();
@@ -135,39 +146,43 @@ Status NicGroup::post(const NicCall& call, const void* input) {
   return posted.ok() ? posted : fail(posted.error());
 }
 
-Status NicGroup::wait(std::uint64_t operation, std::int64_t deadline_ns) {
-  for (int i = 0; i < kSpins; ++i) {
-    if (port_->is_done(operation)) return base::success();
-  }
-  for (int i = 0; i < kYields; ++i) {
-    if (port_->is_done(operation)) return base::success();
-    std::this_thread::yield();
-  }
-  for (std::int64_t sleep = kFirstSleep; !port_->is_done(operation);
-       sleep = std::min(2 * sleep, kLongestSleep)) {
-    UNISONO_TRY(look_around(operation, deadline_ns));
-    UNISONO_TRY(repair());
-    std::this_thread::sleep_for(std::chrono::nanoseconds(sleep));
-  }
-  return base::success();
+base::Result<bool> NicGroup::poll() {
+  if (port_->is_done(operation_)) return true;
+  if (!port_->is_broken(operation_)) return false;
+  return fail({Code::mismatch, fmt::format("NIC path: the contributions to operation {} differ in "
+                                           "length or operator: the ranks called different "
+                                           "things",
+                                           operation_)});
 }
 
-// Whether an operation that is not done may still be: the daemon is there, the contributions fit
-// together, and there is time.
-Status NicGroup::look_around(std::uint64_t operation, std::int64_t deadline_ns) {
-  if (port_->is_broken(operation)) {
-    return fail(
-        {Code::mismatch, fmt::format("NIC path: the contributions to operation {} differ in "
-                                     "length or operator: the ranks called different "
-                                     "things",
-                                     operation)});
-  }
+Status NicGroup::look_around() {
   if (const auto lost = client_->lost()) return fail(*lost);
-  if (base::now_ns() < deadline_ns) return base::success();
+  return repair();
+}
+
+bool NicGroup::is_given() const { return port_->is_given(operation_); }
+
+int NicGroup::odd_rank() const { return port_->odd_rank(operation_); }
+
+Status NicGroup::wait(std::int64_t deadline_ns) {
+  for (int i = 0; i < kSpins; ++i) {
+    if (port_->is_done(operation_)) return base::success();
+  }
+  for (int i = 0; i < kYields; ++i) {
+    if (port_->is_done(operation_)) return base::success();
+    std::this_thread::yield();
+  }
+  for (std::int64_t sleep = kFirstSleep;; sleep = std::min(2 * sleep, kLongestSleep)) {
+    UNISONO_ASSIGN(const bool done, poll());
+    if (done) return base::success();
+    UNISONO_TRY(look_around());
+    if (base::now_ns() >= deadline_ns) break;
+    std::this_thread::sleep_for(std::chrono::nanoseconds(sleep));
+  }
   return fail(
       {Code::timeout, fmt::format("NIC path: operation {} of rank {} has no result in time: "
                                   "a rank did not take part",
-                                  operation, options_.rank)});
+                                  operation_, options_.rank)});
 }
 
 // Ranks that lack the same should not all ask at once, so how long one waits is random.

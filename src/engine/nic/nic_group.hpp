@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "arith/type.hpp"
 #include "base/prng.hpp"
@@ -70,6 +71,22 @@ class NicGroup {
   // The allgathers of the same ranks; nullptr if the NIC path does none for so many.
   NicAllgather* allgather() { return allgather_.get(); }
 
+  // The same in turns, for who has other work meanwhile: start(), poll() until it says true,
+  // take(); while it waits, look_around() now and then. Of start() the operation's number, from 0.
+  base::Result<std::uint64_t> start(const NicCall& call, const void* input);
+  base::Result<bool> poll();
+  // Asks for what may be lost; the error says that the daemon has gone.
+  base::Status look_around();
+  base::Status take(const NicCall& call, void* output);
+
+  // Whether this host has sent what it and those below it have given to the last operation.
+  bool is_given() const;
+  // The rank whose call differs, once poll() has failed with Code::mismatch; -1: not known here.
+  int odd_rank() const;
+  // The ranks next to this one in the tree; parent -1: this is the root.
+  int parent() const { return parent_; }
+  const std::vector<int>& children() const { return children_; }
+
   // Why it is of no use any more, if so.
   const std::optional<base::Error>& failure() const { return failure_; }
 
@@ -79,8 +96,7 @@ class NicGroup {
         client_(std::move(client)),
         random_(static_cast<std::uint64_t>(options.rank)) {}
   base::Status post(const NicCall& call, const void* input);
-  base::Status wait(std::uint64_t operation, std::int64_t deadline_ns);
-  base::Status look_around(std::uint64_t operation, std::int64_t deadline_ns);
+  base::Status wait(std::int64_t deadline_ns);
   base::Status repair();
   std::int64_t random_patience(std::int64_t least_ns);
   base::Error fail(base::Error why);
@@ -92,6 +108,9 @@ class NicGroup {
   std::unique_ptr<nic::Port> port_;
   std::unique_ptr<NicAllgather> allgather_;
   std::array<std::uint64_t, UNISONO_NIC_WORDS_MAX> words_ = {};
+  int parent_ = -1;
+  std::vector<int> children_;
+  std::uint64_t operation_ = 0;  // the last one
   base::Prng random_;
   std::int64_t patience_ns_ = 0;  // until it asks for what the operation lacks
   std::optional<base::Error> failure_;

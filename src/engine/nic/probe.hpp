@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What this host's daemon offers, asked without joining anything: so that a job knows at its start
+// which hosts have a NIC path. Where no daemon serves, that is one system call. Any thread.
+#pragma once
+
+#include <string>
+
+#include "base/result.hpp"
+#include "engine/nic/offer.hpp"
+
+namespace unisono::engine {
+
+// `path`: of the daemon's socket. The error says why there is none.
+base::Result<NicOffer> probe_offer(const std::string& path);
+
+}  // namespace unisono::engine
