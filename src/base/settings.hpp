@@ -41,6 +41,8 @@ enum class Setting {
   bulk,
   bulk_from,
   ofi_provider,
+  nic,
+  nic_socket,
   check,
   log,
   rank,
@@ -50,7 +52,7 @@ enum class Setting {
   first_sequence,
   fault,
 };
-inline constexpr std::size_t kSettingCount = 28;
+inline constexpr std::size_t kSettingCount = 30;
 
 // The enumerations that settings take, in the order of their names in the table.
 enum class EngineChoice { automatic, inline_, helping };  // UNISONO_ENGINE

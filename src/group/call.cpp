@@ -65,6 +65,8 @@ std::string call_name(int record_number) {
       return "comm_split";
     case Purpose::from_list:
       return "comm_from_list";
+    case Purpose::nic_path:
+      return "the agreement on the NIC path";
   }
   return name_of(static_cast<Collective>(record_number % schedule::kCollectiveCount), purpose);
 }
@@ -73,7 +75,9 @@ std::string describe_call(int record_number, std::int64_t count, std::int32_t ty
                           std::int32_t root) {
   std::string text = call_name(record_number);
   const auto purpose = static_cast<Purpose>(record_number / schedule::kCollectiveCount);
-  if (purpose == Purpose::duplicate || purpose == Purpose::split) return text;
+  if (purpose == Purpose::duplicate || purpose == Purpose::split || purpose == Purpose::nic_path) {
+    return text;
+  }
   if (purpose == Purpose::from_list) {
     return fmt::format("{}(list with digest {:08x})", text, static_cast<std::uint32_t>(root));
   }

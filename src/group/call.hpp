@@ -22,7 +22,8 @@ enum class Purpose : std::uint8_t {
   user_typed_blocks,
   duplicate,
   split,
-  from_list
+  from_list,
+  nic_path
 };
 
 // A user-defined operator; `type` is what its function is told.

@@ -117,8 +117,10 @@ Result<std::unique_ptr<Communicator>> Communicator::create_world(Job& job) {
   std::vector<int> everyone(static_cast<std::size_t>(job.ranks()));
   for (int r = 0; r < job.ranks(); ++r) everyone[static_cast<std::size_t>(r)] = r;
   const auto& header = *reinterpret_cast<CommunicatorHeader*>(job.memory().at(offset));
-  return std::unique_ptr<Communicator>(
+  std::unique_ptr<Communicator> world(
       new Communicator(job, std::move(everyone), job.rank(), offset, header.layout, true));
+  UNISONO_TRY(world->agree_on_nic());
+  return world;
 }
 
 Communicator::Communicator(Job& job, std::vector<int> job_ranks, int rank, std::int64_t offset,
@@ -266,6 +268,7 @@ void Communicator::say_farewell(bool last_here) {
 
 void Communicator::publish_progress() {
   take_back();
+  leave_nic();
   for (engine::Lane* lane : {&small_, &bulk_}) {
     while (const auto news = lane->take_news(true)) {
       for (const int member : news->ranks) {
@@ -326,6 +329,8 @@ Status Communicator::run(CachedPlan& plan, const void* input, void* output) {
   take_back();
   if (failure_) [[unlikely]]
     return failure();
+  if (plan.nic) [[unlikely]]
+    return run_in_nic(plan, input, output);
   blocking_.state = Pending::State::running;
   blocking_.started_ns = 0;
   if (plan.plan.staging_bytes != 0) [[unlikely]]
@@ -369,12 +374,19 @@ void Communicator::give_back_staging(Pending& pending) {
   pending.staging = 0;
 }
 
+void Communicator::note_call(std::uint32_t digest) {
+  history_ = (history_ ^ digest) * 0x9e3779b97f4a7c15U;
+}
+
+// The high bits are the mixed ones; a flag is never zero.
+std::uint32_t Communicator::flag_history() const {
+  return static_cast<std::uint32_t>(history_ >> (64 - engine::kDigestBits)) | 1U;
+}
+
 void Communicator::begin(CachedPlan& plan, const void* input, void* output, Pending& pending) {
-  history_ = (history_ ^ plan.plan.digest) * 0x9e3779b97f4a7c15U;
-  // The high bits are the mixed ones; a flag is never zero.
-  const auto history = static_cast<std::uint32_t>(history_ >> 40) | 1U;
+  note_call(plan.plan.digest);
   pending.operation.begin(plan.plan, plan.plan.bulk ? bulk_ : small_, input, output, next_index_++,
-                          history);
+                          flag_history());
   if (pending.staging != 0) pending.operation.set_staging(job_.memory().at(pending.staging));
   statistics_.last_plan = &plan;
 }
@@ -528,8 +540,11 @@ void Communicator::wait_any(std::span<Communicator* const> communicators,
         sched_yield();
         break;
       case engine::Waiter::Next::sleep:
-        if (communicators.front()->sleep(communicators)) waiter.woken();
-        for (Communicator* c : communicators) c->examine_after_sleep();
+        if (communicators.front()->sleep(communicators, job.watch_interval_ns())) waiter.woken();
+        for (Communicator* c : communicators) {
+          if (c->nic_ != nullptr) c->publish_standing();
+          c->examine_after_sleep();
+        }
         if (ended()) return;
         break;
     }
@@ -537,7 +552,7 @@ void Communicator::wait_any(std::span<Communicator* const> communicators,
 }
 
 // True if rung, or if there was no need to sleep after all.
-bool Communicator::sleep(std::span<Communicator* const> communicators) {
+bool Communicator::sleep(std::span<Communicator* const> communicators, std::int64_t limit_ns) {
   const auto change_credit = [&](bool sleeping) {
     for (Communicator* c : communicators) {
       if (sleeping) {
@@ -560,7 +575,7 @@ bool Communicator::sleep(std::span<Communicator* const> communicators) {
   }
   if (!rung) {
     ++statistics_.sleeps;
-    rung = sleep_announced(bed);
+    rung = sleep_announced(bed, std::min(limit_ns, job_.watch_interval_ns()));
   }
   withdraw_sleep(bed);
   if (credit) change_credit(false);
@@ -584,13 +599,12 @@ Communicator::Bed Communicator::announce_sleep() {
   return bed;
 }
 
-bool Communicator::sleep_announced(const Bed& bed) {
-  const std::int64_t timeout_ns = job_.watch_interval_ns();
+bool Communicator::sleep_announced(const Bed& bed, std::int64_t limit_ns) {
   if (bed.datagrams) {
-    return job_.network()->sleep(timeout_ns, bed.pipe ? job_.bells().pipe() : -1);
+    return job_.network()->sleep(limit_ns, bed.pipe ? job_.bells().pipe() : -1);
   }
   if (job_.network() != nullptr) job_.network()->hand_over();
-  return job_.bells().sleep(job_.rank(), bed.announced, timeout_ns);
+  return job_.bells().sleep(job_.rank(), bed.announced, limit_ns);
 }
 
 void Communicator::withdraw_sleep(const Bed& bed) {

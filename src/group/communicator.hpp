@@ -19,6 +19,7 @@
 #include "group/call.hpp"
 #include "group/failure.hpp"
 #include "group/job.hpp"
+#include "group/nic_path.hpp"
 #include "group/plan_cache.hpp"
 #include "group/query.hpp"
 
@@ -67,6 +68,7 @@ struct Pending {
 struct CommunicatorStatistics {
   std::int64_t buffer_bytes = 0;  // committed windows, all ranks together
   std::int64_t operations = 0;
+  std::int64_t in_nic = 0;  // of these, in the NIC path
   std::int64_t sleeps = 0;
   std::int64_t helped_steps = 0;
   engine::Counters engine;
@@ -78,7 +80,8 @@ class Communicator {
   static base::Result<std::unique_ptr<Communicator>> create_world(Job& job);
   // Pure.
   static SegmentLayout plan_layout(int ranks, const base::Settings& settings);
-  // Tells the members on other hosts which operations this rank has completed, before it goes.
+  // Tells the members on other hosts which operations this rank has completed, before it goes, and
+  // leaves the NIC path.
   void publish_progress();
   // Collective. nullptr for a rank that takes no part.
   base::Result<std::unique_ptr<Communicator>> duplicate();
@@ -199,11 +202,38 @@ class Communicator {
   void give_back_staging(Pending& pending);
   void tell_awaited(const engine::Operation& operation);
   void begin(CachedPlan& plan, const void* input, void* output, Pending& pending);
+  void note_call(std::uint32_t digest);
+  std::uint32_t flag_history() const;
   base::Status finish(Pending& pending);
   base::Result<std::unique_ptr<Communicator>> derive(Purpose purpose, std::int32_t digest,
                                                      int color, int key);
   base::Status exchange(Purpose purpose, std::int32_t digest, const void* own, void* all,
                         std::int64_t bytes);
+
+  // The NIC path: how it comes (nic_setup.cpp), and what goes by it (nic_path.cpp).
+  struct NicOperation;
+  base::Status agree_on_nic();
+  engine::NicGroupOptions nic_options() const;
+  base::Result<std::optional<int>> find_without(bool goes_along);
+  void tell_of_nic(const std::string& why_not) const;
+  base::Status run_in_nic(CachedPlan& plan, const void* input, void* output);
+  base::Status await_nic(NicOperation& operation);
+  bool has_failed_by(std::uint64_t index) const;
+  base::Error give_up_nic();
+  base::Error fail_in_nic(const NicOperation& operation, const base::Error& why);
+  void tell_difference(const NicOperation& operation, int other);
+  void examine_nic(NicOperation& operation);
+  void examine_members_in_nic(const NicOperation& operation);
+  void examine_standings(NicOperation& operation);
+  void examine_nic_deadline(const NicOperation& operation);
+  NicStanding standing() const;
+  void publish_standing(bool ended = false);
+  std::optional<NicStanding> farewell_of(int rank) const;
+  std::optional<NicStanding> standing_of(int rank) const;
+  bool awaits_answer(const NicPath::Neighbour& next) const;
+  void ask_for_standings();
+  bool may_leave_nic() const;
+  void leave_nic();
 
   base::Error lost_in_shrink(const base::Error& why) const;
   base::Error late_in_shrink(std::int64_t limit_ns) const;
@@ -234,14 +264,14 @@ class Communicator {
   std::string name_rank(int rank) const;
   std::string missing(const Pending& pending) const;
   bool credit_blocked() const;
-  bool sleep(std::span<Communicator* const> communicators);
+  bool sleep(std::span<Communicator* const> communicators, std::int64_t limit_ns);
   // What a thread sleeps on.
   struct Bed {
     bool datagrams = false, pipe = false;
     std::uint32_t announced = 0;  // of the bell, if it is neither
   };
   Bed announce_sleep();
-  bool sleep_announced(const Bed& bed);
+  bool sleep_announced(const Bed& bed, std::int64_t limit_ns);
   void withdraw_sleep(const Bed& bed);
 
   Job& job_;
@@ -273,6 +303,7 @@ class Communicator {
   std::unique_ptr<Agreement> agreement_;
   bool shrunk_ = false;
   Query query_;
+  std::unique_ptr<NicPath> nic_;  // null: there is none
   CommunicatorStatistics statistics_;
 };
 

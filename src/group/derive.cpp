@@ -99,8 +99,10 @@ Result<std::unique_ptr<Communicator>> Communicator::derive(Purpose purpose, std:
   std::vector<int> job_ranks;
   for (const int r : group) job_ranks.push_back(job_ranks_[static_cast<std::size_t>(r)]);
   if (is_remote(group.front())) UNISONO_TRY(adopt(job_, offset, layout));
-  return std::unique_ptr<Communicator>(
+  std::unique_ptr<Communicator> made(
       new Communicator(job_, std::move(job_ranks), new_rank, offset, layout, false));
+  UNISONO_TRY(made->agree_on_nic());
+  return made;
 }
 
 }  // namespace unisono::group

@@ -42,6 +42,7 @@ base::Result<std::unique_ptr<Job>> Job::enter(const Seat& seat, std::shared_ptr<
   UNISONO_TRY(job->judge_reach());
   UNISONO_TRY(job->judge_multicast(seat.multicast));
   UNISONO_TRY(job->agree_on_bulk(seat));
+  UNISONO_TRY(job->tell_nic_offers(seat));
   job->judge_cores();
   return job;
 }
@@ -54,6 +55,7 @@ Job::Job(const Seat& seat, std::shared_ptr<JobMemory> memory, const base::Settin
       memory_(std::move(memory)),
       settings_(settings),
       hosts_(seat.members, seat.rank),
+      key_(seat.key),
       transport_(std::move(transport)),
       header_(reinterpret_cast<JobHeader*>(memory_->at(kSegmentAlignment / 2))),
       bells_(header_->tower, nullptr),

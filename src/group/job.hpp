@@ -20,6 +20,7 @@
 #include "base/settings.hpp"
 #include "engine/bells.hpp"
 #include "engine/cores.hpp"
+#include "engine/nic/offer.hpp"
 #include "engine/waiter.hpp"
 #include "group/agent.hpp"
 #include "group/bootstrap/bootstrap.hpp"
@@ -29,6 +30,7 @@
 #include "group/network.hpp"
 #include "select/override.hpp"
 #include "transport/transport.hpp"
+#include "wire/key.hpp"
 
 namespace unisono::group {
 
@@ -50,6 +52,9 @@ struct alignas(64) RankHeader {
   std::atomic<std::uint32_t> reach;  // Reach
   // At the job's first rank, of each host's first: a Verdict. A word that a put can write.
   std::atomic<std::uint64_t> hears_multicast;
+  // Of a host's first rank: what the host offers, once the Verdict says so. By puts.
+  engine::NicOffer nic_offer;
+  std::atomic<std::uint64_t> has_nic;
   std::atomic<std::uint64_t> cores[engine::kMostCores / 64];
 };
 
@@ -117,6 +122,9 @@ class Job {
   std::uint64_t least_sequence() const {
     return header_->least_sequence.load(std::memory_order_relaxed);
   }
+  // What each host offers for the NIC path, as it was at the start; empty: nobody has asked.
+  const std::vector<engine::NicOffer>& nic_offers() const { return nic_offers_; }
+  const wire::Key& key() const { return key_; }
   bool oversubscribed() const { return oversubscribed_; }
   const engine::WaitPolicy& wait_policy() const { return wait_policy_; }
   engine::ForeignLoad& foreign_load() { return foreign_load_; }
@@ -164,6 +172,7 @@ class Job {
   Reach probe_others() const;
   base::Status judge_multicast(std::optional<base::Toggle> wish);
   base::Status hear_verdicts();
+  base::Status tell_nic_offers(const Seat& seat);
   base::Status agree_on_bulk(const Seat& seat);
   base::Result<std::byte*> bulk_table();
   base::Status exchange_bulk(std::span<BulkEntry> entries, Verdict own_verdict);
@@ -180,6 +189,8 @@ class Job {
   const base::Settings& settings_;
   select::Overrides overrides_;
   Hosts hosts_;
+  wire::Key key_;
+  std::vector<engine::NicOffer> nic_offers_;  // by host
   std::unique_ptr<transport::Transport> transport_;
   JobHeader* header_;
   RankHeader* rank_headers_ = nullptr;

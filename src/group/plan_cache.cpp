@@ -12,6 +12,7 @@
 #include "engine/bind.hpp"
 #include "engine/bind_local.hpp"
 #include "group/digest.hpp"
+#include "group/nic_call.hpp"
 #include "group/segments.hpp"
 
 namespace unisono::group {
@@ -53,6 +54,7 @@ class Maker {
     cached_->call = call_;
     cached_->algorithm = algorithm::describe(*choice_.algorithm, choice_.parameters);
     fill_call();
+    if (context_.nic) lower_for_nic();
     if (call_.local_counts) {
       UNISONO_TRY(make_local());
     } else {
@@ -87,6 +89,13 @@ class Maker {
     }
     base::log(base::LogLevel::debug, "select", "{}: {} ({})", called,
               algorithm::describe(*choice_.algorithm, choice_.parameters), choice_.reason);
+  }
+
+  void lower_for_nic() {
+    const auto lowered = nic_call_of(call_, choice_, context_.rank);
+    if (lowered.ok()) cached_->nic = *lowered;
+    base::log(base::LogLevel::debug, "nic", "{}: {}", call_name(cached_->plan.collective),
+              lowered.ok() ? "by the NIC path" : lowered.error().message);
   }
 
   void fill_call() {
@@ -352,6 +361,15 @@ std::size_t PlanCache::Hash::operator()(const Call& call) const {
 
 void PlanCache::override_with(const select::Overrides& overrides) {
   context_.overrides = overrides;
+  forget_all();
+}
+
+void PlanCache::use_nic() {
+  context_.nic = true;
+  forget_all();
+}
+
+void PlanCache::forget_all() {
   plans_.clear();
   ++generation_;
   std::ranges::fill(last_, nullptr);

@@ -6,11 +6,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
 #include "base/result.hpp"
 #include "base/settings.hpp"
+#include "engine/nic/nic_group.hpp"
 #include "engine/operation.hpp"
 #include "group/call.hpp"
 #include "schedule/shape.hpp"
@@ -35,6 +37,7 @@ struct PlanContext {
   base::Toggle check = base::Toggle::off;
   engine::LaneGeometry small, bulk;
   select::Overrides overrides;  // UNISONO_ALGORITHM
+  bool nic = false;             // the communicator has a NIC path
 };
 
 // What the choice of an algorithm for a call depends on.
@@ -46,7 +49,8 @@ struct CachedPlan {
   std::string algorithm;  // with its parameters
   UserOperator user;      // the kernel's context, for an operator of the user's
   bool single_copy = false;
-  int pins = 0;  // persistent plans that hold it
+  int pins = 0;                        // persistent plans that hold it
+  std::optional<engine::NicCall> nic;  // what blocking calls do instead
   engine::Plan plan;
 };
 
@@ -65,6 +69,8 @@ class PlanCache {
   std::uint64_t generation() const { return generation_; }
   // Forgets all plans. For tests.
   void override_with(const select::Overrides& overrides);
+  // From now on plans say what goes by the NIC path. Before the first user's.
+  void use_nic();
 
  private:
   static bool same(const Call& a, const Call& b) {
@@ -81,6 +87,7 @@ class PlanCache {
   };
 
   base::Result<CachedPlan*> find_or_make(const Call& call, bool may_evict);
+  void forget_all();
 
   PlanContext context_;
   std::uint64_t generation_ = 1;

@@ -39,6 +39,12 @@ constexpr bool compare(std::uint64_t word, Comparison how, std::uint64_t value) 
 struct alignas(64) MemberRecord {
   std::atomic<std::uint64_t> published;  // by its rank only
   std::atomic<std::uint32_t> ended;      // 1: counted in CommunicatorHeader::freed
+  // Where there is a NIC path (nic_path.hpp). A newer communicator may lie where an older one has
+  // been, to which something still comes: the last three bear the communicator's mark.
+  std::atomic<std::uint64_t> standing;      // a NicStanding; by its rank only
+  std::atomic<std::uint64_t> farewell;      // a NicFarewell; it comes when the rank leaves the path
+  std::atomic<std::uint64_t> heard;         // what its rank has answered, ...
+  std::atomic<std::uint64_t> heard_number;  // ... and to which request
 };
 
 // What a member of another host has sent on request; by asking rank and member.

@@ -81,9 +81,12 @@ Result<std::unique_ptr<Communicator>> Communicator::follow(const Agreement::Deci
   for (const int member : members)
     job_ranks.push_back(job_ranks_[static_cast<std::size_t>(member)]);
   if (is_remote(members.front())) UNISONO_TRY(adopt(job_, grant.offset, grant.layout));
-  return std::unique_ptr<Communicator>(new Communicator(job_, std::move(job_ranks),
-                                                        static_cast<int>(place - members.begin()),
-                                                        grant.offset, grant.layout, false));
+  std::unique_ptr<Communicator> made(new Communicator(job_, std::move(job_ranks),
+                                                      static_cast<int>(place - members.begin()),
+                                                      grant.offset, grant.layout, false));
+  // If a member is lost by now, it is the next call that says so.
+  static_cast<void>(made->agree_on_nic());
+  return made;
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::shrink() {

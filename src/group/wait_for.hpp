@@ -27,7 +27,7 @@ auto Communicator::wait_for(const Turn& turn) -> decltype(turn()) {
         sched_yield();
         break;
       case engine::Waiter::Next::sleep:
-        if (sleep(self)) waiter.woken();
+        if (sleep(self, job_.watch_interval_ns())) waiter.woken();
         break;
     }
     job_.watch(base::now_ns());

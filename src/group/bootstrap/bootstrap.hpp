@@ -16,6 +16,7 @@
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
 #include "base/settings.hpp"
+#include "engine/nic/offer.hpp"
 #include "transport/datagrams.hpp"
 #include "transport/udp/ip.hpp"
 #include "wire/key.hpp"
@@ -49,6 +50,8 @@ struct Seat {
   transport::IpAddress address{};  // its own; the host's on the network that the job uses
   // Whether multicast is wanted; nullopt: nobody asks whether the network carries it.
   std::optional<base::Toggle> multicast{};
+  // What this host offers for the NIC path, or nothing; nullopt: nobody asks the others.
+  std::optional<engine::NicOffer> nic{};
   wire::Key key{};  // of packets; another for each job, also if two have one UNISONO_JOB_KEY
 };
 

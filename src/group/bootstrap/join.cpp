@@ -13,6 +13,7 @@
 #include "base/check.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "engine/nic/probe.hpp"
 #include "group/bootstrap/meeting.hpp"
 #include "group/bootstrap/memory.hpp"
 #include "group/bootstrap/welcome.hpp"
@@ -44,6 +45,7 @@ class Joining {
 
  private:
   Result<std::unique_ptr<Udp>> open_datagrams() const;
+  engine::NicOffer find_nic() const;
   Meeting meeting_of_job() const;
   Meeting meeting_of_host(const Welcome& welcome, const std::vector<int>& ranks) const;
   Result<Outcome> meet_job() const;
@@ -59,6 +61,7 @@ class Joining {
   std::uint64_t memory_bytes_;
   std::unique_ptr<Udp> udp_;  // should there be several hosts
   std::string udp_trouble_;   // why there is none
+  engine::NicOffer nic_;      // should there be several hosts
 };
 
 Result<Seat> Joining::alone() const {
@@ -83,6 +86,16 @@ Result<std::unique_ptr<Udp>> Joining::open_datagrams() const {
   UNISONO_ASSIGN(const transport::UdpOptions options,
                  transport::udp_options(network, 0, job_.rank, peers));
   return Udp::open(options);
+}
+
+// A daemon that hangs holds nobody up later, when ranks that are silent are taken for lost.
+engine::NicOffer Joining::find_nic() const {
+  if (settings_.toggle(Setting::nic) == base::Toggle::off) return {};
+  const auto offer = engine::probe_offer(settings_.text(Setting::nic_socket));
+  if (offer.ok()) return *offer;
+  base::log(base::LogLevel::info, "nic", "rank {} has no NIC path: {}", job_.rank,
+            offer.error().message);
+  return {};
 }
 
 Meeting Joining::meeting_of_job() const {
@@ -146,6 +159,7 @@ Result<Seat> Joining::with_others() {
     } else {
       udp_trouble_ = opened.error().message;
     }
+    nic_ = find_nic();
   }
   Result<Outcome> outcome = meet_job();
   if (!outcome.ok()) return with_own_trouble(outcome.error());
@@ -172,7 +186,10 @@ Result<Seat> Joining::take_seat(Outcome outcome) {
   }
   base::log(base::LogLevel::info, "bootstrap", "job {}: host {} of {}", seat.job, own_host,
             seat.hosts);
-  if (welcome.hosts > 1) UNISONO_TRY(meet_peers(welcome, seat));
+  if (welcome.hosts > 1) {
+    UNISONO_TRY(meet_peers(welcome, seat));
+    seat.nic = nic_;
+  }
   if (outcome.on_host) {
     seat.memory = std::move(outcome.memory);
   } else {

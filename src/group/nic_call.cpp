@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "group/nic_call.hpp"
+
+#include <fmt/format.h>
+
+#include "arith/type.hpp"
+
+namespace unisono::group {
+namespace {
+
+using base::Code;
+using base::Error;
+using schedule::Collective;
+
+Error refusal(std::string why) { return {Code::unsupported, std::move(why)}; }
+
+// What its elements are does not matter where nothing is combined.
+engine::NicShape as_bytes(const Call& call) {
+  engine::NicShape shape;
+  shape.collective = call.collective;
+  shape.type = arith::Type::byte;
+  shape.count = call.count * call.element_bytes;
+  shape.root = call.root;
+  return shape;
+}
+
+}  // namespace
+
+base::Result<engine::NicCall> nic_call_of(const Call& call, const select::Choice& choice,
+                                          int rank) {
+  if (call.purpose != Purpose::user) {
+    return refusal(call.blocks.given() ? "its blocks have lengths of their own"
+                                       : "it makes a communicator");
+  }
+  if (choice.origin == select::Origin::override_) {
+    return refusal("UNISONO_ALGORITHM asks for " +
+                   algorithm::describe(*choice.algorithm, choice.parameters));
+  }
+  if (call.collective != Collective::barrier && call.count == 0) {
+    return refusal("there is nothing to send");
+  }
+  if (!schedule::is_reduction(call.collective)) return engine::lower_call(as_bytes(call), rank);
+  if (call.op >= kFirstUserNumber || call.type >= kFirstUserNumber) {
+    return refusal("the NIC knows no types and operators of the user's");
+  }
+  engine::NicShape shape = as_bytes(call);
+  shape.op = static_cast<arith::Operator>(call.op);
+  shape.type = static_cast<arith::Type>(call.type);
+  shape.count = call.count;
+  return engine::lower_call(shape, rank);
+}
+
+}  // namespace unisono::group

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The part of Communicator that runs operations in the NIC path (nic_path.hpp), and finds out why
+// one does not end.
+#include "group/nic_path.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "base/text.hpp"
+#include "group/communicator.hpp"
+
+namespace unisono::group {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Status;
+
+// The fields of a standing's word, from the lowest bit on.
+constexpr unsigned kGivenBit = 0;
+constexpr unsigned kEndedBit = 1;
+constexpr unsigned kCallsBit = 2, kCallsBits = 18;
+constexpr unsigned kCompletedBit = kCallsBit + kCallsBits, kCompletedBits = 20;
+constexpr unsigned kHistoryBit = kCompletedBit + kCompletedBits;
+static_assert(kHistoryBit + engine::kDigestBits == 64);
+
+// Of the requests of a communicator; more of them would be taken for the next one's.
+constexpr unsigned kRequestBits = 24;
+
+constexpr std::uint64_t mask(unsigned bits) { return (std::uint64_t{1} << bits) - 1; }
+
+// By how much `other` is ahead of `own`, of numbers that were cut to so many bits.
+std::int64_t ahead(std::uint64_t own, std::uint64_t other, unsigned bits) {
+  const unsigned unused = 64 - bits;
+  return static_cast<std::int64_t>((other - own) << unused) >> unused;
+}
+
+// In a call's history, for one that was made in the NIC path: the same one started as a split-phase
+// operation is another call.
+constexpr std::uint32_t kInNicPath = 0x4e4943;
+
+// A result is there in microseconds if all have come: so often a rank looks before it does anything
+// else, and so often between two turns of other work.
+constexpr int kFirstLooks = 2000;
+constexpr int kLooks = 20;
+// Nothing wakes it when the result comes, so it sleeps for longer and longer.
+constexpr std::int64_t kFirstNapNs = 20 * base::kMicrosecond;
+constexpr std::int64_t kLongestNapNs = base::kMillisecond;
+
+}  // namespace
+
+std::uint64_t NicStanding::word() const {
+  return std::uint64_t{history} << kHistoryBit |
+         (completed & mask(kCompletedBits)) << kCompletedBit |
+         (calls & mask(kCallsBits)) << kCallsBit | std::uint64_t{ended} << kEndedBit |
+         std::uint64_t{given} << kGivenBit;
+}
+
+NicStanding NicStanding::of_word(std::uint64_t word) {
+  return {.history = static_cast<std::uint32_t>(word >> kHistoryBit),
+          .calls = word >> kCallsBit & mask(kCallsBits),
+          .completed = word >> kCompletedBit & mask(kCompletedBits),
+          .given = (word >> kGivenBit & 1) != 0,
+          .ended = (word >> kEndedBit & 1) != 0};
+}
+
+bool has_result(const NicStanding& own, const NicStanding& other) {
+  return ahead(own.completed, other.completed, kCompletedBits) > 0;
+}
+
+// Nobody gets past an operation of the NIC path without its result. Who has made fewer calls may
+// still come.
+bool calls_differ(const NicStanding& own, const NicStanding& other) {
+  if (has_result(own, other)) return false;
+  const std::int64_t calls = ahead(own.calls, other.calls, kCallsBits);
+  return calls > 0 || (calls == 0 && other.history != own.history);
+}
+
+bool has_given(const NicStanding& own, const NicStanding& other) {
+  if (has_result(own, other)) return true;
+  return other.given && ahead(own.calls, other.calls, kCallsBits) == 0 &&
+         ahead(own.completed, other.completed, kCompletedBits) == 0;
+}
+
+// The lowest bit: that there is one.
+constexpr unsigned kMarkBit = 1 + kCompletedBits;
+
+std::uint64_t nic_farewell(std::uint64_t mark, std::uint64_t completed) {
+  return mark << kMarkBit | (completed & mask(kCompletedBits)) << 1 | 1;
+}
+
+std::optional<NicStanding> read_farewell(std::uint64_t mark, std::uint64_t word) {
+  if ((word & 1) == 0 || word >> kMarkBit != (mark << kMarkBit) >> kMarkBit) return std::nullopt;
+  NicStanding standing;
+  standing.completed = word >> 1 & mask(kCompletedBits);
+  standing.ended = true;
+  return standing;
+}
+
+NicPath::NicPath(std::unique_ptr<engine::NicGroup> joined, std::uint64_t segment_mark)
+    : group(std::move(joined)), mark(segment_mark), first_asked(segment_mark << kRequestBits) {
+  if (group->parent() >= 0) neighbours.push_back({group->parent(), first_asked});
+  for (const int child : group->children()) neighbours.push_back({child, first_asked});
+}
+
+// A blocking call that is under way in the NIC path.
+struct Communicator::NicOperation {
+  const engine::Plan& plan;
+  std::uint64_t index;  // in the communicator
+  std::int64_t started_ns = 0;
+  std::int64_t examined_ns = 0;
+  std::int64_t owed_since_ns = 0;  // since when all was seen to be sent that it lacks; 0: not yet
+
+  std::string describe() const {
+    return fmt::format("{} (operation {}, in the NIC path)",
+                       describe_call(plan.collective, plan.count, plan.type, plan.op, plan.root),
+                       index);
+  }
+};
+
+Status Communicator::run_in_nic(CachedPlan& plan, const void* input, void* output) {
+  note_call(plan.plan.digest ^ kInNicPath);
+  engine::NicCall call = *plan.nic;
+  call.combine |= flag_history() << UNISONO_NIC_COMBINE_BITS;
+  NicOperation operation{.plan = plan.plan, .index = next_index_++};
+  statistics_.last_plan = &plan;
+  const auto started = nic_->group->start(call, input);
+  if (!started) return fail_in_nic(operation, started.error());
+  UNISONO_TRY(await_nic(operation));
+  if (const Status taken = nic_->group->take(call, output); !taken) {
+    return fail_in_nic(operation, taken.error());
+  }
+  ++statistics_.operations;
+  ++statistics_.in_nic;
+  ++nic_->completed;
+  publish_standing();
+  lend(true);
+  return base::success();
+}
+
+Status Communicator::await_nic(NicOperation& operation) {
+  Communicator* const self[] = {this};
+  engine::Waiter waiter(job_.wait_policy(), job_.foreign_load());
+  std::int64_t nap_ns = kFirstNapNs;
+  for (int looks = kFirstLooks;; looks = kLooks) {
+    for (int i = 0; i < looks; ++i) {
+      const auto done = nic_->group->poll();
+      if (!done) return fail_in_nic(operation, done.error());
+      if (*done) return base::success();
+    }
+    if (!active_.empty()) advance();
+    examine(false);
+    if (someone_gone_) [[unlikely]]
+      examine_members_in_nic(operation);
+    if (has_failed_by(operation.index)) return give_up_nic();
+    switch (waiter.next()) {
+      case engine::Waiter::Next::spin:
+        break;
+      case engine::Waiter::Next::yield:
+        sched_yield();
+        break;
+      case engine::Waiter::Next::sleep:
+        sleep(self, nap_ns);
+        nap_ns = std::min(2 * nap_ns, kLongestNapNs);
+        examine(true);
+        examine_nic(operation);
+        break;
+    }
+  }
+}
+
+bool Communicator::has_failed_by(std::uint64_t index) const {
+  return failure_.has_value() && failure_->index <= index;
+}
+
+// What this rank lacks it will not ask for any more.
+Error Communicator::give_up_nic() {
+  publish_standing(true);
+  return failure();
+}
+
+Error Communicator::fail_in_nic(const NicOperation& operation, const Error& why) {
+  if (why.code == Code::mismatch) {
+    tell_difference(operation, nic_->group->odd_rank());
+  } else {
+    fail_all(why.code,
+             fmt::format("{} ends at {}: {}", operation.describe(), name_rank(rank_), why.message),
+             operation.index);
+  }
+  return give_up_nic();
+}
+
+void Communicator::tell_difference(const NicOperation& operation, int other) {
+  const engine::Plan& plan = operation.plan;
+  fail_all(Code::mismatch,
+           fmt::format("the ranks' calls differ at operation {} of the communicator: {} called {}, "
+                       "but {} something else, now or before, or the same as a split-phase "
+                       "operation; all ranks have to make the same calls in the same order",
+                       operation.index, name_rank(rank_),
+                       describe_call(plan.collective, plan.count, plan.type, plan.op, plan.root),
+                       other < 0 ? "another rank" : name_rank(other)),
+           operation.index);
+}
+
+// After each nap.
+void Communicator::examine_nic(NicOperation& operation) {
+  const Status there = nic_->group->look_around();
+  if (!there) {
+    fail_in_nic(operation, there.error());
+    return;
+  }
+  for (const auto& next : nic_->neighbours) {
+    machine_.network->awaits(job_ranks_[static_cast<std::size_t>(next.rank)]);
+  }
+  const std::int64_t now = base::now_ns();
+  if (operation.started_ns == 0) operation.started_ns = operation.examined_ns = now;
+  if (now - operation.examined_ns < job_.watch_interval_ns()) return;
+  operation.examined_ns = now;
+  publish_standing();
+  ask_for_standings();
+  examine_standings(operation);
+  examine_nic_deadline(operation);
+}
+
+// Who has left had completed it, if it has said so; but nobody leaves before those below it have
+// their results as well.
+void Communicator::examine_members_in_nic(const NicOperation& operation) {
+  for (int r = 0; r < size(); ++r) {
+    const RankState state = state_of(r);
+    if (state == RankState::present) continue;
+    const auto last = farewell_of(r);
+    const bool is_above = r == nic_->group->parent();
+    if (state == RankState::left && !is_above && last && has_result(standing(), *last)) continue;
+    fail_all(Code::rank_lost,
+             fmt::format("{} is lost ({}): {} cannot complete", name_rank(r), how_it_went(state),
+                         operation.describe()),
+             operation.index);
+    return;
+  }
+}
+
+// Where nothing holds it up, a rank that has given waits for its parent only, and one that has not
+// for its children.
+void Communicator::examine_standings(NicOperation& operation) {
+  const NicStanding own = standing();
+  bool owed = true;
+  for (const auto& next : nic_->neighbours) {
+    const auto other = standing_of(next.rank);
+    if (other && calls_differ(own, *other)) return tell_difference(operation, next.rank);
+    const bool is_parent = next.rank == nic_->group->parent();
+    if (is_parent != own.given) continue;
+    owed &= other && (is_parent ? has_result(own, *other) : has_given(own, *other));
+  }
+  const std::int64_t now = base::now_ns();
+  if (!owed) operation.owed_since_ns = 0;
+  if (owed && operation.owed_since_ns == 0) operation.owed_since_ns = now;
+  const std::int64_t limit = job_.settings().time_ns(base::Setting::detect_timeout);
+  if (!owed || now - operation.owed_since_ns < limit) return;
+  fail_all(Code::system,
+           fmt::format("{} gets no further at {}: all that it lacks has been sent, and does not "
+                       "come; the network drops packets of the NIC path, or a unisonod has ended "
+                       "(UNISONO_NIC=off goes without)",
+                       operation.describe(), name_rank(rank_)),
+           operation.index);
+}
+
+void Communicator::examine_nic_deadline(const NicOperation& operation) {
+  const std::int64_t limit = job_.settings().time_ns(base::Setting::timeout);
+  if (limit <= 0 || base::now_ns() - operation.started_ns < limit) return;
+  fail_all(Code::timeout,
+           fmt::format("{} was not complete after {} ms (UNISONO_TIMEOUT)", operation.describe(),
+                       limit / base::kMillisecond),
+           operation.index);
+}
+
+NicStanding Communicator::standing() const {
+  return {.history = flag_history(),
+          .calls = next_index_ & mask(kCallsBits),
+          .completed = nic_->completed & mask(kCompletedBits),
+          .given = nic_->group->is_given()};
+}
+
+void Communicator::publish_standing(bool ended) {
+  NicStanding own = standing();
+  own.ended = ended || failure_.has_value();
+  const auto held = job_.network()->hold();  // it may be reading it for another host
+  members()[rank_].standing.store(own.word(), std::memory_order_release);
+}
+
+std::optional<NicStanding> Communicator::farewell_of(int rank) const {
+  return read_farewell(nic_->mark, members()[rank].farewell.load(std::memory_order_acquire));
+}
+
+// What it told at its end, or else what it answered last; nullopt: nothing.
+std::optional<NicStanding> Communicator::standing_of(int rank) const {
+  if (const auto last = farewell_of(rank)) return last;
+  const MemberRecord& member = members()[rank];
+  const std::uint64_t number = member.heard_number.load(std::memory_order_acquire);
+  const std::uint64_t heard = member.heard.load(std::memory_order_relaxed);
+  if (number >> kRequestBits != nic_->first_asked >> kRequestBits || heard == 0) {
+    return std::nullopt;
+  }
+  return NicStanding::of_word(heard);
+}
+
+bool Communicator::awaits_answer(const NicPath::Neighbour& next) const {
+  return next.asked != nic_->first_asked &&
+         members()[next.rank].heard_number.load(std::memory_order_acquire) != next.asked;
+}
+
+// Each is asked once at a time.
+void Communicator::ask_for_standings() {
+  for (auto& next : nic_->neighbours) {
+    if (awaits_answer(next)) continue;
+    MemberRecord& member = members()[next.rank];
+    const auto offset = reinterpret_cast<std::byte*>(&member.standing) - job_.memory().at(0);
+    machine_.network->get({.source = job_ranks_[static_cast<std::size_t>(next.rank)],
+                           .offset = static_cast<std::uint64_t>(offset),
+                           .place = reinterpret_cast<std::byte*>(&member.heard),
+                           .bytes = sizeof member.heard,
+                           .flag = reinterpret_cast<std::uint64_t*>(&member.heard_number),
+                           .flag_value = ++next.asked});
+  }
+}
+
+// Whether nobody below this rank may still ask for the last result, and nothing that this one has
+// asked for is still to come.
+bool Communicator::may_leave_nic() const {
+  NicStanding waiting = standing();
+  waiting.completed -= 1;  // as one that lacks the last result
+  return std::ranges::all_of(nic_->neighbours, [&](const NicPath::Neighbour& next) {
+    if (state_of(next.rank) != RankState::present) return true;
+    if (awaits_answer(next)) return false;
+    const auto other = standing_of(next.rank);
+    return next.rank == nic_->group->parent() ||
+           (other && (other->ended || has_result(waiting, *other)));
+  });
+}
+
+// Programs of this host answer for it until then.
+void Communicator::leave_nic() {
+  if (nic_ == nullptr) return;
+  const std::int64_t deadline_ns =
+      base::now_ns() + job_.settings().time_ns(base::Setting::detect_timeout);
+  Network& network = *job_.network();
+  publish_standing();
+  while (!may_leave_nic() && base::now_ns() < deadline_ns) {
+    ask_for_standings();
+    network.announce();
+    job_.carry_network();
+    if (!may_leave_nic()) network.sleep(base::kMillisecond);
+    network.withdraw();
+    job_.watch(base::now_ns());
+  }
+  publish_standing(true);
+  for (const int member : remote_) {
+    machine_.network->put({.target = job_ranks_[static_cast<std::size_t>(member)],
+                           .flag = reinterpret_cast<std::uint64_t*>(&members()[rank_].farewell),
+                           .flag_value = nic_farewell(nic_->mark, nic_->completed)});
+  }
+  nic_.reset();
+}
+
+}  // namespace unisono::group

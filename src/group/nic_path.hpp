@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// NicPath: a communicator's operations in the NIC path, beside those of the host engine. Blocking
+// calls that can be lowered go there, all at once and one at a time; the communicator's order holds
+// across both paths, as a digest of all calls so far goes with each contribution (decision 22).
+// Nobody is told how far the others are while all goes well. A rank that waits for long asks those
+// next to it in the tree for their standing, a word in their host's memory. Used by Communicator
+// (nic_path.cpp); what is here is pure.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/nic/nic_group.hpp"
+
+namespace unisono::group {
+
+// How far a rank is. In a word, numbers are cut: ranks are never further apart than that.
+struct NicStanding {
+  std::uint32_t history = 1;    // digest of all its calls so far, in both paths; 24 bits
+  std::uint64_t calls = 0;      // so many; 18 bits
+  std::uint64_t completed = 0;  // operations in the NIC path; 20 bits
+  bool given = false;           // it has sent what it and those below it give to the next one
+  bool ended = false;           // it needs nothing more from the group
+
+  std::uint64_t word() const;
+  static NicStanding of_word(std::uint64_t word);
+  bool operator==(const NicStanding&) const = default;
+};
+
+// What a rank says when it leaves the path, also to those who are still in it: the operations that
+// it has completed. Bears the mark of its communicator: the first sequence number of its segment.
+std::uint64_t nic_farewell(std::uint64_t mark, std::uint64_t completed);
+// nullopt: none, or an older communicator's.
+std::optional<NicStanding> read_farewell(std::uint64_t mark, std::uint64_t word);
+
+// `own` waits in operation number own.completed of the NIC path.
+// Whether the other has made another call instead, so that it will never take part.
+bool calls_differ(const NicStanding& own, const NicStanding& other);
+// Whether it has the operation's result.
+bool has_result(const NicStanding& own, const NicStanding& other);
+// Whether it has sent its contribution.
+bool has_given(const NicStanding& own, const NicStanding& other);
+
+struct NicPath {
+  struct Neighbour {
+    int rank = 0;
+    std::uint64_t asked =
+        0;  // number of the last request; the first is unlike older communicators'
+  };
+
+  NicPath(std::unique_ptr<engine::NicGroup> joined, std::uint64_t mark);
+
+  std::unique_ptr<engine::NicGroup> group;
+  const std::uint64_t mark;
+  const std::uint64_t first_asked;    // before the first request
+  std::vector<Neighbour> neighbours;  // the parent, if there is one, and the children
+  std::uint64_t completed = 0;
+};
+
+}  // namespace unisono::group

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The part of Communicator that gets it a NIC path, when it is made. What hosts offer is known
+// since the start of the job, so ranks talk about it only where all have something to offer: then
+// all join, all try a barrier, and all take it or nobody does.
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "group/communicator.hpp"
+#include "group/nic_path.hpp"
+
+namespace unisono::group {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Status;
+
+// A barrier takes microseconds, and some delays more if packets get lost.
+constexpr std::int64_t kTrialNs = 500 * base::kMillisecond;
+// 239.192.0.0/14: multicast of an organization (RFC 2365).
+constexpr std::uint32_t kGroups = 0xEFC00000;
+constexpr std::uint32_t kGroupMask = 0x3FFFF;
+
+}  // namespace
+
+// All members come to the same: the segment is this communicator's alone, and its first sequence
+// number is not used again there.
+engine::NicGroupOptions Communicator::nic_options() const {
+  const std::string name = fmt::format("nic {} {}", offset_, layout_.first_sequence);
+  const std::uint64_t hash = wire::hash(job_.key(), name);
+  engine::NicGroupOptions options;
+  options.path = job_.settings().text(base::Setting::nic_socket);
+  options.id = {wire::job_of(job_.key()), static_cast<std::uint32_t>(hash)};
+  options.key = {wire::hash(job_.key(), name + " 1"), wire::hash(job_.key(), name + " 2")};
+  options.multicast = htonl(kGroups | (static_cast<std::uint32_t>(hash >> 32) & kGroupMask));
+  options.rank = rank_;
+  options.ranks = size();
+  return options;
+}
+
+Status Communicator::agree_on_nic() {
+  if (remote_.empty() || job_.nic_offers().empty()) return base::success();
+  std::vector<engine::NicOffer> offers;
+  for (const int job_rank : job_ranks_) {
+    offers.push_back(job_.nic_offers()[static_cast<std::size_t>(job_.hosts().of(job_rank))]);
+  }
+  if (const Status possible = engine::agree(offers); !possible) {
+    tell_of_nic(possible.error().message);
+    return base::success();
+  }
+  auto group = engine::NicGroup::open(nic_options());
+  Status own = group ? (*group)->join(offers) : Status(group.error());
+  UNISONO_ASSIGN(std::optional<int> without, find_without(own.ok()));
+  if (!without) {
+    own = (*group)->run({}, nullptr, nullptr, base::now_ns() + kTrialNs);
+    UNISONO_ASSIGN(without, find_without(own.ok()));
+  }
+  if (!without) {
+    nic_ = std::make_unique<NicPath>(std::move(*group), layout_.first_sequence);
+    nic_->completed = 1;
+    publish_standing();
+    plans_.use_nic();
+    tell_of_nic({});
+  } else if (!own) {
+    base::log(base::LogLevel::info, "nic",
+              "the NIC path is not used by a communicator of {} ranks: {}", size(),
+              own.error().message);
+  } else {
+    tell_of_nic(
+        fmt::format("the NIC path is not used: {} cannot; it says why", name_rank(*without)));
+  }
+  return base::success();
+}
+
+// The first rank that does not go along, if there is one. Collective.
+base::Result<std::optional<int>> Communicator::find_without(bool goes_along) {
+  const auto own = static_cast<std::uint8_t>(goes_along);
+  std::vector<std::uint8_t> all(static_cast<std::size_t>(size()));
+  UNISONO_TRY(exchange(Purpose::nic_path, 0, &own, all.data(), sizeof own));
+  const auto found = std::ranges::find(all, std::uint8_t{0});
+  if (found == all.end()) return std::optional<int>();
+  return std::optional(static_cast<int>(found - all.begin()));
+}
+
+// For the world at a level that users see; `why_not` is empty if it is used.
+void Communicator::tell_of_nic(const std::string& why_not) const {
+  const base::Toggle wish = job_.settings().toggle(base::Setting::nic);
+  if (rank_ != 0 || wish == base::Toggle::off) return;
+  const bool insists = wish == base::Toggle::on && !why_not.empty();
+  const auto level = !is_world_ ? base::LogLevel::debug
+                     : insists  ? base::LogLevel::warn
+                                : base::LogLevel::info;
+  if (!why_not.empty()) return base::log(level, "nic", "{}", why_not);
+  base::log(level, "nic",
+            "a communicator of {} ranks has a NIC path: small blocking barriers, reductions and "
+            "broadcasts go by it",
+            size());
+}
+
+}  // namespace unisono::group
