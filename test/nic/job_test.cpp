@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Jobs whose communicators have a NIC path, from unisono_init to unisono_finalize: four hosts with a
+// rank and a unisonod each. What went by the NIC path is proved by the counters of its programs.
+#include <arpa/inet.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/prng.hpp"
+#include "harness/all_results.hpp"
+#include "harness/hosts.hpp"
+#include "harness/outcome.hpp"
+#include "nic/device.hpp"
+#include "nic/service/client.hpp"
+#include "unisono/unisono.h"
+
+namespace unisono::harness {
+namespace {
+
+constexpr int kHosts = 4;
+
+struct NicRank {
+  int rank;
+  int ranks;
+  unisono_comm_t world;
+  const Line& line;
+};
+using Body = std::function<void(const NicRank&)>;
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+class NicJob : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!hosts_.reason_to_skip().empty()) GTEST_SKIP() << hosts_.reason_to_skip();
+    const auto trial = nic::load_device({});
+    if (!trial.ok() && trial.error().code == base::Code::unsupported) {
+      GTEST_SKIP() << trial.error().message;
+    }
+    char name[] = "/tmp/nic_job_test_XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override {
+    daemons_.clear();
+    if (!folder_.empty()) std::filesystem::remove_all(folder_);
+  }
+
+  std::string path(int host) const { return folder_ + "/nic" + std::to_string(host); }
+
+  // Returns when they serve.
+  void start_daemons(int count = kHosts) {
+    for (int host = 0; host < count; ++host) {
+      const std::string socket = path(host);
+      daemons_.push_back(hosts_.start(host, [&socket](const Line&) {
+        execl(UNISONOD_PROGRAM, "unisonod", "--interface", "eth0", "--socket", socket.c_str(),
+              static_cast<char*>(nullptr));
+        ADD_FAILURE() << UNISONOD_PROGRAM << ": " << std::strerror(errno);
+      }));
+    }
+    for (int host = 0; host < count; ++host) {
+      while (!nic::ServiceClient::connect(path(host)).ok()) std::this_thread::yield();
+    }
+  }
+  void kill_daemon(int host) {
+    const HostProcess gone = std::move(daemons_[static_cast<std::size_t>(host)]);
+  }
+
+  nic::ServiceStatus status(int host) const {
+    const auto client = nic::ServiceClient::connect(path(host));
+    EXPECT_TRUE(client.ok());
+    auto answer = (*client)->status();
+    EXPECT_TRUE(answer.ok());
+    return *std::move(answer);
+  }
+  // Results that went out: one for each operation.
+  std::uint64_t operations() const {
+    std::uint64_t sum = 0;
+    for (std::size_t host = 0; host < daemons_.size(); ++host) {
+      sum += status(static_cast<int>(host)).counters[UNISONO_NIC_SENT_DOWN];
+    }
+    return sum;
+  }
+
+  std::vector<HostProcess> start_job(const Body& body, const Environment& environment = {}) const {
+    std::vector<HostProcess> processes;
+    for (int rank = 0; rank < kHosts; ++rank) {
+      processes.push_back(hosts_.start(rank, [&, rank](const Line& line) {
+        setenv("UNISONO_RANK", std::to_string(rank).c_str(), 1);
+        setenv("UNISONO_SIZE", std::to_string(kHosts).c_str(), 1);
+        setenv("UNISONO_RENDEZVOUS", "tcp:10.77.0.1:7000", 1);
+        setenv("UNISONO_JOB_KEY", "the key of this test job", 1);
+        setenv("UNISONO_START_TIMEOUT", "60s", 1);
+        setenv("UNISONO_NIC_SOCKET", path(rank).c_str(), 1);
+        for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+        unisono_comm_t world = nullptr;
+        ASSERT_TRUE(succeeded(unisono_init(&world)));
+        body({rank, kHosts, world, line});
+      }));
+    }
+    return processes;
+  }
+  static void expect_all_clean(std::vector<HostProcess>& processes, int but = -1) {
+    for (int rank = 0; rank < kHosts; ++rank) {
+      if (rank == but) continue;
+      EXPECT_EQ(processes[static_cast<std::size_t>(rank)].wait(), 0) << "rank " << rank;
+    }
+  }
+
+  TestHosts hosts_ = TestHosts::up(kHosts);
+  std::vector<HostProcess> daemons_;
+  std::string folder_;
+};
+
+void leave(const NicRank& self) { EXPECT_TRUE(succeeded(unisono_finalize(self.world))); }
+
+TEST_F(NicJob, EveryCollectiveIsRight) {
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    ASSERT_NO_FATAL_FAILURE(check_everything(self));
+    leave(self);
+  });
+  expect_all_clean(processes);
+  EXPECT_GT(operations(), 20U);
+  for (int host = 0; host < kHosts; ++host) EXPECT_EQ(status(host).groups, 0U) << host;
+}
+
+// Random bits of the type; as a number of it they may be anything, but no NaN, whose bits are not
+// defined by the standard.
+template <class T>
+std::vector<T> values_of(base::Prng& random, std::size_t count) {
+  std::vector<T> values(count);
+  for (T& value : values) {
+    if constexpr (std::is_floating_point_v<T>) {
+      value = static_cast<T>(random.unit() - 0.5) * static_cast<T>(1 << random.below(30));
+    } else {
+      value = static_cast<T>(random.next());
+    }
+  }
+  return values;
+}
+
+// Whatever the type: the blocking call goes by the NIC path, the split-phase one does not.
+template <class T>
+void compare_paths(const NicRank& self, unisono_type_t type, unisono_op_t op) {
+  base::Prng random(static_cast<std::uint64_t>(type * 100 + op * 10 + self.rank));
+  for (const std::size_t count : {std::size_t{1}, std::size_t{5}, 1400 / sizeof(T)}) {
+    const auto input = values_of<T>(random, count);
+    const auto n = static_cast<std::int64_t>(count);
+    std::vector<T> by_nic(count);
+    std::vector<T> by_host(count);
+    ASSERT_TRUE(succeeded(unisono_allreduce(input.data(), by_nic.data(), n, type, op, self.world)));
+    unisono_request_t request = nullptr;
+    ASSERT_TRUE(succeeded(unisono_allreduce_start(input.data(), by_host.data(), n, type, op,
+                                                  self.world, &request)));
+    ASSERT_TRUE(succeeded(unisono_wait(&request)));
+    ASSERT_EQ(std::memcmp(by_nic.data(), by_host.data(), count * sizeof(T)), 0)
+        << "type " << type << " operator " << op << " count " << count;
+    auto in_place = input;
+    ASSERT_TRUE(succeeded(
+        unisono_allreduce(UNISONO_IN_PLACE, in_place.data(), n, type, op, self.world)));
+    ASSERT_EQ(in_place, by_nic);
+    for (int root = 0; root < self.ranks; ++root) {
+      std::vector<T> at_root(count, T{42});
+      ASSERT_TRUE(succeeded(
+          unisono_reduce(input.data(), at_root.data(), n, type, op, root, self.world)));
+      ASSERT_EQ(at_root, self.rank == root ? by_nic : std::vector<T>(count, T{42}));
+    }
+  }
+}
+
+TEST_F(NicJob, TypesAndOperatorsHaveTheBitsOfTheHostEngine) {
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    for (const unisono_op_t op : {UNISONO_SUM, UNISONO_MIN, UNISONO_MAX}) {
+      ASSERT_NO_FATAL_FAILURE(compare_paths<std::int32_t>(self, UNISONO_INT32, op));
+      ASSERT_NO_FATAL_FAILURE(compare_paths<std::uint32_t>(self, UNISONO_UINT32, op));
+      ASSERT_NO_FATAL_FAILURE(compare_paths<std::int64_t>(self, UNISONO_INT64, op));
+      ASSERT_NO_FATAL_FAILURE(compare_paths<std::uint64_t>(self, UNISONO_UINT64, op));
+      ASSERT_NO_FATAL_FAILURE(compare_paths<float>(self, UNISONO_FLOAT32, op));
+      ASSERT_NO_FATAL_FAILURE(compare_paths<double>(self, UNISONO_FLOAT64, op));
+    }
+    for (const unisono_op_t op :
+         {UNISONO_BITWISE_AND, UNISONO_BITWISE_OR, UNISONO_BITWISE_XOR, UNISONO_PROD}) {
+      ASSERT_NO_FATAL_FAILURE(compare_paths<std::uint8_t>(self, UNISONO_UINT8, op));
+      ASSERT_NO_FATAL_FAILURE(compare_paths<std::int64_t>(self, UNISONO_INT64, op));
+    }
+    leave(self);
+  });
+  expect_all_clean(processes);
+  // All but the products: 3 counts, 2 allreduces and a reduce to each root; and the trial.
+  EXPECT_EQ(operations(), (3 * 6 + 3 * 2) * 3 * (2 + kHosts) + 1U);
+}
+
+TEST_F(NicJob, BroadcastsOfAnyTypeFromEveryRoot) {
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    for (int i = 0; i < 200; ++i) {
+      const int root = i % self.ranks;
+      const auto count = static_cast<std::size_t>(1 + i * 7 % 1400);
+      std::vector<std::uint8_t> expected(count);
+      base::Prng random(static_cast<std::uint64_t>(i));
+      for (auto& byte : expected) byte = static_cast<std::uint8_t>(random.next());
+      auto buffer = self.rank == root ? expected : std::vector<std::uint8_t>(count);
+      ASSERT_TRUE(succeeded(unisono_broadcast(buffer.data(), static_cast<std::int64_t>(count),
+                                              UNISONO_UINT8, root, self.world)));
+      ASSERT_EQ(buffer, expected);
+    }
+    leave(self);
+  });
+  expect_all_clean(processes);
+  EXPECT_EQ(operations(), 201U);
+}
+
+// What is started before, between and after is not held up by what goes by the NIC path, nor holds
+// it up; nor do long ones, communicators beside it, and ranks that come late.
+TEST_F(NicJob, BothPathsKeepOneOrder) {
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    base::Prng together(7);
+    unisono_comm_t twin = nullptr;
+    ASSERT_TRUE(succeeded(unisono_comm_dup(self.world, &twin)));
+    constexpr std::int64_t kLong = 20'000;
+    for (int i = 0; i < 300; ++i) {
+      const std::int64_t value = self.rank + i;
+      const std::int64_t sum = 4 * i + 6;
+      const std::vector<std::int64_t> vector(kLong, value);
+      std::vector<std::int64_t> sums(kLong);
+      unisono_request_t request = nullptr;
+      ASSERT_TRUE(succeeded(unisono_allreduce_start(vector.data(), sums.data(), kLong,
+                                                    UNISONO_INT64, UNISONO_SUM, self.world,
+                                                    &request)));
+      if (i % 50 == self.rank) usleep(3000);
+      for (const unisono_comm_t comm : {self.world, twin, self.world}) {
+        const auto count = static_cast<std::int64_t>(1 + together.below(400));
+        std::vector<std::int64_t> own(static_cast<std::size_t>(count), value);
+        ASSERT_TRUE(succeeded(unisono_allreduce(UNISONO_IN_PLACE, own.data(), count, UNISONO_INT64,
+                                                UNISONO_SUM, comm)));
+        ASSERT_EQ(own.front(), sum);
+        ASSERT_EQ(own.back(), sum);
+        if (together.below(2) == 0) {
+          ASSERT_TRUE(succeeded(unisono_barrier(comm)));
+        }
+      }
+      ASSERT_TRUE(succeeded(unisono_wait(&request)));
+      ASSERT_EQ(sums.back(), sum);
+    }
+    ASSERT_TRUE(succeeded(unisono_comm_free(twin)));
+    leave(self);
+  });
+  expect_all_clean(processes);
+  EXPECT_GT(operations(), 700U);
+}
+
+TEST_F(NicJob, CommunicatorsComeAndGo) {
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    for (int round = 0; round < 20; ++round) {
+      unisono_comm_t part = nullptr;
+      ASSERT_TRUE(succeeded(unisono_comm_split(self.world, self.rank % 2, -self.rank, &part)));
+      unisono_comm_t twin = nullptr;
+      ASSERT_TRUE(succeeded(unisono_comm_dup(part, &twin)));
+      for (int i = 0; i < round; ++i) {
+        std::int64_t sum = self.rank;
+        ASSERT_TRUE(succeeded(
+            unisono_allreduce(UNISONO_IN_PLACE, &sum, 1, UNISONO_INT64, UNISONO_SUM, twin)));
+        ASSERT_EQ(sum, self.rank % 2 == 0 ? 2 : 4);
+      }
+      ASSERT_TRUE(succeeded(unisono_comm_free(part)));
+      ASSERT_TRUE(succeeded(unisono_comm_free(twin)));
+    }
+    leave(self);
+  });
+  expect_all_clean(processes);
+  EXPECT_GT(operations(), 100U);
+  for (int host = 0; host < kHosts; ++host) EXPECT_EQ(status(host).groups, 0U) << host;
+}
+
+// All do without it: a host that has no daemon, a setting, an algorithm that the user asks for.
+TEST_F(NicJob, WithoutAllHostsNobodyUsesIt) {
+  start_daemons(3);
+  const auto expect_without = [this](const Environment& environment) {
+    auto processes = start_job(
+        [](const NicRank& self) {
+          ASSERT_NO_FATAL_FAILURE(check_everything(self));
+          leave(self);
+        },
+        environment);
+    expect_all_clean(processes);
+    EXPECT_EQ(operations(), 0U);
+  };
+  expect_without({});
+  expect_without({{"UNISONO_NIC", "on"}});
+  for (int host = 0; host < 3; ++host) kill_daemon(host);
+  daemons_.clear();
+  start_daemons();
+  expect_without({{"UNISONO_NIC", "off"}});
+}
+
+// The victim ends, or hangs, while the others wait for it in the NIC path.
+void expect_loss(const NicRank& self, int victim, int signal, const std::string& how) {
+  ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+  if (self.rank == victim) {
+    raise(signal);
+    FAIL() << "goes on";
+  }
+  EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST,
+                     {"rank " + std::to_string(victim), how, "in the NIC path"}));
+  EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST));
+  unisono_comm_t rest = nullptr;
+  ASSERT_TRUE(succeeded(unisono_shrink(self.world, &rest)));
+  std::int64_t sum = 1;
+  EXPECT_TRUE(succeeded(
+      unisono_allreduce(UNISONO_IN_PLACE, &sum, 1, UNISONO_INT64, UNISONO_SUM, rest)));
+  EXPECT_EQ(sum, self.ranks - 1);
+  leave(self);
+}
+
+TEST_F(NicJob, ALostRankIsNamed) {
+  start_daemons();
+  for (const int victim : {3, 0}) {
+    for (const int signal : {SIGKILL, SIGSTOP}) {
+      auto processes = start_job([victim, signal](const NicRank& self) {
+        expect_loss(self, victim, signal, "it does not answer");
+      });
+      expect_all_clean(processes, victim);
+    }
+  }
+}
+
+TEST_F(NicJob, ARankThatLeavesIsNamed) {
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    if (self.rank != 2) {
+      EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST, {"rank 2"}));
+    }
+    unisono_finalize(self.world);
+  });
+  expect_all_clean(processes);
+}
+
+// Its host's rank tells all; a communicator without the NIC path goes on.
+TEST_F(NicJob, ADaemonThatEndsIsToldToAll) {
+  start_daemons();
+  for (const int host : {1, 0}) {
+    auto processes = start_job([](const NicRank& self) {
+      ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+      self.line.say("ready");
+      self.line.hear();
+      int error = UNISONO_OK;
+      while (error == UNISONO_OK) error = unisono_barrier(self.world);
+      EXPECT_TRUE(failed(error, UNISONO_ERROR_SYSTEM, {"unisonod has ended", "NIC path"}));
+      unisono_comm_t all = nullptr;
+      ASSERT_TRUE(succeeded(unisono_shrink(self.world, &all)));
+      std::int64_t sum = 1;
+      EXPECT_TRUE(succeeded(
+          unisono_allreduce(UNISONO_IN_PLACE, &sum, 1, UNISONO_INT64, UNISONO_SUM, all)));
+      EXPECT_EQ(sum, self.ranks);
+      leave(self);
+    });
+    for (const auto& process : processes) EXPECT_EQ(process.line().hear(), "ready");
+    for (const auto& process : processes) process.line().say("go");
+    kill_daemon(host);
+    expect_all_clean(processes);
+    daemons_.clear();
+    start_daemons();
+  }
+}
+
+void expect_difference(const NicRank& self, const std::function<int()>& call) {
+  ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+  EXPECT_TRUE(failed(call(), UNISONO_ERROR_MISMATCH, {"the ranks' calls differ"}));
+  unisono_finalize(self.world);
+}
+
+TEST_F(NicJob, CallsThatDifferAreFound) {
+  start_daemons();
+  const auto run = [this](const std::function<int(const NicRank&)>& call) {
+    auto processes = start_job([&call](const NicRank& self) {
+      expect_difference(self, [&] { return call(self); });
+    });
+    expect_all_clean(processes);
+  };
+  std::vector<std::int64_t> values(1000, 1);
+  // Within the NIC path: another length, another operator, another root.
+  run([&values](const NicRank& self) {
+    return unisono_allreduce(UNISONO_IN_PLACE, values.data(), self.rank == 1 ? 2 : 1, UNISONO_INT64,
+                             UNISONO_SUM, self.world);
+  });
+  run([&values](const NicRank& self) {
+    return unisono_allreduce(UNISONO_IN_PLACE, values.data(), 1, UNISONO_INT64,
+                             self.rank == 3 ? UNISONO_MAX : UNISONO_SUM, self.world);
+  });
+  run([&values](const NicRank& self) {
+    return unisono_broadcast(values.data(), 1, UNISONO_INT64, self.rank == 2 ? 1 : 0, self.world);
+  });
+  // One in the NIC path, the other not: too long for it, or split-phase.
+  run([&values](const NicRank& self) {
+    return unisono_allreduce(UNISONO_IN_PLACE, values.data(), self.rank == 1 ? 1000 : 1,
+                             UNISONO_INT64, UNISONO_SUM, self.world);
+  });
+  run([](const NicRank& self) {
+    if (self.rank != 0) return unisono_barrier(self.world);
+    unisono_request_t request = nullptr;
+    const int error = unisono_barrier_start(self.world, &request);
+    return error != UNISONO_OK ? error : unisono_wait(&request);
+  });
+}
+
+TEST_F(NicJob, ADeadlineHolds) {
+  start_daemons();
+  auto processes = start_job(
+      [](const NicRank& self) {
+        ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+        if (self.rank == 3) {
+          self.line.hear();
+        } else {
+          EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_TIMEOUT,
+                             {"UNISONO_TIMEOUT", "in the NIC path"}));
+        }
+        unisono_finalize(self.world);
+      },
+      {{"UNISONO_TIMEOUT", "500ms"}});
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(processes[static_cast<std::size_t>(rank)].wait(), 0) << "rank " << rank;
+  }
+  processes[3].line().say("go");
+  EXPECT_EQ(processes[3].wait(), 0);
+}
+
+}  // namespace
+}  // namespace unisono::harness
