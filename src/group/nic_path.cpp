@@ -352,7 +352,7 @@ void Communicator::leave_nic() {
     ask_for_standings();
     network.announce();
     job_.carry_network();
-    if (!may_leave_nic()) network.sleep(base::kMillisecond);
+    if (!may_leave_nic()) network.sleep(base::kMillisecond, -1);
     network.withdraw();
     job_.watch(base::now_ns());
   }
