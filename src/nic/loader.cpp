@@ -14,10 +14,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <string>
+#include <thread>
 
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
@@ -37,6 +40,8 @@ using base::Status;
 constexpr auto kTcxIngress = static_cast<bpf_attach_type>(46);
 constexpr auto kTcxEgress = static_cast<bpf_attach_type>(47);
 constexpr std::size_t kLargestFrame = 4096;
+// The program of a process that was killed goes a moment after it.
+constexpr std::int64_t kDetachNs = base::kSecond;
 
 // What libbpf had to say of the load in progress.
 thread_local std::string said;
@@ -271,12 +276,21 @@ Status LoadedDevice::attach(const DeviceOptions& options) {
 Status LoadedDevice::attach_receive(const std::string& name, Mode mode) {
   LIBBPF_OPTS(bpf_link_create_opts, link_options);
   link_options.flags = mode == Mode::native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
-  receive_link_.reset(bpf_link_create(program(Entry::receive), interface_, BPF_XDP, &link_options));
   native_ = mode == Mode::native;
-  if (receive_link_.valid()) return base::success();
-  return system_error(
-      fmt::format("attach to interface {} in {} mode", name, native_ ? "native" : "generic"),
-      errno);
+  const std::int64_t deadline_ns = base::now_ns() + kDetachNs;
+  int error = 0;
+  do {
+    if (error != 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    receive_link_.reset(
+        bpf_link_create(program(Entry::receive), interface_, BPF_XDP, &link_options));
+    if (receive_link_.valid()) return base::success();
+    error = errno;
+  } while (error == EBUSY && base::now_ns() < deadline_ns);
+  const std::string advice =
+      error == EBUSY ? fmt::format(" (another XDP program is there: ip link show {})", name) : "";
+  return system_error(fmt::format("attach to interface {} in {} mode{}", name,
+                                  native_ ? "native" : "generic", advice),
+                      error);
 }
 
 base::Result<std::uint32_t> LoadedDevice::add_group(const unisono_nic_row& row) {

@@ -319,7 +319,8 @@ TEST_F(NicHosts, ErrorsSayWhatToDo) {
     const auto second = load_device(options);
     ASSERT_FALSE(second.ok());
     EXPECT_EQ(second.error().message,
-              "NIC program: attach to interface u0 in generic mode: Device or resource busy");
+              "NIC program: attach to interface u0 in generic mode (another XDP program is there: "
+              "ip link show u0): Device or resource busy");
   });
 }
 

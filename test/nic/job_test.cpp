@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Jobs whose communicators have a NIC path, from unisono_init to unisono_finalize: four hosts with a
-// rank and a unisonod each. What went by the NIC path is proved by the counters of its programs.
+// Jobs whose communicators have a NIC path, from unisono_init to unisono_finalize: four hosts with
+// a rank and a unisonod each. What went by the NIC path is proved by its programs' counters.
 #include <arpa/inet.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -156,19 +156,19 @@ void compare_paths(const NicRank& self, unisono_type_t type, unisono_op_t op) {
     std::vector<T> by_host(count);
     ASSERT_TRUE(succeeded(unisono_allreduce(input.data(), by_nic.data(), n, type, op, self.world)));
     unisono_request_t request = nullptr;
-    ASSERT_TRUE(succeeded(unisono_allreduce_start(input.data(), by_host.data(), n, type, op,
-                                                  self.world, &request)));
+    ASSERT_TRUE(succeeded(
+        unisono_allreduce_start(input.data(), by_host.data(), n, type, op, self.world, &request)));
     ASSERT_TRUE(succeeded(unisono_wait(&request)));
     ASSERT_EQ(std::memcmp(by_nic.data(), by_host.data(), count * sizeof(T)), 0)
         << "type " << type << " operator " << op << " count " << count;
     auto in_place = input;
-    ASSERT_TRUE(succeeded(
-        unisono_allreduce(UNISONO_IN_PLACE, in_place.data(), n, type, op, self.world)));
+    ASSERT_TRUE(
+        succeeded(unisono_allreduce(UNISONO_IN_PLACE, in_place.data(), n, type, op, self.world)));
     ASSERT_EQ(in_place, by_nic);
     for (int root = 0; root < self.ranks; ++root) {
       std::vector<T> at_root(count, T{42});
-      ASSERT_TRUE(succeeded(
-          unisono_reduce(input.data(), at_root.data(), n, type, op, root, self.world)));
+      ASSERT_TRUE(
+          succeeded(unisono_reduce(input.data(), at_root.data(), n, type, op, root, self.world)));
       ASSERT_EQ(at_root, self.rank == root ? by_nic : std::vector<T>(count, T{42}));
     }
   }
@@ -232,9 +232,8 @@ TEST_F(NicJob, BothPathsKeepOneOrder) {
       const std::vector<std::int64_t> vector(kLong, value);
       std::vector<std::int64_t> sums(kLong);
       unisono_request_t request = nullptr;
-      ASSERT_TRUE(succeeded(unisono_allreduce_start(vector.data(), sums.data(), kLong,
-                                                    UNISONO_INT64, UNISONO_SUM, self.world,
-                                                    &request)));
+      ASSERT_TRUE(succeeded(unisono_allreduce_start(
+          vector.data(), sums.data(), kLong, UNISONO_INT64, UNISONO_SUM, self.world, &request)));
       if (i % 50 == self.rank) usleep(3000);
       for (const unisono_comm_t comm : {self.world, twin, self.world}) {
         const auto count = static_cast<std::int64_t>(1 + together.below(400));
@@ -315,8 +314,8 @@ void expect_loss(const NicRank& self, int victim, int signal, const std::string&
   unisono_comm_t rest = nullptr;
   ASSERT_TRUE(succeeded(unisono_shrink(self.world, &rest)));
   std::int64_t sum = 1;
-  EXPECT_TRUE(succeeded(
-      unisono_allreduce(UNISONO_IN_PLACE, &sum, 1, UNISONO_INT64, UNISONO_SUM, rest)));
+  EXPECT_TRUE(
+      succeeded(unisono_allreduce(UNISONO_IN_PLACE, &sum, 1, UNISONO_INT64, UNISONO_SUM, rest)));
   EXPECT_EQ(sum, self.ranks - 1);
   leave(self);
 }
@@ -359,8 +358,8 @@ TEST_F(NicJob, ADaemonThatEndsIsToldToAll) {
       unisono_comm_t all = nullptr;
       ASSERT_TRUE(succeeded(unisono_shrink(self.world, &all)));
       std::int64_t sum = 1;
-      EXPECT_TRUE(succeeded(
-          unisono_allreduce(UNISONO_IN_PLACE, &sum, 1, UNISONO_INT64, UNISONO_SUM, all)));
+      EXPECT_TRUE(
+          succeeded(unisono_allreduce(UNISONO_IN_PLACE, &sum, 1, UNISONO_INT64, UNISONO_SUM, all)));
       EXPECT_EQ(sum, self.ranks);
       leave(self);
     });
@@ -382,9 +381,8 @@ void expect_difference(const NicRank& self, const std::function<int()>& call) {
 TEST_F(NicJob, CallsThatDifferAreFound) {
   start_daemons();
   const auto run = [this](const std::function<int(const NicRank&)>& call) {
-    auto processes = start_job([&call](const NicRank& self) {
-      expect_difference(self, [&] { return call(self); });
-    });
+    auto processes = start_job(
+        [&call](const NicRank& self) { expect_difference(self, [&] { return call(self); }); });
     expect_all_clean(processes);
   };
   std::vector<std::int64_t> values(1000, 1);
