@@ -169,12 +169,13 @@ class TwoLevel {
         b_, schedule, {out.range, in, {out.ready}}, levels_,
         [&](int host) { return static_cast<SlotId>(2 * (levels_.size(host) - 1)); });
     take_within_host(sent);
+    const auto parts = parts_by_place(in);
     for (int i = 1; i < size_; ++i) {
       const int member = levels_.member(host_, i);
-      const Value message = packed(b_, parts_for(i, in), done);
-      b_.send(member, levels_.size(host_) - 1, message.range, {message.ready});
+      const Value message = packed(b_, parts[static_cast<std::size_t>(i)], done);
+      b_.send(member, size_ - 1, message.range, {message.ready});
     }
-    take(parts_for(0, in), done);
+    take(parts[0], done);
   }
 
   // What this host's ranks have for others, by host, and by rank of this one.
@@ -221,18 +222,18 @@ class TwoLevel {
     return {.blocks = *schedule::Blocks::of_pairs_of(host_, sent, received)};
   }
 
-  // Of what came from other hosts, that for the rank at a place of this one.
-  std::vector<Range> parts_for(int place, Range in) const {
-    std::vector<Range> parts;
+  // What came from other hosts, by the place of the rank of this one for which it is.
+  std::vector<std::vector<Range>> parts_by_place(Range in) const {
+    std::vector<std::vector<Range>> parts(static_cast<std::size_t>(size_));
     for (int host = 0; host < levels_.hosts(); ++host) {
       if (host == host_) continue;
       for (int i = 0; i < levels_.size(host); ++i) {
-        for (int to = 0; to < size_; ++to) {
-          const std::int64_t count =
-              schedule::received_block(shape_, levels_.member(host, i), levels_.member(host_, to))
-                  .count;
-          if (to == place) parts.push_back(first_of(in, count));
-          in = behind(in, count);
+        const int source = levels_.member(host, i);
+        for (int place = 0; place < size_; ++place) {
+          const int target = levels_.member(host_, place);
+          const Range block = first_of(in, schedule::received_block(shape_, source, target).count);
+          parts[static_cast<std::size_t>(place)].push_back(block);
+          in = behind(in, block.count);
         }
       }
     }
