@@ -15,6 +15,10 @@ constexpr int kFewRanks = 8;
 constexpr std::int64_t kQueueBytes = 1 << 20;
 // Blocks up to this are worth a longer way with fewer messages.
 constexpr std::int64_t kTinyBlockBytes = 256;
+// Where a rank has no more than this for all others, leaders may well pass it on in one part.
+constexpr std::int64_t kPassedOnBytes = 8 * 1024;
+// From so many ranks a host on, the packets that two levels save are more than their steps cost.
+constexpr int kManyOfHost = 4;
 
 bool always(const Situation&) { return true; }
 bool crowded(const Situation& call) { return call.crowded(); }
@@ -56,6 +60,21 @@ bool shares_hosts_few(const Situation& call) {
   return call.shares_hosts() && call.shape.hosts.hosts() <= kFewRanks;
 }
 bool shares_hosts_short(const Situation& call) { return call.shares_hosts() && is_short(call); }
+bool shares_hosts_short_few(const Situation& call) {
+  return shares_hosts_few(call) && is_short(call);
+}
+bool fills_hosts(const Situation& call) {
+  return call.shares_hosts() && call.shape.ranks >= kManyOfHost * call.shape.hosts.hosts();
+}
+bool fills_hosts_passed_on(const Situation& call) {
+  return fills_hosts(call) && call.bytes * call.shape.ranks <= kPassedOnBytes;
+}
+bool shares_hosts_tree_of_blocks(const Situation& call) {
+  return call.shares_hosts() && tree_of_blocks(call);
+}
+bool shares_hosts_tree_of_blocks_few(const Situation& call) {
+  return shares_hosts_few(call) && tree_of_blocks(call);
+}
 bool fits_queues(const Situation& call) { return call.bytes * call.shape.ranks <= kQueueBytes; }
 bool shares_hosts_multicasts_short(const Situation& call) {
   return shares_hosts_multicasts(call) && fits_queues(call);
@@ -69,6 +88,10 @@ bool multicasts_between_hosts(const Situation& call) {
   return call.shape.hosts.given() && multicasts(call);
 }
 bool doubles(const Situation& call) { return !call.now.oversubscribed && is_short(call); }
+bool shares_hosts_doubles(const Situation& call) { return call.shares_hosts() && doubles(call); }
+bool shares_hosts_doubles_few(const Situation& call) {
+  return shares_hosts_few(call) && doubles(call);
+}
 
 // clang-format off
 constexpr Rule kRules[] = {
@@ -138,24 +161,44 @@ constexpr Rule kRules[] = {
      "there is no multicast and blocks are short; few steps"},
     {Collective::allgather, "ring", false, always,
      "there is no multicast and blocks are long; only neighbours talk"},
+    {Collective::gather, "two-level", false, shares_hosts_tree_of_blocks_few,
+     "short blocks of many ranks with a core each, those of a host as one; few hosts", "linear"},
+    {Collective::gather, "two-level", false, shares_hosts_tree_of_blocks,
+     "short blocks of many ranks with a core each, those of a host as one", "fnomial"},
     {Collective::gather, "fnomial", false, tree_of_blocks,
      "short blocks of many ranks with a core each; fewer messages for the root"},
     {Collective::gather, "linear", false, always,
      "few ranks, more ranks than cores, or blocks that are long or differ; one step"},
+    {Collective::scatter, "two-level", false, shares_hosts_short_few,
+     "hosts share memory, so that each gets its blocks as one; few hosts", "linear"},
+    {Collective::scatter, "two-level", false, shares_hosts_short,
+     "hosts share memory, so that each gets its blocks as one", "fnomial"},
     {Collective::scatter, "fnomial", false, tree_of_blocks,
      "short blocks for many ranks with a core each; fewer messages for the root"},
     {Collective::scatter, "linear", false, always,
      "few ranks, more ranks than cores, or blocks that are long or differ; one step"},
+    {Collective::alltoall, "two-level", false, fills_hosts_passed_on,
+     "many ranks share a host, so that two hosts exchange their small blocks as one", "linear"},
     {Collective::alltoall, "bruck", false, tiny_blocks_of_many,
      "tiny blocks between many ranks with a core each; fewer messages"},
     {Collective::alltoall, "linear", false, always,
      "few ranks, more ranks than cores, or blocks that are not tiny or differ; one step"},
+    {Collective::reduce_scatter, "two-level", false, fills_hosts_passed_on,
+     "many ranks share a host, so that it sends one vector, which is short", "pairwise"},
     {Collective::reduce_scatter, "pairwise", false, always,
      "one step"},
+    {Collective::scan, "two-level", false, shares_hosts_doubles_few,
+     "hosts share memory, so that each sends its sum once; few hosts", "linear,linear"},
+    {Collective::scan, "two-level", false, shares_hosts_doubles,
+     "hosts share memory, so that each sends its sums; few steps", "recursive-doubling,linear"},
     {Collective::scan, "recursive-doubling", false, doubles,
      "every rank has a core and the vector is short; few steps"},
     {Collective::scan, "linear", false, always,
      "more ranks than cores, or a long vector; each rank sends once"},
+    {Collective::exscan, "two-level", false, shares_hosts_doubles_few,
+     "hosts share memory, so that each sends its sum once; few hosts", "linear,linear"},
+    {Collective::exscan, "two-level", false, shares_hosts_doubles,
+     "hosts share memory, so that each sends its sums; few steps", "recursive-doubling,linear"},
     {Collective::exscan, "recursive-doubling", false, doubles,
      "every rank has a core and the vector is short; few steps"},
     {Collective::exscan, "linear", false, always,

@@ -4,7 +4,8 @@
 // memory (bench/peers, unisono bench --guidelines) with 2 to 8 ranks on 2 cores; those for many
 // ranks with a core each, and those of many_to_many, follow from steps and bytes; those for several
 // hosts from the packets between them (schedule/cost.hpp), each of which costs a processor what
-// dozens of messages in shared memory do. Pure; any thread.
+// dozens of messages in shared memory do, and from measurements with two and four ranks on each of
+// four hosts (docs/decisions/0015). Pure; any thread.
 #pragma once
 
 #include <cstdint>

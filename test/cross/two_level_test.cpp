@@ -99,15 +99,15 @@ class TwoLevel : public testing::TestWithParam<bool> {
     }
   }
 
-  // Every inner algorithm, and every leader of the root's host.
+  // Every inner algorithm, and every leader of the root's host or scan within hosts.
   static std::vector<algorithm::Parameters> choices_of(const Algorithm& row, const Shape& shape) {
     std::vector<algorithm::Parameters> all;
     algorithm::Parameters parameters = algorithm::default_parameters(row, shape);
-    const bool has_leaders = row.parameters.size() > 1 && !row.parameters[1].names.empty();
+    const bool has_choice = row.parameters.size() > 1 && !row.parameters[1].names.empty();
     for (int inner = 0; inner <= row.parameters[0].high; ++inner) {
       parameters.values[0] = inner;
-      for (int leader = 0; leader < (has_leaders ? 2 : 1); ++leader) {
-        if (has_leaders) parameters.values[1] = leader;
+      for (int second = 0; second <= (has_choice ? row.parameters[1].high : 0); ++second) {
+        if (has_choice) parameters.values[1] = second;
         all.push_back(parameters);
       }
     }
@@ -132,29 +132,51 @@ TEST_P(TwoLevel, EveryInnerAlgorithmEqualsTheReference) {
   EXPECT_GT(cells_, 1000);
 }
 
+// By collective, what the rules take without multicast between hosts, and with it.
+using Taken = std::map<Collective, std::pair<std::string, std::string>>;
+
 // What the rules take, without a wish of the user.
-TEST_P(TwoLevel, AreTakenWhereHostsShareMemory) {
-  world_ = world_on({0, 0, 1, 1, 2}, GetParam());
-  const std::map<Collective, std::pair<std::string, std::string>> taken = {
-      {Collective::barrier, {"two-level(dissemination,5)", "two-level(gather-release,5)"}},
-      {Collective::broadcast, {"two-level(fnomial,root)", "two-level(flat,first)"}},
-      {Collective::reduce, {"two-level(serial,5)", "two-level(serial,5)"}},
-      {Collective::allreduce, {"two-level(pairwise,5)", "two-level(gather-release,5)"}},
-      {Collective::allgather, {"two-level(recursive-doubling)", "two-level(direct)"}}};
-  for (const auto& [collective, names] : taken) {
-    Shape shape{.collective = collective, .ranks = 5};
-    if (collective != Collective::barrier) shape.count = 3;
-    check(shape, material(Type::float64, Operator::sum), false);
-    const auto* plan = world_->at(0).statistics().last_plan;
-    ASSERT_NE(plan, nullptr);
-    EXPECT_EQ(plan->algorithm, GetParam() ? names.second : names.first);
+class TwoLevelRules : public TwoLevel {
+ protected:
+  void expect_taken(const std::vector<int>& hosts, const Taken& taken) {
+    world_ = world_on(hosts, GetParam());
+    for (const auto& [collective, names] : taken) {
+      Shape shape{.collective = collective, .ranks = world_->ranks()};
+      if (collective != Collective::barrier) shape.count = 3;
+      check(shape, material(Type::float64, Operator::sum), false);
+      const auto* plan = world_->at(0).statistics().last_plan;
+      ASSERT_NE(plan, nullptr);
+      EXPECT_EQ(plan->algorithm, GetParam() ? names.second : names.first);
+    }
   }
+};
+
+TEST_P(TwoLevelRules, AreTakenWhereHostsShareMemory) {
+  expect_taken(
+      {0, 0, 1, 1, 2},
+      {{Collective::barrier, {"two-level(dissemination,5)", "two-level(gather-release,5)"}},
+       {Collective::broadcast, {"two-level(fnomial,root)", "two-level(flat,first)"}},
+       {Collective::reduce, {"two-level(serial,5)", "two-level(serial,5)"}},
+       {Collective::allreduce, {"two-level(pairwise,5)", "two-level(gather-release,5)"}},
+       {Collective::allgather, {"two-level(recursive-doubling)", "two-level(direct)"}},
+       {Collective::scatter, {"two-level(linear)", "two-level(linear)"}},
+       {Collective::gather, {"linear", "linear"}},
+       {Collective::alltoall, {"linear", "linear"}},
+       {Collective::reduce_scatter, {"pairwise", "pairwise"}}});
+}
+
+// More packets are saved there.
+TEST_P(TwoLevelRules, AreTakenWhereManyRanksShareAHost) {
+  expect_taken({0, 0, 0, 0, 1, 1, 1, 1},
+               {{Collective::alltoall, {"two-level(linear)", "two-level(linear)"}},
+                {Collective::reduce_scatter, {"two-level(pairwise,7)", "two-level(pairwise,7)"}}});
 }
 
 std::string network_name(const testing::TestParamInfo<bool>& info) {
   return info.param ? "multicast" : "unicast";
 }
 INSTANTIATE_TEST_SUITE_P(Hosts, TwoLevel, testing::Bool(), network_name);
+INSTANTIATE_TEST_SUITE_P(Hosts, TwoLevelRules, testing::Bool(), network_name);
 
 }  // namespace
 }  // namespace unisono::test

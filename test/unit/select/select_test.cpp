@@ -78,6 +78,12 @@ TEST(Choose, SplitsALongVectorOnlyWhereRanksHaveCores) {
   EXPECT_EQ(choose(shorter, crowded).algorithm->name, "gather-release");
 }
 
+schedule::HostMap in_fours(int ranks) {
+  std::vector<int> hosts;
+  for (int rank = 0; rank < ranks; ++rank) hosts.push_back(rank / 4);
+  return schedule::HostMap::of_labels(hosts);
+}
+
 TEST(Choose, OfUnequalBlocksDependsOnNoCountsThatARankMayNotKnow) {
   for (const Collective collective :
        {Collective::gather, Collective::scatter, Collective::alltoall}) {
@@ -89,8 +95,33 @@ TEST(Choose, OfUnequalBlocksDependsOnNoCountsThatARankMayNotKnow) {
       };
       EXPECT_TRUE(pick(1).algorithm->local_counts);
       EXPECT_EQ(pick(1).algorithm, pick(100'000).algorithm);
+      shape.hosts = in_fours(ranks);
+      EXPECT_TRUE(pick(1).algorithm->local_counts);
     }
   }
+}
+
+// The packets that are saved have to pay for the steps that are more.
+TEST(Choose, TwoLevelsOfBlocksWhereManyRanksShareAHost) {
+  const auto name = [](Collective collective, int of_host, std::int64_t bytes) {
+    Shape shape{.collective = collective, .ranks = 3 * of_host, .count = bytes};
+    std::vector<int> hosts;
+    for (int r = 0; r < shape.ranks; ++r) hosts.push_back(r / of_host);
+    shape.hosts = schedule::HostMap::of_labels(hosts);
+    return choose(shape, {.multicast = true}).algorithm->name;
+  };
+  EXPECT_EQ(name(Collective::scatter, 2, 8), "two-level");
+  EXPECT_EQ(name(Collective::scatter, 2, 100'000), "linear");
+  EXPECT_EQ(name(Collective::gather, 2, 8), "linear");
+  EXPECT_EQ(name(Collective::gather, 4, 8), "two-level");
+  EXPECT_EQ(name(Collective::alltoall, 2, 8), "linear");
+  EXPECT_EQ(name(Collective::alltoall, 4, 8), "two-level");
+  EXPECT_EQ(name(Collective::alltoall, 4, 1024), "linear");
+  EXPECT_EQ(name(Collective::reduce_scatter, 2, 8), "pairwise");
+  EXPECT_EQ(name(Collective::reduce_scatter, 4, 8), "two-level");
+  EXPECT_EQ(name(Collective::reduce_scatter, 4, 1024), "pairwise");
+  EXPECT_EQ(name(Collective::scan, 2, 8), "two-level");
+  EXPECT_EQ(name(Collective::exscan, 2, 100'000), "linear");
 }
 
 TEST(Choose, OneRankCombinesForAllWhereRanksOutnumberCores) {
