@@ -72,10 +72,10 @@ class Cell {
   std::int64_t bytes(const Blocks& blocks) const { return blocks.total() * element_bytes_; }
   void fill_blocks(std::int64_t phase, std::byte* input) const;
   std::int64_t wrong_blocks(std::int64_t phase, const std::byte* output) const;
-  int call_equal(const Buffers& pair) const;
-  int call_unequal(const Buffers& pair) const;
-  int start_equal(const Buffers& pair, unisono_request_t* request) const;
-  int start_unequal(const Buffers& pair, unisono_request_t* request) const;
+  // As a whole; or started, if there is a request.
+  int call_or_start(std::int64_t turn, unisono_request_t* request) const;
+  int equal(const void* input, void* output, unisono_request_t* request) const;
+  int unequal(const void* input, void* output, unisono_request_t* request) const;
 
   CellShape shape_;
   const Pattern* pattern_;
