@@ -90,6 +90,10 @@ class Install(unittest.TestCase):
         self.assertNotIn("fmt::", undefined)
         self.assertNotIn("libfmt", run("readelf", "--dynamic", library))
 
+    def test_only_the_daemon_needs_libbpf(self):
+        for program in (self.tool, next(self.prefix.rglob("libunisono.so.0"))):
+            self.assertNotIn("libbpf", run("readelf", "--dynamic", program))
+
     def test_find_package(self):
         build = self.example("01-hello")
         for program in ("hello", "hello-cpp"):
