@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -60,6 +62,64 @@ TEST_F(HostsJob, MulticastBetweenHosts) {
           ASSERT_TRUE(succeeded(unisono_init(&world)));
           ASSERT_NO_FATAL_FAILURE(check_everything(HostRank{rank, kHosts, world, line}));
           EXPECT_TRUE(succeeded(unisono_finalize(world)));
+        });
+    expect_all_clean(processes);
+  }
+}
+
+// Datagrams that this host has sent by each family.
+struct Sent {
+  std::int64_t v4 = 0, v6 = 0;
+};
+
+// One counter of a file of /proc/net whose lines are names and values; -1: it has none.
+std::int64_t read_counter(const char* path, const std::string& name) {
+  std::ifstream file(path);
+  std::string word;
+  while (file >> word) {
+    std::int64_t value = -1;
+    if (word == name && file >> value) return value;
+  }
+  return -1;
+}
+
+// In /proc/net/snmp, a line of names stands above a line of values.
+std::int64_t read_udp4_sent() {
+  std::ifstream file("/proc/net/snmp");
+  std::string names, values;
+  while (std::getline(file, names) && std::getline(file, values)) {
+    if (!names.starts_with("Udp:")) continue;
+    std::istringstream name_words(names), value_words(values);
+    std::string name, value;
+    while (name_words >> name && value_words >> value) {
+      if (name == "OutDatagrams") return std::stoll(value);
+    }
+  }
+  return -1;
+}
+
+Sent datagrams_sent() {
+  return {read_udp4_sent(), read_counter("/proc/net/snmp6", "Udp6OutDatagrams")};
+}
+
+// The family of the rendezvous is that of all packets.
+TEST_F(HostsJob, OverIpv6) {
+  for (const char* multicast : {"on", "off"}) {
+    SCOPED_TRACE(multicast);
+    auto processes = start_one_each(
+        hosts_, kHosts,
+        {{"UNISONO_RENDEZVOUS", "tcp:[fd77::1]:7000"}, {"UNISONO_MULTICAST", multicast}},
+        [](int rank, const Line& line) {
+          const Sent before = datagrams_sent();
+          unisono_comm_t world = nullptr;
+          ASSERT_TRUE(succeeded(unisono_init(&world)));
+          ASSERT_NO_FATAL_FAILURE(check_everything(HostRank{rank, kHosts, world, line}));
+          EXPECT_TRUE(succeeded(unisono_finalize(world)));
+          const Sent after = datagrams_sent();
+          ASSERT_GE(before.v4, 0);
+          ASSERT_GE(before.v6, 0);
+          EXPECT_GT(after.v6, before.v6 + 100);
+          EXPECT_EQ(after.v4, before.v4);
         });
     expect_all_clean(processes);
   }
