@@ -165,6 +165,10 @@ std::string text_of(const Explanation& explanation, const group::Call& call,
   out += fmt::format("  engine: {}\n", explanation.helping ? "helping" : "inline");
   out += fmt::format("  through: {}, {} part{}\n", way_of(explanation), explanation.segments,
                      explanation.segments == 1 ? "" : "s");
+  if (place.hosts.given()) {
+    out += fmt::format("  NIC path: {} {}\n", explanation.by_nic ? "yes," : "no, because",
+                       explanation.why_nic);
+  }
   return out;
 }
 
@@ -209,6 +213,8 @@ std::string json_of(const Explanation& explanation, const group::Call& call,
   json["engine"] = explanation.helping ? "helping" : "inline";
   json["through"] = way_of(explanation);
   json["parts"] = explanation.segments;
+  json["nic_path"] = explanation.by_nic;
+  json["nic_path_reason"] = explanation.why_nic;
   return json.dump(2) + "\n";
 }
 

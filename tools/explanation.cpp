@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "explanation.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "engine/nic/nic_group.hpp"
+#include "engine/nic/probe.hpp"
 #include "group/communicator.hpp"
+#include "group/nic_call.hpp"
 #include "group/plan_cache.hpp"
 #include "transport/shm/shm.hpp"
 
@@ -68,6 +73,23 @@ base::Result<Candidate> judge(const algorithm::Algorithm& row, const schedule::S
   return candidate;
 }
 
+// Whether the other hosts have a daemon is not to be known here; whether this one has, is.
+base::Error why_not_by_nic(const std::string& why) { return {base::Code::unsupported, why}; }
+
+base::Result<std::string> find_nic(const group::Call& call, const RanksPlace& place,
+                                   const base::Settings& settings, const select::Choice& choice) {
+  if (!place.hosts.given()) return why_not_by_nic("all ranks are on one host");
+  if (settings.toggle(base::Setting::nic) == base::Toggle::off) {
+    return why_not_by_nic("UNISONO_NIC is off");
+  }
+  if (!place.hosts.are_alone()) return why_not_by_nic("there are several ranks on a host");
+  UNISONO_TRY(group::nic_call_of(call, choice, 0));
+  UNISONO_TRY(engine::probe_offer(settings.text(base::Setting::nic_socket)));
+  return fmt::format(
+      "if it blocks and the other hosts have a unisonod as this one has; on the tree {}",
+      engine::nic_tree_name(place.ranks));
+}
+
 }  // namespace
 
 base::Result<Explanation> explain(const group::Call& call, const RanksPlace& place,
@@ -90,6 +112,9 @@ base::Result<Explanation> explain(const group::Call& call, const RanksPlace& pla
   result.single_copy = cached->single_copy;
   result.bulk = cached->plan.bulk;
   result.segments = cached->plan.segments;
+  const auto nic = find_nic(call, place, settings, result.choice);
+  result.by_nic = nic.ok();
+  result.why_nic = nic.ok() ? *nic : nic.error().message;
   return result;
 }
 

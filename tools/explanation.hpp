@@ -33,6 +33,8 @@ struct Explanation {
   bool single_copy = false;
   bool bulk = false;  // long messages: not through the small windows
   std::int64_t segments = 1;
+  bool by_nic = false;  // blocking calls
+  std::string why_nic;  // ... or why not
 };
 
 // Where the ranks run. `oversubscribed` does not count where there are several hosts.

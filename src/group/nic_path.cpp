@@ -221,8 +221,8 @@ void Communicator::examine_nic(NicOperation& operation) {
   if (now - operation.examined_ns < job_.watch_interval_ns()) return;
   operation.examined_ns = now;
   publish_standing();
+  examine_standings(operation);  // which were asked for the last time
   ask_for_standings();
-  examine_standings(operation);
   examine_nic_deadline(operation);
 }
 
@@ -295,15 +295,14 @@ std::optional<NicStanding> Communicator::farewell_of(int rank) const {
   return read_farewell(nic_->mark, members()[rank].farewell.load(std::memory_order_acquire));
 }
 
-// What it told at its end, or else what it answered last; nullopt: nothing.
+// What a neighbour told at its end, or else what it answered last; nullopt: nothing, or the answer
+// is under way, and may be coming in.
 std::optional<NicStanding> Communicator::standing_of(int rank) const {
   if (const auto last = farewell_of(rank)) return last;
-  const MemberRecord& member = members()[rank];
-  const std::uint64_t number = member.heard_number.load(std::memory_order_acquire);
-  const std::uint64_t heard = member.heard.load(std::memory_order_relaxed);
-  if (number >> kRequestBits != nic_->first_asked >> kRequestBits || heard == 0) {
-    return std::nullopt;
-  }
+  const auto next = std::ranges::find(nic_->neighbours, rank, &NicPath::Neighbour::rank);
+  if (next->asked == nic_->first_asked || awaits_answer(*next)) return std::nullopt;
+  const std::uint64_t heard = members()[rank].heard.load(std::memory_order_relaxed);
+  if (heard == 0) return std::nullopt;
   return NicStanding::of_word(heard);
 }
 

@@ -34,18 +34,31 @@ constexpr std::int64_t kLongestSleep = base::kMillisecond;
 constexpr std::int64_t kFirstPatience = 10 * base::kMillisecond;
 constexpr std::int64_t kLongestPatience = base::kSecond / 2;
 
-base::Result<nic::Node> tree_node(int rank, int ranks) {
+schedule::Shape tree_shape(int ranks) {
   schedule::Shape shape;
   shape.collective = Collective::allreduce;
   shape.ranks = ranks;
   shape.count = 1;
-  const algorithm::Algorithm* tree = algorithm::find(shape.collective, "gather-release");
-  UNISONO_ASSIGN(const auto schedule,
-                 algorithm::build(*tree, shape, algorithm::default_parameters(*tree, shape), rank));
+  return shape;
+}
+
+const algorithm::Algorithm& tree_row() {
+  return *algorithm::find(Collective::allreduce, "gather-release");
+}
+
+base::Result<nic::Node> tree_node(int rank, int ranks) {
+  const schedule::Shape shape = tree_shape(ranks);
+  const algorithm::Parameters parameters = algorithm::default_parameters(tree_row(), shape);
+  UNISONO_ASSIGN(const auto schedule, algorithm::build(tree_row(), shape, parameters, rank));
   return nic::lower(schedule);
 }
 
 }  // namespace
+
+std::string nic_tree_name(int ranks) {
+  return algorithm::describe(tree_row(),
+                             algorithm::default_parameters(tree_row(), tree_shape(ranks)));
+}
 
 base::Result<NicCall> lower_call(const NicShape& shape, int rank) {
   NicCall call;

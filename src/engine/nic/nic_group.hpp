@@ -56,6 +56,9 @@ struct NicShape {
 };
 base::Result<NicCall> lower_call(const NicShape& shape, int rank);
 
+// The tree of a group of so many ranks: its algorithm, which the host engine runs to the same bits.
+std::string nic_tree_name(int ranks);
+
 class NicGroup {
  public:
   // Connects to the daemon of this host.

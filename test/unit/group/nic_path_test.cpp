@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What ranks in the NIC path conclude from each other's standings, and which calls go there.
+#include "group/nic_path.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "algorithm/algorithm.hpp"
+#include "arith/type.hpp"
+#include "base/settings.hpp"
+#include "engine/nic/probe.hpp"
+#include "group/nic_call.hpp"
+#include "nic/service/client.hpp"
+#include "nic/tables.h"
+
+namespace unisono::group {
+namespace {
+
+using schedule::Collective;
+
+// Of a rank that waits in its call number 11, the fifth in the NIC path.
+constexpr NicStanding kOwn = {.history = 0xABCDEF, .calls = 11, .completed = 4};
+
+NicStanding with(std::uint64_t calls, std::uint64_t completed, std::uint32_t history = 0xABCDEF) {
+  NicStanding standing;
+  standing.calls = calls;
+  standing.completed = completed;
+  standing.history = history;
+  return standing;
+}
+
+TEST(NicStanding, FitsAWord) {
+  NicStanding standing = with((1 << 18) - 1, (1 << 20) - 1, 0xFFFFFF);
+  EXPECT_EQ(NicStanding::of_word(standing.word()), standing);
+  standing.given = true;
+  EXPECT_EQ(NicStanding::of_word(standing.word()), standing);
+  standing = with(0, 0, 1);
+  standing.ended = true;
+  EXPECT_EQ(NicStanding::of_word(standing.word()), standing);
+  EXPECT_NE(with(0, 0, 1).word(), 0U) << "zero says that there is none";
+}
+
+TEST(NicStanding, CallsDiffer) {
+  EXPECT_FALSE(calls_differ(kOwn, kOwn));
+  EXPECT_FALSE(calls_differ(kOwn, with(10, 4, 1))) << "it may still come";
+  EXPECT_TRUE(calls_differ(kOwn, with(11, 4, 1))) << "another call, or in the other path";
+  EXPECT_TRUE(calls_differ(kOwn, with(12, 4, 1))) << "it got past without the result";
+  EXPECT_FALSE(calls_differ(kOwn, with(11, 5))) << "it has the result";
+  EXPECT_FALSE(calls_differ(kOwn, with(15, 7, 1)));
+}
+
+TEST(NicStanding, NumbersWrap) {
+  NicStanding last = kOwn;
+  last.calls = (1 << 18) - 1;
+  last.completed = (1 << 20) - 1;
+  EXPECT_TRUE(has_result(last, with(0, 0)));
+  EXPECT_FALSE(has_result(with(0, 0), last));
+  EXPECT_TRUE(calls_differ(last, with(0, (1 << 20) - 1, 1)));
+  EXPECT_FALSE(calls_differ(with(0, 4), with((1 << 18) - 1, 4, 1)));
+}
+
+TEST(NicStanding, WhoHasGiven) {
+  NicStanding other = kOwn;
+  EXPECT_FALSE(has_given(kOwn, other));
+  other.given = true;
+  EXPECT_TRUE(has_given(kOwn, other));
+  other.calls = 10;
+  EXPECT_FALSE(has_given(kOwn, other)) << "to an earlier one";
+  EXPECT_TRUE(has_given(kOwn, with(12, 5)));
+}
+
+TEST(NicFarewell, IsOfItsCommunicator) {
+  const std::uint64_t mark = (std::uint64_t{1} << 60) + 77;
+  const auto read = read_farewell(mark, nic_farewell(mark, 5));
+  ASSERT_TRUE(read.has_value());
+  EXPECT_TRUE(read->ended);
+  EXPECT_TRUE(has_result(kOwn, *read));
+  EXPECT_FALSE(has_result(kOwn, *read_farewell(mark, nic_farewell(mark, 4))));
+  EXPECT_FALSE(read_farewell(mark + 1, nic_farewell(mark, 5)).has_value());
+  EXPECT_FALSE(read_farewell(0, 0).has_value());
+}
+
+Call call_of(Collective collective, arith::Type type, std::int64_t count) {
+  Call call;
+  call.collective = collective;
+  call.type = static_cast<std::int32_t>(type);
+  call.element_bytes = static_cast<std::int64_t>(arith::type_size(type));
+  call.count = count;
+  if (schedule::is_reduction(collective)) call.op = static_cast<std::int32_t>(arith::Operator::sum);
+  return call;
+}
+
+std::string refusal(const Call& call, select::Origin origin = select::Origin::rule) {
+  select::Choice choice;
+  choice.algorithm = algorithm::find(Collective::allreduce, "ring");
+  choice.origin = origin;
+  const auto lowered = nic_call_of(call, choice, 1);
+  return lowered.ok() ? "" : lowered.error().message;
+}
+
+TEST(NicCallOf, SmallReductionsOfBuiltInTypes) {
+  EXPECT_EQ(refusal(call_of(Collective::barrier, arith::Type::byte, 0)), "");
+  EXPECT_EQ(refusal(call_of(Collective::allreduce, arith::Type::float64, 175)), "");
+  EXPECT_NE(refusal(call_of(Collective::allreduce, arith::Type::float64, 176)), "");
+  EXPECT_NE(refusal(call_of(Collective::allreduce, arith::Type::int8, 1)), "");
+  EXPECT_EQ(refusal(call_of(Collective::allreduce, arith::Type::int64, 0)),
+            "there is nothing to send");
+  EXPECT_EQ(
+      refusal(call_of(Collective::allreduce, arith::Type::int64, 1), select::Origin::override_),
+      "UNISONO_ALGORITHM asks for ring");
+  Call call = call_of(Collective::reduce, arith::Type::int64, 1);
+  call.op = kFirstUserNumber;
+  EXPECT_EQ(refusal(call), "the NIC knows no types and operators of the user's");
+  call.op = 0;
+  call.purpose = Purpose::duplicate;
+  EXPECT_EQ(refusal(call), "it makes a communicator");
+}
+
+TEST(NicCallOf, BroadcastsOfAnyType) {
+  EXPECT_EQ(refusal(call_of(Collective::broadcast, arith::Type::int8, 1400)), "");
+  EXPECT_NE(refusal(call_of(Collective::broadcast, arith::Type::int8, 1401)), "");
+  Call call = call_of(Collective::broadcast, arith::Type::byte, 100);
+  call.type = kFirstUserNumber;
+  call.element_bytes = 14;
+  EXPECT_EQ(refusal(call), "");
+  ++call.count;
+  EXPECT_NE(refusal(call), "");
+}
+
+TEST(NicProbe, WithoutADaemonItSaysWhatToStart) {
+  const auto offer = engine::probe_offer("/nonexistent/nic.sock");
+  ASSERT_FALSE(offer.ok());
+  EXPECT_EQ(offer.error().code, base::Code::unsupported);
+  EXPECT_NE(offer.error().message.find("/nonexistent/nic.sock"), std::string::npos);
+  EXPECT_EQ(base::Settings().text(base::Setting::nic_socket), nic::kServicePath);
+}
+
+}  // namespace
+}  // namespace unisono::group
