@@ -307,7 +307,8 @@ typedef struct unisono_request_s* unisono_request_t;
 
 /* Start returns at once; the buffers belong to the operation until test or wait says it is done.
  * Operations of one communicator are started in the same order by all its ranks, and may be
- * completed in any order. A failed start gives no request. */
+ * completed in any order. An operation is split-phase on all ranks or on none: where only some
+ * start it, it may end with MISMATCH. A failed start gives no request. */
 UNISONO_API int unisono_barrier_start(unisono_comm_t comm, unisono_request_t* request);
 UNISONO_API int unisono_broadcast_start(void* buffer, int64_t count, unisono_type_t type, int root,
                                         unisono_comm_t comm, unisono_request_t* request);
