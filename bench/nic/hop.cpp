@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a hop costs in the NIC program: a contribution comes in, is verified, kept and combined, and
-// the sum goes out. One packet at a time through the kernel's trial run, without a network; medians
-// of its clock, in nanoseconds. Also what the programs cost to load. Needs root.
+// the sum goes out; and in an allgather: a block comes in, is verified, kept and sent on. One
+// packet at a time through the kernel's trial run, without a network; medians of its clock, in
+// nanoseconds. Also what the programs cost to load. Needs root.
 //
 //   hop [--repetitions 4000]
 #include <fmt/format.h>
@@ -89,6 +90,34 @@ double hop_ns(nic::Device& device, int words, std::uint32_t combine, int repetit
   return median(std::move(times));
 }
 
+// Rank 1 of three, which sends rank 0's blocks on to rank 2.
+double block_ns(nic::Device& device, int words, int repetitions) {
+  unisono_nic_row asked = row_of(1U << 20);
+  asked.children = 0;
+  asked.flags = 0;
+  asked.ranks = 3;
+  asked.route[0] = {0, 0, 1, 0};
+  asked.hop[0] = 2;
+  for (int rank = 0; rank < 3; ++rank) asked.at[rank] = nic::test::host_address(rank);
+  const auto added = device.add_group(asked);
+  if (!added.ok()) die(added.error().message);
+  const unisono_nic_row row = device.row(*added);
+  base::Prng random(1);
+  std::vector<double> times;
+  for (std::uint64_t sequence = 0; sequence < static_cast<std::uint64_t>(repetitions); ++sequence) {
+    const unisono_packet packet = nic::test::packet_of(UNISONO_NIC_BLOCK, row.id, 0, sequence);
+    const auto run = device.try_frame(
+        nic::Entry::receive, nic::test::make_frame(row.at[0], row.own, packet,
+                                                   vector_of(random, words, false), row.key));
+    if (!run.ok()) die(run.error().message);
+    constexpr std::uint32_t kSend = 3;  // XDP_TX
+    if (run->verdict != kSend) die(fmt::format("verdict {}", run->verdict));
+    times.push_back(run->run_ns);
+  }
+  if (!device.remove_group(*added).ok()) die("remove the group");
+  return median(std::move(times));
+}
+
 void print_programs(const nic::Device& device) {
   const char* const names[] = {"receive", "kick", "spread"};
   for (const auto entry : {nic::Entry::receive, nic::Entry::kick, nic::Entry::spread}) {
@@ -112,11 +141,12 @@ int main(int count, char** arguments) {
   auto device = nic::load_device({});
   if (!device.ok()) die(device.error().message);
   print_programs(**device);
-  fmt::print("{:>8} {:>10} {:>10}\n", "words", "int64 ns", "float64 ns");
+  fmt::print("{:>8} {:>10} {:>10} {:>10}\n", "words", "int64 ns", "float64 ns", "block ns");
   for (const int words : {0, 1, 16, 128, 175}) {
-    fmt::print("{:>8} {:>10.0f} {:>10.0f}\n", words,
+    fmt::print("{:>8} {:>10.0f} {:>10.0f} {:>10.0f}\n", words,
                hop_ns(**device, words, UNISONO_NIC_SUM_INT64, repetitions),
-               hop_ns(**device, words, UNISONO_NIC_SUM_FLOAT64, repetitions));
+               hop_ns(**device, words, UNISONO_NIC_SUM_FLOAT64, repetitions),
+               block_ns(**device, words, repetitions));
   }
   return 0;
 }
