@@ -16,6 +16,18 @@
 /* Both formats are one calculation in 64-bit registers; the widths are constants that fold away. */
 #define UNISONO_SOFT_FLOAT static inline __attribute__((always_inline))
 
+/* The compiler is not to see what is in it, or it makes a comparison of the calculation, and a jump
+ * of that: operands' signs and sizes follow no pattern that a processor could predict. */
+UNISONO_SOFT_FLOAT uint64_t unisono_soft_opaque(uint64_t bits) {
+  __asm__("" : "+r"(bits));
+  return bits;
+}
+
+/* 1 if a < b, otherwise 0, for numbers below 2^63. */
+UNISONO_SOFT_FLOAT uint64_t unisono_soft_less(uint64_t a, uint64_t b) {
+  return unisono_soft_opaque(a - b) >> 63;
+}
+
 /* How far the highest set bit of `bits`, which is not 0, lies below bit 63. */
 UNISONO_SOFT_FLOAT uint32_t unisono_leading_zeros(uint64_t bits) {
   uint32_t zeros = 0;
@@ -53,62 +65,58 @@ UNISONO_SOFT_FLOAT uint64_t unisono_soft_add_special(uint64_t a, uint64_t b, uin
   return a_size == infinity ? a : b;
 }
 
-/* The sum of two patterns with `width` bits of fraction and the given sign bit. Three bits below
+/* The sum of two patterns with `width` bits of fraction and the sign at bit `top`. Three bits below
  * the fraction (guard, round, sticky) are all that rounding needs to know of what is shifted out.
- */
-UNISONO_SOFT_FLOAT uint64_t unisono_soft_add(uint64_t a, uint64_t b, uint32_t width,
-                                             uint64_t sign) {
+ * The only jumps are for what is rare: infinities, nearly equal operands, subnormal results. */
+UNISONO_SOFT_FLOAT uint64_t unisono_soft_add(uint64_t a, uint64_t b, uint32_t width, uint32_t top) {
   const uint64_t one = 1ULL << width; /* the implicit bit of a normal number's significand */
+  const uint64_t sign = 1ULL << top;
   const uint64_t infinity = sign - one;
   if ((a & ~sign) >= infinity || (b & ~sign) >= infinity) {
     return unisono_soft_add_special(a, b, infinity, sign, one >> 1);
   }
-  if ((a & ~sign) < (b & ~sign)) { /* from here on, a is the larger one: its sign is the sum's */
-    const uint64_t larger = b;
-    b = a;
-    a = larger;
-  }
+  /* From here on, a is the larger one: its sign is the sum's. */
+  const uint64_t swapped = (a ^ b) & -unisono_soft_less(a & ~sign, b & ~sign);
+  a ^= swapped;
+  b ^= swapped;
+  /* Subnormal numbers have the scale of the smallest normal one, and no implicit bit. */
   uint64_t exponent = (a & ~sign) >> width;
   uint64_t b_exponent = (b & ~sign) >> width;
-  uint64_t sum = a & (one - 1);
-  uint64_t smaller = b & (one - 1);
-  if (exponent != 0)
-    sum |= one;
-  else
-    exponent = 1; /* subnormal: the scale of the smallest normal number, without implicit bit */
-  if (b_exponent != 0)
-    smaller |= one;
-  else
-    b_exponent = 1;
-  sum <<= 3;
-  smaller <<= 3;
+  const uint64_t is_small = unisono_soft_less(exponent, 1);
+  const uint64_t b_is_small = unisono_soft_less(b_exponent, 1);
+  exponent += is_small;
+  b_exponent += b_is_small;
+  uint64_t sum = ((a & (one - 1)) | (1 - is_small) << width) << 3;
+  uint64_t smaller = ((b & (one - 1)) | (1 - b_is_small) << width) << 3;
 
-  const uint64_t distance = exponent - b_exponent;
-  if (distance > width + 3) {
-    smaller = smaller != 0;
-  } else if (distance != 0) {
-    const uint64_t lost = smaller & ((1ULL << distance) - 1);
-    smaller = (smaller >> distance) | (lost != 0);
-  }
-  if (((a ^ b) & sign) == 0) {
-    sum += smaller;
-    if (sum >> (width + 4) != 0) {
-      sum = (sum >> 1) | (sum & 1);
-      ++exponent;
-    }
-  } else {
-    sum -= smaller;
-    if (sum == 0) return 0; /* x - x is +0 */
+  uint64_t distance = exponent - b_exponent;
+  if (distance > 63) distance = 63; /* all of it is lost */
+  const uint64_t below = (1ULL << distance) - 1;
+  smaller = (smaller >> distance) | (((smaller & below) + below) >> distance);
+
+  const uint64_t differ = (a ^ b) >> top & 1; /* the signs: the smaller one is taken away */
+  sum += (smaller ^ -differ) + differ;
+  const uint64_t carry = sum >> (width + 4);
+  sum = (sum >> carry) | (sum & carry);
+  exponent += carry;
+  if (sum >> width == 0 || exponent <= 3) {
+    if (sum == 0) return a & sign & (differ - 1); /* x - x is +0 */
     uint64_t up = unisono_leading_zeros(sum) - (60 - width);
     if (up > exponent - 1) up = exponent - 1; /* the result is subnormal */
     sum <<= up;
     exponent -= up;
+  } else { /* it has lost up to three bits; often one */
+    const uint64_t two = unisono_soft_less(sum >> (width + 2), 1) << 1;
+    sum <<= two;
+    const uint64_t last = unisono_soft_less(sum >> (width + 3), 1);
+    sum <<= last;
+    exponent -= two + last;
   }
-  /* The implicit bit adds the last 1 to the exponent; a subnormal has neither. Rounding up may
-   * carry into the exponent, which is then right too, up to infinity. */
+  /* The implicit bit adds the last 1 to the exponent; a subnormal has neither. Rounding up, from
+   * more than half or from half to an even number, may carry into the exponent, which is then
+   * right too, up to infinity. */
   uint64_t bits = ((exponent - 1) << width) + (sum >> 3);
-  const uint64_t rest = sum & 7;
-  if (rest > 4 || (rest == 4 && (bits & 1) != 0)) ++bits;
+  bits += ((sum & 7) + (bits & 1) + 3) >> 3;
   if (bits > infinity) bits = infinity;
   return bits | (a & sign);
 }
@@ -127,7 +135,7 @@ UNISONO_SOFT_FLOAT uint64_t unisono_soft_extreme(uint64_t a, uint64_t b, uint32_
 }
 
 UNISONO_SOFT_FLOAT uint64_t unisono_float64_add(uint64_t a, uint64_t b) {
-  return unisono_soft_add(a, b, 52, 1ULL << 63);
+  return unisono_soft_add(a, b, 52, 63);
 }
 
 UNISONO_SOFT_FLOAT uint64_t unisono_float64_min(uint64_t a, uint64_t b) {
@@ -139,7 +147,7 @@ UNISONO_SOFT_FLOAT uint64_t unisono_float64_max(uint64_t a, uint64_t b) {
 }
 
 UNISONO_SOFT_FLOAT uint32_t unisono_float32_add(uint32_t a, uint32_t b) {
-  return (uint32_t)unisono_soft_add(a, b, 23, 1ULL << 31);
+  return (uint32_t)unisono_soft_add(a, b, 23, 31);
 }
 
 UNISONO_SOFT_FLOAT uint32_t unisono_float32_min(uint32_t a, uint32_t b) {
