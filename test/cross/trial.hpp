@@ -49,11 +49,16 @@ class Trial {
   void compare() {
     for (int rank = 0; rank < shape_.ranks; ++rank) {
       Rank& here = ranks_[static_cast<std::size_t>(rank)];
-      ASSERT_EQ(output(rank), expected_output(shape_, of_, rank))
-          << describe() << ", rank " << rank;
+      const Bytes result = output(rank);
+      const Bytes expected = expected_output(shape_, of_, rank);
+      if (!same_bytes(result, expected)) {
+        ASSERT_EQ(result, expected) << describe() << ", rank " << rank;
+      }
       // The rest of the buffers is as it was.
-      put(here.before.data() + here.output_offset, here.output, output(rank));
-      ASSERT_EQ(here.memory, here.before) << describe() << ", rank " << rank;
+      put(here.before.data() + here.output_offset, here.output, result);
+      if (!same_bytes(here.memory, here.before)) {
+        ASSERT_EQ(here.memory, here.before) << describe() << ", rank " << rank;
+      }
     }
   }
 
