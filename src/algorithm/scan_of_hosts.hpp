@@ -20,8 +20,10 @@ class ScanOfHosts {
 
   int hosts() const { return levels_.hosts(); }
   bool leads() const { return leads_; }
-  // Whether there are ranks below those of this host, and whether others on it are below this one.
+  // Whether there are ranks below or above those of this host, and whether others on it are below
+  // this one.
   bool has_hosts_below() const { return host_ > 0; }
+  bool has_hosts_above() const { return host_ + 1 < hosts(); }
   bool has_ranks_below() const { return levels_.place(rank_) > 0; }
 
   // Slots, in this order: the sum of the hosts below, at ranks of other hosts than the first that

@@ -49,15 +49,19 @@ void lead(Builder& b, const ScanOfHosts& hosts, const Shape& shape) {
     // Not in the output, which in place is the input, which is still to be added.
     own = b.scratch(shape.count);
     done = hosts.within_host(b, input, own);
+  }
+  // Nobody reads the highest host's sum.
+  if (hosts.has_ranks_below() && hosts.has_hosts_above()) {
     sum.range = b.scratch(shape.count);
     sum.ready = b.reduce(sum.range, own, input);
     after_all(b, done);
     done = {sum.ready};
   }
   const Range below = hosts.has_hosts_below() ? b.scratch(shape.count) : Range{};
-  const auto heard = hosts.among_leaders(b, {sum.range, below, {sum.ready}});
+  std::vector<OpId> heard = hosts.among_leaders(b, {sum.range, below, {sum.ready}});
   if (hosts.has_hosts_below()) {
     hosts.release(b, below, heard);
+    if (!hosts.has_hosts_above()) heard.insert(heard.end(), done.begin(), done.end());
     finish(b, hosts, below, own, heard);
   } else if (hosts.has_ranks_below()) {
     b.copy(schedule::output(0, shape.count), own, {sum.ready});
