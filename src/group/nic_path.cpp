@@ -44,8 +44,9 @@ std::int64_t ahead(std::uint64_t own, std::uint64_t other, unsigned bits) {
 constexpr std::uint32_t kInNicPath = 0x4e4943;
 
 // A result is there in microseconds if all have come: so often a rank looks before it does anything
-// else, and so often between two turns of other work.
-constexpr int kFirstLooks = 2000;
+// else, and so often between two turns of other work. Not for long, as the core may be needed by
+// those that have to come: 2000 looks made calls half as long again where ranks outnumber cores.
+constexpr int kFirstLooks = 100;
 constexpr int kLooks = 20;
 // Nothing wakes it when the result comes, so it sleeps for longer and longer.
 constexpr std::int64_t kFirstNapNs = 20 * base::kMicrosecond;

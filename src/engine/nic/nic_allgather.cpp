@@ -24,8 +24,8 @@ using base::Status;
 
 // As NicGroup waits: memory is looked at so often, then it yields so often, then sleeps for longer
 // and longer.
-constexpr int kSpins = 2000;
-constexpr int kYields = 50;
+constexpr int kSpins = 100;
+constexpr int kYields = 500;
 constexpr std::int64_t kFirstSleep = 20 * base::kMicrosecond;
 constexpr std::int64_t kLongestSleep = base::kMillisecond;
 // After which it takes a packet to be lost, and asks; each time it is longer.

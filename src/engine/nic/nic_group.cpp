@@ -26,8 +26,8 @@ using schedule::Collective;
 
 // A wait looks at memory so often, then yields so often, then sleeps for longer and longer: a busy
 // neighbour does not get it, and an idle rank does not burn a core.
-constexpr int kSpins = 2000;
-constexpr int kYields = 50;
+constexpr int kSpins = 100;
+constexpr int kYields = 500;
 constexpr std::int64_t kFirstSleep = 20 * base::kMicrosecond;
 constexpr std::int64_t kLongestSleep = base::kMillisecond;
 // After which it takes a packet to be lost, and asks; each time it is longer.
