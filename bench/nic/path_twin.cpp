@@ -3,11 +3,10 @@
 // of two float32, again and again, each call timed by rank 0. Started once per rank, as a job of
 // Unisono (bench/nic/compare.py does). Prints the times as JSON on rank 0.
 //
-//   path_twin --path nic|udp|tcp --collectives barrier,allreduce --operations 20000 --socket PATH
+//   path_twin --path api|tcp --collectives barrier,allreduce --operations 20000
 //
-// nic: the NIC path, by the host's unisonod. udp: the C API, whose ranks are processes that send
-// datagrams and, where the network carries it, multicast. tcp: a binomial tree of processes on
-// TCP connections that sleep in recv, for a yardstick without anybody's library.
+// api: the C API, whose settings say by which way (UNISONO_NIC). tcp: a binomial tree of processes
+// on TCP connections that sleep in recv, for a yardstick without anybody's library.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/tcp.h>
@@ -30,7 +29,6 @@
 #include "algorithm/pattern/fnomial.hpp"
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
-#include "engine/nic/nic_group.hpp"
 #include "nic/interface.hpp"
 #include "unisono/unisono.h"
 
@@ -40,7 +38,6 @@ using namespace unisono;
 
 constexpr std::size_t kElements = 2;  // float32: 8 bytes
 constexpr int kWarmUp = 100;
-constexpr std::int64_t kPatience = 120 * base::kSecond;
 
 using Vector = std::array<float, kElements>;
 
@@ -51,10 +48,6 @@ using Vector = std::array<float, kElements>;
 
 void expect(int code, const char* what) {
   if (code != UNISONO_OK) die(fmt::format("{}: {}", what, unisono_last_error()));
-}
-
-void expect(const base::Status& status) {
-  if (!status.ok()) die(status.error().message);
 }
 
 // The job that started the ranks, over which they tell each other where they are.
@@ -93,42 +86,6 @@ class ByApi final : public Path {
 
  private:
   const Job& job_;
-};
-
-class ByNic final : public Path {
- public:
-  ByNic(const Job& job, const std::string& socket) {
-    engine::NicGroupOptions options;
-    options.path = socket;
-    options.id = {0xBE7C, 1};
-    options.key = {3, 5};
-    options.multicast = htonl(0xEFFF000B);
-    options.rank = job.rank;
-    options.ranks = job.ranks;
-    auto group = engine::NicGroup::open(options);
-    if (!group.ok()) die(group.error().message);
-    group_ = *std::move(group);
-    expect(group_->join(job.gather(group_->offer())));
-    expect(unisono_barrier(job.world), "barrier");  // nobody sends before all listen
-    engine::NicShape shape;
-    barrier_ = *engine::lower_call(shape, job.rank);
-    shape.collective = schedule::Collective::allreduce;
-    shape.type = arith::Type::float32;
-    shape.count = kElements;
-    allreduce_ = *engine::lower_call(shape, job.rank);
-  }
-  void barrier() override { run(barrier_, nullptr, nullptr); }
-  void allreduce(const Vector& input, Vector& output) override {
-    run(allreduce_, input.data(), output.data());
-  }
-
- private:
-  void run(const engine::NicCall& call, const void* input, void* output) {
-    expect(group_->run(call, input, output, base::now_ns() + kPatience));
-  }
-
-  std::unique_ptr<engine::NicGroup> group_;
-  engine::NicCall barrier_, allreduce_;
 };
 
 // Up and down one binomial tree.
@@ -202,9 +159,7 @@ class ByTcp final : public Path {
   std::vector<base::Descriptor> children_;
 };
 
-std::unique_ptr<Path> open_path(const std::string& name, const Job& job,
-                                const std::string& socket) {
-  if (name == "nic") return std::make_unique<ByNic>(job, socket);
+std::unique_ptr<Path> open_path(const std::string& name, const Job& job) {
   if (name == "tcp") return std::make_unique<ByTcp>(job);
   return std::make_unique<ByApi>(job);
 }
@@ -243,24 +198,22 @@ std::vector<std::int64_t> measure(Path& path, const Job& job, bool is_barrier, i
 }  // namespace
 
 int main(int count, char** arguments) {
-  std::string name = "udp";
-  std::string socket = nic::kServicePath;
+  std::string name = "api";
   std::vector<std::string> collectives = {"barrier", "allreduce"};
   int operations = 20000;
   CLI::App app{"Times of whole barriers and allreduces, call by call"};
-  app.add_option("--path", name)->check(CLI::IsMember({"nic", "udp", "tcp"}));
+  app.add_option("--path", name)->check(CLI::IsMember({"api", "tcp"}));
   app.add_option("--collectives", collectives)
       ->delimiter(',')
       ->check(CLI::IsMember({"barrier", "allreduce"}));
   app.add_option("--operations", operations)->check(CLI::PositiveNumber);
-  app.add_option("--socket", socket);
   CLI11_PARSE(app, count, arguments);
   Job job;
   expect(unisono_init(&job.world), "init");
   expect(unisono_comm_rank(job.world, &job.rank), "rank");
   expect(unisono_comm_size(job.world, &job.ranks), "size");
   {
-    const auto path = open_path(name, job, socket);
+    const auto path = open_path(name, job);
     std::string cells;
     for (const std::string& collective : collectives) {
       const bool is_barrier = collective == "barrier";

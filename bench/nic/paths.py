@@ -5,6 +5,7 @@ other libraries: find(), commands(), and here around(), a context in which the c
 
 import contextlib
 import pathlib
+import re
 
 from host_set import Failed, in_a_row, unisono_job
 from implementations import Missing
@@ -13,10 +14,10 @@ from implementations import Missing
 class OwnPath:
     collectives = None  # both
 
-    def __init__(self, name, path, options):
+    def __init__(self, name, options):
         self.name = name
-        self.path = path
         self.twin = options.unisono.resolve().parent.parent / "bench" / "path_twin"
+        self.unisono = options.unisono.resolve()
         self.daemon = options.unisono.resolve().parent / "unisonod"
         for program in [self.twin, self.daemon]:
             if not program.exists():
@@ -26,11 +27,13 @@ class OwnPath:
         return str(pathlib.Path(host_set.folder.name, f"nic{host}.sock"))
 
     def commands(self, host_set, shape, work):
-        words = ["--path", self.path, "--collectives", ",".join(work.collectives)]
-        words += ["--operations", work.operations]
+        words = ["--path", "tcp" if self.name == "tcp" else "api"]
+        words += ["--collectives", ",".join(work.collectives), "--operations", work.operations]
         job = unisono_job(host_set, in_a_row(shape.hosts, 1), words, program=self.twin)
+        wish = "on" if self.name == "nic" else "off"
         return [
-            (host, [*command, "--socket", self.socket(host_set, host)], environment)
+            (host, command, environment
+             | {"UNISONO_NIC": wish, "UNISONO_NIC_SOCKET": self.socket(host_set, host)})
             for host, command, environment in job
         ]
 
@@ -39,7 +42,7 @@ class OwnPath:
         """The NIC path's daemons, while it is its turn: others meet an interface without them."""
         daemons = []
         try:
-            for host in range(shape.hosts if self.path == "nic" else 0):
+            for host in range(shape.hosts if self.name == "nic" else 0):
                 words = [self.daemon, "--interface", "eth0"]
                 daemons.append(
                     host_set.start(host, [*words, "--socket", self.socket(host_set, host)])
@@ -47,11 +50,20 @@ class OwnPath:
             for daemon in daemons:
                 self.wait_for(daemon)
             yield
+            if daemons:
+                self.expect_use(host_set)
         finally:
             for daemon in daemons:
                 daemon.terminate()
             for daemon in daemons:
                 daemon.communicate()
+
+    def expect_use(self, host_set):
+        """That calls went by the NIC path: the first host's program has sent results."""
+        words = [self.unisono, "nic", "status", "--socket", self.socket(host_set, 0)]
+        said = host_set.run([(0, words, None)], 30)
+        if not re.search(r"\bsent_down: [1-9]", said):
+            raise Failed(f"the calls did not go by the NIC path:\n{said}")
 
     def wait_for(self, daemon):
         said = daemon.stderr.readline()  # it speaks when it serves, or has given up
@@ -64,9 +76,5 @@ def without_daemons(_host_set, _shape):
 
 
 def own_paths(options):
-    """[(class or function that finds it, name)]"""
-    return [
-        ("nic", lambda: OwnPath("nic", "nic", options)),
-        ("udp", lambda: OwnPath("udp", "udp", options)),
-        ("tcp", lambda: OwnPath("tcp", "tcp", options)),
-    ]
+    """[(name, function that finds it)]"""
+    return [(name, lambda name=name: OwnPath(name, options)) for name in ["nic", "udp", "tcp"]]
