@@ -13,6 +13,7 @@
 #include "algorithm/algorithm.hpp"
 #include "base/check.hpp"
 #include "base/clock.hpp"
+#include "engine/nic/nic_patience.hpp"
 #include "nic/lower_allgather.hpp"
 
 namespace unisono::engine {
@@ -21,16 +22,8 @@ namespace {
 using base::Code;
 using base::Error;
 using base::Status;
+using namespace nic_patience;
 
-// As NicGroup waits: memory is looked at so often, then it yields so often, then sleeps for longer
-// and longer.
-constexpr int kSpins = 100;
-constexpr int kYields = 500;
-constexpr std::int64_t kFirstSleep = 20 * base::kMicrosecond;
-constexpr std::int64_t kLongestSleep = base::kMillisecond;
-// After which it takes a packet to be lost, and asks; each time it is longer.
-constexpr std::int64_t kFirstPatience = 10 * base::kMillisecond;
-constexpr std::int64_t kLongestPatience = base::kSecond / 2;
 // The group has a tree as well, and both are in the program's tables.
 constexpr std::uint32_t kNotTheTree = 1U << 31;
 

@@ -13,6 +13,7 @@
 
 #include "algorithm/algorithm.hpp"
 #include "base/clock.hpp"
+#include "engine/nic/nic_patience.hpp"
 #include "nic/lower.hpp"
 #include "nic/row.hpp"
 
@@ -23,16 +24,7 @@ using base::Code;
 using base::Error;
 using base::Status;
 using schedule::Collective;
-
-// A wait looks at memory so often, then yields so often, then sleeps for longer and longer: a busy
-// neighbour does not get it, and an idle rank does not burn a core.
-constexpr int kSpins = 100;
-constexpr int kYields = 500;
-constexpr std::int64_t kFirstSleep = 20 * base::kMicrosecond;
-constexpr std::int64_t kLongestSleep = base::kMillisecond;
-// After which it takes a packet to be lost, and asks; each time it is longer.
-constexpr std::int64_t kFirstPatience = 10 * base::kMillisecond;
-constexpr std::int64_t kLongestPatience = base::kSecond / 2;
+using namespace nic_patience;
 
 schedule::Shape tree_shape(int ranks) {
   schedule::Shape shape;
