@@ -223,6 +223,10 @@ void Communicator::examine_members() {
       const bool completed =
           pending->operation.lane().completed_by(r, pending->operation.sequence());
       if (completed && !lacks) continue;
+      // It may have told of a failure and left since this rank looked for one.
+      const std::uint64_t index = pending->operation.index();
+      adopt_failure();
+      if (has_failed_by(index)) return;
       const engine::Plan& plan = pending->operation.plan();
       const char* const how = how_it_went(state);
       fail_all(

@@ -236,6 +236,9 @@ void Communicator::examine_members_in_nic(const NicOperation& operation) {
     const auto last = farewell_of(r);
     const bool is_above = r == nic_->group->parent();
     if (state == RankState::left && !is_above && last && has_result(standing(), *last)) continue;
+    // It may have told of a failure and left since this rank looked for one.
+    adopt_failure();
+    if (has_failed_by(operation.index)) return;
     fail_all(Code::rank_lost,
              fmt::format("{} is lost ({}): {} cannot complete", name_rank(r), how_it_went(state),
                          operation.describe()),
