@@ -20,7 +20,7 @@ using base::Error;
 using base::Status;
 
 // A barrier takes microseconds, and some delays more if packets get lost.
-constexpr std::int64_t kTrialNs = 500 * base::kMillisecond;
+constexpr std::int64_t kTrialsInStartTimeout = 30;
 // 239.192.0.0/14: multicast of an organization (RFC 2365).
 constexpr std::uint32_t kGroups = 0xEFC00000;
 constexpr std::uint32_t kGroupMask = 0x3FFFF;
@@ -56,7 +56,9 @@ Status Communicator::agree_on_nic() {
   Status own = group ? (*group)->join(offers) : Status(group.error());
   UNISONO_ASSIGN(std::optional<int> without, find_without(own.ok()));
   if (!without) {
-    own = (*group)->run({}, nullptr, nullptr, base::now_ns() + kTrialNs);
+    const std::int64_t trial_ns =
+        job_.settings().time_ns(base::Setting::start_timeout) / kTrialsInStartTimeout;
+    own = (*group)->run({}, nullptr, nullptr, base::now_ns() + trial_ns);
     UNISONO_ASSIGN(without, find_without(own.ok()));
   }
   if (!without) {
