@@ -167,7 +167,7 @@ Status Communicator::await_nic(NicOperation& operation) {
       case engine::Waiter::Next::sleep:
         sleep(self, nap_ns);
         nap_ns = std::min(2 * nap_ns, kLongestNapNs);
-        examine(true);
+        examine_after_sleep();
         examine_nic(operation);
         break;
     }

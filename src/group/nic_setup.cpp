@@ -19,7 +19,7 @@ using base::Code;
 using base::Error;
 using base::Status;
 
-// A barrier takes microseconds, and some delays more if packets get lost.
+// A barrier takes microseconds; on a busy machine it may take a second.
 constexpr std::int64_t kTrialsInStartTimeout = 30;
 // 239.192.0.0/14: multicast of an organization (RFC 2365).
 constexpr std::uint32_t kGroups = 0xEFC00000;

@@ -8,7 +8,9 @@
 #include <array>
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <csignal>
+#include <thread>
 
 #include "base/prng.hpp"
 #include "nic/hosts.hpp"
@@ -321,6 +323,24 @@ TEST_F(NicHosts, ErrorsSayWhatToDo) {
     EXPECT_EQ(second.error().message,
               "NIC program: attach to interface u0 in generic mode (another XDP program is there: "
               "ip link show u0): Device or resource busy");
+  });
+}
+
+// As after a kill: the program goes a moment later, and the next one waits for that.
+TEST_F(NicHosts, AttachingWaitsForAProgramThatGoes) {
+  hosts->run([](int host) {
+    if (host != 0) return;
+    DeviceOptions options;
+    options.interface = "u0";
+    auto first = load_device(options);
+    ASSERT_TRUE(first.ok());
+    std::thread going([&first] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      (*first).reset();
+    });
+    const auto second = load_device(options);
+    going.join();
+    EXPECT_TRUE(second.ok());
   });
 }
 

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The part of Communicator that sleeps: on its rank's bell, or on the datagrams if the ranks of its
+// host can wake it there.
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "group/communicator.hpp"
+
+namespace unisono::group {
+
+// True if rung, or if there was no need to sleep after all.
+bool Communicator::sleep(std::span<Communicator* const> communicators, std::int64_t limit_ns) {
+  const auto change_credit = [&](bool sleeping) {
+    for (Communicator* c : communicators) {
+      if (sleeping) {
+        c->header_->credit_sleepers.fetch_add(1, std::memory_order_seq_cst);
+      } else {
+        c->header_->credit_sleepers.fetch_sub(1, std::memory_order_seq_cst);
+      }
+    }
+  };
+  const bool credit =
+      std::ranges::any_of(communicators, [](const Communicator* c) { return c->credit_blocked(); });
+  if (credit) change_credit(true);
+  const Bed bed = announce_sleep();
+  bool rung = false;
+  for (Communicator* c : communicators) {
+    rung |= c->advance();
+    rung |= c->job_.alarm() != c->alarm_seen_;
+    // It went on to where it waits for credit, which was not announced.
+    rung |= c->credit_blocked() && !credit;
+  }
+  if (!rung) {
+    ++statistics_.sleeps;
+    rung = sleep_announced(bed, std::min(limit_ns, job_.watch_interval_ns()));
+  }
+  withdraw_sleep(bed);
+  if (credit) change_credit(false);
+  job_.watch(base::now_ns());
+  return rung;
+}
+
+// On the datagrams if the ranks of this host can wake it there; else the agent has to.
+Communicator::Bed Communicator::announce_sleep() {
+  Bed bed;
+  if (job_.network() != nullptr) {
+    const bool alone = job_.hosts().count_here() == 1;
+    bed.pipe = !alone && job_.bells().announce_dozing(job_.rank());
+    bed.datagrams = alone || bed.pipe;
+  }
+  if (bed.datagrams) {
+    job_.network()->announce();
+  } else {
+    bed.announced = job_.bells().announce(job_.rank());
+  }
+  return bed;
+}
+
+bool Communicator::sleep_announced(const Bed& bed, std::int64_t limit_ns) {
+  if (bed.datagrams) {
+    return job_.network()->sleep(limit_ns, bed.pipe ? job_.bells().pipe() : -1);
+  }
+  if (job_.network() != nullptr) job_.network()->hand_over();
+  return job_.bells().sleep(job_.rank(), bed.announced, limit_ns);
+}
+
+void Communicator::withdraw_sleep(const Bed& bed) {
+  if (bed.datagrams) job_.network()->withdraw();
+  if (bed.pipe) return job_.bells().withdraw_dozing(job_.rank());
+  if (!bed.datagrams) job_.bells().withdraw(job_.rank());
+}
+
+bool Communicator::credit_blocked() const {
+  return std::ranges::any_of(active_, [](const Pending* p) { return !p->operation.entered(); });
+}
+
+}  // namespace unisono::group
