@@ -23,6 +23,7 @@
 #include "nic/processes.hpp"
 #include "nic/row.hpp"
 #include "nic/service/client.hpp"
+#include "nic/with_hosts.hpp"
 
 namespace unisono::nic::test {
 
@@ -41,22 +42,11 @@ inline unisono_nic_row leaf_row(std::uint32_t communicator) {
   return row;
 }
 
-class Daemon : public testing::Test {
+class Daemon : public WithHosts<kHosts> {
  protected:
-  static void SetUpTestSuite() {
-    auto trial = load_device({});
-    auto made = trial.ok() ? Hosts::make(kHosts) : trial.error();
-    if (made.ok())
-      hosts = *std::move(made);
-    else
-      problem = made.error();
-  }
-  static void TearDownTestSuite() { hosts.reset(); }
-
   void SetUp() override {
-    if (hosts == nullptr && problem.code == base::Code::unsupported)
-      GTEST_SKIP() << problem.message;
-    ASSERT_NE(hosts, nullptr) << problem.message;
+    WithHosts::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
     char name[] = "/tmp/unisonod_test_XXXXXX";
     ASSERT_NE(mkdtemp(name), nullptr);
     folder = name;
@@ -100,8 +90,6 @@ class Daemon : public testing::Test {
     return nullptr;
   }
 
-  static inline std::unique_ptr<Hosts> hosts;
-  static inline base::Error problem;
   std::string folder;
   std::vector<Child> daemons;
 };

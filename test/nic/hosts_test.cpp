@@ -17,6 +17,7 @@
 #include "nic/jobs.hpp"
 #include "nic/kernel_objects.hpp"
 #include "nic/lower.hpp"
+#include "nic/with_hosts.hpp"
 
 namespace unisono::nic::test {
 namespace {
@@ -25,29 +26,7 @@ using arith::Operator;
 using arith::Type;
 using schedule::Collective;
 
-// Hosts without programs.
-class NicHosts : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    auto trial = load_device({});
-    auto made = trial.ok() ? Hosts::make(kHosts) : trial.error();
-    if (made.ok())
-      hosts = *std::move(made);
-    else
-      problem = made.error();
-  }
-  static void TearDownTestSuite() { hosts.reset(); }
-
-  void SetUp() override {
-    if (hosts == nullptr && problem.code == base::Code::unsupported)
-      GTEST_SKIP() << problem.message;
-    ASSERT_NE(hosts, nullptr) << problem.message;
-  }
-
-  static constexpr int kHosts = 4;
-  static inline std::unique_ptr<Hosts> hosts;
-  static inline base::Error problem;
-};
+class NicHosts : public WithHosts<4> {};
 
 // Each host has the program on its interface.
 class NicJobs : public NicHosts {

@@ -18,6 +18,7 @@
 #include "base/clock.hpp"
 #include "base/prng.hpp"
 #include "nic/hosts.hpp"
+#include "nic/with_hosts.hpp"
 
 namespace unisono::engine::test {
 namespace {
@@ -30,22 +31,11 @@ constexpr std::int64_t kLong = 3600 * base::kSecond;
 
 std::int64_t far_away() { return base::now_ns() + kLong; }
 
-class NicGroups : public testing::Test {
+class NicGroups : public nic::test::WithHosts<kHosts> {
  protected:
-  static void SetUpTestSuite() {
-    auto trial = nic::load_device({});
-    auto made = trial.ok() ? Hosts::make(kHosts) : trial.error();
-    if (made.ok())
-      hosts = *std::move(made);
-    else
-      problem = made.error();
-  }
-  static void TearDownTestSuite() { hosts.reset(); }
-
   void SetUp() override {
-    if (hosts == nullptr && problem.code == base::Code::unsupported)
-      GTEST_SKIP() << problem.message;
-    ASSERT_NE(hosts, nullptr) << problem.message;
+    WithHosts::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
     char name[] = "/tmp/nic_group_test_XXXXXX";
     ASSERT_NE(mkdtemp(name), nullptr);
     folder = name;
@@ -113,8 +103,6 @@ class NicGroups : public testing::Test {
     });
   }
 
-  static inline std::unique_ptr<Hosts> hosts;
-  static inline base::Error problem;
   std::string folder;
   std::array<pid_t, kHosts> daemons = {-1, -1, -1};
 };
