@@ -23,25 +23,36 @@
 /* Set before loading, by tests: rows may lose packets. Otherwise the verifier removes the code. */
 const volatile uint32_t unisono_loses_packets SEC(".rodata") = 0;
 
-/* Combines all contributions in block 0, in order. The arrival word is free again before
- * anything is sent, because what is sent allows the children to use it. 0: they do not match. */
+struct combining {
+  const struct unisono_nic_row* row;
+  struct unisono_nic_block* own;
+  uint64_t sequence;
+  int fits;
+};
+
+static long combine_child(uint32_t child, struct combining* combining) {
+  struct unisono_nic_block* own = combining->own;
+  const struct unisono_nic_block* block =
+      find_block(combining->row, combining->sequence, 1 + child);
+  if (!block || block->words != own->words || block->combine != own->combine) {
+    combining->fits = 0;
+    return 1;
+  }
+  combine_blocks(own, block);
+  return 0;
+}
+
+/* Combines all contributions in block 0, in order. The arrival words are free again before
+ * anything is sent, because what is sent allows the children to use them. 0: they do not match. */
 UNISONO_GLOBAL int combine_all(const struct unisono_nic_row* row, struct unisono_nic_slot* slot,
                                struct unisono_nic_block* own, uint64_t sequence) {
-  int fits = 1;
   if (!row || !slot || !own) return 0;
-  for (uint32_t child = 0; child < UNISONO_NIC_CHILDREN_MAX; ++child) {
-    if (child >= row->children) break;
-    const struct unisono_nic_block* block = find_block(row, sequence, 1 + child);
-    if (!block || block->words != own->words || block->combine != own->combine) {
-      fits = 0;
-      break;
-    }
-    combine_blocks(own, block);
-  }
-  if (!fits) slot->broken = sequence;
+  struct combining combining = {.row = row, .own = own, .sequence = sequence, .fits = 1};
+  bpf_loop(row->children, combine_child, &combining, 0);
+  if (!combining.fits) slot->broken = sequence;
   slot->summed = sequence;
-  __sync_lock_test_and_set(&slot->arrived, 0);
-  return fits;
+  clear_arrived(slot);
+  return combining.fits;
 }
 
 /* The sum goes to the parent; the result goes to all or to the first of several. */
@@ -90,13 +101,13 @@ UNISONO_INLINE int complete_received(struct xdp_md* context, const struct unison
   return leave(context, row, slot, own, is_root(row));
 }
 
-/* The received question goes on to the children whose contributions are missing: to one at once, to
- * several by unisono_spread. */
+/* The received question goes on to the children whose contributions are missing: to one at once; to
+ * several, and to those that have no bit in the first word, by unisono_spread. */
 UNISONO_INLINE int pass_down(struct xdp_md* context, const struct unisono_nic_row* row,
                              uint64_t sequence, uint64_t missing) {
   const uint64_t children = missing & ~1ULL; /* bits from 1 on */
   const uint32_t child = 62 - unisono_leading_zeros(children & -children);
-  const int one = (children & (children - 1)) == 0;
+  const int one = (children & (children - 1)) == 0 && child < UNISONO_NIC_FIRST_CHILDREN;
   const struct unisono_nic_block* own = find_block(row, sequence, 0);
   const int bytes = (int)bpf_xdp_get_buff_len(context) - (int)UNISONO_NIC_PAYLOAD;
   if (!own || child >= UNISONO_NIC_CHILDREN_MAX) return count(UNISONO_NIC_STALE, XDP_DROP);
@@ -191,10 +202,7 @@ UNISONO_INLINE int take_contribution(struct xdp_md* context, const struct unison
   block->combine = packet->place;
   block->words = packet->length / 8;
   copy_received(context, block);
-  const uint64_t bit = 2ULL << child;
-  if ((__sync_fetch_and_or(&slot->arrived, bit) | bit) != all_arrived(row)) {
-    return count(UNISONO_NIC_TAKEN_IN, XDP_DROP);
-  }
+  if (!mark_child(row, slot, child)) return count(UNISONO_NIC_TAKEN_IN, XDP_DROP);
   return complete_received(context, row, slot, sequence);
 }
 
@@ -283,7 +291,6 @@ struct spreading {
   struct __sk_buff* frame;
   const struct unisono_nic_row* row;
   uint64_t sequence; /* of a question */
-  uint64_t missing;  /* ... and the arrival bits of the children it goes to */
   uint32_t kept;     /* of a result: clones that are not sent */
   uint32_t words;
 };
@@ -305,8 +312,10 @@ static long send_clone(uint32_t turn, struct spreading* spreading) {
 static long send_question(uint32_t child, struct spreading* spreading) {
   const struct unisono_nic_row* row = spreading->row;
   const struct unisono_nic_block* own = find_block(row, spreading->sequence, 0);
-  if (!own || child >= UNISONO_NIC_CHILDREN_MAX) return 1;
-  if ((spreading->missing >> 1 >> child & 1) == 0) return 0;
+  const struct unisono_nic_block* block = find_block(row, spreading->sequence, 1 + child);
+  if (!own || !block) return 1;
+  if (block->sequence == spreading->sequence) return 0;
+  if (child >= UNISONO_NIC_CHILDREN_MAX) return 1;
   const struct outgoing out = {
       .sequence = spreading->sequence,
       .kind = UNISONO_NIC_ASK_GIVE,
@@ -331,9 +340,8 @@ UNISONO_INLINE void spread(struct __sk_buff* frame, const struct unisono_nic_row
 /* Asks all children whose contributions are missing, by clones of the frame, whose length allows
  * for `words`. */
 UNISONO_INLINE void ask_children(struct __sk_buff* frame, const struct unisono_nic_row* row,
-                                 uint64_t sequence, uint64_t missing, uint32_t words) {
-  struct spreading spreading = {
-      .frame = frame, .row = row, .sequence = sequence, .missing = missing, .words = words};
+                                 uint64_t sequence, uint32_t words) {
+  struct spreading spreading = {.frame = frame, .row = row, .sequence = sequence, .words = words};
   bpf_loop(row->children, send_question, &spreading, 0);
 }
 
@@ -345,7 +353,7 @@ UNISONO_INLINE int spread_question(struct __sk_buff* frame, const struct unisono
   if (!slot || find_standing(row, slot, sequence, &missing) != UNISONO_LACKING) {
     return count(UNISONO_NIC_STALE, TCX_DROP);
   }
-  ask_children(frame, row, sequence, missing, words);
+  ask_children(frame, row, sequence, words);
   return count(UNISONO_NIC_PASSED_ON, TCX_DROP);
 }
 
@@ -400,7 +408,7 @@ UNISONO_INLINE int ask(struct __sk_buff* frame, const struct unisono_nic_row* ro
   out.kind = UNISONO_NIC_ASK_RESULT;
   if (!make_room(frame, &out)) return count(UNISONO_NIC_NO_ROOM, TCX_DROP);
   if (!up) {
-    ask_children(frame, row, sequence, missing, out.words);
+    ask_children(frame, row, sequence, out.words);
     return count(UNISONO_NIC_ASKED, TCX_DROP);
   }
   if (!rewrite_leaving(frame, row, own, &out)) return count(UNISONO_NIC_NO_ROOM, TCX_DROP);

@@ -99,6 +99,27 @@ UNISONO_INLINE uint64_t all_arrived(const struct unisono_nic_row* row) {
   return unisono_nic_all_arrived(row);
 }
 
+/* Marks a child's contribution as arrived. 1: it was the last. */
+UNISONO_INLINE int mark_child(const struct unisono_nic_row* row, struct unisono_nic_slot* slot,
+                              uint32_t child) {
+  uint64_t bit = 2ULL << (child & 63);
+  if (child >= UNISONO_NIC_FIRST_CHILDREN) {
+    const uint32_t word = (child - UNISONO_NIC_FIRST_CHILDREN) / 64;
+    const uint64_t in_word = 1ULL << ((child - UNISONO_NIC_FIRST_CHILDREN) & 63);
+    if (word >= UNISONO_NIC_FURTHER_WORDS) return 0;
+    const uint64_t before = __sync_fetch_and_or(&slot->further[word], in_word);
+    if ((before | in_word) != unisono_nic_all_further(row, word)) return 0;
+    bit = unisono_nic_further_bit(word);
+  }
+  return (__sync_fetch_and_or(&slot->arrived, bit) | bit) == all_arrived(row);
+}
+
+/* Makes the arrival words free for the next operation; the first one last, which says so. */
+UNISONO_INLINE void clear_arrived(struct unisono_nic_slot* slot) {
+  for (uint32_t word = 0; word < UNISONO_NIC_FURTHER_WORDS; ++word) slot->further[word] = 0;
+  __sync_lock_test_and_set(&slot->arrived, 0);
+}
+
 /* Only one of those who find everything there gets 1. */
 UNISONO_INLINE int take(struct unisono_nic_slot* slot, uint64_t all) {
   return __sync_val_compare_and_swap(&slot->arrived, all, all | UNISONO_NIC_TAKEN) == all;

@@ -8,9 +8,10 @@
  * s mod depth: one word of arrival bits, and a block per contribution; blocks lie slot by slot.
  * A group is a tree or, if its row has `ranks`, an allgather.
  *
- * In a tree, bit and block 0 are the own process, 1 + c is child c. Who sets the
- * last bit combines the blocks, own op c0 op c1 ..., in block 0, which later takes the result as
- * well.
+ * In a tree, bit and block 0 are the own process, 1 + c is child c; children that find no room in
+ * the arrival word have further words, and who fills one of those sets its bit in the first. Who
+ * sets the last bit there combines the blocks, own op c0 op c1 ..., in block 0, which later takes
+ * the result as well.
  *
  * In an allgather, bit and block o are those of rank o, its origin. A block that arrives is kept
  * and sent on as the row's route of its origin says, whether the own process has come or not. Who
@@ -35,33 +36,37 @@
 #include "wire/siphash.h"
 
 #define UNISONO_NIC_WORDS_MAX 175 /* 1400 bytes: what an MTU of 1500 leaves behind the headers */
-/* The arrival word has the own bit and one that says "taken". */
-#define UNISONO_NIC_CHILDREN_MAX 62
-#define UNISONO_NIC_FORWARDS_MAX 62 /* ranks that one sends a result on to */
-#define UNISONO_NIC_RANKS_MAX 64    /* of an allgather: one arrival word has a bit for each */
-#define UNISONO_NIC_HOPS_MAX 64     /* packets that a rank sends in an allgather */
-#define UNISONO_NIC_ROWS_MAX 1024   /* groups of all jobs on a host */
-#define UNISONO_NIC_DEPTH_MAX 32    /* slots of a row, of which half are in flight */
+/* An operation's arrival word has the own bit, one for each of the first children, one for each
+ * further word of children that is full, and one that says "taken". */
+#define UNISONO_NIC_FIRST_CHILDREN 59
+#define UNISONO_NIC_FURTHER_WORDS 3
+#define UNISONO_NIC_CHILDREN_MAX (UNISONO_NIC_FIRST_CHILDREN + 64 * UNISONO_NIC_FURTHER_WORDS)
+#define UNISONO_NIC_FORWARDS_MAX 251 /* ranks that one sends a result on to */
+#define UNISONO_NIC_RANKS_MAX 64     /* of an allgather: one arrival word has a bit for each */
+#define UNISONO_NIC_HOPS_MAX 64      /* packets that a rank sends in an allgather */
+#define UNISONO_NIC_ROWS_MAX 1024    /* groups of all jobs on a host */
+#define UNISONO_NIC_DEPTH_MAX 32     /* slots of a row, of which half are in flight */
 
 #define UNISONO_NIC_TAKEN (1ULL << 63) /* arrival word: somebody combines */
 
 /* Kinds of packets (wire/packet.h) that only NIC programs understand; a host takes them for
- * unknown. In them `sequence` is the number of the operation in its group, `position` the name of
- * the contribution at the parent, and `place` how vectors are combined. */
+ * unknown. In them `sequence` is the number of the operation in its group, `position` the name
+ * of the contribution at the parent, and `place` how vectors are combined. */
 enum unisono_nic_kind {
   UNISONO_NIC_GIVE = 128, /* a contribution, from a child to its parent */
   UNISONO_NIC_RESULT,     /* down from the root; or from a parent to a child that asked */
   UNISONO_NIC_KICK,       /* from the own process to the own program: all is there, go on */
   UNISONO_NIC_ASK,        /* from the own process to the own program: it is late, ask */
   UNISONO_NIC_ASK_RESULT, /* from a child, which has given this vector and lacks the result */
-  UNISONO_NIC_ASK_GIVE,   /* from the parent, which lacks a contribution. The vector means nothing:
-                             a question has the length of its answer, which so finds room */
+  UNISONO_NIC_ASK_GIVE,   /* from the parent, which lacks a contribution. The vector means
+                             nothing:   a question has the length of its answer, which so finds room
+                           */
   UNISONO_NIC_QUERY, /* from the root to all: have you given? It stays: who gives later sends at
                         once. From its process to its program: send this */
   /* In an allgather `origin` is the rank whose block it is, which also the tag covers. */
   UNISONO_NIC_BLOCK,    /* sent on as it came; `sender` is the origin, or who answered */
-  UNISONO_NIC_ASK_BLOCK /* to who should have sent the block. `hop` counts who has passed it on, and
-                           the vector means nothing, as above */
+  UNISONO_NIC_ASK_BLOCK /* to who should have sent the block. `hop` counts who has passed it on,
+                           and the vector means nothing, as above */
 };
 
 /* Contributions have to agree in a word of which this much says how they are combined. What is
@@ -187,16 +192,36 @@ static inline uint32_t unisono_nic_blocks(const struct unisono_nic_row* row) {
   return row->ranks != 0 ? row->ranks : row->children + 1;
 }
 
+/* Children that have no bit in the first arrival word. */
+static inline uint32_t unisono_nic_further_children(const struct unisono_nic_row* row) {
+  return row->children > UNISONO_NIC_FIRST_CHILDREN ? row->children - UNISONO_NIC_FIRST_CHILDREN
+                                                    : 0;
+}
+
+/* A further arrival word that is full; 0: it is not used. */
+static inline uint64_t unisono_nic_all_further(const struct unisono_nic_row* row, uint32_t word) {
+  const uint32_t children = unisono_nic_further_children(row);
+  if (children <= 64 * word) return 0;
+  return children >= 64 * word + 64 ? ~0ULL : (1ULL << (children & 63)) - 1;
+}
+
+/* The bit of a further arrival word in the first. */
+static inline uint64_t unisono_nic_further_bit(uint32_t word) {
+  return 2ULL << (UNISONO_NIC_FIRST_CHILDREN + word);
+}
+
 /* The arrival word of an operation that has all. */
 static inline uint64_t unisono_nic_all_arrived(const struct unisono_nic_row* row) {
   if (row->ranks != 0) return ~0ULL >> (64 - row->ranks);
-  return (2ULL << row->children) - 1;
+  const uint32_t further = unisono_nic_further_children(row);
+  if (further == 0) return (2ULL << row->children) - 1;
+  return unisono_nic_further_bit((further + 63) / 64) - 1;
 }
 
-/* An operation in flight. On a cache line of its own. */
+/* An operation in flight. On cache lines of its own. */
 struct unisono_nic_slot {
-  uint64_t arrived; /* bit 0: the own process; bit 1 + c: child c; and UNISONO_NIC_TAKEN. In an
-                       allgather, bit o: rank o */
+  uint64_t arrived; /* bit 0: the own process; bit 1 + c: child c; then, of further words, those
+                       that are full; and UNISONO_NIC_TAKEN. In an allgather, bit o: rank o */
   uint64_t claimed; /* sequence number whose result is being written to block 0 */
   uint64_t done;    /* ... and is there, complete */
   uint64_t broken;  /* sequence number of an operation whose contributions do not match */
@@ -204,6 +229,8 @@ struct unisono_nic_slot {
   uint64_t done_ns; /* when the result was there, by the monotonic clock */
   uint64_t summed;  /* sequence number whose contributions have been combined in block 0 */
   uint64_t queried; /* sequence number that the root has asked for */
+  uint64_t further[UNISONO_NIC_FURTHER_WORDS]; /* of more children: bit by bit, word by word */
+  uint64_t unused[5];
 };
 
 /* A contribution. */

@@ -4,8 +4,10 @@
 // where a packet is refused, that no memory changed.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <string>
 
 #include "arith/kernel.hpp"
@@ -156,20 +158,31 @@ TEST_F(Program, TwoGroupsDoNotMix) {
   EXPECT_EQ(slot(two, 0).arrived, 2U);
 }
 
-TEST_F(Program, SixtyTwoChildren) {
-  unisono_nic_row wide = inner_row();
-  wide.children = UNISONO_NIC_CHILDREN_MAX;
-  for (std::uint32_t child = 0; child < wide.children; ++child) wide.child_rank[child] = child + 2;
-  const unisono_nic_row row = add(wide);
-  post(row, 0, kSum, {1});
-  for (std::uint32_t child = 0; child + 1 < row.children; ++child) {
-    EXPECT_EQ(run(Entry::receive, frame_of(row, give(row, child, 0, kSum), {child})).verdict,
-              kDrop);
+// Numbers of children on both sides of what an arrival word holds, who come in any order, several
+// times over the same slots.
+TEST_F(Program, ManyChildren) {
+  base::Prng random(7);
+  for (const int number :
+       {58, 59, 60, 61, 62, 63, 64, 122, 123, 124, 187, 188, 250, UNISONO_NIC_CHILDREN_MAX}) {
+    const auto children = static_cast<std::uint32_t>(number);
+    const unisono_nic_row row = add(wide_row(children));
+    std::vector<std::uint32_t> order(children);
+    std::iota(order.begin(), order.end(), 0U);
+    for (std::uint64_t sequence = 0; sequence < 2 * row.depth; ++sequence) {
+      std::ranges::shuffle(order, random);
+      post(row, sequence, kSum, {1});
+      for (const std::uint32_t child : order) {
+        const TrialRun seen =
+            run(Entry::receive, frame_of(row, give(row, child, sequence, kSum), {child}));
+        const bool is_last = child == order.back();
+        ASSERT_EQ(seen.verdict, is_last ? kSend : kDrop) << children << " children, " << child;
+        if (is_last) {
+          EXPECT_EQ(payload_in(seen.frame), (Words{1 + children * (children - 1) / 2}));
+        }
+      }
+      EXPECT_EQ(slot(row, sequence).arrived, 0U);
+    }
   }
-  const TrialRun last =
-      run(Entry::receive, frame_of(row, give(row, row.children - 1, 0, kSum), {row.children - 1}));
-  EXPECT_EQ(last.verdict, kSend);
-  EXPECT_EQ(payload_in(last.frame), Words{1 + 62 * 61 / 2});
 }
 
 TEST_F(Program, ContributionsThatDifferBreakTheOperation) {

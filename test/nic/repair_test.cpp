@@ -178,6 +178,30 @@ TEST_F(Repair, QuestionGoesOnToSeveralChildren) {
   expect_counted(UNISONO_NIC_PASSED_ON);
 }
 
+// Of those that have no bit in the first arrival word, too: each that lacks is asked, and nobody
+// else.
+TEST_F(Repair, QuestionGoesOnToOneOfManyChildren) {
+  for (const std::uint32_t missing : {0U, 58U, 59U, 122U, 123U, 199U}) {
+    const unisono_nic_row row = add(wide_row(200));
+    post(row, 0, kSum, {100, 7});
+    for (std::uint32_t child = 0; child < row.children; ++child) {
+      if (child != missing) run(Entry::receive, frame_of(row, give(row, child, 0, kSum), {1, 10}));
+    }
+    const Frame expected =
+        sent(row, UNISONO_NIC_ASK_GIVE, static_cast<int>(row.child_rank[missing]), 0, {100, 7});
+    forget_counts();
+    const TrialRun passed = run(Entry::receive, parents_question(row, 0));
+    if (passed.verdict == kPass) {
+      EXPECT_GE(missing, UNISONO_NIC_FIRST_CHILDREN);
+      EXPECT_EQ(run(Entry::spread, passed.frame).frame, expected) << missing;
+    } else {
+      EXPECT_EQ(passed.verdict, kSend);
+      EXPECT_EQ(passed.frame, expected) << missing;
+    }
+    expect_counted(UNISONO_NIC_PASSED_ON);
+  }
+}
+
 TEST_F(Repair, WhatIsLateIsNotAskedFor) {
   const unisono_nic_row row = add(inner_row());
   run(Entry::receive, frame_of(row, give(row, 0, 0, kSum), {1, 10}));

@@ -134,6 +134,17 @@ inline unisono_nic_row inner_row(std::uint32_t flags = UNISONO_NIC_RETURNS_VALUE
   return row;
 }
 
+// The same with so many children.
+inline unisono_nic_row wide_row(std::uint32_t children) {
+  unisono_nic_row row = inner_row();
+  row.children = children;
+  for (std::uint32_t child = 0; child < children; ++child) {
+    row.child_rank[child] = child + 2;
+    row.child[child] = host_address(static_cast<int>(child) + 2);
+  }
+  return row;
+}
+
 inline unisono_nic_row root_row(std::uint32_t flags = UNISONO_NIC_RETURNS_VALUES) {
   unisono_nic_row row = inner_row(flags | UNISONO_NIC_ROOT);
   row.rank = 0;

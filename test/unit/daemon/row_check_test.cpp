@@ -90,9 +90,9 @@ void expect_refusals(const unisono_nic_row& good, const std::vector<Spoilt>& all
 
 TEST(RowCheck, RefusesWithAReason) {
   const std::vector<Spoilt> all = {
-      {"has 63 children, at most 62 are possible", [](auto& row) { row.children = 63; }},
-      {"sends results on to 63 ranks, at most 62 are possible",
-       [](auto& row) { row.forwards = 63; }},
+      {"has 252 children, at most 251 are possible", [](auto& row) { row.children = 252; }},
+      {"sends results on to 252 ranks, at most 251 are possible",
+       [](auto& row) { row.forwards = 252; }},
       {"has a depth of 0; it is a power of two from 2 to 32", [](auto& row) { row.depth = 0; }},
       {"has a depth of 1; it is a power of two from 2 to 32", [](auto& row) { row.depth = 1; }},
       {"has a depth of 3; it is a power of two from 2 to 32", [](auto& row) { row.depth = 3; }},

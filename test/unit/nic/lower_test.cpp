@@ -174,9 +174,10 @@ TEST(LowerRefuses, AnOrderedReduceToAnotherRoot) {
 
 TEST(LowerRefuses, TooManyChildren) {
   const int ranks = UNISONO_NIC_CHILDREN_MAX + 2;
-  EXPECT_EQ(reason(build("fnomial", shape_of(Collective::reduce, ranks), ranks, 0)),
-            "the NIC cannot run this reduce at rank 0, op 124: a node takes 62 children; a tree of "
-            "lower degree has fewer");
+  EXPECT_EQ(
+      reason(build("fnomial", shape_of(Collective::reduce, ranks), ranks, 0)),
+      "the NIC cannot run this reduce at rank 0, op 502: a node takes 251 children; a tree of "
+      "lower degree has fewer");
   EXPECT_EQ(reason(build("fnomial", shape_of(Collective::reduce, ranks - 1), ranks - 1, 0)), "");
 }
 

@@ -94,7 +94,7 @@ TEST(Row, SendsTheResultOn) {
   node.forwards.assign(UNISONO_NIC_FORWARDS_MAX + 1, 1);
   EXPECT_EQ(
       make_row(node, group).error().message,
-      "the NIC cannot send the result on from rank 0 to 63 ranks: it sends at most 62 clones");
+      "the NIC cannot send the result on from rank 0 to 252 ranks: it sends at most 251 clones");
 }
 
 TEST(MulticastAddress, HasTheLower23Bits) {
