@@ -48,9 +48,9 @@ void check_bytes(std::span<const std::byte> input) {
 
 // An empty message of a type, for fields to be written over.
 std::vector<std::byte> empty_of(std::uint8_t type) {
-  const std::vector<Message> all = {Describe{},      Join{},   Leave{},   AskStatus{},
-                                    Served{},        Joined{}, Left{},    Refused{},
-                                    ServiceStatus{}, Trace{},  Tracing{}, Records{}};
+  const std::vector<Message> all = {Describe{}, Join{},    Leave{},   AskStatus{},     Served{},
+                                    Joined{},   Left{},    Refused{}, ServiceStatus{}, Trace{},
+                                    Tracing{},  Records{}, Share{}};
   return encode(all[type % all.size()]);
 }
 

@@ -118,6 +118,40 @@ TEST_F(Users, ConnectionsAreCountedByUser) {
   EXPECT_EQ(bert.wait(), 0);
 }
 
+// The processes of one host in one group: who has the same user and knows the job's key.
+TEST_F(Users, AGroupIsSharedWithWhoKnowsItsKey) {
+  start(0);
+  unisono_nic_row row = leaf_row(1);
+  row.key = {0x1111, 0x2222};
+  const Word word;
+  Child anna = as(kAnna, 0, [&] {
+    const auto own = ServiceClient::connect(path(0));
+    const auto group = own.ok() ? (*own)->join(row) : own.error();
+    if (group.ok()) (*group)->mapping.memory().blocks[1].data[3] = 4711;
+    return word.say(group.ok());
+  });
+  ASSERT_TRUE(word.hear());
+  const auto share = [&](const unisono_nic_row& wanted) {
+    const auto own = ServiceClient::connect(path(0));
+    if (!own.ok()) return 1;
+    const auto group = (*own)->share(wanted);
+    if (!group.ok()) return group.error().message.find("has no group") == std::string::npos ? 2 : 3;
+    return (*group)->mapping.memory().blocks[1].data[3] == 4711 ? 0 : 4;
+  };
+  EXPECT_EQ(as(kAnna, 0, [&] { return share(row); }).wait(), 0);
+  EXPECT_EQ(as(kBert, 0, [&] { return share(row); }).wait(), 3) << "of another user";
+  unisono_nic_row other = row;
+  other.key.high ^= 1;
+  EXPECT_EQ(as(kAnna, 0, [&] { return share(other); }).wait(), 3) << "with another key";
+  other = row;
+  other.id.communicator = 2;
+  EXPECT_EQ(as(kAnna, 0, [&] { return share(other); }).wait(), 3) << "which nobody has";
+  EXPECT_EQ(client(0)->status()->groups, 1U) << "it is one group, whoever shares it";
+  anna.end(SIGKILL);
+  while (client(0)->status()->groups != 0) std::this_thread::yield();
+  EXPECT_EQ(as(kAnna, 0, [&] { return share(row); }).wait(), 3) << "after its end";
+}
+
 // A row says where its places are; the daemon does not believe it.
 TEST_F(Users, TheIndexOfAnothersGroupIsOfNoUse) {
   start(0);

@@ -36,6 +36,19 @@ base::Result<std::uint32_t> Groups::join(const Client& client, const unisono_nic
   return index;
 }
 
+base::Result<std::uint32_t> Groups::share(const Client& client, const nic::Share& asked) const {
+  for (const auto& [index, group] : groups_) {
+    const unisono_nic_row& row = device_.row(index);
+    if (group.client.user != client.user || row.id.job != asked.id.job ||
+        row.id.communicator != asked.id.communicator) {
+      continue;
+    }
+    if (row.key.low == asked.key.low && row.key.high == asked.key.high) return index;
+  }
+  return Error{Code::argument, fmt::format("unisonod: user {} has no group {:08x}/{} with this key",
+                                           client.user, asked.id.job, asked.id.communicator)};
+}
+
 base::Status Groups::leave(const Client& client, std::uint32_t index) {
   const auto found = groups_.find(index);
   if (found == groups_.end() || found->second.client.connection != client.connection) {

@@ -34,6 +34,9 @@ class Groups {
 
   // `row` has been checked (row_check.hpp). Its index.
   base::Result<std::uint32_t> join(const Client& client, const unisono_nic_row& row);
+  // The index of a group that a process of the same user has. Who does not know its key is told as
+  // little as if there were none.
+  base::Result<std::uint32_t> share(const Client& client, const nic::Share& asked) const;
   base::Status leave(const Client& client, std::uint32_t index);
   // The connection is closed: its groups go.
   void drop(const Client& client);

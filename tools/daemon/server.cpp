@@ -197,6 +197,9 @@ void Server::serve(Connection& connection, bool& keep) {
 
 Server::Reply Server::answer(const Client& client, const Message& question) {
   if (const auto* join = std::get_if<nic::Join>(&question)) return answer_join(client, join->row);
+  if (const auto* share = std::get_if<nic::Share>(&question)) {
+    return hand_out_group(groups_.share(client, *share));
+  }
   if (const auto* leave = std::get_if<nic::Leave>(&question)) {
     const base::Status left = groups_.leave(client, leave->index);
     return {left.ok() ? Message(nic::Left{}) : refusal(left.error()), {}};
@@ -217,7 +220,10 @@ Server::Reply Server::answer_join(const Client& client, const unisono_nic_row& r
   if (!describes.ok()) return {refusal(describes.error()), {}};
   const auto checked = checked_row(row, *describes);
   if (!checked.ok()) return {refusal(checked.error()), {}};
-  const auto index = groups_.join(client, *checked);
+  return hand_out_group(groups_.join(client, *checked));
+}
+
+Server::Reply Server::hand_out_group(const base::Result<std::uint32_t>& index) const {
   if (!index.ok()) return {refusal(index.error()), {}};
   const unisono_nic_row& placed = device_.row(*index);
   return {nic::Joined{*index, placed.interface, placed.own}, device_.maps(*index)};

@@ -59,6 +59,7 @@ class Server {
   Reply answer(const Client& client, const nic::Message& question);
   nic::Message answer_trace(const Client& client, const nic::Trace& question);
   Reply answer_join(const Client& client, const unisono_nic_row& row);
+  Reply hand_out_group(const base::Result<std::uint32_t>& index) const;
   nic::Message answer_status(const Client& client) const;
   base::Result<nic::Served> served(const Client& client) const;
 

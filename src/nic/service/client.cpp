@@ -124,7 +124,16 @@ base::Result<Served> ServiceClient::describe() {
 }
 
 base::Result<std::unique_ptr<Membership>> ServiceClient::join(const unisono_nic_row& row) {
-  UNISONO_ASSIGN(const Answer answer, ask(Join{row}));
+  return ask_for_group(Join{row}, row);
+}
+
+base::Result<std::unique_ptr<Membership>> ServiceClient::share(const unisono_nic_row& row) {
+  return ask_for_group(Share{row.id, row.key}, row);
+}
+
+base::Result<std::unique_ptr<Membership>> ServiceClient::ask_for_group(const Message& question,
+                                                                       const unisono_nic_row& row) {
+  UNISONO_ASSIGN(const Answer answer, ask(question));
   const auto* joined = std::get_if<Joined>(&answer.message);
   if (joined == nullptr) return unexpected(path_, answer.message);
   if (answer.descriptors.size() != kMostDescriptors) {

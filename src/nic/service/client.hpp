@@ -32,6 +32,9 @@ class ServiceClient {
 
   base::Result<Served> describe();
   base::Result<std::unique_ptr<Membership>> join(const unisono_nic_row& row);
+  // A group that another process of this user and this host has joined with the same row: its
+  // memory as well, for as long as this process likes. The group ends with the other's connection.
+  base::Result<std::unique_ptr<Membership>> share(const unisono_nic_row& row);
   base::Status leave(std::uint32_t index);
   base::Result<ServiceStatus> status();
 
@@ -49,6 +52,8 @@ class ServiceClient {
       : path_(std::move(path)), socket_(std::move(socket)) {}
   struct Answer;
   base::Result<Answer> ask(const Message& question);
+  base::Result<std::unique_ptr<Membership>> ask_for_group(const Message& question,
+                                                          const unisono_nic_row& row);
   base::Result<Answer> receive(int flags);
   base::Error ended(int error) const;
 

@@ -137,8 +137,19 @@ struct Records {
   }
 };
 
+// A group that another process of the same user has, for who knows its key: as Joined, but the
+// group stays that other one's.
+struct Share {
+  unisono_nic_id id = {};
+  unisono_key key = {};
+  static void each_field(auto& self, auto& visit) {
+    visit.plain(self.id);
+    visit.plain(self.key);
+  }
+};
+
 using Message = std::variant<Describe, Join, Leave, AskStatus, Served, Joined, Left, Refused,
-                             ServiceStatus, Trace, Tracing, Records>;
+                             ServiceStatus, Trace, Tracing, Records, Share>;
 
 std::vector<std::byte> encode(const Message& message);
 // The error says what is wrong; Code::unsupported if the other side is of another version.

@@ -41,12 +41,19 @@ std::vector<Message> all_messages() {
   Served served;
   served.interface = "u0";
   served.own.mac[5] = 3;
-  return {Describe{},    join,
-          Leave{7},      AskStatus{},
-          served,        Joined{1, 2, {}},
-          Left{},        Refused{base::Code::resources, "no room"},
-          some_status(), Trace{100},
-          Tracing{},     some_records()};
+  return {Describe{},
+          join,
+          Leave{7},
+          AskStatus{},
+          served,
+          Joined{1, 2, {}},
+          Left{},
+          Refused{base::Code::resources, "no room"},
+          some_status(),
+          Trace{100},
+          Tracing{},
+          some_records(),
+          Share{{7, 1}, {2, 3}}};
 }
 
 TEST(ServiceProtocol, EveryMessageComesOutAgain) {
