@@ -38,6 +38,10 @@ class Port {
   // Gives this process's vector to operation next(): words of 64 bits, combined as lower_operator()
   // says. Only if may_post(). An error means that the kick was not sent; kick() tries again.
   base::Status post(std::uint32_t combine, std::span<const std::uint64_t> vector);
+  // Operation next() is posted by another process of this host, by a port of its own to the same
+  // memory; this one waits for it as well. Each operation is posted by one of them, when all have
+  // the result of the one before.
+  void follow() { ++next_; }
   // Goes on with an operation whose contributions have all come; harmless at any time.
   base::Status kick(std::uint64_t sequence);
 

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// HostReduction: the ranks of one host combine their vectors in memory that they share, so that one
+// contribution goes into the NIC path for all of them. Each writes its vector to a place of its own
+// and arrives at a counter; who comes last combines them, along the tree of the algorithm
+// `two-level`, so that the bits of the sum do not depend on who that was.
+//
+// Operations follow one another: a rank gives to the next one when it has the result of this one.
+// That has the host's sum in it, so all have arrived here, and nobody reads the places any more. So
+// one place a rank is enough, and one counter that only grows.
+// Data path: no allocation, no lock. One thread of each rank.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "arith/kernel.hpp"
+#include "nic/tables.h"
+
+namespace unisono::engine {
+
+class HostReduction {
+ public:
+  // Of the memory, which is zero at first and aligned to a cache line.
+  static std::int64_t memory_bytes(int ranks);
+  // This rank is at `place`, of 0 .. ranks - 1; a parent of the tree takes `fan_in` a level.
+  HostReduction(std::byte* memory, int place, int ranks, int fan_in);
+
+  struct Contribution {
+    std::uint32_t combine = 0;     // has to be the same at all ranks, as have ...
+    std::size_t bytes = 0;         // ... these: at most UNISONO_NIC_WORDS_MAX words
+    const void* vector = nullptr;  // none: this rank has nothing to give
+  };
+  // This rank's part of the next operation; true if it is the last to come. Then odd() and
+  // combine() are for it to call.
+  bool give(const Contribution& own);
+  // The first place whose contribution is of another call than this rank's.
+  std::optional<int> odd() const;
+  // The sum, in whole words. No kernel: at most one rank gives, and that is it; zeros if none does.
+  std::span<const std::uint64_t> combine(arith::Kernel kernel, std::int64_t count);
+
+  // Whether all have come to the last operation that this rank has given to.
+  bool is_complete() const;
+
+ private:
+  struct Header;
+  struct Place;
+  Place& at(int place) const;
+  std::atomic<std::uint64_t>& arrived() const;
+
+  std::byte* memory_;
+  int place_;
+  int ranks_;
+  std::uint64_t operations_ = 0;            // that this rank has given to
+  std::vector<std::pair<int, int>> steps_;  // what is combined: target and source
+};
+
+}  // namespace unisono::engine
