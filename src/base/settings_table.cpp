@@ -65,7 +65,7 @@ constexpr std::array<SettingRow, kSettingCount> kTable{{
     {Setting::ofi_provider, "UNISONO_OFI_PROVIDER", SettingType::text, "tcp", 0, 0, false, "", kUser,
      "libfabric's name of the provider that carries long messages; tested: tcp. Not tested: verbs, efa, cxi."},
     {Setting::nic, "UNISONO_NIC", SettingType::toggle, "auto", 0, 0, false, "", kUser,
-     "Small blocking collectives of a communicator go by the NIC path where each of its hosts has one of its ranks and a unisonod, and a try shows that it works; on: it is a warning if the job's hosts cannot."},
+     "Small blocking collectives of a communicator go by the NIC path where each of its hosts has a unisonod, and a try shows that it works; on: it is a warning if the job's hosts cannot."},
     {Setting::nic_socket, "UNISONO_NIC_SOCKET", SettingType::text, "/run/unisono/nic.sock", 0, 0, false, "", kUser,
      "Where this host's unisonod serves."},
     {Setting::check, "UNISONO_CHECK", SettingType::toggle, "off", 0, 0, false, "", kUser,

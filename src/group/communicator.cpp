@@ -79,6 +79,7 @@ SegmentLayout Communicator::plan_layout(int ranks, const base::Settings& setting
   g.bulk_windows = place(g.bulk.windows_bytes());
   g.agreement = place(Agreement::table_bytes(ranks, sizeof(Grant)));
   g.answers = place(std::int64_t{ranks} * ranks * static_cast<std::int64_t>(sizeof(QueryAnswer)));
+  g.host_reduction = place(engine::HostReduction::memory_bytes(ranks));
   g.bytes = end;
   g.first_sequence = static_cast<std::uint64_t>(settings.integer(base::Setting::first_sequence));
   return g;
@@ -171,6 +172,12 @@ std::vector<std::vector<int>> Communicator::remote_by_host() const {
   return hosts;
 }
 
+std::vector<int> Communicator::hosts_of_members() const {
+  std::vector<int> hosts;
+  for (const int job_rank : job_ranks_) hosts.push_back(job_.hosts().of(job_rank));
+  return hosts;
+}
+
 // Multicasts come to the first rank of each host, so these have to be members, all of them: what
 // others are sent would come to hosts that have nothing of this communicator.
 std::vector<bool> Communicator::find_group() const {
@@ -191,9 +198,7 @@ PlanContext Communicator::plan_context() const {
   const transport::Capabilities& can = job_.transport().capabilities();
   const bool one_memory = remote_.empty();
   std::vector<int> hosts;
-  if (!one_memory) {
-    for (const int job_rank : job_ranks_) hosts.push_back(job_.hosts().of(job_rank));
-  }
+  if (!one_memory) hosts = hosts_of_members();
   std::vector<bool> group = find_group();
   const bool all_in_group = !group.empty() && std::ranges::count(group, false) == 0;
   return {.rank = rank_,

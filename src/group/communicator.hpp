@@ -32,7 +32,7 @@ struct SegmentLayout {
   engine::LaneGeometry small, bulk;
   std::int64_t notices, farewells, members, small_control, bulk_control;
   std::int64_t small_windows, bulk_windows;  // from here on memory only where it is needed
-  std::int64_t agreement, answers, bytes;
+  std::int64_t agreement, answers, host_reduction, bytes;
   std::uint64_t first_sequence;
 };
 
@@ -184,6 +184,7 @@ class Communicator {
   }
   std::vector<int> find_remote() const;
   std::vector<std::vector<int>> remote_by_host() const;
+  std::vector<int> hosts_of_members() const;
   std::vector<bool> find_group() const;
   bool count_end();
   void say_farewell(bool last_here);
@@ -213,7 +214,9 @@ class Communicator {
   // The NIC path: how it comes (nic_setup.cpp), and what goes by it (nic_path.cpp).
   struct NicOperation;
   base::Status agree_on_nic();
-  engine::NicGroupOptions nic_options() const;
+  engine::NicGroupOptions nic_options(const schedule::HostMap& hosts) const;
+  base::Result<std::unique_ptr<engine::NicGroup>> join_nic(
+      const schedule::HostMap& hosts, std::span<const engine::NicOffer> offers) const;
   base::Result<std::optional<int>> find_without(bool goes_along);
   void tell_of_nic(const std::string& why_not) const;
   base::Status run_in_nic(CachedPlan& plan, const void* input, void* output);
@@ -229,7 +232,7 @@ class Communicator {
   NicStanding standing() const;
   void publish_standing(bool ended = false);
   std::optional<NicStanding> farewell_of(int rank) const;
-  std::optional<NicStanding> standing_of(int rank) const;
+  std::optional<NicStanding> standing_of(const NicPath::Neighbour& next) const;
   bool awaits_answer(const NicPath::Neighbour& next) const;
   void ask_for_standings();
   bool may_leave_nic() const;

@@ -102,10 +102,28 @@ std::optional<NicStanding> read_farewell(std::uint64_t mark, std::uint64_t word)
   return standing;
 }
 
-NicPath::NicPath(std::unique_ptr<engine::NicGroup> joined, std::uint64_t segment_mark)
-    : group(std::move(joined)), mark(segment_mark), first_asked(segment_mark << kRequestBits) {
-  if (group->parent() >= 0) neighbours.push_back({group->parent(), first_asked});
-  for (const int child : group->children()) neighbours.push_back({child, first_asked});
+NicPath::NicPath(std::unique_ptr<engine::NicGroup> joined, std::uint64_t segment_mark,
+                 schedule::HostMap map, int rank)
+    : group(std::move(joined)),
+      mark(segment_mark),
+      first_asked(segment_mark << kRequestBits),
+      hosts(std::move(map)) {
+  for (const int other : hosts.members(hosts.of(rank))) {
+    if (other != rank) neighbours.push_back({other, Where::here, first_asked});
+  }
+  if (!group->leads()) return;
+  if (group->parent() >= 0) {
+    parent = rank_of({group->parent(), 0});
+    neighbours.push_back({parent, Where::above, first_asked});
+  }
+  for (const int child : group->children()) {
+    neighbours.push_back({rank_of({child, 0}), Where::below, first_asked});
+  }
+  for (const auto& next : neighbours) {
+    if (next.where == Where::here) continue;
+    const auto ranks = hosts.members(hosts.of(next.rank));
+    awaited.insert(awaited.end(), ranks.begin(), ranks.end());
+  }
 }
 
 // A blocking call that is under way in the NIC path.
@@ -186,7 +204,8 @@ Error Communicator::give_up_nic() {
 
 Error Communicator::fail_in_nic(const NicOperation& operation, const Error& why) {
   if (why.code == Code::mismatch) {
-    tell_difference(operation, nic_->group->odd_rank());
+    const auto odd = nic_->group->odd_rank();
+    tell_difference(operation, odd ? nic_->rank_of(*odd) : -1);
   } else {
     fail_all(why.code,
              fmt::format("{} ends at {}: {}", operation.describe(), name_rank(rank_), why.message),
@@ -214,8 +233,8 @@ void Communicator::examine_nic(NicOperation& operation) {
     fail_in_nic(operation, there.error());
     return;
   }
-  for (const auto& next : nic_->neighbours) {
-    machine_.network->awaits(job_ranks_[static_cast<std::size_t>(next.rank)]);
+  for (const int rank : nic_->awaited) {
+    machine_.network->awaits(job_ranks_[static_cast<std::size_t>(rank)]);
   }
   const std::int64_t now = base::now_ns();
   if (operation.started_ns == 0) operation.started_ns = operation.examined_ns = now;
@@ -227,14 +246,14 @@ void Communicator::examine_nic(NicOperation& operation) {
   examine_nic_deadline(operation);
 }
 
-// Who has left had completed it, if it has said so; but nobody leaves before those below it have
+// Who has left had completed it, if it has said so; but no leader leaves before those below it have
 // their results as well.
 void Communicator::examine_members_in_nic(const NicOperation& operation) {
   for (int r = 0; r < size(); ++r) {
     const RankState state = state_of(r);
     if (state == RankState::present) continue;
     const auto last = farewell_of(r);
-    const bool is_above = r == nic_->group->parent();
+    const bool is_above = r == nic_->parent;
     if (state == RankState::left && !is_above && last && has_result(standing(), *last)) continue;
     // It may have told of a failure and left since this rank looked for one.
     adopt_failure();
@@ -247,16 +266,21 @@ void Communicator::examine_members_in_nic(const NicOperation& operation) {
   }
 }
 
-// Where nothing holds it up, a rank that has given waits for its parent only, and one that has not
-// for its children.
+// Where nothing holds it up, a host that has given waits for its parent only, and one that has not
+// for its children; its ranks may come as late as they like. What is sent to it is for its leader
+// to miss: the others wait for nobody but who is here.
 void Communicator::examine_standings(NicOperation& operation) {
   const NicStanding own = standing();
-  bool owed = true;
+  bool owed = nic_->group->leads() && nic_->group->is_host_complete();
   for (const auto& next : nic_->neighbours) {
-    const auto other = standing_of(next.rank);
-    if (other && calls_differ(own, *other)) return tell_difference(operation, next.rank);
-    const bool is_parent = next.rank == nic_->group->parent();
-    if (is_parent != own.given) continue;
+    const auto other = standing_of(next);
+    if (other && calls_differ(own, *other)) {
+      adopt_failure();  // because of which it may have gone on
+      if (!has_failed_by(operation.index)) tell_difference(operation, next.rank);
+      return;
+    }
+    const bool is_parent = next.where == NicPath::Where::above;
+    if (next.where == NicPath::Where::here || is_parent != own.given) continue;
     owed &= other && (is_parent ? has_result(own, *other) : has_given(own, *other));
   }
   const std::int64_t now = base::now_ns();
@@ -299,15 +323,17 @@ std::optional<NicStanding> Communicator::farewell_of(int rank) const {
   return read_farewell(nic_->mark, members()[rank].farewell.load(std::memory_order_acquire));
 }
 
-// What a neighbour told at its end, or else what it answered last; nullopt: nothing, or the answer
-// is under way, and may be coming in.
-std::optional<NicStanding> Communicator::standing_of(int rank) const {
-  if (const auto last = farewell_of(rank)) return last;
-  const auto next = std::ranges::find(nic_->neighbours, rank, &NicPath::Neighbour::rank);
-  if (next->asked == nic_->first_asked || awaits_answer(*next)) return std::nullopt;
-  const std::uint64_t heard = members()[rank].heard.load(std::memory_order_relaxed);
-  if (heard == 0) return std::nullopt;
-  return NicStanding::of_word(heard);
+// What a neighbour told at its end, or else what it says here, or answered last; nullopt: nothing,
+// or the answer is under way, and may be coming in.
+std::optional<NicStanding> Communicator::standing_of(const NicPath::Neighbour& next) const {
+  if (const auto last = farewell_of(next.rank)) return last;
+  const MemberRecord& member = members()[next.rank];
+  const bool is_here = next.where == NicPath::Where::here;
+  if (!is_here && (next.asked == nic_->first_asked || awaits_answer(next))) return std::nullopt;
+  const std::uint64_t said = is_here ? member.standing.load(std::memory_order_acquire)
+                                     : member.heard.load(std::memory_order_relaxed);
+  if (said == 0) return std::nullopt;
+  return NicStanding::of_word(said);
 }
 
 bool Communicator::awaits_answer(const NicPath::Neighbour& next) const {
@@ -318,7 +344,7 @@ bool Communicator::awaits_answer(const NicPath::Neighbour& next) const {
 // Each is asked once at a time.
 void Communicator::ask_for_standings() {
   for (auto& next : nic_->neighbours) {
-    if (awaits_answer(next)) continue;
+    if (next.where == NicPath::Where::here || awaits_answer(next)) continue;
     MemberRecord& member = members()[next.rank];
     const auto offset = reinterpret_cast<std::byte*>(&member.standing) - job_.memory().at(0);
     machine_.network->get({.source = job_ranks_[static_cast<std::size_t>(next.rank)],
@@ -331,15 +357,18 @@ void Communicator::ask_for_standings() {
 }
 
 // Whether nobody below this rank may still ask for the last result, and nothing that this one has
-// asked for is still to come.
+// asked for is still to come. To those on this host it owes nothing: their results are in memory
+// that they have as well.
 bool Communicator::may_leave_nic() const {
   NicStanding waiting = standing();
   waiting.completed -= 1;  // as one that lacks the last result
   return std::ranges::all_of(nic_->neighbours, [&](const NicPath::Neighbour& next) {
-    if (state_of(next.rank) != RankState::present) return true;
+    if (next.where == NicPath::Where::here || state_of(next.rank) != RankState::present) {
+      return true;
+    }
     if (awaits_answer(next)) return false;
-    const auto other = standing_of(next.rank);
-    return next.rank == nic_->group->parent() ||
+    const auto other = standing_of(next);
+    return next.where == NicPath::Where::above ||
            (other && (other->ended || has_result(waiting, *other)));
   });
 }
@@ -360,6 +389,8 @@ void Communicator::leave_nic() {
     job_.watch(base::now_ns());
   }
   publish_standing(true);
+  members()[rank_].farewell.store(nic_farewell(nic_->mark, nic_->completed),
+                                  std::memory_order_release);
   for (const int member : remote_) {
     machine_.network->put({.target = job_ranks_[static_cast<std::size_t>(member)],
                            .flag = reinterpret_cast<std::uint64_t*>(&members()[rank_].farewell),

@@ -2,8 +2,9 @@
 // NicPath: a communicator's operations in the NIC path, beside those of the host engine. Blocking
 // calls that can be lowered go there, all at once and one at a time; the communicator's order holds
 // across both paths, as a digest of all calls so far goes with each contribution (decision 22).
-// Nobody is told how far the others are while all goes well. A rank that waits for long asks those
-// next to it in the tree for their standing, a word in their host's memory. Used by Communicator
+// Nobody is told how far the others are while all goes well. A rank that waits for long looks at
+// the standing of those on its host, a word in their memory; and the first rank of a host, its
+// leader, asks the leaders of the hosts next to it in the tree for theirs. Used by Communicator
 // (nic_path.cpp); what is here is pure.
 #pragma once
 
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "engine/nic/nic_group.hpp"
+#include "schedule/host_map.hpp"
 
 namespace unisono::group {
 
@@ -44,18 +46,28 @@ bool has_result(const NicStanding& own, const NicStanding& other);
 bool has_given(const NicStanding& own, const NicStanding& other);
 
 struct NicPath {
+  enum class Where : std::uint8_t { above, below, here };  // here: on this host
   struct Neighbour {
     int rank = 0;
-    std::uint64_t asked =
-        0;  // number of the last request; the first is unlike older communicators'
+    Where where = Where::here;
+    // Number of the last request; the first is unlike older communicators'.
+    std::uint64_t asked = 0;
   };
 
-  NicPath(std::unique_ptr<engine::NicGroup> joined, std::uint64_t mark);
+  NicPath(std::unique_ptr<engine::NicGroup> joined, std::uint64_t mark, schedule::HostMap map,
+          int rank);
+
+  int rank_of(const engine::NicRank& rank) const {
+    return hosts.members(rank.host)[static_cast<std::size_t>(rank.place)];
+  }
 
   std::unique_ptr<engine::NicGroup> group;
   const std::uint64_t mark;
-  const std::uint64_t first_asked;    // before the first request
-  std::vector<Neighbour> neighbours;  // the parent, if there is one, and the children
+  const std::uint64_t first_asked;  // before the first request
+  const schedule::HostMap hosts;
+  int parent = -1;  // the leader of the host above; of leaders only
+  std::vector<Neighbour> neighbours;
+  std::vector<int> awaited;  // of leaders: all ranks of the hosts above and below
   std::uint64_t completed = 0;
 };
 

@@ -29,7 +29,7 @@ constexpr std::uint32_t kGroupMask = 0x3FFFF;
 
 // All members come to the same: the segment is this communicator's alone, and its first sequence
 // number is not used again there.
-engine::NicGroupOptions Communicator::nic_options() const {
+engine::NicGroupOptions Communicator::nic_options(const schedule::HostMap& hosts) const {
   const std::string name = fmt::format("nic {} {}", offset_, layout_.first_sequence);
   const std::uint64_t hash = wire::hash(job_.key(), name);
   engine::NicGroupOptions options;
@@ -37,32 +37,65 @@ engine::NicGroupOptions Communicator::nic_options() const {
   options.id = {wire::job_of(job_.key()), static_cast<std::uint32_t>(hash)};
   options.key = {wire::hash(job_.key(), name + " 1"), wire::hash(job_.key(), name + " 2")};
   options.multicast = htonl(kGroups | (static_cast<std::uint32_t>(hash >> 32) & kGroupMask));
-  options.rank = rank_;
-  options.ranks = size();
+  options.rank = hosts.of(rank_);
+  options.ranks = hosts.hosts();
+  options.place = hosts.place(rank_);
+  options.places = static_cast<int>(hosts.members(options.rank).size());
+  options.memory = job_.memory().at(offset_ + layout_.host_reduction);
+  options.one_a_host = hosts.are_alone();
   return options;
+}
+
+base::Result<std::unique_ptr<engine::NicGroup>> Communicator::join_nic(
+    const schedule::HostMap& hosts, std::span<const engine::NicOffer> offers) const {
+  const engine::NicGroupOptions options = nic_options(hosts);
+  if (options.places > 1) {
+    UNISONO_TRY(job_.memory().commit(offset_ + layout_.host_reduction,
+                                     engine::HostReduction::memory_bytes(options.places),
+                                     "vectors on their way into the NIC path"));
+  }
+  UNISONO_ASSIGN(auto group, engine::NicGroup::open(options));
+  UNISONO_TRY(group->join(offers));
+  return group;
 }
 
 Status Communicator::agree_on_nic() {
   if (remote_.empty() || job_.nic_offers().empty()) return base::success();
+  const auto hosts = schedule::HostMap::of_labels(hosts_of_members());
   std::vector<engine::NicOffer> offers;
-  for (const int job_rank : job_ranks_) {
+  std::vector<int> leaders;
+  for (int host = 0; host < hosts.hosts(); ++host) {
+    leaders.push_back(hosts.members(host).front());
+    const int job_rank = job_ranks_[static_cast<std::size_t>(leaders.back())];
     offers.push_back(job_.nic_offers()[static_cast<std::size_t>(job_.hosts().of(job_rank))]);
   }
-  if (const Status possible = engine::agree(offers); !possible) {
+  if (const Status possible = engine::agree(offers, leaders); !possible) {
     tell_of_nic(possible.error().message);
     return base::success();
   }
-  auto group = engine::NicGroup::open(nic_options());
-  Status own = group ? (*group)->join(offers) : Status(group.error());
+  std::unique_ptr<engine::NicGroup> group;
+  Status own = base::success();
+  const auto join = [&] {
+    auto joined = join_nic(hosts, offers);
+    if (joined) group = *std::move(joined);
+    if (!joined) own = joined.error();
+  };
+  // What the leader of a host has joined, the others share.
+  const bool leads = hosts.place(rank_) == 0;
+  if (leads) join();
   UNISONO_ASSIGN(std::optional<int> without, find_without(own.ok()));
-  if (!without) {
-    const std::int64_t trial_ns =
-        job_.settings().time_ns(base::Setting::start_timeout) / kTrialsInStartTimeout;
-    own = (*group)->run({}, nullptr, nullptr, base::now_ns() + trial_ns);
+  if (!without && !hosts.are_alone()) {
+    if (!leads) join();
     UNISONO_ASSIGN(without, find_without(own.ok()));
   }
   if (!without) {
-    nic_ = std::make_unique<NicPath>(std::move(*group), layout_.first_sequence);
+    const std::int64_t trial_ns =
+        job_.settings().time_ns(base::Setting::start_timeout) / kTrialsInStartTimeout;
+    own = group->run({}, nullptr, nullptr, base::now_ns() + trial_ns);
+    UNISONO_ASSIGN(without, find_without(own.ok()));
+  }
+  if (!without) {
+    nic_ = std::make_unique<NicPath>(std::move(group), layout_.first_sequence, hosts, rank_);
     nic_->completed = 1;
     publish_standing();
     plans_.use_nic();

@@ -1,123 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Jobs whose communicators have a NIC path, from unisono_init to unisono_finalize: four hosts with
-// a rank and a unisonod each. What went by the NIC path is proved by its programs' counters.
-#include <arpa/inet.h>
+// Jobs whose communicators have a NIC path, with a rank on each of four hosts. What went by the NIC
+// path is proved by its programs' counters.
 #include <signal.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <cstring>
-#include <filesystem>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/prng.hpp"
 #include "harness/all_results.hpp"
-#include "harness/hosts.hpp"
-#include "harness/outcome.hpp"
-#include "nic/device.hpp"
-#include "nic/service/client.hpp"
-#include "unisono/unisono.h"
+#include "nic/nic_job.hpp"
 
 namespace unisono::harness {
 namespace {
-
-constexpr int kHosts = 4;
-
-struct NicRank {
-  int rank;
-  int ranks;
-  unisono_comm_t world;
-  const Line& line;
-};
-using Body = std::function<void(const NicRank&)>;
-using Environment = std::vector<std::pair<std::string, std::string>>;
-
-class NicJob : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!hosts_.reason_to_skip().empty()) GTEST_SKIP() << hosts_.reason_to_skip();
-    const auto trial = nic::load_device({});
-    if (!trial.ok() && trial.error().code == base::Code::unsupported) {
-      GTEST_SKIP() << trial.error().message;
-    }
-    char name[] = "/tmp/nic_job_test_XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override {
-    daemons_.clear();
-    if (!folder_.empty()) std::filesystem::remove_all(folder_);
-  }
-
-  std::string path(int host) const { return folder_ + "/nic" + std::to_string(host); }
-
-  // Returns when they serve.
-  void start_daemons(int count = kHosts) {
-    for (int host = 0; host < count; ++host) {
-      const std::string socket = path(host);
-      daemons_.push_back(hosts_.start(host, [&socket](const Line&) {
-        execl(UNISONOD_PROGRAM, "unisonod", "--interface", "eth0", "--socket", socket.c_str(),
-              static_cast<char*>(nullptr));
-        ADD_FAILURE() << UNISONOD_PROGRAM << ": " << std::strerror(errno);
-      }));
-    }
-    for (int host = 0; host < count; ++host) {
-      while (!nic::ServiceClient::connect(path(host)).ok()) std::this_thread::yield();
-    }
-  }
-  void kill_daemon(int host) {
-    const HostProcess gone = std::move(daemons_[static_cast<std::size_t>(host)]);
-  }
-
-  nic::ServiceStatus status(int host) const {
-    const auto client = nic::ServiceClient::connect(path(host));
-    EXPECT_TRUE(client.ok());
-    auto answer = (*client)->status();
-    EXPECT_TRUE(answer.ok());
-    return *std::move(answer);
-  }
-  // Results that went out: one for each operation.
-  std::uint64_t operations() const {
-    std::uint64_t sum = 0;
-    for (std::size_t host = 0; host < daemons_.size(); ++host) {
-      sum += status(static_cast<int>(host)).counters[UNISONO_NIC_SENT_DOWN];
-    }
-    return sum;
-  }
-
-  std::vector<HostProcess> start_job(const Body& body, const Environment& environment = {}) const {
-    std::vector<HostProcess> processes;
-    for (int rank = 0; rank < kHosts; ++rank) {
-      processes.push_back(hosts_.start(rank, [&, rank](const Line& line) {
-        setenv("UNISONO_RANK", std::to_string(rank).c_str(), 1);
-        setenv("UNISONO_SIZE", std::to_string(kHosts).c_str(), 1);
-        setenv("UNISONO_RENDEZVOUS", "tcp:10.77.0.1:7000", 1);
-        setenv("UNISONO_JOB_KEY", "the key of this test job", 1);
-        setenv("UNISONO_START_TIMEOUT", "300s", 1);  // a busy machine is no reason to go without
-        setenv("UNISONO_NIC_SOCKET", path(rank).c_str(), 1);
-        for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
-        unisono_comm_t world = nullptr;
-        ASSERT_TRUE(succeeded(unisono_init(&world)));
-        body({rank, kHosts, world, line});
-      }));
-    }
-    return processes;
-  }
-  static void expect_all_clean(std::vector<HostProcess>& processes, int but = -1) {
-    for (int rank = 0; rank < kHosts; ++rank) {
-      if (rank == but) continue;
-      EXPECT_EQ(processes[static_cast<std::size_t>(rank)].wait(), 0) << "rank " << rank;
-    }
-  }
-
-  TestHosts hosts_ = TestHosts::up(kHosts);
-  std::vector<HostProcess> daemons_;
-  std::string folder_;
-};
-
-void leave(const NicRank& self) { EXPECT_TRUE(succeeded(unisono_finalize(self.world))); }
 
 TEST_F(NicJob, EveryCollectiveIsRight) {
   start_daemons();

@@ -38,6 +38,15 @@ const algorithm::Algorithm& tree_row() {
   return *algorithm::find(Collective::allreduce, "gather-release");
 }
 
+const algorithm::Algorithm& two_level_row() {
+  return *algorithm::find(Collective::allreduce, "two-level");
+}
+
+// In which the ranks of a host combine.
+int host_fan_in(int places) {
+  return algorithm::default_parameters(two_level_row(), tree_shape(places)).values[1];
+}
+
 base::Result<nic::Node> tree_node(int rank, int ranks) {
   const schedule::Shape shape = tree_shape(ranks);
   const algorithm::Parameters parameters = algorithm::default_parameters(tree_row(), shape);
@@ -47,9 +56,17 @@ base::Result<nic::Node> tree_node(int rank, int ranks) {
 
 }  // namespace
 
-std::string nic_tree_name(int ranks) {
-  return algorithm::describe(tree_row(),
-                             algorithm::default_parameters(tree_row(), tree_shape(ranks)));
+std::string nic_tree_name(const schedule::HostMap& hosts) {
+  schedule::Shape shape = tree_shape(hosts.ranks());
+  if (hosts.are_alone()) {
+    return algorithm::describe(tree_row(), algorithm::default_parameters(tree_row(), shape));
+  }
+  shape.hosts = hosts;
+  algorithm::Parameters parameters = algorithm::default_parameters(two_level_row(), shape);
+  const auto& inner = two_level_row().parameters[0].names;
+  parameters.values[0] =
+      static_cast<int>(std::ranges::find(inner, tree_row().name) - inner.begin());
+  return algorithm::describe(two_level_row(), parameters);
 }
 
 base::Result<NicCall> lower_call(const NicShape& shape, int rank) {
@@ -63,6 +80,8 @@ base::Result<NicCall> lower_call(const NicShape& shape, int rank) {
     case Collective::allreduce:
     case Collective::reduce: {
       UNISONO_ASSIGN(call.combine, nic::lower_operator(shape.op, shape.type));
+      call.kernel = arith::find_kernel(shape.op, shape.type);
+      call.count = shape.count;
       call.takes = shape.collective == Collective::allreduce || rank == shape.root;
       break;
     }
@@ -108,11 +127,23 @@ Status NicGroup::join(std::span<const NicOffer> offers) {
   group.ranks = addresses;
   group.multicast = nic::multicast_address(options_.multicast, offers[0].address.port);
   UNISONO_ASSIGN(const unisono_nic_row row, nic::make_row(node, group));
-  UNISONO_ASSIGN(member_, client_->join(row));
+  UNISONO_ASSIGN(member_, find_member(row));
   UNISONO_ASSIGN(port_, nic::Port::open(member_->row, member_->mapping.memory()));
-  if (options_.ranks > UNISONO_NIC_RANKS_MAX) return base::success();
+  if (options_.places > 1) {
+    host_ = std::make_unique<HostReduction>(options_.memory, options_.place, options_.places,
+                                            host_fan_in(options_.places));
+  }
+  if (!options_.one_a_host || options_.ranks > UNISONO_NIC_RANKS_MAX) return base::success();
   UNISONO_ASSIGN(allgather_, NicAllgather::join(*client_, group, options_.rank));
   return base::success();
+}
+
+// Connections are counted, so who needs none keeps none.
+base::Result<std::unique_ptr<nic::Membership>> NicGroup::find_member(const unisono_nic_row& row) {
+  if (leads()) return client_->join(row);
+  auto shared = client_->share(row);
+  client_.reset();
+  return shared;
 }
 
 Status NicGroup::run(const NicCall& call, const void* input, void* output,
@@ -127,7 +158,7 @@ base::Result<std::uint64_t> NicGroup::start(const NicCall& call, const void* inp
   if (failure_) return *failure_;
   operation_ = port_->next();
   patience_ns_ = random_patience(kFirstPatience);
-  UNISONO_TRY(post(call, input));
+  UNISONO_TRY(host_ == nullptr ? post(call, input) : post_sum(call, input));
   return operation_;
 }
 
@@ -151,6 +182,25 @@ Status NicGroup::post(const NicCall& call, const void* input) {
   return posted.ok() ? posted : fail(posted.error());
 }
 
+// A place of the program's memory is used again by the post of a later operation. That is made when
+// all ranks of this host have given to it, and each does so when it has taken the result of the one
+// before: so nobody still reads what a post overwrites, however late it looks.
+Status NicGroup::post_sum(const NicCall& call, const void* input) {
+  if (!host_->give({call.combine, call.bytes, call.gives ? input : nullptr})) {
+    port_->follow();
+    return base::success();
+  }
+  odd_place_ = host_->odd();
+  if (odd_place_) {
+    return fail({Code::mismatch,
+                 fmt::format("NIC path: the contributions of this host's ranks to operation {} "
+                             "differ in length or operator: they called different things",
+                             operation_)});
+  }
+  const Status posted = port_->post(call.combine, host_->combine(call.kernel, call.count));
+  return posted.ok() ? posted : fail(posted.error());
+}
+
 base::Result<bool> NicGroup::poll() {
   if (port_->is_done(operation_)) return true;
   if (!port_->is_broken(operation_)) return false;
@@ -161,13 +211,19 @@ base::Result<bool> NicGroup::poll() {
 }
 
 Status NicGroup::look_around() {
+  if (!leads()) return base::success();
   if (const auto lost = client_->lost()) return fail(*lost);
   return repair();
 }
 
 bool NicGroup::is_given() const { return port_->is_given(operation_); }
 
-int NicGroup::odd_rank() const { return port_->odd_rank(operation_); }
+std::optional<NicRank> NicGroup::odd_rank() const {
+  if (odd_place_) return NicRank{options_.rank, *odd_place_};
+  const int host = port_->odd_rank(operation_);
+  if (host < 0) return std::nullopt;
+  return NicRank{host, 0};  // the ranks of a host differ from each other, or all from another host
+}
 
 Status NicGroup::wait(std::int64_t deadline_ns) {
   for (int i = 0; i < kSpins; ++i) {

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// NicGroup: a rank's part of a group of ranks, one on each host, whose small collectives run in the
-// NIC path: barrier, allreduce, reduce and broadcast, one at a time, all on one tree. Made in three
-// steps between which the ranks exchange what they have, so that all take it or nobody does:
+// NicGroup: a rank's part of a group of hosts whose small collectives run in the NIC path: barrier,
+// allreduce, reduce and broadcast, one at a time, all on one tree. Made in three steps between
+// which the ranks exchange what they have, so that all take it or nobody does:
 //   open(); exchange offer(); join(all offers); exchange whether that went well.
-// Allgathers have an object of their own, nic_allgather.hpp.
-// What goes wrong later is an error, and the group is of no use from then on: never a wrong result,
-// and no wait beyond the deadline. One thread at a time.
+// Of several ranks on a host, one is the member (place 0) and joins first; the others share its
+// memory. They combine their vectors there (host_reduction.hpp); the last to come posts the sum,
+// and all of them poll the result where the program puts it. What concerns other hosts and the
+// daemon is for the member to look at: while the host waits for them, it waits as well. Allgathers
+// have an object of their own, nic_allgather.hpp. What goes wrong later is an error, and the group
+// is of no use from then on: never a wrong result, and no wait beyond the deadline. One thread at a
+// time.
 #pragma once
 
 #include <array>
@@ -17,9 +21,11 @@
 #include <string>
 #include <vector>
 
+#include "arith/kernel.hpp"
 #include "arith/type.hpp"
 #include "base/prng.hpp"
 #include "base/result.hpp"
+#include "engine/nic/host_reduction.hpp"
 #include "engine/nic/nic_allgather.hpp"
 #include "engine/nic/offer.hpp"
 #include "nic/port.hpp"
@@ -33,16 +39,28 @@ struct NicGroupOptions {
   unisono_nic_id id = {};
   unisono_key key = {};
   std::uint32_t multicast = 0;  // of 239.0.0.0/8, network order
-  int rank = 0;
+  int rank = 0;                 // this host's, and how many hosts there are
   int ranks = 0;
+  int place = 0;  // this rank's on its host, and how many ranks the host has
+  int places = 1;
+  std::byte* memory = nullptr;  // of several: HostReduction::memory_bytes(places), zero at first
+  bool one_a_host = true;       // every host has one rank
+};
+
+// A rank, by where it is.
+struct NicRank {
+  int host = 0;
+  int place = 0;
 };
 
 // A collective, as the NIC path does it.
 struct NicCall {
-  std::uint32_t combine = 0;  // enum unisono_nic_combine
-  std::size_t bytes = 0;      // of the vector
-  bool gives = true;          // this rank has a vector to give; zeros if not
-  bool takes = true;          // ... and one to take
+  std::uint32_t combine = 0;       // enum unisono_nic_combine
+  std::size_t bytes = 0;           // of the vector
+  bool gives = true;               // this rank has a vector to give; zeros if not
+  bool takes = true;               // ... and one to take
+  arith::Kernel kernel = nullptr;  // the same operator on a processor; none: nothing is combined
+  std::int64_t count = 0;          // of its elements
 };
 
 // What this rank does in a collective; the error says why the NIC path does not do it. Depends on
@@ -56,8 +74,8 @@ struct NicShape {
 };
 base::Result<NicCall> lower_call(const NicShape& shape, int rank);
 
-// The tree of a group of so many ranks: its algorithm, which the host engine runs to the same bits.
-std::string nic_tree_name(int ranks);
+// The tree of such ranks: its algorithm, which the host engine runs to the same bits.
+std::string nic_tree_name(const schedule::HostMap& hosts);
 
 class NicGroup {
  public:
@@ -84,9 +102,14 @@ class NicGroup {
 
   // Whether this host has sent what it and those below it have given to the last operation.
   bool is_given() const;
-  // The rank whose call differs, once poll() has failed with Code::mismatch; -1: not known here.
-  int odd_rank() const;
-  // The ranks next to this one in the tree; parent -1: this is the root.
+  // Whether all ranks of this host have come to the last operation.
+  bool is_host_complete() const { return host_ == nullptr || host_->is_complete(); }
+  // Whose call differs, once start() or poll() has failed with Code::mismatch; none: not known
+  // here.
+  std::optional<NicRank> odd_rank() const;
+  // Whether this rank is its host's member of the group.
+  bool leads() const { return options_.place == 0; }
+  // The hosts next to this one in the tree; parent -1: this is the root.
   int parent() const { return parent_; }
   const std::vector<int>& children() const { return children_; }
 
@@ -99,16 +122,19 @@ class NicGroup {
         client_(std::move(client)),
         random_(static_cast<std::uint64_t>(options.rank)) {}
   base::Status post(const NicCall& call, const void* input);
+  base::Status post_sum(const NicCall& call, const void* input);
+  base::Result<std::unique_ptr<nic::Membership>> find_member(const unisono_nic_row& row);
   base::Status wait(std::int64_t deadline_ns);
   base::Status repair();
   std::int64_t random_patience(std::int64_t least_ns);
   base::Error fail(base::Error why);
 
   const NicGroupOptions options_;
-  std::unique_ptr<nic::ServiceClient> client_;
+  std::unique_ptr<nic::ServiceClient> client_;  // of the member only, once it has joined
   NicOffer offer_;
   std::unique_ptr<nic::Membership> member_;
   std::unique_ptr<nic::Port> port_;
+  std::unique_ptr<HostReduction> host_;  // null: this rank is alone
   std::unique_ptr<NicAllgather> allgather_;
   std::array<std::uint64_t, UNISONO_NIC_WORDS_MAX> words_ = {};
   int parent_ = -1;
@@ -116,6 +142,7 @@ class NicGroup {
   std::uint64_t operation_ = 0;  // the last one
   base::Prng random_;
   std::int64_t patience_ns_ = 0;  // until it asks for what the operation lacks
+  std::optional<int> odd_place_;
   std::optional<base::Error> failure_;
 };
 

@@ -16,10 +16,14 @@ base::Error refusal(const std::string& why) {
 
 }  // namespace
 
-base::Status agree(std::span<const NicOffer> offers) {
-  std::map<std::uint32_t, std::size_t> rank_at;  // by address
-  for (std::size_t rank = 0; rank < offers.size(); ++rank) {
-    const NicOffer& offer = offers[rank];
+base::Status agree(std::span<const NicOffer> offers, std::span<const int> ranks) {
+  const auto rank_of = [&](std::size_t host) {
+    return ranks.empty() ? static_cast<int>(host) : ranks[host];
+  };
+  std::map<std::uint32_t, int> rank_at;  // by address
+  for (std::size_t host = 0; host < offers.size(); ++host) {
+    const NicOffer& offer = offers[host];
+    const int rank = rank_of(host);
     if (offer.available == 0) {
       return refusal(fmt::format(
           "rank {} has none; `unisono nic status` on its host says what is missing", rank));

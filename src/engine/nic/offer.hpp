@@ -17,7 +17,8 @@ struct NicOffer {
   std::uint32_t available = 0;  // 0: this rank has no NIC path
 };
 
-// By rank. Every rank that has the same offers comes to the same; the error says why not.
-base::Status agree(std::span<const NicOffer> offers);
+// By host. Every rank that has the same offers comes to the same; the error says why not, and names
+// hosts by `ranks`, one of each; none given: one a host, by rank.
+base::Status agree(std::span<const NicOffer> offers, std::span<const int> ranks = {});
 
 }  // namespace unisono::engine

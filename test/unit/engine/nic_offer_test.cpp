@@ -73,5 +73,20 @@ TEST(NicCall, WhatItDoesNot) {
   EXPECT_EQ(lower_call(shape, 0).error().code, base::Code::unsupported);
 }
 
+TEST(NicOffer, HostsAreNamedByTheirRanks) {
+  const std::vector<int> leaders = {0, 4, 5};
+  const base::Status agreed = agree(std::vector<NicOffer>{offer(1), {}, offer(3)}, leaders);
+  EXPECT_TRUE(agreed.error().message.find("rank 4 has none") != std::string::npos);
+}
+
+TEST(NicTree, IsNamedAsTheHostEngineRunsIt) {
+  const auto name_of = [](const std::vector<int>& hosts) {
+    return nic_tree_name(schedule::HostMap::of_labels(hosts));
+  };
+  EXPECT_EQ(name_of({0, 1, 2, 3}), "gather-release(4)");
+  EXPECT_EQ(name_of({0, 1, 0, 1}), "two-level(gather-release,4)");
+  EXPECT_EQ(name_of({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}), "two-level(gather-release,7)");
+}
+
 }  // namespace
 }  // namespace unisono::engine::test

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Jobs with several ranks on a host, whose communicators have a NIC path: the host's sum is made in
+// shared memory and goes there once. Results have the bits of the host engine's on the same two
+// levels, wherever the ranks are; what goes wrong is named as it is with one rank a host.
+#include <signal.h>
+
+#include <string>
+#include <vector>
+
+#include "base/prng.hpp"
+#include "harness/all_results.hpp"
+#include "nic/nic_job.hpp"
+
+namespace unisono::harness {
+namespace {
+
+using Placement = std::vector<int>;  // host by rank
+
+std::uint64_t host_count(const Placement& host_of) {
+  return static_cast<std::uint64_t>(*std::ranges::max_element(host_of)) + 1;
+}
+
+class NicHostRanks : public NicJob {
+ protected:
+  void SetUp() override {
+    NicJob::SetUp();
+    host_of_ = {0, 0, 1, 1, 2, 2};
+  }
+  void use(const Placement& host_of) { host_of_ = host_of; }
+};
+
+// Numbers of very different sizes: each order of summation has another result.
+template <class T>
+std::vector<T> numbers_of(int seed, int rank, std::size_t count) {
+  base::Prng random(static_cast<std::uint64_t>(seed * 1000 + rank));
+  std::vector<T> values(count);
+  for (T& value : values) {
+    if constexpr (std::is_floating_point_v<T>) {
+      value = static_cast<T>(random.unit() - 0.5) * static_cast<T>(1 << random.below(30));
+    } else {
+      value = static_cast<T>(random.next());
+    }
+  }
+  return values;
+}
+
+// FNV-1a of results; what all ranks have to come to.
+struct Bits {
+  std::uint64_t hash = 14695981039346656037U;
+  template <class T>
+  void add(const std::vector<T>& values) {
+    const auto* const bytes = reinterpret_cast<const unsigned char*>(values.data());
+    for (std::size_t i = 0; i < values.size() * sizeof(T); ++i) {
+      hash = (hash ^ bytes[i]) * 1099511628211U;
+    }
+  }
+};
+
+constexpr std::size_t kCounts = 3;
+
+template <class T>
+void add_allreduces(const NicRank& self, unisono_type_t type, unisono_op_t op, Bits& bits) {
+  for (const std::size_t count : {std::size_t{1}, std::size_t{5}, 1400 / sizeof(T)}) {
+    const auto n = static_cast<std::int64_t>(count);
+    auto sum = numbers_of<T>(type * 100 + op, self.rank, count);
+    ASSERT_TRUE(
+        succeeded(unisono_allreduce(UNISONO_IN_PLACE, sum.data(), n, type, op, self.world)));
+    bits.add(sum);
+  }
+}
+
+// The same on every rank.
+void all_allreduces(const NicRank& self, Bits& bits) {
+  for (const unisono_op_t op : {UNISONO_SUM, UNISONO_MIN, UNISONO_MAX}) {
+    ASSERT_NO_FATAL_FAILURE(add_allreduces<std::int32_t>(self, UNISONO_INT32, op, bits));
+    ASSERT_NO_FATAL_FAILURE(add_allreduces<std::uint32_t>(self, UNISONO_UINT32, op, bits));
+    ASSERT_NO_FATAL_FAILURE(add_allreduces<std::int64_t>(self, UNISONO_INT64, op, bits));
+    ASSERT_NO_FATAL_FAILURE(add_allreduces<std::uint64_t>(self, UNISONO_UINT64, op, bits));
+    ASSERT_NO_FATAL_FAILURE(add_allreduces<float>(self, UNISONO_FLOAT32, op, bits));
+    ASSERT_NO_FATAL_FAILURE(add_allreduces<double>(self, UNISONO_FLOAT64, op, bits));
+  }
+  for (const unisono_op_t op : {UNISONO_BITWISE_AND, UNISONO_BITWISE_OR, UNISONO_BITWISE_XOR}) {
+    ASSERT_NO_FATAL_FAILURE(add_allreduces<std::uint8_t>(self, UNISONO_UINT8, op, bits));
+    ASSERT_NO_FATAL_FAILURE(add_allreduces<std::int64_t>(self, UNISONO_INT64, op, bits));
+  }
+}
+constexpr std::uint64_t kAllreduces = (3 * 6 + 3 * 2) * kCounts;
+
+// To and from every rank, with the bits of the allreduce.
+void check_roots(const NicRank& self) {
+  constexpr std::int64_t kCount = 7;
+  const auto input = numbers_of<double>(1, self.rank, kCount);
+  std::vector<double> sum(kCount);
+  ASSERT_TRUE(succeeded(unisono_allreduce(input.data(), sum.data(), kCount, UNISONO_FLOAT64,
+                                          UNISONO_SUM, self.world)));
+  const std::vector<double> untouched(kCount, 42);
+  for (int root = 0; root < self.ranks; ++root) {
+    auto at_root = untouched;
+    ASSERT_TRUE(succeeded(unisono_reduce(input.data(), at_root.data(), kCount, UNISONO_FLOAT64,
+                                         UNISONO_SUM, root, self.world)));
+    ASSERT_EQ(at_root, self.rank == root ? sum : untouched);
+    auto buffer = self.rank == root ? input : untouched;
+    ASSERT_TRUE(
+        succeeded(unisono_broadcast(buffer.data(), kCount, UNISONO_FLOAT64, root, self.world)));
+    ASSERT_EQ(buffer, numbers_of<double>(1, root, kCount));
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+  }
+}
+std::uint64_t operations_of_roots(const Placement& host_of) { return 1 + 3 * host_of.size(); }
+
+const std::vector<Placement>& placements() {
+  static const std::vector<Placement> kAll = {
+      {0, 0, 1, 1},
+      {0, 0, 1, 1, 2, 2, 3, 3},
+      {0, 1, 2, 3, 0, 1, 2, 3},
+      {0, 1, 0, 2, 0, 1},
+      {0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0},  // more on a host than its tree takes at once
+      {0, 1, 1, 1, 2},                       // a leader that is alone
+  };
+  return kAll;
+}
+
+TEST_F(NicHostRanks, HaveTheBitsOfTheHostEngineOnTheSameLevels) {
+  start_daemons();
+  for (const Placement& host_of : placements()) {
+    SCOPED_TRACE(testing::PrintToString(host_of));
+    use(host_of);
+    const auto bits_of_all = [this](const Environment& environment) {
+      auto processes = start_job(
+          [](const NicRank& self) {
+            Bits bits;
+            ASSERT_NO_FATAL_FAILURE(all_allreduces(self, bits));
+            self.line.say(std::to_string(bits.hash));
+            leave(self);
+          },
+          environment);
+      std::vector<std::string> said;
+      for (const auto& process : processes) said.push_back(process.line().hear());
+      expect_all_clean(processes);
+      return said;
+    };
+    const std::uint64_t before = operations();
+    const auto by_nic = bits_of_all({});
+    EXPECT_EQ(operations() - before, kAllreduces + 1) << "and the trial";
+    const auto by_host =
+        bits_of_all({{"UNISONO_ALGORITHM", "allreduce:two-level(gather-release)"}});
+    EXPECT_EQ(operations() - before, kAllreduces + 2) << "the trial alone";
+    EXPECT_EQ(by_nic, by_host);
+    EXPECT_EQ(by_nic, std::vector<std::string>(host_of.size(), by_host.front()));
+  }
+}
+
+TEST_F(NicHostRanks, TheNetworkCarriesAContributionOfEachHost) {
+  start_daemons();
+  for (const Placement& host_of : placements()) {
+    SCOPED_TRACE(testing::PrintToString(host_of));
+    use(host_of);
+    const std::uint64_t results = operations();
+    const std::uint64_t sums = counted(UNISONO_NIC_SENT_UP);
+    auto processes = start_job([](const NicRank& self) {
+      ASSERT_NO_FATAL_FAILURE(check_roots(self));
+      leave(self);
+    });
+    expect_all_clean(processes);
+    const std::uint64_t made = operations_of_roots(host_of) + 1;
+    EXPECT_EQ(operations() - results, made);
+    EXPECT_EQ(counted(UNISONO_NIC_SENT_UP) - sums, made * (host_count(host_of) - 1));
+    for (int host = 0; host < kHosts; ++host) EXPECT_EQ(status(host).groups, 0U) << host;
+  }
+}
+
+TEST_F(NicHostRanks, EveryCollectiveIsRight) {
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    ASSERT_NO_FATAL_FAILURE(check_everything(self));
+    leave(self);
+  });
+  expect_all_clean(processes);
+  EXPECT_GT(operations(), 20U);
+}
+
+// Ranks that come late, each in its turn; communicators of some ranks of some hosts; what is
+// started before and ends after.
+TEST_F(NicHostRanks, WhoeverComesLast) {
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    unisono_comm_t part = nullptr;
+    // Ranks 0 2 3 and 1 4 5: two and one on a host.
+    const bool is_in_first = self.rank == 0 || self.rank == 2 || self.rank == 3;
+    ASSERT_TRUE(succeeded(unisono_comm_split(self.world, is_in_first ? 0 : 1, 0, &part)));
+    for (int i = 0; i < 200; ++i) {
+      const std::vector<std::int64_t> own(20'000, self.rank + i);
+      std::vector<std::int64_t> sums(own.size());
+      unisono_request_t request = nullptr;
+      ASSERT_TRUE(succeeded(unisono_allreduce_start(own.data(), sums.data(), 20'000, UNISONO_INT64,
+                                                    UNISONO_SUM, self.world, &request)));
+      if (i % 30 == self.rank) usleep(3000);
+      std::int64_t sum = self.rank;
+      ASSERT_TRUE(succeeded(
+          unisono_allreduce(UNISONO_IN_PLACE, &sum, 1, UNISONO_INT64, UNISONO_SUM, part)));
+      ASSERT_EQ(sum, is_in_first ? 5 : 10);
+      ASSERT_TRUE(succeeded(
+          unisono_allreduce(UNISONO_IN_PLACE, &sum, 1, UNISONO_INT64, UNISONO_SUM, self.world)));
+      ASSERT_EQ(sum, 45);
+      ASSERT_TRUE(succeeded(unisono_wait(&request)));
+      ASSERT_EQ(sums.back(), 6 * i + 15);
+    }
+    ASSERT_TRUE(succeeded(unisono_comm_free(part)));
+    leave(self);
+  });
+  expect_all_clean(processes);
+  EXPECT_GE(operations(), 600U);
+}
+
+TEST_F(NicHostRanks, CommunicatorsComeAndGo) {
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    for (int round = 0; round < 10; ++round) {
+      unisono_comm_t twin = nullptr;
+      ASSERT_TRUE(succeeded(unisono_comm_split(self.world, 0, -self.rank, &twin)));
+      for (int i = 0; i < round; ++i) {
+        std::int64_t sum = self.rank;
+        ASSERT_TRUE(succeeded(
+            unisono_allreduce(UNISONO_IN_PLACE, &sum, 1, UNISONO_INT64, UNISONO_SUM, twin)));
+        ASSERT_EQ(sum, 15);
+      }
+      ASSERT_TRUE(succeeded(unisono_comm_free(twin)));
+    }
+    leave(self);
+  });
+  expect_all_clean(processes);
+  for (int host = 0; host < kHosts; ++host) EXPECT_EQ(status(host).groups, 0U) << host;
+}
+
+// The victim ends, or hangs, while the others wait for it in the NIC path.
+void expect_loss(const NicRank& self, int victim, int signal) {
+  ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+  if (self.rank == victim) {
+    raise(signal);
+    FAIL() << "goes on";
+  }
+  EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST,
+                     {"rank " + std::to_string(victim) + " is lost", "in the NIC path"}));
+  EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST));
+  unisono_comm_t rest = nullptr;
+  ASSERT_TRUE(succeeded(unisono_shrink(self.world, &rest)));
+  std::int64_t sum = 1;
+  EXPECT_TRUE(
+      succeeded(unisono_allreduce(UNISONO_IN_PLACE, &sum, 1, UNISONO_INT64, UNISONO_SUM, rest)));
+  EXPECT_EQ(sum, self.ranks - 1);
+  leave(self);
+}
+
+TEST_F(NicHostRanks, ALostRankIsNamed) {
+  start_daemons();
+  // The leader of a host, of the root's as well, and one that shares its memory.
+  for (const int victim : {0, 1, 2, 5}) {
+    for (const int signal : {SIGKILL, SIGSTOP}) {
+      SCOPED_TRACE(victim);
+      auto processes =
+          start_job([victim, signal](const NicRank& self) { expect_loss(self, victim, signal); });
+      expect_all_clean(processes, victim);
+    }
+  }
+}
+
+TEST_F(NicHostRanks, ARankThatLeavesIsNamed) {
+  start_daemons();
+  for (const int leaver : {2, 3}) {
+    auto processes = start_job([leaver](const NicRank& self) {
+      ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+      if (self.rank != leaver) {
+        EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST,
+                           {"rank " + std::to_string(leaver)}));
+      }
+      unisono_finalize(self.world);
+    });
+    expect_all_clean(processes);
+  }
+}
+
+TEST_F(NicHostRanks, TheEndOfADaemonIsAnErrorForAll) {
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    self.line.say("ready");
+    self.line.hear();
+    constexpr int kMost = 1'000'000;  // many times as many as fit until then
+    int error = UNISONO_OK;
+    for (int i = 0; i < kMost && error == UNISONO_OK; ++i) error = unisono_barrier(self.world);
+    EXPECT_TRUE(failed(error, UNISONO_ERROR_SYSTEM, {"unisonod has ended", "NIC path"}));
+    unisono_finalize(self.world);
+  });
+  for (const auto& process : processes) EXPECT_EQ(process.line().hear(), "ready");
+  for (const auto& process : processes) process.line().say("go");
+  kill_daemon(1);
+  expect_all_clean(processes);
+}
+
+TEST_F(NicHostRanks, CallsThatDifferAreFound) {
+  start_daemons();
+  const auto run = [this](const std::function<int(const NicRank&)>& call) {
+    auto processes = start_job([&call](const NicRank& self) {
+      ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+      EXPECT_TRUE(failed(call(self), UNISONO_ERROR_MISMATCH, {"the ranks' calls differ"}));
+      unisono_finalize(self.world);
+    });
+    expect_all_clean(processes);
+  };
+  std::vector<std::int64_t> values(1000, 1);
+  const auto reduce = [&values](const NicRank& self, std::int64_t count, unisono_op_t op) {
+    return unisono_allreduce(UNISONO_IN_PLACE, values.data(), count, UNISONO_INT64, op, self.world);
+  };
+  // One rank of a host, its leader, and a host: another length, operator, root.
+  run([&](const NicRank& self) { return reduce(self, self.rank == 3 ? 2 : 1, UNISONO_SUM); });
+  run([&](const NicRank& self) {
+    return reduce(self, 1, self.rank == 4 ? UNISONO_MAX : UNISONO_SUM);
+  });
+  run([&](const NicRank& self) { return reduce(self, self.rank / 2 == 1 ? 2 : 1, UNISONO_SUM); });
+  run([&values](const NicRank& self) {
+    return unisono_broadcast(values.data(), 1, UNISONO_INT64, self.rank == 1 ? 1 : 0, self.world);
+  });
+  // One in the NIC path, the other not: too long for it, or split-phase; a rank, and a host.
+  run([&](const NicRank& self) { return reduce(self, self.rank == 5 ? 1000 : 1, UNISONO_SUM); });
+  run([&](const NicRank& self) { return reduce(self, self.rank < 2 ? 1000 : 1, UNISONO_SUM); });
+  for (const int odd : {0, 3}) {
+    run([odd](const NicRank& self) {
+      if (self.rank != odd) return unisono_barrier(self.world);
+      unisono_request_t request = nullptr;
+      const int error = unisono_barrier_start(self.world, &request);
+      return error != UNISONO_OK ? error : unisono_wait(&request);
+    });
+  }
+}
+
+TEST_F(NicHostRanks, ADeadlineHolds) {
+  start_daemons();
+  auto processes = start_job(
+      [](const NicRank& self) {
+        ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+        if (self.rank == 3) {
+          self.line.hear();
+        } else {
+          EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_TIMEOUT,
+                             {"UNISONO_TIMEOUT", "in the NIC path"}));
+        }
+        unisono_finalize(self.world);
+      },
+      {{"UNISONO_TIMEOUT", "500ms"}});
+  for (int rank = 0; rank < 6; ++rank) {
+    if (rank == 3) continue;
+    EXPECT_EQ(processes[static_cast<std::size_t>(rank)].wait(), 0) << "rank " << rank;
+  }
+  processes[3].line().say("go");
+  EXPECT_EQ(processes[3].wait(), 0);
+}
+
+}  // namespace
+}  // namespace unisono::harness

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A fixture: jobs whose communicators have a NIC path, from unisono_init to unisono_finalize, on
+// four hosts with a unisonod each. Skips, and says why, where the kernel does not let us.
+#pragma once
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "harness/hosts.hpp"
+#include "harness/outcome.hpp"
+#include "nic/device.hpp"
+#include "nic/service/client.hpp"
+#include "unisono/unisono.h"
+
+namespace unisono::harness {
+
+inline constexpr int kHosts = 4;
+
+struct NicRank {
+  int rank;
+  int ranks;
+  unisono_comm_t world;
+  const Line& line;
+};
+using Body = std::function<void(const NicRank&)>;
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+class NicJob : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!hosts_.reason_to_skip().empty()) GTEST_SKIP() << hosts_.reason_to_skip();
+    const auto trial = nic::load_device({});
+    if (!trial.ok() && trial.error().code == base::Code::unsupported) {
+      GTEST_SKIP() << trial.error().message;
+    }
+    char name[] = "/tmp/nic_job_test_XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override {
+    daemons_.clear();
+    if (!folder_.empty()) std::filesystem::remove_all(folder_);
+  }
+
+  std::string path(int host) const { return folder_ + "/nic" + std::to_string(host); }
+
+  // Returns when they serve.
+  void start_daemons(int count = kHosts) {
+    for (int host = 0; host < count; ++host) {
+      const std::string socket = path(host);
+      daemons_.push_back(hosts_.start(host, [&socket](const Line&) {
+        execl(UNISONOD_PROGRAM, "unisonod", "--interface", "eth0", "--socket", socket.c_str(),
+              static_cast<char*>(nullptr));
+        ADD_FAILURE() << UNISONOD_PROGRAM << ": " << std::strerror(errno);
+      }));
+    }
+    for (int host = 0; host < count; ++host) {
+      while (!nic::ServiceClient::connect(path(host)).ok()) std::this_thread::yield();
+    }
+  }
+  void kill_daemon(int host) {
+    const HostProcess gone = std::move(daemons_[static_cast<std::size_t>(host)]);
+  }
+
+  nic::ServiceStatus status(int host) const {
+    const auto client = nic::ServiceClient::connect(path(host));
+    EXPECT_TRUE(client.ok());
+    auto answer = (*client)->status();
+    EXPECT_TRUE(answer.ok());
+    return *std::move(answer);
+  }
+  // Packets of all hosts.
+  std::uint64_t counted(unisono_nic_counter counter) const {
+    std::uint64_t sum = 0;
+    for (std::size_t host = 0; host < daemons_.size(); ++host) {
+      sum += status(static_cast<int>(host)).counters[counter];
+    }
+    return sum;
+  }
+  // Results that went out: one for each operation.
+  std::uint64_t operations() const { return counted(UNISONO_NIC_SENT_DOWN); }
+
+  std::vector<HostProcess> start_job(const Body& body, const Environment& environment = {}) const {
+    const auto ranks = static_cast<int>(host_of_.size());
+    std::vector<HostProcess> processes;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const int host = host_of_[static_cast<std::size_t>(rank)];
+      processes.push_back(hosts_.start(host, [&, rank, host, ranks](const Line& line) {
+        setenv("UNISONO_RANK", std::to_string(rank).c_str(), 1);
+        setenv("UNISONO_SIZE", std::to_string(ranks).c_str(), 1);
+        setenv("UNISONO_RENDEZVOUS", "tcp:10.77.0.1:7000", 1);
+        setenv("UNISONO_JOB_KEY", "the key of this test job", 1);
+        setenv("UNISONO_START_TIMEOUT", "300s", 1);  // a busy machine is no reason to go without
+        setenv("UNISONO_NIC_SOCKET", path(host).c_str(), 1);
+        for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+        unisono_comm_t world = nullptr;
+        ASSERT_TRUE(succeeded(unisono_init(&world)));
+        body({rank, ranks, world, line});
+      }));
+    }
+    return processes;
+  }
+  static void expect_all_clean(std::vector<HostProcess>& processes, int but = -1) {
+    for (int rank = 0; std::cmp_less(rank, processes.size()); ++rank) {
+      if (rank == but) continue;
+      EXPECT_EQ(processes[static_cast<std::size_t>(rank)].wait(), 0) << "rank " << rank;
+    }
+  }
+
+  TestHosts hosts_ = TestHosts::up(kHosts);
+  std::vector<int> host_of_ = {0, 1, 2, 3};  // by rank
+  std::vector<HostProcess> daemons_;
+  std::string folder_;
+};
+
+inline void leave(const NicRank& self) { EXPECT_TRUE(succeeded(unisono_finalize(self.world))); }
+
+}  // namespace unisono::harness
