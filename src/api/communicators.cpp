@@ -176,9 +176,9 @@ int unisono_comm_info(unisono_comm_t comm, unisono_comm_info_t* info) {
   if (statistics.last_plan != nullptr) {
     const auto& plan = *statistics.last_plan;
     plan.algorithm.copy(full.algorithm, sizeof full.algorithm - 1);
-    std::string_view(plan.plan.helping  ? "helping"
-                     : plan.single_copy ? "inline, pull"
-                                        : "inline")
+    std::string_view(plan.plan.helping         ? "helping"
+                     : plan.bound->single_copy ? "inline, pull"
+                                               : "inline")
         .copy(full.engine, sizeof full.engine - 1);
   }
   full.multicasts = statistics.engine.multicasts;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/interpreter.hpp"
@@ -33,7 +34,7 @@ struct Plan {
   };
   std::int64_t segments = 1;
   std::int64_t input_stride = 0, output_stride = 0;
-  std::vector<Part> parts;
+  std::span<const Part> parts;     // other plans may have the same
   std::int64_t staging_bytes = 0;  // that this rank needs of job memory for each operation
 
   arith::Kernel kernel = nullptr;

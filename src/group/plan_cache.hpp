@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // PlanCache: the plans of a communicator. A call that was made before finds its plan by comparing a
 // few numbers; a new one chooses an algorithm, builds all ranks' schedules, splits what is longer
-// than the windows into segments, and binds. One thread at a time.
+// than the windows into segments, and binds; what it binds, calls with other types of that size and
+// other operators share. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +10,13 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "base/result.hpp"
 #include "base/settings.hpp"
 #include "engine/nic/nic_group.hpp"
 #include "engine/operation.hpp"
+#include "group/bound_plan.hpp"
 #include "group/call.hpp"
 #include "schedule/shape.hpp"
 #include "select/select.hpp"
@@ -46,12 +49,12 @@ select::Circumstances circumstances_of(const Call& call, const PlanContext& cont
 
 struct CachedPlan {
   Call call;
-  std::string algorithm;  // with its parameters
-  UserOperator user;      // the kernel's context, for an operator of the user's
-  bool single_copy = false;
+  std::string algorithm;               // with its parameters
+  UserOperator user;                   // the kernel's context, for an operator of the user's
   int pins = 0;                        // persistent plans that hold it
   std::optional<engine::NicCall> nic;  // what blocking calls do instead
-  engine::Plan plan;
+  std::shared_ptr<const BoundPlan> bound;
+  engine::Plan plan;  // of `bound`
 };
 
 class PlanCache {
@@ -86,13 +89,25 @@ class PlanCache {
     bool operator()(const Call& a, const Call& b) const { return same(a, b); }
   };
 
+  // Of calls without what a BoundPlan does not depend on.
+  struct SameBound {
+    bool operator()(const Call& a, const Call& b) const {
+      return same(a, b) && a.element_bytes == b.element_bytes && a.ordered == b.ordered;
+    }
+  };
+
   base::Result<CachedPlan*> find_or_make(const Call& call, bool may_evict);
+  base::Result<std::unique_ptr<CachedPlan>> make(const Call& call);
+  void evict();
   void forget_all();
+  void forget_found();
 
   PlanContext context_;
   std::uint64_t generation_ = 1;
   CachedPlan* last_[schedule::kCollectiveCount] = {};
   std::unordered_map<Call, std::unique_ptr<CachedPlan>, Hash, Same> plans_;
+  // The plans own them, so that they are no more than those.
+  std::unordered_map<Call, std::weak_ptr<const BoundPlan>, Hash, SameBound> bound_;
 };
 
 }  // namespace unisono::group

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// BoundPlan: what plans have in common whose calls differ in nothing but a type of the same size
+// and a built-in operator, which is most of their memory and of the time to make them: how the call
+// is cut into segments, and the programs of each. Control path; immutable once made; any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/result.hpp"
+#include "engine/operation.hpp"
+#include "group/call.hpp"
+#include "select/select.hpp"
+
+namespace unisono::group {
+
+struct PlanContext;
+
+struct BoundPlan {
+  bool helping = false;
+  bool bulk = false;         // which lane
+  bool single_copy = false;  // long messages are read from their sender's memory
+  std::int64_t segments = 1;
+  std::int64_t input_stride = 0, output_stride = 0;
+  std::vector<engine::Plan::Part> parts;
+  std::int64_t staging_bytes = 0;
+};
+
+// Builds all ranks' schedules of the call by the algorithm of the choice, splits what is longer
+// than the windows into segments, and binds.
+base::Result<std::shared_ptr<const BoundPlan>> bind_plan(const PlanContext& context,
+                                                         const Call& call,
+                                                         const select::Choice& choice);
+
+}  // namespace unisono::group
