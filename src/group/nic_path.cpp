@@ -74,9 +74,9 @@ bool has_result(const NicStanding& own, const NicStanding& other) {
 }
 
 // Nobody gets past an operation of the NIC path without its result. Who has made fewer calls may
-// still come.
+// still come; who has ended calls nothing more, and what it is missed for is another matter.
 bool calls_differ(const NicStanding& own, const NicStanding& other) {
-  if (has_result(own, other)) return false;
+  if (has_result(own, other) || other.ended) return false;
   const std::int64_t calls = ahead(own.calls, other.calls, kCallsBits);
   return calls > 0 || (calls == 0 && other.history != own.history);
 }

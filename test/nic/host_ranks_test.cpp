@@ -229,6 +229,7 @@ TEST_F(NicHostRanks, CommunicatorsComeAndGo) {
     leave(self);
   });
   expect_all_clean(processes);
+  EXPECT_EQ(operations(), 45U + 10 + 1) << "of the twins, a trial of each, and one of the world";
   for (int host = 0; host < kHosts; ++host) EXPECT_EQ(status(host).groups, 0U) << host;
 }
 

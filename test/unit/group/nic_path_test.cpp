@@ -48,6 +48,9 @@ TEST(NicStanding, CallsDiffer) {
   EXPECT_TRUE(calls_differ(kOwn, with(12, 4, 1))) << "it got past without the result";
   EXPECT_FALSE(calls_differ(kOwn, with(11, 5))) << "it has the result";
   EXPECT_FALSE(calls_differ(kOwn, with(15, 7, 1)));
+  NicStanding gone = with(12, 4, 1);
+  gone.ended = true;
+  EXPECT_FALSE(calls_differ(kOwn, gone)) << "it is lost, and has not called something else";
 }
 
 TEST(NicStanding, NumbersWrap) {
