@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compares whole barriers and allreduces of 8 bytes in the NIC path with those of processes.
 
-The hosts are network namespaces of this machine (`unisono hosts`, as root), one rank each. Calls
-are made in a row and each is timed on rank 0, in all implementations alike:
+The hosts are network namespaces of this machine (`unisono hosts`, as root), with one rank each or
+--per-host of them. Calls are made in a row and each is timed on rank 0, in all implementations alike:
 
   nic     the NIC path, by unisonod on each host
   udp     Unisono's processes: datagrams and IP multicast
@@ -50,7 +50,10 @@ class Shape:
 
     @property
     def ranks(self):
-        return self.hosts
+        return self.hosts * self.per_host
+
+    def __str__(self):
+        return str(self.hosts) if self.per_host == 1 else f"{self.hosts}x{self.per_host}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +91,7 @@ def run_once(host_set, implementation, shape, operations, arguments):
             commands = implementation.commands(host_set, shape, work)
             report = read_report(host_set.run(commands, arguments.limit))
     except (Failed, Unusable) as error:
-        say(f"{implementation.name}, {shape.hosts} hosts: {error}")
+        say(f"{implementation.name}, {shape} hosts: {error}")
         return None
     return {cell["collective"]: cell["times_ns"] for cell in report["results"]}
 
@@ -104,7 +107,7 @@ def measure(host_set, shape, found, arguments):
     """{collective: {name: times in ns}}, the implementations by turns."""
     operations = {}
     for implementation in found:
-        progress(f"{shape.hosts} hosts, trial, {implementation.name}")
+        progress(f"{shape} hosts, trial, {implementation.name}")
         trial = run_once(host_set, implementation, shape, TRIAL_OPERATIONS, arguments)
         if trial is not None:
             operations[implementation] = fitting(trial, arguments)
@@ -113,7 +116,7 @@ def measure(host_set, shape, found, arguments):
     for turn in range(arguments.rounds):
         order = order[1:] + order[:1]  # each is as often the first as any other
         for implementation in order:
-            progress(f"{shape.hosts} hosts, round {turn + 1}, {implementation.name}")
+            progress(f"{shape} hosts, round {turn + 1}, {implementation.name}")
             if arguments.quiet > 0:
                 wait_until_quiet(arguments.quiet)
             run = run_once(
@@ -143,7 +146,7 @@ def print_table(measured, names, arguments):
                 row = summary(times[collective][name])
                 figures = ["median_us", "mean_us", "deviation_us", "p99_us", "p999_us"]
                 line = " | ".join(number(row[figure]) for figure in figures)
-                print(f"| {collective} | {shape.hosts} | {name} | {line} | {row['calls']} |")
+                print(f"| {collective} | {shape} | {name} | {line} | {row['calls']} |")
     sys.stdout.flush()
 
 
@@ -155,6 +158,7 @@ def document(measured, arguments):
             {
                 "collective": collective,
                 "hosts": shape.hosts,
+                "per_host": shape.per_host,
                 "name": name,
                 **summary(values),
                 "quantiles_us": quantiles(values),
@@ -176,6 +180,7 @@ def parse_arguments():
     add = parser.add_argument
     add("--hosts", type=lambda text: [int(word) for word in text.split(",")],
         default=[4, 8, 16], help="numbers of hosts; default: 4,8,16")
+    add("--per-host", type=int, default=1, help="ranks on each of them; default: 1")
     add("--collectives", type=lambda text: text.split(","), default=COLLECTIVES,
         help="default: barrier,allreduce")
     add("--operations", type=int, default=20000,
@@ -194,8 +199,9 @@ def parse_arguments():
     add("--output", dest="directory", type=pathlib.Path, default=ROOT / "build/bench",
         help="directory for twins, wheels and nic.json; default: build/bench")
     arguments = parser.parse_args()
-    if min(arguments.rounds, arguments.operations, *arguments.hosts) < 1:
-        parser.error("--rounds, --operations and --hosts must be at least 1")
+    least = min(arguments.rounds, arguments.operations, arguments.per_host, *arguments.hosts)
+    if least < 1:
+        parser.error("--rounds, --operations, --per-host and --hosts must be at least 1")
     if arguments.hogs and arguments.quiet > 0:
         parser.error("--quiet waits for what --hogs prevents")
     for option, given, known in [
@@ -220,7 +226,7 @@ def main():
         hosts = max(arguments.hosts)
         with HostSet(arguments.unisono, hosts) as host_set, Hogs(arguments.hogs):
             for count in arguments.hosts:
-                shape = Shape(count)
+                shape = Shape(count, arguments.per_host)
                 measured.append((shape, measure(host_set, shape, found, arguments)))
     except Failed as error:
         sys.exit(f"compare.py: {error}")

@@ -29,7 +29,7 @@ class OwnPath:
     def commands(self, host_set, shape, work):
         words = ["--path", "tcp" if self.name == "tcp" else "api"]
         words += ["--collectives", ",".join(work.collectives), "--operations", work.operations]
-        job = unisono_job(host_set, in_a_row(shape.hosts, 1), words, program=self.twin)
+        job = unisono_job(host_set, in_a_row(shape.hosts, shape.per_host), words, program=self.twin)
         wish = "on" if self.name == "nic" else "off"
         return [
             (host, command, environment

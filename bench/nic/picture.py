@@ -61,7 +61,9 @@ def main():
         axes.set_xlabel("us")
     panels[0][0].legend(fontsize=7)
     hogs = ", a hog on each core" if data["hogs"] else ""
-    figure.suptitle(f"Whole calls, 8 bytes, one rank a host{hogs}", fontsize=10)
+    per_host = results[0].get("per_host", 1)
+    ranks = "one rank" if per_host == 1 else f"{per_host} ranks"
+    figure.suptitle(f"Whole calls, 8 bytes, {ranks} a host{hogs}", fontsize=10)
     figure.tight_layout()
     arguments.picture.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(arguments.picture, metadata={"Date": None})
