@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "nic/schedule_reader.hpp"
 #include "nic/tables.h"
 
 namespace unisono::nic {
@@ -24,10 +25,10 @@ using schedule::Range;
 using schedule::Schedule;
 using schedule::SlotId;
 
-class Reader {
+class TreeReader : ScheduleReader {
  public:
-  explicit Reader(const Schedule& schedule)
-      : schedule_(schedule), sum_(schedule::input(0, schedule.shape.count)) {
+  explicit TreeReader(const Schedule& schedule)
+      : ScheduleReader(schedule), sum_(schedule::input(0, schedule.shape.count)) {
     node_.rank = schedule.rank;
     node_.ranks = schedule.shape.ranks;
     node_.returns_values = schedule.shape.collective == Collective::allreduce;
@@ -35,10 +36,7 @@ class Reader {
 
   base::Result<Node> read() {
     UNISONO_TRY(check_shape());
-    for (at_ = 0; at_ < static_cast<int>(schedule_.ops.size()); ++at_) {
-      UNISONO_TRY(take(schedule_.ops[static_cast<std::size_t>(at_)]));
-    }
-    at_ = -1;
+    UNISONO_TRY(each_op([this](const Op& op) { return take(op); }));
     UNISONO_TRY(check_whole());
     return node_;
   }
@@ -60,13 +58,6 @@ class Reader {
         return copy(op);
     }
     return refuse("the op is of no known kind");
-  }
-
-  Error refuse(std::string_view why) const {
-    const std::string where = at_ < 0 ? "" : fmt::format(", op {}", at_);
-    return {Code::unsupported,
-            fmt::format("the NIC cannot run this {} at rank {}{}: {}",
-                        collective_name(schedule_.shape.collective), node_.rank, where, why)};
   }
 
   Status check_shape() const {
@@ -91,7 +82,7 @@ class Reader {
       return refuse(fmt::format("a node takes {} children; a tree of lower degree has fewer",
                                 UNISONO_NIC_CHILDREN_MAX));
     }
-    node_.children.push_back(source(op.slot));
+    node_.children.push_back(slot(op.slot).source);
     if (schedule_.shape.collective != Collective::barrier) waited_ = op.slot;
     return base::success();
   }
@@ -128,7 +119,7 @@ class Reader {
     if (schedule_.shape.collective == Collective::reduce) {
       return refuse("it waits for a result, which a reduce has at the root only");
     }
-    node_.down_source = source(op.slot);
+    node_.down_source = slot(op.slot).source;
     sum_ = schedule::slot_range(op.slot, 0, schedule_.shape.count);
     stage_ = Stage::released;
     return base::success();
@@ -190,15 +181,11 @@ class Reader {
     return std::find(node_.children.begin(), node_.children.end(), target.peer) !=
            node_.children.end();
   }
-  schedule::Target target(const Op& op) const { return schedule_.targets_of(op)[0]; }
-  int source(SlotId slot) const { return schedule_.slots[static_cast<std::size_t>(slot)].source; }
 
-  const Schedule& schedule_;
   Node node_;
   Range sum_;           // what there is so far, later the result
   SlotId waited_ = -1;  // arrived and not yet combined
   Stage stage_ = Stage::gathering;
-  int at_ = -1;
 };
 
 Error misfit(int rank, std::string_view what) {
@@ -211,7 +198,7 @@ std::string numbers(std::int64_t count, arith::Type type, std::size_t bytes) {
 
 }  // namespace
 
-base::Result<Node> lower(const Schedule& schedule) { return Reader(schedule).read(); }
+base::Result<Node> lower(const Schedule& schedule) { return TreeReader(schedule).read(); }
 
 Status check_tree(std::span<const Node> nodes) {
   int roots = 0;

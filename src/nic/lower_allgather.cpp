@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "nic/tables.h"
+#include "nic/schedule_reader.hpp"
 
 namespace unisono::nic {
 namespace {
@@ -23,16 +23,16 @@ using schedule::Range;
 using schedule::Schedule;
 using schedule::SlotId;
 
-class Reader {
+class RoutesReader : ScheduleReader {
  public:
-  explicit Reader(const Schedule& schedule)
-      : schedule_(schedule), origins_(schedule.slots.size(), -1) {
+  explicit RoutesReader(const Schedule& schedule)
+      : ScheduleReader(schedule), origins_(schedule.slots.size(), -1) {
     routes_.rank = schedule.rank;
     routes_.ranks = schedule.shape.ranks;
   }
 
   base::Result<Routes> read() {
-    UNISONO_TRY(check_shape());
+    UNISONO_TRY(check_allgather());
     routes_.of.resize(static_cast<std::size_t>(routes_.ranks));
     UNISONO_TRY(each_op([this](const Op& op) { return find_origin(op); }));
     UNISONO_TRY(each_op([this](const Op& op) { return send_on(op); }));
@@ -41,42 +41,6 @@ class Reader {
   }
 
  private:
-  template <typename Take>
-  Status each_op(const Take& take) {
-    for (at_ = 0; at_ < static_cast<int>(schedule_.ops.size()); ++at_) {
-      UNISONO_TRY(take(schedule_.ops[static_cast<std::size_t>(at_)]));
-    }
-    at_ = -1;
-    return base::success();
-  }
-
-  Error refuse(std::string_view why) const {
-    const std::string where = at_ < 0 ? "" : fmt::format(", op {}", at_);
-    return {Code::unsupported,
-            fmt::format("the NIC cannot run this {} at rank {}{}: {}",
-                        collective_name(schedule_.shape.collective), routes_.rank, where, why)};
-  }
-
-  Status check_shape() const {
-    if (schedule_.shape.collective != schedule::Collective::allgather) {
-      return refuse("it is no allgather");
-    }
-    if (routes_.ranks < 2) return refuse("a single rank has nobody to send to");
-    if (routes_.ranks > UNISONO_NIC_RANKS_MAX) {
-      return refuse(fmt::format("it has {} ranks, and the NIC keeps track of {} blocks",
-                                routes_.ranks, UNISONO_NIC_RANKS_MAX));
-    }
-    for (int rank = 0; rank < routes_.ranks; ++rank) {
-      if (schedule::block(schedule_.shape, rank).count > 0) continue;
-      return refuse(
-          fmt::format("the block of rank {} is empty, so that nobody can tell it from "
-                      "others; lower the same schedule of longer blocks, which go the "
-                      "same ways",
-                      rank));
-    }
-    return base::success();
-  }
-
   Status find_origin(const Op& op) {
     if (op.kind == OpKind::reduce) return refuse("it combines");
     if (op.kind != OpKind::copy) return base::success();
@@ -97,7 +61,7 @@ class Reader {
     if (place == routes_.rank) return refuse("it overwrites its own block");
     Route& route = route_of(place);
     if (route.from >= 0) return refuse(fmt::format("the block of rank {} comes twice", place));
-    route.from = schedule_.slots[static_cast<std::size_t>(op.left.slot)].source;
+    route.from = slot(op.left.slot).source;
     origin = place;
     return base::success();
   }
@@ -141,32 +105,17 @@ class Reader {
   }
   bool is_whole_slot(const Range& range) const {
     return range.memory == Memory::slot && range.offset == 0 &&
-           range.count == schedule_.slots[static_cast<std::size_t>(range.slot)].count;
+           range.count == slot(range.slot).count;
   }
   int origin_of(const Range& range) const {
     if (is_own(range)) return routes_.rank;
     if (is_whole_slot(range)) return origins_[static_cast<std::size_t>(range.slot)];
     return block_at(range);
   }
-  static std::string memory_text(const Range& range) {
-    switch (range.memory) {
-      case Memory::input:
-        return "its vector";
-      case Memory::output:
-        return "the result";
-      case Memory::scratch:
-        return "scratch memory";
-      case Memory::slot:
-        return fmt::format("slot {}", range.slot);
-    }
-    return "";
-  }
   Route& route_of(int origin) { return routes_.of[static_cast<std::size_t>(origin)]; }
 
-  const Schedule& schedule_;
   Routes routes_;
   std::vector<int> origins_;  // by slot: whose block comes there
-  int at_ = -1;
 };
 
 Error misfit(int rank, int origin, std::string_view what) {
@@ -202,7 +151,9 @@ Status check_tree_of(std::span<const Routes> all, int origin) {
 
 }  // namespace
 
-base::Result<Routes> lower_allgather(const Schedule& schedule) { return Reader(schedule).read(); }
+base::Result<Routes> lower_allgather(const Schedule& schedule) {
+  return RoutesReader(schedule).read();
+}
 
 Status check_routes(std::span<const Routes> all) {
   for (int origin = 0; origin < static_cast<int>(all.size()); ++origin) {
