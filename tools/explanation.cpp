@@ -108,7 +108,7 @@ base::Result<Explanation> explain(const group::Call& call, const RanksPlace& pla
   group::PlanCache plans(context);
   UNISONO_ASSIGN(const group::CachedPlan* const cached, plans.find(call, true));
   result.helping = cached->plan.helping;
-  result.single_copy = cached->single_copy;
+  result.single_copy = cached->bound->single_copy;
   result.bulk = cached->plan.bulk;
   result.segments = cached->plan.segments;
   const auto nic = find_nic(call, place, settings, result.choice);
