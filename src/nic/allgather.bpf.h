@@ -13,6 +13,7 @@
 
 #include "nic/frame.bpf.h"
 #include "nic/state.bpf.h"
+#include "nic/wake.bpf.h"
 
 UNISONO_INLINE int is_of_allgather(uint8_t kind) {
   return kind == UNISONO_NIC_BLOCK || kind == UNISONO_NIC_ASK_BLOCK;
@@ -57,6 +58,7 @@ UNISONO_INLINE void mark_arrived(const struct unisono_nic_row* row, struct uniso
   __sync_lock_test_and_set(&slot->arrived, 0);
   slot->done_ns = bpf_ktime_get_ns();
   publish(slot, sequence);
+  wake(row, slot);
 }
 
 /* The received block goes on: to one at once, to several by unisono_spread. */

@@ -73,6 +73,15 @@ bool AllgatherPort::is_done(std::uint64_t sequence) const {
   return static_cast<std::int64_t>(done - sequence) >= 0;
 }
 
+bool AllgatherPort::arm(WakeRing& ring, std::uint64_t sequence) const {
+  ring.arm(slot(sequence));
+  return !is_done(sequence);
+}
+
+void AllgatherPort::disarm(WakeRing& ring, std::uint64_t sequence) const {
+  ring.disarm(slot(sequence));
+}
+
 std::int64_t AllgatherPort::done_ns(std::uint64_t sequence) const {
   return static_cast<std::int64_t>(slot(sequence).done_ns);
 }

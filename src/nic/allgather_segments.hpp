@@ -32,7 +32,9 @@ class AllgatherSegments {
   base::Result<bool> step();
 
   // Bit o: what this waits for has rank o's block. While it is not done.
-  std::uint64_t arrived() const { return port_.arrived(first_ + finished_); }
+  std::uint64_t arrived() const { return port_.arrived(awaited()); }
+  // The operation that this waits for.
+  std::uint64_t awaited() const { return first_ + finished_; }
 
  private:
   std::span<const std::byte> piece(std::uint64_t number) const;

@@ -52,6 +52,10 @@ const char* counter_name(unisono_nic_counter counter) {
       return "block_taken";
     case UNISONO_NIC_BLOCK_PASSED:
       return "block_passed";
+    case UNISONO_NIC_WOKEN:
+      return "woken";
+    case UNISONO_NIC_NOT_WOKEN:
+      return "not_woken";
     case UNISONO_NIC_COUNTERS:
       break;
   }

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "nic/wake_ring.hpp"
+
 namespace unisono::nic {
 namespace {
 
@@ -28,7 +30,7 @@ base::Result<void*> map_memory(const char* name, int map, std::size_t bytes) {
 
 std::size_t memory_bytes(const unisono_nic_row& row) {
   return whole_pages(slots_of(row) * sizeof(unisono_nic_slot)) +
-         whole_pages(blocks_of(row) * sizeof(unisono_nic_block));
+         whole_pages(blocks_of(row) * sizeof(unisono_nic_block)) + row.waiters * wake_ring_bytes();
 }
 
 base::Status GroupMapping::open(const unisono_nic_row& row, const GroupMaps& maps) {

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "base/result.hpp"
 #include "nic/tables.h"
@@ -19,11 +20,12 @@ struct GroupMemory {
   unisono_nic_block* blocks = nullptr;
 };
 
-// The same as maps, for another process: a map is one group's, so whoever gets them can neither
-// read nor write another group's.
+// The same as maps, for another process, and the rings on which it sleeps (wake_ring.hpp): a map
+// is one group's, so whoever gets them can neither read nor write another group's.
 struct GroupMaps {
   int slots = -1;
   int blocks = -1;
+  std::vector<int> wakes;  // by waiter
 };
 
 // How many slots and blocks a row's group has.
@@ -31,7 +33,7 @@ inline std::uint32_t slots_of(const unisono_nic_row& row) { return row.depth; }
 inline std::uint32_t blocks_of(const unisono_nic_row& row) {
   return row.depth * unisono_nic_blocks(&row);
 }
-// What both maps take together.
+// What all of them take together.
 std::size_t memory_bytes(const unisono_nic_row& row);
 
 class GroupMapping {

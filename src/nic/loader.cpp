@@ -131,6 +131,14 @@ base::Result<base::Descriptor> make_group_map(const char* name, std::size_t valu
   return system_error(fmt::format("make the map {} of {} entries", name, entries), errno);
 }
 
+// A waiter's ring of the least size, which is one page.
+base::Result<base::Descriptor> make_wake_ring() {
+  const auto bytes = static_cast<std::uint32_t>(sysconf(_SC_PAGESIZE));
+  base::Descriptor ring(bpf_map_create(BPF_MAP_TYPE_RINGBUF, "unisono_wake", 0, 0, bytes, nullptr));
+  if (ring.valid()) return ring;
+  return system_error("make a wake ring", errno);
+}
+
 // As after the operation `depth` before the first, which has number 0.
 void clear(const unisono_nic_row& row, const GroupMemory& memory) {
   for (std::uint32_t i = 0; i < row.depth; ++i) {
@@ -154,6 +162,11 @@ bool is_veth(const std::string& name) {
   return interface.ok() && interface->driver == "veth";
 }
 
+// As wake_waiters() of wake.bpf.h finds it.
+std::uint32_t wake_place(std::uint32_t row, std::uint32_t waiter) {
+  return row * UNISONO_NIC_WAITERS_MAX + waiter;
+}
+
 class LoadedDevice final : public Device {
  public:
   explicit LoadedDevice(const DeviceOptions& options)
@@ -173,9 +186,7 @@ class LoadedDevice final : public Device {
   Status remove_group(std::uint32_t row) override;
   const unisono_nic_row& row(std::uint32_t row) const override { return rows()[row]; }
   GroupMemory memory(std::uint32_t row) const override { return group(row).mapping.memory(); }
-  GroupMaps maps(std::uint32_t row) const override {
-    return {group(row).slots.get(), group(row).blocks.get()};
-  }
+  GroupMaps maps(std::uint32_t row) const override;
   base::Result<Counters> counters() const override;
   Status trace(std::uint32_t every) override;
   int trace_descriptor() const override {
@@ -190,6 +201,7 @@ class LoadedDevice final : public Device {
   struct Group {
     unisono_nic_id id = {};
     base::Descriptor slots, blocks;
+    std::vector<base::Descriptor> wakes;  // by waiter
     GroupMapping mapping;
   };
 
@@ -198,7 +210,9 @@ class LoadedDevice final : public Device {
   Status attach_receive(const std::string& name, Mode mode);
   Status make_memory(const unisono_nic_row& row, Group& group) const;
   Status enter(const unisono_nic_row& row, const Group& group);
-  Status forget(std::uint32_t row, const unisono_nic_id& id);
+  Status enter_wakes(std::uint32_t row, const Group& group);
+  Status forget(std::uint32_t row, const Group& group);
+  bool forget_wakes(std::uint32_t row, const Group& group);
 
   unisono_nic_row* rows() const { return static_cast<unisono_nic_row*>(rows_.start()); }
   const Group& group(std::uint32_t row) const {
@@ -295,8 +309,9 @@ Status LoadedDevice::attach_receive(const std::string& name, Mode mode) {
 
 base::Result<std::uint32_t> LoadedDevice::add_group(const unisono_nic_row& row) {
   const bool fits = row.children <= UNISONO_NIC_CHILDREN_MAX &&
-                    row.ranks <= UNISONO_NIC_RANKS_MAX && row.depth > 1 &&
-                    row.depth <= UNISONO_NIC_DEPTH_MAX && (row.depth & (row.depth - 1)) == 0;
+                    row.ranks <= UNISONO_NIC_RANKS_MAX && row.waiters <= UNISONO_NIC_WAITERS_MAX &&
+                    row.depth > 1 && row.depth <= UNISONO_NIC_DEPTH_MAX &&
+                    (row.depth & (row.depth - 1)) == 0;
   UNISONO_CHECK(fits, "a row that lower.hpp did not make");
   const auto index = row_places_.take(1);
   if (!index) {
@@ -322,7 +337,11 @@ Status LoadedDevice::make_memory(const unisono_nic_row& row, Group& group) const
                  make_group_map("unisono_slots", sizeof(unisono_nic_slot), slots_of(row)));
   UNISONO_ASSIGN(group.blocks,
                  make_group_map("unisono_blocks", sizeof(unisono_nic_block), blocks_of(row)));
-  UNISONO_TRY(group.mapping.open(row, {group.slots.get(), group.blocks.get()}));
+  for (std::uint32_t waiter = 0; waiter < row.waiters; ++waiter) {
+    UNISONO_ASSIGN(base::Descriptor ring, make_wake_ring());
+    group.wakes.push_back(std::move(ring));
+  }
+  UNISONO_TRY(group.mapping.open(row, {group.slots.get(), group.blocks.get(), {}}));
   clear(row, group.mapping.memory());
   return base::success();
 }
@@ -334,6 +353,7 @@ Status LoadedDevice::enter(const unisono_nic_row& row, const Group& group) {
   std::memcpy(rows() + row.index, &row, sizeof row);
   if (bpf_map_update_elem(map("slots"), &row.index, &slots, BPF_ANY) == 0 &&
       bpf_map_update_elem(map("blocks"), &row.index, &blocks, BPF_ANY) == 0 &&
+      enter_wakes(row.index, group).ok() &&
       bpf_map_update_elem(map("groups"), &row.id, &row.index, BPF_NOEXIST) == 0) {
     return base::success();
   }
@@ -341,19 +361,46 @@ Status LoadedDevice::enter(const unisono_nic_row& row, const Group& group) {
       fmt::format("enter communicator {} of job {}", row.id.communicator, row.id.job), errno);
   bpf_map_delete_elem(map("slots"), &row.index);
   bpf_map_delete_elem(map("blocks"), &row.index);
+  forget_wakes(row.index, group);
   return error;
 }
 
+GroupMaps LoadedDevice::maps(std::uint32_t row) const {
+  const Group& found = group(row);
+  GroupMaps maps = {found.slots.get(), found.blocks.get(), {}};
+  for (const base::Descriptor& ring : found.wakes) maps.wakes.push_back(ring.get());
+  return maps;
+}
+
+Status LoadedDevice::enter_wakes(std::uint32_t row, const Group& group) {
+  for (std::uint32_t waiter = 0; waiter < group.wakes.size(); ++waiter) {
+    const std::uint32_t place = wake_place(row, waiter);
+    const int ring = group.wakes[waiter].get();
+    if (bpf_map_update_elem(map("wakes"), &place, &ring, BPF_ANY) != 0) {
+      return system_error("enter a wake ring", errno);
+    }
+  }
+  return base::success();
+}
+
+bool LoadedDevice::forget_wakes(std::uint32_t row, const Group& group) {
+  for (std::uint32_t waiter = 0; waiter < group.wakes.size(); ++waiter) {
+    const std::uint32_t place = wake_place(row, waiter);
+    if (bpf_map_delete_elem(map("wakes"), &place) != 0) return false;
+  }
+  return true;
+}
+
 // To change a map of maps waits for the program runs that may have looked into it.
-Status LoadedDevice::forget(std::uint32_t row, const unisono_nic_id& id) {
-  const bool gone = (bpf_map_delete_elem(map("groups"), &id) == 0 || errno == ENOENT) &&
+Status LoadedDevice::forget(std::uint32_t row, const Group& group) {
+  const bool gone = (bpf_map_delete_elem(map("groups"), &group.id) == 0 || errno == ENOENT) &&
                     bpf_map_delete_elem(map("slots"), &row) == 0 &&
-                    bpf_map_delete_elem(map("blocks"), &row) == 0;
+                    bpf_map_delete_elem(map("blocks"), &row) == 0 && forget_wakes(row, group);
   return gone ? base::success() : system_error("forget a communicator", errno);
 }
 
 Status LoadedDevice::remove_group(std::uint32_t row) {
-  UNISONO_TRY(forget(row, group(row).id));
+  UNISONO_TRY(forget(row, group(row)));
   row_places_.free(row);
   groups_.erase(row);
   return base::success();

@@ -19,6 +19,7 @@
 #include "nic/frame.bpf.h"
 #include "nic/state.bpf.h"
 #include "nic/trace.bpf.h"
+#include "nic/wake.bpf.h"
 
 /* Set before loading, by tests: rows may lose packets. Otherwise the verifier removes the code. */
 const volatile uint32_t unisono_loses_packets SEC(".rodata") = 0;
@@ -52,6 +53,7 @@ UNISONO_GLOBAL int combine_all(const struct unisono_nic_row* row, struct unisono
   if (!combining.fits) slot->broken = sequence;
   slot->summed = sequence;
   clear_arrived(slot);
+  if (!combining.fits) wake(row, slot);
   return combining.fits;
 }
 
@@ -73,10 +75,12 @@ UNISONO_INLINE struct outgoing next_hop(const struct unisono_nic_row* row,
 }
 
 /* Last, when block 0 is not needed any more: the result belongs to the process. */
-UNISONO_INLINE void hand_over(struct unisono_nic_slot* slot, uint64_t sequence) {
+UNISONO_INLINE void hand_over(const struct unisono_nic_row* row, struct unisono_nic_slot* slot,
+                              uint64_t sequence) {
   slot->claimed = sequence;
   slot->done_ns = bpf_ktime_get_ns();
   publish(slot, sequence);
+  wake(row, slot);
 }
 
 /* The received frame leaves with what block 0 holds: up, or down to one. For several,
@@ -88,7 +92,7 @@ UNISONO_INLINE int leave(struct xdp_md* context, const struct unisono_nic_row* r
   const uint64_t sequence = own->sequence;
   if (!rewrite_received(context, row, own, &out)) return count(UNISONO_NIC_NO_ROOM, XDP_DROP);
   if (!down) return count(UNISONO_NIC_SENT_UP, XDP_TX);
-  hand_over(slot, sequence);
+  hand_over(row, slot, sequence);
   return count(UNISONO_NIC_SENT_DOWN, row->forwards > 1 ? XDP_PASS : XDP_TX);
 }
 
@@ -225,14 +229,15 @@ UNISONO_INLINE int take_result(struct xdp_md* context, const struct unisono_pack
   }
   if ((row->flags & UNISONO_NIC_RETURNS_VALUES) != 0) {
     if (packet->place != own->combine || packet->length != own->words * 8) {
-      slot->broken = sequence;
+      __sync_lock_test_and_set(&slot->broken, sequence);
+      wake(row, slot);
       return count(UNISONO_NIC_MISMATCH, XDP_DROP);
     }
     copy_received(context, own);
   }
   count(UNISONO_NIC_CAME_DOWN, 0);
   if (row->forwards != 0) return leave(context, row, slot, own, 1);
-  hand_over(slot, sequence);
+  hand_over(row, slot, sequence);
   return outcome_of(UNISONO_NIC_CAME_DOWN, XDP_DROP);
 }
 
@@ -390,7 +395,7 @@ UNISONO_INLINE int go_on(struct __sk_buff* frame, const struct unisono_nic_row* 
   if (!combine_all(row, slot, own, sequence)) return count(UNISONO_NIC_MISMATCH, TCX_DROP);
   if (!rewrite_leaving(frame, row, own, &out)) return count(UNISONO_NIC_NO_ROOM, TCX_DROP);
   if (!is_root(row)) return count(UNISONO_NIC_SENT_UP, TCX_NEXT);
-  hand_over(slot, sequence);
+  hand_over(row, slot, sequence);
   spread(frame, row, 1);
   return count(UNISONO_NIC_SENT_DOWN, TCX_NEXT);
 }

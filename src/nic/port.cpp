@@ -82,6 +82,13 @@ bool Port::is_done(std::uint64_t sequence) const {
   return static_cast<std::int64_t>(done - sequence) >= 0;
 }
 
+bool Port::arm(WakeRing& ring, std::uint64_t sequence) const {
+  ring.arm(slot(sequence));
+  return !is_done(sequence) && !is_broken(sequence);
+}
+
+void Port::disarm(WakeRing& ring, std::uint64_t sequence) const { ring.disarm(slot(sequence)); }
+
 std::int64_t Port::done_ns(std::uint64_t sequence) const {
   return static_cast<std::int64_t>(slot(sequence).done_ns);
 }

@@ -16,6 +16,7 @@
 #include "nic/device.hpp"
 #include "nic/kicker.hpp"
 #include "nic/overdue.hpp"
+#include "nic/wake_ring.hpp"
 
 namespace unisono::nic {
 
@@ -56,6 +57,10 @@ class Port {
   base::Result<int> repair(std::int64_t now_ns, std::int64_t delay_ns);
 
   bool is_done(std::uint64_t sequence) const;
+  // For who wants to sleep until then: the ring's descriptor shall say so. False: it has ended, and
+  // there is no need to. Afterwards disarm() in either case.
+  bool arm(WakeRing& ring, std::uint64_t sequence) const;
+  void disarm(WakeRing& ring, std::uint64_t sequence) const;
   // When a done operation's result was in this host's memory, by the clock of base/clock.hpp: the
   // process may have looked later.
   std::int64_t done_ns(std::uint64_t sequence) const;

@@ -20,6 +20,7 @@ unisono_nic_row begin_row(int rank, const GroupAddresses& group) {
   row.depth = 2 * group.depth;
   row.own = group.ranks[static_cast<std::size_t>(rank)];
   row.down = group.multicast;
+  row.waiters = group.waiters;
   return row;
 }
 

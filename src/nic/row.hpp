@@ -21,6 +21,7 @@ struct GroupAddresses {
   // Operations in flight: a power of two, at most UNISONO_NIC_DEPTH_MAX / 2, because the results
   // of as many before them are kept for those who lost them.
   std::uint32_t depth = 2;
+  std::uint32_t waiters = 1;  // processes of this rank's host that may sleep until one is done
   bool on_query = false;  // ranks without children wait for the root's query: no kicks but its own
 };
 

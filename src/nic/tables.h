@@ -24,10 +24,10 @@
  * nobody can lack a result that is gone. Blocks of an allgather likewise; and as others' blocks of
  * s + depth come as soon as the process has posted s + depth / 2, it has read those of s by then.
  *
- * Who writes what: the process writes block 0 until it sets bit 0, and `waiting`; a child's block
- * is written by who claimed it (block.sequence moved from s - depth to s); everything else by the
- * program. In an allgather the process writes its own block, and like the program completes an
- * operation whose last bit it has set.
+ * Who writes what: the process writes block 0 until it sets bit 0, and its bit of `waiting`, which
+ * the program clears; a child's block is written by who claimed it (block.sequence moved from
+ * s - depth to s); everything else by the program. In an allgather the process writes its own
+ * block, and like the program completes an operation whose last bit it has set.
  */
 #pragma once
 
@@ -46,6 +46,7 @@
 #define UNISONO_NIC_HOPS_MAX 64      /* packets that a rank sends in an allgather */
 #define UNISONO_NIC_ROWS_MAX 1024    /* groups of all jobs on a host */
 #define UNISONO_NIC_DEPTH_MAX 32     /* slots of a row, of which half are in flight */
+#define UNISONO_NIC_WAITERS_MAX 16   /* of a group: who may sleep until an operation is done */
 
 #define UNISONO_NIC_TAKEN (1ULL << 63) /* arrival word: somebody combines */
 
@@ -126,6 +127,8 @@ enum unisono_nic_counter {
   UNISONO_NIC_BLOCK_SENT,   /* a packet with the own block */
   UNISONO_NIC_BLOCK_TAKEN,  /* another rank's block that was written to this host's memory */
   UNISONO_NIC_BLOCK_PASSED, /* a packet with another rank's block, passed on as it came */
+  UNISONO_NIC_WOKEN,        /* no packet: a waiter that slept was woken */
+  UNISONO_NIC_NOT_WOKEN,    /* ... or was not, because its ring is full */
   UNISONO_NIC_COUNTERS
 };
 
@@ -176,8 +179,9 @@ struct unisono_nic_row {
   struct unisono_nic_address down; /* the multicast group in which the root sends */
   uint32_t interface;              /* index; clones of results leave by it */
   uint32_t forwards;               /* clones to send, instead of one packet to `down` */
-  uint32_t loss;  /* packets to lose, of 2^32; only programs loaded for tests look at it */
-  uint32_t ranks; /* of an allgather; 0: this is a tree */
+  uint32_t loss;    /* packets to lose, of 2^32; only programs loaded for tests look at it */
+  uint32_t ranks;   /* of an allgather; 0: this is a tree */
+  uint32_t waiters; /* rings of the group: processes that may sleep */
   uint32_t child_rank[UNISONO_NIC_CHILDREN_MAX];
   struct unisono_nic_address child[UNISONO_NIC_CHILDREN_MAX];
   struct unisono_nic_address forward[UNISONO_NIC_FORWARDS_MAX];
@@ -225,7 +229,7 @@ struct unisono_nic_slot {
   uint64_t claimed; /* sequence number whose result is being written to block 0 */
   uint64_t done;    /* ... and is there, complete */
   uint64_t broken;  /* sequence number of an operation whose contributions do not match */
-  uint64_t waiting; /* the process sleeps and wants to be woken */
+  uint64_t waiting; /* bit w: waiter w sleeps, and wants to be woken when this ends */
   uint64_t done_ns; /* when the result was there, by the monotonic clock */
   uint64_t summed;  /* sequence number whose contributions have been combined in block 0 */
   uint64_t queried; /* sequence number that the root has asked for */

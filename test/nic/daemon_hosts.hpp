@@ -35,6 +35,7 @@ inline unisono_nic_row leaf_row(std::uint32_t communicator) {
   unisono_nic_row row = {};
   row.id = {4711, communicator};
   row.depth = 2;
+  row.waiters = 1;
   row.rank = 1;
   row.up = host_address(0);
   row.up.port = htons(kServicePort);

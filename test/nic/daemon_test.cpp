@@ -103,8 +103,8 @@ TEST_F(Daemon, AKilledClientLeavesNoGroup) {
   const auto maps = objects_of(daemons[0].pid()).maps;
   EXPECT_EQ(victim.end(SIGKILL), 128 + SIGKILL);
   while (observer->status()->groups != 0) std::this_thread::yield();
-  EXPECT_EQ(objects_of(daemons[0].pid()).maps.size() + 4, maps.size())
-      << "two groups of two maps each";
+  EXPECT_EQ(objects_of(daemons[0].pid()).maps.size() + 6, maps.size())
+      << "two groups of two maps and a ring each";
   close(ends[0]);
   close(ends[1]);
 }

@@ -221,7 +221,7 @@ TEST_F(Users, NobodyGetsAtMemoryPastTheDaemon) {
   });
   ASSERT_TRUE(word.hear());
   const KernelObjects objects = objects_of(daemons[0].pid());
-  ASSERT_EQ(objects.maps.size(), maps + 2) << "slots and blocks of Anna's group";
+  ASSERT_EQ(objects.maps.size(), maps + 3) << "slots, blocks and ring of Anna's group";
   Child bert = as(kBert, 0, [&] { return intrude(daemons[0].pid(), objects); });
   EXPECT_EQ(bert.wait(), 0) << "of the daemon";
   bert = as(kBert, 0, [&] { return intrude(anna.pid(), objects); });

@@ -40,6 +40,10 @@ Status check_limits(const unisono_nic_row& row) {
     return refusal(fmt::format("has a depth of {}; it is a power of two from 2 to {}", row.depth,
                                UNISONO_NIC_DEPTH_MAX));
   }
+  if (row.waiters > UNISONO_NIC_WAITERS_MAX) {
+    return refusal(fmt::format("has {} waiters, at most {} are possible", row.waiters,
+                               UNISONO_NIC_WAITERS_MAX));
+  }
   if ((row.flags & ~kKnownFlags) != 0) {
     return refusal(fmt::format("has unknown flags ({:#x})", row.flags));
   }

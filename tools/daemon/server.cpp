@@ -76,16 +76,19 @@ bool send_message(int connection, const Message& message, const nic::GroupMaps& 
   msghdr header = {};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
-  const std::array<int, 2> descriptors = {maps.slots, maps.blocks};
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof descriptors)> control = {};
+  std::vector<int> descriptors = {maps.slots, maps.blocks};
+  descriptors.insert(descriptors.end(), maps.wakes.begin(), maps.wakes.end());
+  constexpr std::size_t kMost = (2 + UNISONO_NIC_WAITERS_MAX) * sizeof(int);
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(kMost)> control = {};
   if (maps.slots >= 0) {
+    const std::size_t rights_bytes = descriptors.size() * sizeof(int);
     header.msg_control = control.data();
-    header.msg_controllen = control.size();
+    header.msg_controllen = CMSG_SPACE(rights_bytes);
     cmsghdr* const rights = CMSG_FIRSTHDR(&header);
     rights->cmsg_level = SOL_SOCKET;
     rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof descriptors);
-    std::memcpy(CMSG_DATA(rights), descriptors.data(), sizeof descriptors);
+    rights->cmsg_len = CMSG_LEN(rights_bytes);
+    std::memcpy(CMSG_DATA(rights), descriptors.data(), rights_bytes);
   }
   return sendmsg(connection, &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }

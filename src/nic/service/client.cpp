@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <vector>
 
 namespace unisono::nic {
@@ -20,7 +21,7 @@ using base::Error;
 
 // The daemon answers at once; it waits for the kernel only, when it adds a group.
 constexpr timeval kPatience = {10, 0};
-constexpr std::size_t kMostDescriptors = 2;
+constexpr std::size_t kMostDescriptors = 2 + UNISONO_NIC_WAITERS_MAX;
 
 Error nobody_serves(const std::string& path, int error) {
   const bool none = error == ENOENT || error == ECONNREFUSED;
@@ -133,10 +134,10 @@ base::Result<std::unique_ptr<Membership>> ServiceClient::share(const unisono_nic
 
 base::Result<std::unique_ptr<Membership>> ServiceClient::ask_for_group(const Message& question,
                                                                        const unisono_nic_row& row) {
-  UNISONO_ASSIGN(const Answer answer, ask(question));
+  UNISONO_ASSIGN(Answer answer, ask(question));
   const auto* joined = std::get_if<Joined>(&answer.message);
   if (joined == nullptr) return unexpected(path_, answer.message);
-  if (answer.descriptors.size() != kMostDescriptors) {
+  if (answer.descriptors.size() != 2 + row.waiters) {
     return Error{Code::system, fmt::format("NIC service at {}: a group with {} descriptors", path_,
                                            answer.descriptors.size())};
   }
@@ -145,8 +146,10 @@ base::Result<std::unique_ptr<Membership>> ServiceClient::ask_for_group(const Mes
   membership->row.index = joined->index;
   membership->row.interface = joined->interface;
   membership->row.own = joined->own;
-  UNISONO_TRY(membership->mapping.open(membership->row,
-                                       {answer.descriptors[0].get(), answer.descriptors[1].get()}));
+  std::vector<Descriptor>& maps = answer.descriptors;
+  UNISONO_TRY(membership->mapping.open(membership->row, {maps[0].get(), maps[1].get(), {}}));
+  membership->wakes.assign(std::make_move_iterator(maps.begin() + 2),
+                           std::make_move_iterator(maps.end()));
   return membership;
 }
 

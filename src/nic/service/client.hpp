@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
@@ -23,6 +24,7 @@ inline constexpr std::uint16_t kServicePort = 47300;
 struct Membership {
   unisono_nic_row row = {};  // as it was placed
   GroupMapping mapping;
+  std::vector<base::Descriptor> wakes;  // by waiter, for WakeRing::open()
 };
 
 class ServiceClient {

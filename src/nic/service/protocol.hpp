@@ -69,7 +69,7 @@ struct Served {
     visit.plain(self.groups_left);
   }
 };
-struct Joined {  // with two descriptors: slots, blocks
+struct Joined {  // with descriptors: slots, blocks, and each waiter's wake ring
   std::uint32_t index = 0;
   std::uint32_t interface = 0;
   unisono_nic_address own = {};

@@ -93,6 +93,7 @@ TEST(RowCheck, RefusesWithAReason) {
       {"has 252 children, at most 251 are possible", [](auto& row) { row.children = 252; }},
       {"sends results on to 252 ranks, at most 251 are possible",
        [](auto& row) { row.forwards = 252; }},
+      {"has 17 waiters, at most 16 are possible", [](auto& row) { row.waiters = 17; }},
       {"has a depth of 0; it is a power of two from 2 to 32", [](auto& row) { row.depth = 0; }},
       {"has a depth of 1; it is a power of two from 2 to 32", [](auto& row) { row.depth = 1; }},
       {"has a depth of 3; it is a power of two from 2 to 32", [](auto& row) { row.depth = 3; }},
