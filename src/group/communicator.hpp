@@ -221,6 +221,7 @@ class Communicator {
   void tell_of_nic(const std::string& why_not) const;
   base::Status run_in_nic(CachedPlan& plan, const void* input, void* output);
   base::Status await_nic(NicOperation& operation);
+  void sleep_in_nic(NicOperation& operation, bool at_once);
   bool has_failed_by(std::uint64_t index) const;
   base::Error give_up_nic();
   base::Error fail_in_nic(const NicOperation& operation, const base::Error& why);
@@ -267,11 +268,13 @@ class Communicator {
   std::string name_rank(int rank) const;
   std::string missing(const Pending& pending) const;
   bool credit_blocked() const;
-  bool sleep(std::span<Communicator* const> communicators, std::int64_t limit_ns);
+  // Also until `other` is readable (-1: there is none).
+  bool sleep(std::span<Communicator* const> communicators, std::int64_t limit_ns, int other = -1);
   // What a thread sleeps on.
   struct Bed {
     bool datagrams = false, pipe = false;
     std::uint32_t announced = 0;  // of the bell, if it is neither
+    int other = -1;
   };
   Bed announce_sleep();
   bool sleep_announced(const Bed& bed, std::int64_t limit_ns);

@@ -38,8 +38,8 @@ constexpr std::size_t kPoolBytes = std::size_t{6} << 20;
 thread_local bool is_agent = false;
 
 // Until one of them is readable (-1: there is none), or the time is over.
-bool sleep_on(const std::array<int, 3>& descriptors, std::int64_t timeout_ns) {
-  std::array<pollfd, 3> sources{};
+bool sleep_on(const std::array<int, 4>& descriptors, std::int64_t timeout_ns) {
+  std::array<pollfd, 4> sources{};
   for (std::size_t i = 0; i < sources.size(); ++i) sources[i] = {descriptors[i], POLLIN, 0};
   const std::int64_t limit = std::clamp<std::int64_t>(timeout_ns, 0, kLongestSleepNs);
   const timespec time{.tv_sec = limit / base::kSecond, .tv_nsec = limit % base::kSecond};
@@ -175,7 +175,7 @@ void Network::awaits_multicast(int origin) {
   reliable_->awaits_multicast(origin);
 }
 
-bool Network::sleep(std::int64_t timeout_ns, int other) {
+bool Network::sleep(std::int64_t timeout_ns, const std::array<int, 2>& others) {
   Bed bed;
   {
     const std::lock_guard lock(mutex_);
@@ -183,7 +183,7 @@ bool Network::sleep(std::int64_t timeout_ns, int other) {
   }
   const std::int64_t now = base::now_ns();
   looked_ns_.store(now + kLeaveNs, std::memory_order_relaxed);
-  const bool came = sleep_on({bed.descriptor, taken_.get(), other},
+  const bool came = sleep_on({bed.descriptor, taken_.get(), others[0], others[1]},
                              std::min({timeout_ns, bed.deadline_ns - now, kLeaveNs}));
   eventfd_t count = 0;
   if (taken_.valid()) eventfd_read(taken_.get(), &count);
@@ -208,7 +208,8 @@ void Network::run_agent() {
     const std::int64_t now = base::now_ns();
     if (!handed_over_.load() && now < about_ns) {
       agent_rests_.store(true);
-      if (!handed_over_.load() && !stop_.load()) sleep_on({bell_.get(), -1, -1}, about_ns - now);
+      if (!handed_over_.load() && !stop_.load())
+        sleep_on({bell_.get(), -1, -1, -1}, about_ns - now);
       agent_rests_.store(false);
       eventfd_t count = 0;
       eventfd_read(bell_.get(), &count);
@@ -228,7 +229,8 @@ std::optional<int> Network::agent_turn(bool busy) {
     bed = this->bed();
   }
   const std::int64_t sleep_ns = bed.deadline_ns - base::now_ns();
-  sleep_on({bed.descriptor, bell_.get(), -1}, busy ? std::min(sleep_ns, kBusySleepNs) : sleep_ns);
+  sleep_on({bed.descriptor, bell_.get(), -1, -1},
+           busy ? std::min(sleep_ns, kBusySleepNs) : sleep_ns);
   const std::int64_t about_ns = looked_ns_.load(std::memory_order_relaxed) + kThreadAboutNs;
   if (!handed_over_.load() && base::now_ns() < about_ns) return std::nullopt;
   const std::lock_guard lock(mutex_);

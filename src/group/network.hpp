@@ -57,10 +57,10 @@ class Network final : public transport::Transport {
   void awaits_multicast(int origin) override;
 
   // For a thread of the rank, instead of the agent: announce, look once more, then sleep until
-  // something comes, also if another thread takes it, or `other` is readable (-1: there is none),
+  // something comes, also if another thread takes it, or one of `others` is readable (-1: none),
   // but not beyond `timeout_ns`; withdraw. sleep() is false if it was the time.
   void announce() { sleepers_.fetch_add(1); }
-  bool sleep(std::int64_t timeout_ns, int other);
+  bool sleep(std::int64_t timeout_ns, const std::array<int, 2>& others);
   void withdraw() { sleepers_.fetch_sub(1); }
   // The caller goes to sleep elsewhere: the agent takes over at once.
   void hand_over();

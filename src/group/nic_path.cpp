@@ -11,6 +11,8 @@
 
 #include "base/clock.hpp"
 #include "base/text.hpp"
+#include "engine/nic/nic_patience.hpp"
+#include "engine/short_slices.hpp"
 #include "group/communicator.hpp"
 
 namespace unisono::group {
@@ -19,6 +21,7 @@ namespace {
 using base::Code;
 using base::Error;
 using base::Status;
+using namespace engine::nic_patience;
 
 // The fields of a standing's word, from the lowest bit on.
 constexpr unsigned kGivenBit = 0;
@@ -48,7 +51,7 @@ constexpr std::uint32_t kInNicPath = 0x4e4943;
 // those that have to come: 2000 looks made calls half as long again where ranks outnumber cores.
 constexpr int kFirstLooks = 100;
 constexpr int kLooks = 20;
-// Nothing wakes it when the result comes, so it sleeps for longer and longer.
+// After its turns it naps, for longer and longer, and then sleeps until it is woken.
 constexpr std::int64_t kFirstNapNs = 20 * base::kMicrosecond;
 constexpr std::int64_t kLongestNapNs = base::kMillisecond;
 
@@ -132,6 +135,7 @@ struct Communicator::NicOperation {
   std::uint64_t index;  // in the communicator
   std::int64_t started_ns = 0;
   std::int64_t examined_ns = 0;
+  std::int64_t nap_ns = 0;         // how long it sleeps next; 0: it has not slept
   std::int64_t owed_since_ns = 0;  // since when all was seen to be sent that it lacks; 0: not yet
 
   std::string describe() const {
@@ -162,34 +166,61 @@ Status Communicator::run_in_nic(CachedPlan& plan, const void* input, void* outpu
 }
 
 Status Communicator::await_nic(NicOperation& operation) {
-  Communicator* const self[] = {this};
   engine::Waiter waiter(job_.wait_policy(), job_.foreign_load());
-  std::int64_t nap_ns = kFirstNapNs;
+  const engine::NicGroup& group = *nic_->group;
   for (int looks = kFirstLooks;; looks = kLooks) {
     for (int i = 0; i < looks; ++i) {
       const auto done = nic_->group->poll();
       if (!done) return fail_in_nic(operation, done.error());
-      if (*done) return base::success();
+      if (!*done) continue;
+      const bool took_turns = looks == kLooks && operation.nap_ns == 0;
+      if (took_turns) nic_->core_loss.saw(group.done_ns(), base::now_ns());
+      return base::success();
     }
     if (!active_.empty()) advance();
     examine(false);
+    if (operation.nap_ns != 0) {
+      examine_after_sleep();
+      examine_nic(operation);
+    }
     if (someone_gone_) [[unlikely]]
       examine_members_in_nic(operation);
     if (has_failed_by(operation.index)) return give_up_nic();
-    switch (waiter.next()) {
+    const bool at_once = nic_->core_loss.is_there(base::now_ns());
+    switch (at_once ? engine::Waiter::Next::sleep : waiter.next()) {
       case engine::Waiter::Next::spin:
         break;
       case engine::Waiter::Next::yield:
         sched_yield();
         break;
       case engine::Waiter::Next::sleep:
-        sleep(self, nap_ns);
-        nap_ns = std::min(2 * nap_ns, kLongestNapNs);
-        examine_after_sleep();
-        examine_nic(operation);
+        sleep_in_nic(operation, at_once);
         break;
     }
   }
+}
+
+// Where others compute on the core, a rank sleeps at once and until it is woken: who gives its core
+// away there is not let in soon when it is woken, either. Otherwise it naps for a while: where
+// ranks outnumber cores, each that is woken by itself costs the others more than their naps do.
+void Communicator::sleep_in_nic(NicOperation& operation, bool at_once) {
+  Communicator* const self[] = {this};
+  engine::NicGroup& group = *nic_->group;
+  std::int64_t& nap_ns = operation.nap_ns;
+  if (nap_ns == 0) nap_ns = at_once ? kFirstSleep : kFirstNapNs;
+  if (nap_ns < kLongestNapNs || !group.is_woken()) {
+    nap_ns = std::min(nap_ns, kLongestNapNs);
+    sleep(self, nap_ns);
+    nap_ns *= 2;
+    return;
+  }
+  if (at_once && job_.wait_policy().short_slices != engine::ShortSlices::never) {
+    engine::ask_for_short_slices();
+  }
+  nap_ns = std::max(nap_ns, kFirstSleep);
+  const bool rung = !group.arm() || sleep(self, nap_ns, group.wake_descriptor());
+  group.disarm();
+  if (!rung) nap_ns = std::min(2 * nap_ns, kLongestSleep);
 }
 
 bool Communicator::has_failed_by(std::uint64_t index) const {
@@ -384,7 +415,7 @@ void Communicator::leave_nic() {
     ask_for_standings();
     network.announce();
     job_.carry_network();
-    if (!may_leave_nic()) network.sleep(base::kMillisecond, -1);
+    if (!may_leave_nic()) network.sleep(base::kMillisecond, {-1, -1});
     network.withdraw();
     job_.watch(base::now_ns());
   }

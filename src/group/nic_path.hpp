@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/nic/core_loss.hpp"
 #include "engine/nic/nic_group.hpp"
 #include "schedule/host_map.hpp"
 
@@ -69,6 +70,7 @@ struct NicPath {
   std::vector<Neighbour> neighbours;
   std::vector<int> awaited;  // of leaders: all ranks of the hosts above and below
   std::uint64_t completed = 0;
+  engine::CoreLoss core_loss;
 };
 
 }  // namespace unisono::group

@@ -7,9 +7,16 @@
 #include "group/communicator.hpp"
 
 namespace unisono::group {
+namespace {
+
+// How long the futex is slept on by who waits for a descriptor as well, which it does not hear.
+constexpr std::int64_t kDeafNs = base::kMillisecond;
+
+}  // namespace
 
 // True if rung, or if there was no need to sleep after all.
-bool Communicator::sleep(std::span<Communicator* const> communicators, std::int64_t limit_ns) {
+bool Communicator::sleep(std::span<Communicator* const> communicators, std::int64_t limit_ns,
+                         int other) {
   const auto change_credit = [&](bool sleeping) {
     for (Communicator* c : communicators) {
       if (sleeping) {
@@ -22,7 +29,8 @@ bool Communicator::sleep(std::span<Communicator* const> communicators, std::int6
   const bool credit =
       std::ranges::any_of(communicators, [](const Communicator* c) { return c->credit_blocked(); });
   if (credit) change_credit(true);
-  const Bed bed = announce_sleep();
+  Bed bed = announce_sleep();
+  bed.other = other;
   bool rung = false;
   for (Communicator* c : communicators) {
     rung |= c->advance();
@@ -58,8 +66,9 @@ Communicator::Bed Communicator::announce_sleep() {
 
 bool Communicator::sleep_announced(const Bed& bed, std::int64_t limit_ns) {
   if (bed.datagrams) {
-    return job_.network()->sleep(limit_ns, bed.pipe ? job_.bells().pipe() : -1);
+    return job_.network()->sleep(limit_ns, {bed.pipe ? job_.bells().pipe() : -1, bed.other});
   }
+  if (bed.other >= 0) limit_ns = std::min(limit_ns, kDeafNs);
   if (job_.network() != nullptr) job_.network()->hand_over();
   return job_.bells().sleep(job_.rank(), bed.announced, limit_ns);
 }

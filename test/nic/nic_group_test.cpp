@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -211,6 +212,33 @@ TEST_F(NicGroups, ADaemonThatDiesIsAnErrorOnItsHost) {
     EXPECT_FALSE(group.run(barrier, nullptr, nullptr, far_away()).ok()) << "it stays of no use";
   });
   EXPECT_EQ(failed, kHosts);
+}
+
+// It looks around now and then, for what may be lost, and no more often.
+TEST_F(NicGroups, WhoSleepsIsWokenByItsResult) {
+  run([&](int rank, NicGroup& group) {
+    const NicCall barrier = *lower_call({}, rank);
+    for (int operation = 0; operation < 4; ++operation) {
+      const bool late = rank == operation % kHosts;
+      if (late) usleep(300'000);
+      const std::int64_t from_ns = base::now_ns();
+      rusage before = {}, after = {};
+      getrusage(RUSAGE_THREAD, &before);
+      ASSERT_TRUE(group.run(barrier, nullptr, nullptr, far_away()).ok());
+      getrusage(RUSAGE_THREAD, &after);
+      const std::int64_t naps = (base::now_ns() - from_ns) / (10 * base::kMillisecond);
+      EXPECT_LE(after.ru_nvcsw - before.ru_nvcsw, naps + 5);
+    }
+  });
+  for (int host = 0; host < kHosts; ++host) {
+    const auto client = nic::ServiceClient::connect(path(host));
+    ASSERT_TRUE(client.ok()) << client.error().message;
+    const auto status = (*client)->status();
+    ASSERT_TRUE(status.ok()) << status.error().message;
+    EXPECT_GE(status->counters[UNISONO_NIC_WOKEN], 2U);
+    EXPECT_LE(status->counters[UNISONO_NIC_WOKEN], 4U);
+    EXPECT_EQ(status->counters[UNISONO_NIC_NOT_WOKEN], 0U);
+  }
 }
 
 TEST_F(NicGroups, ARankThatDoesNotComeIsATimeout) {

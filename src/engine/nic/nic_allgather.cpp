@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 #include <thread>
 
@@ -48,9 +47,10 @@ base::Result<std::unique_ptr<NicAllgather>> NicAllgather::join(nic::ServiceClien
   own.id.communicator ^= kNotTheTree;
   UNISONO_ASSIGN(const unisono_nic_row row, nic::make_row(routes, own));
   UNISONO_ASSIGN(auto member, client.join(row));
+  UNISONO_ASSIGN(auto wakes, nic::WakeRing::open(std::move(member->wakes.at(0)), 0));
   UNISONO_ASSIGN(auto port, nic::AllgatherPort::open(member->row, member->mapping.memory()));
   return std::unique_ptr<NicAllgather>(
-      new NicAllgather(client, std::move(member), std::move(port)));
+      new NicAllgather(client, std::move(member), std::move(wakes), std::move(port)));
 }
 
 void NicAllgather::start(std::span<const std::byte> block, std::span<std::byte> result,
@@ -84,8 +84,10 @@ Status NicAllgather::run(std::span<const std::byte> block, std::span<std::byte> 
       continue;
     }
     UNISONO_TRY(look_around());
-    if (base::now_ns() >= deadline_ns) return too_late();
-    std::this_thread::sleep_for(std::chrono::nanoseconds(sleep));
+    const std::int64_t now = base::now_ns();
+    if (now >= deadline_ns) return too_late();
+    if (arm()) wakes_->sleep(std::min(sleep, deadline_ns - now));
+    disarm();
     sleep = std::min(2 * sleep, kLongestSleep);
   }
 }

@@ -33,6 +33,10 @@ class NicAllgather {
   base::Result<bool> poll() { return segments_.step(); }
   // Asks for what may be lost; the error says that the daemon has gone.
   base::Status look_around();
+  // As NicGroup's.
+  bool arm() { return port_->arm(*wakes_, segments_.awaited()); }
+  int wake_descriptor() const { return wakes_->descriptor(); }
+  void disarm() { port_->disarm(*wakes_, segments_.awaited()); }
   // Of what poll() waits for: bit o for each rank whose block is not here.
   std::uint64_t missing() const;
 
@@ -42,9 +46,10 @@ class NicAllgather {
 
  private:
   NicAllgather(nic::ServiceClient& client, std::unique_ptr<nic::Membership> member,
-               std::unique_ptr<nic::AllgatherPort> port)
+               std::unique_ptr<nic::WakeRing> wakes, std::unique_ptr<nic::AllgatherPort> port)
       : client_(client),
         member_(std::move(member)),
+        wakes_(std::move(wakes)),
         port_(std::move(port)),
         segments_(*port_),
         random_(static_cast<std::uint64_t>(port_->rank())) {}
@@ -53,6 +58,7 @@ class NicAllgather {
 
   nic::ServiceClient& client_;
   const std::unique_ptr<nic::Membership> member_;
+  const std::unique_ptr<nic::WakeRing> wakes_;
   const std::unique_ptr<nic::AllgatherPort> port_;
   nic::AllgatherSegments segments_;
   base::Prng random_;

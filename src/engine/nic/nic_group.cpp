@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "algorithm/algorithm.hpp"
@@ -126,8 +126,14 @@ Status NicGroup::join(std::span<const NicOffer> offers) {
   group.key = options_.key;
   group.ranks = addresses;
   group.multicast = nic::multicast_address(options_.multicast, offers[0].address.port);
+  group.waiters =
+      static_cast<std::uint32_t>(std::clamp(options_.places, 1, UNISONO_NIC_WAITERS_MAX));
   UNISONO_ASSIGN(const unisono_nic_row row, nic::make_row(node, group));
   UNISONO_ASSIGN(member_, find_member(row));
+  if (options_.place < static_cast<int>(row.waiters)) {
+    const auto waiter = static_cast<std::uint32_t>(options_.place);
+    UNISONO_ASSIGN(wakes_, nic::WakeRing::open(std::move(member_->wakes.at(waiter)), waiter));
+  }
   UNISONO_ASSIGN(port_, nic::Port::open(member_->row, member_->mapping.memory()));
   if (options_.places > 1) {
     host_ = std::make_unique<HostReduction>(options_.memory, options_.place, options_.places,
@@ -237,13 +243,23 @@ Status NicGroup::wait(std::int64_t deadline_ns) {
     UNISONO_ASSIGN(const bool done, poll());
     if (done) return base::success();
     UNISONO_TRY(look_around());
-    if (base::now_ns() >= deadline_ns) break;
-    std::this_thread::sleep_for(std::chrono::nanoseconds(sleep));
+    const std::int64_t now = base::now_ns();
+    if (now >= deadline_ns) break;
+    sleep_until_woken(std::min(sleep, deadline_ns - now));
   }
   return fail(
       {Code::timeout, fmt::format("NIC path: operation {} of rank {} has no result in time: "
                                   "a rank did not take part",
                                   operation_, options_.rank)});
+}
+
+void NicGroup::sleep_until_woken(std::int64_t limit_ns) {
+  if (!is_woken()) {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(limit_ns, kNap)));
+    return;
+  }
+  if (arm()) wakes_->sleep(limit_ns);
+  disarm();
 }
 
 // Ranks that lack the same should not all ask at once, so how long one waits is random.

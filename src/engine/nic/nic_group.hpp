@@ -96,8 +96,17 @@ class NicGroup {
   // take(); while it waits, look_around() now and then. Of start() the operation's number, from 0.
   base::Result<std::uint64_t> start(const NicCall& call, const void* input);
   base::Result<bool> poll();
+  // When the result was in memory, once it is; by the clock of base/clock.hpp.
+  std::int64_t done_ns() const { return port_->done_ns(operation_); }
   // Asks for what may be lost; the error says that the daemon has gone.
   base::Status look_around();
+  // Whether the program can wake this rank; of very many ranks a host not all. They nap.
+  bool is_woken() const { return wakes_ != nullptr; }
+  // To sleep until poll() has something to say, if so: arm(); if it says true, poll wake_descriptor(),
+  // with whatever else is waited for, though not for longer than look_around() can wait; disarm().
+  bool arm() { return port_->arm(*wakes_, operation_); }
+  int wake_descriptor() const { return wakes_->descriptor(); }
+  void disarm() { port_->disarm(*wakes_, operation_); }
   base::Status take(const NicCall& call, void* output);
 
   // Whether this host has sent what it and those below it have given to the last operation.
@@ -125,6 +134,7 @@ class NicGroup {
   base::Status post_sum(const NicCall& call, const void* input);
   base::Result<std::unique_ptr<nic::Membership>> find_member(const unisono_nic_row& row);
   base::Status wait(std::int64_t deadline_ns);
+  void sleep_until_woken(std::int64_t limit_ns);
   base::Status repair();
   std::int64_t random_patience(std::int64_t least_ns);
   base::Error fail(base::Error why);
@@ -133,6 +143,7 @@ class NicGroup {
   std::unique_ptr<nic::ServiceClient> client_;  // of the member only, once it has joined
   NicOffer offer_;
   std::unique_ptr<nic::Membership> member_;
+  std::unique_ptr<nic::WakeRing> wakes_;
   std::unique_ptr<nic::Port> port_;
   std::unique_ptr<HostReduction> host_;  // null: this rank is alone
   std::unique_ptr<NicAllgather> allgather_;

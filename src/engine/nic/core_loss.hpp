@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// CoreLoss: whether others have the core while a result lies in this rank's memory. A rank that
+// gives its core away by turns is the fastest as long as only ranks take turns there; where others
+// compute, it comes back late, and one that slept would have been let in when it was woken. The
+// program notes when a result was there, so how late this rank saw it is known exactly. What is
+// lost so leaks away at a twentieth of the time; what is left of some slices says that there are
+// others. That holds for a while, for longer each time that they are found again at its end. One
+// thread at a time; no clock of its own.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/clock.hpp"
+
+namespace unisono::engine {
+
+class CoreLoss {
+ public:
+  // More than ranks that take turns lose to each other.
+  static constexpr std::int64_t kLateNs = base::kMillisecond / 2;
+  static constexpr std::int64_t kLossNs = 3 * base::kMillisecond;
+  static constexpr std::int64_t kLossAgainNs = base::kMillisecond;  // at the end of a hold
+  static constexpr std::int64_t kLeak = 20;
+  static constexpr std::int64_t kHoldNs = 200 * base::kMillisecond;
+  static constexpr std::int64_t kLongestHoldNs = 16 * kHoldNs;
+
+  // A rank that took turns saw a result which had been there since `done_ns`.
+  void saw(std::int64_t done_ns, std::int64_t now_ns) {
+    if (now_ns - done_ns < kLateNs) return;
+    const std::int64_t leaked_ns = (now_ns - last_ns_) / kLeak;
+    loss_ns_ = std::max<std::int64_t>(loss_ns_ - leaked_ns, 0) + (now_ns - done_ns);
+    last_ns_ = now_ns;
+    const bool again = hold_ns_ != 0 && now_ns - until_ns_ < hold_ns_;
+    if (loss_ns_ < (again ? kLossAgainNs : kLossNs)) return;
+    hold_ns_ = again ? std::min(2 * hold_ns_, kLongestHoldNs) : kHoldNs;
+    until_ns_ = now_ns + hold_ns_;
+    loss_ns_ = 0;
+  }
+  // Whether to sleep at once rather than to take turns.
+  bool is_there(std::int64_t now_ns) const { return hold_ns_ != 0 && now_ns < until_ns_; }
+
+ private:
+  std::int64_t loss_ns_ = 0;
+  std::int64_t last_ns_ = 0;
+  std::int64_t hold_ns_ = 0;  // how long it was taken to last; 0: there was none
+  std::int64_t until_ns_ = 0;
+};
+
+}  // namespace unisono::engine
