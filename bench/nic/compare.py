@@ -3,7 +3,8 @@
 """Compares whole barriers and allreduces of 8 bytes in the NIC path with those of processes.
 
 The hosts are network namespaces of this machine (`unisono hosts`, as root), with one rank each or
---per-host of them. Calls are made in a row and each is timed on rank 0, in all implementations alike:
+--per-host of them. Calls are made in a row and each is timed on rank 0, in all implementations
+alike:
 
   nic     the NIC path, by unisonod on each host
   udp     Unisono's processes: datagrams and IP multicast
