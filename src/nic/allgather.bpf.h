@@ -49,16 +49,21 @@ UNISONO_INLINE int has_block(const struct unisono_nic_row* row, struct unisono_n
   return (arrived >> (origin & 63) & 1) != 0;
 }
 
-/* The word is free again before the operation is shown as done, which lets the next block of its
- * place be sent. */
-UNISONO_INLINE void mark_arrived(const struct unisono_nic_row* row, struct unisono_nic_slot* slot,
-                                 uint64_t sequence, uint32_t origin) {
-  const uint64_t bit = 1ULL << (origin & 63);
-  if ((__sync_fetch_and_or(&slot->arrived, bit) | bit) != all_arrived(row)) return;
+/* All have come. The word is free again before the operation is shown as done, which lets the next
+ * block of its place be sent. */
+UNISONO_INLINE void finish(const struct unisono_nic_row* row, struct unisono_nic_slot* slot,
+                           uint64_t sequence) {
   __sync_lock_test_and_set(&slot->arrived, 0);
   slot->done_ns = bpf_ktime_get_ns();
   publish(slot, sequence);
   wake(row, slot);
+}
+
+UNISONO_INLINE void mark_arrived(const struct unisono_nic_row* row, struct unisono_nic_slot* slot,
+                                 uint64_t sequence, uint32_t origin) {
+  const uint64_t bit = 1ULL << (origin & 63);
+  if ((__sync_fetch_and_or(&slot->arrived, bit) | bit) == all_arrived(row))
+    finish(row, slot, sequence);
 }
 
 /* The received block goes on: to one at once, to several by unisono_spread. */

@@ -12,6 +12,11 @@
 #include "base/clock.hpp"
 
 namespace unisono::nic {
+namespace {
+
+constexpr std::size_t kWord = sizeof(std::uint64_t);
+
+}  // namespace
 
 base::Result<std::unique_ptr<AllgatherPort>> AllgatherPort::open(const Device& device,
                                                                  std::uint32_t row) {
@@ -26,10 +31,8 @@ base::Result<std::unique_ptr<AllgatherPort>> AllgatherPort::open(const unisono_n
 }
 
 base::Status AllgatherPort::post(std::span<const std::byte> block, std::uint32_t mark) {
-  constexpr std::size_t kWord = sizeof(std::uint64_t);
   UNISONO_CHECK(may_post(), "AllgatherPort::post with no place free");
-  UNISONO_CHECK(block.size() <= UNISONO_NIC_WORDS_MAX * kWord,
-                "AllgatherPort::post of more than one packet");
+  UNISONO_CHECK(block.size() <= most_bytes(), "AllgatherPort::post of more than one packet");
   const std::uint64_t sequence = next_++;
   unisono_nic_block& own = place(sequence, rank());
   own.combine = mark;
@@ -39,17 +42,27 @@ base::Status AllgatherPort::post(std::span<const std::byte> block, std::uint32_t
     std::memcpy(own.data, block.data(), block.size());
   }
   std::atomic_ref(own.sequence).store(sequence, std::memory_order_release);
+  if (!joins()) mark_own(sequence);
+  return send_packet(UNISONO_NIC_KICK, sequence);
+}
+
+// As the program does for a block that comes. Where blocks are joined it does so for the own one
+// too, because what then can be sent is for who sets the bit.
+void AllgatherPort::mark_own(std::uint64_t sequence) const {
   unisono_nic_slot& operation = slot(sequence);
   const std::uint64_t bit = std::uint64_t{1} << row_.rank;
   const std::uint64_t before =
       std::atomic_ref(operation.arrived).fetch_or(bit, std::memory_order_seq_cst);
-  // As the program does for a block that comes last.
-  if ((before | bit) == unisono_nic_all_arrived(&row_)) {
-    std::atomic_ref(operation.arrived).store(0, std::memory_order_seq_cst);
-    operation.done_ns = static_cast<std::uint64_t>(base::now_ns());
-    std::atomic_ref(operation.done).store(sequence, std::memory_order_seq_cst);
-  }
-  return send_packet(UNISONO_NIC_KICK, sequence);
+  if ((before | bit) != unisono_nic_all_arrived(&row_)) return;
+  std::atomic_ref(operation.arrived).store(0, std::memory_order_seq_cst);
+  operation.done_ns = static_cast<std::uint64_t>(base::now_ns());
+  std::atomic_ref(operation.done).store(sequence, std::memory_order_seq_cst);
+}
+
+std::size_t AllgatherPort::most_bytes() const {
+  const std::size_t words =
+      joins() ? UNISONO_NIC_WORDS_MAX / row_.largest - 1 : UNISONO_NIC_WORDS_MAX;
+  return words * kWord;
 }
 
 base::Status AllgatherPort::ask(std::uint64_t sequence) {
@@ -64,7 +77,8 @@ base::Result<int> AllgatherPort::repair(std::int64_t now_ns, std::int64_t delay_
 
 base::Status AllgatherPort::send_packet(std::uint8_t kind, std::uint64_t sequence) {
   const std::uint32_t words = place(sequence, rank()).words;
-  return kicker_->send(kind, sequence, std::min<std::size_t>(words, UNISONO_NIC_WORDS_MAX));
+  const std::size_t room = joins() ? unisono_nic_room(&row_, words) : words;
+  return kicker_->send(kind, sequence, std::min<std::size_t>(room, UNISONO_NIC_WORDS_MAX));
 }
 
 // The slot may have moved on.

@@ -38,10 +38,11 @@ class AllgatherPort {
   // they had all blocks of the one 2 depth() before, whose place this takes.
   bool may_post() const { return is_done(next_ - depth()); }
 
-  // Gives this process's block to operation next(): at most a packet's UNISONO_NIC_WORDS_MAX words,
-  // as long as the other ranks' (filled up with zeros to whole words), and a mark that goes with
-  // it. Only if may_post(). An error means that the kick was not sent; who lacks the block asks for
-  // it all the same.
+  // How long a block may be: what a packet holds or, if the group joins blocks in messages, a part.
+  std::size_t most_bytes() const;
+  // Gives this process's block to operation next(): at most most_bytes(), as long as the other
+  // ranks' (filled up with zeros to whole words), and a mark that goes with it. Only if may_post().
+  // An error means that the kick was not sent; who lacks the block asks for it all the same.
   base::Status post(std::span<const std::byte> block, std::uint32_t mark = 0);
 
   // Asks for the blocks that an operation lacks here that was posted; programs answer from what
@@ -68,6 +69,8 @@ class AllgatherPort {
   AllgatherPort(const unisono_nic_row& row, const GroupMemory& memory,
                 std::unique_ptr<Kicker> kicker)
       : row_(row), memory_(memory), kicker_(std::move(kicker)) {}
+  bool joins() const { return row_.gives != 0; }
+  void mark_own(std::uint64_t sequence) const;
   unisono_nic_slot& slot(std::uint64_t sequence) const;
   unisono_nic_block& place(std::uint64_t sequence, int origin) const;
   base::Status send_packet(std::uint8_t kind, std::uint64_t sequence);

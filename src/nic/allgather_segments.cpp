@@ -14,12 +14,11 @@ namespace unisono::nic {
 namespace {
 
 constexpr std::size_t kWord = sizeof(std::uint64_t);
-constexpr std::size_t kPiece = UNISONO_NIC_WORDS_MAX * kWord;
 
 }  // namespace
 
-std::uint64_t AllgatherSegments::pieces(std::size_t bytes) {
-  return std::max<std::uint64_t>(1, (bytes + kPiece - 1) / kPiece);
+std::uint64_t AllgatherSegments::pieces(std::size_t bytes, std::size_t piece_bytes) {
+  return std::max<std::uint64_t>(1, (bytes + piece_bytes - 1) / piece_bytes);
 }
 
 void AllgatherSegments::begin(std::span<const std::byte> block, std::span<std::byte> result,
@@ -32,13 +31,13 @@ void AllgatherSegments::begin(std::span<const std::byte> block, std::span<std::b
   result_ = result;
   mark_ = mark;
   first_ = port_.next();
-  pieces_ = pieces(block.size());
+  pieces_ = pieces(block.size(), piece_bytes_);
   posted_ = finished_ = 0;
 }
 
 std::span<const std::byte> AllgatherSegments::piece(std::uint64_t number) const {
-  const std::size_t start = number * kPiece;
-  return block_.subspan(start, std::min(kPiece, block_.size() - start));
+  const std::size_t start = number * piece_bytes_;
+  return block_.subspan(start, std::min(piece_bytes_, block_.size() - start));
 }
 
 base::Status AllgatherSegments::take(std::uint64_t number) {
@@ -60,7 +59,8 @@ base::Status AllgatherSegments::take(std::uint64_t number) {
                       origin, port_.rank())};
     }
     if (result_.empty()) continue;
-    const std::size_t start = static_cast<std::size_t>(origin) * block_.size() + number * kPiece;
+    const std::size_t start =
+        static_cast<std::size_t>(origin) * block_.size() + number * piece_bytes_;
     std::copy_n(from.begin(), bytes, result_.begin() + static_cast<std::ptrdiff_t>(start));
   }
   return base::success();

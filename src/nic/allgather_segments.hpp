@@ -16,10 +16,10 @@ namespace unisono::nic {
 class AllgatherSegments {
  public:
   // The port outlives this.
-  explicit AllgatherSegments(AllgatherPort& port) : port_(port) {}
+  explicit AllgatherSegments(AllgatherPort& port) : port_(port), piece_bytes_(port.most_bytes()) {}
 
   // How many operations a block takes: the fewest; one if it is empty.
-  static std::uint64_t pieces(std::size_t bytes);
+  static std::uint64_t pieces(std::size_t bytes, std::size_t piece_bytes);
 
   // Starts with this rank's block. `result` has room for all ranks', one after another, or is empty
   // if they are not wanted; the block may be its own place there. Both stay until it has ended. The
@@ -41,6 +41,7 @@ class AllgatherSegments {
   base::Status take(std::uint64_t number);
 
   AllgatherPort& port_;
+  const std::size_t piece_bytes_;
   std::span<const std::byte> block_;
   std::span<std::byte> result_;
   std::uint32_t mark_ = 0;

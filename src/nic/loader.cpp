@@ -308,10 +308,11 @@ Status LoadedDevice::attach_receive(const std::string& name, Mode mode) {
 }
 
 base::Result<std::uint32_t> LoadedDevice::add_group(const unisono_nic_row& row) {
-  const bool fits = row.children <= UNISONO_NIC_CHILDREN_MAX &&
-                    row.ranks <= UNISONO_NIC_RANKS_MAX && row.waiters <= UNISONO_NIC_WAITERS_MAX &&
-                    row.depth > 1 && row.depth <= UNISONO_NIC_DEPTH_MAX &&
-                    (row.depth & (row.depth - 1)) == 0;
+  const bool fits =
+      row.children <= UNISONO_NIC_CHILDREN_MAX && row.ranks <= UNISONO_NIC_RANKS_MAX &&
+      row.waiters <= UNISONO_NIC_WAITERS_MAX && row.gives <= UNISONO_NIC_MESSAGES_MAX &&
+      row.takes <= UNISONO_NIC_MESSAGES_MAX && (row.gives == 0 || row.ranks != 0) &&
+      row.depth > 1 && row.depth <= UNISONO_NIC_DEPTH_MAX && (row.depth & (row.depth - 1)) == 0;
   UNISONO_CHECK(fits, "a row that lower.hpp did not make");
   const auto index = row_places_.take(1);
   if (!index) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The NIC program: reductions up a tree and results down it, and allgathers (allgather.bpf.h), with
- * no process on the way. It is driven by tables (tables.h); the maps are filled and mapped by
- * loader.cpp.
+ * The NIC program: reductions up a tree and results down it, and allgathers (allgather.bpf.h,
+ * doubling.bpf.h), with no process on the way. It is driven by tables (tables.h); the maps are
+ * filled and mapped by loader.cpp.
  *
  *   unisono_receive  XDP: contributions of children, results of the root, blocks, and questions, as
  *                    they come in
@@ -16,6 +16,7 @@
  */
 #include "nic/allgather.bpf.h"
 #include "nic/combine.bpf.h"
+#include "nic/doubling.bpf.h"
 #include "nic/frame.bpf.h"
 #include "nic/state.bpf.h"
 #include "nic/trace.bpf.h"
@@ -263,7 +264,14 @@ UNISONO_INLINE int take_query(struct xdp_md* context, const struct unisono_packe
 /* Whether the kind is one that comes from other hosts' programs. */
 UNISONO_INLINE int is_known(uint8_t kind) {
   return kind == UNISONO_NIC_GIVE || kind == UNISONO_NIC_RESULT || kind == UNISONO_NIC_ASK_RESULT ||
-         kind == UNISONO_NIC_ASK_GIVE || kind == UNISONO_NIC_QUERY || is_of_allgather(kind);
+         kind == UNISONO_NIC_ASK_GIVE || kind == UNISONO_NIC_QUERY || is_of_allgather(kind) ||
+         is_of_doubling(kind);
+}
+
+/* Whether it is one of the row's kind of group. */
+UNISONO_INLINE int fits(const struct unisono_nic_row* row, uint8_t kind) {
+  if (is_doubling(row)) return is_of_doubling(kind);
+  return !is_of_doubling(kind) && is_allgather(row) == is_of_allgather(kind);
 }
 
 UNISONO_INLINE int is_to_be_lost(const struct unisono_nic_row* row) {
@@ -281,9 +289,9 @@ UNISONO_INLINE int receive(struct xdp_md* context) {
   if (!is_whole(packet, end)) return count(UNISONO_NIC_SHORT, XDP_DROP);
   if (is_to_be_lost(row)) return count(UNISONO_NIC_LOST, XDP_DROP);
   if (!received_is_genuine(context, row)) return count(UNISONO_NIC_BAD_TAG, XDP_DROP);
-  if (is_allgather(row) != is_of_allgather(packet->kind)) {
-    return count(UNISONO_NIC_BAD_SENDER, XDP_DROP);
-  }
+  if (!fits(row, packet->kind)) return count(UNISONO_NIC_BAD_SENDER, XDP_DROP);
+  if (packet->kind == UNISONO_NIC_BLOCKS) return take_blocks(context, packet, row);
+  if (packet->kind == UNISONO_NIC_ASK_BLOCKS) return answer_for_blocks(context, packet, row);
   if (packet->kind == UNISONO_NIC_BLOCK) return take_block(context, packet, row);
   if (packet->kind == UNISONO_NIC_ASK_BLOCK) return answer_for_block(context, packet, row);
   if (packet->kind == UNISONO_NIC_RESULT) return take_result(context, packet, row);
@@ -367,10 +375,13 @@ UNISONO_INLINE int spread_received(struct __sk_buff* frame) {
   void* end = (void*)(long)frame->data_end;
   const struct unisono_packet* packet = find_packet((void*)(long)frame->data, end);
   if (!packet || (packet->kind != UNISONO_NIC_RESULT && packet->kind != UNISONO_NIC_ASK_GIVE &&
-                  packet->kind != UNISONO_NIC_BLOCK)) {
+                  packet->kind != UNISONO_NIC_BLOCK && !is_of_doubling(packet->kind))) {
     return TCX_NEXT;
   }
   const struct unisono_nic_row* row = find_row(packet);
+  if (row && is_of_doubling(packet->kind)) {
+    return is_doubling(row) ? spread_joined(frame, packet, end, row) : TCX_NEXT;
+  }
   if (row && packet->kind == UNISONO_NIC_BLOCK) return spread_block(frame, packet, end, row);
   if (!row || row->rank != packet->sender || !is_whole(packet, end)) return TCX_NEXT;
   if (!is_genuine(packet, end, row)) return count(UNISONO_NIC_BAD_TAG, TCX_DROP);
@@ -451,6 +462,7 @@ UNISONO_INLINE int leave_host(struct __sk_buff* frame) {
   if (!row) return count(UNISONO_NIC_NO_GROUP, TCX_DROP);
   const uint64_t sequence = packet->sequence;
   const uint8_t kind = packet->kind;
+  if (is_doubling(row)) return kick_doubling(frame, row, sequence, kind);
   if (is_allgather(row)) return kick_allgather(frame, row, sequence, kind);
   struct unisono_nic_slot* slot = find_slot(row, sequence);
   struct unisono_nic_block* own = find_block(row, sequence, 0);

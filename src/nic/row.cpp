@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <vector>
 
@@ -22,6 +23,16 @@ unisono_nic_row begin_row(int rank, const GroupAddresses& group) {
   row.down = group.multicast;
   row.waiters = group.waiters;
   return row;
+}
+
+unisono_nic_message placed(const BlockMessage& message) {
+  unisono_nic_message placed = {};
+  placed.blocks = message.blocks;
+  placed.peer = static_cast<std::uint8_t>(message.peer);
+  placed.slot = static_cast<std::uint8_t>(message.slot);
+  placed.count = static_cast<std::uint8_t>(std::popcount(message.blocks));
+  placed.first = static_cast<std::uint8_t>(std::countr_zero(message.blocks));
+  return placed;
 }
 
 }  // namespace
@@ -89,6 +100,23 @@ base::Result<unisono_nic_row> make_row(const Routes& routes, const GroupAddresse
                                    routes.rank, hops.size(), UNISONO_NIC_HOPS_MAX)};
   }
   std::ranges::copy(hops, row.hop);
+  return row;
+}
+
+base::Result<unisono_nic_row> make_row(const Doubling& doubling, const GroupAddresses& group) {
+  UNISONO_CHECK(doubling.ranks == static_cast<int>(group.ranks.size()), "an address for each rank");
+  UNISONO_CHECK(doubling.ranks <= UNISONO_NIC_RANKS_MAX &&
+                    doubling.gives.size() <= UNISONO_NIC_MESSAGES_MAX &&
+                    doubling.takes.size() <= UNISONO_NIC_MESSAGES_MAX,
+                "messages that lower_doubling() made");
+  unisono_nic_row row = begin_row(doubling.rank, group);
+  row.ranks = static_cast<std::uint32_t>(doubling.ranks);
+  row.gives = static_cast<std::uint32_t>(doubling.gives.size());
+  row.takes = static_cast<std::uint32_t>(doubling.takes.size());
+  row.largest = static_cast<std::uint32_t>(largest_message(doubling));
+  std::ranges::copy(group.ranks, row.at);
+  std::ranges::transform(doubling.gives, row.give, placed);
+  std::ranges::transform(doubling.takes, row.take, placed);
   return row;
 }
 

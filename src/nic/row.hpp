@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From a node of a tree, or routes of an allgather, to the row that the NIC program reads: names of
-// ranks become addresses. Pure; any thread.
+// From a node of a tree, or routes or messages of an allgather, to the row that the NIC program
+// reads: names of ranks become addresses. Pure; any thread.
 #pragma once
 
 #include <span>
 
 #include "nic/lower.hpp"
 #include "nic/lower_allgather.hpp"
+#include "nic/lower_doubling.hpp"
 #include "nic/tables.h"
 
 namespace unisono::nic {
@@ -31,6 +32,9 @@ base::Result<unisono_nic_row> make_row(const Node& node, const GroupAddresses& g
 // A block that goes from its origin to all others goes in one packet if there is a multicast
 // address. Refused if the rank sends more packets than a row has room for.
 base::Result<unisono_nic_row> make_row(const Routes& routes, const GroupAddresses& group);
+
+// Messages that lower_doubling() made. Nothing of it is multicast.
+base::Result<unisono_nic_row> make_row(const Doubling& doubling, const GroupAddresses& group);
 
 // The Ethernet address of an IPv4 multicast group (RFC 1112): 01:00:5e and the lower 23 bits.
 unisono_nic_address multicast_address(std::uint32_t ipv4, std::uint16_t port);  // network order

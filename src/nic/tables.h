@@ -6,7 +6,8 @@
  * Each group has two maps of its own, one of slots and one of blocks, so that a process can be
  * given its group's memory and nobody else's. An operation with sequence number s uses the slot
  * s mod depth: one word of arrival bits, and a block per contribution; blocks lie slot by slot.
- * A group is a tree or, if its row has `ranks`, an allgather.
+ * A group is a tree or, if its row has `ranks`, an allgather: of blocks that go singly or, if it
+ * has `gives`, are joined to messages that double.
  *
  * In a tree, bit and block 0 are the own process, 1 + c is child c; children that find no room in
  * the arrival word have further words, and who fills one of those sets its bit in the first. Who
@@ -14,9 +15,10 @@
  * the result as well.
  *
  * In an allgather, bit and block o are those of rank o, its origin. A block that arrives is kept
- * and sent on as the row's route of its origin says, whether the own process has come or not. Who
- * sets the last bit clears the word and marks the operation as done. `combine` is what processes
- * want to tell one another beside the block.
+ * and sent on as the row's route of its origin says, whether the own process has come or not; or
+ * with the others of a message, when all of them are there. Who sets the last bit clears the word
+ * and marks the operation as done. `combine` is what processes want to tell one another beside the
+ * block.
  *
  * What is kept answers those who lost it: the sum in block 0 until the result is there, which had
  * to have the sum in it; the result until the process posts operation s + depth. It may do so when
@@ -27,7 +29,8 @@
  * Who writes what: the process writes block 0 until it sets bit 0, and its bit of `waiting`, which
  * the program clears; a child's block is written by who claimed it (block.sequence moved from
  * s - depth to s); everything else by the program. In an allgather the process writes its own
- * block, and like the program completes an operation whose last bit it has set.
+ * block, and like the program completes an operation whose last bit it has set; but where blocks
+ * are joined the program sets its bit for it, once, which it marks in `summed`.
  */
 #pragma once
 
@@ -44,6 +47,7 @@
 #define UNISONO_NIC_FORWARDS_MAX 251 /* ranks that one sends a result on to */
 #define UNISONO_NIC_RANKS_MAX 64     /* of an allgather: one arrival word has a bit for each */
 #define UNISONO_NIC_HOPS_MAX 64      /* packets that a rank sends in an allgather */
+#define UNISONO_NIC_MESSAGES_MAX 8   /* that a rank sends by doubling; 6 do for 64 ranks */
 #define UNISONO_NIC_ROWS_MAX 1024    /* groups of all jobs on a host */
 #define UNISONO_NIC_DEPTH_MAX 32     /* slots of a row, of which half are in flight */
 #define UNISONO_NIC_WAITERS_MAX 16   /* of a group: who may sleep until an operation is done */
@@ -65,9 +69,15 @@ enum unisono_nic_kind {
   UNISONO_NIC_QUERY, /* from the root to all: have you given? It stays: who gives later sends at
                         once. From its process to its program: send this */
   /* In an allgather `origin` is the rank whose block it is, which also the tag covers. */
-  UNISONO_NIC_BLOCK,    /* sent on as it came; `sender` is the origin, or who answered */
-  UNISONO_NIC_ASK_BLOCK /* to who should have sent the block. `hop` counts who has passed it on,
-                           and the vector means nothing, as above */
+  UNISONO_NIC_BLOCK,     /* sent on as it came; `sender` is the origin, or who answered */
+  UNISONO_NIC_ASK_BLOCK, /* to who should have sent the block. `hop` counts who has passed it on,
+                            and the vector means nothing, as above */
+  /* Where blocks are joined `position` is the number of the message at the rank that takes it, and
+   * `value` its blocks. Each is a word with its length in words and, above, its mark; then its
+   * words. Their datagrams all have the length of the largest message, so that no frame has to
+   * grow; what is behind `length` means nothing. */
+  UNISONO_NIC_BLOCKS,
+  UNISONO_NIC_ASK_BLOCKS /* to who should have sent the message; `hop` as above */
 };
 
 /* Contributions have to agree in a word of which this much says how they are combined. What is
@@ -124,7 +134,7 @@ enum unisono_nic_counter {
   UNISONO_NIC_ANSWERED,     /* a question that was answered from what is kept */
   UNISONO_NIC_QUERIED,      /* a query that went out from the root */
   UNISONO_NIC_PASSED_ON,    /* a question that went on to who may know */
-  UNISONO_NIC_BLOCK_SENT,   /* a packet with the own block */
+  UNISONO_NIC_BLOCK_SENT,   /* a packet with the own block, alone or joined with others */
   UNISONO_NIC_BLOCK_TAKEN,  /* another rank's block that was written to this host's memory */
   UNISONO_NIC_BLOCK_PASSED, /* a packet with another rank's block, passed on as it came */
   UNISONO_NIC_WOKEN,        /* no packet: a waiter that slept was woken */
@@ -155,6 +165,16 @@ struct unisono_nic_route {
   uint8_t unused;
 };
 
+/* Blocks that go in one packet, in the order of their origins. */
+struct unisono_nic_message {
+  uint64_t blocks; /* bit o: that of rank o */
+  uint8_t peer;    /* rank it goes to, or comes from */
+  uint8_t slot;    /* its number at the rank that takes it */
+  uint8_t count;   /* of the blocks */
+  uint8_t first;   /* of their origins */
+  uint32_t unused;
+};
+
 /* Whose packets a row is for. */
 struct unisono_nic_id {
   uint32_t job;
@@ -182,6 +202,9 @@ struct unisono_nic_row {
   uint32_t loss;    /* packets to lose, of 2^32; only programs loaded for tests look at it */
   uint32_t ranks;   /* of an allgather; 0: this is a tree */
   uint32_t waiters; /* rings of the group: processes that may sleep */
+  uint32_t gives;   /* messages of an allgather whose blocks are joined; 0: they go singly */
+  uint32_t takes;
+  uint32_t largest; /* blocks that a message has at most, the same at all ranks */
   uint32_t child_rank[UNISONO_NIC_CHILDREN_MAX];
   struct unisono_nic_address child[UNISONO_NIC_CHILDREN_MAX];
   struct unisono_nic_address forward[UNISONO_NIC_FORWARDS_MAX];
@@ -189,6 +212,9 @@ struct unisono_nic_row {
   struct unisono_nic_route route[UNISONO_NIC_RANKS_MAX];
   uint8_t hop[UNISONO_NIC_HOPS_MAX];
   struct unisono_nic_address at[UNISONO_NIC_RANKS_MAX];
+  /* ... by message, those that come by their numbers. Each that goes has the own block in it. */
+  struct unisono_nic_message give[UNISONO_NIC_MESSAGES_MAX];
+  struct unisono_nic_message take[UNISONO_NIC_MESSAGES_MAX];
 };
 
 /* Blocks that an operation has. */
@@ -220,6 +246,11 @@ static inline uint64_t unisono_nic_all_arrived(const struct unisono_nic_row* row
   const uint32_t further = unisono_nic_further_children(row);
   if (further == 0) return (2ULL << row->children) - 1;
   return unisono_nic_further_bit((further + 63) / 64) - 1;
+}
+
+/* Words that a datagram of a group whose blocks are joined has room for: `words` in each block. */
+static inline uint32_t unisono_nic_room(const struct unisono_nic_row* row, uint32_t words) {
+  return row->largest * (1 + words);
 }
 
 /* An operation in flight. On cache lines of its own. */

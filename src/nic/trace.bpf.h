@@ -42,7 +42,9 @@ UNISONO_INLINE int is_traced(uint32_t entry, uint8_t kind) {
   const int own = kind == UNISONO_NIC_KICK || kind == UNISONO_NIC_ASK;
   if (entry == UNISONO_NIC_LEAVE) return own || kind == UNISONO_NIC_QUERY;
   if (entry == UNISONO_NIC_SPREAD)
-    return kind == UNISONO_NIC_RESULT || kind == UNISONO_NIC_ASK_GIVE || kind == UNISONO_NIC_BLOCK;
+    return kind == UNISONO_NIC_RESULT || kind == UNISONO_NIC_ASK_GIVE ||
+           kind == UNISONO_NIC_BLOCK || kind == UNISONO_NIC_BLOCKS ||
+           kind == UNISONO_NIC_ASK_BLOCKS;
   return kind >= UNISONO_NIC_GIVE;
 }
 

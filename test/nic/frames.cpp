@@ -66,10 +66,10 @@ unisono_packet packet_of(std::uint8_t kind, const unisono_nic_id& id, int sender
 
 Frame make_frame(const unisono_nic_address& from, const unisono_nic_address& to,
                  unisono_packet packet, std::span<const std::uint64_t> payload,
-                 const unisono_key& key) {
+                 const unisono_key& key, std::size_t more_words) {
   packet.length = static_cast<std::uint16_t>(payload.size_bytes());
   packet.tag = unisono_packet_tag(&key, &packet, payload.data());
-  const std::size_t udp_bytes = 8 + sizeof packet + payload.size_bytes();
+  const std::size_t udp_bytes = 8 + sizeof packet + payload.size_bytes() + more_words * 8;
   Frame frame;
   append(frame, to.mac, sizeof to.mac);
   append(frame, from.mac, sizeof from.mac);
@@ -91,6 +91,7 @@ Frame make_frame(const unisono_nic_address& from, const unisono_nic_address& to,
   append16(frame, 0);
   append(frame, &packet, sizeof packet);
   append(frame, payload.data(), payload.size_bytes());
+  frame.resize(frame.size() + more_words * 8);
   return frame;
 }
 

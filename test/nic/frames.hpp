@@ -29,10 +29,11 @@ unisono_nic_address group_address();
 unisono_packet packet_of(std::uint8_t kind, const unisono_nic_id& id, int sender,
                          std::uint64_t sequence);
 
-// The whole frame, with lengths, checksum and tag.
+// The whole frame, with lengths, checksum and tag; and room behind the payload for more words,
+// which the packet says nothing of.
 Frame make_frame(const unisono_nic_address& from, const unisono_nic_address& to,
                  unisono_packet packet, std::span<const std::uint64_t> payload,
-                 const unisono_key& key);
+                 const unisono_key& key, std::size_t more_words = 0);
 
 // The packet in a frame, and its payload.
 unisono_packet packet_in(const Frame& frame);

@@ -44,6 +44,9 @@ Status check_limits(const unisono_nic_row& row) {
     return refusal(fmt::format("has {} waiters, at most {} are possible", row.waiters,
                                UNISONO_NIC_WAITERS_MAX));
   }
+  if (row.ranks == 0 && (row.gives != 0 || row.takes != 0)) {
+    return refusal("is a tree, and has messages of an allgather");
+  }
   if ((row.flags & ~kKnownFlags) != 0) {
     return refusal(fmt::format("has unknown flags ({:#x})", row.flags));
   }
@@ -68,6 +71,36 @@ Status check_routes(const unisono_nic_row& row) {
     });
     if (!fits || !known) {
       return refusal(fmt::format("has a route for rank {} that leaves its tables", origin));
+    }
+  }
+  return base::success();
+}
+
+// A message that goes has the own block in it, and one that comes has not.
+bool fits(const unisono_nic_message& message, const unisono_nic_row& row, bool goes) {
+  const bool has_own = (message.blocks >> row.rank & 1) != 0;
+  const std::uint64_t all = ~std::uint64_t{0} >> (64 - row.ranks);
+  return message.peer < row.ranks && message.peer != row.rank &&
+         message.slot < UNISONO_NIC_MESSAGES_MAX && message.blocks != 0 &&
+         (message.blocks & ~all) == 0 && message.count == std::popcount(message.blocks) &&
+         message.count <= row.largest && message.first == std::countr_zero(message.blocks) &&
+         has_own == goes;
+}
+
+Status check_messages(const unisono_nic_row& row) {
+  if (row.gives == 0 && row.takes == 0 && row.largest == 0) return base::success();
+  if (row.gives == 0 || row.gives > UNISONO_NIC_MESSAGES_MAX ||
+      row.takes > UNISONO_NIC_MESSAGES_MAX || row.largest == 0 || row.largest > row.ranks) {
+    return refusal(
+        fmt::format("sends {} and takes {} messages of up to {} blocks; 1 to {} of up "
+                    "to {} blocks are possible",
+                    row.gives, row.takes, row.largest, UNISONO_NIC_MESSAGES_MAX, row.ranks));
+  }
+  for (std::uint32_t number = 0; number < std::max(row.gives, row.takes); ++number) {
+    const bool given = number >= row.gives || fits(row.give[number], row, true);
+    const bool taken = number >= row.takes || fits(row.take[number], row, false);
+    if (!given || !taken) {
+      return refusal(fmt::format("has a message {} that leaves its tables", number));
     }
   }
   return base::success();
@@ -152,6 +185,7 @@ base::Result<unisono_nic_row> checked_row(const unisono_nic_row& asked, const ni
   UNISONO_TRY(check_limits(asked));
   if (asked.ranks != 0) {
     UNISONO_TRY(check_routes(asked));
+    UNISONO_TRY(check_messages(asked));
     UNISONO_TRY(check_ranks(asked, served));
   } else {
     UNISONO_TRY(check_targets(asked, served));

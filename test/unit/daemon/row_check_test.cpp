@@ -173,5 +173,53 @@ TEST(RowCheck, RefusesAnAllgatherWithAReason) {
       });
 }
 
+// The same ranks by Bruck, where each sends its own block twice.
+unisono_nic_row joiner() {
+  unisono_nic_row row = gatherer();
+  for (auto& route : row.route) route = {};
+  row.gives = row.takes = 2;
+  row.largest = 1;
+  row.give[0] = {2, 0, 0, 1, 1, 0};
+  row.give[1] = {2, 2, 1, 1, 1, 0};
+  row.take[0] = {4, 2, 0, 1, 2, 0};
+  row.take[1] = {1, 0, 1, 1, 0, 0};
+  return row;
+}
+
+TEST(RowCheck, AnAllgatherJoinsBlocks) {
+  const auto checked = checked_row(joiner(), served());
+  EXPECT_TRUE(checked.ok()) << checked.error().message;
+}
+
+TEST(RowCheck, RefusesMessagesWithAReason) {
+  const char* const leaves = "has a message 1 that leaves its tables";
+  expect_refusals(
+      joiner(),
+      {
+          {"is a tree, and has messages of an allgather", [](auto& row) { row.ranks = 0; }},
+          {"sends 9 and takes 2 messages of up to 1 blocks; 1 to 8 of up to 3 blocks are possible",
+           [](auto& row) { row.gives = 9; }},
+          {"sends 0 and takes 2 messages of up to 1 blocks; 1 to 8 of up to 3 blocks are possible",
+           [](auto& row) { row.gives = 0; }},
+          {"sends 2 and takes 9 messages of up to 1 blocks; 1 to 8 of up to 3 blocks are possible",
+           [](auto& row) { row.takes = 9; }},
+          {"sends 2 and takes 2 messages of up to 0 blocks; 1 to 8 of up to 3 blocks are possible",
+           [](auto& row) { row.largest = 0; }},
+          {"sends 2 and takes 2 messages of up to 4 blocks; 1 to 8 of up to 3 blocks are possible",
+           [](auto& row) { row.largest = 4; }},
+          {leaves, [](auto& row) { row.give[1].peer = 3; }},
+          {leaves, [](auto& row) { row.give[1].peer = 1; }},
+          {leaves, [](auto& row) { row.give[1].slot = 8; }},
+          {leaves, [](auto& row) { row.give[1].blocks = 0; }},
+          {leaves, [](auto& row) { row.give[1].blocks = 4; }},
+          {leaves, [](auto& row) { row.give[1].blocks = 10; }},
+          {leaves, [](auto& row) { row.give[1].count = 2; }},
+          {leaves, [](auto& row) { row.give[1].first = 0; }},
+          {leaves, [](auto& row) { row.give[1] = {6, 2, 1, 2, 1, 0}; }},
+          {leaves, [](auto& row) { row.take[1] = row.give[1]; }},
+          {leaves, [](auto& row) { row.take[1].peer = 64; }},
+      });
+}
+
 }  // namespace
 }  // namespace unisono::daemon::test
