@@ -2,11 +2,15 @@
 // Jobs whose communicators have a NIC path, with a rank on each of four hosts. What went by the NIC
 // path is proved by its programs' counters.
 #include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/prng.hpp"
 #include "harness/all_results.hpp"
 #include "nic/nic_job.hpp"
@@ -149,6 +153,34 @@ TEST_F(NicJob, BothPathsKeepOneOrder) {
   });
   expect_all_clean(processes);
   EXPECT_GT(operations(), 700U);
+}
+
+// Hosts on the way up the tree see contributions pass, which wake nobody.
+TEST_F(NicJob, WhoWaitsForLongIsWokenByItsResultOnly) {
+  constexpr int kBarriers = kHosts;  // each has another late rank
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    for (int i = 0; i < kBarriers; ++i) {
+      const bool late = self.rank == i;
+      if (late) usleep(500'000);
+      const std::int64_t from_ns = base::now_ns();
+      rusage before = {}, after = {};
+      getrusage(RUSAGE_THREAD, &before);
+      ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+      getrusage(RUSAGE_THREAD, &after);
+      // It looks around each 10 ms, and hears its neighbours; before it was woken, each ms.
+      const std::int64_t looks = (base::now_ns() - from_ns) / (5 * base::kMillisecond);
+      EXPECT_LE(after.ru_nvcsw - before.ru_nvcsw, looks + 30);
+    }
+    leave(self);
+  });
+  expect_all_clean(processes);
+  for (int host = 0; host < kHosts; ++host) {
+    const auto counters = status(host).counters;
+    EXPECT_GE(counters[UNISONO_NIC_WOKEN], 1U) << host;
+    EXPECT_LE(counters[UNISONO_NIC_WOKEN], 1U + kBarriers) << host;
+    EXPECT_EQ(counters[UNISONO_NIC_NOT_WOKEN], 0U) << host;
+  }
 }
 
 TEST_F(NicJob, CommunicatorsComeAndGo) {
