@@ -82,11 +82,11 @@ base::Result<std::string> find_nic(const group::Call& call, const RanksPlace& pl
   if (settings.toggle(base::Setting::nic) == base::Toggle::off) {
     return why_not_by_nic("UNISONO_NIC is off");
   }
-  UNISONO_TRY(group::nic_call_of(call, choice, 0));
+  UNISONO_ASSIGN(const engine::NicCall lowered, group::nic_call_of(call, choice, place.hosts, 0));
   UNISONO_TRY(engine::probe_offer(settings.text(base::Setting::nic_socket)));
-  return fmt::format(
-      "if it blocks and the other hosts have a unisonod as this one has; on the tree {}",
-      engine::nic_tree_name(place.hosts));
+  return fmt::format("if it blocks and the other hosts have a unisonod as this one has; {}",
+                     lowered.gathers ? "each rank multicasts its block"
+                                     : "on the tree " + engine::nic_tree_name(place.hosts));
 }
 
 }  // namespace

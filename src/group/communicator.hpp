@@ -235,7 +235,9 @@ class Communicator {
   std::optional<NicStanding> farewell_of(int rank) const;
   std::optional<NicStanding> standing_of(const NicPath::Neighbour& next) const;
   bool awaits_answer(const NicPath::Neighbour& next) const;
-  void ask_for_standings();
+  void await_silence_in_nic();
+  template <class Which>
+  void ask_for_standings(const Which& which);
   bool may_leave_nic() const;
   void leave_nic();
 

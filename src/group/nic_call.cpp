@@ -15,8 +15,10 @@ using schedule::Collective;
 Error refusal(std::string why) { return {Code::unsupported, std::move(why)}; }
 
 // What its elements are does not matter where nothing is combined.
-engine::NicShape as_bytes(const Call& call) {
+engine::NicShape as_bytes(const Call& call, const schedule::HostMap& hosts) {
   engine::NicShape shape;
+  shape.ranks = hosts.ranks();
+  shape.one_a_host = hosts.are_alone();
   shape.collective = call.collective;
   shape.type = arith::Type::byte;
   shape.count = call.count * call.element_bytes;
@@ -27,7 +29,7 @@ engine::NicShape as_bytes(const Call& call) {
 }  // namespace
 
 base::Result<engine::NicCall> nic_call_of(const Call& call, const select::Choice& choice,
-                                          int rank) {
+                                          const schedule::HostMap& hosts, int rank) {
   if (call.purpose != Purpose::user) {
     return refusal(call.blocks.given() ? "its blocks have lengths of their own"
                                        : "it makes a communicator");
@@ -39,11 +41,12 @@ base::Result<engine::NicCall> nic_call_of(const Call& call, const select::Choice
   if (call.collective != Collective::barrier && call.count == 0) {
     return refusal("there is nothing to send");
   }
-  if (!schedule::is_reduction(call.collective)) return engine::lower_call(as_bytes(call), rank);
+  if (!schedule::is_reduction(call.collective))
+    return engine::lower_call(as_bytes(call, hosts), rank);
   if (call.op >= kFirstUserNumber || call.type >= kFirstUserNumber) {
     return refusal("the NIC knows no types and operators of the user's");
   }
-  engine::NicShape shape = as_bytes(call);
+  engine::NicShape shape = as_bytes(call, hosts);
   shape.op = static_cast<arith::Operator>(call.op);
   shape.type = static_cast<arith::Type>(call.type);
   shape.count = call.count;

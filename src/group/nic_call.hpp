@@ -6,12 +6,14 @@
 #include "base/result.hpp"
 #include "engine/nic/nic_group.hpp"
 #include "group/call.hpp"
+#include "schedule/host_map.hpp"
 #include "select/select.hpp"
 
 namespace unisono::group {
 
-// What `rank` does; the error says why the call stays with the host engine. `choice`: of the
-// algorithm there.
-base::Result<engine::NicCall> nic_call_of(const Call& call, const select::Choice& choice, int rank);
+// What `rank` does, of ranks that are on these hosts; the error says why the call stays with the
+// host engine. `choice`: of the algorithm there.
+base::Result<engine::NicCall> nic_call_of(const Call& call, const select::Choice& choice,
+                                          const schedule::HostMap& hosts, int rank);
 
 }  // namespace unisono::group

@@ -127,6 +127,12 @@ NicPath::NicPath(std::unique_ptr<engine::NicGroup> joined, std::uint64_t segment
     const auto ranks = hosts.members(hosts.of(next.rank));
     awaited.insert(awaited.end(), ranks.begin(), ranks.end());
   }
+  if (group->allgather() == nullptr) return;
+  for (int other = 0; other < hosts.ranks(); ++other) {
+    const bool is_known =
+        std::ranges::find(neighbours, other, &Neighbour::rank) != neighbours.end();
+    if (other != rank && !is_known) neighbours.push_back({other, Where::beside, first_asked});
+  }
 }
 
 // A blocking call that is under way in the NIC path.
@@ -151,7 +157,7 @@ Status Communicator::run_in_nic(CachedPlan& plan, const void* input, void* outpu
   call.combine |= flag_history() << UNISONO_NIC_COMBINE_BITS;
   NicOperation operation{.plan = plan.plan, .index = next_index_++};
   statistics_.last_plan = &plan;
-  const auto started = nic_->group->start(call, input);
+  const auto started = nic_->group->start(call, input, output);
   if (!started) return fail_in_nic(operation, started.error());
   UNISONO_TRY(await_nic(operation));
   if (const Status taken = nic_->group->take(call, output); !taken) {
@@ -257,6 +263,22 @@ void Communicator::tell_difference(const NicOperation& operation, int other) {
            operation.index);
 }
 
+// Each is asked once at a time.
+template <class Which>
+void Communicator::ask_for_standings(const Which& which) {
+  for (auto& next : nic_->neighbours) {
+    if (next.where == NicPath::Where::here || awaits_answer(next) || !which(next)) continue;
+    MemberRecord& member = members()[next.rank];
+    const auto offset = reinterpret_cast<std::byte*>(&member.standing) - job_.memory().at(0);
+    machine_.network->get({.source = job_ranks_[static_cast<std::size_t>(next.rank)],
+                           .offset = static_cast<std::uint64_t>(offset),
+                           .place = reinterpret_cast<std::byte*>(&member.heard),
+                           .bytes = sizeof member.heard,
+                           .flag = reinterpret_cast<std::uint64_t*>(&member.heard_number),
+                           .flag_value = ++next.asked});
+  }
+}
+
 // After each nap.
 void Communicator::examine_nic(NicOperation& operation) {
   const Status there = nic_->group->look_around();
@@ -264,28 +286,40 @@ void Communicator::examine_nic(NicOperation& operation) {
     fail_in_nic(operation, there.error());
     return;
   }
-  for (const int rank : nic_->awaited) {
-    machine_.network->awaits(job_ranks_[static_cast<std::size_t>(rank)]);
-  }
+  await_silence_in_nic();
   const std::int64_t now = base::now_ns();
   if (operation.started_ns == 0) operation.started_ns = operation.examined_ns = now;
   if (now - operation.examined_ns < job_.watch_interval_ns()) return;
   operation.examined_ns = now;
   publish_standing();
   examine_standings(operation);  // which were asked for the last time
-  ask_for_standings();
+  ask_for_standings([&](const auto& next) { return nic_->concerns(next); });
   examine_nic_deadline(operation);
 }
 
+// Whom of other hosts this rank may be held up by.
+void Communicator::await_silence_in_nic() {
+  const auto await = [&](int rank) {
+    machine_.network->awaits(job_ranks_[static_cast<std::size_t>(rank)]);
+  };
+  if (!nic_->group->is_gathering()) {
+    std::ranges::for_each(nic_->awaited, await);
+    return;
+  }
+  for (const auto& next : nic_->neighbours) {
+    if (nic_->concerns(next)) await(next.rank);
+  }
+}
+
 // Who has left had completed it, if it has said so; but no leader leaves before those below it have
-// their results as well.
+// their results as well, and after an allgather nobody before all have.
 void Communicator::examine_members_in_nic(const NicOperation& operation) {
   for (int r = 0; r < size(); ++r) {
     const RankState state = state_of(r);
     if (state == RankState::present) continue;
     const auto last = farewell_of(r);
-    const bool is_above = r == nic_->parent;
-    if (state == RankState::left && !is_above && last && has_result(standing(), *last)) continue;
+    const bool would_stay = r == nic_->parent || nic_->group->is_gathering();
+    if (state == RankState::left && !would_stay && last && has_result(standing(), *last)) continue;
     // It may have told of a failure and left since this rank looked for one.
     adopt_failure();
     if (has_failed_by(operation.index)) return;
@@ -303,15 +337,17 @@ void Communicator::examine_members_in_nic(const NicOperation& operation) {
 void Communicator::examine_standings(NicOperation& operation) {
   const NicStanding own = standing();
   bool owed = nic_->group->leads() && nic_->group->is_host_complete();
+  const bool gathers = nic_->group->is_gathering();
   for (const auto& next : nic_->neighbours) {
+    if (!nic_->concerns(next)) continue;
     const auto other = standing_of(next);
     if (other && calls_differ(own, *other)) {
       adopt_failure();  // because of which it may have gone on
       if (!has_failed_by(operation.index)) tell_difference(operation, next.rank);
       return;
     }
-    const bool is_parent = next.where == NicPath::Where::above;
-    if (next.where == NicPath::Where::here || is_parent != own.given) continue;
+    const bool is_parent = next.where == NicPath::Where::above && !gathers;
+    if (next.where == NicPath::Where::here || (is_parent != own.given && !gathers)) continue;
     owed &= other && (is_parent ? has_result(own, *other) : has_given(own, *other));
   }
   const std::int64_t now = base::now_ns();
@@ -372,22 +408,7 @@ bool Communicator::awaits_answer(const NicPath::Neighbour& next) const {
          members()[next.rank].heard_number.load(std::memory_order_acquire) != next.asked;
 }
 
-// Each is asked once at a time.
-void Communicator::ask_for_standings() {
-  for (auto& next : nic_->neighbours) {
-    if (next.where == NicPath::Where::here || awaits_answer(next)) continue;
-    MemberRecord& member = members()[next.rank];
-    const auto offset = reinterpret_cast<std::byte*>(&member.standing) - job_.memory().at(0);
-    machine_.network->get({.source = job_ranks_[static_cast<std::size_t>(next.rank)],
-                           .offset = static_cast<std::uint64_t>(offset),
-                           .place = reinterpret_cast<std::byte*>(&member.heard),
-                           .bytes = sizeof member.heard,
-                           .flag = reinterpret_cast<std::uint64_t*>(&member.heard_number),
-                           .flag_value = ++next.asked});
-  }
-}
-
-// Whether nobody below this rank may still ask for the last result, and nothing that this one has
+// Whether nobody may still ask this rank for the last result, and nothing that this one has
 // asked for is still to come. To those on this host it owes nothing: their results are in memory
 // that they have as well.
 bool Communicator::may_leave_nic() const {
@@ -398,9 +419,9 @@ bool Communicator::may_leave_nic() const {
       return true;
     }
     if (awaits_answer(next)) return false;
+    if (!nic_->may_be_asked_by(next)) return true;
     const auto other = standing_of(next);
-    return next.where == NicPath::Where::above ||
-           (other && (other->ended || has_result(waiting, *other)));
+    return other && (other->ended || has_result(waiting, *other));
   });
 }
 
@@ -412,7 +433,7 @@ void Communicator::leave_nic() {
   Network& network = *job_.network();
   publish_standing();
   while (!may_leave_nic() && base::now_ns() < deadline_ns) {
-    ask_for_standings();
+    ask_for_standings([&](const auto& next) { return nic_->may_be_asked_by(next); });
     network.announce();
     job_.carry_network();
     if (!may_leave_nic()) network.sleep(base::kMillisecond, {-1, -1});

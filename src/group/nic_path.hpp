@@ -47,7 +47,7 @@ bool has_result(const NicStanding& own, const NicStanding& other);
 bool has_given(const NicStanding& own, const NicStanding& other);
 
 struct NicPath {
-  enum class Where : std::uint8_t { above, below, here };  // here: on this host
+  enum class Where : std::uint8_t { above, below, here, beside };  // here: on this host
   struct Neighbour {
     int rank = 0;
     Where where = Where::here;
@@ -62,13 +62,25 @@ struct NicPath {
     return hosts.members(rank.host)[static_cast<std::size_t>(rank.place)];
   }
 
+  // Whether the operation under way may wait for that one: in an allgather, for whose block is
+  // missing, else for who is next in the tree or on this host.
+  bool concerns(const Neighbour& next) const {
+    if (!group->is_gathering()) return next.where != Where::beside;
+    return (group->missing() >> next.rank & 1) != 0;
+  }
+  // Whether that one may still ask for something when this rank has the last result. Blocks are
+  // asked for where they come from.
+  bool may_be_asked_by(const Neighbour& next) const {
+    return next.where == Where::below || (group->is_gathering() && next.where != Where::here);
+  }
+
   std::unique_ptr<engine::NicGroup> group;
   const std::uint64_t mark;
   const std::uint64_t first_asked;  // before the first request
   const schedule::HostMap hosts;
   int parent = -1;  // the leader of the host above; of leaders only
   std::vector<Neighbour> neighbours;
-  std::vector<int> awaited;  // of leaders: all ranks of the hosts above and below
+  std::vector<int> awaited;  // of leaders, in the tree: all ranks of the hosts above and below
   std::uint64_t completed = 0;
   engine::CoreLoss core_loss;
 };

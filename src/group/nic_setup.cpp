@@ -25,6 +25,15 @@ constexpr std::int64_t kTrialsInStartTimeout = 30;
 constexpr std::uint32_t kGroups = 0xEFC00000;
 constexpr std::uint32_t kGroupMask = 0x3FFFF;
 
+// A barrier, and where there is more to it, a block from everybody to everybody.
+Status try_nic(engine::NicGroup& group, std::int64_t deadline_ns) {
+  UNISONO_TRY(group.run({}, nullptr, nullptr, deadline_ns));
+  engine::NicCall blocks;
+  blocks.gathers = true;
+  return group.allgather() == nullptr ? base::success()
+                                      : group.run(blocks, nullptr, nullptr, deadline_ns);
+}
+
 }  // namespace
 
 // All members come to the same: the segment is this communicator's alone, and its first sequence
@@ -91,7 +100,7 @@ Status Communicator::agree_on_nic() {
   if (!without) {
     const std::int64_t trial_ns =
         job_.settings().time_ns(base::Setting::start_timeout) / kTrialsInStartTimeout;
-    own = group->run({}, nullptr, nullptr, base::now_ns() + trial_ns);
+    own = try_nic(*group, base::now_ns() + trial_ns);
     UNISONO_ASSIGN(without, find_without(own.ok()));
   }
   if (!without) {
@@ -130,10 +139,11 @@ void Communicator::tell_of_nic(const std::string& why_not) const {
                      : insists  ? base::LogLevel::warn
                                 : base::LogLevel::info;
   if (!why_not.empty()) return base::log(level, "nic", "{}", why_not);
-  base::log(level, "nic",
-            "a communicator of {} ranks has a NIC path: small blocking barriers, reductions and "
-            "broadcasts go by it",
-            size());
+  const bool gathers = nic_->group->allgather() != nullptr;
+  base::log(
+      level, "nic",
+      "a communicator of {} ranks has a NIC path: small blocking barriers, reductions{} go by it",
+      size(), gathers ? ", broadcasts and allgathers" : " and broadcasts");
 }
 
 }  // namespace unisono::group

@@ -80,7 +80,7 @@ class PlanMaker {
   }
 
   void lower_for_nic() {
-    const auto lowered = nic_call_of(call_, choice_, context_.rank);
+    const auto lowered = nic_call_of(call_, choice_, context_.host_map, context_.rank);
     if (lowered.ok()) cached_->nic = *lowered;
     base::log(base::LogLevel::debug, "nic", "{}: {}", call_name(cached_->plan.collective),
               lowered.ok() ? "by the NIC path" : lowered.error().message);

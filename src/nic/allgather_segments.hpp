@@ -30,9 +30,13 @@ class AllgatherSegments {
   // that have room. True: all is done. While it is false, who waits calls AllgatherPort::repair()
   // as well. The error names the rank whose block has another length or mark.
   base::Result<bool> step();
+  // That rank; -1: none.
+  int odd_rank() const { return odd_rank_; }
 
   // Bit o: what this waits for has rank o's block. While it is not done.
   std::uint64_t arrived() const { return port_.arrived(awaited()); }
+  // When the last block was there, once all is done; by the clock of base/clock.hpp.
+  std::int64_t done_ns() const { return port_.done_ns(first_ + pieces_ - 1); }
   // The operation that this waits for.
   std::uint64_t awaited() const { return first_ + finished_; }
 
@@ -45,6 +49,7 @@ class AllgatherSegments {
   std::span<const std::byte> block_;
   std::span<std::byte> result_;
   std::uint32_t mark_ = 0;
+  int odd_rank_ = -1;
   std::uint64_t first_ = 0;     // operation that has the first piece
   std::uint64_t pieces_ = 0;    // of the block under way; of those ...
   std::uint64_t posted_ = 0;    // ... so many are given,

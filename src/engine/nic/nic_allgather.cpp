@@ -74,7 +74,7 @@ std::uint64_t NicAllgather::missing() const {
 Status NicAllgather::run(std::span<const std::byte> block, std::span<std::byte> result,
                          std::int64_t deadline_ns, std::uint32_t mark) {
   start(block, result, mark);
-  std::int64_t sleep = kFirstSleep;
+  std::int64_t sleep_ns = kFirstSleep;
   for (int turn = 0;; ++turn) {
     UNISONO_ASSIGN(const bool done, poll());
     if (done) return base::success();
@@ -86,10 +86,14 @@ Status NicAllgather::run(std::span<const std::byte> block, std::span<std::byte> 
     UNISONO_TRY(look_around());
     const std::int64_t now = base::now_ns();
     if (now >= deadline_ns) return too_late();
-    if (arm()) wakes_->sleep(std::min(sleep, deadline_ns - now));
-    disarm();
-    sleep = std::min(2 * sleep, kLongestSleep);
+    sleep(std::min(sleep_ns, deadline_ns - now));
+    sleep_ns = std::min(2 * sleep_ns, kLongestSleep);
   }
+}
+
+void NicAllgather::sleep(std::int64_t limit_ns) {
+  if (arm()) wakes_->sleep(limit_ns);
+  disarm();
 }
 
 std::int64_t NicAllgather::random_patience(std::int64_t least_ns) {

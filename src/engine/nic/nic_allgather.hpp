@@ -34,9 +34,13 @@ class NicAllgather {
   // Asks for what may be lost; the error says that the daemon has gone.
   base::Status look_around();
   // As NicGroup's.
+  std::int64_t done_ns() const { return segments_.done_ns(); }
   bool arm() { return port_->arm(*wakes_, segments_.awaited()); }
   int wake_descriptor() const { return wakes_->descriptor(); }
   void disarm() { port_->disarm(*wakes_, segments_.awaited()); }
+  void sleep(std::int64_t limit_ns);  // all three
+  // Whose call differs, once poll() has failed with Code::mismatch.
+  int odd_rank() const { return segments_.odd_rank(); }
   // Of what poll() waits for: bit o for each rank whose block is not here.
   std::uint64_t missing() const;
 

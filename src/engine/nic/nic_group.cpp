@@ -47,6 +47,20 @@ int host_fan_in(int places) {
   return algorithm::default_parameters(two_level_row(), tree_shape(places)).values[1];
 }
 
+Status check_blocks(const NicShape& shape, std::size_t bytes) {
+  constexpr std::size_t kMost = UNISONO_NIC_WORDS_MAX * sizeof(std::uint64_t);
+  if (!shape.one_a_host) {
+    return Error{Code::unsupported, "an allgather goes there with one rank a host only"};
+  }
+  if (shape.ranks > UNISONO_NIC_RANKS_MAX) {
+    return Error{Code::unsupported,
+                 fmt::format("an allgather goes there with up to {} ranks", UNISONO_NIC_RANKS_MAX)};
+  }
+  if (bytes <= kMost) return base::success();
+  return Error{Code::unsupported,
+               fmt::format("blocks of {} bytes do not fit one packet, {} bytes", bytes, kMost)};
+}
+
 base::Result<nic::Node> tree_node(int rank, int ranks) {
   const schedule::Shape shape = tree_shape(ranks);
   const algorithm::Parameters parameters = algorithm::default_parameters(tree_row(), shape);
@@ -91,6 +105,9 @@ base::Result<NicCall> lower_call(const NicShape& shape, int rank) {
       call.takes = !call.gives;
       break;
     case Collective::allgather:
+      UNISONO_TRY(check_blocks(shape, call.bytes));
+      call.gathers = true;
+      return call;
     case Collective::gather:
     case Collective::scatter:
     case Collective::alltoall:
@@ -154,21 +171,30 @@ base::Result<std::unique_ptr<nic::Membership>> NicGroup::find_member(const uniso
 
 Status NicGroup::run(const NicCall& call, const void* input, void* output,
                      std::int64_t deadline_ns) {
-  UNISONO_TRY(start(call, input));
+  UNISONO_TRY(start(call, input, output));
   UNISONO_TRY(wait(deadline_ns));
   return take(call, output);
 }
 
-base::Result<std::uint64_t> NicGroup::start(const NicCall& call, const void* input) {
+Status NicGroup::start(const NicCall& call, const void* input, void* output) {
   UNISONO_CHECK(port_ != nullptr, "NicGroup::start before join");
   if (failure_) return *failure_;
+  gathers_ = call.gathers;
+  if (gathers_) {
+    UNISONO_CHECK(allgather_ != nullptr, "NicGroup::start of an allgather that it does not do");
+    allgather_->start(
+        {static_cast<const std::byte*>(input), call.bytes},
+        {static_cast<std::byte*>(output), call.bytes * static_cast<std::size_t>(options_.ranks)},
+        call.combine);
+    return base::success();
+  }
   operation_ = port_->next();
   patience_ns_ = random_patience(kFirstPatience);
-  UNISONO_TRY(host_ == nullptr ? post(call, input) : post_sum(call, input));
-  return operation_;
+  return host_ == nullptr ? post(call, input) : post_sum(call, input);
 }
 
 Status NicGroup::take(const NicCall& call, void* output) {
+  if (gathers_) return base::success();
   const auto result = port_->result(operation_);
   if (result.size_bytes() < call.bytes) {
     return fail({Code::mismatch, fmt::format("NIC path: operation {} has a result of {} bytes, not "
@@ -207,7 +233,14 @@ Status NicGroup::post_sum(const NicCall& call, const void* input) {
   return posted.ok() ? posted : fail(posted.error());
 }
 
+base::Result<bool> NicGroup::poll_allgather() {
+  auto done = allgather_->poll();
+  if (!done) fail(done.error());
+  return done;
+}
+
 base::Result<bool> NicGroup::poll() {
+  if (gathers_) return poll_allgather();
   if (port_->is_done(operation_)) return true;
   if (!port_->is_broken(operation_)) return false;
   return fail({Code::mismatch, fmt::format("NIC path: the contributions to operation {} differ in "
@@ -218,13 +251,22 @@ base::Result<bool> NicGroup::poll() {
 
 Status NicGroup::look_around() {
   if (!leads()) return base::success();
+  if (gathers_) {
+    const Status looked = allgather_->look_around();
+    return looked.ok() ? looked : fail(looked.error());
+  }
   if (const auto lost = client_->lost()) return fail(*lost);
   return repair();
 }
 
-bool NicGroup::is_given() const { return port_->is_given(operation_); }
+// To an allgather it has when it has started it.
+bool NicGroup::is_given() const { return gathers_ || port_->is_given(operation_); }
 
 std::optional<NicRank> NicGroup::odd_rank() const {
+  if (gathers_) {
+    if (allgather_->odd_rank() < 0) return std::nullopt;
+    return NicRank{allgather_->odd_rank(), 0};
+  }
   if (odd_place_) return NicRank{options_.rank, *odd_place_};
   const int host = port_->odd_rank(operation_);
   if (host < 0) return std::nullopt;
@@ -232,12 +274,10 @@ std::optional<NicRank> NicGroup::odd_rank() const {
 }
 
 Status NicGroup::wait(std::int64_t deadline_ns) {
-  for (int i = 0; i < kSpins; ++i) {
-    if (port_->is_done(operation_)) return base::success();
-  }
-  for (int i = 0; i < kYields; ++i) {
-    if (port_->is_done(operation_)) return base::success();
-    std::this_thread::yield();
+  for (int i = 0; i < kSpins + kYields; ++i) {
+    UNISONO_ASSIGN(const bool done, poll());
+    if (done) return base::success();
+    if (i >= kSpins) std::this_thread::yield();
   }
   for (std::int64_t sleep = kFirstSleep;; sleep = std::min(2 * sleep, kLongestSleep)) {
     UNISONO_ASSIGN(const bool done, poll());
@@ -258,6 +298,7 @@ void NicGroup::sleep_until_woken(std::int64_t limit_ns) {
     std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(limit_ns, kNap)));
     return;
   }
+  if (gathers_) return allgather_->sleep(limit_ns);
   if (arm()) wakes_->sleep(limit_ns);
   disarm();
 }

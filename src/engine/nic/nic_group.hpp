@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NicGroup: a rank's part of a group of hosts whose small collectives run in the NIC path: barrier,
-// allreduce, reduce and broadcast, one at a time, all on one tree. Made in three steps between
-// which the ranks exchange what they have, so that all take it or nobody does:
+// allreduce, reduce and broadcast, all on one tree, and allgather; one at a time. Made in three
+// steps between which the ranks exchange what they have, so that all take it or nobody does:
 //   open(); exchange offer(); join(all offers); exchange whether that went well.
 // Of several ranks on a host, one is the member (place 0) and joins first; the others share its
 // memory. They combine their vectors there (host_reduction.hpp); the last to come posts the sum,
 // and all of them poll the result where the program puts it. What concerns other hosts and the
 // daemon is for the member to look at: while the host waits for them, it waits as well. Allgathers
-// have an object of their own, nic_allgather.hpp. What goes wrong later is an error, and the group
-// is of no use from then on: never a wrong result, and no wait beyond the deadline. One thread at a
-// time.
+// are for groups of one rank a host (nic_allgather.hpp). What goes wrong later is an error, and the
+// group is of no use from then on: never a wrong result, and no wait beyond the deadline. One
+// thread at a time.
 #pragma once
 
 #include <array>
@@ -61,6 +61,7 @@ struct NicCall {
   bool takes = true;               // ... and one to take
   arith::Kernel kernel = nullptr;  // the same operator on a processor; none: nothing is combined
   std::int64_t count = 0;          // of its elements
+  bool gathers = false;            // an allgather, whose blocks have `bytes`
 };
 
 // What this rank does in a collective; the error says why the NIC path does not do it. Depends on
@@ -71,6 +72,8 @@ struct NicShape {
   arith::Type type = arith::Type::int64;
   std::int64_t count = 0;
   int root = 0;
+  int ranks = 1;
+  bool one_a_host = true;  // no two of them are on one host
 };
 base::Result<NicCall> lower_call(const NicShape& shape, int rank);
 
@@ -93,22 +96,30 @@ class NicGroup {
   NicAllgather* allgather() { return allgather_.get(); }
 
   // The same in turns, for who has other work meanwhile: start(), poll() until it says true,
-  // take(); while it waits, look_around() now and then. Of start() the operation's number, from 0.
-  base::Result<std::uint64_t> start(const NicCall& call, const void* input);
+  // take(); while it waits, look_around() now and then. An allgather writes `output` meanwhile.
+  base::Status start(const NicCall& call, const void* input, void* output);
   base::Result<bool> poll();
   // When the result was in memory, once it is; by the clock of base/clock.hpp.
-  std::int64_t done_ns() const { return port_->done_ns(operation_); }
+  std::int64_t done_ns() const {
+    return gathers_ ? allgather_->done_ns() : port_->done_ns(operation_);
+  }
   // Asks for what may be lost; the error says that the daemon has gone.
   base::Status look_around();
   // Whether the program can wake this rank; of very many ranks a host not all. They nap.
   bool is_woken() const { return wakes_ != nullptr; }
   // To sleep until poll() has something to say, if so: arm(); if it says true, poll wake_descriptor(),
   // with whatever else is waited for, though not for longer than look_around() can wait; disarm().
-  bool arm() { return port_->arm(*wakes_, operation_); }
-  int wake_descriptor() const { return wakes_->descriptor(); }
-  void disarm() { port_->disarm(*wakes_, operation_); }
+  bool arm() { return gathers_ ? allgather_->arm() : port_->arm(*wakes_, operation_); }
+  int wake_descriptor() const {
+    return gathers_ ? allgather_->wake_descriptor() : wakes_->descriptor();
+  }
+  void disarm() { gathers_ ? allgather_->disarm() : port_->disarm(*wakes_, operation_); }
   base::Status take(const NicCall& call, void* output);
 
+  // Whether the last operation is an allgather; of one that is not done, bit r for each rank whose
+  // block is missing.
+  bool is_gathering() const { return gathers_; }
+  std::uint64_t missing() const { return gathers_ ? allgather_->missing() : 0; }
   // Whether this host has sent what it and those below it have given to the last operation.
   bool is_given() const;
   // Whether all ranks of this host have come to the last operation.
@@ -136,6 +147,7 @@ class NicGroup {
   base::Status wait(std::int64_t deadline_ns);
   void sleep_until_woken(std::int64_t limit_ns);
   base::Status repair();
+  base::Result<bool> poll_allgather();
   std::int64_t random_patience(std::int64_t least_ns);
   base::Error fail(base::Error why);
 
@@ -150,7 +162,8 @@ class NicGroup {
   std::array<std::uint64_t, UNISONO_NIC_WORDS_MAX> words_ = {};
   int parent_ = -1;
   std::vector<int> children_;
-  std::uint64_t operation_ = 0;  // the last one
+  std::uint64_t operation_ = 0;  // the last one of the tree
+  bool gathers_ = false;
   base::Prng random_;
   std::int64_t patience_ns_ = 0;  // until it asks for what the operation lacks
   std::optional<int> odd_place_;

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "algorithm/algorithm.hpp"
 #include "arith/type.hpp"
@@ -94,11 +96,13 @@ Call call_of(Collective collective, arith::Type type, std::int64_t count) {
   return call;
 }
 
-std::string refusal(const Call& call, select::Origin origin = select::Origin::rule) {
+std::string refusal(const Call& call, select::Origin origin = select::Origin::rule,
+                    const std::vector<int>& hosts = {0, 1, 2}) {
   select::Choice choice;
   choice.algorithm = algorithm::find(Collective::allreduce, "ring");
   choice.origin = origin;
-  const auto lowered = nic_call_of(call, choice, 1);
+  const auto map = schedule::HostMap::of_labels(hosts);
+  const auto lowered = nic_call_of(call, choice, map, 1);
   return lowered.ok() ? "" : lowered.error().message;
 }
 
@@ -129,6 +133,22 @@ TEST(NicCallOf, BroadcastsOfAnyType) {
   EXPECT_EQ(refusal(call), "");
   ++call.count;
   EXPECT_NE(refusal(call), "");
+}
+
+TEST(NicCallOf, AllgathersOfOneRankAHost) {
+  const auto on = [](const std::vector<int>& hosts, std::int64_t bytes) {
+    return refusal(call_of(Collective::allgather, arith::Type::byte, bytes), select::Origin::rule,
+                   hosts);
+  };
+  EXPECT_EQ(on({0, 1, 2}, 1400), "");
+  EXPECT_EQ(on({0, 1, 2}, 1401), "blocks of 1401 bytes do not fit one packet, 1400 bytes");
+  EXPECT_EQ(on({0, 1, 1}, 8), "an allgather goes there with one rank a host only");
+  std::vector<int> many(UNISONO_NIC_RANKS_MAX + 1);
+  std::iota(many.begin(), many.end(), 0);
+  EXPECT_EQ(on(many, 8), "an allgather goes there with up to 64 ranks");
+  Call unequal = call_of(Collective::allgather, arith::Type::byte, 8);
+  unequal.purpose = Purpose::user_typed_blocks;
+  EXPECT_NE(refusal(unequal), "");
 }
 
 TEST(NicProbe, WithoutADaemonItSaysWhatToStart) {
