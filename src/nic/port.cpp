@@ -28,7 +28,8 @@ base::Status Port::post(std::uint32_t combine, std::span<const std::uint64_t> ve
   unisono_nic_block& block = own(sequence);
   std::copy(vector.begin(), vector.end(), block.data);
   block.combine = combine;
-  block.words = static_cast<std::uint32_t>(vector.size());
+  std::atomic_ref(block.words)
+      .store(static_cast<std::uint32_t>(vector.size()), std::memory_order_relaxed);
   std::atomic_ref(block.sequence).store(sequence, std::memory_order_relaxed);
   const std::uint64_t all = unisono_nic_all_arrived(&row_);
   const std::uint64_t before =
@@ -72,8 +73,9 @@ base::Result<int> Port::repair(std::int64_t now_ns, std::int64_t delay_ns) {
 }
 
 base::Status Port::send_packet(std::uint8_t kind, std::uint64_t sequence) {
-  return kicker_->send(kind, sequence,
-                       std::min<std::size_t>(own(sequence).words, UNISONO_NIC_WORDS_MAX));
+  // Another process of this host may be posting it.
+  const std::size_t words = std::atomic_ref(own(sequence).words).load(std::memory_order_relaxed);
+  return kicker_->send(kind, sequence, std::min<std::size_t>(words, UNISONO_NIC_WORDS_MAX));
 }
 
 // The slot may have moved on.

@@ -303,8 +303,10 @@ void NicGroup::sleep_until_woken(std::int64_t limit_ns) {
   disarm();
 }
 
-// Ranks that lack the same should not all ask at once, so how long one waits is random.
+// Ranks that lack the same should not all ask at once, so how long one waits is random. While a
+// rank of this host has not come there is nothing to ask for.
 Status NicGroup::repair() {
+  if (!is_host_complete()) return base::success();
   const auto asked = port_->repair(base::now_ns(), patience_ns_);
   if (!asked.ok()) return fail(asked.error());
   if (*asked != 0) patience_ns_ = random_patience(std::min(2 * patience_ns_, kLongestPatience));
