@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How long an allgather takes, from the last rank's call until the last rank has all blocks: in the
-// NIC path with blocks that hop from host to host, in the NIC path with blocks that are multicast,
-// and by unisono_allgather. The three take turns, so that whatever else the machine does hits them
-// alike. To be started on every host, as a rank of a job; needs root, and one clock for all ranks:
+// NIC path with blocks that hop from host to host, with blocks that are multicast and with blocks
+// that are joined to messages that double, and by unisono_allgather. They take turns, so that
+// whatever else the machine does hits them alike. To be started on every host, as a rank of a job;
+// needs root, and one clock for all ranks:
 //
 //   unisono hosts up 4
 //   unisono hosts exec all sh -c 'h=$(hostname); UNISONO_RANK=$((${h#h} - 1)) UNISONO_SIZE=4
@@ -34,8 +35,11 @@ namespace {
 
 using namespace unisono;
 
-constexpr int kWays = 3;
-constexpr const char* kNames[kWays] = {"NIC, hops", "NIC, multicast", "unisono_allgather"};
+constexpr int kWays = 4;
+constexpr const char* kNames[kWays] = {"NIC, hops", "NIC, multicast", "NIC, doubling",
+                                       "unisono_allgather"};
+constexpr int kDoubling = 2;
+constexpr int kLibrary = 3;
 
 [[noreturn]] void die(const std::string& message) {
   fmt::print(stderr, "allgather: {}\n", message);
@@ -69,7 +73,7 @@ class Rank {
         expect(unisono_barrier(world_));
         Times times;
         times.begin_ns = base::now_ns();
-        way == 2 ? by_library() : by_nic(way);
+        way == kLibrary ? by_library() : by_nic(way);
         times.end_ns = base::now_ns();
         check(operation + way);
         if (operation >= kWarmUp) times_[static_cast<std::size_t>(way)].push_back(times);
@@ -99,6 +103,7 @@ class Rank {
     expect(unisono_allgather(&address, addresses.data(), sizeof address, UNISONO_BYTE, world_));
     add(0, "concurrent-broadcast", addresses, {});
     add(1, "direct", addresses, nic::multicast_address(htonl(0xEF4D0001), address.port));
+    add(kDoubling, "bruck", addresses, {});
     expect(unisono_barrier(world_));
   }
 
@@ -111,22 +116,27 @@ class Rank {
     const auto* found = algorithm::find(shape.collective, algorithm);
     const auto schedule = algorithm::build(*found, shape, {}, rank_);
     if (!schedule.ok()) die(schedule.error().message);
-    const auto routes = nic::lower_allgather(*schedule);
-    if (!routes.ok()) die(routes.error().message);
     nic::GroupAddresses group;
     group.id = {1, static_cast<std::uint32_t>(way) + 1};
     group.key = {3, 5};
     group.ranks = addresses;
     group.multicast = multicast;
-    const auto row = nic::make_row(*routes, group);
-    if (!row.ok()) die(row.error().message);
-    const auto index = device_->add_group(*row);
+    const auto row = way == kDoubling ? row_of(nic::lower_doubling(*schedule), group)
+                                      : row_of(nic::lower_allgather(*schedule), group);
+    const auto index = device_->add_group(row);
     if (!index.ok()) die(index.error().message);
     auto port = nic::AllgatherPort::open(*device_, *index);
     if (!port.ok()) die(port.error().message);
     ports_[static_cast<std::size_t>(way)] = *std::move(port);
     segments_[static_cast<std::size_t>(way)] =
         std::make_unique<nic::AllgatherSegments>(*ports_[static_cast<std::size_t>(way)]);
+  }
+
+  static unisono_nic_row row_of(const auto& lowered, const nic::GroupAddresses& group) {
+    if (!lowered.ok()) die(lowered.error().message);
+    const auto row = nic::make_row(*lowered, group);
+    if (!row.ok()) die(row.error().message);
+    return *row;
   }
 
   // Waits as engine/nic/nic_allgather.cpp does.
@@ -175,8 +185,9 @@ class Rank {
     if (rank_ != 0) return;
     fmt::print("{} hosts, {} bytes a rank, {} operations each; us\n{:>18} {:>10} {:>10}\n{}",
                ranks_, block_.size(), times_[0].size(), "", "median", "p99", lines);
-    fmt::print("ratios: hops {:.2f}, multicast {:.2f}\n", medians[0] / medians[2],
-               medians[1] / medians[2]);
+    fmt::print("ratios: hops {:.2f}, multicast {:.2f}, doubling {:.2f}\n",
+               medians[0] / medians[kLibrary], medians[1] / medians[kLibrary],
+               medians[kDoubling] / medians[kLibrary]);
   }
 
   // From the last that began to the last that ended, in microseconds, sorted.
@@ -205,8 +216,8 @@ class Rank {
   std::vector<std::byte> block_;
   std::vector<std::byte> result_;
   std::unique_ptr<nic::Device> device_;
-  std::array<std::unique_ptr<nic::AllgatherPort>, 2> ports_;
-  std::array<std::unique_ptr<nic::AllgatherSegments>, 2> segments_;
+  std::array<std::unique_ptr<nic::AllgatherPort>, kLibrary> ports_;
+  std::array<std::unique_ptr<nic::AllgatherSegments>, kLibrary> segments_;
   std::array<std::vector<Times>, kWays> times_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a hop costs in the NIC program: a contribution comes in, is verified, kept and combined, and
-// the sum goes out; and in an allgather: a block comes in, is verified, kept and sent on. One
+// the sum goes out; and in an allgather: a block comes in, is verified, kept and sent on, alone, or
+// joined with as many as have come before: messages of 1, 2 and 4 blocks that become 2 and 4. One
 // packet at a time through the kernel's trial run, without a network; medians of its clock, in
 // nanoseconds. Also what the programs cost to load. Needs root.
 //
@@ -118,6 +119,58 @@ double block_ns(nic::Device& device, int words, int repetitions) {
   return median(std::move(times));
 }
 
+// Rank 0 of eight takes the message of step `step`, 2^step blocks, and, but after the last, sends
+// one of twice as many on, as Bruck does.
+double message_ns(nic::Device& device, int words, int step, int repetitions) {
+  constexpr int kRanks = 8;
+  unisono_nic_row asked = row_of((2U << 20) + static_cast<std::uint32_t>(words * 4 + step));
+  asked.rank = 0;
+  asked.children = 0;
+  asked.flags = 0;
+  asked.ranks = kRanks;
+  asked.gives = asked.takes = 3;
+  asked.largest = kRanks / 2;
+  for (std::uint8_t i = 0; i < 3; ++i) {
+    const auto count = static_cast<std::uint8_t>(1 << i);
+    const std::uint64_t blocks = (1ULL << count) - 1;
+    const auto below = static_cast<std::uint8_t>(kRanks - count);
+    asked.give[i] = {blocks, below, i, count, 0, 0};
+    asked.take[i] = {blocks << count, count, i, count, count, 0};
+  }
+  for (int rank = 0; rank < kRanks; ++rank) asked.at[rank] = nic::test::host_address(rank);
+  const auto added = device.add_group(asked);
+  if (!added.ok()) die(added.error().message);
+  const unisono_nic_row row = device.row(*added);
+  const nic::GroupMemory memory = device.memory(*added);
+  const unisono_nic_message& take = row.take[step];
+  const Words payload((1 + static_cast<std::size_t>(words)) * take.count);
+  const std::size_t room = (1 + static_cast<std::size_t>(words)) * row.largest;
+  std::vector<double> times;
+  for (std::uint64_t sequence = 0; sequence < static_cast<std::uint64_t>(repetitions); ++sequence) {
+    const std::uint64_t at = sequence % row.depth;
+    unisono_nic_block* const blocks = memory.blocks + at * kRanks;
+    for (int rank = 0; rank < take.count; ++rank) {
+      blocks[rank].words = static_cast<std::uint32_t>(words);
+      blocks[rank].sequence = sequence;
+    }
+    memory.slots[at].arrived = (1ULL << take.count) - 1;
+    memory.slots[at].done = sequence - row.depth;
+    unisono_packet packet = nic::test::packet_of(UNISONO_NIC_BLOCKS, row.id, take.peer, sequence);
+    packet.target = row.rank;
+    packet.position = static_cast<std::uint32_t>(step);
+    packet.value = take.blocks;
+    const auto run = device.try_frame(
+        nic::Entry::receive, nic::test::make_frame(row.at[take.peer], row.own, packet, payload,
+                                                   row.key, room - payload.size()));
+    if (!run.ok()) die(run.error().message);
+    constexpr std::uint32_t kDrop = 1, kSend = 3;  // XDP_DROP, XDP_TX
+    if (run->verdict != (step == 2 ? kDrop : kSend)) die(fmt::format("verdict {}", run->verdict));
+    times.push_back(run->run_ns);
+  }
+  if (!device.remove_group(*added).ok()) die("remove the group");
+  return median(std::move(times));
+}
+
 void print_programs(const nic::Device& device) {
   const char* const names[] = {"receive", "kick", "spread"};
   for (const auto entry : {nic::Entry::receive, nic::Entry::kick, nic::Entry::spread}) {
@@ -147,6 +200,13 @@ int main(int count, char** arguments) {
                hop_ns(**device, words, UNISONO_NIC_SUM_INT64, repetitions),
                hop_ns(**device, words, UNISONO_NIC_SUM_FLOAT64, repetitions),
                block_ns(**device, words, repetitions));
+  }
+  fmt::print("\nby doubling, of 8 ranks, ns\n{:>8} {:>10} {:>10} {:>10}\n", "words", "1 block",
+             "2 blocks", "4 blocks");
+  for (const int words : {0, 1, 4, 16, 42}) {
+    fmt::print(
+        "{:>8} {:>10.0f} {:>10.0f} {:>10.0f}\n", words, message_ns(**device, words, 0, repetitions),
+        message_ns(**device, words, 1, repetitions), message_ns(**device, words, 2, repetitions));
   }
   return 0;
 }

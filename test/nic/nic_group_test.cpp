@@ -32,18 +32,19 @@ constexpr std::int64_t kLong = 3600 * base::kSecond;
 
 std::int64_t far_away() { return base::now_ns() + kLong; }
 
-class NicGroups : public nic::test::WithHosts<kHosts> {
+template <int Count>
+class NicGroupsOf : public nic::test::WithHosts<Count> {
  protected:
   void SetUp() override {
-    WithHosts::SetUp();
-    if (IsSkipped() || HasFatalFailure()) return;
+    nic::test::WithHosts<Count>::SetUp();
+    if (this->IsSkipped() || this->HasFatalFailure()) return;
     char name[] = "/tmp/nic_group_test_XXXXXX";
     ASSERT_NE(mkdtemp(name), nullptr);
     folder = name;
-    for (int host = 0; host < kHosts; ++host) start_daemon(host);
+    for (int host = 0; host < Count; ++host) start_daemon(host);
   }
   void TearDown() override {
-    for (int host = 0; host < kHosts; ++host) kill_daemon(host);
+    for (int host = 0; host < Count; ++host) kill_daemon(host);
     if (!folder.empty()) std::filesystem::remove_all(folder);
   }
 
@@ -56,7 +57,7 @@ class NicGroups : public nic::test::WithHosts<kHosts> {
     const std::string socket = path(host);
     const pid_t pid = fork();
     if (pid == 0) {
-      hosts->enter(host);
+      this->hosts->enter(host);
       dup2(ends[1], STDERR_FILENO);
       close(ends[0]);
       execl(UNISONOD_PROGRAM, "unisonod", "--interface", "u0", "--socket", socket.c_str(),
@@ -70,7 +71,7 @@ class NicGroups : public nic::test::WithHosts<kHosts> {
     daemons[static_cast<std::size_t>(host)] = pid;
   }
   void kill_daemon(int host) {
-    const pid_t pid = std::exchange(daemons[static_cast<std::size_t>(host)], -1);
+    const pid_t pid = std::exchange(daemons[static_cast<std::size_t>(host)], 0);
     if (pid <= 0) return;
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
@@ -78,17 +79,17 @@ class NicGroups : public nic::test::WithHosts<kHosts> {
 
   // All hosts make the group, and then each runs the body.
   void run(const std::function<void(int rank, NicGroup& group)>& body) {
-    std::array<NicOffer, kHosts> offers;
+    std::array<NicOffer, Count> offers;
     std::atomic<int> joined = 0;
-    std::barrier<> together(kHosts);
-    hosts->run([&](int rank) {
+    std::barrier<> together(Count);
+    this->hosts->run([&](int rank) {
       NicGroupOptions options;
       options.path = path(rank);
       options.id = {31, 1};
       options.key = {5, 7};
       options.multicast = htonl(0xEFFF0009);
       options.rank = rank;
-      options.ranks = kHosts;
+      options.ranks = Count;
       auto group = NicGroup::open(options);
       if (group.ok()) offers[static_cast<std::size_t>(rank)] = (*group)->offer();
       if (!group.ok()) ADD_FAILURE() << group.error().message;
@@ -99,14 +100,17 @@ class NicGroups : public nic::test::WithHosts<kHosts> {
         if (!status.ok()) ADD_FAILURE() << status.error().message;
       }
       together.arrive_and_wait();
-      if (joined == kHosts) body(rank, **group);
+      if (joined == Count) body(rank, **group);
       together.arrive_and_wait();  // no group goes while others use it
     });
   }
 
   std::string folder;
-  std::array<pid_t, kHosts> daemons = {-1, -1, -1};
+  std::array<pid_t, Count> daemons = {};  // 0: none
 };
+
+using NicGroups = NicGroupsOf<kHosts>;
+using NicGroupsOfSixteen = NicGroupsOf<16>;
 
 // Numbers of very different sizes: each order of summation has another result.
 std::vector<double> vector_of(int rank, int operation, std::size_t count) {
@@ -172,6 +176,42 @@ TEST_F(NicGroups, AllgathersOfAnyLength) {
       const NicCall barrier = *lower_call({}, rank);
       ASSERT_TRUE(group.run(barrier, nullptr, nullptr, far_away()).ok()) << "the tree is there too";
     }
+  });
+}
+
+// Where there are many ranks short blocks are joined, and longer ones between them are not. Who
+// lacks some names them all: that of rank 2 would have come to rank 15 with that of rank 1.
+TEST_F(NicGroupsOfSixteen, AllgathersOfShortBlocksAndOthers) {
+  constexpr int kRanks = 16;
+  ASSERT_TRUE(nic_allgather_joins(kRanks, sizeof(double)));
+  ASSERT_FALSE(nic_allgather_joins(kRanks, 100 * sizeof(double)));
+  run([&](int rank, NicGroup& group) {
+    NicAllgather& allgather = *group.allgather();
+    for (int operation = 0; operation < 40; ++operation) {
+      const std::size_t count = operation % 5 == 4 ? 100 : 1;
+      std::vector<double> expected;
+      for (int other = 0; other < kRanks; ++other) {
+        const auto block = vector_of(other, operation, count);
+        expected.insert(expected.end(), block.begin(), block.end());
+      }
+      const auto own = vector_of(rank, operation, count);
+      std::vector<double> result(count * kRanks, 42);
+      const base::Status done = allgather.run(
+          std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(result)), far_away());
+      ASSERT_TRUE(done.ok()) << done.error().message;
+      ASSERT_EQ(result, expected) << operation;
+    }
+    if (rank == 1) return;
+    const std::array<std::byte, 4> block = {};
+    std::array<std::byte, 4 * kRanks> result = {};
+    const auto status = allgather.run(block, result, base::now_ns() + 200 * base::kMillisecond);
+    ASSERT_FALSE(status.ok());
+    const std::string& message = status.error().message;
+    const std::string ranks = rank == 0 ? " 1 in time" : rank == 15 ? " 1 2 in time" : "";
+    EXPECT_NE(message.find("lacks the blocks of ranks" + ranks), std::string::npos) << message;
+    EXPECT_NE(message.find("they did not take part, or wait for one that did not"),
+              std::string::npos)
+        << message;
   });
 }
 

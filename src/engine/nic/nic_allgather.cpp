@@ -14,6 +14,7 @@
 #include "base/clock.hpp"
 #include "engine/nic/nic_patience.hpp"
 #include "nic/lower_allgather.hpp"
+#include "nic/lower_doubling.hpp"
 
 namespace unisono::engine {
 namespace {
@@ -23,52 +24,107 @@ using base::Error;
 using base::Status;
 using namespace nic_patience;
 
-// The group has a tree as well, and both are in the program's tables.
+// The group has a tree as well, and all are in the program's tables.
 constexpr std::uint32_t kNotTheTree = 1U << 31;
+constexpr std::uint32_t kJoined = 1U << 30;
 
-base::Result<nic::Routes> direct_routes(int rank, int ranks) {
+constexpr std::size_t kWord = sizeof(std::uint64_t);
+
+// What a host's program takes, in nanoseconds, for a block that comes by itself and is kept, and
+// for a message whose blocks are kept, joined to others and sent (bench/hop).
+constexpr double kBlockNs = 270;
+constexpr double kBlockWordNs = 4;
+constexpr double kMessageNs = 570;
+constexpr double kJoinedNs = 45;
+constexpr double kJoinedWordNs = 9;
+constexpr double kStepNs = 300;
+
+schedule::Shape any_length(int ranks) {
   schedule::Shape shape;
   shape.collective = schedule::Collective::allgather;
   shape.ranks = ranks;
   shape.count = 1;
-  const algorithm::Algorithm* direct = algorithm::find(shape.collective, "direct");
-  UNISONO_ASSIGN(const auto schedule, algorithm::build(*direct, shape, {}, rank));
-  return nic::lower_allgather(schedule);
+  return shape;
+}
+
+base::Result<schedule::Schedule> build(const char* name, int rank, int ranks) {
+  const schedule::Shape shape = any_length(ranks);
+  return algorithm::build(*algorithm::find(shape.collective, name), shape, {}, rank);
+}
+
+base::Result<unisono_nic_row> singly_row(int rank, nic::GroupAddresses group) {
+  group.id.communicator ^= kNotTheTree;
+  UNISONO_ASSIGN(const auto schedule, build("direct", rank, static_cast<int>(group.ranks.size())));
+  UNISONO_ASSIGN(const nic::Routes routes, nic::lower_allgather(schedule));
+  return nic::make_row(routes, group);
+}
+
+// One operation at a time: what is joined is never longer than a packet.
+base::Result<unisono_nic_row> joined_row(int rank, nic::GroupAddresses group) {
+  group.id.communicator ^= kNotTheTree | kJoined;
+  group.depth = 1;
+  UNISONO_ASSIGN(const auto schedule, build("bruck", rank, static_cast<int>(group.ranks.size())));
+  UNISONO_ASSIGN(const nic::Doubling doubling, nic::lower_doubling(schedule));
+  return nic::make_row(doubling, group);
 }
 
 }  // namespace
 
+bool nic_allgather_joins(int ranks, std::size_t bytes) {
+  const auto words = static_cast<double>((bytes + kWord - 1) / kWord);
+  const double singly = (ranks - 1) * (kBlockNs + words * kBlockWordNs);
+  double joined = 0;
+  double largest = 0;
+  for (int distance = 1; distance < ranks; distance *= 2) {
+    const double blocks = std::min(distance, ranks - distance);
+    joined += kMessageNs + blocks * (kJoinedNs + words * kJoinedWordNs);
+    if (distance > 1) joined += kStepNs;
+    largest = std::max(largest, blocks);
+  }
+  return largest * (1 + words) <= UNISONO_NIC_WORDS_MAX && joined < singly;
+}
+
+base::Result<std::unique_ptr<NicAllgather::Way>> NicAllgather::join_way(
+    nic::ServiceClient& client, const unisono_nic_row& asked) {
+  UNISONO_ASSIGN(auto member, client.join(asked));
+  UNISONO_ASSIGN(auto wakes, nic::WakeRing::open(std::move(member->wakes.at(0)), 0));
+  UNISONO_ASSIGN(auto port, nic::AllgatherPort::open(member->row, member->mapping.memory()));
+  return std::make_unique<Way>(std::move(member), std::move(wakes), std::move(port));
+}
+
 base::Result<std::unique_ptr<NicAllgather>> NicAllgather::join(nic::ServiceClient& client,
                                                                const nic::GroupAddresses& group,
                                                                int rank) {
-  UNISONO_ASSIGN(const nic::Routes routes,
-                 direct_routes(rank, static_cast<int>(group.ranks.size())));
-  nic::GroupAddresses own = group;
-  own.id.communicator ^= kNotTheTree;
-  UNISONO_ASSIGN(const unisono_nic_row row, nic::make_row(routes, own));
-  UNISONO_ASSIGN(auto member, client.join(row));
-  UNISONO_ASSIGN(auto wakes, nic::WakeRing::open(std::move(member->wakes.at(0)), 0));
-  UNISONO_ASSIGN(auto port, nic::AllgatherPort::open(member->row, member->mapping.memory()));
+  UNISONO_ASSIGN(const unisono_nic_row singly, singly_row(rank, group));
+  UNISONO_ASSIGN(auto by_multicast, join_way(client, singly));
+  std::unique_ptr<Way> by_doubling;
+  if (nic_allgather_joins(static_cast<int>(group.ranks.size()), kWord)) {
+    UNISONO_ASSIGN(const unisono_nic_row joined, joined_row(rank, group));
+    UNISONO_ASSIGN(by_doubling, join_way(client, joined));
+  }
   return std::unique_ptr<NicAllgather>(
-      new NicAllgather(client, std::move(member), std::move(wakes), std::move(port)));
+      new NicAllgather(client, std::move(by_multicast), std::move(by_doubling)));
 }
 
 void NicAllgather::start(std::span<const std::byte> block, std::span<std::byte> result,
                          std::uint32_t mark) {
   patience_ns_ = random_patience(kFirstPatience);
-  segments_.begin(block, result, mark);
+  const bool joins =
+      joined_ != nullptr && nic_allgather_joins(singly_->port->ranks(), block.size());
+  way_ = joins ? joined_.get() : singly_.get();
+  way_->segments.begin(block, result, mark);
 }
 
 // Ranks that lack the same should not all ask at once, so how long one waits is random.
 Status NicAllgather::look_around() {
   if (const auto lost = client_.lost()) return *lost;
-  UNISONO_ASSIGN(const int asked, port_->repair(base::now_ns(), patience_ns_));
+  UNISONO_ASSIGN(const int asked, way_->port->repair(base::now_ns(), patience_ns_));
   if (asked != 0) patience_ns_ = random_patience(std::min(2 * patience_ns_, kLongestPatience));
   return base::success();
 }
 
 std::uint64_t NicAllgather::missing() const {
-  return (~std::uint64_t{0} >> (64 - port_->ranks())) & ~segments_.arrived();
+  return (~std::uint64_t{0} >> (64 - way_->port->ranks())) & ~way_->segments.arrived();
 }
 
 Status NicAllgather::run(std::span<const std::byte> block, std::span<std::byte> result,
@@ -92,7 +148,7 @@ Status NicAllgather::run(std::span<const std::byte> block, std::span<std::byte> 
 }
 
 void NicAllgather::sleep(std::int64_t limit_ns) {
-  if (arm()) wakes_->sleep(limit_ns);
+  if (arm()) way_->wakes->sleep(limit_ns);
   disarm();
 }
 
@@ -102,13 +158,14 @@ std::int64_t NicAllgather::random_patience(std::int64_t least_ns) {
 
 Error NicAllgather::too_late() const {
   std::string ranks;
-  for (int rank = 0; rank < port_->ranks(); ++rank) {
+  for (int rank = 0; rank < way_->port->ranks(); ++rank) {
     if ((missing() >> rank & 1) != 0) ranks += fmt::format(" {}", rank);
   }
   return {Code::timeout,
           fmt::format("NIC path: an allgather of rank {} lacks the blocks of ranks{} "
-                      "in time: they did not take part",
-                      port_->rank(), ranks)};
+                      "in time: they did not take part{}",
+                      way_->port->rank(), ranks,
+                      way_ == joined_.get() ? ", or wait for one that did not" : "")};
 }
 
 }  // namespace unisono::engine
