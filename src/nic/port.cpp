@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <tuple>
 
 #include "base/check.hpp"
 
@@ -30,7 +31,7 @@ base::Status Port::post(std::uint32_t combine, std::span<const std::uint64_t> ve
   block.combine = combine;
   std::atomic_ref(block.words)
       .store(static_cast<std::uint32_t>(vector.size()), std::memory_order_relaxed);
-  std::atomic_ref(block.sequence).store(sequence, std::memory_order_relaxed);
+  std::atomic_ref(block.sequence).store(sequence, std::memory_order_release);
   const std::uint64_t all = unisono_nic_all_arrived(&row_);
   const std::uint64_t before =
       std::atomic_ref(slot(sequence).arrived).fetch_or(1, std::memory_order_seq_cst);
@@ -117,7 +118,10 @@ bool Port::is_given(std::uint64_t sequence) const {
 }
 
 std::span<const std::uint64_t> Port::result(std::uint64_t sequence) const {
-  const unisono_nic_block& block = own(sequence);
+  unisono_nic_block& block = own(sequence);
+  // Another process of this host may have posted it; that the program came between is not to be
+  // seen from here.
+  std::ignore = std::atomic_ref(block.sequence).load(std::memory_order_acquire);
   return {block.data, std::min<std::size_t>(block.words, UNISONO_NIC_WORDS_MAX)};
 }
 
