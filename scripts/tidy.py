@@ -129,6 +129,21 @@ def check_levels(tree, layers):
                                            f"(level {layers[other]})")
 
 
+def check_own_header(tree):
+    """x.cpp includes its x.hpp before all else, which shows that the header stands alone."""
+    for path in tree.code():
+        own = next((path.with_suffix(end) for end in (".hpp", ".h")
+                    if path.with_suffix(end) in tree.files), None)
+        if path.parts[0] != "src" or path.suffix != ".cpp" or own is None:
+            continue
+        own = own.relative_to("src").as_posix()
+        number, line = next(((n, text) for n, text in tree.lines(path)
+                             if text.lstrip().startswith("#")), (1, ""))
+        match = INCLUDE.match(line)
+        if not match or match.group(2) != own:
+            tree.problem(path, number, f'what comes first is: #include "{own}"')
+
+
 def check_frontends(tree, layers):
     """Front ends and examples see what users see: the public headers only."""
     for path in tree.code():
@@ -325,6 +340,7 @@ def main():
     check_folders(tree)
     check_levels(tree, layers)
     check_frontends(tree, layers)
+    check_own_header(tree)
     check_heads(tree)
     check_banned(tree)
     check_lines(tree)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 TIDY = Path(__file__).resolve().parents[2] / "scripts" / "tidy.py"
 SPDX = "// SPDX-License-Identifier: BSD-3-Clause\n"
+THING = SPDX + '#include "low/thing.hpp"\n'
 FOLDER_README = "# x\n\n" + "".join(
     f"## {heading}\n\nText.\n\n" for heading in
     ["What it is", "May include", "Main type", "Start at", "Not here"]).rstrip("\n") + "\n"
@@ -23,7 +24,7 @@ CLEAN = {
     "src/low/README.md": FOLDER_README, "src/left/README.md": FOLDER_README,
     "src/right/README.md": FOLDER_README, "src/api/README.md": FOLDER_README,
     "src/low/thing.hpp": SPDX + "#pragma once\nint thing();\n",
-    "src/low/thing.cpp": SPDX + '#include "low/thing.hpp"\n\nint thing() { return 1; }\n',
+    "src/low/thing.cpp": THING + '\nint thing() { return 1; }\n',
     "src/left/one.hpp": SPDX + '#pragma once\n#include "low/thing.hpp"\n',
     "src/right/two.hpp": SPDX + '#pragma once\n#include "low/thing.hpp"\n',
     "src/api/entry.cpp": SPDX + '#include <unisono/unisono.h>\n\n#include "left/one.hpp"\n',
@@ -77,6 +78,12 @@ class Tidy(unittest.TestCase):
                      "src/left/one.hpp": SPDX + '#pragma once\n#include "three.hpp"\n'},
                     'write includes from src/ on: "left/three.hpp"')
 
+    def test_own_header_first(self):
+        for first in ("#include <string>\n", "#define THING\n"):
+            with self.subTest(first):
+                self.expect({"src/low/thing.cpp": SPDX + first + '#include "low/thing.hpp"\n'},
+                            'src/low/thing.cpp:2: what comes first is: #include "low/thing.hpp"')
+
     def test_folder_without_level(self):
         self.expect({"src/new/README.md": FOLDER_README, "src/new/x.hpp": SPDX + "#pragma once\n"},
                     "folder new has no level")
@@ -98,27 +105,27 @@ class Tidy(unittest.TestCase):
                            ("usleep(1)", "usleep"), ("std::cout << 1", "std::cout"),
                            ("assert(x)", "assert")]:
             with self.subTest(call):
-                self.expect({"src/low/thing.cpp": SPDX + f"void thing() {{ {call}; }}\n"},
+                self.expect({"src/low/thing.cpp": THING + f"void thing() {{ {call}; }}\n"},
                             f"banned: {word}")
-        self.expect({"src/low/thing.cpp": SPDX + "#include <iostream>\n"}, "banned: <iostream>")
+        self.expect({"src/low/thing.cpp": THING + "#include <iostream>\n"}, "banned: <iostream>")
 
     def test_banned_words_in_comments_and_strings_are_fine(self):
-        text = SPDX + '// getenv() is banned\nconst char* thing() { return "rand()"; }\n'
+        text = THING + '// getenv() is banned\nconst char* thing() { return "rand()"; }\n'
         self.assertEqual(tidy({"src/low/thing.cpp": text})[0], 0)
 
     def test_lines(self):
-        self.expect({"src/low/thing.cpp": SPDX + "int x; \n"}, "trailing whitespace")
-        self.expect({"src/low/thing.cpp": SPDX + "// " + "x" * 98 + "\n"}, "101 columns")
-        self.expect({"src/low/thing.cpp": SPDX + "// TO" + "DO later\n"}, "unfinished work")
+        self.expect({"src/low/thing.cpp": THING + "int x; \n"}, "trailing whitespace")
+        self.expect({"src/low/thing.cpp": THING + "// " + "x" * 98 + "\n"}, "101 columns")
+        self.expect({"src/low/thing.cpp": THING + "// TO" + "DO later\n"}, "unfinished work")
         self.expect({"docs/page.md": "# Page\n\n## A title\n\n/ho" + "me/me/x\n"},
                     "somebody's machine")
         self.expect({"docs/page.md": "# Page\n\n## A title"}, "no newline at the end")
 
     def test_tables_of_data_may_be_wide(self):
         table = "// clang-format off\nint wide[] = {" + "1, " * 50 + "};\n// clang-format on\n"
-        self.assertEqual(tidy({"src/low/thing.cpp": SPDX + table})[0], 0)
+        self.assertEqual(tidy({"src/low/thing.cpp": THING + table})[0], 0)
         wide = "// " + "x" * 98 + "\n"
-        self.expect({"src/low/thing.cpp": SPDX + table + wide}, ":5: 101 columns")
+        self.expect({"src/low/thing.cpp": THING + table + wide}, ":6: 101 columns")
 
     def test_folder_names_and_readmes(self):
         self.expect({"src/low/util/x.hpp": SPDX + "#pragma once\n"}, "named after its concept")
@@ -144,16 +151,16 @@ class Tidy(unittest.TestCase):
 
     def test_list_names_large_functions_and_files(self):
         body = "int thing() {\n" + "  work();\n" * 80 + "}\n"
-        status, output = tidy({"src/low/thing.cpp": SPDX + body + "int x;\n" * 600},
+        status, output = tidy({"src/low/thing.cpp": THING + body + "int x;\n" * 600},
                               ("--no-format", "--list"))
         self.assertEqual(status, 0, output)
-        self.assertIn("large function: src/low/thing.cpp:2: 82 lines", output)
+        self.assertIn("large function: src/low/thing.cpp:3: 82 lines", output)
         self.assertIn("large file: src/low/thing.cpp", output)
 
     def test_a_body_behind_initializers_ends_where_its_brace_is(self):
         maker = "Thing::Thing()\n    : a_(1),\n      b_(2) {\n  work();\n}\n"
         nested = "int far() {\n  for (;;) {\n    if (x) {\n      if (y) {\n      }\n    }\n  }\n}\n"
-        status, output = tidy({"src/low/thing.cpp": SPDX + maker + "int x;\n" * 80 + nested},
+        status, output = tidy({"src/low/thing.cpp": THING + maker + "int x;\n" * 80 + nested},
                               ("--no-format", "--list"))
         self.assertEqual(status, 0, output)
         self.assertNotIn("large function", output)
