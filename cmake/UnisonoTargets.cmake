@@ -84,6 +84,15 @@ function(unisono_leaves_out result name)
   endif()
 endfunction()
 
+# unisono_test_harness(NAME SOURCES file ...)
+# What several test programs have in common, compiled once; they LINK it.
+function(unisono_test_harness name)
+  cmake_parse_arguments(ARG "" "" "SOURCES" ${ARGN})
+  add_library(${name} STATIC EXCLUDE_FROM_ALL ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC unisono_inner unisono_flags GTest::gtest)
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/test)
+endfunction()
+
 # unisono_test(NAME SOURCES file ... [LABELS label ...] [LINK library ...] [COST seconds])
 # One test program with GoogleTest's main, on the library's inner parts. Labels with a meaning: `slow`
 # is for --all, `root` needs it, and `no_asan`, `no_tsan` leave a test out where that sanitizer has
