@@ -325,6 +325,13 @@ void add_studies(CLI::App& command, BenchArguments& arguments,
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000}))
       ->needs(overlap);
   command
+      .add_option(
+          "--workers", arguments.options.workers,
+          "With --overlap: so many ranks work, from rank 0 on; the others wait (0: all work)")
+      ->capture_default_str()
+      ->check(CLI::Range(0, kMostRanks))
+      ->needs(overlap);
+  command
       .add_option("--picture", arguments.options.picture_path,
                   "With --consistency: draw the histograms into this SVG file")
       ->needs(consistency);

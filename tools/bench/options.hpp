@@ -31,6 +31,7 @@ struct Options {
   int usable_cores = 0;         // of the whole job, where the launcher knows; 0: ask
   std::vector<std::int64_t> team_sizes;  // studies: of the first so many ranks; empty: all
   std::int64_t polls = 0;                // overlap: tests of the request during the work
+  int workers = 0;                       // overlap: the first so many ranks work; 0: all
   double factor = 1.25;                  // what a guideline allows is multiplied by it
   bool tolerate = false;                 // a missed guideline is no failure
   bool progress = false;                 // say on the terminal what is being measured

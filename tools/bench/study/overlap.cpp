@@ -58,6 +58,11 @@ class OverlapMeasurer {
   // A turn of `units` of work with the operation under way, or without.
   base::Status turn(Turns& turns, bool communicates, std::int64_t units);
   base::Status communicate(std::int64_t units);
+  // How many ranks work, and whether this one does; what the others see is not reported.
+  int workers() const {
+    return options_.workers == 0 ? place_.ranks : std::min(options_.workers, place_.ranks);
+  }
+  bool works() const { return place_.rank < workers(); }
 
   const Place& place_;
   Cell& cell_;
@@ -123,7 +128,7 @@ base::Status OverlapMeasurer::choose_work() {
   const double pure_us = summarize(std::move(trial.us)).median;
   UNISONO_ASSIGN(const std::int64_t pure_ns,
                  agree(place_, static_cast<std::int64_t>(pure_us * 1e3)));
-  units_ = work_.units_in(static_cast<double>(pure_ns));
+  if (works()) units_ = work_.units_in(static_cast<double>(pure_ns));
   return base::success();
 }
 
@@ -141,18 +146,19 @@ base::Result<Finding> OverlapMeasurer::finish() {
   double medians[3] = {};
   std::size_t at = 0;
   for (Turns* turns : {&pure_, &computed_, &together_}) {
-    for (double& us : turns->us) us /= place_.ranks;
+    for (double& us : turns->us) us = works() ? us / workers() : 0;
     UNISONO_TRY(combine(place_, turns->us, UNISONO_SUM));
     medians[at++] = summarize(std::move(turns->us)).median;
   }
   const auto [pure, computed, together] = medians;
   const double hidden = pure > 0 ? 100 * (1 - (together - computed) / pure) : 0;
-  std::vector<std::int64_t> sums{together_.cpu.caller_ns - computed_.cpu.caller_ns,
-                                 pure_.cpu.caller_ns - empty_.cpu.caller_ns,
-                                 together_.cpu.agent_ns(), wrong_};
+  const std::int64_t share = works() ? 1 : 0;
+  std::vector<std::int64_t> sums{share * (together_.cpu.caller_ns - computed_.cpu.caller_ns),
+                                 share * (pure_.cpu.caller_ns - empty_.cpu.caller_ns),
+                                 share * together_.cpu.agent_ns(), wrong_};
   UNISONO_TRY(combine(place_, sums, UNISONO_SUM));
   const auto per_call = [this](std::int64_t ns) {
-    return static_cast<double>(ns) * 1e-3 / static_cast<double>(rounds_ * place_.ranks);
+    return static_cast<double>(ns) * 1e-3 / static_cast<double>(rounds_ * workers());
   };
   return Finding{
       {together, computed, pure, std::clamp(hidden, 0.0, 100.0), std::max(0.0, per_call(sums[0])),
@@ -174,12 +180,13 @@ base::Result<Finding> measure_overlap(const Place& place, Cell& cell, const Opti
 Study overlap_study() {
   return {
       .name = "overlap",
-      .notes = {"overall: start, compute, wait; compute: the work alone; pure: start and wait "
-                "alone; by turns, a barrier before each, mean of the ranks, median, in us",
-                "overlap: 1 - (overall - compute) / pure, in %, from 0 to 100",
-                "caller: processor time of the calling thread for one operation, its work not "
-                "counted; alone: the same in pure; agent: of the process's other threads in "
-                "overall; mean, in us"},
+      .notes =
+          {"overall: start, compute, wait; compute: the work alone; pure: start and wait "
+           "alone; by turns, a barrier before each, mean of the ranks that work, median, in us",
+           "overlap: 1 - (overall - compute) / pure, in %, from 0 to 100",
+           "caller: processor time of the calling thread for one operation, its work not "
+           "counted; alone: the same in pure; agent: of the process's other threads in "
+           "overall; mean, in us"},
       .columns = {{"overall", "overall_us"},
                   {"compute", "compute_us"},
                   {"pure", "pure_us"},
