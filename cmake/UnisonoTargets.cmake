@@ -24,14 +24,21 @@ if(UNISONO_FUZZ)
   target_link_options(unisono_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# What most sources include, compiled once where UNISONO_PRECOMPILE is on: it saves a third of a
-# sanitizer's build. Other builds show that each source includes what it needs.
-option(UNISONO_PRECOMPILE "Precompile the headers that most sources include" OFF)
+# What most sources include, compiled once: it saves a third of a sanitizer's build. Other builds
+# show that each source includes what it needs, and the release preset of all that is no test.
+set(UNISONO_PRECOMPILE OFF CACHE STRING
+    "Precompile the headers that most sources include: ON, TESTS (of tests only) or OFF")
+set_property(CACHE UNISONO_PRECOMPILE PROPERTY STRINGS ON TESTS OFF)
+if(UNISONO_PRECOMPILE AND NOT UNISONO_PRECOMPILE STREQUAL TESTS)
+  set(unisono_precompile_library ON)
+else()
+  set(unisono_precompile_library OFF)
+endif()
 
 # unisono_precompile(TARGET KIND [header ...])
 # Targets of one kind share them, so they have to be compiled with the same options and macros.
 function(unisono_precompile target kind)
-  if(NOT UNISONO_PRECOMPILE)
+  if(NOT UNISONO_PRECOMPILE OR (kind STREQUAL library AND NOT unisono_precompile_library))
     return()
   endif()
   get_property(owner GLOBAL PROPERTY UNISONO_PRECOMPILED_${kind})
@@ -63,7 +70,7 @@ function(unisono_folder name)
     target_link_libraries(unisono_${name} PUBLIC unisono_${lower})
   endforeach()
   unisono_precompile(unisono_${name} library)
-  if(ARG_TOGETHER AND UNISONO_PRECOMPILE)
+  if(ARG_TOGETHER AND unisono_precompile_library)
     set_target_properties(unisono_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
   endif()
   set_property(GLOBAL APPEND PROPERTY UNISONO_FOLDERS unisono_${name})
@@ -84,6 +91,16 @@ function(unisono_leaves_out result name)
   endif()
 endfunction()
 
+# unisono_optimize_little(TARGET)
+# Half the time to compile; warnings that follow the flow of values stay.
+function(unisono_optimize_little target)
+  if(UNISONO_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  else()
+    target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-Og>)
+  endif()
+endfunction()
+
 # unisono_test_harness(NAME SOURCES file ...)
 # What several test programs have in common, compiled once; they LINK it.
 function(unisono_test_harness name)
@@ -91,14 +108,15 @@ function(unisono_test_harness name)
   add_library(${name} STATIC EXCLUDE_FROM_ALL ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC unisono_inner unisono_flags GTest::gtest)
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/test)
+  unisono_optimize_little(${name})
 endfunction()
 
 # unisono_test(NAME SOURCES file ... [LABELS label ...] [LINK library ...] [COST seconds])
 # One test program with GoogleTest's main, on the library's inner parts. Labels with a meaning: `slow`
 # is for --all, `root` needs it, and `no_asan`, `no_tsan` leave a test out where that sanitizer has
 # nothing to see: the thread sanitizer in a program whose work is done by one thread. Tests with
-# a COST start first, so that no core is idle at the end; the others are short, and under sanitizers
-# not optimized.
+# a COST start first, so that no core is idle at the end; the others take longer to compile than to
+# run, so their own code is optimized little, under sanitizers not at all.
 function(unisono_test name)
   cmake_parse_arguments(ARG "" "COST" "SOURCES;LABELS;LINK" ${ARGN})
   unisono_leaves_out(left_out ${name} ${ARG_LABELS})
@@ -110,9 +128,9 @@ function(unisono_test name)
                         ${ARG_LINK})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/test)
   set(kind test)
-  if(UNISONO_SANITIZE AND NOT ARG_COST)
-    set(kind short_test)  # takes longer to compile than to run
-    target_compile_options(${name} PRIVATE -O0)
+  if(NOT ARG_COST)
+    set(kind short_test)
+    unisono_optimize_little(${name})
   endif()
   unisono_precompile(${name} ${kind} <gtest/gtest.h> <thread>)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
