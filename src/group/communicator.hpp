@@ -227,7 +227,7 @@ class Communicator {
   base::Error fail_in_nic(const NicOperation& operation, const base::Error& why);
   void tell_difference(const NicOperation& operation, int other);
   void examine_nic(NicOperation& operation);
-  void examine_members_in_nic(const NicOperation& operation);
+  void examine_members_in_nic(NicOperation& operation);
   void examine_standings(NicOperation& operation);
   void examine_nic_deadline(const NicOperation& operation);
   NicStanding standing() const;

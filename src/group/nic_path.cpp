@@ -143,6 +143,7 @@ struct Communicator::NicOperation {
   std::int64_t examined_ns = 0;
   std::int64_t nap_ns = 0;         // how long it sleeps next; 0: it has not slept
   std::int64_t owed_since_ns = 0;  // since when all was seen to be sent that it lacks; 0: not yet
+  std::int64_t left_since_ns = 0;  // since when a rank was seen to have left; 0: none was
 
   std::string describe() const {
     return fmt::format("{} (operation {}, in the NIC path)",
@@ -313,19 +314,27 @@ void Communicator::await_silence_in_nic() {
 
 // Who has left had completed it, if it has said so; but no leader leaves before those below it have
 // their results as well, and after an allgather nobody before all have.
-void Communicator::examine_members_in_nic(const NicOperation& operation) {
+void Communicator::examine_members_in_nic(NicOperation& operation) {
   for (int r = 0; r < size(); ++r) {
     const RankState state = state_of(r);
     if (state == RankState::present) continue;
     const auto last = farewell_of(r);
     const bool would_stay = r == nic_->parent || nic_->group->is_gathering();
     if (state == RankState::left && !would_stay && last && has_result(standing(), *last)) continue;
-    // It may have told of a failure and left since this rank looked for one.
+    // It may have told of a failure and left since this rank looked for one, or the news of that
+    // are overtaken by those of its end. Also one of a later operation is why it gives nothing.
     adopt_failure();
     if (has_failed_by(operation.index)) return;
-    fail_all(Code::rank_lost,
-             fmt::format("{} is lost ({}): {} cannot complete", name_rank(r), how_it_went(state),
-                         operation.describe()),
+    if (state == RankState::left && operation.left_since_ns == 0) {
+      operation.left_since_ns = base::now_ns();
+    }
+    const bool may_come = state == RankState::left && is_remote(r) &&
+                          base::now_ns() - operation.left_since_ns < job_.watch_interval_ns();
+    if (may_come && !failure_) continue;
+    fail_all(failure_ ? failure_->error.code : Code::rank_lost,
+             failure_ ? failure_->error.message
+                      : fmt::format("{} is lost ({}): {} cannot complete", name_rank(r),
+                                    how_it_went(state), operation.describe()),
              operation.index);
     return;
   }

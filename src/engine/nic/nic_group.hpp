@@ -107,8 +107,9 @@ class NicGroup {
   base::Status look_around();
   // Whether the program can wake this rank; of very many ranks a host not all. They nap.
   bool is_woken() const { return wakes_ != nullptr; }
-  // To sleep until poll() has something to say, if so: arm(); if it says true, poll wake_descriptor(),
-  // with whatever else is waited for, though not for longer than look_around() can wait; disarm().
+  // To sleep until poll() has something to say, if so: arm(); if it says true, poll
+  // wake_descriptor(), with whatever else is waited for, though not for longer than look_around()
+  // can wait; disarm().
   bool arm() { return gathers_ ? allgather_->arm() : port_->arm(*wakes_, operation_); }
   int wake_descriptor() const {
     return gathers_ ? allgather_->wake_descriptor() : wakes_->descriptor();
