@@ -45,16 +45,14 @@ base::Status Agent::start() {
   return base::success();
 }
 
-bool Agent::lend(Communicator& communicator, bool at_once) {
+bool Agent::lend(Communicator& communicator, When when) {
+  const bool at_once = when != When::later;
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);
     lent_.push_back(&communicator);
     // What came before the agent could know of it.
-    is_carrying = true;
-    const bool goes_on = communicator.carry_on();
-    is_carrying = false;
-    if (!goes_on) {
+    if (when != When::now && !carry_one(communicator)) {
       lent_.pop_back();
       return false;
     }
@@ -64,10 +62,19 @@ bool Agent::lend(Communicator& communicator, bool at_once) {
   }
   if (thread_.joinable()) {
     if (wake) changed_.notify_one();
+    if (when == When::now) job_.bells().wake(job_.rank());  // it may sleep there for another one
   } else if (at_once) {
-    job_.network()->hand_over();
+    job_.network()->hand_over(when == When::now);
   }
   return true;
+}
+
+// With the lock.
+bool Agent::carry_one(Communicator& communicator) {
+  is_carrying = true;
+  const bool goes_on = communicator.carry_on();
+  is_carrying = false;
+  return goes_on;
 }
 
 void Agent::take_back(Communicator& communicator) {
@@ -78,10 +85,8 @@ void Agent::take_back(Communicator& communicator) {
 
 bool Agent::carry() {
   const std::lock_guard lock(mutex_);
-  is_carrying = true;
   bool any = false;
-  for (Communicator* communicator : lent_) any |= communicator->carry_on();
-  is_carrying = false;
+  for (Communicator* communicator : lent_) any |= carry_one(*communicator);
   return any;
 }
 

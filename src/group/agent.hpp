@@ -31,9 +31,11 @@ class Agent {
   // Begins a thread of its own, where no other one carries it.
   base::Status start();
 
-  // The communicator has operations to be carried on; false if that ended while it was lent. At
-  // once, or after a moment in which the application may take it back: it may be polling.
-  bool lend(Communicator& communicator, bool at_once);
+  // When the agent takes over: after a moment in which the application may take it back, as it may
+  // be polling; at once, when more has come; or now, for there is an operation to begin.
+  enum class When : std::uint8_t { later, at_once, now };
+  // The communicator has operations to be carried on; false if that ended while it was lent.
+  bool lend(Communicator& communicator, When when);
   // Waits until the agent has let go of it.
   void take_back(Communicator& communicator);
 
@@ -43,6 +45,7 @@ class Agent {
   static bool is_self();
 
  private:
+  static bool carry_one(Communicator& communicator);
   void run();
   void rest(std::unique_lock<std::mutex>& lock);
 

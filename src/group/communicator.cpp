@@ -415,6 +415,9 @@ Status Communicator::start(CachedPlan& plan, const void* input, void* output, Pe
   if (plan.plan.staging_bytes != 0) UNISONO_TRY(stage(plan, pending));
   begin(plan, input, output, pending);
   active_.push_back(&pending);
+  // To send a long message is work that the agent can do as well.
+  const bool is_long = machine_.network != nullptr && plan.plan.segments > 1;
+  if (is_long && lend_when(Agent::When::now)) return base::success();
   advance();
   lend(true);
   return base::success();
@@ -434,16 +437,18 @@ bool Communicator::progress() {
   return advance();
 }
 
-void Communicator::lend(bool at_once) {
+// False if the agent does not carry it.
+bool Communicator::lend_when(Agent::When when) {
   Agent* const agent = job_.agent();
-  if (lent_ || active_.empty() || agent == nullptr) return;
+  if (lent_ || active_.empty() || agent == nullptr) return lent_;
   // A user's operator is called by the application's threads only.
   const auto calls_user = [](const Pending* p) {
     return p->operation.plan().op >= kFirstUserNumber;
   };
-  if (std::ranges::any_of(active_, calls_user)) return;
+  if (std::ranges::any_of(active_, calls_user)) return false;
   lent_ = true;
-  if (!agent->lend(*this, at_once)) end_lending();
+  if (!agent->lend(*this, when)) end_lending();
+  return lent_;
 }
 
 void Communicator::end_lending() {

@@ -128,7 +128,7 @@ class Communicator {
   bool progress();
   // Where there is an agent, it carries on what is under way while this thread does something else:
   // at once, or if this thread does not come back within a moment.
-  void lend(bool at_once);
+  void lend(bool at_once) { lend_when(at_once ? Agent::When::at_once : Agent::When::later); }
   // It leaves this communicator alone again, so that operations and their state may be looked at.
   // All functions do that themselves; start(), and a run() beside others, lend at their end.
   void take_back() {
@@ -166,6 +166,7 @@ class Communicator {
 
  private:
   bool advance();
+  bool lend_when(Agent::When when);
   void take_back_lent();
   void end_lending();
   static base::Result<std::int64_t> reserve(Job& job, int ranks);
@@ -279,7 +280,8 @@ class Communicator {
     int other = -1;
   };
   Bed announce_sleep();
-  bool sleep_announced(const Bed& bed, std::int64_t limit_ns);
+  Network::Woken sleep_announced(const Bed& bed, std::int64_t limit_ns);
+  bool has_rung(Network::Woken woken, std::int64_t messages_before);
   void withdraw_sleep(const Bed& bed);
 
   Job& job_;

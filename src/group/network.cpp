@@ -37,13 +37,18 @@ constexpr std::size_t kPoolBytes = std::size_t{6} << 20;
 
 thread_local bool is_agent = false;
 
-// Until one of them is readable (-1: there is none), or the time is over.
-bool sleep_on(const std::array<int, 4>& descriptors, std::int64_t timeout_ns) {
+// Until one of them is readable (-1: there is none), or the time is over. Bit i: the i-th is.
+unsigned sleep_on(const std::array<int, 4>& descriptors, std::int64_t timeout_ns) {
   std::array<pollfd, 4> sources{};
   for (std::size_t i = 0; i < sources.size(); ++i) sources[i] = {descriptors[i], POLLIN, 0};
   const std::int64_t limit = std::clamp<std::int64_t>(timeout_ns, 0, kLongestSleepNs);
   const timespec time{.tv_sec = limit / base::kSecond, .tv_nsec = limit % base::kSecond};
-  return ppoll(sources.data(), sources.size(), &time, nullptr) > 0;
+  if (ppoll(sources.data(), sources.size(), &time, nullptr) <= 0) return 0;
+  unsigned readable = 0;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (sources[i].revents != 0) readable |= 1U << i;
+  }
+  return readable;
 }
 
 }  // namespace
@@ -137,8 +142,11 @@ transport::Transport& Network::carrier() {
 }
 
 Network::Bed Network::bed() {
-  Bed bed{reliable_->datagrams().descriptor(), reliable_->next_deadline_ns()};
-  if (bulk_ == nullptr) return bed;
+  Bed bed{reliable_->datagrams().descriptor(), reliable_->next_deadline_ns(), 0};
+  if (bulk_ == nullptr) {
+    bed.pause_ns = reliable_->pause_ns();
+    return bed;
+  }
   bed.descriptor = bulk_->descriptor();
   const std::int64_t now = base::now_ns();
   if (!bulk_->may_sleep()) {
@@ -175,7 +183,7 @@ void Network::awaits_multicast(int origin) {
   reliable_->awaits_multicast(origin);
 }
 
-bool Network::sleep(std::int64_t timeout_ns, const std::array<int, 2>& others) {
+Network::Woken Network::sleep(std::int64_t timeout_ns, const std::array<int, 2>& others) {
   Bed bed;
   {
     const std::lock_guard lock(mutex_);
@@ -183,17 +191,24 @@ bool Network::sleep(std::int64_t timeout_ns, const std::array<int, 2>& others) {
   }
   const std::int64_t now = base::now_ns();
   looked_ns_.store(now + kLeaveNs, std::memory_order_relaxed);
-  const bool came = sleep_on({bed.descriptor, taken_.get(), others[0], others[1]},
-                             std::min({timeout_ns, bed.deadline_ns - now, kLeaveNs}));
+  const std::int64_t limit_ns = std::min({timeout_ns, bed.deadline_ns - now, kLeaveNs});
+  constexpr unsigned kOthers = 3U << 2;
+  const bool pauses = bed.pause_ns > 0;
+  unsigned woken = sleep_on({pauses ? -1 : bed.descriptor, taken_.get(), others[0], others[1]},
+                            pauses ? std::min(limit_ns, bed.pause_ns) : limit_ns);
+  if (pauses) woken |= 1U;  // something has come, most likely
   eventfd_t count = 0;
   if (taken_.valid()) eventfd_read(taken_.get(), &count);
   looked_ns_.store(base::now_ns(), std::memory_order_relaxed);
-  return came;
+  if (woken == 0) return Woken::by_time;
+  // What remote memory brings is not counted.
+  return (woken & kOthers) != 0 || bulk_ != nullptr ? Woken::by_other : Woken::by_datagrams;
 }
 
-void Network::hand_over() {
+void Network::hand_over(bool look) {
   handed_over_.store(true);
-  if (agent_rests_.load()) nudge();
+  if (look) look_.store(true);
+  if (look || agent_rests_.load()) nudge();
 }
 
 void Network::nudge() const {
@@ -228,9 +243,18 @@ std::optional<int> Network::agent_turn(bool busy) {
     const std::lock_guard lock(mutex_);
     bed = this->bed();
   }
-  const std::int64_t sleep_ns = bed.deadline_ns - base::now_ns();
-  sleep_on({bed.descriptor, bell_.get(), -1, -1},
-           busy ? std::min(sleep_ns, kBusySleepNs) : sleep_ns);
+  std::int64_t sleep_ns = bed.deadline_ns - base::now_ns();
+  if (busy) sleep_ns = std::min(sleep_ns, kBusySleepNs);
+  if (bed.pause_ns > 0) {
+    bed.descriptor = -1;
+    sleep_ns = std::min(sleep_ns, bed.pause_ns);
+  }
+  constexpr unsigned kBell = 1U << 1;
+  if (!look_.load() && (sleep_on({bed.descriptor, bell_.get(), -1, -1}, sleep_ns) & kBell) != 0) {
+    eventfd_t count = 0;
+    eventfd_read(bell_.get(), &count);
+  }
+  look_.store(false);
   const std::int64_t about_ns = looked_ns_.load(std::memory_order_relaxed) + kThreadAboutNs;
   if (!handed_over_.load() && base::now_ns() < about_ns) return std::nullopt;
   const std::lock_guard lock(mutex_);

@@ -58,12 +58,26 @@ class Network final : public transport::Transport {
 
   // For a thread of the rank, instead of the agent: announce, look once more, then sleep until
   // something comes, also if another thread takes it, or one of `others` is readable (-1: none),
-  // but not beyond `timeout_ns`; withdraw. sleep() is false if it was the time.
+  // but not beyond `timeout_ns`; withdraw.
+  enum class Woken : std::uint8_t { by_time, by_datagrams, by_other };
   void announce() { sleepers_.fetch_add(1); }
-  bool sleep(std::int64_t timeout_ns, const std::array<int, 2>& others);
+  Woken sleep(std::int64_t timeout_ns, const std::array<int, 2>& others);
   void withdraw() { sleepers_.fetch_sub(1); }
-  // The caller goes to sleep elsewhere: the agent takes over at once.
-  void hand_over();
+  // The caller goes to sleep elsewhere: the agent takes over at once. `look`: and looks around also
+  // if nothing comes.
+  void hand_over(bool look = false);
+
+  // How many messages from other hosts are whole: whether something that came can be used.
+  std::int64_t messages() {
+    const std::lock_guard lock(mutex_);
+    return reliable_->arrived().messages;
+  }
+
+  // A long message comes so slowly that it is not worth while to look out for it all the time.
+  bool comes_slowly() {
+    const std::lock_guard lock(mutex_);
+    return reliable_->pause_ns() > 0;
+  }
 
   // Nothing that comes is written meanwhile, as far as this process does it.
   std::unique_lock<std::mutex> hold() { return std::unique_lock(mutex_); }
@@ -88,6 +102,7 @@ class Network final : public transport::Transport {
   struct Bed {
     int descriptor;
     std::int64_t deadline_ns;
+    std::int64_t pause_ns;  // first, without looking at the descriptor
   };
   Bed bed();
 
@@ -102,6 +117,7 @@ class Network final : public transport::Transport {
   std::atomic<std::int64_t> looked_ns_{0};  // when a thread of the rank last carried it on
   std::atomic<bool> agent_rests_{false};    // it leaves the datagrams to the rank's threads
   std::atomic<bool> handed_over_{false};
+  std::atomic<bool> look_{false};  // the agent's next turn is at once
   std::atomic<bool> stop_{false};
   bool multicasts_ = false;  // does not change once the agent runs
   std::thread agent_;

@@ -31,6 +31,8 @@ bool Communicator::sleep(std::span<Communicator* const> communicators, std::int6
   if (credit) change_credit(true);
   Bed bed = announce_sleep();
   bed.other = other;
+  const std::int64_t messages = bed.datagrams ? job_.network()->messages() : 0;
+  Network::Woken woken = Network::Woken::by_time;
   bool rung = false;
   for (Communicator* c : communicators) {
     rung |= c->advance();
@@ -40,9 +42,10 @@ bool Communicator::sleep(std::span<Communicator* const> communicators, std::int6
   }
   if (!rung) {
     ++statistics_.sleeps;
-    rung = sleep_announced(bed, std::min(limit_ns, job_.watch_interval_ns()));
+    woken = sleep_announced(bed, std::min(limit_ns, job_.watch_interval_ns()));
   }
   withdraw_sleep(bed);
+  rung = rung || has_rung(woken, messages);
   if (credit) change_credit(false);
   job_.watch(base::now_ns());
   return rung;
@@ -64,13 +67,21 @@ Communicator::Bed Communicator::announce_sleep() {
   return bed;
 }
 
-bool Communicator::sleep_announced(const Bed& bed, std::int64_t limit_ns) {
+Network::Woken Communicator::sleep_announced(const Bed& bed, std::int64_t limit_ns) {
   if (bed.datagrams) {
     return job_.network()->sleep(limit_ns, {bed.pipe ? job_.bells().pipe() : -1, bed.other});
   }
   if (bed.other >= 0) limit_ns = std::min(limit_ns, kDeafNs);
   if (job_.network() != nullptr) job_.network()->hand_over();
-  return job_.bells().sleep(job_.rank(), bed.announced, limit_ns);
+  return job_.bells().sleep(job_.rank(), bed.announced, limit_ns) ? Network::Woken::by_other
+                                                                  : Network::Woken::by_time;
+}
+
+// A part of a message that comes slowly does not: it is taken, and the rest will come.
+bool Communicator::has_rung(Network::Woken woken, std::int64_t messages_before) {
+  if (woken != Network::Woken::by_datagrams) return woken == Network::Woken::by_other;
+  job_.carry_network();
+  return job_.network()->messages() != messages_before || !job_.network()->comes_slowly();
 }
 
 void Communicator::withdraw_sleep(const Bed& bed) {

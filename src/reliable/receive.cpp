@@ -30,7 +30,10 @@ bool wants_answer(const wire::Header& header) {
 
 int Reliable::progress() {
   now_ns_ = options_.now_ns();
+  const Arrived before = arrived_;
   const int received = receive_all();
+  moderation_.note(now_ns_, arrived_.packets - before.packets,
+                   arrived_.messages != before.messages);
   if (!backlogged_.empty()) drain_backlogs();
   if (!watched_.empty()) look_at_timers();
   group_.look_at_timers(now_ns_);
@@ -108,6 +111,7 @@ void Reliable::handle_group(const wire::Parsed& packet) {
 }
 
 void Reliable::apply(const wire::Parsed& packet) {
+  ++arrived_.packets;
   if (packet.payload.empty()) return;
   std::memcpy(options_.region + packet.header.place, packet.payload.data(), packet.payload.size());
 }
@@ -194,7 +198,8 @@ void Reliable::note_gap(Link& link, int rank, bool moved) {
   watch(link, rank);
 }
 
-void Reliable::raise(const WaitingFlag& flag) const {
+void Reliable::raise(const WaitingFlag& flag) {
+  ++arrived_.messages;
   auto* const word = reinterpret_cast<std::uint64_t*>(options_.region + flag.flag);
   std::atomic_ref(*word).store(flag.value, std::memory_order_release);
 }

@@ -27,6 +27,7 @@
 #include "base/prng.hpp"
 #include "reliable/group.hpp"
 #include "reliable/link.hpp"
+#include "reliable/moderation.hpp"
 #include "reliable/packet_pool.hpp"
 #include "reliable/retry.hpp"
 #include "transport/datagrams.hpp"
@@ -112,6 +113,14 @@ class Reliable final : public transport::Transport, private GroupPort {
   // When progress() has something to do even if nothing comes; far in the future if never.
   std::int64_t next_deadline_ns() const;
 
+  // What has come of puts: packets, each once, and messages that became whole.
+  struct Arrived {
+    std::int64_t packets = 0, messages = 0;
+  };
+  const Arrived& arrived() const { return arrived_; }
+  // For so long after progress(), what comes may be left to gather (moderation.hpp).
+  std::int64_t pause_ns() const { return moderation_.pause_ns(); }
+
   int ranks() const { return options_.ranks; }
   const ReliableCounts& counts() const { return counts_; }
   const GroupCounts& group_counts() const { return group_.counts(); }
@@ -149,7 +158,7 @@ class Reliable final : public transport::Transport, private GroupPort {
   bool place_is_valid(const wire::Parsed& packet) const;
   void acknowledge(Link& link, std::uint64_t number);
   void note_gap(Link& link, int rank, bool moved);
-  void raise(const WaitingFlag& flag) const;
+  void raise(const WaitingFlag& flag);
 
   void watch(Link& link, int rank);
   void look_at_timers();
@@ -178,6 +187,8 @@ class Reliable final : public transport::Transport, private GroupPort {
   std::deque<LoosePacket> loose_;             // before them
   Group group_;
   ReliableCounts counts_;
+  Arrived arrived_;
+  Moderation moderation_;
 };
 
 }  // namespace unisono::reliable

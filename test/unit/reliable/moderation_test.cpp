@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "reliable/moderation.hpp"
+
+#include <gtest/gtest.h>
+
+namespace unisono::reliable {
+namespace {
+
+// Of a link of 200 Mbit/s.
+constexpr std::int64_t kPacketNs = 60'000;
+
+TEST(Moderation, LeavesSomePacketsOfALongMessageToGather) {
+  Moderation moderation;
+  EXPECT_EQ(moderation.pause_ns(), 0);
+  std::int64_t now = 1'000'000'000;
+  moderation.note(now, 1, false);
+  EXPECT_EQ(moderation.pause_ns(), 0) << "the pace is not known yet";
+  for (int look = 0; look < 5; ++look) {
+    now += 3 * kPacketNs;
+    moderation.note(now, 3, false);
+    EXPECT_EQ(moderation.pause_ns(), Moderation::kPackets * kPacketNs);
+  }
+}
+
+TEST(Moderation, ASlowLinkIsLookedAtInTime) {
+  Moderation moderation;
+  moderation.note(1'000'000'000, 1, false);
+  moderation.note(1'000'900'000, 1, false);
+  EXPECT_EQ(moderation.pause_ns(), Moderation::kMostNs);
+}
+
+TEST(Moderation, AFastOneIsNotWorthATimer) {
+  Moderation moderation;
+  moderation.note(1'000'000'000, 1, false);
+  moderation.note(1'000'100'000, 100, false);
+  EXPECT_EQ(moderation.pause_ns(), 0);
+}
+
+TEST(Moderation, WhatIsWholeIsUsedAtOnce) {
+  Moderation moderation;
+  moderation.note(1'000'000'000, 1, false);
+  moderation.note(1'000'000'000 + kPacketNs, 1, true);
+  EXPECT_EQ(moderation.pause_ns(), 0);
+}
+
+TEST(Moderation, WhereNothingMoreComesTheNextPacketIsSeenAtOnce) {
+  Moderation moderation;
+  moderation.note(1'000'000'000, 1, false);
+  moderation.note(1'000'000'000 + kPacketNs, 1, false);
+  EXPECT_GT(moderation.pause_ns(), 0);
+  moderation.note(1'000'000'000 + 9 * kPacketNs, 0, false);
+  EXPECT_EQ(moderation.pause_ns(), 0);
+}
+
+}  // namespace
+}  // namespace unisono::reliable
