@@ -176,10 +176,9 @@ TEST_F(NicJob, WhoWaitsForLongIsWokenByItsResultOnly) {
   });
   expect_all_clean(processes);
   for (int host = 0; host < kHosts; ++host) {
-    const auto counters = status(host).counters;
-    EXPECT_GE(counters[UNISONO_NIC_WOKEN], 1U) << host;
-    EXPECT_LE(counters[UNISONO_NIC_WOKEN], 1U + kBarriers) << host;
-    EXPECT_EQ(counters[UNISONO_NIC_NOT_WOKEN], 0U) << host;
+    EXPECT_GE(counted(host, UNISONO_NIC_WOKEN), 1U) << host;
+    EXPECT_LE(counted(host, UNISONO_NIC_WOKEN), 1U + kBarriers) << host;
+    EXPECT_EQ(counted(host, UNISONO_NIC_NOT_WOKEN), 0U) << host;
   }
 }
 
@@ -226,7 +225,6 @@ TEST_F(NicJob, WithoutAllHostsNobodyUsesIt) {
   };
   expect_without({});
   expect_without({{"UNISONO_NIC", "on"}});
-  daemons_.clear();
   start_daemons();
   expect_without({{"UNISONO_NIC", "off"}});
 }
@@ -276,8 +274,8 @@ TEST_F(NicJob, ARankThatLeavesIsNamed) {
 
 // Its host's rank tells all; a communicator without the NIC path goes on.
 TEST_F(NicJob, ADaemonThatEndsIsToldToAll) {
-  start_daemons();
   for (const int host : {1, 0}) {
+    start_daemons();
     auto processes = start_job([](const NicRank& self) {
       ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
       self.line.say("ready");
@@ -298,8 +296,6 @@ TEST_F(NicJob, ADaemonThatEndsIsToldToAll) {
     for (const auto& process : processes) process.line().say("go");
     kill_daemon(host);
     expect_all_clean(processes);
-    daemons_.clear();
-    start_daemons();
   }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A fixture: jobs whose communicators have a NIC path, from unisono_init to unisono_finalize, on
-// four hosts with a unisonod each. Skips, and says why, where the kernel does not let us.
+// four hosts with a unisonod each. As the kernel takes a second to verify their programs, they
+// serve all tests of a suite until one spoils them. Skips, and says why, where the kernel does not
+// let us.
 #pragma once
 
 #include <arpa/inet.h>
@@ -12,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -39,53 +42,63 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 class NicJob : public testing::Test {
  protected:
   void SetUp() override {
-    if (!hosts_.reason_to_skip().empty()) GTEST_SKIP() << hosts_.reason_to_skip();
-    const auto trial = nic::load_device({});
-    if (!trial.ok() && trial.error().code == base::Code::unsupported) {
-      GTEST_SKIP() << trial.error().message;
-    }
+    if (!hosts_) hosts_.emplace(TestHosts::up(kHosts));
+    if (!hosts_->reason_to_skip().empty()) GTEST_SKIP() << hosts_->reason_to_skip();
+    static const std::string why_not = find_why_not();
+    if (!why_not.empty()) GTEST_SKIP() << why_not;
+    if (!folder_.empty()) return;
     char name[] = "/tmp/nic_job_test_XXXXXX";
     ASSERT_NE(mkdtemp(name), nullptr);
     folder_ = name;
   }
-  void TearDown() override {
+  void TearDown() override { is_spoilt_ |= HasFailure(); }
+  static void TearDownTestSuite() {
     daemons_.clear();
+    hosts_.reset();
     if (!folder_.empty()) std::filesystem::remove_all(folder_);
+    folder_.clear();
   }
 
-  std::string path(int host) const { return folder_ + "/nic" + std::to_string(host); }
+  // Another one each time, as a daemon that was killed may still be there for a moment.
+  static std::string path(int host) {
+    return folder_ + "/nic" + std::to_string(host) + "." + std::to_string(starts_);
+  }
 
-  // Returns when they serve.
+  // Returns when so many serve, and nobody else.
   void start_daemons(int count = kHosts) {
-    for (int host = 0; host < count; ++host) {
-      const std::string socket = path(host);
-      daemons_.push_back(hosts_.start(host, [&socket](const Line&) {
-        execl(UNISONOD_PROGRAM, "unisonod", "--interface", "eth0", "--socket", socket.c_str(),
-              static_cast<char*>(nullptr));
-        ADD_FAILURE() << UNISONOD_PROGRAM << ": " << std::strerror(errno);
-      }));
+    if (is_spoilt_ || std::cmp_not_equal(daemons_.size(), count)) {
+      daemons_.clear();
+      is_spoilt_ = false;
+      ++starts_;
+      for (int host = 0; host < count; ++host) start_daemon(host);
     }
+    before_.clear();
     for (int host = 0; host < count; ++host) {
       while (!nic::ServiceClient::connect(path(host)).ok()) std::this_thread::yield();
+      before_.push_back(status(host).counters);
     }
   }
-  void kill_daemon(int host) {
+  // The others end at the next start.
+  static void kill_daemon(int host) {
     const HostProcess gone = std::move(daemons_[static_cast<std::size_t>(host)]);
+    is_spoilt_ = true;
   }
 
   nic::ServiceStatus status(int host) const {
     const auto client = nic::ServiceClient::connect(path(host));
     EXPECT_TRUE(client.ok());
     auto answer = (*client)->status();
-    EXPECT_TRUE(answer.ok());
+    EXPECT_TRUE(answer.ok()) << answer.error().message;
     return *std::move(answer);
   }
-  // Packets of all hosts.
+  // Since the daemons were started for this test.
+  std::uint64_t counted(int host, unisono_nic_counter counter) const {
+    return status(host).counters[counter] - before_[static_cast<std::size_t>(host)][counter];
+  }
+  // Of all hosts.
   std::uint64_t counted(unisono_nic_counter counter) const {
     std::uint64_t sum = 0;
-    for (std::size_t host = 0; host < daemons_.size(); ++host) {
-      sum += status(static_cast<int>(host)).counters[counter];
-    }
+    for (int host = 0; std::cmp_less(host, before_.size()); ++host) sum += counted(host, counter);
     return sum;
   }
   // Results that went out: one for each operation.
@@ -96,7 +109,7 @@ class NicJob : public testing::Test {
     std::vector<HostProcess> processes;
     for (int rank = 0; rank < ranks; ++rank) {
       const int host = host_of_[static_cast<std::size_t>(rank)];
-      processes.push_back(hosts_.start(host, [&, rank, host, ranks](const Line& line) {
+      processes.push_back(hosts_->start(host, [&, rank, host, ranks](const Line& line) {
         setenv("UNISONO_RANK", std::to_string(rank).c_str(), 1);
         setenv("UNISONO_SIZE", std::to_string(ranks).c_str(), 1);
         setenv("UNISONO_RENDEZVOUS", "tcp:10.77.0.1:7000", 1);
@@ -118,10 +131,29 @@ class NicJob : public testing::Test {
     }
   }
 
-  TestHosts hosts_ = TestHosts::up(kHosts);
   std::vector<int> host_of_ = {0, 1, 2, 3};  // by rank
-  std::vector<HostProcess> daemons_;
-  std::string folder_;
+
+ private:
+  static std::string find_why_not() {
+    const auto trial = nic::load_device({});
+    const bool is_refused = !trial.ok() && trial.error().code == base::Code::unsupported;
+    return is_refused ? trial.error().message : "";
+  }
+  static void start_daemon(int host) {
+    const std::string socket = path(host);
+    daemons_.push_back(hosts_->start(host, [&socket](const Line&) {
+      execl(UNISONOD_PROGRAM, "unisonod", "--interface", "eth0", "--socket", socket.c_str(),
+            static_cast<char*>(nullptr));
+      ADD_FAILURE() << UNISONOD_PROGRAM << ": " << std::strerror(errno);
+    }));
+  }
+
+  static inline std::optional<TestHosts> hosts_;
+  static inline std::vector<HostProcess> daemons_;
+  static inline bool is_spoilt_ = false;
+  static inline int starts_ = 0;
+  static inline std::string folder_;
+  std::vector<decltype(nic::ServiceStatus::counters)> before_;  // by host
 };
 
 inline void leave(const NicRank& self) { EXPECT_TRUE(succeeded(unisono_finalize(self.world))); }
