@@ -83,7 +83,7 @@ base::Status AllgatherPort::send_packet(std::uint8_t kind, std::uint64_t sequenc
 
 // The slot may have moved on.
 bool AllgatherPort::is_done(std::uint64_t sequence) const {
-  const std::uint64_t done = std::atomic_ref(slot(sequence).done).load(std::memory_order_acquire);
+  const std::uint64_t done = std::atomic_ref(slot(sequence).done).load(std::memory_order_seq_cst);
   return static_cast<std::int64_t>(done - sequence) >= 0;
 }
 

@@ -81,7 +81,7 @@ base::Status Port::send_packet(std::uint8_t kind, std::uint64_t sequence) {
 
 // The slot may have moved on.
 bool Port::is_done(std::uint64_t sequence) const {
-  const std::uint64_t done = std::atomic_ref(slot(sequence).done).load(std::memory_order_acquire);
+  const std::uint64_t done = std::atomic_ref(slot(sequence).done).load(std::memory_order_seq_cst);
   return static_cast<std::int64_t>(done - sequence) >= 0;
 }
 
@@ -97,7 +97,7 @@ std::int64_t Port::done_ns(std::uint64_t sequence) const {
 }
 
 bool Port::is_broken(std::uint64_t sequence) const {
-  return std::atomic_ref(slot(sequence).broken).load(std::memory_order_acquire) == sequence;
+  return std::atomic_ref(slot(sequence).broken).load(std::memory_order_seq_cst) == sequence;
 }
 
 int Port::odd_rank(std::uint64_t sequence) const {

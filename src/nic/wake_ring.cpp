@@ -50,11 +50,11 @@ WakeRing::~WakeRing() {
 }
 
 // A record that comes for an earlier arm() wakes once too often, which does no harm; so the ring is
-// emptied before the bit is set and never between that and sleep.
+// emptied before the bit is set and never between that and sleep. Ports look for the end of an
+// operation by sequentially consistent loads, which do not overtake the bit.
 void WakeRing::arm(unisono_nic_slot& slot) {
   empty();
   std::atomic_ref(slot.waiting).fetch_or(bit_, std::memory_order_seq_cst);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 void WakeRing::disarm(unisono_nic_slot& slot) {
