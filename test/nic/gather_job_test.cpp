@@ -143,42 +143,21 @@ TEST_F(NicGatherJob, ARankThatLeavesIsNamed) {
 
 TEST_F(NicGatherJob, TheEndOfADaemonIsAnErrorForAll) {
   start_daemons();
-  auto processes = start_job([](const NicRank& self) {
-    ASSERT_TRUE(succeeded(allgather(self, 1)));
-    self.line.say("ready");
-    self.line.hear();
-    constexpr int kMost = 1'000'000;  // many times as many as fit until then
-    int error = UNISONO_OK;
-    for (int i = 0; i < kMost && error == UNISONO_OK; ++i) error = allgather(self, 1);
-    EXPECT_TRUE(failed(error, UNISONO_ERROR_SYSTEM, {"unisonod has ended", "NIC path"}));
-    unisono_finalize(self.world);
-  });
-  for (const auto& process : processes) EXPECT_EQ(process.line().hear(), "ready");
-  for (const auto& process : processes) process.line().say("go");
-  kill_daemon(2);
-  expect_all_clean(processes);
+  expect_told_of_daemon(2, [](const NicRank& self) { return allgather(self, 1); });
 }
 
 TEST_F(NicGatherJob, CallsThatDifferAreFound) {
   start_daemons();
-  const auto run = [this](const std::function<int(const NicRank&)>& call) {
-    auto processes = start_job([&call](const NicRank& self) {
-      ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
-      EXPECT_TRUE(failed(call(self), UNISONO_ERROR_MISMATCH, {"the ranks' calls differ"}));
-      unisono_finalize(self.world);
-    });
-    expect_all_clean(processes);
-  };
   // Another length, of one packet and of another path; another collective; split-phase.
-  run([](const NicRank& self) { return allgather(self, self.rank == 1 ? 2 : 1); });
-  run([](const NicRank& self) { return allgather(self, self.rank == 3 ? 1000 : 1); });
-  run([](const NicRank& self) {
+  expect_difference([](const NicRank& self) { return allgather(self, self.rank == 1 ? 2 : 1); });
+  expect_difference([](const NicRank& self) { return allgather(self, self.rank == 3 ? 1000 : 1); });
+  expect_difference([](const NicRank& self) {
     return self.rank == 0 ? unisono_barrier(self.world) : allgather(self, 1);
   });
-  run([](const NicRank& self) {
+  expect_difference([](const NicRank& self) {
     return self.rank == 2 ? allgather(self, 1) : unisono_barrier(self.world);
   });
-  run([](const NicRank& self) {
+  expect_difference([](const NicRank& self) {
     if (self.rank != 1) return allgather(self, 1);
     std::int64_t own = 0;
     std::vector<std::int64_t> all(static_cast<std::size_t>(self.ranks));

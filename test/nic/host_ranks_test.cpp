@@ -282,50 +282,33 @@ TEST_F(NicHostRanks, ARankThatLeavesIsNamed) {
 
 TEST_F(NicHostRanks, TheEndOfADaemonIsAnErrorForAll) {
   start_daemons();
-  auto processes = start_job([](const NicRank& self) {
-    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
-    self.line.say("ready");
-    self.line.hear();
-    constexpr int kMost = 1'000'000;  // many times as many as fit until then
-    int error = UNISONO_OK;
-    for (int i = 0; i < kMost && error == UNISONO_OK; ++i) error = unisono_barrier(self.world);
-    EXPECT_TRUE(failed(error, UNISONO_ERROR_SYSTEM, {"unisonod has ended", "NIC path"}));
-    unisono_finalize(self.world);
-  });
-  for (const auto& process : processes) EXPECT_EQ(process.line().hear(), "ready");
-  for (const auto& process : processes) process.line().say("go");
-  kill_daemon(1);
-  expect_all_clean(processes);
+  expect_told_of_daemon(1, [](const NicRank& self) { return unisono_barrier(self.world); });
 }
 
 TEST_F(NicHostRanks, CallsThatDifferAreFound) {
   start_daemons();
-  const auto run = [this](const std::function<int(const NicRank&)>& call) {
-    auto processes = start_job([&call](const NicRank& self) {
-      ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
-      EXPECT_TRUE(failed(call(self), UNISONO_ERROR_MISMATCH, {"the ranks' calls differ"}));
-      unisono_finalize(self.world);
-    });
-    expect_all_clean(processes);
-  };
   std::vector<std::int64_t> values(1000, 1);
   const auto reduce = [&values](const NicRank& self, std::int64_t count, unisono_op_t op) {
     return unisono_allreduce(UNISONO_IN_PLACE, values.data(), count, UNISONO_INT64, op, self.world);
   };
   // One rank of a host, its leader, and a host: another length, operator, root.
-  run([&](const NicRank& self) { return reduce(self, self.rank == 3 ? 2 : 1, UNISONO_SUM); });
-  run([&](const NicRank& self) {
+  expect_difference(
+      [&](const NicRank& self) { return reduce(self, self.rank == 3 ? 2 : 1, UNISONO_SUM); });
+  expect_difference([&](const NicRank& self) {
     return reduce(self, 1, self.rank == 4 ? UNISONO_MAX : UNISONO_SUM);
   });
-  run([&](const NicRank& self) { return reduce(self, self.rank / 2 == 1 ? 2 : 1, UNISONO_SUM); });
-  run([&values](const NicRank& self) {
+  expect_difference(
+      [&](const NicRank& self) { return reduce(self, self.rank / 2 == 1 ? 2 : 1, UNISONO_SUM); });
+  expect_difference([&values](const NicRank& self) {
     return unisono_broadcast(values.data(), 1, UNISONO_INT64, self.rank == 1 ? 1 : 0, self.world);
   });
   // One in the NIC path, the other not: too long for it, or split-phase; a rank, and a host.
-  run([&](const NicRank& self) { return reduce(self, self.rank == 5 ? 1000 : 1, UNISONO_SUM); });
-  run([&](const NicRank& self) { return reduce(self, self.rank < 2 ? 1000 : 1, UNISONO_SUM); });
+  expect_difference(
+      [&](const NicRank& self) { return reduce(self, self.rank == 5 ? 1000 : 1, UNISONO_SUM); });
+  expect_difference(
+      [&](const NicRank& self) { return reduce(self, self.rank < 2 ? 1000 : 1, UNISONO_SUM); });
   for (const int odd : {0, 3}) {
-    run([odd](const NicRank& self) {
+    expect_difference([odd](const NicRank& self) {
       if (self.rank != odd) return unisono_barrier(self.world);
       unisono_request_t request = nullptr;
       const int error = unisono_barrier_start(self.world, &request);
@@ -334,26 +317,30 @@ TEST_F(NicHostRanks, CallsThatDifferAreFound) {
   }
 }
 
+// One more on a host than the program can wake: it naps.
+TEST_F(NicHostRanks, MoreRanksOfAHostThanCanBeWoken) {
+  constexpr int kHere = UNISONO_NIC_WAITERS_MAX + 1;
+  Placement host_of(kHere, 0);
+  host_of.push_back(1);
+  use(host_of);
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    for (int i = 0; i < 5; ++i) {
+      if (self.rank == kHere) usleep(50'000);  // long enough for the others to sleep
+      std::int64_t sum = self.rank;
+      ASSERT_TRUE(succeeded(
+          unisono_allreduce(UNISONO_IN_PLACE, &sum, 1, UNISONO_INT64, UNISONO_SUM, self.world)));
+      ASSERT_EQ(sum, kHere * (kHere + 1) / 2);
+    }
+    leave(self);
+  });
+  expect_all_clean(processes);
+  EXPECT_EQ(operations(), 5U + 1) << "and the trial";
+}
+
 TEST_F(NicHostRanks, ADeadlineHolds) {
   start_daemons();
-  auto processes = start_job(
-      [](const NicRank& self) {
-        ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
-        if (self.rank == 3) {
-          self.line.hear();
-        } else {
-          EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_TIMEOUT,
-                             {"UNISONO_TIMEOUT", "in the NIC path"}));
-        }
-        unisono_finalize(self.world);
-      },
-      {{"UNISONO_TIMEOUT", "500ms"}});
-  for (int rank = 0; rank < 6; ++rank) {
-    if (rank == 3) continue;
-    EXPECT_EQ(processes[static_cast<std::size_t>(rank)].wait(), 0) << "rank " << rank;
-  }
-  processes[3].line().say("go");
-  EXPECT_EQ(processes[3].wait(), 0);
+  expect_deadline();
 }
 
 }  // namespace

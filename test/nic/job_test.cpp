@@ -299,38 +299,27 @@ TEST_F(NicJob, ADaemonThatEndsIsToldToAll) {
   }
 }
 
-void expect_difference(const NicRank& self, const std::function<int()>& call) {
-  ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
-  EXPECT_TRUE(failed(call(), UNISONO_ERROR_MISMATCH, {"the ranks' calls differ"}));
-  unisono_finalize(self.world);
-}
-
 TEST_F(NicJob, CallsThatDifferAreFound) {
   start_daemons();
-  const auto run = [this](const std::function<int(const NicRank&)>& call) {
-    auto processes = start_job(
-        [&call](const NicRank& self) { expect_difference(self, [&] { return call(self); }); });
-    expect_all_clean(processes);
-  };
   std::vector<std::int64_t> values(1000, 1);
   // Within the NIC path: another length, another operator, another root.
-  run([&values](const NicRank& self) {
+  expect_difference([&values](const NicRank& self) {
     return unisono_allreduce(UNISONO_IN_PLACE, values.data(), self.rank == 1 ? 2 : 1, UNISONO_INT64,
                              UNISONO_SUM, self.world);
   });
-  run([&values](const NicRank& self) {
+  expect_difference([&values](const NicRank& self) {
     return unisono_allreduce(UNISONO_IN_PLACE, values.data(), 1, UNISONO_INT64,
                              self.rank == 3 ? UNISONO_MAX : UNISONO_SUM, self.world);
   });
-  run([&values](const NicRank& self) {
+  expect_difference([&values](const NicRank& self) {
     return unisono_broadcast(values.data(), 1, UNISONO_INT64, self.rank == 2 ? 1 : 0, self.world);
   });
   // One in the NIC path, the other not: too long for it, or split-phase.
-  run([&values](const NicRank& self) {
+  expect_difference([&values](const NicRank& self) {
     return unisono_allreduce(UNISONO_IN_PLACE, values.data(), self.rank == 1 ? 1000 : 1,
                              UNISONO_INT64, UNISONO_SUM, self.world);
   });
-  run([](const NicRank& self) {
+  expect_difference([](const NicRank& self) {
     if (self.rank != 0) return unisono_barrier(self.world);
     unisono_request_t request = nullptr;
     const int error = unisono_barrier_start(self.world, &request);
@@ -340,23 +329,7 @@ TEST_F(NicJob, CallsThatDifferAreFound) {
 
 TEST_F(NicJob, ADeadlineHolds) {
   start_daemons();
-  auto processes = start_job(
-      [](const NicRank& self) {
-        ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
-        if (self.rank == 3) {
-          self.line.hear();
-        } else {
-          EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_TIMEOUT,
-                             {"UNISONO_TIMEOUT", "in the NIC path"}));
-        }
-        unisono_finalize(self.world);
-      },
-      {{"UNISONO_TIMEOUT", "500ms"}});
-  for (int rank = 0; rank < 3; ++rank) {
-    EXPECT_EQ(processes[static_cast<std::size_t>(rank)].wait(), 0) << "rank " << rank;
-  }
-  processes[3].line().say("go");
-  EXPECT_EQ(processes[3].wait(), 0);
+  expect_deadline();
 }
 
 }  // namespace

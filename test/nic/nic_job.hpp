@@ -37,6 +37,7 @@ struct NicRank {
   const Line& line;
 };
 using Body = std::function<void(const NicRank&)>;
+using Call = std::function<int(const NicRank&)>;
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
 class NicJob : public testing::Test {
@@ -129,6 +130,52 @@ class NicJob : public testing::Test {
       if (rank == but) continue;
       EXPECT_EQ(processes[static_cast<std::size_t>(rank)].wait(), 0) << "rank " << rank;
     }
+  }
+
+  // All ranks make the call in a loop until a daemon is killed: all are told.
+  void expect_told_of_daemon(int host, const Call& call) const {
+    auto processes = start_job([&call](const NicRank& self) {
+      ASSERT_TRUE(succeeded(call(self)));
+      self.line.say("ready");
+      self.line.hear();
+      constexpr int kMost = 1'000'000;  // many times as many as fit until then
+      int error = UNISONO_OK;
+      for (int i = 0; i < kMost && error == UNISONO_OK; ++i) error = call(self);
+      EXPECT_TRUE(failed(error, UNISONO_ERROR_SYSTEM, {"unisonod has ended", "NIC path"}));
+      unisono_finalize(self.world);
+    });
+    for (const auto& process : processes) EXPECT_EQ(process.line().hear(), "ready");
+    for (const auto& process : processes) process.line().say("go");
+    kill_daemon(host);
+    expect_all_clean(processes);
+  }
+  // Ranks whose calls are not the same.
+  void expect_difference(const Call& call) const {
+    auto processes = start_job([&call](const NicRank& self) {
+      ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+      EXPECT_TRUE(failed(call(self), UNISONO_ERROR_MISMATCH, {"the ranks' calls differ"}));
+      unisono_finalize(self.world);
+    });
+    expect_all_clean(processes);
+  }
+  // Rank 3 does not come in time.
+  void expect_deadline() const {
+    constexpr int kLate = 3;
+    auto processes = start_job(
+        [](const NicRank& self) {
+          ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+          if (self.rank == kLate) {
+            self.line.hear();
+          } else {
+            EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_TIMEOUT,
+                               {"UNISONO_TIMEOUT", "in the NIC path"}));
+          }
+          unisono_finalize(self.world);
+        },
+        {{"UNISONO_TIMEOUT", "500ms"}});
+    expect_all_clean(processes, kLate);
+    processes[kLate].line().say("go");
+    EXPECT_EQ(processes[kLate].wait(), 0);
   }
 
   std::vector<int> host_of_ = {0, 1, 2, 3};  // by rank
