@@ -123,6 +123,17 @@ struct outgoing {
   struct unisono_nic_address to;
 };
 
+/* What all packets that this rank makes have in common. */
+UNISONO_INLINE void write_identity(struct unisono_packet* packet,
+                                   const struct unisono_nic_row* row) {
+  packet->magic = UNISONO_PACKET_MAGIC;
+  packet->version = UNISONO_PACKET_VERSION;
+  packet->job = row->id.job;
+  packet->communicator = row->id.communicator;
+  packet->sender = row->rank;
+  packet->flag = UNISONO_PACKET_NONE;
+}
+
 /* Makes the frame, which has the right length, one that carries the block's first words. Each word
  * is read once: who changes it meanwhile, spoils no tag. */
 UNISONO_INLINE int write_frame(void* data, void* end, const struct unisono_nic_row* row,
@@ -132,20 +143,15 @@ UNISONO_INLINE int write_frame(void* data, void* end, const struct unisono_nic_r
   uint64_t* payload = (uint64_t*)(packet + 1);
   if ((void*)payload > end) return 0;
   write_addresses(data, row, &out->to, words * 8);
-  packet->magic = UNISONO_PACKET_MAGIC;
-  packet->version = UNISONO_PACKET_VERSION;
+  write_identity(packet, row);
   packet->kind = out->kind;
-  packet->job = row->id.job;
   packet->sequence = out->sequence;
-  packet->sender = row->rank;
   packet->target = out->target;
   packet->origin = out->origin;
-  packet->communicator = row->id.communicator;
   packet->hop = out->hop;
   packet->length = words * 8;
   packet->position = row->own_slot;
   packet->place = block->combine;
-  packet->flag = UNISONO_PACKET_NONE;
   packet->value = 0;
   struct unisono_siphash_state hash = unisono_siphash_start(&row->key);
   unisono_siphash_header(&hash, packet);

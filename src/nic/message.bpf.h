@@ -89,20 +89,15 @@ UNISONO_INLINE int write_joined(void* data, void* end, const struct unisono_nic_
   if ((void*)payload > end) return 0;
   write_addresses(data, row, out->target == row->rank ? &row->own : address_of(row, out->target),
                   out->room * 8);
-  packet->magic = UNISONO_PACKET_MAGIC;
-  packet->version = UNISONO_PACKET_VERSION;
+  write_identity(packet, row);
   packet->kind = out->kind;
-  packet->job = row->id.job;
   packet->sequence = out->sequence;
-  packet->sender = row->rank;
   packet->target = out->target;
   packet->origin = row->rank;
-  packet->communicator = row->id.communicator;
   packet->hop = out->hop;
   packet->length = words * 8;
   packet->position = out->position;
   packet->place = UNISONO_PACKET_NONE;
-  packet->flag = UNISONO_PACKET_NONE;
   packet->value = out->value;
   struct unisono_siphash_state hash = unisono_siphash_start(&row->key);
   unisono_siphash_header(&hash, packet);
