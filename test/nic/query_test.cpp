@@ -128,12 +128,14 @@ TEST_F(NicQuery, RootThatIsLastIsTheOnlyOneToSend) {
 }
 
 TEST_F(NicQuery, LostQuestionsAndAnswersAreRepaired) {
+  std::uint64_t lost = 0;  // in both: where few barriers are tried, the lower loss may spare all
   for (const double loss : {0.01, 0.1}) {
     const Outcome outcome = run(barrier_job(2, loss), random_orders(harness::scaled(200)));
     EXPECT_EQ(outcome.early, 0);
-    EXPECT_GT(outcome.counted[UNISONO_NIC_LOST], 0U);
     EXPECT_EQ(outcome.counted[UNISONO_NIC_NO_ROOM], 0U);
+    lost += outcome.counted[UNISONO_NIC_LOST];
   }
+  EXPECT_GT(lost, 0U);
 }
 
 }  // namespace
