@@ -83,10 +83,21 @@ base::Result<std::string> find_nic(const group::Call& call, const RanksPlace& pl
     return why_not_by_nic("UNISONO_NIC is off");
   }
   UNISONO_ASSIGN(const engine::NicCall lowered, group::nic_call_of(call, choice, place.hosts, 0));
-  UNISONO_TRY(engine::probe_offer(settings.text(base::Setting::nic_socket)));
+  const auto wish = static_cast<int>(settings.integer(base::Setting::nic_splits));
+  UNISONO_ASSIGN(const engine::NicOffer own,
+                 engine::probe_offer(settings.text(base::Setting::nic_socket), wish));
+  // Hosts are machines of their own, like this one.
+  std::vector<engine::NicOffer> offers(static_cast<std::size_t>(place.hosts.hosts()), own);
+  for (std::size_t host = 0; host < offers.size(); ++host) {
+    offers[host].machine = static_cast<std::uint32_t>(host);
+  }
+  const auto choice_of_splits = engine::choose_splits(offers, place.hosts.are_alone());
+  const int splits = engine::splits_of(lowered, choice_of_splits);
+  const std::string tree = engine::nic_tree_name(place.hosts, splits);
   return fmt::format("if it blocks and the other hosts have a unisonod as this one has; {}",
                      lowered.gathers ? "each rank multicasts its block"
-                                     : "on the tree " + engine::nic_tree_name(place.hosts));
+                     : splits > 0    ? "in pieces on the trees " + tree
+                                     : "on the tree " + tree);
 }
 
 }  // namespace

@@ -73,13 +73,20 @@ OpId send_to_each(Builder& b, int count, Value value, const TargetOf& target_of)
   return sent;
 }
 
-// Multicasts `value` to slot `slot` of every rank but `rank`; nothing to do for a single rank.
-inline void multicast_to_others(Builder& b, int ranks, int rank, SlotId slot, Value value) {
-  if (ranks == 1) return;
-  b.multicast({}, value.range, {value.ready});
+// Multicasts `value` to slot slot_at(peer) of every rank but `rank`; nothing to do for a single
+// rank.
+template <typename SlotAt>
+OpId multicast_to_others(Builder& b, int ranks, int rank, Value value, const SlotAt& slot_at) {
+  if (ranks == 1) return Builder::kNone;
+  const OpId sent = b.multicast({}, value.range, {value.ready});
   for (int peer = 0; peer < ranks; ++peer) {
-    if (peer != rank) b.also_to({peer, slot});
+    if (peer != rank) b.also_to({peer, slot_at(peer)});
   }
+  return sent;
+}
+// To the same slot of each.
+inline void multicast_to_others(Builder& b, int ranks, int rank, SlotId slot, Value value) {
+  multicast_to_others(b, ranks, rank, value, [slot](int) { return slot; });
 }
 
 }  // namespace unisono::algorithm

@@ -43,6 +43,7 @@ enum class Setting {
   ofi_provider,
   nic,
   nic_socket,
+  nic_splits,
   check,
   log,
   rank,
@@ -52,7 +53,7 @@ enum class Setting {
   first_sequence,
   fault,
 };
-inline constexpr std::size_t kSettingCount = 30;
+inline constexpr std::size_t kSettingCount = 31;
 
 // The enumerations that settings take, in the order of their names in the table.
 enum class EngineChoice { automatic, inline_, helping };  // UNISONO_ENGINE

@@ -68,6 +68,8 @@ constexpr std::array<SettingRow, kSettingCount> kTable{{
      "Small blocking collectives of a communicator go by the NIC path where each of its hosts has a unisonod, and a try shows that it works; on: it is a warning if the job's hosts cannot."},
     {Setting::nic_socket, "UNISONO_NIC_SOCKET", SettingType::text, "/run/unisono/nic.sock", 0, 0, false, "", kUser,
      "Where this host's unisonod serves."},
+    {Setting::nic_splits, "UNISONO_NIC_SPLITS", SettingType::integer, "auto", 0, 2, true, "", kUser,
+     "How often a vector is halved in the NIC path, each piece of which goes by a tree of its own; auto: as often as it pays by the measured costs of packets. The same on all ranks."},
     {Setting::check, "UNISONO_CHECK", SettingType::toggle, "off", 0, 0, false, "", kUser,
      "Prove the schedules of all ranks (of a gatherv and its like, what the rank knows of them) before a plan's first "
      "use; the tests have proved the library's own."},

@@ -236,6 +236,8 @@ class Communicator {
   std::optional<NicStanding> farewell_of(int rank) const;
   std::optional<NicStanding> standing_of(const NicPath::Neighbour& next) const;
   bool awaits_answer(const NicPath::Neighbour& next) const;
+  bool is_owed_by(const NicPath::Neighbour& next, const NicStanding& own,
+                  const std::optional<NicStanding>& other) const;
   void await_silence_in_nic();
   template <class Which>
   void ask_for_standings(const Which& which);

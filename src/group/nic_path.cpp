@@ -24,10 +24,10 @@ using base::Status;
 using namespace engine::nic_patience;
 
 // The fields of a standing's word, from the lowest bit on.
-constexpr unsigned kGivenBit = 0;
-constexpr unsigned kEndedBit = 1;
-constexpr unsigned kCallsBit = 2, kCallsBits = 18;
-constexpr unsigned kCompletedBit = kCallsBit + kCallsBits, kCompletedBits = 20;
+constexpr unsigned kGivenBit = 0, kGivenBits = 1U << engine::SplitChoice::kMost;
+constexpr unsigned kEndedBit = kGivenBit + kGivenBits;
+constexpr unsigned kCallsBit = kEndedBit + 1, kCallsBits = 18;
+constexpr unsigned kCompletedBit = kCallsBit + kCallsBits, kCompletedBits = 17;
 constexpr unsigned kHistoryBit = kCompletedBit + kCompletedBits;
 static_assert(kHistoryBit + engine::kDigestBits == 64);
 
@@ -61,14 +61,14 @@ std::uint64_t NicStanding::word() const {
   return std::uint64_t{history} << kHistoryBit |
          (completed & mask(kCompletedBits)) << kCompletedBit |
          (calls & mask(kCallsBits)) << kCallsBit | std::uint64_t{ended} << kEndedBit |
-         std::uint64_t{given} << kGivenBit;
+         (given & mask(kGivenBits)) << kGivenBit;
 }
 
 NicStanding NicStanding::of_word(std::uint64_t word) {
   return {.history = static_cast<std::uint32_t>(word >> kHistoryBit),
           .calls = word >> kCallsBit & mask(kCallsBits),
           .completed = word >> kCompletedBit & mask(kCompletedBits),
-          .given = (word >> kGivenBit & 1) != 0,
+          .given = static_cast<std::uint32_t>(word >> kGivenBit & mask(kGivenBits)),
           .ended = (word >> kEndedBit & 1) != 0};
 }
 
@@ -84,9 +84,9 @@ bool calls_differ(const NicStanding& own, const NicStanding& other) {
   return calls > 0 || (calls == 0 && other.history != own.history);
 }
 
-bool has_given(const NicStanding& own, const NicStanding& other) {
+bool has_given(const NicStanding& own, const NicStanding& other, int tree) {
   if (has_result(own, other)) return true;
-  return other.given && ahead(own.calls, other.calls, kCallsBits) == 0 &&
+  return (other.given >> tree & 1) != 0 && ahead(own.calls, other.calls, kCallsBits) == 0 &&
          ahead(own.completed, other.completed, kCompletedBits) == 0;
 }
 
@@ -112,27 +112,30 @@ NicPath::NicPath(std::unique_ptr<engine::NicGroup> joined, std::uint64_t segment
       first_asked(segment_mark << kRequestBits),
       hosts(std::move(map)) {
   for (const int other : hosts.members(hosts.of(rank))) {
-    if (other != rank) neighbours.push_back({other, Where::here, first_asked});
+    if (other != rank) neighbour(other).here = true;
   }
   if (!group->leads()) return;
-  if (group->parent() >= 0) {
-    parent = rank_of({group->parent(), 0});
-    neighbours.push_back({parent, Where::above, first_asked});
-  }
-  for (const int child : group->children()) {
-    neighbours.push_back({rank_of({child, 0}), Where::below, first_asked});
+  std::uint32_t tree = 1;
+  for (const nic::Node& node : group->trees()) {
+    if (node.parent >= 0) neighbour(rank_of({node.parent, 0})).above |= tree;
+    for (const int child : node.children) neighbour(rank_of({child, 0})).below |= tree;
+    tree <<= 1;
   }
   for (const auto& next : neighbours) {
-    if (next.where == Where::here) continue;
+    if (next.here) continue;
     const auto ranks = hosts.members(hosts.of(next.rank));
     awaited.insert(awaited.end(), ranks.begin(), ranks.end());
   }
   if (group->allgather() == nullptr) return;
   for (int other = 0; other < hosts.ranks(); ++other) {
-    const bool is_known =
-        std::ranges::find(neighbours, other, &Neighbour::rank) != neighbours.end();
-    if (other != rank && !is_known) neighbours.push_back({other, Where::beside, first_asked});
+    if (other != rank) neighbour(other);
   }
+}
+
+NicPath::Neighbour& NicPath::neighbour(int rank) {
+  const auto found = std::ranges::find(neighbours, rank, &Neighbour::rank);
+  if (found != neighbours.end()) return *found;
+  return neighbours.emplace_back(Neighbour{.rank = rank, .asked = first_asked});
 }
 
 // A blocking call that is under way in the NIC path.
@@ -268,7 +271,7 @@ void Communicator::tell_difference(const NicOperation& operation, int other) {
 template <class Which>
 void Communicator::ask_for_standings(const Which& which) {
   for (auto& next : nic_->neighbours) {
-    if (next.where == NicPath::Where::here || awaits_answer(next) || !which(next)) continue;
+    if (next.here || awaits_answer(next) || !which(next)) continue;
     MemberRecord& member = members()[next.rank];
     const auto offset = reinterpret_cast<std::byte*>(&member.standing) - job_.memory().at(0);
     machine_.network->get({.source = job_ranks_[static_cast<std::size_t>(next.rank)],
@@ -319,7 +322,7 @@ void Communicator::examine_members_in_nic(NicOperation& operation) {
     const RankState state = state_of(r);
     if (state == RankState::present) continue;
     const auto last = farewell_of(r);
-    const bool would_stay = r == nic_->parent || nic_->group->is_gathering();
+    const bool would_stay = nic_->is_above(r) || nic_->group->is_gathering();
     if (state == RankState::left && !would_stay && last && has_result(standing(), *last)) continue;
     // It may have told of a failure and left since this rank looked for one, or the news of that
     // are overtaken by those of its end. Also one of a later operation is why it gives nothing.
@@ -340,13 +343,27 @@ void Communicator::examine_members_in_nic(NicOperation& operation) {
   }
 }
 
-// Where nothing holds it up, a host that has given waits for its parent only, and one that has not
-// for its children; its ranks may come as late as they like. What is sent to it is for its leader
-// to miss: the others wait for nobody but who is here.
+// Whether all that the operation lacks has been sent by a neighbour who says so. Where nothing
+// holds it up, a host that has given on a tree waits for its parent there only, and one that has
+// not for its children.
+bool Communicator::is_owed_by(const NicPath::Neighbour& next, const NicStanding& own,
+                              const std::optional<NicStanding>& other) const {
+  if (nic_->group->is_gathering()) return other && has_given(own, *other, 0);
+  const std::uint32_t lacking = nic_->group->lacking();
+  for (int tree = 0; lacking >> tree != 0; ++tree) {
+    const std::uint32_t bit = lacking & std::uint32_t{1} << tree;
+    const bool given = (own.given & bit) != 0;
+    if ((next.above & bit) != 0 && given && !(other && has_result(own, *other))) return false;
+    if ((next.below & bit) != 0 && !given && !(other && has_given(own, *other, tree))) return false;
+  }
+  return true;
+}
+
+// Ranks may come as late as they like. What is sent to a host is for its leader to miss: the others
+// wait for nobody but who is here.
 void Communicator::examine_standings(NicOperation& operation) {
   const NicStanding own = standing();
   bool owed = nic_->group->leads() && nic_->group->is_host_complete();
-  const bool gathers = nic_->group->is_gathering();
   for (const auto& next : nic_->neighbours) {
     if (!nic_->concerns(next)) continue;
     const auto other = standing_of(next);
@@ -355,9 +372,7 @@ void Communicator::examine_standings(NicOperation& operation) {
       if (!has_failed_by(operation.index)) tell_difference(operation, next.rank);
       return;
     }
-    const bool is_parent = next.where == NicPath::Where::above && !gathers;
-    if (next.where == NicPath::Where::here || (is_parent != own.given && !gathers)) continue;
-    owed &= other && (is_parent ? has_result(own, *other) : has_given(own, *other));
+    if (!next.here) owed &= is_owed_by(next, own, other);
   }
   const std::int64_t now = base::now_ns();
   if (!owed) operation.owed_since_ns = 0;
@@ -385,7 +400,7 @@ NicStanding Communicator::standing() const {
   return {.history = flag_history(),
           .calls = next_index_ & mask(kCallsBits),
           .completed = nic_->completed & mask(kCompletedBits),
-          .given = nic_->group->is_given()};
+          .given = nic_->group->given()};
 }
 
 void Communicator::publish_standing(bool ended) {
@@ -404,10 +419,9 @@ std::optional<NicStanding> Communicator::farewell_of(int rank) const {
 std::optional<NicStanding> Communicator::standing_of(const NicPath::Neighbour& next) const {
   if (const auto last = farewell_of(next.rank)) return last;
   const MemberRecord& member = members()[next.rank];
-  const bool is_here = next.where == NicPath::Where::here;
-  if (!is_here && (next.asked == nic_->first_asked || awaits_answer(next))) return std::nullopt;
-  const std::uint64_t said = is_here ? member.standing.load(std::memory_order_acquire)
-                                     : member.heard.load(std::memory_order_relaxed);
+  if (!next.here && (next.asked == nic_->first_asked || awaits_answer(next))) return std::nullopt;
+  const std::uint64_t said = next.here ? member.standing.load(std::memory_order_acquire)
+                                       : member.heard.load(std::memory_order_relaxed);
   if (said == 0) return std::nullopt;
   return NicStanding::of_word(said);
 }
@@ -424,9 +438,7 @@ bool Communicator::may_leave_nic() const {
   NicStanding waiting = standing();
   waiting.completed -= 1;  // as one that lacks the last result
   return std::ranges::all_of(nic_->neighbours, [&](const NicPath::Neighbour& next) {
-    if (next.where == NicPath::Where::here || state_of(next.rank) != RankState::present) {
-      return true;
-    }
+    if (next.here || state_of(next.rank) != RankState::present) return true;
     if (awaits_answer(next)) return false;
     if (!nic_->may_be_asked_by(next)) return true;
     const auto other = standing_of(next);

@@ -4,10 +4,11 @@
 // across both paths, as a digest of all calls so far goes with each contribution (decision 22).
 // Nobody is told how far the others are while all goes well. A rank that waits for long looks at
 // the standing of those on its host, a word in their memory; and the first rank of a host, its
-// leader, asks the leaders of the hosts next to it in the tree for theirs. Used by Communicator
+// leader, asks the leaders of the hosts next to it in the trees for theirs. Used by Communicator
 // (nic_path.cpp); what is here is pure.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -23,9 +24,10 @@ namespace unisono::group {
 struct NicStanding {
   std::uint32_t history = 1;    // digest of all its calls so far, in both paths; 24 bits
   std::uint64_t calls = 0;      // so many; 18 bits
-  std::uint64_t completed = 0;  // operations in the NIC path; 20 bits
-  bool given = false;           // it has sent what it and those below it give to the next one
-  bool ended = false;           // it needs nothing more from the group
+  std::uint64_t completed = 0;  // operations in the NIC path; 17 bits
+  // Bit t: on tree t it has sent what it and those below it give to the next one; 4 bits.
+  std::uint32_t given = 0;
+  bool ended = false;  // it needs nothing more from the group
 
   std::uint64_t word() const;
   static NicStanding of_word(std::uint64_t word);
@@ -43,14 +45,15 @@ std::optional<NicStanding> read_farewell(std::uint64_t mark, std::uint64_t word)
 bool calls_differ(const NicStanding& own, const NicStanding& other);
 // Whether it has the operation's result.
 bool has_result(const NicStanding& own, const NicStanding& other);
-// Whether it has sent its contribution.
-bool has_given(const NicStanding& own, const NicStanding& other);
+// Whether it has sent its contribution on a tree.
+bool has_given(const NicStanding& own, const NicStanding& other, int tree);
 
 struct NicPath {
-  enum class Where : std::uint8_t { above, below, here, beside };  // here: on this host
   struct Neighbour {
     int rank = 0;
-    Where where = Where::here;
+    bool here = false;  // on this host; otherwise it leads its own
+    // Bit t: in tree t its host is next to this one.
+    std::uint32_t above = 0, below = 0;
     // Number of the last request; the first is unlike older communicators'.
     std::uint64_t asked = 0;
   };
@@ -65,24 +68,32 @@ struct NicPath {
   // Whether the operation under way may wait for that one: in an allgather, for whose block is
   // missing, else for who is next in the tree or on this host.
   bool concerns(const Neighbour& next) const {
-    if (!group->is_gathering()) return next.where != Where::beside;
+    if (!group->is_gathering()) return next.here || (next.above | next.below) != 0;
     return (group->missing() >> next.rank & 1) != 0;
   }
   // Whether that one may still ask for something when this rank has the last result. Blocks are
   // asked for where they come from.
   bool may_be_asked_by(const Neighbour& next) const {
-    return next.where == Where::below || (group->is_gathering() && next.where != Where::here);
+    return next.below != 0 || (group->is_gathering() && !next.here);
+  }
+
+  // Whether that one leaves later than this rank: it has others below it that may ask.
+  bool is_above(int rank) const {
+    return std::ranges::any_of(
+        neighbours, [&](const auto& next) { return next.rank == rank && next.above != 0; });
   }
 
   std::unique_ptr<engine::NicGroup> group;
   const std::uint64_t mark;
   const std::uint64_t first_asked;  // before the first request
   const schedule::HostMap hosts;
-  int parent = -1;  // the leader of the host above; of leaders only
   std::vector<Neighbour> neighbours;
-  std::vector<int> awaited;  // of leaders, in the tree: all ranks of the hosts above and below
+  std::vector<int> awaited;  // of leaders, in the trees: all ranks of the hosts above and below
   std::uint64_t completed = 0;
   engine::CoreLoss core_loss;
+
+ private:
+  Neighbour& neighbour(int rank);  // is made if there is none
 };
 
 }  // namespace unisono::group

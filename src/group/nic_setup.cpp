@@ -52,6 +52,7 @@ engine::NicGroupOptions Communicator::nic_options(const schedule::HostMap& hosts
   options.places = static_cast<int>(hosts.members(options.rank).size());
   options.memory = job_.memory().at(offset_ + layout_.host_reduction);
   options.one_a_host = hosts.are_alone();
+  options.splits = static_cast<int>(job_.settings().integer(base::Setting::nic_splits));
   return options;
 }
 

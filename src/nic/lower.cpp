@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "nic/schedule_reader.hpp"
 #include "nic/tables.h"
@@ -25,10 +27,63 @@ using schedule::Range;
 using schedule::Schedule;
 using schedule::SlotId;
 
+// Elements of the vector.
+struct Part {
+  std::int64_t offset = 0, count = 0;
+
+  auto operator<=>(const Part&) const = default;
+};
+Part part_of(const Range& range) { return {range.offset, range.count}; }
+
+// Which part each op is about. A slot's is known by the op that reads it and writes the vector.
+class PartReader : ScheduleReader {
+ public:
+  explicit PartReader(const Schedule& schedule) : ScheduleReader(schedule) {}
+
+  base::Result<std::vector<Part>> read() {
+    for (const Op& op : schedule_.ops) {
+      const Range& from = op.kind == OpKind::copy ? op.left : op.right;
+      const bool reads_slot = op.kind == OpKind::copy || op.kind == OpKind::reduce;
+      if (reads_slot && from.memory == Memory::slot) {
+        slots_.emplace(from.slot, part_of(op.target));
+      }
+    }
+    std::vector<Part> parts;
+    UNISONO_TRY(each_op([&](const Op& op) -> Status {
+      const Part* part = find(op);
+      if (part == nullptr) return refuse("it is about no piece of the vector");
+      parts.push_back(*part);
+      return base::success();
+    }));
+    return parts;
+  }
+
+ private:
+  const Part* find(const Op& op) {
+    if (op.kind == OpKind::wait || op.left.memory == Memory::slot) {
+      const auto found = slots_.find(op.kind == OpKind::wait ? op.slot : op.left.slot);
+      return found == slots_.end() ? nullptr : &found->second;
+    }
+    const bool writes = op.kind == OpKind::copy || op.kind == OpKind::reduce;
+    own_ = part_of(writes ? op.target : op.left);
+    return &own_;
+  }
+
+  std::map<SlotId, Part> slots_;
+  Part own_;
+};
+
+// Of a schedule whose ops are about several parts, those of one.
 class TreeReader : ScheduleReader {
  public:
   explicit TreeReader(const Schedule& schedule)
-      : ScheduleReader(schedule), sum_(schedule::input(0, schedule.shape.count)) {
+      : TreeReader(schedule, {0, schedule.shape.count}, {}) {}
+  // `parts`: by op; none given: all are about this one.
+  TreeReader(const Schedule& schedule, Part part, std::span<const Part> parts)
+      : ScheduleReader(schedule),
+        part_(part),
+        parts_(parts),
+        sum_(schedule::input(part.offset, part.count)) {
     node_.rank = schedule.rank;
     node_.ranks = schedule.shape.ranks;
     node_.returns_values = schedule.shape.collective == Collective::allreduce;
@@ -36,7 +91,10 @@ class TreeReader : ScheduleReader {
 
   base::Result<Node> read() {
     UNISONO_TRY(check_shape());
-    UNISONO_TRY(each_op([this](const Op& op) { return take(op); }));
+    UNISONO_TRY(each_op([this](const Op& op) {
+      const auto at = static_cast<std::size_t>(&op - schedule_.ops.data());
+      return parts_.empty() || parts_[at] == part_ ? take(op) : base::success();
+    }));
     UNISONO_TRY(check_whole());
     return node_;
   }
@@ -89,10 +147,9 @@ class TreeReader : ScheduleReader {
 
   Status combine(const Op& op) {
     if (stage_ != Stage::gathering) return refuse("it combines after it has sent its sum");
-    if (op.target.count != schedule_.shape.count) {
+    if (part_of(op.target) != part_) {
       return refuse(fmt::format("it combines elements {} to {} of {}; a NIC takes vectors whole",
-                                op.target.offset, op.target.offset + op.target.count,
-                                schedule_.shape.count));
+                                op.target.offset, op.target.offset + op.target.count, part_.count));
     }
     if (op.left != sum_ || op.right.memory != Memory::slot || op.right.slot != waited_) {
       return refuse(
@@ -120,7 +177,7 @@ class TreeReader : ScheduleReader {
       return refuse("it waits for a result, which a reduce has at the root only");
     }
     node_.down_source = slot(op.slot).source;
-    sum_ = schedule::slot_range(op.slot, 0, schedule_.shape.count);
+    sum_ = schedule::slot_range(op.slot, 0, part_.count);
     stage_ = Stage::released;
     return base::success();
   }
@@ -152,7 +209,7 @@ class TreeReader : ScheduleReader {
 
   Status copy(const Op& op) const {
     const bool is_result = stage_ == Stage::released && node_.parent >= 0 && op.left == sum_ &&
-                           op.target == schedule::output(0, schedule_.shape.count);
+                           op.target == schedule::output(part_.offset, part_.count);
     if (!is_result) return refuse("it copies something other than the result to the output");
     return base::success();
   }
@@ -182,6 +239,8 @@ class TreeReader : ScheduleReader {
            node_.children.end();
   }
 
+  const Part part_;
+  const std::span<const Part> parts_;
   Node node_;
   Range sum_;           // what there is so far, later the result
   SlotId waited_ = -1;  // arrived and not yet combined
@@ -199,6 +258,27 @@ std::string numbers(std::int64_t count, arith::Type type, std::size_t bytes) {
 }  // namespace
 
 base::Result<Node> lower(const Schedule& schedule) { return TreeReader(schedule).read(); }
+
+base::Result<std::vector<Node>> lower_pieces(const Schedule& schedule) {
+  UNISONO_ASSIGN(const std::vector<Part> parts, PartReader(schedule).read());
+  const std::set<Part> pieces(parts.begin(), parts.end());
+  std::int64_t end = 0;
+  for (const Part& piece : pieces) {
+    if (piece.offset != end || piece.count == 0) {
+      return Error{Code::unsupported,
+                   fmt::format("the NIC cannot run this: elements {} to {} of {} are no piece of "
+                               "the vector that others have nothing of",
+                               piece.offset, piece.offset + piece.count, schedule.shape.count)};
+    }
+    end += piece.count;
+  }
+  std::vector<Node> nodes;
+  for (const Part& piece : pieces) {
+    UNISONO_ASSIGN(Node node, TreeReader(schedule, piece, parts).read());
+    nodes.push_back(std::move(node));
+  }
+  return nodes;
+}
 
 Status check_tree(std::span<const Node> nodes) {
   int roots = 0;

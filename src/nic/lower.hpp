@@ -36,6 +36,10 @@ struct Node {
 // it has the sum. Only so do ranks know when a place may be used again.
 base::Result<Node> lower(const schedule::Schedule& schedule);
 
+// A schedule that cuts the vector into pieces, each of which goes by a tree of its own: the rank's
+// part in each of these trees, in the order of the pieces. None of them may be empty.
+base::Result<std::vector<Node>> lower_pieces(const schedule::Schedule& schedule);
+
 // Whether the nodes of ranks 0 .. P-1 are one tree: each is the child that its parent takes it for,
 // and hears the result from a rank that sends it. Some schedules can be lowered at some ranks only,
 // so a group lowers those of all ranks (they are pure and cheap) before it relies on any.

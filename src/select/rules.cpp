@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "select/rules.hpp"
 
+#include <bit>
+
 namespace unisono::select {
 namespace {
 
@@ -13,6 +15,8 @@ constexpr std::int64_t kSplitBytes = 16 * 1024;
 constexpr int kFewRanks = 8;
 // So much may come for one host at once: what the queue of its link holds.
 constexpr std::int64_t kQueueBytes = 1 << 20;
+// Vectors from this on are bound by links, if these are slow, and best kept to neighbours.
+constexpr std::int64_t kLinkBytes = 1 << 20;
 // Blocks up to this are worth a longer way with fewer messages.
 constexpr std::int64_t kTinyBlockBytes = 256;
 // Where a rank has no more than this for all others, leaders may well pass it on in one part.
@@ -31,9 +35,21 @@ bool crowded_without_multicast(const Situation& call) {
 bool one_combines(const Situation& call) {
   return call.now.oversubscribed || call.shape.ranks <= kFewRanks;
 }
+bool is_short(const Situation& call) { return call.bytes <= kSplitBytes; }
+bool can_split(const Situation& call) {
+  return call.shape.count >= call.shape.ranks && !call.shape.ordered;
+}
 bool splits(const Situation& call) {
-  const Shape& shape = call.shape;
-  return call.bytes >= kSplitBytes && shape.count >= shape.ranks && !shape.ordered;
+  const bool is_long = call.shape.hosts.given() ? !is_short(call) : call.bytes >= kSplitBytes;
+  return is_long && can_split(call);
+}
+// Where links are fast, packets cost processors' time, so that what counts is how many rounds of
+// them there are; folding surplus ranks onto others pays if there are many.
+bool splits_between_hosts(const Situation& call) {
+  if (!call.shape.hosts.given()) return false;
+  const auto hosts = static_cast<unsigned>(call.shape.hosts.hosts());
+  return !is_short(call) && call.bytes < kLinkBytes && can_split(call) &&
+         (std::has_single_bit(hosts) || hosts > kFewRanks);
 }
 bool crowded_and_long(const Situation& call) { return call.crowded() && call.bytes >= kSplitBytes; }
 bool crowded_and_tiny(const Situation& call) {
@@ -42,7 +58,6 @@ bool crowded_and_tiny(const Situation& call) {
 bool crowded_and_tiny_without_multicast(const Situation& call) {
   return crowded_and_tiny(call) && !multicasts(call);
 }
-bool is_short(const Situation& call) { return call.bytes <= kSplitBytes; }
 // Trees and Bruck's way save messages where many ranks send; they need to know all counts.
 bool saves_messages(const Situation& call) {
   return !call.shape.blocks.given() && !call.now.oversubscribed && call.shape.ranks > kFewRanks;
@@ -83,6 +98,9 @@ bool long_between_hosts(const Situation& call) {
   return call.shape.hosts.given() && !fits_queues(call);
 }
 bool shares_hosts_splits(const Situation& call) { return call.shares_hosts() && splits(call); }
+bool shares_hosts_splits_few_steps(const Situation& call) {
+  return call.shares_hosts() && splits_between_hosts(call);
+}
 // As many packets are sent as there are hosts, instead of some for each of them.
 bool multicasts_between_hosts(const Situation& call) {
   return call.shape.hosts.given() && multicasts(call);
@@ -123,6 +141,9 @@ constexpr Rule kRules[] = {
      "few ranks, or more ranks than cores, so that the root combines for all"},
     {Collective::reduce, "fnomial", false, always,
      "many ranks with a core each share the work"},
+    {Collective::allreduce, "two-level", false, shares_hosts_splits_few_steps,
+     "hosts share memory, and a long vector is worth splitting over them; few steps",
+     "reduce-scatter-allgather"},
     {Collective::allreduce, "two-level", false, shares_hosts_splits,
      "hosts share memory, and a long vector is worth splitting over them", "ring"},
     {Collective::allreduce, "two-level", false, shares_hosts_multicasts,
@@ -132,6 +153,8 @@ constexpr Rule kRules[] = {
      "hosts share memory, so that one rank of each exchanges with others", "pairwise"},
     {Collective::allreduce, "reduce-broadcast", false, crowded_and_long,
      "ranks outnumber cores, so that pieces of a long vector would wait for each rank's turn"},
+    {Collective::allreduce, "reduce-scatter-allgather", false, splits_between_hosts,
+     "a long vector is worth splitting over the hosts; few steps"},
     {Collective::allreduce, "ring", false, splits,
      "a long vector is worth splitting over the ranks"},
     {Collective::allreduce, "reduce-broadcast", false, crowded_without_multicast,

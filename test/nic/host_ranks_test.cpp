@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/prng.hpp"
-#include "harness/all_results.hpp"
+#include "nic/allreduce_bits.hpp"
 #include "nic/nic_job.hpp"
 
 namespace unisono::harness {
@@ -28,63 +28,6 @@ class NicHostRanks : public NicJob {
   }
   void use(const Placement& host_of) { host_of_ = host_of; }
 };
-
-// Numbers of very different sizes: each order of summation has another result.
-template <class T>
-std::vector<T> numbers_of(int seed, int rank, std::size_t count) {
-  base::Prng random(static_cast<std::uint64_t>(seed * 1000 + rank));
-  std::vector<T> values(count);
-  for (T& value : values) {
-    if constexpr (std::is_floating_point_v<T>) {
-      value = static_cast<T>(random.unit() - 0.5) * static_cast<T>(1 << random.below(30));
-    } else {
-      value = static_cast<T>(random.next());
-    }
-  }
-  return values;
-}
-
-// FNV-1a of results; what all ranks have to come to.
-struct Bits {
-  std::uint64_t hash = 14695981039346656037U;
-  template <class T>
-  void add(const std::vector<T>& values) {
-    const auto* const bytes = reinterpret_cast<const unsigned char*>(values.data());
-    for (std::size_t i = 0; i < values.size() * sizeof(T); ++i) {
-      hash = (hash ^ bytes[i]) * 1099511628211U;
-    }
-  }
-};
-
-constexpr std::size_t kCounts = 3;
-
-template <class T>
-void add_allreduces(const NicRank& self, unisono_type_t type, unisono_op_t op, Bits& bits) {
-  for (const std::size_t count : {std::size_t{1}, std::size_t{5}, 1400 / sizeof(T)}) {
-    const auto n = static_cast<std::int64_t>(count);
-    auto sum = numbers_of<T>(type * 100 + op, self.rank, count);
-    ASSERT_TRUE(
-        succeeded(unisono_allreduce(UNISONO_IN_PLACE, sum.data(), n, type, op, self.world)));
-    bits.add(sum);
-  }
-}
-
-// The same on every rank.
-void all_allreduces(const NicRank& self, Bits& bits) {
-  for (const unisono_op_t op : {UNISONO_SUM, UNISONO_MIN, UNISONO_MAX}) {
-    ASSERT_NO_FATAL_FAILURE(add_allreduces<std::int32_t>(self, UNISONO_INT32, op, bits));
-    ASSERT_NO_FATAL_FAILURE(add_allreduces<std::uint32_t>(self, UNISONO_UINT32, op, bits));
-    ASSERT_NO_FATAL_FAILURE(add_allreduces<std::int64_t>(self, UNISONO_INT64, op, bits));
-    ASSERT_NO_FATAL_FAILURE(add_allreduces<std::uint64_t>(self, UNISONO_UINT64, op, bits));
-    ASSERT_NO_FATAL_FAILURE(add_allreduces<float>(self, UNISONO_FLOAT32, op, bits));
-    ASSERT_NO_FATAL_FAILURE(add_allreduces<double>(self, UNISONO_FLOAT64, op, bits));
-  }
-  for (const unisono_op_t op : {UNISONO_BITWISE_AND, UNISONO_BITWISE_OR, UNISONO_BITWISE_XOR}) {
-    ASSERT_NO_FATAL_FAILURE(add_allreduces<std::uint8_t>(self, UNISONO_UINT8, op, bits));
-    ASSERT_NO_FATAL_FAILURE(add_allreduces<std::int64_t>(self, UNISONO_INT64, op, bits));
-  }
-}
-constexpr std::uint64_t kAllreduces = (3 * 6 + 3 * 2) * kCounts;
 
 // To and from every rank, with the bits of the allreduce.
 void check_roots(const NicRank& self) {
@@ -125,26 +68,12 @@ TEST_F(NicHostRanks, HaveTheBitsOfTheHostEngineOnTheSameLevels) {
   for (const Placement& host_of : placements()) {
     SCOPED_TRACE(testing::PrintToString(host_of));
     use(host_of);
-    const auto bits_of_all = [this](const Environment& environment) {
-      auto processes = start_job(
-          [](const NicRank& self) {
-            Bits bits;
-            ASSERT_NO_FATAL_FAILURE(all_allreduces(self, bits));
-            self.line.say(std::to_string(bits.hash));
-            leave(self);
-          },
-          environment);
-      std::vector<std::string> said;
-      for (const auto& process : processes) said.push_back(process.line().hear());
-      expect_all_clean(processes);
-      return said;
-    };
     const std::uint64_t before = operations();
-    const auto by_nic = bits_of_all({});
-    EXPECT_EQ(operations() - before, kAllreduces + 1) << "and the trial";
-    const auto by_host =
-        bits_of_all({{"UNISONO_ALGORITHM", "allreduce:two-level(gather-release)"}});
-    EXPECT_EQ(operations() - before, kAllreduces + 2) << "the trial alone";
+    const auto by_nic = said_bits(start_job(say_bits));
+    EXPECT_EQ(operations() - before, results_of_bits() + 1) << "and the trial";
+    const auto by_host = said_bits(
+        start_job(say_bits, {{"UNISONO_ALGORITHM", "allreduce:two-level(gather-release)"}}));
+    EXPECT_EQ(operations() - before, results_of_bits() + 2) << "the trial alone";
     EXPECT_EQ(by_nic, by_host);
     EXPECT_EQ(by_nic, std::vector<std::string>(host_of.size(), by_host.front()));
   }
@@ -169,15 +98,7 @@ TEST_F(NicHostRanks, TheNetworkCarriesAContributionOfEachHost) {
   }
 }
 
-TEST_F(NicHostRanks, EveryCollectiveIsRight) {
-  start_daemons();
-  auto processes = start_job([](const NicRank& self) {
-    ASSERT_NO_FATAL_FAILURE(check_everything(self));
-    leave(self);
-  });
-  expect_all_clean(processes);
-  EXPECT_GT(operations(), 20U);
-}
+TEST_F(NicHostRanks, EveryCollectiveIsRight) { expect_everything_right(); }
 
 // Ranks that come late, each in its turn; communicators of some ranks of some hosts; what is
 // started before and ends after.

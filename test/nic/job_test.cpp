@@ -12,44 +12,19 @@
 
 #include "base/clock.hpp"
 #include "base/prng.hpp"
-#include "harness/all_results.hpp"
+#include "nic/allreduce_bits.hpp"
 #include "nic/nic_job.hpp"
 
 namespace unisono::harness {
 namespace {
 
-TEST_F(NicJob, EveryCollectiveIsRight) {
-  start_daemons();
-  auto processes = start_job([](const NicRank& self) {
-    ASSERT_NO_FATAL_FAILURE(check_everything(self));
-    leave(self);
-  });
-  expect_all_clean(processes);
-  EXPECT_GT(operations(), 20U);
-  for (int host = 0; host < kHosts; ++host) EXPECT_EQ(status(host).groups, 0U) << host;
-}
-
-// Random bits of the type; as a number of it they may be anything, but no NaN, whose bits are not
-// defined by the standard.
-template <class T>
-std::vector<T> values_of(base::Prng& random, std::size_t count) {
-  std::vector<T> values(count);
-  for (T& value : values) {
-    if constexpr (std::is_floating_point_v<T>) {
-      value = static_cast<T>(random.unit() - 0.5) * static_cast<T>(1 << random.below(30));
-    } else {
-      value = static_cast<T>(random.next());
-    }
-  }
-  return values;
-}
+TEST_F(NicJob, EveryCollectiveIsRight) { expect_everything_right(); }
 
 // Whatever the type: the blocking call goes by the NIC path, the split-phase one does not.
 template <class T>
 void compare_paths(const NicRank& self, unisono_type_t type, unisono_op_t op) {
-  base::Prng random(static_cast<std::uint64_t>(type * 100 + op * 10 + self.rank));
   for (const std::size_t count : {std::size_t{1}, std::size_t{5}, 1400 / sizeof(T)}) {
-    const auto input = values_of<T>(random, count);
+    const auto input = numbers_of<T>(type * 100 + op * 10, self.rank, count);
     const auto n = static_cast<std::int64_t>(count);
     std::vector<T> by_nic(count);
     std::vector<T> by_host(count);

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/all_results.hpp"
 #include "harness/hosts.hpp"
 #include "harness/outcome.hpp"
 #include "nic/device.hpp"
@@ -117,6 +118,7 @@ class NicJob : public testing::Test {
         setenv("UNISONO_JOB_KEY", "the key of this test job", 1);
         setenv("UNISONO_START_TIMEOUT", "300s", 1);  // a busy machine is no reason to go without
         setenv("UNISONO_NIC_SOCKET", path(host).c_str(), 1);
+        for (const auto& [name, value] : environment_) setenv(name.c_str(), value.c_str(), 1);
         for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
         unisono_comm_t world = nullptr;
         ASSERT_TRUE(succeeded(unisono_init(&world)));
@@ -130,6 +132,18 @@ class NicJob : public testing::Test {
       if (rank == but) continue;
       EXPECT_EQ(processes[static_cast<std::size_t>(rank)].wait(), 0) << "rank " << rank;
     }
+  }
+
+  // Collectives of all kinds and sizes; what is small goes by the NIC path, and nothing is left.
+  void expect_everything_right() {
+    start_daemons();
+    auto processes = start_job([](const NicRank& self) {
+      ASSERT_NO_FATAL_FAILURE(check_everything(self));
+      ASSERT_TRUE(succeeded(unisono_finalize(self.world)));
+    });
+    expect_all_clean(processes);
+    EXPECT_GT(operations(), 20U);
+    for (int host = 0; host < kHosts; ++host) EXPECT_EQ(status(host).groups, 0U) << host;
   }
 
   // All ranks make the call in a loop until a daemon is killed: all are told.
@@ -179,6 +193,7 @@ class NicJob : public testing::Test {
   }
 
   std::vector<int> host_of_ = {0, 1, 2, 3};  // by rank
+  Environment environment_;                  // of all jobs
 
  private:
   static std::string find_why_not() {

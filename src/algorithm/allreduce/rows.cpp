@@ -6,7 +6,7 @@
 
 namespace unisono::algorithm::allreduce {
 
-Build pairwise, reduce_broadcast, gather_release, ring, reduce_scatter_allgather,
+Build pairwise, reduce_broadcast, gather_release, split_release, ring, reduce_scatter_allgather,
     recursive_multiplying, two_level;
 
 namespace {
@@ -19,7 +19,15 @@ constexpr ParameterSpec kFactor[] = {{.name = "k",
 
 constexpr std::string_view kInner[] = {
     "pairwise",         "gather-release",           "ring",
-    "reduce-broadcast", "reduce-scatter-allgather", "recursive-multiplying"};
+    "reduce-broadcast", "reduce-scatter-allgather", "recursive-multiplying",
+    "split-release"};
+constexpr ParameterSpec kSplitRelease[] = {
+    {.name = "splits",
+     .low = 0,
+     .high = 10,
+     .fallback = 1,
+     .help = "how often the vector is halved; as often as there are ranks for the pieces"},
+    kFanIn[0]};
 constexpr ParameterSpec kTwoLevel[] = {inner_choice(kInner), kFanInOfHost};
 
 constexpr Algorithm kRows[] = {
@@ -53,6 +61,16 @@ constexpr Algorithm kRows[] = {
      .keeps_order = true,
      .parameters = kFanIn,
      .build = gather_release},
+    {.name = "split-release",
+     .collective = Collective::allreduce,
+     .idea = "halve the vector; each piece goes up a tree of its own, whose root multicasts it",
+     .source = "Moody et al. 2003, 5.3; Kini 2003, 5.2.2 (RGM)",
+     .steps = "ceil(log_{l+1} P) + 1",
+     .bytes = "n",
+     .wins = "combining takes long, as in a NIC, and every rank has a core",
+     .keeps_order = false,
+     .parameters = kSplitRelease,
+     .build = split_release},
     {.name = "ring",
      .collective = Collective::allreduce,
      .idea = "blocks travel around a ring and grow, then travel around again",

@@ -11,9 +11,9 @@
 
 namespace unisono::algorithm::pattern {
 
-// The tree over all ranks with its root at rank 0; ranks >= 1, fan_in >= 1.
-inline FnomialTree fan_in_tree(int ranks, int fan_in) {
-  return {ranks, std::min(fan_in, std::max(ranks - 1, 1)) + 1};
+// The tree over all ranks; ranks >= 1, fan_in >= 1.
+inline FnomialTree fan_in_tree(int ranks, int fan_in, int root = 0) {
+  return {ranks, std::min(fan_in, std::max(ranks - 1, 1)) + 1, root};
 }
 
 }  // namespace unisono::algorithm::pattern

@@ -12,6 +12,7 @@
 #include "algorithm/algorithm.hpp"
 #include "base/check.hpp"
 #include "base/clock.hpp"
+#include "engine/nic/group_number.hpp"
 #include "engine/nic/nic_patience.hpp"
 #include "nic/lower_allgather.hpp"
 #include "nic/lower_doubling.hpp"
@@ -23,10 +24,6 @@ using base::Code;
 using base::Error;
 using base::Status;
 using namespace nic_patience;
-
-// The group has a tree as well, and all are in the program's tables.
-constexpr std::uint32_t kNotTheTree = 1U << 31;
-constexpr std::uint32_t kJoined = 1U << 30;
 
 constexpr std::size_t kWord = sizeof(std::uint64_t);
 
@@ -53,7 +50,7 @@ base::Result<schedule::Schedule> build(const char* name, int rank, int ranks) {
 }
 
 base::Result<unisono_nic_row> singly_row(int rank, nic::GroupAddresses group) {
-  group.id.communicator ^= kNotTheTree;
+  group.id.communicator = group_number(group.id.communicator, NicWay::singly);
   UNISONO_ASSIGN(const auto schedule, build("direct", rank, static_cast<int>(group.ranks.size())));
   UNISONO_ASSIGN(const nic::Routes routes, nic::lower_allgather(schedule));
   return nic::make_row(routes, group);
@@ -61,7 +58,7 @@ base::Result<unisono_nic_row> singly_row(int rank, nic::GroupAddresses group) {
 
 // One operation at a time: what is joined is never longer than a packet.
 base::Result<unisono_nic_row> joined_row(int rank, nic::GroupAddresses group) {
-  group.id.communicator ^= kNotTheTree | kJoined;
+  group.id.communicator = group_number(group.id.communicator, NicWay::joined);
   group.depth = 1;
   UNISONO_ASSIGN(const auto schedule, build("bruck", rank, static_cast<int>(group.ranks.size())));
   UNISONO_ASSIGN(const nic::Doubling doubling, nic::lower_doubling(schedule));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One tree serves all four collectives: a reduce is an allreduce whose result one rank takes, a
-// broadcast one with the bitwise or to which all but the root give zeros.
+// The same trees serve all four collectives: a reduce is an allreduce whose result one rank takes,
+// a broadcast one with the bitwise or to which all but the root give zeros.
 #include "engine/nic/nic_group.hpp"
 
 #include <fmt/format.h>
@@ -12,8 +12,11 @@
 #include <vector>
 
 #include "algorithm/algorithm.hpp"
+#include "algorithm/pattern/cube.hpp"
 #include "base/clock.hpp"
+#include "engine/nic/group_number.hpp"
 #include "engine/nic/nic_patience.hpp"
+#include "engine/nic/probe.hpp"
 #include "nic/lower.hpp"
 #include "nic/row.hpp"
 
@@ -36,6 +39,15 @@ schedule::Shape tree_shape(int ranks) {
 
 const algorithm::Algorithm& tree_row() {
   return *algorithm::find(Collective::allreduce, "gather-release");
+}
+
+// Whose first tree is that of tree_row(), and its only one if nothing is split.
+const algorithm::Algorithm& split_row() {
+  return *algorithm::find(Collective::allreduce, "split-release");
+}
+
+int fan_in_of_tree(int ranks) {
+  return algorithm::default_parameters(tree_row(), tree_shape(ranks)).values[0];
 }
 
 const algorithm::Algorithm& two_level_row() {
@@ -61,25 +73,52 @@ Status check_blocks(const NicShape& shape, std::size_t bytes) {
                fmt::format("blocks of {} bytes do not fit one packet, {} bytes", bytes, kMost)};
 }
 
-base::Result<nic::Node> tree_node(int rank, int ranks) {
-  const schedule::Shape shape = tree_shape(ranks);
-  const algorithm::Parameters parameters = algorithm::default_parameters(tree_row(), shape);
-  UNISONO_ASSIGN(const auto schedule, algorithm::build(tree_row(), shape, parameters, rank));
-  return nic::lower(schedule);
+base::Result<std::vector<nic::Node>> tree_nodes(int rank, int ranks, int splits) {
+  schedule::Shape shape = tree_shape(ranks);
+  shape.count = 1 << splits;  // a piece needs something in it
+  const algorithm::Parameters parameters = {{splits, fan_in_of_tree(ranks)}};
+  UNISONO_ASSIGN(const auto schedule, algorithm::build(split_row(), shape, parameters, rank));
+  return nic::lower_pieces(schedule);
+}
+
+std::size_t words_of(std::size_t bytes) {
+  return (bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
 }
 
 }  // namespace
 
-std::string nic_tree_name(const schedule::HostMap& hosts) {
+SplitChoice choose_splits(std::span<const NicOffer> offers, bool one_a_host) {
+  // Of several ranks a host, the tree of hosts is inside of another algorithm, which has it with
+  // its usual parameters.
+  const auto hosts = static_cast<int>(offers.size());
+  const int usual = algorithm::default_parameters(split_row(), tree_shape(hosts)).values[0];
+  const int most = std::min(one_a_host ? SplitChoice::kMost : usual,
+                            algorithm::pattern::FoldedCube(hosts).dimensions());
+  const std::int32_t wish = offers[0].splits;
+  if (wish >= 0) return SplitChoice::forced(std::min(wish, most));
+  return SplitChoice::computed(
+      {.hosts = hosts, .processors = nic_processors(offers), .fan_in = fan_in_of_tree(hosts)},
+      most);
+}
+
+int splits_of(const NicCall& call, const SplitChoice& choice) {
+  const std::uint32_t combine = call.combine & UNISONO_NIC_COMBINE_MASK;
+  const bool adds_floats = combine == UNISONO_NIC_SUM_FLOAT32 || combine == UNISONO_NIC_SUM_FLOAT64;
+  return choice.splits(words_of(call.bytes), adds_floats);
+}
+
+std::string nic_tree_name(const schedule::HostMap& hosts, int splits) {
   schedule::Shape shape = tree_shape(hosts.ranks());
+  const algorithm::Algorithm& row = splits > 0 ? split_row() : tree_row();
   if (hosts.are_alone()) {
-    return algorithm::describe(tree_row(), algorithm::default_parameters(tree_row(), shape));
+    algorithm::Parameters parameters = algorithm::default_parameters(row, shape);
+    if (splits > 0) parameters.values[0] = splits;
+    return algorithm::describe(row, parameters);
   }
   shape.hosts = hosts;
   algorithm::Parameters parameters = algorithm::default_parameters(two_level_row(), shape);
   const auto& inner = two_level_row().parameters[0].names;
-  parameters.values[0] =
-      static_cast<int>(std::ranges::find(inner, tree_row().name) - inner.begin());
+  parameters.values[0] = static_cast<int>(std::ranges::find(inner, row.name) - inner.begin());
   return algorithm::describe(two_level_row(), parameters);
 }
 
@@ -96,6 +135,7 @@ base::Result<NicCall> lower_call(const NicShape& shape, int rank) {
       UNISONO_ASSIGN(call.combine, nic::lower_operator(shape.op, shape.type));
       call.kernel = arith::find_kernel(shape.op, shape.type);
       call.count = shape.count;
+      call.element_bytes = arith::type_size(shape.type);
       call.takes = shape.collective == Collective::allreduce || rank == shape.root;
       break;
     }
@@ -126,16 +166,15 @@ base::Result<std::unique_ptr<NicGroup>> NicGroup::open(const NicGroupOptions& op
   UNISONO_ASSIGN(auto client, nic::ServiceClient::connect(options.path));
   std::unique_ptr<NicGroup> group(new NicGroup(options, std::move(client)));
   UNISONO_ASSIGN(const nic::Served served, group->client_->describe());
-  group->offer_ = {served.own, served.mask, 1};
+  group->offer_ = offer_of(served, options.splits);
   return group;
 }
 
 Status NicGroup::join(std::span<const NicOffer> offers) {
   UNISONO_CHECK(std::cmp_equal(offers.size(), options_.ranks), "an offer of each rank");
   UNISONO_TRY(agree(offers));
-  UNISONO_ASSIGN(const nic::Node node, tree_node(options_.rank, options_.ranks));
-  parent_ = node.parent;
-  children_ = node.children;
+  splits_ = choose_splits(offers, options_.one_a_host);
+  UNISONO_ASSIGN(const auto nodes, tree_nodes(options_.rank, options_.ranks, splits_.most()));
   std::vector<unisono_nic_address> addresses;
   for (const NicOffer& offer : offers) addresses.push_back(offer.address);
   nic::GroupAddresses group;
@@ -145,13 +184,8 @@ Status NicGroup::join(std::span<const NicOffer> offers) {
   group.multicast = nic::multicast_address(options_.multicast, offers[0].address.port);
   group.waiters =
       static_cast<std::uint32_t>(std::clamp(options_.places, 1, UNISONO_NIC_WAITERS_MAX));
-  UNISONO_ASSIGN(const unisono_nic_row row, nic::make_row(node, group));
-  UNISONO_ASSIGN(member_, find_member(row));
-  if (options_.place < static_cast<int>(row.waiters)) {
-    const auto waiter = static_cast<std::uint32_t>(options_.place);
-    UNISONO_ASSIGN(wakes_, nic::WakeRing::open(std::move(member_->wakes.at(waiter)), waiter));
-  }
-  UNISONO_ASSIGN(port_, nic::Port::open(member_->row, member_->mapping.memory()));
+  for (const nic::Node& node : nodes) UNISONO_TRY(join_tree(node, group));
+  if (!leads()) client_.reset();  // connections are counted
   if (options_.places > 1) {
     host_ = std::make_unique<HostReduction>(options_.memory, options_.place, options_.places,
                                             host_fan_in(options_.places));
@@ -161,12 +195,22 @@ Status NicGroup::join(std::span<const NicOffer> offers) {
   return base::success();
 }
 
-// Connections are counted, so who needs none keeps none.
-base::Result<std::unique_ptr<nic::Membership>> NicGroup::find_member(const unisono_nic_row& row) {
-  if (leads()) return client_->join(row);
-  auto shared = client_->share(row);
-  client_.reset();
-  return shared;
+Status NicGroup::join_tree(const nic::Node& node, const nic::GroupAddresses& group) {
+  UNISONO_ASSIGN(unisono_nic_row row, nic::make_row(node, group));
+  row.id.communicator = group_number(row.id.communicator, NicWay::first_tree,
+                                     static_cast<std::uint32_t>(trees().size()));
+  UNISONO_ASSIGN(auto member, leads() ? client_->join(row) : client_->share(row));
+  std::optional<std::uint32_t> waiter;
+  if (options_.place < static_cast<int>(row.waiters)) {
+    waiter = static_cast<std::uint32_t>(options_.place);
+  }
+  return trees_.add(node, std::move(member), waiter);
+}
+
+NicTrees::Cut NicGroup::cut_of(const NicCall& call) const {
+  return {.bytes = call.bytes,
+          .element_bytes = call.element_bytes,
+          .pieces = 1 << splits_of(call, splits_)};
 }
 
 Status NicGroup::run(const NicCall& call, const void* input, void* output,
@@ -177,7 +221,7 @@ Status NicGroup::run(const NicCall& call, const void* input, void* output,
 }
 
 Status NicGroup::start(const NicCall& call, const void* input, void* output) {
-  UNISONO_CHECK(port_ != nullptr, "NicGroup::start before join");
+  UNISONO_CHECK(!trees().empty(), "NicGroup::start before join");
   if (failure_) return *failure_;
   gathers_ = call.gathers;
   if (gathers_) {
@@ -188,30 +232,18 @@ Status NicGroup::start(const NicCall& call, const void* input, void* output) {
         call.combine);
     return base::success();
   }
-  operation_ = port_->next();
   patience_ns_ = random_patience(kFirstPatience);
-  return host_ == nullptr ? post(call, input) : post_sum(call, input);
+  if (host_ != nullptr) return post_sum(call, input);
+  const Status posted = trees_.post(call.combine, cut_of(call), call.gives ? input : nullptr);
+  return posted.ok() ? posted : fail(posted.error());
 }
 
 Status NicGroup::take(const NicCall& call, void* output) {
   if (gathers_) return base::success();
-  const auto result = port_->result(operation_);
-  if (result.size_bytes() < call.bytes) {
-    return fail({Code::mismatch, fmt::format("NIC path: operation {} has a result of {} bytes, not "
-                                             "{}: the ranks called different things",
-                                             operation_, result.size_bytes(), call.bytes)});
-  }
-  if (call.takes && call.bytes != 0) std::memcpy(output, result.data(), call.bytes);
-  return base::success();
-}
-
-Status NicGroup::post(const NicCall& call, const void* input) {
-  const std::size_t words = (call.bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
-  const auto vector = std::span(words_).first(words);
-  std::ranges::fill(vector, 0);
-  if (call.gives && call.bytes != 0) std::memcpy(vector.data(), input, call.bytes);
-  const Status posted = port_->post(call.combine, vector);
-  return posted.ok() ? posted : fail(posted.error());
+  if (trees_.take(call.takes ? output : nullptr)) return base::success();
+  return fail({Code::mismatch, fmt::format("NIC path: operation {} has no result of {} bytes: the "
+                                           "ranks called different things",
+                                           trees_.number(), call.bytes)});
 }
 
 // A place of the program's memory is used again by the post of a later operation. That is made when
@@ -219,7 +251,7 @@ Status NicGroup::post(const NicCall& call, const void* input) {
 // before: so nobody still reads what a post overwrites, however late it looks.
 Status NicGroup::post_sum(const NicCall& call, const void* input) {
   if (!host_->give({call.combine, call.bytes, call.gives ? input : nullptr})) {
-    port_->follow();
+    trees_.follow(cut_of(call));
     return base::success();
   }
   odd_place_ = host_->odd();
@@ -227,9 +259,10 @@ Status NicGroup::post_sum(const NicCall& call, const void* input) {
     return fail({Code::mismatch,
                  fmt::format("NIC path: the contributions of this host's ranks to operation {} "
                              "differ in length or operator: they called different things",
-                             operation_)});
+                             trees_.next())});
   }
-  const Status posted = port_->post(call.combine, host_->combine(call.kernel, call.count));
+  const auto sum = host_->combine(call.kernel, call.count);
+  const Status posted = trees_.post(call.combine, cut_of(call), sum.data());
   return posted.ok() ? posted : fail(posted.error());
 }
 
@@ -241,12 +274,12 @@ base::Result<bool> NicGroup::poll_allgather() {
 
 base::Result<bool> NicGroup::poll() {
   if (gathers_) return poll_allgather();
-  if (port_->is_done(operation_)) return true;
-  if (!port_->is_broken(operation_)) return false;
+  if (trees_.is_done()) return true;
+  if (!trees_.is_broken()) return false;
   return fail({Code::mismatch, fmt::format("NIC path: the contributions to operation {} differ in "
                                            "length or operator: the ranks called different "
                                            "things",
-                                           operation_)});
+                                           trees_.number())});
 }
 
 Status NicGroup::look_around() {
@@ -260,7 +293,7 @@ Status NicGroup::look_around() {
 }
 
 // To an allgather it has when it has started it.
-bool NicGroup::is_given() const { return gathers_ || port_->is_given(operation_); }
+std::uint32_t NicGroup::given() const { return gathers_ ? ~std::uint32_t{0} : trees_.given(); }
 
 std::optional<NicRank> NicGroup::odd_rank() const {
   if (gathers_) {
@@ -268,7 +301,7 @@ std::optional<NicRank> NicGroup::odd_rank() const {
     return NicRank{allgather_->odd_rank(), 0};
   }
   if (odd_place_) return NicRank{options_.rank, *odd_place_};
-  const int host = port_->odd_rank(operation_);
+  const int host = trees_.odd_rank();
   if (host < 0) return std::nullopt;
   return NicRank{host, 0};  // the ranks of a host differ from each other, or all from another host
 }
@@ -290,7 +323,7 @@ Status NicGroup::wait(std::int64_t deadline_ns) {
   return fail(
       {Code::timeout, fmt::format("NIC path: operation {} of rank {} has no result in time: "
                                   "a rank did not take part",
-                                  operation_, options_.rank)});
+                                  trees_.number(), options_.rank)});
 }
 
 void NicGroup::sleep_until_woken(std::int64_t limit_ns) {
@@ -299,15 +332,14 @@ void NicGroup::sleep_until_woken(std::int64_t limit_ns) {
     return;
   }
   if (gathers_) return allgather_->sleep(limit_ns);
-  if (arm()) wakes_->sleep(limit_ns);
-  disarm();
+  trees_.sleep(limit_ns);
 }
 
 // Ranks that lack the same should not all ask at once, so how long one waits is random. While a
 // rank of this host has not come there is nothing to ask for.
 Status NicGroup::repair() {
   if (!is_host_complete()) return base::success();
-  const auto asked = port_->repair(base::now_ns(), patience_ns_);
+  const auto asked = trees_.repair(base::now_ns(), patience_ns_);
   if (!asked.ok()) return fail(asked.error());
   if (*asked != 0) patience_ns_ = random_patience(std::min(2 * patience_ns_, kLongestPatience));
   return base::success();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NicGroup: a rank's part of a group of hosts whose small collectives run in the NIC path: barrier,
-// allreduce, reduce and broadcast, all on one tree, and allgather; one at a time. Made in three
+// allreduce, reduce and broadcast, all on one tree or, long vectors, in pieces on several, and
+// allgather; one at a time. Made in three
 // steps between which the ranks exchange what they have, so that all take it or nobody does:
 //   open(); exchange offer(); join(all offers); exchange whether that went well.
 // Of several ranks on a host, one is the member (place 0) and joins first; the others share its
@@ -12,7 +13,6 @@
 // thread at a time.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -27,8 +27,9 @@
 #include "base/result.hpp"
 #include "engine/nic/host_reduction.hpp"
 #include "engine/nic/nic_allgather.hpp"
+#include "engine/nic/nic_trees.hpp"
 #include "engine/nic/offer.hpp"
-#include "nic/port.hpp"
+#include "engine/nic/split_choice.hpp"
 #include "nic/service/client.hpp"
 #include "schedule/shape.hpp"
 
@@ -45,6 +46,7 @@ struct NicGroupOptions {
   int places = 1;
   std::byte* memory = nullptr;  // of several: HostReduction::memory_bytes(places), zero at first
   bool one_a_host = true;       // every host has one rank
+  int splits = -1;              // this rank's wish (NicOffer)
 };
 
 // A rank, by where it is.
@@ -60,7 +62,8 @@ struct NicCall {
   bool gives = true;               // this rank has a vector to give; zeros if not
   bool takes = true;               // ... and one to take
   arith::Kernel kernel = nullptr;  // the same operator on a processor; none: nothing is combined
-  std::int64_t count = 0;          // of its elements
+  std::int64_t count = 0;          // of its elements, and ...
+  std::size_t element_bytes = 1;   // ... how long they are
   bool gathers = false;            // an allgather, whose blocks have `bytes`
 };
 
@@ -77,8 +80,12 @@ struct NicShape {
 };
 base::Result<NicCall> lower_call(const NicShape& shape, int rank);
 
-// The tree of such ranks: its algorithm, which the host engine runs to the same bits.
-std::string nic_tree_name(const schedule::HostMap& hosts);
+// How ranks of hosts with such offers cut their vectors; and how often that of a call is halved.
+SplitChoice choose_splits(std::span<const NicOffer> offers, bool one_a_host);
+int splits_of(const NicCall& call, const SplitChoice& choice);
+// The tree of such ranks, or the trees of a vector that is halved so often: its algorithm, which
+// the host engine runs to the same bits.
+std::string nic_tree_name(const schedule::HostMap& hosts, int splits);
 
 class NicGroup {
  public:
@@ -100,29 +107,30 @@ class NicGroup {
   base::Status start(const NicCall& call, const void* input, void* output);
   base::Result<bool> poll();
   // When the result was in memory, once it is; by the clock of base/clock.hpp.
-  std::int64_t done_ns() const {
-    return gathers_ ? allgather_->done_ns() : port_->done_ns(operation_);
-  }
+  std::int64_t done_ns() const { return gathers_ ? allgather_->done_ns() : trees_.done_ns(); }
   // Asks for what may be lost; the error says that the daemon has gone.
   base::Status look_around();
   // Whether the program can wake this rank; of very many ranks a host not all. They nap.
-  bool is_woken() const { return wakes_ != nullptr; }
+  bool is_woken() const { return trees_.is_woken(); }
   // To sleep until poll() has something to say, if so: arm(); if it says true, poll
   // wake_descriptor(), with whatever else is waited for, though not for longer than look_around()
   // can wait; disarm().
-  bool arm() { return gathers_ ? allgather_->arm() : port_->arm(*wakes_, operation_); }
+  bool arm() { return gathers_ ? allgather_->arm() : trees_.arm(); }
   int wake_descriptor() const {
-    return gathers_ ? allgather_->wake_descriptor() : wakes_->descriptor();
+    return gathers_ ? allgather_->wake_descriptor() : trees_.wake_descriptor();
   }
-  void disarm() { gathers_ ? allgather_->disarm() : port_->disarm(*wakes_, operation_); }
+  void disarm() { gathers_ ? allgather_->disarm() : trees_.disarm(); }
   base::Status take(const NicCall& call, void* output);
 
   // Whether the last operation is an allgather; of one that is not done, bit r for each rank whose
   // block is missing.
   bool is_gathering() const { return gathers_; }
   std::uint64_t missing() const { return gathers_ ? allgather_->missing() : 0; }
-  // Whether this host has sent what it and those below it have given to the last operation.
-  bool is_given() const;
+  // Bit t: on tree t this host has sent what it and those below it have given to the last
+  // operation, or that does not go there.
+  std::uint32_t given() const;
+  // Bit t: what goes by tree t is not done.
+  std::uint32_t lacking() const { return gathers_ ? 0 : trees_.lacking(); }
   // Whether all ranks of this host have come to the last operation.
   bool is_host_complete() const { return host_ == nullptr || host_->is_complete(); }
   // Whose call differs, once start() or poll() has failed with Code::mismatch; none: not known
@@ -130,9 +138,8 @@ class NicGroup {
   std::optional<NicRank> odd_rank() const;
   // Whether this rank is its host's member of the group.
   bool leads() const { return options_.place == 0; }
-  // The hosts next to this one in the tree; parent -1: this is the root.
-  int parent() const { return parent_; }
-  const std::vector<int>& children() const { return children_; }
+  // This host's places in the trees.
+  const std::vector<nic::Node>& trees() const { return trees_.nodes(); }
 
   // Why it is of no use any more, if so.
   const std::optional<base::Error>& failure() const { return failure_; }
@@ -142,9 +149,9 @@ class NicGroup {
       : options_(options),
         client_(std::move(client)),
         random_(static_cast<std::uint64_t>(options.rank)) {}
-  base::Status post(const NicCall& call, const void* input);
   base::Status post_sum(const NicCall& call, const void* input);
-  base::Result<std::unique_ptr<nic::Membership>> find_member(const unisono_nic_row& row);
+  base::Status join_tree(const nic::Node& node, const nic::GroupAddresses& group);
+  NicTrees::Cut cut_of(const NicCall& call) const;
   base::Status wait(std::int64_t deadline_ns);
   void sleep_until_woken(std::int64_t limit_ns);
   base::Status repair();
@@ -155,15 +162,10 @@ class NicGroup {
   const NicGroupOptions options_;
   std::unique_ptr<nic::ServiceClient> client_;  // of the member only, once it has joined
   NicOffer offer_;
-  std::unique_ptr<nic::Membership> member_;
-  std::unique_ptr<nic::WakeRing> wakes_;
-  std::unique_ptr<nic::Port> port_;
+  SplitChoice splits_;
+  NicTrees trees_;
   std::unique_ptr<HostReduction> host_;  // null: this rank is alone
   std::unique_ptr<NicAllgather> allgather_;
-  std::array<std::uint64_t, UNISONO_NIC_WORDS_MAX> words_ = {};
-  int parent_ = -1;
-  std::vector<int> children_;
-  std::uint64_t operation_ = 0;  // the last one of the tree
   bool gathers_ = false;
   base::Prng random_;
   std::int64_t patience_ns_ = 0;  // until it asks for what the operation lacks

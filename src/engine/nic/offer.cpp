@@ -33,6 +33,10 @@ base::Status agree(std::span<const NicOffer> offers, std::span<const int> ranks)
       return refusal(fmt::format("rank 0 is at {} and rank {} at {}, which is another network",
                                  nic::ipv4_text(first), rank, nic::ipv4_text(offer.address.ipv4)));
     }
+    if (offer.splits != offers[0].splits) {
+      return refusal(fmt::format("ranks {} and {} have different values of UNISONO_NIC_SPLITS",
+                                 rank_of(0), rank));
+    }
     const auto [other, is_new] = rank_at.emplace(offer.address.ipv4, rank);
     if (!is_new) {
       return refusal(fmt::format("ranks {} and {} share the interface of {}", other->second, rank,

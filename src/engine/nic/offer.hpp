@@ -15,6 +15,9 @@ struct NicOffer {
   unisono_nic_address address = {};
   std::uint32_t mask = 0;       // of its network, network order
   std::uint32_t available = 0;  // 0: this rank has no NIC path
+  std::uint32_t machine = 0;    // equal numbers: hosts that share their processors
+  std::uint32_t processors = 1;
+  std::int32_t splits = -1;  // how often long vectors are halved; -1: as it pays
 };
 
 // By host. Every rank that has the same offers comes to the same; the error says why not, and names

@@ -7,10 +7,14 @@
 
 #include "base/result.hpp"
 #include "engine/nic/offer.hpp"
+#include "nic/service/protocol.hpp"
 
 namespace unisono::engine {
 
-// `path`: of the daemon's socket. The error says why there is none.
-base::Result<NicOffer> probe_offer(const std::string& path);
+// `path`: of the daemon's socket; `splits`: this rank's wish. The error says why there is none.
+base::Result<NicOffer> probe_offer(const std::string& path, int splits);
+
+// What a daemon of this host that serves so makes possible.
+NicOffer offer_of(const nic::Served& served, int splits);
 
 }  // namespace unisono::engine

@@ -37,6 +37,10 @@ TEST(NicOffer, AllOrNobody) {
             "another network");
   EXPECT_EQ(refusal({offer(1), offer(2), offer(2)}),
             "the NIC path is not used: ranks 1 and 2 share the interface of 10.0.0.2");
+  NicOffer halved = offer(2);
+  halved.splits = 1;
+  EXPECT_EQ(refusal({offer(1), halved}),
+            "the NIC path is not used: ranks 0 and 1 have different values of UNISONO_NIC_SPLITS");
 }
 
 TEST(NicCall, WhatItDoes) {
@@ -80,12 +84,14 @@ TEST(NicOffer, HostsAreNamedByTheirRanks) {
 }
 
 TEST(NicTree, IsNamedAsTheHostEngineRunsIt) {
-  const auto name_of = [](const std::vector<int>& hosts) {
-    return nic_tree_name(schedule::HostMap::of_labels(hosts));
+  const auto name_of = [](const std::vector<int>& hosts, int splits = 0) {
+    return nic_tree_name(schedule::HostMap::of_labels(hosts), splits);
   };
   EXPECT_EQ(name_of({0, 1, 2, 3}), "gather-release(4)");
   EXPECT_EQ(name_of({0, 1, 0, 1}), "two-level(gather-release,4)");
   EXPECT_EQ(name_of({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}), "two-level(gather-release,7)");
+  EXPECT_EQ(name_of({0, 1, 2, 3}, 2), "split-release(2,4)");
+  EXPECT_EQ(name_of({0, 1, 0, 1}, 1), "two-level(split-release,4)");
 }
 
 }  // namespace

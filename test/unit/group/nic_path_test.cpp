@@ -33,9 +33,9 @@ NicStanding with(std::uint64_t calls, std::uint64_t completed, std::uint32_t his
 }
 
 TEST(NicStanding, FitsAWord) {
-  NicStanding standing = with((1 << 18) - 1, (1 << 20) - 1, 0xFFFFFF);
+  NicStanding standing = with((1 << 18) - 1, (1 << 17) - 1, 0xFFFFFF);
   EXPECT_EQ(NicStanding::of_word(standing.word()), standing);
-  standing.given = true;
+  standing.given = 0b1010;
   EXPECT_EQ(NicStanding::of_word(standing.word()), standing);
   standing = with(0, 0, 1);
   standing.ended = true;
@@ -58,21 +58,22 @@ TEST(NicStanding, CallsDiffer) {
 TEST(NicStanding, NumbersWrap) {
   NicStanding last = kOwn;
   last.calls = (1 << 18) - 1;
-  last.completed = (1 << 20) - 1;
+  last.completed = (1 << 17) - 1;
   EXPECT_TRUE(has_result(last, with(0, 0)));
   EXPECT_FALSE(has_result(with(0, 0), last));
-  EXPECT_TRUE(calls_differ(last, with(0, (1 << 20) - 1, 1)));
+  EXPECT_TRUE(calls_differ(last, with(0, (1 << 17) - 1, 1)));
   EXPECT_FALSE(calls_differ(with(0, 4), with((1 << 18) - 1, 4, 1)));
 }
 
 TEST(NicStanding, WhoHasGiven) {
   NicStanding other = kOwn;
-  EXPECT_FALSE(has_given(kOwn, other));
-  other.given = true;
-  EXPECT_TRUE(has_given(kOwn, other));
+  EXPECT_FALSE(has_given(kOwn, other, 0));
+  other.given = 0b10;
+  EXPECT_FALSE(has_given(kOwn, other, 0)) << "on another tree";
+  EXPECT_TRUE(has_given(kOwn, other, 1));
   other.calls = 10;
-  EXPECT_FALSE(has_given(kOwn, other)) << "to an earlier one";
-  EXPECT_TRUE(has_given(kOwn, with(12, 5)));
+  EXPECT_FALSE(has_given(kOwn, other, 1)) << "to an earlier one";
+  EXPECT_TRUE(has_given(kOwn, with(12, 5), 1));
 }
 
 TEST(NicFarewell, IsOfItsCommunicator) {
@@ -152,7 +153,7 @@ TEST(NicCallOf, AllgathersOfOneRankAHost) {
 }
 
 TEST(NicProbe, WithoutADaemonItSaysWhatToStart) {
-  const auto offer = engine::probe_offer("/nonexistent/nic.sock");
+  const auto offer = engine::probe_offer("/nonexistent/nic.sock", -1);
   ASSERT_FALSE(offer.ok());
   EXPECT_EQ(offer.error().code, base::Code::unsupported);
   EXPECT_NE(offer.error().message.find("/nonexistent/nic.sock"), std::string::npos);

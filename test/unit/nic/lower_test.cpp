@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <string>
+#include <utility>
 
 #include "algorithm/algorithm.hpp"
 #include "algorithm/pattern/fnomial.hpp"
@@ -111,6 +113,47 @@ TEST(Lower, AllreduceAndBarrierThatGatherAndMulticast) {
       }
     }
   }
+}
+
+// Each piece has the tree of the whole vector, turned to another root.
+TEST(Lower, PiecesThatGoByTreesOfTheirOwn) {
+  const auto& row = *algorithm::find(Collective::allreduce, "split-release");
+  for (int ranks = 2; ranks <= kRanksMax; ++ranks) {
+    for (const int splits : {0, 1, 2, 3}) {
+      for (const int fanin : {1, 2, 7, 31}) {
+        schedule::Shape shape = shape_of(Collective::allreduce, ranks);
+        shape.count = 100;
+        std::vector<std::vector<Node>> trees;
+        for (int rank = 0; rank < ranks; ++rank) {
+          const auto nodes =
+              lower_pieces(*algorithm::build(row, shape, {{splits, std::min(fanin, ranks)}}, rank));
+          ASSERT_TRUE(nodes.ok()) << nodes.error().message;
+          trees.resize(nodes->size());
+          for (std::size_t tree = 0; tree < trees.size(); ++tree) {
+            trees[tree].push_back((*nodes)[tree]);
+          }
+        }
+        EXPECT_EQ(trees.size(),
+                  std::min(1U << splits, std::bit_floor(static_cast<unsigned>(ranks))));
+        for (int root = 0; std::cmp_less(root, trees.size()); ++root) {
+          const auto& nodes = trees[static_cast<std::size_t>(root)];
+          expect_tree(nodes, FnomialTree(ranks, fanin + 1, root), root, true);
+          EXPECT_TRUE(nodes[static_cast<std::size_t>(root)].multicasts);
+        }
+      }
+    }
+  }
+}
+
+TEST(Lower, PiecesMustNotOverlap) {
+  const auto& row = *algorithm::find(Collective::allreduce, "reduce-scatter-allgather");
+  schedule::Shape shape = shape_of(Collective::allreduce, 4);
+  shape.count = 8;
+  const auto nodes = lower_pieces(*algorithm::build(row, shape, {}, 0));
+  ASSERT_FALSE(nodes.ok());
+  EXPECT_EQ(nodes.error().message,
+            "the NIC cannot run this: elements 0 to 4 of 8 are no piece of the vector that others "
+            "have nothing of");
 }
 
 void expect_way_down_the_tree(const char* algorithm, Collective collective) {

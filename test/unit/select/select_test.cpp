@@ -150,6 +150,31 @@ TEST(Choose, OnlyShortBlocksOfAllRanksAreMulticastBetweenHosts) {
   EXPECT_NE(name({0, 0, 1, 1}, 1 << 20).find("ring"), std::string::npos);
 }
 
+// Packets cost processors' time before links are full, so that few rounds of them win; not so where
+// surplus hosts would send whole vectors to others, or vectors fill links.
+TEST(Choose, LongVectorsBetweenHostsTakeFewStepsUntilTheyFillLinks) {
+  const auto name = [](int hosts, int ranks_of_host, std::int64_t bytes) {
+    std::vector<int> labels;
+    for (int rank = 0; rank < hosts * ranks_of_host; ++rank) labels.push_back(rank / ranks_of_host);
+    Shape shape{
+        .collective = Collective::allreduce, .ranks = hosts * ranks_of_host, .count = bytes / 4};
+    shape.hosts = schedule::HostMap::of_labels(labels);
+    const Circumstances now{.element_bytes = 4, .multicast = true, .leaders_multicast = true};
+    const Choice choice = choose(shape, now);
+    const std::string described = algorithm::describe(*choice.algorithm, choice.parameters);
+    return described.substr(0, described.rfind(ranks_of_host == 1 ? '(' : ','));
+  };
+  constexpr std::int64_t kKiB = 1024;
+  EXPECT_EQ(name(8, 1, 16 * kKiB), "gather-release");
+  EXPECT_EQ(name(8, 1, 17 * kKiB), "reduce-scatter-allgather");
+  EXPECT_EQ(name(8, 1, 1023 * kKiB), "reduce-scatter-allgather");
+  EXPECT_EQ(name(8, 1, 1024 * kKiB), "ring");
+  EXPECT_EQ(name(6, 1, 64 * kKiB), "ring");
+  EXPECT_EQ(name(12, 1, 64 * kKiB), "reduce-scatter-allgather");
+  EXPECT_EQ(name(8, 2, 64 * kKiB), "two-level(reduce-scatter-allgather");
+  EXPECT_EQ(name(6, 2, 64 * kKiB), "two-level(ring");
+}
+
 TEST(Choose, ReleasesByMulticastWhereThereIsOneAndDownATreeElsewhere) {
   const auto name = [](Collective collective, const Circumstances& now) {
     const Shape shape{.collective = collective, .ranks = 30};

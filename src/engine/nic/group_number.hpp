@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The numbers under which a communicator's groups stand in the program's tables: its trees, and its
+// allgathers by either way. They differ from the communicator's own in the highest bits. Pure.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/nic/split_choice.hpp"
+
+namespace unisono::engine {
+
+enum class NicWay : std::uint32_t {
+  first_tree = 0,  // followed by the other trees
+  singly = 8,      // allgathers of blocks that go singly
+  joined = 12      // ... and of such that are joined
+};
+static_assert(1 << SplitChoice::kMost <= 8, "the numbers of trees are below those of allgathers");
+
+inline std::uint32_t group_number(std::uint32_t communicator, NicWay way, std::uint32_t tree = 0) {
+  return communicator ^ (static_cast<std::uint32_t>(way) + tree) << 28;
+}
+
+}  // namespace unisono::engine

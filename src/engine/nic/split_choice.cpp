@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine/nic/split_choice.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+namespace unisono::engine {
+namespace {
+
+// What a host's processor has to do, in nanoseconds (bench/hop and bench/root_has_sum; the kernel's
+// part of a packet, which the program does not see, from what another level of a tree adds there).
+constexpr double kPacketNs = 1780;  // a packet that comes, is verified and kept
+constexpr double kPacketWordNs = 4.2;
+constexpr double kSendNs = 130;  // one that is made of what is kept
+constexpr double kSendWordNs = 3.3;
+constexpr double kIntegerNs = 1;  // a word combined with another
+constexpr double kFloatNs = 8.8;
+constexpr double kKickNs = 2500;  // the system call of a contribution that is the last on its host
+// What is computed is right within a tenth or so.
+constexpr double kWorthIt = 0.9;
+
+}  // namespace
+
+int nic_processors(std::span<const NicOffer> offers) {
+  std::map<std::uint32_t, std::uint32_t> of_machine;
+  for (const NicOffer& offer : offers) {
+    std::uint32_t& processors = of_machine[offer.machine];
+    processors = std::max(processors, std::max(offer.processors, 1U));
+  }
+  std::int64_t sum = 0;
+  for (const auto& [machine, processors] : of_machine) sum += processors;
+  return static_cast<int>(std::min<std::int64_t>(sum, std::numeric_limits<int>::max()));
+}
+
+// The longest way: the deepest leaf's level, where a parent gets all its packets at once; further
+// levels, each with the children of those before it; then the results of all trees, which come to
+// each host one after another. A leaf kicks once for each tree. If that is less than what all
+// packets cost on all processors, it is the latter.
+double nic_split_ns(const NicWork& work, int splits) {
+  const int trees = 1 << splits;
+  const int fan_in = std::clamp(work.fan_in, 1, std::max(work.hosts - 1, 1));
+  int levels = 0;
+  for (int left = work.hosts - 1; left > 0; left /= fan_in + 1) ++levels;
+  const auto words = static_cast<double>((work.words + static_cast<std::size_t>(trees) - 1) /
+                                         static_cast<std::size_t>(trees));
+  const double taken = kPacketNs + words * kPacketWordNs;
+  const double sent = kSendNs + words * kSendWordNs;
+  const double combined = words * (work.adds_floats ? kFloatNs : kIntegerNs);
+  const double way = trees * kKickNs + (fan_in + levels - 1) * taken + levels * sent +
+                     fan_in * levels * (levels + 1) / 2 * combined + trees * taken;
+  const double work_ns = trees * (work.hosts * kKickNs + (work.hosts - 1) * (taken + combined) +
+                                  work.hosts * (sent + taken));
+  return std::max(way, work_ns / work.processors);
+}
+
+SplitChoice SplitChoice::computed(NicWork work, int most) {
+  SplitChoice choice;
+  for (const bool adds_floats : {false, true}) {
+    work.adds_floats = adds_floats;
+    for (work.words = 0; work.words <= UNISONO_NIC_WORDS_MAX; ++work.words) {
+      double least = kWorthIt * nic_split_ns(work, 0);
+      for (int splits = 1; splits <= most && 1 << splits <= work.hosts; ++splits) {
+        const double ns = nic_split_ns(work, splits);
+        if (ns >= least || work.words >> splits == 0) continue;
+        least = ns;
+        choice.splits_[adds_floats ? 1 : 0][work.words] = static_cast<std::uint8_t>(splits);
+        choice.most_ = std::max(choice.most_, splits);
+      }
+    }
+  }
+  return choice;
+}
+
+SplitChoice SplitChoice::forced(int splits) {
+  SplitChoice choice;
+  choice.most_ = splits;
+  for (auto& by_words : choice.splits_) {
+    for (std::size_t words = std::size_t{1} << splits; words < by_words.size(); ++words) {
+      by_words[words] = static_cast<std::uint8_t>(splits);
+    }
+  }
+  return choice;
+}
+
+}  // namespace unisono::engine

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// When vectors are cut in the NIC path: as it pays by what packets cost, and never where it loses.
+#include "engine/nic/split_choice.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace unisono::engine::test {
+namespace {
+
+constexpr int kOwn = 1 << 20;  // processors that nobody runs out of
+
+NicWork work_of(int hosts, int processors, std::size_t words, bool adds_floats = true) {
+  return {.hosts = hosts,
+          .processors = processors,
+          .fan_in = std::min(7, hosts - 1),
+          .words = words,
+          .adds_floats = adds_floats};
+}
+
+TEST(SplitChoice, PaysForLongVectorsOfManyHosts) {
+  const auto choice = SplitChoice::computed(work_of(512, kOwn, 0), SplitChoice::kMost);
+  EXPECT_EQ(choice.splits(1, true), 0) << "nothing to cut";
+  EXPECT_EQ(choice.splits(8, true), 0) << "a packet costs more than eight additions";
+  EXPECT_GT(choice.splits(175, true), 0);
+  for (std::size_t words = 1; words <= UNISONO_NIC_WORDS_MAX; ++words) {
+    EXPECT_GE(choice.splits(words, true), choice.splits(words - 1, true)) << words;
+    EXPECT_GE(choice.splits(words, true), choice.splits(words, false)) << "integers add faster";
+  }
+}
+
+TEST(SplitChoice, NeverWhereProcessorsAreShared) {
+  for (const int hosts : {2, 3, 4, 8, 16, 64}) {
+    const auto choice = SplitChoice::computed(work_of(hosts, 2, 0), SplitChoice::kMost);
+    EXPECT_EQ(choice.most(), 0) << hosts;
+  }
+}
+
+TEST(SplitChoice, NeverLosesByItsOwnReckoning) {
+  for (const int hosts : {2, 3, 5, 8, 9, 16, 100, 512}) {
+    for (const int processors : {1, 2, hosts / 2 + 1, hosts, kOwn}) {
+      const auto choice = SplitChoice::computed(work_of(hosts, processors, 0), SplitChoice::kMost);
+      for (std::size_t words = 0; words <= UNISONO_NIC_WORDS_MAX; words += 7) {
+        for (const bool adds_floats : {false, true}) {
+          const NicWork work = work_of(hosts, processors, words, adds_floats);
+          const int splits = choice.splits(words, adds_floats);
+          EXPECT_LE(1 << splits, hosts);
+          EXPECT_LE(nic_split_ns(work, splits), nic_split_ns(work, 0));
+        }
+      }
+    }
+  }
+}
+
+TEST(SplitChoice, ForcedCutsWhatHasWordsForAllPieces) {
+  const auto choice = SplitChoice::forced(2);
+  EXPECT_EQ(choice.splits(3, false), 0);
+  EXPECT_EQ(choice.splits(4, false), 2);
+  EXPECT_EQ(choice.splits(175, true), 2);
+  EXPECT_EQ(SplitChoice::forced(0).splits(175, true), 0);
+}
+
+TEST(NicProcessors, OfAMachineCountOnce) {
+  const auto offer = [](std::uint32_t machine, std::uint32_t processors) {
+    NicOffer made;
+    made.machine = machine;
+    made.processors = processors;
+    return made;
+  };
+  EXPECT_EQ(nic_processors(std::vector{offer(5, 2), offer(5, 2), offer(5, 2)}), 2);
+  EXPECT_EQ(nic_processors(std::vector{offer(5, 2), offer(6, 8), offer(5, 2)}), 10);
+  EXPECT_EQ(nic_processors(std::vector{offer(5, 0)}), 1) << "it has told nothing";
+}
+
+}  // namespace
+}  // namespace unisono::engine::test
