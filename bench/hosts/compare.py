@@ -236,15 +236,15 @@ def main():
     arguments.directory = arguments.directory.resolve()
     arguments.directory.mkdir(parents=True, exist_ok=True)
     found = find_all(arguments)
-    hosts = max(shape.hosts for shape in arguments.shapes)
     measured = []
     try:
-        with HostSet(arguments.unisono, hosts, arguments.rate) as host_set, Hogs(arguments.hogs):
-            for shape in arguments.shapes:
+        for shape in arguments.shapes:
+            # No others on the bridge: a multicast would be copied to them as well.
+            host_set = HostSet(arguments.unisono, shape.hosts, arguments.rate)
+            with host_set, Hogs(arguments.hogs):
                 runs = measure(host_set, shape, found, arguments)
-                measured.append((shape, runs))
-                names = [each.name for each in found]
-                print_tables(gather(runs), shape, names, arguments)
+            measured.append((shape, runs))
+            print_tables(gather(runs), shape, [each.name for each in found], arguments)
     except Failed as error:
         sys.exit(f"compare.py: {error}")
     path = arguments.directory / "hosts.json"

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compares whole barriers and allreduces of 8 bytes in the NIC path with those of processes.
+"""Compares barriers and allreduces of 8 bytes (or --doubles) in the NIC path and by processes.
 
 The hosts are network namespaces of this machine (`unisono hosts`, as root), with one rank each or
 --per-host of them. Calls are made in a row and each is timed on rank 0, in all implementations
 alike:
 
   nic     the NIC path, by unisonod on each host
+  whole, split1, split2   the same, with vectors whole, in two and in four pieces, if asked for
   udp     Unisono's processes: datagrams and IP multicast
   tcp     processes on a binomial tree of TCP connections
   others  as bench/hosts/implementations.py starts them
@@ -33,13 +34,14 @@ from distribution import quantiles, summary  # noqa: E402  (its folder has to be
 from hogs import Hogs  # noqa: E402
 from host_set import Failed, HostSet, run_main, why_not  # noqa: E402
 from implementations import IMPLEMENTATIONS, Missing, Unisono  # noqa: E402
-from paths import own_paths, without_daemons  # noqa: E402
+from paths import OWN, own_paths, without_daemons  # noqa: E402
 from peer_report import Unusable, progress, read_report  # noqa: E402
 from quiet import wait_until_quiet  # noqa: E402
 
 COLLECTIVES = ["barrier", "allreduce"]
 OTHERS = [each for each in IMPLEMENTATIONS if each is not Unisono]  # which is here as udp
-NAMES = ["nic", "udp", "tcp", *(each.name for each in OTHERS)]
+NAMES = [*OWN, *(each.name for each in OTHERS)]
+UNLESS_TOLD = [name for name in NAMES if name not in ("whole", "split1", "split2")]
 TRIAL_OPERATIONS = 20
 LEAST_OPERATIONS = 20
 
@@ -74,7 +76,7 @@ def find_all(arguments):
     ways += [(each.name, lambda each=each: each.find(arguments)) for each in OTHERS]
     found = []
     for name, find in ways:
-        if arguments.only and name not in arguments.only:
+        if name not in arguments.only:
             continue
         try:
             found.append(find())
@@ -85,7 +87,8 @@ def find_all(arguments):
 
 def run_once(host_set, implementation, shape, operations, arguments):
     """{collective: times in ns}, or None, having said why there are none."""
-    work = Work(arguments.collectives, operations)
+    bytes_of_vector = 8 * (arguments.doubles or 1)
+    work = Work(arguments.collectives, operations, sizes=str(bytes_of_vector))
     around = getattr(implementation, "around", without_daemons)
     try:
         with around(host_set, shape):
@@ -189,7 +192,10 @@ def parse_arguments():
     add("--seconds", type=float, default=20,
         help="no more calls in a run than fit into so many; default: 20")
     add("--rounds", type=int, default=5, help="turns of each; default: 5")
-    add("--only", type=lambda text: text.split(","), help=f"of {','.join(NAMES)}")
+    add("--only", type=lambda text: text.split(","), default=UNLESS_TOLD,
+        help=f"of {','.join(NAMES)}")
+    add("--doubles", type=int, default=0,
+        help="allreduces of so many float64 (others: as many bytes); default: of two float32")
     add("--hogs", action="store_true", help="beside a busy loop on each core")
     add("--quiet", type=float, default=0,
         help="before each run wait up to so many seconds for a quiet machine")
@@ -203,10 +209,12 @@ def parse_arguments():
     least = min(arguments.rounds, arguments.operations, arguments.per_host, *arguments.hosts)
     if least < 1:
         parser.error("--rounds, --operations, --per-host and --hosts must be at least 1")
+    if arguments.doubles < 0:
+        parser.error("--doubles must not be negative")
     if arguments.hogs and arguments.quiet > 0:
         parser.error("--quiet waits for what --hogs prevents")
     for option, given, known in [
-        ("--only", arguments.only or [], NAMES),
+        ("--only", arguments.only, NAMES),
         ("--collectives", arguments.collectives, COLLECTIVES),
     ]:
         for name in given:
@@ -224,10 +232,10 @@ def main():
     found = find_all(arguments)
     measured = []
     try:
-        hosts = max(arguments.hosts)
-        with HostSet(arguments.unisono, hosts) as host_set, Hogs(arguments.hogs):
-            for count in arguments.hosts:
-                shape = Shape(count, arguments.per_host)
+        for count in arguments.hosts:
+            shape = Shape(count, arguments.per_host)
+            # No others on the bridge: a multicast would be copied to them as well.
+            with HostSet(arguments.unisono, count) as host_set, Hogs(arguments.hogs):
                 measured.append((shape, measure(host_set, shape, found, arguments)))
     except Failed as error:
         sys.exit(f"compare.py: {error}")

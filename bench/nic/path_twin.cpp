@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The twin of bench/peers for the paths of this project between hosts: a whole barrier or allreduce
-// of two float32, again and again, each call timed by rank 0. Started once per rank, as a job of
-// Unisono (bench/nic/compare.py does). Prints the times as JSON on rank 0.
+// of two float32, or of a vector of float64, again and again, each call timed by rank 0. Started
+// once per rank, as a job of Unisono (bench/nic/compare.py does). Prints the times as JSON on rank
+// 0.
 //
-//   path_twin --path api|tcp --collectives barrier,allreduce --operations 20000
+//   path_twin --path api|tcp --collectives barrier,allreduce --operations 20000 [--doubles 175]
+//             [--late-us 5000]
 //
 // api: the C API, whose settings say by which way (UNISONO_NIC). tcp: a binomial tree of processes
 // on TCP connections that sleep in recv, for a yardstick without anybody's library.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -39,7 +42,7 @@ using namespace unisono;
 constexpr std::size_t kElements = 2;  // float32: 8 bytes
 constexpr int kWarmUp = 100;
 
-using Vector = std::array<float, kElements>;
+using Pair = std::array<float, kElements>;
 
 [[noreturn]] void die(const std::string& message) {
   fmt::print(stderr, "path_twin: {}\n", message);
@@ -71,21 +74,25 @@ class Path {
   Path& operator=(const Path&) = delete;
   virtual ~Path() = default;
   virtual void barrier() = 0;
-  virtual void allreduce(const Vector& input, Vector& output) = 0;
+  virtual void allreduce(const void* input, void* output) = 0;
 };
 
 class ByApi final : public Path {
  public:
-  explicit ByApi(const Job& job) : job_(job) {}
+  // Of so many float64; 0: of two float32.
+  ByApi(const Job& job, std::int64_t doubles)
+      : job_(job),
+        count_(doubles > 0 ? doubles : static_cast<std::int64_t>(kElements)),
+        type_(doubles > 0 ? UNISONO_FLOAT64 : UNISONO_FLOAT32) {}
   void barrier() override { expect(unisono_barrier(job_.world), "barrier"); }
-  void allreduce(const Vector& input, Vector& output) override {
-    expect(unisono_allreduce(input.data(), output.data(), kElements, UNISONO_FLOAT32, UNISONO_SUM,
-                             job_.world),
-           "allreduce");
+  void allreduce(const void* input, void* output) override {
+    expect(unisono_allreduce(input, output, count_, type_, UNISONO_SUM, job_.world), "allreduce");
   }
 
  private:
   const Job& job_;
+  std::int64_t count_;
+  unisono_type_t type_;
 };
 
 // Up and down one binomial tree.
@@ -121,13 +128,15 @@ class ByTcp final : public Path {
     }
   }
   void barrier() override {
-    Vector nothing = {};
-    allreduce({}, nothing);
+    const Pair nothing = {};
+    Pair sum = {};
+    allreduce(&nothing, &sum);
   }
   // Sums of whole numbers: the order in which children have connected does not matter.
-  void allreduce(const Vector& input, Vector& output) override {
-    output = input;
-    Vector part = {};
+  void allreduce(const void* own, void* result) override {
+    Pair& output = *static_cast<Pair*>(result);
+    output = *static_cast<const Pair*>(own);
+    Pair part = {};
     for (const base::Descriptor& child : children_) {
       receive(child, part);
       for (std::size_t i = 0; i < kElements; ++i) output[i] += part[i];
@@ -144,12 +153,12 @@ class ByTcp final : public Path {
     const int on = 1;
     setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
-  static void send(const base::Descriptor& socket, const Vector& vector) {
+  static void send(const base::Descriptor& socket, const Pair& vector) {
     if (::send(socket.get(), vector.data(), sizeof vector, MSG_NOSIGNAL) != sizeof vector) {
       die("a neighbour has gone");
     }
   }
-  static void receive(const base::Descriptor& socket, Vector& vector) {
+  static void receive(const base::Descriptor& socket, Pair& vector) {
     if (recv(socket.get(), vector.data(), sizeof vector, MSG_WAITALL) != sizeof vector) {
       die("a neighbour has gone");
     }
@@ -159,9 +168,9 @@ class ByTcp final : public Path {
   std::vector<base::Descriptor> children_;
 };
 
-std::unique_ptr<Path> open_path(const std::string& name, const Job& job) {
+std::unique_ptr<Path> open_path(const std::string& name, const Job& job, std::int64_t doubles) {
   if (name == "tcp") return std::make_unique<ByTcp>(job);
-  return std::make_unique<ByApi>(job);
+  return std::make_unique<ByApi>(job, doubles);
 }
 
 // What a rank gives to an operation, so that a result of another one is seen.
@@ -169,30 +178,70 @@ float value_of(int rank, int operation) {
   return static_cast<float>((operation % 61) * 100 + rank);
 }
 
-void check(const Vector& output, const Job& job, int operation) {
-  float sum = 0;
+template <class T>
+void check(const std::vector<T>& output, const Job& job, int operation) {
+  T sum = 0;
   for (int rank = 0; rank < job.ranks; ++rank) sum += value_of(rank, operation);
-  for (const float element : output) {
+  for (const T element : output) {
     if (element != sum) {
       die(fmt::format("rank {}: operation {} is {} and not {}", job.rank, operation, element, sum));
     }
   }
 }
 
-std::vector<std::int64_t> measure(Path& path, const Job& job, bool is_barrier, int operations) {
+// What a rank's thread has used.
+struct Usage {
+  double processor_us = 0;
+  double wake_ups = 0;
+};
+
+Usage usage_now() {
+  rusage used = {};
+  getrusage(RUSAGE_THREAD, &used);
+  const auto us = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_usec);
+  };
+  return {us(used.ru_utime) + us(used.ru_stime), static_cast<double>(used.ru_nvcsw)};
+}
+
+// Of an operation, the mean of the ranks that wait for the late one.
+Usage usage_of_waiters(const Job& job, const Usage& before, const Usage& after, int operations) {
+  Usage sum;
+  const auto all =
+      job.gather(Usage{after.processor_us - before.processor_us, after.wake_ups - before.wake_ups});
+  for (const Usage& each : std::span(all).first(all.size() - 1)) {
+    sum.processor_us += each.processor_us;
+    sum.wake_ups += each.wake_ups;
+  }
+  const double operations_of_all = static_cast<double>(operations) * (job.ranks - 1);
+  return {sum.processor_us / operations_of_all, sum.wake_ups / operations_of_all};
+}
+
+struct Cell {
+  std::vector<std::int64_t> times_ns;
+  Usage waiters;
+};
+
+// The last rank comes late by `late_us`.
+template <class T>
+Cell measure(Path& path, const Job& job, std::size_t elements, bool is_barrier, int operations,
+             unsigned late_us) {
   std::vector<std::int64_t> times;
   times.reserve(static_cast<std::size_t>(operations));
+  Usage before;
   for (int operation = -kWarmUp; operation < operations; ++operation) {
-    Vector input;
-    Vector output = {};
-    input.fill(value_of(job.rank, operation + kWarmUp));
+    const std::vector<T> input(elements, value_of(job.rank, operation + kWarmUp));
+    std::vector<T> output(elements);
+    if (operation == 0) before = usage_now();
+    if (late_us > 0 && job.rank == job.ranks - 1) usleep(late_us);
     const std::int64_t start_ns = base::now_ns();
-    is_barrier ? path.barrier() : path.allreduce(input, output);
+    is_barrier ? path.barrier() : path.allreduce(input.data(), output.data());
     const std::int64_t end_ns = base::now_ns();
     if (!is_barrier) check(output, job, operation + kWarmUp);
     if (operation >= 0) times.push_back(end_ns - start_ns);
   }
-  return times;
+  const Usage after = usage_now();
+  return {std::move(times), usage_of_waiters(job, before, after, operations)};
 }
 
 }  // namespace
@@ -201,27 +250,36 @@ int main(int count, char** arguments) {
   std::string name = "api";
   std::vector<std::string> collectives = {"barrier", "allreduce"};
   int operations = 20000;
+  std::size_t doubles = 0;
+  unsigned late_us = 0;
   CLI::App app{"Times of whole barriers and allreduces, call by call"};
   app.add_option("--path", name)->check(CLI::IsMember({"api", "tcp"}));
   app.add_option("--collectives", collectives)
       ->delimiter(',')
       ->check(CLI::IsMember({"barrier", "allreduce"}));
   app.add_option("--operations", operations)->check(CLI::PositiveNumber);
+  app.add_option("--doubles", doubles);
+  app.add_option("--late-us", late_us);
   CLI11_PARSE(app, count, arguments);
+  if (doubles > 0 && name == "tcp") die("--doubles is for the C API");
   Job job;
   expect(unisono_init(&job.world), "init");
   expect(unisono_comm_rank(job.world, &job.rank), "rank");
   expect(unisono_comm_size(job.world, &job.ranks), "size");
   {
-    const auto path = open_path(name, job);
+    const auto path = open_path(name, job, static_cast<std::int64_t>(doubles));
     std::string cells;
     for (const std::string& collective : collectives) {
       const bool is_barrier = collective == "barrier";
-      const auto times = measure(*path, job, is_barrier, operations);
+      const Cell cell =
+          doubles > 0 ? measure<double>(*path, job, doubles, is_barrier, operations, late_us)
+                      : measure<float>(*path, job, kElements, is_barrier, operations, late_us);
+      const std::size_t bytes = doubles > 0 ? doubles * sizeof(double) : sizeof(Pair);
       cells += fmt::format(
           "{}{{\"collective\": \"{}\", \"size\": {}, \"wrong\": 0, "
-          "\"times_ns\": [{}]}}",
-          cells.empty() ? "" : ",\n", collective, is_barrier ? 0 : 8, fmt::join(times, ","));
+          "\"processor_us\": {:.3f}, \"wake_ups\": {:.3f}, \"times_ns\": [{}]}}",
+          cells.empty() ? "" : ",\n", collective, is_barrier ? 0 : bytes, cell.waiters.processor_us,
+          cell.waiters.wake_ups, fmt::join(cell.times_ns, ","));
     }
     // No rank goes while another may still lack its last result.
     expect(unisono_barrier(job.world), "barrier");

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""This project's paths between hosts, for compare.py: the NIC path with its daemons, processes over
-UDP and multicast, and a tree on TCP for a yardstick. What bench/hosts/implementations.py is for
-other libraries: find(), commands(), and here around(), a context in which the commands run."""
+"""This project's paths between hosts, for compare.py: the NIC path with its daemons, as it chooses
+and with vectors whole or in pieces; processes over UDP and multicast; and a tree on TCP for a
+yardstick. What bench/hosts/implementations.py is for other libraries: find(), commands(), and here
+around(), a context in which the commands run."""
 
 import contextlib
 import pathlib
@@ -11,11 +12,19 @@ from host_set import Failed, in_a_row, unisono_job
 from implementations import Missing
 
 
+SPLITS = {"nic": "auto", "whole": "0", "split1": "1", "split2": "2"}  # UNISONO_NIC_SPLITS
+OWN = [*SPLITS, "udp", "tcp"]
+
+
 class OwnPath:
     collectives = None  # both
 
     def __init__(self, name, options):
         self.name = name
+        self.is_nic = name in SPLITS
+        self.doubles = options.doubles
+        if self.doubles and name == "tcp":
+            raise Missing("it adds two float32")
         self.twin = options.unisono.resolve().parent.parent / "bench" / "path_twin"
         self.unisono = options.unisono.resolve()
         self.daemon = options.unisono.resolve().parent / "unisonod"
@@ -29,11 +38,17 @@ class OwnPath:
     def commands(self, host_set, shape, work):
         words = ["--path", "tcp" if self.name == "tcp" else "api"]
         words += ["--collectives", ",".join(work.collectives), "--operations", work.operations]
+        words += ["--doubles", self.doubles]
         job = unisono_job(host_set, in_a_row(shape.hosts, shape.per_host), words, program=self.twin)
-        wish = "on" if self.name == "nic" else "off"
+        return self.with_settings(host_set, job)
+
+    def with_settings(self, host_set, job):
+        """The job's commands, so that its calls go this way."""
+        wish = "on" if self.is_nic else "off"
         return [
             (host, command, environment
-             | {"UNISONO_NIC": wish, "UNISONO_NIC_SOCKET": self.socket(host_set, host)})
+             | {"UNISONO_NIC": wish, "UNISONO_NIC_SOCKET": self.socket(host_set, host),
+                "UNISONO_NIC_SPLITS": SPLITS.get(self.name, "auto")})
             for host, command, environment in job
         ]
 
@@ -42,7 +57,7 @@ class OwnPath:
         """The NIC path's daemons, while it is its turn: others meet an interface without them."""
         daemons = []
         try:
-            for host in range(shape.hosts if self.name == "nic" else 0):
+            for host in range(shape.hosts if self.is_nic else 0):
                 words = [self.daemon, "--interface", "eth0"]
                 daemons.append(
                     host_set.start(host, [*words, "--socket", self.socket(host_set, host)])
@@ -77,4 +92,4 @@ def without_daemons(_host_set, _shape):
 
 def own_paths(options):
     """[(name, function that finds it)]"""
-    return [(name, lambda name=name: OwnPath(name, options)) for name in ["nic", "udp", "tcp"]]
+    return [(name, lambda name=name: OwnPath(name, options)) for name in OWN]

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a rank costs its processor while it waits: in the NIC path, and by processes.
+
+The hosts are network namespaces of this machine (as root), one rank each. All come to a call, and
+then the last rank does, --late microseconds later: the others have given their part, wait, and get
+the result. Of these, the mean of the processor time that a rank's thread uses for a call, and how
+often it is woken in it (naps included, voluntary context switches). What the kernel does for
+packets is in the time of the thread in which it happens to do it. Ways take turns; printed are
+medians of the rounds, as a table for docs/explanation/nic-path.md.
+"""
+
+import argparse
+import pathlib
+import statistics
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path += [str(HERE.parent / "hosts"), str(HERE.parent / "peers")]
+
+from compare import Shape, Work, number  # noqa: E402  (its folder has to be known first)
+from host_set import Failed, HostSet, run_main, why_not  # noqa: E402
+from paths import OwnPath  # noqa: E402
+from peer_report import progress, read_report  # noqa: E402
+
+WAYS = ("nic", "udp", "tcp")
+
+
+def measure(host_set, hosts, path, arguments):
+    """{collective: (processor time, times woken)} of a call."""
+    shape = Shape(hosts)
+    with path.around(host_set, shape):
+        commands = path.commands(host_set, shape, Work(arguments.collectives, arguments.calls))
+        late = [
+            (host, [*words, "--late-us", arguments.late], environment)
+            for host, words, environment in commands
+        ]
+        report = read_report(host_set.run(late, arguments.limit))
+    return {row["collective"]: (row["processor_us"], row["wake_ups"]) for row in report["results"]}
+
+
+def rows(arguments):
+    """{(collective, hosts): {way: [(processor time, times woken)]}}"""
+    paths = [OwnPath(name, arguments) for name in WAYS]
+    found = {}
+    for hosts in arguments.hosts:
+        with HostSet(arguments.unisono, hosts) as host_set:
+            for turn in range(arguments.rounds):
+                for path in paths:
+                    progress(f"{hosts} hosts, round {turn + 1}, {path.name}")
+                    for collective, cell in measure(host_set, hosts, path, arguments).items():
+                        ways = found.setdefault((collective, hosts), {})
+                        ways.setdefault(path.name, []).append(cell)
+    progress("")
+    return found
+
+
+def print_table(found):
+    print("| | hosts | NIC path: us | woken | UDP: us | woken | TCP: us | woken |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for (collective, hosts), ways in found.items():
+        cells = [number(statistics.median(each)) for way in WAYS for each in zip(*ways[way])]
+        print(f"| {collective} | {hosts} | {' | '.join(cells)} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--hosts", type=lambda text: [int(word) for word in text.split(",")], default=[4, 8, 16],
+        help="numbers of hosts; default: 4,8,16")
+    add("--collectives", type=lambda text: text.split(","), default=["barrier", "allreduce"],
+        help="default: barrier,allreduce")
+    add("--late", type=int, default=5000, help="microseconds; default: 5000")
+    add("--calls", type=int, default=500, help="of a collective in a round; default: 500")
+    add("--rounds", type=int, default=3, help="turns of each; default: 3")
+    add("--limit", type=float, default=300, help="seconds after which a run is given up")
+    add("--unisono", type=pathlib.Path, default=ROOT / "build/release/bin/unisono",
+        help="the binary; default: build/release/bin/unisono")
+    arguments = parser.parse_args()
+    arguments.doubles = 0
+    if reason := why_not(arguments.unisono):
+        sys.exit(f"processor_time.py: {reason}")
+    try:
+        print_table(rows(arguments))
+    except Failed as error:
+        sys.exit(f"processor_time.py: {error}")
+
+
+if __name__ == "__main__":
+    run_main(main)
