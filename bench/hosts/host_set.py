@@ -17,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 
+from one_group import OneGroup
+
 # Stands where a launcher wants ssh. MPICH gives it -x, "no X11 forwarding".
 AGENT = """#!/bin/sh
 [ "$1" = -x ] && shift
@@ -68,11 +70,14 @@ class HostSet:
         if done.returncode != 0:
             self.folder.cleanup()
             raise Failed(f"{shlex.join(map(str, command))}: {done.stderr}".strip())
+        self.group = OneGroup()
 
     def __enter__(self):
+        self.group.start()
         return self
 
     def __exit__(self, *_):
+        self.group.end()
         command = [self.unisono, "hosts", "down", self.name]
         done = subprocess.run(command, capture_output=True, text=True)
         self.folder.cleanup()

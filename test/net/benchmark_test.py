@@ -3,7 +3,7 @@
 """The benchmarks between hosts (bench/hosts, bench/nic), with tiny counts: what they print and
 write.
 
-usage: benchmark_test.py --bin DIRECTORY --scripts bench/hosts compare|loss|fat_tree|run
+usage: benchmark_test.py --bin DIRECTORY --scripts bench/hosts compare|loss|fat_tree|run|group
        benchmark_test.py --bin DIRECTORY --scripts bench/nic nic
 """
 
@@ -170,10 +170,52 @@ class NicPath(Benchmark):
         self.assertIn("--collectives: nothing is named 'scan'", done.stdout)
 
 
-TESTS = {"compare": Comparison, "loss": Loss, "fat_tree": FatTree, "run": Run, "nic": NicPath}
+# With a file in place of the kernel's setting.
+ONE_GROUP = """
+import os, pathlib, signal, sys
+sys.path.insert(0, sys.argv[1])
+from one_group import OneGroup
+setting = pathlib.Path(sys.argv[2])
+group = OneGroup(setting)
+group.start()
+print(setting.read_text().strip() if setting.exists() else "none", flush=True)
+"""
+ENDS = ["group.end()", "sys.exit(1)", "os.kill(os.getpid(), signal.SIGKILL)"]
+
+
+class Group(unittest.TestCase):
+    def meanwhile(self, setting, end):
+        """What the setting is in a program that ends so, whose guard has ended too."""
+        command = [sys.executable, "-c", ONE_GROUP + end, OPTIONS.scripts, setting]
+        return subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+    def test_is_set_back_however_it_ends(self):
+        with tempfile.TemporaryDirectory(prefix="unisono benchmark ") as folder:
+            setting = pathlib.Path(folder, "setting")
+            for end in ENDS:
+                setting.write_text("1\n")
+                self.assertEqual(self.meanwhile(setting, end), "0", end)
+                self.assertEqual(setting.read_text(), "1\n", end)
+
+    def test_leaves_alone_what_is_off_or_not_there(self):
+        with tempfile.TemporaryDirectory(prefix="unisono-benchmark-") as folder:
+            setting = pathlib.Path(folder, "setting")
+            setting.write_text("0\n")
+            for end in ENDS:
+                self.assertEqual(self.meanwhile(setting, end), "0", end)
+                self.assertEqual(setting.read_text(), "0\n", end)
+            setting.unlink()
+            self.assertEqual(self.meanwhile(setting, "group.end()"), "none")
+            self.assertFalse(setting.exists())
+
+
+TESTS = {"compare": Comparison, "loss": Loss, "fat_tree": FatTree, "run": Run, "nic": NicPath,
+         "group": Group}
 
 
 def why_not():
+    if OPTIONS.script == "group":
+        return ""
     if os.geteuid() != 0:
         return "needs root"
     if OPTIONS.script == "compare" and not any(map(shutil.which, PEERS.values())):

@@ -3,9 +3,10 @@
 // gives its core away by turns is the fastest as long as only ranks take turns there; where others
 // compute, it comes back late, and one that slept would have been let in when it was woken. The
 // program notes when a result was there, so how late this rank saw it is known exactly. What is
-// lost so leaks away at a twentieth of the time; what is left of some slices says that there are
-// others. That holds for a while, for longer each time that they are found again at its end. One
-// thread at a time; no clock of its own.
+// lost so leaks away at a quarter of the time; what is left of some slices says that there are
+// others. That holds for a while, for longer each time that they are found again at its end. Ranks
+// that take turns lose a millisecond to each other now and then, which must not count: the more of
+// them sleep, the later are those that do not. One thread at a time; no clock of its own.
 #pragma once
 
 #include <algorithm>
@@ -17,11 +18,12 @@ namespace unisono::engine {
 
 class CoreLoss {
  public:
-  // More than ranks that take turns lose to each other.
-  static constexpr std::int64_t kLateNs = base::kMillisecond / 2;
+  // More than ranks that take turns mostly lose to each other.
+  static constexpr std::int64_t kLateNs = base::kMillisecond;
   static constexpr std::int64_t kLossNs = 3 * base::kMillisecond;
   static constexpr std::int64_t kLossAgainNs = base::kMillisecond;  // at the end of a hold
-  static constexpr std::int64_t kLeak = 20;
+  static constexpr std::int64_t kAgainNs = 50 * base::kMillisecond;  // how soon after that end
+  static constexpr std::int64_t kLeak = 4;
   static constexpr std::int64_t kHoldNs = 200 * base::kMillisecond;
   static constexpr std::int64_t kLongestHoldNs = 16 * kHoldNs;
 
@@ -31,7 +33,7 @@ class CoreLoss {
     const std::int64_t leaked_ns = (now_ns - last_ns_) / kLeak;
     loss_ns_ = std::max<std::int64_t>(loss_ns_ - leaked_ns, 0) + (now_ns - done_ns);
     last_ns_ = now_ns;
-    const bool again = hold_ns_ != 0 && now_ns - until_ns_ < hold_ns_;
+    const bool again = hold_ns_ != 0 && now_ns - until_ns_ < kAgainNs;
     if (loss_ns_ < (again ? kLossAgainNs : kLossNs)) return;
     hold_ns_ = again ? std::min(2 * hold_ns_, kLongestHoldNs) : kHoldNs;
     until_ns_ = now_ns + hold_ns_;
