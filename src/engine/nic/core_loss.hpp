@@ -21,7 +21,7 @@ class CoreLoss {
   // More than ranks that take turns mostly lose to each other.
   static constexpr std::int64_t kLateNs = base::kMillisecond;
   static constexpr std::int64_t kLossNs = 3 * base::kMillisecond;
-  static constexpr std::int64_t kLossAgainNs = base::kMillisecond;  // at the end of a hold
+  static constexpr std::int64_t kLossAgainNs = base::kMillisecond;   // at the end of a hold
   static constexpr std::int64_t kAgainNs = 50 * base::kMillisecond;  // how soon after that end
   static constexpr std::int64_t kLeak = 4;
   static constexpr std::int64_t kHoldNs = 200 * base::kMillisecond;
