@@ -166,6 +166,7 @@ class Work {
   explicit Work(const Sweep& sweep)
       : sweep_(sweep),
         results_(sweep.algorithms.size()),
+        failures_(sweep.algorithms.size() * sweep.ranks.size()),
         open_(sweep.algorithms.size(), sweep.ranks.size()) {
     for (std::size_t i = 0; i < results_.size(); ++i) results_[i].algorithm = sweep.algorithms[i];
   }
@@ -174,7 +175,7 @@ class Work {
   void run() {
     for (std::size_t piece; take(piece);) {
       const std::size_t row = piece / sweep_.ranks.size();
-      finish(row,
+      finish(piece,
              prove_all(sweep_, *sweep_.algorithms[row], sweep_.ranks[piece % sweep_.ranks.size()]));
     }
   }
@@ -210,24 +211,36 @@ class Work {
     return true;
   }
 
-  void finish(std::size_t row, SweepResult piece) {
+  void finish(std::size_t piece, SweepResult result) {
     const std::lock_guard lock(mutex_);
+    const std::size_t row = piece / sweep_.ranks.size();
     SweepResult& sum = results_[row];
-    sum.sets += piece.sets;
-    sum.violated += piece.violated;
-    sum.seconds += piece.seconds;
-    for (SweepFailure& failure : piece.failures) {
-      if (sum.failures.size() < kMostFailures) sum.failures.push_back(std::move(failure));
-    }
-    --open_[row];
+    sum.sets += result.sets;
+    sum.violated += result.violated;
+    sum.seconds += result.seconds;
+    failures_[piece] = std::move(result.failures);
+    if (--open_[row] == 0) take_failures(row);
     ++done_;
     changed_.notify_one();
+  }
+
+  // In the order of the pieces, whichever of them were done first.
+  void take_failures(std::size_t row) {
+    std::vector<SweepFailure>& first = results_[row].failures;
+    const std::size_t end = (row + 1) * sweep_.ranks.size();
+    for (std::size_t piece = row * sweep_.ranks.size(); piece < end; ++piece) {
+      for (SweepFailure& failure : failures_[piece]) {
+        if (first.size() < kMostFailures) first.push_back(std::move(failure));
+      }
+      failures_[piece].clear();
+    }
   }
 
   const Sweep& sweep_;
   std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
   std::vector<SweepResult> results_;
+  std::vector<std::vector<SweepFailure>> failures_;  // of each piece, until its row is done
   std::vector<std::size_t> open_;  // pieces of each algorithm that are not finished
   std::size_t next_ = 0;
   std::size_t done_ = 0;

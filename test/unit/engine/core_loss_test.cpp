@@ -29,7 +29,7 @@ TEST(CoreLoss, SlicesInARowHoldForAWhile) {
   CoreLoss loss;
   loss.saw(0, kSlice);
   EXPECT_FALSE(loss.is_there(kSlice));
-  const std::int64_t now = kSlice + 5 * kMs;
+  const std::int64_t now = 2 * kSlice;
   loss.saw(now - kSlice, now);
   EXPECT_TRUE(loss.is_there(now));
   EXPECT_TRUE(loss.is_there(now + CoreLoss::kHoldNs - 1));
