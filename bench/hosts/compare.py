@@ -67,6 +67,7 @@ class Work:
     sizes: str
     seconds: float
     operations = 0  # as many calls, each timed, in place of what fits into the seconds
+    apart_us = late_us = 0
 
 
 def say(text):

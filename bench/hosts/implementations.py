@@ -33,6 +33,8 @@ def twin_words(work):
         *["--collectives", ",".join(work.collectives)],
         *["--sizes", work.sizes, "--seconds", str(work.seconds)],
         *(["--operations", str(work.operations)] if work.operations else []),
+        *(["--apart-us", str(work.apart_us)] if work.apart_us else []),
+        *(["--late-us", str(work.late_us)] if work.late_us else []),
     ]
 
 

@@ -4,7 +4,9 @@
 
 The hosts are network namespaces of this machine (`unisono hosts`, as root), with one rank each or
 --per-host of them. Calls are made in a row and each is timed on rank 0, in all implementations
-alike:
+alike. With --apart US each rank waits so many microseconds between its calls, and the last one as
+many more, so that all others have called; the times are from its call until all ranks have
+returned, the last in to the last out:
 
   nic     the NIC path, by unisonod on each host
   whole, split1, split2   the same, with vectors whole, in two and in four pieces, if asked for
@@ -65,6 +67,8 @@ class Work:
     operations: int
     sizes: str = "8"
     seconds: float = 0
+    apart_us: int = 0
+    late_us: int = 0
 
 
 def say(text):
@@ -88,7 +92,8 @@ def find_all(arguments):
 def run_once(host_set, implementation, shape, operations, arguments):
     """{collective: times in ns}, or None, having said why there are none."""
     bytes_of_vector = 8 * (arguments.doubles or 1)
-    work = Work(arguments.collectives, operations, sizes=str(bytes_of_vector))
+    pauses = {"apart_us": arguments.apart, "late_us": arguments.apart}
+    work = Work(arguments.collectives, operations, sizes=str(bytes_of_vector), **pauses)
     around = getattr(implementation, "around", without_daemons)
     try:
         with around(host_set, shape):
@@ -102,7 +107,7 @@ def run_once(host_set, implementation, shape, operations, arguments):
 
 def fitting(trial, arguments):
     """How many calls of each collective a run makes."""
-    call_ns = sum(statistics.fmean(times) for times in trial.values())
+    call_ns = sum(statistics.fmean(times) + 2e3 * arguments.apart for times in trial.values())
     most = -(-arguments.operations // arguments.rounds)
     return max(LEAST_OPERATIONS, min(most, int(arguments.seconds * 1e9 / call_ns)))
 
@@ -139,7 +144,8 @@ def number(value):
 def print_table(measured, names, arguments):
     """Markdown, in microseconds."""
     circumstances = ", a hog on each core" if arguments.hogs else ""
-    print(f"Whole calls{circumstances}; microseconds:\n")
+    apart = "From the last rank's call until all have returned"
+    print(f"{apart if arguments.apart else 'Whole calls'}{circumstances}; microseconds:\n")
     print("| | hosts | | median | mean | standard deviation | p99 | p99.9 | calls |")
     print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for collective in arguments.collectives:
@@ -158,6 +164,7 @@ def document(measured, arguments):
     return {
         "tool": "nic/compare.py",
         "hogs": arguments.hogs,
+        "apart_us": arguments.apart,
         "results": [
             {
                 "collective": collective,
@@ -196,6 +203,8 @@ def parse_arguments():
         help=f"of {','.join(NAMES)}")
     add("--doubles", type=int, default=0,
         help="allreduces of so many float64 (others: as many bytes); default: of two float32")
+    add("--apart", type=int, default=0, metavar="US",
+        help="microseconds between calls, and between the last rank and the others; default: 0")
     add("--hogs", action="store_true", help="beside a busy loop on each core")
     add("--quiet", type=float, default=0,
         help="before each run wait up to so many seconds for a quiet machine")
@@ -209,8 +218,8 @@ def parse_arguments():
     least = min(arguments.rounds, arguments.operations, arguments.per_host, *arguments.hosts)
     if least < 1:
         parser.error("--rounds, --operations, --per-host and --hosts must be at least 1")
-    if arguments.doubles < 0:
-        parser.error("--doubles must not be negative")
+    if min(arguments.doubles, arguments.apart) < 0:
+        parser.error("--doubles and --apart must not be negative")
     if arguments.hogs and arguments.quiet > 0:
         parser.error("--quiet waits for what --hogs prevents")
     for option, given, known in [

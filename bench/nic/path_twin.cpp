@@ -2,16 +2,18 @@
 // The twin of bench/peers for the paths of this project between hosts: a whole barrier or allreduce
 // of two float32, or of a vector of float64, again and again, each call timed by rank 0. Started
 // once per rank, as a job of Unisono (bench/nic/compare.py does). Prints the times as JSON on rank
-// 0.
+// 0. With --late-us the last rank comes to each call so much later than the others, and the times
+// are from its call until all have returned.
 //
 //   path_twin --path api|tcp --collectives barrier,allreduce --operations 20000 [--doubles 175]
-//             [--late-us 5000]
+//             [--apart-us 200] [--late-us 5000]
 //
 // api: the C API, whose settings say by which way (UNISONO_NIC). tcp: a binomial tree of processes
 // on TCP connections that sleep in recv, for a yardstick without anybody's library.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,6 +24,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -222,26 +225,54 @@ struct Cell {
   Usage waiters;
 };
 
-// The last rank comes late by `late_us`.
+// Before each call, of all ranks, and of the last one in addition.
+struct Pauses {
+  unsigned apart_us = 0;
+  unsigned late_us = 0;
+};
+
+// A timer would make the core of who sleeps, and of nobody else, do something between the calls.
+void take_turns(unsigned for_us) {
+  const std::int64_t until_ns = base::now_ns() + std::int64_t{1000} * for_us;
+  while (base::now_ns() < until_ns) sched_yield();
+}
+
+// Of each operation, the time of the rank that comes last to this point of it.
+void take_latest(std::vector<std::int64_t>& times_ns, const Job& job) {
+  expect(unisono_allreduce(UNISONO_IN_PLACE, times_ns.data(),
+                           static_cast<std::int64_t>(times_ns.size()), UNISONO_INT64, UNISONO_MAX,
+                           job.world),
+         "allreduce");
+}
+
 template <class T>
 Cell measure(Path& path, const Job& job, std::size_t elements, bool is_barrier, int operations,
-             unsigned late_us) {
-  std::vector<std::int64_t> times;
-  times.reserve(static_cast<std::size_t>(operations));
+             const Pauses& pauses) {
+  std::vector<std::int64_t> called_ns;
+  std::vector<std::int64_t> times_ns;  // at first, when it returned
+  called_ns.reserve(static_cast<std::size_t>(operations));
+  times_ns.reserve(static_cast<std::size_t>(operations));
   Usage before;
   for (int operation = -kWarmUp; operation < operations; ++operation) {
     const std::vector<T> input(elements, value_of(job.rank, operation + kWarmUp));
     std::vector<T> output(elements);
     if (operation == 0) before = usage_now();
-    if (late_us > 0 && job.rank == job.ranks - 1) usleep(late_us);
+    take_turns(pauses.apart_us + (job.rank == job.ranks - 1 ? pauses.late_us : 0));
     const std::int64_t start_ns = base::now_ns();
     is_barrier ? path.barrier() : path.allreduce(input.data(), output.data());
     const std::int64_t end_ns = base::now_ns();
     if (!is_barrier) check(output, job, operation + kWarmUp);
-    if (operation >= 0) times.push_back(end_ns - start_ns);
+    if (operation < 0) continue;
+    called_ns.push_back(start_ns);
+    times_ns.push_back(end_ns);
   }
   const Usage after = usage_now();
-  return {std::move(times), usage_of_waiters(job, before, after, operations)};
+  if (pauses.late_us > 0) {
+    take_latest(called_ns, job);
+    take_latest(times_ns, job);
+  }
+  std::ranges::transform(times_ns, called_ns, times_ns.begin(), std::minus());
+  return {std::move(times_ns), usage_of_waiters(job, before, after, operations)};
 }
 
 }  // namespace
@@ -251,7 +282,7 @@ int main(int count, char** arguments) {
   std::vector<std::string> collectives = {"barrier", "allreduce"};
   int operations = 20000;
   std::size_t doubles = 0;
-  unsigned late_us = 0;
+  Pauses pauses;
   CLI::App app{"Times of whole barriers and allreduces, call by call"};
   app.add_option("--path", name)->check(CLI::IsMember({"api", "tcp"}));
   app.add_option("--collectives", collectives)
@@ -259,7 +290,8 @@ int main(int count, char** arguments) {
       ->check(CLI::IsMember({"barrier", "allreduce"}));
   app.add_option("--operations", operations)->check(CLI::PositiveNumber);
   app.add_option("--doubles", doubles);
-  app.add_option("--late-us", late_us);
+  app.add_option("--apart-us", pauses.apart_us);
+  app.add_option("--late-us", pauses.late_us);
   CLI11_PARSE(app, count, arguments);
   if (doubles > 0 && name == "tcp") die("--doubles is for the C API");
   Job job;
@@ -271,9 +303,9 @@ int main(int count, char** arguments) {
     std::string cells;
     for (const std::string& collective : collectives) {
       const bool is_barrier = collective == "barrier";
-      const Cell cell =
-          doubles > 0 ? measure<double>(*path, job, doubles, is_barrier, operations, late_us)
-                      : measure<float>(*path, job, kElements, is_barrier, operations, late_us);
+      const Cell cell = doubles > 0
+                            ? measure<double>(*path, job, doubles, is_barrier, operations, pauses)
+                            : measure<float>(*path, job, kElements, is_barrier, operations, pauses);
       const std::size_t bytes = doubles > 0 ? doubles * sizeof(double) : sizeof(Pair);
       cells += fmt::format(
           "{}{{\"collective\": \"{}\", \"size\": {}, \"wrong\": 0, "

@@ -39,6 +39,7 @@ class OwnPath:
         words = ["--path", "tcp" if self.name == "tcp" else "api"]
         words += ["--collectives", ",".join(work.collectives), "--operations", work.operations]
         words += ["--doubles", self.doubles]
+        words += ["--apart-us", work.apart_us, "--late-us", work.late_us]
         job = unisono_job(host_set, in_a_row(shape.hosts, shape.per_host), words, program=self.twin)
         return self.with_settings(host_set, job)
 

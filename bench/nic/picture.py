@@ -63,7 +63,8 @@ def main():
     hogs = ", a hog on each core" if data["hogs"] else ""
     per_host = results[0].get("per_host", 1)
     ranks = "one rank" if per_host == 1 else f"{per_host} ranks"
-    figure.suptitle(f"Whole calls, 8 bytes, {ranks} a host{hogs}", fontsize=10)
+    times = "Last in to last out" if data.get("apart_us") else "Whole calls"
+    figure.suptitle(f"{times}, 8 bytes, {ranks} a host{hogs}", fontsize=10)
     figure.tight_layout()
     arguments.picture.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(arguments.picture, metadata={"Date": None})

@@ -31,12 +31,8 @@ def measure(host_set, hosts, path, arguments):
     """{collective: (processor time, times woken)} of a call."""
     shape = Shape(hosts)
     with path.around(host_set, shape):
-        commands = path.commands(host_set, shape, Work(arguments.collectives, arguments.calls))
-        late = [
-            (host, [*words, "--late-us", arguments.late], environment)
-            for host, words, environment in commands
-        ]
-        report = read_report(host_set.run(late, arguments.limit))
+        work = Work(arguments.collectives, arguments.calls, late_us=arguments.late)
+        report = read_report(host_set.run(path.commands(host_set, shape, work), arguments.limit))
     return {row["collective"]: (row["processor_us"], row["wake_ups"]) for row in report["results"]}
 
 

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How long until the root of a tree has the sum, once the deepest leaf gives the last contribution:
-// in the NIC path (XDP), and by processes on the same tree over UDP. Hosts are network namespaces,
-// ranks processes; the two take turns, operation by operation. Needs root.
+// in the NIC path (XDP), and by processes on the same tree over UDP and TCP. Hosts are network
+// namespaces, ranks processes; all take turns, some operations each. Needs root.
 //
 //   root_has_sum [--hosts 4] [--degree 2] [--words 1] [--operations 20000] [--hogs 0]
 //
 // "in memory" is when the NIC program had written the sum to the root's memory, "seen" when the
 // root's process, which polls, had found it there. All but the leaf have given their part before
-// the clock starts; inner processes of the UDP tree sleep in recv, as a blocking collective does;
-// the root polls in both. --hogs: that many processes that only burn the processor. Times in
-// microseconds.
+// the clock starts. Processes of the other trees sleep in recv, as a blocking collective does, but
+// for the root in the way that says so. --hogs: that many processes that only burn the processor.
+// Times in microseconds.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <linux/futex.h>
+#include <netinet/tcp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -22,16 +23,19 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <csignal>
 #include <cstring>
 #include <numeric>
 #include <thread>
+#include <vector>
 
 #include "algorithm/algorithm.hpp"
 #include "algorithm/pattern/fnomial.hpp"
 #include "base/clock.hpp"
+#include "base/descriptor.hpp"
 #include "nic/frames.hpp"
 #include "nic/hosts.hpp"
 #include "nic/lower.hpp"
@@ -54,13 +58,28 @@ struct Options {
 constexpr int kRanksMax = 64;
 constexpr std::int64_t kSettle = 50 * base::kMicrosecond;  // for processes on their way to sleep
 constexpr std::uint16_t kUdpPort = 5000;
+constexpr std::uint16_t kTcpPort = 5001;
+
+enum Way { by_nic, by_udp_polling, by_udp, by_tcp, kWays };
+
+// A slow way leaves the caches cold for whoever comes next, so each has some operations in a row.
+constexpr int kInARow = 20;
+
+Way way_of(std::int64_t operation) { return static_cast<Way>(operation / kInARow % kWays); }
+
+struct Times {
+  std::int64_t seen_ns;       // from the leaf's call until the root's process had the sum
+  std::int64_t in_memory_ns;  // the same until its memory had it, in the NIC path
+};
 
 // What the processes tell one another beside the measured path.
 struct Shared {
-  std::atomic<std::uint32_t> ready;     // operations' worth of ranks that have given their part
+  std::atomic<std::uint32_t>
+      ready;  // operations' worth of ranks that have given their part; a futex
   std::atomic<std::uint32_t> finished;  // operations; a futex
   std::atomic<std::int64_t> start_ns;
-  std::int64_t times[];  // of operations, two each; NIC and UDP take turns
+  std::atomic<std::uint32_t> listening;  // ranks that others may connect to
+  Times times[];                         // of operations; ways take turns
 };
 
 [[noreturn]] void die(const std::string& message) {
@@ -92,25 +111,25 @@ class Rank {
     find_leaf();
     open_nic();
     open_udp();
+    open_tcp();
   }
 
   void run() {
     const auto others = static_cast<std::uint32_t>(options_.hosts);
     raise(shared_.ready);
     sleep_until(shared_.ready, others);  // all programs are attached
-    for (std::uint32_t i = 0; i < 2 * static_cast<std::uint32_t>(options_.operations); ++i) {
+    for (std::uint32_t i = 0; i < kWays * static_cast<std::uint32_t>(options_.operations); ++i) {
       const std::uint32_t all_ready = (i + 1) * (others - 1) + others;
       if (rank_ == leaf_) {
-        while (shared_.ready < all_ready) std::this_thread::yield();
+        sleep_until(shared_.ready, all_ready);  // no turns: a hog would have its slice in them
         for (const std::int64_t from = base::now_ns(); base::now_ns() - from < kSettle;) {
         }
         shared_.start_ns = base::now_ns();
       }
       in_memory_ns_ = 0;
-      i % 2 == 0 ? by_nic() : by_udp();
+      reduce(way_of(i));
       if (rank_ == 0) {
-        shared_.times[2 * i] = base::now_ns() - shared_.start_ns;
-        shared_.times[2 * i + 1] = in_memory_ns_ - shared_.start_ns;
+        shared_.times[i] = {base::now_ns() - shared_.start_ns, in_memory_ns_ - shared_.start_ns};
         raise(shared_.finished);
       } else {
         sleep_until(shared_.finished, i + 1);
@@ -176,10 +195,66 @@ class Rank {
     parent_.sin_addr.s_addr = nic::test::host_address(std::max(node_.parent, 0)).ipv4;
   }
 
-  void by_nic() {
+  // To each neighbour in the tree. Parents listen before anybody connects.
+  void open_tcp() {
+    base::Descriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in own = {};
+    own.sin_family = AF_INET;
+    own.sin_port = htons(kTcpPort);
+    if (bind(listener.get(), reinterpret_cast<sockaddr*>(&own), sizeof own) != 0 ||
+        listen(listener.get(), kRanksMax) != 0) {
+      die("listen");
+    }
+    raise(shared_.listening);
+    sleep_until(shared_.listening, static_cast<std::uint32_t>(options_.hosts));
+    if (rank_ != 0) {
+      own.sin_addr.s_addr = nic::test::host_address(node_.parent).ipv4;
+      to_parent_.reset(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      const int on = 1;
+      if (connect(to_parent_.get(), reinterpret_cast<const sockaddr*>(&own), sizeof own) != 0 ||
+          setsockopt(to_parent_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0 ||
+          send(to_parent_.get(), &rank_, sizeof rank_, 0) != sizeof rank_) {
+        die("connect");
+      }
+    }
+    from_children_.resize(static_cast<std::size_t>(options_.hosts));  // by ranks
+    for (int child = 0; child < node_.children; ++child) {
+      base::Descriptor accepted(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      int from = 0;
+      if (recv(accepted.get(), &from, sizeof from, MSG_WAITALL) != sizeof from || from <= rank_ ||
+          from >= options_.hosts) {
+        die("accept");
+      }
+      children_.push_back(from);
+      from_children_[static_cast<std::size_t>(from)] = std::move(accepted);
+    }
+    // The one on whose side the leaf is comes last.
+    std::ranges::sort(children_, {}, [&](int child) { return is_above(child, leaf_); });
+  }
+
+  bool is_above(int rank, int below) const {
+    while (below > rank && below != 0) below = tree_.node(below).parent;
+    return below == rank;
+  }
+
+  void reduce(Way way) {
+    switch (way) {
+      case by_nic:
+        return reduce_by_nic();
+      case by_udp_polling:
+      case by_udp:
+        return reduce_by_udp(way == by_udp_polling && rank_ == 0);
+      case by_tcp:
+        return reduce_by_tcp();
+      case kWays:
+        die("no way");
+    }
+  }
+
+  void reduce_by_nic() {
     while (!port_->may_post()) std::this_thread::yield();
     if (!port_->post(UNISONO_NIC_SUM_INT64, vector_).ok()) die("post");
-    if (rank_ != leaf_) shared_.ready.fetch_add(1);
+    if (rank_ != leaf_) raise(shared_.ready);
     const std::uint64_t sequence = port_->next() - 1;
     if (rank_ != 0) return;
     while (!port_->is_done(sequence)) {
@@ -188,24 +263,47 @@ class Rank {
     check(port_->result(sequence));
   }
 
-  void by_udp() {
+  // Children to come after the clock started.
+  int last_children() const { return on_path_ && rank_ != leaf_ ? 1 : 0; }
+
+  void add(Words& sum, const Words& part) const {
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
+  }
+
+  void reduce_by_tcp() {
     Words sum = vector_;
-    const int last =
-        on_path_ && rank_ != leaf_ ? 1 : 0;  // children to come after the clock started
+    const int last = last_children();
     for (int child = 0; child < node_.children; ++child) {
-      if (child == node_.children - last) shared_.ready.fetch_add(1);
+      if (child == node_.children - last) raise(shared_.ready);
+      const auto from = static_cast<std::size_t>(children_[static_cast<std::size_t>(child)]);
       Words part(sum.size());
-      const int flags = rank_ == 0 ? MSG_DONTWAIT : 0;
-      while (recv(socket_, part.data(), part.size() * 8, flags) < 0) {
+      const auto bytes = static_cast<ssize_t>(part.size() * 8);
+      if (recv(from_children_[from].get(), part.data(), part.size() * 8, MSG_WAITALL) != bytes) {
+        die("receive");
       }
-      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
+      add(sum, part);
+    }
+    if (rank_ == 0) return check(sum);
+    if (send(to_parent_.get(), sum.data(), sum.size() * 8, MSG_NOSIGNAL) < 0) die("send");
+    if (last == 0 && rank_ != leaf_) raise(shared_.ready);
+  }
+
+  void reduce_by_udp(bool polls) {
+    Words sum = vector_;
+    const int last = last_children();
+    for (int child = 0; child < node_.children; ++child) {
+      if (child == node_.children - last) raise(shared_.ready);
+      Words part(sum.size());
+      while (recv(socket_, part.data(), part.size() * 8, polls ? MSG_DONTWAIT : 0) < 0) {
+      }
+      add(sum, part);
     }
     if (rank_ == 0) return check(sum);
     if (sendto(socket_, sum.data(), sum.size() * 8, 0, reinterpret_cast<sockaddr*>(&parent_),
                sizeof parent_) < 0) {
       die("send");
     }
-    if (last == 0 && rank_ != leaf_) shared_.ready.fetch_add(1);
+    if (last == 0 && rank_ != leaf_) raise(shared_.ready);
   }
 
   void check(std::span<const std::uint64_t> sum) const {
@@ -228,6 +326,9 @@ class Rank {
   std::unique_ptr<nic::Port> port_;
   int socket_ = -1;
   sockaddr_in parent_ = {};
+  base::Descriptor to_parent_;
+  std::vector<base::Descriptor> from_children_;
+  std::vector<int> children_;
 };
 
 void print_row(const char* name, std::vector<std::int64_t> times) {
@@ -241,26 +342,26 @@ void print_row(const char* name, std::vector<std::int64_t> times) {
   for (const std::int64_t time : times) {
     squares += (static_cast<double>(time) - mean) * (static_cast<double>(time) - mean);
   }
-  fmt::print("{:>14} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f}\n", name, at(0.5),
+  fmt::print("{:>16} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f}\n", name, at(0.5),
              mean / 1e3, std::sqrt(squares / count) / 1e3, at(0.99), at(0.999), at(1));
 }
 
 void report(const Options& options, const Shared& shared) {
-  std::vector<std::int64_t> nic;
   std::vector<std::int64_t> in_memory;
-  std::vector<std::int64_t> udp;
-  for (int i = 0; i < options.operations; ++i) {
-    nic.push_back(shared.times[4 * i]);
-    in_memory.push_back(shared.times[4 * i + 1]);
-    udp.push_back(shared.times[4 * i + 2]);
+  std::array<std::vector<std::int64_t>, kWays> seen;
+  for (int i = 0; i < kWays * options.operations; ++i) {
+    seen[way_of(i)].push_back(shared.times[i].seen_ns);
+    if (way_of(i) == by_nic) in_memory.push_back(shared.times[i].in_memory_ns);
   }
   fmt::print("{} hosts, degree {}, {} words of int64, {} operations each, {} hogs; us\n",
              options.hosts, options.degree, options.words, options.operations, options.hogs);
-  fmt::print("{:>14} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", "median", "mean",
+  fmt::print("{:>16} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", "median", "mean",
              "deviation", "p99", "p99.9", "most");
   print_row("NIC, in memory", std::move(in_memory));
-  print_row("NIC, seen", std::move(nic));
-  print_row("UDP, seen", std::move(udp));
+  print_row("NIC, seen", std::move(seen[by_nic]));
+  print_row("UDP, root polls", std::move(seen[by_udp_polling]));
+  print_row("UDP", std::move(seen[by_udp]));
+  print_row("TCP", std::move(seen[by_tcp]));
 }
 
 // A process that ends with this one.
@@ -277,7 +378,7 @@ int measure(const Options& options) {
   auto hosts = nic::test::Hosts::make(options.hosts);
   if (!hosts.ok()) die(hosts.error().message);
   const std::size_t bytes =
-      sizeof(Shared) + 4 * static_cast<std::size_t>(options.operations) * sizeof(std::int64_t);
+      sizeof(Shared) + kWays * static_cast<std::size_t>(options.operations) * sizeof(Times);
   void* const memory =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) die("no shared memory");
@@ -313,7 +414,7 @@ int measure(const Options& options) {
 
 int main(int count, char** arguments) {
   Options options;
-  CLI::App app{"Time until the root of a tree has the sum: NIC path and UDP"};
+  CLI::App app{"Time until the root of a tree has the sum: NIC path, UDP and TCP"};
   app.add_option("--hosts", options.hosts)->check(CLI::Range(2, kRanksMax));
   app.add_option("--degree", options.degree)->check(CLI::Range(2, kRanksMax));
   app.add_option("--words", options.words)->check(CLI::Range(1, UNISONO_NIC_WORDS_MAX));

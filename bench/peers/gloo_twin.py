@@ -7,7 +7,8 @@ time; single: each call timed alone with a barrier before it, averaged over the 
 time per line, float32 and sum, results verified. JSON on rank 0. What Python adds to a call, a few
 microseconds, is in the figures.
 
-With --operations N: how long each of N calls in a row took on rank 0, as in mpi_twin.c.
+With --operations N: how long each of N calls in a row took on rank 0, and with --late-us how long
+after the last rank's call all had returned, as in mpi_twin.c.
 
   RANK=0 WORLD_SIZE=2 MASTER_ADDR=... MASTER_PORT=... gloo_twin.py --collectives barrier --sizes 8
 """
@@ -15,6 +16,7 @@ With --operations N: how long each of N calls in a row took on rank 0, as in mpi
 import argparse
 import json
 import math
+import os
 import statistics
 import time
 
@@ -146,17 +148,29 @@ def measure_single(cell, method_ns):
     return summary(times), int(wrong)
 
 
-def measure_each(collective, size, operations):
+def take_turns(for_us):
+    """Others run meanwhile. A timer would make the core of who sleeps, and of nobody else, do
+    something between the calls."""
+    until = time.monotonic_ns() + 1000 * for_us
+    while time.monotonic_ns() < until:
+        os.sched_yield()
+
+
+def measure_each(collective, size, operations, pauses):
     """Calls in a row, one by one."""
     cell = Cell(collective, size)
-    times, wrong = [], 0
+    called, returned, wrong = [], [], 0
     dist.barrier()
     for _ in range(WARM_UP + operations):
         cell.prepare()
-        start = time.monotonic_ns()
+        take_turns(pauses.apart_us + (pauses.late_us if cell.rank == cell.ranks - 1 else 0))
+        called.append(time.monotonic_ns())
         cell.call()
-        times.append(time.monotonic_ns() - start)
+        returned.append(time.monotonic_ns())
         wrong += cell.wrong()
+    if pauses.late_us:  # of each call, the times of the rank that comes last to these points of it
+        called, returned = (combine(each, dist.ReduceOp.MAX) for each in (called, returned))
+    times = [int(end - start) for start, end in zip(called, returned)]
     head = {"collective": collective, "size": size, "count": cell.count}
     return {**head, "times_ns": times[WARM_UP:], "wrong": wrong}
 
@@ -181,6 +195,8 @@ def main():
     parser.add_argument("--sizes", default="8,1024")
     parser.add_argument("--seconds", type=float, default=0.3)
     parser.add_argument("--operations", type=int, default=0)
+    parser.add_argument("--apart-us", type=int, default=0)
+    parser.add_argument("--late-us", type=int, default=0)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
@@ -188,7 +204,8 @@ def main():
     for collective in arguments.collectives.split(","):
         sizes = [0] if collective == "barrier" else map(int, arguments.sizes.split(","))
         if arguments.operations:
-            results += [measure_each(collective, size, arguments.operations) for size in sizes]
+            calls = arguments.operations
+            results += [measure_each(collective, size, calls, arguments) for size in sizes]
         else:
             results += [measure(collective, size, arguments.seconds) for size in sizes]
     if dist.get_rank() == 0:

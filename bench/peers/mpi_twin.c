@@ -10,10 +10,12 @@
  *   mpirun -n 4 mpi_twin --collectives barrier,allreduce --sizes 8,1024 --seconds 0.3
  *
  * With --operations N it writes instead how long each of N calls in a row took on rank 0, as
- * bench/nic/path_twin does.
+ * bench/nic/path_twin does; with --late-us as well, how long after the last rank's call, which
+ * comes so much later than the others', all have returned.
  */
 #define _GNU_SOURCE
 #include <mpi.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +53,8 @@ static const char* const names[COLLECTIVES] = {
 static int rank, ranks;
 static MPI_Comm measured, control; /* what the twin itself has to say goes over control */
 static double seconds = 0.3;
-static int64_t operations; /* 0: the two methods */
+static int64_t operations;        /* 0: the two methods */
+static int64_t apart_us, late_us; /* pauses before each call: of all ranks, of the last as well */
 /* Rows of PERIOD values: one for each rank, then the sums of all, of those up to this one, and of
  * those before it. */
 static float* pattern;
@@ -435,28 +438,50 @@ static void measure_single(void) {
   free(leave);
 }
 
+/* Of each call, the time of the rank that comes last to this point of it. */
+static void take_latest(int64_t* times) {
+  check(MPI_Allreduce(MPI_IN_PLACE, times, (int)operations, MPI_INT64_T, MPI_MAX, control));
+}
+
+/* Others run meanwhile. A timer would make the core of who sleeps, and of nobody else, do something
+ * between the calls. */
+static void pause_before_call(void) {
+  const int64_t us = apart_us + (rank == ranks - 1 ? late_us : 0);
+  const int64_t until = clock_ns(CLOCK_MONOTONIC) + 1000 * us;
+  while (clock_ns(CLOCK_MONOTONIC) < until) sched_yield();
+}
+
 /* Calls in a row, one by one. */
 static void measure_each(void) {
-  int64_t* times = calloc((size_t)operations, sizeof *times);
-  if (!times) fail("out of memory");
+  int64_t* called = calloc((size_t)operations, sizeof *called);
+  int64_t* returned = calloc((size_t)operations, sizeof *returned);
+  if (!called || !returned) fail("out of memory");
   check(MPI_Barrier(measured));
   for (int64_t i = -WARM_UP; i < operations; ++i) {
     const int64_t at_phase = phase++;
     prepare(0, at_phase);
+    pause_before_call();
     const int64_t start = clock_ns(CLOCK_MONOTONIC);
     const int code = call(0);
     const int64_t end = clock_ns(CLOCK_MONOTONIC);
     check(code);
     verify(0, at_phase);
-    if (i >= 0) times[i] = end - start;
+    if (i < 0) continue;
+    called[i] = start;
+    returned[i] = end;
+  }
+  if (late_us > 0) {
+    take_latest(called);
+    take_latest(returned);
   }
   if (rank == 0) {
     for (int64_t i = 0; i < operations; ++i) {
-      printf("%s%lld", i == 0 ? ", \"times_ns\": [" : ",", (long long)times[i]);
+      printf("%s%lld", i == 0 ? ", \"times_ns\": [" : ",", (long long)(returned[i] - called[i]));
     }
     printf("]");
   }
-  free(times);
+  free(called);
+  free(returned);
 }
 
 /* ---- the run --------------------------------------------------------------------------------- */
@@ -517,8 +542,14 @@ int main(int argc, char** argv) {
       seconds = atof(argv[i + 1]);
     else if (strcmp(argv[i], "--operations") == 0)
       operations = atoll(argv[i + 1]);
+    else if (strcmp(argv[i], "--apart-us") == 0)
+      apart_us = atoll(argv[i + 1]);
+    else if (strcmp(argv[i], "--late-us") == 0)
+      late_us = atoll(argv[i + 1]);
     else
-      fail("options: --collectives a,b --sizes 8,1024 --seconds 0.3 --operations 0");
+      fail(
+          "options: --collectives a,b --sizes 8,1024 --seconds 0.3 --operations 0 --apart-us 0 "
+          "--late-us 0");
   }
   const int n = read_sizes(size_list, sizes);
   check(MPI_Comm_dup(MPI_COMM_WORLD, &measured));

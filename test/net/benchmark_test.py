@@ -162,6 +162,19 @@ class NicPath(Benchmark):
                 self.assertLess(shares[-1], 2 / 40)
                 self.assertIn(f"| {collective} | 2 | {name} | ", printed)
 
+    def test_times_calls_from_the_last_in_to_the_last_out(self):
+        names = ["nic", "tcp", *(name for name in ["openmpi41"] if shutil.which(PEERS[name]))]
+        printed, document = self.measure(
+            *["nic.json", "--output", self.folder, "--hosts", "2", "--rounds", "1"],
+            *["--operations", "20", "--apart", "20000", "--only", ",".join(names)],
+        )
+        self.assertIn("From the last rank's call until all have returned;", printed)
+        self.assertEqual(document["apart_us"], 20000)
+        self.assertEqual(len(document["results"]), 2 * len(names))
+        for row in document["results"]:
+            # What the first rank waits for the last is not in it.
+            self.assertLess(row["min_us"], 20000, printed)
+
     def test_refuses_what_it_does_not_know(self):
         done = self.call("--only", "nic,slurm")
         self.assertEqual(done.returncode, 2, done.stdout)
