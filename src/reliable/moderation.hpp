@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Moderation: how long who sleeps on the datagrams leaves the packets of a long message to gather
 // before it looks, as network cards do with their interrupts. A wake-up costs as much as some
-// packets, and a part of a message helps nobody. Whoever waits for a message's end waits the longer
-// by no more than a few packets' time. A value; no clock of its own.
+// packets, and a part of a message helps nobody. Packets say how many follow them, so the end of a
+// message is seen when it comes. A value; no clock of its own.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,14 @@ namespace unisono::reliable {
 
 class Moderation {
  public:
-  static constexpr std::int64_t kPackets = 8;  // to gather
+  static constexpr std::int64_t kPackets = 8;  // to gather, if so many are to come
   // A shorter sleep is not worth its timer.
   static constexpr std::int64_t kLeastNs = 40'000;
   static constexpr std::int64_t kMostNs = 500'000;
 
-  // A look at `now_ns` that took so many packets of messages, and whether one became whole.
-  void note(std::int64_t now_ns, std::int64_t packets, bool whole) {
+  // A look at `now_ns` that took so many packets of messages, whether one became whole, and how
+  // many packets are known to follow.
+  void note(std::int64_t now_ns, std::int64_t packets, bool whole, std::uint64_t following) {
     if (packets == 0) {
       pause_ns_ = 0;
       return;
@@ -27,7 +28,8 @@ class Moderation {
     looked_ns_ = now_ns;
     // The first packets of a message say nothing of its pace.
     const bool in_a_row = since_ns <= 2 * kMostNs;
-    const std::int64_t wanted_ns = in_a_row ? since_ns * kPackets / packets : 0;
+    const auto to_gather = static_cast<std::int64_t>(std::min<std::uint64_t>(kPackets, following));
+    const std::int64_t wanted_ns = in_a_row ? since_ns * to_gather / packets : 0;
     pause_ns_ = whole || wanted_ns < kLeastNs ? 0 : std::min(wanted_ns, kMostNs);
   }
   // 0: look as soon as something comes.

@@ -32,8 +32,8 @@ int Reliable::progress() {
   now_ns_ = options_.now_ns();
   const Arrived before = arrived_;
   const int received = receive_all();
-  moderation_.note(now_ns_, arrived_.packets - before.packets,
-                   arrived_.messages != before.messages);
+  moderation_.note(now_ns_, arrived_.packets - before.packets, arrived_.messages != before.messages,
+                   arrived_.following);
   if (!backlogged_.empty()) drain_backlogs();
   if (!watched_.empty()) look_at_timers();
   group_.look_at_timers(now_ns_);
@@ -112,6 +112,7 @@ void Reliable::handle_group(const wire::Parsed& packet) {
 
 void Reliable::apply(const wire::Parsed& packet) {
   ++arrived_.packets;
+  arrived_.following = packet.header.flag == wire::kNoPlace ? packet.header.value : 0;
   if (packet.payload.empty()) return;
   std::memcpy(options_.region + packet.header.place, packet.payload.data(), packet.payload.size());
 }

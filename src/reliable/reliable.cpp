@@ -100,6 +100,7 @@ void Reliable::put(const transport::Put& message) {
     link.receiving.told = link.receiving.arrivals.missing();
     const std::span payload(message.source + done, piece);
     done += piece;
+    header.value = packets_of(message.bytes - done);  // that follow
     if (done == message.bytes && message.flag != nullptr) {
       header.flag = offset_of(message.flag, sizeof *message.flag);
       header.value = message.flag_value;
@@ -152,6 +153,7 @@ void Reliable::put_to_all(const transport::Put& message) {
     header.place = place + done;
     const std::span payload(message.source + done, piece);
     done += piece;
+    header.value = packets_of(message.bytes - done);
     if (done == message.bytes && message.flag != nullptr) {
       header.flag = offset_of(message.flag, sizeof *message.flag);
       header.value = message.flag_value;

@@ -116,6 +116,7 @@ class Reliable final : public transport::Transport, private GroupPort {
   // What has come of puts: packets, each once, and messages that became whole.
   struct Arrived {
     std::int64_t packets = 0, messages = 0;
+    std::uint64_t following = 0;  // packets that the last one has announced
   };
   const Arrived& arrived() const { return arrived_; }
   // For so long after progress(), what comes may be left to gather (moderation.hpp).
@@ -137,6 +138,9 @@ class Reliable final : public transport::Transport, private GroupPort {
 
   Link& link_to(int rank);
   std::uint64_t offset_of(const void* address, std::size_t bytes) const;
+  std::uint64_t packets_of(std::size_t bytes) const {
+    return (bytes + payload_bytes_ - 1) / payload_bytes_;
+  }
   void put_here(const transport::Put& message);
 
   void submit(Link& link, int target, wire::Header header, std::span<const std::byte> payload);

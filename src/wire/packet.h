@@ -30,7 +30,8 @@ typedef __UINT64_TYPE__ unisono_u64;
  * `place` has come. */
 enum unisono_packet_kind {
   /* Payload to offset `place` of the target's memory; then, if `flag` is not NONE, `value` to the
-   * word at offset `flag`. `position` is the fragment's number in its message. */
+   * word at offset `flag`, or, without one, `value` packets at least of the same message follow.
+   * `position` is the fragment's number in its message. */
   UNISONO_PACKET_PUT = 1,
   /* Packets have not come: bit i of `value` stands for sequence number `place` + i. `flag` is 1 if
    * they were sent to the group, 0 if to this rank. */

@@ -270,6 +270,19 @@ TEST(Reliable, ATransportWithoutRoomIsTriedAgain) {
   EXPECT_EQ(ranks.at(0).counts().repeated, 0U);
 }
 
+TEST(Reliable, PacketsSayHowManyFollow) {
+  VirtualDatagramOptions network = steady();
+  network.room = 3;
+  Ranks ranks(2, network);
+  ranks.put(0, 1, pattern(7 * 1400 + 1), 0, kFlag, 9);  // three of the eight packets leave at once
+  ranks.network().advance_to(kDelayNs + 1);
+  ranks.at(1).progress();
+  EXPECT_EQ(ranks.at(1).arrived().packets, 3);
+  EXPECT_EQ(ranks.at(1).arrived().following, 5U);
+  EXPECT_TRUE(ranks.run_until(kMillisecond, [&] { return ranks.word(1, kFlag) == 9; }));
+  EXPECT_EQ(ranks.at(1).arrived().following, 0U);
+}
+
 TEST(Reliable, APartitionThatIsMendedLosesNothing) {
   Ranks ranks(2);
   ranks.network().cut(0, 1);
