@@ -44,6 +44,7 @@ using namespace unisono;
 
 constexpr std::size_t kElements = 2;  // float32: 8 bytes
 constexpr int kWarmUp = 100;
+constexpr unsigned kSleptFromUs = 1000;
 
 using Pair = std::array<float, kElements>;
 
@@ -231,8 +232,13 @@ struct Pauses {
   unsigned late_us = 0;
 };
 
-// A timer would make the core of who sleeps, and of nobody else, do something between the calls.
-void take_turns(unsigned for_us) {
+// Long pauses are slept. In short ones a timer would count: it makes the core of who sleeps, and of
+// nobody else, do something between the calls.
+void rest(unsigned for_us) {
+  if (for_us >= kSleptFromUs) {
+    usleep(for_us);
+    return;
+  }
   const std::int64_t until_ns = base::now_ns() + std::int64_t{1000} * for_us;
   while (base::now_ns() < until_ns) sched_yield();
 }
@@ -257,7 +263,7 @@ Cell measure(Path& path, const Job& job, std::size_t elements, bool is_barrier, 
     const std::vector<T> input(elements, value_of(job.rank, operation + kWarmUp));
     std::vector<T> output(elements);
     if (operation == 0) before = usage_now();
-    take_turns(pauses.apart_us + (job.rank == job.ranks - 1 ? pauses.late_us : 0));
+    rest(pauses.apart_us + (job.rank == job.ranks - 1 ? pauses.late_us : 0));
     const std::int64_t start_ns = base::now_ns();
     is_barrier ? path.barrier() : path.allreduce(input.data(), output.data());
     const std::int64_t end_ns = base::now_ns();

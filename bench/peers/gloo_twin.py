@@ -26,6 +26,7 @@ import torch.distributed as dist
 LOOPS, FEWEST_LOOPS, TRIAL_CALLS, FEWEST_SAMPLES = 7, 3, 4, 5
 MOST_SAMPLES = 100_000
 WARM_UP = 100
+SLEPT_FROM_US = 1000
 PERIOD = 61
 COLLECTIVES = ["barrier", "broadcast", "reduce", "allreduce", "allgather"]
 
@@ -148,9 +149,12 @@ def measure_single(cell, method_ns):
     return summary(times), int(wrong)
 
 
-def take_turns(for_us):
-    """Others run meanwhile. A timer would make the core of who sleeps, and of nobody else, do
-    something between the calls."""
+def pause(for_us):
+    """Long pauses are slept. In short ones a timer would count: it makes the core of who sleeps,
+    and of nobody else, do something between the calls."""
+    if for_us >= SLEPT_FROM_US:
+        time.sleep(for_us / 1e6)
+        return
     until = time.monotonic_ns() + 1000 * for_us
     while time.monotonic_ns() < until:
         os.sched_yield()
@@ -163,7 +167,7 @@ def measure_each(collective, size, operations, pauses):
     dist.barrier()
     for _ in range(WARM_UP + operations):
         cell.prepare()
-        take_turns(pauses.apart_us + (pauses.late_us if cell.rank == cell.ranks - 1 else 0))
+        pause(pauses.apart_us + (pauses.late_us if cell.rank == cell.ranks - 1 else 0))
         called.append(time.monotonic_ns())
         cell.call()
         returned.append(time.monotonic_ns())

@@ -24,7 +24,7 @@
 
 enum { LOOPS = 7, FEWEST_LOOPS = 3, TRIAL_CALLS = 4, FEWEST_SAMPLES = 5, PERIOD = 61 };
 enum { MOST_CALLS = 1000000, MOST_SAMPLES = 100000, MOST_SIZES = 64, MOST_BUFFERS = 4 };
-enum { WARM_UP = 100 };
+enum { WARM_UP = 100, SLEPT_FROM_US = 1000 };
 
 enum collective {
   BARRIER,
@@ -443,10 +443,15 @@ static void take_latest(int64_t* times) {
   check(MPI_Allreduce(MPI_IN_PLACE, times, (int)operations, MPI_INT64_T, MPI_MAX, control));
 }
 
-/* Others run meanwhile. A timer would make the core of who sleeps, and of nobody else, do something
- * between the calls. */
+/* Long pauses are slept. In short ones a timer would count: it makes the core of who sleeps, and of
+ * nobody else, do something between the calls. */
 static void pause_before_call(void) {
   const int64_t us = apart_us + (rank == ranks - 1 ? late_us : 0);
+  if (us >= SLEPT_FROM_US) {
+    const struct timespec length = {us / 1000000, us % 1000000 * 1000};
+    nanosleep(&length, NULL);
+    return;
+  }
   const int64_t until = clock_ns(CLOCK_MONOTONIC) + 1000 * us;
   while (clock_ns(CLOCK_MONOTONIC) < until) sched_yield();
 }
