@@ -14,23 +14,19 @@ namespace {
 #define UDP_SEGMENT 103
 #endif
 
-// All segments of a message together are one IP packet inside the kernel; 40 bytes of IPv6 and 8 of
-// UDP leave this much, and for IPv4 the 20 more are not worth a case.
-constexpr std::size_t kMostMessage = 65535 - 48;
-
 std::size_t length_of(const Outgoing& datagram) {
   return datagram.head.size() + datagram.body.size();
 }
 
 }  // namespace
 
-std::size_t SendBatch::run_length(std::span<const Outgoing> datagrams) {
+std::size_t SendBatch::run_length(std::span<const Outgoing> datagrams, std::size_t most_bytes) {
   const std::size_t length = length_of(datagrams[0]);
   std::size_t total = length;
   std::size_t run = 1;
   while (run < datagrams.size() && datagrams[run].target == datagrams[0].target) {
     const std::size_t next = length_of(datagrams[run]);
-    if (next > length || total + next > kMostMessage) break;
+    if (next > length || total + next > most_bytes) break;
     total += next;
     ++run;
     if (next < length) break;  // only the last may be shorter
@@ -78,7 +74,7 @@ void SendBatch::lay_out(std::span<const Outgoing> datagrams, const Addresses& ad
     const int target = datagrams[0].target;
     const bool to_group = target == kGroup;
     const bool cuts = to_group ? segmentation.to_group : segmentation.to_peers;
-    const std::size_t run = cuts ? run_length(datagrams) : 1;
+    const std::size_t run = cuts ? run_length(datagrams, segmentation.most_bytes) : 1;
     to_group_[messages_used_] = to_group;
     add_message(datagrams.first(run),
                 to_group ? *addresses.group : addresses.peers[static_cast<std::size_t>(target)]);

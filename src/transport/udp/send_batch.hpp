@@ -14,6 +14,7 @@
 
 #include "transport/datagrams.hpp"
 #include "transport/udp/ip.hpp"
+#include "transport/udp/message_limit.hpp"
 
 namespace unisono::transport {
 
@@ -30,6 +31,7 @@ class SendBatch {
   // Whether one message may carry many datagrams.
   struct Segmentation {
     bool to_peers = false, to_group = false;
+    std::size_t most_bytes = MessageLimit::kLongest;  // of a message
   };
 
   // Takes up to kBatch datagrams from the front.
@@ -48,8 +50,8 @@ class SendBatch {
     std::array<std::byte, CMSG_SPACE(sizeof(std::uint16_t))> bytes;
   };
 
-  // How many datagrams from the front of `datagrams` one message can carry.
-  static std::size_t run_length(std::span<const Outgoing> datagrams);
+  // How many datagrams from the front of `datagrams` one message of `most_bytes` can carry.
+  static std::size_t run_length(std::span<const Outgoing> datagrams, std::size_t most_bytes);
   void add_message(std::span<const Outgoing> run, const SocketAddress& target);
   void add_vector(std::span<const std::byte> bytes);
 

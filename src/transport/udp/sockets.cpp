@@ -3,8 +3,10 @@
 #include "transport/udp/sockets.hpp"
 
 #include <fmt/format.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -163,6 +165,12 @@ SocketFeatures probe_features(const Descriptor& unicast, bool offloads) {
   features.segmentation = set(unicast, SOL_UDP, UDP_SEGMENT, 0, "UDP_SEGMENT").ok();
   features.coalescing = let_coalesce(unicast);
   return features;
+}
+
+std::size_t waiting_bytes(const Descriptor& socket) {
+  int bytes = 0;
+  if (ioctl(socket.get(), SIOCOUTQ, &bytes) != 0 || bytes < 0) return 0;
+  return static_cast<std::size_t>(bytes);
 }
 
 bool let_coalesce(const Descriptor& socket) {

@@ -5,6 +5,7 @@
 // path; any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -44,6 +45,10 @@ base::Result<base::Descriptor> open_group(const LocalAddress& local, const Multi
 base::Result<Endpoint> bound_endpoint(const base::Descriptor& socket);
 // Tries what the kernel has, and leaves coalescing on if it is there and wanted.
 SocketFeatures probe_features(const base::Descriptor& unicast, bool offloads);
+
+// What the socket has been given and its interface has not sent yet, headers and all; 0 if the
+// kernel does not say.
+std::size_t waiting_bytes(const base::Descriptor& socket);
 
 // Whether the kernel hands over many datagrams as one from now on.
 bool let_coalesce(const base::Descriptor& socket);

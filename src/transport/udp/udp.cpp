@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "base/check.hpp"
+#include "base/clock.hpp"
 #include "base/log.hpp"
 
 namespace unisono::transport {
@@ -168,11 +169,14 @@ void Udp::check_legal(const Outgoing& datagram) const {
 
 std::size_t Udp::send(std::span<const Outgoing> datagrams) {
   for (const Outgoing& datagram : datagrams) check_legal(datagram);
+  const std::size_t most_bytes = most_of_message(datagrams.size());
   std::size_t taken = 0;
   bool room = true;
   while (taken < datagrams.size() && room) {
     batch_.lay_out(datagrams.subspan(taken), {peers_, &group_address_},
-                   {.to_peers = features_.segmentation, .to_group = group_segmentation_});
+                   {.to_peers = features_.segmentation,
+                    .to_group = group_segmentation_,
+                    .most_bytes = most_bytes});
     batch_sent_ = 0;
     const Sent outcome = send_batch();
     for (std::size_t i = 0; i < batch_sent_; ++i) taken += batch_.datagrams_in(i);
@@ -181,6 +185,11 @@ std::size_t Udp::send(std::span<const Outgoing> datagrams) {
   if (!room) ++counts_.short_sends;
   if (room == awaiting_room_) await_room(!room);
   return taken;
+}
+
+std::size_t Udp::most_of_message(std::size_t datagrams) {
+  if (datagrams <= MessageLimit::kFewDatagrams) return MessageLimit::kLongest;
+  return message_limit_.most(waiting_bytes(unicast_), base::now_ns());
 }
 
 // Until the batch is through, there is no room, or it has to be laid out again.

@@ -17,6 +17,7 @@
 #include "base/result.hpp"
 #include "transport/datagrams.hpp"
 #include "transport/udp/interfaces.hpp"
+#include "transport/udp/message_limit.hpp"
 #include "transport/udp/receive_queue.hpp"
 #include "transport/udp/send_batch.hpp"
 #include "transport/udp/sockets.hpp"
@@ -70,6 +71,7 @@ class Udp final : public Datagrams {
   base::Status watch(const base::Descriptor& socket) const;
   void announce() const;
 
+  std::size_t most_of_message(std::size_t datagrams);
   enum class Sent : std::uint8_t { all, no_room, again };
   Sent send_batch();
   Sent refused(int error_number);
@@ -90,6 +92,7 @@ class Udp final : public Datagrams {
   SocketAddress group_address_;
 
   SendBatch batch_;
+  MessageLimit message_limit_;
   std::size_t batch_sent_ = 0;  // messages of batch_ that are done with
   bool awaiting_room_ = false;
   std::unique_ptr<ReceiveQueue> from_peers_;

@@ -8,8 +8,10 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,7 @@
 #include "harness/network_namespace.hpp"
 #include "harness/scale.hpp"
 #include "transport/udp/interfaces.hpp"
+#include "transport/udp/message_limit.hpp"
 #include "transport/udp/network_list.hpp"
 #include "transport/udp/network_settings.hpp"
 #include "transport/udp/receive_queue.hpp"
@@ -99,7 +102,8 @@ TEST(NetworkSettings, OptionsTowardsAPeer) {
 }
 
 std::vector<std::size_t> layout(const std::vector<std::pair<int, std::size_t>>& datagrams,
-                                bool segmentation) {
+                                bool segmentation,
+                                std::size_t most_bytes = MessageLimit::kLongest) {
   const std::vector<std::byte> bytes(65507);
   std::vector<Outgoing> outgoing;
   for (const auto& [target, length] : datagrams) {
@@ -109,7 +113,8 @@ std::vector<std::size_t> layout(const std::vector<std::pair<int, std::size_t>>& 
   const std::vector<SocketAddress> peers(3);
   const SocketAddress group;
   SendBatch batch;
-  batch.lay_out(outgoing, {peers, &group}, {.to_peers = segmentation, .to_group = segmentation});
+  batch.lay_out(outgoing, {peers, &group},
+                {.to_peers = segmentation, .to_group = segmentation, .most_bytes = most_bytes});
   std::vector<std::size_t> result;
   std::size_t total = 0;
   for (std::size_t i = 0; i < batch.message_count(); ++i) {
@@ -133,6 +138,24 @@ TEST(SendBatch, NeighboursOfOneTargetAndLengthGoTogether) {
   EXPECT_EQ(layout({{1, 30000}, {1, 30000}, {1, 30000}}, true), (Counts{2, 1}));
   EXPECT_EQ(layout({{1, 65507}, {1, 65507}}, true), (Counts{1, 1}));
   EXPECT_EQ(layout(std::vector(100, std::pair(1, std::size_t{10})), true), Counts{64});
+  const std::vector full(20, std::pair(1, std::size_t{1472}));
+  EXPECT_EQ(layout(full, true, MessageLimit::kShort), (Counts{8, 8, 4}));
+  EXPECT_EQ(layout({{1, 30000}, {1, 30000}}, true, MessageLimit::kShort), (Counts{1, 1}));
+}
+
+TEST(MessageLimit, IsShortWhileTheLinkMakesDatagramsWaitAndForASecondAfter) {
+  constexpr std::size_t kLongest = MessageLimit::kLongest;
+  constexpr std::size_t kShort = MessageLimit::kShort;
+  constexpr std::int64_t kHoldNs = MessageLimit::kHoldNs;
+  MessageLimit limit;
+  EXPECT_EQ(limit.most(0, 10), kLongest);
+  EXPECT_EQ(limit.most(kShort - 1, 20), kLongest);
+  EXPECT_EQ(limit.most(kShort, 30), kShort);
+  EXPECT_EQ(limit.most(0, 29 + kHoldNs), kShort);
+  EXPECT_EQ(limit.most(0, 30 + kHoldNs), kLongest);
+  EXPECT_EQ(limit.most(kLongest, 40 + kHoldNs), kShort);
+  EXPECT_EQ(limit.most(kLongest, 50 + kHoldNs), kShort);
+  EXPECT_EQ(limit.most(0, 49 + 2 * kHoldNs), kShort);
 }
 
 TEST(Udp, ListensAtOneAddressOnly) {
@@ -316,6 +339,40 @@ TEST(Udp, WhoHadNoRoomIsWokenWhenThereIsSome) {
   }
   EXPECT_EQ((*udp)->counts().sent, sent);
   EXPECT_EQ((*udp)->counts().refused, 0U);
+}
+
+// How many bytes a packet has that waits at `interface`, on average; 0: none waits.
+double waiting_packet_bytes(const std::string& interface) {
+  FILE* const shown = popen(("tc -s -j qdisc show dev " + interface).c_str(), "r");
+  if (shown == nullptr) return 0;
+  const auto qdiscs = nlohmann::json::parse(shown, nullptr, false);
+  pclose(shown);
+  if (!qdiscs.is_array() || qdiscs.empty() || qdiscs[0].value("qlen", 0.0) == 0) return 0;
+  return qdiscs[0].value("backlog", 0.0) / qdiscs[0].value("qlen", 0.0);
+}
+
+// What is longer than its burst, a shaper cuts into packets of one datagram each.
+TEST(Udp, AShaperPassesMessagesWhole) {
+  const auto network = harness::NetworkNamespace::enter();
+  if (!network.ok()) GTEST_SKIP() << network.error().message;
+  ASSERT_TRUE((*network)->add_interface("unisono0", "10.71.0.1/24", "fd71::1/64").ok());
+  ASSERT_TRUE((*network)->ip("neigh add 10.71.0.2 lladdr 02:00:00:00:00:02 dev unisono0").ok());
+  if (std::system("tc qdisc add dev unisono0 root tbf rate 10mbit burst 25kb limit 10mb") != 0) {
+    GTEST_SKIP() << "no rate limit can be set here (tc, tbf)";
+  }
+  const auto options = udp_options({}, 1, 0, std::vector{ip("10.71.0.2")});
+  ASSERT_TRUE(options.ok()) << options.error().message;
+  const auto udp = Udp::open(*options);
+  ASSERT_TRUE(udp.ok()) << udp.error().message;
+  if (!(*udp)->features().segmentation) GTEST_SKIP() << "this kernel does not cut messages apart";
+  ASSERT_TRUE(
+      (*udp)->meet(std::vector{(*udp)->endpoint(), *parse_endpoint("10.71.0.2:9")}, 1472).ok());
+  const DatagramBytes bytes(1472);
+  const std::vector<Outgoing> batch(64, Outgoing{1, bytes, {}});
+  ASSERT_EQ((*udp)->send(std::span(batch).first(40)), 40U);  // these are cut
+  while ((*udp)->send(batch) == batch.size()) {
+  }
+  EXPECT_GT(waiting_packet_bytes("unisono0"), 4 * 1472);
 }
 
 // Strangers know the address, and have recorded a genuine packet.
