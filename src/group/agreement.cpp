@@ -373,9 +373,11 @@ Error Agreement::excluded() const {
 }
 
 Error Agreement::no_quorum() const {
-  std::vector<int> gone;
+  std::vector<std::string> gone;
   for (int m = 0; m < size(); ++m) {
-    if (!lives(m)) gone.push_back(m);
+    if (lives(m)) continue;
+    const std::string place = job_.hosts().place_of(job_rank(m));
+    gone.push_back(place.empty() ? fmt::format("{}", m) : fmt::format("{} ({})", m, place));
   }
   return {Code::rank_lost,
           fmt::format("ranks {} are lost, and with them too many hosts: those that are left "

@@ -271,6 +271,9 @@ class Communicator {
   void wrong_length(const Pending& pending);
   void fail_pending(const Failure& failure);
   std::string name_rank(int rank) const;
+  // The next two say also on which host it is, if the job has several.
+  std::string locate_rank(int rank) const;
+  std::string describe_loss(int rank, RankState how) const;
   std::string missing(const Pending& pending) const;
   bool credit_blocked() const;
   // Also until `other` is readable (-1: there is none).

@@ -94,6 +94,20 @@ std::string Communicator::name_rank(int rank) const {
   return fmt::format("rank {} (rank {} of the job)", rank, job_rank);
 }
 
+std::string Communicator::locate_rank(int rank) const {
+  const int job_rank = job_ranks_[static_cast<std::size_t>(rank)];
+  const std::string place = job_.hosts().place_of(job_rank);
+  if (place.empty()) return name_rank(rank);
+  if (job_rank == rank) return fmt::format("rank {} ({})", rank, place);
+  return fmt::format("rank {} (rank {} of the job, {})", rank, job_rank, place);
+}
+
+std::string Communicator::describe_loss(int rank, RankState how) const {
+  const int job_rank = job_ranks_[static_cast<std::size_t>(rank)];
+  return fmt::format("{} is lost ({})", name_rank(rank),
+                     job_.hosts().with_place(job_rank, how_it_went(how)));
+}
+
 void Communicator::fail_all(Code code, const std::string& message, std::uint64_t index) {
   take_back();
   const Failure failure{index, {code, message}};
@@ -228,10 +242,9 @@ void Communicator::examine_members() {
       adopt_failure();
       if (has_failed_by(index)) return;
       const engine::Plan& plan = pending->operation.plan();
-      const char* const how = how_it_went(state);
       fail_all(
           Code::rank_lost,
-          fmt::format("{} is lost ({}): {} (operation {}) cannot complete", name_rank(r), how,
+          fmt::format("{}: {} (operation {}) cannot complete", describe_loss(r, state),
                       describe_call(plan.collective, plan.count, plan.type, plan.op, plan.root),
                       pending->operation.index()),
           pending->operation.index());

@@ -4,11 +4,15 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "group/bootstrap/bootstrap.hpp"
+#include "transport/udp/ip.hpp"
 
 namespace unisono::group {
 
@@ -24,7 +28,10 @@ inline std::vector<int> first_ranks(std::span<const Member> members) {
 class Hosts {
  public:
   Hosts(std::span<const Member> members, int rank) {
-    for (const Member& member : members) by_rank_.push_back(member.host);
+    for (const Member& member : members) {
+      by_rank_.push_back(member.host);
+      addresses_.push_back(member.address);
+    }
     firsts_ = first_ranks(members);
     own_ = by_rank_[static_cast<std::size_t>(rank)];
     count_ = std::ranges::max(by_rank_) + 1;
@@ -41,9 +48,23 @@ class Hosts {
   const std::vector<int>& firsts() const { return firsts_; }
   int count_here() const { return static_cast<int>(std::ranges::count(by_rank_, own_)); }
 
+  // For people: "host 10.0.0.3", where the rank is; empty if the job has one host. That of this
+  // host's ranks is told as well, for a message may be read on all hosts.
+  std::string place_of(int rank) const {
+    const auto& address = addresses_[static_cast<std::size_t>(rank)];
+    return address ? "host " + transport::ip_text(*address) : std::string();
+  }
+  // "host 10.0.0.3; ", if there is something to say of it, and the note.
+  std::string with_place(int rank, std::string_view note) const {
+    std::string text = place_of(rank);
+    if (!text.empty()) text += "; ";
+    return text.append(note);
+  }
+
  private:
   std::vector<int> by_rank_;
-  std::vector<int> firsts_;  // by host
+  std::vector<std::optional<transport::IpAddress>> addresses_;  // by rank
+  std::vector<int> firsts_;                                     // by host
   int own_ = 0;
   int count_ = 1;
   int first_here_ = 0;

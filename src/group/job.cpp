@@ -148,8 +148,8 @@ std::optional<int> Job::dead_rank() const {
 }
 
 base::Error Job::lost(int rank, std::string_view how) const {
-  return {Code::rank_lost,
-          fmt::format("rank {}: rank {} is lost ({}): the job cannot start", rank_, rank, how)};
+  return {Code::rank_lost, fmt::format("rank {}: rank {} is lost ({}): the job cannot start", rank_,
+                                       rank, hosts_.with_place(rank, how))};
 }
 
 void Job::publish_probe() {

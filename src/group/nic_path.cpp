@@ -336,8 +336,8 @@ void Communicator::examine_members_in_nic(NicOperation& operation) {
     if (may_come && !failure_) continue;
     fail_all(failure_ ? failure_->error.code : Code::rank_lost,
              failure_ ? failure_->error.message
-                      : fmt::format("{} is lost ({}): {} cannot complete", name_rank(r),
-                                    how_it_went(state), operation.describe()),
+                      : fmt::format("{}: {} cannot complete", describe_loss(r, state),
+                                    operation.describe()),
              operation.index);
     return;
   }

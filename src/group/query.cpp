@@ -71,8 +71,8 @@ std::optional<Error> Communicator::lost_member() const {
     if (state != RankState::left) break;
   }
   if (!found) return std::nullopt;
-  return Error{Code::rank_lost, fmt::format("rank {}: query: {} is lost ({})", rank_,
-                                            name_rank(*found), how_it_went(state_of(*found)))};
+  return Error{Code::rank_lost,
+               fmt::format("rank {}: query: {}", rank_, describe_loss(*found, state_of(*found)))};
 }
 
 Result<std::optional<bool>> Communicator::step_query(Comparison how, std::uint64_t value) {

@@ -107,7 +107,7 @@ Result<std::unique_ptr<Communicator>> Communicator::shrink() {
 
 Error Communicator::late_in_shrink(std::int64_t limit_ns) const {
   std::vector<std::string> missing;
-  for (const int member : agreement_->awaited()) missing.push_back(name_rank(member));
+  for (const int member : agreement_->awaited()) missing.push_back(locate_rank(member));
   return {Code::timeout,
           fmt::format("rank {}: shrink was not complete after {} (UNISONO_TIMEOUT): it waits for "
                       "{}; every member that lives has to call it",

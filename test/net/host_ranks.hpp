@@ -29,6 +29,10 @@ using RankBody = std::function<void(const HostRank&)>;
 
 // Hosts 0 and 1 have two ranks each, which are not neighbours; host 2 has one.
 inline int host_of(int rank) { return rank % kHosts; }
+// As an error of the others tells it.
+inline std::string place_of(int rank) {
+  return "host 10.77.0." + std::to_string(host_of(rank) + 1);
+}
 
 inline void set_environment(int rank) {
   setenv("UNISONO_RANK", std::to_string(rank).c_str(), 1);

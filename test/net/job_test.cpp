@@ -285,7 +285,7 @@ void expect_loss(const TestHosts& hosts, int victim, int signal, const std::stri
       FAIL() << "goes on";
     }
     EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST,
-                       {"rank " + std::to_string(victim), how}));
+                       {"rank " + std::to_string(victim), place_of(victim), how}));
     EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST));
     leave(self);
   });

@@ -58,11 +58,13 @@ void lose(Loss loss) {
   }
 }
 
-// The others are lost, say RANK_LOST and which one; they shrink, and their sums are right.
+// The others are lost, say RANK_LOST, which one, and where it was; all that are lost at once are of
+// one host. They shrink, and their sums are right.
 void survive(const HostRank& self, const std::vector<int>& lost) {
   const std::int64_t before = base::now_ns();
   EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST,
-                     {"rank " + (lost.size() == 1 ? std::to_string(lost[0]) : std::string())}));
+                     {"rank " + (lost.size() == 1 ? std::to_string(lost[0]) + " is lost" : ""),
+                      "is lost (" + place_of(lost[0]) + "; "}));
   EXPECT_LT(base::now_ns() - before, kBoundNs);
   unisono_comm_t survivors = nullptr;
   ASSERT_TRUE(succeeded(unisono_shrink(self.world, &survivors)));
@@ -137,7 +139,7 @@ void expect_exclusion(const TestHosts& hosts, int victim) {
       return;
     }
     EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST,
-                       {"rank " + std::to_string(victim)}));
+                       {"rank " + std::to_string(victim) + " is lost (" + place_of(victim)}));
     ASSERT_TRUE(succeeded(unisono_shrink(self.world, &survivors)));
     self.line.say("shrunk");
     self.line.hear();  // the victim has ended
@@ -170,10 +172,11 @@ TEST_F(HostsSurvive, WhoIsCutOffDoesNotGoOn) {
     ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
     if (self.rank != 2) return survive(self, {2});
     cut_link();
-    EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST));
+    EXPECT_TRUE(
+        failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST, {"is lost (host 10.77.0."}));
     unisono_comm_t survivors = nullptr;
     EXPECT_TRUE(failed(unisono_shrink(self.world, &survivors), UNISONO_ERROR_RANK_LOST,
-                       {"too many hosts"}));
+                       {"(" + place_of(0) + ")", "(" + place_of(1) + ")", "too many hosts"}));
     unisono_finalize(self.world);
   });
   expect_all_clean(processes);
@@ -233,8 +236,8 @@ void expect_heartbeat_stops(const TestHosts& hosts, int victim, Loss loss) {
     EXPECT_LT(base::now_ns() - before, kBoundNs);
     std::printf("             rank %d knew after %.0f ms\n", self.rank,
                 static_cast<double>(base::now_ns() - before) / 1e6);
-    EXPECT_TRUE(
-        failed(error, UNISONO_ERROR_RANK_LOST, {"rank " + std::to_string(victim) + " is lost"}));
+    EXPECT_TRUE(failed(error, UNISONO_ERROR_RANK_LOST,
+                       {"rank " + std::to_string(victim) + " is lost (" + place_of(victim)}));
     self.line.say("told");
     self.line.hear();  // all are
     leave(self);

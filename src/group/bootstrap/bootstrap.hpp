@@ -27,6 +27,8 @@ struct Member {
   pid_t pid = 0;  // as the kernel vouches for it (peer credentials), in this process's namespace;
                   // 0: on another host
   int host = 0;   // hosts are numbered by their first rank, in the order of ranks
+  // Its host's on the network that the job uses; in a job of one host nobody asks.
+  std::optional<transport::IpAddress> address{};
 };
 
 // A rank's place in a job, as the bootstrap leaves it.

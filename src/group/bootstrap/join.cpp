@@ -183,7 +183,9 @@ Result<Seat> Joining::take_seat(Outcome outcome) {
   seat.address = own.endpoint.address;
   for (const WelcomePlace& place : welcome.places) {
     const pid_t pid = place.host == own_host ? static_cast<pid_t>(place.pid) : 0;
-    seat.members.push_back(Member{.pid = pid, .host = static_cast<int>(place.host)});
+    Member member{.pid = pid, .host = static_cast<int>(place.host)};
+    if (welcome.hosts > 1) member.address = place.endpoint.address;
+    seat.members.push_back(member);
   }
   base::log(base::LogLevel::info, "bootstrap", "job {}: host {} of {}", seat.job, own_host,
             seat.hosts);

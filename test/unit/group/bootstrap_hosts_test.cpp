@@ -19,6 +19,7 @@
 #include "group/bootstrap/line.hpp"
 #include "group/bootstrap/memory.hpp"
 #include "group/bootstrap/welcome.hpp"
+#include "group/hosts.hpp"
 #include "transport/udp/ip.hpp"
 #include "unit/group/served_rendezvous.hpp"
 
@@ -325,6 +326,18 @@ void expect_datagram(const Seat& from, const Seat& to) {
   EXPECT_TRUE(std::ranges::equal(incoming[0].bytes, sent));
 }
 
+TEST(Hosts, SayWhereARankIsIfThereAreSeveral) {
+  std::vector<Member> members{{.pid = getpid(), .host = 0}, {.pid = 0, .host = 1}};
+  EXPECT_EQ(Hosts(members, 0).place_of(1), "");
+  EXPECT_EQ(Hosts(members, 0).with_place(1, "it left"), "it left");
+  members[0].address = *transport::parse_ip("fd00::1");
+  members[1].address = *transport::parse_ip("10.0.0.3");
+  const Hosts hosts(members, 0);
+  EXPECT_EQ(hosts.place_of(0), "host fd00::1") << "its own too: a message is read on all hosts";
+  EXPECT_EQ(hosts.place_of(1), "host 10.0.0.3");
+  EXPECT_EQ(hosts.with_place(1, "it left"), "host 10.0.0.3; it left");
+}
+
 TEST(HostMeeting, RanksOfOneHostShareItsMemoryAndAllKnowTheirPlaces) {
   const FarRendezvous server(3);
   const auto joined = test::join_all({server.job(1), server.job(2)}, settings_with("30s"));
@@ -336,6 +349,8 @@ TEST(HostMeeting, RanksOfOneHostShareItsMemoryAndAllKnowTheirPlaces) {
     ASSERT_EQ(seat->members.size(), 3U);
     EXPECT_EQ(seat->members[0].pid, 0);
     EXPECT_EQ(seat->members[0].host, 0);
+    EXPECT_EQ(seat->members[0].address, *transport::parse_ip("10.0.0.1"));
+    EXPECT_EQ(seat->members[1].address, *transport::parse_ip("127.0.0.1"));
     for (const std::size_t rank : {std::size_t{1}, std::size_t{2}}) {
       EXPECT_EQ(seat->members[rank].pid, getpid());
       EXPECT_EQ(seat->members[rank].host, 1);
