@@ -91,13 +91,15 @@ base::Result<std::string> find_nic(const group::Call& call, const RanksPlace& pl
   for (std::size_t host = 0; host < offers.size(); ++host) {
     offers[host].machine = static_cast<std::uint32_t>(host);
   }
-  const auto choice_of_splits = engine::choose_splits(offers, place.hosts.are_alone());
+  const auto choice_of_splits =
+      engine::choose_splits(offers, place.hosts.are_alone(), place.multicast);
   const int splits = engine::splits_of(lowered, choice_of_splits);
-  const std::string tree = engine::nic_tree_name(place.hosts, splits);
+  const std::string tree = engine::nic_tree_name(place.hosts, splits, place.multicast);
   return fmt::format("if it blocks and the other hosts have a unisonod as this one has; {}",
-                     lowered.gathers ? "each rank multicasts its block"
-                     : splits > 0    ? "in pieces on the trees " + tree
-                                     : "on the tree " + tree);
+                     lowered.gathers && !place.multicast ? "blocks hop from host to host"
+                     : lowered.gathers                   ? "each rank multicasts its block"
+                     : splits > 0                        ? "in pieces on the trees " + tree
+                                                         : "on the tree " + tree);
 }
 
 }  // namespace

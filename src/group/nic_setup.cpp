@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The part of Communicator that gets it a NIC path, when it is made. What hosts offer is known
 // since the start of the job, so ranks talk about it only where all have something to offer: then
-// all join, all try a barrier, and all take it or nobody does.
+// all join, all try a broadcast, and all take it or nobody does.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
@@ -24,10 +26,24 @@ constexpr std::int64_t kTrialsInStartTimeout = 30;
 // 239.192.0.0/14: multicast of an organization (RFC 2365).
 constexpr std::uint32_t kGroups = 0xEFC00000;
 constexpr std::uint32_t kGroupMask = 0x3FFFF;
+constexpr std::uint64_t kTrialMark = 0x7472'6961'6C00'0000;  // "trial"
 
-// A barrier, and where there is more to it, a block from everybody to everybody.
-Status try_nic(engine::NicGroup& group, std::int64_t deadline_ns) {
-  UNISONO_TRY(group.run({}, nullptr, nullptr, deadline_ns));
+// A broadcast of a full packet, as a network on the way may carry short ones only; and where there
+// is more to it, a block from everybody to everybody.
+Status try_nic(engine::NicGroup& group, const schedule::HostMap& hosts, int rank,
+               std::int64_t deadline_ns) {
+  std::vector<std::uint64_t> vector(UNISONO_NIC_WORDS_MAX);
+  if (rank == 0) std::iota(vector.begin(), vector.end(), kTrialMark);
+  engine::NicShape shape;
+  shape.collective = schedule::Collective::broadcast;
+  shape.count = UNISONO_NIC_WORDS_MAX;
+  shape.ranks = hosts.ranks();
+  shape.one_a_host = hosts.are_alone();
+  UNISONO_ASSIGN(const engine::NicCall call, engine::lower_call(shape, rank));
+  UNISONO_TRY(group.run(call, vector.data(), vector.data(), deadline_ns));
+  if (vector.front() != kTrialMark || vector.back() != kTrialMark + vector.size() - 1) {
+    return Error{Code::system, "NIC path: a trial's vector has come changed"};
+  }
   engine::NicCall blocks;
   blocks.gathers = true;
   return group.allgather() == nullptr ? base::success()
@@ -52,6 +68,7 @@ engine::NicGroupOptions Communicator::nic_options(const schedule::HostMap& hosts
   options.places = static_cast<int>(hosts.members(options.rank).size());
   options.memory = job_.memory().at(offset_ + layout_.host_reduction);
   options.one_a_host = hosts.are_alone();
+  options.multicasts = job_.network()->multicasts();
   options.splits = static_cast<int>(job_.settings().integer(base::Setting::nic_splits));
   return options;
 }
@@ -101,7 +118,7 @@ Status Communicator::agree_on_nic() {
   if (!without) {
     const std::int64_t trial_ns =
         job_.settings().time_ns(base::Setting::start_timeout) / kTrialsInStartTimeout;
-    own = try_nic(*group, base::now_ns() + trial_ns);
+    own = try_nic(*group, hosts, rank_, base::now_ns() + trial_ns);
     UNISONO_ASSIGN(without, find_without(own.ok()));
   }
   if (!without) {
@@ -111,7 +128,10 @@ Status Communicator::agree_on_nic() {
     plans_.use_nic();
     tell_of_nic({});
   } else if (!own) {
-    base::log(base::LogLevel::info, "nic",
+    // Only this rank knows why.
+    const bool insists =
+        is_world_ && job_.settings().toggle(base::Setting::nic) == base::Toggle::on;
+    base::log(insists ? base::LogLevel::warn : base::LogLevel::info, "nic",
               "the NIC path is not used by a communicator of {} ranks: {}", size(),
               own.error().message);
   } else {

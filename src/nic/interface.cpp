@@ -33,6 +33,13 @@ std::string driver_of(const std::string& interface) {
   return ioctl(question.get(), SIOCETHTOOL, &request) == 0 ? std::string(answer.driver) : "";
 }
 
+int mtu_of(const std::string& interface) {
+  const base::Descriptor question(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request = {};
+  interface.copy(request.ifr_name, sizeof request.ifr_name - 1);
+  return ioctl(question.get(), SIOCGIFMTU, &request) == 0 ? request.ifr_mtu : 0;
+}
+
 void take_link(const sockaddr* address, Interface& interface) {
   sockaddr_ll link = {};
   std::memcpy(&link, address, sizeof link);
@@ -71,6 +78,7 @@ base::Result<std::vector<Interface>> read_interfaces() {
     interface.name = name;
     interface.index = if_nametoindex(name.c_str());
     interface.driver = driver_of(name);
+    interface.mtu = mtu_of(name);
     interfaces.push_back(interface);
   }
   std::ranges::sort(interfaces, {}, &Interface::index);

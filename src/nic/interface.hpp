@@ -11,6 +11,9 @@
 
 namespace unisono::nic {
 
+// Packets of the NIC path are never cut.
+inline constexpr int kLeastMtu = 1500;
+
 struct Interface {
   std::string name;
   std::string driver;  // "veth"; empty where the interface has none to name
@@ -18,6 +21,7 @@ struct Interface {
   std::uint8_t mac[6] = {};
   std::uint32_t ipv4 = 0;  // the first address, network order; 0: none
   std::uint32_t mask = 0;  // of its network, network order
+  int mtu = 0;             // bytes of an IP packet that it carries in one piece
   bool up = false;
   bool ethernet = false;
 };

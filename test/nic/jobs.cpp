@@ -34,6 +34,7 @@ Words vector_of(const Job& job, int rank, int operation) {
                     static_cast<std::uint64_t>(rank));
   const auto size = arith::type_size(job.type);
   Words words((static_cast<std::size_t>(job.count) * size + 7) / 8);
+  if (job.giver >= 0 && rank != job.giver) return words;
   for (std::int64_t i = 0; i < job.count; ++i) {
     std::uint64_t bits = random.next();
     const double number = (random.unit() - 0.5) * static_cast<double>(1 << random.below(30));

@@ -25,6 +25,7 @@ struct Job {
   const char* algorithm = "gather-release";
   int parameter = 2;
   int root = 0;
+  int giver = -1;  // of a broadcast: all others give zeros, which bitwise_or leaves out
   Type type = Type::int64;
   Operator op = Operator::sum;
   std::int64_t count = 1;

@@ -80,6 +80,14 @@ class NicJob : public testing::Test {
       before_.push_back(status(host).counters);
     }
   }
+  // That on one host lets a user have so many groups only; the next start knows nothing of it.
+  void start_daemons_with_quota(int host, int groups) {
+    is_spoilt_ = true;
+    quota_ = {host, groups};
+    start_daemons();
+    quota_.reset();
+    is_spoilt_ = true;
+  }
   // The others end at the next start.
   static void kill_daemon(int host) {
     const HostProcess gone = std::move(daemons_[static_cast<std::size_t>(host)]);
@@ -105,6 +113,13 @@ class NicJob : public testing::Test {
   }
   // Results that went out: one for each operation.
   std::uint64_t operations() const { return counted(UNISONO_NIC_SENT_DOWN); }
+
+  // On the host; its end is awaited.
+  static void run_command(int host, const std::string& command) {
+    HostProcess running = hosts_->start(
+        host, [&command](const Line&) { ASSERT_EQ(std::system(command.c_str()), 0) << command; });
+    ASSERT_EQ(running.wait(), 0);
+  }
 
   std::vector<HostProcess> start_job(const Body& body, const Environment& environment = {}) const {
     const auto ranks = static_cast<int>(host_of_.size());
@@ -202,15 +217,27 @@ class NicJob : public testing::Test {
     return is_refused ? trial.error().message : "";
   }
   static void start_daemon(int host) {
-    const std::string socket = path(host);
-    daemons_.push_back(hosts_->start(host, [&socket](const Line&) {
-      execl(UNISONOD_PROGRAM, "unisonod", "--interface", "eth0", "--socket", socket.c_str(),
-            static_cast<char*>(nullptr));
+    std::vector<std::string> arguments = {"unisonod", "--interface", "eth0", "--socket",
+                                          path(host)};
+    if (quota_ && quota_->host == host) {
+      arguments.insert(arguments.end(), {"--groups-per-user", std::to_string(quota_->groups)});
+    }
+    std::vector<char*> pointers;
+    for (std::string& argument : arguments) pointers.push_back(argument.data());
+    pointers.push_back(nullptr);
+    daemons_.push_back(hosts_->start(host, [&pointers](const Line&) {
+      execv(UNISONOD_PROGRAM, pointers.data());
       ADD_FAILURE() << UNISONOD_PROGRAM << ": " << std::strerror(errno);
     }));
   }
 
+  struct Quota {
+    int host;
+    int groups;
+  };
+
   static inline std::optional<TestHosts> hosts_;
+  static inline std::optional<Quota> quota_;
   static inline std::vector<HostProcess> daemons_;
   static inline bool is_spoilt_ = false;
   static inline int starts_ = 0;

@@ -269,11 +269,15 @@ base::Result<nic::Served> Server::served(const Client& client) const {
   served.mask = interface.mask;
   served.groups_left = groups_.groups_left(client.user);
   served.bytes_left = groups_.bytes_left(client.user);
-  const char* const problem = !interface.up         ? "is down"
-                              : interface.ipv4 == 0 ? "has no IPv4 address"
-                              : !interface.ethernet ? "is no Ethernet interface"
-                                                    : nullptr;
-  if (problem == nullptr) return served;
+  std::string problem = !interface.up         ? "is down"
+                        : interface.ipv4 == 0 ? "has no IPv4 address"
+                        : !interface.ethernet ? "is no Ethernet interface"
+                                              : "";
+  if (problem.empty() && interface.mtu < nic::kLeastMtu) {
+    problem = fmt::format("carries {} bytes (its MTU), and packets of the NIC path have up to {}",
+                          interface.mtu, nic::kLeastMtu);
+  }
+  if (problem.empty()) return served;
   return Error{Code::unsupported,
                fmt::format("unisonod: interface {} {}", interface.name, problem)};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Each rank multicasts its block: a tree of ranks, which sends results by multicast, is there only
-// where the network carries it, and one hop beats log2 P of them.
+// Each rank multicasts its block where the network carries that: one hop beats log2 P of them.
+// Elsewhere blocks hop from host to host.
 #include "engine/nic/nic_allgather.hpp"
 
 #include <fmt/format.h>
@@ -51,7 +51,8 @@ base::Result<schedule::Schedule> build(const char* name, int rank, int ranks) {
 
 base::Result<unisono_nic_row> singly_row(int rank, nic::GroupAddresses group) {
   group.id.communicator = group_number(group.id.communicator, NicWay::singly);
-  UNISONO_ASSIGN(const auto schedule, build("direct", rank, static_cast<int>(group.ranks.size())));
+  const char* const name = group.multicast.ipv4 != 0 ? "direct" : "concurrent-broadcast";
+  UNISONO_ASSIGN(const auto schedule, build(name, rank, static_cast<int>(group.ranks.size())));
   UNISONO_ASSIGN(const nic::Routes routes, nic::lower_allgather(schedule));
   return nic::make_row(routes, group);
 }
@@ -93,14 +94,14 @@ base::Result<std::unique_ptr<NicAllgather>> NicAllgather::join(nic::ServiceClien
                                                                const nic::GroupAddresses& group,
                                                                int rank) {
   UNISONO_ASSIGN(const unisono_nic_row singly, singly_row(rank, group));
-  UNISONO_ASSIGN(auto by_multicast, join_way(client, singly));
+  UNISONO_ASSIGN(auto one_by_one, join_way(client, singly));
   std::unique_ptr<Way> by_doubling;
   if (nic_allgather_joins(static_cast<int>(group.ranks.size()), kWord)) {
     UNISONO_ASSIGN(const unisono_nic_row joined, joined_row(rank, group));
     UNISONO_ASSIGN(by_doubling, join_way(client, joined));
   }
   return std::unique_ptr<NicAllgather>(
-      new NicAllgather(client, std::move(by_multicast), std::move(by_doubling)));
+      new NicAllgather(client, std::move(one_by_one), std::move(by_doubling)));
 }
 
 void NicAllgather::start(std::span<const std::byte> block, std::span<std::byte> result,

@@ -37,17 +37,21 @@ schedule::Shape tree_shape(int ranks) {
   return shape;
 }
 
-const algorithm::Algorithm& tree_row() {
-  return *algorithm::find(Collective::allreduce, "gather-release");
+// With one packet: of two hosts, all others are one.
+bool reaches_all(int hosts, bool multicasts) { return multicasts || hosts == 2; }
+
+const algorithm::Algorithm& tree_row(bool multicasts) {
+  return *algorithm::find(Collective::allreduce,
+                          multicasts ? "gather-release" : "reduce-broadcast");
 }
 
-// Whose first tree is that of tree_row(), and its only one if nothing is split.
+// Whose first tree is that of tree_row(true), and its only one if nothing is split.
 const algorithm::Algorithm& split_row() {
   return *algorithm::find(Collective::allreduce, "split-release");
 }
 
 int fan_in_of_tree(int ranks) {
-  return algorithm::default_parameters(tree_row(), tree_shape(ranks)).values[0];
+  return algorithm::default_parameters(tree_row(true), tree_shape(ranks)).values[0];
 }
 
 const algorithm::Algorithm& two_level_row() {
@@ -73,12 +77,27 @@ Status check_blocks(const NicShape& shape, std::size_t bytes) {
                fmt::format("blocks of {} bytes do not fit one packet, {} bytes", bytes, kMost)};
 }
 
-base::Result<std::vector<nic::Node>> tree_nodes(int rank, int ranks, int splits) {
+base::Result<std::vector<nic::Node>> tree_of_clones(int rank, int ranks) {
+  const schedule::Shape shape = tree_shape(ranks);
+  const algorithm::Algorithm& row = tree_row(false);
+  UNISONO_ASSIGN(const auto schedule,
+                 algorithm::build(row, shape, algorithm::default_parameters(row, shape), rank));
+  UNISONO_ASSIGN(nic::Node node, nic::lower(schedule));
+  return std::vector{std::move(node)};
+}
+
+base::Result<std::vector<nic::Node>> trees_to_all(int rank, int ranks, int splits) {
   schedule::Shape shape = tree_shape(ranks);
   shape.count = 1 << splits;  // a piece needs something in it
   const algorithm::Parameters parameters = {{splits, fan_in_of_tree(ranks)}};
   UNISONO_ASSIGN(const auto schedule, algorithm::build(split_row(), shape, parameters, rank));
-  return nic::lower_pieces(schedule);
+  UNISONO_ASSIGN(std::vector<nic::Node> nodes, nic::lower_pieces(schedule));
+  for (nic::Node& node : nodes) {
+    if (ranks != 2 || !node.multicasts) continue;
+    node.multicasts = false;
+    node.forwards = {1 - rank};
+  }
+  return nodes;
 }
 
 std::size_t words_of(std::size_t bytes) {
@@ -87,7 +106,8 @@ std::size_t words_of(std::size_t bytes) {
 
 }  // namespace
 
-SplitChoice choose_splits(std::span<const NicOffer> offers, bool one_a_host) {
+SplitChoice choose_splits(std::span<const NicOffer> offers, bool one_a_host, bool multicasts) {
+  if (!reaches_all(static_cast<int>(offers.size()), multicasts)) return {};
   // Of several ranks a host, the tree of hosts is inside of another algorithm, which has it with
   // its usual parameters.
   const auto hosts = static_cast<int>(offers.size());
@@ -107,9 +127,10 @@ int splits_of(const NicCall& call, const SplitChoice& choice) {
   return choice.splits(words_of(call.bytes), adds_floats);
 }
 
-std::string nic_tree_name(const schedule::HostMap& hosts, int splits) {
+std::string nic_tree_name(const schedule::HostMap& hosts, int splits, bool multicasts) {
   schedule::Shape shape = tree_shape(hosts.ranks());
-  const algorithm::Algorithm& row = splits > 0 ? split_row() : tree_row();
+  const algorithm::Algorithm& row =
+      splits > 0 ? split_row() : tree_row(reaches_all(hosts.hosts(), multicasts));
   if (hosts.are_alone()) {
     algorithm::Parameters parameters = algorithm::default_parameters(row, shape);
     if (splits > 0) parameters.values[0] = splits;
@@ -173,15 +194,19 @@ base::Result<std::unique_ptr<NicGroup>> NicGroup::open(const NicGroupOptions& op
 Status NicGroup::join(std::span<const NicOffer> offers) {
   UNISONO_CHECK(std::cmp_equal(offers.size(), options_.ranks), "an offer of each rank");
   UNISONO_TRY(agree(offers));
-  splits_ = choose_splits(offers, options_.one_a_host);
-  UNISONO_ASSIGN(const auto nodes, tree_nodes(options_.rank, options_.ranks, splits_.most()));
+  splits_ = choose_splits(offers, options_.one_a_host, options_.multicasts);
+  UNISONO_ASSIGN(const auto nodes, reaches_all(options_.ranks, options_.multicasts)
+                                       ? trees_to_all(options_.rank, options_.ranks, splits_.most())
+                                       : tree_of_clones(options_.rank, options_.ranks));
   std::vector<unisono_nic_address> addresses;
   for (const NicOffer& offer : offers) addresses.push_back(offer.address);
   nic::GroupAddresses group;
   group.id = options_.id;
   group.key = options_.key;
   group.ranks = addresses;
-  group.multicast = nic::multicast_address(options_.multicast, offers[0].address.port);
+  if (options_.multicasts) {
+    group.multicast = nic::multicast_address(options_.multicast, offers[0].address.port);
+  }
   group.waiters =
       static_cast<std::uint32_t>(std::clamp(options_.places, 1, UNISONO_NIC_WAITERS_MAX));
   for (const nic::Node& node : nodes) UNISONO_TRY(join_tree(node, group));

@@ -46,6 +46,7 @@ struct NicGroupOptions {
   int places = 1;
   std::byte* memory = nullptr;  // of several: HostReduction::memory_bytes(places), zero at first
   bool one_a_host = true;       // every host has one rank
+  bool multicasts = true;       // results go to all hosts at once; if not, down the tree
   int splits = -1;              // this rank's wish (NicOffer)
 };
 
@@ -80,12 +81,13 @@ struct NicShape {
 };
 base::Result<NicCall> lower_call(const NicShape& shape, int rank);
 
-// How ranks of hosts with such offers cut their vectors; and how often that of a call is halved.
-SplitChoice choose_splits(std::span<const NicOffer> offers, bool one_a_host);
+// How ranks of hosts with such offers cut their vectors: not at all where more than two hosts have
+// no multicast; and how often that of a call is halved.
+SplitChoice choose_splits(std::span<const NicOffer> offers, bool one_a_host, bool multicasts);
 int splits_of(const NicCall& call, const SplitChoice& choice);
 // The tree of such ranks, or the trees of a vector that is halved so often: its algorithm, which
 // the host engine runs to the same bits.
-std::string nic_tree_name(const schedule::HostMap& hosts, int splits);
+std::string nic_tree_name(const schedule::HostMap& hosts, int splits, bool multicasts);
 
 class NicGroup {
  public:

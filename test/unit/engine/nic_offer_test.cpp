@@ -84,14 +84,17 @@ TEST(NicOffer, HostsAreNamedByTheirRanks) {
 }
 
 TEST(NicTree, IsNamedAsTheHostEngineRunsIt) {
-  const auto name_of = [](const std::vector<int>& hosts, int splits = 0) {
-    return nic_tree_name(schedule::HostMap::of_labels(hosts), splits);
+  const auto name_of = [](const std::vector<int>& hosts, int splits = 0, bool multicasts = true) {
+    return nic_tree_name(schedule::HostMap::of_labels(hosts), splits, multicasts);
   };
   EXPECT_EQ(name_of({0, 1, 2, 3}), "gather-release(4)");
   EXPECT_EQ(name_of({0, 1, 0, 1}), "two-level(gather-release,4)");
   EXPECT_EQ(name_of({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}), "two-level(gather-release,7)");
   EXPECT_EQ(name_of({0, 1, 2, 3}, 2), "split-release(2,4)");
   EXPECT_EQ(name_of({0, 1, 0, 1}, 1), "two-level(split-release,4)");
+  EXPECT_EQ(name_of({0, 1, 2, 3}, 0, false), "reduce-broadcast(4)");
+  EXPECT_EQ(name_of({0, 1, 2, 0, 1, 2}, 0, false), "two-level(reduce-broadcast,6)");
+  EXPECT_EQ(name_of({0, 1}, 0, false), "gather-release(2)") << "to all others is to one";
 }
 
 }  // namespace
