@@ -14,6 +14,23 @@ def at(ordered, share):
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] / 1e3
 
 
+# As `unisono bench --consistency` has them (tools/bench/study/consistency.cpp).
+TRIMMED_PERCENT = 1
+NEAR = 0.1  # of the mean
+
+
+def consistency(ordered):
+    """Of all but the highest percent, as one interrupt more or less decides on it."""
+    kept = ordered[: len(ordered) - len(ordered) * TRIMMED_PERCENT // 100]
+    mean = statistics.fmean(kept)
+    near = sum((1 - NEAR) * mean <= time <= (1 + NEAR) * mean for time in kept)
+    return {
+        "trimmed_mean_us": mean / 1e3,
+        "trimmed_deviation_us": statistics.stdev(kept) / 1e3 if len(kept) > 1 else 0,
+        "near_percent": 100 * near / len(kept),
+    }
+
+
 def summary(times_ns):
     ordered = sorted(times_ns)
     return {
@@ -25,6 +42,7 @@ def summary(times_ns):
         "p999_us": at(ordered, 0.999) if len(ordered) >= 1000 else None,
         "min_us": ordered[0] / 1e3,
         "max_us": ordered[-1] / 1e3,
+        **consistency(ordered),
     }
 
 

@@ -148,6 +148,7 @@ class NicPath(Benchmark):
             *["--operations", "40", "--limit", "60", "--only", ",".join([*names, "mpich50"])],
         )
         self.assertIn("mpich50 is left out: not there: ", printed)
+        self.assertIn("| p99 | p99.9 | mean99 | dev99 | near | calls |\n", printed)
         rows = {(row["collective"], row["name"]): row for row in document["results"]}
         for collective in ["barrier", "allreduce"]:
             for name in names:
@@ -156,6 +157,10 @@ class NicPath(Benchmark):
                 row = rows[(collective, name)]
                 self.assertEqual((row["calls"], row["hosts"]), (40, 2), printed)
                 self.assertLessEqual(row["min_us"], row["median_us"])
+                # 1 % of 40 calls is none.
+                self.assertEqual(row["trimmed_mean_us"], row["mean_us"])
+                self.assertGreaterEqual(row["trimmed_deviation_us"], row["deviation_us"])
+                self.assertTrue(0 <= row["near_percent"] <= 100, row)
                 shares, times = zip(*row["quantiles_us"])
                 self.assertEqual((shares[0], times[0]), (1, row["min_us"]))
                 self.assertEqual(list(times), sorted(times))
@@ -174,6 +179,26 @@ class NicPath(Benchmark):
         for row in document["results"]:
             # What the first rank waits for the last is not in it.
             self.assertLess(row["min_us"], 20000, printed)
+
+    def test_consistency_leaves_the_highest_percent_out(self):
+        sys.path.insert(0, str(OPTIONS.scripts))
+        from distribution import summary
+
+        # 198 are kept, of mean 1100; 98 of them are more than a tenth below it.
+        figures = summary([5_000_000, 900_000_000] + [950_000] * 98 + [1_247_000] * 100)
+        self.assertEqual(figures["calls"], 200)
+        self.assertAlmostEqual(figures["trimmed_mean_us"], (98 * 950 + 100 * 1247) / 198)
+        low, high = (950 - 1100) ** 2, (1247 - 1100) ** 2
+        deviation = ((98 * low + 100 * high) / 197) ** 0.5
+        self.assertAlmostEqual(figures["trimmed_deviation_us"], deviation)
+        self.assertEqual(figures["near_percent"], 0)
+        figures = summary([1_000] * 99 + [2_000])
+        self.assertEqual((figures["trimmed_deviation_us"], figures["near_percent"]), (0, 100))
+        self.assertEqual(figures["mean_us"], 1.01)
+        figures = summary([900, 1_000, 1_100, 1_400, 600])
+        self.assertEqual((figures["trimmed_mean_us"], figures["near_percent"]), (1, 60))
+        figures = summary([7_000])
+        self.assertEqual((figures["trimmed_deviation_us"], figures["near_percent"]), (0, 100))
 
     def test_refuses_what_it_does_not_know(self):
         done = self.call("--only", "nic,slurm")
