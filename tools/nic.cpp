@@ -33,7 +33,8 @@ int show_status(const std::string& path) {
     return kExitFailure;
   }
   const auto status = ask(path);
-  fmt::print("{}{}", interfaces_text(*interfaces), service_text(path, status));
+  fmt::print("{}{}{}", capability_text(read_capability(), path, status.ok()),
+             interfaces_text(*interfaces), service_text(path, status));
   return status.ok() ? kExitSuccess : kExitFailure;
 }
 
@@ -110,7 +111,7 @@ void add_nic(CLI::App& app, int& exit_status) {
   command->footer("Example:\n  unisono nic status");
   CLI::App* status = command->add_subcommand(
       "status",
-      "Show interfaces, the daemon unisonod, its groups and counters\n\n"
+      "Show what this host can do, interfaces, the daemon unisonod, its groups and counters\n\n"
       "The groups are those of your processes; root sees all. The exit status is 1 if no daemon "
       "serves.");
   auto path = std::make_shared<std::string>(nic::kServicePath);

@@ -2,14 +2,117 @@
 #include "nic_status.hpp"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/capability.h>
+#include <spawn.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
 #include <bit>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <utility>
 
+#include "base/descriptor.hpp"
 #include "nic/device.hpp"
 
 namespace unisono::tools {
 namespace {
+
+// Since when there are TCX links (loader.cpp).
+constexpr std::pair kOldestKernel = {6, 6};
+// What the kernel calls its first user namespace (PROC_USER_INIT_INO).
+constexpr const char* kFirstUserNamespace = "user:[4026531837]";
+
+// Headers of older kernels lack the last ones.
+struct Privilege {
+  unsigned number;
+  const char* name;
+};
+constexpr std::array<Privilege, 3> kNeeded = {
+    {{39, "CAP_BPF"}, {CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {38, "CAP_PERFMON"}}};
+
+// What a program prints; empty if it cannot be run.
+std::string output_of(std::string program, std::string argument) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return "";
+  const base::Descriptor reading(ends[0]);
+  base::Descriptor writing(ends[1]);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, writing.get(), STDOUT_FILENO);
+  char* const words[] = {program.data(), argument.data(), nullptr};
+  pid_t child = -1;
+  const int outcome = posix_spawn(&child, program.c_str(), &actions, nullptr, words, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  writing.reset();
+  if (outcome != 0) return "";
+  std::string out;
+  char part[256];
+  ssize_t length = 0;
+  while ((length = read(reading.get(), part, sizeof part)) > 0) {
+    out.append(part, static_cast<std::size_t>(length));
+  }
+  waitpid(child, nullptr, 0);
+  return out;
+}
+
+// Beside this program, as it is built, or in sbin, as it is installed.
+std::string find_daemon() {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return "";
+  for (const char* const place : {"unisonod", "../sbin/unisonod"}) {
+    const auto file = (self.parent_path() / place).lexically_normal();
+    if (access(file.c_str(), X_OK) == 0) return file;
+  }
+  return "";
+}
+
+std::uint64_t effective_privileges() {
+  std::ifstream stream("/proc/self/status");
+  for (std::string line; std::getline(stream, line);) {
+    constexpr std::string_view kHead = "CapEff:";
+    if (line.starts_with(kHead)) return std::stoull(line.substr(kHead.size()), nullptr, 16);
+  }
+  return 0;
+}
+
+std::string program_answer(const Capability& capability) {
+  if (capability.daemon.empty())
+    return "no: unisonod is neither beside this program nor in ../sbin";
+  if (capability.has_program) return fmt::format("yes, in {}", capability.daemon);
+  return fmt::format("no: {} was built without clang or libbpf", capability.daemon);
+}
+
+std::string kernel_answer(const std::string& release) {
+  std::pair version = {0, 0};
+  const int parts = std::sscanf(release.c_str(), "%d.%d", &version.first, &version.second);
+  if (parts != 2) return fmt::format("unknown: {}; it takes Linux 6.6 or newer", release);
+  return fmt::format("{}, Linux {}; it takes 6.6 or newer", version < kOldestKernel ? "no" : "yes",
+                     release);
+}
+
+std::string privilege_answer(const Capability& capability) {
+  const auto has = [&](unsigned number) { return (capability.privileges >> number & 1) != 0; };
+  std::string missing;
+  for (const Privilege& each : kNeeded) {
+    // Who has CAP_SYS_ADMIN may do what was cut out of it.
+    if (has(each.number) || has(CAP_SYS_ADMIN)) continue;
+    missing += fmt::format("{}{}", missing.empty() ? "" : ", ", each.name);
+  }
+  if (!missing.empty()) return fmt::format("no, you lack {}; to use a daemon takes none", missing);
+  if (capability.in_user_namespace) {
+    return "no, a user namespace's root may not load programs; to use a daemon takes none";
+  }
+  return "yes, you may start unisonod; to use a daemon takes none";
+}
 
 // Whether unisonod can serve it, and how.
 std::string usable_text(const nic::Interface& interface) {
@@ -43,6 +146,31 @@ std::string counters_text(const nic::ServiceStatus& status) {
 }
 
 }  // namespace
+
+Capability read_capability() {
+  Capability capability;
+  capability.daemon = find_daemon();
+  if (!capability.daemon.empty()) {
+    const std::string said = output_of(capability.daemon, "--version");
+    capability.has_program = said.find("NIC program: built in") != std::string::npos;
+  }
+  utsname name = {};
+  capability.kernel = uname(&name) == 0 ? name.release : "not told";
+  capability.privileges = effective_privileges();
+  std::error_code error;
+  const auto space = std::filesystem::read_symlink("/proc/self/ns/user", error);
+  capability.in_user_namespace = !error && space != kFirstUserNamespace;
+  return capability;
+}
+
+std::string capability_text(const Capability& capability, const std::string& path, bool serves) {
+  std::string out = "capability:\n";
+  out += fmt::format("  NIC program: {}\n", program_answer(capability));
+  out += fmt::format("  kernel: {}\n", kernel_answer(capability.kernel));
+  out += fmt::format("  privilege: {}\n", privilege_answer(capability));
+  out += fmt::format("  daemon: {}, at {}\n", serves ? "yes, one serves" : "no, none serves", path);
+  return out;
+}
 
 std::string interfaces_text(std::span<const nic::Interface> interfaces) {
   std::string out = "interfaces:\n";

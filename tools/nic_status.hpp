@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What `unisono nic status` says, from what the kernel and unisonod answer. Pure; any thread.
+// What `unisono nic status` says: what this host can do for the NIC path, from what the system
+// answers, its interfaces, and what unisonod answers. The texts are pure. Any thread.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -11,9 +13,20 @@
 
 namespace unisono::tools {
 
+// What it takes to start unisonod here.
+struct Capability {
+  std::string daemon;              // unisonod's file; empty: it is not where it is installed
+  bool has_program = false;        // unisonod was built with the NIC program
+  std::string kernel;              // "6.18.44"
+  std::uint64_t privileges = 0;    // effective capabilities of this process, by their numbers
+  bool in_user_namespace = false;  // where the kernel lets nobody load programs
+};
+Capability read_capability();
+
 // Indented "key: value" lines.
+// `path`: the daemon's socket; `serves`: a daemon answers there.
+std::string capability_text(const Capability& capability, const std::string& path, bool serves);
 std::string interfaces_text(std::span<const nic::Interface> interfaces);
-// `path`: the daemon's socket.
 std::string service_text(const std::string& path, const base::Result<nic::ServiceStatus>& status);
 
 }  // namespace unisono::tools

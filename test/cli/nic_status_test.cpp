@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What `unisono nic status` prints for what the kernel and the daemon may answer.
+// What `unisono nic status` finds out of this host, and prints for what kernel and daemon may
+// answer.
 #include "nic_status.hpp"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace unisono::tools::test {
 namespace {
@@ -16,6 +22,80 @@ nic::Interface interface(const char* name, const char* driver) {
   made.mask = htonl(0xFFFFFF00);
   made.up = made.ethernet = true;
   return made;
+}
+
+constexpr std::uint64_t kBpf = std::uint64_t{1} << 39;
+constexpr std::uint64_t kPerfmon = std::uint64_t{1} << 38;
+constexpr std::uint64_t kNetAdmin = 1 << 12;
+constexpr std::uint64_t kSysAdmin = 1 << 21;
+
+TEST(NicStatus, AHostThatHasAll) {
+  const Capability all = {"/usr/sbin/unisonod", true, "6.6.0-rc1", kBpf | kPerfmon | kNetAdmin,
+                          false};
+  EXPECT_EQ(capability_text(all, "/run/x", true),
+            "capability:\n"
+            "  NIC program: yes, in /usr/sbin/unisonod\n"
+            "  kernel: yes, Linux 6.6.0-rc1; it takes 6.6 or newer\n"
+            "  privilege: yes, you may start unisonod; to use a daemon takes none\n"
+            "  daemon: yes, one serves, at /run/x\n");
+}
+
+TEST(NicStatus, AHostThatHasNothing) {
+  EXPECT_EQ(capability_text({"", false, "5.15.0", 0, true}, "/run/x", false),
+            "capability:\n"
+            "  NIC program: no: unisonod is neither beside this program nor in ../sbin\n"
+            "  kernel: no, Linux 5.15.0; it takes 6.6 or newer\n"
+            "  privilege: no, you lack CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON; to use a daemon takes "
+            "none\n"
+            "  daemon: no, none serves, at /run/x\n");
+}
+
+TEST(NicStatus, EachThingThatMayBeMissing) {
+  Capability some = {"/opt/unisonod", false, "6.10", kBpf | kNetAdmin, false};
+  const auto has = [&some](const char* line) {
+    const std::string text = capability_text(some, "/run/x", false);
+    return text.find(line) == std::string::npos ? testing::AssertionFailure() << text
+                                                : testing::AssertionSuccess();
+  };
+  EXPECT_TRUE(has("  NIC program: no: /opt/unisonod was built without clang or libbpf\n"));
+  EXPECT_TRUE(has("  kernel: yes, Linux 6.10; it takes 6.6 or newer\n"));
+  EXPECT_TRUE(has("  privilege: no, you lack CAP_PERFMON; to use a daemon takes none\n"));
+  some.privileges = kSysAdmin;
+  EXPECT_TRUE(has("  privilege: yes, you may start unisonod; to use a daemon takes none\n"));
+  some.in_user_namespace = true;
+  EXPECT_TRUE(
+      has("  privilege: no, a user namespace's root may not load programs; to use a daemon "
+          "takes none\n"));
+  for (const char* const old : {"6.5.13", "5.19.0-41-generic", "4.4"}) {
+    some.kernel = old;
+    EXPECT_TRUE(has("  kernel: no, Linux ")) << old;
+  }
+  some.kernel = "custom";
+  EXPECT_TRUE(has("  kernel: unknown: custom; it takes Linux 6.6 or newer\n"));
+}
+
+TEST(NicStatus, PrivilegesAreThoseOfThisProcess) {
+  __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct own[2] = {};
+  ASSERT_EQ(syscall(SYS_capget, &head, own), 0);
+  const Capability read = read_capability();
+  EXPECT_EQ(read.privileges, std::uint64_t{own[1].effective} << 32 | own[0].effective);
+  EXPECT_EQ(read.daemon, "") << "none is beside this test";
+}
+
+TEST(NicStatus, KnowsAUserNamespace) {
+  constexpr int kRefused = 2;
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (unshare(CLONE_NEWUSER) != 0) _exit(kRefused);
+    _exit(read_capability().in_user_namespace ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kRefused) GTEST_SKIP() << "no user namespaces here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(NicStatus, InterfacesAndWhetherTheyCanBeServed) {

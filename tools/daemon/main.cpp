@@ -21,7 +21,13 @@
 #include "daemon/server.hpp"
 #include "nic/device.hpp"
 #include "nic/interface.hpp"
+#include "nic/object.hpp"
 #include "nic/service/client.hpp"
+
+namespace unisono::nic {
+// Null where loader_absent.cpp stands in, which brings no program.
+[[gnu::weak]] std::span<const std::byte> program_object();
+}  // namespace unisono::nic
 
 namespace unisono::daemon {
 namespace {
@@ -34,6 +40,13 @@ struct Options {
   nic::Mode mode = nic::Mode::automatic;
 };
 
+// `unisono nic status` reads it.
+std::string version_text() {
+  const bool built_in = &nic::program_object != nullptr;
+  return fmt::format("unisonod " UNISONO_VERSION "\nNIC program: {}",
+                     built_in ? "built in" : "not built");
+}
+
 void declare(CLI::App& app, Options& options) {
   const std::map<std::string, nic::Mode> modes = {{"auto", nic::Mode::automatic},
                                                   {"native", nic::Mode::native},
@@ -41,7 +54,7 @@ void declare(CLI::App& app, Options& options) {
   ServerOptions& server = options.server;
   server.path = nic::kServicePath;
   server.port = nic::kServicePort;
-  app.set_version_flag("--version", "unisonod " UNISONO_VERSION, "Print the version and leave");
+  app.set_version_flag("--version", version_text(), "Print the version and leave");
   app.add_option("--interface", server.interface, "Interface on which the program runs")
       ->required();
   app.add_option("--socket", server.path, "Where processes of this host find it")
