@@ -119,6 +119,10 @@ std::string usable_text(const nic::Interface& interface) {
   if (!interface.ethernet) return "no: it is no Ethernet interface";
   if (!interface.up) return "no: it is down";
   if (interface.ipv4 == 0) return "no: it has no IPv4 address";
+  if (interface.mtu < nic::kLeastMtu) {
+    return fmt::format("no: it carries {} bytes (its MTU), and packets have up to {}",
+                       interface.mtu, nic::kLeastMtu);
+  }
   if (interface.driver == "veth") return "yes, in generic mode: its frames are socket buffers";
   return "yes, in native mode if its driver can, otherwise in generic mode";
 }

@@ -93,6 +93,9 @@ class Device {
 // Needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON. The error says what is missing.
 base::Result<std::unique_ptr<Device>> load_device(const DeviceOptions& options);
 
+// Whether this build has the program.
+bool has_program();
+
 // "bad_tag": the counter as it is spelt in tables.h, for people.
 const char* counter_name(unisono_nic_counter counter);
 

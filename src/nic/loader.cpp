@@ -476,6 +476,8 @@ base::Result<TrialRun> LoadedDevice::try_frame(Entry entry, std::span<const std:
 
 }  // namespace
 
+bool has_program() { return true; }
+
 base::Result<std::unique_ptr<Device>> load_device(const DeviceOptions& options) {
   auto device = std::make_unique<LoadedDevice>(options);
   UNISONO_TRY(device->start(options));

@@ -4,6 +4,8 @@
 
 namespace unisono::nic {
 
+bool has_program() { return false; }
+
 base::Result<std::unique_ptr<Device>> load_device(const DeviceOptions&) {
   return base::Error{base::Code::unsupported,
                      "this library was built without the NIC program: clang or libbpf were missing "

@@ -20,6 +20,7 @@ nic::Interface interface(const char* name, const char* driver) {
   made.driver = driver;
   made.ipv4 = htonl(0x0A000001);
   made.mask = htonl(0xFFFFFF00);
+  made.mtu = 1500;
   made.up = made.ethernet = true;
   return made;
 }
@@ -101,10 +102,11 @@ TEST(NicStatus, KnowsAUserNamespace) {
 TEST(NicStatus, InterfacesAndWhetherTheyCanBeServed) {
   std::vector<nic::Interface> all = {interface("eth0", "ixgbe"), interface("u0", "veth"),
                                      interface("eth1", "ixgbe"), interface("eth2", "ixgbe"),
-                                     interface("ib0", "")};
+                                     interface("ib0", ""),       interface("vxlan0", "vxlan")};
   all[2].up = false;
   all[3].ipv4 = 0;
   all[4].ethernet = false;
+  all[5].mtu = 1450;
   EXPECT_EQ(interfaces_text(all),
             "interfaces:\n"
             "  eth0:\n    driver: ixgbe\n    address: 10.0.0.1/24\n"
@@ -114,7 +116,9 @@ TEST(NicStatus, InterfacesAndWhetherTheyCanBeServed) {
             "  eth1:\n    driver: ixgbe\n    address: 10.0.0.1/24\n    usable: no: it is down\n"
             "  eth2:\n    driver: ixgbe\n    usable: no: it has no IPv4 address\n"
             "  ib0:\n    driver: none\n    address: 10.0.0.1/24\n"
-            "    usable: no: it is no Ethernet interface\n");
+            "    usable: no: it is no Ethernet interface\n"
+            "  vxlan0:\n    driver: vxlan\n    address: 10.0.0.1/24\n"
+            "    usable: no: it carries 1450 bytes (its MTU), and packets have up to 1500\n");
   EXPECT_EQ(interfaces_text({}), "interfaces:\n  none but the loopback\n");
 }
 

@@ -4,11 +4,24 @@
 // after any end of anybody.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/bpf.h>
+#include <linux/if_link.h>
+#include <net/if.h>
+#include <sched.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "nic/daemon_hosts.hpp"
 #include "nic/reduce_as.hpp"
@@ -180,6 +193,128 @@ TEST_F(Daemon, NonsenseEndsAConnectionAndNothingElse) {
   EXPECT_NE(refused.error().message.find("8.8.8.8"), std::string::npos);
   EXPECT_EQ(other->status()->groups, 1U);
 }
+
+// In a namespace of its own, a switch whose ports have a program: a veth's driver lets a frame that
+// the program sends out only to an end whose driver has one, too. Descriptors are all that holds
+// it.
+class NativeDaemon : public Daemon {
+ protected:
+  void SetUp() override {
+    Daemon::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    std::array<base::Descriptor, kHosts> spaces;
+    for (int host = 0; host < kHosts; ++host) {
+      on(host, [&] {
+        expect_runs("! ip link show u0 > /dev/null 2>&1 || ip link delete u0");
+        spaces[static_cast<std::size_t>(host)].reset(
+            open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+      });
+    }
+    std::thread([&] { put_up_switch(spaces); }).join();
+    for (int host = 0; host < kHosts; ++host) {
+      on(host, [host] {
+        expect_runs("ip address add 10.0.0." + std::to_string(host + 1) + "/24 dev u0");
+        expect_runs("ip link set u0 up");
+      });
+    }
+  }
+
+  // Cables go before the next test's come, not when the kernel gets to it.
+  void TearDown() override {
+    Daemon::TearDown();
+    for (int host = 0; switch_space_.valid() && host < kHosts; ++host) {
+      on(host, [] { expect_runs("ip link delete u0"); });
+    }
+  }
+
+  void put_up_switch(const std::array<base::Descriptor, kHosts>& spaces) {
+    ASSERT_EQ(unshare(CLONE_NEWNET), 0);
+    switch_space_.reset(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+    expect_runs("ip link add br0 type bridge stp_state 0 mcast_snooping 0");
+    expect_runs("ip link set br0 up");
+    for (std::size_t host = 0; host < kHosts; ++host) {
+      const std::string port = "p" + std::to_string(host);
+      expect_runs("ip link add " + port + " type veth peer name u0 address 02:00:00:00:00:0" +
+                  std::to_string(host + 1) + " netns /proc/" + std::to_string(getpid()) + "/fd/" +
+                  std::to_string(spaces[host].get()));
+      expect_runs("ip link set " + port + " master br0 up");
+      pass_all(port, passing_[host]);
+    }
+  }
+
+  static void expect_runs(const std::string& command) {
+    EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  }
+
+  // A program in the port's driver that lets everything pass.
+  static void pass_all(const std::string& port, base::Descriptor& link) {
+    const bpf_insn instructions[] = {{BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, 0, XDP_PASS},
+                                     {BPF_JMP | BPF_EXIT, 0, 0, 0, 0}};
+    bpf_attr load = {};
+    load.prog_type = BPF_PROG_TYPE_XDP;
+    load.insn_cnt = std::size(instructions);
+    load.insns = reinterpret_cast<std::uintptr_t>(instructions);
+    load.license = reinterpret_cast<std::uintptr_t>("BSD");
+    const base::Descriptor program(
+        static_cast<int>(syscall(SYS_bpf, BPF_PROG_LOAD, &load, sizeof load)));
+    ASSERT_TRUE(program.valid()) << std::strerror(errno);
+    bpf_attr attach = {};
+    attach.link_create.prog_fd = static_cast<std::uint32_t>(program.get());
+    attach.link_create.target_ifindex = if_nametoindex(port.c_str());
+    attach.link_create.attach_type = BPF_XDP;
+    attach.link_create.flags = XDP_FLAGS_DRV_MODE;
+    link.reset(static_cast<int>(syscall(SYS_bpf, BPF_LINK_CREATE, &attach, sizeof attach)));
+    ASSERT_TRUE(link.valid()) << std::strerror(errno);
+  }
+
+  // As the kernel says, and as the daemon does.
+  void expect_mode(int host, const std::string& mode) {
+    ASSERT_EQ(start(host, {"--mode", mode}),
+              "unisonod: serves u0 (" + mode + " mode) at " + path(host));
+    on(host, [&mode] {
+      const std::string attached = attached_to_u0();
+      EXPECT_NE(attached.find("xdp"), std::string::npos);
+      EXPECT_EQ(attached.find("xdpgeneric") != std::string::npos, mode == "generic") << attached;
+    });
+    const auto served = client(host)->describe();
+    ASSERT_TRUE(served.ok()) << served.error().message;
+    EXPECT_EQ(served->native, mode == "native" ? 1 : 0);
+  }
+
+  void reduce_with(const std::array<const char*, kHosts>& modes) {
+    for (int host = 0; host < kHosts; ++host) {
+      ASSERT_NO_FATAL_FAILURE(expect_mode(host, modes[static_cast<std::size_t>(host)]));
+    }
+    chmod(folder.c_str(), 0777);  // where the ranks tell each other that they are there
+    std::vector<Child> ranks;
+    for (int rank = 0; rank < kHosts; ++rank) {
+      ranks.push_back(as(kAnna, rank, [&] { return reduce_as(path(rank), rank); }));
+    }
+    for (Child& rank : ranks) EXPECT_EQ(rank.wait(), 0);
+    const auto root = client(0)->status();
+    const auto child = client(1)->status();
+    ASSERT_TRUE(root.ok() && child.ok());
+    EXPECT_EQ(root->counters[UNISONO_NIC_SENT_DOWN], kReductions);
+    EXPECT_EQ(child->counters[UNISONO_NIC_SENT_UP], kReductions);
+    EXPECT_EQ(child->counters[UNISONO_NIC_CAME_DOWN], kReductions);
+    for (int host = 0; host < kHosts; ++host) {
+      EXPECT_EQ(daemons[static_cast<std::size_t>(host)].end(SIGTERM), 0);
+      on(host, [] {
+        while (!attached_to_u0().empty()) std::this_thread::yield();
+      });
+    }
+  }
+
+ private:
+  base::Descriptor switch_space_;
+  std::array<base::Descriptor, kHosts> passing_;  // the ports' programs
+};
+
+TEST_F(NativeDaemon, ReducesInTheDriversOfAllHosts) { reduce_with({"native", "native"}); }
+
+TEST_F(NativeDaemon, ReducesWithAChildInGenericMode) { reduce_with({"native", "generic"}); }
+
+TEST_F(NativeDaemon, ReducesWithARootInGenericMode) { reduce_with({"generic", "native"}); }
 
 TEST_F(Daemon, OneForEachSocketAndInterface) {
   start(0);

@@ -21,13 +21,7 @@
 #include "daemon/server.hpp"
 #include "nic/device.hpp"
 #include "nic/interface.hpp"
-#include "nic/object.hpp"
 #include "nic/service/client.hpp"
-
-namespace unisono::nic {
-// Null where loader_absent.cpp stands in, which brings no program.
-[[gnu::weak]] std::span<const std::byte> program_object();
-}  // namespace unisono::nic
 
 namespace unisono::daemon {
 namespace {
@@ -42,9 +36,8 @@ struct Options {
 
 // `unisono nic status` reads it.
 std::string version_text() {
-  const bool built_in = &nic::program_object != nullptr;
   return fmt::format("unisonod " UNISONO_VERSION "\nNIC program: {}",
-                     built_in ? "built in" : "not built");
+                     nic::has_program() ? "built in" : "not built");
 }
 
 void declare(CLI::App& app, Options& options) {
