@@ -369,6 +369,10 @@ void Communicator::examine_deadline() {
 }
 
 std::string Communicator::missing(const Pending& pending) const {
+  if (!pending.operation.entered()) {
+    const int late = pending.operation.lane().laggard(pending.operation.sequence());
+    if (late >= 0) return fmt::format("{} is still in operations before it", locate_rank(late));
+  }
   std::vector<std::string> absent;
   for (int r = 0; r < size(); ++r) {
     if (is_remote(r)) continue;  // its records are on its host

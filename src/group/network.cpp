@@ -16,8 +16,10 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/log.hpp"
 #include "base/thread_signals.hpp"
 #include "group/hosts.hpp"
+#include "reliable/trouble.hpp"
 
 namespace unisono::group {
 namespace {
@@ -76,6 +78,8 @@ Network::~Network() {
   stop_.store(true);
   nudge();
   if (agent_.joinable()) agent_.join();
+  const std::string trouble = reliable::trouble_text(*reliable_);
+  if (!trouble.empty()) base::log(base::LogLevel::info, "network", "{}", trouble);
 }
 
 base::Status Network::start_agent(std::function<bool(bool)> heard) {

@@ -351,6 +351,47 @@ TEST_F(HostsJob, OperationsOfSingleRanksEndThoughNoneCalls) {
 }
 
 // A root that computes and does not call the library: its agent answers for it.
+constexpr const char* kBadNetwork = "loss=10%,duplicates=5%,reorder=5%";
+
+TEST_F(HostsJob, EveryCollectiveIsRightOnABadNetwork) {
+  setenv("UNISONO_FAULT", kBadNetwork, 1);
+  auto processes = start_job(hosts_, [](const HostRank& self) {
+    ASSERT_NO_FATAL_FAILURE(check_everything(self));
+    leave(self);
+  });
+  unsetenv("UNISONO_FAULT");
+  expect_all_clean(processes);
+}
+
+// Its agent is asked for what got lost.
+TEST_F(HostsJob, ARootThatDoesNotCallRepairs) {
+  for (const char* const multicast : {"on", "off"}) {
+    SCOPED_TRACE(multicast);
+    setenv("UNISONO_FAULT", kBadNetwork, 1);
+    setenv("UNISONO_MULTICAST", multicast, 1);
+    auto processes = start_job(hosts_, [](const HostRank& self) {
+      for (std::int64_t i = 0; i < 100; ++i) {
+        std::int64_t value = self.rank == 0 ? i : -1;
+        ASSERT_TRUE(succeeded(unisono_broadcast(&value, 1, UNISONO_INT64, 0, self.world)));
+        ASSERT_EQ(value, i);
+      }
+      if (self.rank == 0) {
+        self.line.hear();  // until all others have everything
+      } else {
+        self.line.say("all there");
+      }
+      leave(self);
+    });
+    unsetenv("UNISONO_FAULT");
+    unsetenv("UNISONO_MULTICAST");
+    for (std::size_t rank = 1; rank < processes.size(); ++rank) {
+      EXPECT_EQ(processes[rank].line().hear(), "all there") << rank;
+    }
+    processes[0].line().say("go on");
+    expect_all_clean(processes);
+  }
+}
+
 TEST_F(HostsJob, ARankThatComputesIsNotLost) {
   auto processes = start_job(hosts_, [](const HostRank& self) {
     if (self.rank == 2) {

@@ -109,6 +109,22 @@ TEST(Lane, OtherHostsAreToldEveryHalfOfTheChannelsAndNotAllAtOnce) {
   EXPECT_EQ(behind, 0);
 }
 
+// Who waits asks the laggard for what may be lost, and must not ask another.
+TEST(Lane, WhoIsAheadIsNoLaggard) {
+  constexpr std::uint64_t kFirst = UINT64_MAX - 4;  // the numbers wrap on the way
+  LaneMemory memory(3, 4, kFirst);
+  Lane& lane = memory.at(0);
+  lane.set_remote({{1}, {2}});
+  memory.at(1).set_remote({{0}, {2}});
+  for (std::uint64_t n = kFirst; n != kFirst + 8; ++n) {
+    memory.at(1).complete(n);
+    while (const auto news = memory.at(1).take_news(false)) *news->word = news->done;
+  }
+  EXPECT_EQ(lane.laggard(kFirst + 3), -1);
+  EXPECT_EQ(lane.laggard(kFirst + 4), 2) << "rank 1 has completed later ones";
+  EXPECT_EQ(lane.laggard(kFirst + 6), 2);
+}
+
 TEST(Lane, SequenceNumbersAreTakenInBlocks) {
   LaneMemory memory(1, 2, 7);
   EXPECT_EQ(memory.at(0).take(1), 7U);

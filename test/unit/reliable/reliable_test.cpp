@@ -10,6 +10,7 @@
 #include <limits>
 #include <vector>
 
+#include "reliable/trouble.hpp"
 #include "unit/reliable/ranks.hpp"
 
 namespace unisono::reliable {
@@ -416,6 +417,9 @@ TEST(Reliable, ForgedAndMisplacedPacketsHaveNoEffect) {
   EXPECT_EQ(ranks.at(0).drops().total(), 1U);
   EXPECT_EQ(ranks.at(0).counts().misplaced, 4U);
   EXPECT_EQ(ranks.at(0).counts().repeated, 0U);
+  EXPECT_EQ(trouble_text(ranks.at(0)),
+            "4 for no place in memory; dropped: " + ranks.at(0).drops().text());
+  EXPECT_EQ(trouble_text(ranks.at(2)), "");
   for (std::size_t i = 0; i < kRegion; i += 8) ASSERT_EQ(ranks.word(0, i), 0U);
   // And the link goes on.
   ranks.raise(0, 2, kFlag, 1);
