@@ -79,10 +79,9 @@ std::optional<Lane::News> Lane::take_news(bool at_once) {
 int Lane::laggard(std::uint64_t sequence) const {
   const auto channels = static_cast<std::uint64_t>(geometry_.channels);
   for (std::size_t r = 0; r < is_remote_.size(); ++r) {
-    if (!is_remote_[r]) continue;
-    // Who is ahead of `sequence` is no laggard.
-    const std::uint64_t behind = sequence - done_by(static_cast<int>(r));
-    if (behind > channels && behind < std::uint64_t{1} << 63) return static_cast<int>(r);
+    if (is_remote_[r] && !completed_by(static_cast<int>(r), sequence - channels)) {
+      return static_cast<int>(r);
+    }
   }
   return -1;
 }

@@ -22,7 +22,7 @@ class MessageLimit {
   // 8 full datagrams of Ethernet: half of what a shaper with a burst of a millisecond lets through
   // at 200 Mbit/s. With the whole of it, each time its timer is late the link rests.
   static constexpr std::size_t kShort = std::size_t{8} * 1472;
-  // Batches up to this length are the same in both cases.
+  // Of Ethernet, shorter batches are the same in both cases, so that nobody need ask for them.
   static constexpr std::size_t kFewDatagrams = 8;
   static constexpr std::int64_t kHoldNs = base::kSecond;
 

@@ -47,7 +47,7 @@ base::Result<Endpoint> bound_endpoint(const base::Descriptor& socket);
 SocketFeatures probe_features(const base::Descriptor& unicast, bool offloads);
 
 // What the socket has been given and its interface has not sent yet, headers and all; 0 if the
-// kernel does not say.
+// kernel does not say. Data path: one system call.
 std::size_t waiting_bytes(const base::Descriptor& socket);
 
 // Whether the kernel hands over many datagrams as one from now on.
