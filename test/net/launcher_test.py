@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """A job of several hosts under a real launcher, which reaches the test hosts as it would by ssh:
-all collectives through the C API, and what it says without an address.
+all collectives through the C API, without a setting and with an address.
 
-usage: launcher_test.py --bin DIRECTORY --program PROCESS_CONFORMANCE openmpi|mpich|slurm
+usage: launcher_test.py --bin DIRECTORY --program CONFORMANCE --beside-mpi BESIDE_MPI LAUNCHER
 """
 
 import argparse
@@ -37,10 +37,11 @@ class OpenMpi:
     """Debian's Open MPI."""
 
     programs = ("mpirun.openmpi",)
-    sees_several_hosts = f"openmpi placed {RANKS_PER_HOST} of {RANKS} ranks on this host"
+    boards = ("",)  # what one asks it for so that ranks can leave notes with it
+    library = "libmpi.so.40"
 
     @staticmethod
-    def command(hosts, settings):
+    def command(hosts, settings, _board):
         lines = "".join(f"{host} slots={RANKS_PER_HOST}\n" for host in hosts.names())
         words = ["mpirun.openmpi", "--allow-run-as-root"]
         words += ["--mca", "plm_rsh_agent", hosts.write("agent", AGENT)]
@@ -55,10 +56,11 @@ class Mpich:
     MPICH 4.0 loses a listed variable on the other hosts if it is the last of the environment.)"""
 
     programs = ("mpiexec.mpich",)
-    sees_several_hosts = f"hydra placed {RANKS_PER_HOST} of {RANKS} ranks on this host"
+    boards = ("",)
+    library = "libmpich.so.12"
 
     @staticmethod
-    def command(hosts, _settings):
+    def command(hosts, _settings, _board):
         lines = "".join(f"{host}:{RANKS_PER_HOST}\n" for host in hosts.names())
         words = ["mpiexec.mpich", "-launcher", "ssh"]
         words += ["-launcher-exec", hosts.write("agent", AGENT)]
@@ -70,7 +72,8 @@ class Slurm:
     the whole environment of srun."""
 
     programs = ("srun", "sinfo", "slurmctld", "slurmd")
-    sees_several_hosts = f"SLURM_STEP_NUM_NODES={HOSTS}"
+    boards = ("--mpi=pmi2", "--mpi=pmix")
+    library = None
 
     # The hosts have no control groups. Nobody else is on their network to be kept out.
     configuration = """ClusterName=test
@@ -83,6 +86,7 @@ StateSaveLocation={folder}
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/%n.pid
 SlurmdSpoolDir={folder}/%n
+TmpFS={folder}/%n
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
@@ -101,9 +105,16 @@ PartitionName=all Nodes=ALL Default=YES
         return "SLURM_CONF=" + hosts.write("slurm.conf", text)
 
     @classmethod
-    def command(cls, hosts, _settings):
-        first = hosts.names()[0]
+    def command(cls, hosts, _settings, board):
         configuration = cls.configure(hosts)
+        if not hosts.daemons:
+            cls.start(hosts, configuration)
+        words = ["env", configuration, "srun", f"--nodes={HOSTS}", "-n", str(RANKS)]
+        return words + ([board] if board else [])
+
+    @staticmethod
+    def start(hosts, configuration):
+        first = hosts.names()[0]
         hosts.start_daemon(first, ["env", configuration, "slurmctld", "-D"])
         for host in hosts.names():
             hosts.start_daemon(host, ["env", configuration, "slurmd", "-D", "-N", host])
@@ -112,7 +123,6 @@ PartitionName=all Nodes=ALL Default=YES
         while hosts.unisono_hosts(*state).stdout.strip() != idle:
             hosts.check_daemons()
             time.sleep(0.05)
-        return ["env", configuration, "srun", f"--nodes={HOSTS}", "-n", str(RANKS)]
 
 
 LAUNCHERS = {"openmpi": OpenMpi, "mpich": Mpich, "slurm": Slurm}
@@ -194,31 +204,64 @@ class JobOfSeveralHosts(unittest.TestCase):
         self.hosts = HostSet()
         self.addCleanup(self.hosts.down)
 
-    def launch(self, settings, program):
+    def launch(self, settings, program, board=""):
         """Starts the launcher on the first host, with these settings for the ranks."""
-        command = LAUNCHERS[OPTIONS.launcher].command(self.hosts, settings)
+        command = LAUNCHERS[OPTIONS.launcher].command(self.hosts, settings, board)
         return self.hosts.unisono_hosts(
             *["exec", self.hosts.names()[0], *command, *program],
             environment={**self.hosts.environment, **settings},
         )
 
-    def test_every_collective_is_right(self):
-        settings = {"UNISONO_RENDEZVOUS": ADDRESS, "UNISONO_JOB_KEY": secrets.token_hex(16)}
+    def expect_all_conform(self, settings, board=""):
         script = 'hostname; exec "$0"'
-        done = self.launch(settings, ["sh", "-c", script, str(OPTIONS.program)])
+        done = self.launch(settings, ["sh", "-c", script, str(OPTIONS.program)], board)
         self.assertEqual(done.returncode, 0, done.stdout)
         lines = collections.Counter(done.stdout.splitlines())
         for host in self.hosts.names():
             self.assertEqual(lines[host], RANKS_PER_HOST, done.stdout)
         for rank in range(RANKS):
             self.assertEqual(lines[f"rank {rank} of {RANKS} conforms"], 1, done.stdout)
+        return done.stdout
 
-    def test_without_an_address_it_says_what_is_missing(self):
-        done = self.launch({}, [str(OPTIONS.program)])
+    def test_with_an_address(self):
+        self.expect_all_conform(
+            {"UNISONO_RENDEZVOUS": ADDRESS, "UNISONO_JOB_KEY": secrets.token_hex(16)}
+        )
+
+    def test_without_settings(self):
+        for board in LAUNCHERS[OPTIONS.launcher].boards:
+            with self.subTest(board):
+                self.expect_all_conform({}, board)
+
+    def test_beside_mpi(self):
+        """Whichever begins first, and also if MPI is there but never begins."""
+        launcher = LAUNCHERS[OPTIONS.launcher]
+        if launcher.library is None:
+            self.skipTest("this launcher has no MPI library of its own")
+        for when in ("before", "after", "never"):
+            with self.subTest(when):
+                done = self.launch({}, [str(OPTIONS.beside_mpi), launcher.library, when])
+                self.assertEqual(done.returncode, 0, done.stdout)
+                for rank in range(RANKS):
+                    self.assertIn(f"rank {rank} of {RANKS} sums {RANKS}\n", done.stdout)
+
+    def test_networks_that_leave_nothing(self):
+        """All ranks say why, also those that were only told."""
+        settings = {"UNISONO_NETWORKS": "192.0.2.0/24"}
+        board = LAUNCHERS[OPTIONS.launcher].boards[0]
+        done = self.launch(settings, [str(OPTIONS.program)], board)
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        self.assertIn("no address of another host is known", done.stdout)
+        self.assertIn('(UNISONO_NETWORKS="192.0.2.0/24"', done.stdout)
+
+    def test_what_is_missing_is_said(self):
+        if OPTIONS.launcher != "slurm":
+            self.skipTest("this launcher always has what it takes")
+        done = self.launch({}, [str(OPTIONS.program)], "--mpi=none")
         self.assertNotEqual(done.returncode, 0, done.stdout)
         self.assertIn("unsupported: several hosts without an address", done.stdout)
-        self.assertIn(LAUNCHERS[OPTIONS.launcher].sees_several_hosts, done.stdout)
-        self.assertIn("UNISONO_RENDEZVOUS=tcp:HOST:PORT", done.stdout)
+        self.assertIn(f"SLURM_STEP_NUM_NODES={HOSTS}", done.stdout)
+        self.assertIn("srun --mpi=pmi2", done.stdout)
 
 
 def why_not():
@@ -234,6 +277,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True, type=pathlib.Path, help="where unisono is")
     parser.add_argument("--program", required=True, type=pathlib.Path, help="what the ranks run")
+    parser.add_argument("--beside-mpi", required=True, type=pathlib.Path, help="... next to MPI")
     parser.add_argument("launcher", choices=sorted(LAUNCHERS))
     OPTIONS = parser.parse_args()
     if reason := why_not():

@@ -4,6 +4,7 @@
 #include "base/check.hpp"
 #include "base/log.hpp"
 #include "base/settings.hpp"
+#include "group/bootstrap/agree_on_place.hpp"
 #include "group/bootstrap/join.hpp"
 #include "group/bootstrap/launcher.hpp"
 
@@ -17,10 +18,14 @@ base::Result<Seat> join_from_environment(std::uint64_t memory_layout) {
   job.memory_layout = memory_layout;
   base::set_check_rank(job.rank);
   base::set_log_rank(job.rank);
+  base::Descriptor listener;
+  if (job.board.kind != BoardKind::none) {
+    UNISONO_ASSIGN(listener, agree_on_place(job, *settings));
+  }
   base::log(base::LogLevel::info, "bootstrap", "rank {} of {} by launcher {}, meeting at {}",
             job.rank, job.ranks, launcher_name(job.launcher),
             job.address.name.empty() ? "nowhere" : address_text(job.address));
-  return join(job, *settings);
+  return join(job, *settings, std::move(listener));
 }
 
 }  // namespace unisono::group

@@ -34,9 +34,10 @@ using transport::Udp;
 // One rank's way to its seat.
 class Joining {
  public:
-  Joining(const JobDescription& job, const base::Settings& settings)
+  Joining(const JobDescription& job, const base::Settings& settings, base::Descriptor listener)
       : job_(job),
         settings_(settings),
+        listener_(std::move(listener)),
         timeout_ns_(settings.time_ns(Setting::start_timeout)),
         memory_bytes_(static_cast<std::uint64_t>(settings.bytes(Setting::shared_limit))) {}
 
@@ -48,7 +49,7 @@ class Joining {
   engine::NicOffer find_nic() const;
   Meeting meeting_of_job() const;
   Meeting meeting_of_host(const Welcome& welcome, const std::vector<int>& ranks) const;
-  Result<Outcome> meet_job() const;
+  Result<Outcome> meet_job();
   Error with_own_trouble(Error error) const;
   Result<Seat> take_seat(Outcome outcome);
   Status meet_peers(const Welcome& welcome, Seat& seat);
@@ -57,6 +58,7 @@ class Joining {
 
   const JobDescription& job_;
   const base::Settings& settings_;
+  base::Descriptor listener_;  // at the job's address, until rank 0 hosts there
   std::int64_t timeout_ns_;
   std::uint64_t memory_bytes_;
   std::unique_ptr<Udp> udp_;  // should there be several hosts
@@ -135,11 +137,11 @@ Meeting Joining::meeting_of_host(const Welcome& welcome, const std::vector<int>&
   return meeting;
 }
 
-Result<Outcome> Joining::meet_job() const {
+Result<Outcome> Joining::meet_job() {
   const Meeting meeting = meeting_of_job();
   if (job_.rank != 0) return attend(meeting);
   // At an address that was given, a launcher may listen already.
-  return job_.address_given ? attend_or_host(meeting) : host(meeting);
+  return job_.address_given ? attend_or_host(meeting) : host(meeting, std::move(listener_));
 }
 
 // What others complain of may have its reason here.
@@ -265,8 +267,9 @@ Status Joining::meet_host(const Welcome& welcome, Seat& seat) const {
 
 }  // namespace
 
-Result<Seat> join(const JobDescription& job, const base::Settings& settings) {
-  Joining joining(job, settings);
+Result<Seat> join(const JobDescription& job, const base::Settings& settings,
+                  base::Descriptor listener) {
+  Joining joining(job, settings, std::move(listener));
   return job.address.name.empty() ? joining.alone() : joining.with_others();
 }
 

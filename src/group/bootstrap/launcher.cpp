@@ -30,24 +30,39 @@ struct LauncherRow {
   std::string_view local_size;  // ranks on this machine, where the launcher says so
   // Variables that tell one job from another. Those that are missing count as empty.
   std::array<std::string_view, 3> identity;
+  // What its ranks have in common across hosts; of two, the first that is there.
+  std::array<BoardKind, 2> boards;
 };
 
 // Order matters: mpirun and torchrun inside a Slurm allocation leave Slurm's variables in place.
-constexpr std::array<LauncherRow, 4> kLaunchers{{
+constexpr std::array<LauncherRow, 5> kLaunchers{{
     {Launcher::open_mpi,
      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "", ""},
      "OMPI_COMM_WORLD_LOCAL_SIZE",
-     {"PMIX_NAMESPACE", "PMIX_SERVER_TMPDIR", "OMPI_MCA_ess_base_jobid"}},
-    {Launcher::hydra, {"PMI_RANK", "PMI_SIZE", "", ""}, "MPI_LOCALNRANKS", {"PMI_JOBID", "", ""}},
+     {"PMIX_NAMESPACE", "PMIX_SERVER_TMPDIR", "OMPI_MCA_ess_base_jobid"},
+     {BoardKind::pmix, BoardKind::none}},
+    {Launcher::hydra,
+     {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", ""},
+     "MPI_LOCALNRANKS",
+     {"PMI_JOBID", "", ""},
+     {BoardKind::pmi, BoardKind::none}},
     {Launcher::torchrun,
      {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"},
      "LOCAL_WORLD_SIZE",
-     {"TORCHELASTIC_RUN_ID", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"}},
+     {"TORCHELASTIC_RUN_ID", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"},
+     {BoardKind::none, BoardKind::none}},
     // SLURM_STEP_ID is there under srun only: a batch script has a SLURM_PROCID, but is no rank.
     {Launcher::slurm,
      {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_JOB_ID", "SLURM_STEP_ID"},
      "",
-     {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"}},
+     {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"},
+     {BoardKind::pmi, BoardKind::pmix}},
+    // Does not say how many ranks are on this host.
+    {Launcher::pmi,
+     {"PMI_RANK", "PMI_SIZE", "", ""},
+     "",
+     {"PMI_JOBID", "", ""},
+     {BoardKind::pmi, BoardKind::none}},
 }};
 
 std::optional<std::string> find(const Environment& environment, std::string_view name) {
@@ -78,27 +93,62 @@ Result<int> number_in(const Environment& environment, std::string_view name, std
 // Without an address that other hosts reach, the ranks could not meet.
 Error several_hosts(const std::string& who_says) {
   return {Code::unsupported,
-          fmt::format("unsupported: several hosts without an address at which they meet: {}; give "
+          fmt::format("unsupported: several hosts without an address at which they meet: {}, and "
+                      "it has no PMI or PMIx by which they could agree (srun --mpi=pmi2 has); give "
                       "all ranks the same UNISONO_RENDEZVOUS=tcp:HOST:PORT (HOST is that of rank "
                       "0) and UNISONO_JOB_KEY",
                       who_says)};
 }
 
-// That the launcher speaks of one host only.
-base::Status check_one_host(const LauncherRow& row, const Environment& environment, int ranks) {
+// What the launcher says of several hosts; empty: that there is one, or nothing.
+Result<std::string> says_several_hosts(const LauncherRow& row, const Environment& environment,
+                                       int ranks) {
   if (find(environment, row.local_size)) {
     UNISONO_ASSIGN(const int local, number_in(environment, row.local_size, 1, kMostRanks));
     if (local < ranks) {
-      return several_hosts(fmt::format("{} placed {} of {} ranks on this host",
-                                       launcher_name(row.launcher), local, ranks));
+      return fmt::format("{} placed {} of {} ranks on this host", launcher_name(row.launcher),
+                         local, ranks);
     }
   }
   if (row.launcher == Launcher::slurm) {
     const std::string_view nodes =
         find(environment, "SLURM_STEP_NUM_NODES") ? "SLURM_STEP_NUM_NODES" : "SLURM_NNODES";
     const std::string count = find(environment, nodes).value_or("1");
-    if (count != "1") return several_hosts(fmt::format("{}={}", nodes, count));
+    if (count != "1") return fmt::format("{}={}", nodes, count);
   }
+  return std::string();
+}
+
+// The board of this job, if the launcher has one.
+Result<BoardOptions> find_board(const LauncherRow& row, const Environment& environment) {
+  constexpr int kMostDescriptor = 1 << 20;
+  BoardOptions board;
+  for (const BoardKind kind : row.boards) {
+    if (kind == BoardKind::pmi && find(environment, "PMI_FD")) {
+      UNISONO_ASSIGN(board.descriptor, number_in(environment, "PMI_FD", 0, kMostDescriptor));
+      board.kind = kind;
+      return board;
+    }
+    if (kind == BoardKind::pmix && find(environment, "PMIX_NAMESPACE")) {
+      board.kind = kind;
+      return board;
+    }
+  }
+  return board;
+}
+
+// Where the ranks of several hosts meet is agreed on, where they may be on several.
+base::Status find_meeting_place(const LauncherRow& row, const Environment& environment,
+                                const base::Settings& settings, JobDescription& job) {
+  const std::string& rendezvous = settings.text(Setting::rendezvous);
+  if (rendezvous.starts_with("tcp:") || job.ranks == 1) return base::success();
+  UNISONO_ASSIGN(const std::string several, says_several_hosts(row, environment, job.ranks));
+  const bool unknown = row.launcher == Launcher::pmi && rendezvous.empty();
+  if (several.empty() && !unknown) return base::success();
+  if (rendezvous.empty()) {
+    UNISONO_ASSIGN(job.board, find_board(row, environment));
+  }
+  if (job.board.kind == BoardKind::none && !several.empty()) return several_hosts(several);
   return base::success();
 }
 
@@ -154,9 +204,7 @@ Result<JobDescription> detect(const Environment& environment, const base::Settin
   for (const LauncherRow& row : kLaunchers) {
     if (!is_present(row, environment)) continue;
     UNISONO_ASSIGN(JobDescription job, read_row(row, environment));
-    if (!settings.text(Setting::rendezvous).starts_with("tcp:")) {
-      UNISONO_TRY(check_one_host(row, environment, job.ranks));
-    }
+    UNISONO_TRY(find_meeting_place(row, environment, settings, job));
     if (job.ranks > 1) {
       job.address.name =
           fmt::format("unisono-{}-{}-{:016x}", facts.uid, launcher_name(row.launcher),
@@ -183,6 +231,8 @@ const char* launcher_name(Launcher launcher) {
       return "torchrun";
     case Launcher::slurm:
       return "slurm";
+    case Launcher::pmi:
+      return "pmi";
   }
   return "unknown";
 }

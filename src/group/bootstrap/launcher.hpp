@@ -11,11 +11,12 @@
 
 #include "base/result.hpp"
 #include "base/settings.hpp"
+#include "group/board/board.hpp"
 #include "group/bootstrap/address.hpp"
 
 namespace unisono::group {
 
-enum class Launcher { none, unisono, open_mpi, hydra, torchrun, slurm };
+enum class Launcher { none, unisono, open_mpi, hydra, torchrun, slurm, pmi };
 const char* launcher_name(Launcher launcher);
 
 // What a job's name is made of, besides the environment.
@@ -34,15 +35,19 @@ struct JobDescription {
   Address address;  // where the ranks meet; name empty: a job of one rank that meets nobody
   bool address_given = false;  // by UNISONO_RENDEZVOUS; otherwise derived, and rank 0 hosts
   std::string key;             // empty: none
+  // Of a kind that is not none: the ranks may be on several hosts, the address is of no use yet,
+  // and they agree on one over the launcher's board (agree_on_place.hpp).
+  BoardOptions board;
   // What decides where things lie in the job's memory, as a number that has to be the same for all
   // ranks of a job of several hosts. Not from the environment: the caller of join() knows it.
   std::uint64_t memory_layout = 0;
 };
 
 // UNISONO_RANK and UNISONO_SIZE come first, then Open MPI, hydra (MPICH, Intel MPI), torchrun,
-// Slurm. UNISONO_RENDEZVOUS overrides the derived meeting place of any of them. Errors: argument (a
-// variable is missing or no number, with its name), unsupported (the launcher speaks of several
-// hosts, and no tcp rendezvous is given at which they could meet).
+// Slurm, others that speak PMI. UNISONO_RENDEZVOUS overrides the derived meeting place of any of
+// them. Errors: argument (a variable is missing or no number, with its name), unsupported (the
+// launcher speaks of several hosts and has no board, and no tcp rendezvous is given at which they
+// could meet).
 base::Result<JobDescription> describe_job(const base::Environment& environment,
                                           const base::Settings& settings,
                                           const ProcessFacts& facts);

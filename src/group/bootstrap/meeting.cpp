@@ -245,7 +245,7 @@ Result<Outcome> attend(const Meeting& meeting, Descriptor connected) {
   return Attending(meeting).run(std::move(connected));
 }
 
-Result<Outcome> host(const Meeting& meeting) {
+Result<Outcome> host(const Meeting& meeting, Descriptor listener) {
   Rendezvous::Options options;
   options.ranks = meeting.ranks;
   options.address = meeting.address;
@@ -253,7 +253,8 @@ Result<Outcome> host(const Meeting& meeting) {
   options.memory_bytes = meeting.memory_bytes;
   options.timeout_ns = meeting.timeout_ns;
   options.names = meeting.names;
-  UNISONO_ASSIGN(const std::unique_ptr<Rendezvous> server, Rendezvous::open(options));
+  UNISONO_ASSIGN(const std::unique_ptr<Rendezvous> server,
+                 Rendezvous::open(options, std::move(listener)));
   std::atomic<bool> attended = false;
   UNISONO_ASSIGN(std::thread serving, serve_in_thread(*server, meeting, attended));
   Result<Outcome> outcome = attend(meeting);

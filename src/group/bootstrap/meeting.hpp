@@ -41,8 +41,9 @@ struct Outcome {
 // `connected`: a connection to the address, if there is one already.
 base::Result<Outcome> attend(const Meeting& meeting,
                              base::Descriptor connected = base::Descriptor());
-// Opens the rendezvous, serves it in a thread until the outcome is there, and attends.
-base::Result<Outcome> host(const Meeting& meeting);
+// Opens the rendezvous, serves it in a thread until the outcome is there, and attends. `listener`:
+// as Rendezvous::open().
+base::Result<Outcome> host(const Meeting& meeting, base::Descriptor listener = base::Descriptor());
 // Attends if somebody listens, else hosts.
 base::Result<Outcome> attend_or_host(const Meeting& meeting);
 

@@ -58,7 +58,7 @@ std::string rank_list(const std::vector<int>& ranks) {
 
 }  // namespace
 
-Result<std::unique_ptr<Rendezvous>> Rendezvous::open(const Options& options) {
+Result<std::unique_ptr<Rendezvous>> Rendezvous::open(const Options& options, Descriptor listener) {
   if (options.ranks < 1 || options.ranks > static_cast<int>(kMostRanks)) {
     return Error{Code::argument, fmt::format("a job of {} ranks is not possible: from 1 to {} are",
                                              options.ranks, kMostRanks)};
@@ -67,6 +67,7 @@ Result<std::unique_ptr<Rendezvous>> Rendezvous::open(const Options& options) {
     return Error{Code::argument, "a rendezvous at a tcp address needs a job key (UNISONO_JOB_KEY)"};
   }
   std::unique_ptr<Rendezvous> server(new Rendezvous(options));
+  server->tcp_listener_ = std::move(listener);
   UNISONO_ASSIGN(server->host_, own_host_id());
   UNISONO_TRY(server->start_listening());
   return server;
@@ -92,7 +93,9 @@ Status Rendezvous::start_listening() {
   UNISONO_ASSIGN(listener_, listen_at(unix_address_));
   UNISONO_TRY(watch(listener_));
   if (tcp) {
-    UNISONO_ASSIGN(tcp_listener_, listen_at(address_));
+    if (!tcp_listener_.valid()) {
+      UNISONO_ASSIGN(tcp_listener_, listen_at(address_));
+    }
     UNISONO_TRY(watch(tcp_listener_));
   } else {
     address_ = unix_address_;

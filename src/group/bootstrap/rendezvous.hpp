@@ -37,7 +37,9 @@ class Rendezvous {
   };
   enum class State { gathering, started, failed };
 
-  static base::Result<std::unique_ptr<Rendezvous>> open(const Options& options);
+  // `listener`: what listens at a tcp address already; none: it is opened.
+  static base::Result<std::unique_ptr<Rendezvous>> open(
+      const Options& options, base::Descriptor listener = base::Descriptor());
   ~Rendezvous() = default;
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;

@@ -170,11 +170,50 @@ TEST(Launcher, RendezvousOverridesTheMeetingPlace) {
   EXPECT_TRUE(job.address_given);
 }
 
-TEST(Launcher, SeveralHostsNeedAnAddressAtWhichTheyMeet) {
-  expect_error(with(kOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}), Code::unsupported,
-               "openmpi placed 2 of 3 ranks on this host; give all ranks the same "
+TEST(Launcher, SeveralHostsAgreeOverTheLaunchersBoard) {
+  const JobDescription open_mpi = described(with(kOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}));
+  EXPECT_EQ(open_mpi.board.kind, BoardKind::pmix);
+  const JobDescription hydra = described(with(kHydra, {{"MPI_LOCALNRANKS", "1"}}));
+  EXPECT_EQ(hydra.board.kind, BoardKind::pmi);
+  EXPECT_EQ(hydra.board.descriptor, 8);
+  const Environment nodes = with(kSlurm, {{"SLURM_NNODES", "2"}});
+  // srun --mpi=pmix, and --mpi=pmi2, which says rank and size in PMI's words, too.
+  EXPECT_EQ(described(with(nodes, {{"PMIX_NAMESPACE", "slurm.pmix.7.0"}})).board.kind,
+            BoardKind::pmix);
+  const JobDescription pmi2 =
+      described(with(nodes, {{"PMI_FD", "3"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}));
+  EXPECT_EQ(pmi2.launcher, Launcher::slurm);
+  EXPECT_EQ(pmi2.board.kind, BoardKind::pmi);
+  expect_error(with(kHydra, {{"MPI_LOCALNRANKS", "1"}, {"PMI_FD", "x"}}), Code::argument,
+               "PMI_FD=\"x\"");
+}
+
+TEST(Launcher, OneHostNeedsNoBoard) {
+  for (const Environment& environment : {kOpenMpi, kHydra, kTorchrun, kSlurm}) {
+    EXPECT_EQ(described(environment).board.kind, BoardKind::none);
+  }
+}
+
+TEST(Launcher, WhoSaysNothingOfHostsIsAskedForItsBoard) {
+  const Environment flux{{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"PMI_FD", "5"}};
+  const JobDescription job = described(flux);
+  EXPECT_EQ(job.launcher, Launcher::pmi);
+  EXPECT_EQ(job.rank, 1);
+  EXPECT_EQ(job.board.kind, BoardKind::pmi);
+  // Without one, the ranks are taken to be on one host.
+  EXPECT_EQ(described(without(flux, "PMI_FD")).board.kind, BoardKind::none);
+  EXPECT_EQ(described(with(flux, {{"UNISONO_RENDEZVOUS", "unix:@here"}})).board.kind,
+            BoardKind::none);
+}
+
+TEST(Launcher, SeveralHostsWithoutABoardNeedAnAddress) {
+  expect_error(without(with(kOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}), "PMIX_NAMESPACE"),
+               Code::unsupported,
+               "openmpi placed 2 of 3 ranks on this host, and it has no PMI or PMIx by which they "
+               "could agree (srun --mpi=pmi2 has); give all ranks the same "
                "UNISONO_RENDEZVOUS=tcp:HOST:PORT");
-  expect_error(with(kHydra, {{"MPI_LOCALNRANKS", "1"}}), Code::unsupported, "several hosts");
+  expect_error(without(with(kHydra, {{"MPI_LOCALNRANKS", "1"}}), "PMI_FD"), Code::unsupported,
+               "several hosts");
   expect_error(with(kTorchrun, {{"LOCAL_WORLD_SIZE", "4"}}), Code::unsupported, "several hosts");
   expect_error(with(kSlurm, {{"SLURM_NNODES", "2"}}), Code::unsupported, "SLURM_NNODES=2");
   EXPECT_TRUE(describe(with(kSlurm, {{"SLURM_NNODES", "2"}, {"SLURM_STEP_NUM_NODES", "1"}})).ok());
@@ -187,7 +226,9 @@ TEST(Launcher, SeveralHostsMeetAtATcpAddress) {
        {with(kOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}),
         with(kHydra, {{"MPI_LOCALNRANKS", "1"}}), with(kTorchrun, {{"LOCAL_WORLD_SIZE", "4"}}),
         with(kSlurm, {{"SLURM_NNODES", "2"}})}) {
-    EXPECT_EQ(address_text(described(with(spread, tcp)).address), "tcp:10.0.0.1:7000");
+    const JobDescription job = described(with(spread, tcp));
+    EXPECT_EQ(address_text(job.address), "tcp:10.0.0.1:7000");
+    EXPECT_EQ(job.board.kind, BoardKind::none);
     expect_error(with(spread, {{"UNISONO_RENDEZVOUS", "unix:@here"}}), Code::unsupported,
                  "several hosts");
   }

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where ranks of several hosts meet if nobody has said: they agree on it over the launcher's board.
+// Each notes its host's addresses; rank 0 listens at its own address from which most of them are
+// reached, by the kernel's routes, and notes that with a random key, which holds where the user has
+// set none. Control path; blocks, with a deadline in every phase. Any thread.
+#pragma once
+
+#include "base/descriptor.hpp"
+#include "base/result.hpp"
+#include "base/settings.hpp"
+#include "group/bootstrap/launcher.hpp"
+
+namespace unisono::group {
+
+// Fills in the address and, if there is none, the key. Gives what listens there, at rank 0; the
+// others get an invalid descriptor. Takes UNISONO_START_TIMEOUT and UNISONO_NETWORKS. Errors, for
+// all ranks alike: of the board; argument (UNISONO_NETWORKS leaves no address to meet at); system.
+base::Result<base::Descriptor> agree_on_place(JobDescription& job, const base::Settings& settings);
+
+}  // namespace unisono::group

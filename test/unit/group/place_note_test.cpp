@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// group/bootstrap/place_note: what ranks write on a launcher's board, and whom they reach by it.
+#include "group/bootstrap/place_note.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "group/board/board.hpp"
+
+namespace unisono::group {
+namespace {
+
+using base::Code;
+using transport::IpAddress;
+
+IpAddress ip(std::string_view text) { return *transport::parse_ip(text); }
+
+HostNote host(char number, const std::vector<std::string>& addresses) {
+  HostNote note;
+  note.host.fill(number);
+  for (const std::string& address : addresses) note.addresses.push_back(ip(address));
+  return note;
+}
+
+TEST(HostNote, IsReadAsItWasWritten) {
+  for (const HostNote& note : {host(1, {"10.0.0.1", "fd00::1"}), host(-1, {}), host(0, {"::"})}) {
+    const auto again = read_host_note(write_note(note));
+    ASSERT_TRUE(again.ok()) << write_note(note);
+    EXPECT_EQ(*again, note);
+  }
+}
+
+TEST(HostNote, TheLongestFits) {
+  const std::string longest = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff";
+  const HostNote note = host(1, std::vector<std::string>(HostNote::kMostAddresses, longest));
+  EXPECT_LE(write_note(note).size(), Board::kMostNoteBytes);
+  EXPECT_TRUE(read_host_note(write_note(note)).ok());
+}
+
+TEST(HostNote, WhatNoRankWritesIsRefused) {
+  const std::string good = write_note(host(1, {"10.0.0.1"}));
+  for (const std::string& text :
+       {std::string(), std::string("x"), good.substr(1), "zz" + good.substr(2), good + ",eth0",
+        good + std::string(Board::kMostNoteBytes, ',')}) {
+    const auto note = read_host_note(text);
+    ASSERT_FALSE(note.ok()) << text;
+    EXPECT_EQ(note.error().code, Code::state);
+  }
+}
+
+TEST(HostNote, OnlyAddressesThatOthersMayReach) {
+  const std::vector<transport::LocalAddress> locals{
+      {.interface = "lo", .address = ip("127.0.0.1")},
+      {.interface = "eth0", .address = ip("10.0.0.1")},
+      {.interface = "eth0", .address = ip("fe80::1")},
+      {.interface = "docker0", .address = ip("172.17.0.1")}};
+  using List = std::vector<IpAddress>;
+  EXPECT_EQ(noted_addresses(locals, {}), (List{ip("10.0.0.1"), ip("172.17.0.1")}));
+  EXPECT_EQ(noted_addresses(locals, *transport::NetworkList::parse("^docker0")),
+            List{ip("10.0.0.1")});
+}
+
+TEST(HostNote, AnAddressThatAllHostsHaveLeadsNowhere) {
+  const HostNote own = host(1, {"10.0.0.1", "172.17.0.1"});
+  const std::vector<HostNote> notes{host(1, {"10.0.0.1"}), host(2, {"10.0.0.2", "172.17.0.1"}),
+                                    host(2, {"10.0.0.2", "172.17.0.1"}), host(3, {"10.0.0.3"})};
+  EXPECT_EQ(others_addresses(own, notes), (std::vector<IpAddress>{ip("10.0.0.2"), ip("10.0.0.3")}));
+}
+
+TEST(PlaceNote, IsReadAsItWasWritten) {
+  for (const PlaceNote& note : {PlaceNote(MeetingPlace{{ip("10.0.0.1"), 4000}, "0123456789abcdef"}),
+                                PlaceNote(MeetingPlace{{ip("fd00::1"), 1}, "k"})}) {
+    const auto again = read_place_note(write_note(note));
+    ASSERT_TRUE(again.ok()) << write_note(note);
+    EXPECT_EQ(std::get<MeetingPlace>(*again), std::get<MeetingPlace>(note));
+  }
+}
+
+TEST(PlaceNote, AnErrorReachesTheOthers) {
+  const base::Error error{Code::argument, "no address: UNISONO_NETWORKS=a/b allows none\n"};
+  const auto again = read_place_note(write_note(PlaceNote(error)));
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(std::get<base::Error>(*again).code, Code::argument);
+  EXPECT_EQ(std::get<base::Error>(*again).message, "no address: UNISONO_NETWORKS=a/b allows none ");
+  const base::Error endless{Code::system, std::string(5000, 'x')};
+  EXPECT_LE(write_note(PlaceNote(endless)).size(), Board::kMostNoteBytes);
+  EXPECT_TRUE(read_place_note(write_note(PlaceNote(endless))).ok());
+}
+
+TEST(PlaceNote, WhatNoRankWritesIsRefused) {
+  for (const std::string& text :
+       {std::string(), std::string("place"), std::string("place/10.0.0.1:4000"),
+        std::string("place/10.0.0.1:4000/"), std::string("place/10.0.0.1/key"),
+        std::string("place/host:1/key"), std::string("place/10.0.0.1:1/a b"),
+        std::string("trouble/0/x"), std::string("trouble/99/x"), std::string("trouble//x"),
+        "place/10.0.0.1:1/" + std::string(200, 'k')}) {
+    const auto note = read_place_note(text);
+    ASSERT_FALSE(note.ok()) << text;
+    EXPECT_EQ(note.error().code, Code::state);
+    EXPECT_LT(note.error().message.size(), 256U);
+  }
+}
+
+}  // namespace
+}  // namespace unisono::group
