@@ -63,12 +63,6 @@ bool was_cancelled(const Request& request) {
          request.comm->group->failure().code == Code::cancelled;
 }
 
-// Carries a communicator on without waiting, failures included.
-void look(group::Communicator& group) {
-  group.progress();
-  group.look_for_failure();
-}
-
 Result<PersistentPlan*> find_plan(const char* function, unisono_plan_t handle) {
   PersistentPlan* plan = plans().get(handle);
   if (plan == nullptr) {
@@ -103,7 +97,7 @@ int unisono_test(unisono_request_t* request, int* done) {
   if (!found) return fail(found.error());
   if (done == nullptr) return fail(Code::argument, "unisono_test: done is NULL");
   *done = 0;
-  if (!has_ended(**found)) look(*(*found)->comm->group);
+  if (!has_ended(**found)) (*found)->comm->group->look();
   if (!has_ended(**found)) {
     (*found)->comm->group->lend(false);
     return UNISONO_OK;
@@ -184,7 +178,7 @@ int unisono_cancel(unisono_request_t* handle) {
   const auto found = find_request("unisono_cancel", handle);
   if (!found) return fail(found.error());
   Request& request = **found;
-  if (!has_ended(request)) look(*request.comm->group);
+  if (!has_ended(request)) request.comm->group->look();
   if (has_ended(request)) {
     if (!was_cancelled(request)) return collect("unisono_cancel", handle);
     // By somebody: this rank has what it asked for.
@@ -224,7 +218,7 @@ int unisono_plan_test(unisono_plan_t handle, int* done) {
   if (done == nullptr) return fail(Code::argument, "unisono_plan_test: done is NULL");
   *done = 0;
   if (!plan.active) return fail(Code::state, "unisono_plan_test: the plan has not been started");
-  if (plan.pending.state == Pending::State::running) look(*plan.comm->group);
+  if (plan.pending.state == Pending::State::running) plan.comm->group->look();
   if (plan.pending.state == Pending::State::running) {
     plan.comm->group->lend(false);
     return UNISONO_OK;

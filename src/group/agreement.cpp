@@ -356,10 +356,14 @@ std::vector<int> Agreement::awaited() const {
   return missing;
 }
 
-// So that what they have sent is repeated, and their silence is noticed.
+// So that what they have sent is repeated, and their silence, or stop, is noticed.
 void Agreement::await_others() const {
   for (const int member : awaited()) {
-    if (!is_here(member)) job_.network()->awaits(job_rank(member));
+    if (is_here(member)) {
+      job_.is_stopped(job_rank(member));
+    } else {
+      job_.network()->awaits(job_rank(member));
+    }
   }
 }
 

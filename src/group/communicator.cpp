@@ -473,14 +473,14 @@ bool Communicator::carry_on() {
     header_->credit_sleepers.fetch_add(1, std::memory_order_seq_cst);
     advance();
   }
-  const std::int64_t now = base::now_ns();
-  const bool long_ago = now - examined_ns_ > job_.watch_interval_ns();
-  if (long_ago) {
-    examined_ns_ = now;
-    job_.watch(now);
-  }
-  examine(long_ago);
+  examine_now_and_then();
   return !active_.empty();
+}
+
+void Communicator::look() {
+  progress();
+  examine_now_and_then();
+  adopt_failure();
 }
 
 bool Communicator::advance() {

@@ -155,6 +155,9 @@ class Communicator {
   void fail_all(base::Code code, const std::string& message, std::uint64_t index);
   // Whether the caller has been told of the failure.
   bool failure_told() const { return told_; }
+  // Carries all operations on without waiting, and now and then looks for what may be wrong, as who
+  // waits does: for a rank that polls.
+  void look();
   // Looks for a failure that this rank has not run into.
   void look_for_failure();
 
@@ -258,7 +261,9 @@ class Communicator {
   void examine(bool waited_long);
   void adopt_failure();
   void examine_after_sleep();
+  void examine_now_and_then();
   void examine_members();
+  void examine_stops();
   void examine_calls();
   void examine_deadline();
   void examine_silence();

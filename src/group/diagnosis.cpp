@@ -195,6 +195,7 @@ void Communicator::examine(bool waited_long) {
   if (active_.empty()) return;
   examine_calls();
   examine_silence();
+  examine_stops();
   examine_deadline();
 }
 
@@ -203,6 +204,17 @@ void Communicator::examine_after_sleep() {
   const std::int64_t now = base::now_ns();
   const bool due = now - examined_ns_ > kThoroughlyEveryNs;
   if (due) examined_ns_ = now;
+  examine(due);
+}
+
+// By who does not sleep on its own account: a rank that polls, and an agent.
+void Communicator::examine_now_and_then() {
+  const std::int64_t now = base::now_ns();
+  const bool due = now - examined_ns_ > job_.watch_interval_ns();
+  if (due) {
+    examined_ns_ = now;
+    job_.watch(now);
+  }
   examine(due);
 }
 
@@ -250,6 +262,20 @@ void Communicator::examine_members() {
           pending->operation.index());
       return;
     }
+  }
+}
+
+// One that is stopped for good becomes lost, of which the alarm tells.
+void Communicator::examine_stops() {
+  const auto waits_for = [this](int rank) {
+    return std::ranges::any_of(active_, [rank](const Pending* pending) {
+      const engine::Operation& operation = pending->operation;
+      return !operation.lane().completed_by(rank, operation.sequence());
+    });
+  };
+  for (int r = 0; r < size(); ++r) {
+    if (is_remote(r) || r == rank_ || !waits_for(r)) continue;
+    job_.is_stopped(job_ranks_[static_cast<std::size_t>(r)]);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <vector>
 
@@ -354,6 +355,29 @@ bool Job::watch_hosts() {
     if (network_->silence_ns(r) > limit) news |= mark_gone(r, RankState::silent);
   }
   return news;
+}
+
+bool Job::is_stopped(int rank) {
+  const pid_t process = processes_[static_cast<std::size_t>(rank)];
+  if (process == getpid() || state(rank) != RankState::present) return false;
+  const std::int64_t limit_ns = settings_.time_ns(base::Setting::detect_timeout);
+  std::atomic<std::uint64_t>& stops = rank_headers_[rank].stops;
+  std::uint64_t before = stops.load(std::memory_order_relaxed);
+  const std::int64_t now = base::now_ns();
+  if (!StopWatch(before).is_due(now, limit_ns)) return StopWatch(before).is_stopped();
+  const StopWatch watch = StopWatch(before).seen(group::is_stopped(process), now, limit_ns);
+  // Should another rank have looked meanwhile, its look counts.
+  if (!stops.compare_exchange_strong(before, watch.word(), std::memory_order_relaxed)) {
+    return StopWatch(before).is_stopped();
+  }
+  if (watch.is_over(limit_ns) && mark_gone(rank, RankState::silent)) {
+    base::log(base::LogLevel::warn, "job",
+              "rank {} (process {}) has been stopped for {} (UNISONO_DETECT_TIMEOUT) while others "
+              "wait for it: it is taken for lost",
+              rank, process, base::format_time_ns(limit_ns));
+    raise_alarm();
+  }
+  return watch.is_stopped();
 }
 
 // Of all that notice a death, one marks it; a rank that left in good order stays "left".

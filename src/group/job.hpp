@@ -34,7 +34,7 @@
 
 namespace unisono::group {
 
-// silent: on another host, and does not answer.
+// silent: it does not answer, on another host; or its process is stopped, on this one.
 enum class RankState : std::uint64_t { absent, present, left, dead, silent };
 
 // Whether a rank can read all others' memory.
@@ -50,6 +50,7 @@ struct alignas(64) RankHeader {
   // should find there.
   std::atomic<std::uint64_t> probe_address, probe_value;
   std::atomic<std::uint32_t> reach;  // Reach
+  std::atomic<std::uint64_t> stops;  // the word of a StopWatch; for the ranks of its host
   // At the job's first rank, of each host's first: a Verdict. A word that a put can write.
   std::atomic<std::uint64_t> hears_multicast;
   // Of a host's first rank: what the host offers, once the Verdict says so. By puts.
@@ -136,6 +137,10 @@ class Job {
   RankState state(int rank) const;
   // Looks for deaths, at most a few times per UNISONO_DETECT_TIMEOUT; for ranks that have waited.
   void watch(std::int64_t now_ns);
+  // Of a rank of this host for which somebody has waited a while: whether its process is stopped,
+  // as seen within a fifth of UNISONO_DETECT_TIMEOUT. Once that has lasted for the whole of it, the
+  // rank counts as silent, and all are told.
+  bool is_stopped(int rank);
   // False if it was known that the rank is gone. Others are told; raise the alarm afterwards.
   bool mark_gone(int rank, RankState how);
   // What a rank of another host lacks that is gone is not kept for it any more.

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "group/bootstrap/process.hpp"
 
 namespace unisono::group {
@@ -19,6 +20,11 @@ bool has_ended(pid_t pid, const std::string& start_time) {
   const std::optional<ProcessRecord> record = read_process(pid);
   return !record || record->start_time != start_time || record->state == 'Z' ||
          record->state == 'X';
+}
+
+// Of a time that only differences are taken of.
+std::uint32_t milliseconds(std::int64_t time_ns) {
+  return static_cast<std::uint32_t>(time_ns / base::kMillisecond);
 }
 
 }  // namespace
@@ -81,6 +87,32 @@ std::vector<int> Liveness::poll() {
   });
   std::sort(dead.begin(), dead.end());
   return dead;
+}
+
+bool is_stopped(pid_t pid) {
+  const std::optional<ProcessRecord> record = read_process(pid);
+  return record && record->state == 'T';
+}
+
+// Differences are right also when the 32 bits of the time begin again, after 49 days.
+bool StopWatch::is_due(std::int64_t now_ns, std::int64_t limit_ns) const {
+  const std::uint32_t since_ms = milliseconds(now_ns) - looked_ms();
+  return word_ == 0 || since_ms >= milliseconds(limit_ns / 10);
+}
+
+StopWatch StopWatch::seen(bool stopped, std::int64_t now_ns, std::int64_t limit_ns) const {
+  const std::uint32_t now_ms = milliseconds(now_ns);
+  const std::uint32_t since_ms = now_ms - looked_ms();
+  std::uint32_t stopped_ms = 0;
+  if (stopped) {
+    const bool goes_on = is_stopped() && since_ms <= milliseconds(limit_ns / 2);
+    stopped_ms = goes_on ? this->stopped_ms() + since_ms : 1;
+  }
+  return StopWatch(std::uint64_t{now_ms} << 32 | stopped_ms);
+}
+
+bool StopWatch::is_over(std::int64_t limit_ns) const {
+  return stopped_ms() > milliseconds(limit_ns);
 }
 
 }  // namespace unisono::group

@@ -296,6 +296,9 @@ void Communicator::examine_nic(NicOperation& operation) {
   if (now - operation.examined_ns < job_.watch_interval_ns()) return;
   operation.examined_ns = now;
   publish_standing();
+  for (int r = 0; r < size(); ++r) {
+    if (!is_remote(r) && r != rank_) job_.is_stopped(job_ranks_[static_cast<std::size_t>(r)]);
+  }
   examine_standings(operation);  // which were asked for the last time
   ask_for_standings([&](const auto& next) { return nic_->concerns(next); });
   examine_nic_deadline(operation);

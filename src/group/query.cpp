@@ -81,6 +81,8 @@ Result<std::optional<bool>> Communicator::step_query(Comparison how, std::uint64
   bool holds = true;
   for (int r = 0; r < size(); ++r) {
     if (!is_remote(r)) {
+      // As one of another host does not answer: until it is continued, or lost.
+      if (job_.is_stopped(job_ranks_[static_cast<std::size_t>(r)])) return std::optional<bool>();
       holds &= compare(members()[r].published.load(std::memory_order_acquire), how, value);
     }
   }

@@ -58,14 +58,16 @@ void lose(Loss loss) {
   }
 }
 
-// The others are lost, say RANK_LOST, which one, and where it was; all that are lost at once are of
-// one host. They shrink, and their sums are right.
+// The others are lost, say RANK_LOST, which one, and where it was, also if they ask again; all that
+// are lost at once are of one host. They shrink, and their sums are right.
 void survive(const HostRank& self, const std::vector<int>& lost) {
   const std::int64_t before = base::now_ns();
   EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST,
                      {"rank " + (lost.size() == 1 ? std::to_string(lost[0]) + " is lost" : ""),
                       "is lost (" + place_of(lost[0]) + "; "}));
   EXPECT_LT(base::now_ns() - before, kBoundNs);
+  EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST,
+                     {"is lost (" + place_of(lost[0]) + "; "}));
   unisono_comm_t survivors = nullptr;
   ASSERT_TRUE(succeeded(unisono_shrink(self.world, &survivors)));
   int size = 0;
@@ -108,6 +110,16 @@ TEST_F(HostsSurvive, TheFirstRank) { expect_survival(hosts_, {0}, Loss::kill); }
 TEST_F(HostsSurvive, AllRanksOfAHost) { expect_survival(hosts_, {0, 3}, Loss::kill); }
 
 TEST_F(HostsSurvive, AHostThatHangs) { expect_survival(hosts_, {2}, Loss::stop); }
+
+// The second rank of its host, and the first, which is the one that goes between hosts for both;
+// the other one lives.
+TEST_F(HostsSurvive, ARankThatHangs) { expect_survival(hosts_, {3}, Loss::stop); }
+
+TEST_F(HostsSurvive, TheFirstRankOfAHostHangs) { expect_survival(hosts_, {1}, Loss::stop); }
+
+TEST_F(HostsSurvive, AllRanksOfAHostHang) { expect_survival(hosts_, {1, 4}, Loss::stop); }
+
+TEST_F(HostsSurvive, AHostOfTwoRanksIsCutOff) { expect_survival(hosts_, {1, 4}, Loss::cut); }
 
 TEST_F(HostsSurvive, AHostThatIsCutOff) { expect_survival(hosts_, {2}, Loss::cut); }
 
@@ -255,6 +267,9 @@ void expect_heartbeat_stops(const TestHosts& hosts, int victim, Loss loss) {
 
 TEST_F(HostsSurvive, AQueryNamesWhoWasKilled) { expect_heartbeat_stops(hosts_, 4, Loss::kill); }
 TEST_F(HostsSurvive, AQueryNamesWhoHangs) { expect_heartbeat_stops(hosts_, 2, Loss::stop); }
+TEST_F(HostsSurvive, AQueryNamesWhoHangsBesideOthers) {
+  expect_heartbeat_stops(hosts_, 3, Loss::stop);
+}
 TEST_F(HostsSurvive, AQueryNamesWhoIsCutOff) { expect_heartbeat_stops(hosts_, 2, Loss::cut); }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// kill -9 of a rank during every blocking call, once while all ranks are busy and once while the
-// others sleep in it: each survivor's call returns RANK_LOST and names the rank. How long that took
-// is printed, and not judged. Then a rank that never comes, and ranks that die while the others
-// finalize. Nothing is left on the machine.
+// kill -9, and SIGSTOP for good, of a rank during every blocking call, once while all ranks are
+// busy and once while the others sleep in it: each survivor's call returns RANK_LOST and names the
+// rank. How long that took is printed, and not judged. Then a rank that never comes, and ranks that
+// die while the others finalize. Nothing is left on the machine.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -42,6 +42,8 @@ struct BlockingCall {
   const char* name;
   std::function<int(Desk&)> once;
   std::map<std::string, std::string> environment = {};
+  // It takes a lock, if only for a moment, in which it had better not be stopped (decision 35).
+  bool locks = false;
 };
 
 void PrintTo(const BlockingCall& call, std::ostream* out) { *out << call.name; }
@@ -78,6 +80,13 @@ int wait_for_plan(Desk& d) {
   if (d.plan == nullptr) error = unisono_barrier_plan(d.comm, &d.plan);
   if (error == UNISONO_OK) error = unisono_plan_start(d.plan);
   return error == UNISONO_OK ? unisono_plan_wait(d.plan) : error;
+}
+
+int poll_until_done(Desk& d) {
+  unisono_request_t request = nullptr;
+  int error = start_sum(d, 8, &request);
+  for (int done = 0; done == 0 && error == UNISONO_OK;) error = unisono_test(&request, &done);
+  return error;
 }
 
 int split_and_free(Desk& d) {
@@ -132,9 +141,10 @@ std::vector<BlockingCall> blocking_calls() {
       {"WaitAny", wait_for_any},
       {"WaitAll", wait_for_all},
       {"PlanWait", wait_for_plan},
-      {"CommSplit", split_and_free},
-      {"CommDup", duplicate_and_free},
-      {"CommFromList", list_and_free},
+      {"Polling", poll_until_done, {{"UNISONO_AGENT", "off"}}},
+      {"CommSplit", split_and_free, {}, true},
+      {"CommDup", duplicate_and_free, {}, true},
+      {"CommFromList", list_and_free, {}, true},
   };
 }
 
@@ -157,12 +167,15 @@ void repeat_until_lost(const ProcessRank& self, Desk& desk, const BlockingCall& 
 
 enum class Moment { busy, asleep };
 
-// The victim is killed some time after all ranks have said that they are at it.
-void kill_during(const BlockingCall& call, int ranks, int victim, Moment moment,
+const char* how(int signal) { return signal == SIGKILL ? "killed" : "stopped"; }
+
+// The victim gets the signal some time after all ranks have said that they are at it.
+void lose_during(const BlockingCall& call, int signal, int ranks, int victim, Moment moment,
                  std::int64_t delay_ms) {
   const auto shm_before = unisono_files_in_shm();
   ProcessJob::Options options;
   options.environment = call.environment;
+  if (signal == SIGSTOP) options.environment["UNISONO_DETECT_TIMEOUT"] = "200ms";
   ProcessJob job(
       ranks,
       [&](ProcessRank& self) {
@@ -177,7 +190,11 @@ void kill_during(const BlockingCall& call, int ranks, int victim, Moment moment,
       options);
   job.await_line_of_all();
   sleep_ms(delay_ms);
-  const std::int64_t killed_ns = base::now_ns();
+  const std::int64_t lost_ns = base::now_ns();
+  job.signal(victim, signal);
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (rank != victim) job.wait(rank);
+  }
   job.signal(victim, SIGKILL);
   job.expect_all_clean(victim);
   EXPECT_EQ(job.wait(victim).status, SIGKILL);
@@ -185,10 +202,10 @@ void kill_during(const BlockingCall& call, int ranks, int victim, Moment moment,
   for (int rank = 0; rank < ranks; ++rank) {
     const auto& lines = job.wait(rank).lines;
     if (rank == victim || lines.size() < 2) continue;
-    slowest_ns = std::max(slowest_ns, number_in(lines[1]) - killed_ns);
+    slowest_ns = std::max(slowest_ns, number_in(lines[1]) - lost_ns);
   }
-  std::printf("             rank %d of %d killed %s: the last survivor knew after %.1f ms\n",
-              victim, ranks, moment == Moment::busy ? "busy" : "while the others slept",
+  std::printf("             rank %d of %d %s %s: the last survivor knew after %.1f ms\n", victim,
+              ranks, how(signal), moment == Moment::busy ? "busy" : "while the others slept",
               static_cast<double>(slowest_ns) / 1e6);
   EXPECT_TRUE(nothing_left(job, shm_before));
 }
@@ -205,15 +222,23 @@ class Kill : public testing::TestWithParam<BlockingCall> {
 
 TEST_P(Kill, WhileAllAreBusy) {
   for (const int ranks : {2, 4}) {
-    kill_during(GetParam(), ranks, random_below(ranks), Moment::busy, 1 + random_below(30));
+    lose_during(GetParam(), SIGKILL, ranks, random_below(ranks), Moment::busy,
+                1 + random_below(30));
   }
-  kill_during(GetParam(), 3, 0, Moment::busy, 1 + random_below(30));
+  lose_during(GetParam(), SIGKILL, 3, 0, Moment::busy, 1 + random_below(30));
 }
 
 TEST_P(Kill, WhileTheOthersSleep) {
   for (const int ranks : {2, 5}) {
-    kill_during(GetParam(), ranks, random_below(ranks), Moment::asleep, 20 + random_below(20));
+    lose_during(GetParam(), SIGKILL, ranks, random_below(ranks), Moment::asleep,
+                20 + random_below(20));
   }
+}
+
+TEST_P(Kill, StoppedForGood) {
+  const int victim = random_below(4);
+  lose_during(GetParam(), SIGSTOP, 4, victim, Moment::asleep, 20);
+  if (!GetParam().locks) lose_during(GetParam(), SIGSTOP, 4, victim, Moment::busy, 20);
 }
 
 INSTANTIATE_TEST_SUITE_P(Calls, Kill, testing::ValuesIn(blocking_calls()),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a job behaves towards its machine: ranks that wait use no processor, a stopped rank is waited
-// for and not given up, memory has no names, and a limit that is too low is named.
+// How a job behaves towards its machine: ranks that wait use no processor, a rank that is stopped
+// for a while is waited for, and a job that is stopped as a whole goes on; memory has no names, and
+// a limit that is too low is named.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -55,29 +56,49 @@ TEST_P(IdleRanks, UseNoProcessorWhileTheyWait) {
 INSTANTIATE_TEST_SUITE_P(Engines, IdleRanks, testing::Values("inline", "helping"),
                          [](const auto& suite) { return std::string(suite.param); });
 
-// Longer than the bound for noticing a death, in the middle of operations, each rank in its turn.
-TEST(StoppedRank, IsWaitedForAndTheJobGoesOn) {
-  ProcessJob job(3, [](ProcessRank& self) {
-    self.say("ready");
-    const std::int64_t end_ns = base::now_ns() + 5 * base::kSecond;
-    std::int64_t rounds = 0;
-    for (std::int64_t going_on = 1; going_on > 0; ++rounds) {
-      std::int64_t mine = base::now_ns() < end_ns ? 1 : 0;
-      ASSERT_TRUE(succeeded(
-          unisono_allreduce(&mine, &going_on, 1, UNISONO_INT64, UNISONO_MIN, self.world)));
-      double values[64];
-      for (double& value : values) value = static_cast<double>(self.rank);
-      ASSERT_TRUE(succeeded(unisono_allreduce(UNISONO_IN_PLACE, values, 64, UNISONO_FLOAT64,
-                                              UNISONO_SUM, self.world)));
-      ASSERT_EQ(values[63], 3.0);
-    }
-    self.say(fmt::format("{} rounds", rounds));
-  });
+// Operations for some seconds.
+void work(ProcessRank& self) {
+  self.say("ready");
+  const std::int64_t end_ns = base::now_ns() + 5 * base::kSecond;
+  std::int64_t rounds = 0;
+  for (std::int64_t going_on = 1; going_on > 0; ++rounds) {
+    std::int64_t mine = base::now_ns() < end_ns ? 1 : 0;
+    ASSERT_TRUE(
+        succeeded(unisono_allreduce(&mine, &going_on, 1, UNISONO_INT64, UNISONO_MIN, self.world)));
+    double values[64];
+    for (double& value : values) value = static_cast<double>(self.rank);
+    ASSERT_TRUE(succeeded(
+        unisono_allreduce(UNISONO_IN_PLACE, values, 64, UNISONO_FLOAT64, UNISONO_SUM, self.world)));
+    ASSERT_EQ(values[63], 3.0);
+  }
+  self.say(fmt::format("{} rounds", rounds));
+}
+
+// In the middle of operations, each rank in its turn.
+TEST(StoppedRank, IsWaitedForUpToTheBound) {
+  ProcessJob::Options options;
+  options.environment["UNISONO_DETECT_TIMEOUT"] = "30s";
+  ProcessJob job(3, work, options);
   job.await_line_of_all();
   for (int rank = 0; rank < 3; ++rank) {
     job.signal(rank, SIGSTOP);
     usleep(rank == 1 ? 1'500'000 : 200'000);
     job.signal(rank, SIGCONT);
+    usleep(50'000);
+  }
+  job.expect_all_clean();
+}
+
+// As by Ctrl-Z, for longer than the bound: there is nobody who waited for so long.
+TEST(StoppedJob, GoesOnWhereItWas) {
+  ProcessJob::Options options;
+  options.environment["UNISONO_DETECT_TIMEOUT"] = "500ms";
+  ProcessJob job(3, work, options);
+  job.await_line_of_all();
+  for (int round = 0; round < 2; ++round) {
+    for (int rank = 0; rank < 3; ++rank) job.signal(rank, SIGSTOP);
+    usleep(1'200'000);
+    for (int rank = 3; rank-- > 0;) job.signal(rank, SIGCONT);
     usleep(50'000);
   }
   job.expect_all_clean();

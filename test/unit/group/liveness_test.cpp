@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <initializer_list>
 #include <iterator>
 #include <memory>
 #include <vector>
@@ -117,6 +118,64 @@ TEST(Liveness, WatchesNothingInAProcessOfThreads) {
   Liveness liveness({{getpid()}, {getpid()}});
   EXPECT_EQ(liveness.watched(), 0U);
   EXPECT_TRUE(liveness.poll().empty());
+}
+
+TEST(Liveness, KnowsAProcessThatIsStopped) {
+  Sleeper sleeper;
+  EXPECT_FALSE(is_stopped(sleeper.pid()));
+  kill(sleeper.pid(), SIGSTOP);
+  siginfo_t info{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(sleeper.pid()), &info, WSTOPPED), 0);
+  EXPECT_TRUE(is_stopped(sleeper.pid()));
+  kill(sleeper.pid(), SIGCONT);
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(sleeper.pid()), &info, WCONTINUED), 0);
+  EXPECT_FALSE(is_stopped(sleeper.pid()));
+  sleeper.kill_without_reaping();
+  sleeper.reap();
+  EXPECT_FALSE(is_stopped(sleeper.pid()));
+}
+
+constexpr std::int64_t kLimitNs = base::kSecond;
+
+// Looks at these times, at all of which the process is stopped.
+StopWatch stopped_at(std::initializer_list<std::int64_t> times_ms, std::int64_t start_ms = 1000) {
+  StopWatch watch(0);
+  for (const std::int64_t time_ms : times_ms) {
+    watch = watch.seen(true, (start_ms + time_ms) * base::kMillisecond, kLimitNs);
+    EXPECT_TRUE(watch.is_stopped());
+  }
+  return watch;
+}
+
+TEST(StopWatch, IsOverWhenAStopWasSeenForTheWholeLimit) {
+  EXPECT_FALSE(stopped_at({0, 400, 800, 999}).is_over(kLimitNs));
+  EXPECT_TRUE(stopped_at({0, 400, 800, 1000}).is_over(kLimitNs));
+}
+
+TEST(StopWatch, BeginsAnewWhenTheProcessRan) {
+  const StopWatch ran = stopped_at({0, 500, 900}).seen(false, 1950 * base::kMillisecond, kLimitNs);
+  EXPECT_FALSE(ran.is_stopped());
+  EXPECT_FALSE(ran.seen(true, 2400 * base::kMillisecond, kLimitNs).is_over(kLimitNs));
+}
+
+// As after a stop of the whole job, of which this one is continued last.
+TEST(StopWatch, DoesNotCountWhatNobodySaw) {
+  EXPECT_FALSE(stopped_at({0, 501, 1001}).is_over(kLimitNs));
+  EXPECT_FALSE(stopped_at({0, 3'600'000}).is_over(kLimitNs));
+}
+
+// Its clock has 32 bits.
+TEST(StopWatch, GoesOnWhenItsClockBeginsAgain) {
+  constexpr std::int64_t kLast = (std::int64_t{1} << 32) - 500;
+  EXPECT_TRUE(stopped_at({0, 400, 800, 1000}, kLast).is_over(kLimitNs));
+  EXPECT_FALSE(stopped_at({0, 400, 800, 999}, kLast).is_over(kLimitNs));
+}
+
+TEST(StopWatch, SharesLooks) {
+  EXPECT_TRUE(StopWatch(0).is_due(0, kLimitNs));
+  const StopWatch watch = stopped_at({0});
+  EXPECT_FALSE(watch.is_due(1099 * base::kMillisecond, kLimitNs));
+  EXPECT_TRUE(watch.is_due(1100 * base::kMillisecond, kLimitNs));
 }
 
 }  // namespace
