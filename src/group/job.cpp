@@ -12,6 +12,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "engine/short_slices.hpp"
+#include "engine/spare_core.hpp"
 #include "transport/shm/process_memory.hpp"
 
 namespace unisono::group {
@@ -25,6 +26,32 @@ constexpr std::int64_t kStartPauseNs = 200'000;
 void pause_ns(std::int64_t duration_ns) {
   const timespec duration{.tv_sec = 0, .tv_nsec = duration_ns};
   nanosleep(&duration, nullptr);
+}
+
+// What the ranks of this host have published, in their order.
+std::vector<engine::UsableCores> cores_here(const RankHeader* headers, int ranks,
+                                            const Hosts& hosts) {
+  std::vector<engine::UsableCores> all;
+  for (int r = 0; r < ranks; ++r) {
+    if (!hosts.is_here(r)) continue;
+    engine::UsableCores& cores = all.emplace_back();
+    for (std::size_t w = 0; w < cores.mask.size(); ++w) {
+      cores.mask[w] = headers[r].cores[w].load(std::memory_order_relaxed);
+    }
+    cores.quota = headers[r].quota_millicores.load(std::memory_order_relaxed) / 1000.0;
+  }
+  return all;
+}
+
+void tell_place_of_agent(std::optional<int> core, bool tells_of_none) {
+  if (core) {
+    base::log(base::LogLevel::info, "job",
+              "the agent may use core {} as well, to which no rank of this host is bound", *core);
+  } else if (tells_of_none) {
+    base::log(base::LogLevel::info, "job",
+              "agents share their ranks' cores: the ranks of this host are not bound, or no core "
+              "is spare");
+  }
 }
 
 }  // namespace
@@ -217,15 +244,7 @@ void Job::publish_cores() {
 }
 
 void Job::judge_cores() {
-  std::vector<engine::UsableCores> all;
-  for (int r = 0; r < ranks_; ++r) {
-    if (!hosts_.is_here(r)) continue;
-    engine::UsableCores& cores = all.emplace_back();
-    for (std::size_t w = 0; w < cores.mask.size(); ++w) {
-      cores.mask[w] = rank_headers_[r].cores[w].load(std::memory_order_relaxed);
-    }
-    cores.quota = rank_headers_[r].quota_millicores.load(std::memory_order_relaxed) / 1000.0;
-  }
+  std::vector<engine::UsableCores> all = cores_here(rank_headers_, ranks_, hosts_);
   oversubscribed_ = engine::oversubscribed(all);
   const std::size_t ranks = all.size();
   all.reserve(2 * ranks);
@@ -272,7 +291,20 @@ void Job::raise_alarm() {
 base::Status Job::start_agent() {
   const base::Toggle wish = settings_.toggle(base::Setting::agent);
   const bool pays = network_ != nullptr || has_spare_cores_;
-  if (ranks_ > 1 && (wish == base::Toggle::on || (wish == base::Toggle::automatic && pays))) {
+  const bool wanted =
+      ranks_ > 1 && (wish == base::Toggle::on || (wish == base::Toggle::automatic && pays));
+  if (!wanted && network_ == nullptr) return base::success();
+  // What starts here inherits the place, whichever thread the agent is.
+  std::size_t own = 0;
+  for (int r = 0; r < rank_; ++r) own += hosts_.is_here(r) ? 1 : 0;
+  const std::vector<engine::UsableCores> cores = cores_here(rank_headers_, ranks_, hosts_);
+  std::optional<int> core;
+  if (engine::fills_its_cores(cores, own)) {
+    core = engine::spare_core(cores, own, engine::allowed_cores());
+  }
+  const engine::WithCore place(core);
+  tell_place_of_agent(place.added() ? core : std::nullopt, own == 0);
+  if (wanted) {
     agent_ = std::make_unique<Agent>(*this);
     if (hosts_.count_here() > 1) UNISONO_TRY(agent_->start());
   }

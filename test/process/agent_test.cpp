@@ -2,9 +2,12 @@
 // The agent: a thread of each rank that carries split-phase operations on while the application
 // computes, and lets go of them when it looks.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -71,6 +74,43 @@ TEST_P(AgentOf, LetsGoWheneverTheApplicationLooks) {
 
 INSTANTIATE_TEST_SUITE_P(Engines, AgentOf, testing::Values("inline", "helping"),
                          [](const auto& suite) { return std::string(suite.param); });
+
+// How many cores each thread of this process may use, as sched_setaffinity left it.
+std::vector<int> cores_of_threads() {
+  std::vector<int> counts;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    const pid_t thread = std::stoi(entry.path().filename());
+    EXPECT_EQ(sched_getaffinity(thread, sizeof set, &set), 0);
+    counts.push_back(CPU_COUNT(&set));
+  }
+  std::ranges::sort(counts);
+  return counts;
+}
+
+// Two ranks that a launcher has bound to one core.
+TEST(AgentOfABoundRank, MayUseACoreThatNoRankIsBoundTo) {
+  cpu_set_t before;
+  CPU_ZERO(&before);
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  if (CPU_COUNT(&before) < 2) GTEST_SKIP() << "there is one core only";
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  std::size_t first = 0;
+  while (!CPU_ISSET(first, &before)) ++first;
+  CPU_SET(first, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);  // for those that it forks
+  ProcessJob job(
+      2,
+      [](ProcessRank& self) {
+        EXPECT_EQ(cores_of_threads(), (std::vector<int>{1, 2})) << "the rank, and its agent";
+        check_unattended(self);
+      },
+      with_agents("helping"));
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+  job.expect_all_clean();
+}
 
 }  // namespace
 }  // namespace unisono::harness
