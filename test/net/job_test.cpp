@@ -16,6 +16,7 @@
 
 #include "base/clock.hpp"
 #include "harness/all_results.hpp"
+#include "harness/scale.hpp"
 #include "harness/unattended.hpp"
 #include "net/host_ranks.hpp"
 
@@ -306,7 +307,8 @@ TEST_F(HostsJob, AHostThatIsGoneIsNoticed) {
 
 TEST_F(HostsJob, AHostThatHangsIsNoticed) { expect_loss(hosts_, 2, SIGSTOP, "it does not answer"); }
 
-// While one rank is late by seconds, another that waits uses hardly any of its core.
+// While one rank is late by seconds, another that waits uses hardly any of its core. In the
+// kernel that all hosts share, who sends a packet pays for its whole way.
 TEST_F(HostsJob, AWaitBurnsNothing) {
   auto processes = start_job(hosts_, [](const HostRank& self) {
     ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
@@ -324,7 +326,7 @@ TEST_F(HostsJob, AWaitBurnsNothing) {
       ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
       std::printf("rank %d: %ld ms of processor time for a wait of 3 s\n", self.rank,
                   cpu_ms() - before);
-      EXPECT_LT(cpu_ms() - before, 300);
+      EXPECT_LT(cpu_ms() - before, kSanitized ? 300 : 120);
     }
     leave(self);
   });

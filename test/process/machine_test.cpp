@@ -46,7 +46,7 @@ TEST_P(IdleRanks, UseNoProcessorWhileTheyWait) {
         const double used = processor_seconds() - before;
         std::printf("             rank %d used %.1f ms of its processor\n", self.rank, used * 1e3);
         if (self.rank != 0) {
-          EXPECT_LT(used, 0.050 * kSlowdown);
+          EXPECT_LT(used, 0.020 * kSlowdown);
         }
       },
       options);
