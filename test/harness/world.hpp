@@ -40,9 +40,7 @@ struct WorldOptions {
 class World {
  public:
   explicit World(const WorldOptions& options) : prng_(options.network.seed) {
-    auto settings = base::Settings::from(options.settings);
-    EXPECT_TRUE(settings.ok());
-    settings_ = *settings;
+    set(options.settings);
     hosts_ = options.hosts;
     for (int h = 0; h <= (hosts_.empty() ? 0 : std::ranges::max(hosts_)); ++h) {
       auto memory = group::JobMemory::map(std::move(*group::create_memory(kMemory)), kMemory);
@@ -71,8 +69,20 @@ class World {
   }
 
   ~World() {
+    part();
     communicators_.clear();
     jobs_.clear();
+  }
+
+  // Before what its ranks have ends: nobody makes a step any more, so nobody need wait until others
+  // have what it has put.
+  void part() {
+    for (const auto& job : jobs_) {
+      if (job == nullptr || job->network() == nullptr) continue;
+      for (int r = 0; r < ranks(); ++r) {
+        if (!job->hosts().is_here(r)) job->network()->forget(r);
+      }
+    }
   }
 
   int ranks() const { return static_cast<int>(jobs_.size()); }
@@ -81,6 +91,25 @@ class World {
   transport::VirtualDatagramNetwork* datagrams() { return datagrams_.get(); }
   reliable::Reliable& reliable_at(int rank) { return *reliables_[static_cast<std::size_t>(rank)]; }
   base::Prng& prng() { return prng_; }
+
+  const base::Settings& settings() const { return settings_; }
+  // Of all ranks, beside those that were set before; from now on, as far as they look at them
+  // again.
+  void set(const base::Environment& more) {
+    for (const auto& [name, value] : more) environment_[name] = value;
+    auto settings = base::Settings::from(environment_);
+    ASSERT_TRUE(settings.ok()) << settings.error().message;
+    settings_ = *settings;
+  }
+  // Bytes of segments of a host's memory that are in use.
+  std::int64_t given_out(int host) const {
+    const group::MemoryHeader& header = memories_[static_cast<std::size_t>(host)]->header();
+    std::int64_t bytes = header.used_end;
+    for (std::uint32_t i = 0; i < header.free_count; ++i) bytes -= header.free[i].bytes;
+    return bytes;
+  }
+  // The rank ends its communicator.
+  void end(int rank) { communicators_[static_cast<std::size_t>(rank)].reset(); }
   int random_rank() { return static_cast<int>(prng_.below(jobs_.size())); }
 
   // From now on all ranks take this algorithm, wherever it is legal.
@@ -199,6 +228,7 @@ class World {
 
   static constexpr std::uint64_t kMemory = std::uint64_t{1} << 30;
 
+  base::Environment environment_;
   base::Settings settings_;
   base::Prng prng_;
   std::vector<int> hosts_;                                   // by rank

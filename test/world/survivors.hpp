@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Ranks of a world that die, hang or are cut off from each other at moments that a seed decides,
+// and those who are left, who shrink their communicator and go on. In one thread.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "harness/world.hpp"
+
+namespace unisono::test {
+
+// A job's own clock was the machine's until it had begun.
+inline void watch_at(group::Job& job, std::int64_t virtual_ns) {
+  static const std::int64_t begin_ns = base::now_ns() + 1'000 * base::kSecond;
+  job.watch(begin_ns + virtual_ns);
+}
+
+// What one rank does: nothing yet, shrink, and what came of it.
+struct Survivor {
+  bool shrinking = false;
+  bool dead = false;
+  std::optional<base::Error> error;
+  std::unique_ptr<group::Communicator> made;
+
+  bool done() const { return dead || error || made; }
+};
+
+class Survivors {
+ public:
+  explicit Survivors(const WorldOptions& options)
+      : world(options), hosts_(options.hosts), ranks(static_cast<std::size_t>(options.ranks)) {
+    hosts_.resize(ranks.size());
+  }
+  ~Survivors() { world.part(); }
+
+  int size() const { return static_cast<int>(ranks.size()); }
+  Survivor& at(int rank) { return ranks[static_cast<std::size_t>(rank)]; }
+  std::int64_t now() { return world.datagrams() == nullptr ? 0 : world.datagrams()->now_ns(); }
+
+  // Its process ends. The ranks of its host see it, at a moment of their own.
+  void kill(int rank) {
+    at(rank).dead = true;
+    if (world.datagrams() != nullptr) world.datagrams()->kill(rank);
+    unseen_.push_back(rank);
+  }
+  void cut(int left, int right) { world.datagrams()->cut(left, right); }
+
+  // To the next arrival, or a moment on.
+  void pass_time() {
+    if (world.datagrams() != nullptr && !world.datagrams()->advance()) {
+      world.datagrams()->advance_to(now() + 20'000);
+    }
+  }
+
+  // One step of somebody.
+  void step() {
+    pass_time();
+    const int rank = world.random_rank();
+    Survivor& self = at(rank);
+    if (self.dead) return;
+    if (world.prng().below(8) == 0) watch(rank);
+    world.at(rank).progress();
+    if (self.done()) return;
+    if (!self.shrinking) {
+      if (world.prng().below(16) != 0) return;
+      const base::Status begun = world.at(rank).begin_shrink();
+      ASSERT_TRUE(begun.ok()) << begun.error().message;
+      self.shrinking = true;
+    }
+    auto turn = world.at(rank).step_shrink();
+    if (!turn) {
+      self.error = turn.error();
+    } else if (*turn) {
+      self.made = std::move(**turn);
+    }
+  }
+
+  bool run(const std::function<bool()>& ended) {
+    for (int steps = 0; steps < 2'000'000; ++steps) {
+      if (ended()) return true;
+      step();
+    }
+    return false;
+  }
+  bool run() {
+    return run([this] { return std::ranges::all_of(ranks, &Survivor::done); });
+  }
+
+  // Those who have one have the same, and know their places in it; gives the first.
+  group::Communicator* expect_one_group() {
+    group::Communicator* first = nullptr;
+    std::vector<bool> taken;
+    for (Survivor& each : ranks) {
+      if (!each.made) continue;
+      if (first == nullptr) {
+        first = each.made.get();
+        taken.resize(static_cast<std::size_t>(first->size()));
+      }
+      EXPECT_EQ(each.made->members_of_job(), first->members_of_job());
+      const auto place = static_cast<std::size_t>(each.made->rank());
+      EXPECT_FALSE(taken[place]);
+      taken[place] = true;
+    }
+    return first;
+  }
+
+  // An allreduce among those who have a communicator, if that is all its members.
+  void expect_sums() {
+    std::vector<group::Communicator*> members;
+    for (Survivor& each : ranks) {
+      if (each.made && !each.dead) members.push_back(each.made.get());
+    }
+    if (members.empty() || std::ssize(members) != members[0]->size()) return;
+    group::Call call;
+    call.collective = schedule::Collective::allreduce;
+    call.count = 100;
+    call.element_bytes = sizeof(std::int64_t);
+    call.type = static_cast<std::int32_t>(arith::Type::int64);
+    call.op = static_cast<std::int32_t>(arith::Operator::sum);
+    std::vector<group::Pending> pending(members.size());
+    std::vector<std::vector<std::int64_t>> in(members.size()), out(members.size());
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      in[m].assign(100, members[m]->rank() + 1);
+      out[m].assign(100, 0);
+      auto plan = members[m]->plan(call);
+      ASSERT_TRUE(plan.ok());
+      ASSERT_TRUE(members[m]->start(**plan, in[m].data(), out[m].data(), pending[m]).ok());
+    }
+    const auto ended = [&] {
+      for (group::Communicator* member : members) member->progress();
+      return std::ranges::all_of(pending, [](const group::Pending& p) {
+        return p.state == group::Pending::State::complete;
+      });
+    };
+    EXPECT_TRUE(run(ended));
+    const std::int64_t n = members[0]->size();
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      EXPECT_EQ(out[m], std::vector<std::int64_t>(100, n * (n + 1) / 2));
+      members[m]->withdraw(pending[m]);
+    }
+  }
+
+  // What a rank that waits does now and then: look for who has died, or is silent.
+  void watch(int rank) {
+    group::Job& job = world.at(rank).job();
+    std::erase_if(unseen_, [&](int gone) {
+      if (hosts_[static_cast<std::size_t>(gone)] != hosts_[static_cast<std::size_t>(rank)]) {
+        return false;
+      }
+      if (job.mark_gone(gone, group::RankState::dead)) job.raise_alarm();
+      return true;
+    });
+    watch_at(job, now());
+  }
+
+  World world;
+
+ private:
+  std::vector<int> hosts_;
+  std::vector<int> unseen_;  // deaths that nobody has noticed
+
+ public:
+  std::vector<Survivor> ranks;
+};
+
+}  // namespace unisono::test
