@@ -185,11 +185,22 @@ void Reliable::submit(Link& link, int target, wire::Header header,
   ask_for_room(link, target);
 }
 
+// In the pool; kNone if there is none. What those lack who were forgotten gives way.
+std::uint32_t Reliable::take_room() {
+  const std::uint32_t index = pool_.take();
+  if (index != PacketPool::kNone) return index;
+  flush();  // once they are sent all the same: they say what those ranks are for the others
+  for (const auto& link : links_) {
+    if (link != nullptr && link->ended) acknowledge(*link, link->sending.unsent());
+  }
+  return pool_.take();
+}
+
 // False if there is no room for it.
 bool Reliable::keep(Link& link, int target, const wire::Envelope& envelope,
                     std::span<const std::byte> payload) {
   if (!link.sending.has_room()) return false;
-  const std::uint32_t index = pool_.take();
+  const std::uint32_t index = take_room();
   if (index == PacketPool::kNone) {
     // It is others' packets that fill the pool.
     for (std::size_t rank = 0; rank < links_.size(); ++rank) {

@@ -104,6 +104,10 @@ class Reliable final : public transport::Transport, private GroupPort {
   // That rank has left or is lost: nobody need wait until it has what was put to it, and what it
   // lacks is not repeated.
   void forget(int rank);
+  bool has_forgotten(int rank) const {
+    const auto& link = links_[static_cast<std::size_t>(rank)];
+    return link != nullptr && link->ended;
+  }
   // Tells those who sent to this rank how far it has come, so that they need not ask a rank that
   // has left.
   void say_farewell();
@@ -146,6 +150,7 @@ class Reliable final : public transport::Transport, private GroupPort {
   void submit(Link& link, int target, wire::Header header, std::span<const std::byte> payload);
   bool keep(Link& link, int target, const wire::Envelope& envelope,
             std::span<const std::byte> payload);
+  std::uint32_t take_room();
   void drain_backlogs();
   void ask_for_room(Link& link, int rank);
   void flush();

@@ -246,6 +246,25 @@ TEST(Reliable, AFullPoolMakesPacketsWaitNotVanish) {
   EXPECT_TRUE(ranks.run_until(100 * kMillisecond, all_there));
 }
 
+// Rank 1 answers nothing any more: what it lacks, also of what is put to it later, keeps no room
+// from what the others are told.
+TEST(Reliable, WhoIsForgottenLeavesItsRoomToTheOthers) {
+  ReliableOptions options;
+  options.pool_packets = 16;
+  Ranks ranks(3, steady(), options);
+  ranks.network().kill(1);
+  for (std::size_t i = 0; i < 20; ++i) ranks.raise(0, 1, kFlag - 8 * i, i + 1);
+  ranks.at(0).forget(1);
+  for (std::size_t i = 0; i < 20; ++i) ranks.raise(0, 1, kFlag - 8 * i, i + 1);
+  for (std::size_t i = 0; i < 8; ++i) ranks.raise(0, 2, kFlag - 8 * i, i + 1);
+  EXPECT_TRUE(ranks.run_until(100 * kMillisecond, [&] {
+    for (std::size_t i = 0; i < 8; ++i) {
+      if (ranks.word(2, kFlag - 8 * i) != i + 1) return false;
+    }
+    return true;
+  }));
+}
+
 TEST(Reliable, AFullWindowWaitsForThePeer) {
   Ranks ranks(2);
   const auto bytes = pattern(kRegion / 2);
