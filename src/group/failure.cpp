@@ -48,12 +48,12 @@ FailureNotice::Text notice_text(const Failure& failure) {
 }
 
 std::optional<Failure> read_notice(const FailureNotice& notice) {
+  if (notice.ends[0].load(std::memory_order_acquire) == 0) return std::nullopt;
   std::uint64_t end = 0;
   for (const auto& word : notice.ends) {
     const std::uint64_t reported = word.load(std::memory_order_acquire);
     if (reported != 0 && (end == 0 || reported < end)) end = reported;
   }
-  if (end == 0) return std::nullopt;
   return Failure{
       end - 1, {static_cast<base::Code>(notice.text.code), notice.text.text}, notice.text.cause};
 }

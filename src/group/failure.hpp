@@ -21,9 +21,9 @@ struct alignas(64) FailureRecord {
   char text[488];                  // ends with a zero
 };
 
-// What a rank of another host has reported; it comes by puts. Text and numbers are there when one
-// of the ends is. A rank reports again when it finds that an earlier operation fails; should it do
-// so too often, the last report is about all operations.
+// What a rank of another host has reported; it comes by puts. Text and numbers are there when the
+// first of the ends is, which a later one may overtake. A rank reports again when it finds that an
+// earlier operation fails; should it do so too often, the last report is about all operations.
 inline constexpr int kMostReports = 4;
 struct alignas(64) FailureNotice {
   struct Text {

@@ -320,6 +320,21 @@ TEST(FailureRecord, ALaterReportOfAnEarlierOperationLowersTheNumberOnly) {
   EXPECT_EQ(failure->error.message, "first");
 }
 
+// Reports are messages of their own, and only the first brings the text.
+TEST(FailureNotice, AReportThatOvertakesTheFirstSaysNothingYet) {
+  FailureNotice notice{};
+  notice.ends[1].store(4);
+  EXPECT_FALSE(read_notice(notice).has_value());
+  notice.text = notice_text({7, {base::Code::timeout, "first"}});
+  notice.ends[0].store(8);
+  const auto failure = read_notice(notice);
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->index, 3U);
+  EXPECT_EQ(failure->cause, 7U);
+  EXPECT_EQ(failure->error.code, base::Code::timeout);
+  EXPECT_EQ(failure->error.message, "first");
+}
+
 TEST(DescribeCall, SaysWhatMattersToTheCollective) {
   const auto text = [](Collective c, Purpose p = Purpose::user) {
     return describe_call(record_number(c, p), 8, static_cast<int>(arith::Type::float32),
