@@ -383,7 +383,12 @@ bool Job::watch_hosts() {
   bool news = false;
   const std::int64_t limit = settings_.time_ns(base::Setting::detect_timeout);
   for (int r = 0; r < ranks_; ++r) {
-    if (hosts_.is_here(r) || state(r) != RankState::present) continue;
+    if (hosts_.is_here(r)) continue;
+    if (state(r) != RankState::present) {
+      // It was told after the news of it: what that rank lacks still takes up room.
+      network_->forget_once(r);
+      continue;
+    }
     if (network_->silence_ns(r) > limit) news |= mark_gone(r, RankState::silent);
   }
   return news;
@@ -422,6 +427,8 @@ bool Job::mark_gone(int rank, RankState how) {
         expected, static_cast<std::uint64_t>(how), std::memory_order_acq_rel);
   }
   if (marked && network_ != nullptr && rank_headers_ != nullptr) {
+    // The room of what it lacks is needed to tell the others.
+    if (!hosts_.is_here(rank)) network_->forget(rank);
     tell_state(rank, how);
   }
   std::uint32_t none = 0;

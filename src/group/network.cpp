@@ -277,6 +277,11 @@ void Network::forget(int rank) {
   forget_held(rank);
 }
 
+void Network::forget_once(int rank) {
+  const std::lock_guard lock(mutex_);
+  if (!reliable_->has_forgotten(rank)) forget_held(rank);
+}
+
 void Network::forget_held(int rank) {
   if (bulk_ != nullptr) return bulk_->forget(rank);
   reliable_->forget(rank);

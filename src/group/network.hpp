@@ -85,6 +85,8 @@ class Network final : public transport::Transport {
   // See Reliable.
   std::int64_t silence_ns(int rank);
   void forget(int rank);
+  // The same, if it was not done before.
+  void forget_once(int rank);
   // Until all that was put has arrived, but at ranks that have left, or the time is over. False:
   // some may not have arrived.
   bool settle(std::int64_t patience_ns, const std::function<bool(int rank)>& has_left);
