@@ -307,6 +307,13 @@ int Agreement::chosen_ballot() const {
   return 0;
 }
 
+// This rank answers no more proposals. Who does not know of so many losses would wait for it: they
+// get to know of all that it knows of, and those who were taken for gone by hearsay that they are.
+Error Agreement::give_up(Error why) const {
+  for (int m = 0; m < size(); ++m) job_.pass_on_loss(job_rank(m));
+  return why;
+}
+
 // Who knows tells all, those who were excluded as well, before it goes on.
 Agreement::Decision Agreement::adopt(int ballot) {
   const std::span<std::byte> text = proposal_text(ballot - 1);
@@ -326,15 +333,15 @@ Agreement::Decision Agreement::adopt(int ballot) {
 
 Result<std::optional<Agreement::Decision>> Agreement::step() {
   if (const int ballot = chosen_ballot(); ballot != 0) return std::optional(adopt(ballot));
-  if (!lives(options_.rank)) return excluded();
+  if (!lives(options_.rank)) return give_up(excluded());
   answer_prepared();
   answer_proposed();
   if (is_refused()) {
     // Somebody higher has taken this rank for gone; then it is, for all.
     job_.mark_gone(job_rank(options_.rank), RankState::silent);
-    return excluded();
+    return give_up(excluded());
   }
-  if (!has_quorum([this](int m) { return lives(m); })) return no_quorum();
+  if (!has_quorum([this](int m) { return lives(m); })) return give_up(no_quorum());
   if (leader() == options_.rank) lead();
   if (const int ballot = chosen_ballot(); ballot != 0) return std::optional(adopt(ballot));
   await_others();

@@ -98,6 +98,7 @@ class Agreement {
   int chosen_ballot() const;
   Decision adopt(int ballot);
   base::Error no_quorum() const;
+  base::Error give_up(base::Error why) const;
   void await_others() const;
 
   enum class Phase : std::uint8_t { joining, preparing, proposing };

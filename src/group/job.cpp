@@ -360,6 +360,13 @@ void Job::abandon(int rank) {
   if (state(rank) == RankState::silent) tell_state_to(rank, rank, RankState::silent);
 }
 
+void Job::pass_on_loss(int rank) {
+  const RankState how = state(rank);
+  if (network_ == nullptr || how == RankState::present) return;
+  if (!hosts_.is_here(rank)) network_->forget(rank);
+  tell_state(rank, how);
+}
+
 RankState Job::state(int rank) const {
   return static_cast<RankState>(rank_headers_[rank].state.load(std::memory_order_acquire));
 }

@@ -145,6 +145,8 @@ class Job {
   bool mark_gone(int rank, RankState how);
   // What a rank of another host lacks that is gone is not kept for it any more.
   void abandon(int rank);
+  // If the rank is gone, all who live on other hosts hear of it from this one as well, and it does.
+  void pass_on_loss(int rank);
   // How long a sleeper may sleep before it has to watch().
   std::int64_t watch_interval_ns() const;
 

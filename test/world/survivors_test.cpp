@@ -94,6 +94,20 @@ TEST(Shrink, OfTwoHostsTheFirstGoesOn) {
   }
 }
 
+// Each of ranks 1 and 2 tells ranks 3 and 4 that the other is lost. For these two, of five hosts,
+// it is too many; whom they know to be lost by hearsay hears of it, or would wait for them for
+// ever, who live and answer.
+TEST(Shrink, WhoIsLostByHearsayIsTold) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Survivors survivors(on_hosts({0, 1, 2, 3, 4}, seed));
+    survivors.cut(1, 2);
+    survivors.kill(0);
+    ASSERT_TRUE(survivors.run());
+    survivors.expect_one_group();
+  }
+}
+
 // Rank 1 does not answer for a while and comes back when the others have gone on.
 TEST(Shrink, WhoWasTakenForLostIsTold) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
