@@ -160,6 +160,9 @@ class Communicator {
   void look();
   // Looks for a failure that this rank has not run into.
   void look_for_failure();
+  // Whether something has happened that ends what is pending; the same in a turn of a wait, which
+  // looks thoroughly when it has lasted.
+  void examine(bool waited_long);
 
   const CommunicatorStatistics& statistics() {
     take_back();
@@ -258,7 +261,6 @@ class Communicator {
   template <class Turn>
   auto wait_for(const Turn& turn) -> decltype(turn());
 
-  void examine(bool waited_long);
   void adopt_failure();
   void examine_after_sleep();
   void examine_now_and_then();

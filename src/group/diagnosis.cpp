@@ -179,7 +179,9 @@ void Communicator::look_for_failure() {
 
 // Called in every turn of a wait; costs two loads while nothing is wrong.
 void Communicator::examine(bool waited_long) {
-  if (job_.alarm() != alarm_seen_) [[unlikely]] {
+  // News from another host may have overtaken what it is about.
+  const bool looks_anew = waited_long && !remote_.empty();
+  if (job_.alarm() != alarm_seen_ || looks_anew) [[unlikely]] {
     alarm_seen_ = job_.alarm();
     // In this order, for who leaves because of a failure has told it before.
     for (const int member : job_ranks_) {
@@ -190,9 +192,6 @@ void Communicator::examine(bool waited_long) {
   if (someone_gone_) [[unlikely]]
     examine_members();
   if (!waited_long || active_.empty()) return;
-  // News from another host may have overtaken what it is about.
-  if (!remote_.empty()) adopt_failure();
-  if (active_.empty()) return;
   examine_calls();
   examine_silence();
   examine_stops();
