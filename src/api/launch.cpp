@@ -66,7 +66,7 @@ int start(const Arguments& arguments, unisono_request_t* handle) {
   const auto checked = check(arguments, Others::wait_for_us);
   if (!checked) return fail(checked.error());
   group::Communicator& group = *checked->comm->group;
-  if (group.failed()) return fail(group.failure());
+  if (group.begins_no_more()) return fail(group.failure());
   auto plan = group.plan(checked->call);
   if (!plan) return fail(plan.error());
   auto request = std::make_unique<Request>();
@@ -95,7 +95,7 @@ int make_plan(const Arguments& arguments, unisono_plan_t* handle) {
   const auto checked = check(arguments, Others::not_concerned);
   if (!checked) return fail(checked.error());
   group::Communicator& group = *checked->comm->group;
-  if (group.failed()) return fail(group.failure());
+  if (group.begins_no_more()) return fail(group.failure());
   auto cached = group.plan(checked->call);
   if (!cached) return fail(cached.error());
   auto plan = std::make_unique<PersistentPlan>();

@@ -318,8 +318,7 @@ Status Communicator::prepare(bool bulk) {
 }
 
 Status Communicator::run(const Call& call, const void* input, void* output) {
-  take_back();
-  if (failure_) [[unlikely]]
+  if (begins_no_more()) [[unlikely]]
     return failure();
   auto found = plan(call);
   if (!found) [[unlikely]] {
@@ -331,8 +330,7 @@ Status Communicator::run(const Call& call, const void* input, void* output) {
 }
 
 Status Communicator::run(CachedPlan& plan, const void* input, void* output) {
-  take_back();
-  if (failure_) [[unlikely]]
+  if (begins_no_more()) [[unlikely]]
     return failure();
   if (plan.nic) [[unlikely]]
     return run_in_nic(plan, input, output);
@@ -407,8 +405,7 @@ Status Communicator::finish(Pending& pending) {
 }
 
 Status Communicator::start(CachedPlan& plan, const void* input, void* output, Pending& pending) {
-  take_back();
-  if (failure_) [[unlikely]]
+  if (begins_no_more()) [[unlikely]]
     return failure();
   pending.state = Pending::State::running;
   pending.started_ns = 0;

@@ -147,6 +147,12 @@ class Communicator {
     take_back();
     return failure_.has_value();
   }
+  // Whether the next operation fails. Those before the failed one are begun still: the others may
+  // have begun them, and would wait.
+  bool begins_no_more() {
+    take_back();
+    return failure_ && failure_->index <= next_index_;
+  }
 
   // For a call that this rank may not make and the others would wait for: ends the communicator for
   // all, and gives the error for the caller. `what` begins with the function's name.

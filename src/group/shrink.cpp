@@ -26,7 +26,10 @@ Status Communicator::begin_shrink() {
                                           rank_)};
   }
   look_for_failure();
-  if (!failed()) fail_all(Code::cancelled, name_rank(rank_) + " called shrink", next_index_);
+  // Also those before a failed one, which the others may have begun.
+  if (!begins_no_more()) {
+    fail_all(Code::cancelled, name_rank(rank_) + " called shrink", next_index_);
+  }
   told_ = true;
   if (agreement_ != nullptr) return base::success();  // a call that ended by a deadline
   auto agreement = std::make_unique<Agreement>(
