@@ -18,6 +18,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto* hello = std::get_if<Hello>(&first.message)) {
     UNISONO_CHECK(hello->rank < hello->ranks && hello->ranks <= kMostRanks, "limits of Hello");
     UNISONO_CHECK(hello->max_payload <= kMostPayload, "payload of Hello");
+    UNISONO_CHECK(hello->nonce != Nonce{}, "a Hello that a Refused cannot name");
+  }
+  if (const auto* redirect = std::get_if<Redirect>(&first.message)) {
+    UNISONO_CHECK(redirect->gate < kMostRanks || redirect->gate == kNoGate, "gate of Redirect");
+  }
+  if (std::holds_alternative<Objection>(first.message)) {
+    UNISONO_CHECK(first.frame_bytes <= kHelloFrameBytes,
+                  "what a rank says is no longer than Hello");
   }
   if (const auto* welcome = std::get_if<Welcome>(&first.message)) {
     UNISONO_CHECK(welcome->places.size() <= kMostRanks, "limits of Welcome");

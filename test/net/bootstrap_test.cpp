@@ -6,7 +6,9 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -23,6 +25,7 @@
 #include "base/settings.hpp"
 #include "group/bootstrap/join.hpp"
 #include "group/bootstrap/line.hpp"
+#include "group/bootstrap/reception.hpp"
 #include "group/bootstrap/rendezvous.hpp"
 #include "harness/hosts.hpp"
 #include "transport/datagrams.hpp"
@@ -109,7 +112,28 @@ void expect_places(const Seat& seat) {
   }
   EXPECT_EQ(seat.members[static_cast<std::size_t>(seat.rank)].pid, getpid());
   EXPECT_TRUE(seat.channel.valid());
-  EXPECT_EQ(seat.host_channel.valid(), host_of(seat.rank) != 0);
+}
+
+int count_connections(const Seat& seat, int family) {
+  int count = 0;
+  for (const base::Descriptor& each : seat.hosted) {
+    sockaddr_storage own{};
+    socklen_t length = sizeof(own);
+    EXPECT_EQ(getsockname(each.get(), reinterpret_cast<sockaddr*>(&own), &length), 0);
+    if (own.ss_family == family) ++count;
+  }
+  return count;
+}
+
+// Rank 0 has one to each other host and to each rank of its own, the gates to the others of theirs.
+void expect_connections(const Seat& seat, const Line& line) {
+  line.say(std::to_string(seat.hosted.size()));
+  if (seat.rank == 0) {
+    EXPECT_EQ(count_connections(seat, AF_INET), kHosts - 1);
+    EXPECT_EQ(count_connections(seat, AF_UNIX), kPerHost);
+  } else {
+    EXPECT_EQ(count_connections(seat, AF_INET), 0);
+  }
 }
 
 // What each rank writes, those of its host read, and nobody else.
@@ -183,6 +207,7 @@ TEST(NetBootstrap, RanksOfThreeHostsMeet) {
     line.say(seat.ok() ? key_text(*seat) : seat.error().message);
     ASSERT_TRUE(seat.ok()) << seat.error().message;
     expect_places(*seat);
+    expect_connections(*seat, line);
     expect_memory_of_host(*seat, line);
     ASSERT_NE(seat->datagrams, nullptr);
     EXPECT_EQ(seat->datagrams->limits().max_payload, 1500U - 28);
@@ -195,6 +220,9 @@ TEST(NetBootstrap, RanksOfThreeHostsMeet) {
   std::set<std::string> keys;
   for (const HostProcess& each : processes) keys.insert(each.line().hear());
   EXPECT_EQ(keys.size(), 1U) << fmt::format("{}", fmt::join(keys, "\n"));
+  int connections = 0;
+  for (const HostProcess& each : processes) connections += std::stoi(each.line().hear());
+  EXPECT_EQ(connections, kRanks) << "one for each, wherever its other end is";
   lead_barrier(processes);
   lead_barrier(processes);
   for (HostProcess& each : processes) EXPECT_EQ(each.wait(), 0);
@@ -267,15 +295,27 @@ TEST(NetBootstrap, ARankThatIsMissingOnAnotherHostIsNamedOnAll) {
 }
 
 // A rank of whom the test is the voice, up to its Hello.
-void say_hello_by_hand(int rank, std::optional<group::Line>& line) {
+struct ByHand {
+  std::optional<group::Line> line;
+  group::Nonce challenge{};
+};
+
+void say_signed(ByHand& rank, const group::Message& message) {
+  std::string frame = group::encode(message);
+  group::sign(frame, wire::key_of(kKey), rank.challenge);
+  ASSERT_TRUE(rank.line->send(frame).ok());
+}
+
+void say_hello_by_hand(int rank, std::uint64_t door, ByHand& hand) {
   const JobDescription job = job_of(rank);
-  while (!line) {
+  while (!hand.line) {
     auto attempt = group::try_connect(job.address, base::now_ns() + base::kSecond);
     ASSERT_TRUE(attempt.ok()) << attempt.error().message;
-    if (*attempt) line.emplace(std::move(**attempt));
+    if (*attempt) hand.line.emplace(std::move(**attempt));
   }
-  const auto challenge = line->receive(base::now_ns() + 60 * base::kSecond);
+  const auto challenge = hand.line->receive(base::now_ns() + 60 * base::kSecond);
   ASSERT_TRUE(challenge.ok() && challenge->has_value());
+  hand.challenge = std::get<group::Challenge>((*challenge)->message).nonce;
   group::Hello hello;
   hello.nonce = *group::random_nonce();
   hello.host = *group::own_host_id();
@@ -284,12 +324,12 @@ void say_hello_by_hand(int rank, std::optional<group::Line>& line) {
   hello.memory_bytes = 1 << 20;
   hello.endpoint = *transport::parse_endpoint("10.77.0.2:9");
   hello.max_payload = 1000;
-  std::string frame = group::encode(hello);
-  group::sign(frame, wire::key_of(kKey), std::get<group::Challenge>((*challenge)->message).nonce);
-  ASSERT_TRUE(line->send(frame).ok());
+  hello.door = door;
+  say_signed(hand, hello);
 }
 
-// As a launcher would that runs on host 0; rank 1 dies when ranks 0, 1 and 2 have come.
+// As a launcher would that runs on host 0; says when rank 1 has come, and when all but 3 and 5
+// have.
 void serve_until_death(const Line& line) {
   group::Rendezvous::Options options;
   options.ranks = kRanks;
@@ -300,66 +340,102 @@ void serve_until_death(const Line& line) {
   const auto server = group::Rendezvous::open(options);
   ASSERT_TRUE(server.ok()) << server.error().message;
   line.say("listening");
-  const auto all_came = [&] {
-    return (*server)->has_joined(0) && (*server)->has_joined(1) && (*server)->has_joined(2);
+  const auto await = [&](const std::vector<int>& ranks) {
+    const auto has_come = [&](int rank) { return (*server)->has_joined(rank); };
+    while (!std::ranges::all_of(ranks, has_come)) {
+      pollfd waiting{(*server)->descriptor(), POLLIN, 0};
+      poll(&waiting, 1, -1);
+      (*server)->step();
+    }
   };
-  while (!all_came()) {
-    pollfd waiting{(*server)->descriptor(), POLLIN, 0};
-    poll(&waiting, 1, -1);
-    (*server)->step();
-  }
+  await({1});
+  line.say("the gate has come");
+  await({0, 1, 2, 4});
   line.say("all have come");
   EXPECT_FALSE((*server)->serve(base::now_ns() + 60 * base::kSecond).ok());
 }
 
-TEST(NetBootstrap, ADeathOnAnotherHostIsToldToAll) {
-  const TestHosts hosts = TestHosts::up(kHosts);
-  if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
+// Rank 1 is the gate of host 1, by which rank 4 comes. What each of the others hears of the death.
+void expect_death(const TestHosts& hosts, int victim,
+                  const std::function<std::string(int)>& heard) {
   HostProcess server = hosts.start(0, serve_until_death);
   ASSERT_EQ(server.line().hear(), "listening");
-  const auto survivor = [](int rank, const Line&) {
-    expect_error(group::join(job_of(rank), settings_with(kPatient)), Code::rank_lost,
-                 "rank 1 (another host, 10.77.0.2) ended before all ranks had joined");
+  const auto body = [&](int rank, const Line&) {
+    expect_error(group::join(job_of(rank), settings_with(kPatient)), Code::rank_lost, heard(rank));
   };
-  auto survivors = start_ranks(hosts, {0, 2}, survivor);
-  HostProcess victim = hosts.start(1, [](const Line& line) {
-    std::optional<group::Line> to_rendezvous;
-    ASSERT_NO_FATAL_FAILURE(say_hello_by_hand(1, to_rendezvous));
-    line.hear();
-    raise(SIGKILL);
-  });
+  auto processes = start_ranks(hosts, {1}, body);
+  EXPECT_EQ(server.line().hear(), "the gate has come");
+  for (HostProcess& each : start_ranks(hosts, {0, 2, 4}, body))
+    processes.push_back(std::move(each));
   EXPECT_EQ(server.line().hear(), "all have come");
-  victim.line().say("die");
-  EXPECT_EQ(victim.wait(), 128 + SIGKILL);
+  HostProcess& dying = processes[victim == 1 ? 0 : 3];
+  kill(dying.pid(), SIGKILL);  // and with it the rank, its child
+  EXPECT_EQ(dying.wait(), 128 + SIGKILL);
   EXPECT_EQ(server.wait(), 0);
-  for (HostProcess& each : survivors) EXPECT_EQ(each.wait(), 0);
+  for (HostProcess& each : processes) {
+    if (&each == &dying) continue;
+    EXPECT_EQ(each.wait(), 0);
+  }
 }
 
-TEST(NetBootstrap, AFirstRankOfAHostThatDiesIsNamedThere) {
+TEST(NetBootstrap, TheDeathOfAGateIsToldToAll) {
   const TestHosts hosts = TestHosts::up(kHosts);
   if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
-  const auto body = [](int rank, const Line& line) {
-    pass_barrier(line);
-    if (rank == 1) {
-      std::optional<group::Line> to_rendezvous;
-      ASSERT_NO_FATAL_FAILURE(say_hello_by_hand(rank, to_rendezvous));
-      const auto answer = to_rendezvous->receive(base::now_ns() + 60 * base::kSecond);
-      ASSERT_TRUE(answer.ok() && answer->has_value());
-      EXPECT_TRUE(std::holds_alternative<group::Welcome>((*answer)->message));
-      raise(SIGKILL);
-    }
-    const auto seat = group::join(job_of(rank), settings_with(rank == 4 ? "5s" : kPatient));
+  expect_death(hosts, 1, [](int rank) -> std::string {
+    if (rank == 4) return "which rank 1 hosts, ended before all ranks had joined";
+    return "rank 1 (another host, 10.77.0.2) ended before all ranks had joined";
+  });
+}
+
+TEST(NetBootstrap, TheDeathOfARankBehindAGateIsToldToAll) {
+  const TestHosts hosts = TestHosts::up(kHosts);
+  if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
+  expect_death(hosts, 4, [](int) {
+    return "rank 4 (another host, 10.77.0.2) ended before all ranks had joined";
+  });
+}
+
+// Rank 1 lets rank 4 in and hears the Welcome, but does not hand it on.
+void be_a_gate_and_die(const Line& line) {
+  auto reception = group::Reception::open(wire::key_of(kKey), kRanks);
+  ASSERT_TRUE(reception.ok());
+  const std::uint64_t door = *group::random_number();
+  group::Address address = group::gate_address(door);
+  ASSERT_TRUE((*reception)->listen(address).ok());
+  ByHand to_rendezvous;
+  ASSERT_NO_FATAL_FAILURE(say_hello_by_hand(1, door, to_rendezvous));
+  line.say("here");
+  std::vector<group::Reception::Event> events;
+  while (events.empty()) {
+    pollfd waiting{(*reception)->descriptor(), POLLIN, 0};
+    poll(&waiting, 1, -1);
+    events = *(*reception)->step();
+  }
+  (*reception)->keep(events[0].visitor);
+  say_signed(to_rendezvous, *events[0].message);
+  const auto answer = to_rendezvous.line->receive(base::now_ns() + 60 * base::kSecond);
+  ASSERT_TRUE(answer.ok() && answer->has_value());
+  EXPECT_TRUE(std::holds_alternative<group::Welcome>((*answer)->message));
+  raise(SIGKILL);
+}
+
+TEST(NetBootstrap, AGateThatDiesInTheMidstOfTheStartIsNamedThere) {
+  const TestHosts hosts = TestHosts::up(kHosts);
+  if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
+  const auto body = [](int rank, const Line&) {
+    const auto seat = group::join(job_of(rank), settings_with(kPatient));
     if (rank == 4) {
-      expect_error(seat, Code::timeout, "rank 1, the first of this host, hosts the rendezvous");
+      expect_error(seat, Code::rank_lost, "which rank 1 hosts, ended before all ranks had joined");
     } else {
       EXPECT_TRUE(seat.ok()) << seat.error().message;  // its death is the job's to find
     }
   };
-  auto processes = start_ranks(hosts, all_ranks(), body);
-  lead_barrier(processes);
-  for (std::size_t rank = 0; rank < processes.size(); ++rank) {
-    EXPECT_EQ(processes[rank].wait(), rank == 1 ? 128 + SIGKILL : 0);
-  }
+  auto processes = start_ranks(hosts, {0, 2, 3, 5}, body);
+  HostProcess gate = hosts.start(1, be_a_gate_and_die);
+  EXPECT_EQ(gate.line().hear(), "here");
+  for (HostProcess& each : start_ranks(hosts, {4}, body)) processes.push_back(std::move(each));
+  EXPECT_EQ(gate.wait(), 128 + SIGKILL);
+  for (HostProcess& each : processes) EXPECT_EQ(each.wait(), 0);
 }
 
 }  // namespace

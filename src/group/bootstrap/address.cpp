@@ -131,9 +131,8 @@ Result<Address> random_unix_address() {
   return Address{Address::Kind::unix_name, fmt::format("unisono-{}-{:016x}", geteuid(), number), 0};
 }
 
-Address host_meeting_address(std::uint64_t job_id, std::uint32_t host) {
-  return {Address::Kind::unix_name, fmt::format("unisono-{}-{:016x}-{}", geteuid(), job_id, host),
-          0};
+Address gate_address(std::uint64_t door) {
+  return {Address::Kind::unix_name, fmt::format("unisono-gate-{:016x}", door), 0};
 }
 
 Result<Descriptor> listen_at(Address& address) {

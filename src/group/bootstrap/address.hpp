@@ -29,9 +29,8 @@ struct Address {
 base::Result<Address> parse_address(std::string_view text);
 std::string address_text(const Address& address);
 
-// Where the ranks of one host of a job meet if the rendezvous is on another:
-// "unisono-<uid>-<job id>-<host>".
-Address host_meeting_address(std::uint64_t job_id, std::uint32_t host);
+// Where a gate (gate.hpp) listens, by the random number in its Hello: "unisono-gate-<number>".
+Address gate_address(std::uint64_t door);
 
 // "unisono-<uid>-<16 random hexadecimal digits>"
 base::Result<Address> random_unix_address();

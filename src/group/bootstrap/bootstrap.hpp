@@ -41,11 +41,10 @@ struct Seat {
                             // `memory_bytes` long, which is the same on all hosts
   std::uint64_t memory_bytes = 0;
   std::vector<Member> members;  // by rank
-  base::Descriptor channel;     // connection to the rendezvous, kept open for the life of the rank;
-                                // invalid for a job of one rank without a launcher
-  base::Descriptor host_channel;  // the same to the first rank of this host, where the rendezvous
-                                  // is on another
-  std::vector<base::Descriptor> hosted;  // the other ends, at the rank that hosts a rendezvous
+  base::Descriptor channel;  // connection to the rendezvous or to this host's gate, kept open for
+                             // the life of the rank; invalid for a job of one rank without a
+                             // launcher
+  std::vector<base::Descriptor> hosted;  // the other ends, at who hosts the rendezvous or is a gate
   // Several hosts: open, and has met all peers; null otherwise. The first rank of each host is in
   // the job's multicast group, if that is wanted and the system lets it.
   std::unique_ptr<transport::Datagrams> datagrams;

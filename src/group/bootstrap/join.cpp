@@ -10,7 +10,6 @@
 #include <optional>
 #include <utility>
 
-#include "base/check.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "engine/nic/probe.hpp"
@@ -48,13 +47,11 @@ class Joining {
   Result<std::unique_ptr<Udp>> open_datagrams() const;
   engine::NicOffer find_nic() const;
   Meeting meeting_of_job() const;
-  Meeting meeting_of_host(const Welcome& welcome, const std::vector<int>& ranks) const;
   Result<Outcome> meet_job();
   Error with_own_trouble(Error error) const;
   Result<Seat> take_seat(Outcome outcome);
   Status meet_peers(const Welcome& welcome, Seat& seat);
   Status join_group(Seat& seat);
-  Status meet_host(const Welcome& welcome, Seat& seat) const;
 
   const JobDescription& job_;
   const base::Settings& settings_;
@@ -105,7 +102,6 @@ Meeting Joining::meeting_of_job() const {
   Meeting meeting;
   meeting.rank = job_.rank;
   meeting.ranks = job_.ranks;
-  meeting.who = fmt::format("rank {} of {}", job_.rank, job_.ranks);
   meeting.server = job_.address_given ? "the launcher or rank 0" : "rank 0";
   meeting.address = job_.address;
   meeting.key = job_.key;
@@ -116,24 +112,6 @@ Meeting Joining::meeting_of_job() const {
     meeting.endpoint = udp_->endpoint();
     meeting.max_payload = static_cast<std::uint32_t>(udp_->limits().max_payload);
   }
-  return meeting;
-}
-
-// `ranks`: those of this host.
-Meeting Joining::meeting_of_host(const Welcome& welcome, const std::vector<int>& ranks) const {
-  const auto self = std::ranges::find(ranks, job_.rank);
-  UNISONO_CHECK(self != ranks.end(), "a rank is on its own host");
-  Meeting meeting;
-  meeting.rank = static_cast<int>(self - ranks.begin());
-  meeting.ranks = static_cast<int>(ranks.size());
-  meeting.names = ranks;
-  meeting.who = fmt::format("rank {} of {}", job_.rank, job_.ranks);
-  meeting.server = fmt::format("rank {}, the first of this host,", ranks.front());
-  meeting.address = host_meeting_address(welcome.job_id,
-                                         welcome.places[static_cast<std::size_t>(job_.rank)].host);
-  meeting.key = job_.key;
-  meeting.timeout_ns = timeout_ns_;
-  meeting.memory_bytes = welcome.memory_bytes;
   return meeting;
 }
 
@@ -178,14 +156,14 @@ Result<Seat> Joining::take_seat(Outcome outcome) {
   seat.job = welcome.job;
   seat.memory_bytes = welcome.memory_bytes;
   seat.key = packet_key(wire::key_of(job_.key), welcome.job_id);
+  seat.memory = std::move(outcome.memory);
   seat.channel = std::move(outcome.channel);
   seat.hosted = std::move(outcome.hosted);
   const WelcomePlace& own = welcome.places[static_cast<std::size_t>(job_.rank)];
   const std::uint32_t own_host = own.host;
   seat.address = own.endpoint.address;
   for (const WelcomePlace& place : welcome.places) {
-    const pid_t pid = place.host == own_host ? static_cast<pid_t>(place.pid) : 0;
-    Member member{.pid = pid, .host = static_cast<int>(place.host)};
+    Member member{.pid = static_cast<pid_t>(place.pid), .host = static_cast<int>(place.host)};
     if (welcome.hosts > 1) member.address = place.endpoint.address;
     seat.members.push_back(member);
   }
@@ -194,11 +172,6 @@ Result<Seat> Joining::take_seat(Outcome outcome) {
   if (welcome.hosts > 1) {
     UNISONO_TRY(meet_peers(welcome, seat));
     seat.nic = nic_;
-  }
-  if (outcome.on_host) {
-    seat.memory = std::move(outcome.memory);
-  } else {
-    UNISONO_TRY(meet_host(welcome, seat));
   }
   return seat;
 }
@@ -241,28 +214,6 @@ Status Joining::join_group(Seat& seat) {
   transport::MulticastGroup chosen = *group;
   chosen.local = false;  // nobody else of this host is in it
   return udp_->join(chosen);
-}
-
-// The ranks of a host other than the rendezvous' meet at the first of them, for the memory file
-// and for pids that the kernel vouches for.
-Status Joining::meet_host(const Welcome& welcome, Seat& seat) const {
-  const std::uint32_t own_host = welcome.places[static_cast<std::size_t>(job_.rank)].host;
-  const std::vector<int> ranks = ranks_on_host(welcome, own_host);
-  const Meeting meeting = meeting_of_host(welcome, ranks);
-  UNISONO_ASSIGN(Outcome outcome, meeting.rank == 0 ? host(meeting) : attend(meeting));
-  if (outcome.welcome.memory_bytes != welcome.memory_bytes || outcome.welcome.hosts != 1) {
-    return Error{Code::state, fmt::format("{}: the ranks of this host agreed on something else "
-                                          "than the job",
-                                          meeting.who)};
-  }
-  seat.memory = std::move(outcome.memory);
-  seat.host_channel = std::move(outcome.channel);
-  seat.hosted = std::move(outcome.hosted);
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    seat.members[static_cast<std::size_t>(ranks[i])].pid =
-        static_cast<pid_t>(outcome.welcome.places[i].pid);
-  }
-  return base::success();
 }
 
 }  // namespace

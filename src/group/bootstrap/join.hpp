@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The rank's side of the bootstrap: from a job's description to a Seat. One meeting of all ranks
-// and, for ranks of other hosts than the rendezvous', one of each host, at its first rank. Control
-// path; blocks, with a deadline in every phase. Any thread.
+// The rank's side of the bootstrap: from a job's description to a Seat. Control path; blocks, with
+// a deadline in every phase. Any thread.
 #pragma once
 
 #include "base/result.hpp"

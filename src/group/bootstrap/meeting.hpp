@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A rank's part in one meeting at a rendezvous: connect, Hello, wait, and what it was told. A job
-// has one meeting of all ranks and, on each host that the rendezvous is not on, one of that host's.
-// Control path; blocks, with a deadline in every phase. Any thread.
+// A rank's part in the meeting of its job: connect to the rendezvous, Hello, wait, perhaps as its
+// host's gate, and what it was told. Control path; blocks, with a deadline in every phase. Any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,9 @@
 namespace unisono::group {
 
 struct Meeting {
-  int rank = 0;  // as the rendezvous counts
+  int rank = 0;
   int ranks = 1;
-  std::vector<int> names{};  // as Rendezvous::Options
-  std::string who;           // for people: this rank, as the job counts
-  std::string server;        // for people: who hosts
+  std::string server;  // for people: who hosts
   Address address;
   std::string key;
   std::int64_t timeout_ns = 0;
@@ -31,11 +29,10 @@ struct Meeting {
 };
 
 struct Outcome {
-  Welcome welcome;
-  bool on_host = false;                  // of the rendezvous: there are pids and a memory file
-  base::Descriptor memory;               // verified
-  base::Descriptor channel;              // to the rendezvous
-  std::vector<base::Descriptor> hosted;  // the other ends, at the host of the rendezvous
+  Welcome welcome;                       // with the pids of this host
+  base::Descriptor memory;               // of this host; verified
+  base::Descriptor channel;              // to the rendezvous, or to the gate
+  std::vector<base::Descriptor> hosted;  // the other ends, at who hosts the rendezvous or is a gate
 };
 
 // `connected`: a connection to the address, if there is one already.

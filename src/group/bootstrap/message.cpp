@@ -15,7 +15,14 @@ constexpr std::uint32_t kMagic = 0x53494e55;  // "UNIS"
 constexpr std::size_t kHeaderBytes = 12;
 constexpr std::size_t kTagBytes = 8;
 
-enum class MessageType : std::uint16_t { challenge = 1, hello, welcome, refused, redirect };
+enum class MessageType : std::uint16_t {
+  challenge = 1,
+  hello,
+  welcome,
+  refused,
+  redirect,
+  objection
+};
 
 // Of a place in a Welcome: where all are on one host there is only the pid to tell.
 constexpr std::size_t place_bytes(std::uint32_t hosts) {
@@ -31,7 +38,10 @@ struct BodyRange {
 std::optional<BodyRange> body_range(std::uint16_t type) {
   constexpr std::size_t kHelloBody = kHelloFrameBytes - kHeaderBytes;
   constexpr std::size_t kWelcomeFixed = 8 + 4 + 8 + 4 + 4 + 4 + kTagBytes;
-  constexpr std::size_t kRedirectFixed = 4 + sizeof(HostId) + kTagBytes;
+  constexpr std::size_t kRefusedFixed = 4 + 4 + sizeof(Nonce);
+  constexpr std::size_t kRedirectFixed = 4 + sizeof(HostId) + 4 + kTagBytes;
+  constexpr std::size_t kObjectionBody = sizeof(Nonce) + 4 + kTagBytes;
+  static_assert(kObjectionBody <= kHelloBody);
   switch (static_cast<MessageType>(type)) {
     case MessageType::challenge:
       return BodyRange{sizeof(Nonce), sizeof(Nonce)};
@@ -40,9 +50,11 @@ std::optional<BodyRange> body_range(std::uint16_t type) {
     case MessageType::welcome:
       return BodyRange{kWelcomeFixed, kWelcomeFixed + kMostNameBytes + place_bytes(2) * kMostRanks};
     case MessageType::refused:
-      return BodyRange{4 + 4, 4 + 4 + kMostTextBytes};
+      return BodyRange{kRefusedFixed, kRefusedFixed + kMostTextBytes};
     case MessageType::redirect:
       return BodyRange{kRedirectFixed, kRedirectFixed + kMostNameBytes};
+    case MessageType::objection:
+      return BodyRange{kObjectionBody, kObjectionBody};
   }
   return {};
 }
@@ -159,6 +171,7 @@ struct BodyWriter {
     out.integer(message.memory_layout);
     write_endpoint(out, message.endpoint);
     out.integer(message.max_payload);
+    out.integer(message.door);
     out.integer(std::uint64_t{0});
     return MessageType::hello;
   }
@@ -181,13 +194,21 @@ struct BodyWriter {
   MessageType operator()(const Refused& message) {
     out.integer(static_cast<std::uint32_t>(message.code));
     out.text(message.text, kMostTextBytes);
+    out.raw(view(message.hello));
     return MessageType::refused;
   }
   MessageType operator()(const Redirect& message) {
     out.text(message.name, kMostNameBytes);
     out.raw(view(message.host));
+    out.integer(message.gate);
     out.integer(std::uint64_t{0});
     return MessageType::redirect;
+  }
+  MessageType operator()(const Objection& message) {
+    out.raw(view(message.hello));
+    out.integer(static_cast<std::uint32_t>(message.reason));
+    out.integer(std::uint64_t{0});
+    return MessageType::objection;
   }
 };
 
@@ -203,9 +224,11 @@ std::optional<Message> read_hello(Reader& in) {
   if (!endpoint) return {};
   hello.endpoint = *endpoint;
   hello.max_payload = in.integer<std::uint32_t>();
+  hello.door = in.integer<std::uint64_t>();
   in.integer<std::uint64_t>();
-  const bool sane = hello.ranks >= 1 && hello.ranks <= kMostRanks && hello.rank < hello.ranks &&
-                    hello.memory_bytes <= kMostMemoryBytes && hello.max_payload <= kMostPayload &&
+  const bool sane = hello.nonce != Nonce{} && hello.ranks >= 1 && hello.ranks <= kMostRanks &&
+                    hello.rank < hello.ranks && hello.memory_bytes <= kMostMemoryBytes &&
+                    hello.max_payload <= kMostPayload &&
                     (hello.max_payload == 0) == (hello.endpoint.port == 0);
   return sane ? std::optional<Message>(hello) : std::nullopt;
 }
@@ -264,15 +287,30 @@ std::optional<Message> read_refused(Reader& in) {
   for (char& letter : text) {
     if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f) letter = ' ';
   }
-  return Refused{static_cast<base::Code>(code), std::move(text)};
+  Refused refused{static_cast<base::Code>(code), std::move(text), {}};
+  in.raw(refused.hello);
+  return refused;
 }
 
 std::optional<Message> read_redirect(Reader& in) {
   Redirect redirect;
   redirect.name = in.text(kMostNameBytes);
   in.raw(redirect.host);
+  redirect.gate = in.integer<std::uint32_t>();
   in.integer<std::uint64_t>();
-  return redirect.name.empty() ? std::nullopt : std::optional<Message>(redirect);
+  const bool sane =
+      !redirect.name.empty() && (redirect.gate < kMostRanks || redirect.gate == kNoGate);
+  return sane ? std::optional<Message>(redirect) : std::nullopt;
+}
+
+std::optional<Message> read_objection(Reader& in) {
+  Objection objection;
+  in.raw(objection.hello);
+  objection.reason = static_cast<Objection::Reason>(in.integer<std::uint32_t>());
+  in.integer<std::uint64_t>();
+  const bool known = objection.reason == Objection::Reason::ended ||
+                     objection.reason == Objection::Reason::unseen_pid;
+  return known ? std::optional<Message>(objection) : std::nullopt;
 }
 
 std::optional<Message> read_body(MessageType type, Reader& in) {
@@ -290,6 +328,8 @@ std::optional<Message> read_body(MessageType type, Reader& in) {
       return read_refused(in);
     case MessageType::redirect:
       return read_redirect(in);
+    case MessageType::objection:
+      return read_objection(in);
   }
   return {};
 }

@@ -2,10 +2,11 @@
 // The messages of the bootstrap, and their form on the wire: a fixed little-endian header (magic,
 // version, type, length of the body) and a body. Exchange: the rendezvous sends a Challenge, the
 // rank answers with Hello, and gets Welcome (on a Unix socket with the memory file as an attached
-// descriptor), Refused or, over TCP from the rendezvous' own host, Redirect. Hello, Welcome and
-// Redirect end in a tag that proves knowledge of the job key for the other side's nonce. Everything
-// decoded here may come from a stranger: lengths and ranges are checked before use. Pure functions;
-// any thread.
+// descriptor), Refused or, over TCP where a Unix socket leads to the job as well, Redirect. A gate
+// (gate.hpp) says Hello also for the ranks that came to it, and Objection to those that ended.
+// Hello, Welcome, Redirect and Objection end in a tag that proves knowledge of the job key for the
+// other side's nonce. Everything decoded here may come from a stranger: lengths and ranges are
+// checked before use. Pure functions; any thread.
 #pragma once
 
 #include <array>
@@ -24,7 +25,7 @@
 namespace unisono::group {
 
 // Of the wire format; changes with any change of a message.
-inline constexpr std::uint16_t kMessageVersion = 2;
+inline constexpr std::uint16_t kMessageVersion = 3;
 // Bounds the member table, so it bounds what a stranger can make us hold.
 inline constexpr std::uint32_t kMostRanks = 4096;
 // As UNISONO_SHARED_LIMIT's largest value.
@@ -44,7 +45,7 @@ struct Challenge {
 };
 
 struct Hello {
-  Nonce nonce{};
+  Nonce nonce{};  // not all zeros
   HostId host{};
   std::uint32_t rank = 0;
   std::uint32_t ranks = 0;
@@ -52,6 +53,7 @@ struct Hello {
   std::uint64_t memory_layout = 0;  // JobDescription::memory_layout
   transport::Endpoint endpoint{};   // for datagrams; port 0: none
   std::uint32_t max_payload = 0;    // bytes of a datagram; 0 without an endpoint
+  std::uint64_t door = 0;  // where ranks of its host may come to it (gate_address); 0: nowhere
   bool operator==(const Hello&) const = default;
 };
 
@@ -76,16 +78,31 @@ struct Welcome {
 struct Refused {
   base::Code code = base::Code::state;
   std::string text;
+  Nonce hello{};  // to a gate: of the Hello that is refused; zeros: the receiver's, and all by it
   bool operator==(const Refused&) const = default;
 };
 
+inline constexpr std::uint32_t kNoGate = ~std::uint32_t{0};
+
 struct Redirect {
-  std::string name;  // of the abstract socket, without '@'
-  HostId host{};     // on which it is
+  std::string name;              // of the abstract socket, without '@'
+  HostId host{};                 // on which it is
+  std::uint32_t gate = kNoGate;  // the rank that listens there; kNoGate: the rendezvous itself
   bool operator==(const Redirect&) const = default;
 };
 
-using Message = std::variant<Challenge, Hello, Welcome, Refused, Redirect>;
+// Why the job cannot start with a rank that came by a gate.
+struct Objection {
+  enum class Reason : std::uint32_t {
+    ended = 1,   // its connection has
+    unseen_pid,  // it is in a pid namespace that the gate does not see
+  };
+  Nonce hello{};  // of the rank's Hello
+  Reason reason = Reason::ended;
+  bool operator==(const Objection&) const = default;
+};
+
+using Message = std::variant<Challenge, Hello, Welcome, Refused, Redirect, Objection>;
 
 // The bytes of a message, its tag (if the type has one) not yet made: see sign().
 std::string encode(const Message& message);
@@ -100,11 +117,11 @@ base::Result<std::optional<Decoded>> decode(std::string_view bytes);
 
 // Family, port, address.
 inline constexpr std::size_t kEndpointBytes = 2 + 2 + 16;
-// Every Hello has this length; a reader that expects one holds no more.
+// Every Hello has this length, and nothing else that a rank says is longer; a reader holds no more.
 inline constexpr std::size_t kHelloFrameBytes =
-    12 + 16 + 16 + 4 + 4 + 8 + 8 + kEndpointBytes + 4 + 8;
+    12 + 16 + 16 + 4 + 4 + 8 + 8 + kEndpointBytes + 4 + 8 + 8;
 
-// Writes the tag at the end of the frame of a Hello, Welcome or Redirect. `nonce` is the one that
+// Writes the tag at the end of the frame of a message that has one. `nonce` is the one that
 // the receiver has sent last.
 void sign(std::string& frame, const wire::Key& key, const Nonce& nonce);
 // Whether the tag is right; takes the same time wherever it differs.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Rendezvous: the server at which the ranks of a job meet. It hears every rank's Hello, and when
-// the last has come tells each who is where, and hands those of its own host the memory file; a
-// rank of that host that comes over TCP is sent to the Unix socket first. Until then any failure
-// (the deadline, a rank that ended, a size that does not fit) is told to every rank that came, with
-// the ranks that are missing. It never waits: the owner polls descriptor() and calls step(), or
-// lets serve() do so. Used by the launcher and by rank 0. One thread at a time.
+// the last has come tells who is where, and hands those of its own host the memory file. Ranks of
+// its host that come over TCP are sent to its Unix socket; of each other host the first that comes
+// stays and becomes the host's gate (gate.hpp), to which the others are sent. Until all have come
+// any failure (the deadline, a rank that ended, a size that does not fit) is told to every rank
+// that came, with the ranks that are missing. It never waits: the owner polls descriptor() and
+// calls step(), or lets serve() do so. Used by the launcher and by rank 0. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include "base/result.hpp"
 #include "group/bootstrap/address.hpp"
 #include "group/bootstrap/message.hpp"
+#include "group/bootstrap/reception.hpp"
 #include "group/bootstrap/welcome.hpp"
 
 namespace unisono::group {
@@ -31,9 +33,6 @@ class Rendezvous {
     std::string job;                 // name for people; empty: the address
     std::uint64_t memory_bytes = 0;  // least size of the memory file; a rank may wish for more
     std::int64_t timeout_ns = 0;     // from the first rank's Hello to the last's
-    // What its ranks are called in messages, where it serves those of one host of a job only;
-    // empty: by their numbers.
-    std::vector<int> names{};
   };
   enum class State { gathering, started, failed };
 
@@ -47,8 +46,11 @@ class Rendezvous {
   // What goes into UNISONO_RENDEZVOUS.
   std::string address() const { return address_text(address_); }
 
+  // The Unix socket, to which the ranks of this host are sent in any case.
+  const Address& local_address() const { return unix_address_; }
+
   // Readable when step() has something to do.
-  int descriptor() const { return poller_.get(); }
+  int descriptor() const { return reception_->descriptor(); }
   // When step() is to be called even if nothing is readable; INT64_MAX if never.
   std::int64_t next_deadline_ns() const;
   // Accepts, reads and answers what is there.
@@ -61,69 +63,59 @@ class Rendezvous {
   const base::Error& error() const { return error_; }
   bool has_joined(int rank) const;
   // Connections that were no rank of this job: wrong user, wrong key, malformed or silent.
-  int strangers() const { return strangers_; }
+  int strangers() const { return reception_->strangers(); }
 
   // A rank's process ended (`how`: "exited with status 1"). Fails the job if it had not started
   // and the rank is missing; the ranks that came, or come later, are told.
   void rank_ended(int rank, std::string_view how);
 
-  // The connections to the ranks, which stay open as long as their owner keeps them.
+  // The connections to the ranks of this host and to the gates of the others, which stay open as
+  // long as their owner keeps them.
   std::vector<base::Descriptor> release_connections();
 
  private:
-  struct Connection {
-    base::Descriptor socket;
-    bool local = false;  // Unix socket, so that the peer is known
-    Peer peer;
-    Nonce nonce{};
-    std::string received;
-    std::uint64_t number = 0;  // in the order of arrival
-    int rank = -1;             // after a valid Hello
+  using Number = Reception::Number;
+  struct Place {
+    Number visitor = 0;  // by which the rank has come; 0: has not
+    bool by_gate = false;
+    std::string origin;
   };
-  using Connections = std::map<int, Connection>;  // by descriptor
+  struct GateRecord {
+    Number visitor = 0;
+    std::uint32_t rank = 0;
+    std::uint64_t door = 0;
+  };
 
   explicit Rendezvous(const Options& options);
-  base::Status start_listening();
-  base::Status watch(const base::Descriptor& socket);
+  base::Status start_listening(base::Descriptor listener);
 
-  void accept_all(const base::Descriptor& listener, bool local);
-  void greet(base::Descriptor socket, bool local);
-  void read_from(Connections::iterator connection);
-  void drop_stranger(Connections::iterator connection);
-  void make_room();
-
-  void take_hello(Connections::iterator connection, const Hello& hello);
-  base::Error objection(const Connection& connection, const Hello& hello) const;
-  std::string origin(const Connection& connection, const Hello& hello) const;
-  int name_of(std::uint32_t rank) const;
-  void redirect(Connections::iterator connection, const Hello& hello);
-  void refuse(Connections::iterator connection, const base::Error& error);
-  void seat(Connections::iterator connection, const Hello& hello);
+  void take(Reception::Event event);
+  void take_hello(Number visitor, const Hello& hello);
+  void take_objection(Number gate, const Objection& objection);
+  void lose(Number visitor);
+  base::Error objection(Number visitor, const Hello& hello) const;
+  base::Error too_late_or_twice(const Hello& hello, const std::string& from);
+  std::string origin(Number visitor, const Hello& hello) const;
+  bool is_gate(Number visitor) const { return reception_->find(visitor)->kept; }
+  bool redirect(Number visitor, const Hello& hello);
+  void refuse(Number visitor, const Hello& hello, const base::Error& error);
+  void seat(Number visitor, const Hello& hello);
   void start();
   void welcome_all(const Welcome& welcome, const base::Descriptor& memory);
   void fail(base::Error error);
   std::string missing_text() const;
 
-  struct Place {
-    int socket = -1;  // key into connections_; -1: has not come
-    std::string origin;
-  };
-
   Options options_;
   wire::Key key_;
   HostId host_{};
   Address address_;       // as announced
-  Address unix_address_;  // the same, or where tcp callers are sent
-  base::Descriptor poller_;
-  base::Descriptor listener_;
-  base::Descriptor tcp_listener_;  // only if the address is tcp
-  Connections connections_;
+  Address unix_address_;  // the same, or where tcp callers of this host are sent
+  std::unique_ptr<Reception> reception_;
   std::vector<Place> places_;      // by rank
   std::vector<Arrival> arrivals_;  // by rank
-  std::string notes_;              // refusals that the final error should mention
-  std::uint64_t greeted_ = 0;
+  std::map<HostId, GateRecord> gates_;
+  std::string notes_;  // refusals that the final error should mention
   int came_ = 0;
-  int strangers_ = 0;
   std::int64_t deadline_ns_;
   State state_ = State::gathering;
   base::Error error_;

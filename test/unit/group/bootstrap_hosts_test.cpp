@@ -1,106 +1,43 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // group/bootstrap on several hosts, without any: ranks that say they are elsewhere come to a real
-// rendezvous, and real ranks come to a rendezvous that says it is elsewhere. With real networks:
+// rendezvous. The other way round: bootstrap_gate_test.cpp; with real networks:
 // test/net/bootstrap_test.cpp.
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <optional>
+#include <memory>
 #include <string>
-#include <thread>
-#include <type_traits>
-#include <variant>
 #include <vector>
 
-#include "group/bootstrap/line.hpp"
 #include "group/bootstrap/memory.hpp"
 #include "group/bootstrap/welcome.hpp"
 #include "group/hosts.hpp"
 #include "transport/udp/ip.hpp"
+#include "unit/group/raw_rank.hpp"
 #include "unit/group/served_rendezvous.hpp"
 
 namespace unisono::group {
 namespace {
 
 using base::Code;
-using base::kSecond;
-using base::Result;
-using test::expect_error;
+using test::expect_refused;
+using test::expect_text;
+using test::hello_from;
 using test::Host;
+using test::host_of;
 using test::kKey;
-using test::settings_with;
+using test::RawRank;
 
 constexpr const char* kTcp = "tcp:127.0.0.1:0";
 
-HostId host_of(char letter) {
-  HostId host{};
-  host.fill(letter);
-  return host;
-}
-
-// What a rank would say that is somewhere else.
-Hello hello_from(const HostId& host, std::uint32_t rank, std::uint32_t ranks) {
-  Hello hello;
+// Until the rendezvous has heard what the gate has said: it refuses a second Hello of that kind.
+void await_seat(RawRank& gate, Hello hello) {
   hello.nonce = *random_nonce();
-  hello.host = host;
-  hello.rank = rank;
-  hello.ranks = ranks;
-  hello.memory_bytes = 1 << 20;
-  hello.endpoint = *transport::parse_endpoint("10.0.0.1:4000");
-  hello.endpoint.port = static_cast<std::uint16_t>(4000 + rank);
-  hello.max_payload = 1472;
-  return hello;
-}
-
-// A rank of whom the test is the voice.
-class RawRank {
- public:
-  RawRank(const Address& address, const Hello& hello) : hello_(hello) {
-    auto socket = try_connect(address, base::now_ns() + 30 * kSecond);
-    EXPECT_TRUE(socket.ok() && socket->has_value()) << address_text(address);
-    line_.emplace(std::move(**socket));
-    const auto greeting = line_->receive(base::now_ns() + 30 * kSecond);
-    EXPECT_TRUE(greeting.ok() && greeting->has_value());
-    std::string frame = encode(hello);
-    sign(frame, wire::key_of(kKey), std::get<Challenge>((*greeting)->message).nonce);
-    EXPECT_TRUE(line_->send(frame).ok());
-  }
-  RawRank(const Host& host, const Hello& hello) : RawRank(host.job(0, 1).address, hello) {}
-
-  template <class Kind>
-  Kind hear() {
-    auto answer = line_->receive(base::now_ns() + 30 * kSecond);
-    if (!answer.ok() || !answer->has_value()) {
-      ADD_FAILURE() << "rank " << hello_.rank << " hears nothing";
-      return {};
-    }
-    if (!std::is_same_v<Kind, Refused>) {
-      EXPECT_TRUE(signature_is_right((*answer)->frame, wire::key_of(kKey), hello_.nonce));
-    }
-    const Kind* kind = std::get_if<Kind>(&(*answer)->message);
-    if (kind != nullptr) return *kind;
-    const Refused* refused = std::get_if<Refused>(&(*answer)->message);
-    ADD_FAILURE() << "rank " << hello_.rank << ": "
-                  << (refused != nullptr ? refused->text : "another kind of message");
-    return {};
-  }
-  base::Descriptor take_attached() { return line_->take_attached(); }
-  // As if its process died.
-  void hang_up() { line_.reset(); }
-
- private:
-  Hello hello_;
-  std::optional<Line> line_;
-};
-
-void expect_refused(RawRank& rank, Code code, std::string_view part) {
-  const auto refused = rank.hear<Refused>();
-  EXPECT_EQ(refused.code, code) << refused.text;
-  EXPECT_NE(refused.text.find(part), std::string::npos) << refused.text;
+  gate.say(hello);
+  const auto refused = gate.hear<Refused>();
+  EXPECT_EQ(refused.hello, hello.nonce);
+  expect_text(refused, Code::argument, "was claimed twice");
 }
 
 Address unix_address_of(const Host& host, const Hello& hello) {
@@ -121,9 +58,13 @@ TEST(RendezvousOfHosts, TellsEveryoneWhoIsWhere) {
   const Address local = unix_address_of(host, hellos[1]);
   RawRank rank3(host, hellos[3]);
   RawRank rank1(local, hellos[1]);
+  await_seat(rank3, hellos[3]);
   RawRank rank0(host, hellos[0]);
+  EXPECT_EQ(rank0.hear<Redirect>(), (Redirect{gate_address(4).name, host_of('x'), 3}));
+  rank0.expect_end();
+  rank3.say(hellos[0]);
   RawRank rank2(host, hellos[2]);
-  const auto welcome = rank0.hear<Welcome>();
+  const auto welcome = rank3.hear<Welcome>();
   EXPECT_EQ(welcome.hosts, 3U);
   EXPECT_EQ(welcome.max_payload, 1400U);
   EXPECT_EQ(welcome.memory_bytes, 8U << 20);
@@ -133,22 +74,63 @@ TEST(RendezvousOfHosts, TellsEveryoneWhoIsWhere) {
                                                        {0, 2, hellos[2].endpoint},
                                                        {0, 0, hellos[3].endpoint}}));
   EXPECT_EQ(ranks_on_host(welcome, 0), (std::vector<int>{0, 3}));
-  for (RawRank* each : {&rank1, &rank2, &rank3}) EXPECT_EQ(each->hear<Welcome>(), welcome);
+  for (RawRank* each : {&rank1, &rank2}) EXPECT_EQ(each->hear<Welcome>(), welcome);
   EXPECT_TRUE(verify_memory(rank1.take_attached(), 8 << 20).ok());
-  for (RawRank* each : {&rank0, &rank2, &rank3}) EXPECT_FALSE(each->take_attached().valid());
+  for (RawRank* each : {&rank2, &rank3}) EXPECT_FALSE(each->take_attached().valid());
   EXPECT_TRUE(host.finish().ok());
   EXPECT_EQ(host.server().strangers(), 0);
+}
+
+// What decision 33 is about: connections by hosts, not by ranks, and as many copies of the Welcome.
+TEST(RendezvousOfHosts, HasOneConnectionToEachOtherHost) {
+  constexpr std::uint32_t kHosts = 64;
+  constexpr std::uint32_t kPerHost = 16;
+  constexpr std::uint32_t kRanks = kHosts * kPerHost;
+  Host host(kRanks, "10min", kTcp);
+  host.serve();
+  const auto host_id = [](std::uint32_t rank) {
+    const auto number = static_cast<char>(rank / kPerHost);
+    return number == 0 ? *own_host_id() : host_of(number);
+  };
+  const Address local = unix_address_of(host, hello_from(*own_host_id(), 0, kRanks));
+  std::vector<std::unique_ptr<RawRank>> stay;
+  std::size_t sent_away_bytes = 0;
+  for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+    const Hello hello = hello_from(host_id(rank), rank, kRanks);
+    if (hello.host == *own_host_id()) {
+      stay.push_back(std::make_unique<RawRank>(local, hello));
+    } else if (rank % kPerHost == 0) {
+      stay.push_back(std::make_unique<RawRank>(host, hello));
+      await_seat(*stay.back(), hello);
+    } else {
+      RawRank sent_away(host, hello);
+      EXPECT_EQ(sent_away.hear<Redirect>().gate, rank - rank % kPerHost);
+      sent_away_bytes += sent_away.heard_bytes();
+      stay.back()->say(hello);
+    }
+  }
+  std::size_t stay_bytes = 0;
+  for (const auto& each : stay) {
+    EXPECT_EQ(each->hear<Welcome>().hosts, kHosts);
+    stay_bytes += each->heard_bytes();
+  }
+  EXPECT_TRUE(host.finish().ok());
+  EXPECT_EQ(stay.size(), kPerHost + kHosts - 1);
+  EXPECT_EQ(host.server().release_connections().size(), stay.size());
+  const std::size_t welcome_bytes = stay.back()->heard_bytes();
+  EXPECT_LE(sent_away_bytes, (kRanks - stay.size()) * 128);
+  EXPECT_LE(stay_bytes, stay.size() * welcome_bytes);
+  EXPECT_LE(stay_bytes + sent_away_bytes, kRanks * welcome_bytes / 12) << "to all that much before";
 }
 
 TEST(RendezvousOfHosts, AHostWithoutRanksCanServeOneHost) {
   Host host(2, "30s", kTcp);
   host.serve();
   RawRank rank0(host, hello_from(host_of('x'), 0, 2));
-  RawRank rank1(host, hello_from(host_of('x'), 1, 2));
+  rank0.say(hello_from(host_of('x'), 1, 2));
   const auto welcome = rank0.hear<Welcome>();
   EXPECT_EQ(welcome.hosts, 1U);
   EXPECT_EQ(welcome.places, std::vector<WelcomePlace>(2));
-  EXPECT_EQ(rank1.hear<Welcome>(), welcome);
 }
 
 TEST(RendezvousOfHosts, JobsHaveIdentitiesAndKeysOfTheirOwn) {
@@ -204,9 +186,8 @@ TEST(RendezvousOfHosts, OnOneHostNothingOfThatMatters) {
   other.endpoint = {};
   other.max_payload = 0;
   RawRank rank0(host, hello_from(host_of('x'), 0, 2));
-  RawRank rank1(host, other);
+  rank0.say(other);
   EXPECT_EQ(rank0.hear<Welcome>().hosts, 1U);
-  EXPECT_EQ(rank1.hear<Welcome>().hosts, 1U);
 }
 
 TEST(RendezvousOfHosts, ADeathElsewhereIsToldToTheOthers) {
@@ -219,6 +200,100 @@ TEST(RendezvousOfHosts, ADeathElsewhereIsToldToTheOthers) {
   expect_refused(twin, Code::argument, "rank 1 was claimed twice: by another host, 127.0.0.1");
   rank1.hang_up();
   expect_refused(rank0, Code::rank_lost, "rank 1 (another host, 127.0.0.1) ended before all ranks");
+}
+
+TEST(RendezvousOfHosts, ADeathBehindAGateIsToldToAll) {
+  Host host(4, "30s", kTcp);
+  host.serve();
+  RawRank gate(host, hello_from(host_of('x'), 1, 4));
+  const Hello guest = hello_from(host_of('x'), 2, 4);
+  gate.say(guest);
+  RawRank rank0(host, hello_from(host_of('y'), 0, 4));
+  await_seat(rank0, hello_from(host_of('y'), 0, 4));
+  gate.say(Objection{*random_nonce(), Objection::Reason::ended});  // to whom nobody knows
+  gate.say(Objection{guest.nonce, Objection::Reason::ended});
+  for (RawRank* each : {&gate, &rank0}) {
+    expect_refused(*each, Code::rank_lost,
+                   "rank 2 (another host, 127.0.0.1) ended before all ranks had joined");
+  }
+}
+
+TEST(RendezvousOfHosts, AGateThatDoesNotSeeAPidSaysSo) {
+  Host host(3, "30s", kTcp);
+  host.serve();
+  RawRank gate(host, hello_from(host_of('x'), 1, 3));
+  const Hello guest = hello_from(host_of('x'), 2, 3);
+  gate.say(guest);
+  gate.say(Objection{guest.nonce, Objection::Reason::unseen_pid});
+  expect_refused(
+      gate, Code::unsupported,
+      "rank 2 (another host, 127.0.0.1) is in a pid namespace that the rank by which it");
+}
+
+TEST(RendezvousOfHosts, ARankThatComesTwiceByGatesIsRefusedTheSecondTime) {
+  Host host(4, "30s", kTcp);
+  host.serve();
+  RawRank gate_x(host, hello_from(host_of('x'), 0, 4));
+  RawRank gate_y(host, hello_from(host_of('y'), 1, 4));
+  gate_x.say(hello_from(host_of('x'), 2, 4));
+  await_seat(gate_x, hello_from(host_of('x'), 2, 4));
+  const Hello twin = hello_from(host_of('y'), 2, 4);
+  gate_y.say(twin);
+  const auto refused = gate_y.hear<Refused>();
+  EXPECT_EQ(refused.hello, twin.nonce);
+  expect_text(refused, Code::argument, "rank 2 was claimed twice: by another host, 127.0.0.1");
+  gate_y.say(Objection{twin.nonce, Objection::Reason::ended});  // concerns nobody any more
+  gate_x.say(hello_from(host_of('x'), 3, 4));
+  for (RawRank* each : {&gate_x, &gate_y}) EXPECT_EQ(each->hear<Welcome>().hosts, 2U);
+  const Hello late = hello_from(host_of('x'), 3, 4);
+  gate_x.say(late);
+  const auto too_late = gate_x.hear<Refused>();
+  EXPECT_EQ(too_late.hello, late.nonce);
+  expect_text(too_late, Code::state, "rank 3 (another host, 127.0.0.1) comes too late");
+}
+
+TEST(RendezvousOfHosts, AWrongSizeBehindAGateEndsTheJobAtOnce) {
+  Host host(3, "30s", kTcp);
+  host.serve();
+  RawRank gate(host, hello_from(host_of('x'), 0, 3));
+  const Hello guest = hello_from(host_of('x'), 2, 4);
+  gate.say(guest);
+  const auto refused = gate.hear<Refused>();
+  EXPECT_EQ(refused.hello, guest.nonce);
+  expect_text(refused, Code::argument, "was told that the job has 4 ranks");
+  expect_refused(gate, Code::argument, "was told that the job has 4 ranks");
+}
+
+TEST(RendezvousOfHosts, AGateSpeaksForItsOwnHostOnly) {
+  for (const HostId& other : {host_of('y'), *own_host_id()}) {
+    Host host(3, "30s", kTcp);
+    host.serve();
+    RawRank gate(host, hello_from(host_of('x'), 0, 3));
+    gate.say(hello_from(other, 1, 3));
+    EXPECT_EQ(gate.hear<Refused>().code, Code::state);
+    const auto all = gate.hear<Refused>();
+    EXPECT_NE(all.text.find("comes by a rank of another host than its own"), std::string::npos);
+  }
+}
+
+TEST(RendezvousOfHosts, ARankWithoutADoorCannotBeAGate) {
+  Host host(2, "30s", kTcp);
+  host.serve();
+  Hello hello = hello_from(host_of('x'), 0, 2);
+  hello.door = 0;
+  RawRank rank0(host, hello);
+  expect_refused(rank0, Code::state, "has no socket for the other ranks of its host");
+}
+
+TEST(RendezvousOfHosts, ARankOnTheUnixSocketIsNoGate) {
+  Host host(2);
+  host.serve();
+  RawRank rank0(host, hello_from(*own_host_id(), 0, 2));
+  rank0.say(hello_from(*own_host_id(), 1, 2));
+  rank0.expect_end();
+  const auto ended = host.finish();
+  ASSERT_FALSE(ended.ok());
+  EXPECT_EQ(ended.error().code, Code::rank_lost) << ended.error().message;
 }
 
 TEST(RendezvousOfHosts, MissingRanksAreNamedElsewhereToo) {
@@ -244,88 +319,6 @@ TEST(RendezvousOfHosts, AnotherHostOnAUnixSocketIsALie) {
   expect_refused(rank0, Code::state, "says that it is on another host");
 }
 
-// A rendezvous that says it is elsewhere, for a job of which rank 0 is there with it, and the
-// others are here.
-class FarRendezvous {
- public:
-  explicit FarRendezvous(std::uint32_t ranks)
-      : ranks_(ranks), address_(*parse_address("tcp:127.0.0.1:0")) {
-    auto listening = listen_at(address_);
-    EXPECT_TRUE(listening.ok());
-    listener_ = std::move(*listening);
-    thread_ = std::thread([this] { serve(); });
-  }
-  ~FarRendezvous() { thread_.join(); }
-  FarRendezvous(const FarRendezvous&) = delete;
-  FarRendezvous& operator=(const FarRendezvous&) = delete;
-
-  std::uint64_t job_id() const { return job_id_; }
-  static constexpr std::uint64_t kMemoryBytes = 3 << 20;
-
-  JobDescription job(std::uint32_t rank) const {
-    JobDescription description;
-    description.rank = static_cast<int>(rank);
-    description.ranks = static_cast<int>(ranks_);
-    description.address = address_;
-    description.address_given = true;
-    description.key = kKey;
-    return description;
-  }
-
- private:
-  void serve() {
-    std::vector<Line> lines;
-    std::vector<Arrival> arrivals{{hello_from(host_of('x'), 0, ranks_), 0}};
-    arrivals.resize(ranks_);
-    std::vector<std::uint32_t> came;
-    while (lines.size() + 1 < ranks_) {
-      pollfd waiting{listener_.get(), POLLIN, 0};
-      ASSERT_EQ(poll(&waiting, 1, 30000), 1);
-      base::Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      ASSERT_TRUE(send_frame(socket, encode(Challenge{})));
-      Line line(std::move(socket));
-      const auto heard = line.receive(base::now_ns() + 30 * kSecond);
-      ASSERT_TRUE(heard.ok() && heard->has_value());
-      const Hello hello = std::get<Hello>((*heard)->message);
-      arrivals[hello.rank].hello = hello;
-      came.push_back(hello.rank);
-      lines.push_back(std::move(line));
-    }
-    // The addresses of ranks here are loopback's, which compose_welcome() would refuse.
-    Welcome welcome{kMemoryBytes, "far", job_id_, 2, 1000, {}};
-    for (const Arrival& arrival : arrivals) {
-      welcome.places.push_back({0, arrival.hello.rank == 0 ? 0U : 1U, arrival.hello.endpoint});
-    }
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-      std::string frame = encode(welcome);
-      sign(frame, wire::key_of(kKey), arrivals[came[i]].hello.nonce);
-      ASSERT_TRUE(lines[i].send(frame).ok());
-    }
-    for (Line& line : lines) {
-      EXPECT_FALSE((*line.receive(base::now_ns() + 30 * kSecond)).has_value());
-    }
-  }
-
-  std::uint32_t ranks_;
-  std::uint64_t job_id_ = *random_number();  // and so the host's meeting place is new each time
-  Address address_;
-  base::Descriptor listener_;
-  std::thread thread_;
-};
-
-// A datagram from one to the other.
-void expect_datagram(const Seat& from, const Seat& to) {
-  const std::array<std::byte, 3> sent{std::byte{1}, std::byte{2}, std::byte{3}};
-  const std::array outgoing{transport::Outgoing{.target = to.rank, .head = sent}};
-  ASSERT_EQ(from.datagrams->send(outgoing), 1U);
-  std::array<transport::Incoming, 1> incoming;
-  while (to.datagrams->receive(incoming) == 0) {
-    pollfd waiting{to.datagrams->descriptor(), POLLIN, 0};
-    ASSERT_EQ(poll(&waiting, 1, 30000), 1);
-  }
-  EXPECT_TRUE(std::ranges::equal(incoming[0].bytes, sent));
-}
-
 TEST(Hosts, SayWhereARankIsIfThereAreSeveral) {
   std::vector<Member> members{{.pid = getpid(), .host = 0}, {.pid = 0, .host = 1}};
   EXPECT_EQ(Hosts(members, 0).place_of(1), "");
@@ -336,71 +329,6 @@ TEST(Hosts, SayWhereARankIsIfThereAreSeveral) {
   EXPECT_EQ(hosts.place_of(0), "host fd00::1") << "its own too: a message is read on all hosts";
   EXPECT_EQ(hosts.place_of(1), "host 10.0.0.3");
   EXPECT_EQ(hosts.with_place(1, "it left"), "host 10.0.0.3; it left");
-}
-
-TEST(HostMeeting, RanksOfOneHostShareItsMemoryAndAllKnowTheirPlaces) {
-  const FarRendezvous server(3);
-  const auto joined = test::join_all({server.job(1), server.job(2)}, settings_with("30s"));
-  for (const auto& seat : joined) {
-    ASSERT_TRUE(seat.ok()) << seat.error().message;
-    EXPECT_EQ(seat->hosts, 2);
-    EXPECT_EQ(seat->memory_bytes, FarRendezvous::kMemoryBytes);
-    EXPECT_TRUE(verify_memory(seat->memory, FarRendezvous::kMemoryBytes).ok());
-    ASSERT_EQ(seat->members.size(), 3U);
-    EXPECT_EQ(seat->members[0].pid, 0);
-    EXPECT_EQ(seat->members[0].host, 0);
-    EXPECT_EQ(seat->members[0].address, *transport::parse_ip("10.0.0.1"));
-    EXPECT_EQ(seat->members[1].address, *transport::parse_ip("127.0.0.1"));
-    for (const std::size_t rank : {std::size_t{1}, std::size_t{2}}) {
-      EXPECT_EQ(seat->members[rank].pid, getpid());
-      EXPECT_EQ(seat->members[rank].host, 1);
-    }
-    EXPECT_TRUE(seat->channel.valid());
-    EXPECT_TRUE(seat->host_channel.valid());
-    EXPECT_EQ(seat->hosted.size(), seat->rank == 1 ? 2U : 0U);
-    ASSERT_NE(seat->datagrams, nullptr);
-    EXPECT_EQ(seat->datagrams->limits().max_payload, 1000U);
-    EXPECT_EQ(seat->datagrams->rank(), seat->rank);
-    EXPECT_EQ(seat->key.low, packet_key(wire::key_of(kKey), server.job_id()).low);
-  }
-  ASSERT_EQ(pwrite(joined[0]->memory.get(), "together", 8, 4096), 8);
-  std::array<char, 8> read{};
-  ASSERT_EQ(pread(joined[1]->memory.get(), read.data(), read.size(), 4096), 8);
-  EXPECT_EQ(std::string(read.data(), read.size()), "together");
-  expect_datagram(*joined[0], *joined[1]);
-  expect_datagram(*joined[1], *joined[0]);
-}
-
-TEST(HostMeeting, TheFirstRankNamesThoseThatDoNotCome) {
-  const FarRendezvous server(4);
-  RawRank rank2(server.job(2).address, hello_from(*own_host_id(), 2, 4));
-  RawRank rank3(server.job(3).address, hello_from(*own_host_id(), 3, 4));
-  expect_error(join(server.job(1), settings_with("300ms")), Code::timeout,
-               "2 of 3 ranks of this host did not join within 300ms (UNISONO_START_TIMEOUT): "
-               "missing ranks 2, 3");
-}
-
-TEST(HostMeeting, AFirstRankThatNeverComesIsNamed) {
-  const FarRendezvous server(3);
-  RawRank rank1(server.job(1).address, hello_from(*own_host_id(), 1, 3));
-  expect_error(join(server.job(2), settings_with("300ms")), Code::timeout,
-               "rank 2 of 3: nobody listens at unix:@unisono-");
-}
-
-TEST(HostMeeting, AFirstRankThatDiesIsNamed) {
-  const FarRendezvous server(3);
-  Address meeting_place = host_meeting_address(server.job_id(), 1);
-  auto listener = listen_at(meeting_place);
-  ASSERT_TRUE(listener.ok());
-  std::thread first([&] {
-    RawRank rank1(server.job(1).address, hello_from(*own_host_id(), 1, 3));
-    pollfd waiting{listener->get(), POLLIN, 0};
-    EXPECT_EQ(poll(&waiting, 1, 30000), 1);
-    listener->reset();  // with the connection that waits in its queue
-  });
-  expect_error(join(server.job(2), settings_with("30s")), Code::rank_lost,
-               "which rank 1, the first of this host, hosts, ended before all ranks had joined");
-  first.join();
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ Hello some_hello() {
           .memory_bytes = 1 << 20,
           .memory_layout = 0x0123456789abcdef,
           .endpoint = endpoint_at("10.0.0.2:4000"),
-          .max_payload = 1472};
+          .max_payload = 1472,
+          .door = 0x123};
 }
 
 Welcome welcome_with(std::vector<WelcomePlace> places) {
@@ -66,8 +67,12 @@ std::vector<Message> one_of_each() {
           some_hello(),
           one_host(),
           three_hosts(),
-          Refused{base::Code::timeout, "missing rank 1"},
-          Redirect{"name", nonce_of('h')}};
+          Refused{base::Code::timeout, "missing rank 1", {}},
+          Refused{base::Code::argument, "rank 1 was claimed twice", nonce_of('n')},
+          Redirect{"name", nonce_of('h'), kNoGate},
+          Redirect{"name", nonce_of('h'), 3},
+          Objection{nonce_of('n'), Objection::Reason::ended},
+          Objection{nonce_of('n'), Objection::Reason::unseen_pid}};
 }
 
 TEST(BootstrapMessage, RoundTrip) {
@@ -82,8 +87,9 @@ TEST(BootstrapMessage, RoundTrip) {
 }
 
 TEST(BootstrapMessage, WireFormIsFixedAndLittleEndian) {
-  const std::string frame = encode(Refused{base::Code::timeout, "ab"});
-  const std::string expected("UNIS\x02\0\x04\0\x0a\0\0\0\x06\0\0\0\x02\0\0\0ab", 22);
+  const std::string frame = encode(Refused{base::Code::timeout, "ab", {}});
+  std::string expected("UNIS\x03\0\x04\0\x1a\0\0\0\x06\0\0\0\x02\0\0\0ab", 22);
+  expected += std::string(sizeof(Nonce), '\0');
   EXPECT_EQ(frame, expected);
   EXPECT_EQ(encode(some_hello()).size(), kHelloFrameBytes);
 }
@@ -120,11 +126,21 @@ TEST(BootstrapMessage, RejectsWhatNoPeerSends) {
   EXPECT_FALSE(decode(with(87, 1)).ok());       // more than an IPv4 address has
   EXPECT_FALSE(decode(with(90, 1)).ok());       // a datagram longer than there are
   EXPECT_FALSE(decode("GET / HTTP/1.1\r\nHost: x\r\n\r\n").ok());
-  EXPECT_FALSE(decode(encode(Refused{base::Code::ok, "fine"})).ok());
-  EXPECT_FALSE(decode(encode(Redirect{"", nonce_of('h')})).ok());
 }
 
 bool is_accepted(const Message& message) { return decode(encode(message)).ok(); }
+
+TEST(BootstrapMessage, ContentThatNoPeerSendsIsRejected) {
+  EXPECT_FALSE(is_accepted(Refused{base::Code::ok, "fine", {}}));
+  EXPECT_FALSE(is_accepted(Redirect{"", nonce_of('h'), kNoGate}));
+  EXPECT_TRUE(is_accepted(Redirect{"name", nonce_of('h'), kMostRanks - 1}));
+  EXPECT_FALSE(is_accepted(Redirect{"name", nonce_of('h'), kMostRanks}));
+  EXPECT_FALSE(is_accepted(Objection{nonce_of('n'), Objection::Reason{0}}));
+  EXPECT_FALSE(is_accepted(Objection{nonce_of('n'), Objection::Reason{3}}));
+  Hello hello = some_hello();
+  hello.nonce = {};  // which in a Refused stands for nobody's
+  EXPECT_FALSE(is_accepted(hello));
+}
 
 TEST(BootstrapMessage, AnEndpointIsWholeOrNotThere) {
   Hello hello = some_hello();
@@ -204,7 +220,7 @@ TEST(BootstrapMessage, AWelcomeWhoseCountLiesIsRejected) {
 
 TEST(BootstrapMessage, TextForPeopleIsCutAndMadeHarmless) {
   const auto decoded =
-      decode(encode(Refused{base::Code::state, "a\x1b[31m\n" + std::string(10000, 'x')}));
+      decode(encode(Refused{base::Code::state, "a\x1b[31m\n" + std::string(10000, 'x'), {}}));
   ASSERT_TRUE(decoded.ok() && decoded->has_value());
   const auto& refused = std::get<Refused>((*decoded)->message);
   EXPECT_EQ(refused.text.size(), kMostTextBytes);
@@ -215,7 +231,8 @@ TEST(BootstrapMessage, RandomBytesBehindAGoodHeaderDoNoHarm) {
   base::Prng prng(11);
   int accepted = 0;
   for (int turn = 0; turn < 20000; ++turn) {
-    std::string frame = encode(one_of_each()[prng.below(6)]);
+    const std::vector<Message> messages = one_of_each();
+    std::string frame = encode(messages[prng.below(messages.size())]);
     for (std::uint64_t changes = prng.below(4) + 1; changes > 0; --changes) {
       frame[12 + prng.below(frame.size() - 12)] = static_cast<char>(prng.next());
     }
@@ -276,10 +293,10 @@ TEST(BootstrapAddress, ANetworkNamespaceIsAHostOfItsOwn) {
   EXPECT_EQ(*own_host_id(), outside);
 }
 
-TEST(BootstrapAddress, HostsOfAJobMeetApart) {
-  EXPECT_NE(host_meeting_address(1, 1).name, host_meeting_address(1, 2).name);
-  EXPECT_NE(host_meeting_address(1, 1).name, host_meeting_address(2, 1).name);
-  EXPECT_LE(host_meeting_address(~std::uint64_t{0}, kMostRanks).name.size(), kMostNameBytes);
+TEST(BootstrapAddress, GatesListenApart) {
+  EXPECT_EQ(address_text(gate_address(1)), "unix:@unisono-gate-0000000000000001");
+  EXPECT_NE(gate_address(1).name, gate_address(2).name);
+  EXPECT_LE(gate_address(~std::uint64_t{0}).name.size(), kMostNameBytes);
 }
 
 TEST(BootstrapAddress, RandomThingsDiffer) {

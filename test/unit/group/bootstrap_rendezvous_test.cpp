@@ -347,14 +347,14 @@ std::string signed_frame(const Message& message, const Hello& hello) {
 
 TEST(BootstrapJoin, ARedirectToAnotherHostIsNotFollowed) {
   const FakeServer server("tcp:127.0.0.1:0", [](const Hello& hello) {
-    return signed_frame(Redirect{"somewhere", HostId{'x'}}, hello);
+    return signed_frame(Redirect{"somewhere", HostId{'x'}, kNoGate}, hello);
   });
   expect_error(join(server.job(), settings_with("30s")), Code::state, "a socket of another host");
 }
 
 TEST(BootstrapJoin, ARendezvousThatEndsAfterItsRedirectIsLost) {
   const FakeServer server("tcp:127.0.0.1:0", [](const Hello& hello) {
-    return signed_frame(Redirect{"unisono-nobody-listens-here", hello.host}, hello);
+    return signed_frame(Redirect{"unisono-nobody-listens-here", hello.host, kNoGate}, hello);
   });
   expect_error(join(server.job(), settings_with("30s")), Code::rank_lost,
                "ended before all ranks had joined");
@@ -362,7 +362,7 @@ TEST(BootstrapJoin, ARendezvousThatEndsAfterItsRedirectIsLost) {
 
 TEST(BootstrapJoin, AServerThatDoesNotKnowTheKeyIsNotFollowed) {
   const FakeServer server("tcp:127.0.0.1:0", [](const Hello& hello) {
-    return encode(Redirect{"unisono-anywhere", hello.host});
+    return encode(Redirect{"unisono-anywhere", hello.host, kNoGate});
   });
   expect_error(join(server.job(), settings_with("30s")), Code::argument,
                "does not know this job's key");
