@@ -37,13 +37,15 @@ from distribution import quantiles, summary  # noqa: E402  (its folder has to be
 from hogs import Hogs  # noqa: E402
 from host_set import Failed, HostSet, run_main, why_not  # noqa: E402
 from implementations import IMPLEMENTATIONS, Missing, Unisono  # noqa: E402
-from paths import OWN, own_paths, without_daemons  # noqa: E402
+from paths import OWN, SPLITS, own_paths, without_daemons  # noqa: E402
 from peer_report import Unusable, progress, read_report  # noqa: E402
 from quiet import wait_until_quiet  # noqa: E402
 
 COLLECTIVES = ["barrier", "allreduce"]
+OF_OWN = ["broadcast"]  # which only this project's paths are asked for, and not by TCP
 OTHERS = [each for each in IMPLEMENTATIONS if each is not Unisono]  # which is here as udp
-NAMES = [*OWN, *(each.name for each in OTHERS)]
+PEERS = [each.name for each in OTHERS]
+NAMES = [*OWN, *PEERS]
 UNLESS_TOLD = [name for name in NAMES if name not in ("whole", "split1", "split2")]
 COLUMNS = {
     "median": "median_us", "mean": "mean_us", "deviation": "deviation_us", "p99": "p99_us",
@@ -97,7 +99,7 @@ def find_all(arguments):
 
 def run_once(host_set, implementation, shape, operations, arguments):
     """{collective: times in ns}, or None, having said why there are none."""
-    bytes_of_vector = 8 * (arguments.doubles or 1)
+    bytes_of_vector = 8 * (arguments.doubles or arguments.integers or 1)
     pauses = {"apart_us": arguments.apart, "late_us": arguments.apart}
     work = Work(arguments.collectives, operations, sizes=str(bytes_of_vector), **pauses)
     around = getattr(implementation, "around", without_daemons)
@@ -198,7 +200,7 @@ def parse_arguments():
         default=[4, 8, 16], help="numbers of hosts; default: 4,8,16")
     add("--per-host", type=int, default=1, help="ranks on each of them; default: 1")
     add("--collectives", type=lambda text: text.split(","), default=COLLECTIVES,
-        help="default: barrier,allreduce")
+        help="default: barrier,allreduce; also broadcast, each from another root")
     add("--operations", type=int, default=20000,
         help="most calls of a cell, over all rounds; default: 20000")
     add("--seconds", type=float, default=20,
@@ -208,6 +210,7 @@ def parse_arguments():
         help=f"of {','.join(NAMES)}")
     add("--doubles", type=int, default=0,
         help="allreduces of so many float64 (others: as many bytes); default: of two float32")
+    add("--integers", type=int, default=0, help="the same of so many int64")
     add("--apart", type=int, default=0, metavar="US",
         help="microseconds between calls, and between the last rank and the others; default: 0")
     add("--hogs", action="store_true", help="beside a busy loop on each core")
@@ -223,13 +226,17 @@ def parse_arguments():
     least = min(arguments.rounds, arguments.operations, arguments.per_host, *arguments.hosts)
     if least < 1:
         parser.error("--rounds, --operations, --per-host and --hosts must be at least 1")
-    if min(arguments.doubles, arguments.apart) < 0:
-        parser.error("--doubles and --apart must not be negative")
+    if min(arguments.doubles, arguments.integers, arguments.apart) < 0:
+        parser.error("--doubles, --integers and --apart must not be negative")
+    if arguments.doubles and arguments.integers:
+        parser.error("either --doubles or --integers")
+    if set(arguments.collectives) & set(OF_OWN) and set(arguments.only) & {"tcp", *PEERS}:
+        parser.error(f"{','.join(OF_OWN)}: for --only {','.join(SPLITS)},udp")
     if arguments.hogs and arguments.quiet > 0:
         parser.error("--quiet waits for what --hogs prevents")
     for option, given, known in [
         ("--only", arguments.only, NAMES),
-        ("--collectives", arguments.collectives, COLLECTIVES),
+        ("--collectives", arguments.collectives, COLLECTIVES + OF_OWN),
     ]:
         for name in given:
             if name not in known:

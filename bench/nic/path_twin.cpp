@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The twin of bench/peers for the paths of this project between hosts: a whole barrier or allreduce
-// of two float32, or of a vector of float64, again and again, each call timed by rank 0. Started
-// once per rank, as a job of Unisono (bench/nic/compare.py does). Prints the times as JSON on rank
-// 0. With --late-us the last rank comes to each call so much later than the others, and the times
-// are from its call until all have returned.
+// The twin of bench/peers for the paths of this project between hosts: a whole barrier, allreduce
+// or broadcast of two float32, or of a vector of float64 or int64, again and again, each call timed
+// by rank 0. Each broadcast has another root, so that none starts before the one before has come.
+// Started once per rank, as a job of Unisono (bench/nic/compare.py does). Prints the times as JSON
+// on rank 0. With --late-us the last rank comes to each call so much later than the others, and the
+// times are from its call until all have returned.
 //
-//   path_twin --path api|tcp --collectives barrier,allreduce --operations 20000 [--doubles 175]
-//             [--apart-us 200] [--late-us 5000]
+//   path_twin --path api|tcp --collectives barrier,allreduce,broadcast --operations 20000
+//             [--doubles 175 | --integers 175] [--apart-us 200] [--late-us 5000]
 //
 // api: the C API, whose settings say by which way (UNISONO_NIC). tcp: a binomial tree of processes
 // on TCP connections that sleep in recv, for a yardstick without anybody's library.
@@ -79,18 +80,19 @@ class Path {
   virtual ~Path() = default;
   virtual void barrier() = 0;
   virtual void allreduce(const void* input, void* output) = 0;
+  virtual void broadcast(void* buffer, int root) = 0;
 };
 
 class ByApi final : public Path {
  public:
-  // Of so many float64; 0: of two float32.
-  ByApi(const Job& job, std::int64_t doubles)
-      : job_(job),
-        count_(doubles > 0 ? doubles : static_cast<std::int64_t>(kElements)),
-        type_(doubles > 0 ? UNISONO_FLOAT64 : UNISONO_FLOAT32) {}
+  ByApi(const Job& job, std::size_t count, unisono_type_t type)
+      : job_(job), count_(static_cast<std::int64_t>(count)), type_(type) {}
   void barrier() override { expect(unisono_barrier(job_.world), "barrier"); }
   void allreduce(const void* input, void* output) override {
     expect(unisono_allreduce(input, output, count_, type_, UNISONO_SUM, job_.world), "allreduce");
+  }
+  void broadcast(void* buffer, int root) override {
+    expect(unisono_broadcast(buffer, count_, type_, root, job_.world), "broadcast");
   }
 
  private:
@@ -151,6 +153,7 @@ class ByTcp final : public Path {
     }
     for (const base::Descriptor& child : children_) send(child, output);
   }
+  void broadcast(void*, int) override { die("no broadcasts by --path tcp"); }
 
  private:
   static void send_at_once(const base::Descriptor& socket) {
@@ -172,9 +175,14 @@ class ByTcp final : public Path {
   std::vector<base::Descriptor> children_;
 };
 
-std::unique_ptr<Path> open_path(const std::string& name, const Job& job, std::int64_t doubles) {
+struct Vector {
+  std::size_t count = kElements;
+  unisono_type_t type = UNISONO_FLOAT32;
+};
+
+std::unique_ptr<Path> open_path(const std::string& name, const Job& job, const Vector& vector) {
   if (name == "tcp") return std::make_unique<ByTcp>(job);
-  return std::make_unique<ByApi>(job, doubles);
+  return std::make_unique<ByApi>(job, vector.count, vector.type);
 }
 
 // What a rank gives to an operation, so that a result of another one is seen.
@@ -182,10 +190,14 @@ float value_of(int rank, int operation) {
   return static_cast<float>((operation % 61) * 100 + rank);
 }
 
+// Every element has the sum of all ranks' values, or of a broadcast the root's.
 template <class T>
-void check(const std::vector<T>& output, const Job& job, int operation) {
+void check(const std::vector<T>& output, const Job& job, int operation, bool is_sum) {
+  const int root = operation % job.ranks;
   T sum = 0;
-  for (int rank = 0; rank < job.ranks; ++rank) sum += value_of(rank, operation);
+  for (int rank = 0; rank < job.ranks; ++rank) {
+    if (is_sum || rank == root) sum += static_cast<T>(value_of(rank, operation));
+  }
   for (const T element : output) {
     if (element != sum) {
       die(fmt::format("rank {}: operation {} is {} and not {}", job.rank, operation, element, sum));
@@ -252,22 +264,27 @@ void take_latest(std::vector<std::int64_t>& times_ns, const Job& job) {
 }
 
 template <class T>
-Cell measure(Path& path, const Job& job, std::size_t elements, bool is_barrier, int operations,
-             const Pauses& pauses) {
+Cell measure(Path& path, const Job& job, std::size_t elements, const std::string& collective,
+             int operations, const Pauses& pauses) {
+  const bool is_barrier = collective == "barrier";
+  const bool is_sum = collective == "allreduce";
   std::vector<std::int64_t> called_ns;
   std::vector<std::int64_t> times_ns;  // at first, when it returned
   called_ns.reserve(static_cast<std::size_t>(operations));
   times_ns.reserve(static_cast<std::size_t>(operations));
   Usage before;
   for (int operation = -kWarmUp; operation < operations; ++operation) {
-    const std::vector<T> input(elements, value_of(job.rank, operation + kWarmUp));
-    std::vector<T> output(elements);
+    const int number = operation + kWarmUp;
+    const std::vector<T> input(elements, static_cast<T>(value_of(job.rank, number)));
+    std::vector<T> output(input);
     if (operation == 0) before = usage_now();
     rest(pauses.apart_us + (job.rank == job.ranks - 1 ? pauses.late_us : 0));
     const std::int64_t start_ns = base::now_ns();
-    is_barrier ? path.barrier() : path.allreduce(input.data(), output.data());
+    if (is_barrier) path.barrier();
+    if (is_sum) path.allreduce(input.data(), output.data());
+    if (!is_barrier && !is_sum) path.broadcast(output.data(), number % job.ranks);
     const std::int64_t end_ns = base::now_ns();
-    if (!is_barrier) check(output, job, operation + kWarmUp);
+    if (!is_barrier) check(output, job, number, is_sum);
     if (operation < 0) continue;
     called_ns.push_back(start_ns);
     times_ns.push_back(end_ns);
@@ -281,6 +298,18 @@ Cell measure(Path& path, const Job& job, std::size_t elements, bool is_barrier, 
   return {std::move(times_ns), usage_of_waiters(job, before, after, operations)};
 }
 
+Cell measure(Path& path, const Job& job, const Vector& vector, const std::string& collective,
+             int operations, const Pauses& pauses) {
+  const std::size_t count = vector.count;
+  if (vector.type == UNISONO_FLOAT64) {
+    return measure<double>(path, job, count, collective, operations, pauses);
+  }
+  if (vector.type == UNISONO_INT64) {
+    return measure<std::int64_t>(path, job, count, collective, operations, pauses);
+  }
+  return measure<float>(path, job, count, collective, operations, pauses);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -288,35 +317,39 @@ int main(int count, char** arguments) {
   std::vector<std::string> collectives = {"barrier", "allreduce"};
   int operations = 20000;
   std::size_t doubles = 0;
+  std::size_t integers = 0;
   Pauses pauses;
-  CLI::App app{"Times of whole barriers and allreduces, call by call"};
+  CLI::App app{"Times of whole barriers, allreduces and broadcasts, call by call"};
   app.add_option("--path", name)->check(CLI::IsMember({"api", "tcp"}));
   app.add_option("--collectives", collectives)
       ->delimiter(',')
-      ->check(CLI::IsMember({"barrier", "allreduce"}));
+      ->check(CLI::IsMember({"barrier", "allreduce", "broadcast"}));
   app.add_option("--operations", operations)->check(CLI::PositiveNumber);
   app.add_option("--doubles", doubles);
+  app.add_option("--integers", integers);
   app.add_option("--apart-us", pauses.apart_us);
   app.add_option("--late-us", pauses.late_us);
   CLI11_PARSE(app, count, arguments);
-  if (doubles > 0 && name == "tcp") die("--doubles is for the C API");
+  if (doubles > 0 && integers > 0) die("either --doubles or --integers");
+  if (doubles + integers > 0 && name == "tcp") die("--doubles and --integers are for the C API");
+  Vector vector;
+  if (doubles > 0) vector = {doubles, UNISONO_FLOAT64};
+  if (integers > 0) vector = {integers, UNISONO_INT64};
   Job job;
   expect(unisono_init(&job.world), "init");
   expect(unisono_comm_rank(job.world, &job.rank), "rank");
   expect(unisono_comm_size(job.world, &job.ranks), "size");
   {
-    const auto path = open_path(name, job, static_cast<std::int64_t>(doubles));
+    const auto path = open_path(name, job, vector);
     std::string cells;
     for (const std::string& collective : collectives) {
-      const bool is_barrier = collective == "barrier";
-      const Cell cell = doubles > 0
-                            ? measure<double>(*path, job, doubles, is_barrier, operations, pauses)
-                            : measure<float>(*path, job, kElements, is_barrier, operations, pauses);
-      const std::size_t bytes = doubles > 0 ? doubles * sizeof(double) : sizeof(Pair);
+      const Cell cell = measure(*path, job, vector, collective, operations, pauses);
+      const std::size_t width = vector.type == UNISONO_FLOAT32 ? sizeof(float) : sizeof(double);
+      const std::size_t bytes = collective == "barrier" ? 0 : vector.count * width;
       cells += fmt::format(
           "{}{{\"collective\": \"{}\", \"size\": {}, \"wrong\": 0, "
           "\"processor_us\": {:.3f}, \"wake_ups\": {:.3f}, \"times_ns\": [{}]}}",
-          cells.empty() ? "" : ",\n", collective, is_barrier ? 0 : bytes, cell.waiters.processor_us,
+          cells.empty() ? "" : ",\n", collective, bytes, cell.waiters.processor_us,
           cell.waiters.wake_ups, fmt::join(cell.times_ns, ","));
     }
     // No rank goes while another may still lack its last result.

@@ -23,7 +23,8 @@ class OwnPath:
         self.name = name
         self.is_nic = name in SPLITS
         self.doubles = options.doubles
-        if self.doubles and name == "tcp":
+        self.integers = options.integers
+        if (self.doubles or self.integers) and name == "tcp":
             raise Missing("it adds two float32")
         self.twin = options.unisono.resolve().parent.parent / "bench" / "path_twin"
         self.unisono = options.unisono.resolve()
@@ -38,7 +39,7 @@ class OwnPath:
     def commands(self, host_set, shape, work):
         words = ["--path", "tcp" if self.name == "tcp" else "api"]
         words += ["--collectives", ",".join(work.collectives), "--operations", work.operations]
-        words += ["--doubles", self.doubles]
+        words += ["--doubles", self.doubles, "--integers", self.integers]
         words += ["--apart-us", work.apart_us, "--late-us", work.late_us]
         job = unisono_job(host_set, in_a_row(shape.hosts, shape.per_host), words, program=self.twin)
         return self.with_settings(host_set, job)

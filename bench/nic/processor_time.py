@@ -75,7 +75,7 @@ def main():
     add("--unisono", type=pathlib.Path, default=ROOT / "build/release/bin/unisono",
         help="the binary; default: build/release/bin/unisono")
     arguments = parser.parse_args()
-    arguments.doubles = 0
+    arguments.doubles = arguments.integers = 0
     if reason := why_not(arguments.unisono):
         sys.exit(f"processor_time.py: {reason}")
     try:
