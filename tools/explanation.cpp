@@ -95,11 +95,14 @@ base::Result<std::string> find_nic(const group::Call& call, const RanksPlace& pl
       engine::choose_splits(offers, place.hosts.are_alone(), place.multicast);
   const int splits = engine::splits_of(lowered, choice_of_splits);
   const std::string tree = engine::nic_tree_name(place.hosts, splits, place.multicast);
+  const std::size_t packets =
+      (lowered.bytes + engine::kNicPacketBytes - 1) / engine::kNicPacketBytes;
+  const std::string whole = packets > 1 ? fmt::format("in {} packets ", packets) : "";
   return fmt::format("if it blocks and the other hosts have a unisonod as this one has; {}",
                      lowered.gathers && !place.multicast ? "blocks hop from host to host"
                      : lowered.gathers                   ? "each rank multicasts its block"
                      : splits > 0                        ? "in pieces on the trees " + tree
-                                                         : "on the tree " + tree);
+                                                         : whole + "on the tree " + tree);
 }
 
 }  // namespace

@@ -251,10 +251,6 @@ Error misfit(int rank, std::string_view what) {
   return {Code::unsupported, fmt::format("no tree for the NIC: rank {} {}", rank, what)};
 }
 
-std::string numbers(std::int64_t count, arith::Type type, std::size_t bytes) {
-  return fmt::format("{} {} are {} bytes", count, arith::type_name(type), bytes);
-}
-
 }  // namespace
 
 base::Result<Node> lower(const Schedule& schedule) { return TreeReader(schedule).read(); }
@@ -349,17 +345,6 @@ base::Result<std::uint32_t> lower_operator(arith::Operator op, arith::Type type)
                fmt::format("the NIC cannot combine {} by {}: it knows sum, min and max of int32, "
                            "int64, uint32, uint64, float32 and float64, and bitwise operators",
                            arith::type_name(type), arith::operator_name(op))};
-}
-
-base::Result<std::uint32_t> lower_count(std::int64_t count, arith::Type type) {
-  constexpr std::size_t kWord = sizeof(std::uint64_t);
-  const std::size_t bytes = static_cast<std::size_t>(count) * arith::type_size(type);
-  if (count < 0 || bytes > UNISONO_NIC_WORDS_MAX * kWord) {
-    return Error{Code::unsupported,
-                 fmt::format("{}, and the NIC combines what fits one packet, {} bytes",
-                             numbers(count, type, bytes), UNISONO_NIC_WORDS_MAX * kWord)};
-  }
-  return static_cast<std::uint32_t>((bytes + kWord - 1) / kWord);
 }
 
 }  // namespace unisono::nic

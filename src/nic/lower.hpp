@@ -49,7 +49,4 @@ base::Status check_tree(std::span<const Node> nodes);
 // and types that it knows.
 base::Result<std::uint32_t> lower_operator(arith::Operator op, arith::Type type);
 
-// How many words of 64 bits a vector takes in a packet; refused if it needs more than one packet.
-base::Result<std::uint32_t> lower_count(std::int64_t count, arith::Type type);
-
 }  // namespace unisono::nic

@@ -41,9 +41,15 @@ struct Bits {
   }
 };
 
+// Elements that are one, a few, a packet, a little more, and two.
+inline std::vector<std::size_t> counts_of(std::size_t element_bytes) {
+  const std::size_t packet = 1400 / element_bytes;
+  return {1, 5, packet, packet + 3, 2 * packet};
+}
+
 template <class T>
 void add_allreduces(const NicRank& self, unisono_type_t type, unisono_op_t op, Bits& bits) {
-  for (const std::size_t count : {std::size_t{1}, std::size_t{5}, 1400 / sizeof(T)}) {
+  for (const std::size_t count : counts_of(sizeof(T))) {
     const auto n = static_cast<std::int64_t>(count);
     auto sum = numbers_of<T>(type * 100 + op, self.rank, count);
     ASSERT_TRUE(
@@ -67,13 +73,18 @@ inline void all_allreduces(const NicRank& self, Bits& bits) {
     ASSERT_NO_FATAL_FAILURE(add_allreduces<std::int64_t>(self, UNISONO_INT64, op, bits));
   }
 }
-// How many results that makes, if a vector with words for all of them goes in so many pieces.
+// How many results that makes, packet by packet, if a vector with words for all of them goes in so
+// many pieces of whole elements.
 inline std::uint64_t results_of_bits(std::uint64_t pieces = 1) {
   std::uint64_t results = 0;
   for (const std::size_t bytes : {4U, 4U, 8U, 8U, 4U, 8U, 1U, 8U}) {
-    for (const std::size_t count : {std::size_t{1}, std::size_t{5}, 1400 / bytes}) {
+    for (const std::size_t count : counts_of(bytes)) {
       const std::size_t words = (count * bytes + 7) / 8;
-      results += 3 * (words >= pieces ? pieces : 1);
+      const std::size_t used = words >= pieces ? pieces : 1;
+      for (std::size_t piece = 0; piece < used; ++piece) {
+        const std::size_t elements = count / used + (piece < count % used ? 1 : 0);
+        results += 3 * ((elements * bytes + 1399) / 1400);
+      }
     }
   }
   return results;

@@ -223,6 +223,12 @@ TEST_F(NicHostRanks, CallsThatDifferAreFound) {
   expect_difference([&values](const NicRank& self) {
     return unisono_broadcast(values.data(), 1, UNISONO_INT64, self.rank == 1 ? 1 : 0, self.world);
   });
+  // In other numbers of packets: a rank of a host, and a host.
+  expect_difference(
+      [&](const NicRank& self) { return reduce(self, self.rank == 3 ? 600 : 200, UNISONO_SUM); });
+  expect_difference([&](const NicRank& self) {
+    return reduce(self, self.rank / 2 == 2 ? 100 : 700, UNISONO_SUM);
+  });
   // One in the NIC path, the other not: too long for it, or split-phase; a rank, and a host.
   expect_difference(
       [&](const NicRank& self) { return reduce(self, self.rank == 5 ? 1000 : 1, UNISONO_SUM); });

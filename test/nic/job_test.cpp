@@ -23,7 +23,7 @@ TEST_F(NicJob, EveryCollectiveIsRight) { expect_everything_right(); }
 // Whatever the type: the blocking call goes by the NIC path, the split-phase one does not.
 template <class T>
 void compare_paths(const NicRank& self, unisono_type_t type, unisono_op_t op) {
-  for (const std::size_t count : {std::size_t{1}, std::size_t{5}, 1400 / sizeof(T)}) {
+  for (const std::size_t count : counts_of(sizeof(T))) {
     const auto input = numbers_of<T>(type * 100 + op * 10, self.rank, count);
     const auto n = static_cast<std::int64_t>(count);
     std::vector<T> by_nic(count);
@@ -67,8 +67,9 @@ TEST_F(NicJob, TypesAndOperatorsHaveTheBitsOfTheHostEngine) {
     leave(self);
   });
   expect_all_clean(processes);
-  // All but the products: 3 counts, 2 allreduces and a reduce to each root; and the trial.
-  EXPECT_EQ(operations(), (3 * 6 + 3 * 2) * 3 * (2 + kHosts) + 1U);
+  // All but the products: 3 lengths of a packet and 2 of two, 2 allreduces and a reduce to each
+  // root; and the trial.
+  EXPECT_EQ(operations(), (3 * 6 + 3 * 2) * (3 + 2 * 2) * (2 + kHosts) + 1U);
 }
 
 TEST_F(NicJob, BroadcastsOfAnyTypeFromEveryRoot) {
@@ -110,7 +111,7 @@ TEST_F(NicJob, BothPathsKeepOneOrder) {
           vector.data(), sums.data(), kLong, UNISONO_INT64, UNISONO_SUM, self.world, &request)));
       if (i % 50 == self.rank) usleep(3000);
       for (const unisono_comm_t comm : {self.world, twin, self.world}) {
-        const auto count = static_cast<std::int64_t>(1 + together.below(400));
+        const auto count = static_cast<std::int64_t>(1 + together.below(1000));
         std::vector<std::int64_t> own(static_cast<std::size_t>(count), value);
         ASSERT_TRUE(succeeded(unisono_allreduce(UNISONO_IN_PLACE, own.data(), count, UNISONO_INT64,
                                                 UNISONO_SUM, comm)));
@@ -289,6 +290,23 @@ TEST_F(NicJob, CallsThatDifferAreFound) {
   expect_difference([&values](const NicRank& self) {
     return unisono_broadcast(values.data(), 1, UNISONO_INT64, self.rank == 2 ? 1 : 0, self.world);
   });
+  // In other numbers of packets: who gives more, who gives less, and who gives nothing.
+  for (const int odd : {0, 2}) {
+    for (const auto& [of_odd, of_others] :
+         {std::pair{600, 200}, {200, 600}, {600, 700}, {1, 350}}) {
+      expect_difference([&values, odd, long_one = of_odd, other = of_others](const NicRank& self) {
+        return unisono_allreduce(UNISONO_IN_PLACE, values.data(),
+                                 self.rank == odd ? long_one : other, UNISONO_INT64, UNISONO_SUM,
+                                 self.world);
+      });
+    }
+    expect_difference([&values, odd](const NicRank& self) {
+      if (self.rank == odd) return unisono_barrier(self.world);
+      std::vector<std::int64_t> least(700);
+      return unisono_reduce(values.data(), least.data(), 700, UNISONO_INT64, UNISONO_MIN, 2,
+                            self.world);
+    });
+  }
   // One in the NIC path, the other not: too long for it, or split-phase.
   expect_difference([&values](const NicRank& self) {
     return unisono_allreduce(UNISONO_IN_PLACE, values.data(), self.rank == 1 ? 1000 : 1,

@@ -123,11 +123,11 @@ std::vector<double> vector_of(int rank, int operation, std::size_t count) {
 TEST_F(NicGroups, AllFourCollectives) {
   run([](int rank, NicGroup& group) {
     for (int operation = 0; operation < 100; ++operation) {
-      const auto count = static_cast<std::size_t>(1 + operation % 175);
+      const auto count = 1 + static_cast<std::size_t>(operation) * 29 % kNicWordsMax;
       const int root = operation % kHosts;
       NicShape shape;
       shape.type = arith::Type::float64;
-      shape.count = static_cast<std::int64_t>(count);
+      shape.count = 1;
       shape.root = root;
       // Rank 0 combines its own with those of ranks 1 and 2, in this order.
       std::vector<double> sum = vector_of(0, operation, count);
@@ -141,8 +141,10 @@ TEST_F(NicGroups, AllFourCollectives) {
                                           Collective::broadcast, Collective::barrier}) {
         shape.collective = collective;
         std::vector<double> output = untouched;
-        const base::Status done =
-            group.run(*lower_call(shape, rank), own.data(), output.data(), far_away());
+        NicCall call = *lower_call(shape, rank);  // also of those that processes do faster
+        call.count = static_cast<std::int64_t>(count);
+        call.bytes = collective == Collective::barrier ? 0 : count * sizeof(double);
+        const base::Status done = group.run(call, own.data(), output.data(), far_away());
         ASSERT_TRUE(done.ok()) << done.error().message;
         const std::vector<double> expected = collective == Collective::allreduce ? sum
                                              : collective == Collective::reduce && rank == root
@@ -291,6 +293,25 @@ TEST_F(NicGroups, ARankThatDoesNotComeIsATimeout) {
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(status.error().message, "NIC path: operation 0 of rank " + std::to_string(rank) +
                                           " has no result in time: a rank did not take part");
+  });
+}
+
+// Packets that agree are followed by those that do not.
+TEST_F(NicGroups, RanksThatDisagreeInALaterPacketGetNoSum) {
+  run([&](int rank, NicGroup& group) {
+    NicShape shape;
+    shape.collective = Collective::allreduce;
+    shape.count = rank == 2 ? 500 : 600;
+    const std::vector<std::int64_t> input(600, 1);
+    std::vector<std::int64_t> output(600, -1);
+    const auto status = group.run(*lower_call(shape, rank), input.data(), output.data(),
+                                  base::now_ns() + 200 * base::kMillisecond);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(output, std::vector<std::int64_t>(600, -1));
+    EXPECT_EQ(status.error().code, rank == 0 ? base::Code::mismatch : base::Code::timeout);
+    if (rank == 0) {
+      EXPECT_EQ(group.odd_rank().value_or(NicRank{-1, 0}).host, 2);
+    }
   });
 }
 

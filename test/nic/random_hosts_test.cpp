@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reductions, broadcasts and barriers end to end on up to sixteen hosts, drawn at random: trees of
 // any shape and root, results by multicast or clones, every type and operator, any length of one
-// packet, with and without losses. Results have the bits of the host engine's on the same schedule,
-// exactly the schedule's packets are sent, and hosts outside of the group take none of them. A
-// failure prints its seed; `--seed N` runs that one alone, and `--seeds N` (label slow) many.
+// packet or of several that follow one another, with and without losses. Results have the bits of
+// the host engine's on the same schedule, exactly the schedule's packets are sent, and hosts
+// outside of the group take none of them. A failure prints its seed; `--seed N` runs that one
+// alone, and `--seeds N` (label slow) many.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -24,6 +25,7 @@
 #include "nic/jobs.hpp"
 #include "nic/lossy_hosts.hpp"
 #include "nic/lower.hpp"
+#include "nic/segments.hpp"
 
 namespace unisono::nic::test {
 namespace {
@@ -36,6 +38,14 @@ struct Scenario {
   Job job;
   int ranks = 2;
   bool multicasts = true;  // results; otherwise clones go down the tree
+
+  std::uint64_t packets() const {
+    const std::size_t bytes = static_cast<std::size_t>(job.count) * arith::type_size(job.type);
+    return Segments::pieces((bytes + 7) / 8, UNISONO_NIC_WORDS_MAX);
+  }
+  std::uint64_t operations() const {
+    return packets() * static_cast<std::uint64_t>(job.operations);
+  }
 };
 
 // All that the NIC path combines.
@@ -74,6 +84,8 @@ void draw_vector(Job& job, base::Prng& random) {
   constexpr std::size_t kPacket = UNISONO_NIC_WORDS_MAX * sizeof(std::uint64_t);
   const auto most = static_cast<int>(kPacket / arith::type_size(job.type));
   job.count = random.below(4) == 0 ? most : draw(random, 1, most);
+  constexpr int kPackets = 6;
+  if (random.below(4) == 0) job.count = draw(random, most + 1, kPackets * most);
 }
 
 Scenario scenario_of(std::uint64_t seed) {
@@ -127,6 +139,7 @@ class NicRandom : public LossyHostsOf<kMostHosts> {
 
  private:
   static void run_rank(const Scenario& drawn, int rank, Port& port, Shared& shared);
+  static void run_segments(const Scenario& drawn, int rank, Port& port, Shared& shared);
   static void finish(const Scenario& drawn, int rank, Port& port, int operation, Shared& shared);
   static void expect_packets(const Scenario& drawn, int senders, const Counters& counted);
   static void expect_nothing_outside(const Scenario& drawn, const Counters& before);
@@ -151,13 +164,18 @@ void NicRandom::run(const Scenario& drawn) {
   ++communicator;
   hosts->run([&](int rank) {
     if (rank >= drawn.ranks) return;
-    auto started = start_rank(device_of(rank), drawn.job, rank, drawn.ranks, communicator);
+    Job one_packet = drawn.job;
+    one_packet.count = std::min<std::int64_t>(one_packet.count, 1);
+    auto started = start_rank(device_of(rank), one_packet, rank, drawn.ranks, communicator);
     if (!started.ok()) {
       ADD_FAILURE() << "rank " << rank << ": " << started.error().message;
       shared.failed = true;
     }
     together.arrive_and_wait();  // nobody sends to a host that does not listen yet
-    if (!shared.failed) run_rank(drawn, rank, *started->port, shared);
+    if (!shared.failed) {
+      const auto run = drawn.packets() > 1 ? run_segments : run_rank;
+      run(drawn, rank, *started->port, shared);
+    }
     together.arrive_and_wait();
     if (!started.ok()) return;
     shared.senders += rank == drawn.job.root || started->forwards;
@@ -194,6 +212,32 @@ void NicRandom::run_rank(const Scenario& drawn, int rank, Port& port, Shared& sh
   }
 }
 
+// A vector at a time, as many of its packets in flight as there is room for.
+void NicRandom::run_segments(const Scenario& drawn, int rank, Port& port, Shared& shared) {
+  const Job& job = drawn.job;
+  base::Prng random(static_cast<std::uint64_t>(rank) + 1);
+  Segments segments(port);
+  const bool has_result = job.collective == Collective::allreduce || rank == job.root;
+  for (int operation = 0; operation < job.operations && !shared.failed; ++operation) {
+    const auto number = static_cast<std::size_t>(operation);
+    for (std::uint64_t turns = random.below(4); turns > 0; --turns) std::this_thread::yield();
+    ++shared.entered[number];
+    const Words own = vector_of(job, rank, operation);
+    Words result(own.size());
+    segments.begin(*lower_operator(job.op, job.type), own, result);
+    while (!shared.failed) {
+      const auto done = segments.step();
+      if (done.ok() && *done) break;
+      const auto delay_ns = static_cast<std::int64_t>(base::kMillisecond * (1 + random.unit()));
+      const bool asks = done.ok() && job.loss > 0;
+      if (!done.ok() || (asks && !port.repair(base::now_ns(), delay_ns).ok())) shared.failed = true;
+      std::this_thread::yield();
+    }
+    shared.early += shared.entered[number] != drawn.ranks;
+    shared.wrong += has_result && result != shared.expected[number];
+  }
+}
+
 void NicRandom::finish(const Scenario& drawn, int rank, Port& port, int operation, Shared& shared) {
   const auto sequence = static_cast<std::uint64_t>(operation);
   base::Prng random(sequence * kMostHosts + static_cast<std::uint64_t>(rank));
@@ -217,7 +261,7 @@ void NicRandom::finish(const Scenario& drawn, int rank, Port& port, int operatio
 
 // Of all ranks. What is lost is answered for, and not sent once more as if it were new.
 void NicRandom::expect_packets(const Scenario& drawn, int senders, const Counters& counted) {
-  const auto operations = static_cast<std::uint64_t>(drawn.job.operations);
+  const std::uint64_t operations = drawn.operations();
   const auto others = static_cast<std::uint64_t>(drawn.ranks - 1);
   EXPECT_EQ(counted[UNISONO_NIC_SENT_UP], operations * others);
   EXPECT_EQ(counted[UNISONO_NIC_CAME_DOWN], operations * others);
@@ -235,8 +279,7 @@ void NicRandom::expect_packets(const Scenario& drawn, int senders, const Counter
 void NicRandom::expect_nothing_outside(const Scenario& drawn, const Counters& before) {
   if (drawn.ranks == kMostHosts) return;
   const auto outsiders = static_cast<std::uint64_t>(kMostHosts - drawn.ranks);
-  const std::uint64_t multicasts =
-      drawn.multicasts ? static_cast<std::uint64_t>(drawn.job.operations) : 0;
+  const std::uint64_t multicasts = drawn.multicasts ? drawn.operations() : 0;
   Counters counted = {};
   do {
     counted = counts_from(drawn.ranks);

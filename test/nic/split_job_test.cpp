@@ -111,6 +111,9 @@ TEST_F(NicSplitJob, CallsThatDifferAreFound) {
     return sum_in_pieces(self, self.rank == 1 ? kCount + 1 : kCount);
   });
   expect_difference([](const NicRank& self) {
+    return sum_in_pieces(self, self.rank == 2 ? 7 * kCount : 2 * kCount);
+  });
+  expect_difference([](const NicRank& self) {
     return self.rank == 3 ? unisono_barrier(self.world) : sum_in_pieces(self);
   });
 }

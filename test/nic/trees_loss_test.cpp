@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Vectors in pieces, each by a tree of its own, between hosts whose programs lose a share of what
-// comes in: each piece is asked for by itself, and all are there in the end.
+// Vectors in pieces, each by a tree of its own, of one packet or several, between hosts whose
+// programs lose a share of what comes in: each packet is asked for by itself, and all are there in
+// the end.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -27,11 +28,22 @@ constexpr int kReductions = 100;
 class NicTreesLoss : public LossyHosts {
  protected:
   static std::vector<std::int64_t> vector_of(int rank, int operation) {
-    std::vector<std::int64_t> values(static_cast<std::size_t>(2 + operation));
+    std::vector<std::int64_t> values(static_cast<std::size_t>(2 + operation * 14));
     for (std::size_t i = 0; i < values.size(); ++i) {
       values[i] = operation * 1000 + rank * 100 + static_cast<std::int64_t>(i);
     }
     return values;
+  }
+
+  static_assert((2 + (kReductions - 1) * 14) / kPieces <= static_cast<int>(engine::kNicWordsMax));
+  // Packets of all pieces of all vectors.
+  static std::uint64_t packets() {
+    std::uint64_t all = 0;
+    for (int operation = 0; operation < kReductions; ++operation) {
+      const auto piece = static_cast<std::uint64_t>(2 + operation * 14) / kPieces;
+      all += kPieces * ((piece + UNISONO_NIC_WORDS_MAX - 1) / UNISONO_NIC_WORDS_MAX);
+    }
+    return all;
   }
 
   // A membership as a daemon gives it.
@@ -65,6 +77,7 @@ class NicTreesLoss : public LossyHosts {
     group.key = {11, 13};
     group.ranks = addresses;
     group.multicast = group_address();
+    group.depth = engine::kNicPacketsMax;
     for (const Node& node : nodes) {
       group.id = {4711, number++};
       UNISONO_TRY(add_tree(to, device_of(rank), node, group, loss));
@@ -124,9 +137,8 @@ TEST_F(NicTreesLoss, EveryPieceComes) {
     Counters counted = counts();
     for (std::size_t i = 0; i < counted.size(); ++i) counted[i] -= before[i];
     SCOPED_TRACE(text(counted));
-    constexpr std::uint64_t kResults = std::uint64_t{kPieces} * kReductions;
-    EXPECT_EQ(counted[UNISONO_NIC_SENT_DOWN], kResults);
-    EXPECT_EQ(counted[UNISONO_NIC_SENT_UP], kResults * (kHosts - 1));
+    EXPECT_EQ(counted[UNISONO_NIC_SENT_DOWN], packets());
+    EXPECT_EQ(counted[UNISONO_NIC_SENT_UP], packets() * (kHosts - 1));
     EXPECT_EQ(counted[UNISONO_NIC_LOST] > 0, loss > 0);
     EXPECT_EQ(counted[UNISONO_NIC_ASKED] > 0, loss > 0);
   }

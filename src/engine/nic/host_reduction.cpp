@@ -18,7 +18,7 @@ struct alignas(64) HostReduction::Place {
   std::uint32_t words;
   std::uint64_t bytes;
   std::uint64_t gives;
-  std::uint64_t data[UNISONO_NIC_WORDS_MAX];
+  std::uint64_t data[kNicWordsMax];
 };
 
 std::int64_t HostReduction::memory_bytes(int ranks) {
@@ -39,7 +39,7 @@ HostReduction::HostReduction(std::byte* memory, int place, int ranks, int fan_in
 
 bool HostReduction::give(const Contribution& own) {
   const std::size_t words = (own.bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
-  UNISONO_CHECK(words <= UNISONO_NIC_WORDS_MAX, "HostReduction::give of more than one packet");
+  UNISONO_CHECK(words <= kNicWordsMax, "HostReduction::give of more than the longest vector");
   Place& place = at(place_);
   place.combine = own.combine;
   place.words = static_cast<std::uint32_t>(words);

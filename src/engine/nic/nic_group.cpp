@@ -64,7 +64,6 @@ int host_fan_in(int places) {
 }
 
 Status check_blocks(const NicShape& shape, std::size_t bytes) {
-  constexpr std::size_t kMost = UNISONO_NIC_WORDS_MAX * sizeof(std::uint64_t);
   if (!shape.one_a_host) {
     return Error{Code::unsupported, "an allgather goes there with one rank a host only"};
   }
@@ -72,9 +71,17 @@ Status check_blocks(const NicShape& shape, std::size_t bytes) {
     return Error{Code::unsupported,
                  fmt::format("an allgather goes there with up to {} ranks", UNISONO_NIC_RANKS_MAX)};
   }
-  if (bytes <= kMost) return base::success();
+  if (bytes <= kNicPacketBytes) return base::success();
+  return Error{Code::unsupported, fmt::format("blocks of {} bytes do not fit one packet, {} bytes",
+                                              bytes, kNicPacketBytes)};
+}
+
+Status check_vector(const NicShape& shape, const NicCall& call) {
+  const std::size_t most = nic_packets_that_pay(shape.collective, call.combine) * kNicPacketBytes;
+  if (call.bytes <= most) return base::success();
   return Error{Code::unsupported,
-               fmt::format("blocks of {} bytes do not fit one packet, {} bytes", bytes, kMost)};
+               fmt::format("a vector of {} bytes is faster without it; up to {} bytes go by it",
+                           call.bytes, most)};
 }
 
 base::Result<std::vector<nic::Node>> tree_of_clones(int rank, int ranks) {
@@ -122,9 +129,7 @@ SplitChoice choose_splits(std::span<const NicOffer> offers, bool one_a_host, boo
 }
 
 int splits_of(const NicCall& call, const SplitChoice& choice) {
-  const std::uint32_t combine = call.combine & UNISONO_NIC_COMBINE_MASK;
-  const bool adds_floats = combine == UNISONO_NIC_SUM_FLOAT32 || combine == UNISONO_NIC_SUM_FLOAT64;
-  return choice.splits(words_of(call.bytes), adds_floats);
+  return choice.splits(words_of(call.bytes), nic_adds_floats(call.combine));
 }
 
 std::string nic_tree_name(const schedule::HostMap& hosts, int splits, bool multicasts) {
@@ -179,7 +184,7 @@ base::Result<NicCall> lower_call(const NicShape& shape, int rank) {
       return Error{Code::unsupported, fmt::format("the NIC path does no {}",
                                                   schedule::collective_name(shape.collective))};
   }
-  UNISONO_TRY(nic::lower_count(shape.count, shape.type));
+  UNISONO_TRY(check_vector(shape, call));
   return call;
 }
 
@@ -203,6 +208,7 @@ Status NicGroup::join(std::span<const NicOffer> offers) {
   nic::GroupAddresses group;
   group.id = options_.id;
   group.key = options_.key;
+  group.depth = kNicPacketsMax;
   group.ranks = addresses;
   if (options_.multicasts) {
     group.multicast = nic::multicast_address(options_.multicast, offers[0].address.port);

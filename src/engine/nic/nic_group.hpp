@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NicGroup: a rank's part of a group of hosts whose small collectives run in the NIC path: barrier,
-// allreduce, reduce and broadcast, all on one tree or, long vectors, in pieces on several, and
-// allgather; one at a time. Made in three
+// allreduce, reduce and broadcast, in one packet or a few (vector_limit.hpp), all on one tree or,
+// long vectors, in pieces on several, and allgather; one at a time. Made in three
 // steps between which the ranks exchange what they have, so that all take it or nobody does:
 //   open(); exchange offer(); join(all offers); exchange whether that went well.
 // Of several ranks on a host, one is the member (place 0) and joins first; the others share its
@@ -30,6 +30,7 @@
 #include "engine/nic/nic_trees.hpp"
 #include "engine/nic/offer.hpp"
 #include "engine/nic/split_choice.hpp"
+#include "engine/nic/vector_limit.hpp"
 #include "nic/service/client.hpp"
 #include "schedule/shape.hpp"
 
@@ -58,8 +59,10 @@ struct NicRank {
 
 // A collective, as the NIC path does it.
 struct NicCall {
-  std::uint32_t combine = 0;       // enum unisono_nic_combine
-  std::size_t bytes = 0;           // of the vector
+  // enum unisono_nic_combine; above UNISONO_NIC_COMBINE_BITS a digest of the call, by which ranks
+  // whose vectors have other numbers of packets are told from one another.
+  std::uint32_t combine = 0;
+  std::size_t bytes = 0;           // of the vector: up to kNicWordsMax words
   bool gives = true;               // this rank has a vector to give; zeros if not
   bool takes = true;               // ... and one to take
   arith::Kernel kernel = nullptr;  // the same operator on a processor; none: nothing is combined

@@ -6,10 +6,19 @@
 #include <utility>
 
 #include "algorithm/pattern/blocks.hpp"
+#include "nic/segments.hpp"
 
 namespace unisono::engine {
 
 using base::Status;
+
+namespace {
+
+std::size_t words_of(std::size_t bytes) {
+  return (bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
+}
+
+}  // namespace
 
 Status NicTrees::add(const nic::Node& node, std::unique_ptr<nic::Membership> member,
                      std::optional<std::uint32_t> waiter) {
@@ -24,9 +33,36 @@ Status NicTrees::add(const nic::Node& node, std::unique_ptr<nic::Membership> mem
   return base::success();
 }
 
+// Of the last packet first, as they end in order unless some are lost.
+bool NicTrees::Tree::is_done() const {
+  for (std::uint64_t operation = end; operation-- > first;) {
+    if (!port->is_done(operation)) return false;
+  }
+  return true;
+}
+
+bool NicTrees::Tree::is_given() const {
+  for (std::uint64_t operation = end; operation-- > first;) {
+    if (!port->is_given(operation)) return false;
+  }
+  return true;
+}
+
+std::optional<std::uint64_t> NicTrees::Tree::broken() const {
+  for (std::uint64_t operation = first; operation < end; ++operation) {
+    if (port->is_broken(operation)) return operation;
+  }
+  return std::nullopt;
+}
+
 void NicTrees::begin(const Cut& cut) {
   cut_ = cut;
-  for (Tree& tree : used()) tree.operation = tree.port->next();
+  for (int number = 0; number < cut_.pieces; ++number) {
+    Tree& tree = trees_[static_cast<std::size_t>(number)];
+    tree.first = tree.port->next();
+    tree.end =
+        tree.first + nic::Segments::pieces(words_of(piece(number).bytes), UNISONO_NIC_WORDS_MAX);
+  }
 }
 
 // As the schedule cuts it.
@@ -37,44 +73,57 @@ NicTrees::Piece NicTrees::piece(int number) const {
           static_cast<std::size_t>(blocks.count(number)) * cut_.element_bytes};
 }
 
+NicTrees::Piece NicTrees::packet(const Piece& piece, std::uint64_t number) {
+  const std::size_t start = number * kNicPacketBytes;
+  return {piece.offset + start, std::min(kNicPacketBytes, piece.bytes - start)};
+}
+
+// Each packet bears the mark of the call, so that none is combined with one of another call.
 Status NicTrees::post(std::uint32_t combine, const Cut& cut, const void* vector) {
   begin(cut);
   for (int number = 0; number < cut_.pieces; ++number) {
-    const Piece part = piece(number);
-    const std::size_t words = (part.bytes + sizeof words_[0] - 1) / sizeof words_[0];
-    const auto given = std::span(words_).first(words);
-    std::ranges::fill(given, 0);
-    if (vector != nullptr && part.bytes != 0) {
-      std::memcpy(given.data(), static_cast<const std::byte*>(vector) + part.offset, part.bytes);
+    const Tree& tree = trees_[static_cast<std::size_t>(number)];
+    const Piece whole = piece(number);
+    for (std::uint64_t i = 0; i < tree.end - tree.first; ++i) {
+      const Piece part = packet(whole, i);
+      const auto given = std::span(words_).first(words_of(part.bytes));
+      std::ranges::fill(given, 0);
+      if (vector != nullptr && part.bytes != 0) {
+        std::memcpy(given.data(), static_cast<const std::byte*>(vector) + part.offset, part.bytes);
+      }
+      UNISONO_TRY(tree.port->post(combine, given));
     }
-    UNISONO_TRY(trees_[static_cast<std::size_t>(number)].port->post(combine, given));
   }
   return base::success();
 }
 
 void NicTrees::follow(const Cut& cut) {
   begin(cut);
-  for (Tree& tree : used()) tree.port->follow();
+  for (Tree& tree : used()) {
+    while (tree.port->next() != tree.end) tree.port->follow();
+  }
 }
 
 bool NicTrees::is_done() const { return std::ranges::all_of(used(), &Tree::is_done); }
 
 bool NicTrees::is_broken() const {
-  return std::ranges::any_of(used(),
-                             [](const Tree& tree) { return tree.port->is_broken(tree.operation); });
+  return std::ranges::any_of(used(), [](const Tree& tree) { return tree.broken().has_value(); });
 }
 
 std::int64_t NicTrees::done_ns() const {
   std::int64_t last = 0;
-  for (const Tree& tree : used()) last = std::max(last, tree.port->done_ns(tree.operation));
+  for (const Tree& tree : used()) {
+    for (std::uint64_t operation = tree.first; operation < tree.end; ++operation) {
+      last = std::max(last, tree.port->done_ns(operation));
+    }
+  }
   return last;
 }
 
 std::uint32_t NicTrees::given() const {
   std::uint32_t given = ~std::uint32_t{0};
   for (int t = 0; t < cut_.pieces; ++t) {
-    const Tree& tree = trees_[static_cast<std::size_t>(t)];
-    if (!tree.port->is_given(tree.operation)) given &= ~(std::uint32_t{1} << t);
+    if (!trees_[static_cast<std::size_t>(t)].is_given()) given &= ~(std::uint32_t{1} << t);
   }
   return given;
 }
@@ -89,8 +138,8 @@ std::uint32_t NicTrees::lacking() const {
 
 int NicTrees::odd_rank() const {
   for (const Tree& tree : used()) {
-    const bool is_broken = tree.port->is_broken(tree.operation);
-    const int odd = is_broken ? tree.port->odd_rank(tree.operation) : -1;
+    const auto broken = tree.broken();
+    const int odd = broken ? tree.port->odd_rank(*broken) : -1;
     if (odd >= 0) return odd;
   }
   return -1;
@@ -99,11 +148,14 @@ int NicTrees::odd_rank() const {
 bool NicTrees::take(void* output) const {
   for (int number = 0; number < cut_.pieces; ++number) {
     const Tree& tree = trees_[static_cast<std::size_t>(number)];
-    const Piece part = piece(number);
-    const auto result = tree.port->result(tree.operation);
-    if (result.size_bytes() < part.bytes) return false;
-    if (output == nullptr || part.bytes == 0) continue;
-    std::memcpy(static_cast<std::byte*>(output) + part.offset, result.data(), part.bytes);
+    const Piece whole = piece(number);
+    for (std::uint64_t i = 0; i < tree.end - tree.first; ++i) {
+      const Piece part = packet(whole, i);
+      const auto result = tree.port->result(tree.first + i);
+      if (result.size_bytes() < part.bytes) return false;
+      if (output == nullptr || part.bytes == 0) continue;
+      std::memcpy(static_cast<std::byte*>(output) + part.offset, result.data(), part.bytes);
+    }
   }
   return true;
 }
@@ -117,6 +169,8 @@ base::Result<int> NicTrees::repair(std::int64_t now_ns, std::int64_t delay_ns) {
   return asked;
 }
 
+// The last packet that is not done: those before it are done when it is, or lost. That
+// an earlier one is broken is then seen when the rank looks around.
 bool NicTrees::arm() {
   awaited_ = &trees_[0];
   for (Tree& tree : used()) {
@@ -124,10 +178,14 @@ bool NicTrees::arm() {
     awaited_ = &tree;
     break;
   }
-  return awaited_->port->arm(*awaited_->wakes, awaited_->operation);
+  awaited_operation_ = awaited_->end - 1;
+  while (awaited_operation_ > awaited_->first && awaited_->port->is_done(awaited_operation_)) {
+    --awaited_operation_;
+  }
+  return awaited_->port->arm(*awaited_->wakes, awaited_operation_);
 }
 
-void NicTrees::disarm() { awaited_->port->disarm(*awaited_->wakes, awaited_->operation); }
+void NicTrees::disarm() { awaited_->port->disarm(*awaited_->wakes, awaited_operation_); }
 
 void NicTrees::sleep(std::int64_t limit_ns) {
   if (arm()) awaited_->wakes->sleep(limit_ns);

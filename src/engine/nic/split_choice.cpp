@@ -5,6 +5,8 @@
 #include <limits>
 #include <map>
 
+#include "nic/segments.hpp"
+
 namespace unisono::engine {
 namespace {
 
@@ -35,30 +37,37 @@ int nic_processors(std::span<const NicOffer> offers) {
 
 // The longest way: the deepest leaf's level, where a parent gets all its packets at once; further
 // levels, each with the children of those before it; then the results of all trees, which come to
-// each host one after another. A leaf kicks once for each tree. If that is less than what all
-// packets cost on all processors, it is the latter.
+// each host one after another. A leaf kicks once for each tree. Of a piece of several packets the
+// others follow the first as fast as the busiest lets them: a leaf that kicks, or the root of a
+// tree that takes and combines. If that is less than what all packets cost on all processors, it is
+// the latter.
 double nic_split_ns(const NicWork& work, int splits) {
   const int trees = 1 << splits;
   const int fan_in = std::clamp(work.fan_in, 1, std::max(work.hosts - 1, 1));
   int levels = 0;
   for (int left = work.hosts - 1; left > 0; left /= fan_in + 1) ++levels;
-  const auto words = static_cast<double>((work.words + static_cast<std::size_t>(trees) - 1) /
-                                         static_cast<std::size_t>(trees));
+  const std::size_t piece =
+      (work.words + static_cast<std::size_t>(trees) - 1) / static_cast<std::size_t>(trees);
+  const auto packets = static_cast<double>(nic::Segments::pieces(piece, UNISONO_NIC_WORDS_MAX));
+  const double words = static_cast<double>(piece) / packets;
   const double taken = kPacketNs + words * kPacketWordNs;
   const double sent = kSendNs + words * kSendWordNs;
   const double combined = words * (work.adds_floats ? kFloatNs : kIntegerNs);
   const double way = trees * kKickNs + (fan_in + levels - 1) * taken + levels * sent +
                      fan_in * levels * (levels + 1) / 2 * combined + trees * taken;
-  const double work_ns = trees * (work.hosts * kKickNs + (work.hosts - 1) * (taken + combined) +
-                                  work.hosts * (sent + taken));
-  return std::max(way, work_ns / work.processors);
+  const double busiest =
+      std::max(trees * kKickNs, fan_in * levels * (taken + combined) + sent + trees * taken);
+  const double work_ns =
+      packets * trees *
+      (work.hosts * kKickNs + (work.hosts - 1) * (taken + combined) + work.hosts * (sent + taken));
+  return std::max(way + (packets - 1) * busiest, work_ns / work.processors);
 }
 
 SplitChoice SplitChoice::computed(NicWork work, int most) {
   SplitChoice choice;
   for (const bool adds_floats : {false, true}) {
     work.adds_floats = adds_floats;
-    for (work.words = 0; work.words <= UNISONO_NIC_WORDS_MAX; ++work.words) {
+    for (work.words = 0; work.words <= kNicWordsMax; ++work.words) {
       double least = kWorthIt * nic_split_ns(work, 0);
       for (int splits = 1; splits <= most && 1 << splits <= work.hosts; ++splits) {
         const double ns = nic_split_ns(work, splits);

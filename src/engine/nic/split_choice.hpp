@@ -13,7 +13,7 @@
 #include <span>
 
 #include "engine/nic/offer.hpp"
-#include "nic/tables.h"
+#include "engine/nic/vector_limit.hpp"
 
 namespace unisono::engine {
 
@@ -42,13 +42,14 @@ class SplitChoice {
   // So often, whatever it costs, but no vector into more pieces than it has words.
   static SplitChoice forced(int splits);
 
+  // Of up to kNicWordsMax.
   int splits(std::size_t words, bool adds_floats) const {
     return splits_[adds_floats ? 1 : 0][words];
   }
   int most() const { return most_; }
 
  private:
-  using ByWords = std::array<std::uint8_t, UNISONO_NIC_WORDS_MAX + 1>;
+  using ByWords = std::array<std::uint8_t, kNicWordsMax + 1>;
   std::array<ByWords, 2> splits_ = {};
   int most_ = 0;
 };

@@ -24,6 +24,8 @@ TEST(SplitChoice, PaysForLongVectorsOfManyHosts) {
   EXPECT_EQ(choice.splits(1, true), 0) << "nothing to cut";
   EXPECT_EQ(choice.splits(8, true), 0) << "a packet costs more than eight additions";
   EXPECT_GT(choice.splits(175, true), 0);
+  EXPECT_GT(choice.splits(kNicWordsMax, true), 0);
+  EXPECT_GT(choice.splits(kNicWordsMax, false), 0) << "packets on two trees, and not on one";
   for (std::size_t words = 1; words <= UNISONO_NIC_WORDS_MAX; ++words) {
     EXPECT_GE(choice.splits(words, true), choice.splits(words - 1, true)) << words;
     EXPECT_GE(choice.splits(words, true), choice.splits(words, false)) << "integers add faster";
@@ -41,7 +43,7 @@ TEST(SplitChoice, NeverLosesByItsOwnReckoning) {
   for (const int hosts : {2, 3, 5, 8, 9, 16, 100, 512}) {
     for (const int processors : {1, 2, hosts / 2 + 1, hosts, kOwn}) {
       const auto choice = SplitChoice::computed(work_of(hosts, processors, 0), SplitChoice::kMost);
-      for (std::size_t words = 0; words <= UNISONO_NIC_WORDS_MAX; words += 7) {
+      for (std::size_t words = 0; words <= kNicWordsMax; words += 7) {
         for (const bool adds_floats : {false, true}) {
           const NicWork work = work_of(hosts, processors, words, adds_floats);
           const int splits = choice.splits(words, adds_floats);
@@ -53,11 +55,21 @@ TEST(SplitChoice, NeverLosesByItsOwnReckoning) {
   }
 }
 
+// A packet more costs what its busiest host has to do, and not the whole way once more.
+TEST(SplitChoice, PacketsFollowOneAnother) {
+  for (const int hosts : {2, 4, 8}) {
+    const double one = nic_split_ns(work_of(hosts, kOwn, UNISONO_NIC_WORDS_MAX), 0);
+    const double all = nic_split_ns(work_of(hosts, kOwn, kNicWordsMax), 0);
+    EXPECT_GT(all, one) << hosts;
+    EXPECT_LT(all, kNicPacketsMax * one) << hosts;
+  }
+}
+
 TEST(SplitChoice, ForcedCutsWhatHasWordsForAllPieces) {
   const auto choice = SplitChoice::forced(2);
   EXPECT_EQ(choice.splits(3, false), 0);
   EXPECT_EQ(choice.splits(4, false), 2);
-  EXPECT_EQ(choice.splits(175, true), 2);
+  EXPECT_EQ(choice.splits(kNicWordsMax, true), 2);
   EXPECT_EQ(SplitChoice::forced(0).splits(175, true), 0);
 }
 

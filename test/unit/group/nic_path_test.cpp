@@ -109,8 +109,11 @@ std::string refusal(const Call& call, select::Origin origin = select::Origin::ru
 
 TEST(NicCallOf, SmallReductionsOfBuiltInTypes) {
   EXPECT_EQ(refusal(call_of(Collective::barrier, arith::Type::byte, 0)), "");
-  EXPECT_EQ(refusal(call_of(Collective::allreduce, arith::Type::float64, 175)), "");
-  EXPECT_NE(refusal(call_of(Collective::allreduce, arith::Type::float64, 176)), "");
+  EXPECT_EQ(refusal(call_of(Collective::allreduce, arith::Type::float64, 350)), "");
+  EXPECT_EQ(refusal(call_of(Collective::allreduce, arith::Type::float64, 351)),
+            "a vector of 2808 bytes is faster without it; up to 2800 bytes go by it");
+  EXPECT_EQ(refusal(call_of(Collective::allreduce, arith::Type::int64, 700)), "");
+  EXPECT_NE(refusal(call_of(Collective::allreduce, arith::Type::int64, 701)), "");
   EXPECT_NE(refusal(call_of(Collective::allreduce, arith::Type::int8, 1)), "");
   EXPECT_EQ(refusal(call_of(Collective::allreduce, arith::Type::int64, 0)),
             "there is nothing to send");

@@ -366,14 +366,5 @@ TEST(LowerOperator, KnowsWhatTheProgramKnows) {
   EXPECT_FALSE(lower_operator(Operator::logical_and, Type::int32).ok());
 }
 
-TEST(LowerCount, IsOnePacket) {
-  EXPECT_EQ(*lower_count(0, arith::Type::float64), 0U);
-  EXPECT_EQ(*lower_count(175, arith::Type::float64), 175U);
-  EXPECT_EQ(*lower_count(3, arith::Type::float32), 2U);
-  EXPECT_EQ(*lower_count(350, arith::Type::int32), 175U);
-  EXPECT_EQ(lower_count(176, arith::Type::float64).error().message,
-            "176 float64 are 1408 bytes, and the NIC combines what fits one packet, 1400 bytes");
-}
-
 }  // namespace
 }  // namespace unisono::nic
