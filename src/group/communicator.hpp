@@ -299,7 +299,7 @@ class Communicator {
   };
   Bed announce_sleep();
   Network::Woken sleep_announced(const Bed& bed, std::int64_t limit_ns);
-  bool has_rung(Network::Woken woken, std::int64_t messages_before);
+  bool has_rung(Network::Woken woken, const reliable::Reliable::Arrived& before);
   void withdraw_sleep(const Bed& bed);
 
   Job& job_;

@@ -30,7 +30,7 @@ using base::Error;
 // So long after a thread of the rank has looked, the agent takes it to be still about.
 constexpr std::int64_t kThreadAboutNs = 2 * base::kMillisecond;
 // How long it leaves a thread alone that sleeps on the datagrams itself.
-constexpr std::int64_t kLeaveNs = 50 * base::kMillisecond;
+constexpr std::int64_t kLeaveNs = 250 * base::kMillisecond;
 constexpr std::int64_t kLongestSleepNs = base::kSecond;
 // With operations to carry on: who has died meanwhile is to be noticed.
 constexpr std::int64_t kBusySleepNs = 50 * base::kMillisecond;
@@ -168,13 +168,23 @@ int Network::progress() {
     looked_ns_.store(base::now_ns(), std::memory_order_relaxed);
     handed_over_.store(false, std::memory_order_relaxed);
   }
-  int received;
+  bool came;
   {
     const std::lock_guard lock(mutex_);
-    received = carrier().progress();
+    came = progress_held();
   }
-  if (received > 0 && sleepers_.load() > 0 && taken_.valid()) eventfd_write(taken_.get(), 1);
-  return received;
+  if (came && sleepers_.load() > 0 && taken_.valid()) eventfd_write(taken_.get(), 1);
+  return came ? 1 : 0;
+}
+
+// Whether something has come that a rank may wait for. Nobody waits for questions whether a rank is
+// there, and answers; of what others have got, only who has yet to send.
+bool Network::progress_held() {
+  const std::int64_t before = reliable_->arrived().packets;
+  const bool lacks_room = reliable_->lacks_room();
+  const int received = carrier().progress();
+  if (bulk_ != nullptr || lacks_room) return received > 0;
+  return reliable_->arrived().packets != before;
 }
 
 void Network::awaits(int rank) {
@@ -234,14 +244,14 @@ void Network::run_agent() {
       eventfd_read(bell_.get(), &count);
       continue;
     }
-    const std::optional<int> received = agent_turn(busy);
-    if (received && heard_) busy = heard_(*received > 0);
+    const std::optional<bool> came = agent_turn(busy);
+    if (came && heard_) busy = heard_(*came);
   }
 }
 
-// Sleeps until there is something to do, and does it. Gives what has come; nullopt if a thread of
-// the rank is about.
-std::optional<int> Network::agent_turn(bool busy) {
+// Sleeps until there is something to do, and does it. Whether something has come; nullopt if a
+// thread of the rank is about.
+std::optional<bool> Network::agent_turn(bool busy) {
   Bed bed;
   {
     const std::lock_guard lock(mutex_);
@@ -262,7 +272,7 @@ std::optional<int> Network::agent_turn(bool busy) {
   const std::int64_t about_ns = looked_ns_.load(std::memory_order_relaxed) + kThreadAboutNs;
   if (!handed_over_.load() && base::now_ns() < about_ns) return std::nullopt;
   const std::lock_guard lock(mutex_);
-  return carrier().progress();
+  return progress_held();
 }
 
 std::int64_t Network::silence_ns(int rank) {

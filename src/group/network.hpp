@@ -67,10 +67,11 @@ class Network final : public transport::Transport {
   // if nothing comes.
   void hand_over(bool look = false);
 
-  // How many messages from other hosts are whole: whether something that came can be used.
-  std::int64_t messages() {
+  // What has come from other hosts, but for what ranks tell each other of packets, and whether they
+  // are there.
+  reliable::Reliable::Arrived arrived() {
     const std::lock_guard lock(mutex_);
-    return reliable_->arrived().messages;
+    return reliable_->arrived();
   }
 
   // A long message comes so slowly that it is not worth while to look out for it all the time.
@@ -95,7 +96,8 @@ class Network final : public transport::Transport {
 
  private:
   void run_agent();
-  std::optional<int> agent_turn(bool busy);
+  std::optional<bool> agent_turn(bool busy);
+  bool progress_held();
   void nudge() const;
   // The next ones under the mutex.
   transport::Transport& carrier();

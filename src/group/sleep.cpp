@@ -31,7 +31,8 @@ bool Communicator::sleep(std::span<Communicator* const> communicators, std::int6
   if (credit) change_credit(true);
   Bed bed = announce_sleep();
   bed.other = other;
-  const std::int64_t messages = bed.datagrams ? job_.network()->messages() : 0;
+  reliable::Reliable::Arrived before;
+  if (bed.datagrams) before = job_.network()->arrived();
   Network::Woken woken = Network::Woken::by_time;
   bool rung = false;
   for (Communicator* c : communicators) {
@@ -45,7 +46,7 @@ bool Communicator::sleep(std::span<Communicator* const> communicators, std::int6
     woken = sleep_announced(bed, std::min(limit_ns, job_.watch_interval_ns()));
   }
   withdraw_sleep(bed);
-  rung = rung || has_rung(woken, messages);
+  rung = rung || has_rung(woken, before);
   if (credit) change_credit(false);
   job_.watch(base::now_ns());
   return rung;
@@ -77,11 +78,14 @@ Network::Woken Communicator::sleep_announced(const Bed& bed, std::int64_t limit_
                                                                   : Network::Woken::by_time;
 }
 
-// A part of a message that comes slowly does not: it is taken, and the rest will come.
-bool Communicator::has_rung(Network::Woken woken, std::int64_t messages_before) {
+// A part of a message that comes slowly does not: it is taken, and the rest will come. Nor does who
+// asks whether this rank is there: to look out for more would keep a core busy all the time.
+bool Communicator::has_rung(Network::Woken woken, const reliable::Reliable::Arrived& before) {
   if (woken != Network::Woken::by_datagrams) return woken == Network::Woken::by_other;
   job_.carry_network();
-  return job_.network()->messages() != messages_before || !job_.network()->comes_slowly();
+  const reliable::Reliable::Arrived now = job_.network()->arrived();
+  if (now.messages != before.messages) return true;
+  return now.packets != before.packets && !job_.network()->comes_slowly();
 }
 
 void Communicator::withdraw_sleep(const Bed& bed) {

@@ -123,6 +123,8 @@ class Reliable final : public transport::Transport, private GroupPort {
     std::uint64_t following = 0;  // packets that the last one has announced
   };
   const Arrived& arrived() const { return arrived_; }
+  // Whether something that was put has still to be sent, for want of room.
+  bool lacks_room() const { return !backlogged_.empty(); }
   // For so long after progress(), what comes may be left to gather (moderation.hpp).
   std::int64_t pause_ns() const { return moderation_.pause_ns(); }
 
