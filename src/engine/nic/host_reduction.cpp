@@ -38,7 +38,7 @@ HostReduction::HostReduction(std::byte* memory, int place, int ranks, int fan_in
 }
 
 bool HostReduction::give(const Contribution& own) {
-  const std::size_t words = (own.bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
+  const std::size_t words = words_of(own.bytes);
   UNISONO_CHECK(words <= kNicWordsMax, "HostReduction::give of more than the longest vector");
   Place& place = at(place_);
   place.combine = own.combine;

@@ -107,10 +107,6 @@ base::Result<std::vector<nic::Node>> trees_to_all(int rank, int ranks, int split
   return nodes;
 }
 
-std::size_t words_of(std::size_t bytes) {
-  return (bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
-}
-
 }  // namespace
 
 SplitChoice choose_splits(std::span<const NicOffer> offers, bool one_a_host, bool multicasts) {

@@ -12,14 +12,6 @@ namespace unisono::engine {
 
 using base::Status;
 
-namespace {
-
-std::size_t words_of(std::size_t bytes) {
-  return (bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
-}
-
-}  // namespace
-
 Status NicTrees::add(const nic::Node& node, std::unique_ptr<nic::Membership> member,
                      std::optional<std::uint32_t> waiter) {
   Tree tree;

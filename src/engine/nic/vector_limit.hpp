@@ -19,6 +19,11 @@ inline constexpr std::size_t kNicPacketBytes = UNISONO_NIC_WORDS_MAX * sizeof(st
 inline constexpr std::uint32_t kNicPacketsMax = 4;
 inline constexpr std::size_t kNicWordsMax = std::size_t{kNicPacketsMax} * UNISONO_NIC_WORDS_MAX;
 
+// How many words of 64 bits hold so many bytes.
+inline constexpr std::size_t words_of(std::size_t bytes) {
+  return (bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
+}
+
 inline bool nic_adds_floats(std::uint32_t combine) {
   const std::uint32_t how = combine & UNISONO_NIC_COMBINE_MASK;
   return how == UNISONO_NIC_SUM_FLOAT32 || how == UNISONO_NIC_SUM_FLOAT64;
