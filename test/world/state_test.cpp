@@ -117,7 +117,8 @@ TEST(StateOfARank, LinksGrowWithTheLogarithmOfTheRanks) {
     constexpr std::int64_t kLinkBytes = 6 * 1024;
     EXPECT_LE(state.used, state.peers * kLinkBytes);
     constexpr std::int64_t kBytesOfARank = 32;  // pointers to what is not there yet, and numbers
-    EXPECT_LE(state.made - least.made, ranks * kBytesOfARank);
+    constexpr std::int64_t kRounding = 512;     // an allocator gives a bit more than is asked for
+    EXPECT_LE(state.made - least.made, ranks * kBytesOfARank + kRounding);
   }
 }
 
