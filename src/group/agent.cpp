@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <system_error>
+#include <utility>
 
 #include "base/clock.hpp"
-#include "base/thread_signals.hpp"
+#include "base/thread.hpp"
 #include "group/communicator.hpp"
 
 namespace unisono::group {
@@ -34,14 +34,13 @@ Agent::~Agent() {
 }
 
 base::Status Agent::start() {
-  const base::NoSignals quiet;
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error& failure) {
-    return base::Error{base::Code::resources,
+  base::Result<std::thread> started = base::start_thread("unisono-agent", [this] { run(); });
+  if (!started.ok()) {
+    return base::Error{started.error().code,
                        fmt::format("no thread for the agent: {} (UNISONO_AGENT=off goes without)",
-                                   failure.what())};
+                                   started.error().message)};
   }
+  thread_ = std::move(*started);
   return base::success();
 }
 

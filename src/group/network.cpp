@@ -12,12 +12,11 @@
 #include <cstring>
 #include <ctime>
 #include <limits>
-#include <system_error>
 #include <utility>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
-#include "base/thread_signals.hpp"
+#include "base/thread.hpp"
 #include "group/hosts.hpp"
 #include "reliable/trouble.hpp"
 
@@ -89,13 +88,12 @@ base::Status Network::start_agent(std::function<bool(bool)> heard) {
   if (!bell_.valid() || !taken_.valid()) {
     return Error{Code::system, fmt::format("eventfd: {}", std::strerror(errno))};
   }
-  const base::NoSignals quiet;
-  try {
-    agent_ = std::thread([this] { run_agent(); });
-  } catch (const std::system_error& failure) {
-    return Error{Code::resources,
-                 fmt::format("no thread for the network's agent: {}", failure.what())};
+  base::Result<std::thread> started = base::start_thread("unisono-net", [this] { run_agent(); });
+  if (!started.ok()) {
+    return Error{started.error().code,
+                 fmt::format("no thread for the network's agent: {}", started.error().message)};
   }
+  agent_ = std::move(*started);
   return base::success();
 }
 

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,13 +10,13 @@
 #include <ctime>
 #include <memory>
 #include <optional>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <variant>
 
 #include "base/clock.hpp"
 #include "base/text.hpp"
+#include "base/thread.hpp"
 #include "group/bootstrap/gate.hpp"
 #include "group/bootstrap/line.hpp"
 #include "group/bootstrap/memory.hpp"
@@ -275,23 +274,14 @@ void serve(Rendezvous& server, std::int64_t deadline_ns, const std::atomic<bool>
 
 Result<std::thread> serve_in_thread(Rendezvous& server, const Meeting& meeting,
                                     const std::atomic<bool>& attended) {
-  // The application's signal handlers are not to run in it.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   const std::int64_t deadline_ns = base::now_ns() + meeting.timeout_ns;
-  Result<std::thread> serving = Error{Code::resources, ""};
-  try {
-    serving =
-        std::thread([&server, deadline_ns, &attended] { serve(server, deadline_ns, attended); });
-  } catch (const std::system_error& failure) {
-    serving = Error{Code::resources, fmt::format("rank {} of {} cannot start a thread for the "
-                                                 "rendezvous: {}",
-                                                 meeting.rank, meeting.ranks, failure.what())};
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return serving;
+  Result<std::thread> serving = base::start_thread(
+      "unisono-meeting",
+      [&server, deadline_ns, &attended] { serve(server, deadline_ns, attended); });
+  if (serving.ok()) return serving;
+  return Error{serving.error().code,
+               fmt::format("rank {} of {} cannot start a thread for the rendezvous: {}",
+                           meeting.rank, meeting.ranks, serving.error().message)};
 }
 
 }  // namespace
