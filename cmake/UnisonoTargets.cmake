@@ -9,6 +9,9 @@ add_library(unisono_flags INTERFACE)
 target_compile_options(unisono_flags INTERFACE
   -Wall -Wextra -Wconversion -Wshadow -Werror
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
+  $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-sign-conversion>
+  $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-deprecated-declarations>
+  $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-missing-field-initializers>
   -Wswitch-enum -ffp-contract=off -fvisibility=hidden)
 target_include_directories(unisono_flags INTERFACE
   ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)

@@ -101,9 +101,7 @@ Result<Settings> Settings::from(const Environment& environment) {
   for (const auto& [name, text] : environment) {
     if (!std::string_view(name).starts_with(kPrefix)) continue;
     const auto table = setting_table();
-    const auto row =
-        std::find_if(table.begin(), table.end(),
-                     [&name = name](const SettingRow& each) { return each.name == name; });
+    const auto row = std::ranges::find(table, std::string_view(name), &SettingRow::name);
     if (row == table.end()) {
       settings.warnings_.push_back(unknown_warning(name));
       continue;

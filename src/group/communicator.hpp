@@ -311,6 +311,7 @@ class Communicator {
   CommunicatorHeader* header_;
   SegmentLayout layout_;
   engine::Lane small_, bulk_;
+  CommunicatorStatistics statistics_;
   engine::Machine machine_;
   PlanCache plans_;
   std::vector<Pending*> active_;
@@ -332,7 +333,6 @@ class Communicator {
   bool shrunk_ = false;
   Query query_;
   std::unique_ptr<NicPath> nic_;  // null: there is none
-  CommunicatorStatistics statistics_;
 };
 
 }  // namespace unisono::group
