@@ -104,6 +104,14 @@ function(unisono_optimize_little target)
   endif()
 endfunction()
 
+# unisono_sanitize_little(TARGET)
+# A third of the time to compile: what tests do themselves is looked at for wrong addresses only.
+function(unisono_sanitize_little target)
+  if(UNISONO_SANITIZE MATCHES undefined)
+    target_compile_options(${target} PRIVATE -fno-sanitize=undefined)
+  endif()
+endfunction()
+
 # unisono_test_harness(NAME SOURCES file ...)
 # What several test programs have in common, compiled once; they LINK it.
 function(unisono_test_harness name)
@@ -112,16 +120,19 @@ function(unisono_test_harness name)
   target_link_libraries(${name} PUBLIC unisono_inner unisono_flags GTest::gtest)
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/test)
   unisono_optimize_little(${name})
+  unisono_sanitize_little(${name})
 endfunction()
 
-# unisono_test(NAME SOURCES file ... [LABELS label ...] [LINK library ...] [COST seconds])
+# unisono_test(NAME SOURCES file ... [LABELS label ...] [LINK library ...] [COST seconds]
+#              [COMPUTES])
 # One test program with GoogleTest's main, on the library's inner parts. Labels with a meaning: `slow`
 # is for --all, `root` needs it, and `no_asan`, `no_tsan` leave a test out where that sanitizer has
 # nothing to see: the thread sanitizer in a program whose work is done by one thread. Tests with
-# a COST start first, so that no core is idle at the end; the others take longer to compile than to
-# run, so their own code is optimized little, under sanitizers not at all.
+# a COST start first, so that no core is idle at the end. Most take longer to compile than their own
+# code runs, so it is optimized little, except what COMPUTES; under sanitizers, except what has a
+# COST.
 function(unisono_test name)
-  cmake_parse_arguments(ARG "" "COST" "SOURCES;LABELS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "COMPUTES" "COST" "SOURCES;LABELS;LINK" ${ARGN})
   unisono_leaves_out(left_out ${name} ${ARG_LABELS})
   if(left_out)
     return()
@@ -131,10 +142,11 @@ function(unisono_test name)
                         ${ARG_LINK})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/test)
   set(kind test)
-  if(NOT ARG_COST)
+  if((UNISONO_SANITIZE AND NOT ARG_COST) OR (NOT UNISONO_SANITIZE AND NOT ARG_COMPUTES))
     set(kind short_test)
     unisono_optimize_little(${name})
   endif()
+  unisono_sanitize_little(${name})
   unisono_precompile(${name} ${kind} <gtest/gtest.h> <thread>)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
   add_test(NAME ${name} COMMAND ${name})
