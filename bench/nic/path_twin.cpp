@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The twin of bench/peers for the paths of this project between hosts: a whole barrier, allreduce
-// or broadcast of two float32, or of a vector of float64 or int64, again and again, each call timed
-// by rank 0. Each broadcast has another root, so that none starts before the one before has come.
+// The twin of bench/peers for the paths of this project between hosts: a whole barrier, allreduce,
+// reduce or broadcast of two float32, or of a vector of float64 or int64, again and again, each
+// call timed by rank 0. Each has another root, so that nobody is ahead of the others for long.
 // Started once per rank, as a job of Unisono (bench/nic/compare.py does). Prints the times as JSON
 // on rank 0. With --late-us the last rank comes to each call so much later than the others, and the
 // times are from its call until all have returned.
 //
-//   path_twin --path api|tcp --collectives barrier,allreduce,broadcast --operations 20000
-//             [--doubles 175 | --integers 175] [--apart-us 200] [--late-us 5000]
+//   path_twin --path api|tcp --collectives barrier,allreduce,reduce,broadcast
+//             [--operations 20000] [--doubles 175 | --integers 175] [--apart-us 200] [--late-us
+//             5000]
 //
 // api: the C API, whose settings say by which way (UNISONO_NIC). tcp: a binomial tree of processes
 // on TCP connections that sleep in recv, for a yardstick without anybody's library.
@@ -80,6 +81,7 @@ class Path {
   virtual ~Path() = default;
   virtual void barrier() = 0;
   virtual void allreduce(const void* input, void* output) = 0;
+  virtual void reduce(const void* input, void* output, int root) = 0;
   virtual void broadcast(void* buffer, int root) = 0;
 };
 
@@ -90,6 +92,9 @@ class ByApi final : public Path {
   void barrier() override { expect(unisono_barrier(job_.world), "barrier"); }
   void allreduce(const void* input, void* output) override {
     expect(unisono_allreduce(input, output, count_, type_, UNISONO_SUM, job_.world), "allreduce");
+  }
+  void reduce(const void* input, void* output, int root) override {
+    expect(unisono_reduce(input, output, count_, type_, UNISONO_SUM, root, job_.world), "reduce");
   }
   void broadcast(void* buffer, int root) override {
     expect(unisono_broadcast(buffer, count_, type_, root, job_.world), "broadcast");
@@ -153,6 +158,7 @@ class ByTcp final : public Path {
     }
     for (const base::Descriptor& child : children_) send(child, output);
   }
+  void reduce(const void*, void*, int) override { die("no reductions to a root by --path tcp"); }
   void broadcast(void*, int) override { die("no broadcasts by --path tcp"); }
 
  private:
@@ -266,8 +272,7 @@ void take_latest(std::vector<std::int64_t>& times_ns, const Job& job) {
 template <class T>
 Cell measure(Path& path, const Job& job, std::size_t elements, const std::string& collective,
              int operations, const Pauses& pauses) {
-  const bool is_barrier = collective == "barrier";
-  const bool is_sum = collective == "allreduce";
+  const bool is_broadcast = collective == "broadcast";
   std::vector<std::int64_t> called_ns;
   std::vector<std::int64_t> times_ns;  // at first, when it returned
   called_ns.reserve(static_cast<std::size_t>(operations));
@@ -277,14 +282,18 @@ Cell measure(Path& path, const Job& job, std::size_t elements, const std::string
     const int number = operation + kWarmUp;
     const std::vector<T> input(elements, static_cast<T>(value_of(job.rank, number)));
     std::vector<T> output(input);
+    const int root = number % job.ranks;
     if (operation == 0) before = usage_now();
     rest(pauses.apart_us + (job.rank == job.ranks - 1 ? pauses.late_us : 0));
     const std::int64_t start_ns = base::now_ns();
-    if (is_barrier) path.barrier();
-    if (is_sum) path.allreduce(input.data(), output.data());
-    if (!is_barrier && !is_sum) path.broadcast(output.data(), number % job.ranks);
+    if (collective == "barrier") path.barrier();
+    if (collective == "allreduce") path.allreduce(input.data(), output.data());
+    if (collective == "reduce") path.reduce(input.data(), output.data(), root);
+    if (is_broadcast) path.broadcast(output.data(), root);
     const std::int64_t end_ns = base::now_ns();
-    if (!is_barrier) check(output, job, number, is_sum);
+    if (collective == "allreduce" || is_broadcast || (collective == "reduce" && job.rank == root)) {
+      check(output, job, number, !is_broadcast);
+    }
     if (operation < 0) continue;
     called_ns.push_back(start_ns);
     times_ns.push_back(end_ns);
@@ -319,11 +328,11 @@ int main(int count, char** arguments) {
   std::size_t doubles = 0;
   std::size_t integers = 0;
   Pauses pauses;
-  CLI::App app{"Times of whole barriers, allreduces and broadcasts, call by call"};
+  CLI::App app{"Times of whole barriers, reductions and broadcasts, call by call"};
   app.add_option("--path", name)->check(CLI::IsMember({"api", "tcp"}));
   app.add_option("--collectives", collectives)
       ->delimiter(',')
-      ->check(CLI::IsMember({"barrier", "allreduce", "broadcast"}));
+      ->check(CLI::IsMember({"barrier", "allreduce", "reduce", "broadcast"}));
   app.add_option("--operations", operations)->check(CLI::PositiveNumber);
   app.add_option("--doubles", doubles);
   app.add_option("--integers", integers);
