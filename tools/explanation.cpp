@@ -82,10 +82,11 @@ base::Result<std::string> find_nic(const group::Call& call, const RanksPlace& pl
   if (settings.toggle(base::Setting::nic) == base::Toggle::off) {
     return why_not_by_nic("UNISONO_NIC is off");
   }
-  UNISONO_ASSIGN(const engine::NicCall lowered, group::nic_call_of(call, choice, place.hosts, 0));
-  const auto wish = static_cast<int>(settings.integer(base::Setting::nic_splits));
+  const engine::NicWishes wishes = engine::NicWishes::of(settings);
+  UNISONO_ASSIGN(const engine::NicCall lowered,
+                 group::nic_call_of(call, choice, {.hosts = place.hosts, .wishes = wishes}, 0));
   UNISONO_ASSIGN(const engine::NicOffer own,
-                 engine::probe_offer(settings.text(base::Setting::nic_socket), wish));
+                 engine::probe_offer(settings.text(base::Setting::nic_socket), wishes));
   // Hosts are machines of their own, like this one.
   std::vector<engine::NicOffer> offers(static_cast<std::size_t>(place.hosts.hosts()), own);
   for (std::size_t host = 0; host < offers.size(); ++host) {

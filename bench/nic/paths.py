@@ -50,6 +50,7 @@ class OwnPath:
         return [
             (host, command, environment
              | {"UNISONO_NIC": wish, "UNISONO_NIC_SOCKET": self.socket(host_set, host),
+                "UNISONO_NIC_ROOTED": "on",  # so that they can be compared
                 "UNISONO_NIC_SPLITS": SPLITS.get(self.name, "auto")})
             for host, command, environment in job
         ]

@@ -44,6 +44,7 @@ enum class Setting {
   nic,
   nic_socket,
   nic_splits,
+  nic_rooted,
   check,
   log,
   rank,
@@ -53,7 +54,7 @@ enum class Setting {
   first_sequence,
   fault,
 };
-inline constexpr std::size_t kSettingCount = 31;
+inline constexpr std::size_t kSettingCount = 32;
 
 // The enumerations that settings take, in the order of their names in the table.
 enum class EngineChoice { automatic, inline_, helping };  // UNISONO_ENGINE

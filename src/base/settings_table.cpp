@@ -70,6 +70,8 @@ constexpr std::array<SettingRow, kSettingCount> kTable{{
      "Where this host's unisonod serves."},
     {Setting::nic_splits, "UNISONO_NIC_SPLITS", SettingType::integer, "auto", 0, 2, true, "", kUser,
      "How often a vector is halved in the NIC path, each piece of which goes by a tree of its own; auto: as often as it pays by the measured costs of packets. The same on all ranks."},
+    {Setting::nic_rooted, "UNISONO_NIC_ROOTED", SettingType::toggle, "auto", 0, 0, false, "", kUser,
+     "Small reductions to a root and broadcasts go by the NIC path, where all ranks wait until all have called; auto: reductions, where otherwise hosts in between would pass them on. The same on all ranks."},
     {Setting::check, "UNISONO_CHECK", SettingType::toggle, "off", 0, 0, false, "", kUser,
      "Prove the schedules of all ranks (of a gatherv and its like, what the rank knows of them) before a plan's first "
      "use; the tests have proved the library's own."},

@@ -29,7 +29,7 @@ engine::NicShape as_bytes(const Call& call, const schedule::HostMap& hosts) {
 }  // namespace
 
 base::Result<engine::NicCall> nic_call_of(const Call& call, const select::Choice& choice,
-                                          const schedule::HostMap& hosts, int rank) {
+                                          const NicCommunicator& path, int rank) {
   if (call.purpose != Purpose::user) {
     return refusal(call.blocks.given() ? "its blocks have lengths of their own"
                                        : "it makes a communicator");
@@ -41,12 +41,20 @@ base::Result<engine::NicCall> nic_call_of(const Call& call, const select::Choice
   if (call.collective != Collective::barrier && call.count == 0) {
     return refusal("there is nothing to send");
   }
+  if (call.collective == Collective::reduce || call.collective == Collective::broadcast) {
+    const base::Toggle wish = path.wishes.rooted;
+    if (wish == base::Toggle::off) return refusal("UNISONO_NIC_ROOTED is off");
+    if (wish == base::Toggle::automatic &&
+        !engine::rooted_pays(call.collective, path.hosts.hosts())) {
+      return refusal("all ranks would wait for all there (UNISONO_NIC_ROOTED=on)");
+    }
+  }
   if (!schedule::is_reduction(call.collective))
-    return engine::lower_call(as_bytes(call, hosts), rank);
+    return engine::lower_call(as_bytes(call, path.hosts), rank);
   if (call.op >= kFirstUserNumber || call.type >= kFirstUserNumber) {
     return refusal("the NIC knows no types and operators of the user's");
   }
-  engine::NicShape shape = as_bytes(call, hosts);
+  engine::NicShape shape = as_bytes(call, path.hosts);
   shape.op = static_cast<arith::Operator>(call.op);
   shape.type = static_cast<arith::Type>(call.type);
   shape.count = call.count;

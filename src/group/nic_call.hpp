@@ -11,9 +11,15 @@
 
 namespace unisono::group {
 
-// What `rank` does, of ranks that are on these hosts; the error says why the call stays with the
-// host engine. `choice`: of the algorithm there.
+// What is the same at all ranks of a communicator that has the path.
+struct NicCommunicator {
+  const schedule::HostMap& hosts;
+  engine::NicWishes wishes = {};
+};
+
+// What `rank` does; the error says why the call stays with the host engine. `choice`: of the
+// algorithm there.
 base::Result<engine::NicCall> nic_call_of(const Call& call, const select::Choice& choice,
-                                          const schedule::HostMap& hosts, int rank);
+                                          const NicCommunicator& path, int rank);
 
 }  // namespace unisono::group

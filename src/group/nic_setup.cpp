@@ -69,7 +69,7 @@ engine::NicGroupOptions Communicator::nic_options(const schedule::HostMap& hosts
   options.memory = job_.memory().at(offset_ + layout_.host_reduction);
   options.one_a_host = hosts.are_alone();
   options.multicasts = job_.network()->multicasts();
-  options.splits = static_cast<int>(job_.settings().integer(base::Setting::nic_splits));
+  options.wishes = engine::NicWishes::of(job_.settings());
   return options;
 }
 
@@ -125,7 +125,7 @@ Status Communicator::agree_on_nic() {
     nic_ = std::make_unique<NicPath>(std::move(group), layout_.first_sequence, hosts, rank_);
     nic_->completed = 1;
     publish_standing();
-    plans_.use_nic();
+    plans_.use_nic(offers[0].wishes);
     tell_of_nic({});
   } else if (!own) {
     // Only this rank knows why.
@@ -163,8 +163,9 @@ void Communicator::tell_of_nic(const std::string& why_not) const {
   const bool gathers = nic_->group->allgather() != nullptr;
   base::log(
       level, "nic",
-      "a communicator of {} ranks has a NIC path: small blocking barriers, reductions{} go by it",
-      size(), gathers ? ", broadcasts and allgathers" : " and broadcasts");
+      "a communicator of {} ranks has a NIC path: small blocking barriers, allreduces{} go by "
+      "it, and what has a root as UNISONO_NIC_ROOTED says",
+      size(), gathers ? " and allgathers" : "");
 }
 
 }  // namespace unisono::group

@@ -80,7 +80,8 @@ class PlanMaker {
   }
 
   void lower_for_nic() {
-    const auto lowered = nic_call_of(call_, choice_, context_.host_map, context_.rank);
+    const NicCommunicator path = {.hosts = context_.host_map, .wishes = *context_.nic};
+    const auto lowered = nic_call_of(call_, choice_, path, context_.rank);
     if (lowered.ok()) cached_->nic = *lowered;
     base::log(base::LogLevel::debug, "nic", "{}: {}", call_name(cached_->plan.collective),
               lowered.ok() ? "by the NIC path" : lowered.error().message);
@@ -195,8 +196,8 @@ void PlanCache::override_with(const select::Overrides& overrides) {
   forget_all();
 }
 
-void PlanCache::use_nic() {
-  context_.nic = true;
+void PlanCache::use_nic(const engine::NicWishes& wishes) {
+  context_.nic = wishes;
   forget_all();
 }
 

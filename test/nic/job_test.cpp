@@ -92,6 +92,48 @@ TEST_F(NicJob, BroadcastsOfAnyTypeFromEveryRoot) {
   EXPECT_EQ(operations(), 201U);
 }
 
+// As long as nobody asks for that. If the root waited, none of them would ever go on: the others
+// call after it has said that it is done; and so it does after them.
+TEST_F(NicJob, WhoHasNothingToTakeWaitsForNobody) {
+  environment_ = {{"UNISONO_NIC_ROOTED", "auto"}};
+  start_daemons();
+  constexpr int kRoot = 1;
+  auto processes = start_job([](const NicRank& self) {
+    const auto give = [&self] {
+      std::int64_t value = self.rank == kRoot ? 17 : -1;
+      ASSERT_TRUE(succeeded(unisono_broadcast(&value, 1, UNISONO_INT64, kRoot, self.world)));
+      ASSERT_EQ(value, 17);
+    };
+    const auto reduce = [&self] {
+      const std::int64_t value = self.rank;
+      std::int64_t sum = 0;
+      ASSERT_TRUE(succeeded(
+          unisono_reduce(&value, &sum, 1, UNISONO_INT64, UNISONO_SUM, kRoot, self.world)));
+      ASSERT_EQ(sum, self.rank == kRoot ? 6 : 0);
+    };
+    if (self.rank != kRoot) self.line.hear();
+    ASSERT_NO_FATAL_FAILURE(give());
+    if (self.rank == kRoot) {
+      self.line.say("given");
+      self.line.hear();
+    }
+    ASSERT_NO_FATAL_FAILURE(reduce());
+    if (self.rank != kRoot) self.line.say("given");
+    leave(self);
+  });
+  EXPECT_EQ(processes[kRoot].line().hear(), "given");
+  const auto each_other = [&processes](const auto& act) {
+    for (int rank = 0; std::cmp_less(rank, processes.size()); ++rank) {
+      if (rank != kRoot) act(processes[static_cast<std::size_t>(rank)].line());
+    }
+  };
+  each_other([](const Line& line) { line.say("go"); });
+  each_other([](const Line& line) { EXPECT_EQ(line.hear(), "given"); });
+  processes[kRoot].line().say("go");
+  expect_all_clean(processes);
+  EXPECT_EQ(operations(), 1U) << "the trial";
+}
+
 // What is started before, between and after is not held up by what goes by the NIC path, nor holds
 // it up; nor do long ones, communicators beside it, and ranks that come late.
 TEST_F(NicJob, BothPathsKeepOneOrder) {
@@ -288,7 +330,9 @@ TEST_F(NicJob, CallsThatDifferAreFound) {
                              self.rank == 3 ? UNISONO_MAX : UNISONO_SUM, self.world);
   });
   expect_difference([&values](const NicRank& self) {
-    return unisono_broadcast(values.data(), 1, UNISONO_INT64, self.rank == 2 ? 1 : 0, self.world);
+    std::int64_t sum = 0;
+    return unisono_reduce(values.data(), &sum, 1, UNISONO_INT64, UNISONO_SUM,
+                          self.rank == 2 ? 1 : 0, self.world);
   });
   // In other numbers of packets: who gives more, who gives less, and who gives nothing.
   for (const int odd : {0, 2}) {

@@ -133,6 +133,7 @@ class NicJob : public testing::Test {
         setenv("UNISONO_JOB_KEY", "the key of this test job", 1);
         setenv("UNISONO_START_TIMEOUT", "300s", 1);  // a busy machine is no reason to go without
         setenv("UNISONO_NIC_SOCKET", path(host).c_str(), 1);
+        setenv("UNISONO_NIC_ROOTED", "on", 1);
         for (const auto& [name, value] : environment_) setenv(name.c_str(), value.c_str(), 1);
         for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
         unisono_comm_t world = nullptr;

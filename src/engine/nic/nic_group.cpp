@@ -117,7 +117,7 @@ SplitChoice choose_splits(std::span<const NicOffer> offers, bool one_a_host, boo
   const int usual = algorithm::default_parameters(split_row(), tree_shape(hosts)).values[0];
   const int most = std::min(one_a_host ? SplitChoice::kMost : usual,
                             algorithm::pattern::FoldedCube(hosts).dimensions());
-  const std::int32_t wish = offers[0].splits;
+  const std::int32_t wish = offers[0].wishes.splits;
   if (wish >= 0) return SplitChoice::forced(std::min(wish, most));
   return SplitChoice::computed(
       {.hosts = hosts, .processors = nic_processors(offers), .fan_in = fan_in_of_tree(hosts)},
@@ -142,6 +142,10 @@ std::string nic_tree_name(const schedule::HostMap& hosts, int splits, bool multi
   const auto& inner = two_level_row().parameters[0].names;
   parameters.values[0] = static_cast<int>(std::ranges::find(inner, row.name) - inner.begin());
   return algorithm::describe(two_level_row(), parameters);
+}
+
+bool rooted_pays(Collective collective, int hosts) {
+  return collective == Collective::reduce && hosts > 1 + fan_in_of_tree(hosts);
 }
 
 base::Result<NicCall> lower_call(const NicShape& shape, int rank) {
@@ -188,7 +192,7 @@ base::Result<std::unique_ptr<NicGroup>> NicGroup::open(const NicGroupOptions& op
   UNISONO_ASSIGN(auto client, nic::ServiceClient::connect(options.path));
   std::unique_ptr<NicGroup> group(new NicGroup(options, std::move(client)));
   UNISONO_ASSIGN(const nic::Served served, group->client_->describe());
-  group->offer_ = offer_of(served, options.splits);
+  group->offer_ = offer_of(served, options.wishes);
   return group;
 }
 

@@ -48,7 +48,7 @@ struct NicGroupOptions {
   std::byte* memory = nullptr;  // of several: HostReduction::memory_bytes(places), zero at first
   bool one_a_host = true;       // every host has one rank
   bool multicasts = true;       // results go to all hosts at once; if not, down the tree
-  int splits = -1;              // this rank's wish (NicOffer)
+  NicWishes wishes = {};        // this rank's
 };
 
 // A rank, by where it is.
@@ -83,6 +83,11 @@ struct NicShape {
   bool one_a_host = true;  // no two of them are on one host
 };
 base::Result<NicCall> lower_call(const NicShape& shape, int rank);
+
+// Whether it pays that a collective with a root goes there. All ranks wait for its end there, and
+// by processes nobody does who has nothing to take; but what one host's processes would have to
+// pass on for others, programs do.
+bool rooted_pays(schedule::Collective collective, int hosts);
 
 // How ranks of hosts with such offers cut their vectors: not at all where more than two hosts have
 // no multicast; and how often that of a call is halved.

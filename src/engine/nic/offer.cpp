@@ -16,6 +16,12 @@ base::Error refusal(const std::string& why) {
 
 }  // namespace
 
+NicWishes NicWishes::of(const base::Settings& settings) {
+  using base::Setting;
+  return {.splits = static_cast<std::int32_t>(settings.integer(Setting::nic_splits)),
+          .rooted = settings.toggle(Setting::nic_rooted)};
+}
+
 base::Status agree(std::span<const NicOffer> offers, std::span<const int> ranks) {
   const auto rank_of = [&](std::size_t host) {
     return ranks.empty() ? static_cast<int>(host) : ranks[host];
@@ -33,9 +39,11 @@ base::Status agree(std::span<const NicOffer> offers, std::span<const int> ranks)
       return refusal(fmt::format("rank 0 is at {} and rank {} at {}, which is another network",
                                  nic::ipv4_text(first), rank, nic::ipv4_text(offer.address.ipv4)));
     }
-    if (offer.splits != offers[0].splits) {
-      return refusal(fmt::format("ranks {} and {} have different values of UNISONO_NIC_SPLITS",
-                                 rank_of(0), rank));
+    const NicWishes& wishes = offer.wishes;
+    const bool splits_differ = wishes.splits != offers[0].wishes.splits;
+    if (splits_differ || wishes.rooted != offers[0].wishes.rooted) {
+      return refusal(fmt::format("ranks {} and {} have different values of UNISONO_NIC_{}",
+                                 rank_of(0), rank, splits_differ ? "SPLITS" : "ROOTED"));
     }
     const auto [other, is_new] = rank_at.emplace(offer.address.ipv4, rank);
     if (!is_new) {

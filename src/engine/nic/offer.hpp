@@ -7,9 +7,17 @@
 #include <span>
 
 #include "base/result.hpp"
+#include "base/settings.hpp"
 #include "nic/tables.h"
 
 namespace unisono::engine {
+
+// What a user has asked for, on all ranks alike.
+struct NicWishes {
+  std::int32_t splits = -1;  // how often long vectors are halved; -1: as it pays
+  base::Toggle rooted = base::Toggle::automatic;  // whether what has a root goes there
+  static NicWishes of(const base::Settings& settings);
+};
 
 struct NicOffer {
   unisono_nic_address address = {};
@@ -17,7 +25,7 @@ struct NicOffer {
   std::uint32_t available = 0;  // 0: this rank has no NIC path
   std::uint32_t machine = 0;    // equal numbers: hosts that share their processors
   std::uint32_t processors = 1;
-  std::int32_t splits = -1;  // how often long vectors are halved; -1: as it pays
+  NicWishes wishes = {};
 };
 
 // By host. Every rank that has the same offers comes to the same; the error says why not, and names

@@ -20,19 +20,19 @@ std::uint32_t machine_number() {
 
 }  // namespace
 
-NicOffer offer_of(const nic::Served& served, int splits) {
+NicOffer offer_of(const nic::Served& served, const NicWishes& wishes) {
   return {.address = served.own,
           .mask = served.mask,
           .available = 1,
           .machine = machine_number(),
           .processors = static_cast<std::uint32_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))),
-          .splits = splits};
+          .wishes = wishes};
 }
 
-base::Result<NicOffer> probe_offer(const std::string& path, int splits) {
+base::Result<NicOffer> probe_offer(const std::string& path, const NicWishes& wishes) {
   UNISONO_ASSIGN(const auto client, nic::ServiceClient::connect(path));
   UNISONO_ASSIGN(const nic::Served served, client->describe());
-  return offer_of(served, splits);
+  return offer_of(served, wishes);
 }
 
 }  // namespace unisono::engine

@@ -11,10 +11,10 @@
 
 namespace unisono::engine {
 
-// `path`: of the daemon's socket; `splits`: this rank's wish. The error says why there is none.
-base::Result<NicOffer> probe_offer(const std::string& path, int splits);
+// `path`: of the daemon's socket; `wishes`: this rank's. The error says why there is none.
+base::Result<NicOffer> probe_offer(const std::string& path, const NicWishes& wishes);
 
 // What a daemon of this host that serves so makes possible.
-NicOffer offer_of(const nic::Served& served, int splits);
+NicOffer offer_of(const nic::Served& served, const NicWishes& wishes);
 
 }  // namespace unisono::engine

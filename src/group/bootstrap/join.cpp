@@ -90,8 +90,8 @@ Result<std::unique_ptr<Udp>> Joining::open_datagrams() const {
 // A daemon that hangs holds nobody up later, when ranks that are silent are taken for lost.
 engine::NicOffer Joining::find_nic() const {
   if (settings_.toggle(Setting::nic) == base::Toggle::off) return {};
-  const auto offer = engine::probe_offer(settings_.text(Setting::nic_socket),
-                                         static_cast<int>(settings_.integer(Setting::nic_splits)));
+  const auto offer =
+      engine::probe_offer(settings_.text(Setting::nic_socket), engine::NicWishes::of(settings_));
   if (offer.ok()) return *offer;
   base::log(base::LogLevel::info, "nic", "rank {} has no NIC path: {}", job_.rank,
             offer.error().message);

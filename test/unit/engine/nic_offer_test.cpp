@@ -38,9 +38,13 @@ TEST(NicOffer, AllOrNobody) {
   EXPECT_EQ(refusal({offer(1), offer(2), offer(2)}),
             "the NIC path is not used: ranks 1 and 2 share the interface of 10.0.0.2");
   NicOffer halved = offer(2);
-  halved.splits = 1;
+  halved.wishes.splits = 1;
   EXPECT_EQ(refusal({offer(1), halved}),
             "the NIC path is not used: ranks 0 and 1 have different values of UNISONO_NIC_SPLITS");
+  NicOffer rooted = offer(3);
+  rooted.wishes.rooted = base::Toggle::on;
+  EXPECT_EQ(refusal({offer(1), offer(2), rooted}),
+            "the NIC path is not used: ranks 0 and 2 have different values of UNISONO_NIC_ROOTED");
 }
 
 TEST(NicCall, WhatItDoes) {

@@ -98,12 +98,13 @@ Call call_of(Collective collective, arith::Type type, std::int64_t count) {
 }
 
 std::string refusal(const Call& call, select::Origin origin = select::Origin::rule,
-                    const std::vector<int>& hosts = {0, 1, 2}) {
+                    const std::vector<int>& hosts = {0, 1, 2},
+                    const engine::NicWishes& wishes = {}) {
   select::Choice choice;
   choice.algorithm = algorithm::find(Collective::allreduce, "ring");
   choice.origin = origin;
   const auto map = schedule::HostMap::of_labels(hosts);
-  const auto lowered = nic_call_of(call, choice, map, 1);
+  const auto lowered = nic_call_of(call, choice, {.hosts = map, .wishes = wishes}, 1);
   return lowered.ok() ? "" : lowered.error().message;
 }
 
@@ -120,7 +121,7 @@ TEST(NicCallOf, SmallReductionsOfBuiltInTypes) {
   EXPECT_EQ(
       refusal(call_of(Collective::allreduce, arith::Type::int64, 1), select::Origin::override_),
       "UNISONO_ALGORITHM asks for ring");
-  Call call = call_of(Collective::reduce, arith::Type::int64, 1);
+  Call call = call_of(Collective::allreduce, arith::Type::int64, 1);
   call.op = kFirstUserNumber;
   EXPECT_EQ(refusal(call), "the NIC knows no types and operators of the user's");
   call.op = 0;
@@ -128,15 +129,39 @@ TEST(NicCallOf, SmallReductionsOfBuiltInTypes) {
   EXPECT_EQ(refusal(call), "it makes a communicator");
 }
 
-TEST(NicCallOf, BroadcastsOfAnyType) {
-  EXPECT_EQ(refusal(call_of(Collective::broadcast, arith::Type::int8, 1400)), "");
-  EXPECT_NE(refusal(call_of(Collective::broadcast, arith::Type::int8, 1401)), "");
+TEST(NicCallOf, BroadcastsOfAnyTypeIfAskedFor) {
+  const auto asked = [](const Call& call) {
+    return refusal(call, select::Origin::rule, {0, 1, 2}, {.rooted = base::Toggle::on});
+  };
+  EXPECT_EQ(asked(call_of(Collective::broadcast, arith::Type::int8, 1400)), "");
+  EXPECT_EQ(asked(call_of(Collective::broadcast, arith::Type::int8, 1401)),
+            "a vector of 1401 bytes is faster without it; up to 1400 bytes go by it");
   Call call = call_of(Collective::broadcast, arith::Type::byte, 100);
   call.type = kFirstUserNumber;
   call.element_bytes = 14;
-  EXPECT_EQ(refusal(call), "");
+  EXPECT_EQ(asked(call), "");
   ++call.count;
-  EXPECT_NE(refusal(call), "");
+  EXPECT_NE(asked(call), "");
+}
+
+TEST(NicCallOf, WhatHasARootWhereHostsWouldPassItOn) {
+  const auto on = [](Collective collective, int hosts, base::Toggle wish) {
+    std::vector<int> one_a_host(static_cast<std::size_t>(hosts));
+    std::iota(one_a_host.begin(), one_a_host.end(), 0);
+    return refusal(call_of(collective, arith::Type::int64, 1), select::Origin::rule, one_a_host,
+                   {.rooted = wish});
+  };
+  using base::Toggle;
+  const std::string all_wait = "all ranks would wait for all there (UNISONO_NIC_ROOTED=on)";
+  EXPECT_EQ(on(Collective::reduce, 8, Toggle::automatic), all_wait);
+  EXPECT_EQ(on(Collective::reduce, 9, Toggle::automatic), "");
+  EXPECT_EQ(on(Collective::reduce, 2, Toggle::on), "");
+  EXPECT_EQ(on(Collective::reduce, 9, Toggle::off), "UNISONO_NIC_ROOTED is off");
+  EXPECT_EQ(on(Collective::broadcast, 9, Toggle::automatic), all_wait);
+  EXPECT_EQ(on(Collective::broadcast, 2, Toggle::on), "");
+  EXPECT_EQ(on(Collective::broadcast, 2, Toggle::off), "UNISONO_NIC_ROOTED is off");
+  EXPECT_EQ(on(Collective::allreduce, 2, Toggle::off), "");
+  EXPECT_EQ(on(Collective::barrier, 2, Toggle::off), "");
 }
 
 TEST(NicCallOf, AllgathersOfOneRankAHost) {
@@ -156,7 +181,7 @@ TEST(NicCallOf, AllgathersOfOneRankAHost) {
 }
 
 TEST(NicProbe, WithoutADaemonItSaysWhatToStart) {
-  const auto offer = engine::probe_offer("/nonexistent/nic.sock", -1);
+  const auto offer = engine::probe_offer("/nonexistent/nic.sock", {});
   ASSERT_FALSE(offer.ok());
   EXPECT_EQ(offer.error().code, base::Code::unsupported);
   EXPECT_NE(offer.error().message.find("/nonexistent/nic.sock"), std::string::npos);
