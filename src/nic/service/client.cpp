@@ -98,7 +98,11 @@ base::Result<ServiceClient::Answer> ServiceClient::receive(int flags) {
   header.msg_iovlen = 1;
   header.msg_control = control.data();
   header.msg_controllen = control.size();
-  const ssize_t length = recvmsg(socket_.get(), &header, flags | MSG_CMSG_CLOEXEC);
+  ssize_t length = recvmsg(socket_.get(), &header, flags | MSG_CMSG_CLOEXEC);
+  // It closed without having read a question: that is told first, and then what it had said.
+  if (length < 0 && errno == ECONNRESET) {
+    length = recvmsg(socket_.get(), &header, flags | MSG_CMSG_CLOEXEC);
+  }
   if (length <= 0) return ended(length == 0 ? 0 : errno);
   Answer answer;
   take_descriptors(header, answer.descriptors);
