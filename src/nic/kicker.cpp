@@ -15,9 +15,6 @@
 namespace unisono::nic {
 namespace {
 
-// Where kicks are addressed to if the group's results are not multicast: all hosts of the link.
-constexpr std::uint32_t kAllHosts = 0xE0000001;  // 224.0.0.1
-
 base::Error system_error(const char* what) {
   return {base::Code::system, fmt::format("NIC port: {}: {}", what, std::strerror(errno))};
 }
@@ -27,22 +24,28 @@ bool set(const base::Descriptor& socket, int level, int option, const void* valu
   return setsockopt(socket.get(), level, option, value, static_cast<socklen_t>(bytes)) == 0;
 }
 
-// A socket whose datagrams leave by the row's interface. They go to a multicast address, because
-// that asks nobody for an Ethernet address; the program takes them off before they are on the wire,
-// and if it has gone they end at this link, in hosts that nobody listens on.
+// Another host of the group, to which kicks are addressed: the route to one host is kept by the
+// socket, that to many is looked for with each datagram, a tenth of what it takes to send one. The
+// program takes kicks off before they are on the wire, and if it has gone they end there, where
+// nobody listens.
+std::uint32_t other_host(const unisono_nic_row& row) {
+  if (row.ranks != 0) return row.at[row.rank == 0 ? 1 : 0].ipv4;
+  return (row.flags & UNISONO_NIC_ROOT) != 0 ? row.child[0].ipv4 : row.up.ipv4;
+}
+
+// A socket whose datagrams leave by the row's interface.
 base::Result<base::Descriptor> open_socket(const unisono_nic_row& row) {
   base::Descriptor opened(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!opened.valid()) return system_error("open a socket");
-  ip_mreqn by = {};
-  by.imr_ifindex = static_cast<int>(row.interface);
-  const unsigned char off = 0;
+  const auto interface = static_cast<int>(row.interface);
   const int on = 1;
   // The program rewrites the packet: a checksum would have to follow.
-  const bool prepared = set(opened, IPPROTO_IP, IP_MULTICAST_IF, &by, sizeof by) &&
-                        set(opened, IPPROTO_IP, IP_MULTICAST_LOOP, &off, sizeof off) &&
+  const bool prepared = set(opened, SOL_SOCKET, SO_BINDTOIFINDEX, &interface, sizeof interface) &&
                         set(opened, SOL_SOCKET, SO_NO_CHECK, &on, sizeof on);
-  if (!prepared) return system_error("prepare the socket for multicast");
+  if (!prepared) return system_error("bind the socket to the group's interface");
   // Interfaces and switches hold back what nobody has asked for.
+  ip_mreqn by = {};
+  by.imr_ifindex = interface;
   by.imr_multiaddr.s_addr = row.down.ipv4;
   if (IN_MULTICAST(ntohl(row.down.ipv4)) &&
       !set(opened, IPPROTO_IP, IP_ADD_MEMBERSHIP, &by, sizeof by)) {
@@ -51,11 +54,17 @@ base::Result<base::Descriptor> open_socket(const unisono_nic_row& row) {
   sockaddr_in to = {};
   to.sin_family = AF_INET;
   to.sin_port = row.own.port;
-  to.sin_addr.s_addr = IN_MULTICAST(ntohl(row.down.ipv4)) ? row.down.ipv4 : htonl(kAllHosts);
+  to.sin_addr.s_addr = other_host(row);
   if (connect(opened.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) {
-    return system_error("connect the socket to the group by its interface");
+    return system_error("connect the socket to another host of the group by its interface");
   }
   return opened;
+}
+
+// What an earlier datagram met that the program did not take off. It is told once, in the place of
+// sending.
+bool is_about_an_earlier_one(int error) {
+  return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH;
 }
 
 }  // namespace
@@ -80,8 +89,12 @@ base::Status Kicker::send(std::uint8_t kind, std::uint64_t sequence, std::size_t
   packet_[offsetof(unisono_packet, kind)] = std::byte{kind};
   std::memcpy(packet_.data() + offsetof(unisono_packet, sequence), &sequence, sizeof sequence);
   const std::size_t bytes = UNISONO_PACKET_BYTES + words * sizeof(std::uint64_t);
+  ssize_t sent = ::send(socket_.get(), packet_.data(), bytes, 0);
+  if (sent < 0 && is_about_an_earlier_one(errno)) {
+    sent = ::send(socket_.get(), packet_.data(), bytes, 0);
+  }
   // ENOBUFS is how the system tells that the program dropped what it needed no longer.
-  if (::send(socket_.get(), packet_.data(), bytes, 0) < 0 && errno != ENOBUFS) {
+  if (sent < 0 && errno != ENOBUFS) {
     return system_error(kind == UNISONO_NIC_KICK ? "send the kick" : "send a question");
   }
   return base::success();

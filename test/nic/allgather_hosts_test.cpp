@@ -158,7 +158,9 @@ TEST(NicKicker, SaysWhatFailed) {
   row.interface = 1U << 30;
   const auto kicker = Kicker::open(row);
   ASSERT_FALSE(kicker.ok());
-  EXPECT_EQ(kicker.error().message.find("NIC port: prepare the socket for multicast: "), 0U)
+  EXPECT_EQ(kicker.error().message.find(
+                "NIC port: connect the socket to another host of the group by its interface: "),
+            0U)
       << kicker.error().message;
 }
 

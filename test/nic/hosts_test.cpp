@@ -2,20 +2,27 @@
 // End to end: hosts in network namespaces, each with the NIC program on its interface and one rank,
 // a thread. Results are compared bit by bit with those of the host engine on the same schedules.
 #include <gtest/gtest.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <barrier>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <thread>
 
+#include "base/descriptor.hpp"
 #include "base/prng.hpp"
+#include "nic/frames.hpp"
 #include "nic/hosts.hpp"
 #include "nic/jobs.hpp"
 #include "nic/kernel_objects.hpp"
+#include "nic/kicker.hpp"
 #include "nic/lower.hpp"
 #include "nic/with_hosts.hpp"
 
@@ -302,6 +309,33 @@ TEST_F(NicHosts, ErrorsSayWhatToDo) {
     EXPECT_EQ(second.error().message,
               "NIC program: attach to interface u0 in generic mode (another XDP program is there: "
               "ip link show u0): Device or resource busy");
+  });
+}
+
+// Where no program takes them off, kicks end at another host, which says that nobody listens.
+TEST_F(NicHosts, KicksWithoutAProgramAreLost) {
+  hosts->run([](int host) {
+    if (host != 0) return;
+    unisono_nic_row row = {};
+    row.interface = if_nametoindex("u0");
+    row.flags = UNISONO_NIC_ROOT;
+    row.children = 1;
+    row.child[0] = host_address(1);
+    row.own = host_address(0);
+    const base::Descriptor plain(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_in to = {};
+    to.sin_family = AF_INET;
+    to.sin_port = row.own.port;
+    to.sin_addr.s_addr = row.child[0].ipv4;
+    ASSERT_EQ(connect(plain.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+    while (::send(plain.get(), "", 1, 0) == 1) std::this_thread::yield();
+    EXPECT_EQ(errno, ECONNREFUSED);
+    const auto kicker = Kicker::open(row);
+    ASSERT_TRUE(kicker.ok()) << kicker.error().message;
+    for (std::uint64_t sequence = 1; sequence < 100; ++sequence) {
+      const auto sent = (*kicker)->send(UNISONO_NIC_KICK, sequence, 1);
+      EXPECT_TRUE(sent) << sent.error().message;
+    }
   });
 }
 
