@@ -5,8 +5,9 @@
 // program notes when a result was there, so how late this rank saw it is known exactly. What is
 // lost so leaks away at a quarter of the time; what is left of some slices says that there are
 // others. That holds for a while, for longer each time that they are found again at its end. Ranks
-// that take turns lose a millisecond to each other now and then, which must not count: the more of
-// them sleep, the later are those that do not. One thread at a time; no clock of its own.
+// that take turns lose a millisecond to each other now and then, and a machine may stand still for
+// longer, which must not count: who sleeps makes the last one's call longer by a wake-up, and ranks
+// that do not sleep later. One thread at a time; no clock of its own.
 #pragma once
 
 #include <algorithm>
@@ -20,6 +21,8 @@ class CoreLoss {
  public:
   // More than ranks that take turns mostly lose to each other.
   static constexpr std::int64_t kLateNs = base::kMillisecond;
+  // One loss counts no more than this, however long it was: others that compute take more than one.
+  static constexpr std::int64_t kMostNs = 2 * base::kMillisecond;
   static constexpr std::int64_t kLossNs = 3 * base::kMillisecond;
   static constexpr std::int64_t kLossAgainNs = base::kMillisecond;   // at the end of a hold
   static constexpr std::int64_t kAgainNs = 50 * base::kMillisecond;  // how soon after that end
@@ -29,14 +32,17 @@ class CoreLoss {
 
   // A rank that took turns saw a result which had been there since `done_ns`.
   void saw(std::int64_t done_ns, std::int64_t now_ns) {
-    if (now_ns - done_ns < kLateNs) return;
-    const std::int64_t leaked_ns = (now_ns - last_ns_) / kLeak;
-    loss_ns_ = std::max<std::int64_t>(loss_ns_ - leaked_ns, 0) + (now_ns - done_ns);
-    last_ns_ = now_ns;
+    if (now_ns - done_ns < kLateNs || is_there(now_ns)) return;
     const bool again = hold_ns_ != 0 && now_ns - until_ns_ < kAgainNs;
+    loss_ns_ -= (now_ns - last_ns_) / kLeak;
+    // Soon after a hold one slice is enough, but not if there was none for long enough before it.
+    if (!again) loss_ns_ = std::max<std::int64_t>(loss_ns_, 0);
+    loss_ns_ += std::min(now_ns - done_ns, kMostNs);
+    last_ns_ = now_ns;
     if (loss_ns_ < (again ? kLossAgainNs : kLossNs)) return;
     hold_ns_ = again ? std::min(2 * hold_ns_, kLongestHoldNs) : kHoldNs;
     until_ns_ = now_ns + hold_ns_;
+    last_ns_ = until_ns_;
     loss_ns_ = 0;
   }
   // Whether to sleep at once rather than to take turns.

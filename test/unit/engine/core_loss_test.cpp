@@ -25,6 +25,12 @@ TEST(CoreLoss, ASliceNowAndThenIsNone) {
   }
 }
 
+TEST(CoreLoss, OneThatIsLongIsNone) {
+  CoreLoss loss;
+  loss.saw(0, base::kSecond);
+  EXPECT_FALSE(loss.is_there(base::kSecond));
+}
+
 TEST(CoreLoss, SlicesInARowHoldForAWhile) {
   CoreLoss loss;
   loss.saw(0, kSlice);
@@ -53,6 +59,18 @@ TEST(CoreLoss, WhatIsFoundAgainHoldsLonger) {
   now += 3 * CoreLoss::kLongestHoldNs;
   loss.saw(now - kSlice, now);
   EXPECT_FALSE(loss.is_there(now));
+}
+
+TEST(CoreLoss, ASliceAfterManyTurnsIsNotFoundAgain) {
+  CoreLoss loss;
+  loss.saw(0, kSlice);
+  loss.saw(0, kSlice);
+  std::int64_t now = kSlice + CoreLoss::kHoldNs;
+  for (int i = 0; i < 100; ++i) {
+    now += 2 * CoreLoss::kLeak * kSlice;
+    loss.saw(now - kSlice, now);
+    ASSERT_FALSE(loss.is_there(now)) << i;
+  }
 }
 
 }  // namespace
