@@ -196,8 +196,10 @@ Status Communicator::await_nic(NicOperation& operation) {
     if (someone_gone_) [[unlikely]]
       examine_members_in_nic(operation);
     if (has_failed_by(operation.index)) return give_up_nic();
-    const bool at_once = nic_->core_loss.is_there(base::now_ns());
-    switch (at_once ? engine::Waiter::Next::sleep : waiter.next()) {
+    // Not next(), which has a clock looked at now and then: these looks take longer than the clock.
+    const std::int64_t now_ns = base::now_ns();
+    const bool at_once = nic_->core_loss.is_there(now_ns);
+    switch (at_once ? engine::Waiter::Next::sleep : waiter.next_at(now_ns)) {
       case engine::Waiter::Next::spin:
         break;
       case engine::Waiter::Next::yield:
