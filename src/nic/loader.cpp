@@ -18,12 +18,15 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
+#include "base/thread.hpp"
 #include "nic/device.hpp"
 #include "nic/interface.hpp"
 #include "nic/object.hpp"
@@ -167,6 +170,29 @@ std::uint32_t wake_place(std::uint32_t row, std::uint32_t waiter) {
   return row * UNISONO_NIC_WAITERS_MAX + waiter;
 }
 
+// Each returns 0, or -1 with errno.
+using MapChanges = std::vector<std::function<int()>>;
+
+// To change a map of maps waits for the program runs that may have looked into it, some 15 ms.
+// Changes that begin together wait together. The first one's error that failed; 0: none did.
+int change_together(const MapChanges& changes) {
+  std::vector<int> errors(changes.size());
+  const auto change = [&](std::size_t i) { errors[i] = changes[i]() == 0 ? 0 : errno; };
+  std::vector<std::thread> threads;
+  for (std::size_t i = 1; i < changes.size(); ++i) {
+    auto started = base::start_thread("unisono-maps", [&change, i] { change(i); });
+    if (started.ok()) {
+      threads.push_back(*std::move(started));
+    } else {
+      change(i);
+    }
+  }
+  change(0);
+  for (std::thread& thread : threads) thread.join();
+  const auto failed = std::ranges::find_if(errors, [](int error) { return error != 0; });
+  return failed == errors.end() ? 0 : *failed;
+}
+
 class LoadedDevice final : public Device {
  public:
   explicit LoadedDevice(const DeviceOptions& options)
@@ -210,9 +236,8 @@ class LoadedDevice final : public Device {
   Status attach_receive(const std::string& name, Mode mode);
   Status make_memory(const unisono_nic_row& row, Group& group) const;
   Status enter(const unisono_nic_row& row, const Group& group);
-  Status enter_wakes(std::uint32_t row, const Group& group);
+  int leave(std::uint32_t row, const Group& group);
   Status forget(std::uint32_t row, const Group& group);
-  bool forget_wakes(std::uint32_t row, const Group& group);
 
   unisono_nic_row* rows() const { return static_cast<unisono_nic_row*>(rows_.start()); }
   const Group& group(std::uint32_t row) const {
@@ -349,21 +374,26 @@ Status LoadedDevice::make_memory(const unisono_nic_row& row, Group& group) const
 
 // The program finds the group by its id, which is entered last: until then packets are dropped.
 Status LoadedDevice::enter(const unisono_nic_row& row, const Group& group) {
-  const int slots = group.slots.get();
-  const int blocks = group.blocks.get();
   std::memcpy(rows() + row.index, &row, sizeof row);
-  if (bpf_map_update_elem(map("slots"), &row.index, &slots, BPF_ANY) == 0 &&
-      bpf_map_update_elem(map("blocks"), &row.index, &blocks, BPF_ANY) == 0 &&
-      enter_wakes(row.index, group).ok() &&
-      bpf_map_update_elem(map("groups"), &row.id, &row.index, BPF_NOEXIST) == 0) {
-    return base::success();
+  MapChanges changes;
+  const auto place = [&](const char* name, std::uint32_t at, const base::Descriptor& inner) {
+    changes.push_back([this, name, at, descriptor = inner.get()] {
+      return bpf_map_update_elem(map(name), &at, &descriptor, BPF_ANY);
+    });
+  };
+  place("slots", row.index, group.slots);
+  place("blocks", row.index, group.blocks);
+  for (std::uint32_t waiter = 0; waiter < group.wakes.size(); ++waiter) {
+    place("wakes", wake_place(row.index, waiter), group.wakes[waiter]);
   }
-  const Error error = system_error(
-      fmt::format("enter communicator {} of job {}", row.id.communicator, row.id.job), errno);
-  bpf_map_delete_elem(map("slots"), &row.index);
-  bpf_map_delete_elem(map("blocks"), &row.index);
-  forget_wakes(row.index, group);
-  return error;
+  int error = change_together(changes);
+  if (error == 0 && bpf_map_update_elem(map("groups"), &row.id, &row.index, BPF_NOEXIST) != 0) {
+    error = errno;
+  }
+  if (error == 0) return base::success();
+  leave(row.index, group);
+  return system_error(
+      fmt::format("enter communicator {} of job {}", row.id.communicator, row.id.job), error);
 }
 
 GroupMaps LoadedDevice::maps(std::uint32_t row) const {
@@ -373,31 +403,26 @@ GroupMaps LoadedDevice::maps(std::uint32_t row) const {
   return maps;
 }
 
-Status LoadedDevice::enter_wakes(std::uint32_t row, const Group& group) {
+// What enter() has placed. Places that are empty are no error.
+int LoadedDevice::leave(std::uint32_t row, const Group& group) {
+  MapChanges changes;
+  const auto clear = [&](const char* name, std::uint32_t at) {
+    changes.push_back([this, name, at] {
+      return bpf_map_delete_elem(map(name), &at) == 0 || errno == ENOENT ? 0 : -1;
+    });
+  };
+  clear("slots", row);
+  clear("blocks", row);
   for (std::uint32_t waiter = 0; waiter < group.wakes.size(); ++waiter) {
-    const std::uint32_t place = wake_place(row, waiter);
-    const int ring = group.wakes[waiter].get();
-    if (bpf_map_update_elem(map("wakes"), &place, &ring, BPF_ANY) != 0) {
-      return system_error("enter a wake ring", errno);
-    }
+    clear("wakes", wake_place(row, waiter));
   }
-  return base::success();
+  return change_together(changes);
 }
 
-bool LoadedDevice::forget_wakes(std::uint32_t row, const Group& group) {
-  for (std::uint32_t waiter = 0; waiter < group.wakes.size(); ++waiter) {
-    const std::uint32_t place = wake_place(row, waiter);
-    if (bpf_map_delete_elem(map("wakes"), &place) != 0) return false;
-  }
-  return true;
-}
-
-// To change a map of maps waits for the program runs that may have looked into it.
 Status LoadedDevice::forget(std::uint32_t row, const Group& group) {
-  const bool gone = (bpf_map_delete_elem(map("groups"), &group.id) == 0 || errno == ENOENT) &&
-                    bpf_map_delete_elem(map("slots"), &row) == 0 &&
-                    bpf_map_delete_elem(map("blocks"), &row) == 0 && forget_wakes(row, group);
-  return gone ? base::success() : system_error("forget a communicator", errno);
+  int error = bpf_map_delete_elem(map("groups"), &group.id) == 0 || errno == ENOENT ? 0 : errno;
+  if (error == 0) error = leave(row, group);
+  return error == 0 ? base::success() : system_error("forget a communicator", error);
 }
 
 Status LoadedDevice::remove_group(std::uint32_t row) {
