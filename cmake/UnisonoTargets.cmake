@@ -84,6 +84,9 @@ function(unisono_leave_out name)
   set_property(GLOBAL APPEND PROPERTY UNISONO_LEFT_OUT ${name})
 endfunction()
 
+# What is built for `./dev test --all` only.
+add_custom_target(slow_tests)
+
 # unisono_leaves_out(RESULT NAME [label ...]): does a label leave the test out under this sanitizer?
 function(unisono_leaves_out result name)
   set(${result} FALSE PARENT_SCOPE)
@@ -124,15 +127,16 @@ function(unisono_test_harness name)
 endfunction()
 
 # unisono_test(NAME SOURCES file ... [LABELS label ...] [LINK library ...] [COST seconds]
-#              [COMPUTES])
+#              [COMPUTES] [SANITIZED filter])
 # One test program with GoogleTest's main, on the library's inner parts. Labels with a meaning: `slow`
 # is for --all, `root` needs it, and `no_asan`, `no_tsan` leave a test out where that sanitizer has
 # nothing to see: the thread sanitizer in a program whose work is done by one thread. Tests with
 # a COST start first, so that no core is idle at the end. Most take longer to compile than their own
-# code runs, so it is optimized little, except what COMPUTES; under sanitizers, except what has a
-# COST.
+# code runs, so it is optimized little, except what COMPUTES. What runs for long has a part that says
+# most about memory and threads, SANITIZED, a filter of GoogleTest: under sanitizers that part is a
+# test, and the whole is slow. NONE: there is no part.
 function(unisono_test name)
-  cmake_parse_arguments(ARG "COMPUTES" "COST" "SOURCES;LABELS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "COMPUTES" "COST;SANITIZED" "SOURCES;LABELS;LINK" ${ARGN})
   unisono_leaves_out(left_out ${name} ${ARG_LABELS})
   if(left_out)
     return()
@@ -142,22 +146,36 @@ function(unisono_test name)
                         ${ARG_LINK})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/test)
   set(kind test)
-  if((UNISONO_SANITIZE AND NOT ARG_COST) OR (NOT UNISONO_SANITIZE AND NOT ARG_COMPUTES))
+  if(NOT ARG_COMPUTES)
     set(kind short_test)
     unisono_optimize_little(${name})
   endif()
   unisono_sanitize_little(${name})
   unisono_precompile(${name} ${kind} <gtest/gtest.h> <thread>)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
+  set(tests ${name})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
+  if(UNISONO_SANITIZE AND ARG_SANITIZED)
+    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS};slow")
+    set_property(GLOBAL APPEND PROPERTY UNISONO_WHOLE_WITH_ALL ${name})
+    if(ARG_SANITIZED STREQUAL NONE)
+      set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+      add_dependencies(slow_tests ${name})
+    else()
+      list(APPEND tests ${name}_part)
+      add_test(NAME ${name}_part COMMAND ${name} --gtest_filter=${ARG_SANITIZED})
+      set_tests_properties(${name}_part PROPERTIES LABELS "${ARG_LABELS}")
+    endif()
+  endif()
   if(ARG_COST)
-    set_tests_properties(${name} PROPERTIES COST ${ARG_COST})
+    set_tests_properties(${tests} PROPERTIES COST ${ARG_COST})
   endif()
 endfunction()
 
 # unisono_test_again(NAME PROGRAM [ARGUMENTS argument ...] [LABELS label ...])
-# Another run of a program that unisono_test has declared, or left out.
+# Another run of a program that unisono_test has declared, or left out. A program of which nothing
+# but a part runs under sanitizers has no other run there, either, but for those that are slow.
 function(unisono_test_again name program)
   cmake_parse_arguments(ARG "" "" "ARGUMENTS;LABELS" ${ARGN})
   if(NOT TARGET ${program})
