@@ -65,8 +65,10 @@ class Device {
   // Makes memory for the row's operations, and the row known to the program. Returns its index. The
   // row's index and interface are filled in.
   virtual base::Result<std::uint32_t> add_group(const unisono_nic_row& row) = 0;
-  // From here on its packets are dropped. Who has its maps still may look at them, in vain.
-  virtual base::Status remove_group(std::uint32_t row) = 0;
+  // From here on their packets are dropped. Who has their maps still may look at them, in vain. All
+  // are removed as far as they can be; the error is the first one's.
+  virtual base::Status remove_groups(std::span<const std::uint32_t> rows) = 0;
+  base::Status remove_group(std::uint32_t row) { return remove_groups({&row, 1}); }
   // Of a row that add_group() returned and that is still there.
   virtual const unisono_nic_row& row(std::uint32_t row) const = 0;
   virtual GroupMemory memory(std::uint32_t row) const = 0;

@@ -173,21 +173,29 @@ std::uint32_t wake_place(std::uint32_t row, std::uint32_t waiter) {
 // Each returns 0, or -1 with errno.
 using MapChanges = std::vector<std::function<int()>>;
 
+// More than a group has maps, unless very many of its ranks may sleep.
+constexpr std::size_t kThreadsMost = 32;
+
 // To change a map of maps waits for the program runs that may have looked into it, some 15 ms.
 // Changes that begin together wait together. The first one's error that failed; 0: none did.
 int change_together(const MapChanges& changes) {
   std::vector<int> errors(changes.size());
-  const auto change = [&](std::size_t i) { errors[i] = changes[i]() == 0 ? 0 : errno; };
+  const std::size_t shares = std::min(changes.size(), kThreadsMost);
+  const auto change_share = [&](std::size_t first) {
+    for (std::size_t i = first; i < changes.size(); i += shares) {
+      errors[i] = changes[i]() == 0 ? 0 : errno;
+    }
+  };
   std::vector<std::thread> threads;
-  for (std::size_t i = 1; i < changes.size(); ++i) {
-    auto started = base::start_thread("unisono-maps", [&change, i] { change(i); });
+  for (std::size_t share = 1; share < shares; ++share) {
+    auto started = base::start_thread("unisono-maps", [&, share] { change_share(share); });
     if (started.ok()) {
       threads.push_back(*std::move(started));
     } else {
-      change(i);
+      change_share(share);
     }
   }
-  change(0);
+  if (shares > 0) change_share(0);
   for (std::thread& thread : threads) thread.join();
   const auto failed = std::ranges::find_if(errors, [](int error) { return error != 0; });
   return failed == errors.end() ? 0 : *failed;
@@ -209,7 +217,7 @@ class LoadedDevice final : public Device {
   int interface() const override { return interface_; }
 
   base::Result<std::uint32_t> add_group(const unisono_nic_row& row) override;
-  Status remove_group(std::uint32_t row) override;
+  Status remove_groups(std::span<const std::uint32_t> rows) override;
   const unisono_nic_row& row(std::uint32_t row) const override { return rows()[row]; }
   GroupMemory memory(std::uint32_t row) const override { return group(row).mapping.memory(); }
   GroupMaps maps(std::uint32_t row) const override;
@@ -236,8 +244,7 @@ class LoadedDevice final : public Device {
   Status attach_receive(const std::string& name, Mode mode);
   Status make_memory(const unisono_nic_row& row, Group& group) const;
   Status enter(const unisono_nic_row& row, const Group& group);
-  int leave(std::uint32_t row, const Group& group);
-  Status forget(std::uint32_t row, const Group& group);
+  void leave(std::uint32_t row, const Group& group, MapChanges& changes) const;
 
   unisono_nic_row* rows() const { return static_cast<unisono_nic_row*>(rows_.start()); }
   const Group& group(std::uint32_t row) const {
@@ -391,7 +398,9 @@ Status LoadedDevice::enter(const unisono_nic_row& row, const Group& group) {
     error = errno;
   }
   if (error == 0) return base::success();
-  leave(row.index, group);
+  MapChanges back;
+  leave(row.index, group, back);
+  change_together(back);
   return system_error(
       fmt::format("enter communicator {} of job {}", row.id.communicator, row.id.job), error);
 }
@@ -403,9 +412,8 @@ GroupMaps LoadedDevice::maps(std::uint32_t row) const {
   return maps;
 }
 
-// What enter() has placed. Places that are empty are no error.
-int LoadedDevice::leave(std::uint32_t row, const Group& group) {
-  MapChanges changes;
+// What takes back what enter() has placed. Places that are empty are no error.
+void LoadedDevice::leave(std::uint32_t row, const Group& group, MapChanges& changes) const {
   const auto clear = [&](const char* name, std::uint32_t at) {
     changes.push_back([this, name, at] {
       return bpf_map_delete_elem(map(name), &at) == 0 || errno == ENOENT ? 0 : -1;
@@ -416,19 +424,26 @@ int LoadedDevice::leave(std::uint32_t row, const Group& group) {
   for (std::uint32_t waiter = 0; waiter < group.wakes.size(); ++waiter) {
     clear("wakes", wake_place(row, waiter));
   }
-  return change_together(changes);
 }
 
-Status LoadedDevice::forget(std::uint32_t row, const Group& group) {
-  int error = bpf_map_delete_elem(map("groups"), &group.id) == 0 || errno == ENOENT ? 0 : errno;
-  if (error == 0) error = leave(row, group);
-  return error == 0 ? base::success() : system_error("forget a communicator", error);
-}
-
-Status LoadedDevice::remove_group(std::uint32_t row) {
-  UNISONO_TRY(forget(row, group(row)));
-  row_places_.free(row);
-  groups_.erase(row);
+Status LoadedDevice::remove_groups(std::span<const std::uint32_t> rows) {
+  int error = 0;
+  MapChanges changes;
+  for (const std::uint32_t row : rows) {
+    const Group& gone = group(row);
+    if (bpf_map_delete_elem(map("groups"), &gone.id) != 0 && errno != ENOENT && error == 0) {
+      error = errno;
+    }
+    leave(row, gone, changes);
+  }
+  const int left = change_together(changes);
+  if (error == 0) error = left;
+  // A place that may still be in use is not given to anybody else.
+  if (error != 0) return system_error("forget a communicator", error);
+  for (const std::uint32_t row : rows) {
+    row_places_.free(row);
+    groups_.erase(row);
+  }
   return base::success();
 }
 

@@ -55,7 +55,7 @@ base::Status Groups::leave(const Client& client, std::uint32_t index) {
     return Error{Code::argument,
                  fmt::format("unisonod: group {} is not one of this connection's", index)};
   }
-  remove(index);
+  remove({{index}});
   return base::success();
 }
 
@@ -64,12 +64,12 @@ void Groups::drop(const Client& client) {
   for (const auto& [index, group] : groups_) {
     if (group.client.connection == client.connection) own.push_back(index);
   }
-  for (const std::uint32_t index : own) remove(index);
+  remove(own);
 }
 
-void Groups::remove(std::uint32_t index) {
-  groups_.erase(index);
-  const base::Status removed = device_.remove_group(index);
+void Groups::remove(const std::vector<std::uint32_t>& gone) {
+  for (const std::uint32_t index : gone) groups_.erase(index);
+  const base::Status removed = device_.remove_groups(gone);
   if (!removed.ok()) base::log(base::LogLevel::error, "unisonod", "{}", removed.error().message);
 }
 

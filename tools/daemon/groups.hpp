@@ -59,7 +59,7 @@ class Groups {
     std::uint64_t bytes = 0;
   };
   Share share_of(std::uint32_t user) const;
-  void remove(std::uint32_t index);
+  void remove(const std::vector<std::uint32_t>& gone);
 
   nic::Device& device_;
   const Quota quota_;

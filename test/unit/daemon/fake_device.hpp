@@ -18,8 +18,10 @@ class FakeDevice final : public nic::Device {
     rows[index] = row;
     return index;
   }
-  base::Status remove_group(std::uint32_t row) override {
-    UNISONO_CHECK(rows.erase(row) == 1, "a group that is not there");
+  base::Status remove_groups(std::span<const std::uint32_t> gone) override {
+    for (const std::uint32_t row : gone) {
+      UNISONO_CHECK(rows.erase(row) == 1, "a group that is not there");
+    }
     return base::success();
   }
   const unisono_nic_row& row(std::uint32_t row) const override { return rows.at(row); }
