@@ -65,8 +65,8 @@ class Device {
   // Makes memory for the row's operations, and the row known to the program. Returns its index. The
   // row's index and interface are filled in.
   virtual base::Result<std::uint32_t> add_group(const unisono_nic_row& row) = 0;
-  // From here on their packets are dropped. Who has their maps still may look at them, in vain. All
-  // are removed as far as they can be; the error is the first one's.
+  // From here on their packets are dropped. Who has their maps still may look at them, in vain.
+  // After an error, the first one's, their places stay taken: programs may still look into them.
   virtual base::Status remove_groups(std::span<const std::uint32_t> rows) = 0;
   base::Status remove_group(std::uint32_t row) { return remove_groups({&row, 1}); }
   // Of a row that add_group() returned and that is still there.

@@ -438,7 +438,6 @@ Status LoadedDevice::remove_groups(std::span<const std::uint32_t> rows) {
   }
   const int left = change_together(changes);
   if (error == 0) error = left;
-  // A place that may still be in use is not given to anybody else.
   if (error != 0) return system_error("forget a communicator", error);
   for (const std::uint32_t row : rows) {
     row_places_.free(row);
