@@ -75,7 +75,9 @@ Result<std::vector<Reception::Event>> Reception::step() {
   }
   std::vector<Event> events;
   for (int i = 0; i < count; ++i) {
-    const auto found = visitors_.find(ready[static_cast<std::size_t>(i)].data.u64);
+    // By value: the kernel's structure is packed, and no reference may be bound to its parts.
+    const std::uint64_t number = ready[static_cast<std::size_t>(i)].data.u64;
+    const auto found = visitors_.find(number);
     if (found != visitors_.end()) read_from(found, events);
   }
   return events;
