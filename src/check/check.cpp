@@ -12,7 +12,7 @@ namespace {
 
 void prove_into(std::span<const Schedule> set, Report& report);
 void prove_pass(std::span<const Schedule> set, const Links& links, std::span<const OpAt> run,
-                Placement placement, Report& report);
+                Placement placement, Values& values, Report& report);
 
 }  // namespace
 
@@ -79,18 +79,20 @@ void prove_into(std::span<const Schedule> set, Report& report) {
   if (set.front().shape.collective == schedule::Collective::barrier) {
     check_barrier(set, links, *run, report);
   }
-  prove_pass(set, links, *run, Placement::separate, report);
+  const schedule::Shape& shape = set.front().shape;
+  Values values(shape.ranks, shape.ordered);
+  prove_pass(set, links, *run, Placement::separate, values, report);
   if (!report.empty()) return;
   report.begin_pass(Placement::in_place);
   check_overlap_in_place(set, report);
   if (!report.empty()) return;
-  prove_pass(set, links, *run, Placement::in_place, report);
+  prove_pass(set, links, *run, Placement::in_place, values, report);
 }
 
 void prove_pass(std::span<const Schedule> set, const Links& links, std::span<const OpAt> run,
-                Placement placement, Report& report) {
+                Placement placement, Values& values, Report& report) {
   check_races(set, links, run, placement, report);
-  if (report.empty()) check_outputs(set, run, placement, report);
+  if (report.empty()) check_outputs(set, run, placement, values, report);
 }
 
 }  // namespace

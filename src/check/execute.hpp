@@ -5,12 +5,14 @@
 #pragma once
 
 #include "check/order.hpp"
+#include "check/symbol.hpp"
 
 namespace unisono::check {
 
-// undefined_read, missing, doubled, misplaced, out_of_order.
+// undefined_read, missing, doubled, misplaced, out_of_order. `values` may have been used for
+// another pass of the same set.
 void check_outputs(std::span<const Schedule> set, std::span<const OpAt> run, Placement placement,
-                   Report& report);
+                   Values& values, Report& report);
 
 // missing: a rank that can leave the barrier before another has entered it.
 void check_barrier(std::span<const Schedule> set, const Links& links, std::span<const OpAt> run,

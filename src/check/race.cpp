@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "schedule/text.hpp"
@@ -42,8 +41,7 @@ class RankRaces {
   void note(OpId op, const Range& range, bool write);
   void judge_slot_read(OpId op, const Range& range);
   void judge_memory(Memory memory, std::vector<Access>& accesses);
-  void judge_elements(Memory memory, const std::set<std::pair<OpId, const Access*>>& active,
-                      std::int64_t begin, std::int64_t end);
+  void judge_elements(Memory memory, std::int64_t begin, std::int64_t end);
   void judge_pair(Memory memory, const Access& a, const Access& b, std::int64_t begin,
                   std::int64_t end);
   bool before(OpId a, OpId b);
@@ -56,8 +54,10 @@ class RankRaces {
   Report& report_;
   BitMatrix by_predecessors_;
   std::optional<BitMatrix> by_messages_;
-  std::vector<std::vector<OpId>> waits_;  // of each slot
-  std::map<Memory, std::vector<Access>> accesses_;
+  std::vector<std::pair<SlotId, OpId>> waits_;  // sorted
+  std::vector<Access> scratch_, output_;        // accesses, in the order of ops
+  // Of what is looked at: the accesses, and the reads since the last write.
+  std::vector<const Access*> active_, reads_;
   std::set<std::pair<OpId, OpId>> reported_;
 };
 
@@ -75,7 +75,11 @@ void check_races(std::span<const Schedule> set, const Links& links, std::span<co
 namespace {
 
 void RankRaces::judge() {
-  waits_.resize(schedule_.slots.size());
+  for (OpId id = 0; std::cmp_less(id, schedule_.ops.size()); ++id) {
+    const Op& op = schedule_.ops[size(id)];
+    if (op.kind == OpKind::wait) waits_.emplace_back(op.slot, id);
+  }
+  std::ranges::sort(waits_);
   for (OpId id = 0; std::cmp_less(id, schedule_.ops.size()); ++id) {
     const Op& op = schedule_.ops[size(id)];
     switch (op.kind) {
@@ -84,7 +88,6 @@ void RankRaces::judge() {
         note(id, op.left, false);
         break;
       case OpKind::wait:
-        waits_[size(op.slot)].push_back(id);
         break;
       case OpKind::reduce:
         note(id, op.left, false);
@@ -99,7 +102,8 @@ void RankRaces::judge() {
         break;
     }
   }
-  for (auto& [memory, accesses] : accesses_) judge_memory(memory, accesses);
+  judge_memory(Memory::output, output_);
+  judge_memory(Memory::scratch, scratch_);
 }
 
 // Slots are written by nobody here, and the input by nobody at all.
@@ -108,13 +112,16 @@ void RankRaces::note(OpId op, const Range& range, bool write) {
   if (range.memory == Memory::slot) return judge_slot_read(op, range);
   const Range in_memory = layout_(range);
   if (in_memory.memory == Memory::input) return;
-  accesses_[in_memory.memory].push_back(
-      {op, write, in_memory.offset, in_memory.offset + in_memory.count});
+  auto& accesses = in_memory.memory == Memory::output ? output_ : scratch_;
+  accesses.push_back({op, write, in_memory.offset, in_memory.offset + in_memory.count});
 }
 
 void RankRaces::judge_slot_read(OpId op, const Range& range) {
-  const auto& waits = waits_[size(range.slot)];
-  if (std::ranges::any_of(waits, [&](OpId wait) { return before(wait, op); })) return;
+  const auto waits =
+      std::ranges::equal_range(waits_, range.slot, {}, &std::pair<SlotId, OpId>::first);
+  for (const auto& [slot, wait] : waits) {
+    if (wait < op && before(wait, op)) return;
+  }
   report_.add(Rule::unwaited_read, schedule_.rank, op,
               fmt::format("reads {} without coming after a wait for slot {}",
                           schedule::print_range(range), range.slot));
@@ -133,32 +140,34 @@ void RankRaces::judge_memory(Memory memory, std::vector<Access>& accesses) {
 
   // In the order of ops. An operand that shares elements with its target coincides with it, so that
   // an op's reads were noted, and stay, before its write.
-  std::set<std::pair<OpId, const Access*>> active;
+  const auto earlier = [](const Access* a, const Access* b) {
+    return a->op != b->op ? a->op < b->op : a < b;
+  };
+  active_.clear();
   std::size_t next = 0;
   for (std::size_t i = 0; i + 1 < borders.size() && !report_.full(); ++i) {
-    std::erase_if(active, [&](const auto& entry) { return entry.second->end <= borders[i]; });
+    std::erase_if(active_, [&](const Access* access) { return access->end <= borders[i]; });
     for (; next < accesses.size() && accesses[next].begin == borders[i]; ++next) {
-      active.emplace(accesses[next].op, &accesses[next]);
+      const Access* const begins = &accesses[next];
+      active_.insert(std::ranges::upper_bound(active_, begins, earlier), begins);
     }
-    judge_elements(memory, active, borders[i], borders[i + 1]);
+    judge_elements(memory, borders[i], borders[i + 1]);
   }
 }
 
 // It is enough to compare neighbours: writes that are pairwise ordered in a row are all ordered,
 // and a read between two of them is ordered to the rest through these.
-void RankRaces::judge_elements(Memory memory,
-                               const std::set<std::pair<OpId, const Access*>>& active,
-                               std::int64_t begin, std::int64_t end) {
+void RankRaces::judge_elements(Memory memory, std::int64_t begin, std::int64_t end) {
   const Access* last_write = nullptr;
-  std::vector<const Access*> reads;
-  for (const auto& [op, access] : active) {
+  reads_.clear();
+  for (const Access* const access : active_) {
     if (last_write != nullptr) judge_pair(memory, *last_write, *access, begin, end);
     if (!access->write) {
-      reads.push_back(access);
+      reads_.push_back(access);
       continue;
     }
-    for (const Access* read : reads) judge_pair(memory, *read, *access, begin, end);
-    reads.clear();
+    for (const Access* read : reads_) judge_pair(memory, *read, *access, begin, end);
+    reads_.clear();
     last_write = access;
   }
 }

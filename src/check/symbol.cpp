@@ -38,8 +38,8 @@ Piece Values::join(const Piece& left, const Piece& right) {
   const Key key = {left.value, right.value, right.base - left.base};
   auto found = joined_.find(key);
   if (found == joined_.end()) {
-    std::vector<Run> runs(runs_[size(key.left)]);
-    for (Run run : runs_[size(key.right)]) {
+    std::vector<Run> runs(*runs_[size(key.left)]);
+    for (Run run : *runs_[size(key.right)]) {
       run.element += key.distance;
       runs.push_back(run);
     }
@@ -58,49 +58,56 @@ ValueId Values::intern(std::vector<Run> runs) {
   if (is_new) {
     std::int64_t contributions = 0;
     for (const Run& run : place->first) contributions += run.last - run.first + 1;
-    runs_.push_back(place->first);
+    runs_.push_back(&place->first);
     sizes_.push_back(contributions);
   }
   return place->second;
 }
 
-Region::Region(std::int64_t count) {
-  if (count > 0) pieces_.push_back({0, count, kUndefined, 0, -1});
-}
-
-std::vector<Piece> Region::read(std::int64_t offset, std::int64_t count) const {
-  std::vector<Piece> result;
-  if (count == 0) return result;
+void Region::read(std::int64_t offset, std::int64_t count, std::vector<Piece>& pieces) const {
+  pieces.clear();
+  if (count == 0) return;
+  if (pieces_.empty()) {
+    pieces.push_back({0, count, kUndefined, offset, -1});
+    return;
+  }
   for (std::size_t i = find(offset); i < pieces_.size() && pieces_[i].begin < offset + count; ++i) {
     Piece piece = cut(pieces_[i], std::max(offset, pieces_[i].begin),
                       std::min(offset + count, pieces_[i].end));
     piece.begin -= offset;
     piece.end -= offset;
-    result.push_back(piece);
+    pieces.push_back(piece);
   }
-  return result;
 }
 
 void Region::write(std::int64_t offset, std::span<const Piece> pieces) {
   if (pieces.empty()) return;
+  if (pieces_.empty()) pieces_.push_back({0, count_, kUndefined, 0, -1});
   const std::int64_t end = offset + pieces.back().end;
   const std::size_t first = find(offset);
   const std::size_t last = find(end - 1);
-  std::vector<Piece> fresh;
-  if (pieces_[first].begin < offset) {
-    fresh.push_back(cut(pieces_[first], pieces_[first].begin, offset));
+  // What is left of those at the two ends, which may be one.
+  const Piece front = cut(pieces_[first], pieces_[first].begin, offset);
+  const Piece back = cut(pieces_[last], end, pieces_[last].end);
+  const std::size_t has_front = front.begin < front.end ? 1 : 0;
+  const std::size_t has_back = back.begin < back.end ? 1 : 0;
+
+  const std::size_t old_count = last - first + 1;
+  const std::size_t new_count = has_front + pieces.size() + has_back;
+  const auto at = pieces_.begin() + static_cast<std::ptrdiff_t>(first);
+  if (new_count > old_count) {
+    pieces_.insert(at, new_count - old_count, Piece{});
+  } else {
+    pieces_.erase(at, at + static_cast<std::ptrdiff_t>(old_count - new_count));
   }
+  std::size_t next = first;
+  if (has_front != 0) pieces_[next++] = front;
   for (Piece piece : pieces) {
     piece.begin += offset;
     piece.end += offset;
-    fresh.push_back(piece);
+    pieces_[next++] = piece;
   }
-  if (end < pieces_[last].end) fresh.push_back(cut(pieces_[last], end, pieces_[last].end));
-
-  const auto at = pieces_.begin();
-  const auto gap = pieces_.erase(at + static_cast<std::ptrdiff_t>(first),
-                                 at + static_cast<std::ptrdiff_t>(last) + 1);
-  pieces_.insert(gap, fresh.begin(), fresh.end());
+  if (has_back != 0) pieces_[next] = back;
 }
 
 std::size_t Region::find(std::int64_t element) const {

@@ -45,7 +45,7 @@ class Values {
   // than ranks holds one twice; it stays as it is, so that nothing grows without end.
   Piece join(const Piece& left, const Piece& right);
 
-  std::span<const Run> runs(ValueId value) const { return runs_[static_cast<std::size_t>(value)]; }
+  std::span<const Run> runs(ValueId value) const { return *runs_[static_cast<std::size_t>(value)]; }
 
  private:
   struct Joined {
@@ -62,8 +62,8 @@ class Values {
 
   int ranks_;
   bool ordered_;
-  std::vector<std::vector<Run>> runs_;
-  std::vector<std::int64_t> sizes_;  // contributions in each value
+  std::vector<const std::vector<Run>*> runs_;  // the keys of ids_
+  std::vector<std::int64_t> sizes_;            // contributions in each value
   std::map<std::vector<Run>, ValueId> ids_;
   std::map<Key, Joined> joined_;
 };
@@ -71,19 +71,19 @@ class Values {
 // One memory of one rank: pieces side by side that cover it.
 class Region {
  public:
-  explicit Region(std::int64_t count);
+  explicit Region(std::int64_t count) : count_(count) {}
 
-  // The pieces of `count` elements from `offset`, with begin counted from there.
-  std::vector<Piece> read(std::int64_t offset, std::int64_t count) const;
+  // Into `pieces`, in place of what it held, those of `count` elements from `offset`, with begin
+  // counted from there.
+  void read(std::int64_t offset, std::int64_t count, std::vector<Piece>& pieces) const;
   // Pieces that begin at 0 and stand side by side, to `offset`.
   void write(std::int64_t offset, std::span<const Piece> pieces);
-
-  std::span<const Piece> pieces() const { return pieces_; }
 
  private:
   std::size_t find(std::int64_t element) const;
 
-  std::vector<Piece> pieces_;
+  std::int64_t count_;
+  std::vector<Piece> pieces_;  // none before the first write: most memories have one at most
 };
 
 // The part of a piece from `begin` to `end`.
