@@ -23,7 +23,9 @@ thread_local bool is_carrying = false;
 
 bool Agent::is_self() { return is_carrying; }
 
-Agent::~Agent() {
+Agent::~Agent() { stop(); }
+
+void Agent::stop() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;

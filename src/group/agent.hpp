@@ -30,6 +30,8 @@ class Agent {
 
   // Begins a thread of its own, where no other one carries it.
   base::Status start();
+  // Ends that thread, and waits for its end. From then on nothing is carried but by others.
+  void stop();
 
   // When the agent takes over: after a moment in which the application may take it back, as it may
   // be polling; at once, when more has come; or now, for there is an operation to begin.

@@ -95,7 +95,11 @@ Job::Job(const Seat& seat, std::shared_ptr<JobMemory> memory, const base::Settin
   static_assert(sizeof(JobHeader) <= kSegmentAlignment / 2);
 }
 
-Job::~Job() { leave(); }
+// The agent's thread looks after the network, whose thread carries on the agent's work.
+Job::~Job() {
+  leave();
+  if (agent_ != nullptr) agent_->stop();
+}
 
 // A host's first rank makes the tables that grow with the job; the others wait for them. Who is on
 // another host has come, or nobody would have a seat.

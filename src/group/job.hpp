@@ -215,7 +215,7 @@ class Job {
   std::mutex retired_mutex_;
   std::vector<Retired> retired_;
   bool has_spare_cores_ = false;
-  std::unique_ptr<Agent> agent_;      // its thread uses what is above
+  std::unique_ptr<Agent> agent_;      // its thread uses all of this
   std::unique_ptr<Network> network_;  // its thread uses the rest
 };
 
