@@ -236,6 +236,7 @@ class Communicator {
   base::Status await_nic(NicOperation& operation);
   void sleep_in_nic(NicOperation& operation, bool at_once);
   bool has_failed_by(std::uint64_t index) const;
+  bool is_being_told() const;
   base::Error give_up_nic();
   base::Error fail_in_nic(const NicOperation& operation, const base::Error& why);
   void tell_difference(const NicOperation& operation, int other);

@@ -236,6 +236,15 @@ void Communicator::fail_pending(const Failure& failure) {
   });
 }
 
+// Whoever left may have done so because of a failure that another rank is about to tell.
+bool Communicator::is_being_told() const {
+  const auto lives = [this](int job_rank) {
+    const RankState state = job_.state(job_rank);
+    return state == RankState::present || state == RankState::left;
+  };
+  return is_being_reported(header_->failure) && std::ranges::all_of(job_ranks_, lives);
+}
+
 // A member that is gone matters to an operation only if it had not completed its part of it.
 void Communicator::examine_members() {
   for (const Pending* pending : active_) {
@@ -251,7 +260,7 @@ void Communicator::examine_members() {
       // It may have told of a failure and left since this rank looked for one.
       const std::uint64_t index = pending->operation.index();
       adopt_failure();
-      if (has_failed_by(index)) return;
+      if (has_failed_by(index) || is_being_told()) return;
       const engine::Plan& plan = pending->operation.plan();
       fail_all(
           Code::rank_lost,

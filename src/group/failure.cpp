@@ -39,6 +39,10 @@ std::optional<Failure> read_failure(const FailureRecord& record) {
   return Failure{end - 1, {static_cast<base::Code>(record.code), record.text}, record.cause};
 }
 
+bool is_being_reported(const FailureRecord& record) {
+  return record.state.load(std::memory_order_acquire) == 1;
+}
+
 FailureNotice::Text notice_text(const Failure& failure) {
   FailureNotice::Text text{};
   text.code = static_cast<std::int32_t>(failure.error.code);

@@ -44,6 +44,8 @@ struct Failure {
 // False if it was known before that operation `failure.index` fails.
 bool report_failure(FailureRecord& record, const Failure& failure);
 std::optional<Failure> read_failure(const FailureRecord& record);
+// A rank has begun to write one: read_failure finds it soon, if that rank lives.
+bool is_being_reported(const FailureRecord& record);
 FailureNotice::Text notice_text(const Failure& failure);
 std::optional<Failure> read_notice(const FailureNotice& notice);
 

@@ -308,6 +308,18 @@ TEST(FailureRecord, TheFirstReportStandsAndLongTextsAreCut) {
   EXPECT_EQ(failure->error.message.size(), sizeof record->text - 1);
 }
 
+// Others have to wait for the text: who writes it may be preempted for long.
+TEST(FailureRecord, WhatIsBeingReportedIsNoFailureYet) {
+  auto record = std::make_unique<FailureRecord>();
+  EXPECT_FALSE(is_being_reported(*record));
+  record->state = 1;
+  EXPECT_TRUE(is_being_reported(*record));
+  EXPECT_FALSE(read_failure(*record).has_value());
+  record->state = 0;
+  EXPECT_TRUE(report_failure(*record, {7, {base::Code::timeout, "told"}}));
+  EXPECT_FALSE(is_being_reported(*record));
+}
+
 TEST(FailureRecord, ALaterReportOfAnEarlierOperationLowersTheNumberOnly) {
   auto record = std::make_unique<FailureRecord>();
   EXPECT_TRUE(report_failure(*record, {7, {base::Code::timeout, "first"}}));
