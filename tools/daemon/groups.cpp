@@ -55,7 +55,7 @@ base::Status Groups::leave(const Client& client, std::uint32_t index) {
     return Error{Code::argument,
                  fmt::format("unisonod: group {} is not one of this connection's", index)};
   }
-  remove({{index}});
+  remove(std::vector{index});
   return base::success();
 }
 
