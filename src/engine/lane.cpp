@@ -68,8 +68,7 @@ std::optional<Lane::News> Lane::take_news(bool at_once) {
       host.told = done_;
       host.due = done_ + half;
       first_due_ = done_;  // there may be more
-      auto* const word = &progress_[rank_].told[host.word++ % kToldWords];
-      return News{host.ranks, reinterpret_cast<std::uint64_t*>(word), done_};
+      return News{host.ranks, reinterpret_cast<std::uint64_t*>(&progress_[rank_].done), done_};
     }
     if (host.due - done_ < first_due_ - done_) first_due_ = host.due;
   }
@@ -109,16 +108,13 @@ bool Lane::completed_by(int rank, std::uint64_t sequence) const {
 }
 
 std::uint64_t Lane::done_by(int rank) const {
-  const Progress& progress = progress_[rank];
-  if (is_remote_.empty() || !is_remote_[static_cast<std::size_t>(rank)]) [[likely]] {
-    return progress.done.load(std::memory_order_acquire);
-  }
-  std::uint64_t furthest = first_ - 1;
-  for (const auto& word : progress.told) {
-    const std::uint64_t told = word.load(std::memory_order_acquire);
-    if (told != 0 && told - furthest < std::uint64_t{1} << 63) furthest = told;
-  }
-  return furthest;
+  const std::uint64_t done = progress_[rank].done.load(std::memory_order_acquire);
+  const bool is_remote = !is_remote_.empty() && is_remote_[static_cast<std::size_t>(rank)];
+  if (!is_remote) [[likely]]
+    return done;
+  // It was there when the lane was made, and tells only what came since.
+  const std::uint64_t before = first_ - 1;
+  return done != 0 && done - before < std::uint64_t{1} << 63 ? done : before;
 }
 
 void Lane::refresh_slowest() {

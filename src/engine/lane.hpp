@@ -84,12 +84,10 @@ struct alignas(kLineBytes) Task {
 };
 
 // How far a rank has come: all operations up to `done` are complete. Written by its rank only. A
-// rank of another host says so by puts, half a lane's channels apart. They may overtake each other,
-// so each has the next of some words, and the furthest one counts (docs/decisions/0013).
-inline constexpr int kToldWords = 7;
+// rank of another host says so by puts, half a lane's channels apart, which move this forward only:
+// they overtake each other, and go to each rank of the host (docs/decisions/0013).
 struct alignas(kLineBytes) Progress {
-  std::atomic<std::uint64_t> done{0};
-  std::atomic<std::uint64_t> told[kToldWords]{};  // 0: nothing yet
+  std::atomic<std::uint64_t> done{0};  // 0: nothing yet
 };
 
 // Bytes of a lane's control structs (records, tasks, progress), before its windows.
@@ -155,7 +153,6 @@ class Lane {
     std::vector<int> ranks;
     std::uint64_t told;  // which done_
     std::uint64_t due;   // at which done_ they are told again
-    unsigned word = 0;
   };
   bool is_reached(std::uint64_t sequence) const {
     return done_ - sequence < std::uint64_t{1} << 63;

@@ -73,8 +73,10 @@ void ring_credit(const Machine& machine) {
 void tell_credit(const Machine& machine, Lane& lane) {
   while (const auto news = lane.take_news(false)) {
     for (const int rank : news->ranks) {
-      machine.network->put(
-          {.target = machine.job_ranks[rank], .flag = news->word, .flag_value = news->done});
+      machine.network->put({.target = machine.job_ranks[rank],
+                            .flag = news->word,
+                            .flag_value = news->done,
+                            .forward = true});
     }
   }
 }

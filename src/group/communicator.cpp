@@ -279,7 +279,8 @@ void Communicator::publish_progress() {
       for (const int member : news->ranks) {
         machine_.network->put({.target = job_ranks_[static_cast<std::size_t>(member)],
                                .flag = news->word,
-                               .flag_value = news->done});
+                               .flag_value = news->done,
+                               .forward = true});
       }
     }
   }

@@ -120,6 +120,7 @@ void Bulk::put(const transport::Put& message) {
   if (!written && message.bytes != 0) keep(open, message);
   open.flag = message.flag;
   open.flag_value = message.flag_value;
+  open.forward = message.forward;
 }
 
 void Bulk::get(const transport::Get& wanted) {
@@ -183,8 +184,10 @@ void Bulk::finish(std::size_t index) {
     if (message.is_get) {
       std::atomic_ref(*message.flag).store(message.flag_value, std::memory_order_release);
     } else {
-      reliable_.put(
-          {.target = message.target, .flag = message.flag, .flag_value = message.flag_value});
+      reliable_.put({.target = message.target,
+                     .flag = message.flag,
+                     .flag_value = message.flag_value,
+                     .forward = message.forward});
     }
   }
   --peer.under_way;

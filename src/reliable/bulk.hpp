@@ -86,6 +86,7 @@ class Bulk final : public transport::Transport {
     std::vector<std::byte> bytes{};
     std::uint64_t* flag = nullptr;  // null: not yet known
     std::uint64_t flag_value = 0;
+    bool forward = false;
     bool is_get = false;
   };
   struct Peer {

@@ -122,8 +122,9 @@ bool Reliable::place_is_valid(const wire::Parsed& packet) const {
   const wire::Header& header = packet.header;
   const bool payload_fits = packet.payload.empty() ||
                             (header.place <= size && packet.payload.size() <= size - header.place);
-  const bool flag_fits = header.flag == wire::kNoPlace ||
-                         (header.flag % 8 == 0 && size >= 8 && header.flag <= size - 8);
+  const bool flag_fits =
+      header.flag == wire::kNoPlace ||
+      (header.flag % 8 <= wire::kForward && size >= 8 && header.flag - header.flag % 8 <= size - 8);
   return payload_fits && flag_fits;
 }
 
@@ -201,8 +202,9 @@ void Reliable::note_gap(Link& link, int rank, bool moved) {
 
 void Reliable::raise(const WaitingFlag& flag) {
   ++arrived_.messages;
-  auto* const word = reinterpret_cast<std::uint64_t*>(options_.region + flag.flag);
-  std::atomic_ref(*word).store(flag.value, std::memory_order_release);
+  const bool forward = (flag.flag & wire::kForward) != 0;
+  std::byte* const word = options_.region + (flag.flag & ~wire::kForward);
+  transport::raise(reinterpret_cast<std::uint64_t*>(word), flag.value, forward);
 }
 
 // All before `place` has come there; of the others those that were sent, and not just now. Who asks

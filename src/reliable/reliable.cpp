@@ -74,12 +74,16 @@ std::uint64_t Reliable::offset_of(const void* address, std::size_t bytes) const 
   return static_cast<std::uint64_t>(place - options_.region);
 }
 
+std::uint64_t Reliable::flag_of(const transport::Put& message) const {
+  return offset_of(message.flag, sizeof *message.flag) + (message.forward ? wire::kForward : 0);
+}
+
 void Reliable::put_here(const transport::Put& message) {
   if (message.bytes != 0 && message.place != message.source) {
     std::memcpy(message.place, message.source, message.bytes);
   }
   if (message.flag == nullptr) return;
-  std::atomic_ref(*message.flag).store(message.flag_value, std::memory_order_release);
+  transport::raise(message.flag, message.flag_value, message.forward);
 }
 
 void Reliable::put(const transport::Put& message) {
@@ -102,7 +106,7 @@ void Reliable::put(const transport::Put& message) {
     done += piece;
     header.value = packets_of(message.bytes - done);  // that follow
     if (done == message.bytes && message.flag != nullptr) {
-      header.flag = offset_of(message.flag, sizeof *message.flag);
+      header.flag = flag_of(message);
       header.value = message.flag_value;
       link.sending.position = 0;
     }
@@ -155,7 +159,7 @@ void Reliable::put_to_all(const transport::Put& message) {
     done += piece;
     header.value = packets_of(message.bytes - done);
     if (done == message.bytes && message.flag != nullptr) {
-      header.flag = offset_of(message.flag, sizeof *message.flag);
+      header.flag = flag_of(message);
       header.value = message.flag_value;
     }
     group_.put(header, payload, now_ns_);

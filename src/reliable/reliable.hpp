@@ -144,6 +144,7 @@ class Reliable final : public transport::Transport, private GroupPort {
 
   Link& link_to(int rank);
   std::uint64_t offset_of(const void* address, std::size_t bytes) const;
+  std::uint64_t flag_of(const transport::Put& message) const;  // as in a packet
   std::uint64_t packets_of(std::size_t bytes) const {
     return (bytes + payload_bytes_ - 1) / payload_bytes_;
   }

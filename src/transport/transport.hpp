@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -32,7 +33,9 @@ struct Capabilities {
 };
 
 // `bytes` from `source` to `place` in the target's window, then `flag_value` to `flag` (flag may be
-// null: bytes only, to be followed by a put with a flag). Addresses are in the caller's mapping.
+// null: bytes only, to be followed by a put with a flag). With `forward` the flag's word counts
+// something, and keeps its value where that is further on: puts may overtake each other, and
+// several to one word may be under way. Addresses are in the caller's mapping.
 struct Put {
   int target = -1;  // rank in the job
   const std::byte* source = nullptr;
@@ -40,7 +43,19 @@ struct Put {
   std::size_t bytes = 0;
   std::uint64_t* flag = nullptr;
   std::uint64_t flag_value = 0;
+  bool forward = false;
 };
+
+// What a put does last.
+inline void raise(std::uint64_t* flag, std::uint64_t value, bool forward) {
+  const std::atomic_ref word(*flag);
+  if (!forward) return word.store(value, std::memory_order_release);
+  std::uint64_t seen = word.load(std::memory_order_relaxed);
+  while (value != seen && value - seen < std::uint64_t{1} << 63 &&
+         !word.compare_exchange_weak(seen, value, std::memory_order_release,
+                                     std::memory_order_relaxed)) {
+  }
+}
 
 // `bytes` from `address` in the memory of rank `source` of the job, to `target` here.
 struct Pull {

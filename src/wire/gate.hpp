@@ -20,8 +20,9 @@ namespace unisono::wire {
 
 using Header = unisono_packet;  // in the machine's order
 inline constexpr std::size_t kHeaderBytes = UNISONO_PACKET_BYTES;
-inline constexpr std::uint32_t kToGroup = UNISONO_PACKET_GROUP;  // as Header::target
-inline constexpr std::uint64_t kNoPlace = UNISONO_PACKET_NONE;   // as Header::place or flag
+inline constexpr std::uint32_t kToGroup = UNISONO_PACKET_GROUP;    // as Header::target
+inline constexpr std::uint64_t kNoPlace = UNISONO_PACKET_NONE;     // as Header::place or flag
+inline constexpr std::uint64_t kForward = UNISONO_PACKET_FORWARD;  // added to Header::flag
 
 // A header as it goes out.
 using Envelope = std::array<std::byte, kHeaderBytes>;

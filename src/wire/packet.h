@@ -23,6 +23,9 @@ typedef __UINT64_TYPE__ unisono_u64;
 #define UNISONO_PACKET_GROUP 0xffffffffU
 /* As `flag`: no flag is to be raised. As `place`: there is none. */
 #define UNISONO_PACKET_NONE 0xffffffffffffffffULL
+/* Added to a put's `flag`, a multiple of 8: what the word holds stays if it is, modulo 2^64, as far
+ * on as `value`, or further. */
+#define UNISONO_PACKET_FORWARD 1ULL
 
 /* What a packet asks for, and what `place`, `flag` and `value` mean in it. Between two ranks `hop`
  * has a second use: in a put the low 16 bits of the number before which all of the target's puts

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transport/shm/shm.hpp"
 
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -14,9 +13,7 @@ thread_local int SharedMemory::pull_errno_ = 0;
 
 void SharedMemory::put(const Put& message) {
   if (message.bytes != 0) std::memcpy(message.place, message.source, message.bytes);
-  if (message.flag != nullptr) {
-    std::atomic_ref(*message.flag).store(message.flag_value, std::memory_order_release);
-  }
+  if (message.flag != nullptr) raise(message.flag, message.flag_value, message.forward);
 }
 
 void SharedMemory::allow_pulls(std::span<const pid_t> processes) {

@@ -58,7 +58,7 @@ void VirtualNetwork::send(int source, const Put& put) {
   auto& last = last_arrival_ns_[static_cast<std::size_t>(source * ranks_ + put.target)];
   if (!options_.reorder) arrival = std::max(arrival, last + 1);
   last = std::max(last, arrival);
-  Message message{arrival, sent_++, {}, put.place, put.flag, put.flag_value};
+  Message message{arrival, sent_++, {}, put.place, put.flag, put.flag_value, put.forward};
   message.bytes.assign(put.source, put.source + put.bytes);
   queue_.push(std::move(message));
 }
@@ -70,7 +70,7 @@ bool VirtualNetwork::advance() {
   if (!message.bytes.empty()) {
     std::memcpy(message.place, message.bytes.data(), message.bytes.size());
   }
-  std::atomic_ref(*message.flag).store(message.flag_value, std::memory_order_release);
+  raise(message.flag, message.flag_value, message.forward);
   ++delivered_;
   queue_.pop();
   return true;

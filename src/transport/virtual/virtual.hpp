@@ -48,6 +48,7 @@ class VirtualNetwork {
     std::byte* place;
     std::uint64_t* flag;
     std::uint64_t flag_value;
+    bool forward;
   };
   struct Later {
     bool operator()(const Message& a, const Message& b) const {

@@ -101,6 +101,41 @@ TYPED_TEST_P(TransportConformance, AFlagNeedsNoBytes) {
   }
 }
 
+// Also across the end of the numbers, and together with bytes.
+TYPED_TEST_P(TransportConformance, AWordThatMovesForwardIsNotSetBack) {
+  UNISONO_MAKE_WORLD(3);
+  const auto tell = [this](int from, int to, std::uint64_t value,
+                           const std::vector<std::byte>& bytes = {}) {
+    this->world->at(from).put({.target = to,
+                               .source = bytes.data(),
+                               .place = this->world->region(from) + 128,
+                               .bytes = bytes.size(),
+                               .flag = this->flag(from, 2),
+                               .flag_value = value,
+                               .forward = true});
+  };
+  for (const int target : {1, 0}) {  // another, and itself
+    std::atomic_ref(*this->flag(target, 2)).store(UINT64_MAX - 2);
+    std::uint64_t turn = 0;
+    for (const std::uint64_t value : {UINT64_MAX, std::uint64_t{3}, std::uint64_t{40}}) {
+      tell(0, target, value);
+      this->wait(0, target, 2, value);
+      const auto late = this->random_bytes(300'000);
+      tell(2, target, value - 1);
+      tell(0, target, value - 2, late);
+      tell(0, target, value);
+      ++turn;
+      this->put(0, target, 0, {}, 3, turn);
+      this->put(2, target, 0, {}, 4, turn);
+      this->wait(0, target, 3, turn);
+      this->wait(2, target, 4, turn);
+      while (!this->is_there(target, 128, late)) this->world->step();
+      for (int i = 0; i < 100; ++i) this->world->step();
+      ASSERT_EQ(this->value(target, 2), value);
+    }
+  }
+}
+
 // Short and long ones, in any order, then the flag: with bytes or without.
 TYPED_TEST_P(TransportConformance, AFlagComesAfterAllBytesOfItsMessage) {
   UNISONO_MAKE_WORLD(2);
@@ -178,7 +213,7 @@ TYPED_TEST_P(TransportConformance, AGetBringsWhatIsThere) {
 #undef UNISONO_MAKE_WORLD
 
 REGISTER_TYPED_TEST_SUITE_P(TransportConformance, TheBytesAreThereWhenTheFlagIs, AFlagNeedsNoBytes,
-                            AFlagComesAfterAllBytesOfItsMessage, ManyMessagesAtOnceBetweenAll,
-                            AGetBringsWhatIsThere);
+                            AWordThatMovesForwardIsNotSetBack, AFlagComesAfterAllBytesOfItsMessage,
+                            ManyMessagesAtOnceBetweenAll, AGetBringsWhatIsThere);
 
 }  // namespace unisono::transport
