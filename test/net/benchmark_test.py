@@ -139,10 +139,11 @@ class Run(Benchmark):
 
 class NicPath(Benchmark):
     script = "compare"
+    # Without mpich40: on two cores it may poll until the limit, and takes both until then.
+    there = [name for name in ["openmpi41"] if shutil.which(PEERS[name])]
 
     def test_times_each_call_of_each_path(self):
-        there = [name for name, program in PEERS.items() if shutil.which(program)]
-        names = ["nic", "udp", "tcp", *there]
+        names = ["nic", "udp", "tcp", *self.there]
         printed, document = self.measure(
             *["nic.json", "--output", self.folder, "--hosts", "2", "--rounds", "2"],
             *["--operations", "40", "--limit", "60", "--only", ",".join([*names, "mpich50"])],
@@ -168,17 +169,17 @@ class NicPath(Benchmark):
                 self.assertIn(f"| {collective} | 2 | {name} | ", printed)
 
     def test_times_calls_from_the_last_in_to_the_last_out(self):
-        names = ["nic", "tcp", *(name for name in ["openmpi41"] if shutil.which(PEERS[name]))]
+        names = ["nic", "tcp", *self.there]
         printed, document = self.measure(
             *["nic.json", "--output", self.folder, "--hosts", "2", "--rounds", "1"],
-            *["--operations", "20", "--apart", "20000", "--only", ",".join(names)],
+            *["--operations", "20", "--apart", "4000", "--only", ",".join(names)],
         )
         self.assertIn("From the last rank's call until all have returned;", printed)
-        self.assertEqual(document["apart_us"], 20000)
+        self.assertEqual(document["apart_us"], 4000)
         self.assertEqual(len(document["results"]), 2 * len(names))
         for row in document["results"]:
             # What the first rank waits for the last is not in it.
-            self.assertLess(row["min_us"], 20000, printed)
+            self.assertLess(row["min_us"], 4000, printed)
 
     def test_consistency_leaves_the_highest_percent_out(self):
         sys.path.insert(0, str(OPTIONS.scripts))
