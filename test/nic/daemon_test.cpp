@@ -269,8 +269,11 @@ class NativeDaemon : public Daemon {
 
   // As the kernel says, and as the daemon does.
   void expect_mode(int host, const std::string& mode) {
+    const std::string needs =
+        mode == "native" ? "; the other end of a veth needs an XDP program in native mode, too"
+                         : "";
     ASSERT_EQ(start(host, {"--mode", mode}),
-              "unisonod: serves u0 (" + mode + " mode) at " + path(host));
+              "unisonod: serves u0 (" + mode + " mode" + needs + ") at " + path(host));
     on(host, [&mode] {
       const std::string attached = attached_to_u0();
       EXPECT_NE(attached.find("xdp"), std::string::npos);

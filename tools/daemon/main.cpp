@@ -105,18 +105,24 @@ void tell_manager() {
          reinterpret_cast<const sockaddr*>(&address), bytes);
 }
 
+std::string mode_text(const nic::Device& device, const nic::Interface& interface) {
+  if (!device.native()) return "generic mode";
+  if (interface.driver != "veth") return "native mode";
+  return "native mode; the other end of a veth needs an XDP program in native mode, too";
+}
+
 base::Status serve(const Options& options) {
   signal(SIGPIPE, SIG_IGN);  // who reads what it logs may go; it goes on
   const base::Descriptor stop = end_signals();
-  UNISONO_TRY(nic::read_interface(options.server.interface));
+  UNISONO_ASSIGN(const nic::Interface interface, nic::read_interface(options.server.interface));
   nic::DeviceOptions device;
   device.interface = options.server.interface;
   device.mode = options.mode;
   UNISONO_ASSIGN(const std::unique_ptr<nic::Device> loaded, nic::load_device(device));
   make_directory(options.server.path);
   UNISONO_ASSIGN(const std::unique_ptr<Server> server, Server::open(*loaded, options.server));
-  std::fputs(fmt::format("unisonod: serves {} ({} mode) at {}\n", options.server.interface,
-                         loaded->native() ? "native" : "generic", options.server.path)
+  std::fputs(fmt::format("unisonod: serves {} ({}) at {}\n", options.server.interface,
+                         mode_text(*loaded, interface), options.server.path)
                  .c_str(),
              stderr);
   tell_manager();
