@@ -47,6 +47,8 @@ void print_violation(const check::Violation& violation) {
 int check_file(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream) return usage_error(fmt::format("cannot read '{}': does the file exist?", path));
+  stream.peek();  // a directory can be opened, and the iterators below would throw
+  if (stream.bad()) return usage_error(fmt::format("cannot read '{}': is it a file?", path));
   const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   const auto set = schedule::parse(text);
   if (!set) return usage_error(fmt::format("{}: {}", path, set.error().message));

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
+#include <string>
 
 #include "base/text.hpp"
 
@@ -16,7 +16,9 @@ std::optional<ProcessRecord> read_process(pid_t pid) {
   constexpr int kParentField = 4;
   constexpr int kStartField = 22;
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  const std::string line{std::istreambuf_iterator<char>(file), {}};
+  // Not by an iterator, which throws if the process ends between the open and the read.
+  std::string line;
+  std::getline(file, line, '\0');
   // The command may hold blanks and brackets, so fields are counted from its last bracket.
   const std::size_t open = line.find('(');
   const std::size_t close = line.rfind(')');

@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <csignal>
+
 #include "group/bootstrap/process.hpp"
 
 namespace unisono::group {
@@ -271,6 +273,19 @@ TEST(Launcher, FactsOfThisProcess) {
   EXPECT_EQ(self->state, 'R');
   EXPECT_FALSE(self->start_time.empty());
   EXPECT_FALSE(read_process(-1).has_value());
+}
+
+// Each child ends, and is gone at once, while it is being read: some between the open and the read.
+TEST(Launcher, AProcessThatEndsWhileItIsReadIsNone) {
+  constexpr int kChildren = 200;
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  for (int i = 0; i < kChildren; ++i) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) _exit(0);
+    for (bool here = true; here;) ASSERT_NO_THROW(here = read_process(child).has_value());
+  }
+  std::signal(SIGCHLD, before);
 }
 
 }  // namespace
