@@ -237,6 +237,7 @@ class Communicator {
   void sleep_in_nic(NicOperation& operation, bool at_once);
   bool has_failed_by(std::uint64_t index) const;
   bool is_being_told() const;
+  int cause_of_loss(int rank) const;
   base::Error give_up_nic();
   base::Error fail_in_nic(const NicOperation& operation, const base::Error& why);
   void tell_difference(const NicOperation& operation, int other);
@@ -287,7 +288,7 @@ class Communicator {
   std::string name_rank(int rank) const;
   // The next two say also on which host it is, if the job has several.
   std::string locate_rank(int rank) const;
-  std::string describe_loss(int rank, RankState how) const;
+  std::string describe_loss(int rank) const;
   std::string missing(const Pending& pending) const;
   bool credit_blocked() const;
   // Also until `other` is readable (-1: there is none).

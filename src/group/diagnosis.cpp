@@ -102,10 +102,10 @@ std::string Communicator::locate_rank(int rank) const {
   return fmt::format("rank {} (rank {} of the job, {})", rank, job_rank, place);
 }
 
-std::string Communicator::describe_loss(int rank, RankState how) const {
+std::string Communicator::describe_loss(int rank) const {
   const int job_rank = job_ranks_[static_cast<std::size_t>(rank)];
   return fmt::format("{} is lost ({})", name_rank(rank),
-                     job_.hosts().with_place(job_rank, how_it_went(how)));
+                     job_.hosts().with_place(job_rank, how_it_went(state_of(rank))));
 }
 
 void Communicator::fail_all(Code code, const std::string& message, std::uint64_t index) {
@@ -245,11 +245,21 @@ bool Communicator::is_being_told() const {
   return is_being_reported(header_->failure) && std::ranges::all_of(job_ranks_, lives);
 }
 
+// One that left may have done so because of another's death, of which nobody has told yet.
+int Communicator::cause_of_loss(int rank) const {
+  if (state_of(rank) != RankState::left) return rank;
+  for (int r = 0; r < size(); ++r) {
+    const RankState state = state_of(r);
+    if (state != RankState::present && state != RankState::left) return r;
+  }
+  return rank;
+}
+
 // A member that is gone matters to an operation only if it had not completed its part of it.
 void Communicator::examine_members() {
   for (const Pending* pending : active_) {
     for (int r = 0; r < size(); ++r) {
-      const RankState state = job_.state(job_ranks_[static_cast<std::size_t>(r)]);
+      const RankState state = state_of(r);
       if (state == RankState::present) continue;
       // From another host, what it sent may have been under way when it ended.
       const bool lacks =
@@ -264,10 +274,10 @@ void Communicator::examine_members() {
       const engine::Plan& plan = pending->operation.plan();
       fail_all(
           Code::rank_lost,
-          fmt::format("{}: {} (operation {}) cannot complete", describe_loss(r, state),
+          fmt::format("{}: {} (operation {}) cannot complete", describe_loss(cause_of_loss(r)),
                       describe_call(plan.collective, plan.count, plan.type, plan.op, plan.root),
-                      pending->operation.index()),
-          pending->operation.index());
+                      index),
+          index);
       return;
     }
   }

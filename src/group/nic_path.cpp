@@ -332,7 +332,7 @@ void Communicator::examine_members_in_nic(NicOperation& operation) {
     // It may have told of a failure and left since this rank looked for one, or the news of that
     // are overtaken by those of its end. Also one of a later operation is why it gives nothing.
     adopt_failure();
-    if (has_failed_by(operation.index)) return;
+    if (has_failed_by(operation.index) || is_being_told()) return;
     if (state == RankState::left && operation.left_since_ns == 0) {
       operation.left_since_ns = base::now_ns();
     }
@@ -341,7 +341,7 @@ void Communicator::examine_members_in_nic(NicOperation& operation) {
     if (may_come && !failure_) continue;
     fail_all(failure_ ? failure_->error.code : Code::rank_lost,
              failure_ ? failure_->error.message
-                      : fmt::format("{}: {} cannot complete", describe_loss(r, state),
+                      : fmt::format("{}: {} cannot complete", describe_loss(cause_of_loss(r)),
                                     operation.describe()),
              operation.index);
     return;

@@ -61,18 +61,13 @@ void Communicator::ask_for_words() {
   }
 }
 
-// Who left may have done so because another one died.
 std::optional<Error> Communicator::lost_member() const {
-  std::optional<int> found;
   for (int r = 0; r < size(); ++r) {
-    const RankState state = state_of(r);
-    if (state == RankState::present || (found && state == RankState::left)) continue;
-    found = r;
-    if (state != RankState::left) break;
+    if (state_of(r) == RankState::present) continue;
+    return Error{Code::rank_lost,
+                 fmt::format("rank {}: query: {}", rank_, describe_loss(cause_of_loss(r)))};
   }
-  if (!found) return std::nullopt;
-  return Error{Code::rank_lost,
-               fmt::format("rank {}: query: {}", rank_, describe_loss(*found, state_of(*found)))};
+  return std::nullopt;
 }
 
 Result<std::optional<bool>> Communicator::step_query(Comparison how, std::uint64_t value) {

@@ -296,6 +296,28 @@ TEST(Failure, IsOneForAllAndSparesOperationsBefore) {
   EXPECT_EQ(world.at(1).failure().message, "rank 1: because of a test again");
 }
 
+// Rank 3 dies. Rank 0 notices, is preempted while it tells, and rank 1 leaves because of it: rank 2
+// then names the dead one, not the one that left.
+TEST(Failure, OfADeathIsNotLaidToWhoLeftBecauseOfIt) {
+  World world(ranks(4));
+  const double in = 1;
+  double out = 0;
+  Pending pending;
+  ASSERT_TRUE(world.at(2).start(**world.at(2).plan(allreduce(1)), &in, &out, pending).ok());
+  Job& told = world.at(1).job();
+  auto& header = *reinterpret_cast<CommunicatorHeader*>(told.memory().at(*told.await_world()));
+  header.failure.state = 1;
+  told.leave();
+  world.at(2).examine(false);
+  EXPECT_EQ(pending.state, Pending::State::running) << "rank 0 lives, and will say why";
+  told.mark_gone(3, RankState::dead);
+  told.raise_alarm();
+  world.at(2).examine(false);
+  EXPECT_EQ(pending.state, Pending::State::failed);
+  EXPECT_NE(world.at(2).failure().message.find("rank 3 is lost"), std::string::npos)
+      << world.at(2).failure().message;
+}
+
 TEST(FailureRecord, TheFirstReportStandsAndLongTextsAreCut) {
   auto record = std::make_unique<FailureRecord>();
   EXPECT_FALSE(read_failure(*record).has_value());
