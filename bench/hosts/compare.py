@@ -5,9 +5,10 @@
 The hosts are network namespaces of this machine (`unisono hosts`, as root), the same for all. Each
 implementation runs at its best setting (implementations.py says which), all in turn, again and
 again, so that whatever else the machine does meets all alike. Printed are, for each number of hosts
-and ranks, the median of the repetitions' medians and of their 99th percentiles, and the least
-minimum; ratio is the best other by Unisono. Everything goes to hosts.json as well, from which
-bench/peers/picture.py draws. Hosts and hogs are gone at the end, however it comes.
+and ranks, the median of the repetitions' medians and of their 99th percentiles, the least minimum,
+and the processor time of a call; ratio is the best other by Unisono. Everything goes to hosts.json
+as well, from which bench/peers/picture.py draws. Hosts and hogs are gone at the end, however it
+comes.
 """
 
 import argparse
@@ -40,12 +41,26 @@ COLUMNS = [
     ("single", "median_us", statistics.median),
     ("single", "p99_us", statistics.median),
     ("single", "min_us", min),
+    ("single", "cpu_us", statistics.median),
     ("loop", "median_us", statistics.median),
+    ("loop", "cpu_us", statistics.median),
+    ("loop", "agent_us", statistics.median),
 ]
 MEANING = {
     "single": "each call after a barrier, mean of the ranks",
     "loop": "calls back to back, the slowest rank's time for one",
 }
+PROCESSOR_TIME = {
+    "cpu_us": "processor time of the calling thread for one call, mean of the ranks",
+    "agent_us": "processor time of the process's other threads for one call, mean of the ranks",
+}
+
+
+def heading(method, statistic):
+    if statistic not in PROCESSOR_TIME:
+        return f"{statistic.removesuffix('_us')}: {MEANING[method]}"
+    kind = "each call after a barrier" if method == "single" else "calls back to back"
+    return f"{PROCESSOR_TIME[statistic]}; {kind}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,7 +157,7 @@ def print_tables(figures, shape, names, arguments):
     circumstances += ", a hog on each core" if arguments.hogs else ""
     print(f"\n# {shape.hosts} hosts x {shape.per_host} ranks{circumstances}; times in us")
     for method, statistic, _ in COLUMNS:
-        print(f"\n# {statistic.removesuffix('_us')}: {MEANING[method]}")
+        print(f"\n# {heading(method, statistic)}")
         head = "".join(f"{name:>11}" for name in names)
         print(f"# {'collective':<13}{'size':>8}{head}{'ratio':>9}")
         ratios = []
@@ -153,7 +168,7 @@ def print_tables(figures, shape, names, arguments):
             line += "".join(number(row.get(name), 11) for name in names)
             print(line + number(ratio(row), 9, "x"))
             ratios += [ratio(row)] if ratio(row) else []
-        if ratios:
+        if ratios and statistic != "agent_us":  # most have no other threads
             blanks = " " * 11 * len(names)
             print(f"# {'geometric mean':<21}{blanks}{number(geometric_mean(ratios), 9, 'x')}")
     sys.stdout.flush()

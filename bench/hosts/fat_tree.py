@@ -5,9 +5,16 @@
 
 The hosts are network namespaces of this machine (as root), a 4-ary 2-tree with limited links. In
 a row with holes, some hosts have no rank, so that the ranks' numbers and the tree no longer fit.
+The paper's rows with holes have as many ranks as those without; so have the rows of 12 ranks here.
+
+kprefix and kshift are measured with the largest k of the paper that divides the number of ranks;
+the tables name it. With k = 1 kprefix is the ring, and is not measured as kprefix. Whatever is left
+out is listed with its reason.
+
 Printed is the effective bandwidth at each rank, (P - 1) blocks by the time of a call, in MB/s and
-as a share of a link's; below it that of the algorithms relative to kshift, here and there. The
-machine is not the authors': what can be compared is the order.
+as a share of a link's; below it that of the algorithms relative to kshift, here and there, and the
+processor time of a call at the calling thread. The machine is not the authors': what can be
+compared is the order.
 """
 
 import argparse
@@ -26,8 +33,16 @@ from host_set import Failed, HostSet, run_main, unisono_job, why_not  # noqa: E4
 
 HOSTS = 16
 ALGORITHMS = ["direct", "mesh2d", "prefix-send", "kshift", "kprefix", "ring"]
-# Which hosts have no rank. Inside, where they shift all that come after them.
-HOLES = {"16, whole": [], "15, 1 hole": [5], "14, 2 holes": [5, 10]}
+# The hosts with a rank. Holes are inside, where they shift all ranks behind them.
+ROWS = {
+    "16, whole": range(16),
+    "12, whole": range(12),
+    "12, 1 hole": [host for host in range(13) if host != 5],
+    "12, 2 holes": [host for host in range(14) if host not in (5, 10)],
+    "15, 1 hole": [host for host in range(16) if host != 5],
+}
+# For which the paper has them, if they divide the number of ranks: the largest comes first.
+LEGAL_K = {"kprefix": [8, 4, 2], "kshift": [8, 4, 3, 2]}
 # Table 1: MB/s at each node with blocks of 256 KB.
 PAPER = {
     "64, whole": {"prefix-send": 520, "kshift": 507, "kprefix": 531},
@@ -48,38 +63,88 @@ def megabits(rate):
     raise argparse.ArgumentTypeError(f"'{rate}' is no rate: write 50mbit")
 
 
-def bandwidth(host_set, placement, algorithm, arguments):
-    """MB/s at each rank; None where the algorithm cannot be had for this number of ranks."""
+class LeftOut(Exception):
+    """Why an algorithm is not measured with this number of ranks."""
+
+
+def name_of(algorithm):
+    return algorithm.partition("(")[0]
+
+
+def to_ask_for(algorithm, ranks):
+    """The algorithm as UNISONO_ALGORITHM takes it: without parameters, with a k as in the paper."""
+    if algorithm not in LEGAL_K:
+        return algorithm
+    for k in LEGAL_K[algorithm]:
+        if ranks % k == 0:
+            return f"{algorithm}({k})"
+    known = ", ".join(map(str, LEGAL_K[algorithm]))
+    raise LeftOut(f"none of k = {known} divides {ranks}")
+
+
+def what_ran(algorithm, asked, ran, ranks):
+    """A report's algorithm, if it is the one that was asked for."""
+    if name_of(ran) != name_of(algorithm):
+        raise LeftOut(f"{asked} is not legal for {ranks} ranks: {ran} ran in its place")
+    if ran.startswith("kprefix(1,"):
+        raise LeftOut(f"{ran} is the ring")
+    return ran
+
+
+def measure_one(host_set, placement, algorithm, arguments):
+    """What ran, MB/s at each rank, and processor time of a call at its caller and elsewhere."""
+    ranks = len(placement)
+    asked = to_ask_for(algorithm, ranks)
     words = ["bench", "allgather", "--as-rank", "--format", "json", "--method", "loop"]
     words += ["--sizes", arguments.size, "--seconds", arguments.seconds]
-    settings = {"UNISONO_ALGORITHM": f"allgather: {algorithm}@{arguments.size}-inf"}
+    settings = {"UNISONO_ALGORITHM": f"allgather: {asked}@{arguments.size}-inf"}
     job = unisono_job(host_set, placement, words, settings)
     cell = read_report(host_set.run(job, arguments.limit))["results"][0]
-    if not cell["algorithm"].startswith(algorithm.partition("(")[0]):
-        return None  # it was passed over, as prefix-send is where P is no power of two
-    return (len(placement) - 1) * arguments.size / cell["loop"]["median_us"]
-
-
-def measure(host_set, arguments):
-    """{row: {algorithm: MB/s}}, the median of the repetitions."""
-    samples = {}
-    for repetition in range(arguments.repeat):
-        for row, holes in HOLES.items():
-            placement = [host for host in range(HOSTS) if host not in holes]
-            for algorithm in arguments.algorithms:
-                progress(f"repetition {repetition + 1}, {row}, {algorithm}")
-                value = bandwidth(host_set, placement, algorithm, arguments)
-                of_row = samples.setdefault(row, {}).setdefault(algorithm, [])
-                of_row += [] if value is None else [value]
-    progress("")
+    loop = cell["loop"]
     return {
-        row: {name: statistics.median(values) for name, values in of_row.items() if values}
-        for row, of_row in samples.items()
+        "ran": what_ran(algorithm, asked, cell["algorithm"], ranks),
+        "MBps": (ranks - 1) * arguments.size / loop["median_us"],
+        "cpu_us": loop["cpu_us"],
+        "agent_us": loop["agent_us"],
     }
 
 
+def join(samples):
+    """The median of the repetitions."""
+    figures = {key: statistics.median(each[key] for each in samples)
+               for key in ("MBps", "cpu_us", "agent_us")}
+    return {"ran": samples[0]["ran"], **figures}
+
+
+def measure(host_set, arguments):
+    """{row: {algorithm: figures}}, and {row: {algorithm: why it is left out}}."""
+    samples = {row: {} for row in ROWS}
+    left_out = {row: {} for row in ROWS}
+    for repetition in range(arguments.repeat):
+        for row, placement in ROWS.items():
+            for algorithm in arguments.algorithms:
+                if algorithm in left_out[row]:
+                    continue
+                progress(f"repetition {repetition + 1}, {row}, {algorithm}")
+                try:
+                    cell = measure_one(host_set, list(placement), algorithm, arguments)
+                    samples[row].setdefault(algorithm, []).append(cell)
+                except LeftOut as reason:
+                    left_out[row][algorithm] = str(reason)
+    progress("")
+    measured = {row: {name: join(cells) for name, cells in of_row.items()}
+                for row, of_row in samples.items()}
+    return measured, left_out
+
+
+def parameter_k(ran):
+    """"k=4 " of kprefix(4,1)."""
+    name, _, parameters = ran.partition("(")
+    return f"k={parameters.partition(',')[0]} " if name in ("kprefix", "kshift") else ""
+
+
 def line(row, values, names, form):
-    cells = "".join(f"{form(values[name]) if name in values else '-':>14}" for name in names)
+    cells = "".join(f"{form(values[name]) if name in values else '-':>19}" for name in names)
     return f"  {row:<14}{cells}"
 
 
@@ -88,34 +153,53 @@ def relative(values):
     return {name: value / of for name, value in values.items()} if of else {}
 
 
-def print_tables(measured, arguments):
+def print_left_out(left_out):
+    for row, reasons in left_out.items():
+        for name, reason in reasons.items():
+            print(f"# left out: {row}: {name}: {reason}")
+
+
+def print_tables(measured, left_out, arguments):
     names = arguments.algorithms
     link = megabits(arguments.rate) / 8
-    head = "".join(f"{name:>14}" for name in names)
+    head = "".join(f"{name:>19}" for name in names)
+
+    def table(title, form):
+        print(f"\n# {title}\n# {'ranks':<14}{head}")
+        for row, cells in measured.items():
+            print(line(row, cells, names, form))
+
     print(f"# 4-ary 2-tree of {HOSTS} hosts, links of {arguments.rate} ({link:g} MB/s) each way, "
           f"blocks of {arguments.size} bytes")
-    print(f"# MB/s at each rank (share of a link)\n# {'ranks':<14}{head}")
-    for row, values in measured.items():
-        print(line(row, values, names, lambda value: f"{value:.2f} ({100 * value / link:.0f} %)"))
+    table("MB/s at each rank (share of a link)",
+          lambda cell: f"{parameter_k(cell['ran'])}{cell['MBps']:.2f} "
+                       f"({100 * cell['MBps'] / link:.0f} %)")
     print(f"\n# relative to kshift\n# {'here':<14}{head}")
-    for row, values in measured.items():
-        print(line(row, relative(values), names, "{:.2f}".format))
+    for row, cells in measured.items():
+        bandwidths = {name: cell["MBps"] for name, cell in cells.items()}
+        print(line(row, relative(bandwidths), names, "{:.2f}".format))
     print(f"# {'the paper':<14}{head}")
     for row, values in PAPER.items():
         print(line(row, relative(values), names, "{:.2f}".format))
+    table("processor time of a call, us: the calling thread + the process's others",
+          lambda cell: f"{cell['cpu_us']:.0f} + {cell['agent_us']:.0f}")
+    if "prefix-send" in names:
+        print("# prefix-send: the paper has it for powers of two only; here, with other numbers of "
+              "ranks, a rank passes over the steps in which it has no peer")
+    print_left_out(left_out)
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="Example:\n  bench/hosts/fat_tree.py --algorithms kshift kprefix 'kprefix(8,8)'",
+        epilog="Example:\n  bench/hosts/fat_tree.py --algorithms kshift kprefix 'kprefix(4,4)'",
     )
     add = parser.add_argument
     add("--rate", default="50mbit", help="of every link, each way; default: %(default)s")
     add("--size", type=int, default=65536, help="bytes of a block; default: %(default)s")
     add("--algorithms", nargs="+", default=ALGORITHMS, metavar="NAME",
-        help=f"with parameters, if wanted: 'kprefix(8,8)'; default: {' '.join(ALGORITHMS)}")
+        help=f"with parameters, if wanted: 'kprefix(4,4)'; default: {' '.join(ALGORITHMS)}")
     add("--repeat", type=int, default=3, help="repetitions; default: 3")
     add("--seconds", type=float, default=2, help="time for one figure; default: 2")
     add("--limit", type=float, default=300, help="seconds after which a run is given up")
@@ -136,13 +220,13 @@ def main():
         sys.exit(f"fat_tree.py: {reason}")
     try:
         with HostSet(arguments.unisono, HOSTS, arguments.rate, "tree") as host_set:
-            measured = measure(host_set, arguments)
+            measured, left_out = measure(host_set, arguments)
     except (Failed, Unusable) as error:
         sys.exit(f"fat_tree.py: {error}")
-    print_tables(measured, arguments)
+    print_tables(measured, left_out, arguments)
     if arguments.json:
         document = {"command": " ".join(sys.argv), "rate": arguments.rate, "size": arguments.size,
-                    "MBps": measured, "paper_MBps": PAPER}
+                    "results": measured, "left_out": left_out, "paper_MBps": PAPER}
         arguments.json.write_text(json.dumps(document, indent=1) + "\n")
 
 

@@ -4,8 +4,9 @@
 
 The hosts are network namespaces of this machine (as root). Each of them drops a share of the
 datagrams that arrive (packet_loss.py says how); the repetitions go through all the shares in turn.
-A line is a share, with the median of the repetitions' medians, of their 99th percentiles and of
-their largest times. All results are verified.
+A line is a share, with the median of the repetitions' medians, of their 99th percentiles, of their
+largest times, and of the calling thread's processor time for one call (cpu). All results are
+verified.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from peer_report import Unusable, progress, read_report  # noqa: E402
 from host_set import Failed, HostSet, in_a_row, run_main, unisono_job, why_not  # noqa: E402
 from packet_loss import lose  # noqa: E402
 
-STATISTICS = ["median_us", "p99_us", "max_us"]
+STATISTICS = ["median_us", "p99_us", "max_us", "cpu_us"]
 
 
 def shares(text):

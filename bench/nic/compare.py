@@ -17,7 +17,9 @@ returned, the last in to the last out:
 All take turns, again and again, so that whatever else the machine does meets all alike. A short
 trial finds how many calls fit into --seconds; no more than --operations are made. Printed are
 median, mean, standard deviation and the tail; mean and deviation with the highest 1 % of the calls
-left out, and near, the share of the others within 10 % of that mean, in %. It is a table for
+left out, and near, the share of the others within 10 % of that mean, in %; and the processor time
+of a call, the mean of all ranks: cpu of the calling thread, others of the process's other threads.
+It is a table for
 docs/explanation/nic-path.md; distributions go to nic.json, from which picture.py draws. Hosts,
 daemons and hogs are gone at the end, however it comes.
 """
@@ -50,7 +52,7 @@ UNLESS_TOLD = [name for name in NAMES if name not in ("whole", "split1", "split2
 COLUMNS = {
     "median": "median_us", "mean": "mean_us", "deviation": "deviation_us", "p99": "p99_us",
     "p99.9": "p999_us", "mean99": "trimmed_mean_us", "dev99": "trimmed_deviation_us",
-    "near": "near_percent",
+    "near": "near_percent", "cpu": "cpu_us", "others": "agent_us",
 }
 TRIAL_OPERATIONS = 20
 LEAST_OPERATIONS = 20
@@ -79,6 +81,30 @@ class Work:
     late_us: int = 0
 
 
+@dataclasses.dataclass
+class Calls:
+    """Each call's time on rank 0, and the processor time of all, a rank's mean."""
+
+    times_ns: list = dataclasses.field(default_factory=list)
+    cpu_us: float = 0
+    agent_us: float = 0
+
+    @classmethod
+    def of(cls, cell):
+        calls = len(cell["times_ns"])
+        return cls(list(cell["times_ns"]), calls * cell["cpu_us"], calls * cell["agent_us"])
+
+    def add(self, more):
+        self.times_ns += more.times_ns
+        self.cpu_us += more.cpu_us
+        self.agent_us += more.agent_us
+
+    def summary(self):
+        calls = len(self.times_ns)
+        processor = {"cpu_us": self.cpu_us / calls, "agent_us": self.agent_us / calls}
+        return {**summary(self.times_ns), **processor}
+
+
 def say(text):
     print(f"compare.py: {text}", file=sys.stderr, flush=True)
 
@@ -98,7 +124,7 @@ def find_all(arguments):
 
 
 def run_once(host_set, implementation, shape, operations, arguments):
-    """{collective: times in ns}, or None, having said why there are none."""
+    """{collective: Calls}, or None, having said why there are none."""
     bytes_of_vector = 8 * (arguments.doubles or arguments.integers or 1)
     pauses = {"apart_us": arguments.apart, "late_us": arguments.apart}
     work = Work(arguments.collectives, operations, sizes=str(bytes_of_vector), **pauses)
@@ -110,18 +136,19 @@ def run_once(host_set, implementation, shape, operations, arguments):
     except (Failed, Unusable) as error:
         say(f"{implementation.name}, {shape} hosts: {error}")
         return None
-    return {cell["collective"]: cell["times_ns"] for cell in report["results"]}
+    return {cell["collective"]: Calls.of(cell) for cell in report["results"]}
 
 
 def fitting(trial, arguments):
     """How many calls of each collective a run makes."""
-    call_ns = sum(statistics.fmean(times) + 2e3 * arguments.apart for times in trial.values())
+    call_ns = sum(statistics.fmean(calls.times_ns) + 2e3 * arguments.apart
+                  for calls in trial.values())
     most = -(-arguments.operations // arguments.rounds)
     return max(LEAST_OPERATIONS, min(most, int(arguments.seconds * 1e9 / call_ns)))
 
 
 def measure(host_set, shape, found, arguments):
-    """{collective: {name: times in ns}}, the implementations by turns."""
+    """{collective: {name: Calls}}, the implementations by turns."""
     operations = {}
     for implementation in found:
         progress(f"{shape} hosts, trial, {implementation.name}")
@@ -140,7 +167,7 @@ def measure(host_set, shape, found, arguments):
                 host_set, implementation, shape, operations[implementation], arguments
             )
             for collective, more in (run or {}).items():
-                times[collective].setdefault(implementation.name, []).extend(more)
+                times[collective].setdefault(implementation.name, Calls()).add(more)
     progress("")
     return times
 
@@ -161,7 +188,7 @@ def print_table(measured, names, arguments):
             for name in names:
                 if name not in times[collective]:
                     continue
-                row = summary(times[collective][name])
+                row = times[collective][name].summary()
                 line = " | ".join(number(row[figure]) for figure in COLUMNS.values())
                 print(f"| {collective} | {shape} | {name} | {line} | {row['calls']} |")
     sys.stdout.flush()
@@ -178,12 +205,12 @@ def document(measured, arguments):
                 "hosts": shape.hosts,
                 "per_host": shape.per_host,
                 "name": name,
-                **summary(values),
-                "quantiles_us": quantiles(values),
+                **calls.summary(),
+                "quantiles_us": quantiles(calls.times_ns),
             }
             for shape, times in measured
             for collective, by_name in times.items()
-            for name, values in by_name.items()
+            for name, calls in by_name.items()
         ],
     }
 

@@ -3,8 +3,9 @@
 // reduce or broadcast of two float32, or of a vector of float64 or int64, again and again, each
 // call timed by rank 0. Each has another root, so that nobody is ahead of the others for long.
 // Started once per rank, as a job of Unisono (bench/nic/compare.py does). Prints the times as JSON
-// on rank 0. With --late-us the last rank comes to each call so much later than the others, and the
-// times are from its call until all have returned.
+// on rank 0, with the processor time of a call: cpu_us of the calling thread, agent_us of the
+// process's others, the mean of the ranks. With --late-us the last rank comes to each call so much
+// later than the others, and the times are from its call until all have returned.
 //
 //   path_twin --path api|tcp --collectives barrier,allreduce,reduce,broadcast
 //             [--operations 20000] [--doubles 175 | --integers 175] [--apart-us 200] [--late-us
@@ -18,6 +19,7 @@
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -27,6 +29,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -239,9 +242,60 @@ Usage usage_of_waiters(const Job& job, const Usage& before, const Usage& after, 
   return {sum.processor_us / operations_of_all, sum.wake_ups / operations_of_all};
 }
 
+std::int64_t read_clock_ns(clockid_t clock) {
+  timespec now = {};
+  clock_gettime(clock, &now);
+  return now.tv_sec * base::kSecond + now.tv_nsec;
+}
+
+// The calling thread's processor time in calls one by one, and that of the process's other threads,
+// which work during the pauses too, in the whole row. As in bench/peers/mpi_twin.c: reading the
+// clock is a system call, and the shortest reading is subtracted.
+class CallCpu {
+ public:
+  explicit CallCpu(std::int64_t row_start_ns = 0) : row_start_ns_(row_start_ns) {}
+
+  void start_row() { *this = CallCpu(others_now_ns()); }
+  void before_call() {
+    const std::int64_t reading_ns = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    start_ns_ = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    shortest_reading_ns_ = std::min(shortest_reading_ns_, start_ns_ - reading_ns);
+  }
+  void after_call() { sum_ns_ += read_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns_; }
+
+  struct OfCall {
+    double caller_us = 0;
+    double others_us = 0;
+  };
+  OfCall mean(const Job& job, int calls) const {
+    const auto us = [&](std::int64_t ns) {
+      return static_cast<double>(std::max<std::int64_t>(0, ns)) * 1e-3 / calls / job.ranks;
+    };
+    OfCall sum;
+    for (const OfCall& each : job.gather(OfCall{us(sum_ns_ - calls * shortest_reading_ns_),
+                                                us(others_now_ns() - row_start_ns_)})) {
+      sum.caller_us += each.caller_us;
+      sum.others_us += each.others_us;
+    }
+    return sum;
+  }
+
+ private:
+  static std::int64_t others_now_ns() {
+    const std::int64_t caller_ns = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    return read_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - caller_ns;
+  }
+
+  std::int64_t row_start_ns_;
+  std::int64_t sum_ns_ = 0;
+  std::int64_t shortest_reading_ns_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t start_ns_ = 0;
+};
+
 struct Cell {
   std::vector<std::int64_t> times_ns;
   Usage waiters;
+  CallCpu::OfCall cpu;
 };
 
 // Before each call, of all ranks, and of the last one in addition.
@@ -278,19 +332,25 @@ Cell measure(Path& path, const Job& job, std::size_t elements, const std::string
   called_ns.reserve(static_cast<std::size_t>(operations));
   times_ns.reserve(static_cast<std::size_t>(operations));
   Usage before;
+  CallCpu cpu;
   for (int operation = -kWarmUp; operation < operations; ++operation) {
     const int number = operation + kWarmUp;
     const std::vector<T> input(elements, static_cast<T>(value_of(job.rank, number)));
     std::vector<T> output(input);
     const int root = number % job.ranks;
-    if (operation == 0) before = usage_now();
+    if (operation == 0) {
+      before = usage_now();
+      cpu.start_row();
+    }
     rest(pauses.apart_us + (job.rank == job.ranks - 1 ? pauses.late_us : 0));
+    cpu.before_call();
     const std::int64_t start_ns = base::now_ns();
     if (collective == "barrier") path.barrier();
     if (collective == "allreduce") path.allreduce(input.data(), output.data());
     if (collective == "reduce") path.reduce(input.data(), output.data(), root);
     if (is_broadcast) path.broadcast(output.data(), root);
     const std::int64_t end_ns = base::now_ns();
+    cpu.after_call();
     if (collective == "allreduce" || is_broadcast || (collective == "reduce" && job.rank == root)) {
       check(output, job, number, !is_broadcast);
     }
@@ -299,12 +359,13 @@ Cell measure(Path& path, const Job& job, std::size_t elements, const std::string
     times_ns.push_back(end_ns);
   }
   const Usage after = usage_now();
+  const CallCpu::OfCall of_call = cpu.mean(job, operations);
   if (pauses.late_us > 0) {
     take_latest(called_ns, job);
     take_latest(times_ns, job);
   }
   std::ranges::transform(times_ns, called_ns, times_ns.begin(), std::minus());
-  return {std::move(times_ns), usage_of_waiters(job, before, after, operations)};
+  return {std::move(times_ns), usage_of_waiters(job, before, after, operations), of_call};
 }
 
 Cell measure(Path& path, const Job& job, const Vector& vector, const std::string& collective,
@@ -357,9 +418,11 @@ int main(int count, char** arguments) {
       const std::size_t bytes = collective == "barrier" ? 0 : vector.count * width;
       cells += fmt::format(
           "{}{{\"collective\": \"{}\", \"size\": {}, \"wrong\": 0, "
-          "\"processor_us\": {:.3f}, \"wake_ups\": {:.3f}, \"times_ns\": [{}]}}",
+          "\"processor_us\": {:.3f}, \"wake_ups\": {:.3f}, \"cpu_us\": {:.3f}, "
+          "\"agent_us\": {:.3f}, \"times_ns\": [{}]}}",
           cells.empty() ? "" : ",\n", collective, bytes, cell.waiters.processor_us,
-          cell.waiters.wake_ups, fmt::join(cell.times_ns, ","));
+          cell.waiters.wake_ups, cell.cpu.caller_us, cell.cpu.others_us,
+          fmt::join(cell.times_ns, ","));
     }
     // No rank goes while another may still lack its last result.
     expect(unisono_barrier(job.world), "barrier");

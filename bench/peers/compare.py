@@ -4,7 +4,8 @@
 
 Builds mpi_twin.c, the twin of `unisono bench`, with each MPI that is installed, runs all of them in
 turn, again and again, so that whatever else the machine does meets all alike, and prints for each
-number of ranks the median of the medians with the ratio to the better MPI. Each runs at its best
+number of ranks the median of the medians with the ratio to the better MPI, and the same of the
+calling thread's processor time for one call. Each runs at its best
 setting: Open MPI with its default binding where there is a core for each rank, otherwise with
 --oversubscribe and mpi_yield_when_idle; MPICH has no such setting. Everything measured goes to a
 JSON file.
@@ -29,6 +30,11 @@ COLLECTIVES = [
     *["allgatherv", "gatherv", "scatterv", "alltoallv", "reduce_scatterv"],
 ]
 METHODS = ["loop", "single"]
+# What a run's report has of each method, and what is said of it above its table.
+STATISTICS = {
+    "median_us": "us, median of the medians",
+    "cpu_us": "us, processor time of the calling thread for one call, mean of the ranks, median",
+}
 PEERS = {
     "openmpi": {"name": "Open MPI", "package": "libopenmpi-dev openmpi-bin"},
     "mpich": {"name": "MPICH", "package": "libmpich-dev mpich"},
@@ -113,14 +119,15 @@ def measure(tools, arguments):
 
 
 def gather(runs):
-    """{(ranks, method, collective, size): {tool: median of the medians, us}}"""
+    """{(ranks, method, collective, size, statistic): {tool: its median over the runs}}"""
     samples = {}
     for tool, ranks, report in runs:
         for cell in report["results"]:
             for method in METHODS:
-                key = (ranks, method, cell["collective"], cell["size"])
-                of_tool = samples.setdefault(key, {}).setdefault(tool, [])
-                of_tool.append(cell[method]["median_us"])
+                for statistic in STATISTICS:
+                    key = (ranks, method, cell["collective"], cell["size"], statistic)
+                    of_tool = samples.setdefault(key, {}).setdefault(tool, [])
+                    of_tool.append(cell[method][statistic])
     return {
         key: {tool: statistics.median(values) for tool, values in tools.items()}
         for key, tools in samples.items()
@@ -133,17 +140,18 @@ def ratio(row):
     return min(peers) / row["unisono"] if peers and row["unisono"] > 0 else None
 
 
-def print_table(medians, ranks, tools):
+def print_table(medians, ranks, tools, statistic):
     head = "".join(f"{tool:>11}" for tool in tools) + f"{'ratio':>9}"
-    print(f"\n# {ranks} ranks; us, median of the medians; ratio: the better MPI / unisono")
+    print(f"\n# {ranks} ranks; {STATISTICS[statistic]}; ratio: the better MPI / unisono")
     print(f"# {'':22}" + "".join(f"  {method:<{len(head) - 2}}" for method in METHODS))
     print(f"# {'collective':<15}{'size':>7}" + head * len(METHODS))
     ratios = {method: [] for method in METHODS}
-    keys = [key for key in medians if key[0] == ranks and key[1] == METHODS[0]]
-    for _, _, collective, size in keys:
+    wanted = (ranks, METHODS[0], statistic)
+    keys = [key for key in medians if (key[0], key[1], key[4]) == wanted]
+    for _, _, collective, size, _ in keys:
         line = f"  {collective:<15}{size if collective != 'barrier' else '':>7}"
         for method in METHODS:
-            row = medians[(ranks, method, collective, size)]
+            row = medians[(ranks, method, collective, size, statistic)]
             line += "".join(number(row.get(tool), 11) for tool in tools)
             line += number(ratio(row), 9, "x")
             if ratio(row) is not None:
@@ -173,9 +181,11 @@ def document(runs, medians, arguments):
                 "collective": collective,
                 "size": size,
                 "median_us": row,
+                "cpu_us": medians[(ranks, method, collective, size, "cpu_us")],
                 "ratio": ratio(row),
             }
-            for (ranks, method, collective, size), row in medians.items()
+            for (ranks, method, collective, size, statistic), row in medians.items()
+            if statistic == "median_us"
         ],
         "runs": [{"tool": tool, "ranks": ranks, "report": report} for tool, ranks, report in runs],
     }
@@ -232,7 +242,8 @@ def main():
     runs = measure(tools, arguments)
     medians = gather(runs)
     for ranks in arguments.ranks:
-        print_table(medians, ranks, list(tools))
+        for statistic in STATISTICS:
+            print_table(medians, ranks, list(tools), statistic)
     path = arguments.output / "peers.json"
     path.write_text(json.dumps(document(runs, medians, arguments), indent=1) + "\n")
     print(f"\nwritten: {path}")

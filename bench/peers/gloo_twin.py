@@ -4,11 +4,12 @@
 
 The same two methods as mpi_twin.c (loop: one clock around back-to-back calls, the slowest rank's
 time; single: each call timed alone with a barrier before it, averaged over the ranks), the same
-time per line, float32 and sum, results verified. JSON on rank 0. What Python adds to a call, a few
-microseconds, is in the figures.
+processor time (of the calling thread, and in the loops of the process's others, which do Gloo's
+work), the same time per line, float32 and sum, results verified. JSON on rank 0. What Python adds
+to a call, a few microseconds, is in the figures.
 
-With --operations N: how long each of N calls in a row took on rank 0, and with --late-us how long
-after the last rank's call all had returned, as in mpi_twin.c.
+With --operations N: how long each of N calls in a row took on rank 0 and the processor time of one,
+and with --late-us how long after the last rank's call all had returned, as in mpi_twin.c.
 
   RANK=0 WORLD_SIZE=2 MASTER_ADDR=... MASTER_PORT=... gloo_twin.py --collectives barrier --sizes 8
 """
@@ -105,15 +106,58 @@ def summary(samples):
     }
 
 
+class CpuTime:
+    """Processor time of the calling thread and of the process's others, in ns; as in mpi_twin.c."""
+
+    def __init__(self, caller=0, others=0):
+        self.caller, self.others = caller, others
+
+    @classmethod
+    def now(cls):
+        caller = time.thread_time_ns()
+        return cls(caller, time.process_time_ns() - caller)
+
+    def __add__(self, other):
+        return CpuTime(self.caller + other.caller, self.others + other.others)
+
+    def __sub__(self, other):
+        return CpuTime(self.caller - other.caller, self.others - other.others)
+
+    def of_a_call(self, calls, ranks):
+        sums = [self.caller / 1e3, max(0, self.others) / 1e3]
+        caller, others = combine(sums, dist.ReduceOp.SUM)
+        return {"cpu_us": caller / (calls * ranks), "agent_us": others / (calls * ranks)}
+
+
+class CallClock:
+    """The calling thread's processor time of calls one by one. Reading its clock costs a system
+    call: the shortest reading is subtracted."""
+
+    def __init__(self):
+        self.calls, self.sum, self.shortest_reading = 0, 0, math.inf
+
+    def __enter__(self):
+        reading = time.thread_time_ns()
+        self.start = time.thread_time_ns()
+        self.shortest_reading = min(self.shortest_reading, self.start - reading)
+
+    def __exit__(self, *_):
+        self.sum += time.thread_time_ns() - self.start
+        self.calls += 1
+
+    def caller(self):
+        return max(0, self.sum - self.calls * self.shortest_reading) if self.calls else 0
+
+
 def one_loop(cell, calls):
     """Elapsed and processor time. Gloo reduces in place, so what comes out of many calls in a row
     is no known sum; results are verified by the other method."""
     cell.prepare()
     dist.barrier()
-    cpu, start = time.thread_time_ns(), time.monotonic_ns()
+    cpu, start = CpuTime.now(), time.monotonic_ns()
     for _ in range(calls):
         cell.call()
-    return time.monotonic_ns() - start, time.thread_time_ns() - cpu
+    return time.monotonic_ns() - start, CpuTime.now() - cpu
 
 
 def measure_loop(cell, method_ns):
@@ -125,28 +169,32 @@ def measure_loop(cell, method_ns):
     loops = LOOPS if elapsed / calls < method_ns / LOOPS else FEWEST_LOOPS
     times = [one_loop(cell, calls) for _ in range(loops)]
     slowest = combine([elapsed / 1e3 / calls for elapsed, _ in times], dist.ReduceOp.MAX)
-    cpu = combine([sum(cpu for _, cpu in times) / 1e3], dist.ReduceOp.SUM)[0]
-    return {**summary(slowest), "calls": calls, "cpu_us": cpu / (calls * loops * cell.ranks)}
+    cpu = sum((cpu for _, cpu in times), CpuTime())
+    return {**summary(slowest), "calls": calls, **cpu.of_a_call(calls * loops, cell.ranks)}
 
 
-def one_call(cell):
+def one_call(cell, clock):
     """Elapsed time and wrong elements."""
     cell.prepare()
     dist.barrier()
-    start = time.monotonic_ns()
-    cell.call()
-    return time.monotonic_ns() - start, cell.wrong()
+    with clock:
+        start = time.monotonic_ns()
+        cell.call()
+        elapsed = time.monotonic_ns() - start
+    return elapsed, cell.wrong()
 
 
 def measure_single(cell, method_ns):
     start = time.monotonic_ns()
-    wrong = sum(one_call(cell)[1] for _ in range(TRIAL_CALLS))
+    wrong = sum(one_call(cell, CallClock())[1] for _ in range(TRIAL_CALLS))
     fitting = int(method_ns / ((time.monotonic_ns() - start) / TRIAL_CALLS))
     samples = int(agree(min(max(fitting, FEWEST_SAMPLES), MOST_SAMPLES)))
-    calls = [one_call(cell) for _ in range(samples)]
+    clock = CallClock()
+    calls = [one_call(cell, clock) for _ in range(samples)]
     times = combine([elapsed / 1e3 / cell.ranks for elapsed, _ in calls], dist.ReduceOp.SUM)
     wrong = combine([wrong + sum(each for _, each in calls)], dist.ReduceOp.SUM)[0]
-    return summary(times), int(wrong)
+    cpu = combine([clock.caller() / 1e3], dist.ReduceOp.SUM)[0]
+    return {**summary(times), "cpu_us": cpu / (samples * cell.ranks)}, int(wrong)
 
 
 def pause(for_us):
@@ -161,22 +209,28 @@ def pause(for_us):
 
 
 def measure_each(collective, size, operations, pauses):
-    """Calls in a row, one by one."""
+    """Calls in a row, one by one. Other threads work for a call during the pauses too: their
+    processor time is that of the whole row."""
     cell = Cell(collective, size)
-    called, returned, wrong = [], [], 0
+    called, returned, wrong, clock = [], [], 0, CallClock()
     dist.barrier()
-    for _ in range(WARM_UP + operations):
+    for number in range(WARM_UP + operations):
+        if number == WARM_UP:
+            clock, row_start = CallClock(), CpuTime.now()
         cell.prepare()
         pause(pauses.apart_us + (pauses.late_us if cell.rank == cell.ranks - 1 else 0))
-        called.append(time.monotonic_ns())
-        cell.call()
-        returned.append(time.monotonic_ns())
+        with clock:
+            called.append(time.monotonic_ns())
+            cell.call()
+            returned.append(time.monotonic_ns())
         wrong += cell.wrong()
+    cpu = CpuTime(clock.caller(), (CpuTime.now() - row_start).others)
+    cpu = cpu.of_a_call(operations, cell.ranks)
     if pauses.late_us:  # of each call, the times of the rank that comes last to these points of it
         called, returned = (combine(each, dist.ReduceOp.MAX) for each in (called, returned))
     times = [int(end - start) for start, end in zip(called, returned)]
     head = {"collective": collective, "size": size, "count": cell.count}
-    return {**head, "times_ns": times[WARM_UP:], "wrong": wrong}
+    return {**head, **cpu, "times_ns": times[WARM_UP:], "wrong": wrong}
 
 
 def measure(collective, size, seconds):

@@ -2,16 +2,17 @@
  *
  * The MPI twin of `unisono bench`: the same collectives, the same two methods (loop: one clock
  * around back-to-back calls, the slowest rank's time, median of the loops; single: each call timed
- * alone with a barrier before it, averaged over the ranks), the same adaptation to a time per line,
- * the same changing values, all verified. float32 and sum. Writes JSON on rank 0. Those whose names
+ * alone with a barrier before it, averaged over the ranks), the same processor time (of the calling
+ * thread, and in the loops of the process's others), the same adaptation to a time per line, the
+ * same changing values, all verified. float32 and sum. Writes JSON on rank 0. Those whose names
  * end in v have unequal blocks, as in tools/bench/subject.hpp: of half the size, and one and a
  * half.
  *
  *   mpirun -n 4 mpi_twin --collectives barrier,allreduce --sizes 8,1024 --seconds 0.3
  *
- * With --operations N it writes instead how long each of N calls in a row took on rank 0, as
- * bench/nic/path_twin does; with --late-us as well, how long after the last rank's call, which
- * comes so much later than the others', all have returned.
+ * With --operations N it writes instead how long each of N calls in a row took on rank 0, and the
+ * processor time of one, as bench/nic/path_twin does; with --late-us as well, how long after the
+ * last rank's call, which comes so much later than the others', all have returned.
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -344,31 +345,82 @@ static void combine(double* values, int n, MPI_Op op) {
   check(MPI_Allreduce(MPI_IN_PLACE, values, n, MPI_DOUBLE, op, control));
 }
 
+/* ---- processor time -------------------------------------------------------------------------- */
+
+/* Of the calling thread, and of all threads of the process. */
+struct cpu {
+  int64_t caller_ns, process_ns;
+};
+
+static struct cpu cpu_now(void) {
+  const int64_t caller_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  return (struct cpu){caller_ns, clock_ns(CLOCK_PROCESS_CPUTIME_ID)};
+}
+
+static void add_since(struct cpu* sum, struct cpu start) {
+  const struct cpu now = cpu_now();
+  sum->caller_ns += now.caller_ns - start.caller_ns;
+  sum->process_ns += now.process_ns - start.process_ns;
+}
+
+/* Of one call, the mean over the ranks: of the calling thread and of the process's others. */
+static void print_cpu(struct cpu spent, int64_t calls) {
+  const int64_t others_ns = spent.process_ns - spent.caller_ns;
+  double us[2] = {(double)spent.caller_ns * 1e-3, (double)(others_ns > 0 ? others_ns : 0) * 1e-3};
+  combine(us, 2, MPI_SUM);
+  if (rank != 0) return;
+  const double all_calls = (double)calls * ranks;
+  printf(", \"cpu_us\": %.6f, \"agent_us\": %.6f", us[0] / all_calls, us[1] / all_calls);
+}
+
+/* The processor time of calls one by one. Reading its clock is a system call, which may cost more
+ * than the call: the shortest reading is subtracted. */
+struct call_cpu {
+  int64_t sum_ns, shortest_reading_ns, start_ns;
+};
+
+static void before_call(struct call_cpu* cpu) {
+  const int64_t reading_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  cpu->start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  const int64_t took_ns = cpu->start_ns - reading_ns;
+  if (took_ns < cpu->shortest_reading_ns) cpu->shortest_reading_ns = took_ns;
+}
+
+static void after_call(struct call_cpu* cpu) {
+  cpu->sum_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu->start_ns;
+}
+
+static int64_t of_calls_ns(const struct call_cpu* cpu, int64_t calls) {
+  const int64_t ns = cpu->sum_ns - calls * cpu->shortest_reading_ns;
+  return ns > 0 ? ns : 0;
+}
+
 /* ---- the two methods ------------------------------------------------------------------------- */
 
 /* Time of `calls` calls; adds the processor time spent in them. */
-static double one_loop(int64_t calls, int64_t* cpu_ns) {
+static double one_loop(int64_t calls, struct cpu* cpu) {
   const int used = calls < buffers ? (int)calls : buffers;
   const int64_t first = phase;
   phase += used;
   for (int i = 0; i < used; ++i) prepare(i, first + i);
   check(MPI_Barrier(measured));
-  const int64_t cpu_start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  const struct cpu cpu_start = cpu_now();
   const int64_t start = clock_ns(CLOCK_MONOTONIC);
   for (int64_t i = 0; i < calls; ++i) check(call(i));
   const int64_t end = clock_ns(CLOCK_MONOTONIC);
-  *cpu_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_start;
+  add_since(cpu, cpu_start);
   for (int i = 0; i < used; ++i) verify(i, first + i);
   return (double)(end - start);
 }
 
 static void measure_loop(void) {
   const double method_ns = seconds * 1e9 / 2;
-  int64_t cpu_ns = 0, fitting = 0;
+  struct cpu cpu = {0, 0};
+  int64_t fitting = 0;
   /* As in tools/bench/measure.cpp: two loops in a row long enough, the faster one counts. */
   double last = 0, last_call_ns = 1e18;
   for (int64_t calls = 1; fitting == 0; calls *= 2) {
-    const double elapsed = one_loop(calls, &cpu_ns);
+    const double elapsed = one_loop(calls, &cpu);
     const double call_ns = elapsed / (double)calls > 1 ? elapsed / (double)calls : 1;
     const int known =
         calls >= MOST_CALLS || ((elapsed < last ? elapsed : last) >= method_ns * 0.05 &&
@@ -382,24 +434,26 @@ static void measure_loop(void) {
   int64_t calls = fitting / loops > 1 ? fitting / loops : 1;
   if (calls > MOST_CALLS) calls = MOST_CALLS;
   double times[LOOPS];
-  cpu_ns = 0;
-  for (int i = 0; i < loops; ++i) times[i] = one_loop(calls, &cpu_ns) * 1e-3 / (double)calls;
-  double cpu_us = (double)cpu_ns * 1e-3;
+  cpu = (struct cpu){0, 0};
+  for (int i = 0; i < loops; ++i) times[i] = one_loop(calls, &cpu) * 1e-3 / (double)calls;
   combine(times, loops, MPI_MAX);
-  combine(&cpu_us, 1, MPI_SUM);
-  if (rank != 0) return;
-  print_summary("loop", times, loops);
-  printf(", \"calls\": %lld, \"cpu_us\": %.6f}", (long long)calls,
-         cpu_us / (double)(calls * loops * ranks));
+  if (rank == 0) {
+    print_summary("loop", times, loops);
+    printf(", \"calls\": %lld", (long long)calls);
+  }
+  print_cpu(cpu, calls * loops);
+  if (rank == 0) printf("}");
 }
 
-static void one_call(int64_t* enter, int64_t* leave) {
+static void one_call(int64_t* enter, int64_t* leave, struct call_cpu* cpu) {
   const int64_t at_phase = phase++;
   prepare(0, at_phase);
   check(MPI_Barrier(measured));
+  before_call(cpu);
   *enter = clock_ns(CLOCK_MONOTONIC);
   const int code = call(0);
   *leave = clock_ns(CLOCK_MONOTONIC);
+  after_call(cpu);
   check(code);
   verify(0, at_phase);
 }
@@ -414,8 +468,9 @@ static void judge_barriers(int64_t* enter, int64_t* leave, int n) {
 static void measure_single(void) {
   const double method_ns = seconds * 1e9 / 2;
   int64_t enter_ns, leave_ns;
+  struct call_cpu cpu = {0, INT64_MAX, 0};
   const int64_t start = clock_ns(CLOCK_MONOTONIC);
-  for (int i = 0; i < TRIAL_CALLS; ++i) one_call(&enter_ns, &leave_ns);
+  for (int i = 0; i < TRIAL_CALLS; ++i) one_call(&enter_ns, &leave_ns, &cpu);
   const double call_ns = (double)(clock_ns(CLOCK_MONOTONIC) - start) / TRIAL_CALLS;
   int64_t fit = (int64_t)(method_ns / (call_ns > 1 ? call_ns : 1));
   if (fit < FEWEST_SAMPLES) fit = FEWEST_SAMPLES;
@@ -423,15 +478,18 @@ static void measure_single(void) {
   double* times = malloc((size_t)n * sizeof *times);
   int64_t *enter = malloc((size_t)n * sizeof *enter), *leave = malloc((size_t)n * sizeof *leave);
   if (!times || !enter || !leave) fail("out of memory");
+  cpu = (struct call_cpu){0, INT64_MAX, 0};
   for (int i = 0; i < n; ++i) {
-    one_call(&enter[i], &leave[i]);
+    one_call(&enter[i], &leave[i], &cpu);
     times[i] = (double)(leave[i] - enter[i]) * 1e-3 / ranks;
   }
   combine(times, n, MPI_SUM);
   if (collective == BARRIER) judge_barriers(enter, leave, n);
+  double cpu_us = (double)of_calls_ns(&cpu, n) * 1e-3 / ((double)n * ranks);
+  combine(&cpu_us, 1, MPI_SUM);
   if (rank == 0) {
     print_summary("single", times, n);
-    printf("}");
+    printf(", \"cpu_us\": %.6f}", cpu_us);
   }
   free(times);
   free(enter);
@@ -456,25 +514,39 @@ static void pause_before_call(void) {
   while (clock_ns(CLOCK_MONOTONIC) < until) sched_yield();
 }
 
-/* Calls in a row, one by one. */
+/* Calls in a row, one by one. Other threads work for a call during the pauses too: their processor
+ * time is that of the whole row. */
 static void measure_each(void) {
   int64_t* called = calloc((size_t)operations, sizeof *called);
   int64_t* returned = calloc((size_t)operations, sizeof *returned);
   if (!called || !returned) fail("out of memory");
+  struct call_cpu cpu = {0, INT64_MAX, 0};
+  struct cpu row_start = {0, 0}, row = {0, 0};
   check(MPI_Barrier(measured));
   for (int64_t i = -WARM_UP; i < operations; ++i) {
     const int64_t at_phase = phase++;
     prepare(0, at_phase);
+    if (i == 0) {
+      cpu.sum_ns = 0;
+      row_start = cpu_now();
+    }
     pause_before_call();
+    before_call(&cpu);
     const int64_t start = clock_ns(CLOCK_MONOTONIC);
     const int code = call(0);
     const int64_t end = clock_ns(CLOCK_MONOTONIC);
+    after_call(&cpu);
     check(code);
     verify(0, at_phase);
     if (i < 0) continue;
     called[i] = start;
     returned[i] = end;
   }
+  add_since(&row, row_start);
+  row.process_ns -= row.caller_ns; /* of the other threads */
+  row.caller_ns = of_calls_ns(&cpu, operations);
+  row.process_ns += row.caller_ns;
+  print_cpu(row, operations);
   if (late_us > 0) {
     take_latest(called);
     take_latest(returned);

@@ -86,8 +86,13 @@ def columns(methods):
     if "loop" in methods:
         found += [("loop", "loop", "median_us"), ("cpu", "loop", "cpu_us")]
     if "single" in methods:
-        found += [(key.split("_")[0], "single", key) for key in ("median_us", "p99_us", "min_us")]
+        found += [(key.split("_")[0], "single", key)
+                  for key in ("median_us", "p99_us", "min_us", "cpu_us")]
     return found
+
+
+def figure(value):
+    return "-" if value is None else f"{value:.2f}"
 
 
 def table(report, methods):
@@ -98,7 +103,7 @@ def table(report, methods):
         first = ' class="first"' if cell["collective"] != last else ""
         last = cell["collective"]
         size = "" if last == "barrier" else size_text(cell["size"])
-        times = "".join(f"<td>{cell[m][key]:.2f}</td>" for _, m, key in columns(methods))
+        times = "".join(f"<td>{figure(cell[m].get(key))}</td>" for _, m, key in columns(methods))
         wrong = ' class="wrong"' if cell["wrong"] else ""
         rows.append(
             f"<tr{first}><td>{last}</td><td>{size}</td>{times}<td{wrong}>{cell['wrong']}</td>"
@@ -137,8 +142,9 @@ def page(report):
 <h2>Machine</h2><table>{described}</table>
 <h2>Numbers</h2>
 <p>Microseconds. <b>loop</b>: back to back, the slowest rank's time for one call, median of the
-loops; <b>cpu</b>: processor time of the caller for one call in them. <b>median, p99, min</b>: calls
-timed one by one with a barrier before each, averaged over the ranks. Every result was verified;
+loops. <b>median, p99, min</b>: calls timed one by one with a barrier before each, averaged over the
+ranks. <b>cpu</b>, behind each of the two: processor time of the calling thread for one of these
+calls, the mean of the ranks. Every result was verified;
 <b>wrong</b> counts elements that were not right.</p>
 {table(report, methods)}
 </body></html>

@@ -142,6 +142,7 @@ base::Status Measurer::single() {
   for (double& time : times) time /= place_.ranks;
   UNISONO_TRY(combine(place_, times, UNISONO_SUM));
   result_.single = summarize(std::move(times));
+  UNISONO_ASSIGN(result_.single_cpu_us, calls.mean_cpu_us(place_));
   if (subject_.collective == schedule::Collective::barrier) {
     return judge_barriers(std::move(calls.enter_ns), std::move(calls.leave_ns));
   }

@@ -27,7 +27,8 @@ struct Measurement {
   double cpu_us = 0;    // processor time of the caller for one call in the loops, mean over ranks
   double agent_us = 0;  // likewise, of the process's other threads
   Summary single;       // samples: calls
-  std::int64_t wrong = 0;  // elements, or barriers left before all had come
+  double single_cpu_us = 0;  // processor time of the caller for one of them, mean over ranks
+  std::int64_t wrong = 0;    // elements, or barriers left before all had come
   std::string algorithm;
   std::string engine;
 };

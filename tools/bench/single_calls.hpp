@@ -16,9 +16,14 @@ namespace unisono::tools::bench {
 struct SingleCalls {
   std::vector<std::int64_t> enter_ns;
   std::vector<std::int64_t> leave_ns;
+  // Processor time of this thread in all the calls. Reading its clock is a system call, which may
+  // cost more than the call: the shortest reading is subtracted. The times above have no reading.
+  std::int64_t cpu_ns = 0;
   std::int64_t wrong = 0;  // elements
 
   std::vector<double> times_us() const;
+  // For one call, mean over the ranks, on all of them alike.
+  base::Result<double> mean_cpu_us(const Place& place) const;
 };
 
 // `phase` is that of the first call; afterwards that of the next.

@@ -33,11 +33,12 @@ base::Result<Finding> measure_consistency(const Place& place, Cell& cell, const 
   UNISONO_TRY(combine(place, times, UNISONO_MAX));
   std::vector<std::int64_t> wrong{warmed.wrong + called.wrong};
   UNISONO_TRY(combine(place, wrong, UNISONO_SUM));
+  UNISONO_ASSIGN(const double cpu_us, called.mean_cpu_us(place));
   const std::vector<double> kept = without_highest(std::move(times), kTrimmedPercent);
   const Spread spread = spread_of(kept);
   return Finding{
       {static_cast<double>(calls), spread.mean, spread.deviation, kept[(kept.size() - 1) / 2],
-       kept.front(), kept.back(), share_near(kept, spread.mean)},
+       kept.front(), kept.back(), share_near(kept, spread.mean), cpu_us},
       wrong[0],
       make_histogram(kept, kBins)};
 }
@@ -49,14 +50,16 @@ Study consistency_study() {
       .name = "consistency",
       .notes = {"calls one by one, a barrier before each, the slowest rank's time, in us; "
                 "the highest 1 % left out",
-                "near: share of the calls within 10 % of the mean, in %"},
+                "near: share of the calls within 10 % of the mean, in %; caller: processor time "
+                "of the calling thread for one call, mean of the ranks, in us"},
       .columns = {{"calls", "calls", 0},
                   {"mean", "mean_us"},
                   {"deviation", "deviation_us"},
                   {"median", "median_us"},
                   {"min", "min_us"},
                   {"max", "max_us"},
-                  {"near", "near_percent", 1}},
+                  {"near", "near_percent", 1},
+                  {"caller", "caller_us"}},
       .measure = measure_consistency,
   };
 }

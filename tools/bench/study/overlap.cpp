@@ -151,7 +151,6 @@ base::Result<Finding> OverlapMeasurer::finish() {
     medians[at++] = summarize(std::move(turns->us)).median;
   }
   const auto [pure, computed, together] = medians;
-  const double hidden = pure > 0 ? 100 * (1 - (together - computed) / pure) : 0;
   const std::int64_t share = works() ? 1 : 0;
   std::vector<std::int64_t> sums{share * (together_.cpu.caller_ns - computed_.cpu.caller_ns),
                                  share * (pure_.cpu.caller_ns - empty_.cpu.caller_ns),
@@ -161,8 +160,8 @@ base::Result<Finding> OverlapMeasurer::finish() {
     return static_cast<double>(ns) * 1e-3 / static_cast<double>(rounds_ * workers());
   };
   return Finding{
-      {together, computed, pure, std::clamp(hidden, 0.0, 100.0), std::max(0.0, per_call(sums[0])),
-       std::max(0.0, per_call(sums[1])), per_call(sums[2])},
+      {together, computed, pure, overlap_percent(together, computed, pure),
+       std::max(0.0, per_call(sums[0])), std::max(0.0, per_call(sums[1])), per_call(sums[2])},
       sums[3],
       {}};
 }
@@ -177,13 +176,18 @@ base::Result<Finding> measure_overlap(const Place& place, Cell& cell, const Opti
 
 }  // namespace
 
+double overlap_percent(double together, double computed, double pure) {
+  return pure > 0 ? 100 * (1 - (together - computed) / pure) : 0;
+}
+
 Study overlap_study() {
   return {
       .name = "overlap",
       .notes =
           {"overall: start, compute, wait; compute: the work alone; pure: start and wait "
            "alone; by turns, a barrier before each, mean of the ranks that work, median, in us",
-           "overlap: 1 - (overall - compute) / pure, in %, from 0 to 100",
+           "overlap: 1 - (overall - compute) / pure, in %; below 0: the two together took longer "
+           "than one after the other; above 100: less than the work alone",
            "caller: processor time of the calling thread for one operation, its work not "
            "counted; alone: the same in pure; agent: of the process's other threads in "
            "overall; mean, in us"},
