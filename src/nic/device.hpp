@@ -63,7 +63,8 @@ class Device {
   virtual int interface() const = 0;  // its index; 0: attached to nothing
 
   // Makes memory for the row's operations, and the row known to the program. Returns its index. The
-  // row's index and interface are filled in.
+  // row's index and interface are filled in. From here on packets to the row's own address that are
+  // of no group are dropped; what goes to others passes.
   virtual base::Result<std::uint32_t> add_group(const unisono_nic_row& row) = 0;
   // From here on their packets are dropped. Who has their maps still may look at them, in vain.
   // After an error, the first one's, their places stay taken: programs may still look into them.

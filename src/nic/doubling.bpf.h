@@ -214,7 +214,9 @@ UNISONO_INLINE int send_questions(struct leaving* leaving) {
 /* What take_blocks() or answer_for_blocks() has passed on, because it goes to several. */
 UNISONO_INLINE int spread_joined(struct __sk_buff* frame, const struct unisono_packet* packet,
                                  const void* end, const struct unisono_nic_row* row) {
-  if (packet->sender != row->rank || packet->target != row->rank || !is_whole(packet, end)) {
+  const void* data = (const void*)packet - UNISONO_NIC_HEADS;
+  if (packet->sender != row->rank || packet->target != row->rank || !is_to_oneself(data, row) ||
+      !is_whole(packet, end)) {
     return TCX_NEXT;
   }
   if (!is_genuine(packet, end, row)) return count(UNISONO_NIC_BAD_TAG, TCX_DROP);

@@ -37,13 +37,38 @@ UNISONO_INLINE struct unisono_packet* find_packet(void* data, void* end) {
   return packet;
 }
 
-/* Whether the frame is for this host: its own address or its group's. */
+/* Ethernet addresses lie at even places, in frames as in tables. */
+UNISONO_INLINE int is_same_mac(const void* left, const uint8_t* right) {
+  const uint16_t* a = left;
+  const uint16_t* b = (const uint16_t*)right;
+  return a[0] == b[0] && a[1] == b[1] && a[2] == b[2];
+}
+
+/* Whether a frame in which find_packet() has found one goes to this address, in all of its layers:
+ * a host may forward frames and datagrams of others, and other services have other ports. */
+UNISONO_INLINE int goes_to(const void* data, const struct unisono_nic_address* to) {
+  const struct iphdr* ip = data + sizeof(struct ethhdr);
+  const struct udphdr* udp = (const void*)(ip + 1);
+  return is_same_mac(data, to->mac) && ip->daddr == to->ipv4 && udp->dest == to->port;
+}
+
+/* Whether the frame is for the row's group: this host's own address or the group's. */
 UNISONO_INLINE int is_addressed(const void* data, const struct unisono_nic_row* row) {
-  const uint16_t* mac = data; /* Ethernet addresses lie first, at even places */
-  const uint16_t* own = (const uint16_t*)row->own.mac;
-  const uint16_t* group = (const uint16_t*)row->down.mac;
-  return (mac[0] == own[0] && mac[1] == own[1] && mac[2] == own[2]) ||
-         (mac[0] == group[0] && mac[1] == group[1] && mac[2] == group[2]);
+  return goes_to(data, &row->own) || goes_to(data, &row->down);
+}
+
+/* Whether the frame was made at this address, for a program of it. */
+UNISONO_INLINE int comes_from(const void* data, const struct unisono_nic_address* from) {
+  const struct ethhdr* ethernet = data;
+  const struct udphdr* udp = data + sizeof(*ethernet) + sizeof(struct iphdr);
+  return is_same_mac(ethernet->h_source, from->mac) && udp->dest == from->port;
+}
+
+/* Whether unisono_receive has passed the frame on to unisono_spread. From other hosts no such frame
+ * gets there: unisono_receive lets none pass that goes to the row's own address. */
+UNISONO_INLINE int is_to_oneself(const void* data, const struct unisono_nic_row* row) {
+  const struct ethhdr* ethernet = data;
+  return goes_to(data, &row->own) && is_same_mac(ethernet->h_source, row->own.mac);
 }
 
 /* Whether all of the vector is there, in whole words. */

@@ -74,13 +74,15 @@ base::Result<std::unique_ptr<Kicker>> Kicker::open(const unisono_nic_row& row) {
   return std::unique_ptr<Kicker>(new Kicker(row, std::move(socket)));
 }
 
-// What the program looks at before it believes that a packet is a kick; it writes all of it anew.
+// What the program looks at before it believes that a packet is a kick of this group; it writes all
+// of it anew. The kernel shows packets to nobody without privilege.
 Kicker::Kicker(const unisono_nic_row& row, base::Descriptor socket) : socket_(std::move(socket)) {
   unisono_packet packet = {};
   packet.magic = UNISONO_PACKET_MAGIC;
   packet.version = UNISONO_PACKET_VERSION;
   packet.job = row.id.job;
   packet.communicator = row.id.communicator;
+  packet.tag = unisono_nic_secret(&row.key);
   std::memcpy(packet_.data(), &packet, sizeof packet);
 }
 
@@ -89,12 +91,12 @@ base::Status Kicker::send(std::uint8_t kind, std::uint64_t sequence, std::size_t
   packet_[offsetof(unisono_packet, kind)] = std::byte{kind};
   std::memcpy(packet_.data() + offsetof(unisono_packet, sequence), &sequence, sizeof sequence);
   const std::size_t bytes = UNISONO_PACKET_BYTES + words * sizeof(std::uint64_t);
-  ssize_t sent = ::send(socket_.get(), packet_.data(), bytes, 0);
-  if (sent < 0 && is_about_an_earlier_one(errno)) {
-    sent = ::send(socket_.get(), packet_.data(), bytes, 0);
-  }
-  // ENOBUFS is how the system tells that the program dropped what it needed no longer.
-  if (sent < 0 && errno != ENOBUFS) {
+  const auto send_once = [&] { return ::send(socket_.get(), packet_.data(), bytes, MSG_DONTWAIT); };
+  ssize_t sent = send_once();
+  if (sent < 0 && is_about_an_earlier_one(errno)) sent = send_once();
+  // ENOBUFS is how the system tells that the program dropped what it needed no longer. Where the
+  // interface takes nothing (EAGAIN) the packet is lost like any other, and repair sends it again.
+  if (sent < 0 && errno != ENOBUFS && errno != EAGAIN) {
     return system_error(kind == UNISONO_NIC_KICK ? "send the kick" : "send a question");
   }
   return base::success();

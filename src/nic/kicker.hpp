@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Kicker: how a process tells the program of its host that it has something to do: a datagram that
-// the program catches before it leaves and writes anew, so it takes no privilege and holds no
-// secret. One thread at a time. Data path: no allocation, no lock.
+// the program catches before it leaves and writes anew, so it takes no privilege. It carries a
+// secret of the group, which no other process of this host knows. One thread at a time. Data path:
+// no allocation, no lock.
 #pragma once
 
 #include <array>

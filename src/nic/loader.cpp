@@ -209,7 +209,7 @@ class LoadedDevice final : public Device {
   Status start(const DeviceOptions& options) {
     UNISONO_TRY(load(options));
     UNISONO_TRY(rows_.open(object_.get(), "rows", sizeof(unisono_nic_row)));
-    UNISONO_TRY(data_.open(object_.get(), ".bss", sizeof(std::uint32_t)));
+    UNISONO_TRY(host_.open(object_.get(), ".bss", sizeof(unisono_nic_host)));
     return options.interface.empty() ? base::success() : attach(options);
   }
 
@@ -246,6 +246,7 @@ class LoadedDevice final : public Device {
   Status enter(const unisono_nic_row& row, const Group& group);
   void leave(std::uint32_t row, const Group& group, MapChanges& changes) const;
 
+  unisono_nic_host& host() const { return *static_cast<unisono_nic_host*>(host_.start()); }
   unisono_nic_row* rows() const { return static_cast<unisono_nic_row*>(rows_.start()); }
   const Group& group(std::uint32_t row) const {
     const auto found = groups_.find(row);
@@ -259,7 +260,7 @@ class LoadedDevice final : public Device {
 
   std::unique_ptr<bpf_object, CloseObject> object_;
   Mapping rows_;
-  Mapping data_;  // unisono_trace_every, the only word of it
+  Mapping host_;  // unisono_host, the only variable
   std::uint32_t most_groups_;
   Places row_places_;
   std::map<std::uint32_t, Group> groups_;  // by row
@@ -355,6 +356,7 @@ base::Result<std::uint32_t> LoadedDevice::add_group(const unisono_nic_row& row) 
   unisono_nic_row placed = row;
   placed.index = *index;
   placed.interface = static_cast<std::uint32_t>(interface_);
+  placed.secret = unisono_nic_secret(&placed.key);
   Group& group = groups_[*index];
   group.id = row.id;
   Status entered = make_memory(placed, group);
@@ -382,6 +384,7 @@ Status LoadedDevice::make_memory(const unisono_nic_row& row, Group& group) const
 // The program finds the group by its id, which is entered last: until then packets are dropped.
 Status LoadedDevice::enter(const unisono_nic_row& row, const Group& group) {
   std::memcpy(rows() + row.index, &row, sizeof row);
+  host().own = row.own;
   MapChanges changes;
   const auto place = [&](const char* name, std::uint32_t at, const base::Descriptor& inner) {
     changes.push_back([this, name, at, descriptor = inner.get()] {
@@ -461,8 +464,8 @@ base::Result<Counters> LoadedDevice::counters() const {
 }
 
 Status LoadedDevice::trace(std::uint32_t every) {
-  auto* const word = static_cast<std::uint32_t*>(data_.start());
-  std::atomic_ref(*word).store(0);
+  std::atomic_ref word(host().trace_every);
+  word.store(0);
   trace_ring_.reset();
   if (every == 0) return base::success();
   trace_ring_.reset(ring_buffer__new(map("trace_records"), take_record, &take_record_, nullptr));
@@ -470,7 +473,7 @@ Status LoadedDevice::trace(std::uint32_t every) {
   // What an earlier trace left; take_record_ is not set.
   const int emptied = ring_buffer__consume(trace_ring_.get());
   if (emptied < 0) return system_error("read its trace", -emptied);
-  std::atomic_ref(*word).store(every);
+  word.store(every);
   return base::success();
 }
 

@@ -85,12 +85,13 @@ UNISONO_INLINE void hand_over(const struct unisono_nic_row* row, struct unisono_
 }
 
 /* The received frame leaves with what block 0 holds: up, or down to one. For several,
- * unisono_spread gets it. */
+ * unisono_spread gets it, addressed to this host. */
 UNISONO_INLINE int leave(struct xdp_md* context, const struct unisono_nic_row* row,
                          struct unisono_nic_slot* slot, const struct unisono_nic_block* own,
                          int down) {
-  const struct outgoing out = next_hop(row, own, down);
+  struct outgoing out = next_hop(row, own, down);
   const uint64_t sequence = own->sequence;
+  if (down && row->forwards > 1) out.to = row->own;
   if (!rewrite_received(context, row, own, &out)) return count(UNISONO_NIC_NO_ROOM, XDP_DROP);
   if (!down) return count(UNISONO_NIC_SENT_UP, XDP_TX);
   hand_over(row, slot, sequence);
@@ -284,8 +285,8 @@ UNISONO_INLINE int receive(struct xdp_md* context) {
   const struct unisono_packet* packet = find_packet(data, end);
   if (!packet || !is_known(packet->kind)) return count(UNISONO_NIC_FOREIGN, XDP_PASS);
   const struct unisono_nic_row* row = find_row(packet);
-  if (!row) return count(UNISONO_NIC_NO_GROUP, XDP_DROP);
-  if (!is_addressed(data, row)) return count(UNISONO_NIC_OTHERS_FRAME, XDP_PASS);
+  if (!row && goes_to(data, &unisono_host.own)) return count(UNISONO_NIC_NO_GROUP, XDP_DROP);
+  if (!row || !is_addressed(data, row)) return count(UNISONO_NIC_OTHERS_FRAME, XDP_PASS);
   if (!is_whole(packet, end)) return count(UNISONO_NIC_SHORT, XDP_DROP);
   if (is_to_be_lost(row)) return count(UNISONO_NIC_LOST, XDP_DROP);
   if (!received_is_genuine(context, row)) return count(UNISONO_NIC_BAD_TAG, XDP_DROP);
@@ -372,8 +373,9 @@ UNISONO_INLINE int spread_question(struct __sk_buff* frame, const struct unisono
 
 /* What unisono_receive has passed on, because it goes to several. */
 UNISONO_INLINE int spread_received(struct __sk_buff* frame) {
+  void* data = (void*)(long)frame->data;
   void* end = (void*)(long)frame->data_end;
-  const struct unisono_packet* packet = find_packet((void*)(long)frame->data, end);
+  const struct unisono_packet* packet = find_packet(data, end);
   if (!packet || (packet->kind != UNISONO_NIC_RESULT && packet->kind != UNISONO_NIC_ASK_GIVE &&
                   packet->kind != UNISONO_NIC_BLOCK && !is_of_doubling(packet->kind))) {
     return TCX_NEXT;
@@ -383,7 +385,9 @@ UNISONO_INLINE int spread_received(struct __sk_buff* frame) {
     return is_doubling(row) ? spread_joined(frame, packet, end, row) : TCX_NEXT;
   }
   if (row && packet->kind == UNISONO_NIC_BLOCK) return spread_block(frame, packet, end, row);
-  if (!row || row->rank != packet->sender || !is_whole(packet, end)) return TCX_NEXT;
+  if (!row || row->rank != packet->sender || !is_to_oneself(data, row) || !is_whole(packet, end)) {
+    return TCX_NEXT;
+  }
   if (!is_genuine(packet, end, row)) return count(UNISONO_NIC_BAD_TAG, TCX_DROP);
   if (packet->kind == UNISONO_NIC_ASK_GIVE) {
     return spread_question(frame, row, packet->sequence, packet->length / 8);
@@ -452,14 +456,19 @@ UNISONO_INLINE int query(struct __sk_buff* frame, const struct unisono_nic_row* 
 }
 
 UNISONO_INLINE int leave_host(struct __sk_buff* frame) {
-  const struct unisono_packet* packet =
-      find_packet((void*)(long)frame->data, (void*)(long)frame->data_end);
+  void* data = (void*)(long)frame->data;
+  const struct unisono_packet* packet = find_packet(data, (void*)(long)frame->data_end);
   if (!packet || (packet->kind != UNISONO_NIC_KICK && packet->kind != UNISONO_NIC_ASK &&
                   packet->kind != UNISONO_NIC_QUERY)) {
     return TCX_NEXT;
   }
   const struct unisono_nic_row* row = find_row(packet);
-  if (!row) return count(UNISONO_NIC_NO_GROUP, TCX_DROP);
+  if (!row) {
+    const int is_own = comes_from(data, &unisono_host.own);
+    return is_own ? count(UNISONO_NIC_NO_GROUP, TCX_DROP) : TCX_NEXT;
+  }
+  if (!comes_from(data, &row->own)) return TCX_NEXT; /* a guest's of this host */
+  if (!unisono_tag_equal(packet->tag, row->secret)) return count(UNISONO_NIC_BAD_TAG, TCX_DROP);
   const uint64_t sequence = packet->sequence;
   const uint8_t kind = packet->kind;
   if (is_doubling(row)) return kick_doubling(frame, row, sequence, kind);

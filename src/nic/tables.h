@@ -181,10 +181,27 @@ struct unisono_nic_id {
   uint32_t communicator;
 };
 
+/* What the process of a group writes in the place of the tag when it tells its program to act
+ * (KICK, ASK and its own QUERY). It follows from the group's key and tells nothing of it, so a
+ * doorbell packet costs one comparison, and processes without the key cannot make one. */
+static inline uint64_t unisono_nic_secret(const struct unisono_key* key) {
+  struct unisono_siphash_state hash = unisono_siphash_start(key);
+  unisono_siphash_word(&hash, 0x6c6c6562726f6f64ULL); /* "doorbell" */
+  return unisono_siphash_end(&hash, 0, 8);
+}
+
+/* What the loader tells the program, beside the groups. */
+struct unisono_nic_host {
+  uint32_t trace_every; /* how many packets there are to one that is recorded; 0: none is */
+  /* To what packets for this host are addressed. The last group's `own`; zero before the first. */
+  struct unisono_nic_address own;
+};
+
 /* A group, as this host's NIC sees it. Written before its key is entered, and not changed then. */
 struct unisono_nic_row {
   struct unisono_nic_id id;
   struct unisono_key key;
+  uint64_t secret; /* unisono_nic_secret() of the key, filled in by the loader */
   uint32_t rank;
   uint32_t flags;
   uint32_t depth; /* slots: a power of two; half as many operations may be in flight */

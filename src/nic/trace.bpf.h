@@ -9,8 +9,8 @@
 #include "nic/frame.bpf.h"
 #include "nic/trace.h"
 
-/* Written by the loader: every how manieth packet is recorded; 0: none. */
-volatile uint32_t unisono_trace_every = 0;
+/* Written by the loader. */
+struct unisono_nic_host unisono_host = {};
 
 struct trace_place {
   uint64_t seen; /* packets, for sampling */
@@ -51,7 +51,7 @@ UNISONO_INLINE int is_traced(uint32_t entry, uint8_t kind) {
 UNISONO_INLINE int begin_trace(void* data, void* end, uint32_t entry) {
   struct trace_place* place = bpf_map_lookup_elem(&trace_places, &entry);
   const struct unisono_packet* packet = find_packet(data, end);
-  const uint32_t every = unisono_trace_every;
+  const uint32_t every = unisono_host.trace_every;
   if (!place || !packet || !is_traced(entry, packet->kind)) return 0;
   place->record.time_ns = 0;
   if (every == 0 || place->seen++ % every != 0) return 0;
@@ -59,6 +59,7 @@ UNISONO_INLINE int begin_trace(void* data, void* end, uint32_t entry) {
   place->record.bytes = (uint32_t)(end - data);
   place->record.entry = (uint8_t)entry;
   __builtin_memcpy(&place->record.packet, packet, sizeof(*packet));
+  if (entry == UNISONO_NIC_LEAVE) place->record.packet.tag = 0; /* the group's secret */
   return 0;
 }
 
@@ -86,10 +87,10 @@ UNISONO_GLOBAL int end_trace(uint32_t entry, int outcome) {
 }
 
 /* The whole of a program: `handle` between the two halves of a record. */
-#define UNISONO_TRACED(entry, begin, handle)                   \
-  do {                                                         \
-    if (unisono_trace_every != 0) (begin);                     \
-    const int outcome = (handle);                              \
-    if (unisono_trace_every != 0) end_trace((entry), outcome); \
-    return verdict_of(outcome);                                \
+#define UNISONO_TRACED(entry, begin, handle)                        \
+  do {                                                              \
+    if (unisono_host.trace_every != 0) (begin);                     \
+    const int outcome = (handle);                                   \
+    if (unisono_host.trace_every != 0) end_trace((entry), outcome); \
+    return verdict_of(outcome);                                     \
   } while (0)

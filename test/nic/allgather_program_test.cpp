@@ -100,12 +100,6 @@ class AllgatherProgram : public TrialDevice {
     packet.origin = static_cast<std::uint32_t>(origin);
     return packet;
   }
-  static Frame from_process(const unisono_nic_row& row, std::uint8_t kind, std::uint64_t sequence,
-                            std::size_t words) {
-    return make_frame(row.own, row.own, packet_of(kind, row.id, 1, sequence), Words(words),
-                      row.key);
-  }
-
   static inline Counters last = {};
 };
 

@@ -86,8 +86,7 @@ class DoublingProgram : public TrialDevice {
   }
   static TrialRun kick(const unisono_nic_row& row, std::uint64_t sequence,
                        std::uint8_t kind = UNISONO_NIC_KICK) {
-    return run(Entry::kick, make_frame(row.own, row.own, packet_of(kind, row.id, 1, sequence),
-                                       Words(4), row.key));
+    return run(Entry::kick, from_process(row, kind, sequence, 4));
   }
 
   // A rank's block in an operation: one word.

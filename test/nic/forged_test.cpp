@@ -118,9 +118,7 @@ TEST_F(Forged, WhatLeavesChangesNoMemory) {
   for (const unisono_nic_row& row : rows) {
     for (const std::uint8_t kind : {UNISONO_NIC_KICK, UNISONO_NIC_ASK, UNISONO_NIC_QUERY}) {
       for (const std::uint64_t sequence : {0, 1, 2}) {
-        const auto rank = static_cast<int>(row.rank);
-        forger.show(make_frame(row.own, row.up, packet_of(kind, row.id, rank, sequence),
-                               Words(sequence), row.key));
+        forger.show(from_process(row, kind, sequence, sequence));
       }
     }
     for (Frame& frame : genuine_frames(row)) forger.show(std::move(frame));

@@ -10,7 +10,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string_view>
+
+#include "base/descriptor.hpp"
+#include "nic/tables.h"
 
 namespace unisono::nic::test {
 namespace {
@@ -81,7 +85,71 @@ KernelObjects objects_of(pid_t process) {
   return objects;
 }
 
+ProcessState state_of(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const std::size_t name_end = line.rfind(')');
+  ProcessState state;
+  if (name_end == std::string::npos) return state;
+  std::istringstream rest(line.substr(name_end + 1));
+  rest >> state.state >> state.parent;
+  return state;
+}
+
+pid_t child_of(pid_t process) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const auto other = static_cast<pid_t>(std::stol(name));
+    if (state_of(other).parent == process) return other;
+  }
+  return -1;
+}
+
+bool detach_program(pid_t daemon, std::size_t number) {
+  std::vector<std::uint32_t> links = objects_of(daemon).links;
+  std::ranges::sort(links);
+  if (number >= links.size()) return false;
+  bpf_attr question = {};
+  question.link_id = links[number];
+  const base::Descriptor link(
+      static_cast<int>(syscall(SYS_bpf, BPF_LINK_GET_FD_BY_ID, &question, sizeof question)));
+  question = {};
+  question.link_detach.link_fd = static_cast<std::uint32_t>(link.get());
+  return link.valid() && syscall(SYS_bpf, BPF_LINK_DETACH, &question, sizeof question) == 0;
+}
+
 bool map_exists(std::uint32_t map) { return exists(BPF_MAP_GET_FD_BY_ID, map); }
+
+bool has_armed_waiter(pid_t daemon) {
+  for (const std::uint32_t map : objects_of(daemon).maps) {
+    bpf_attr question = {};
+    question.map_id = map;
+    const base::Descriptor opened(
+        static_cast<int>(syscall(SYS_bpf, BPF_MAP_GET_FD_BY_ID, &question, sizeof question)));
+    bpf_map_info info = {};
+    question = {};
+    question.info.bpf_fd = static_cast<std::uint32_t>(opened.get());
+    question.info.info_len = sizeof info;
+    question.info.info = reinterpret_cast<std::uintptr_t>(&info);
+    if (!opened.valid() ||
+        syscall(SYS_bpf, BPF_OBJ_GET_INFO_BY_FD, &question, sizeof question) != 0 ||
+        std::string_view(info.name) != "unisono_slots") {
+      continue;
+    }
+    for (std::uint32_t index = 0; index < info.max_entries; ++index) {
+      unisono_nic_slot slot = {};
+      question = {};
+      question.map_fd = static_cast<std::uint32_t>(opened.get());
+      question.key = reinterpret_cast<std::uintptr_t>(&index);
+      question.value = reinterpret_cast<std::uintptr_t>(&slot);
+      const bool read = syscall(SYS_bpf, BPF_MAP_LOOKUP_ELEM, &question, sizeof question) == 0;
+      if (read && slot.waiting != 0) return true;
+    }
+  }
+  return false;
+}
 
 bool any_exists(const KernelObjects& objects) {
   const auto any = [](bpf_cmd command, const std::vector<std::uint32_t>& ids) {

@@ -25,7 +25,21 @@ struct KernelObjects {
   std::vector<std::uint32_t> links;
 };
 KernelObjects objects_of(pid_t process);
+// Detaches one of its programs from the interface, as an administrator can; in the order in which
+// it has attached them: 0 looks at what comes in at first, 1 at what leaves.
+bool detach_program(pid_t daemon, std::size_t number);
 bool map_exists(std::uint32_t map);
+// The state of a process ('S': it sleeps, 'T': it is stopped) and its parent, as /proc has them.
+struct ProcessState {
+  char state = 0;
+  pid_t parent = -1;
+};
+ProcessState state_of(pid_t process);
+// The one process that this one has started; -1 if there is none.
+pid_t child_of(pid_t process);
+// Whether a process of a group that this daemon has is to be woken: whether the bit is set by which
+// the program knows that. It stays set while the process is stopped.
+bool has_armed_waiter(pid_t daemon);
 bool any_exists(const KernelObjects& objects);
 
 }  // namespace unisono::nic::test

@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@
 #include "harness/hosts.hpp"
 #include "harness/outcome.hpp"
 #include "nic/device.hpp"
+#include "nic/kernel_objects.hpp"
 #include "nic/service/client.hpp"
 #include "unisono/unisono.h"
 
@@ -44,7 +46,7 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 class NicJob : public testing::Test {
  protected:
   void SetUp() override {
-    if (!hosts_) hosts_.emplace(TestHosts::up(kHosts));
+    if (!hosts_) hosts_.emplace(TestHosts::up(host_count_));
     if (!hosts_->reason_to_skip().empty()) GTEST_SKIP() << hosts_->reason_to_skip();
     static const std::string why_not = find_why_not();
     if (!why_not.empty()) GTEST_SKIP() << why_not;
@@ -67,7 +69,8 @@ class NicJob : public testing::Test {
   }
 
   // Returns when so many serve, and nobody else.
-  void start_daemons(int count = kHosts) {
+  void start_daemons() { start_daemons(host_count_); }
+  void start_daemons(int count) {
     if (is_spoilt_ || std::cmp_not_equal(daemons_.size(), count)) {
       daemons_.clear();
       is_spoilt_ = false;
@@ -114,6 +117,30 @@ class NicJob : public testing::Test {
   // Results that went out: one for each operation.
   std::uint64_t operations() const { return counted(UNISONO_NIC_SENT_DOWN); }
 
+  // The daemons are in no state to serve other tests.
+  static void spoil() { is_spoilt_ = true; }
+  // On each host a process that waits for its child stands for it (enter.cpp).
+  static pid_t daemon_on(int host) {
+    return nic::test::child_of(daemons_[static_cast<std::size_t>(host)].pid());
+  }
+  // Stops a rank, alone on its host, as soon as the program is to wake it when its operation is
+  // done, and returns its process. The program does not notice: who is stopped waits on.
+  static pid_t stop_in_its_sleep(const HostProcess& rank, int host) {
+    const pid_t process = nic::test::child_of(rank.pid());
+    const pid_t daemon = daemon_on(host);
+    while (true) {
+      while (!nic::test::has_armed_waiter(daemon)) std::this_thread::yield();
+      if (kill(process, SIGSTOP) != 0) return -1;
+      char state = 0;
+      while (state != 'T') {
+        state = nic::test::state_of(process).state;
+        if (state == 0 || state == 'Z') return -1;
+      }
+      if (nic::test::has_armed_waiter(daemon)) return process;
+      kill(process, SIGCONT);
+    }
+  }
+
   // On the host; its end is awaited.
   static void run_command(int host, const std::string& command) {
     HostProcess running = hosts_->start(
@@ -132,6 +159,7 @@ class NicJob : public testing::Test {
         setenv("UNISONO_RENDEZVOUS", "tcp:10.77.0.1:7000", 1);
         setenv("UNISONO_JOB_KEY", "the key of this test job", 1);
         setenv("UNISONO_START_TIMEOUT", "300s", 1);  // a busy machine is no reason to go without
+        setenv("UNISONO_DETECT_TIMEOUT_HOSTS", "1s", 1);  // a test of a loss waits for it
         setenv("UNISONO_NIC_SOCKET", path(host).c_str(), 1);
         setenv("UNISONO_NIC_ROOTED", "on", 1);
         for (const auto& [name, value] : environment_) setenv(name.c_str(), value.c_str(), 1);
@@ -210,6 +238,7 @@ class NicJob : public testing::Test {
 
   std::vector<int> host_of_ = {0, 1, 2, 3};  // by rank
   Environment environment_;                  // of all jobs
+  static inline int host_count_ = kHosts;    // to be changed before a suite's first test
 
  private:
   static std::string find_why_not() {

@@ -47,8 +47,7 @@ TEST_F(Program, KickSendsUpWhenTheOwnProcessIsTheLast) {
   const unisono_nic_row row = add(inner_row());
   run(Entry::receive, frame_of(row, give(row, 0, 0, kSum), {1, 10}));
   run(Entry::receive, frame_of(row, give(row, 1, 0, kSum), {2, 20}));
-  const Frame kick =
-      make_frame(row.own, row.own, packet_of(UNISONO_NIC_KICK, row.id, 1, 0), Words(2), row.key);
+  const Frame kick = from_process(row, UNISONO_NIC_KICK, 0, 2);
   forget_counts();
   EXPECT_EQ(run(Entry::kick, kick).verdict, kTcDrop);
   expect_counted(UNISONO_NIC_STRAY_KICK);
@@ -67,10 +66,8 @@ TEST_F(Program, KickMayHaveAnyLength) {
     run(Entry::receive, frame_of(row, give(row, 0, sequence, kSum), {1, 10}));
     run(Entry::receive, frame_of(row, give(row, 1, sequence, kSum), {2, 20}));
     post(row, sequence, kSum, {100, 7});
-    const Words padding(sequence == 0 ? 0 : sequence * 50);
-    const TrialRun seen = run(
-        Entry::kick, make_frame(row.own, row.own, packet_of(UNISONO_NIC_KICK, row.id, 1, sequence),
-                                padding, row.key));
+    const TrialRun seen =
+        run(Entry::kick, from_process(row, UNISONO_NIC_KICK, sequence, sequence * 50));
     EXPECT_EQ(seen.verdict, kTcNext);
     EXPECT_EQ(seen.frame, expected_up(row, sequence, kSum, {103, 37}));
   }
@@ -402,8 +399,7 @@ TEST_F(Program, DoublesChangeNothing) {
 
 TEST_F(Program, KicksOfStrangersPassOrAreDropped) {
   const unisono_nic_row row = add(inner_row());
-  const Frame good =
-      make_frame(row.own, row.up, packet_of(UNISONO_NIC_KICK, row.id, 1, 0), {}, row.key);
+  const Frame good = from_process(row, UNISONO_NIC_KICK, 0);
   Frame other = good;
   other[kPacket + offsetof(unisono_packet, job)] ^= std::byte{1};
   EXPECT_EQ(run(Entry::kick, other).verdict, kTcDrop);

@@ -46,9 +46,7 @@ class Repair : public TrialDevice {
   }
 
   static Frame own_question(const unisono_nic_row& row, std::uint64_t sequence) {
-    return make_frame(row.own, row.own,
-                      packet_of(UNISONO_NIC_ASK, row.id, static_cast<int>(row.rank), sequence),
-                      Words(2), row.key);
+    return from_process(row, UNISONO_NIC_ASK, sequence, 2);
   }
 
   // What `row` sends as a question or an answer. The vector is that in the frame, if it is filling.
@@ -308,8 +306,7 @@ TEST_F(Repair, QueryStaysUntilTheProcessComes) {
 
 TEST_F(Repair, RootSendsTheQueryToAll) {
   const unisono_nic_row row = add(root_row(UNISONO_NIC_ON_QUERY));
-  const Frame asks =
-      make_frame(row.own, row.own, packet_of(UNISONO_NIC_QUERY, row.id, 0, 0), {}, row.key);
+  const Frame asks = from_process(row, UNISONO_NIC_QUERY, 0);
   forget_counts();
   EXPECT_EQ(run(Entry::kick, asks).verdict, kTcDrop) << "it has not given itself";
   expect_counted(UNISONO_NIC_STRAY_KICK);

@@ -102,7 +102,7 @@ void NicSharedDaemons::expect_two_jobs_apart(const std::vector<int>& first,
     EXPECT_EQ(counted[at][UNISONO_NIC_CAME_DOWN], kCalls * (there - roots));
     EXPECT_EQ(counted[at][UNISONO_NIC_SENT_UP], kCalls * (there - roots));
     // What is multicast comes to hosts that do not have the job, too.
-    EXPECT_EQ(counted[at][UNISONO_NIC_NO_GROUP] > 0, there < 2);
+    EXPECT_EQ(counted[at][UNISONO_NIC_OTHERS_FRAME] > 0, there < 2);
     for (const auto reason : {UNISONO_NIC_SHORT, UNISONO_NIC_BAD_TAG, UNISONO_NIC_BAD_SENDER,
                               UNISONO_NIC_MISMATCH, UNISONO_NIC_NO_ROOM}) {
       EXPECT_EQ(counted[at][reason], 0U) << nic::counter_name(reason);

@@ -80,7 +80,7 @@ TEST_F(NicSplitJob, ARankMayComeAsLateAsItLikes) {
         }
         leave(self);
       },
-      {{"UNISONO_DETECT_TIMEOUT", "300ms"}});
+      {{"UNISONO_DETECT_TIMEOUT", "300ms"}, {"UNISONO_DETECT_TIMEOUT_HOSTS", "300ms"}});
   expect_all_clean(processes);
   EXPECT_EQ(operations(), (4U + 1) * kHosts + 4) << "and the trial's";
   for (int host = 0; host < kHosts; ++host) {

@@ -41,8 +41,7 @@ class Trace : public TrialDevice {
     EXPECT_GE(device->trace_descriptor(), 0);
   }
   static Frame kick_of(const unisono_nic_row& row, std::uint64_t sequence) {
-    return make_frame(row.own, row.up, packet_of(UNISONO_NIC_KICK, row.id, 1, sequence), Words(2),
-                      row.key);
+    return from_process(row, UNISONO_NIC_KICK, sequence, 2);
   }
 };
 

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstring>
 #include <memory>
 #include <string>
 
@@ -162,6 +164,19 @@ inline unisono_packet give(const unisono_nic_row& row, std::uint32_t child, std:
   packet.position = row.first_slot + child;
   packet.place = combine;
   return packet;
+}
+
+// What the group's process tells its program: KICK, ASK or QUERY, with room for so many words.
+inline Frame from_process(const unisono_nic_row& row, std::uint8_t kind, std::uint64_t sequence,
+                          std::size_t words = 0) {
+  Frame frame =
+      make_frame(row.own, row.up, packet_of(kind, row.id, static_cast<int>(row.rank), sequence),
+                 Words(words), row.key);
+  const std::uint64_t secret = unisono_nic_secret(&row.key);
+  std::memcpy(frame.data() + kPacket + offsetof(unisono_packet, tag), &secret, sizeof secret);
+  // The sockets of processes send to the port of their own host's program.
+  std::memcpy(frame.data() + kUdp + 2, &row.own.port, sizeof row.own.port);
+  return frame;
 }
 
 // The sum that an inner node sends up.

@@ -11,28 +11,77 @@ namespace unisono::daemon {
 using base::Code;
 using base::Error;
 
-base::Result<std::uint32_t> Groups::join(const Client& client, const unisono_nic_row& row) {
-  const Share share = share_of(client.user);
+namespace {
+
+// Of a group's maps.
+std::uint32_t descriptors_of(const unisono_nic_row& row) { return 2 + row.waiters; }
+
+base::Error refusal(const std::string& why, const char* option) {
+  return {Code::resources,
+          fmt::format("unisonod: {}; free communicators, or start unisonod with a larger {}", why,
+                      option)};
+}
+
+}  // namespace
+
+base::Status Groups::check_quota(std::uint32_t user, const unisono_nic_row& row) const {
+  const Share share = share_of(user);
   const std::uint64_t bytes = nic::memory_bytes(row);
   if (share.groups >= quota_.groups) {
+    return refusal(fmt::format("user {} has {} groups in the NIC path, which is all that one user "
+                               "may have",
+                               user, share.groups),
+                   "--groups-per-user");
+  }
+  if (share.bytes > quota_.bytes || bytes > quota_.bytes - share.bytes) {
+    const std::uint64_t retained = retained_.bytes(user) / 1024;
+    const std::string kept =
+        retained == 0 ? "" : fmt::format(", {} KiB of it in groups that it has left", retained);
+    return refusal(fmt::format("user {} has {} KiB in the NIC path{} and asks for {} KiB; one user "
+                               "may have {} KiB",
+                               user, share.bytes / 1024, kept, bytes / 1024, quota_.bytes / 1024),
+                   "--memory-per-user");
+  }
+  if (share.descriptors + descriptors_of(row) > quota_.descriptors) {
+    return refusal(fmt::format("the groups of user {} have {} file descriptors, and {} more are "
+                               "asked for; one user may have {}",
+                               user, share.descriptors, descriptors_of(row), quota_.descriptors),
+                   "--descriptors-per-user");
+  }
+  return base::success();
+}
+
+base::Status Groups::check_capacity(std::uint32_t user, const unisono_nic_row& row) const {
+  const Share all = whole();
+  const std::uint32_t own = share_of(user).groups;
+  const auto refuse = [&](std::uint64_t used, std::uint64_t total, const char* what) {
     return Error{Code::resources,
-                 fmt::format("unisonod: user {} has {} groups in the NIC path, which is all that "
-                             "one user may have; free communicators, or start unisonod with a "
-                             "larger --groups-per-user",
-                             client.user, share.groups)};
+                 fmt::format("unisonod: all users together have {} of {} {}, of which {} are kept "
+                             "for users with fewer than {} groups; free other communicators",
+                             used, total, what, reserve_of(total), kLittle)};
+  };
+  if (!has_room(all.groups, 1, capacity_.groups, own)) {
+    return refuse(all.groups, capacity_.groups, "groups");
   }
-  if (bytes > quota_.bytes - share.bytes) {
-    return Error{
-        Code::resources,
-        fmt::format("unisonod: user {} has {} KiB in the NIC path and asks for {} KiB; one "
-                    "user may have {} KiB; free communicators, or start unisonod with a "
-                    "larger --memory-per-user",
-                    client.user, share.bytes / 1024, bytes / 1024, quota_.bytes / 1024)};
+  if (!has_room(all.bytes, nic::memory_bytes(row), capacity_.bytes, own)) {
+    return refuse(all.bytes / 1024, capacity_.bytes / 1024, "KiB (--memory)");
   }
+  if (!has_room(all.descriptors, descriptors_of(row), capacity_.descriptors, own)) {
+    return refuse(all.descriptors, capacity_.descriptors,
+                  "file descriptors for groups (ulimit -n, LimitNOFILE= of the unit)");
+  }
+  return base::success();
+}
+
+base::Result<std::uint32_t> Groups::join(const Client& client, const unisono_nic_row& row) {
+  refresh();
+  UNISONO_TRY(check_quota(client.user, row));
+  UNISONO_TRY(check_capacity(client.user, row));
   UNISONO_ASSIGN(const std::uint32_t index, device_.add_group(row));
-  const nic::GroupLine line = {client.user, client.process, row.id.job, row.id.communicator,
-                               row.rank,    row.children,   bytes};
-  groups_[index] = {client, line};
+  const nic::GroupLine line = {client.user,           client.process, row.id.job,
+                               row.id.communicator,   row.rank,       row.children,
+                               nic::memory_bytes(row)};
+  groups_[index] = {client, line, descriptors_of(row)};
   return index;
 }
 
@@ -67,28 +116,58 @@ void Groups::drop(const Client& client) {
   remove(own);
 }
 
+// Those whose removal has failed before are tried with them.
 void Groups::remove(const std::vector<std::uint32_t>& gone) {
-  for (const std::uint32_t index : gone) groups_.erase(index);
-  const base::Status removed = device_.remove_groups(gone);
-  if (!removed.ok()) base::log(base::LogLevel::error, "unisonod", "{}", removed.error().message);
+  for (const std::uint32_t index : gone) {
+    const auto found = groups_.find(index);
+    retained_.add(found->second.client.user, found->second.line.bytes, device_.maps(index));
+    leaving_.insert(groups_.extract(found));
+  }
+  if (leaving_.empty()) return;
+  std::vector<std::uint32_t> indices;
+  for (const auto& [index, group] : leaving_) indices.push_back(index);
+  const base::Status removed = device_.remove_groups(indices);
+  if (!removed.ok() && !removal_failed_) {
+    base::log(base::LogLevel::error, "unisonod", "{}; it is tried again", removed.error().message);
+  }
+  removal_failed_ = !removed.ok();
+  if (removed.ok()) leaving_.clear();
 }
 
 Groups::Share Groups::share_of(std::uint32_t user) const {
   Share share;
+  share.bytes = retained_.bytes(user);
   for (const auto& [index, group] : groups_) {
     if (group.client.user != user) continue;
     ++share.groups;
+    share.descriptors += group.descriptors;
     share.bytes += group.line.bytes;
+  }
+  for (const auto& [index, group] : leaving_) {
+    if (group.client.user != user) continue;
+    ++share.groups;
+    share.descriptors += group.descriptors;
   }
   return share;
 }
 
+Groups::Share Groups::whole() const {
+  Share all;
+  all.groups = static_cast<std::uint32_t>(groups_.size() + leaving_.size());
+  all.bytes = retained_.bytes() + bytes();
+  for (const auto& [index, group] : groups_) all.descriptors += group.descriptors;
+  for (const auto& [index, group] : leaving_) all.descriptors += group.descriptors;
+  return all;
+}
+
 std::uint32_t Groups::groups_left(std::uint32_t user) const {
-  return quota_.groups - share_of(user).groups;
+  const std::uint32_t groups = share_of(user).groups;
+  return groups < quota_.groups ? quota_.groups - groups : 0;
 }
 
 std::uint64_t Groups::bytes_left(std::uint32_t user) const {
-  return quota_.bytes - share_of(user).bytes;
+  const std::uint64_t bytes = share_of(user).bytes;
+  return bytes < quota_.bytes ? quota_.bytes - bytes : 0;
 }
 
 std::uint64_t Groups::bytes() const {

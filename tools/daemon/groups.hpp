@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Groups: which connection has which groups of the device, and how much each user has. A group is
-// its connection's, and nobody else can remove it. Knows no sockets. One thread.
+// its connection's, and nobody else can remove it. What a group took counts for its user until the
+// device has given its place back and no process has its memory. Knows no sockets. One thread.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +9,12 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "daemon/quota.hpp"
+#include "daemon/retained.hpp"
 #include "nic/device.hpp"
 #include "nic/service/protocol.hpp"
 
 namespace unisono::daemon {
-
-// Of each user, all processes together.
-struct Quota {
-  std::uint32_t groups = 64;
-  std::uint64_t bytes = std::uint64_t{32} << 20;
-  std::uint32_t connections = 256;
-};
 
 // Who asks: the kernel's word.
 struct Client {
@@ -30,7 +26,8 @@ struct Client {
 class Groups {
  public:
   // The device outlives this.
-  Groups(nic::Device& device, const Quota& quota) : device_(device), quota_(quota) {}
+  Groups(nic::Device& device, const Quota& quota, const Capacity& capacity = {})
+      : device_(device), quota_(quota), capacity_(capacity) {}
 
   // `row` has been checked (row_check.hpp). Its index.
   base::Result<std::uint32_t> join(const Client& client, const unisono_nic_row& row);
@@ -40,6 +37,12 @@ class Groups {
   base::Status leave(const Client& client, std::uint32_t index);
   // The connection is closed: its groups go.
   void drop(const Client& client);
+
+  // Whether there are groups that the device could not remove; try_again() does.
+  bool has_leaving() const { return !leaving_.empty(); }
+  void try_again() { remove({}); }
+  // To be called before anything is asked for: processes give memory back without a word.
+  void refresh() { retained_.refresh(); }
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(groups_.size()); }
   std::uint64_t bytes() const;
@@ -53,17 +56,27 @@ class Groups {
   struct Group {
     Client client;
     nic::GroupLine line;
+    std::uint32_t descriptors = 0;  // of the daemon
   };
   struct Share {
     std::uint32_t groups = 0;
+    std::uint32_t descriptors = 0;
     std::uint64_t bytes = 0;
   };
   Share share_of(std::uint32_t user) const;
+  // Of all users.
+  Share whole() const;
+  base::Status check_quota(std::uint32_t user, const unisono_nic_row& row) const;
+  base::Status check_capacity(std::uint32_t user, const unisono_nic_row& row) const;
   void remove(const std::vector<std::uint32_t>& gone);
 
   nic::Device& device_;
   const Quota quota_;
-  std::map<std::uint32_t, Group> groups_;  // by index
+  const Capacity capacity_;
+  std::map<std::uint32_t, Group> groups_;   // by index
+  std::map<std::uint32_t, Group> leaving_;  // ... whose removal failed
+  bool removal_failed_ = false;             // since it last succeeded; said once
+  Retained retained_;
 };
 
 }  // namespace unisono::daemon

@@ -4,6 +4,7 @@
 // behind, however it ends. Ends on SIGTERM and SIGINT.
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -67,6 +69,17 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--connections-per-user", server.quota.connections, "Most connections of one user")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
+  app.add_option("--descriptors-per-user", server.quota.descriptors,
+                 "Most file descriptors of one user's groups")
+      ->check(CLI::Range(3, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--joins-per-second", server.quota.joins_per_second,
+                 "Groups that one user may join in a second, after as many as it may have")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--memory", server.capacity.bytes, "Most memory of all users' groups")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
   app.footer(
       "It needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, and Linux 6.6 or newer.\n"
       "Example:\n  unisonod --interface eth0");
@@ -76,6 +89,15 @@ void declare(CLI::App& app, Options& options) {
 void make_directory(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash != std::string::npos && slash > 0) mkdir(path.substr(0, slash).c_str(), 0755);
+}
+
+// As far as it may be raised: connections and groups take descriptors. How many there are then.
+std::uint64_t raise_descriptor_limit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1024;
+  const rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = limit.rlim_max;
+  return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
 }
 
 // From here on these signals can be read.
@@ -120,7 +142,10 @@ base::Status serve(const Options& options) {
   device.mode = options.mode;
   UNISONO_ASSIGN(const std::unique_ptr<nic::Device> loaded, nic::load_device(device));
   make_directory(options.server.path);
-  UNISONO_ASSIGN(const std::unique_ptr<Server> server, Server::open(*loaded, options.server));
+  ServerOptions wanted = options.server;
+  wanted.capacity =
+      Capacity::of_descriptors(raise_descriptor_limit(), options.server.capacity.bytes);
+  UNISONO_ASSIGN(const std::unique_ptr<Server> server, Server::open(*loaded, wanted));
   std::fputs(fmt::format("unisonod: serves {} ({}) at {}\n", options.server.interface,
                          mode_text(*loaded, interface), options.server.path)
                  .c_str(),

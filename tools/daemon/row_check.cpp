@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstring>
 #include <span>
+#include <vector>
 
 #include "nic/interface.hpp"
 #include "nic/row.hpp"
@@ -21,6 +22,8 @@ using base::Status;
 
 constexpr std::uint32_t kKnownFlags =
     UNISONO_NIC_ROOT | UNISONO_NIC_RETURNS_VALUES | UNISONO_NIC_ON_QUERY;
+// Trees of clones have a few; what one packet may become is bounded by this, not by the tables.
+constexpr std::uint32_t kMostForwards = 64;
 constexpr std::uint16_t kFirstOpenPort = 1024;  // those below are the system's
 
 Error refusal(const std::string& why) {
@@ -32,9 +35,9 @@ Status check_limits(const unisono_nic_row& row) {
     return refusal(fmt::format("has {} children, at most {} are possible", row.children,
                                UNISONO_NIC_CHILDREN_MAX));
   }
-  if (row.forwards > UNISONO_NIC_FORWARDS_MAX) {
+  if (row.forwards > kMostForwards) {
     return refusal(fmt::format("sends results on to {} ranks, at most {} are possible",
-                               row.forwards, UNISONO_NIC_FORWARDS_MAX));
+                               row.forwards, kMostForwards));
   }
   if (!std::has_single_bit(row.depth) || row.depth < 2 || row.depth > UNISONO_NIC_DEPTH_MAX) {
     return refusal(fmt::format("has a depth of {}; it is a power of two from 2 to {}", row.depth,
@@ -143,8 +146,45 @@ bool has_multicast(const unisono_nic_row& row) {
   return std::memcmp(&row.down, &none, sizeof none) != 0;
 }
 
+// A packet that goes to several goes to each once, and not to this host.
+Status check_different(std::span<const unisono_nic_address> targets, const nic::Served& served,
+                       const char* what) {
+  std::vector<std::uint32_t> known = {served.own.ipv4};
+  for (const unisono_nic_address& target : targets) {
+    if (std::ranges::find(known, target.ipv4) != known.end()) {
+      return refusal(fmt::format("{} {}, a host that is named twice or is this one", what,
+                                 nic::ipv4_text(target.ipv4)));
+    }
+    known.push_back(target.ipv4);
+  }
+  return base::success();
+}
+
+// Of an allgather: each rank is at a host of its own, and a block goes to a rank once.
+Status check_hops(const unisono_nic_row& row) {
+  std::vector<std::uint32_t> hosts;
+  for (const unisono_nic_address& target : std::span(row.at, row.ranks)) {
+    if (std::ranges::find(hosts, target.ipv4) != hosts.end()) {
+      return refusal(fmt::format("has two ranks at {}", nic::ipv4_text(target.ipv4)));
+    }
+    hosts.push_back(target.ipv4);
+  }
+  for (std::uint32_t origin = 0; origin < row.ranks; ++origin) {
+    const unisono_nic_route& route = row.route[origin];
+    std::vector<std::uint8_t> hops(row.hop + route.first, row.hop + route.first + route.hops);
+    std::ranges::sort(hops);
+    const bool to_all = !hops.empty() && hops.back() == UNISONO_NIC_HOP_TO_ALL;
+    if (std::ranges::adjacent_find(hops) != hops.end() || (to_all && hops.size() != 1) ||
+        std::ranges::find(hops, row.rank) != hops.end()) {
+      return refusal(fmt::format("sends the block of rank {} somewhere twice", origin));
+    }
+  }
+  return base::success();
+}
+
 // All ranks may be asked, and answered.
 Status check_ranks(const unisono_nic_row& row, const nic::Served& served) {
+  UNISONO_TRY(check_hops(row));
   for (const unisono_nic_address& target : std::span(row.at, row.ranks)) {
     UNISONO_TRY(check_neighbour(target, served));
   }
@@ -168,6 +208,8 @@ Status check_targets(const unisono_nic_row& row, const nic::Served& served) {
   for (const unisono_nic_address& target : std::span(row.child, row.children)) {
     UNISONO_TRY(check_neighbour(target, served));
   }
+  UNISONO_TRY(check_different({row.forward, row.forwards}, served, "sends results on to"));
+  UNISONO_TRY(check_different({row.child, row.children}, served, "has the child"));
   const bool multicasts = has_multicast(row);
   if (multicasts) UNISONO_TRY(check_multicast(row.down));
   if (root && !multicasts && row.forwards == 0) {

@@ -13,7 +13,10 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
+#include <utility>
 
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "daemon/row_check.hpp"
 #include "nic/interface.hpp"
@@ -28,6 +31,17 @@ using nic::Message;
 using nic::Refused;
 
 constexpr int kWaitingConnections = 64;
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+// After what could not be done for lack of something that others may give back.
+constexpr std::int64_t kPauseNs = base::kSecond / 10;
+
+// For poll(); rounded up, so that it is time then.
+int milliseconds_until(std::int64_t time_ns, std::int64_t now_ns) {
+  if (time_ns == kNever) return -1;
+  const std::int64_t left = std::max<std::int64_t>(time_ns - now_ns, 0);
+  return static_cast<int>(
+      std::min((left + base::kMillisecond - 1) / base::kMillisecond, std::int64_t{60'000}));
+}
 
 Error system_error(const std::string& what) {
   return {Code::system, fmt::format("unisonod: {}: {}", what, std::strerror(errno))};
@@ -121,50 +135,108 @@ Server::~Server() {
 
 base::Status Server::run(int stop) {
   while (true) {
-    std::vector<pollfd> sources = {{stop, POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    const std::int64_t now_ns = base::now_ns();
+    std::int64_t next_ns = time_of_chores(now_ns);
+    const bool accepts = now_ns >= accepts_from_ns_;
+    if (!accepts) next_ns = std::min(next_ns, accepts_from_ns_);
+    // What is negative is looked over.
+    std::vector<pollfd> sources = {{stop, POLLIN, 0},
+                                   {accepts ? listener_.get() : -1, POLLIN, 0},
+                                   {tracer_.descriptor(), POLLIN, 0}};
+    const std::size_t first = sources.size();
     for (const auto& [descriptor, connection] : connections_) {
-      sources.push_back({descriptor, POLLIN, 0});
+      const std::int64_t wait_ns = turns_.wait_ns(connection.client.user, now_ns);
+      if (wait_ns != 0) next_ns = std::min(next_ns, now_ns + wait_ns);
+      // That it has gone is seen in any case.
+      const short events = wait_ns == 0 ? POLLIN : 0;
+      sources.push_back({descriptor, events, 0});
     }
-    const std::size_t connections_end = sources.size();
-    sources.push_back({tracer_.descriptor(), POLLIN, 0});  // looked over if it is none
-    if (poll(sources.data(), sources.size(), -1) < 0) {
+    if (poll(sources.data(), sources.size(), milliseconds_until(next_ns, now_ns)) < 0) {
       if (errno == EINTR) continue;
       return system_error("wait for clients");
     }
     if (sources[0].revents != 0) return base::success();
     // First, as a connection that ends takes the trace with it.
-    if (sources[connections_end].revents != 0) hand_out_records();
-    for (std::size_t i = 2; i < connections_end; ++i) {
-      if (sources[i].revents == 0) continue;
-      bool keep = true;
-      serve(connections_.at(sources[i].fd), keep);
-      if (!keep) drop(sources[i].fd);
+    if (sources[2].revents != 0) hand_out_records();
+    std::vector<int> ready;
+    for (std::size_t i = first; i < sources.size(); ++i) {
+      if (sources[i].revents != 0) ready.push_back(sources[i].fd);
     }
+    if (!ready.empty()) serve_next(ready);
     if (sources[1].revents != 0) accept_one();
   }
 }
 
+// What is to be done without being asked for. When the next of it is due.
+std::int64_t Server::time_of_chores(std::int64_t now_ns) {
+  if (!groups_.has_leaving()) {
+    try_again_ns_ = 0;
+    return kNever;
+  }
+  if (try_again_ns_ != 0 && now_ns >= try_again_ns_) groups_.try_again();
+  if (try_again_ns_ == 0 || now_ns >= try_again_ns_) try_again_ns_ = now_ns + kPauseNs;
+  return try_again_ns_;
+}
+
+// Of the connections that have sent something, that of the user who has had least time; of those of
+// one user, each in its turn.
+void Server::serve_next(const std::vector<int>& ready) {
+  const auto turn_of = [this](int descriptor) {
+    const Connection& connection = connections_.at(descriptor);
+    return std::pair(turns_.start_of(connection.client.user), connection.served);
+  };
+  const int next = *std::ranges::min_element(ready, {}, turn_of);
+  Connection& connection = connections_.at(next);
+  const std::uint32_t user = connection.client.user;
+  connection.served = ++messages_;
+  const std::int64_t from_ns = base::now_ns();
+  bool keep = true;
+  serve(connection, keep);
+  if (!keep) drop(next);
+  const std::int64_t now_ns = base::now_ns();
+  turns_.charge(user, now_ns - from_ns);
+  turns_.tidy(now_ns);
+}
+
 void Server::accept_one() {
   Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!socket.valid()) return;
+  if (!socket.valid()) {
+    // The connection stays, and so the listener would be ready again at once.
+    const bool is_short = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+    if (!is_short) return;
+    base::log(base::LogLevel::debug, "unisonod", "accept a connection: {}", std::strerror(errno));
+    accepts_from_ns_ = base::now_ns() + kPauseNs;
+    return;
+  }
   const auto client = client_of(socket.get());
   if (!client.ok()) return;
-  const auto same_user = [&](const auto& other) {
-    return other.second.client.user == client->user;
-  };
-  if (std::ranges::count_if(connections_, same_user) >= options_.quota.connections) {
-    send_message(socket.get(),
-                 Refused{Code::resources,
-                         fmt::format("unisonod: user {} has {} connections, which is all that one "
-                                     "user may have; start unisonod with a larger "
-                                     "--connections-per-user",
-                                     client->user, options_.quota.connections)});
+  if (const auto refused = too_many_connections(client->user)) {
+    send_message(socket.get(), *refused);
     return;
   }
   base::log(base::LogLevel::debug, "unisonod", "process {} of user {} connected", client->process,
             client->user);
   const int descriptor = socket.get();
   connections_[descriptor] = {std::move(socket), *client};
+}
+
+std::optional<Refused> Server::too_many_connections(std::uint32_t user) const {
+  const auto own = static_cast<std::uint32_t>(std::ranges::count_if(
+      connections_, [user](const auto& other) { return other.second.client.user == user; }));
+  if (own >= options_.quota.connections) {
+    return Refused{Code::resources,
+                   fmt::format("unisonod: user {} has {} connections, which is all that one user "
+                               "may have; start unisonod with a larger --connections-per-user",
+                               user, options_.quota.connections)};
+  }
+  const std::uint32_t total = options_.capacity.connections;
+  if (has_room(connections_.size(), 1, total, own)) return std::nullopt;
+  return Refused{
+      Code::resources,
+      fmt::format("unisonod: all users together have {} of {} connections, of which {} are kept "
+                  "for users with fewer than {}; raise its limit of file descriptors (ulimit -n, "
+                  "LimitNOFILE= of the unit)",
+                  connections_.size(), total, reserve_of(total), kLittle)};
 }
 
 // Who has gone is seen as the end of its connection.
@@ -189,8 +261,12 @@ void Server::serve(Connection& connection, bool& keep) {
   if (length <= 0) return;
   const auto question = nic::decode(std::span(bytes).first(static_cast<std::size_t>(length)));
   if (!question.ok()) {
-    base::log(base::LogLevel::warn, "unisonod", "process {} of user {} sent {}",
-              connection.client.process, connection.client.user, question.error().message);
+    if (const auto left_out = complaints_.admit(connection.client.user, base::now_ns())) {
+      const std::string more =
+          *left_out == 0 ? "" : fmt::format(" (and {} more that were not written)", *left_out);
+      base::log(base::LogLevel::warn, "unisonod", "process {} of user {} sent {}{}",
+                connection.client.process, connection.client.user, question.error().message, more);
+    }
     send_message(connection.socket.get(), refusal(question.error()));
     return;
   }
@@ -199,6 +275,7 @@ void Server::serve(Connection& connection, bool& keep) {
 }
 
 Server::Reply Server::answer(const Client& client, const Message& question) {
+  groups_.refresh();
   if (const auto* join = std::get_if<nic::Join>(&question)) return answer_join(client, join->row);
   if (const auto* share = std::get_if<nic::Share>(&question)) {
     return hand_out_group(groups_.share(client, *share));
@@ -219,6 +296,7 @@ Server::Reply Server::answer(const Client& client, const Message& question) {
 }
 
 Server::Reply Server::answer_join(const Client& client, const unisono_nic_row& row) {
+  turns_.count_join(client.user, base::now_ns());
   const auto describes = served(client);
   if (!describes.ok()) return {refusal(describes.error()), {}};
   const auto checked = checked_row(row, *describes);

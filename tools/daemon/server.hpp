@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Server: unisonod's socket and its connections. It asks the kernel who is at the other end,
 // answers each message, and drops whoever sends nonsense, does not read, or is gone. It never waits
-// for a client. One thread.
+// for a client. Users who ask at the same time are served in turn (turns.hpp). One thread.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
 #include "daemon/groups.hpp"
+#include "daemon/log_limit.hpp"
 #include "daemon/tracer.hpp"
+#include "daemon/turns.hpp"
 #include "nic/device.hpp"
 #include "nic/service/protocol.hpp"
 
@@ -24,6 +27,7 @@ struct ServerOptions {
   std::string interface;   // that the device is attached to
   std::uint16_t port = 0;  // UDP, that other hosts send to
   Quota quota;
+  Capacity capacity;
 };
 
 class Server {
@@ -40,6 +44,7 @@ class Server {
   struct Connection {
     base::Descriptor socket;
     Client client;
+    std::uint64_t served = 0;  // number of its last message among all
   };
   struct Reply {
     nic::Message message;
@@ -50,9 +55,13 @@ class Server {
       : device_(device),
         options_(std::move(options)),
         listener_(std::move(listener)),
-        groups_(device, options_.quota),
-        tracer_(device) {}
+        groups_(device, options_.quota, options_.capacity),
+        tracer_(device),
+        turns_(options_.quota.groups, options_.quota.joins_per_second) {}
   void accept_one();
+  std::optional<nic::Refused> too_many_connections(std::uint32_t user) const;
+  std::int64_t time_of_chores(std::int64_t now_ns);
+  void serve_next(const std::vector<int>& ready);
   void serve(Connection& connection, bool& keep);
   void hand_out_records();
   void drop(int connection);
@@ -68,7 +77,12 @@ class Server {
   base::Descriptor listener_;
   Groups groups_;
   Tracer tracer_;
+  Turns turns_;
+  LogLimit complaints_;
   std::map<int, Connection> connections_;  // by descriptor
+  std::uint64_t messages_ = 0;             // that were served
+  std::int64_t accepts_from_ns_ = 0;       // before that it does not look for new connections
+  std::int64_t try_again_ns_ = 0;          // when groups are removed again that could not be
 };
 
 }  // namespace unisono::daemon

@@ -12,6 +12,8 @@
 #include <iterator>
 #include <vector>
 
+#include "base/clock.hpp"
+
 namespace unisono::nic {
 namespace {
 
@@ -28,6 +30,20 @@ Error nobody_serves(const std::string& path, int error) {
   return {none || error == EACCES ? Code::unsupported : Code::system,
           fmt::format("NIC service at {}: {}{}", path, std::strerror(error),
                       none ? "; start it with `unisonod --interface NAME`" : "")};
+}
+
+// Of a call that may wait for the daemon, kPatience at most. The system does not restart such calls
+// after a signal; an application that has a timer may meet one in each.
+template <class Call>
+auto uninterrupted(const Call& call) -> decltype(call()) {
+  const std::int64_t deadline_ns = base::now_ns() + kPatience.tv_sec * base::kSecond;
+  for (;;) {
+    const auto result = call();
+    if (result >= 0 || errno != EINTR) return result;
+    if (base::now_ns() < deadline_ns) continue;
+    errno = EAGAIN;
+    return result;
+  }
 }
 
 // A message of another type than the question asks for.
@@ -73,7 +89,10 @@ base::Result<std::unique_ptr<ServiceClient>> ServiceClient::connect(const std::s
   if (!socket.valid()) return nobody_serves(path, errno);
   setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
   setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+  const auto connected = uninterrupted([&] {
+    return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  });
+  if (connected != 0) {
     return nobody_serves(path, errno);
   }
   return std::unique_ptr<ServiceClient>(new ServiceClient(path, std::move(socket)));
@@ -98,10 +117,11 @@ base::Result<ServiceClient::Answer> ServiceClient::receive(int flags) {
   header.msg_iovlen = 1;
   header.msg_control = control.data();
   header.msg_controllen = control.size();
-  ssize_t length = recvmsg(socket_.get(), &header, flags | MSG_CMSG_CLOEXEC);
+  const auto take = [&] { return recvmsg(socket_.get(), &header, flags | MSG_CMSG_CLOEXEC); };
+  ssize_t length = uninterrupted(take);
   // It closed without having read a question: that is told first, and then what it had said.
   if (length < 0 && errno == ECONNRESET) {
-    length = recvmsg(socket_.get(), &header, flags | MSG_CMSG_CLOEXEC);
+    length = uninterrupted(take);
   }
   if (length <= 0) return ended(length == 0 ? 0 : errno);
   Answer answer;
@@ -113,7 +133,9 @@ base::Result<ServiceClient::Answer> ServiceClient::receive(int flags) {
 
 base::Result<ServiceClient::Answer> ServiceClient::ask(const Message& question) {
   const std::vector<std::byte> bytes = encode(question);
-  if (send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) {
+  const auto sent =
+      uninterrupted([&] { return send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL); });
+  if (sent < 0) {
     const int error = errno;
     // What it said before it closed is still there, and says more.
     const auto last = lost();

@@ -3,6 +3,7 @@
 #include "daemon/groups.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "unit/daemon/fake_device.hpp"
 
@@ -78,6 +79,102 @@ TEST(Groups, QuotaOfMemory) {
             "unisonod: user 1000 has 24 KiB in the NIC path and asks for 24 KiB; one user may have "
             "40 KiB; free communicators, or start unisonod with a larger --memory-per-user");
   EXPECT_EQ(groups.bytes(), nic::memory_bytes(row(1, 5)));
+}
+
+// A process that has left a group may have its memory mapped still, or hand it to others.
+TEST(Groups, MemoryThatAProcessKeepsCountsAfterItsGroup) {
+  FakeDevice device;
+  const std::uint64_t bytes = nic::memory_bytes(row(1, 5));
+  Groups groups(device, {.bytes = bytes + bytes / 2});
+  const auto index = groups.join(kAnna, row(1, 5));
+  ASSERT_TRUE(index.ok());
+  base::Descriptor kept(dup(device.memory_of.at(*index).get()));
+  ASSERT_TRUE(groups.leave(kAnna, *index).ok());
+  EXPECT_TRUE(device.rows.empty());
+  EXPECT_EQ(groups.bytes_left(1000), bytes / 2);
+  const auto refused = groups.join(kAnna, row(2, 5));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message,
+            "unisonod: user 1000 has 24 KiB in the NIC path, 24 KiB of it in groups that it has "
+            "left and asks for 24 KiB; one user may have 36 KiB; free communicators, or start "
+            "unisonod with a larger --memory-per-user");
+  EXPECT_TRUE(groups.join(kBert, row(2, 5)).ok());
+  kept.reset();
+  EXPECT_TRUE(groups.join(kAnna, row(3, 5)).ok());
+  EXPECT_EQ(groups.bytes_left(1000), bytes / 2);
+}
+
+TEST(Groups, QuotaOfDescriptors) {
+  FakeDevice device;
+  Groups groups(device, {.descriptors = 8});
+  unisono_nic_row wide = row(1);
+  wide.waiters = 4;
+  ASSERT_TRUE(groups.join(kAnna, wide).ok());
+  const auto refused = groups.join(kAnna, wide);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message,
+            "unisonod: the groups of user 1000 have 6 file descriptors, and 6 more are asked for; "
+            "one user may have 8; free communicators, or start unisonod with a larger "
+            "--descriptors-per-user");
+  EXPECT_TRUE(groups.join(kAnna, row(2)).ok());
+  EXPECT_TRUE(groups.join(kBert, wide).ok());
+}
+
+// Whatever there is least of: the last eighth is for those who have little.
+TEST(Groups, OneUserCannotTakeAll) {
+  const std::uint64_t bytes = nic::memory_bytes(row(1));
+  const Capacity capacities[] = {{.groups = 16}, {.bytes = 16 * bytes}, {.descriptors = 16 * 2}};
+  for (const Capacity& capacity : capacities) {
+    FakeDevice device;
+    Groups groups(device, {.groups = 1000, .descriptors = 10'000}, capacity);
+    std::uint32_t joined = 0;
+    auto last = groups.join(kAnna, row(1));
+    for (; last.ok() && joined < 100; ++joined) last = groups.join(kAnnasOther, row(2 + joined));
+    ASSERT_FALSE(last.ok());
+    EXPECT_EQ(joined, 14U);
+    EXPECT_NE(last.error().message.find("kept for users with fewer than 8 groups"),
+              std::string::npos)
+        << last.error().message;
+    EXPECT_TRUE(groups.join(kBert, row(50)).ok());
+    EXPECT_TRUE(groups.join(kRoot, row(51)).ok());
+    EXPECT_FALSE(groups.join(kBert, row(52)).ok()) << "there is no more";
+  }
+}
+
+TEST(Groups, AGroupThatCouldNotBeRemovedCountsAndIsTriedAgain) {
+  FakeDevice device;
+  Groups groups(device, {.groups = 2, .bytes = 10 * nic::memory_bytes(row(1))});
+  const auto index = groups.join(kAnna, row(1));
+  ASSERT_TRUE(index.ok());
+  device.removes_nothing = true;
+  EXPECT_TRUE(groups.leave(kAnna, *index).ok());
+  EXPECT_TRUE(groups.has_leaving());
+  EXPECT_EQ(groups.count(), 0U);
+  EXPECT_EQ(groups.groups_left(1000), 1U);
+  groups.refresh();
+  EXPECT_EQ(groups.bytes_left(1000), 9 * nic::memory_bytes(row(1)));
+  groups.try_again();
+  EXPECT_EQ(device.rows.size(), 1U);
+  device.removes_nothing = false;
+  groups.try_again();
+  EXPECT_FALSE(groups.has_leaving());
+  EXPECT_TRUE(device.rows.empty());
+  EXPECT_EQ(groups.groups_left(1000), 2U);
+  groups.refresh();
+  EXPECT_EQ(groups.bytes_left(1000), 10 * nic::memory_bytes(row(1)));
+}
+
+TEST(Groups, TheNextRemovalTakesThoseAlongThatFailed) {
+  FakeDevice device;
+  Groups groups(device, {});
+  ASSERT_TRUE(groups.join(kAnna, row(1)).ok());
+  ASSERT_TRUE(groups.join(kBert, row(2)).ok());
+  device.removes_nothing = true;
+  groups.drop(kAnna);
+  device.removes_nothing = false;
+  groups.drop(kBert);
+  EXPECT_TRUE(device.rows.empty());
+  EXPECT_FALSE(groups.has_leaving());
 }
 
 TEST(Groups, AUserSeesItsOwnAndRootSeesAll) {

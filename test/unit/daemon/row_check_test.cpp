@@ -91,8 +91,25 @@ void expect_refusals(const unisono_nic_row& good, const std::vector<Spoilt>& all
 TEST(RowCheck, RefusesWithAReason) {
   const std::vector<Spoilt> all = {
       {"has 252 children, at most 251 are possible", [](auto& row) { row.children = 252; }},
-      {"sends results on to 252 ranks, at most 251 are possible",
-       [](auto& row) { row.forwards = 252; }},
+      {"sends results on to 65 ranks, at most 64 are possible",
+       [](auto& row) { row.forwards = 65; }},
+      {"sends results on to 10.0.0.9, a host that is named twice or is this one",
+       [](auto& row) {
+         row.forwards = 3;
+         row.forward[0] = row.forward[2] = host(9);
+         row.forward[1] = host(8);
+         row.forward[2].mac[5] = 7;  // an address has one host, whatever Ethernet calls it
+       }},
+      {"sends results on to 10.0.0.1, a host that is named twice or is this one",
+       [](auto& row) {
+         row.forwards = 1;
+         row.forward[0] = host(1);
+       }},
+      {"has the child 10.0.0.3, a host that is named twice or is this one",
+       [](auto& row) {
+         row.children = 2;
+         row.child[1] = host(3);
+       }},
       {"has 17 waiters, at most 16 are possible", [](auto& row) { row.waiters = 17; }},
       {"has a depth of 0; it is a power of two from 2 to 32", [](auto& row) { row.depth = 0; }},
       {"has a depth of 1; it is a power of two from 2 to 32", [](auto& row) { row.depth = 1; }},
@@ -138,6 +155,7 @@ unisono_nic_row gatherer() {
 TEST(RowCheck, AnAllgatherHopsOrMulticasts) {
   unisono_nic_row row = gatherer();
   EXPECT_TRUE(checked_row(row, served()).ok()) << checked_row(row, served()).error().message;
+  row.route[1].hops = 1;
   row.hop[0] = UNISONO_NIC_HOP_TO_ALL;
   EXPECT_FALSE(checked_row(row, served()).ok());
   row.down = nic::multicast_address(htonl(0xEFFF0001), htons(47300));
@@ -148,6 +166,14 @@ TEST(RowCheck, RefusesAnAllgatherWithAReason) {
   expect_refusals(
       gatherer(),
       {
+          {"has two ranks at 10.0.0.2", [](auto& row) { row.at[0] = host(2); }},
+          {"sends the block of rank 1 somewhere twice", [](auto& row) { row.hop[1] = 2; }},
+          {"sends the block of rank 1 somewhere twice", [](auto& row) { row.hop[1] = 1; }},
+          {"sends the block of rank 1 somewhere twice",
+           [](auto& row) {
+             row.down = nic::multicast_address(htonl(0xEFFF0001), htons(47300));
+             row.hop[1] = UNISONO_NIC_HOP_TO_ALL;
+           }},
           {"is an allgather of 65 ranks for rank 1; at most 64 are possible",
            [](auto& row) { row.ranks = 65; }},
           {"is an allgather of 3 ranks for rank 3; at most 64 are possible",
@@ -163,7 +189,10 @@ TEST(RowCheck, RefusesAnAllgatherWithAReason) {
            [](auto& row) { row.route[0].hops = 65; }},
           {"has a route for rank 1 that leaves its tables", [](auto& row) { row.hop[1] = 3; }},
           {"is an allgather that multicasts, and has no multicast address",
-           [](auto& row) { row.hop[1] = UNISONO_NIC_HOP_TO_ALL; }},
+           [](auto& row) {
+             row.route[1].hops = 1;
+             row.hop[0] = UNISONO_NIC_HOP_TO_ALL;
+           }},
           {"sends to 10.0.1.2 (02:00:00:00:00:02), which is no host of the network of 10.0.0.1 on "
            "u0",
            [](auto& row) { row.at[2].ipv4 = htonl(0x0A000102); }},

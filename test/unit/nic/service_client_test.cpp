@@ -3,12 +3,17 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <string>
 
@@ -38,6 +43,19 @@ class FakeDaemon {
     pollfd asked = {client.get(), POLLIN, 0};
     EXPECT_EQ(poll(&asked, 1, -1), 1);
     const auto bytes = encode(Refused{base::Code::resources, why});
+    EXPECT_EQ(send(client.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+
+  // Answers the question once `meanwhile` is over.
+  void describe(const std::function<void()>& meanwhile) {
+    const base::Descriptor client(accept(listener_.get(), nullptr, nullptr));
+    std::array<std::byte, kLongestMessage> question;
+    EXPECT_GT(recv(client.get(), question.data(), question.size(), 0), 0);
+    meanwhile();
+    Served served;
+    served.interface = "eth7";
+    const auto bytes = encode(served);
     EXPECT_EQ(send(client.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
   }
@@ -81,6 +99,33 @@ TEST(ServiceClient, HearsARefusalThatCameBeforeItsQuestionWasRead) {
   ASSERT_FALSE(answer.ok());
   EXPECT_EQ(answer.error().code, base::Code::resources);
   EXPECT_EQ(answer.error().message, "no room for more");
+}
+
+std::atomic<int> handled = 0;
+
+// An application has a timer, or a profiler.
+TEST(ServiceClient, WaitsForItsAnswerThroughSignals) {
+  struct sigaction action {
+  }, before{};
+  action.sa_handler = [](int) { handled.fetch_add(1); };
+  ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+  FakeDaemon daemon;
+  const pthread_t client_thread = pthread_self();
+  auto serving = std::async(std::launch::async, [&] {
+    daemon.describe([&] {
+      for (int signals = 1; signals <= 50; ++signals) {
+        EXPECT_EQ(pthread_kill(client_thread, SIGUSR1), 0);
+        while (handled.load() < signals) sched_yield();
+      }
+    });
+  });
+  const auto client = ServiceClient::connect(daemon.path());
+  ASSERT_TRUE(client.ok()) << client.error().message;
+  const auto served = (*client)->describe();
+  serving.get();
+  sigaction(SIGUSR1, &before, nullptr);
+  ASSERT_TRUE(served.ok()) << served.error().message;
+  EXPECT_EQ(served->interface, "eth7");
 }
 
 }  // namespace
