@@ -12,10 +12,22 @@
 
 #include "reliable/arrivals.hpp"
 #include "reliable/packet_pool.hpp"
+#include "reliable/path_size.hpp"
 #include "reliable/retry.hpp"
 #include "wire/gate.hpp"
 
 namespace unisono::reliable {
+
+// In a put or a get: the number before which all that the target has put has come, in two fields
+// of the header (wire/packet.h).
+inline constexpr int kAcknowledgedBits = 48;
+inline void set_acknowledged(wire::Header& header, std::uint64_t number) {
+  header.hop = static_cast<std::uint16_t>(number);
+  header.communicator = static_cast<std::uint32_t>(number >> 16);
+}
+inline std::uint64_t acknowledged_in(const wire::Header& header) {
+  return header.hop | std::uint64_t{header.communicator} << 16;
+}
 
 // A packet that has its number but no place in the pool yet.
 struct WaitingPacket {
@@ -54,9 +66,13 @@ class SendingSide {
     if (wire::is_before(unsent_, number)) return;  // never sent: not to be believed
     while (wire::is_before(lacking_, number)) release(kept_[lacking_++ % kWindow]);
   }
-  // The same of the low bits, as packets carry them.
-  std::uint64_t complete_number(std::uint16_t low_bits) const {
-    return lacking_ + static_cast<std::uint16_t>(low_bits - static_cast<std::uint16_t>(lacking_));
+  // The number whose low bits a packet carries. A packet may be old when it comes, a repetition
+  // above all, and say what the peer had long ago: a number before `lacking()`, so that it tells
+  // nothing. Hence so many bits that no job sends as many packets meanwhile as could hide that.
+  std::uint64_t complete_number(std::uint64_t low_bits) const {
+    constexpr int kRest = 64 - kAcknowledgedBits;
+    return lacking_ + static_cast<std::uint64_t>(
+                          static_cast<std::int64_t>((low_bits - lacking_) << kRest) >> kRest);
   }
 
   std::deque<WaitingPacket> backlog;
@@ -100,6 +116,8 @@ struct Link {
   wire::ReplayWindow<std::uint64_t, 64> control_seen;  // of the peer's
   bool ended = false;    // the peer has left: what it lacks it does not need
   bool watched = false;  // has a timer that runs
+  PathSize path;
+  bool status_queued = false;  // behind what is queued to be sent
   // When the peer was first and last asked something since it was last heard; 0: not.
   std::int64_t asked_ns = 0, asked_again_ns = 0;
 };

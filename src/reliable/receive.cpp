@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <limits>
 
 #include "reliable/get_payload.hpp"
 #include "reliable/reliable.hpp"
@@ -59,9 +60,10 @@ int Reliable::receive_all() {
 void Reliable::handle(const wire::Parsed& packet) {
   const wire::Header& header = packet.header;
   const int sender = static_cast<int>(header.sender);
+  const auto kind = static_cast<wire::Kind>(header.kind);
+  if (kind == wire::Kind::piece) return take_piece(packet);
   if (header.target == wire::kToGroup) return handle_group(packet);
   Link& link = link_to(sender);
-  const auto kind = static_cast<wire::Kind>(header.kind);
   if (kind == wire::Kind::put || kind == wire::Kind::get) {
     return handle_numbered(link, sender, packet);
   }
@@ -86,8 +88,10 @@ void Reliable::handle(const wire::Parsed& packet) {
 // A repetition bears its origin's name, and may have nothing to repeat: so who asks hears besides
 // that this rank is there.
 void Reliable::handle_group_nack(Link& link, int sender, const wire::Header& header) {
-  if (group_.is_child(static_cast<int>(header.origin), sender)) group_.take_nack(header, now_ns_);
-  send_status(link, sender, false);
+  const int origin = static_cast<int>(header.origin);
+  note_request(link, sender, origin, header);
+  if (group_.is_child(origin, sender)) group_.take_nack(header, now_ns_);
+  queue_status(link, sender);
 }
 
 // From its origin, or repeated by another rank as it was.
@@ -114,7 +118,16 @@ void Reliable::apply(const wire::Parsed& packet) {
   ++arrived_.packets;
   arrived_.following = packet.header.flag == wire::kNoPlace ? packet.header.value : 0;
   if (packet.payload.empty()) return;
-  std::memcpy(options_.region + packet.header.place, packet.payload.data(), packet.payload.size());
+  std::byte* const place = options_.region + packet.header.place;
+  std::uint64_t word;
+  if (packet.payload.size() == sizeof word && packet.header.place % sizeof word == 0) {
+    // Other threads may look at it meanwhile, as at a rank's state.
+    std::memcpy(&word, packet.payload.data(), sizeof word);
+    std::atomic_ref(*reinterpret_cast<std::uint64_t*>(place))
+        .store(word, std::memory_order_relaxed);
+    return;
+  }
+  std::memcpy(place, packet.payload.data(), packet.payload.size());
 }
 
 bool Reliable::place_is_valid(const wire::Parsed& packet) const {
@@ -173,7 +186,7 @@ void Reliable::handle_numbered(Link& link, int sender, const wire::Parsed& packe
   }
   link.asked_ns =
       0;  // not for a packet that somebody plays again: it does not show that the peer lives
-  acknowledge(link, link.sending.complete_number(header.hop));
+  acknowledge(link, link.sending.complete_number(acknowledged_in(header)));
   if (is_get) {
     answer_get(sender, packet);
   } else {
@@ -207,17 +220,16 @@ void Reliable::raise(const WaitingFlag& flag) {
   transport::raise(reinterpret_cast<std::uint64_t*>(word), flag.value, forward);
 }
 
-// All before `place` has come there; of the others those that were sent, and not just now. Who asks
-// for what is not there yet hears at least that somebody is.
+// All before `place` has come there; of the others those that were sent, and not just now. The peer
+// hears in any case that somebody is there, even if all that is repeated vanishes on its way.
 void Reliable::handle_nack(Link& link, int sender, const wire::Header& header) {
   ++counts_.nacks_heard;
-  bool any = false;
+  note_request(link, sender, PathSize::kLink, header);
   if (header.hop == 0) acknowledge(link, header.place);
   for (std::uint64_t i = 0; i < kMaskNumbers; ++i) {
     if ((header.value >> i & 1) == 0) continue;
     const std::uint32_t index = link.sending.kept(header.place + i);
     if (index == PacketPool::kNone) continue;
-    any = true;
     KeptPacket& packet = pool_.at(index);
     if (packet.queued) continue;
     if (now_ns_ - packet.sent_ns < options_.linger_ns) {
@@ -226,13 +238,16 @@ void Reliable::handle_nack(Link& link, int sender, const wire::Header& header) {
     }
     packet.queued = true;
     queue_.push_back(index);
+    link.path.note_repeat(PathSize::kLink, header.place + i,
+                          wire::kHeaderBytes + packet.payload_bytes, now_ns_);
     ++counts_.repeated;
   }
-  if (!any) send_status(link, sender, false);
+  queue_status(link, sender);
 }
 
 void Reliable::handle_status(Link& link, int sender, const wire::Header& header) {
   acknowledge(link, header.value);
+  if (header.hop != 0) narrow_group(header.hop);
   link.receiving.arrivals.expect_until(header.place + 1);
   if (link.receiving.arrivals.has_gap() && !link.receiving.lacks_gap) note_gap(link, sender, true);
   if (header.position == kWantsAnswer) {
@@ -310,12 +325,17 @@ void Reliable::send_nack(Link& link, int rank) {
   link.receiving.told = arrivals.missing();
 }
 
-void Reliable::send_status(Link& link, int rank, bool ask) {
+wire::Header Reliable::status_header(Link& link, int rank) const {
   wire::Header header = gate_.header(wire::Kind::status, static_cast<std::uint32_t>(rank), 0);
   header.place = link.sending.unsent() - 1;
   header.value = link.receiving.arrivals.missing();
-  header.position = ask ? kWantsAnswer : 0;
   link.receiving.told = header.value;
+  return header;
+}
+
+void Reliable::send_status(Link& link, int rank, bool ask) {
+  wire::Header header = status_header(link, rank);
+  header.position = ask ? kWantsAnswer : 0;
   if (ask) ++counts_.asked;
   send_control(rank, header);
 }
@@ -328,11 +348,18 @@ void Reliable::send_control(int target, wire::Header header) {
     link.asked_again_ns = now_ns_;
   }
   header.sequence = link.control_number++;
+  if (static_cast<wire::Kind>(header.kind) == wire::Kind::nack && link.control_seen.begun()) {
+    header.communicator = static_cast<std::uint32_t>(link.control_seen.highest());
+  }
   send_packet(target, gate_.seal(header, {}), {});
 }
 
 void Reliable::send_packet(int target, const wire::Envelope& envelope,
                            std::span<const std::byte> payload) {
+  if (!payload.empty() && target != transport::kGroup) {
+    note_group_repeat(target, envelope, payload.size());
+  }
+  if (is_too_long(target, payload.size())) return send_in_pieces(target, envelope, payload);
   if (loose_.size() >= kMostLoose) {
     loose_.pop_front();
     ++counts_.unsent;
@@ -342,6 +369,7 @@ void Reliable::send_packet(int target, const wire::Envelope& envelope,
 
 std::int64_t Reliable::silence_ns(int rank) const {
   const auto& link = links_[static_cast<std::size_t>(rank)];
+  if (link != nullptr && link->path.is_blocked()) return std::numeric_limits<std::int64_t>::max();
   return link == nullptr || link->asked_ns == 0 ? 0 : link->asked_again_ns - link->asked_ns;
 }
 

@@ -54,7 +54,8 @@ Reliable::Reliable(std::unique_ptr<transport::Datagrams> datagrams, ReliableOpti
               .ask = options_.ask,
               .linger_ns = options_.linger_ns,
               .payload_bytes = payload_bytes_},
-             gate_, *this, options_.seed + datagrams_->rank()) {
+             gate_, *this, options_.seed + datagrams_->rank()),
+      pieces_(datagrams_->limits().max_payload) {
   UNISONO_CHECK(datagrams_->limits().max_payload >= wire::kHeaderBytes + 8, "room in a datagram");
   UNISONO_CHECK(options_.now_ns != nullptr, "the clock of a reliable transport");
   now_ns_ = options_.now_ns();
@@ -92,19 +93,19 @@ void Reliable::put(const transport::Put& message) {
   now_ns_ = options_.now_ns();
   const std::uint64_t place = message.bytes == 0 ? 0 : offset_of(message.place, message.bytes);
   Link& link = link_to(message.target);
+  const std::size_t most = payload_of(link.path.most_bytes());
   std::size_t done = 0;
   do {
-    const std::size_t piece = std::min(payload_bytes_, message.bytes - done);
+    const std::size_t piece = std::min(most, message.bytes - done);
     wire::Header header = gate_.header(wire::Kind::put, static_cast<std::uint32_t>(message.target),
                                        link.sending.take_number());
     header.position = link.sending.position++;
     header.place = place + done;
-    // What the peer sent and has come, by the way (packet.h: hop).
-    header.hop = static_cast<std::uint16_t>(link.receiving.arrivals.missing());
+    set_acknowledged(header, link.receiving.arrivals.missing());
     link.receiving.told = link.receiving.arrivals.missing();
     const std::span payload(message.source + done, piece);
     done += piece;
-    header.value = packets_of(message.bytes - done);  // that follow
+    header.value = (message.bytes - done + most - 1) / most;  // packets that follow
     if (done == message.bytes && message.flag != nullptr) {
       header.flag = flag_of(message);
       header.value = message.flag_value;
@@ -123,16 +124,20 @@ void Reliable::get(const transport::Get& wanted) {
   header.place = wanted.offset;
   header.flag = offset_of(wanted.flag, sizeof *wanted.flag);
   header.value = wanted.flag_value;
-  header.hop = static_cast<std::uint16_t>(link.receiving.arrivals.missing());
+  set_acknowledged(header, link.receiving.arrivals.missing());
   link.receiving.told = link.receiving.arrivals.missing();
   const GetPayload payload = encode_get({offset_of(wanted.place, wanted.bytes), wanted.bytes});
   submit(link, wanted.source, header, payload);
   // The other side does not wait for it, and would not ask if it were lost.
-  if (!link.sending.ask.runs()) {
-    link.sending.ask.start(now_ns_, options_.ask, prng_);
-    watch(link, wanted.source);
-  }
+  confirm(wanted.source);
   flush();
+}
+
+void Reliable::confirm(int rank) {
+  Link& link = link_to(rank);
+  if (link.sending.ask.runs() || link.ended) return;
+  link.sending.ask.start(now_ns_, options_.ask, prng_);
+  watch(link, rank);
 }
 
 transport::MulticastReport Reliable::probe_multicast(std::int64_t deadline_ns) {
@@ -148,16 +153,17 @@ void Reliable::put_to_all(const transport::Put& message) {
                 "a multicast over datagrams without");
   const std::uint64_t place = message.bytes == 0 ? 0 : offset_of(message.place, message.bytes);
   now_ns_ = options_.now_ns();
+  const std::size_t most = payload_of(group_most_bytes_);
   std::size_t done = 0;
   std::uint32_t position = 0;
   do {
-    const std::size_t piece = std::min(payload_bytes_, message.bytes - done);
+    const std::size_t piece = std::min(most, message.bytes - done);
     wire::Header header = gate_.header(wire::Kind::put, wire::kToGroup, 0);
     header.position = position++;
     header.place = place + done;
     const std::span payload(message.source + done, piece);
     done += piece;
-    header.value = packets_of(message.bytes - done);
+    header.value = (message.bytes - done + most - 1) / most;
     if (done == message.bytes && message.flag != nullptr) {
       header.flag = flag_of(message);
       header.value = message.flag_value;
@@ -249,11 +255,8 @@ void Reliable::ask_for_room(Link& link, int rank) {
 }
 
 void Reliable::flush() {
-  while (!loose_.empty()) {
-    if (send_loose() == 0) return;
-  }
-  while (!queue_.empty()) {
-    if (send_some() == 0) return;
+  while (!loose_.empty() || !queue_.empty()) {
+    if ((loose_.empty() ? send_some() : send_loose()) == 0) return;
   }
 }
 
@@ -269,7 +272,9 @@ std::size_t Reliable::send_loose() {
   return taken;
 }
 
-// A batch of what is queued; gives how many of them need no more thought.
+// A batch of what is queued; gives how many of them need no more thought. A status leaves in a call
+// of its own: together with a packet before it the kernel may make one message that is cut only
+// behind a narrow part of the path, and passes there though the packet alone would not.
 std::size_t Reliable::send_some() {
   std::array<Outgoing, kMostBatch> batch;
   const std::size_t most = std::clamp<std::size_t>(datagrams_->limits().batch, 1, kMostBatch);
@@ -277,15 +282,12 @@ std::size_t Reliable::send_some() {
   std::size_t looked_at = 0;
   for (; looked_at < queue_.size() && count < most; ++looked_at) {
     const std::uint32_t index = queue_[looked_at];
+    if ((index & kStatusTo) != 0) break;
     const KeptPacket& packet = pool_.at(index);
-    if (packet.over) break;
+    if (packet.over || is_too_long(packet.target, packet.payload_bytes)) break;
     batch[count++] = {packet.target, packet.envelope, pool_.payload(index)};
   }
-  if (count == 0) {  // acknowledged before it was its turn again
-    pool_.give_back(queue_.front());
-    queue_.pop_front();
-    return 1;
-  }
+  if (count == 0) return send_front();
   const std::size_t taken = datagrams_->send(std::span(batch).first(count));
   for (std::size_t i = 0; i < taken; ++i) {
     KeptPacket& packet = pool_.at(queue_.front());
@@ -294,6 +296,26 @@ std::size_t Reliable::send_some() {
     queue_.pop_front();
   }
   return taken;
+}
+
+// What is no packet as others; gives 0 if there is no room for it.
+std::size_t Reliable::send_front() {
+  const std::uint32_t index = queue_.front();
+  if ((index & kStatusTo) != 0) {
+    if (!send_queued_status(static_cast<int>(index & ~kStatusTo))) return 0;
+    queue_.pop_front();
+    return 1;
+  }
+  queue_.pop_front();
+  KeptPacket& packet = pool_.at(index);
+  if (packet.over) {  // acknowledged before it was its turn again
+    pool_.give_back(index);
+    return 1;
+  }
+  packet.queued = false;
+  packet.sent_ns = now_ns_;
+  send_in_pieces(packet.target, packet.envelope, pool_.payload(index));
+  return 1;
 }
 
 void Reliable::acknowledge(Link& link, std::uint64_t number) {

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@
 #include "reliable/link.hpp"
 #include "reliable/moderation.hpp"
 #include "reliable/packet_pool.hpp"
+#include "reliable/pieces.hpp"
 #include "reliable/retry.hpp"
 #include "transport/datagrams.hpp"
 #include "transport/multicast_probe.hpp"
@@ -59,6 +61,10 @@ struct ReliableOptions {
   // longest time between two requests of somebody who waits.
   std::int64_t lull_ns = 500'000'000;
   std::function<std::int64_t()> now_ns;
+  // Datagrams to that rank (transport::kGroup: to all) have so many bytes at most from now on,
+  // because longer ones vanish while short ones come; 0: none but the shortest come, and the rank
+  // counts as silent.
+  std::function<void(int rank, std::size_t most_bytes)> narrowed{};
 };
 
 struct ReliableCounts {
@@ -74,6 +80,7 @@ struct ReliableCounts {
   std::uint64_t beyond = 0;      // too far ahead: dropped
   std::uint64_t misplaced = 0;   // packets for a place outside the region: dropped
   std::uint64_t unsent = 0;      // requests and answers that found no room at all: dropped
+  std::uint64_t pieces = 0;      // sent, of packets that were too long for their path
   bool operator==(const ReliableCounts&) const = default;
 };
 
@@ -94,8 +101,13 @@ class Reliable final : public transport::Transport, private GroupPort {
   // members. Multicasts of a rank and its puts to one rank may overtake each other.
   void put_to_all(const transport::Put& message) override;
   void awaits_multicast(int origin) override;
+  // The first origin whose multicasts were found not to reach this rank any more; -1: none.
+  int unreached_by() const { return group_.unreached_by(); }
   // Whether every rank has all that this one has multicast; asks if that is not known.
   bool all_have_all();
+
+  // Sees to it that what was put to that rank arrives, although nobody there may wait for it.
+  void confirm(int rank);
 
   // Whether every put is known to have arrived. At the end a rank calls settle() until then, or
   // until its patience ends: it asks those who have not said.
@@ -113,6 +125,7 @@ class Reliable final : public transport::Transport, private GroupPort {
   void say_farewell();
 
   // For how long that rank has been asked again and again, and not heard of at all; 0 if it has.
+  // The longest time of all if what it lacks does not come through to it.
   std::int64_t silence_ns(int rank) const;
   // When progress() has something to do even if nothing comes; far in the future if never.
   std::int64_t next_deadline_ns() const;
@@ -135,6 +148,9 @@ class Reliable final : public transport::Transport, private GroupPort {
   transport::Datagrams& datagrams() { return *datagrams_; }
 
  private:
+  // In the queue, beside the pool's indices: a status to the rank that the other bits name.
+  static constexpr std::uint32_t kStatusTo = 1U << 31;
+
   // A packet that the pool does not keep.
   struct LoosePacket {
     int target;
@@ -145,8 +161,8 @@ class Reliable final : public transport::Transport, private GroupPort {
   Link& link_to(int rank);
   std::uint64_t offset_of(const void* address, std::size_t bytes) const;
   std::uint64_t flag_of(const transport::Put& message) const;  // as in a packet
-  std::uint64_t packets_of(std::size_t bytes) const {
-    return (bytes + payload_bytes_ - 1) / payload_bytes_;
+  std::size_t payload_of(std::size_t most_bytes) const {
+    return std::min(payload_bytes_, (most_bytes - wire::kHeaderBytes) / 8 * 8);
   }
   void put_here(const transport::Put& message);
 
@@ -158,6 +174,8 @@ class Reliable final : public transport::Transport, private GroupPort {
   void ask_for_room(Link& link, int rank);
   void flush();
   std::size_t send_some();
+  std::size_t send_front();
+  bool send_queued_status(int rank);
   std::size_t send_loose();
 
   int receive_all();
@@ -176,7 +194,18 @@ class Reliable final : public transport::Transport, private GroupPort {
   void look_at_timers();
   bool look_at(Link& link, int rank);
   void send_nack(Link& link, int rank);
+  wire::Header status_header(Link& link, int rank) const;
   void send_status(Link& link, int rank, bool ask);
+  void queue_status(Link& link, int rank);
+  // The next ones: packets that are too long for their path.
+  bool is_too_long(int target, std::size_t payload_bytes) const;
+  std::size_t most_bytes_to(int target) const;
+  void send_in_pieces(int target, const wire::Envelope& envelope,
+                      std::span<const std::byte> payload);
+  void take_piece(const wire::Parsed& piece);
+  void note_request(Link& link, int sender, int stream, const wire::Header& header);
+  void note_group_repeat(int target, const wire::Envelope& envelope, std::size_t payload_bytes);
+  void narrow_group(std::size_t most_bytes);
   void send_control(int target, wire::Header header) override;
   void send_packet(int target, const wire::Envelope& envelope,
                    std::span<const std::byte> payload) override;
@@ -195,9 +224,12 @@ class Reliable final : public transport::Transport, private GroupPort {
   std::vector<std::unique_ptr<Link>> links_;  // by rank; made when first used
   std::vector<int> watched_;                  // ranks whose links have a timer that runs
   std::vector<int> backlogged_;               // ranks whose links have a backlog
-  std::deque<std::uint32_t> queue_;           // packets of the pool, to be sent
+  std::deque<std::uint32_t> queue_;           // packets of the pool, to be sent, and statuses
   std::deque<LoosePacket> loose_;             // before them
   Group group_;
+  std::size_t group_most_bytes_ = std::numeric_limits<std::size_t>::max();  // of a datagram to it
+  bool is_narrow_ = false;  // one path at least, or the group's
+  Pieces pieces_;
   ReliableCounts counts_;
   Arrived arrived_;
   Moderation moderation_;

@@ -17,6 +17,10 @@ class RepairTree {
 
   bool has(int rank) const { return place_of(rank) >= 0; }
   void forget(int rank);
+  // Of a member.
+  bool has_left(int rank) const {
+    return gone_ != 0 && left_[static_cast<std::size_t>(place_of(rank))];
+  }
 
   // Not for the origin itself. The origin is asked last, even if it has left.
   int parent(int origin, int rank) const;
@@ -33,9 +37,6 @@ class RepairTree {
   }
   int absolute(int origin, int place) const {
     return members_[static_cast<std::size_t>((place + place_of(origin)) % size())];
-  }
-  bool has_left(int rank) const {
-    return gone_ != 0 && left_[static_cast<std::size_t>(place_of(rank))];
   }
   void add_children(int origin, int place, std::vector<int>& all) const;
 

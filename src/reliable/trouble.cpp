@@ -22,7 +22,9 @@ std::string trouble_text(Reliable& reliable) {
   const transport::DatagramCounts datagrams = reliable.datagrams().counts();
   std::string text;
   add(text, links.repeated + group.repaired, "packets repeated");
+  add(text, links.pieces, "pieces of packets too long for their path");
   add(text, links.nacks + group.nacks, "requests sent");
+  add(text, group.passed_on, "multicasts passed on by unicast");
   add(text, links.duplicates + group.duplicates, "came twice");
   add(text, links.beyond + group.beyond, "too far ahead");
   add(text, links.misplaced, "for no place in memory");

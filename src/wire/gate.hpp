@@ -35,6 +35,7 @@ enum class Kind : std::uint8_t {
   answer = UNISONO_PACKET_ANSWER,
   probe = UNISONO_PACKET_PROBE,
   get = UNISONO_PACKET_GET,
+  piece = UNISONO_PACKET_PIECE,
 };
 
 struct Parsed {

@@ -17,7 +17,7 @@ typedef __UINT64_TYPE__ unisono_u64;
 /* "Un" as the first two bytes of a packet. */
 #define UNISONO_PACKET_MAGIC 0x6e55
 /* Changes with any change of this file that another version would misread. */
-#define UNISONO_PACKET_VERSION 1
+#define UNISONO_PACKET_VERSION 2
 #define UNISONO_PACKET_BYTES 72
 /* As `target`: all ranks of the job (multicast). */
 #define UNISONO_PACKET_GROUP 0xffffffffU
@@ -28,20 +28,25 @@ typedef __UINT64_TYPE__ unisono_u64;
 #define UNISONO_PACKET_FORWARD 1ULL
 
 /* What a packet asks for, and what `place`, `flag` and `value` mean in it. Between two ranks `hop`
- * has a second use: in a put the low 16 bits of the number before which all of the target's puts
- * have come to the sender (an acknowledgement that costs nothing); in a nack 0 if all before
- * `place` has come. */
+ * has a second use: in a put or a get, with `communicator` above it, the low 48 bits of the number
+ * before which all of the target's puts have come to the sender (an acknowledgement that costs
+ * nothing); in a nack 0 if all before `place` has come. In a put or a query to the group it is 1 if
+ * this copy goes to one rank by unicast. In an answer, and in a nack of what was sent to the group,
+ * `position` is 1 if the origin's multicasts do not reach the sender, which wants everything by
+ * unicast. */
 enum unisono_packet_kind {
   /* Payload to offset `place` of the target's memory; then, if `flag` is not NONE, `value` to the
    * word at offset `flag`, or, without one, `value` packets at least of the same message follow.
    * `position` is the fragment's number in its message. */
   UNISONO_PACKET_PUT = 1,
   /* Packets have not come: bit i of `value` stands for sequence number `place` + i. `flag` is 1 if
-   * they were sent to the group, 0 if to this rank. */
+   * they were sent to the group, 0 if to this rank. `communicator` has the low bits of the
+   * greatest sequence number of a status, request or answer that has come from the target. */
   UNISONO_PACKET_NACK = 2,
   /* The sender's last sequence number is `place` to this rank and `flag` to the group, so that the
    * loss of a last packet is found; `value` is where its receiving stands; with `position` 1 it
-   * wants a status in return. */
+   * wants a status in return. `hop`, unless 0: what goes to the group is to have so many bytes at
+   * most, header included. */
   UNISONO_PACKET_STATUS = 3,
   /* Has every member reached `value`? `place` says in what. */
   UNISONO_PACKET_QUERY = 4,
@@ -55,7 +60,11 @@ enum unisono_packet_kind {
    * sender, with `flag` and `value` as in a put. The payload says where to and how many: two
    * integers of 64 bits. */
   UNISONO_PACKET_GET = 7,
-  UNISONO_PACKET_KINDS = 8 /* one more than the last */
+  /* Part of a packet that is too long for its path: bytes from `place` on of the `value` that it
+   * has with its header. `position` is the length of each piece but the last, `flag` a name that
+   * they have in common. The packet itself is as if it had come by itself. */
+  UNISONO_PACKET_PIECE = 8,
+  UNISONO_PACKET_KINDS = 9 /* one more than the last */
 };
 
 /* Why a packet was dropped, in the order in which the checks are made. */

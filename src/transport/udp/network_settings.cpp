@@ -42,6 +42,8 @@ Result<NetworkSettings> network_settings(const base::Settings& settings) {
   result.networks = *networks;
   result.multicast = settings.toggle(Setting::multicast);
   result.ttl = static_cast<int>(settings.integer(Setting::multicast_ttl));
+  const std::int64_t datagram = settings.bytes(Setting::datagram);
+  if (datagram > 0) result.most_datagram = static_cast<std::size_t>(datagram);
   const std::string& group = settings.text(Setting::multicast_group);
   if (!group.empty()) {
     UNISONO_ASSIGN(result.group, parse_group(group));
@@ -97,6 +99,7 @@ Result<UdpOptions> udp_options(const NetworkSettings& settings, std::uint32_t jo
   options.rank = rank;
   options.local = std::move(chosen.local);
   options.why = std::move(chosen.why);
+  options.most_payload = settings.most_datagram;
   UNISONO_ASSIGN(options.group, multicast_group(settings, job, options.local.address));
   return options;
 }

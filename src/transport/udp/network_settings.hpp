@@ -20,6 +20,7 @@ struct NetworkSettings {
   base::Toggle multicast = base::Toggle::automatic;  // UNISONO_MULTICAST
   std::optional<Endpoint> group;                     // UNISONO_MULTICAST_GROUP; port 0: derived
   int ttl = 1;                                       // UNISONO_MULTICAST_TTL
+  std::size_t most_datagram = 0;                     // UNISONO_DATAGRAM; 0: auto
 };
 
 // Errors: argument, with the name of the setting.

@@ -63,7 +63,8 @@ Status Udp::bind() {
   UNISONO_ASSIGN(endpoint_, bound_endpoint(unicast_));
   features_ = probe_features(unicast_, options_.offloads);
   const std::size_t most = payload_of(options_.local);
-  const std::size_t payload = options_.max_payload == 0 ? most : options_.max_payload;
+  std::size_t payload = options_.max_payload == 0 ? most : options_.max_payload;
+  if (options_.most_payload != 0) payload = std::min(payload, options_.most_payload);
   if (payload > 65535 - header_bytes(options_.local.address.family)) {
     return Error{Code::argument, fmt::format("udp: no datagram has {} bytes; {} has room for {}",
                                              payload, options_.local.interface, most)};

@@ -31,6 +31,8 @@ struct UdpOptions {
   std::uint16_t port = 0;  // 0: any free one
   // Most bytes of a datagram; 0: what the interface carries without cutting.
   std::size_t max_payload = 0;
+  // No more than that, however much the interface carries; 0: no such limit.
+  std::size_t most_payload = 0;
   std::optional<MulticastGroup> group{};  // none: no multicast
   bool offloads = true;        // segmentation and coalescing by the kernel, if it has them
   int buffer_bytes = 4 << 20;  // asked of the kernel per socket and direction

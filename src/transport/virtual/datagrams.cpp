@@ -70,7 +70,9 @@ VirtualDatagramNetwork::VirtualDatagramNetwork(int ranks, const VirtualDatagramO
   const auto n = static_cast<std::size_t>(ranks);
   last_arrival_ns_.resize(n * n);
   cut_.resize(n * n);
+  stopped_.resize(n * n);
   doom_.resize(n * n);
+  most_bytes_.resize(n * n);
   dead_.resize(n);
   inboxes_.resize(n);
 }
@@ -98,16 +100,22 @@ void VirtualDatagramNetwork::send(int source, const Outgoing& datagram) {
   }
   UNISONO_CHECK(limits_.multicast, "a datagram to the group without multicast");
   for (int target = 0; target < ranks_; ++target) {
-    if (target != source) send_to(source, target, bytes);
+    if (target == source) continue;
+    if (carries(source, target)) {
+      send_to(source, target, bytes);
+    } else {
+      ++lost_;
+    }
   }
 }
 
-bool VirtualDatagramNetwork::is_lost(int source, int target) {
+bool VirtualDatagramNetwork::is_lost(int source, int target, std::size_t bytes) {
   int& doomed = doom_[link(source, target)];
   const bool by_call = doomed > 0;
   if (by_call) --doomed;
-  return by_call || cut_[link(source, target)] || dead_[static_cast<std::size_t>(source)] ||
-         prng_.unit() < options_.loss;
+  const std::size_t most = most_bytes_[link(source, target)];
+  return by_call || (most != 0 && bytes > most) || cut_[link(source, target)] ||
+         dead_[static_cast<std::size_t>(source)] || prng_.unit() < options_.loss;
 }
 
 void VirtualDatagramNetwork::send_to(int source, int target, const std::vector<std::byte>& bytes) {
@@ -116,7 +124,7 @@ void VirtualDatagramNetwork::send_to(int source, int target, const std::vector<s
   for (int copy = 0; copy < copies; ++copy) {
     std::int64_t arrival =
         now_ns_ + options_.delay_min_ns + static_cast<std::int64_t>(prng_.below(width));
-    if (is_lost(source, target)) {
+    if (is_lost(source, target, bytes.size())) {
       ++lost_;
       continue;
     }

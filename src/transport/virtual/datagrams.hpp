@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A virtual network of datagrams: loss, duplication, delay and therefore reordering from a seed,
-// partitions and deaths by call. Time is a number that advance() moves; nothing sleeps. The same
-// seed gives the same run, so a failing seed is a complete report. For one thread that drives all
-// ranks; the network outlives what is attached to it.
+// partitions, narrow paths and deaths by call. Time is a number that advance() moves; nothing
+// sleeps. The same seed gives the same run, so a failing seed is a complete report. For one thread
+// that drives all ranks; the network outlives what is attached to it.
 #pragma once
 
 #include <cstdint>
@@ -46,11 +46,27 @@ class VirtualDatagramNetwork {
   // Nothing passes between two ranks, either way, from now on until it is mended.
   void cut(int left, int right) { set_cut(left, right, true); }
   void mend(int left, int right) { set_cut(left, right, false); }
+  // The same of one direction only: what `target` sends to `source` still passes.
+  void cut_one_way(int source, int target) { cut_[link(source, target)] = true; }
+  // From now on datagrams of more bytes than that vanish on their way between two ranks, both ways:
+  // the path is narrower than the interfaces say, and nobody reports it. 0: all pass.
+  void narrow(int left, int right, std::size_t bytes) {
+    narrow_one_way(left, right, bytes);
+    narrow_one_way(right, left, bytes);
+  }
+  void narrow_one_way(int source, int target, std::size_t bytes) {
+    most_bytes_[link(source, target)] = bytes;
+  }
   // The rank neither sends nor receives any more.
   void kill(int rank) { dead_[static_cast<std::size_t>(rank)] = true; }
   // Loses the next datagrams from one rank to another, whatever the seed says.
   void lose_next(int source, int target, int datagrams) { doom_[link(source, target)] = datagrams; }
   void set_loss(double loss) { options_.loss = loss; }
+  // From now on the network does not carry the multicasts of one rank to another. Everything else
+  // passes as before.
+  void stop_multicast(int source, int target) { stopped_[link(source, target)] = true; }
+  // The same between all ranks.
+  void stop_multicast() { stopped_.assign(stopped_.size(), true); }
 
   std::int64_t sent() const { return sent_; }  // a datagram to the group is one
   std::int64_t delivered() const { return delivered_; }
@@ -78,7 +94,8 @@ class VirtualDatagramNetwork {
   void set_cut(int left, int right, bool value);
   void send(int source, const Outgoing& datagram);
   void send_to(int source, int target, const std::vector<std::byte>& bytes);
-  bool is_lost(int source, int target);
+  bool is_lost(int source, int target, std::size_t bytes);
+  bool carries(int source, int target) const { return !stopped_[link(source, target)]; }
 
   int ranks_;
   VirtualDatagramOptions options_;
@@ -91,7 +108,9 @@ class VirtualDatagramNetwork {
   std::int64_t lost_ = 0;
   std::vector<std::int64_t> last_arrival_ns_;  // by link
   std::vector<bool> cut_;                      // by link
+  std::vector<bool> stopped_;                  // by link: multicasts are lost
   std::vector<int> doom_;                      // by link: datagrams still to be lost
+  std::vector<std::size_t> most_bytes_;        // by link: that pass; 0: all
   std::vector<bool> dead_;
   std::vector<std::deque<std::vector<std::byte>>> inboxes_;
   std::priority_queue<Message, std::vector<Message>, Later> queue_;

@@ -35,6 +35,8 @@ class Multicasters : public Ranks {
  public:
   Multicasters(int ranks, int arity, const VirtualDatagramOptions& network = with_multicast())
       : Ranks(ranks, network, with_arity(arity)) {}
+  Multicasters(int ranks, const VirtualDatagramOptions& network, const ReliableOptions& options)
+      : Ranks(ranks, network, options) {}
 
   const GroupCounts& counts(int rank) { return at(rank).group_counts(); }
   void put_to_all(int from, const std::vector<std::byte>& bytes, std::size_t flag,
@@ -246,9 +248,242 @@ TEST(Group, MoreThanTheWindowWaitsAndArrives) {
   EXPECT_EQ(ranks.counts(0).packets, kPuts);
 }
 
-// Everything at once, from seeds: loss, duplicates, reordering, all ranks multicast.
+// ---- the network ceases to carry multicast -----------------------------------------------------
+
+constexpr std::uint64_t kMany = 1500;  // packets: several windows
+
+// Flags of their own; nobody waits for any of them.
+void put_many(Multicasters& ranks, int from, std::uint64_t first = 1) {
+  for (std::uint64_t i = first; i < first + kMany; ++i) {
+    ranks.put_to_all(from, {}, 8 * (i - first), i);
+  }
+}
+void expect_many(Multicasters& ranks, int from, std::uint64_t first = 1) {
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    if (rank == from) continue;
+    for (std::uint64_t i = first; i < first + kMany; ++i) {
+      ASSERT_EQ(ranks.word(rank, 8 * (i - first)), i) << "rank " << rank;
+    }
+  }
+}
+
+TEST(Group, ASenderWhoseMulticastsNobodyHearsGetsOn) {
+  Multicasters ranks(15, 2);
+  put_many(ranks, 0);
+  ASSERT_TRUE(ranks.run_until(1000 * kMillisecond, [&] { return ranks.at(0).all_have_all(); }));
+  ranks.network().stop_multicast();
+  put_many(ranks, 0, kMany);
+  EXPECT_TRUE(ranks.run_until(1000 * kMillisecond, [&] { return ranks.at(0).all_have_all(); }));
+  expect_many(ranks, 0, kMany);
+}
+
+// A message at a time, whose receivers wait for it; at first each of them asks for it.
+TEST(Group, WhoHearsNoMulticastAnyMoreGetsAllByUnicastWithoutAsking) {
+  Multicasters ranks(15, 2);
+  ranks.network().stop_multicast();
+  const auto next = [&](std::uint64_t value) {
+    ranks.put_to_all(0, {}, kFlag, value);
+    return ranks.run_until(
+        ranks.network().now_ns() + 1000 * kMillisecond, [&] { return ranks.all_have(0, value); },
+        [&] {
+          for (int rank = 1; rank < 15; ++rank) {
+            if (ranks.word(rank) != value) ranks.at(rank).awaits_multicast(0);
+          }
+        });
+  };
+  const auto all_know = [&] {
+    bool all = true;
+    for (int rank = 1; rank < 15; ++rank) all &= ranks.at(rank).unreached_by() == 0;
+    return all;
+  };
+  std::uint64_t learn = 1;
+  for (; learn < 1000 && !all_know(); ++learn) ASSERT_TRUE(next(learn));
+  ASSERT_TRUE(all_know());
+  ASSERT_TRUE(ranks.run_until(ranks.network().now_ns() + 1000 * kMillisecond,
+                              [&] { return ranks.at(0).all_have_all(); }));
+  const std::int64_t before_ns = ranks.network().now_ns();
+  const std::int64_t before = ranks.network().sent();
+  ASSERT_TRUE(next(learn + 1));
+  // Down the three levels of the tree, and nobody has asked.
+  EXPECT_LT(ranks.network().now_ns() - before_ns, 4 * kDelayNs);
+  EXPECT_EQ(ranks.network().sent() - before, 1 + 14);
+  EXPECT_EQ(ranks.at(0).unreached_by(), -1);
+}
+
+// Rank 5's parent from origin 0 with arity 2 is 2.
+TEST(Group, OnlyWhoHearsNoMulticastGetsItByUnicast) {
+  Multicasters ranks(8, 2);
+  ranks.network().stop_multicast(0, 5);
+  std::uint64_t value = 1;
+  for (; value < 100'000 && ranks.counts(2).passed_on == 0; ++value) {
+    ranks.put_to_all(0, {}, kFlag, value);
+    ASSERT_TRUE(ranks.run_until(
+        ranks.network().now_ns() + 1000 * kMillisecond, [&] { return ranks.word(5) == value; },
+        [&] { ranks.at(5).awaits_multicast(0); }));
+  }
+  EXPECT_EQ(ranks.at(5).unreached_by(), 0);
+  ranks.run_for(100 * kMillisecond);  // what was asked for has expired
+  const std::int64_t before = ranks.network().sent();
+  ranks.put_to_all(0, {}, kFlag, value);
+  ranks.run_for(3 * kDelayNs);
+  EXPECT_TRUE(ranks.all_have(0, value));
+  EXPECT_EQ(ranks.network().sent() - before, 1 + 1);
+  for (const int rank : {0, 1, 2, 3, 4, 6, 7}) EXPECT_EQ(ranks.at(rank).unreached_by(), -1);
+  // In the other direction, and of others, rank 5 hears and is heard.
+  for (const int origin : {5, 3}) {
+    for (std::uint64_t i = 1; i <= 3; ++i) ranks.put_to_all(origin, {}, kFlag + 8, i);
+    ranks.run_for(2 * kDelayNs);
+    EXPECT_TRUE(ranks.all_have(origin, 3, kFlag + 8));
+    EXPECT_EQ(ranks.counts(origin).passed_on, 0U);
+  }
+}
+
+// What is asked and answered by unicast moves the window also where nobody waits or sees a gap.
+TEST(Group, WhoHearsNothingAtAllFromTheStartGetsEverything) {
+  Multicasters ranks(8, 2);
+  for (int rank = 1; rank < 8; ++rank) ranks.network().stop_multicast(0, rank);
+  put_many(ranks, 0);
+  EXPECT_TRUE(ranks.run_until(1000 * kMillisecond, [&] { return ranks.at(0).all_have_all(); }));
+  expect_many(ranks, 0);
+  EXPECT_LT(ranks.counts(0).asked_again, 200U);
+}
+
+TEST(Group, LossesDoNotLookLikeMulticastThatIsNotCarried) {
+  VirtualDatagramOptions network = with_multicast();
+  network.loss = 0.2;
+  Multicasters ranks(8, 2, network);
+  for (std::uint64_t round = 0; round < 20; ++round) {
+    put_many(ranks, 0, 1 + round * kMany);
+    ASSERT_TRUE(ranks.run_until(ranks.network().now_ns() + 10'000 * kMillisecond,
+                                [&] { return ranks.at(0).all_have_all(); }));
+  }
+  // Nor do many that are lost at a time, as in a full buffer.
+  ranks.network().set_loss(0);
+  for (int burst = 0; burst < 10; ++burst) {
+    ranks.network().lose_next(0, 5, 200);
+    put_many(ranks, 0, 1 + (20 + static_cast<std::uint64_t>(burst)) * kMany);
+    ASSERT_TRUE(ranks.run_until(ranks.network().now_ns() + 10'000 * kMillisecond,
+                                [&] { return ranks.at(0).all_have_all(); }));
+  }
+  for (int rank = 0; rank < 8; ++rank) EXPECT_EQ(ranks.at(rank).unreached_by(), -1);
+}
+
+// 40 ranks and a loss of 20 %: that a question reaches all and every answer arrives is as good as
+// impossible in any one round.
+TEST(Group, OnlyWhoHasNotAnsweredIsAskedAgain) {
+  VirtualDatagramOptions network = with_multicast();
+  network.loss = 0.2;
+  Multicasters ranks(40, 4, network);
+  ranks.put_to_all(0, {}, kFlag, 1);
+  EXPECT_TRUE(ranks.run_until(1000 * kMillisecond, [&] { return ranks.at(0).all_have_all(); }));
+  EXPECT_TRUE(ranks.all_have(0, 1));
+}
+
+// With one level there are leaves only. Nothing of the origin reaches them any more, not even its
+// questions; what they ask for says what they have.
+TEST(Group, ARequestOfALeafIsAnAnswer) {
+  Multicasters ranks(4, 4);
+  for (std::uint64_t i = 1; i <= 250; ++i) ranks.put_to_all(0, {}, 8 * i, i);
+  ranks.run_for(2 * kDelayNs);
+  for (int rank = 1; rank < 4; ++rank) ranks.network().lose_next(0, rank, 1'000'000);
+  for (std::uint64_t i = 251; i <= 506; ++i) ranks.put_to_all(0, {}, 8 * i, i);
+  EXPECT_LT(ranks.counts(0).packets, 506U);
+  EXPECT_TRUE(ranks.run_until(
+      100 * kMillisecond, [&] { return ranks.counts(0).packets == 506; },
+      [&] {
+        for (int rank = 1; rank < 4; ++rank) ranks.at(rank).awaits_multicast(0);
+      }));
+  for (int rank = 1; rank < 4; ++rank) ranks.network().lose_next(0, rank, 0);
+  EXPECT_TRUE(ranks.run_until(1000 * kMillisecond, [&] { return ranks.at(0).all_have_all(); }));
+}
+
+TEST(Group, WhoDiesInTheMiddleOfAQuestionIsPassedOver) {
+  Multicasters ranks(15, 2);
+  ranks.network().stop_multicast();
+  put_many(ranks, 0);
+  ranks.run_for(5 * kMillisecond);
+  ASSERT_FALSE(ranks.at(0).all_have_all());
+  ranks.network().kill(2);
+  ranks.run_for(20 * kMillisecond);
+  EXPECT_FALSE(ranks.at(0).all_have_all());
+  for (int rank = 0; rank < 15; ++rank) ranks.at(rank).forget(2);
+  EXPECT_TRUE(ranks.run_until(2000 * kMillisecond, [&] { return ranks.at(0).all_have_all(); }));
+  for (int rank = 1; rank < 15; ++rank) {
+    for (std::uint64_t i = 1; i <= kMany && rank != 2; ++i) {
+      ASSERT_EQ(ranks.word(rank, 8 * (i - 1)), i);
+    }
+  }
+}
+
+// Nobody has what is missing, and nobody waits for it.
+TEST(Group, WhatADeadOriginDidNotGetThroughIsNotAskedForForEver) {
+  Multicasters ranks(4, 2);
+  for (int rank = 1; rank < 4; ++rank) ranks.network().lose_next(0, rank, 1);
+  ranks.put_to_all(0, {}, kFlag, 1);
+  ranks.put_to_all(0, {}, kFlag + 8, 1);
+  ranks.run_for(2 * kDelayNs);
+  EXPECT_EQ(ranks.word(1, kFlag + 8), 1U);
+  ranks.network().kill(0);
+  ranks.run_for(50 * kMillisecond);
+  EXPECT_GT(ranks.counts(1).nacks, 2U);
+  for (int rank = 1; rank < 4; ++rank) ranks.at(rank).forget(0);
+  ranks.run_for(100 * kMillisecond);  // of each, one timer is due once more
+  const auto asked = [&] {
+    return ranks.counts(1).nacks + ranks.counts(2).nacks + ranks.counts(3).nacks;
+  };
+  const std::uint64_t before = asked();
+  ranks.run_for(10'000 * kMillisecond);
+  EXPECT_EQ(asked(), before);
+}
+
+// Of 1023 origins whose packets have come none is looked at again; one that is waited for is.
+TEST(Group, OnlyOriginsThatAreWaitedForAreLookedAt) {
+  constexpr int kRanks = 1024;
+  constexpr int kReceiver = 5;  // multicast reaches nobody else, to save time and memory
+  VirtualDatagramOptions network = with_multicast();
+  network.max_payload = wire::kHeaderBytes + 8;
+  ReliableOptions options = with_arity(4);
+  options.pool_packets = 8;
+  Multicasters ranks(kRanks, network, options);
+  for (int origin = 0; origin < kRanks; ++origin) {
+    for (int rank = 0; rank < kRanks; ++rank) {
+      if (rank != kReceiver) ranks.network().stop_multicast(origin, rank);
+    }
+    if (origin == kReceiver) continue;
+    ranks.at(kReceiver).awaits_multicast(origin);
+    ranks.put_to_all(origin, {}, kFlag, 1);
+    ranks.network().advance();
+    ranks.at(kReceiver).progress();
+  }
+  ranks.at(kReceiver).progress();
+  const auto looked_at = [&](int times) {
+    const std::uint64_t before = ranks.counts(kReceiver).looked_at;
+    for (int i = 0; i < times; ++i) ranks.at(kReceiver).progress();
+    return ranks.counts(kReceiver).looked_at - before;
+  };
+  EXPECT_EQ(looked_at(100), 0U);
+  ranks.at(kReceiver).awaits_multicast(7);
+  EXPECT_EQ(looked_at(100), 100U);
+  EXPECT_GT(ranks.at(kReceiver).next_deadline_ns(), ranks.network().now_ns());
+}
+
+// Between all, or from one, to one, or between some, in one direction.
+void stop_multicast_somewhere(Multicasters& ranks, base::Prng& prng) {
+  const auto size = static_cast<std::uint64_t>(ranks.size());
+  const std::uint64_t kind = prng.below(4);
+  const int one = static_cast<int>(prng.below(size));
+  if (kind == 0) return ranks.network().stop_multicast();
+  for (int other = 0; other < ranks.size(); ++other) {
+    if (kind == 1) ranks.network().stop_multicast(one, other);
+    if (kind == 2) ranks.network().stop_multicast(other, one);
+    if (kind == 3 && prng.below(3) == 0) ranks.network().stop_multicast(one, other);
+  }
+}
+
+// Everything at once, from seeds: loss, duplicates, reordering, all ranks multicast, and the
+// network ceases to carry multicast between some of them.
 TEST(Group, EverybodyGetsEverythingOnABadNetwork) {
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 120; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     base::Prng prng(seed);
     VirtualDatagramOptions network = with_multicast();
@@ -260,6 +495,7 @@ TEST(Group, EverybodyGetsEverythingOnABadNetwork) {
     const int size = 2 + static_cast<int>(prng.below(12));
     Multicasters ranks(size, 1 + static_cast<int>(prng.below(4)), network);
     const std::uint64_t puts = 1 + prng.below(100);
+    const std::uint64_t ends_at = 1 + prng.below(2 * puts);  // or never
     const auto bytes = pattern(prng.below(4000));
     for (std::uint64_t i = 1; i <= puts; ++i) {
       for (int origin = 0; origin < size; ++origin) {
@@ -268,6 +504,7 @@ TEST(Group, EverybodyGetsEverythingOnABadNetwork) {
         ranks.put_to_all(origin, bytes, flag, i);
       }
       if (prng.below(4) == 0) ranks.run_for(static_cast<std::int64_t>(prng.below(200'000)));
+      if (i == ends_at) stop_multicast_somewhere(ranks, prng);
     }
     const auto everybody = [&] {
       bool all = true;

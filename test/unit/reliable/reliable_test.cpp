@@ -84,6 +84,49 @@ TEST(Reliable, NothingIsSentButWhatIsPut) {
   }
 }
 
+// A packet that comes after as many others as 16 bits can count says what its sender had then,
+// nothing, and not that it has what was put to it just now, which would never be repeated. Rank 1
+// is nothing but its packets.
+TEST(Reliable, AnOldPacketAcknowledgesNothingNew) {
+  constexpr std::uint64_t kPuts = 0x10000 - 8;
+  Ranks ranks(2);
+  ranks.network().cut(0, 1);
+  const auto wire = ranks.network().attach(1);
+  const wire::Gate gate(wire::key_of("test"), 1, 2);
+  const auto send = [&](wire::Header header) {
+    const wire::Envelope envelope = gate.seal(header, {});
+    const transport::Outgoing datagram{.target = 0, .head = envelope};
+    ranks.network().mend(0, 1);
+    ASSERT_EQ(wire->send({&datagram, 1}), 1U);
+    ranks.network().cut(0, 1);
+    ranks.run_for(2 * kDelayNs);
+  };
+  std::uint64_t control = 0;
+  for (std::uint64_t i = 1; i <= kPuts; ++i) {
+    ranks.raise(0, 1, kFlag, i);
+    if (i % 256 != 0 && i != kPuts) continue;
+    wire::Header status = gate.header(wire::Kind::status, 0, ++control);
+    status.place = 0;
+    status.value = i + 1;
+    send(status);
+  }
+  ASSERT_TRUE(ranks.at(0).is_settled());
+  for (std::uint64_t i = 0; i < 16; ++i) ranks.raise(0, 1, kFlag, 7);
+  wire::Header old = gate.header(wire::Kind::put, 0, 1);
+  old.flag = kFlag;
+  old.value = 1;
+  set_acknowledged(old, 1);
+  send(old);
+  EXPECT_EQ(ranks.word(0), 1U) << "it came";
+  ranks.run_for(kMillisecond);  // what was just sent is not repeated
+  wire::Header nack = gate.header(wire::Kind::nack, 0, ++control);
+  nack.place = kPuts + 1;
+  nack.value = 1;
+  nack.flag = 0;
+  send(nack);
+  EXPECT_EQ(ranks.at(0).counts().repeated, 1U);
+}
+
 // One way only, the window is the limit: two small packets for half a window.
 TEST(Reliable, AStreamOneWayAsksTwiceAWindow) {
   Ranks ranks(2);
@@ -192,7 +235,7 @@ TEST(Reliable, LostRequestsAndLostRepetitionsAreMadeAgain) {
   ranks.raise(0, 1, kFlag + 8, 2);
   ranks.run_for(kDelayNs + 1);
   ranks.network().lose_next(1, 0, 2);  // two requests
-  ranks.network().lose_next(0, 1, 2);  // and two repetitions
+  ranks.network().lose_next(0, 1, 4);  // and two repetitions, each with a status behind it
   EXPECT_TRUE(ranks.run_until(100 * kMillisecond, [&] { return ranks.word(1, kFlag) == 1; }));
   EXPECT_GE(ranks.at(1).counts().nacks, 5U);
   EXPECT_EQ(ranks.at(0).counts().repeated, 3U);

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <set>
+#include <vector>
 
 namespace unisono::transport {
 namespace {
@@ -107,6 +108,57 @@ TEST(VirtualDatagrams, PartitionsDeathsAndDooms) {
   EXPECT_TRUE(receive_all(*zero).empty());
 }
 
+TEST(VirtualDatagrams, OneDirectionIsCut) {
+  VirtualDatagramNetwork network(2, {.delay_min_ns = 1, .delay_max_ns = 1});
+  const auto zero = network.attach(0);
+  const auto one = network.attach(1);
+  network.cut_one_way(0, 1);
+  send(*zero, 1, 1);
+  send(*one, 0, 2);
+  EXPECT_TRUE(deliver_and_receive(network, *one).empty());
+  EXPECT_EQ(receive_all(*zero), std::vector<std::uint32_t>{2});
+  network.mend(0, 1);
+  send(*zero, 1, 3);
+  EXPECT_EQ(deliver_and_receive(network, *one), std::vector<std::uint32_t>{3});
+}
+
+TEST(VirtualDatagrams, LongOnesVanishOnANarrowPath) {
+  VirtualDatagramNetwork network(
+      3, {.delay_min_ns = 1, .delay_max_ns = 1, .max_payload = 100, .multicast = true});
+  const auto zero = network.attach(0);
+  const auto one = network.attach(1);
+  const auto two = network.attach(2);
+  const auto received_lengths = [&network](Datagrams& at) {
+    while (network.advance()) {
+    }
+    std::array<Incoming, 8> batch;
+    std::vector<std::size_t> lengths;
+    const std::size_t count = at.receive(batch);
+    for (std::size_t i = 0; i < count; ++i) lengths.push_back(batch[i].bytes.size());
+    return lengths;
+  };
+  const std::array<std::byte, 100> bytes{};
+  const auto send_two = [&bytes](Datagrams& from, int target) {
+    for (const std::size_t length : {90, 91}) {
+      const Outgoing datagram{target, std::span(bytes).first(length), {}};
+      EXPECT_EQ(from.send({&datagram, 1}), 1U);
+    }
+  };
+  network.narrow(0, 1, 90);
+  send_two(*zero, 1);
+  send_two(*one, 0);
+  EXPECT_EQ(received_lengths(*one), std::vector<std::size_t>{90});
+  EXPECT_EQ(received_lengths(*zero), std::vector<std::size_t>{90});
+  send_two(*zero, kGroup);
+  EXPECT_EQ(received_lengths(*one), std::vector<std::size_t>{90});
+  EXPECT_EQ(received_lengths(*two), (std::vector<std::size_t>{90, 91}));
+  network.narrow_one_way(0, 1, 0);
+  send_two(*zero, 1);
+  send_two(*one, 0);
+  EXPECT_EQ(received_lengths(*one), (std::vector<std::size_t>{90, 91}));
+  EXPECT_EQ(received_lengths(*zero), std::vector<std::size_t>{90});
+}
+
 TEST(VirtualDatagrams, RoomIsLimited) {
   VirtualDatagramNetwork network(2, {.delay_min_ns = 1, .delay_max_ns = 1, .inbox = 3, .room = 2});
   const auto from = network.attach(0);
@@ -134,6 +186,28 @@ TEST(VirtualDatagrams, MulticastReachesEachByItsOwnLuck) {
     EXPECT_EQ(deliver_and_receive(network, *to).size(), rank == 2 ? 0U : 1U);
   }
   EXPECT_TRUE(receive_all(*from).empty());
+}
+
+TEST(VirtualDatagrams, MulticastAloneStopsInOneDirection) {
+  VirtualDatagramNetwork network(3, {.multicast = true});
+  const auto first = network.attach(0);
+  const auto second = network.attach(1);
+  const auto third = network.attach(2);
+  network.stop_multicast(0, 2);
+  send(*first, kGroup, 1);
+  EXPECT_EQ(deliver_and_receive(network, *second), std::vector<std::uint32_t>{1});
+  EXPECT_TRUE(receive_all(*third).empty());
+  send(*first, 2, 2);
+  EXPECT_EQ(deliver_and_receive(network, *third), std::vector<std::uint32_t>{2});
+  send(*third, kGroup, 3);
+  EXPECT_EQ(deliver_and_receive(network, *first), std::vector<std::uint32_t>{3});
+  EXPECT_EQ(network.lost(), 1);
+  network.stop_multicast();
+  send(*third, kGroup, 4);
+  while (network.advance()) {
+  }
+  EXPECT_TRUE(receive_all(*first).empty());
+  EXPECT_EQ(network.lost(), 3);
 }
 
 }  // namespace
