@@ -197,7 +197,11 @@ void add_down(CLI::App& hosts, const std::shared_ptr<HostsArguments>& arguments,
   CLI::App* command = hosts.add_subcommand("down", "Remove hosts, with all that runs on them");
   auto* name = command->add_option("NAME", arguments->name, "The set; needed if there are several")
                    ->type_name("NAME");
-  command->add_flag("--all", arguments->all, "Every set")->excludes(name);
+  auto* option =
+      command->add_option("--name", arguments->name, "The same, as 'up' and 'exec' say it")
+          ->type_name("NAME")
+          ->excludes(name);
+  command->add_flag("--all", arguments->all, "Every set")->excludes(name)->excludes(option);
   command->footer("Example:\n  unisono hosts down h");
   command->callback([arguments, &exit_status] {
     const Status ended = down(*arguments);

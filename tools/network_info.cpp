@@ -42,7 +42,10 @@ base::Result<std::string> network_text(const std::string& peer, const base::Sett
   line("address", ip_text(options.local.address));
   line("interface", options.local.interface);
   line("because", options.why);
-  line("datagram", fmt::format("{} bytes", udp->limits().max_payload));
+  line("datagram",
+       fmt::format(
+           "{} bytes{}; whether the path carries them, a job finds out", udp->limits().max_payload,
+           network.most_datagram == udp->limits().max_payload ? " (UNISONO_DATAGRAM)" : ""));
   line("multicast", multicast_text(*udp, options));
   line("segmentation by the kernel", yes_no(udp->features().segmentation));
   line("coalescing by the kernel", yes_no(udp->features().coalescing));

@@ -160,7 +160,8 @@ UNISONO_API int unisono_comm_split(unisono_comm_t comm, int color, int key, unis
  */
 UNISONO_API int unisono_comm_from_list(unisono_comm_t comm, const int* ranks, int count,
                                        unisono_comm_t* result);
-/* Ends the calling rank's use of comm; the world ends with unisono_finalize only. */
+/* Ends the calling rank's use of comm; the world ends with unisono_finalize only. Members on the
+ * rank's host that make a further call get RANK_LOST, with its name. */
 UNISONO_API int unisono_comm_free(unisono_comm_t comm);
 
 /* Goes on without those who are lost: gives those members of comm that live a communicator of
@@ -172,10 +173,12 @@ UNISONO_API int unisono_comm_free(unisono_comm_t comm);
  * All that get a communicator get the same, whoever dies meanwhile and whenever they learn of it.
  * Who dies after the agreement may be a member; then the first call that needs it says so, and the
  * new communicator is to be shrunk. RANK_LOST: the others took this rank for lost (it was silent
- * for UNISONO_DETECT_TIMEOUT) and go on without it for good; or half of the communicator's hosts
- * or more are lost, and with half of them that of its rank 0, so that nobody can know whether those
- * go on by themselves. Other errors: STATE (requests outstanding, shrunk before), TIMEOUT (who was
- * waited for is named; it may be called again), RESOURCES. */
+ * for UNISONO_DETECT_TIMEOUT_HOSTS, or stopped for UNISONO_DETECT_TIMEOUT) and go on without it for
+ * good; or half of the communicator's hosts or more are lost, and with half of them that of its
+ * rank 0, so that nobody can know whether those go on by themselves. Other errors: ARGUMENT, STATE
+ * (requests outstanding, shrunk before), TIMEOUT (who was waited for is named), RESOURCES. After
+ * ARGUMENT, TIMEOUT, and STATE because of requests, it may be called again; the others wait for
+ * that. */
 UNISONO_API int unisono_shrink(unisono_comm_t comm, unisono_comm_t* result);
 
 /* ---- collectives ------------------------------------------------------------------------------
@@ -189,9 +192,14 @@ UNISONO_API int unisono_shrink(unisono_comm_t comm, unisono_comm_t* result);
 
 /* Errors of all collectives: ARGUMENT (null, misaligned, overlapping or overflowing buffers, root
  * or count out of range), TYPE, STATE, MISMATCH, RANK_LOST, TIMEOUT, RESOURCES, PEER_ARGUMENT,
- * CANCELLED. After any of the last seven, but for STATE, and after ARGUMENT or TYPE on any rank,
- * the communicator has failed: later calls on it return the same error. Output buffers then hold
- * nothing of use. */
+ * CANCELLED. After any of them on any rank the communicator has failed: later calls on it return
+ * the same error, and output buffers hold nothing of use. A rank that cannot make its call, for an
+ * invalid argument, no place for a result, a plan that is still active or a limit, ends the
+ * communicator for all: the others get PEER_ARGUMENT, or RESOURCES, with the name of that rank.
+ * Where the ranks' calls differ, that is found when they meet or have waited for each other: one
+ * that returns OK on a rank before may have moved parts of both.
+ * Only a call without a communicator (its handle, or the plan's, is NULL or has ended) tells nobody
+ * else: the others wait, as for a rank that comes late. */
 
 UNISONO_API int unisono_barrier(unisono_comm_t comm);
 /* root's buffer[0..count) to everyone's. */
@@ -394,7 +402,8 @@ UNISONO_API int unisono_cancel(unisono_request_t* request);
 typedef struct unisono_plan_s* unisono_plan_t;
 
 /* Checks and prepares a collective once, for any number of starts with the same buffers. Local: no
- * communication. One start of a plan may be active at a time. */
+ * communication, and an error concerns nobody else. One start of a plan may be active at a time: to
+ * start it again is STATE, and fails the communicator as any call that cannot be made. */
 UNISONO_API int unisono_barrier_plan(unisono_comm_t comm, unisono_plan_t* plan);
 UNISONO_API int unisono_broadcast_plan(void* buffer, int64_t count, unisono_type_t type, int root,
                                        unisono_comm_t comm, unisono_plan_t* plan);
@@ -483,8 +492,8 @@ UNISONO_API int unisono_publish(unisono_comm_t comm, uint64_t value);
  * read from memory, or sent by their ranks' agents. No collective, so a rank may ask at any time,
  * between start and wait as well, and on a communicator that has failed.
  * Errors: ARGUMENT, STATE; RANK_LOST, which names it, if a member has died, left, or does not
- * answer (one of another host, within UNISONO_DETECT_TIMEOUT, 1 s by default, and a fifth): the
- * communicator does not fail by it. */
+ * answer (one of another host, within UNISONO_DETECT_TIMEOUT_HOSTS, 10 s by default, and a
+ * fifth of UNISONO_DETECT_TIMEOUT): the communicator does not fail by it. */
 UNISONO_API int unisono_query(unisono_comm_t comm, unisono_compare_t how, uint64_t value,
                               int* result);
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "api/error.hpp"
+#include "api/launch.hpp"
 #include "api/objects.hpp"
 
 namespace unisono::api {
@@ -20,26 +21,34 @@ static_assert(UNISONO_GREATER_EQUAL + 1 == group::kComparisonCount);
 using base::Code;
 using base::Error;
 using base::Result;
+using group::AgentPause;
 
-int finish_derived(Comm& parent, Result<std::unique_ptr<group::Communicator>> made,
-                   unisono_comm_t* result) {
-  if (!made) return fail(made.error());
-  if (*made == nullptr) return UNISONO_OK;  // this rank takes no part
-  const auto handle = add_comm(*parent.owner, std::move(*made));
-  if (!handle) return fail(handle.error());
+using Made = Result<std::unique_ptr<group::Communicator>>;
+
+// A call that makes a communicator from another one. `make` is called once there is a handle for
+// what it makes: a rank that has none left would else be missing in it.
+template <class Make>
+int derive(const char* function, unisono_comm_t comm, unisono_comm_t* result, const Make& make) {
+  if (result != nullptr) *result = nullptr;
+  Comm* const parent = comms().get(comm);
+  if (parent == nullptr) return fail(bad_comm(function, comm));
+  const AgentPause pause(parent->group.get());
+  if (result == nullptr) {
+    return refuse(*parent, Code::argument, fmt::format("{}: result is NULL", function));
+  }
+  const auto handle = reserve_comm(*parent->owner);
+  if (!handle) {
+    return refuse(*parent, handle.error().code,
+                  fmt::format("{}: {}", function, handle.error().message));
+  }
+  Made made = make(*parent->group);
+  if (!made || *made == nullptr) {
+    comms().remove(*handle);
+    return made ? UNISONO_OK : fail(made.error());  // or this rank takes no part
+  }
+  add_comm(*handle, std::move(*made));
   *result = *handle;
   return UNISONO_OK;
-}
-
-// The communicator of a call that makes another one from it.
-Result<Comm*> find_parent(const char* function, unisono_comm_t comm, unisono_comm_t* result) {
-  Comm* parent = comms().get(comm);
-  if (parent == nullptr) return bad_comm(function, comm);
-  if (result != nullptr) {
-    *result = nullptr;
-    return parent;
-  }
-  return parent->group->refuse(Code::argument, fmt::format("{}: result is NULL", function));
 }
 
 // Empty if no request or start of a plan is outstanding.
@@ -74,48 +83,56 @@ extern "C" {
 
 using namespace unisono::api;  // NOLINT: entry points of one namespace
 using unisono::base::Code;
+using unisono::group::AgentPause;
+using unisono::group::Communicator;
 
-int unisono_comm_rank(unisono_comm_t comm, int* rank) {
+int unisono_comm_rank(unisono_comm_t comm, int* rank) try {
   Comm* found = comms().get(comm);
   if (found == nullptr) return fail(bad_comm("unisono_comm_rank", comm));
   if (rank == nullptr) return fail(Code::argument, "unisono_comm_rank: rank is NULL");
   *rank = found->group->rank();
   return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_comm_rank", thrown);
 }
 
-int unisono_comm_size(unisono_comm_t comm, int* size) {
+int unisono_comm_size(unisono_comm_t comm, int* size) try {
   Comm* found = comms().get(comm);
   if (found == nullptr) return fail(bad_comm("unisono_comm_size", comm));
   if (size == nullptr) return fail(Code::argument, "unisono_comm_size: size is NULL");
   *size = found->group->size();
   return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_comm_size", thrown);
 }
 
-int unisono_comm_dup(unisono_comm_t comm, unisono_comm_t* result) {
-  const auto parent = find_parent("unisono_comm_dup", comm, result);
-  if (!parent) return fail(parent.error());
-  return finish_derived(**parent, (*parent)->group->duplicate(), result);
+int unisono_comm_dup(unisono_comm_t comm, unisono_comm_t* result) try {
+  return derive("unisono_comm_dup", comm, result,
+                [](Communicator& group) { return group.duplicate(); });
+} catch (const std::exception& thrown) {
+  return fail("unisono_comm_dup", thrown);
 }
 
-int unisono_comm_split(unisono_comm_t comm, int color, int key, unisono_comm_t* result) {
-  const auto parent = find_parent("unisono_comm_split", comm, result);
-  if (!parent) return fail(parent.error());
-  return finish_derived(**parent, (*parent)->group->split(color, key), result);
+int unisono_comm_split(unisono_comm_t comm, int color, int key, unisono_comm_t* result) try {
+  return derive("unisono_comm_split", comm, result,
+                [=](Communicator& group) { return group.split(color, key); });
+} catch (const std::exception& thrown) {
+  return fail("unisono_comm_split", thrown);
 }
 
 int unisono_comm_from_list(unisono_comm_t comm, const int* ranks, int count,
-                           unisono_comm_t* result) {
-  const auto parent = find_parent("unisono_comm_from_list", comm, result);
-  if (!parent) return fail(parent.error());
-  auto& group = *(*parent)->group;
-  if (const auto wrong = wrong_list(ranks, count, group.size())) {
-    return fail(group.refuse(Code::argument, fmt::format("unisono_comm_from_list: {}", *wrong)));
-  }
-  return finish_derived(**parent, group.from_list({ranks, static_cast<std::size_t>(count)}),
-                        result);
+                           unisono_comm_t* result) try {
+  return derive("unisono_comm_from_list", comm, result, [=](Communicator& group) -> Made {
+    if (const auto wrong = wrong_list(ranks, count, group.size())) {
+      return group.refuse(Code::argument, fmt::format("unisono_comm_from_list: {}", *wrong));
+    }
+    return group.from_list({ranks, static_cast<std::size_t>(count)});
+  });
+} catch (const std::exception& thrown) {
+  return fail("unisono_comm_from_list", thrown);
 }
 
-int unisono_comm_free(unisono_comm_t comm) {
+int unisono_comm_free(unisono_comm_t comm) try {
   Comm* found = comms().get(comm);
   if (found == nullptr) return fail(bad_comm("unisono_comm_free", comm));
   if (found->owner->world == comm) {
@@ -125,25 +142,41 @@ int unisono_comm_free(unisono_comm_t comm) {
   if (const auto error = busy("unisono_comm_free", *found)) return fail(*error);
   end_comm(*found->owner, comm);
   return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_comm_free", thrown);
 }
 
-int unisono_shrink(unisono_comm_t comm, unisono_comm_t* result) {
+int unisono_shrink(unisono_comm_t comm, unisono_comm_t* result) try {
+  if (result != nullptr) *result = nullptr;
   Comm* found = comms().get(comm);
   if (found == nullptr) return fail(bad_comm("unisono_shrink", comm));
+  // What is wrong so far may be mended, and the call made again: the others wait for it.
   if (result == nullptr) return fail(Code::argument, "unisono_shrink: result is NULL");
-  *result = nullptr;
   if (const auto error = busy("unisono_shrink", *found)) return fail(*error);
-  return finish_derived(*found, found->group->shrink(), result);
+  const auto handle = reserve_comm(*found->owner);
+  if (!handle) return fail("unisono_shrink", handle.error());
+  auto made = found->group->shrink();
+  if (!made) {
+    comms().remove(*handle);
+    return fail(made.error());
+  }
+  add_comm(*handle, std::move(*made));
+  *result = *handle;
+  return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_shrink", thrown);
 }
 
-int unisono_publish(unisono_comm_t comm, uint64_t value) {
+int unisono_publish(unisono_comm_t comm, uint64_t value) try {
   Comm* found = comms().get(comm);
   if (found == nullptr) return fail(bad_comm("unisono_publish", comm));
   found->group->publish(value);
   return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_publish", thrown);
 }
 
-int unisono_query(unisono_comm_t comm, unisono_compare_t how, uint64_t value, int* result) {
+int unisono_query(unisono_comm_t comm, unisono_compare_t how, uint64_t value, int* result) try {
   using unisono::group::Comparison;
   Comm* found = comms().get(comm);
   if (found == nullptr) return fail(bad_comm("unisono_query", comm));
@@ -154,18 +187,23 @@ int unisono_query(unisono_comm_t comm, unisono_compare_t how, uint64_t value, in
                                             "UNISONO_EQUAL .. UNISONO_GREATER_EQUAL, 0 .. {}",
                                             how, unisono::group::kComparisonCount - 1));
   }
+  AgentPause pause(found->group.get());
+  pause.is_of_a_look();
   const auto holds = found->group->query(static_cast<Comparison>(how), value);
   if (!holds) return fail(holds.error());
   *result = *holds ? 1 : 0;
   return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_query", thrown);
 }
 
-int unisono_comm_info(unisono_comm_t comm, unisono_comm_info_t* info) {
+int unisono_comm_info(unisono_comm_t comm, unisono_comm_info_t* info) try {
   Comm* found = comms().get(comm);
   if (found == nullptr) return fail(bad_comm("unisono_comm_info", comm));
   if (info == nullptr || info->size < sizeof(size_t)) {
     return fail(Code::argument, "unisono_comm_info: info is NULL, or its size is not set");
   }
+  const AgentPause pause(found->group.get());
   const auto& statistics = found->group->statistics();
   unisono_comm_info_t full{};
   full.size = std::min(info->size, sizeof full);
@@ -185,6 +223,8 @@ int unisono_comm_info(unisono_comm_t comm, unisono_comm_info_t* info) {
   full.stagings = statistics.engine.stagings;
   std::memcpy(info, &full, full.size);
   return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_comm_info", thrown);
 }
 
 }  // extern "C"

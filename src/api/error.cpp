@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <exception>
+#include <new>
+
 #include "unisono/unisono.h"
 
 namespace unisono::api {
@@ -36,6 +39,17 @@ int fail(Code code, std::string message) { return fail(base::Error{code, std::mo
 
 int fail(const char* function, const base::Error& error) {
   return fail(error.code, fmt::format("{}: {}", function, error.message));
+}
+
+int fail(const char* function, const std::exception& thrown) noexcept {
+  const bool lacks_memory = dynamic_cast<const std::bad_alloc*>(&thrown) != nullptr;
+  try {
+    last_message = fmt::format("{}: {}", function,
+                               lacks_memory ? "the process gets no more memory" : thrown.what());
+  } catch (const std::exception&) {
+    last_message.clear();  // no memory for the message either
+  }
+  return static_cast<int>(lacks_memory ? Code::resources : Code::system);
 }
 
 }  // namespace unisono::api

@@ -10,21 +10,47 @@ namespace unisono::api {
 namespace {
 
 using base::Code;
+using base::Error;
+using base::Result;
+using group::AgentPause;
+
+// Others: whether they wait for this rank to make the call, or it is only planned.
+enum class Others : std::uint8_t { wait_for_us, not_concerned };
+
+// A call that can be made.
+struct Prepared {
+  Checked checked;
+  group::CachedPlan* plan = nullptr;
+};
+
+Error cannot_make(Comm& comm, Others others, const Error& why) {
+  if (others == Others::wait_for_us) return comm.group->refuse(why.code, why.message);
+  return {why.code, fmt::format("rank {}: {}", comm.group->rank(), why.message)};
+}
+
+Result<Prepared> prepare(const Arguments& arguments, Comm& comm, Others others) {
+  auto checked = check(arguments, comm);
+  if (!checked) return cannot_make(comm, others, checked.error());
+  if (comm.group->begins_no_more()) return comm.group->failure();
+  const auto plan = comm.group->plan(checked->call);
+  if (!plan) {
+    const std::string what = fmt::format("{}: {}", arguments.function, plan.error().message);
+    return cannot_make(comm, others, {plan.error().code, what});
+  }
+  return Prepared{std::move(checked).value(), *plan};
+}
 
 // For the next call, if it is the same. Blocks with types are aligned or not by where the buffer
 // begins, so they are checked every time.
-void remember(const Arguments& arguments, const Checked& checked) {
-  Comm& comm = *checked.comm;
+void remember(const Arguments& arguments, Comm& comm, const Prepared& made) {
   const bool has_blocks = arguments.blocks != nullptr;
   if (has_blocks && arguments.blocks->knowledge == Knowledge::of_own_typed) return;
-  const auto plan = comm.group->plan(checked.call);
-  if (!plan) return;
   const Repeat repeat{arguments.count,
                       arguments.type,
                       arguments.op,
                       arguments.root,
-                      checked.rule,
-                      *plan,
+                      made.checked.rule,
+                      made.plan,
                       comm.group->plans().generation()};
   const int which = static_cast<int>(arguments.collective);
   if (!has_blocks) {
@@ -37,16 +63,45 @@ void remember(const Arguments& arguments, const Checked& checked) {
 
 }  // namespace
 
+int refuse(Comm& comm, Code code, const std::string& what) {
+  return fail(comm.group->refuse(code, what));
+}
+
+int fail_repeat(Comm& comm, const Error& error) {
+  const AgentPause pause(comm.group.get());
+  return fail(error);
+}
+
+// Also of operations before this one, which its handler knows nothing of.
+int fail_thrown(const Arguments& arguments, const std::exception& thrown) noexcept {
+  const int error = fail(arguments.function, thrown);
+  try {
+    Comm* const comm = comms().get(arguments.comm);
+    if (comm == nullptr) return error;
+    const AgentPause pause(comm->group.get());
+    comm->group->fail_all(static_cast<Code>(error),
+                          fmt::format("{} failed on rank {}: {}", arguments.function,
+                                      comm->group->rank(), unisono_last_error()),
+                          0);
+  } catch (const std::exception&) {
+    // No memory to tell it either: the others wait until this rank ends.
+  }
+  return error;
+}
+
 int run_new(const Arguments& arguments) {
-  const auto checked = check(arguments, Others::wait_for_us);
-  if (!checked) return fail(checked.error());
-  const auto status = checked->comm->group->run(checked->call, checked->input, checked->output);
+  Comm* const comm = comms().get(arguments.comm);
+  if (comm == nullptr) return fail(bad_comm(arguments.function, arguments.comm));
+  const AgentPause pause(comm->group.get());
+  const auto made = prepare(arguments, *comm, Others::wait_for_us);
+  if (!made) return fail(made.error());
+  const auto status = comm->group->run(*made->plan, made->checked.input, made->checked.output);
   if (!status) return fail(status.error());
-  remember(arguments, *checked);
+  remember(arguments, *comm, *made);
   return UNISONO_OK;
 }
 
-int run_blocks(const Arguments& arguments) {
+int run_blocks(const Arguments& arguments) try {
   Comm* const comm = comms().get(arguments.comm);
   if (comm == nullptr) return run_new(arguments);
   const auto& last = comm->block_repeats[static_cast<int>(arguments.collective)];
@@ -55,54 +110,58 @@ int run_blocks(const Arguments& arguments) {
   if (repeat.generation != comm->group->plans().generation()) return run_new(arguments);
   const auto status = comm->group->run(*repeat.plan, repeat.buffers.input(arguments),
                                        repeat.buffers.output(arguments));
-  return status ? UNISONO_OK : fail(status.error());
+  return status ? UNISONO_OK : fail_repeat(*comm, status.error());
+} catch (const std::exception& thrown) {
+  return fail_thrown(arguments, thrown);
 }
 
-int start(const Arguments& arguments, unisono_request_t* handle) {
+int start(const Arguments& arguments, unisono_request_t* handle) try {
+  if (handle != nullptr) *handle = nullptr;
+  Comm* const comm = comms().get(arguments.comm);
+  if (comm == nullptr) return fail(bad_comm(arguments.function, arguments.comm));
+  const AgentPause pause(comm->group.get());
   if (handle == nullptr) {
-    return fail(Code::argument, fmt::format("{}: request is NULL", arguments.function));
+    return refuse(*comm, Code::argument, fmt::format("{}: request is NULL", arguments.function));
   }
-  *handle = nullptr;
-  const auto checked = check(arguments, Others::wait_for_us);
-  if (!checked) return fail(checked.error());
-  group::Communicator& group = *checked->comm->group;
-  if (group.begins_no_more()) return fail(group.failure());
-  auto plan = group.plan(checked->call);
-  if (!plan) return fail(plan.error());
+  const auto made = prepare(arguments, *comm, Others::wait_for_us);
+  if (!made) return fail(made.error());
   auto request = std::make_unique<Request>();
-  request->comm = checked->comm;
+  request->comm = comm;
   Request* const raw = request.get();
-  *handle = requests().insert(std::move(request));
-  if (*handle == nullptr) {
-    return fail(Code::resources, fmt::format("{}: there are {} requests already; complete some",
-                                             arguments.function, requests().kMost));
+  const unisono_request_t given = requests().insert(std::move(request));
+  if (given == nullptr) {
+    return refuse(*comm, Code::resources,
+                  fmt::format("{}: there are {} requests already; complete some",
+                              arguments.function, requests().kMost));
   }
-  const auto status = group.start(**plan, checked->input, checked->output, raw->pending);
+  const auto status =
+      comm->group->start(*made->plan, made->checked.input, made->checked.output, raw->pending);
   if (!status) {
-    requests().remove(*handle);
-    *handle = nullptr;
+    requests().remove(given);
     return fail(status.error());
   }
-  checked->comm->requests.insert(raw);
+  comm->requests.insert(raw);
+  *handle = given;
   return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail_thrown(arguments, thrown);
 }
 
-int make_plan(const Arguments& arguments, unisono_plan_t* handle) {
+int make_plan(const Arguments& arguments, unisono_plan_t* handle) try {
   if (handle == nullptr) {
     return fail(Code::argument, fmt::format("{}: plan is NULL", arguments.function));
   }
   *handle = nullptr;
-  const auto checked = check(arguments, Others::not_concerned);
-  if (!checked) return fail(checked.error());
-  group::Communicator& group = *checked->comm->group;
-  if (group.begins_no_more()) return fail(group.failure());
-  auto cached = group.plan(checked->call);
-  if (!cached) return fail(cached.error());
+  Comm* const comm = comms().get(arguments.comm);
+  if (comm == nullptr) return fail(bad_comm(arguments.function, arguments.comm));
+  const AgentPause pause(comm->group.get());
+  const auto made = prepare(arguments, *comm, Others::not_concerned);
+  if (!made) return fail(made.error());
   auto plan = std::make_unique<PersistentPlan>();
-  plan->comm = checked->comm;
-  plan->cached = *cached;
-  plan->input = checked->input;
-  plan->output = checked->output;
+  plan->comm = comm;
+  plan->cached = made->plan;
+  plan->input = made->checked.input;
+  plan->output = made->checked.output;
   PersistentPlan* const raw = plan.get();
   *handle = plans().insert(std::move(plan));
   if (*handle == nullptr) {
@@ -110,8 +169,10 @@ int make_plan(const Arguments& arguments, unisono_plan_t* handle) {
                                              arguments.function, plans().kMost));
   }
   ++raw->cached->pins;
-  checked->comm->plans.insert(raw);
+  comm->plans.insert(raw);
   return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail(arguments.function, thrown);
 }
 
 }  // namespace unisono::api

@@ -13,18 +13,30 @@ int run_new(const Arguments& arguments);
 int start(const Arguments& arguments, unisono_request_t* handle);
 int make_plan(const Arguments& arguments, unisono_plan_t* handle);
 
+// A collective call on `comm` that this rank cannot make, before it has begun: the others, who
+// would wait for it, are told. `what` begins with the function's name.
+int refuse(Comm& comm, base::Code code, const std::string& what);
+
+// What a call of a remembered plan ended with.
+int fail_repeat(Comm& comm, const base::Error& error);
+
+// The call cannot go on: the communicator ends for all.
+int fail_thrown(const Arguments& arguments, const std::exception& thrown) noexcept;
+
 // For calls without block arrays.
-inline int run(const Arguments& arguments) {
+inline int run(const Arguments& arguments) try {
   Comm* comm = comms().get(arguments.comm);
   if (comm != nullptr) [[likely]] {
     const Repeat& last = comm->repeats[static_cast<int>(arguments.collective)];
     if (last.fits(arguments) && last.generation == comm->group->plans().generation()) [[likely]] {
       const auto status = comm->group->run(*last.plan, last.buffers.input(arguments),
                                            last.buffers.output(arguments));
-      return status ? UNISONO_OK : fail(status.error());
+      return status ? UNISONO_OK : fail_repeat(*comm, status.error());
     }
   }
   return run_new(arguments);
+} catch (const std::exception& thrown) {
+  return fail_thrown(arguments, thrown);
 }
 
 // For calls with block arrays.

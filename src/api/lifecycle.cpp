@@ -8,6 +8,7 @@
 #include "base/check.hpp"
 #include "base/log.hpp"
 #include "group/bootstrap/memory.hpp"
+#include "group/start.hpp"
 #include "transport/shm/shm.hpp"
 
 struct unisono_threads_s {
@@ -33,15 +34,18 @@ Result<unisono_comm_t> enter(group::Seat seat, std::shared_ptr<group::JobMemory>
   base::set_log_rank(seat.rank);
   std::unique_ptr<group::Network> network;
   if (seat.datagrams != nullptr) {
-    network = group::Network::over(seat, *memory, settings.time_ns(base::Setting::detect_timeout));
+    network = group::Network::over(seat, *memory, group::SilenceLimits::of(settings).suspect_ns);
   }
-  UNISONO_ASSIGN(rank->job, group::Job::enter(seat, std::move(memory), settings,
-                                              std::make_unique<transport::SharedMemory>(),
-                                              std::move(network)));
-  UNISONO_TRY(rank->job->start_agent());
+  UNISONO_ASSIGN(const unisono_comm_t handle, reserve_comm(*rank));
+  auto started = group::start_rank(seat, std::move(memory), settings,
+                                   std::make_unique<transport::SharedMemory>(), std::move(network));
+  if (!started) {
+    comms().remove(handle);
+    return started.error();
+  }
+  rank->job = std::move(started->job);
   rank->seat = std::move(seat);
-  UNISONO_ASSIGN(auto world, group::Communicator::create_world(*rank->job));
-  UNISONO_ASSIGN(const unisono_comm_t handle, add_comm(*rank, std::move(world)));
+  add_comm(handle, std::move(started->world));
   rank->world = handle;
   rank.release();  // owned by the world's handle until unisono_finalize
   return handle;
@@ -103,7 +107,7 @@ extern "C" {
 using unisono::api::fail;
 using unisono::base::Code;
 
-int unisono_init(unisono_comm_t* world) {
+int unisono_init(unisono_comm_t* world) try {
   using namespace unisono::api;
   if (world == nullptr) return fail(Code::argument, "unisono_init: world is NULL");
   if (!claim_process_init()) {
@@ -118,9 +122,12 @@ int unisono_init(unisono_comm_t* world) {
   }
   *world = *handle;
   return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  unisono::api::release_process_init();
+  return fail("unisono_init", thrown);
 }
 
-int unisono_threads_create(int ranks, unisono_threads_t* threads) {
+int unisono_threads_create(int ranks, unisono_threads_t* threads) try {
   using namespace unisono::api;
   constexpr int kMostThreadRanks = 1024;
   if (threads == nullptr) return fail(Code::argument, "unisono_threads_create: threads is NULL");
@@ -133,9 +140,11 @@ int unisono_threads_create(int ranks, unisono_threads_t* threads) {
   if (!made) return fail("unisono_threads_create", made.error());
   *threads = std::move(*made).release();
   return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_threads_create", thrown);
 }
 
-int unisono_init_thread(unisono_threads_t threads, int rank, unisono_comm_t* world) {
+int unisono_init_thread(unisono_threads_t threads, int rank, unisono_comm_t* world) try {
   using namespace unisono::api;
   if (threads == nullptr) return fail(Code::argument, "unisono_init_thread: threads is NULL");
   if (world == nullptr) return fail(Code::argument, "unisono_init_thread: world is NULL");
@@ -147,15 +156,19 @@ int unisono_init_thread(unisono_threads_t threads, int rank, unisono_comm_t* wor
   if (!handle) return fail("unisono_init_thread", handle.error());
   *world = *handle;
   return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_init_thread", thrown);
 }
 
-int unisono_threads_free(unisono_threads_t threads) {
+int unisono_threads_free(unisono_threads_t threads) try {
   if (threads == nullptr) return fail(Code::argument, "unisono_threads_free: threads is NULL");
   delete threads;  // ranks that have not finalized keep the memory
   return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_threads_free", thrown);
 }
 
-int unisono_finalize(unisono_comm_t world) {
+int unisono_finalize(unisono_comm_t world) try {
   using namespace unisono::api;
   Comm* comm = comms().get(world);
   if (comm == nullptr) return fail(bad_comm("unisono_finalize", world));
@@ -170,6 +183,8 @@ int unisono_finalize(unisono_comm_t world) {
   rank->job->leave();
   while (!rank->comms.empty()) end_comm(*rank, *rank->comms.begin());
   return untold ? fail(*untold) : UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_finalize", thrown);
 }
 
 }  // extern "C"

@@ -28,19 +28,23 @@ HandleTable<PersistentPlan, unisono_plan_t>& plans() {
   return table;
 }
 
-base::Result<unisono_comm_t> add_comm(Rank& rank, std::unique_ptr<group::Communicator> group) {
+base::Result<unisono_comm_t> reserve_comm(Rank& rank) {
   auto comm = std::make_unique<Comm>();
   comm->owner = &rank;
-  comm->group = std::move(group);
   const unisono_comm_t handle = comms().insert(std::move(comm));
   if (handle == nullptr) {
-    return Error{Code::resources, fmt::format("rank {}: there are {} communicators already; free "
+    return Error{Code::resources, fmt::format("there are {} communicators already; free "
                                               "those that are no longer used",
-                                              rank.job->rank(), comms().kMost)};
+                                              comms().kMost)};
   }
-  const std::lock_guard lock(rank.mutex);
-  rank.comms.insert(handle);
   return handle;
+}
+
+void add_comm(unisono_comm_t handle, std::unique_ptr<group::Communicator> group) {
+  Comm& comm = *comms().get(handle);
+  comm.group = std::move(group);
+  const std::lock_guard lock(comm.owner->mutex);
+  comm.owner->comms.insert(handle);
 }
 
 void end_comm(Rank& rank, unisono_comm_t handle) {

@@ -151,8 +151,10 @@ HandleTable<Comm, unisono_comm_t>& comms();
 HandleTable<Request, unisono_request_t>& requests();
 HandleTable<PersistentPlan, unisono_plan_t>& plans();
 
-// Registers a communicator with its rank; resources error if there are too many.
-base::Result<unisono_comm_t> add_comm(Rank& rank, std::unique_ptr<group::Communicator> group);
+// A handle for a communicator that is still to be made; resources error if there are too many. It
+// is given back by comms().remove(), or filled by add_comm().
+base::Result<unisono_comm_t> reserve_comm(Rank& rank);
+void add_comm(unisono_comm_t handle, std::unique_ptr<group::Communicator> group);
 // Ends it: its requests and plans lose it.
 void end_comm(Rank& rank, unisono_comm_t handle);
 

@@ -89,7 +89,7 @@ size_t unisono_type_size(unisono_type_t type) {
   return entry ? static_cast<size_t>(entry->bytes) : 0;
 }
 
-int unisono_type_create(size_t size, size_t alignment, unisono_type_t* type) {
+int unisono_type_create(size_t size, size_t alignment, unisono_type_t* type) try {
   using namespace unisono::api;
   if (type == nullptr) return fail(Code::argument, "unisono_type_create: type is NULL");
   if (size == 0 || size > (size_t{1} << 30)) {
@@ -119,9 +119,12 @@ int unisono_type_create(size_t size, size_t alignment, unisono_type_t* type) {
   }
   *type = *number;
   return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_type_create", thrown);
 }
 
-int unisono_op_create(unisono_function_t function, int commutative, void* user, unisono_op_t* op) {
+int unisono_op_create(unisono_function_t function, int commutative, void* user,
+                      unisono_op_t* op) try {
   using namespace unisono::api;
   if (function == nullptr) return fail(Code::argument, "unisono_op_create: function is NULL");
   if (op == nullptr) return fail(Code::argument, "unisono_op_create: op is NULL");
@@ -137,6 +140,8 @@ int unisono_op_create(unisono_function_t function, int commutative, void* user, 
   }
   *op = *number;
   return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_op_create", thrown);
 }
 
 }  // extern "C"

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <vector>
 
 #include "api/error.hpp"
+#include "api/launch.hpp"
 #include "api/objects.hpp"
 
 namespace unisono::api {
@@ -14,6 +16,7 @@ namespace {
 using base::Code;
 using base::Error;
 using base::Result;
+using group::AgentPause;
 using group::Communicator;
 using group::Pending;
 
@@ -28,8 +31,11 @@ Result<Request*> find_request(const char* function, const unisono_request_t* han
                                           "again",
                                           function)};
   }
-  if (request->comm != nullptr) request->comm->group->take_back();
   return request;
+}
+
+Communicator* communicator_of(const Request& request) {
+  return request.comm == nullptr ? nullptr : request.comm->group.get();
 }
 
 std::unique_ptr<Request> end_request(unisono_request_t* handle) {
@@ -47,12 +53,13 @@ int collect(const char* function, unisono_request_t* handle) {
                                          "request did",
                                          function));
   }
-  Communicator& group = *request->comm->group;
-  if (request->pending.state == Pending::State::failed) return fail(group.failure());
-  group.lend(true);
+  if (request->pending.state == Pending::State::failed) {
+    return fail(request->comm->group->failure());
+  }
   return UNISONO_OK;
 }
 
+// Of a communicator that the agent leaves alone.
 bool has_ended(const Request& request) {
   return request.comm == nullptr || request.pending.state != Pending::State::running;
 }
@@ -71,14 +78,12 @@ Result<PersistentPlan*> find_plan(const char* function, unisono_plan_t handle) {
   if (plan->comm == nullptr) {
     return Error{Code::state, fmt::format("{}: the plan's communicator has ended", function)};
   }
-  plan->comm->group->take_back();
   return plan;
 }
 
 int collect_start(PersistentPlan& plan) {
   plan.active = false;
   if (plan.pending.state == Pending::State::failed) return fail(plan.comm->group->failure());
-  plan.comm->group->lend(true);
   return UNISONO_OK;
 }
 
@@ -89,35 +94,42 @@ extern "C" {
 
 using namespace unisono::api;  // NOLINT: entry points of one namespace
 using unisono::base::Code;
+using unisono::group::AgentPause;
 using unisono::group::Communicator;
 using unisono::group::Pending;
 
-int unisono_test(unisono_request_t* request, int* done) {
+int unisono_test(unisono_request_t* request, int* done) try {
   const auto found = find_request("unisono_test", request);
   if (!found) return fail(found.error());
   if (done == nullptr) return fail(Code::argument, "unisono_test: done is NULL");
   *done = 0;
+  AgentPause pause(communicator_of(**found));
   if (!has_ended(**found)) (*found)->comm->group->look();
   if (!has_ended(**found)) {
-    (*found)->comm->group->lend(false);
+    pause.is_of_a_look();
     return UNISONO_OK;
   }
   *done = 1;
   return collect("unisono_test", request);
+} catch (const std::exception& thrown) {
+  return fail("unisono_test", thrown);
 }
 
-int unisono_wait(unisono_request_t* request) {
+int unisono_wait(unisono_request_t* request) try {
   const auto found = find_request("unisono_wait", request);
   if (!found) return fail(found.error());
+  const AgentPause pause(communicator_of(**found));
   if (!has_ended(**found)) {
     Communicator* const communicators[] = {(*found)->comm->group.get()};
     Pending* const awaited[] = {&(*found)->pending};
     Communicator::wait_any(communicators, awaited);
   }
   return collect("unisono_wait", request);
+} catch (const std::exception& thrown) {
+  return fail("unisono_wait", thrown);
 }
 
-int unisono_wait_any(unisono_request_t* handles, int count, int* index) {
+int unisono_wait_any(unisono_request_t* handles, int count, int* index) try {
   if (index == nullptr) return fail(Code::argument, "unisono_wait_any: index is NULL");
   *index = -1;
   if (count < 0 || (handles == nullptr && count > 0)) {
@@ -125,36 +137,37 @@ int unisono_wait_any(unisono_request_t* handles, int count, int* index) {
         Code::argument,
         fmt::format("unisono_wait_any: {} requests at NULL or a negative number of them", count));
   }
+  std::deque<AgentPause> pauses;  // one for each communicator
   std::vector<Communicator*> communicators;
   std::vector<Pending*> awaited;
   for (int i = 0; i < count; ++i) {
     if (handles[i] == nullptr) continue;
     const auto found = find_request("unisono_wait_any", &handles[i]);
     if (!found) return fail(found.error());
-    if (has_ended(**found)) {
-      *index = i;
-      for (Communicator* const group : communicators) group->lend(true);
-      return collect("unisono_wait_any", &handles[i]);
-    }
-    Communicator* group = (*found)->comm->group.get();
+    Communicator* const group = communicator_of(**found);
     if (std::ranges::find(communicators, group) == communicators.end()) {
       communicators.push_back(group);
+      pauses.emplace_back(group);
+    }
+    if (has_ended(**found)) {
+      *index = i;
+      return collect("unisono_wait_any", &handles[i]);
     }
     awaited.push_back(&(*found)->pending);
   }
   if (awaited.empty()) return UNISONO_OK;
   Communicator::wait_any(communicators, awaited);
-  int result = UNISONO_OK;
-  for (int i = 0; i < count && *index < 0; ++i) {
+  for (int i = 0; i < count; ++i) {
     if (handles[i] == nullptr || !has_ended(*requests().get(handles[i]))) continue;
     *index = i;
-    result = collect("unisono_wait_any", &handles[i]);
+    return collect("unisono_wait_any", &handles[i]);
   }
-  for (Communicator* const group : communicators) group->lend(true);
-  return result;
+  return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_wait_any", thrown);
 }
 
-int unisono_wait_all(unisono_request_t* handles, int count) {
+int unisono_wait_all(unisono_request_t* handles, int count) try {
   if (count < 0 || (handles == nullptr && count > 0)) {
     return fail(
         Code::argument,
@@ -172,12 +185,15 @@ int unisono_wait_all(unisono_request_t* handles, int count) {
   }
   if (first_error != UNISONO_OK) return fail(static_cast<Code>(first_error), first_message);
   return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_wait_all", thrown);
 }
 
-int unisono_cancel(unisono_request_t* handle) {
+int unisono_cancel(unisono_request_t* handle) try {
   const auto found = find_request("unisono_cancel", handle);
   if (!found) return fail(found.error());
   Request& request = **found;
+  const AgentPause pause(communicator_of(request));
   if (!has_ended(request)) request.comm->group->look();
   if (has_ended(request)) {
     if (!was_cancelled(request)) return collect("unisono_cancel", handle);
@@ -192,55 +208,64 @@ int unisono_cancel(unisono_request_t* handle) {
                  request.pending.operation.index());
   group.failure();
   end_request(handle);
-  group.lend(true);
   return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_cancel", thrown);
 }
 
-int unisono_plan_start(unisono_plan_t handle) {
+int unisono_plan_start(unisono_plan_t handle) try {
   const auto found = find_plan("unisono_plan_start", handle);
   if (!found) return fail(found.error());
   PersistentPlan& plan = **found;
+  const AgentPause pause(plan.comm->group.get());
   if (plan.active) {
-    return fail(Code::state,
-                "unisono_plan_start: a start of this plan is still active; wait for it "
-                "first");
+    return refuse(*plan.comm, Code::state,
+                  "unisono_plan_start: a start of this plan is still active; wait for it first");
   }
   const auto status = plan.comm->group->start(*plan.cached, plan.input, plan.output, plan.pending);
   if (!status) return fail(status.error());
   plan.active = true;
   return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_plan_start", thrown);
 }
 
-int unisono_plan_test(unisono_plan_t handle, int* done) {
+int unisono_plan_test(unisono_plan_t handle, int* done) try {
   const auto found = find_plan("unisono_plan_test", handle);
   if (!found) return fail(found.error());
   PersistentPlan& plan = **found;
   if (done == nullptr) return fail(Code::argument, "unisono_plan_test: done is NULL");
   *done = 0;
   if (!plan.active) return fail(Code::state, "unisono_plan_test: the plan has not been started");
+  AgentPause pause(plan.comm->group.get());
   if (plan.pending.state == Pending::State::running) plan.comm->group->look();
   if (plan.pending.state == Pending::State::running) {
-    plan.comm->group->lend(false);
+    pause.is_of_a_look();
     return UNISONO_OK;
   }
   *done = 1;
   return collect_start(plan);
+} catch (const std::exception& thrown) {
+  return fail("unisono_plan_test", thrown);
 }
 
-int unisono_plan_wait(unisono_plan_t handle) {
+int unisono_plan_wait(unisono_plan_t handle) try {
   const auto found = find_plan("unisono_plan_wait", handle);
   if (!found) return fail(found.error());
   PersistentPlan& plan = **found;
   if (!plan.active) return fail(Code::state, "unisono_plan_wait: the plan has not been started");
+  const AgentPause pause(plan.comm->group.get());
   if (plan.pending.state == Pending::State::running) {
     Communicator* const communicators[] = {plan.comm->group.get()};
     Pending* const awaited[] = {&plan.pending};
     Communicator::wait_any(communicators, awaited);
   }
   return collect_start(plan);
+} catch (const std::exception& thrown) {
+  return fail("unisono_plan_wait", thrown);
 }
 
-int unisono_plan_free(unisono_plan_t handle) {
+int unisono_plan_free(unisono_plan_t handle) try {
   PersistentPlan* plan = plans().get(handle);
   if (plan == nullptr) {
     return fail(Code::state, "unisono_plan_free: the plan is NULL, or has been freed");
@@ -256,6 +281,8 @@ int unisono_plan_free(unisono_plan_t handle) {
   }
   plans().remove(handle);
   return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_plan_free", thrown);
 }
 
 }  // extern "C"

@@ -23,6 +23,7 @@ namespace unisono::base {
 enum class Setting {
   start_timeout,
   detect_timeout,
+  detect_timeout_hosts,
   timeout,
   engine,
   agent,
@@ -38,6 +39,7 @@ enum class Setting {
   multicast,
   multicast_group,
   multicast_ttl,
+  datagram,
   bulk,
   bulk_from,
   ofi_provider,
@@ -54,7 +56,7 @@ enum class Setting {
   first_sequence,
   fault,
 };
-inline constexpr std::size_t kSettingCount = 32;
+inline constexpr std::size_t kSettingCount = 34;
 
 // The enumerations that settings take, in the order of their names in the table.
 enum class EngineChoice { automatic, inline_, helping };  // UNISONO_ENGINE

@@ -10,12 +10,11 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/log.hpp"
-#include "base/thread_signals.hpp"
+#include "base/thread.hpp"
 #include "group/job.hpp"
 #include "transport/ofi/ofi.hpp"
 
@@ -39,17 +38,18 @@ Verdict verdict_of(const BulkEntry& entry) {
 using Opened = base::Result<std::unique_ptr<transport::RemoteMemory>>;
 
 // libfabric asks the system for all networks that it knows. It may take as long as a rank may be
-// silent, so a thread of its own does it, while this one answers.
-std::future<Opened> start_opening(const transport::OfiOptions& options) {
-  const base::NoSignals quiet;
-  try {
-    return std::async(std::launch::async, [options] { return transport::open_ofi(options); });
-  } catch (const std::system_error& failure) {
-    std::promise<Opened> none;
-    none.set_value(
-        Error{Code::resources, fmt::format("no thread to open libfabric: {}", failure.what())});
-    return none.get_future();
-  }
+// silent, so a thread of its own does it, while this one answers; and if it takes too long, the
+// thread stays behind with the memory that it may be registering.
+std::future<Opened> start_opening(const transport::OfiOptions& options,
+                                  std::shared_ptr<JobMemory> memory) {
+  auto started = base::start_aside<Opened>("unisono-ofi", [options, memory = std::move(memory)] {
+    return transport::open_ofi(options);
+  });
+  if (started.ok()) return std::move(*started);
+  std::promise<Opened> none;
+  none.set_value(Error{Code::resources,
+                       fmt::format("no thread to open libfabric: {}", started.error().message)});
+  return none.get_future();
 }
 
 }  // namespace
@@ -77,7 +77,8 @@ base::Status Job::agree_on_bulk(const Seat& seat) {
                                 .address = seat.address,
                                 .ranks = ranks_,
                                 .region = memory_->at(0),
-                                .region_bytes = static_cast<std::size_t>(seat.memory_bytes)});
+                                .region_bytes = static_cast<std::size_t>(seat.memory_bytes)},
+                               memory_);
   using std::chrono_literals::operator""s;
   UNISONO_TRY(await([&] { return opening.wait_for(0s) == std::future_status::ready; },
                     [] { return "libfabric takes so long to open"; }));

@@ -203,13 +203,13 @@ void Agreement::answer_proposed() {
 
 int Agreement::leader() const {
   int first = 0;
-  while (first < size() && !lives(first)) ++first;
+  while (first < size() && !takes_part(first)) ++first;
   return first;
 }
 
 bool Agreement::all_joined() const {
   for (int m = 0; m < size(); ++m) {
-    if (lives(m) && load(words(m).joined) == 0) return false;
+    if (takes_part(m) && load(words(m).joined) == 0) return false;
   }
   return true;
 }
@@ -341,7 +341,7 @@ Result<std::optional<Agreement::Decision>> Agreement::step() {
     job_.mark_gone(job_rank(options_.rank), RankState::silent);
     return give_up(excluded());
   }
-  if (!has_quorum([this](int m) { return lives(m); })) return give_up(no_quorum());
+  if (!has_quorum([this](int m) { return takes_part(m); })) return give_up(no_quorum());
   if (leader() == options_.rank) lead();
   if (const int ballot = chosen_ballot(); ballot != 0) return std::optional(adopt(ballot));
   await_others();
@@ -352,7 +352,7 @@ std::vector<int> Agreement::awaited() const {
   if (leader() != options_.rank) return {leader()};
   std::vector<int> missing;
   for (int m = 0; m < size(); ++m) {
-    if (!lives(m) || m == options_.rank) continue;
+    if (!takes_part(m) || m == options_.rank) continue;
     const Answer& given = answer(options_.rank, m);
     if ((phase_ == Phase::joining && load(words(m).joined) == 0) ||
         (phase_ == Phase::preparing && load(given.promise) == 0) ||
@@ -375,23 +375,32 @@ void Agreement::await_others() const {
 }
 
 Error Agreement::excluded() const {
+  const auto limit_of = [this](base::Setting setting) {
+    return base::format_time_ns(job_.settings().time_ns(setting));
+  };
+  std::string limits =
+      fmt::format("{} (UNISONO_DETECT_TIMEOUT)", limit_of(base::Setting::detect_timeout));
+  if (job_.hosts().count() > 1) {
+    limits = fmt::format("{} (UNISONO_DETECT_TIMEOUT_HOSTS), or saw it stopped for {}",
+                         limit_of(base::Setting::detect_timeout_hosts), limits);
+  }
   return {
       Code::rank_lost,
-      fmt::format("this rank was taken for lost by the others, which did not hear of it for "
-                  "{} (UNISONO_DETECT_TIMEOUT): they go on without it, and it cannot come "
-                  "back; end it",
-                  base::format_time_ns(job_.settings().time_ns(base::Setting::detect_timeout)))};
+      fmt::format("this rank was taken for lost by the others, which did not hear of it for {}: "
+                  "they go on without it, and it cannot come back; end it",
+                  limits)};
 }
 
 Error Agreement::no_quorum() const {
   std::vector<std::string> gone;
   for (int m = 0; m < size(); ++m) {
-    if (lives(m)) continue;
+    if (takes_part(m)) continue;
     const std::string place = job_.hosts().place_of(job_rank(m));
     gone.push_back(place.empty() ? fmt::format("{}", m) : fmt::format("{} ({})", m, place));
   }
   return {Code::rank_lost,
-          fmt::format("ranks {} are lost, and with them too many hosts: those that are left "
+          fmt::format("ranks {} are lost, or have freed the communicator, and with them too many "
+                      "hosts: those that are left "
                       "cannot know whether the others go on without them. It takes more than half "
                       "of the communicator's hosts, or half of them with that of rank 0",
                       fmt::join(gone, ", "))};

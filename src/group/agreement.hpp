@@ -31,6 +31,8 @@ class Agreement {
     int rank = 0;                // this one's, among them
     std::byte* table = nullptr;  // in the host's shared memory, zero at first, alike on all hosts
     std::size_t payload_bytes = 0;
+    // Whether a member lives and will never join; who is once said to have ended stays so.
+    std::function<bool(int member)> has_ended;
     // What goes with a list; called at most once, by the one whose proposal it is.
     std::function<std::vector<std::byte>(const std::vector<int>& members)> offer;
   };
@@ -43,7 +45,7 @@ class Agreement {
 
   Agreement(Job& job, Options options);
 
-  // Tells all that this rank takes part. They wait for every member that lives.
+  // Tells all that this rank takes part. They wait for every member that lives and has not ended.
   base::Status join();
   // One turn; empty: not yet. An error is for good: this rank has been excluded, or too few hosts
   // are left to be sure that the others do not decide otherwise.
@@ -66,6 +68,7 @@ class Agreement {
   int job_rank(int member) const { return options_.job_ranks[static_cast<std::size_t>(member)]; }
   RankState state(int member) const { return job_.state(job_rank(member)); }
   bool lives(int member) const { return state(member) == RankState::present; }
+  bool takes_part(int member) const { return lives(member) && !options_.has_ended(member); }
   bool is_here(int member) const { return job_.hosts().is_here(job_rank(member)); }
 
   base::Status prepare_memory() const;

@@ -72,13 +72,16 @@ SegmentLayout Communicator::plan_layout(int ranks, const base::Settings& setting
   };
   g.notices = place(ranks * static_cast<std::int64_t>(sizeof(FailureNotice)));
   g.farewells = place(ranks * static_cast<std::int64_t>(sizeof(std::uint64_t)));
+  g.ends = place(Ends::memory_bytes(ranks));
   g.members = place(ranks * static_cast<std::int64_t>(sizeof(MemberRecord)));
+  g.calls = place(RemoteCalls::memory_bytes(ranks));
   g.small_control = place(engine::lane_control_bytes(g.small));
   g.bulk_control = place(engine::lane_control_bytes(g.bulk));
   g.small_windows = place(g.small.windows_bytes());
   g.bulk_windows = place(g.bulk.windows_bytes());
   g.agreement = place(Agreement::table_bytes(ranks, sizeof(Grant)));
   g.answers = place(std::int64_t{ranks} * ranks * static_cast<std::int64_t>(sizeof(QueryAnswer)));
+  g.failure_answers = place(ranks * static_cast<std::int64_t>(sizeof(FailureAnswer)));
   g.host_reduction = place(engine::HostReduction::memory_bytes(ranks));
   g.bytes = end;
   g.first_sequence = static_cast<std::uint64_t>(settings.integer(base::Setting::first_sequence));
@@ -98,7 +101,10 @@ Result<std::int64_t> Communicator::reserve(Job& job, int ranks) {
   layout.first_sequence = std::max(layout.first_sequence, job.least_sequence());
   job.reclaim();
   UNISONO_ASSIGN(const std::int64_t offset, job.memory().allocate(layout.bytes));
-  UNISONO_TRY(job.memory().commit(offset, layout.small_windows, "a communicator's control data"));
+  if (const Status ready = adopt(job, offset, layout); !ready) {
+    job.memory().release(offset, layout.bytes);
+    return ready.error();
+  }
   reinterpret_cast<CommunicatorHeader*>(job.memory().at(offset))->layout = layout;
   return offset;
 }
@@ -149,7 +155,14 @@ Communicator::Communicator(Job& job, std::vector<int> job_ranks, int rank, std::
                .counters = &statistics_.engine},
       plans_(plan_context()),
       // A member may have come, and failed, before: the first wait looks.
-      alarm_seen_(job.alarm() - 1) {
+      alarm_seen_(job.alarm() - 1),
+      news_(job, job_ranks_, rank,
+            {.record = &header_->failure,
+             .notices = notices(),
+             .answers = reinterpret_cast<FailureAnswer*>(
+                 job.memory().at(offset + layout_.failure_answers))}),
+      ends_(job.memory().at(offset + layout.ends), layout.first_sequence + 1),
+      remote_calls_(job.memory().at(0), offset + layout.calls, rank, layout.first_sequence) {
   if (remote_.empty()) return;
   small_.set_remote(remote_by_host());
   bulk_.set_remote(remote_by_host());
@@ -224,6 +237,7 @@ PlanContext Communicator::plan_context() const {
 Communicator::~Communicator() {
   take_back();
   publish_progress();
+  if (!is_world_) tell_end();
   for (const auto& [offset, bytes] : stranded_) job_.memory().release(offset, bytes);
   const bool last_here = count_end();
   if (!remote_.empty()) {
@@ -233,13 +247,14 @@ Communicator::~Communicator() {
   }
 }
 
-// Each member of this host counts once: when it ends the communicator, or, if it is dead, when one
-// of the others does. True for the one who makes the count complete.
+// Each member of this host counts once: when it ends the communicator, or, if it is dead or never
+// had it, when one of the others does. True for the one who makes the count complete.
 bool Communicator::count_end() {
   std::uint32_t ends = 0;
   for (int r = 0; r < size(); ++r) {
     if (is_remote(r)) continue;
-    if (r != rank_ && state_of(r) != RankState::dead) continue;
+    const bool cannot = state_of(r) == RankState::dead || std::ranges::count(absent_, r) != 0;
+    if (r != rank_ && !cannot) continue;
     std::uint32_t none = 0;
     ends += members()[r].ended.compare_exchange_strong(none, 1) ? 1U : 0U;
   }
@@ -247,10 +262,35 @@ bool Communicator::count_end() {
          static_cast<std::uint32_t>(size()) - remote_.size();
 }
 
+// A rank that leaves with the world says that it leaves.
+void Communicator::tell_end() {
+  std::vector<int> targets;
+  std::vector<bool> is_told(static_cast<std::size_t>(job_.hosts().count()));
+  for (const int member : remote_) {
+    const int target = job_ranks_[static_cast<std::size_t>(member)];
+    const auto host = static_cast<std::size_t>(job_.hosts().of(target));
+    if (is_told[host] || job_.state(target) != RankState::present) continue;
+    is_told[host] = true;
+    targets.push_back(target);
+  }
+  if (job_.state(job_.rank()) != RankState::present) targets.clear();
+  ends_.tell(rank_,
+             {.index = next_index_,
+              .has_failed = failed() || known_failure().has_value(),
+              .has_shrunk = shrunk_ || agreement_ != nullptr},
+             targets, job_.network());
+}
+
+bool Communicator::has_ended_before_shrink(int rank) const {
+  const auto end = ends_.of(rank);
+  return end && !end->has_shrunk;
+}
+
 void Communicator::say_farewell(bool last_here) {
   constexpr int kLeader = 0;
   const bool with_leader = !is_remote(kLeader);
-  const bool has_failed = failed() || known_failure().has_value();
+  // Before the first operation, nothing can be on its way that would come to a newer one.
+  const bool has_failed = next_index_ != 0 && (failed() || known_failure().has_value());
   // Before the farewell, after which a newer communicator may lie here.
   const bool leader_is_gone = state_of(kLeader) == RankState::dead;
   if (last_here && (!with_leader || leader_is_gone)) job_.memory().empty(offset_, layout_.bytes);
@@ -267,7 +307,7 @@ void Communicator::say_farewell(bool last_here) {
   }
   if (rank_ == kLeader) {
     job_.retire({offset_, layout_.bytes, farewells, job_ranks_},
-                std::max(small_.next_sequence(), bulk_.next_sequence()));
+                std::max(small_.next_sequence(), bulk_.next_sequence()) + 1);  // as the mark
   }
 }
 
@@ -322,11 +362,8 @@ Status Communicator::run(const Call& call, const void* input, void* output) {
   if (begins_no_more()) [[unlikely]]
     return failure();
   auto found = plan(call);
-  if (!found) [[unlikely]] {
-    fail_all(Code::resources, found.error().message, next_index_);
-    told_ = true;
-    return found.error();
-  }
+  if (!found) [[unlikely]]
+    return refuse(found.error().code, found.error().message);
   return run(**found, input, output);
 }
 
@@ -337,6 +374,7 @@ Status Communicator::run(CachedPlan& plan, const void* input, void* output) {
     return run_in_nic(plan, input, output);
   blocking_.state = Pending::State::running;
   blocking_.started_ns = 0;
+  blocking_.looks = 0;
   if (plan.plan.staging_bytes != 0) [[unlikely]]
     UNISONO_TRY(stage(plan, blocking_));
   begin(plan, input, output, blocking_);
@@ -362,9 +400,7 @@ Status Communicator::stage(const CachedPlan& plan, Pending& pending) {
     return ready;
   }
   if (offset) job_.memory().release(*offset, bytes);
-  fail_all(Code::resources, ready.error().message, next_index_);
-  told_ = true;
-  return ready;
+  return refuse(ready.error().code, ready.error().message);
 }
 
 void Communicator::give_back_staging(Pending& pending) {
@@ -380,6 +416,8 @@ void Communicator::give_back_staging(Pending& pending) {
 
 void Communicator::note_call(std::uint32_t digest) {
   history_ = (history_ ^ digest) * 0x9e3779b97f4a7c15U;
+  if (machine_.network != nullptr) [[unlikely]]
+    remote_calls_.note(*job_.network(), next_index_, flag_history());
 }
 
 // The high bits are the mixed ones; a flag is never zero.
@@ -392,7 +430,7 @@ void Communicator::begin(CachedPlan& plan, const void* input, void* output, Pend
   pending.operation.begin(plan.plan, plan.plan.bulk ? bulk_ : small_, input, output, next_index_++,
                           flag_history());
   if (pending.staging != 0) pending.operation.set_staging(job_.memory().at(pending.staging));
-  statistics_.last_plan = &plan;
+  plans_.use(plan);
 }
 
 Status Communicator::finish(Pending& pending) {
@@ -410,6 +448,7 @@ Status Communicator::start(CachedPlan& plan, const void* input, void* output, Pe
     return failure();
   pending.state = Pending::State::running;
   pending.started_ns = 0;
+  pending.looks = 0;
   if (plan.plan.staging_bytes != 0) UNISONO_TRY(stage(plan, pending));
   begin(plan, input, output, pending);
   active_.push_back(&pending);
@@ -498,7 +537,11 @@ bool Communicator::advance() {
       continue;
     }
     if (outcome == engine::Outcome::mismatch) {
-      mismatch(pending, pending.operation.awaited());
+      if (search_difference()) {  // which others may be found to have, meanwhile
+        ++i;
+        continue;
+      }
+      mismatch(pending);
       return true;
     }
     if (outcome == engine::Outcome::wrong_length) {

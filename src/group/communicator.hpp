@@ -17,11 +17,15 @@
 #include "engine/operation.hpp"
 #include "group/agreement.hpp"
 #include "group/call.hpp"
+#include "group/consent.hpp"
+#include "group/ends.hpp"
 #include "group/failure.hpp"
+#include "group/failure_news.hpp"
 #include "group/job.hpp"
 #include "group/nic_path.hpp"
 #include "group/plan_cache.hpp"
 #include "group/query.hpp"
+#include "group/remote_calls.hpp"
 
 namespace unisono::group {
 
@@ -30,9 +34,9 @@ namespace unisono::group {
 // On every host of its members it lies at the same place of the host's memory.
 struct SegmentLayout {
   engine::LaneGeometry small, bulk;
-  std::int64_t notices, farewells, members, small_control, bulk_control;
+  std::int64_t notices, farewells, ends, members, calls, small_control, bulk_control;
   std::int64_t small_windows, bulk_windows;  // from here on memory only where it is needed
-  std::int64_t agreement, answers, host_reduction, bytes;
+  std::int64_t agreement, answers, failure_answers, host_reduction, bytes;
   std::uint64_t first_sequence;
 };
 
@@ -44,7 +48,8 @@ struct CommunicatorHeader {
   SegmentLayout layout;
   FailureRecord failure;
   alignas(64) std::atomic<std::uint32_t> credit_sleepers;  // ranks that sleep until one completes
-  std::atomic<std::uint32_t> freed;  // members of this host that have ended it, or died
+  std::atomic<std::uint32_t> freed;       // members of this host that have ended it, or died
+  std::atomic<std::uint64_t> derivation;  // the last one's number and outcome (derive.cpp)
 };
 
 // What the leader of a new communicator tells its members.
@@ -62,6 +67,7 @@ struct Pending {
   engine::Operation operation;
   State state = State::running;
   std::int64_t started_ns = 0;  // when it was first seen to wait; 0: never
+  std::uint32_t looks = 0;      // thorough ones, at what it waits for
   std::int64_t staging = 0;     // of the plan's staging_bytes in job memory; 0: none
 };
 
@@ -72,7 +78,7 @@ struct CommunicatorStatistics {
   std::int64_t sleeps = 0;
   std::int64_t helped_steps = 0;
   engine::Counters engine;
-  const CachedPlan* last_plan = nullptr;
+  const CachedPlan* last_plan = nullptr;  // PlanCache::last_used
 };
 
 class Communicator {
@@ -154,8 +160,9 @@ class Communicator {
     return failure_ && failure_->index <= next_index_;
   }
 
-  // For a call that this rank may not make and the others would wait for: ends the communicator for
-  // all, and gives the error for the caller. `what` begins with the function's name.
+  // For a call that this rank cannot make and the others would wait for, whatever the reason: ends
+  // the communicator for all from that call on, and gives the error for the caller. All failures
+  // before an operation begins go through here. `what` begins with the function's name.
   base::Error refuse(base::Code code, const std::string& what);
   // Ends the communicator for all, from operation `index` on, and tells why.
   void fail_all(base::Code code, const std::string& message, std::uint64_t index);
@@ -172,11 +179,14 @@ class Communicator {
 
   const CommunicatorStatistics& statistics() {
     take_back();
+    statistics_.last_plan = plans_.last_used();
     return statistics_;
   }
   PlanCache& plans() { return plans_; }
 
  private:
+  friend class Derivation;
+
   bool advance();
   bool lend_when(Agent::When when);
   void take_back_lent();
@@ -201,9 +211,12 @@ class Communicator {
   std::vector<bool> find_group() const;
   bool count_end();
   void say_farewell(bool last_here);
+  void tell_end();
+  // Takes no part in a shrink: it has ended the communicator without one.
+  bool has_ended_before_shrink(int rank) const;
   PlanContext plan_context() const;
-  void tell_failure(const Failure& failure);
-  std::optional<Failure> known_failure() const;
+  std::optional<Failure> known_failure() const { return news_.earliest(); }
+  void ask_for_failure();
   MemberRecord* members() const {
     return reinterpret_cast<MemberRecord*>(job_.memory().at(offset_ + layout_.members));
   }
@@ -219,8 +232,6 @@ class Communicator {
   void note_call(std::uint32_t digest);
   std::uint32_t flag_history() const;
   base::Status finish(Pending& pending);
-  base::Result<std::unique_ptr<Communicator>> derive(Purpose purpose, std::int32_t digest,
-                                                     int color, int key);
   base::Status exchange(Purpose purpose, std::int32_t digest, const void* own, void* all,
                         std::int64_t bytes);
 
@@ -237,6 +248,7 @@ class Communicator {
   void sleep_in_nic(NicOperation& operation, bool at_once);
   bool has_failed_by(std::uint64_t index) const;
   bool is_being_told() const;
+  bool may_have_known(int rank);
   int cause_of_loss(int rank) const;
   base::Error give_up_nic();
   base::Error fail_in_nic(const NicOperation& operation, const base::Error& why);
@@ -244,6 +256,8 @@ class Communicator {
   void examine_nic(NicOperation& operation);
   void examine_members_in_nic(NicOperation& operation);
   void examine_standings(NicOperation& operation);
+  void examine_ends_in_nic(const NicOperation& operation);
+  void ask_for_failure_in_nic();
   void examine_nic_deadline(const NicOperation& operation);
   NicStanding standing() const;
   void publish_standing(bool ended = false);
@@ -261,7 +275,12 @@ class Communicator {
   base::Error lost_in_shrink(const base::Error& why) const;
   base::Error late_in_shrink(std::int64_t limit_ns) const;
   std::vector<std::byte> offer_segment(const std::vector<int>& members);
-  base::Result<std::unique_ptr<Communicator>> follow(const Agreement::Decision& decision);
+  base::Error refused_in_shrink(int by);
+  base::Error excluded_in_shrink();
+  base::Status take(Agreement::Decision decision);
+  base::Result<std::unique_ptr<Communicator>> follow();
+  base::Error end_shrink_without(std::span<const int> missing, std::unique_ptr<Communicator> made);
+  std::unique_ptr<Communicator> build_shrunk(const Grant& grant);
   QueryAnswer& query_answer(int member) const;
   std::optional<base::Error> lost_member() const;
   void ask_for_words();
@@ -274,6 +293,8 @@ class Communicator {
   void examine_now_and_then();
   void examine_members();
   void examine_stops();
+  bool examine_ends();
+  void fail_without(int rank, const std::string& what, std::uint64_t index);
   void examine_calls();
   void examine_deadline();
   void examine_silence();
@@ -281,7 +302,11 @@ class Communicator {
   // otherwise.
   struct Difference;
   std::optional<Difference> find_difference() const;
-  void mismatch(const Pending& pending, int other);
+  void examine_remote_calls();
+  bool search_difference();
+  void mismatch(const Pending& pending);
+  void tell_meeting(const Pending& pending, int other);
+  void tell_difference(const Difference& difference);
   void unreadable(const Pending& pending);
   void wrong_length(const Pending& pending);
   void fail_pending(const Failure& failure);
@@ -330,11 +355,42 @@ class Communicator {
   bool lent_ = false;             // to the agent; written while it does not carry
   std::int64_t examined_ns_ = 0;  // when it was last looked for what may be wrong
   std::optional<Failure> failure_;
-  int reports_ = 0;  // to members on other hosts
+  std::int64_t left_since_ns_ = 0;  // a member of another host that had not done its part; 0: none
+  FailureNews news_;
+  // Of a shrink: what the members agree on, then whether all have the memory for it.
   std::unique_ptr<Agreement> agreement_;
+  std::unique_ptr<Consent> consent_;
+  std::optional<Agreement::Decision> decision_;
+  base::Status memory_ready_ = base::success();  // for the new communicator
+  Grant offered_;                                // which this rank has reserved for it
   bool shrunk_ = false;
+  std::vector<int> absent_;  // members that never had the memory of this communicator
   Query query_;
+  Ends ends_;                     // of all members
+  RemoteCalls remote_calls_;      // of members on other hosts, if there are any
+  int searched_ = 0;              // of them, for a call that differs; 0: there is no search
   std::unique_ptr<NicPath> nic_;  // null: there is none
+};
+
+// While it exists, the agent leaves the communicator alone; at its end, however it comes to that,
+// the agent carries on what is under way. For entry points; null: there is nothing to leave alone.
+class AgentPause {
+ public:
+  explicit AgentPause(Communicator* communicator) : communicator_(communicator) {
+    if (communicator != nullptr) communicator->take_back();
+  }
+  ~AgentPause() {
+    if (communicator_ != nullptr) communicator_->lend(at_once_);
+  }
+  AgentPause(const AgentPause&) = delete;
+  AgentPause& operator=(const AgentPause&) = delete;
+
+  // The caller looks now and then, and may come back within a moment.
+  void is_of_a_look() { at_once_ = false; }
+
+ private:
+  Communicator* communicator_;
+  bool at_once_ = true;
 };
 
 }  // namespace unisono::group

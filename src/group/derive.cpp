@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The part of Communicator that makes new ones: duplicate, split, from_list. Each is two allgathers
-// on the parent: who goes where, then where each group's leader has reserved its segment.
+// The part of Communicator that makes new ones: duplicate, split, from_list. All members of the
+// parent get what they asked for, or all get an error that names the first that could not.
+//
+// It takes three allgathers on the parent: where each rank goes; where each group's leader has
+// reserved the segment; whether each rank has the memory and the object. A rank that completes the
+// third knows that all others have entered it, and so know the segments. Should the third fail at
+// some ranks only, because a member was lost, then
+//   - on one host a word of the parent decides for all, by compare and exchange;
+//   - between hosts a rank without success fails the new communicator for those that own it.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "arith/type.hpp"
 #include "group/communicator.hpp"
@@ -32,21 +40,64 @@ std::int32_t list_digest(std::span<const int> members) {
   return static_cast<std::int32_t>(hash);
 }
 
+// What a rank that could not go along tells the others.
+struct Reason {
+  std::int32_t code = 0;
+  char text[220] = {};  // ends with a zero
+};
+
+// Of CommunicatorHeader::derivation, below the number of the derivation.
+enum class Agreed : std::uint64_t { open, made, given_up };
+constexpr unsigned kOutcomeBits = 2;
+
 }  // namespace
 
+// One call of one rank.
+class Derivation {
+ public:
+  using Made = std::unique_ptr<Communicator>;
+
+  Derivation(Communicator& parent, Purpose purpose, std::int32_t digest)
+      : parent_(parent), purpose_(purpose), digest_(digest), number_(parent.next_index_) {}
+
+  Result<Made> make(const Wish& wish);
+
+ private:
+  base::Status agree(const Wish& wish);
+  base::Status learn_group(const Wish& wish);
+  bool decide(Agreed outcome);
+  Made build() const;
+  Error end_after_loss(const Error& why);
+  Error end_without();
+  Result<Reason> spread_reason();
+  Error parents_failure();
+  void give_back();
+  bool leads() const { return !group_.empty() && group_.front() == parent_.rank_; }
+
+  Communicator& parent_;
+  Purpose purpose_;
+  std::int32_t digest_;
+  std::uint64_t number_;      // of the first allgather among the parent's operations
+  std::vector<int> group_;    // the parent's ranks of this one's color, in their new order
+  std::optional<Grant> own_;  // which this rank has reserved
+  Grant grant_;               // of the group, as far as this rank knows and has the memory
+  base::Status status_ = base::success();  // why this rank cannot go along
+  std::optional<int> without_;             // the first rank that cannot
+};
+
 Result<std::unique_ptr<Communicator>> Communicator::duplicate() {
-  return derive(Purpose::duplicate, 0, 0, rank_);
+  return Derivation(*this, Purpose::duplicate, 0).make({0, rank_});
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key) {
-  return derive(Purpose::split, 0, color, key);
+  return Derivation(*this, Purpose::split, 0).make({color, key});
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::from_list(std::span<const int> members) {
   const auto place = std::ranges::find(members, rank_);
   const int color = place == members.end() ? -1 : 0;
-  return derive(Purpose::from_list, list_digest(members), color,
-                static_cast<int>(place - members.begin()));
+  return Derivation(*this, Purpose::from_list, list_digest(members))
+      .make({color, static_cast<int>(place - members.begin())});
 }
 
 base::Status Communicator::exchange(Purpose purpose, std::int32_t digest, const void* own,
@@ -60,49 +111,152 @@ base::Status Communicator::exchange(Purpose purpose, std::int32_t digest, const 
   return run(call, own, all);
 }
 
-Result<std::unique_ptr<Communicator>> Communicator::derive(Purpose purpose, std::int32_t digest,
-                                                           int color, int key) {
-  const Wish wish{color, key};
-  std::vector<Wish> wishes(static_cast<std::size_t>(size()));
-  UNISONO_TRY(exchange(purpose, digest, &wish, wishes.data(), sizeof wish));
-
-  std::vector<int> group;  // old ranks of this rank's color, in their new order
-  for (int r = 0; r < size(); ++r) {
-    if (color >= 0 && wishes[static_cast<std::size_t>(r)].color == color) group.push_back(r);
+Result<Derivation::Made> Derivation::make(const Wish& wish) {
+  const base::Status agreed = agree(wish);
+  const bool is_one_host = parent_.remote_.empty();
+  if (!agreed) {
+    // A call that began nothing is no part of a derivation.
+    const bool has_begun = parent_.next_index_ != number_;
+    const bool is_made = is_one_host && has_begun && decide(Agreed::given_up);
+    if (!is_made) return end_after_loss(agreed.error());
+  } else if (without_) {
+    return end_without();
+  } else if (is_one_host && !decide(Agreed::made)) {
+    return end_after_loss(parents_failure());
   }
-  std::ranges::stable_sort(group, {},
-                           [&](int r) { return wishes[static_cast<std::size_t>(r)].key; });
-
-  Grant grant;
-  Error refusal;
-  if (!group.empty() && group.front() == rank_) {
-    auto offset = reserve(job_, static_cast<int>(group.size()));
-    if (offset) {
-      grant.offset = *offset;
-      grant.layout = reinterpret_cast<CommunicatorHeader*>(job_.memory().at(*offset))->layout;
-    } else {
-      refusal = offset.error();
-    }
-  }
-  std::vector<Grant> grants(static_cast<std::size_t>(size()));
-  UNISONO_TRY(exchange(purpose, digest, &grant, grants.data(), sizeof grant));
-  if (group.empty()) return std::unique_ptr<Communicator>();
-
-  const auto& [offset, layout] = grants[static_cast<std::size_t>(group.front())];
-  if (offset < 0) {
-    if (!refusal.message.empty()) return refusal;
-    return Error{Code::resources,
-                 fmt::format("rank {}: {} could not reserve memory for the new communicator", rank_,
-                             name_rank(group.front()))};
-  }
-  const auto new_rank = static_cast<int>(std::ranges::find(group, rank_) - group.begin());
-  std::vector<int> job_ranks;
-  for (const int r : group) job_ranks.push_back(job_ranks_[static_cast<std::size_t>(r)]);
-  if (is_remote(group.front())) UNISONO_TRY(adopt(job_, offset, layout));
-  std::unique_ptr<Communicator> made(
-      new Communicator(job_, std::move(job_ranks), new_rank, offset, layout, false));
+  if (group_.empty()) return Made();
+  Made made = build();
   UNISONO_TRY(made->agree_on_nic());
   return made;
+}
+
+base::Status Derivation::agree(const Wish& wish) {
+  UNISONO_TRY(learn_group(wish));
+  if (leads()) {
+    const auto offset = Communicator::reserve(parent_.job_, static_cast<int>(group_.size()));
+    if (offset) {
+      const auto* header =
+          reinterpret_cast<const CommunicatorHeader*>(parent_.job_.memory().at(*offset));
+      own_ = Grant{*offset, header->layout};
+    } else {
+      status_ = offset.error();
+    }
+  }
+  const Grant given = own_.value_or(Grant{});
+  std::vector<Grant> grants(static_cast<std::size_t>(parent_.size()));
+  UNISONO_TRY(parent_.exchange(purpose_, digest_, &given, grants.data(), sizeof given));
+  if (!group_.empty()) {
+    // Without one, it is the leader that does not go along.
+    const Grant& grant = grants[static_cast<std::size_t>(group_.front())];
+    if (grant.offset >= 0 && parent_.is_remote(group_.front())) {
+      status_ = Communicator::adopt(parent_.job_, grant.offset, grant.layout);
+    }
+    if (status_) grant_ = grant;
+  }
+
+  const auto goes_along = static_cast<std::uint8_t>(status_.ok());
+  std::vector<std::uint8_t> all(static_cast<std::size_t>(parent_.size()));
+  UNISONO_TRY(parent_.exchange(purpose_, digest_, &goes_along, all.data(), sizeof goes_along));
+  const auto found = std::ranges::find(all, std::uint8_t{0});
+  if (found != all.end()) without_ = static_cast<int>(found - all.begin());
+  return base::success();
+}
+
+base::Status Derivation::learn_group(const Wish& wish) {
+  std::vector<Wish> wishes(static_cast<std::size_t>(parent_.size()));
+  UNISONO_TRY(parent_.exchange(purpose_, digest_, &wish, wishes.data(), sizeof wish));
+  const auto wish_of = [&](int r) { return wishes[static_cast<std::size_t>(r)]; };
+  for (int r = 0; r < parent_.size(); ++r) {
+    if (wish.color >= 0 && wish_of(r).color == wish.color) group_.push_back(r);
+  }
+  std::ranges::stable_sort(group_, {}, [&](int r) { return wish_of(r).key; });
+  return base::success();
+}
+
+// Whether the new communicator is made: the first rank of the host that says so, or that it gives
+// up, decides. A word with a higher number is that of a later call, before which this one went
+// well.
+bool Derivation::decide(Agreed outcome) {
+  constexpr std::uint64_t kMask = (std::uint64_t{1} << kOutcomeBits) - 1;
+  const std::uint64_t own = (number_ + 1) << kOutcomeBits | static_cast<std::uint64_t>(outcome);
+  std::atomic<std::uint64_t>& word = parent_.header_->derivation;
+  std::uint64_t seen = word.load(std::memory_order_acquire);
+  for (;;) {
+    const std::uint64_t number = seen >> kOutcomeBits;
+    if (number > number_ + 1) return true;
+    if (number == number_ + 1) return (seen & kMask) == static_cast<std::uint64_t>(Agreed::made);
+    if (word.compare_exchange_weak(seen, own, std::memory_order_acq_rel)) {
+      return outcome == Agreed::made;
+    }
+  }
+}
+
+Error Derivation::parents_failure() {
+  parent_.look_for_failure();
+  if (parent_.failed()) return parent_.failure();
+  return {Code::rank_lost, fmt::format("rank {}: another rank has given up {}", parent_.rank_,
+                                       purpose_ == Purpose::split ? "this split" : "this call")};
+}
+
+// Writes into the segment, so on one host not before it is decided that it will be used.
+Derivation::Made Derivation::build() const {
+  std::vector<int> job_ranks;
+  for (const int r : group_) job_ranks.push_back(parent_.job_ranks_[static_cast<std::size_t>(r)]);
+  const auto rank = static_cast<int>(std::ranges::find(group_, parent_.rank_) - group_.begin());
+  return Made(new Communicator(parent_.job_, std::move(job_ranks), rank, grant_.offset,
+                               grant_.layout, false));
+}
+
+// An allgather failed here, and the parent with it.
+Error Derivation::end_after_loss(const Error& why) {
+  if (parent_.remote_.empty()) {
+    give_back();  // nobody uses it: that is decided
+  } else {
+    // Others may own it by now, or fail it as well; the last one gives it back.
+    if (own_) grant_ = *own_;
+    if (grant_.offset >= 0) build()->fail_all(why.code, why.message, 0);
+  }
+  return why;
+}
+
+// All know that one rank cannot go along, and nobody uses the segments.
+Error Derivation::end_without() {
+  const bool is_one_host = parent_.remote_.empty();
+  const bool has_adopted = !own_ && grant_.offset >= 0 && parent_.is_remote(group_.front());
+  if (has_adopted) parent_.job_.memory().empty(grant_.offset, grant_.layout.bytes);
+  const Result<Reason> reason = spread_reason();
+  // Between hosts it is free when all have emptied what they have of it.
+  const std::uint8_t done = 1;
+  std::vector<std::uint8_t> all(static_cast<std::size_t>(parent_.size()));
+  const bool is_free =
+      is_one_host || parent_.exchange(purpose_, digest_, &done, all.data(), sizeof done).ok();
+  if (is_free) give_back();
+  return {reason ? static_cast<Code>(reason->code) : Code::resources,
+          fmt::format("rank {}: no rank gets a new communicator: {}: {}", parent_.rank_,
+                      parent_.locate_rank(*without_), reason ? reason->text : "it says why")};
+}
+
+// The first rank that cannot go along tells all others why.
+Result<Reason> Derivation::spread_reason() {
+  Reason own;
+  if (*without_ == parent_.rank_) {
+    own.code = static_cast<std::int32_t>(status_.error().code);
+    status_.error().message.copy(own.text, sizeof own.text - 1);
+  }
+  Call call;
+  call.collective = schedule::Collective::broadcast;
+  call.purpose = purpose_;
+  call.count = sizeof own;
+  call.type = static_cast<std::int32_t>(arith::Type::byte);
+  call.root = *without_;
+  Reason told;
+  UNISONO_TRY(parent_.run(call, &own, &told));
+  return *without_ == parent_.rank_ ? own : told;
+}
+
+void Derivation::give_back() {
+  if (own_) parent_.job_.memory().release(own_->offset, own_->layout.bytes);
+  own_.reset();
 }
 
 }  // namespace unisono::group

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <vector>
 
@@ -30,6 +31,8 @@ using base::Error;
 using engine::CallRecord;
 
 constexpr std::int64_t kThoroughlyEveryNs = 10 * base::kMillisecond;
+// Of the looks at an operation, at least one of so many asks another host.
+constexpr std::uint32_t kLooksAtMost = 64;
 
 // nullopt while its owner writes.
 std::optional<RecordCopy> read_record(const CallRecord& record) {
@@ -58,6 +61,13 @@ std::vector<RecordCopy> read_records(const engine::Lane& small, const engine::La
     }
   }
   return records;
+}
+
+std::string difference_text(std::uint64_t index, const std::string& calls) {
+  return fmt::format(
+      "the ranks' calls differ at operation {} of the communicator: {}; all ranks have to make the "
+      "same calls in the same order",
+      index, calls);
 }
 
 }  // namespace
@@ -112,59 +122,25 @@ void Communicator::fail_all(Code code, const std::string& message, std::uint64_t
   take_back();
   const Failure failure{index, {code, message}};
   const bool is_news = report_failure(header_->failure, failure);
-  if (is_news) {
-    job_.raise_alarm();
-    if (!remote_.empty()) tell_failure(failure);
-  }
+  if (is_news) job_.raise_alarm();
+  if (is_news && !remote_.empty()) news_.pass_on(failure);
   // What stands in the record may be another rank's, from further ahead: a leaf of a reduce has
   // gone on long before its root finds that a member is lost.
   const auto told = read_failure(header_->failure);
   const Failure& known = told && told->cause <= index ? *told : failure;
   if (failure_ && known.index >= failure_->index) return;
-  if (!is_news && !remote_.empty()) tell_failure(known);
+  if (!is_news && !remote_.empty()) news_.pass_on(known);
   fail_pending(known);
 }
 
-// Each report has a word of its own, so that none can overtake another.
-void Communicator::tell_failure(const Failure& failure) {
-  if (reports_ == kMostReports) return;
-  const bool last = reports_ == kMostReports - 1;
-  FailureNotice& own = notices()[rank_];
-  const FailureNotice::Text text = notice_text(failure);
-  for (const int member : remote_) {
-    const int target = job_ranks_[static_cast<std::size_t>(member)];
-    // The text goes with the first report, and stays: later ones only fail more.
-    if (reports_ == 0) {
-      machine_.network->put({.target = target,
-                             .source = reinterpret_cast<const std::byte*>(&text),
-                             .place = reinterpret_cast<std::byte*>(&own.text),
-                             .bytes = sizeof text});
-    }
-    machine_.network->put({.target = target,
-                           .flag = reinterpret_cast<std::uint64_t*>(&own.ends[reports_]),
-                           .flag_value = last ? 1 : failure.index + 1});
-    job_.send_news(target);
-  }
-  ++reports_;
-}
-
-// The earliest one: this host's, or what a rank of another one has told.
-std::optional<Failure> Communicator::known_failure() const {
-  std::optional<Failure> known = read_failure(header_->failure);
-  if (remote_.empty()) return known;
-  // All ranks of a host get a notice, each writing the same.
-  const auto held = job_.network()->hold();
-  for (const int member : remote_) {
-    const auto told = read_notice(notices()[member]);
-    if (told && (!known || told->index < known->index)) known = told;
-  }
-  return known;
-}
-
 base::Error Communicator::refuse(Code code, const std::string& what) {
+  take_back();
   // Another rank's failure of the same call, seen first, is no more news than this one's.
   if (!failure_ || next_index_ <= failure_->index) {
-    fail_all(Code::peer_argument, fmt::format("invalid call on {}: {}", name_rank(rank_), what),
+    const bool is_invalid = code == Code::argument || code == Code::type || code == Code::state;
+    fail_all(is_invalid ? Code::peer_argument : code,
+             fmt::format("{} {}: {}", is_invalid ? "invalid call on" : "a call failed on",
+                         name_rank(rank_), what),
              next_index_);
     if (failure_) failure_->error = {code, what};  // what later calls of this rank get
     told_ = true;
@@ -183,17 +159,20 @@ void Communicator::examine(bool waited_long) {
   const bool looks_anew = waited_long && !remote_.empty();
   if (job_.alarm() != alarm_seen_ || looks_anew) [[unlikely]] {
     alarm_seen_ = job_.alarm();
-    // In this order, for who leaves because of a failure has told it before.
+    // In this order, for a rank of this host that leaves because of a failure has shown it before.
     for (const int member : job_ranks_) {
       someone_gone_ |= job_.state(member) != RankState::present;
     }
     adopt_failure();
+    if (someone_gone_) news_.pass_on_again();
   }
   if (someone_gone_) [[unlikely]]
     examine_members();
   if (!waited_long || active_.empty()) return;
+  if (!remote_.empty()) ask_for_failure();
   examine_calls();
   examine_silence();
+  if (examine_ends()) return;
   examine_stops();
   examine_deadline();
 }
@@ -220,14 +199,14 @@ void Communicator::examine_now_and_then() {
 void Communicator::adopt_failure() {
   const auto failure = known_failure();
   if (!failure || (failure_ && failure->index >= failure_->index)) return;
-  // Else others could hear that this rank has left because of it before they hear of it.
-  if (!remote_.empty()) tell_failure(*failure);
+  if (!remote_.empty()) news_.pass_on(*failure);
   fail_pending(*failure);
 }
 
 // Operations before the failed one can still end well.
 void Communicator::fail_pending(const Failure& failure) {
   failure_ = failure;
+  searched_ = 0;
   std::erase_if(active_, [&](Pending* pending) {
     if (pending->operation.index() < failure.index) return false;
     pending->state = Pending::State::failed;
@@ -245,6 +224,26 @@ bool Communicator::is_being_told() const {
   return is_being_reported(header_->failure) && std::ranges::all_of(job_ranks_, lives);
 }
 
+// A rank of another host that left before its part was done has mostly heard of a failure, of which
+// the news are still on their way to this one.
+bool Communicator::may_have_known(int rank) {
+  if (!is_remote(rank) || state_of(rank) != RankState::left) return false;
+  const std::int64_t now = base::now_ns();
+  if (left_since_ns_ == 0) left_since_ns_ = now;
+  return now - left_since_ns_ < SilenceLimits::of(job_.settings()).suspect_ns;
+}
+
+// Of each rank that this one waits for, whether it knows of a failure that ends the wait: the news
+// may have been with a rank that died.
+void Communicator::ask_for_failure() {
+  for (const Pending* pending : active_) {
+    const engine::Operation& operation = pending->operation;
+    const int rank =
+        operation.entered() ? operation.awaited() : operation.lane().laggard(operation.sequence());
+    if (rank >= 0 && rank != rank_ && is_remote(rank)) return news_.ask_now_and_then(rank);
+  }
+}
+
 // One that left may have done so because of another's death, of which nobody has told yet.
 int Communicator::cause_of_loss(int rank) const {
   if (state_of(rank) != RankState::left) return rank;
@@ -257,7 +256,7 @@ int Communicator::cause_of_loss(int rank) const {
 
 // A member that is gone matters to an operation only if it had not completed its part of it.
 void Communicator::examine_members() {
-  for (const Pending* pending : active_) {
+  for (const Pending* pending : std::vector<Pending*>(active_)) {
     for (int r = 0; r < size(); ++r) {
       const RankState state = state_of(r);
       if (state == RankState::present) continue;
@@ -267,10 +266,15 @@ void Communicator::examine_members() {
       const bool completed =
           pending->operation.lane().completed_by(r, pending->operation.sequence());
       if (completed && !lacks) continue;
+      if (lacks) {  // it may have come since, before the news of the end
+        progress();
+        const bool pends = std::ranges::find(active_, pending) != active_.end();
+        if (!pends || pending->operation.awaited() != r) return;
+      }
       // It may have told of a failure and left since this rank looked for one.
       const std::uint64_t index = pending->operation.index();
       adopt_failure();
-      if (has_failed_by(index) || is_being_told()) return;
+      if (has_failed_by(index) || is_being_told() || may_have_known(r)) return;
       const engine::Plan& plan = pending->operation.plan();
       fail_all(
           Code::rank_lost,
@@ -281,6 +285,41 @@ void Communicator::examine_members() {
       return;
     }
   }
+}
+
+// A member that has ended the communicator, though it lives, does nothing more in it. True if an
+// operation fails because of that.
+bool Communicator::examine_ends() {
+  for (int r = 0; r < size(); ++r) {
+    if (r == rank_ || state_of(r) != RankState::present) continue;
+    const auto end = ends_.of(r);
+    if (!end || end->has_failed) continue;  // the failure is told
+    const auto lacking = std::ranges::find_if(active_, [&](const Pending* pending) {
+      const engine::Operation& operation = pending->operation;
+      // Of another host, it may be known later what it has completed.
+      return operation.index() >= end->index ||
+             (!is_remote(r) && !operation.lane().completed_by(r, operation.sequence()));
+    });
+    if (lacking == active_.end()) continue;
+    const engine::Operation& operation = (*lacking)->operation;
+    const engine::Plan& plan = operation.plan();
+    fail_without(
+        r,
+        fmt::format("{} (operation {})",
+                    describe_call(plan.collective, plan.count, plan.type, plan.op, plan.root),
+                    operation.index()),
+        operation.index());
+    return true;
+  }
+  return false;
+}
+
+void Communicator::fail_without(int rank, const std::string& what, std::uint64_t index) {
+  fail_all(Code::rank_lost,
+           fmt::format("{} is lost to this communicator (it has ended it, as by "
+                       "unisono_comm_free): {} cannot complete",
+                       locate_rank(rank), what),
+           index);
 }
 
 // One that is stopped for good becomes lost, of which the alarm tells.
@@ -298,7 +337,46 @@ void Communicator::examine_stops() {
 }
 
 void Communicator::examine_calls() {
-  if (find_difference()) mismatch(*active_.front(), -1);
+  if (const auto difference = find_difference()) return tell_difference(*difference);
+  if (!remote_.empty()) examine_remote_calls();
+}
+
+// The records of other hosts' ranks are there. A rank may come late, so one is asked again and
+// again, but ever more rarely.
+void Communicator::examine_remote_calls() {
+  if (searched_ != 0) return;
+  for (Pending* const pending : active_) {
+    const engine::Operation& operation = pending->operation;
+    const int other =
+        operation.entered() ? operation.awaited() : operation.lane().laggard(operation.sequence());
+    if (other < 0 || !is_remote(other)) continue;
+    const bool is_asked = remote_calls_.asked() >= 0;
+    if (is_asked && remote_calls_.is_answered() && remote_calls_.find_difference()) {
+      return mismatch(*pending);
+    }
+    const std::uint32_t looks = ++pending->looks;
+    if (!std::has_single_bit(looks) && looks % kLooksAtMost != 0) continue;
+    if (is_asked && !remote_calls_.is_answered()) continue;
+    remote_calls_.ask(*job_.network(), other, job_ranks_[static_cast<std::size_t>(other)]);
+  }
+}
+
+// A message of another call may be anybody's: the members on other hosts are asked, one after the
+// other. False: the search is over, or there is no need of one.
+bool Communicator::search_difference() {
+  if (remote_.empty() || find_difference()) return false;
+  const bool is_asked = remote_calls_.asked() >= 0;
+  const int asked = remote_calls_.asked();
+  if (is_asked && !remote_calls_.is_answered() && state_of(asked) == RankState::present) {
+    machine_.network->awaits(job_ranks_[static_cast<std::size_t>(asked)]);
+    return true;
+  }
+  if (is_asked && remote_calls_.is_answered() && remote_calls_.find_difference()) return false;
+  // Twice: the calls of one may have come to others before it is asked, and those before not.
+  if (searched_ == 2 * std::ssize(remote_)) return false;
+  const int next = remote_[static_cast<std::size_t>(searched_++ % std::ssize(remote_))];
+  remote_calls_.ask(*job_.network(), next, job_ranks_[static_cast<std::size_t>(next)]);
+  return true;
 }
 
 std::optional<Communicator::Difference> Communicator::find_difference() const {
@@ -372,33 +450,48 @@ void Communicator::unreadable(const Pending& pending) {
            pending.operation.index());
 }
 
-void Communicator::mismatch(const Pending& pending, int other) {
-  std::uint64_t index = pending.operation.index();
-  std::string text;
-  if (const auto difference = find_difference()) {
-    index = difference->own.index;
-    const std::string own = difference->own.describe();
-    const std::string theirs = difference->theirs.describe();
-    text = fmt::format("{} called {}, {} called {}", name_rank(rank_), own,
-                       name_rank(difference->other),
-                       own != theirs ? theirs
-                                     : "the same, but with other blocks, another algorithm or "
-                                       "element size (do counts of blocks, UNISONO_* settings or "
-                                       "user-defined types differ?)");
-  } else {
-    const engine::Plan& plan = pending.operation.plan();
-    text = fmt::format("{} called {}, but {} something else, now or before", name_rank(rank_),
-                       describe_call(plan.collective, plan.count, plan.type, plan.op, plan.root),
-                       name_rank(std::max(other, 0)));
-  }
-  fail_all(Code::mismatch,
-           fmt::format("the ranks' calls differ at operation {} of the communicator: {}; all ranks "
-                       "have to make the same calls in the same order",
-                       index, text),
-           index);
+// A message that `pending` waits for belongs to another call, or never comes because of one: the
+// calls differ there or before. The record of that call may not be there yet, and one of a later
+// call that differs as well may be.
+void Communicator::mismatch(const Pending& pending) {
+  const std::uint64_t index = pending.operation.index();
+  const auto difference = find_difference();
+  if (difference && difference->own.index <= index) return tell_difference(*difference);
+  const bool is_known = remote_calls_.asked() >= 0 && remote_calls_.is_answered();
+  const auto remote = is_known ? remote_calls_.find_difference() : std::nullopt;
+  // Not whom the operation awaits: the message may have come to another's place, or to a program
+  // that this rank has helped with.
+  if (!remote) return tell_meeting(pending, size() == 2 ? 1 - rank_ : -1);
+  const auto first = std::ranges::find_if(active_, [&](const Pending* other) {
+    return other->operation.index() >= *remote || other == &pending;
+  });
+  tell_meeting(**first, remote_calls_.asked());
+}
+
+void Communicator::tell_meeting(const Pending& pending, int other) {
+  const std::uint64_t index = pending.operation.index();
+  const engine::Plan& plan = pending.operation.plan();
+  const std::string text =
+      fmt::format("{} called {}, but {} something else, now or before", name_rank(rank_),
+                  describe_call(plan.collective, plan.count, plan.type, plan.op, plan.root),
+                  other < 0 ? "another rank" : name_rank(other));
+  fail_all(Code::mismatch, difference_text(index, text), index);
+}
+
+void Communicator::tell_difference(const Difference& difference) {
+  const std::uint64_t index = difference.own.index;
+  const std::string own = difference.own.describe();
+  const std::string theirs = difference.theirs.describe();
+  const std::string text = fmt::format(
+      "{} called {}, {} called {}", name_rank(rank_), own, name_rank(difference.other),
+      own != theirs ? theirs
+                    : "the same, but with other blocks, another algorithm or element size (do "
+                      "counts of blocks, UNISONO_* settings or user-defined types differ?)");
+  fail_all(Code::mismatch, difference_text(index, text), index);
 }
 
 void Communicator::examine_deadline() {
+  if (active_.empty()) return;  // what was found before has ended all
   const std::int64_t limit = job_.settings().time_ns(base::Setting::timeout);
   Pending& oldest = *active_.front();
   const std::int64_t now = base::now_ns();

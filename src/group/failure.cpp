@@ -8,10 +8,10 @@ namespace unisono::group {
 namespace {
 
 // False if it was as low already.
-bool lower_end(FailureRecord& record, std::uint64_t end) {
-  std::uint64_t seen = record.end.load(std::memory_order_relaxed);
+bool lower_end(std::atomic<std::uint64_t>& word, std::uint64_t end) {
+  std::uint64_t seen = word.load(std::memory_order_relaxed);
   while (seen == 0 || end < seen) {
-    if (record.end.compare_exchange_weak(seen, end, std::memory_order_acq_rel)) return true;
+    if (word.compare_exchange_weak(seen, end, std::memory_order_acq_rel)) return true;
   }
   return false;
 }
@@ -26,11 +26,15 @@ bool report_failure(FailureRecord& record, const Failure& failure) {
     const std::size_t length = std::min(failure.error.message.size(), sizeof record.text - 1);
     std::memcpy(record.text, failure.error.message.data(), length);
     record.text[length] = '\0';
-    lower_end(record, failure.index + 1);
+    lower_end(record.end, failure.index + 1);
     record.state.store(2, std::memory_order_release);
     return true;
   }
-  return lower_end(record, failure.index + 1);
+  return lower_end(record.end, failure.index + 1);
+}
+
+bool claim_passing_on(FailureRecord& record, std::uint64_t index) {
+  return lower_end(record.passed_on, index + 1);
 }
 
 std::optional<Failure> read_failure(const FailureRecord& record) {

@@ -16,9 +16,10 @@ namespace unisono::group {
 struct alignas(64) FailureRecord {
   std::atomic<std::uint32_t> state;  // of the text; 0: none, 1: being written, 2: there
   std::int32_t code;
-  std::uint64_t cause;             // the operation that the text is about
-  std::atomic<std::uint64_t> end;  // the first operation that fails, plus 1; 0: none
-  char text[488];                  // ends with a zero
+  std::uint64_t cause;                   // the operation that the text is about
+  std::atomic<std::uint64_t> end;        // the first operation that fails, plus 1; 0: none
+  std::atomic<std::uint64_t> passed_on;  // as end: of which other hosts have been told
+  char text[480];                        // ends with a zero
 };
 
 // What a rank of another host has reported; it comes by puts. Text and numbers are there when the
@@ -44,6 +45,8 @@ struct Failure {
 // False if it was known before that operation `failure.index` fails.
 bool report_failure(FailureRecord& record, const Failure& failure);
 std::optional<Failure> read_failure(const FailureRecord& record);
+// Whether the caller is the one of its host that tells other hosts that operation `index` fails.
+bool claim_passing_on(FailureRecord& record, std::uint64_t index);
 // A rank has begun to write one: read_failure finds it soon, if that rank lives.
 bool is_being_reported(const FailureRecord& record);
 FailureNotice::Text notice_text(const Failure& failure);

@@ -54,6 +54,11 @@ class Hosts {
     const auto& address = addresses_[static_cast<std::size_t>(rank)];
     return address ? "host " + transport::ip_text(*address) : std::string();
   }
+  // "rank 3 (host 10.0.0.3)"; "rank 3" if the job has one host.
+  std::string name_of(int rank) const {
+    const std::string place = place_of(rank);
+    return "rank " + std::to_string(rank) + (place.empty() ? "" : " (" + place + ")");
+  }
   // "host 10.0.0.3; ", if there is something to say of it, and the note.
   std::string with_place(int rank, std::string_view note) const {
     std::string text = place_of(rank);

@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "engine/short_slices.hpp"
 #include "engine/spare_core.hpp"
+#include "group/news_tree.hpp"
 #include "transport/shm/process_memory.hpp"
 
 namespace unisono::group {
@@ -60,19 +61,23 @@ base::Result<std::unique_ptr<Job>> Job::enter(const Seat& seat, std::shared_ptr<
                                               const base::Settings& settings,
                                               std::unique_ptr<transport::Transport> transport,
                                               std::unique_ptr<Network> network) {
-  // Before anything that waits for others, so that each rank says itself what is wrong.
-  UNISONO_ASSIGN(select::Overrides overrides, select::overrides_of(settings));
   std::unique_ptr<Job> job(
       new Job(seat, std::move(memory), settings, std::move(transport), std::move(network)));
-  job->overrides_ = std::move(overrides);
-  UNISONO_TRY(job->set_up_header());
-  UNISONO_TRY(job->await_all());
-  UNISONO_TRY(job->judge_reach());
-  UNISONO_TRY(job->judge_multicast(seat.multicast));
-  UNISONO_TRY(job->agree_on_bulk(seat));
-  UNISONO_TRY(job->tell_nic_offers(seat));
-  job->judge_cores();
+  if (const base::Status met = job->meet_all(seat); !met) return job->fail_start(met.error());
   return job;
+}
+
+base::Status Job::meet_all(const Seat& seat) {
+  // Before anything that waits for others, so that each rank says itself what is wrong.
+  UNISONO_ASSIGN(overrides_, select::overrides_of(settings_));
+  UNISONO_TRY(set_up_header());
+  UNISONO_TRY(await_all());
+  UNISONO_TRY(judge_reach());
+  UNISONO_TRY(judge_multicast(seat.multicast));
+  UNISONO_TRY(agree_on_bulk(seat));
+  UNISONO_TRY(tell_nic_offers(seat));
+  judge_cores();
+  return base::success();
 }
 
 Job::Job(const Seat& seat, std::shared_ptr<JobMemory> memory, const base::Settings& settings,
@@ -162,6 +167,7 @@ base::Status Job::await(const std::function<bool()>& condition,
     watch(now);
     carry_network();
     if (condition()) return base::success();
+    if (const auto failure = failed_start()) return *failure;
     if (const auto dead = dead_rank()) return lost(*dead, "its process ended without finalize");
     if (now > deadline_ns_) {
       const std::int64_t limit = settings_.time_ns(base::Setting::start_timeout);
@@ -313,13 +319,18 @@ base::Status Job::start_agent() {
     if (hosts_.count_here() > 1) UNISONO_TRY(agent_->start());
   }
   if (network_ == nullptr) return base::success();
-  return network_->start_agent([this](bool came) {
+  const auto heard = [this](bool came) {
     if (wait_policy_.short_slices != engine::ShortSlices::never) engine::ask_for_short_slices();
     if (came) look_for_news();
     const bool awaits = agent_ != nullptr && agent_->carry();
     if (came) bells_.wake(rank_);
+    watch(base::now_ns());
     return awaits;
-  });
+  };
+  // Other hosts learn of a death at once, also while all ranks of this host compute.
+  return network_->start_agent({.heard = heard,
+                                .deaths = liveness_.descriptor(),
+                                .someone_died = [this] { look_for_deaths(); }});
 }
 
 void Job::carry_network() {
@@ -330,11 +341,57 @@ void Job::carry_network() {
 }
 
 void Job::look_for_news() {
+  if (rank_headers_ == nullptr) return;  // of a rank that has left already; looked at later
   if (header_->news.load(std::memory_order_relaxed) == 0 || header_->news.exchange(0) == 0) return;
   for (int r = 0; r < ranks_; ++r) {
     if (has_gone(r)) network_->forget(r);
+    if (is_lost(r)) pass_on_state(r);
   }
   raise_alarm();
+}
+
+bool Job::has_living(int host) const {
+  for (int r = 0; r < ranks_; ++r) {
+    if (hosts_.of(r) == host && state(r) == RankState::present) return true;
+  }
+  return false;
+}
+
+// In the tree of hosts (news_tree.hpp).
+std::vector<int> Job::neighbours() const {
+  return news_neighbours(hosts_.own(), hosts_.count(), [this](int h) { return has_living(h); });
+}
+
+// That the rank is lost, along the tree of hosts; once from each host. Where it was
+// the last of its host, those behind that host have not heard of earlier losses, perhaps.
+void Job::pass_on_state(int rank) {
+  std::uint64_t not_yet = 0;
+  if (!rank_headers_[rank].passed_on.compare_exchange_strong(not_yet, 1)) return;
+  // Should one that is silent be heard of again, it learns what it is for the others.
+  if (state(rank) == RankState::silent && !hosts_.is_here(rank)) {
+    tell_state_to(rank, rank, RankState::silent);
+  }
+  const int host = hosts_.of(rank);
+  const std::vector<int> now = neighbours();
+  for (const int next : now) pass_on_state_to(next, rank);
+  if (host == hosts_.own() || has_living(host)) return;
+  const std::vector<int> before = news_neighbours(
+      hosts_.own(), hosts_.count(), [this, host](int h) { return h == host || has_living(h); });
+  if (std::ranges::find(before, host) == before.end()) return;
+  for (const int next : now) {
+    if (std::ranges::find(before, next) != before.end()) continue;
+    for (int r = 0; r < ranks_; ++r) {
+      if (r != rank && is_lost(r)) pass_on_state_to(next, r);
+    }
+  }
+}
+
+void Job::pass_on_state_to(int host, int rank) {
+  for (int r = 0; r < ranks_; ++r) {
+    if (hosts_.of(r) != host || state(r) != RankState::present) continue;
+    tell_state_to(r, rank, state(rank));
+    network_->confirm(r);
+  }
 }
 
 void Job::send_news(int rank) {
@@ -346,16 +403,24 @@ void Job::tell_state(int rank, RankState state) {
   for (int r = 0; r < ranks_; ++r) {
     // Should one that is silent be heard of again, it learns what it is for the others.
     const bool is_itself = r == rank && state == RankState::silent;
-    if (hosts_.is_here(r) || (this->state(r) != RankState::present && !is_itself)) continue;
+    // One that has told another rank of this host that it leaves may still wait until this one has
+    // heard it, or has left.
+    const bool may_wait = state == RankState::left && this->state(r) == RankState::left;
+    const bool cares = this->state(r) == RankState::present || is_itself || may_wait;
+    if (hosts_.is_here(r) || !cares) continue;
     tell_state_to(r, rank, state);
   }
 }
 
+// In one packet: a rank that hears of the state may leave at once, and acknowledge nothing more.
 void Job::tell_state_to(int target, int rank, RankState state) {
+  const auto word = static_cast<std::uint64_t>(state);
   network_->put({.target = target,
-                 .flag = reinterpret_cast<std::uint64_t*>(&rank_headers_[rank].state),
-                 .flag_value = static_cast<std::uint64_t>(state)});
-  send_news(target);
+                 .source = reinterpret_cast<const std::byte*>(&word),
+                 .place = reinterpret_cast<std::byte*>(&rank_headers_[rank].state),
+                 .bytes = sizeof word,
+                 .flag = reinterpret_cast<std::uint64_t*>(&header_->news),
+                 .flag_value = 1});
 }
 
 void Job::abandon(int rank) {
@@ -365,10 +430,9 @@ void Job::abandon(int rank) {
 }
 
 void Job::pass_on_loss(int rank) {
-  const RankState how = state(rank);
-  if (network_ == nullptr || how == RankState::present) return;
-  if (!hosts_.is_here(rank)) network_->forget(rank);
-  tell_state(rank, how);
+  if (network_ == nullptr || state(rank) == RankState::present) return;
+  abandon(rank);
+  for (const int next : neighbours()) pass_on_state_to(next, rank);
 }
 
 RankState Job::state(int rank) const {
@@ -376,7 +440,9 @@ RankState Job::state(int rank) const {
 }
 
 std::int64_t Job::watch_interval_ns() const {
-  return settings_.time_ns(base::Setting::detect_timeout) / 5;
+  std::int64_t limit_ns = settings_.time_ns(base::Setting::detect_timeout);
+  if (network_ != nullptr) limit_ns = std::min(limit_ns, SilenceLimits::of(settings_).lost_ns);
+  return limit_ns / 5;
 }
 
 void Job::watch(std::int64_t now_ns) {
@@ -385,14 +451,25 @@ void Job::watch(std::int64_t now_ns) {
   watched_ns_ = now_ns;
   bool news = false;
   for (const int rank : liveness_.poll()) news |= mark_gone(rank, RankState::dead);
-  if (network_ != nullptr && rank_headers_ != nullptr) news |= watch_hosts();
+  if (network_ != nullptr && rank_headers_ != nullptr) {
+    watch_multicast();
+    news |= watch_hosts();
+  }
   if (news && rank_headers_ != nullptr) raise_alarm();
 }
 
-// A rank of another host has an agent that answers; who does not answer is gone, or cut off.
+void Job::look_for_deaths() {
+  const std::lock_guard lock(watch_mutex_);
+  bool news = false;
+  for (const int rank : liveness_.poll()) news |= mark_gone(rank, RankState::dead);
+  if (news) raise_alarm();
+}
+
+// A rank of another host has an agent that answers. If it does not, it is gone or cut off, or the
+// network is out for a while.
 bool Job::watch_hosts() {
   bool news = false;
-  const std::int64_t limit = settings_.time_ns(base::Setting::detect_timeout);
+  const SilenceLimits limits = SilenceLimits::of(settings_);
   for (int r = 0; r < ranks_; ++r) {
     if (hosts_.is_here(r)) continue;
     if (state(r) != RankState::present) {
@@ -400,9 +477,34 @@ bool Job::watch_hosts() {
       network_->forget_once(r);
       continue;
     }
-    if (network_->silence_ns(r) > limit) news |= mark_gone(r, RankState::silent);
+    const std::int64_t silence_ns = network_->silence_ns(r);
+    if (silence_ns > limits.lost_ns) {
+      news |= mark_gone(r, RankState::silent);
+    } else {
+      tell_of_silence(r, silence_ns);
+    }
   }
   return news;
+}
+
+// Each silence is told once by each host: by the first of its ranks that notices it.
+void Job::tell_of_silence(int rank, std::int64_t silence_ns) {
+  std::atomic<std::uint64_t>& suspected_by = rank_headers_[rank].suspected_by;
+  const auto own = static_cast<std::uint64_t>(rank_) + 1;
+  const SilenceLimits limits = SilenceLimits::of(settings_);
+  std::uint64_t nobody = 0;
+  if (silence_ns > limits.suspect_ns &&
+      suspected_by.compare_exchange_strong(nobody, own, std::memory_order_relaxed)) {
+    base::log(base::LogLevel::warn, "job",
+              "{} has not answered for {}; waiting until {} before it is declared lost "
+              "(UNISONO_DETECT_TIMEOUT_HOSTS)",
+              hosts_.name_of(rank),
+              base::format_time_ns(silence_ns / base::kMillisecond * base::kMillisecond),
+              base::format_time_ns(limits.lost_ns));
+  } else if (suspected_by.load(std::memory_order_relaxed) == own && silence_ns == 0) {
+    suspected_by.store(0, std::memory_order_relaxed);
+    base::log(base::LogLevel::warn, "job", "{} is no longer suspected", hosts_.name_of(rank));
+  }
 }
 
 bool Job::is_stopped(int rank) {
@@ -440,7 +542,7 @@ bool Job::mark_gone(int rank, RankState how) {
   if (marked && network_ != nullptr && rank_headers_ != nullptr) {
     // The room of what it lacks is needed to tell the others.
     if (!hosts_.is_here(rank)) network_->forget(rank);
-    tell_state(rank, how);
+    pass_on_state(rank);
   }
   std::uint32_t none = 0;
   if (marked)
@@ -472,22 +574,39 @@ void Job::leave() {
   if (left_.exchange(true) || rank_headers_ == nullptr) return;
   // What this rank has told, of failures for example, is there before the others see that it left.
   const auto gone = [this](int rank) { return has_gone(rank); };
-  const std::int64_t patience_ns = settings_.time_ns(base::Setting::detect_timeout);
-  if (network_ != nullptr) network_->settle(patience_ns, gone);
+  const std::int64_t patience_ns = SilenceLimits::of(settings_).lost_ns;
+  const auto look_at_multicast = [this] {
+    const std::lock_guard lock(watch_mutex_);
+    watch_multicast();
+  };
+  if (network_ != nullptr) {
+    look_at_multicast();
+    if (!network_->settle(patience_ns, gone)) give_up_silent(patience_ns);
+    look_at_multicast();
+  }
   rank_headers_[rank_].state.store(static_cast<std::uint64_t>(RankState::left),
                                    std::memory_order_release);
   raise_alarm();
   if (network_ == nullptr) return;
   tell_state(rank_, RankState::left);
-  network_->finish(patience_ns, gone);
+  // Nobody lacks anything but that word. One that leaves at the same time may have gone without
+  // hearing it.
+  network_->finish(SilenceLimits::of(settings_).suspect_ns, gone);
 }
 
 bool Job::has_gone(int rank) const {
   return !hosts_.is_here(rank) && state(rank) != RankState::present;
 }
 
+// Ranks that did not answer in all that time are not waited for once more.
+void Job::give_up_silent(std::int64_t patience_ns) {
+  for (int r = 0; r < ranks_; ++r) {
+    if (!hosts_.is_here(r) && network_->silence_ns(r) > patience_ns / 2) network_->forget(r);
+  }
+}
+
 bool Job::settle_network() {
-  return !left_.load() && network_->settle(settings_.time_ns(base::Setting::detect_timeout),
+  return !left_.load() && network_->settle(SilenceLimits::of(settings_).lost_ns,
                                            [this](int rank) { return has_gone(rank); });
 }
 

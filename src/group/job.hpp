@@ -24,10 +24,12 @@
 #include "engine/waiter.hpp"
 #include "group/agent.hpp"
 #include "group/bootstrap/bootstrap.hpp"
+#include "group/failure.hpp"
 #include "group/hosts.hpp"
 #include "group/job_memory.hpp"
 #include "group/liveness.hpp"
 #include "group/network.hpp"
+#include "group/silence.hpp"
 #include "select/override.hpp"
 #include "transport/transport.hpp"
 #include "wire/key.hpp"
@@ -46,13 +48,21 @@ enum class Verdict : std::uint64_t { unknown, no, yes };
 struct alignas(64) RankHeader {
   std::atomic<std::uint64_t> state;  // RankState; a word that a put can write
   std::atomic<std::uint32_t> quota_millicores;
+  std::atomic<std::uint32_t> reach;  // Reach
   // Where in this rank's own memory the others may try whether they can read it, and what they
   // should find there.
   std::atomic<std::uint64_t> probe_address, probe_value;
-  std::atomic<std::uint32_t> reach;  // Reach
   std::atomic<std::uint64_t> stops;  // the word of a StopWatch; for the ranks of its host
-  // At the job's first rank, of each host's first: a Verdict. A word that a put can write.
+  // Of a rank of another host: the rank of this host that has logged its silence, + 1; 0: none.
+  std::atomic<std::uint64_t> suspected_by;
+  std::atomic<std::uint64_t> passed_on;  // 1: this host has told others that the rank is lost
+  // At the job's first rank, of each host's first: a Verdict. A word that a put can write. After
+  // the start a no says that the multicasts of some host reach it no more.
   std::atomic<std::uint64_t> hears_multicast;
+  // It has all that it needs; of a host's first rank, at the job's first: so have all of its host.
+  std::atomic<std::uint64_t> started, host_started;
+  // Of a rank of another host: why it could not start (start.cpp), if it could say so. By a put.
+  FailureNotice::Text start_failure;
   // Of a host's first rank: what the host offers, once the Verdict says so. By puts.
   engine::NicOffer nic_offer;
   std::atomic<std::uint64_t> has_nic;
@@ -72,6 +82,10 @@ struct alignas(64) JobHeader {
   std::atomic<std::uint64_t> multicast;       // between the hosts: a Verdict
   std::atomic<std::uint64_t> news;  // by a put from another host: there may be something to see
   engine::BellTower tower;
+  // A rank that could not start (start.cpp), and which one of another host has told so.
+  FailureRecord start_failure;
+  std::atomic<std::uint64_t> start_failed_elsewhere;
+  std::atomic<std::uint64_t> all_started;
 };
 
 struct BulkEntry;  // agree_on_bulk.cpp
@@ -107,7 +121,7 @@ class Job {
   // Lets a rank of another host look for what was put there before.
   void send_news(int rank);
   // Until all that this rank has put has arrived on the other hosts; false if that takes longer
-  // than a death takes to be noticed, or the rank has left.
+  // than a rank of another host may be silent, or the rank has left.
   bool settle_network();
 
   // A segment that several hosts have, at the leader that has reserved it: it is used again when
@@ -135,7 +149,8 @@ class Job {
   // Tells all ranks to look.
   void raise_alarm();
   RankState state(int rank) const;
-  // Looks for deaths, at most a few times per UNISONO_DETECT_TIMEOUT; for ranks that have waited.
+  // Looks for deaths and for silent ranks, at most a few times per UNISONO_DETECT_TIMEOUT; for
+  // ranks that have waited, and agents.
   void watch(std::int64_t now_ns);
   // Of a rank of this host for which somebody has waited a while: whether its process is stopped,
   // as seen within a fifth of UNISONO_DETECT_TIMEOUT. Once that has lasted for the whole of it, the
@@ -145,7 +160,7 @@ class Job {
   bool mark_gone(int rank, RankState how);
   // What a rank of another host lacks that is gone is not kept for it any more.
   void abandon(int rank);
-  // If the rank is gone, all who live on other hosts hear of it from this one as well, and it does.
+  // If the rank is gone, those next to this host hear of it once more, and it does.
   void pass_on_loss(int rank);
   // How long a sleeper may sleep before it has to watch().
   std::int64_t watch_interval_ns() const;
@@ -154,6 +169,10 @@ class Job {
   // for.
   void publish_world(std::int64_t offset);
   base::Result<std::int64_t> await_world();
+  // This rank has all that it needs (start.hpp): returns when that is so for all.
+  base::Status confirm_start();
+  // Tells the others that this rank cannot start; the error for its caller.
+  base::Error fail_start(const base::Error& why);
 
   // Ends this rank's part; idempotent.
   void leave();
@@ -161,6 +180,10 @@ class Job {
  private:
   Job(const Seat& seat, std::shared_ptr<JobMemory> memory, const base::Settings& settings,
       std::unique_ptr<transport::Transport> transport, std::unique_ptr<Network> network);
+  base::Status meet_all(const Seat& seat);
+  std::optional<base::Error> failed_start() const;
+  base::Status tell_judge();
+  base::Status confirm_for_all();
   base::Status set_up_header();
   base::Status await_all();
   // Until the condition holds. Errors: rank_lost, at once; timeout, at the deadline of the start,
@@ -169,8 +192,19 @@ class Job {
                      const std::function<std::string()>& missing);
   std::optional<int> dead_rank() const;
   bool watch_hosts();
+  void tell_of_silence(int rank, std::int64_t silence_ns);
+  // Not bounded in how often, as watch() is: an event says that there is one.
+  void look_for_deaths();
   bool has_gone(int rank) const;
+  void give_up_silent(std::int64_t patience_ns);
   void tell_state(int rank, RankState state);
+  bool is_lost(int rank) const {
+    return state(rank) == RankState::dead || state(rank) == RankState::silent;
+  }
+  bool has_living(int host) const;
+  std::vector<int> neighbours() const;
+  void pass_on_state(int rank);
+  void pass_on_state_to(int host, int rank);
   void tell_state_to(int target, int rank, RankState state);
   void look_for_news();
   base::Error lost(int rank, std::string_view how) const;
@@ -179,6 +213,7 @@ class Job {
   Reach probe_others() const;
   base::Status judge_multicast(std::optional<base::Toggle> wish);
   base::Status hear_verdicts();
+  void watch_multicast();
   base::Status tell_nic_offers(const Seat& seat);
   base::Status agree_on_bulk(const Seat& seat);
   base::Result<std::byte*> bulk_table();
@@ -211,6 +246,7 @@ class Job {
   std::mutex watch_mutex_;
   Liveness liveness_;
   std::int64_t watched_ns_ = 0;
+  bool has_warned_of_multicast_ = false;
   std::atomic<bool> left_{false};
   std::mutex retired_mutex_;
   std::vector<Retired> retired_;

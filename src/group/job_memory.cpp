@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/thread_signals.hpp"
 #include "group/bootstrap/process.hpp"
 
 namespace unisono::group {
@@ -23,7 +24,7 @@ std::int64_t whole_segments(std::int64_t bytes) {
 }
 
 // So many times a core is given away before it is asked whether the holder is dead.
-constexpr int kPatience = 1000;
+constexpr int kLockLooks = 1000;
 
 bool has_ended(std::uint32_t pid) {
   const auto record = read_process(static_cast<pid_t>(pid));
@@ -41,7 +42,7 @@ class HeaderLock {
     for (int tries = 1; !lock_.compare_exchange_strong(holder, self); ++tries) {
       // One's own process has another thread at it.
       const bool stale =
-          holder != 0 && holder != self && tries % kPatience == 0 && has_ended(holder);
+          holder != 0 && holder != self && tries % kLockLooks == 0 && has_ended(holder);
       if (stale && lock_.compare_exchange_strong(holder, self)) return;
       sched_yield();
       holder = 0;
@@ -87,6 +88,12 @@ JobMemory::~JobMemory() { munmap(base_, static_cast<std::size_t>(bytes_)); }
 
 base::Result<std::int64_t> JobMemory::allocate(std::int64_t bytes) {
   bytes = whole_segments(bytes);
+  if (refuses_ && refuses_("a segment")) {
+    return Error{Code::resources,
+                 fmt::format("the job's memory file has no room for {} more bytes: refused by a "
+                             "test",
+                             bytes)};
+  }
   const HeaderLock lock(header());
   MemoryHeader& state = header();
   for (std::uint32_t i = 0; i < state.free_count; ++i) {
@@ -149,15 +156,25 @@ void JobMemory::confine(int part, int parts) {
 }
 
 base::Status JobMemory::commit(std::int64_t offset, std::int64_t bytes, const char* purpose) {
-  int result;
-  do {
-    result = fallocate(file_.get(), 0, offset, bytes);
-  } while (result != 0 && errno == EINTR);
-  if (result != 0) {
+  if (refuses_ && refuses_(purpose)) {
+    return Error{Code::resources,
+                 fmt::format("no memory for {}: {} bytes of shared memory: refused by a test",
+                             purpose, bytes)};
+  }
+  int refused = 0;
+  {
+    // Before Linux 6.10 a signal makes the kernel give back all that it has reserved: a program
+    // whose timer is faster than the reservation, as a profiler's, would try again for ever.
+    const base::NoSignals whole;
+    do {
+      refused = fallocate(file_.get(), 0, offset, bytes) == 0 ? 0 : errno;
+    } while (refused == EINTR);
+  }
+  if (refused != 0) {
     return Error{Code::resources,
                  fmt::format("no memory for {}: {} bytes of shared memory: {}; the limit is the "
                              "machine's free memory or the control group's memory.max",
-                             purpose, bytes, std::strerror(errno))};
+                             purpose, bytes, std::strerror(refused))};
   }
   // Page tables too, so that the first operation does not pay for them.
   madvise(base_ + offset, static_cast<std::size_t>(bytes), MADV_POPULATE_WRITE);

@@ -8,7 +8,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
@@ -53,12 +55,18 @@ class JobMemory {
   // `purpose` names it in the error.
   base::Status commit(std::int64_t offset, std::int64_t bytes, const char* purpose);
 
+  // For tests. Called at each request of this object, allocate()'s and commit()'s, with what it is
+  // for; true: the request is refused. Set before other threads use the object.
+  using Refuses = std::function<bool(const char* purpose)>;
+  void refuse_where(Refuses refuses) { refuses_ = std::move(refuses); }
+
  private:
   JobMemory(base::Descriptor file, std::byte* base, std::int64_t bytes);
 
   base::Descriptor file_;
   std::byte* base_;
   std::int64_t bytes_;
+  Refuses refuses_;
 };
 
 }  // namespace unisono::group

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How a job finds out whether the network carries multicast between its hosts: the first rank of
 // each tries, the job's first rank hears what they have found, and tells them: all or nobody.
+// Should the network cease to carry it later, the job goes on by unicast (reliable/group.hpp), and
+// its first rank says so once.
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
@@ -57,6 +61,40 @@ base::Status Job::judge_multicast(std::optional<base::Toggle> wish) {
                fmt::format("rank {}: UNISONO_MULTICAST is on, but not all hosts hear each other's "
                            "({}); leave it at auto to go without",
                            rank_, note)};
+}
+
+// Under watch_mutex_.
+void Job::watch_multicast() {
+  if (!network_->multicasts()) return;
+  if (rank_ == hosts_.first_here()) {
+    auto& own = rank_headers_[rank_].hears_multicast;
+    const int origin = network_->unreached_by();
+    if (origin >= 0 && verdict_of(own) == Verdict::yes) {
+      base::log(base::LogLevel::info, "job",
+                "rank {}: multicasts of rank {} ({}) do not arrive any more", rank_, origin,
+                hosts_.place_of(origin));
+      own.store(word(Verdict::no));
+      if (rank_ != kJudge) {
+        network_->put({.target = kJudge,
+                       .flag = reinterpret_cast<std::uint64_t*>(&own),
+                       .flag_value = own.load()});
+      }
+    }
+  }
+  if (rank_ != kJudge || has_warned_of_multicast_) return;
+  const auto is_unreached = [this](int first) {
+    return verdict_of(rank_headers_[first].hears_multicast) == Verdict::no;
+  };
+  const auto first = std::ranges::find_if(hosts_.firsts(), is_unreached);
+  if (first == hosts_.firsts().end()) return;
+  has_warned_of_multicast_ = true;
+  base::log(
+      base::LogLevel::warn, "job",
+      "the network has ceased to carry multicast: rank {} ({}) hears nothing of it any more; "
+      "messages to many now go to it one by one, which is slower. A switch with IGMP snooping "
+      "does that if there is no IGMP querier: enable a querier, or turn snooping off. With "
+      "UNISONO_MULTICAST=off a job does without multicast from its start",
+      *first, hosts_.place_of(*first));
 }
 
 base::Status Job::hear_verdicts() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "group/liveness.hpp"
 
+#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -44,11 +45,15 @@ Liveness::Liveness(const std::vector<Member>& members, Method method) {
 }
 
 void Liveness::watch(Process process, Method method) {
-  if (method == Method::automatic && by_descriptor_.size() < kMostDescriptors) {
+  if (method == Method::automatic && by_descriptor_.size() + 1 < kMostDescriptors) {
     // glibc has no wrapper before 2.36. The descriptor is close-on-exec by itself.
     process.pidfd.reset(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
     if (process.pidfd.valid()) {
       poll_set_.push_back({process.pidfd.get(), POLLIN, 0});
+      if (!ended_.valid()) ended_.reset(epoll_create1(EPOLL_CLOEXEC));
+      // Without this, deaths are noticed by poll() alone.
+      epoll_event event{.events = EPOLLIN, .data = {}};
+      if (ended_.valid()) epoll_ctl(ended_.get(), EPOLL_CTL_ADD, process.pidfd.get(), &event);
       by_descriptor_.push_back(std::move(process));
       return;
     }
@@ -76,6 +81,8 @@ std::vector<int> Liveness::poll() {
     for (std::size_t i = poll_set_.size(); i-- > 0;) {
       if (poll_set_[i].revents == 0) continue;
       told(by_descriptor_[i]);
+      // A child that the application forked may have the pidfd as well, so closing is not enough.
+      epoll_ctl(ended_.get(), EPOLL_CTL_DEL, by_descriptor_[i].pidfd.get(), nullptr);
       by_descriptor_.erase(by_descriptor_.begin() + static_cast<std::ptrdiff_t>(i));
       poll_set_.erase(poll_set_.begin() + static_cast<std::ptrdiff_t>(i));
     }

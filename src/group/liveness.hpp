@@ -35,6 +35,10 @@ class Liveness {
   // that has ended but was not yet waited for by its parent counts as ended.
   std::vector<int> poll();
 
+  // Readable while poll() would tell of a process that ended after the constructor, as far as these
+  // are watched by pidfds; -1: none are. To sleep on.
+  int descriptor() const { return ended_.get(); }
+
   // Processes still watched.
   std::size_t watched() const { return by_descriptor_.size() + by_proc_.size(); }
 
@@ -50,7 +54,8 @@ class Liveness {
   std::vector<Process> by_descriptor_;
   std::vector<pollfd> poll_set_;  // parallel to by_descriptor_
   std::vector<Process> by_proc_;
-  std::vector<int> dead_;  // not told yet
+  std::vector<int> dead_;   // not told yet
+  base::Descriptor ended_;  // epoll of the pidfds
 };
 
 // Whether the process is stopped (SIGSTOP and its like). Not while a debugger holds it, nor if

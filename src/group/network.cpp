@@ -14,10 +14,12 @@
 #include <limits>
 #include <utility>
 
+#include "base/check.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/thread.hpp"
 #include "group/hosts.hpp"
+#include "group/narrow_paths.hpp"
 #include "reliable/trouble.hpp"
 
 namespace unisono::group {
@@ -31,6 +33,7 @@ constexpr std::int64_t kThreadAboutNs = 2 * base::kMillisecond;
 // How long it leaves a thread alone that sleeps on the datagrams itself.
 constexpr std::int64_t kLeaveNs = 250 * base::kMillisecond;
 constexpr std::int64_t kLongestSleepNs = base::kSecond;
+constexpr std::size_t kMostDescriptors = 4;
 // With operations to carry on: who has died meanwhile is to be noticed.
 constexpr std::int64_t kBusySleepNs = 50 * base::kMillisecond;
 // For packets that may have to be repeated.
@@ -39,14 +42,17 @@ constexpr std::size_t kPoolBytes = std::size_t{6} << 20;
 thread_local bool is_agent = false;
 
 // Until one of them is readable (-1: there is none), or the time is over. Bit i: the i-th is.
-unsigned sleep_on(const std::array<int, 4>& descriptors, std::int64_t timeout_ns) {
-  std::array<pollfd, 4> sources{};
-  for (std::size_t i = 0; i < sources.size(); ++i) sources[i] = {descriptors[i], POLLIN, 0};
+// A list and not an array of a fixed size, which would fill up with 0: that is standard input.
+unsigned sleep_on(std::initializer_list<int> descriptors, std::int64_t timeout_ns) {
+  std::array<pollfd, kMostDescriptors> sources{};
+  UNISONO_CHECK(descriptors.size() <= sources.size(), "descriptors to sleep on");
+  nfds_t count = 0;
+  for (const int descriptor : descriptors) sources[count++] = {descriptor, POLLIN, 0};
   const std::int64_t limit = std::clamp<std::int64_t>(timeout_ns, 0, kLongestSleepNs);
   const timespec time{.tv_sec = limit / base::kSecond, .tv_nsec = limit % base::kSecond};
-  if (ppoll(sources.data(), sources.size(), &time, nullptr) <= 0) return 0;
+  if (ppoll(sources.data(), count, &time, nullptr) <= 0) return 0;
   unsigned readable = 0;
-  for (std::size_t i = 0; i < sources.size(); ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     if (sources[i].revents != 0) readable |= 1U << i;
   }
   return readable;
@@ -57,7 +63,7 @@ unsigned sleep_on(const std::array<int, 4>& descriptors, std::int64_t timeout_ns
 Network::Network(std::unique_ptr<reliable::Reliable> reliable) : reliable_(std::move(reliable)) {}
 
 std::unique_ptr<Network> Network::over(Seat& seat, const JobMemory& memory,
-                                       std::int64_t detect_ns) {
+                                       std::int64_t suspect_ns) {
   reliable::ReliableOptions options;
   options.key = seat.key;
   options.ranks = seat.ranks;
@@ -67,8 +73,9 @@ std::unique_ptr<Network> Network::over(Seat& seat, const JobMemory& memory,
       std::clamp<std::size_t>(kPoolBytes / seat.datagrams->limits().max_payload, 128, 4096);
   options.seed = static_cast<std::uint64_t>(base::now_ns());
   options.group = first_ranks(seat.members);
-  options.lull_ns = std::max(options.lull_ns, detect_ns / 2);
+  options.lull_ns = std::max(options.lull_ns, suspect_ns / 2);
   options.now_ns = base::now_ns;
+  options.narrowed = narrow_path_log(seat.members, seat.datagrams->limits().max_payload);
   return std::make_unique<Network>(
       std::make_unique<reliable::Reliable>(std::move(seat.datagrams), options));
 }
@@ -81,8 +88,8 @@ Network::~Network() {
   if (!trouble.empty()) base::log(base::LogLevel::info, "network", "{}", trouble);
 }
 
-base::Status Network::start_agent(std::function<bool(bool)> heard) {
-  heard_ = std::move(heard);
+base::Status Network::start_agent(Duties duties) {
+  duties_ = std::move(duties);
   bell_ = base::Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   taken_ = base::Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!bell_.valid() || !taken_.valid()) {
@@ -195,7 +202,7 @@ void Network::awaits_multicast(int origin) {
   reliable_->awaits_multicast(origin);
 }
 
-Network::Woken Network::sleep(std::int64_t timeout_ns, const std::array<int, 2>& others) {
+Network::Woken Network::sleep(std::int64_t timeout_ns, Others others) {
   Bed bed;
   {
     const std::lock_guard lock(mutex_);
@@ -206,8 +213,9 @@ Network::Woken Network::sleep(std::int64_t timeout_ns, const std::array<int, 2>&
   const std::int64_t limit_ns = std::min({timeout_ns, bed.deadline_ns - now, kLeaveNs});
   constexpr unsigned kOthers = 3U << 2;
   const bool pauses = bed.pause_ns > 0;
-  unsigned woken = sleep_on({pauses ? -1 : bed.descriptor, taken_.get(), others[0], others[1]},
-                            pauses ? std::min(limit_ns, bed.pause_ns) : limit_ns);
+  unsigned woken =
+      sleep_on({pauses ? -1 : bed.descriptor, taken_.get(), others.first, others.second},
+               pauses ? std::min(limit_ns, bed.pause_ns) : limit_ns);
   if (pauses) woken |= 1U;  // something has come, most likely
   eventfd_t count = 0;
   if (taken_.valid()) eventfd_read(taken_.get(), &count);
@@ -235,16 +243,22 @@ void Network::run_agent() {
     const std::int64_t now = base::now_ns();
     if (!handed_over_.load() && now < about_ns) {
       agent_rests_.store(true);
-      if (!handed_over_.load() && !stop_.load())
-        sleep_on({bell_.get(), -1, -1, -1}, about_ns - now);
+      if (!handed_over_.load() && !stop_.load()) sleep_as_agent(-1, about_ns - now);
       agent_rests_.store(false);
-      eventfd_t count = 0;
-      eventfd_read(bell_.get(), &count);
       continue;
     }
     const std::optional<bool> came = agent_turn(busy);
-    if (came && heard_) busy = heard_(*came);
+    if (came && duties_.heard) busy = duties_.heard(*came);
   }
+}
+
+// Also until somebody nudges it, or dies.
+void Network::sleep_as_agent(int descriptor, std::int64_t timeout_ns) {
+  constexpr unsigned kDeaths = 1U << 2;
+  const unsigned woken = sleep_on({descriptor, bell_.get(), duties_.deaths}, timeout_ns);
+  eventfd_t count = 0;
+  eventfd_read(bell_.get(), &count);
+  if ((woken & kDeaths) != 0 && !stop_.load()) duties_.someone_died();
 }
 
 // Sleeps until there is something to do, and does it. Whether something has come; nullopt if a
@@ -261,11 +275,7 @@ std::optional<bool> Network::agent_turn(bool busy) {
     bed.descriptor = -1;
     sleep_ns = std::min(sleep_ns, bed.pause_ns);
   }
-  constexpr unsigned kBell = 1U << 1;
-  if (!look_.load() && (sleep_on({bed.descriptor, bell_.get(), -1, -1}, sleep_ns) & kBell) != 0) {
-    eventfd_t count = 0;
-    eventfd_read(bell_.get(), &count);
-  }
+  if (!look_.load()) sleep_as_agent(bed.descriptor, sleep_ns);
   look_.store(false);
   const std::int64_t about_ns = looked_ns_.load(std::memory_order_relaxed) + kThreadAboutNs;
   if (!handed_over_.load() && base::now_ns() < about_ns) return std::nullopt;
@@ -273,11 +283,21 @@ std::optional<bool> Network::agent_turn(bool busy) {
   return progress_held();
 }
 
+int Network::unreached_by() {
+  const std::lock_guard lock(mutex_);
+  return reliable_->unreached_by();
+}
+
 std::int64_t Network::silence_ns(int rank) {
   const std::lock_guard lock(mutex_);
   // It may answer, but what it lacks will not come.
   if (bulk_ != nullptr && bulk_->has_lost(rank)) return std::numeric_limits<std::int64_t>::max();
   return reliable_->silence_ns(rank);
+}
+
+void Network::confirm(int rank) {
+  const std::lock_guard lock(mutex_);
+  reliable_->confirm(rank);
 }
 
 void Network::forget(int rank) {
@@ -309,7 +329,7 @@ bool Network::settle(std::int64_t patience_ns, const std::function<bool(int rank
       if (base::now_ns() > deadline_ns) return false;
       descriptor = bed().descriptor;
     }
-    sleep_on({descriptor, -1, -1}, kPauseNs);
+    sleep_on({descriptor}, kPauseNs);
   }
 }
 

@@ -27,8 +27,9 @@ class Network final : public transport::Transport {
  public:
   explicit Network(std::unique_ptr<reliable::Reliable> reliable);
   // Over the seat's datagrams, into the job's memory.
-  // `detect_ns`: after how long a peer that does not answer is taken to be gone.
-  static std::unique_ptr<Network> over(Seat& seat, const JobMemory& memory, std::int64_t detect_ns);
+  // `suspect_ns`: after how long a peer that does not answer is suspected to be gone.
+  static std::unique_ptr<Network> over(Seat& seat, const JobMemory& memory,
+                                       std::int64_t suspect_ns);
   ~Network() override;
 
   // Before the agent. See Reliable.
@@ -43,9 +44,16 @@ class Network final : public transport::Transport {
                         reliable::BulkOptions options);
   std::string_view bulk_name() const { return bulk_ == nullptr ? "" : bulk_->memory().name(); }
 
-  // The agent begins. `heard` is called by its thread when it has looked at the network, with
-  // whether something had come, and says whether it awaits more.
-  base::Status start_agent(std::function<bool(bool)> heard);
+  // What the agent's thread calls: `heard` when it has looked at the network, with whether
+  // something had come; it says whether it awaits more. `someone_died` when `deaths` (-1: none) is
+  // readable, which it is not any more afterwards.
+  struct Duties {
+    std::function<bool(bool)> heard;
+    int deaths = -1;
+    std::function<void()> someone_died;
+  };
+  // The agent begins.
+  base::Status start_agent(Duties duties);
 
   const transport::Capabilities& capabilities() const override;
   // A message of several puts is one thread's until the last, which has the flag: others wait.
@@ -57,11 +65,14 @@ class Network final : public transport::Transport {
   void awaits_multicast(int origin) override;
 
   // For a thread of the rank, instead of the agent: announce, look once more, then sleep until
-  // something comes, also if another thread takes it, or one of `others` is readable (-1: none),
-  // but not beyond `timeout_ns`; withdraw.
+  // something comes, also if another thread takes it, or one of `others` is readable, but not
+  // beyond `timeout_ns`; withdraw.
   enum class Woken : std::uint8_t { by_time, by_datagrams, by_other };
   void announce() { sleepers_.fetch_add(1); }
-  Woken sleep(std::int64_t timeout_ns, const std::array<int, 2>& others);
+  struct Others {
+    int first = -1, second = -1;  // descriptors; -1: none
+  };
+  Woken sleep(std::int64_t timeout_ns, Others others);
   void withdraw() { sleepers_.fetch_sub(1); }
   // The caller goes to sleep elsewhere: the agent takes over at once. `look`: and looks around also
   // if nothing comes.
@@ -84,7 +95,9 @@ class Network final : public transport::Transport {
   std::unique_lock<std::mutex> hold() { return std::unique_lock(mutex_); }
 
   // See Reliable.
+  int unreached_by();
   std::int64_t silence_ns(int rank);
+  void confirm(int rank);
   void forget(int rank);
   // The same, if it was not done before.
   void forget_once(int rank);
@@ -99,6 +112,7 @@ class Network final : public transport::Transport {
   std::optional<bool> agent_turn(bool busy);
   bool progress_held();
   void nudge() const;
+  void sleep_as_agent(int descriptor, std::int64_t timeout_ns);
   // The next ones under the mutex.
   transport::Transport& carrier();
   void forget_held(int rank);
@@ -114,7 +128,7 @@ class Network final : public transport::Transport {
   std::atomic<std::thread::id> sending_{};  // who holds it for the puts that follow
   std::unique_ptr<reliable::Reliable> reliable_;
   std::unique_ptr<reliable::Bulk> bulk_;  // beside reliable_; null: there is none
-  std::function<bool(bool)> heard_;
+  Duties duties_;
   base::Descriptor bell_;   // eventfd: the agent is to look around
   base::Descriptor taken_;  // eventfd: what came was taken by another thread than those that sleep
   std::atomic<int> sleepers_{0};

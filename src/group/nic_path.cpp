@@ -160,7 +160,7 @@ Status Communicator::run_in_nic(CachedPlan& plan, const void* input, void* outpu
   engine::NicCall call = *plan.nic;
   call.combine |= flag_history() << UNISONO_NIC_COMBINE_BITS;
   NicOperation operation{.plan = plan.plan, .index = next_index_++};
-  statistics_.last_plan = &plan;
+  plans_.use(plan);
   const auto started = nic_->group->start(call, input, output);
   if (!started) return fail_in_nic(operation, started.error());
   UNISONO_TRY(await_nic(operation));
@@ -301,9 +301,33 @@ void Communicator::examine_nic(NicOperation& operation) {
   for (int r = 0; r < size(); ++r) {
     if (!is_remote(r) && r != rank_) job_.is_stopped(job_ranks_[static_cast<std::size_t>(r)]);
   }
+  examine_ends_in_nic(operation);
   examine_standings(operation);  // which were asked for the last time
   ask_for_standings([&](const auto& next) { return nic_->concerns(next); });
+  ask_for_failure_in_nic();
   examine_nic_deadline(operation);
+}
+
+void Communicator::examine_ends_in_nic(const NicOperation& operation) {
+  for (int r = 0; r < size(); ++r) {
+    if (r == rank_ || state_of(r) != RankState::present) continue;
+    const auto end = ends_.of(r);
+    const bool is_lacking = end && !end->has_failed && end->index <= operation.index;
+    if (is_lacking) return fail_without(r, operation.describe(), operation.index);
+  }
+}
+
+// Those next to this host in turn; the other ranks of the host find it in their memory.
+void Communicator::ask_for_failure_in_nic() {
+  const auto may_know = [this](const auto& next) {
+    return !next.here && nic_->concerns(next) && state_of(next.rank) == RankState::present;
+  };
+  const auto count = static_cast<std::uint64_t>(std::ranges::count_if(nic_->neighbours, may_know));
+  if (count == 0) return;
+  std::uint64_t turn = news_.asked() % count;
+  for (const auto& next : nic_->neighbours) {
+    if (may_know(next) && turn-- == 0) return news_.ask(next.rank);
+  }
 }
 
 // Whom of other hosts this rank may be held up by.
@@ -336,8 +360,9 @@ void Communicator::examine_members_in_nic(NicOperation& operation) {
     if (state == RankState::left && operation.left_since_ns == 0) {
       operation.left_since_ns = base::now_ns();
     }
-    const bool may_come = state == RankState::left && is_remote(r) &&
-                          base::now_ns() - operation.left_since_ns < job_.watch_interval_ns();
+    const bool may_come =
+        state == RankState::left && is_remote(r) &&
+        base::now_ns() - operation.left_since_ns < SilenceLimits::of(job_.settings()).suspect_ns;
     if (may_come && !failure_) continue;
     fail_all(failure_ ? failure_->error.code : Code::rank_lost,
              failure_ ? failure_->error.message
@@ -382,7 +407,7 @@ void Communicator::examine_standings(NicOperation& operation) {
   const std::int64_t now = base::now_ns();
   if (!owed) operation.owed_since_ns = 0;
   if (owed && operation.owed_since_ns == 0) operation.owed_since_ns = now;
-  const std::int64_t limit = job_.settings().time_ns(base::Setting::detect_timeout);
+  const std::int64_t limit = SilenceLimits::of(job_.settings()).lost_ns;
   if (!owed || now - operation.owed_since_ns < limit) return;
   fail_all(Code::system,
            fmt::format("{} gets no further at {}: all that it lacks has been sent, and does not "
@@ -454,15 +479,14 @@ bool Communicator::may_leave_nic() const {
 // Programs of this host answer for it until then.
 void Communicator::leave_nic() {
   if (nic_ == nullptr) return;
-  const std::int64_t deadline_ns =
-      base::now_ns() + job_.settings().time_ns(base::Setting::detect_timeout);
+  const std::int64_t deadline_ns = base::now_ns() + SilenceLimits::of(job_.settings()).lost_ns;
   Network& network = *job_.network();
   publish_standing();
   while (!may_leave_nic() && base::now_ns() < deadline_ns) {
     ask_for_standings([&](const auto& next) { return nic_->may_be_asked_by(next); });
     network.announce();
     job_.carry_network();
-    if (!may_leave_nic()) network.sleep(base::kMillisecond, {-1, -1});
+    if (!may_leave_nic()) network.sleep(base::kMillisecond, {});
     network.withdraw();
     job_.watch(base::now_ns());
   }

@@ -202,13 +202,16 @@ void PlanCache::use_nic(const engine::NicWishes& wishes) {
 }
 
 void PlanCache::forget_all() {
+  last_used_ = nullptr;
   plans_.clear();
   bound_.clear();
   forget_found();
 }
 
 void PlanCache::evict() {
-  std::erase_if(plans_, [](const auto& entry) { return entry.second->pins == 0; });
+  std::erase_if(plans_, [this](const auto& entry) {
+    return entry.second->pins == 0 && entry.second.get() != last_used_;
+  });
   std::erase_if(bound_, [](const auto& entry) { return entry.second.expired(); });
   forget_found();
 }

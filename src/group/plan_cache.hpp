@@ -68,6 +68,10 @@ class PlanCache {
       return last;
     return find_or_make(call, may_evict);
   }
+  // The plan of the last operation that began, which stays when others are evicted; null: none, or
+  // all were forgotten since.
+  const CachedPlan* last_used() const { return last_used_; }
+  void use(const CachedPlan& plan) { last_used_ = &plan; }
   // Changes when plans that were found before may be gone.
   std::uint64_t generation() const { return generation_; }
   // Forgets all plans. For tests.
@@ -104,6 +108,7 @@ class PlanCache {
 
   PlanContext context_;
   std::uint64_t generation_ = 1;
+  const CachedPlan* last_used_ = nullptr;
   CachedPlan* last_[schedule::kCollectiveCount] = {};
   std::unordered_map<Call, std::unique_ptr<CachedPlan>, Hash, Same> plans_;
   // The plans own them, so that they are no more than those.

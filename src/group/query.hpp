@@ -39,6 +39,7 @@ constexpr bool compare(std::uint64_t word, Comparison how, std::uint64_t value) 
 struct alignas(64) MemberRecord {
   std::atomic<std::uint64_t> published;  // by its rank only
   std::atomic<std::uint32_t> ended;      // 1: counted in CommunicatorHeader::freed
+  std::atomic<std::uint64_t> consent;    // while the communicator shrinks (consent.hpp)
   // Where there is a NIC path (nic_path.hpp). A newer communicator may lie where an older one has
   // been, to which something still comes: the last three bear the communicator's mark.
   std::atomic<std::uint64_t> standing;      // a NicStanding; by its rank only

@@ -11,7 +11,7 @@
 Output is stdout and stderr together. All commands of one transcript share an empty directory, which
 they may write to. UNISONO_* variables of the caller are taken away.
 
-usage: transcript.py --bin DIRECTORY [--needs-root] FILE...
+usage: transcript.py --bin DIRECTORY [--needs-root] [--obstacle TEXT]... FILE...
 """
 
 import argparse
@@ -23,6 +23,9 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
+
+# What ctest is told by SKIP_RETURN_CODE: nothing went wrong, and not all could be run.
+SKIPPED = 77
 
 
 @dataclass
@@ -78,14 +81,22 @@ def run(step, directory, environment):
     return done.returncode, done.stdout.splitlines()
 
 
-def check(path, environment):
-    """The number of steps of a transcript that went wrong."""
+class Skipped(Exception):
+    """The machine does not let it run."""
+
+
+def check(path, environment, obstacles):
+    """The number of steps of a transcript that went wrong. An obstacle that the first of them
+    names ends it; behind other mistakes it is a mistake."""
     wrong = 0
     with tempfile.TemporaryDirectory(prefix="unisono-transcript-") as directory:
         for step in parse(path):
             status, output = run(step, directory, environment)
             if status == step.status and matches(step.output, output):
                 continue
+            for line in output:
+                if not wrong and any(obstacle in line for obstacle in obstacles):
+                    raise Skipped(line)
             wrong += 1
             print(f"{path}:{step.line}: $ {step.command}")
             if status != step.status:
@@ -101,14 +112,23 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", required=True, type=pathlib.Path, help="where the commands are")
     parser.add_argument("--needs-root", action="store_true", help="run nothing as another user")
+    parser.add_argument("--obstacle", action="append", default=[], metavar="TEXT",
+                        help="a step that says so cannot run on this machine")
     parser.add_argument("file", nargs="+", type=pathlib.Path)
     arguments = parser.parse_args()
     if arguments.needs_root and os.geteuid() != 0:
         print("skipped: needs root")
-        return 0
+        return SKIPPED
     environment = {k: v for k, v in os.environ.items() if not k.startswith("UNISONO_")}
     environment["PATH"] = f"{arguments.bin.resolve()}:{environment['PATH']}"
-    wrong = sum(check(path, environment) for path in arguments.file)
+    wrong = 0
+    for path in arguments.file:
+        try:
+            wrong += check(path, environment, arguments.obstacle)
+        except Skipped as why:
+            print(f"skipped: {why}")
+            if not wrong:
+                return SKIPPED
     if wrong:
         print(f"{wrong} steps differ")
     return 1 if wrong else 0

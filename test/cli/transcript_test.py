@@ -12,12 +12,12 @@ import unittest
 import transcript
 
 
-def run(text):
+def run(text, obstacles=()):
     with tempfile.TemporaryDirectory() as directory:
         path = pathlib.Path(directory) / "case.txt"
         path.write_text(text)
         with contextlib.redirect_stdout(io.StringIO()) as said:
-            wrong = transcript.check(path, dict(os.environ))
+            wrong = transcript.check(path, dict(os.environ), obstacles)
         return wrong, said.getvalue()
 
 
@@ -50,6 +50,12 @@ class Matching(unittest.TestCase):
 
     def test_steps_share_a_directory(self):
         self.assertEqual(run("$ echo x > file\n$ cat file\n> x\n")[0], 0)
+
+    def test_an_obstacle_skips_unless_it_stands_behind_a_mistake(self):
+        named = "$ echo needs a frobnicator\n"
+        with self.assertRaises(transcript.Skipped):
+            run(named, ["frobnicator"])
+        self.assertEqual(run("$ echo hello\n> good bye\n" + named, ["frobnicator"])[0], 2)
 
     def test_nonsense_is_refused(self):
         with self.assertRaises(SystemExit):

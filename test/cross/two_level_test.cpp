@@ -37,7 +37,9 @@ std::unique_ptr<World> world_on(const std::vector<int>& hosts, bool multicast) {
   options.datagrams.reorder = true;
   options.datagrams.multicast = multicast;
   // At its end every rank waits so long for the others, which no longer make steps.
-  options.settings = {{"UNISONO_DETECT_TIMEOUT", "10ms"}, {"UNISONO_CHANNELS", "4"}};
+  options.settings = {{"UNISONO_DETECT_TIMEOUT", "10ms"},
+                      {"UNISONO_DETECT_TIMEOUT_HOSTS", "10ms"},
+                      {"UNISONO_CHANNELS", "4"}};
   return std::make_unique<World>(options);
 }
 

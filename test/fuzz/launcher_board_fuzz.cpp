@@ -28,6 +28,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto again = read_host_note(write_note(*note));
     UNISONO_CHECK(again.ok() && *again == *note, "a host's note changed in a round trip");
   }
+  if (const auto sealed = read_sealed_note(text); sealed.ok()) {
+    UNISONO_CHECK(!sealed->empty() && sealed->size() <= kSealedInNote, "keys of a note");
+    const auto again = read_sealed_note(write_note(*sealed));
+    UNISONO_CHECK(again.ok() && *again == *sealed, "sealed keys changed in a round trip");
+  }
   const auto place = read_place_note(text);
   if (!place.ok()) {
     UNISONO_CHECK(place.error().message.size() < 256, "a message as long as the text");

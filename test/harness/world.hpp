@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/log.hpp"
 #include "base/prng.hpp"
 #include "group/bootstrap/memory.hpp"
 #include "group/communicator.hpp"
@@ -40,6 +41,7 @@ struct WorldOptions {
 class World {
  public:
   explicit World(const WorldOptions& options) : prng_(options.network.seed) {
+    base::set_log_level(base::LogLevel::error);  // warnings of the losses that tests bring about
     set(options.settings);
     hosts_ = options.hosts;
     for (int h = 0; h <= (hosts_.empty() ? 0 : std::ranges::max(hosts_)); ++h) {
@@ -108,6 +110,8 @@ class World {
     for (std::uint32_t i = 0; i < header.free_count; ++i) bytes -= header.free[i].bytes;
     return bytes;
   }
+  // That of the rank's host.
+  group::JobMemory& memory_at(int rank) const { return *memory_of(rank); }
   // The rank ends its communicator.
   void end(int rank) { communicators_[static_cast<std::size_t>(rank)].reset(); }
   int random_rank() { return static_cast<int>(prng_.below(jobs_.size())); }

@@ -260,7 +260,7 @@ TEST(NetBootstrap, AWrongKeyIsRefusedAndDoesNotDisturb) {
                       [](const Line&) {
                         JobDescription stranger = job_of(5);
                         stranger.key = "another key of some length";
-                        expect_error(group::join(stranger, settings_with(kPatient)), Code::argument,
+                        expect_error(group::join(stranger, settings_with("1s")), Code::argument,
                                      "UNISONO_JOB_KEY must be the same");
                       }),
             0);

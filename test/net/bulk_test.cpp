@@ -156,8 +156,11 @@ TEST_F(HostsBulk, IfOneRankCannotNoneDoesAndItIsNamed) {
         const int code = unisono_init(&world);
         if (insists) {
           EXPECT_TRUE(failed(code, UNISONO_ERROR_UNSUPPORTED, {"UNISONO_BULK is ofi", "rank 3"}));
-          const std::string why = rank == 3 ? "'pigeon'" : "it says why";
-          EXPECT_TRUE(failed(code, UNISONO_ERROR_UNSUPPORTED, {why}));
+          // Others have its reason, or find before it comes that this rank cannot.
+          const std::string said = unisono_last_error();
+          const bool has_reason = said.find("'pigeon'") != std::string::npos;
+          const bool refers = said.find("it says why") != std::string::npos;
+          EXPECT_TRUE(has_reason || (rank != 3 && refers)) << said;
           return;
         }
         ASSERT_TRUE(succeeded(code));

@@ -28,6 +28,7 @@
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
 #include "base/prng.hpp"
+#include "harness/own_stderr.hpp"
 #include "harness/scale.hpp"
 #include "net/host_ranks.hpp"
 #include "wire/siphash.h"
@@ -300,22 +301,6 @@ void compute_until(const HostRank& self, const std::atomic<bool>& over) {
   }
 }
 
-// What the process writes to stderr from now on.
-class Stderr {
- public:
-  Stderr() : file_(memfd_create("stderr", MFD_CLOEXEC)) {
-    EXPECT_EQ(dup2(file_.get(), STDERR_FILENO), STDERR_FILENO);
-  }
-  std::string text() const {
-    std::string all(static_cast<std::size_t>(lseek(file_.get(), 0, SEEK_END)), '\0');
-    EXPECT_EQ(pread(file_.get(), all.data(), all.size(), 0), static_cast<ssize_t>(all.size()));
-    return all;
-  }
-
- private:
-  base::Descriptor file_;
-};
-
 // Of what a rank says at its end: "...; dropped: short 3, tag 12".
 std::int64_t dropped(const std::string& log, const std::string& reason) {
   const std::size_t list = log.find("dropped: ");
@@ -336,7 +321,7 @@ TEST_F(HostsForged, WhatStrangersThrowIsDroppedAndCounted) {
   ASSERT_EQ(setenv("UNISONO_LOG", "info", 1), 0);
   ASSERT_EQ(setenv("UNISONO_MULTICAST", "on", 1), 0);
   auto processes = start_job(hosts_, [&over](const HostRank& self) {
-    const Stderr log;
+    const OwnStderr log;
     compute_until(self, over);
     leave(self);
     for (const char* reason : {"short", "magic", "length", "job", "target", "tag"}) {

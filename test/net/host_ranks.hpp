@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/hosts.hpp"
@@ -26,6 +27,7 @@ struct HostRank {
   const Line& line;
 };
 using RankBody = std::function<void(const HostRank&)>;
+using Environment = std::vector<std::pair<std::string, std::string>>;
 
 // Hosts 0 and 1 have two ranks each, which are not neighbours; host 2 has one.
 inline int host_of(int rank) { return rank % kHosts; }
@@ -41,14 +43,18 @@ inline void set_environment(int rank) {
   setenv("UNISONO_JOB_KEY", "the key of this test job", 1);
   // Sanitizers and a busy machine make ranks slow to come.
   setenv("UNISONO_START_TIMEOUT", "60s", 1);
+  // A test of a loss waits for it. Others have to be right whether or not a rank is suspected.
+  setenv("UNISONO_DETECT_TIMEOUT_HOSTS", "1s", 1);
 }
 
 // All ranks of a job; the body says what it expects.
-inline std::vector<HostProcess> start_job(const TestHosts& hosts, const RankBody& body) {
+inline std::vector<HostProcess> start_job(const TestHosts& hosts, const RankBody& body,
+                                          const Environment& environment = {}) {
   std::vector<HostProcess> processes;
   for (int rank = 0; rank < kRanks; ++rank) {
-    processes.push_back(hosts.start(host_of(rank), [rank, &body](const Line& line) {
+    processes.push_back(hosts.start(host_of(rank), [rank, &body, &environment](const Line& line) {
       set_environment(rank);
+      for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
       unisono_comm_t world = nullptr;
       ASSERT_TRUE(succeeded(unisono_init(&world)));
       body({rank, kRanks, world, line});

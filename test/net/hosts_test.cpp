@@ -128,7 +128,6 @@ struct MachineState {
   std::string name = host_name_here();
   std::vector<std::string> links = entries("/sys/class/net");
   std::string mounts = file_text("/proc/self/mountinfo");
-  std::vector<std::string> shared_memory = entries("/dev/shm");
 };
 
 // Whether some process is in the network namespace.

@@ -16,6 +16,7 @@
 
 #include "base/clock.hpp"
 #include "harness/all_results.hpp"
+#include "harness/own_stderr.hpp"
 #include "harness/scale.hpp"
 #include "harness/unattended.hpp"
 #include "net/host_ranks.hpp"
@@ -50,7 +51,6 @@ TEST_F(HostsJob, EveryCollectiveIsRight) {
   expect_all_clean(processes);
 }
 
-// A message to all is one packet, which each host's rank reads in its copy of the sender's memory.
 // The settings insist on it: without, the ranks would not start.
 TEST_F(HostsJob, MulticastBetweenHosts) {
   for (const char* algorithms : {"",
@@ -103,6 +103,32 @@ Sent datagrams_sent() {
   return {read_udp4_sent(), read_counter("/proc/net/snmp6", "Udp6OutDatagrams")};
 }
 
+// A message to all is one packet, which each host's rank reads in its copy of the sender's memory.
+// One by one they would be kHosts - 1.
+constexpr std::int64_t kBroadcasts = 200;
+
+TEST_F(HostsJob, AMulticastIsOnePacketForAllHosts) {
+  auto processes =
+      start_one_each(hosts_, kHosts, {{"UNISONO_MULTICAST", "on"}}, [](int rank, const Line&) {
+        unisono_comm_t world = nullptr;
+        ASSERT_TRUE(succeeded(unisono_init(&world)));
+        ASSERT_TRUE(succeeded(unisono_barrier(world)));
+        const std::int64_t before = read_udp4_sent();
+        for (std::int64_t i = 0; i < kBroadcasts; ++i) {
+          std::int64_t value = rank == 0 ? i : -1;
+          ASSERT_TRUE(succeeded(unisono_broadcast(&value, 1, UNISONO_INT64, 0, world)));
+          ASSERT_EQ(value, i);
+        }
+        const std::int64_t sent = read_udp4_sent() - before;
+        if (rank == 0) {
+          EXPECT_GE(sent, kBroadcasts);
+          EXPECT_LT(sent, (kHosts - 1) * kBroadcasts);
+        }
+        EXPECT_TRUE(succeeded(unisono_finalize(world)));
+      });
+  expect_all_clean(processes);
+}
+
 // The family of the rendezvous is that of all packets.
 TEST_F(HostsJob, OverIpv6) {
   for (const char* multicast : {"on", "off"}) {
@@ -140,6 +166,9 @@ TEST_F(HostsJob, WithoutMulticastAJobGoesOnUnlessItInsists) {
             const std::string message = unisono_last_error();
             EXPECT_NE(message.find("UNISONO_MULTICAST is on"), std::string::npos) << message;
             EXPECT_NE(message.find("rank " + std::to_string(rank)), std::string::npos) << message;
+            // Who has not found it itself, says of whom it has it.
+            const bool is_told = message.find("cannot start, as rank") != std::string::npos;
+            EXPECT_EQ(message.find("failed: rank") != std::string::npos, is_told) << message;
             return;
           }
           ASSERT_NO_FATAL_FAILURE(check_everything(HostRank{rank, kHosts, world, line}));
@@ -352,20 +381,32 @@ TEST_F(HostsJob, OperationsOfSingleRanksEndThoughNoneCalls) {
   expect_all_clean(processes);
 }
 
-// A root that computes and does not call the library: its agent answers for it.
 constexpr const char* kBadNetwork = "loss=10%,duplicates=5%,reorder=5%";
+
+// Or the network was not bad, and the test shows nothing. On a good one a busy machine makes some
+// hundred repetitions, on this one there are more than ten thousand.
+void expect_repairs(const std::string& log) {
+  const std::size_t end = log.find(" packets repeated");
+  ASSERT_NE(end, std::string::npos) << log;
+  const std::size_t begin = log.rfind(' ', end - 1) + 1;
+  EXPECT_GT(std::stoll(log.substr(begin, end - begin)), scaled(std::int64_t{1000})) << log;
+}
 
 TEST_F(HostsJob, EveryCollectiveIsRightOnABadNetwork) {
   setenv("UNISONO_FAULT", kBadNetwork, 1);
+  setenv("UNISONO_LOG", "info", 1);
   auto processes = start_job(hosts_, [](const HostRank& self) {
     ASSERT_NO_FATAL_FAILURE(check_everything(self));
+    const OwnStderr log;
     leave(self);
+    expect_repairs(log.text());
   });
   unsetenv("UNISONO_FAULT");
+  unsetenv("UNISONO_LOG");
   expect_all_clean(processes);
 }
 
-// Its agent is asked for what got lost.
+// A root that computes and does not call the library: its agent is asked for what got lost.
 TEST_F(HostsJob, ARootThatDoesNotCallRepairs) {
   for (const char* const multicast : {"on", "off"}) {
     SCOPED_TRACE(multicast);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,86 @@ TEST_P(AgentOf, LetsGoWheneverTheApplicationLooks) {
             ASSERT_TRUE(succeeded(unisono_wait(&request)));
           }
           for (const std::int64_t sum : sums) ASSERT_EQ(sum, 3 * round);
+        }
+      },
+      with_agents(GetParam()));
+  job.expect_all_clean();
+}
+
+// A call on a communicator with an operation under way, which may well be refused.
+struct Between {
+  const char* name;
+  int error;
+  std::function<int(unisono_comm_t, unisono_request_t&, unisono_plan_t)> call;
+};
+
+const std::vector<Between> kBetween = {
+    {"comm_info", UNISONO_OK,
+     [](unisono_comm_t comm, unisono_request_t&, unisono_plan_t) {
+       unisono_comm_info_t info{};
+       info.size = sizeof info;
+       return unisono_comm_info(comm, &info);
+     }},
+    {"test without a place for its result", UNISONO_ERROR_ARGUMENT,
+     [](unisono_comm_t, unisono_request_t& request, unisono_plan_t) {
+       return unisono_test(&request, nullptr);
+     }},
+    {"wait_any with a request that has ended", UNISONO_ERROR_STATE,
+     [](unisono_comm_t, unisono_request_t& request, unisono_plan_t) {
+       unisono_request_t both[] = {request, reinterpret_cast<unisono_request_t>(&request)};
+       int index = 0;
+       return unisono_wait_any(both, 2, &index);
+     }},
+    {"a plan", UNISONO_OK,
+     [](unisono_comm_t comm, unisono_request_t&, unisono_plan_t) {
+       unisono_plan_t other = nullptr;
+       const int error = unisono_barrier_plan(comm, &other);
+       return error == UNISONO_OK ? unisono_plan_free(other) : error;
+     }},
+    {"plan_test without a place for its result", UNISONO_ERROR_ARGUMENT,
+     [](unisono_comm_t, unisono_request_t&, unisono_plan_t plan) {
+       return unisono_plan_test(plan, nullptr);
+     }},
+    {"plan_wait of a plan that was not started", UNISONO_ERROR_STATE,
+     [](unisono_comm_t, unisono_request_t&, unisono_plan_t plan) {
+       return unisono_plan_wait(plan);
+     }},
+    {"a start without a place for its request", UNISONO_ERROR_ARGUMENT,
+     [](unisono_comm_t comm, unisono_request_t&, unisono_plan_t) {
+       return unisono_barrier_start(comm, nullptr);
+     }},
+    {"a call with a root that is none", UNISONO_ERROR_ARGUMENT,
+     [](unisono_comm_t comm, unisono_request_t& request, unisono_plan_t) {
+       return unisono_broadcast(&request, 1, UNISONO_BYTE, 99, comm);
+     }},
+    {"comm_dup without a place for its result", UNISONO_ERROR_ARGUMENT,
+     [](unisono_comm_t comm, unisono_request_t&, unisono_plan_t) {
+       return unisono_comm_dup(comm, nullptr);
+     }},
+};
+
+// What was started before ends without further calls, whatever the last one was.
+TEST_P(AgentOf, GoesOnAfterAnyCall) {
+  ProcessJob job(
+      2,
+      [](ProcessRank& self) {
+        std::vector<std::int64_t> values(100'000, self.rank + 1), sums(values.size());
+        for (const Between& between : kBetween) {
+          SCOPED_TRACE(between.name);
+          sums.back() = -1;
+          unisono_comm_t comm = nullptr;
+          unisono_plan_t plan = nullptr;
+          unisono_request_t request = nullptr;
+          ASSERT_TRUE(succeeded(unisono_comm_dup(self.world, &comm)));
+          ASSERT_TRUE(succeeded(unisono_barrier_plan(comm, &plan)));
+          ASSERT_TRUE(
+              succeeded(unisono_allreduce_start(values.data(), sums.data(), std::ssize(values),
+                                                UNISONO_INT64, UNISONO_SUM, comm, &request)));
+          EXPECT_EQ(between.call(comm, request, plan), between.error) << unisono_last_error();
+          EXPECT_TRUE(appears(sums.back(), 3)) << "rank " << self.rank;
+          EXPECT_TRUE(succeeded(unisono_wait(&request)));
+          EXPECT_TRUE(succeeded(unisono_plan_free(plan)));
+          EXPECT_TRUE(succeeded(unisono_comm_free(comm)));
         }
       },
       with_agents(GetParam()));

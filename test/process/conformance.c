@@ -240,6 +240,7 @@ static void communicators(unisono_comm_t comm) {
     OK(unisono_barrier_start(copy, &request));
     OK(unisono_cancel(&request));
   }
+  OK(unisono_barrier(comm)); /* a member that ends `copy` before would end the operation first */
   OK(unisono_comm_free(copy));
   OK(unisono_comm_free(part));
   if (first != NULL) OK(unisono_comm_free(first));

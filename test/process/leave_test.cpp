@@ -7,6 +7,7 @@
 
 #include "harness/outcome.hpp"
 #include "process/ranks.hpp"
+#include "process/word.hpp"
 
 namespace unisono::harness {
 namespace {
@@ -58,7 +59,8 @@ TEST(Leave, FinalizeEarlyIsALossForThoseWhoWait) {
   }
 }
 
-// Nobody waits for those who leave in an orderly way, however late the others are.
+// Nobody waits for those who leave in an orderly way, however late the others are: each ends its
+// finalize before the next one begins its own.
 TEST(Leave, InTurnIsNoError) {
   ProcessJob::Options options;
   options.joins = false;
@@ -68,10 +70,18 @@ TEST(Leave, InTurnIsNoError) {
         unisono_comm_t world = nullptr;
         ASSERT_TRUE(succeeded(unisono_init(&world)));
         ASSERT_TRUE(succeeded(unisono_barrier(world)));
-        usleep(static_cast<useconds_t>(self.rank) * 50'000);
+        const Word turn;
+        self.say("at the end");
+        turn.await();
         EXPECT_TRUE(succeeded(unisono_finalize(world)));
+        self.say("left");
       },
       options);
+  job.await_line_of_all();
+  for (const int rank : {2, 0, 3, 1}) {
+    job.signal(rank, kWord);
+    ASSERT_TRUE(job.await_line(rank)) << "rank " << rank << " has not left while others stay";
+  }
   job.expect_all_clean();
 }
 

@@ -15,6 +15,7 @@
 #include "harness/all_results.hpp"
 #include "harness/outcome.hpp"
 #include "process/ranks.hpp"
+#include "process/word.hpp"
 
 namespace unisono::harness {
 namespace {
@@ -107,9 +108,18 @@ TEST(TwoJobs, OneIsKilledAndTheOtherDoesNotNotice) {
     while (unisono_barrier(self.world) == UNISONO_OK) {
     }
   });
-  ProcessJob other(3, [](ProcessRank& self) { check_everything(self); });
+  ProcessJob other(3, [](ProcessRank& self) {
+    const Word killed;
+    check_everything(self);
+    self.say("ready");
+    killed.await();
+    check_everything(self);
+  });
   doomed.await_line_of_all();
+  other.await_line_of_all();
   for (int rank = 0; rank < 3; ++rank) doomed.signal(rank, SIGKILL);
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(doomed.wait(rank).status, SIGKILL);
+  for (int rank = 0; rank < 3; ++rank) other.signal(rank, kWord);
   other.expect_all_clean();
 }
 

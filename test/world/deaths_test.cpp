@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks and whole hosts die, hang or are cut off while random collectives are under way, several at
-// once. Of every survivor each call ends, and soon: with the right result, or with an error that
-// names a rank which is lost. Then the survivors shrink, agree on who they are, and go on. On one
-// host, between hosts of a rank each, and between hosts of several. A seed decides it all: a
-// failure prints the command that repeats it; `--seeds N` (label slow) runs many.
+// Ranks and whole hosts die, hang or are cut off, in one direction or both, while random
+// collectives are under way, several at once, also where paths carry less than full datagrams, and
+// multicast may cease to be carried. Of every survivor each call ends, and soon: with the right
+// result, or with an error that names a rank which is lost. Then the survivors shrink, agree on who
+// they are, and go on. On one host, between hosts of a rank each, and between hosts of several. A
+// seed decides it all: a failure prints the command that repeats it; `--seeds N` (label slow) runs
+// many.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -31,6 +33,7 @@ WorldOptions options_of(std::uint64_t seed, Place place, base::Prng& prng) {
   options.network.seed = seed;
   options.settings = {
       {"UNISONO_DETECT_TIMEOUT", "10ms"},
+      {"UNISONO_DETECT_TIMEOUT_HOSTS", "10ms"},
       {"UNISONO_BUFFERS", prng.below(8) == 0 ? "8M" : "512K"},
       {"UNISONO_CHANNELS", std::to_string(2 + prng.below(4))},
       {"UNISONO_FIRST_SEQUENCE", sequence_before_the_wrap(prng.below(20))},
@@ -73,7 +76,7 @@ std::vector<int> named_in(const std::string& message) {
 
 // What comes to pass at most once in a scenario, and what it did to the calls.
 struct Fates {
-  int deaths = 0, hangs = 0, cuts = 0;
+  int deaths = 0, hangs = 0, cuts = 0, one_way = 0, narrow = 0;
   int completed = 0, failed = 0, overdue = 0, groups = 0;
 };
 
@@ -83,6 +86,7 @@ class Doomed {
       : survivors_(options),
         world_(survivors_.world),
         prng_(prng),
+        multicast_end_(prng),
         options_(options),
         next_(static_cast<std::size_t>(options.ranks)),
         refused_(next_.size()),
@@ -92,6 +96,7 @@ class Doomed {
   }
 
   void run(Fates& fates) {
+    if (narrow_some_paths(world_, prng_)) ++fates.narrow;
     const auto blows = 1 + prng_.below(4);
     for (std::uint64_t b = 0; b < blows; ++b) {
       const std::uint64_t most[] = {50, 500, 4'000};
@@ -129,8 +134,9 @@ class Doomed {
     if (kind < 3 && !options_.hosts.empty()) {
       const int other = world_.random_rank();
       if (host_of(victim) == host_of(other)) return;
-      cut_hosts(host_of(victim), host_of(other), kind == 0);
-      ++fates.cuts;
+      const bool one_way = prng_.below(2) == 0;
+      cut_hosts(host_of(victim), host_of(other), kind == 0, one_way);
+      ++(one_way ? fates.one_way : fates.cuts);
       return;
     }
     const bool is_whole_host = kind == 3 && !options_.hosts.empty();
@@ -155,14 +161,18 @@ class Doomed {
     }
   }
 
-  // One link between them, or all.
-  void cut_hosts(int left, int right, bool all) {
+  // One link between them, or all; from the left to the right, or both ways.
+  void cut_hosts(int left, int right, bool all, bool one_way) {
     has_cuts_ = true;
     bool is_cut = false;
     for (int l = 0; l < world_.ranks(); ++l) {
       for (int r = 0; r < world_.ranks(); ++r) {
         if (host_of(l) != left || host_of(r) != right || (is_cut && !all)) continue;
-        survivors_.cut(l, r);
+        if (one_way) {
+          world_.datagrams()->cut_one_way(l, r);
+        } else {
+          survivors_.cut(l, r);
+        }
         lost_.insert({l, r});
         is_cut = true;
       }
@@ -171,6 +181,7 @@ class Doomed {
 
   // One step of somebody.
   void step() {
+    multicast_end_.step(world_);
     survivors_.pass_time();
     const int rank = world_.random_rank();
     if (survivors_.at(rank).dead) return;
@@ -284,6 +295,7 @@ class Doomed {
   Survivors survivors_;
   World& world_;
   base::Prng& prng_;
+  MulticastEnd multicast_end_;
   const WorldOptions& options_;
   std::deque<RandomJob> jobs_;
   std::vector<std::size_t> next_;  // by rank: the job it starts next
@@ -308,14 +320,18 @@ void run_scenarios(Place place, const char* test) {
     Doomed(options, prng).run(fates);
     if (testing::Test::HasFailure()) return;
   }
-  std::printf("%d deaths, %d hangs, %d cuts: %d calls complete, %d failed; %d overdue, %d groups\n",
-              fates.deaths, fates.hangs, fates.cuts, fates.completed, fates.failed, fates.overdue,
-              fates.groups);
+  std::printf(
+      "%d deaths, %d hangs, %d cuts, %d one way, %d with narrow paths: %d calls complete, "
+      "%d failed; %d overdue, %d groups\n",
+      fates.deaths, fates.hangs, fates.cuts, fates.one_way, fates.narrow, fates.completed,
+      fates.failed, fates.overdue, fates.groups);
   if (count < 50) return;
   // Or the blows were not what this test means them to be.
   EXPECT_GT(fates.deaths, count / 4);
   EXPECT_GT(fates.hangs, count / 20);
-  EXPECT_EQ(fates.cuts > count / 10, place != Place::one_host);
+  EXPECT_EQ(fates.cuts > count / 20, place != Place::one_host);
+  EXPECT_EQ(fates.one_way > count / 20, place != Place::one_host);
+  EXPECT_EQ(fates.narrow > count / 10, place != Place::one_host);
   EXPECT_GT(fates.completed, count);
   EXPECT_GT(fates.failed, count);
   EXPECT_GT(fates.groups, count / 2);

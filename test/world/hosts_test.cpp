@@ -8,7 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
+#include "base/log.hpp"
 #include "harness/world.hpp"
+#include "world/survivors.hpp"
 
 namespace unisono::test {
 namespace {
@@ -28,7 +31,9 @@ WorldOptions two_hosts(std::uint64_t seed) {
   options.datagrams.loss = 0.1;
   options.datagrams.duplicates = 0.05;
   options.datagrams.reorder = true;
-  options.settings = {{"UNISONO_DETECT_TIMEOUT", "10ms"}, {"UNISONO_CHANNELS", "4"}};
+  options.settings = {{"UNISONO_DETECT_TIMEOUT", "10ms"},
+                      {"UNISONO_DETECT_TIMEOUT_HOSTS", "10ms"},
+                      {"UNISONO_CHANNELS", "4"}};
   return options;
 }
 
@@ -145,6 +150,127 @@ TEST(HostsWorld, ARankThatLeavesIsKnownToHaveLeft) {
       return world.at(rank).job().state(1) == RankState::left;
     };
     EXPECT_TRUE(step_until(world, [&] { return left(0) && left(2) && left(3) && left(4); }));
+  }
+}
+
+// ---- outages: with the default limits, 1 s until a rank is suspected, 10 s until it is lost
+// ------
+
+constexpr std::int64_t kSuspectNs = base::kSecond;
+constexpr std::int64_t kLostNs = 10 * base::kSecond;
+
+std::size_t count_of(const std::string& what, const std::string& text) {
+  std::size_t count = 0;
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
+// Hosts of two ranks each, with a barrier under way between which nothing passes any more.
+class Outage {
+ public:
+  Outage() : survivors_(options()), pending_(kRanks) {
+    cut_or_mend(true);
+    for (int r = 0; r < kRanks; ++r) {
+      auto plan = at(r).plan(barrier());
+      EXPECT_TRUE(plan.ok());
+      EXPECT_TRUE(
+          at(r).start(**plan, nullptr, nullptr, pending_[static_cast<std::size_t>(r)]).ok());
+    }
+    begin_ns_ = survivors_.now();
+  }
+  ~Outage() {
+    for (int r = 0; r < kRanks; ++r) at(r).withdraw(pending_[static_cast<std::size_t>(r)]);
+  }
+
+  void mend() { cut_or_mend(false); }
+  std::int64_t passed_ns() { return survivors_.now() - begin_ns_; }
+  group::Communicator& at(int rank) { return survivors_.world.at(rank); }
+  group::Pending::State state(int rank) { return pending_[static_cast<std::size_t>(rank)].state; }
+  bool all(group::Pending::State state) {
+    return std::ranges::all_of(pending_,
+                               [state](const group::Pending& p) { return p.state == state; });
+  }
+  // All ranks wait, as who sleeps does, and look around a thousand times a second.
+  bool wait(const std::function<bool()>& ended, std::int64_t until_ns) {
+    while (!ended()) {
+      if (passed_ns() > until_ns) return false;
+      survivors_.world.datagrams()->advance_to(survivors_.now() + base::kMillisecond);
+      for (int r = 0; r < kRanks; ++r) {
+        at(r).progress();
+        survivors_.watch(r);
+        at(r).examine(true);
+      }
+    }
+    return true;
+  }
+  void let_pass(std::int64_t time_ns) {
+    EXPECT_FALSE(wait([] { return false; }, time_ns));
+  }
+
+ private:
+  static constexpr int kRanks = 4;
+  static WorldOptions options() {
+    WorldOptions options;
+    options.ranks = kRanks;
+    options.hosts = {0, 0, 1, 1};
+    options.virtual_datagrams = true;
+    return options;
+  }
+  void cut_or_mend(bool cut) {
+    for (const int left : {0, 1}) {
+      for (const int right : {2, 3}) {
+        if (cut) survivors_.world.datagrams()->cut(left, right);
+        if (!cut) survivors_.world.datagrams()->mend(left, right);
+      }
+    }
+  }
+
+  Survivors survivors_;
+  std::vector<group::Pending> pending_;
+  std::int64_t begin_ns_ = 0;
+};
+
+using State = group::Pending::State;
+
+TEST(HostsWorld, AnOutageOfSecondsIsToldOnceAndTheJobGoesOn) {
+  Outage outage;
+  base::set_log_level(base::LogLevel::warn);
+  testing::internal::CaptureStderr();
+  outage.let_pass(kSuspectNs / 2);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  testing::internal::CaptureStderr();
+  outage.let_pass(3 * base::kSecond);
+  EXPECT_TRUE(outage.all(State::running));
+  outage.mend();
+  EXPECT_TRUE(outage.wait([&] { return outage.all(State::complete); }, kLostNs));
+  outage.let_pass(2 * kLostNs);
+  const std::string log = testing::internal::GetCapturedStderr();
+  // The leaders of their hosts; the others wait for nobody on another host.
+  for (const std::string rank : {"rank 0 ", "rank 2 "}) {
+    EXPECT_EQ(count_of(rank + "has not answered for ", log), 1U) << log;
+    EXPECT_EQ(count_of(rank + "is no longer suspected", log), 1U) << log;
+  }
+  EXPECT_EQ(count_of("waiting until 10s before it is declared lost", log),
+            count_of("has not answered", log));
+  for (int r = 0; r < 4; ++r) {
+    EXPECT_EQ(outage.at(0).job().state(r), RankState::present);
+    EXPECT_EQ(outage.at(2).job().state(r), RankState::present);
+  }
+}
+
+TEST(HostsWorld, AnOutageThatLastsIsALossWithinTheLimitAndAFifth) {
+  Outage outage;
+  outage.let_pass(kLostNs);
+  EXPECT_TRUE(outage.all(State::running));
+  // It is asked for the last time a moment before the limit, and looked at in a fifth of a second.
+  EXPECT_TRUE(outage.wait([&] { return outage.all(State::failed); }, kLostNs + base::kSecond / 2));
+  for (int r = 0; r < 4; ++r) {
+    const base::Error error = outage.at(r).failure();
+    EXPECT_EQ(error.code, Code::rank_lost);
+    EXPECT_NE(error.message.find(r < 2 ? "rank 2 is lost (it does not answer"
+                                       : "rank 0 is lost (it does not answer"),
+              std::string::npos)
+        << error.message;
   }
 }
 

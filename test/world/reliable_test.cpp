@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The real communicators and engines over the reliable transport on a bad network: random
-// collectives, several under way at once, loss, duplicates and reordering from a seed, few packets
-// in the pool; between single ranks, and between hosts that have several. Every result is compared.
-// A failure prints its seed; `--seed N` runs that one alone, and `--seeds N` (label slow) runs
-// many.
+// collectives, several under way at once, loss, duplicates and reordering from a seed, paths that
+// carry less than full datagrams, few packets in the pool; between single ranks, and between hosts
+// that have several. At a random moment the network may cease to carry multicast between all of
+// them or some. Every result is compared. A failure prints its seed; `--seed N` runs that one
+// alone, and `--seeds N` (label slow) runs many.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -47,21 +48,31 @@ WorldOptions options_of(std::uint64_t seed, bool has_hosts, base::Prng& prng) {
 
 // What the network did, and what was done about it.
 struct Traffic {
-  std::uint64_t multicasts = 0;
+  std::uint64_t multicasts = 0, passed_on = 0;
+  int multicast_ends = 0;
   std::int64_t lost = 0;
   std::uint64_t repeated = 0;
+  int narrow = 0;  // worlds with narrow paths
+  std::uint64_t pieces = 0;
 };
 
 void run_scenario(std::uint64_t seed, bool has_hosts, Traffic& traffic) {
   base::Prng prng(seed);
   const WorldOptions options = options_of(seed, has_hosts, prng);
   World world(options);
-  RandomJobs(world, prng, 8 + prng.below(12), 6'000).run();
+  if (narrow_some_paths(world, prng)) ++traffic.narrow;
+  // Long enough to find out that multicast is not carried any more.
+  const bool is_long = options.datagrams.multicast && prng.below(4) == 0;
+  RandomJobs jobs(world, prng, 8 + prng.below(is_long ? 80 : 12), is_long ? 1'000 : 6'000);
+  jobs.run();
+  traffic.multicast_ends += options.datagrams.multicast && jobs.has_multicast_ended() ? 1 : 0;
   traffic.lost += world.datagrams()->lost();
   for (int rank = 0; rank < world.ranks(); ++rank) {
     const auto& counts = world.reliable_at(rank).counts();
     traffic.repeated += counts.repeated;
+    traffic.pieces += counts.pieces;
     traffic.multicasts += world.reliable_at(rank).group_counts().packets;
+    traffic.passed_on += world.reliable_at(rank).group_counts().passed_on;
     if (options.datagrams.loss == 0) {
       EXPECT_EQ(counts.beyond, 0U);
     }
@@ -80,11 +91,18 @@ void run_scenarios(bool has_hosts) {
     run_scenario(seed, has_hosts, traffic);
     if (testing::Test::HasFatalFailure()) return;
   }
+  std::printf("%llu multicasts, which ended %d times; %llu passed on by unicast\n",
+              static_cast<unsigned long long>(traffic.multicasts), traffic.multicast_ends,
+              static_cast<unsigned long long>(traffic.passed_on));
   // Or the network was not as bad as this test means it to be.
   if (count > 10) {
     EXPECT_GT(traffic.lost, 0);
     EXPECT_GT(traffic.repeated, 0U);
+    EXPECT_GT(traffic.narrow, 0);
+    EXPECT_GT(traffic.pieces, 0U);
     EXPECT_EQ(traffic.multicasts > 0, has_hosts);
+    EXPECT_EQ(traffic.multicast_ends > count / 20, has_hosts);
+    EXPECT_EQ(traffic.passed_on > 0, has_hosts);
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/clock.hpp"
 #include "harness/world.hpp"
+#include "world/multicast_end.hpp"
 
 namespace unisono::test {
 
@@ -35,7 +36,10 @@ struct Survivor {
 class Survivors {
  public:
   explicit Survivors(const WorldOptions& options)
-      : world(options), hosts_(options.hosts), ranks(static_cast<std::size_t>(options.ranks)) {
+      : world(options),
+        hosts_(options.hosts),
+        multicast_end_(world.prng()),
+        ranks(static_cast<std::size_t>(options.ranks)) {
     hosts_.resize(ranks.size());
   }
   ~Survivors() { world.part(); }
@@ -52,6 +56,16 @@ class Survivors {
   }
   void cut(int left, int right) { world.datagrams()->cut(left, right); }
 
+  // The rank's request for memory of this number, from now on, is refused.
+  void refuse(int rank, int number) {
+    world.memory_at(rank).refuse_where([this, rank, number](const char*) {
+      const bool is_this = stepping_ == rank && requests_++ == number;
+      was_refused_ |= is_this;
+      return is_this;
+    });
+  }
+  bool was_refused() const { return was_refused_; }
+
   // To the next arrival, or a moment on.
   void pass_time() {
     if (world.datagrams() != nullptr && !world.datagrams()->advance()) {
@@ -61,17 +75,23 @@ class Survivors {
 
   // One step of somebody.
   void step() {
+    multicast_end_.step(world);
     pass_time();
     const int rank = world.random_rank();
     Survivor& self = at(rank);
     if (self.dead) return;
+    stepping_ = rank;
     if (world.prng().below(8) == 0) watch(rank);
     world.at(rank).progress();
     if (self.done()) return;
     if (!self.shrinking) {
       if (world.prng().below(16) != 0) return;
       const base::Status begun = world.at(rank).begin_shrink();
-      ASSERT_TRUE(begun.ok()) << begun.error().message;
+      ASSERT_TRUE(begun.ok() || was_refused_) << begun.error().message;
+      if (!begun) {
+        self.error = begun.error();
+        return;
+      }
       self.shrinking = true;
     }
     auto turn = world.at(rank).step_shrink();
@@ -111,40 +131,16 @@ class Survivors {
     return first;
   }
 
-  // An allreduce among those who have a communicator, if that is all its members.
-  void expect_sums() {
+  // An allreduce among those who have a communicator, if that is all its members; whether it is. It
+  // ends also when one of them is taken for lost.
+  bool expect_sums() {
     std::vector<group::Communicator*> members;
     for (Survivor& each : ranks) {
       if (each.made && !each.dead) members.push_back(each.made.get());
     }
-    if (members.empty() || std::ssize(members) != members[0]->size()) return;
-    group::Call call;
-    call.collective = schedule::Collective::allreduce;
-    call.count = 100;
-    call.element_bytes = sizeof(std::int64_t);
-    call.type = static_cast<std::int32_t>(arith::Type::int64);
-    call.op = static_cast<std::int32_t>(arith::Operator::sum);
-    std::vector<group::Pending> pending(members.size());
-    std::vector<std::vector<std::int64_t>> in(members.size()), out(members.size());
-    for (std::size_t m = 0; m < members.size(); ++m) {
-      in[m].assign(100, members[m]->rank() + 1);
-      out[m].assign(100, 0);
-      auto plan = members[m]->plan(call);
-      ASSERT_TRUE(plan.ok());
-      ASSERT_TRUE(members[m]->start(**plan, in[m].data(), out[m].data(), pending[m]).ok());
-    }
-    const auto ended = [&] {
-      for (group::Communicator* member : members) member->progress();
-      return std::ranges::all_of(pending, [](const group::Pending& p) {
-        return p.state == group::Pending::State::complete;
-      });
-    };
-    EXPECT_TRUE(run(ended));
-    const std::int64_t n = members[0]->size();
-    for (std::size_t m = 0; m < members.size(); ++m) {
-      EXPECT_EQ(out[m], std::vector<std::int64_t>(100, n * (n + 1) / 2));
-      members[m]->withdraw(pending[m]);
-    }
+    if (members.empty() || std::ssize(members) != members[0]->size()) return false;
+    expect_sum_of(members);
+    return true;
   }
 
   // What a rank that waits does now and then: look for who has died, or is silent.
@@ -163,8 +159,52 @@ class Survivors {
   World world;
 
  private:
+  void expect_sum_of(const std::vector<group::Communicator*>& members) {
+    group::Call call;
+    call.collective = schedule::Collective::allreduce;
+    call.count = 100;
+    call.element_bytes = sizeof(std::int64_t);
+    call.type = static_cast<std::int32_t>(arith::Type::int64);
+    call.op = static_cast<std::int32_t>(arith::Operator::sum);
+    std::vector<group::Pending> pending(members.size());
+    std::vector<std::vector<std::int64_t>> in(members.size()), out(members.size());
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      in[m].assign(100, members[m]->rank() + 1);
+      out[m].assign(100, 0);
+      auto plan = members[m]->plan(call);
+      ASSERT_TRUE(plan.ok());
+      ASSERT_TRUE(members[m]->start(**plan, in[m].data(), out[m].data(), pending[m]).ok());
+    }
+    const auto is_lost = [&](int other) {
+      return std::ranges::any_of(members, [&](group::Communicator* member) {
+        return member->job().state(other) != group::RankState::present;
+      });
+    };
+    const auto any_lost = [&] {
+      return std::ranges::any_of(members[0]->members_of_job(), is_lost);
+    };
+    const auto ended = [&] {
+      for (group::Communicator* member : members) member->progress();
+      return any_lost() || std::ranges::all_of(pending, [](const group::Pending& p) {
+               return p.state == group::Pending::State::complete;
+             });
+    };
+    EXPECT_TRUE(run(ended));
+    const std::int64_t n = members[0]->size();
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      if (!any_lost()) {
+        EXPECT_EQ(out[m], std::vector<std::int64_t>(100, n * (n + 1) / 2));
+      }
+      members[m]->withdraw(pending[m]);
+    }
+  }
+
   std::vector<int> hosts_;
   std::vector<int> unseen_;  // deaths that nobody has noticed
+  int stepping_ = -1;        // whose step it is
+  int requests_ = 0;         // for memory, of the rank to which some is refused
+  bool was_refused_ = false;
+  MulticastEnd multicast_end_;
 
  public:
   std::vector<Survivor> ranks;

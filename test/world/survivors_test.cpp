@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,7 +33,9 @@ WorldOptions on_hosts(std::vector<int> hosts, std::uint64_t seed,
   WorldOptions options;
   options.ranks = static_cast<int>(hosts.size());
   options.network.seed = seed;
-  options.settings = {{"UNISONO_DETECT_TIMEOUT", "10ms"}, {"UNISONO_CHANNELS", "4"}};
+  options.settings = {{"UNISONO_DETECT_TIMEOUT", "10ms"},
+                      {"UNISONO_DETECT_TIMEOUT_HOSTS", "10ms"},
+                      {"UNISONO_CHANNELS", "4"}};
   if (std::ranges::max(hosts) == 0) return options;
   options.hosts = std::move(hosts);
   options.virtual_datagrams = true;
@@ -50,6 +53,19 @@ void expect_all_agree(Survivors& survivors, const std::vector<int>& members) {
   ASSERT_NE(group, nullptr);
   EXPECT_EQ(group->members_of_job(), members);
   survivors.expect_sums();
+}
+
+// Who lives and is in no group knows why: some are lost. How many they are.
+int expect_others_told(const Survivors& survivors) {
+  int told = 0;
+  for (const Survivor& each : survivors.ranks) {
+    if (each.dead || each.made) continue;
+    EXPECT_TRUE(each.error.has_value());
+    if (!each.error) continue;
+    EXPECT_EQ(each.error->code, Code::rank_lost) << each.error->message;
+    ++told;
+  }
+  return told;
 }
 
 TEST(Shrink, NobodyDiedItIsTheSameGroup) {
@@ -98,6 +114,7 @@ TEST(Shrink, OfTwoHostsTheFirstGoesOn) {
 // it is too many; whom they know to be lost by hearsay hears of it, or would wait for them for
 // ever, who live and answer.
 TEST(Shrink, WhoIsLostByHearsayIsTold) {
+  int told = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Survivors survivors(on_hosts({0, 1, 2, 3, 4}, seed));
@@ -105,7 +122,9 @@ TEST(Shrink, WhoIsLostByHearsayIsTold) {
     survivors.kill(0);
     ASSERT_TRUE(survivors.run());
     survivors.expect_one_group();
+    told += expect_others_told(survivors);
   }
+  EXPECT_GT(told, 0);
 }
 
 // Rank 1 does not answer for a while and comes back when the others have gone on.
@@ -128,45 +147,111 @@ TEST(Shrink, WhoWasTakenForLostIsTold) {
 TEST(Shrink, DeathsAtAnyMoment) {
   const std::vector<std::vector<int>> placements = {
       {0, 0, 0, 0, 0}, {0, 1, 2, 3, 4}, {0, 1, 0, 1, 2, 2}, {0, 1, 2, 2, 1, 3}};
-  int groups = 0;
+  int groups = 0, smaller = 0, summed = 0;
   for (std::int64_t i = 0; i < harness::scaled(seeds.count); ++i) {
     const std::uint64_t seed = seeds.first + static_cast<std::uint64_t>(i);
     SCOPED_TRACE("repeat with: world_survivors --gtest_filter=Shrink.DeathsAtAnyMoment --seed " +
                  std::to_string(seed));
     Survivors survivors(on_hosts(placements[seed % placements.size()], seed, Network::loses));
     const auto deaths = survivors.world.prng().below(static_cast<std::uint64_t>(survivors.size()));
+    // Half of the runs have them before the group can be agreed on.
+    const std::uint64_t apart = seed % 8 < 4 ? 60 : 600;
     for (std::uint64_t d = 0; d < deaths; ++d) {
-      const std::uint64_t steps = survivors.world.prng().below(600);
+      const std::uint64_t steps = survivors.world.prng().below(apart);
       for (std::uint64_t s = 0; s < steps; ++s) survivors.step();
       survivors.kill(survivors.world.random_rank());
     }
     ASSERT_TRUE(survivors.run());
-    if (survivors.expect_one_group() != nullptr) ++groups;
-    survivors.expect_sums();
+    const Communicator* const group = survivors.expect_one_group();
+    groups += group != nullptr ? 1 : 0;
+    smaller += group != nullptr && group->size() < survivors.size() ? 1 : 0;
+    summed += survivors.expect_sums() ? 1 : 0;
     for (const Survivor& each : survivors.ranks) {
       if (!each.error) continue;
       EXPECT_EQ(each.error->code, Code::rank_lost) << each.error->message;
     }
   }
-  EXPECT_GE(groups, harness::scaled(seeds.count) / 2);
+  const std::int64_t count = harness::scaled(seeds.count);
+  std::printf("%d groups of %lld, %d of fewer ranks, %d that computed\n", groups,
+              static_cast<long long>(count), smaller, summed);
+  EXPECT_GE(groups, count / 2);
+  if (count < 50) return;
+  // Or the deaths were not what this test means them to be.
+  EXPECT_GT(smaller, count / 4);
+  EXPECT_GT(summed, count / 4);
 }
 
-// Some links are cut, also between hosts that both live: nobody hangs, and there is one group.
+// One request of one rank is refused, at any step of the shrink, and at most one rank dies: nobody
+// hangs, and without a death all go on or all are told who could not.
+TEST(Shrink, MemoryRefusedAtAnyMoment) {
+  const std::vector<std::vector<int>> placements = {{0, 0, 0, 0}, {0, 1, 2, 3}, {0, 1, 1, 2, 0}};
+  int refused = 0;
+  for (std::int64_t i = 0; i < harness::scaled(seeds.count); ++i) {
+    const std::uint64_t seed = seeds.first + static_cast<std::uint64_t>(i);
+    SCOPED_TRACE(
+        "repeat with: world_survivors --gtest_filter=Shrink.MemoryRefusedAtAnyMoment --seed " +
+        std::to_string(seed));
+    Survivors survivors(on_hosts(placements[seed % placements.size()], seed));
+    base::Prng& prng = survivors.world.prng();
+    const int victim = survivors.world.random_rank();
+    survivors.refuse(victim, static_cast<int>(prng.below(6)));
+    const bool has_death = prng.below(2) == 0;
+    if (has_death) {
+      const std::uint64_t steps = prng.below(600);
+      for (std::uint64_t s = 0; s < steps; ++s) survivors.step();
+      survivors.kill(survivors.world.random_rank());
+    }
+    ASSERT_TRUE(survivors.run());
+    survivors.world.memory_at(victim).refuse_where({});
+    refused += survivors.was_refused() ? 1 : 0;
+    survivors.expect_one_group();
+    survivors.expect_sums();
+    if (has_death) continue;
+    for (const Survivor& each : survivors.ranks) {
+      ASSERT_EQ(each.error.has_value(), survivors.was_refused());
+      if (!each.error) continue;
+      EXPECT_EQ(each.error->code, Code::resources) << each.error->message;
+      EXPECT_NE(each.error->message.find("rank " + std::to_string(victim)), std::string::npos)
+          << each.error->message;
+    }
+  }
+  EXPECT_GT(refused, 0);
+}
+
+// Some links are cut, in one direction or both, also between hosts that both live: nobody hangs,
+// and there is one group.
 TEST(Shrink, LinksCutAtAnyMoment) {
+  int groups = 0, told = 0;
   for (std::int64_t i = 0; i < harness::scaled(seeds.count); ++i) {
     const std::uint64_t seed = seeds.first + static_cast<std::uint64_t>(i);
     SCOPED_TRACE("repeat with: world_survivors --gtest_filter=Shrink.LinksCutAtAnyMoment --seed " +
                  std::to_string(seed));
     Survivors survivors(on_hosts({0, 1, 2, 0, 1}, seed, Network::loses));
-    const auto cuts = 1 + survivors.world.prng().below(5);
+    const auto cuts = 1 + survivors.world.prng().below(8);
+    // Half of the runs have them before the group can be agreed on.
+    const std::uint64_t apart = seed % 2 == 0 ? 60 : 600;
     for (std::uint64_t c = 0; c < cuts; ++c) {
-      const std::uint64_t steps = survivors.world.prng().below(600);
+      const std::uint64_t steps = survivors.world.prng().below(apart);
       for (std::uint64_t s = 0; s < steps; ++s) survivors.step();
-      survivors.cut(survivors.world.random_rank(), survivors.world.random_rank());
+      const int left = survivors.world.random_rank();
+      const int right = survivors.world.random_rank();
+      if (survivors.world.prng().below(2) == 0) {
+        survivors.cut(left, right);
+      } else {
+        survivors.world.datagrams()->cut_one_way(left, right);
+      }
     }
     ASSERT_TRUE(survivors.run());
-    survivors.expect_one_group();
+    if (survivors.expect_one_group() != nullptr) ++groups;
+    told += expect_others_told(survivors);
   }
+  // Or the cuts were not what this test means them to be.
+  const std::int64_t count = harness::scaled(seeds.count);
+  if (count < 50) return;
+  std::printf("%d groups of %lld, %d told that they are out\n", groups,
+              static_cast<long long>(count), told);
+  EXPECT_GT(groups, count / 2);
+  EXPECT_GT(told, count / 20);
 }
 
 // ---- query -------------------------------------------------------------------------------------

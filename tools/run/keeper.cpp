@@ -15,10 +15,8 @@
 namespace unisono::tools {
 namespace {
 
-// What goes through the pipe: a process group, or this.
-constexpr pid_t kFarewell = 0;
-
-// Writes of this size are never split (pipe(7)), so whole records arrive.
+// Process groups go through the pipe. Writes of this size are never split (pipe(7)), so whole
+// records arrive.
 [[noreturn]] void keep(int pipe) {
   std::vector<pid_t> groups;
   pid_t record = 0;
@@ -26,7 +24,6 @@ constexpr pid_t kFarewell = 0;
     const ssize_t count = read(pipe, &record, sizeof(record));
     if (count < 0 && errno == EINTR) continue;
     if (count != sizeof(record)) break;
-    if (record == kFarewell) _exit(0);
     groups.push_back(record);
   }
   for (const pid_t group : groups) kill(-group, SIGKILL);
@@ -72,8 +69,8 @@ Keeper::Keeper(Keeper&& other) noexcept
 
 Keeper::~Keeper() {
   if (pid_ < 0) return;
-  send(pipe_.get(), kFarewell);
-  pipe_.reset();
+  // Before the pipe ends. Nothing asks it: it may have been stopped.
+  kill(pid_, SIGKILL);
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }

@@ -18,7 +18,7 @@ class Keeper {
   static base::Result<Keeper> start();
   Keeper(Keeper&&) noexcept;
   Keeper& operator=(Keeper&&) = delete;
-  // Sends it away: the launcher has seen to its ranks itself.
+  // Ends it: the launcher has seen to its ranks itself.
   ~Keeper();
 
   // Adds a rank's process group.

@@ -159,16 +159,10 @@ class Checker {
 
 }  // namespace
 
-base::Result<Checked> check(const Arguments& arguments, Others others) {
+base::Result<Checked> check(const Arguments& arguments, Comm& comm) {
   Checked checked;
-  checked.comm = comms().get(arguments.comm);
-  if (checked.comm == nullptr) [[unlikely]]
-    return bad_comm(arguments.function, arguments.comm);
-  group::Communicator& group = *checked.comm->group;
-  if (auto error = Checker(arguments, group).check(checked)) [[unlikely]] {
-    if (others == Others::wait_for_us) return group.refuse(error->code, error->message);
-    return Error{error->code, fmt::format("rank {}: {}", group.rank(), error->message)};
-  }
+  if (auto error = Checker(arguments, *comm.group).check(checked)) [[unlikely]]
+    return *error;
   return checked;
 }
 

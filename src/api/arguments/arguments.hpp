@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The arguments of a collective, as they came through the C API, and their check. What is wrong is
-// said once, with the function, the rank, the value and what is accepted; the other ranks of the
-// communicator are told as well, because they would wait for this one.
+// said once, with the function, the value and what is accepted; the caller tells the other ranks,
+// if they would wait for this one (launch.hpp).
 #pragma once
 
 #include "api/objects.hpp"
@@ -12,15 +12,12 @@ namespace unisono::api {
 
 // A call that may be made.
 struct Checked {
-  Comm* comm = nullptr;
   group::Call call;
   const void* input = nullptr;
   void* output = nullptr;
   BufferRule rule;  // which other buffers would do
 };
 
-// Others tells whether they are to be told of an error: not when the call is only planned.
-enum class Others : std::uint8_t { wait_for_us, not_concerned };
-base::Result<Checked> check(const Arguments& arguments, Others others);
+base::Result<Checked> check(const Arguments& arguments, Comm& comm);
 
 }  // namespace unisono::api

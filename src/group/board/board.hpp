@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Board: what a launcher keeps for the ranks of a job. Each rank leaves notes, and after a fence
-// all can read them: the launcher's own channel, open to nobody else. Control path; blocks, with a
-// deadline wherever other ranks are waited for. One thread at a time.
+// all can read them. So can others, depending on the launcher: its notes travel in the clear, and
+// who may ask for them is its own matter. Nothing secret belongs there. Control path; blocks, with
+// a deadline wherever other ranks are waited for. One thread at a time.
 #pragma once
 
 #include <cstddef>

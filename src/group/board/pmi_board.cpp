@@ -125,9 +125,20 @@ Result<PmiLine> PmiBoard::ask(const std::string& line, std::string_view expected
 }
 
 Status PmiBoard::send(std::string_view line) {
+  const std::int64_t deadline_ns = base::now_ns() + options_.timeout_ns;
   while (!line.empty()) {
-    const ssize_t count = ::send(options_.descriptor, line.data(), line.size(), MSG_NOSIGNAL);
+    const ssize_t count =
+        ::send(options_.descriptor, line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) {
+      pollfd waiting{options_.descriptor, POLLOUT, 0};
+      const int ready = poll(&waiting, 1, base::poll_timeout_ms(deadline_ns));
+      if (ready > 0 || (ready < 0 && errno == EINTR)) continue;
+      broken_ = true;
+      return trouble(Code::timeout, fmt::format("it has read nothing for {} "
+                                                "(UNISONO_START_TIMEOUT)",
+                                                base::format_time_ns(options_.timeout_ns)));
+    }
     if (count < 0) {
       broken_ = true;
       return trouble(errno == EBADF || errno == ENOTSOCK ? Code::unsupported : Code::rank_lost,
@@ -155,7 +166,8 @@ Result<std::string> PmiBoard::receive() {
                       base::format_time_ns(options_.timeout_ns)));
     }
     std::array<char, 1024> bytes{};
-    const ssize_t count = recv(options_.descriptor, bytes.data(), bytes.size(), 0);
+    // An MPI library may have taken meanwhile what poll() saw.
+    const ssize_t count = recv(options_.descriptor, bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (count <= 0) {
       broken_ = true;

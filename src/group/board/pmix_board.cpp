@@ -9,12 +9,16 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <future>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "base/text.hpp"
+#include "base/thread.hpp"
 
 namespace unisono::group {
 namespace {
@@ -143,11 +147,28 @@ class PmixAnswer {
   std::string text_;
 };
 
+// Calls the library in a thread of its own, since its calls that wait for the launcher's server
+// have no limit: nullopt if it does not return within that time. Then the thread stays behind.
+Result<std::optional<int>> call_aside(std::function<int()> call, std::int64_t timeout_ns) {
+  UNISONO_ASSIGN(std::future<int> outcome, base::start_aside<int>("unisono-pmix", std::move(call)));
+  if (outcome.wait_for(std::chrono::nanoseconds(timeout_ns)) != std::future_status::ready) {
+    return std::optional<int>();
+  }
+  return std::optional<int>(outcome.get());
+}
+
+void take_leave(PmixFinalize finalize, std::int64_t timeout_ns) {
+  const auto left = call_aside([finalize] { return finalize(nullptr, 0); }, timeout_ns);
+  if (!left.ok()) finalize(nullptr, 0);  // no thread to be had
+}
+
 // PMIx counts who has begun and who has taken leave. Called once per board.
-bool finalize_at_exit(PmixFinalize finalize) {
+bool finalize_at_exit(PmixFinalize finalize, std::int64_t timeout_ns) {
   static std::atomic<PmixFinalize> at_exit;
+  static std::atomic<std::int64_t> at_exit_timeout_ns;
   at_exit = finalize;
-  return std::atexit([] { at_exit.load()(nullptr, 0); }) == 0;
+  at_exit_timeout_ns = timeout_ns;
+  return std::atexit([] { take_leave(at_exit, at_exit_timeout_ns); }) == 0;
 }
 
 std::string pmix_key(std::string_view key) { return fmt::format("unisono.{}", key); }
@@ -160,12 +181,23 @@ class PmixBoard : public Board {
     // A launcher takes a rank that has met it and ends without a word for one that has died.
     if (!joined_) return;
     // Who took leave cannot come back (Open MPI 4.1), and an MPI library may still have to begin.
-    if (!shared_ || !finalize_at_exit(library_.finalize)) library_.finalize(nullptr, 0);
+    if (shared_ && finalize_at_exit(library_.finalize, options_.timeout_ns)) return;
+    take_leave(library_.finalize, options_.timeout_ns);
   }
 
   Status join() {
-    const int status = library_.init(&self_, nullptr, 0);
-    if (status != kPmixSuccess) return trouble(Code::unsupported, "PMIx_Init", status);
+    const auto self = std::make_shared<PmixProcess>();
+    const auto init = [self, call = library_.init] { return call(self.get(), nullptr, 0); };
+    UNISONO_ASSIGN(const std::optional<int> status, call_aside(init, options_.timeout_ns));
+    if (!status) {
+      return Error{
+          Code::timeout,
+          fmt::format("rank {} of {}: PMIx_Init has not returned within {} "
+                      "(UNISONO_START_TIMEOUT): does the launcher still run?",
+                      options_.rank, options_.ranks, base::format_time_ns(options_.timeout_ns))};
+    }
+    if (*status != kPmixSuccess) return trouble(Code::unsupported, "PMIx_Init", *status);
+    self_ = *self;
     joined_ = true;
     return base::success();
   }

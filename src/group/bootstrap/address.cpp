@@ -13,12 +13,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "base/clock.hpp"
 
@@ -35,7 +39,7 @@ constexpr int kSocketFlags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
 Result<SocketAddress> resolve(const Address& address) {
   SocketAddress result;
-  if (address.kind == Address::Kind::unix_name) {
+  if (address.kind != Address::Kind::tcp) {
     sockaddr_un unix_address{};
     unix_address.sun_family = AF_UNIX;
     // The leading zero byte makes the name abstract.
@@ -74,6 +78,93 @@ int finish_connect(const Descriptor& socket, std::int64_t deadline_ns) {
   socklen_t length = sizeof(error_number);
   if (getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error_number, &length) != 0) return errno;
   return error_number;
+}
+
+// How /proc/net/unix marks a socket that listens (the kernel's __SO_ACCEPTCON).
+constexpr std::string_view kListeningFlags = "00010000";
+constexpr std::size_t kSuffixDigits = 16;
+
+// One line of /proc/net/unix: number, references, protocol, flags, type, state, inode, name.
+std::string_view name_of_listener(std::string_view line) {
+  constexpr int kFlagsField = 3;
+  constexpr int kNameField = 7;
+  for (int field = 0; field < kNameField; ++field) {
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    const std::size_t end = std::min(line.find(' '), line.size());
+    if (field == kFlagsField && line.substr(0, end) != kListeningFlags) return {};
+    line.remove_prefix(end);
+  }
+  line.remove_prefix(std::min<std::size_t>(1, line.size()));
+  return line.starts_with('@') ? line.substr(1) : std::string_view();
+}
+
+// Abstract sockets that listen in this thread's network namespace and are named as listen_at()
+// names them.
+Result<std::vector<Address>> find_listeners(const std::string& prefix) {
+  constexpr const char* kList = "/proc/thread-self/net/unix";
+  std::ifstream file(kList);
+  if (!file) return system_error(kList, errno);
+  std::vector<Address> found;
+  const std::string start = prefix + "-";
+  for (std::string line; std::getline(file, line);) {
+    const std::string_view name = name_of_listener(line);
+    if (name.size() != start.size() + kSuffixDigits || !name.starts_with(start)) continue;
+    found.push_back({Address::Kind::unix_name, std::string(name), 0});
+  }
+  return found;
+}
+
+// A message of the start may be longer than what the path carries in one piece, if that is less
+// than the interfaces say; then TCP would repeat its long segments for ever. These are as long as
+// what every path of IPv6 carries, without the headers of IP and TCP.
+void limit_segments(const Descriptor& socket) {
+  const int bytes = 1280 - 60;
+  setsockopt(socket.get(), IPPROTO_TCP, TCP_MAXSEG, &bytes, sizeof(bytes));
+}
+
+Result<ConnectAttempt> connect_to_one(const Address& address, std::int64_t deadline_ns) {
+  UNISONO_ASSIGN(const SocketAddress target, resolve(address));
+  ConnectAttempt result;
+  Descriptor socket(::socket(target.storage.ss_family, kSocketFlags, 0));
+  if (!socket.valid()) return system_error("socket", errno);
+  if (address.kind == Address::Kind::tcp) limit_segments(socket);
+  int error_number = 0;
+  if (connect(socket.get(), target.get(), target.length) != 0) error_number = errno;
+  if (error_number == EINPROGRESS || error_number == EINTR) {
+    error_number = finish_connect(socket, deadline_ns);
+  }
+  switch (error_number) {
+    case 0:
+      result.socket = std::move(socket);
+      return result;
+    case ECONNREFUSED:
+    case ENOENT:
+      return result;
+    // The queue of a Unix socket is full (EAGAIN), or that of TCP was until the deadline.
+    case EAGAIN:
+    case ECONNRESET:
+    case ETIMEDOUT:
+      result.busy = true;
+      return result;
+    default:
+      return system_error(
+          fmt::format("cannot connect to the rendezvous at {}", address_text(address)),
+          error_number);
+  }
+}
+
+// To the first that belongs to this user.
+Result<ConnectAttempt> connect_by_prefix(const std::string& prefix, std::int64_t deadline_ns) {
+  UNISONO_ASSIGN(const std::vector<Address> listeners, find_listeners(prefix));
+  ConnectAttempt result;
+  for (const Address& each : listeners) {
+    UNISONO_ASSIGN(ConnectAttempt one, connect_to_one(each, deadline_ns));
+    if (one.socket.valid() && is_of_own_user(one.socket)) return one;
+    result.busy |= one.busy;
+    if (one.socket.valid()) ++result.others;
+    if (base::now_ns() >= deadline_ns) break;  // there may be very many of them
+  }
+  return result;
 }
 
 base::Status fill_random(void* target, std::size_t bytes) {
@@ -118,6 +209,8 @@ std::string address_text(const Address& address) {
   switch (address.kind) {
     case Address::Kind::unix_name:
       return fmt::format("unix:@{}", address.name);
+    case Address::Kind::unix_prefix:
+      return fmt::format("unix:@{}-*", address.name);
     case Address::Kind::tcp:
       return address.name.find(':') == std::string::npos
                  ? fmt::format("tcp:{}:{}", address.name, address.port)
@@ -136,11 +229,24 @@ Address gate_address(std::uint64_t door) {
 }
 
 Result<Descriptor> listen_at(Address& address) {
+  if (address.kind == Address::Kind::unix_prefix) {
+    UNISONO_ASSIGN(const ConnectAttempt other,
+                   connect_by_prefix(address.name, base::now_ns() + base::kSecond));
+    if (other.socket.valid()) {
+      return Error{Code::system,
+                   fmt::format("cannot host the rendezvous at {}; another job or process of this "
+                               "user listens there",
+                               address_text(address))};
+    }
+    UNISONO_ASSIGN(const std::uint64_t number, random_number());
+    address = {Address::Kind::unix_name, fmt::format("{}-{:016x}", address.name, number), 0};
+  }
   UNISONO_ASSIGN(const SocketAddress target, resolve(address));
   Descriptor socket(::socket(target.storage.ss_family, kSocketFlags, 0));
   if (!socket.valid()) return system_error("socket", errno);
   const int on = 1;
   if (address.kind == Address::Kind::tcp) {
+    limit_segments(socket);
     // A job that follows another on the same port need not wait for its old connections to expire.
     setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   }
@@ -167,30 +273,20 @@ Result<Descriptor> listen_at(Address& address) {
   return socket;
 }
 
+Result<ConnectAttempt> attempt_connect(const Address& address, std::int64_t deadline_ns) {
+  return address.kind == Address::Kind::unix_prefix ? connect_by_prefix(address.name, deadline_ns)
+                                                    : connect_to_one(address, deadline_ns);
+}
+
 Result<std::optional<Descriptor>> try_connect(const Address& address, std::int64_t deadline_ns) {
-  UNISONO_ASSIGN(const SocketAddress target, resolve(address));
-  Descriptor socket(::socket(target.storage.ss_family, kSocketFlags, 0));
-  if (!socket.valid()) return system_error("socket", errno);
-  int error_number = 0;
-  if (connect(socket.get(), target.get(), target.length) != 0) error_number = errno;
-  if (error_number == EINPROGRESS || error_number == EINTR) {
-    error_number = finish_connect(socket, deadline_ns);
-  }
-  switch (error_number) {
-    case 0:
-      return std::optional(std::move(socket));
-    // Nobody there; a full queue of a Unix socket (EAGAIN) is worth another attempt as well.
-    case ECONNREFUSED:
-    case ENOENT:
-    case EAGAIN:
-    case ECONNRESET:
-    case ETIMEDOUT:
-      return std::optional<Descriptor>();
-    default:
-      return system_error(
-          fmt::format("cannot connect to the rendezvous at {}", address_text(address)),
-          error_number);
-  }
+  UNISONO_ASSIGN(ConnectAttempt attempt, attempt_connect(address, deadline_ns));
+  if (!attempt.socket.valid()) return std::optional<Descriptor>();
+  return std::optional(std::move(attempt.socket));
+}
+
+bool is_of_own_user(const Descriptor& socket) {
+  const Result<Peer> peer = peer_of(socket);
+  return peer.ok() && peer->uid == geteuid();
 }
 
 Result<Peer> peer_of(const Descriptor& socket) {

@@ -2,6 +2,11 @@
 // Where a rendezvous is: `unix:@NAME`, an abstract Unix socket (no file; gone with its process), or
 // `tcp:HOST:PORT`. Parsing, listening, connecting, and who is at the other end. All sockets are
 // close-on-exec and non-blocking. Any thread.
+//
+// A launcher tells its ranks no secret, so a name that follows from what it tells could be taken by
+// another user. Such a name is a prefix only (Kind::unix_prefix): the listener appends a random
+// number, and the others look for it among the sockets of this network namespace. Sockets of other
+// users are passed over.
 #pragma once
 
 #include <sys/types.h>
@@ -19,9 +24,9 @@
 namespace unisono::group {
 
 struct Address {
-  enum class Kind { unix_name, tcp };
+  enum class Kind { unix_name, unix_prefix, tcp };
   Kind kind = Kind::unix_name;
-  std::string name;        // abstract name without '@', or host
+  std::string name;        // abstract name or its prefix, without '@'; or host
   std::uint16_t port = 0;  // tcp; 0 when listening: any free one
 };
 
@@ -35,12 +40,21 @@ Address gate_address(std::uint64_t door);
 // "unisono-<uid>-<16 random hexadecimal digits>"
 base::Result<Address> random_unix_address();
 
-// A listening socket; a port of 0 becomes the one taken.
+// A listening socket; a port of 0 becomes the one taken, a prefix the whole name.
 base::Result<base::Descriptor> listen_at(Address& address);
 
-// One attempt; empty if nobody listens there (yet). TCP waits for the answer until the deadline.
+struct ConnectAttempt {
+  base::Descriptor socket;  // invalid: not connected
+  bool busy = false;        // somebody listens, but accepts nobody at present
+  int others = 0;           // sockets of other users that have such a name
+};
+// TCP waits for the answer until the deadline.
+base::Result<ConnectAttempt> attempt_connect(const Address& address, std::int64_t deadline_ns);
+// The same; empty if not connected.
 base::Result<std::optional<base::Descriptor>> try_connect(const Address& address,
                                                           std::int64_t deadline_ns);
+// Whether a Unix socket's other end belongs to this user.
+bool is_of_own_user(const base::Descriptor& socket);
 
 struct Peer {
   pid_t pid = 0;  // of the process that connected (or that listens), in this process's namespace

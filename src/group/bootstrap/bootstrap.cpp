@@ -6,6 +6,7 @@
 #include "base/settings.hpp"
 #include "group/bootstrap/agree_on_place.hpp"
 #include "group/bootstrap/join.hpp"
+#include "group/bootstrap/key_exchange.hpp"
 #include "group/bootstrap/launcher.hpp"
 
 namespace unisono::group {
@@ -25,7 +26,9 @@ base::Result<Seat> join_from_environment(std::uint64_t memory_layout) {
   base::log(base::LogLevel::info, "bootstrap", "rank {} of {} by launcher {}, meeting at {}",
             job.rank, job.ranks, launcher_name(job.launcher),
             job.address.name.empty() ? "nowhere" : address_text(job.address));
-  return join(job, *settings, std::move(listener));
+  base::Result<Seat> seat = join(job, *settings, std::move(listener));
+  wipe(job.key);
+  return seat;
 }
 
 }  // namespace unisono::group

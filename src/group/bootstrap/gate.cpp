@@ -33,13 +33,16 @@ Result<std::unique_ptr<Gate>> Gate::open(const wire::Key& key, int ranks) {
 }
 
 Result<std::optional<Line::Arrival>> Gate::await_answer(Line& rendezvous, const Nonce& challenge,
+                                                        const Nonce& own_hello,
                                                         std::int64_t deadline_ns) {
   for (;;) {
     const std::int64_t now_ns = base::now_ns();
     UNISONO_ASSIGN(std::optional<Line::Arrival> arrival, rendezvous.receive(now_ns));
     if (arrival) {
       const Refused* refused = std::get_if<Refused>(&arrival->message);
-      if (refused == nullptr || refused->hello == Nonce{}) return arrival;
+      const bool of_guest = refused != nullptr && refused->hello != Nonce{} &&
+                            signature_is_right(arrival->frame, key_, own_hello);
+      if (!of_guest) return arrival;
       turn_away(*refused);
       continue;
     }

@@ -31,8 +31,10 @@ class Gate {
   // For the rank's own Hello.
   std::uint64_t door() const { return door_; }
 
-  // Lets ranks in until the rendezvous, which has sent the challenge, answers; as Line::receive().
+  // Lets ranks in until the rendezvous, which has sent the challenge, answers the rank's own Hello;
+  // as Line::receive().
   base::Result<std::optional<Line::Arrival>> await_answer(Line& rendezvous, const Nonce& challenge,
+                                                          const Nonce& own_hello,
                                                           std::int64_t deadline_ns);
 
   struct Handed {

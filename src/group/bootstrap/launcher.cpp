@@ -206,6 +206,7 @@ Result<JobDescription> detect(const Environment& environment, const base::Settin
     UNISONO_ASSIGN(JobDescription job, read_row(row, environment));
     UNISONO_TRY(find_meeting_place(row, environment, settings, job));
     if (job.ranks > 1) {
+      job.address.kind = Address::Kind::unix_prefix;
       job.address.name =
           fmt::format("unisono-{}-{}-{:016x}", facts.uid, launcher_name(row.launcher),
                       wire::hash(wire::Key{}, identity_text(row, environment, facts)));

@@ -74,6 +74,11 @@ Status Line::read_some() {
     std::memcpy(&number, CMSG_DATA(each), sizeof(number));
     attached_.reset(number);
   }
+  if ((header.msg_flags & MSG_CTRUNC) != 0) {
+    return base::Error{base::Code::resources,
+                       "no file descriptor is free for the job's memory file; raise the limit "
+                       "(ulimit -n)"};
+  }
   received_.append(buffer.data(), static_cast<std::size_t>(count));
   return base::success();
 }

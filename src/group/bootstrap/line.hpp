@@ -29,6 +29,8 @@ class Line {
     std::string frame;
   };
   // Empty: the deadline passed, or the other side closed the connection (closed() tells).
+  // A message that is incomplete at the deadline is not waited for. Errors: argument (no message of
+  // this version), resources (no descriptor is free for the one that came with it), system.
   base::Result<std::optional<Arrival>> receive(std::int64_t deadline_ns);
   base::Status send(std::string_view frame);
   bool closed() const { return closed_; }

@@ -38,7 +38,7 @@ struct BodyRange {
 std::optional<BodyRange> body_range(std::uint16_t type) {
   constexpr std::size_t kHelloBody = kHelloFrameBytes - kHeaderBytes;
   constexpr std::size_t kWelcomeFixed = 8 + 4 + 8 + 4 + 4 + 4 + kTagBytes;
-  constexpr std::size_t kRefusedFixed = 4 + 4 + sizeof(Nonce);
+  constexpr std::size_t kRefusedFixed = 4 + 4 + sizeof(Nonce) + kTagBytes;
   constexpr std::size_t kRedirectFixed = 4 + sizeof(HostId) + 4 + kTagBytes;
   constexpr std::size_t kObjectionBody = sizeof(Nonce) + 4 + kTagBytes;
   static_assert(kObjectionBody <= kHelloBody);
@@ -195,6 +195,7 @@ struct BodyWriter {
     out.integer(static_cast<std::uint32_t>(message.code));
     out.text(message.text, kMostTextBytes);
     out.raw(view(message.hello));
+    out.integer(std::uint64_t{0});
     return MessageType::refused;
   }
   MessageType operator()(const Redirect& message) {
@@ -289,6 +290,7 @@ std::optional<Message> read_refused(Reader& in) {
   }
   Refused refused{static_cast<base::Code>(code), std::move(text), {}};
   in.raw(refused.hello);
+  in.integer<std::uint64_t>();
   return refused;
 }
 

@@ -4,9 +4,9 @@
 // rank answers with Hello, and gets Welcome (on a Unix socket with the memory file as an attached
 // descriptor), Refused or, over TCP where a Unix socket leads to the job as well, Redirect. A gate
 // (gate.hpp) says Hello also for the ranks that came to it, and Objection to those that ended.
-// Hello, Welcome, Redirect and Objection end in a tag that proves knowledge of the job key for the
-// other side's nonce. Everything decoded here may come from a stranger: lengths and ranges are
-// checked before use. Pure functions; any thread.
+// All but the Challenge end in a tag that proves knowledge of the job key for the other side's
+// nonce; only a Refused that answers a wrong key has none that is right. Everything decoded here
+// may come from a stranger: lengths and ranges are checked before use. Pure functions; any thread.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@
 namespace unisono::group {
 
 // Of the wire format; changes with any change of a message.
-inline constexpr std::uint16_t kMessageVersion = 3;
+inline constexpr std::uint16_t kMessageVersion = 4;
 // Bounds the member table, so it bounds what a stranger can make us hold.
 inline constexpr std::uint32_t kMostRanks = 4096;
 // As UNISONO_SHARED_LIMIT's largest value.

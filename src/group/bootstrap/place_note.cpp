@@ -21,7 +21,7 @@ using transport::IpAddress;
 constexpr char kBlankInNote = '~';  // a note has no blanks
 constexpr std::string_view kPlace = "place";
 constexpr std::string_view kTrouble = "trouble";
-constexpr std::size_t kMostKeyBytes = 128;
+static_assert(kSealedInNote * (2 * sizeof(SealedSecret) + 1) <= Board::kMostNoteBytes);
 
 Error unreadable(std::string_view text) {
   return {Code::state, fmt::format("the launcher hands out a note that no rank of this version "
@@ -37,22 +37,25 @@ std::string_view take_part(std::string_view& text, char separator) {
   return part;
 }
 
-std::optional<HostId> parse_host(std::string_view digits) {
-  HostId host{};
-  if (digits.size() != 2 * host.size()) return {};
-  for (std::size_t i = 0; i < host.size(); ++i) {
+template <class Bytes>
+std::string hex_text(const Bytes& bytes) {
+  std::string text;
+  for (const auto byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
+template <class Bytes>
+std::optional<Bytes> parse_hex(std::string_view digits) {
+  Bytes bytes{};
+  if (digits.size() != 2 * bytes.size()) return {};
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
     std::uint8_t byte = 0;
     const char* const end = digits.data() + 2 * i + 2;
     const auto [rest, failure] = std::from_chars(digits.data() + 2 * i, end, byte, 16);
     if (failure != std::errc{} || rest != end) return {};
-    host[i] = static_cast<char>(byte);
+    bytes[i] = static_cast<typename Bytes::value_type>(byte);
   }
-  return host;
-}
-
-bool is_key(std::string_view key) {
-  const auto is_fit = [](char letter) { return letter > ' ' && letter < 0x7f && letter != '/'; };
-  return !key.empty() && key.size() <= kMostKeyBytes && std::ranges::all_of(key, is_fit);
+  return bytes;
 }
 
 }  // namespace
@@ -70,10 +73,7 @@ std::vector<IpAddress> noted_addresses(std::span<const transport::LocalAddress> 
 }
 
 std::string write_note(const HostNote& note) {
-  std::string text;
-  for (const char byte : note.host) {
-    text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  }
+  std::string text = fmt::format("{}/{}", hex_text(note.host), hex_text(note.key));
   char separator = '/';
   for (const IpAddress& address : note.addresses) {
     text += fmt::format("{}{}", separator, transport::ip_text(address));
@@ -85,9 +85,10 @@ std::string write_note(const HostNote& note) {
 Result<HostNote> read_host_note(std::string_view text) {
   const std::string_view whole = text;
   if (text.size() > Board::kMostNoteBytes) return unreadable(whole);
-  const std::optional<HostId> host = parse_host(take_part(text, '/'));
-  if (!host) return unreadable(whole);
-  HostNote note{*host, {}};
+  const auto host = parse_hex<HostId>(take_part(text, '/'));
+  const auto key = parse_hex<PublicKey>(take_part(text, '/'));
+  if (!host || !key) return unreadable(whole);
+  HostNote note{*host, *key, {}};
   while (!text.empty()) {
     const auto address = transport::parse_ip(take_part(text, ','));
     if (!address.ok() || note.addresses.size() == HostNote::kMostAddresses) {
@@ -113,7 +114,8 @@ std::vector<IpAddress> others_addresses(const HostNote& own, std::span<const Hos
 
 std::string write_note(const PlaceNote& note) {
   if (const MeetingPlace* place = std::get_if<MeetingPlace>(&note)) {
-    return fmt::format("{}/{}/{}", kPlace, transport::endpoint_text(place->endpoint), place->key);
+    return fmt::format("{}/{}/{}", kPlace, transport::endpoint_text(place->endpoint),
+                       hex_text(place->key));
   }
   const Error& error = std::get<Error>(note);
   std::string text = error.message;
@@ -131,8 +133,9 @@ Result<PlaceNote> read_place_note(std::string_view text) {
   const std::string_view first = take_part(text, '/');
   if (kind == kPlace) {
     const auto endpoint = transport::parse_endpoint(first);
-    if (!endpoint.ok() || endpoint->port == 0 || !is_key(text)) return unreadable(whole);
-    return PlaceNote(MeetingPlace{*endpoint, std::string(text)});
+    const auto key = parse_hex<PublicKey>(text);
+    if (!endpoint.ok() || endpoint->port == 0 || !key) return unreadable(whole);
+    return PlaceNote(MeetingPlace{*endpoint, *key});
   }
   const std::optional<std::int64_t> code = base::parse_integer(first);
   if (kind != kTrouble || !code || *code < static_cast<int>(Code::argument) ||
@@ -142,6 +145,26 @@ Result<PlaceNote> read_place_note(std::string_view text) {
   std::string message(text);
   std::ranges::replace(message, kBlankInNote, ' ');
   return PlaceNote(Error{static_cast<Code>(*code), message});
+}
+
+std::string write_note(const SealedNote& note) {
+  std::string text;
+  for (const SealedSecret& sealed : note) {
+    if (!text.empty()) text += ',';
+    text += hex_text(sealed);
+  }
+  return text;
+}
+
+Result<SealedNote> read_sealed_note(std::string_view text) {
+  const std::string_view whole = text;
+  SealedNote note;
+  do {
+    const auto sealed = parse_hex<SealedSecret>(take_part(text, ','));
+    if (!sealed || note.size() == kSealedInNote) return unreadable(whole);
+    note.push_back(*sealed);
+  } while (!text.empty());
+  return note;
 }
 
 }  // namespace unisono::group

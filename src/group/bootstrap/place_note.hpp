@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What ranks write on the launcher's board (group/board) to agree on where they meet: each, which
-// host it is on and by which addresses that is known; then rank 0, where it listens. The notes come
-// back from outside, so they are bounded and checked. Pure functions; any thread.
+// host it is on, by which addresses that is known, and its public key; then rank 0, where it
+// listens, its public key, and the job's key sealed for each rank. Others may read the board, so
+// nothing on it is secret. The notes come back from outside, so they are bounded and checked. Pure
+// functions; any thread.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "group/bootstrap/key_exchange.hpp"
 #include "group/bootstrap/message.hpp"
 #include "transport/udp/interfaces.hpp"
 #include "transport/udp/ip.hpp"
@@ -23,6 +26,7 @@ struct HostNote {
   static constexpr std::size_t kMostAddresses = 16;  // so many fit into a note
 
   HostId host{};
+  PublicKey key{};  // of the rank, not of its host
   std::vector<transport::IpAddress> addresses;
   bool operator==(const HostNote&) const = default;
 };
@@ -42,7 +46,7 @@ std::vector<transport::IpAddress> others_addresses(const HostNote& own,
 
 struct MeetingPlace {
   transport::Endpoint endpoint;
-  std::string key;  // of the job
+  PublicKey key{};  // of rank 0
   bool operator==(const MeetingPlace&) const = default;
 };
 // Or why there is none.
@@ -51,5 +55,12 @@ using PlaceNote = std::variant<MeetingPlace, base::Error>;
 // What does not fit of an error's text is cut off.
 std::string write_note(const PlaceNote& note);
 base::Result<PlaceNote> read_place_note(std::string_view text);
+
+// The job's key, sealed for some ranks in their order. Ranks from 1 on are dealt to notes, so many
+// to each.
+inline constexpr std::size_t kSealedInNote = 11;
+using SealedNote = std::vector<SealedSecret>;
+std::string write_note(const SealedNote& note);
+base::Result<SealedNote> read_sealed_note(std::string_view text);
 
 }  // namespace unisono::group

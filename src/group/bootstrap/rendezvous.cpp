@@ -112,12 +112,16 @@ Rendezvous::State Rendezvous::step() {
   return state_;
 }
 
-Status Rendezvous::serve(std::int64_t deadline_ns) {
+void Rendezvous::end_at(std::int64_t deadline_ns) {
   deadline_ns_ = std::min(deadline_ns_, deadline_ns);
+}
+
+Status Rendezvous::serve(std::int64_t deadline_ns) {
+  end_at(deadline_ns);
   while (state_ == State::gathering) {
     pollfd waiting{descriptor(), POLLIN, 0};
     if (poll(&waiting, 1, base::poll_timeout_ms(deadline_ns_)) < 0 && errno != EINTR) {
-      return system_error("poll", errno);
+      fail(system_error("poll", errno));
     }
     step();
   }
@@ -127,6 +131,8 @@ Status Rendezvous::serve(std::int64_t deadline_ns) {
 bool Rendezvous::has_joined(int rank) const {
   return places_[static_cast<std::size_t>(rank)].visitor != 0;
 }
+
+void Rendezvous::give_up(const Error& error) { fail(error); }
 
 void Rendezvous::rank_ended(int rank, std::string_view how) {
   if (state_ != State::gathering) return;
@@ -271,7 +277,7 @@ bool Rendezvous::redirect(Number visitor, const Hello& hello) {
 
 void Rendezvous::refuse(Number visitor, const Hello& hello, const Error& error) {
   if (!is_gate(visitor)) return reception_->refuse(visitor, error);
-  reception_->send(visitor, encode(Refused{error.code, error.message, hello.nonce}));
+  reception_->send_refused(visitor, {error.code, error.message, hello.nonce});
 }
 
 void Rendezvous::seat(Number visitor, const Hello& hello) {

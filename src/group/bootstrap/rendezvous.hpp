@@ -53,6 +53,8 @@ class Rendezvous {
   int descriptor() const { return reception_->descriptor(); }
   // When step() is to be called even if nothing is readable; INT64_MAX if never.
   std::int64_t next_deadline_ns() const;
+  // Gathers so long at most; a deadline that is earlier stays.
+  void end_at(std::int64_t deadline_ns);
   // Accepts, reads and answers what is there.
   State step();
   // Steps until the job has started or failed; the error is the one the ranks were told.
@@ -68,6 +70,9 @@ class Rendezvous {
   // A rank's process ended (`how`: "exited with status 1"). Fails the job if it had not started
   // and the rank is missing; the ranks that came, or come later, are told.
   void rank_ended(int rank, std::string_view how);
+
+  // The owner cannot go on: fails the job if it had not started.
+  void give_up(const base::Error& error);
 
   // The connections to the ranks of this host and to the gates of the others, which stay open as
   // long as their owner keeps them.

@@ -6,7 +6,10 @@
 #include <signal.h>
 
 #include <array>
+#include <chrono>
+#include <future>
 #include <latch>
+#include <memory>
 #include <string>
 
 namespace unisono::base {
@@ -32,6 +35,25 @@ TEST(Thread, HasANameAndTakesNoSignals) {
   sigset_t own;
   pthread_sigmask(SIG_SETMASK, nullptr, &own);
   EXPECT_EQ(sigismember(&own, SIGUSR1), 0) << "the thread that has started it takes them still";
+}
+
+TEST(Thread, AsideIsNotWaitedForByOneThatGivesItUp) {
+  const auto release = std::make_shared<std::latch>(1);
+  const auto ended = std::make_shared<std::latch>(1);
+  {
+    auto started = start_aside<int>("aside", [=] {
+      release->wait();
+      ended->count_down();
+      return 7;
+    });
+    ASSERT_TRUE(started.ok()) << started.error().message;
+    EXPECT_EQ(started->wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  }  // here a future of std::async would wait for ever
+  release->count_down();
+  ended->wait();
+  auto again = start_aside<int>("aside", [] { return 8; });
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_EQ(again->get(), 8);
 }
 
 }  // namespace

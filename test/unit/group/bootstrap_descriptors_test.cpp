@@ -164,6 +164,20 @@ TEST(BootstrapDescriptors, RanksOfFewOtherHostsNeedFewDescriptors) {
   EXPECT_EQ(host.wait(), 0);
 }
 
+// Whoever holds all descriptors and says nothing has to make room after a while.
+TEST(BootstrapDescriptors, SilentConnectionsDoNotKeepARankOut) {
+  const LimitedHost host(1, "", 24, 24);
+  std::vector<base::Descriptor> silent;
+  for (int i = 0; i < 40; ++i) silent.push_back(RawRank::connect_to(host.address()));
+  JobDescription job;
+  job.address = host.address();
+  job.address_given = true;
+  job.key = kKey;
+  const auto seat = join(job, test::settings_with("60s"));
+  EXPECT_TRUE(seat.ok()) << seat.error().message;
+  EXPECT_EQ(host.wait(), 0);
+}
+
 TEST(BootstrapDescriptors, ALimitThatCannotBeRaisedIsNamed) {
   constexpr std::uint32_t kRanks = 100;
   const LimitedHost host(kRanks, "", 40, 40);

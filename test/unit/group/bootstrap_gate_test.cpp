@@ -54,6 +54,7 @@ class FarRendezvous {
       : ranks_(ranks), then_(then), address_(*parse_address("tcp:127.0.0.1:0")) {
     reception_ = std::move(*Reception::open(wire::key_of(kKey), static_cast<int>(ranks)));
     EXPECT_TRUE(reception_->listen(address_).ok());
+    descriptor_ = reception_->descriptor();
     hellos_.resize(ranks);
     hellos_[0] = hello_from(host_of('x'), 0, ranks);
   }
@@ -106,6 +107,11 @@ class FarRendezvous {
     changed_.wait(lock, [&] { return gate_ != 0; });
     return gate_rank_;
   }
+  void refuse_at_gate(const Refused& refused) {
+    std::string frame = encode(refused);
+    sign(frame, wire::key_of(kKey), await_hello(gate_rank()).nonce);
+    send_to_gate(frame);
+  }
   void send_to_gate(const std::string& frame) {
     const std::lock_guard lock(mutex_);
     EXPECT_TRUE(reception_->send(gate_, frame));
@@ -114,15 +120,17 @@ class FarRendezvous {
     const std::lock_guard lock(mutex_);
     welcome();
   }
+  // As if its process died.
   void hang_up() {
     const std::lock_guard lock(mutex_);
-    reception_->close(gate_);
+    stopping_ = true;
+    reception_.reset();
   }
 
  private:
   void serve() {
     for (;;) {
-      pollfd waiting{reception_->descriptor(), POLLIN, 0};
+      pollfd waiting{descriptor_, POLLIN, 0};
       poll(&waiting, 1, 10);
       const std::lock_guard lock(mutex_);
       if (stopping_) return;
@@ -182,6 +190,7 @@ class FarRendezvous {
   Number gate_ = 0;
   std::uint32_t gate_rank_ = 0;
   bool gate_has_gone_ = false;
+  int descriptor_ = -1;  // the reception's
   bool stopping_ = false;
   std::thread thread_;
 };
@@ -282,7 +291,7 @@ TEST(BootstrapGate, TheEndOfARankIsToldToTheRendezvous) {
   EXPECT_EQ(heard.endpoint, hello_from(*own_host_id(), 2, 3).endpoint);
   guest.hang_up();
   EXPECT_EQ(server.await_objection(), (Objection{heard.nonce, Objection::Reason::ended}));
-  server.send_to_gate(encode(Refused{Code::rank_lost, "rank 2 ended", {}}));
+  server.refuse_at_gate(Refused{Code::rank_lost, "rank 2 ended", {}});
   expect_error(gate.seat(), Code::rank_lost, "rank 2 ended");
 }
 
@@ -294,7 +303,7 @@ TEST(BootstrapGate, WhatTheRendezvousRefusesIsToldToAll) {
   Joiner guest(server, 3);
   server.await_hello(2);
   server.await_hello(3);
-  server.send_to_gate(encode(Refused{Code::timeout, "missing rank 0", {}}));
+  server.refuse_at_gate(Refused{Code::timeout, "missing rank 0", {}});
   expect_refused(raw, Code::timeout, "missing rank 0");
   expect_error(guest.seat(), Code::timeout, "missing rank 0");
   expect_error(gate.seat(), Code::timeout, "missing rank 0");
@@ -307,13 +316,13 @@ TEST(BootstrapGate, ARefusalOfOneLeavesTheOthersIn) {
   const Hello hello = hello_from(*own_host_id(), 2, 3);
   RawRank twin(server.address_of_gate(), hello);
   server.await_hello(2);
-  server.send_to_gate(encode(Refused{Code::argument, "rank 2 was claimed twice", hello.nonce}));
+  server.refuse_at_gate(Refused{Code::argument, "rank 2 was claimed twice", hello.nonce});
   expect_refused(twin, Code::argument, "rank 2 was claimed twice");
   twin.expect_end();
   Hello other = hello;
   other.nonce = *random_nonce();
   RawRank guest(server.address_of_gate(), other);
-  server.send_to_gate(encode(Refused{Code::argument, "of nobody here", *random_nonce()}));
+  server.refuse_at_gate(Refused{Code::argument, "of nobody here", *random_nonce()});
   // Its Hello has been passed on when the next one's has.
   RawRank late(server.address_of_gate(), hello_from(*own_host_id(), 2, 3));
   late.hang_up();
@@ -445,7 +454,7 @@ TEST(BootstrapGate, ARankWhosePidItDoesNotSeeIsToldToTheRendezvous) {
   Joiner guest(server, 2);
   EXPECT_EQ(server.await_objection(),
             (Objection{server.await_hello(2).nonce, Objection::Reason::unseen_pid}));
-  server.send_to_gate(encode(Refused{Code::unsupported, "in a pid namespace", {}}));
+  server.refuse_at_gate(Refused{Code::unsupported, "in a pid namespace", {}});
   expect_error(guest.seat(), Code::unsupported, "in a pid namespace");
   EXPECT_EQ(exit_code_of(gate), 0);
 }

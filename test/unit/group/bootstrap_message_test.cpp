@@ -88,8 +88,8 @@ TEST(BootstrapMessage, RoundTrip) {
 
 TEST(BootstrapMessage, WireFormIsFixedAndLittleEndian) {
   const std::string frame = encode(Refused{base::Code::timeout, "ab", {}});
-  std::string expected("UNIS\x03\0\x04\0\x1a\0\0\0\x06\0\0\0\x02\0\0\0ab", 22);
-  expected += std::string(sizeof(Nonce), '\0');
+  std::string expected("UNIS\x04\0\x04\0\x22\0\0\0\x06\0\0\0\x02\0\0\0ab", 22);
+  expected += std::string(sizeof(Nonce) + 8, '\0');
   EXPECT_EQ(frame, expected);
   EXPECT_EQ(encode(some_hello()).size(), kHelloFrameBytes);
 }

@@ -53,6 +53,33 @@ TEST(PlanCache, EverNewCountsDoNotFillTheMemoryButPinnedPlansStay) {
   EXPECT_EQ(*comm.plan(allreduce(1)), pinned);
 }
 
+TEST(PlanCache, ThePlanThatStatisticsTellOfIsNotEvicted) {
+  World world(ranks(1));
+  Communicator& comm = world.at(0);
+  double value = 1;
+  ASSERT_TRUE(comm.run(allreduce(1), &value, &value).ok());
+  const CachedPlan* const used = comm.statistics().last_plan;
+  ASSERT_NE(used, nullptr);
+  const std::weak_ptr<const BoundPlan> bound = used->bound;
+  const std::uint64_t generation = comm.plans().generation();
+  for (int count = 2; comm.plans().generation() == generation; ++count) {
+    ASSERT_LT(count, 10'000);
+    ASSERT_TRUE(comm.plan(allreduce(count)).ok());
+  }
+  EXPECT_FALSE(bound.expired());
+  EXPECT_EQ(comm.statistics().last_plan, used);
+}
+
+// As the set-up of the NIC path does.
+TEST(PlanCache, StatisticsTellOfNoPlanThatWasForgotten) {
+  World world(ranks(1));
+  Communicator& comm = world.at(0);
+  double value = 1;
+  ASSERT_TRUE(comm.run(allreduce(1), &value, &value).ok());
+  comm.plans().use_nic({});
+  EXPECT_EQ(comm.statistics().last_plan, nullptr);
+}
+
 TEST(PlanCache, LongVectorsGoInSegmentsThroughTheBulkLane) {
   World world(ranks(3));
   const auto& small = (*world.at(0).plan(allreduce(10)))->plan;
@@ -294,6 +321,41 @@ TEST(Failure, IsOneForAllAndSparesOperationsBefore) {
   EXPECT_EQ(before.state, Pending::State::failed);
   EXPECT_EQ(world.at(0).failure().message, "rank 0: because of a test");
   EXPECT_EQ(world.at(1).failure().message, "rank 1: because of a test again");
+}
+
+// Rank 0 made three calls, and rank 1 a long one instead of the second, which has to wait for room:
+// what rank 1 called then is not known yet when its third call is seen to differ as well.
+TEST(Failure, OfCallsThatDifferEndsTheOneThatMetAnother) {
+  World world(ranks(3, {{"UNISONO_ENGINE", "inline"}, {"UNISONO_BUFFERS", "512K"}}));
+  constexpr std::int64_t kLong = 1 << 14;
+  std::vector<double> in(kLong), out(kLong), other(kLong);
+  const auto start = [&](int rank, Call call, Pending& pending) {
+    call.collective = Collective::broadcast;
+    call.op = -1;
+    call.root = 1;
+    Communicator& comm = world.at(rank);
+    EXPECT_TRUE(comm.start(**comm.plan(call), in.data(), out.data(), pending).ok());
+  };
+  std::vector<Pending> pending(3), theirs(3);
+  for (Pending* first : {&pending[0], &theirs[0]}) {
+    Communicator& comm = world.at(first == &pending[0] ? 0 : 1);
+    EXPECT_TRUE(comm.start(**comm.plan(allreduce(kLong)), in.data(), other.data(), *first).ok());
+  }
+  start(0, allreduce(1), pending[1]);
+  start(0, allreduce(2), pending[2]);
+  start(1, allreduce(kLong), theirs[1]);
+  EXPECT_FALSE(theirs[1].operation.entered());
+  start(1, allreduce(1), theirs[2]);
+  world.at(0).progress();
+  EXPECT_EQ(pending[0].state, Pending::State::running) << "it may still end well";
+  EXPECT_EQ(pending[1].state, Pending::State::failed);
+  EXPECT_EQ(pending[2].state, Pending::State::failed);
+  const base::Error error = world.at(0).failure();
+  EXPECT_EQ(error.code, base::Code::mismatch);
+  EXPECT_NE(error.message.find("another rank"), std::string::npos) << error.message;
+  for (int r = 0; r < 2; ++r) {
+    for (Pending& each : r == 0 ? pending : theirs) world.at(r).withdraw(each);
+  }
 }
 
 // Rank 3 dies. Rank 0 notices, is preempted while it tells, and rank 1 leaves because of it: rank 2

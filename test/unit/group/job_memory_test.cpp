@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,6 +71,49 @@ TEST(JobMemory, TheLockOfADeadProcessIsTakenOver) {
   memory->header().lock.store(static_cast<std::uint32_t>(holder));
   EXPECT_TRUE(memory->allocate(100'000).ok()) << "of a process that is gone";
   EXPECT_EQ(memory->header().lock.load(), 0U);
+}
+
+// A signal every 200 us until `most` have come, however long the caller takes.
+class FastTimer {
+ public:
+  explicit FastTimer(int most) {
+    most_ = most;
+    came_ = 0;
+    struct sigaction action {};
+    action.sa_handler = [](int) {
+      came_ = came_ + 1;
+      if (came_ == most_) set(0);
+    };
+    sigaction(SIGALRM, &action, &before_);
+    set(200);
+  }
+  ~FastTimer() {
+    set(0);
+    sigaction(SIGALRM, &before_, nullptr);
+  }
+  FastTimer(const FastTimer&) = delete;
+  FastTimer& operator=(const FastTimer&) = delete;
+
+  static bool has_ended() { return came_ >= most_; }
+
+ private:
+  static void set(int us) {
+    const itimerval every{{0, us}, {0, us}};
+    setitimer(ITIMER_REAL, &every, nullptr);
+  }
+  static inline volatile sig_atomic_t most_ = 0;
+  static inline volatile sig_atomic_t came_ = 0;
+  struct sigaction before_ {};
+};
+
+TEST(JobMemory, SignalsDoNotKeepItFromReservingMemory) {
+  constexpr std::int64_t kBytes = 128 << 20;  // which takes longer than the timer's interval
+  auto memory = make_memory(2 * kBytes);
+  const std::int64_t offset = *memory->allocate(kBytes);
+  // Tried again at each signal (before Linux 6.10) it would take all of them.
+  const FastTimer timer(2000);
+  EXPECT_TRUE(memory->commit(offset, kBytes, "a test").ok());
+  EXPECT_FALSE(FastTimer::has_ended()) << "it was interrupted again and again";
 }
 
 TEST(JobMemory, ThreadsAllocateAtOnceWithoutOverlap) {

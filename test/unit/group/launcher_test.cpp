@@ -104,6 +104,7 @@ TEST(Launcher, OpenMpi) {
   EXPECT_EQ(job.ranks, 3);
   EXPECT_FALSE(job.address_given);
   EXPECT_TRUE(job.address.name.starts_with("unisono-1000-openmpi-")) << job.address.name;
+  EXPECT_EQ(job.address.kind, Address::Kind::unix_prefix) << "others can guess the name";
 }
 
 TEST(Launcher, Hydra) {

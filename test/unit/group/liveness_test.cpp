@@ -70,6 +70,27 @@ TEST_P(LivenessMethod, TellsEachDeathOnce) {
   EXPECT_EQ(liveness.watched(), 0U);
 }
 
+bool is_readable(int descriptor) {
+  pollfd source{descriptor, POLLIN, 0};
+  return poll(&source, 1, 0) == 1;
+}
+
+// Also where a child of this process has inherited what was watched.
+TEST(Liveness, ItsDescriptorIsReadableFromADeathUntilItIsTold) {
+  Sleeper first;
+  Sleeper second;
+  Liveness liveness({{getpid()}, {first.pid()}, {second.pid()}});
+  if (liveness.descriptor() < 0) GTEST_SKIP() << "no pidfds on this kernel";
+  const Sleeper heir;
+  EXPECT_FALSE(is_readable(liveness.descriptor()));
+  for (Sleeper* const sleeper : {&first, &second}) {
+    sleeper->kill_without_reaping();
+    EXPECT_TRUE(is_readable(liveness.descriptor()));
+    EXPECT_EQ(liveness.poll().size(), 1U);
+    EXPECT_FALSE(is_readable(liveness.descriptor()));
+  }
+}
+
 TEST_P(LivenessMethod, AProcessThatWasGoneBeforeIsTold) {
   Sleeper gone;
   gone.kill_without_reaping();

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "group/network.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstring>
 #include <thread>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "transport/virtual/datagrams.hpp"
 
 namespace unisono::group {
@@ -105,6 +108,45 @@ TEST(Network, AMessageOfSeveralPutsStaysWholeBetweenThreads) {
     whole = whole_messages(hosts);
   }
   EXPECT_EQ(whole, kAll);
+}
+
+// Standard input is at its end as long as it lasts, as with /dev/null.
+class InputAtItsEnd {
+ public:
+  InputAtItsEnd() {
+    const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    EXPECT_EQ(dup2(null, STDIN_FILENO), STDIN_FILENO);
+    close(null);
+  }
+  ~InputAtItsEnd() {
+    if (before_ < 0) {
+      close(STDIN_FILENO);
+    } else {
+      dup2(before_, STDIN_FILENO);
+      close(before_);
+    }
+  }
+
+ private:
+  const int before_ = dup(STDIN_FILENO);
+};
+
+// Each turn sleeps for a millisecond: a busy machine makes fewer turns, and none makes more.
+TEST(Network, SettlingSleepsBetweenItsTurnsWhateverStandardInputIs) {
+  const InputAtItsEnd input;
+  constexpr int kMilliseconds = 20;
+  TwoHosts hosts;
+  std::uint64_t value = 1;
+  hosts.at(0).put({.target = 1,
+                   .flag = reinterpret_cast<std::uint64_t*>(hosts.region(0)),
+                   .flag_value = value});
+  int turns = 0;
+  const bool settled = hosts.at(0).settle(kMilliseconds * base::kMillisecond, [&turns](int rank) {
+    turns += rank == 0 ? 1 : 0;
+    return false;
+  });
+  EXPECT_FALSE(settled) << "nobody has carried the other rank on";
+  EXPECT_LE(turns, kMilliseconds + 2);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
@@ -21,6 +22,7 @@ IpAddress ip(std::string_view text) { return *transport::parse_ip(text); }
 HostNote host(char number, const std::vector<std::string>& addresses) {
   HostNote note;
   note.host.fill(number);
+  note.key.fill(static_cast<std::uint8_t>(number + 1));
   for (const std::string& address : addresses) note.addresses.push_back(ip(address));
   return note;
 }
@@ -71,8 +73,10 @@ TEST(HostNote, AnAddressThatAllHostsHaveLeadsNowhere) {
 }
 
 TEST(PlaceNote, IsReadAsItWasWritten) {
-  for (const PlaceNote& note : {PlaceNote(MeetingPlace{{ip("10.0.0.1"), 4000}, "0123456789abcdef"}),
-                                PlaceNote(MeetingPlace{{ip("fd00::1"), 1}, "k"})}) {
+  PublicKey key{};
+  key.back() = 0xab;
+  for (const PlaceNote& note : {PlaceNote(MeetingPlace{{ip("10.0.0.1"), 4000}, key}),
+                                PlaceNote(MeetingPlace{{ip("fd00::1"), 1}, {}})}) {
     const auto again = read_place_note(write_note(note));
     ASSERT_TRUE(again.ok()) << write_note(note);
     EXPECT_EQ(std::get<MeetingPlace>(*again), std::get<MeetingPlace>(note));
@@ -91,16 +95,43 @@ TEST(PlaceNote, AnErrorReachesTheOthers) {
 }
 
 TEST(PlaceNote, WhatNoRankWritesIsRefused) {
+  const std::string key(64, 'a');
+  ASSERT_TRUE(read_place_note("place/10.0.0.1:1/" + key).ok());
   for (const std::string& text :
        {std::string(), std::string("place"), std::string("place/10.0.0.1:4000"),
-        std::string("place/10.0.0.1:4000/"), std::string("place/10.0.0.1/key"),
-        std::string("place/host:1/key"), std::string("place/10.0.0.1:1/a b"),
-        std::string("trouble/0/x"), std::string("trouble/99/x"), std::string("trouble//x"),
-        "place/10.0.0.1:1/" + std::string(200, 'k')}) {
+        std::string("place/10.0.0.1:4000/"), "place/10.0.0.1/" + key, "place/host:1/" + key,
+        "place/10.0.0.1:1/a b" + key.substr(3), "place/10.0.0.1:1/" + key.substr(1),
+        "place/10.0.0.1:1/" + key + "a", std::string("trouble/0/x"), std::string("trouble/99/x"),
+        std::string("trouble//x")}) {
     const auto note = read_place_note(text);
     ASSERT_FALSE(note.ok()) << text;
     EXPECT_EQ(note.error().code, Code::state);
     EXPECT_LT(note.error().message.size(), 256U);
+  }
+}
+
+TEST(SealedNote, IsReadAsItWasWritten) {
+  SealedSecret first{};
+  first.front() = 0xab;
+  SealedNote note{first};
+  while (note.size() < kSealedInNote) note.push_back({});
+  EXPECT_LE(write_note(note).size(), Board::kMostNoteBytes);
+  for (; !note.empty(); note.pop_back()) {
+    const auto again = read_sealed_note(write_note(note));
+    ASSERT_TRUE(again.ok()) << write_note(note);
+    EXPECT_EQ(*again, note);
+  }
+}
+
+TEST(SealedNote, WhatNoRankWritesIsRefused) {
+  const std::string good = write_note(SealedNote{SealedSecret{}});
+  std::string many = good;
+  for (std::size_t i = 0; i < kSealedInNote; ++i) many += "," + good;
+  for (const std::string& text : {std::string(), good.substr(1), good + "0", good + ",x",
+                                  "," + good, "g" + good.substr(1), many}) {
+    const auto note = read_sealed_note(text);
+    ASSERT_FALSE(note.ok()) << text;
+    EXPECT_EQ(note.error().code, Code::state);
   }
 }
 

@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -74,9 +73,7 @@ class RawRank {
       return {};
     }
     heard_bytes_ += (*answer)->frame.size();
-    if (!std::is_same_v<Kind, Refused>) {
-      EXPECT_TRUE(signature_is_right((*answer)->frame, wire::key_of(kKey), hello_.nonce));
-    }
+    EXPECT_TRUE(signature_is_right((*answer)->frame, wire::key_of(kKey), hello_.nonce));
     const Kind* kind = std::get_if<Kind>(&(*answer)->message);
     if (kind != nullptr) return *kind;
     const Refused* refused = std::get_if<Refused>(&(*answer)->message);

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// FailureNews: how a communicator's failure comes to its members on other hosts. The first rank of
+// a host that knows of it tells the neighbours in the tree of the communicator's hosts
+// (news_tree.hpp), which do the same: about 4 packets for each rank, however many find the failure
+// at the same time. Whoever fails in the middle of that holds up nobody for long: a rank that waits
+// for another asks it whether it knows of a failure, and reads that in its host's memory. One
+// thread at a time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "group/failure.hpp"
+#include "group/job.hpp"
+
+namespace unisono::group {
+
+// What a member of another host has answered; in shared memory, of the asking rank.
+struct alignas(64) FailureAnswer {
+  FailureNotice notice;
+  std::atomic<std::uint64_t> number;  // of the request
+};
+
+class FailureNews {
+ public:
+  struct Place {
+    FailureRecord* record = nullptr;   // of this host
+    FailureNotice* notices = nullptr;  // by member
+    FailureAnswer* answers = nullptr;  // by member; memory is needed where one asks
+  };
+  // `job_ranks` of the members, which outlive this; `rank` of this one among them.
+  FailureNews(Job& job, const std::vector<int>& job_ranks, int rank, Place place);
+
+  // Once this rank knows of it: it shows it to those that ask, and tells the neighbours unless
+  // another rank of this host has.
+  void pass_on(const Failure& failure);
+  // After losses: the neighbours may be others now.
+  void pass_on_again();
+
+  // The earliest failure: this host's, one that was told, or that an answer tells.
+  std::optional<Failure> earliest() const;
+
+  // That member is waited for: asks it, one request at a time.
+  void ask(int member);
+  void ask_now_and_then(int member);  // the same, in one of several looks
+  std::uint64_t asked() const { return asked_; }
+
+ private:
+  bool show(const Failure& failure);
+  void tell_neighbours();
+  void tell_host(int host);
+  bool lives(int host) const;
+  FailureNotice& own() const { return place_.notices[rank_]; }
+  int job_rank(int member) const { return job_ranks_[static_cast<std::size_t>(member)]; }
+
+  Job& job_;
+  const std::vector<int>& job_ranks_;
+  int rank_;
+  Place place_;
+  std::vector<std::vector<int>> hosts_;  // the members of each, in the order of their first
+  int own_host_ = 0;
+  std::vector<int> told_;  // by host: reports
+  int shown_ = 0;          // reports; as many words of own().ends
+  std::uint64_t shown_end_ = 0;
+  bool passes_on_ = false;
+  int asked_member_ = -1;
+  std::uint64_t asked_ = 0;  // requests
+  int looks_ = 0;
+};
+
+}  // namespace unisono::group

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The switch between the hosts of a job ceases to carry multicast to some hosts, or to all, as a
+// switch with IGMP snooping and no querier does after some minutes: the job goes on with right
+// results, and says once what has happened and what to do.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/descriptor.hpp"
+#include "hosts/batch.hpp"
+#include "net/host_ranks.hpp"
+
+namespace unisono::harness {
+namespace {
+
+// What the ranks of a job write to their standard error, all together.
+class JobLog {
+ public:
+  JobLog() : file_(memfd_create("job-log", MFD_CLOEXEC)) {
+    EXPECT_TRUE(file_.valid());
+    EXPECT_EQ(fcntl(file_.get(), F_SETFL, O_APPEND), 0);
+  }
+
+  // In a rank's process.
+  void take_standard_error() const { ASSERT_EQ(dup2(file_.get(), STDERR_FILENO), STDERR_FILENO); }
+
+  std::string text() const {
+    std::string all(static_cast<std::size_t>(lseek(file_.get(), 0, SEEK_END)), '\0');
+    EXPECT_EQ(pread(file_.get(), all.data(), all.size(), 0), std::ssize(all));
+    return all;
+  }
+  // Lines with these words.
+  int count(std::string_view words) const {
+    const std::string all = text();
+    int found = 0;
+    for (auto at = all.find(words); at != std::string::npos; at = all.find(words, at + 1)) ++found;
+    return found;
+  }
+
+ private:
+  base::Descriptor file_;
+};
+
+// A message to all hosts of several packets, from each host in turn, and a sum.
+void check_some(const HostRank& self, int rounds) {
+  for (int i = 0; i < rounds; ++i) {
+    const int root = i % kHosts;
+    std::vector<std::int64_t> values(1 + static_cast<std::size_t>(i) * 131 % 3000);
+    if (self.rank == root) values.assign(values.size(), 1000 + i);
+    ASSERT_TRUE(succeeded(unisono_broadcast(values.data(), static_cast<std::int64_t>(values.size()),
+                                            UNISONO_INT64, root, self.world)));
+    ASSERT_EQ(values, std::vector<std::int64_t>(values.size(), 1000 + i)) << "round " << i;
+    const std::int64_t one = self.rank + i;
+    std::int64_t sum = -1;
+    ASSERT_TRUE(
+        succeeded(unisono_allreduce(&one, &sum, 1, UNISONO_INT64, UNISONO_SUM, self.world)));
+    ASSERT_EQ(sum, self.ranks * (self.ranks - 1) / 2 + self.ranks * i) << "round " << i;
+  }
+}
+
+class HostsMulticast : public HostsTest {
+ protected:
+  // The switch sends no multicast to that host any more.
+  void stop_multicast_to(int host) {
+    const std::string port = hosts_.record().hosts[static_cast<std::size_t>(host)].name;
+    const base::Status done = tools::run_batch(
+        "bridge", "link set dev " + port + " mcast_flood off\n", hosts_.record().keeper);
+    ASSERT_TRUE(done.ok()) << done.error().message;
+  }
+
+  void run_job(const std::vector<int>& unreached) {
+    const JobLog log;
+    setenv("UNISONO_MULTICAST", "on", 1);
+    std::vector<HostProcess> processes = start_job(hosts_, [&log](const HostRank& self) {
+      log.take_standard_error();
+      check_some(self, 20);
+      self.line.say("multicast works");
+      ASSERT_EQ(self.line.hear(), "go on");
+      // Many times as many packets as a window has.
+      check_some(self, 600);
+      leave(self);
+    });
+    unsetenv("UNISONO_MULTICAST");
+    for (const HostProcess& each : processes) ASSERT_EQ(each.line().hear(), "multicast works");
+    EXPECT_EQ(log.count("multicast"), 0) << log.text();
+    for (const int host : unreached) stop_multicast_to(host);
+    for (const HostProcess& each : processes) each.line().say("go on");
+    expect_all_clean(processes);
+    EXPECT_EQ(log.count("has ceased to carry multicast"), 1) << log.text();
+    EXPECT_EQ(log.count("IGMP querier"), 1) << log.text();
+    EXPECT_EQ(log.count("UNISONO_MULTICAST=off"), 1) << log.text();
+  }
+};
+
+TEST_F(HostsMulticast, AJobGoesOnWhenOneHostHearsNoMulticastAnyMore) { run_job({2}); }
+
+TEST_F(HostsMulticast, AJobGoesOnWhenNoHostHearsMulticastAnyMore) { run_job({0, 1, 2}); }
+
+}  // namespace
+}  // namespace unisono::harness
