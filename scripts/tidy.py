@@ -53,8 +53,9 @@ BANNED = [
      "<iostream>: the library does not print; see base/log.hpp"),
     (r"\bassert\s*\(", ("src/",), (),
      "assert: use UNISONO_CHECK, which stays on and names the rank"),
-    (r"\bstd::shared_ptr\b", ("src/arith/", "src/schedule/", "src/transport/", "src/engine/"),
-     ("src/schedule/blocks", "src/schedule/host_map"), "std::shared_ptr: one owner, or an index"),
+    (r"\bstd::shared_ptr\b", ("src/arith/", "src/schedule/", "src/transport/", "src/topology/",
+                                "src/wait/", "src/engine/"),
+     ("src/schedule/blocks", "src/topology/host_map"), "std::shared_ptr: one owner, or an index"),
 ]
 
 

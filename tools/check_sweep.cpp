@@ -122,7 +122,7 @@ void prove_orders(const algorithm::Algorithm& algorithm, schedule::Shape shape,
 }
 
 // All roots, parameters and counts, on these hosts.
-void prove_on(const schedule::HostMap& hosts, const Sweep& sweep,
+void prove_on(const topology::HostMap& hosts, const Sweep& sweep,
               const algorithm::Algorithm& algorithm, int ranks, SweepResult& result) {
   // Who names the counts wants these only.
   const bool unequal = sweep.counts.empty() && algorithm.unequal_blocks;
@@ -152,7 +152,7 @@ SweepResult prove_all(const Sweep& sweep, const algorithm::Algorithm& algorithm,
   result.algorithm = &algorithm;
   prove_on({}, sweep, algorithm, ranks, result);
   if (algorithm.uses_hosts) {
-    for (const schedule::HostMap& hosts : sweep_hosts(ranks)) {
+    for (const topology::HostMap& hosts : sweep_hosts(ranks)) {
       prove_on(hosts, sweep, algorithm, ranks, result);
     }
   }
@@ -286,7 +286,7 @@ std::vector<schedule::Blocks> sweep_blocks(schedule::Collective collective, int 
   return all;
 }
 
-std::vector<schedule::HostMap> sweep_hosts(int ranks) {
+std::vector<topology::HostMap> sweep_hosts(int ranks) {
   const auto n = static_cast<std::size_t>(ranks);
   std::vector<int> pairs(n), dealt(n), anyhow(n), halves(n), alone(n);
   base::Prng random(static_cast<std::uint64_t>(ranks));
@@ -300,9 +300,9 @@ std::vector<schedule::HostMap> sweep_hosts(int ranks) {
   }
   std::vector<std::vector<int>> all = {halves, anyhow};
   if (ranks <= kEveryPlacementUpTo) all.insert(all.end(), {pairs, dealt, alone});
-  std::vector<schedule::HostMap> maps;
+  std::vector<topology::HostMap> maps;
   for (const std::vector<int>& labels : all) {
-    const auto map = schedule::HostMap::of_labels(labels);
+    const auto map = topology::HostMap::of_labels(labels);
     if (map.given() && std::ranges::find(maps, map) == maps.end()) maps.push_back(map);
   }
   return maps;

@@ -55,7 +55,7 @@ std::vector<schedule::Blocks> sweep_blocks(schedule::Collective collective, int 
 // Ways to put ranks on several hosts, for algorithms to which it matters: hosts of unequal sizes,
 // with ranks that follow one another or not; in small groups also pairs, ranks dealt out in turn
 // and one rank a host. The same each time.
-std::vector<schedule::HostMap> sweep_hosts(int ranks);
+std::vector<topology::HostMap> sweep_hosts(int ranks);
 
 // Of each parameter low, low + 1, low + 2, 4, fallback and the number of ranks, as far as they are
 // in range, or every choice: in small groups every combination, in large ones one parameter at a

@@ -41,7 +41,7 @@ struct Explanation {
 struct RanksPlace {
   int ranks = 1;
   bool oversubscribed = false;
-  schedule::HostMap hosts{};
+  topology::HostMap hosts{};
   bool multicast = false;  // between hosts
 };
 base::Result<Explanation> explain(const group::Call& call, const RanksPlace& place,

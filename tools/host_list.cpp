@@ -55,7 +55,7 @@ std::vector<int> deal(std::vector<int> room, int ranks) {
 
 }  // namespace
 
-base::Result<schedule::HostMap> parse_hosts(int ranks, std::string_view text) {
+base::Result<topology::HostMap> parse_hosts(int ranks, std::string_view text) {
   const std::size_t colon = text.find(':');
   const bool cyclic = colon != std::string_view::npos;
   if (cyclic && text.substr(colon) != ":cyclic") {
@@ -66,12 +66,12 @@ base::Result<schedule::HostMap> parse_hosts(int ranks, std::string_view text) {
   if (total != ranks) {
     return wrong(text, fmt::format("has places for {} ranks, not for {}", total, ranks));
   }
-  if (cyclic) return schedule::HostMap::of_labels(deal(sizes, ranks));
+  if (cyclic) return topology::HostMap::of_labels(deal(sizes, ranks));
   std::vector<int> labels;
   for (std::size_t host = 0; host < sizes.size(); ++host) {
     labels.insert(labels.end(), static_cast<std::size_t>(sizes[host]), static_cast<int>(host));
   }
-  return schedule::HostMap::of_labels(labels);
+  return topology::HostMap::of_labels(labels);
 }
 
 }  // namespace unisono::tools

@@ -7,10 +7,10 @@
 #include <string_view>
 
 #include "base/result.hpp"
-#include "schedule/host_map.hpp"
+#include "topology/host_map.hpp"
 
 namespace unisono::tools {
 
-base::Result<schedule::HostMap> parse_hosts(int ranks, std::string_view text);
+base::Result<topology::HostMap> parse_hosts(int ranks, std::string_view text);
 
 }  // namespace unisono::tools

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <fstream>
 
-#include "engine/cores.hpp"
+#include "topology/cores.hpp"
 
 namespace unisono::tools {
 namespace {
@@ -46,7 +46,7 @@ Machine describe_machine() {
 }
 
 int usable_cores() {
-  const engine::UsableCores cores = engine::usable_cores();
+  const topology::UsableCores cores = topology::usable_cores();
   int count = 0;
   for (const std::uint64_t word : cores.mask) count += std::popcount(word);
   // Half a core's time still runs one thread.

@@ -7,13 +7,13 @@
 #include "api/objects.hpp"
 #include "base/check.hpp"
 #include "base/log.hpp"
-#include "group/bootstrap/memory.hpp"
 #include "group/start.hpp"
+#include "memory/memory_file.hpp"
 #include "transport/shm/shm.hpp"
 
 struct unisono_threads_s {
   int ranks = 0;
-  std::shared_ptr<unisono::group::JobMemory> memory;
+  std::shared_ptr<unisono::memory::JobMemory> memory;
   std::mutex mutex;
   std::vector<bool> taken;
   int present = 0;
@@ -26,7 +26,7 @@ using base::Code;
 using base::Error;
 using base::Result;
 
-Result<unisono_comm_t> enter(group::Seat seat, std::shared_ptr<group::JobMemory> memory,
+Result<unisono_comm_t> enter(group::Seat seat, std::shared_ptr<memory::JobMemory> memory,
                              const base::Settings& settings, bool of_process) {
   auto rank = std::make_unique<Rank>();
   rank->of_process = of_process;
@@ -56,7 +56,7 @@ Result<unisono_comm_t> init_process() {
   if (!settings) return settings.error();
   UNISONO_ASSIGN(group::Seat seat, group::join_from_environment(group::memory_layout(*settings)));
   const std::uint64_t bytes = seat.memory_bytes;
-  UNISONO_ASSIGN(auto memory, group::JobMemory::map(std::move(seat.memory), bytes));
+  UNISONO_ASSIGN(auto memory, memory::JobMemory::map(std::move(seat.memory), bytes));
   return enter(std::move(seat), std::move(memory), *settings, true);
 }
 
@@ -64,11 +64,11 @@ Result<std::unique_ptr<unisono_threads_s>> make_threads(int ranks) {
   const auto& settings = base::process_settings();
   if (!settings) return settings.error();
   const auto bytes = static_cast<std::uint64_t>(settings->bytes(base::Setting::shared_limit));
-  UNISONO_ASSIGN(auto file, group::create_memory(bytes));
+  UNISONO_ASSIGN(auto file, memory::create_memory(bytes));
   auto threads = std::make_unique<unisono_threads_s>();
   threads->ranks = ranks;
   threads->taken.resize(static_cast<std::size_t>(ranks));
-  UNISONO_ASSIGN(threads->memory, group::JobMemory::map(std::move(file), bytes));
+  UNISONO_ASSIGN(threads->memory, memory::JobMemory::map(std::move(file), bytes));
   return threads;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/result.hpp"
 
+#include <system_error>
+
 namespace unisono::base {
 
 const char* code_name(Code code) {
@@ -31,6 +33,10 @@ const char* code_name(Code code) {
       return "cancelled";
   }
   return "unknown";
+}
+
+Error system_error(std::string_view what, int error_number) {
+  return {Code::system, std::string(what) + ": " + std::generic_category().message(error_number)};
 }
 
 }  // namespace unisono::base

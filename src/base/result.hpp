@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -34,6 +35,9 @@ struct Error {
   Code code = Code::ok;
   std::string message;
 };
+
+// An error of code system: "what: errno text".
+Error system_error(std::string_view what, int error_number);
 
 template <class T>
 class [[nodiscard]] Result {

@@ -124,10 +124,10 @@ class Binder {
     step.kind = StepKind::put;
     step.peer = peer;
     step.remote = is_remote(peer);
-    if (step.remote) return step;  // it has no bell here
-    step.first_bell = static_cast<std::int32_t>(program_.bells.size());
-    step.bell_count = 1;
-    program_.bells.push_back(peer);
+    if (step.remote) return step;  // its host wakes it
+    step.first_woken = static_cast<std::int32_t>(program_.woken.size());
+    step.woken_count = 1;
+    program_.woken.push_back(peer);
     return step;
   }
 
@@ -142,13 +142,13 @@ class Binder {
     step.kind = StepKind::put;
     step.peer = rank_;
     step.multicast = op.target_count > 1 ? Multicast::first : Multicast::no;
-    step.first_bell = static_cast<std::int32_t>(program_.bells.size());
+    step.first_woken = static_cast<std::int32_t>(program_.woken.size());
     for (const schedule::Target& target : schedule_.targets_of(op)) {
-      if (!is_remote(target.peer)) program_.bells.push_back(target.peer);
+      if (!is_remote(target.peer)) program_.woken.push_back(target.peer);
     }
-    step.bell_count = static_cast<std::int32_t>(program_.bells.size()) - step.first_bell;
+    step.woken_count = static_cast<std::int32_t>(program_.woken.size()) - step.first_woken;
     const MessagePlace& place = layout_.outbox(rank_, id);
-    if (step.bell_count == op.target_count) {
+    if (step.woken_count == op.target_count) {
       bind_message(op.left, place, step, layout_.pulls().sent(rank_, id));
     } else {
       bind_to_all(op.left, place, step);
@@ -159,7 +159,7 @@ class Binder {
   // outbox.
   void bind_to_all(const Range& source, const MessagePlace& place, const Step& local) {
     const Place outbox = {Space::windows, place.payload};
-    const bool is_read_here = local.bell_count > 0;
+    const bool is_read_here = local.woken_count > 0;
     const bool in_pieces = source.count > 0 && piece_length(source, 0) < source.count;
     if (is_read_here || in_pieces) {
       for (std::int64_t done = 0; done < source.count;) {
@@ -213,7 +213,7 @@ class Binder {
       if (done == source.count) {
         step.flag = place.flag;
       } else {
-        step.bell_count = 0;
+        step.woken_count = 0;
         step.multicast = Multicast::no;  // the last piece stands for all
       }
       program_.steps.push_back(step);
@@ -393,8 +393,8 @@ void find_fed(std::vector<Program>& programs) {
   for (Program& program : programs) {
     std::vector<std::int32_t>& fed = program.feeds;
     for (const Step& step : program.steps) {
-      for (std::int32_t i = 0; i < step.bell_count; ++i) {
-        const std::int32_t peer = program.bells[static_cast<std::size_t>(step.first_bell + i)];
+      for (std::int32_t i = 0; i < step.woken_count; ++i) {
+        const std::int32_t peer = program.woken[static_cast<std::size_t>(step.first_woken + i)];
         if (programs[static_cast<std::size_t>(peer)].helpable_end > 0) fed.push_back(peer);
       }
     }

@@ -72,10 +72,10 @@ class LocalBinder {
     step.kind = kind;
     step.peer = peer;
     step.remote = is_remote(peer);
-    if (step.remote) return step;  // it has no bell here
-    step.first_bell = static_cast<std::int32_t>(program_.bells.size());
-    step.bell_count = 1;
-    program_.bells.push_back(peer);
+    if (step.remote) return step;  // its host wakes it
+    step.first_woken = static_cast<std::int32_t>(program_.woken.size());
+    step.woken_count = 1;
+    program_.woken.push_back(peer);
     return step;
   }
 

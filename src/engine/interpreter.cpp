@@ -32,11 +32,11 @@ inline std::uint64_t load_flag(const Frame& frame, std::int64_t flag) {
 }
 
 inline void ring(const Program& program, const Step& step, const Machine& machine) {
-  if (step.bell_count == 0 || !machine.bells->anyone_asleep()) [[likely]]
+  if (step.woken_count == 0 || !machine.doorbells->anyone_asleep()) [[likely]]
     return;
-  for (std::int32_t i = 0; i < step.bell_count; ++i) {
-    const int rank = program.bells[static_cast<std::size_t>(step.first_bell + i)];
-    machine.bells->wake(machine.job_ranks[rank]);
+  for (std::int32_t i = 0; i < step.woken_count; ++i) {
+    const int rank = program.woken[static_cast<std::size_t>(step.first_woken + i)];
+    machine.doorbells->wake(machine.job_ranks[rank]);
   }
 }
 

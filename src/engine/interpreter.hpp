@@ -11,9 +11,9 @@
 #include <span>
 
 #include "arith/kernel.hpp"
-#include "engine/bells.hpp"
 #include "engine/program.hpp"
 #include "transport/transport.hpp"
+#include "wait/doorbells.hpp"
 
 namespace unisono::engine {
 
@@ -32,7 +32,7 @@ struct Machine {
   transport::Transport* transport = nullptr;
   bool direct = false;                      // Capabilities::direct
   transport::Transport* network = nullptr;  // to the members on other hosts; null: there are none
-  Bells* bells = nullptr;
+  wait::Doorbells* doorbells = nullptr;
   const int* job_ranks = nullptr;  // by rank of the communicator
   int ranks = 0;
   std::byte* job_memory = nullptr;  // where Space::staging lies

@@ -63,10 +63,10 @@ constexpr int kMostHops = 256;
 
 // After a completion: for those that have to wait until everyone has come so far.
 void ring_credit(const Machine& machine) {
-  if (!machine.bells->anyone_asleep()) [[likely]]
+  if (!machine.doorbells->anyone_asleep()) [[likely]]
     return;
   if (machine.credit_sleepers->load(std::memory_order_relaxed) == 0) return;
-  for (int r = 0; r < machine.ranks; ++r) machine.bells->wake(machine.job_ranks[r]);
+  for (int r = 0; r < machine.ranks; ++r) machine.doorbells->wake(machine.job_ranks[r]);
 }
 
 // The members on other hosts hear of it now and then.
@@ -326,7 +326,7 @@ std::int64_t Operation::run_claimed(const Machine& machine, int rank, Outcome& o
     over = at.pc >= theirs.helpable_end;
   } while (!release(task));
   helped_steps_ += steps;
-  if (over) machine.bells->ring(machine.job_ranks[rank]);
+  if (over) machine.doorbells->ring(machine.job_ranks[rank]);
   return steps;
 }
 

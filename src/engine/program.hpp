@@ -47,8 +47,8 @@ struct Step {
   // put, offer, wait: how long the message is in bytes, which its sender notes before the flag, for
   // ranks that cannot know each other's counts; -1: they do.
   std::int64_t note = -1;
-  // put, offer: who may be asleep for it (Program::bells)
-  std::int32_t first_bell = 0, bell_count = 0;
+  // put, offer: who may be asleep for it (Program::woken)
+  std::int32_t first_woken = 0, woken_count = 0;
 };
 
 // A wait with the steps behind it, up to the next strand. While a message is late, strands further
@@ -69,7 +69,7 @@ struct Program {
   std::vector<Step> steps;
   std::vector<Strand> strands;      // steps before the first come first
   bool looks_ahead = false;         // some strand does not need all those before it
-  std::vector<std::int32_t> bells;  // ranks of the communicator
+  std::vector<std::int32_t> woken;  // ranks of the communicator
 
   // Steps before this index may be run by other ranks once the owner has published them; it is the
   // end of the last put that comes after a wait, and the end of a strand. 0: nothing that others

@@ -31,7 +31,7 @@ void Agent::stop() {
     stop_ = true;
   }
   changed_.notify_all();
-  job_.bells().wake(job_.rank());
+  job_.doorbells().wake(job_.rank());
   if (thread_.joinable()) thread_.join();
 }
 
@@ -63,7 +63,8 @@ bool Agent::lend(Communicator& communicator, When when) {
   }
   if (thread_.joinable()) {
     if (wake) changed_.notify_one();
-    if (when == When::now) job_.bells().wake(job_.rank());  // it may sleep there for another one
+    if (when == When::now)
+      job_.doorbells().wake(job_.rank());  // it may sleep there for another one
   } else if (at_once) {
     job_.network()->hand_over(when == When::now);
   }
@@ -98,7 +99,7 @@ void Agent::rest(std::unique_lock<std::mutex>& lock) {
 }
 
 void Agent::run() {
-  engine::Bells& bells = job_.bells();
+  wait::Doorbells& doorbells = job_.doorbells();
   for (;;) {
     {
       std::unique_lock lock(mutex_);
@@ -113,10 +114,10 @@ void Agent::run() {
       at_once_ = false;
       if (lent_.empty()) continue;
     }
-    const std::uint32_t announced = bells.announce(job_.rank());
+    const std::uint32_t announced = doorbells.announce(job_.rank());
     const bool more = carry();
-    if (more) bells.sleep(job_.rank(), announced, job_.watch_interval_ns());
-    bells.withdraw(job_.rank());
+    if (more) doorbells.sleep(job_.rank(), announced, job_.watch_interval_ns());
+    doorbells.withdraw(job_.rank());
     if (more) job_.watch(base::now_ns());
   }
 }

@@ -41,7 +41,7 @@ using Opened = base::Result<std::unique_ptr<transport::RemoteMemory>>;
 // silent, so a thread of its own does it, while this one answers; and if it takes too long, the
 // thread stays behind with the memory that it may be registering.
 std::future<Opened> start_opening(const transport::OfiOptions& options,
-                                  std::shared_ptr<JobMemory> memory) {
+                                  std::shared_ptr<memory::JobMemory> memory) {
   auto started = base::start_aside<Opened>("unisono-ofi", [options, memory = std::move(memory)] {
     return transport::open_ofi(options);
   });

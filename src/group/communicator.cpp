@@ -147,7 +147,7 @@ Communicator::Communicator(Job& job, std::vector<int> job_ranks, int rank, std::
       machine_{.transport = &job.transport(),
                .direct = job.transport().capabilities().direct,
                .network = remote_.empty() ? nullptr : job.network(),
-               .bells = &job.bells(),
+               .doorbells = &job.doorbells(),
                .job_ranks = job_ranks_.data(),
                .ranks = static_cast<int>(job_ranks_.size()),
                .job_memory = job.memory().at(0),
@@ -222,7 +222,7 @@ PlanContext Communicator::plan_context() const {
           .shared_windows = one_memory && can.shared_windows,
           .engine = job_.settings().engine(),
           .pull = one_memory && can.pull,
-          .host_map = schedule::HostMap::of_labels(hosts),
+          .host_map = topology::HostMap::of_labels(hosts),
           .hosts = std::move(hosts),
           .group = std::move(group),
           .single_copy_from = job_.settings().bytes(base::Setting::single_copy_from),
@@ -576,7 +576,7 @@ void Communicator::wait_any(std::span<Communicator* const> communicators,
     return std::ranges::any_of(
         awaited, [](const Pending* p) { return p->state != Pending::State::running; });
   };
-  engine::Waiter waiter(job.wait_policy(), job.foreign_load());
+  wait::Waiter waiter(job.wait_policy(), job.foreign_load());
   for (Communicator* c : communicators) c->take_back();
   for (;;) {
     for (Communicator* c : communicators) c->advance();
@@ -584,13 +584,13 @@ void Communicator::wait_any(std::span<Communicator* const> communicators,
     for (Communicator* c : communicators) c->examine(false);
     if (ended()) return;
     switch (waiter.next()) {
-      case engine::Waiter::Next::spin:
-        engine::spin_pause();
+      case wait::Waiter::Next::spin:
+        wait::spin_pause();
         break;
-      case engine::Waiter::Next::yield:
+      case wait::Waiter::Next::yield:
         sched_yield();
         break;
-      case engine::Waiter::Next::sleep:
+      case wait::Waiter::Next::sleep:
         if (communicators.front()->sleep(communicators, job.watch_interval_ns())) waiter.woken();
         for (Communicator* c : communicators) {
           if (c->nic_ != nullptr) c->publish_standing();

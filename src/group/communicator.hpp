@@ -238,9 +238,9 @@ class Communicator {
   // The NIC path: how it comes (nic_setup.cpp), and what goes by it (nic_path.cpp).
   struct NicOperation;
   base::Status agree_on_nic();
-  engine::NicGroupOptions nic_options(const schedule::HostMap& hosts) const;
+  engine::NicGroupOptions nic_options(const topology::HostMap& hosts) const;
   base::Result<std::unique_ptr<engine::NicGroup>> join_nic(
-      const schedule::HostMap& hosts, std::span<const engine::NicOffer> offers) const;
+      const topology::HostMap& hosts, std::span<const engine::NicOffer> offers) const;
   base::Result<std::optional<int>> find_without(bool goes_along);
   void tell_of_nic(const std::string& why_not) const;
   base::Status run_in_nic(CachedPlan& plan, const void* input, void* output);

@@ -11,10 +11,10 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "engine/short_slices.hpp"
-#include "engine/spare_core.hpp"
 #include "group/news_tree.hpp"
+#include "topology/spare_core.hpp"
 #include "transport/shm/process_memory.hpp"
+#include "wait/short_slices.hpp"
 
 namespace unisono::group {
 namespace {
@@ -30,12 +30,12 @@ void pause_ns(std::int64_t duration_ns) {
 }
 
 // What the ranks of this host have published, in their order.
-std::vector<engine::UsableCores> cores_here(const RankHeader* headers, int ranks,
-                                            const Hosts& hosts) {
-  std::vector<engine::UsableCores> all;
+std::vector<topology::UsableCores> cores_here(const RankHeader* headers, int ranks,
+                                              const Hosts& hosts) {
+  std::vector<topology::UsableCores> all;
   for (int r = 0; r < ranks; ++r) {
     if (!hosts.is_here(r)) continue;
-    engine::UsableCores& cores = all.emplace_back();
+    topology::UsableCores& cores = all.emplace_back();
     for (std::size_t w = 0; w < cores.mask.size(); ++w) {
       cores.mask[w] = headers[r].cores[w].load(std::memory_order_relaxed);
     }
@@ -57,7 +57,8 @@ void tell_place_of_agent(std::optional<int> core, bool tells_of_none) {
 
 }  // namespace
 
-base::Result<std::unique_ptr<Job>> Job::enter(const Seat& seat, std::shared_ptr<JobMemory> memory,
+base::Result<std::unique_ptr<Job>> Job::enter(const Seat& seat,
+                                              std::shared_ptr<memory::JobMemory> memory,
                                               const base::Settings& settings,
                                               std::unique_ptr<transport::Transport> transport,
                                               std::unique_ptr<Network> network) {
@@ -80,8 +81,9 @@ base::Status Job::meet_all(const Seat& seat) {
   return base::success();
 }
 
-Job::Job(const Seat& seat, std::shared_ptr<JobMemory> memory, const base::Settings& settings,
-         std::unique_ptr<transport::Transport> transport, std::unique_ptr<Network> network)
+Job::Job(const Seat& seat, std::shared_ptr<memory::JobMemory> memory,
+         const base::Settings& settings, std::unique_ptr<transport::Transport> transport,
+         std::unique_ptr<Network> network)
     : rank_(seat.rank),
       ranks_(seat.ranks),
       name_(seat.job),
@@ -90,14 +92,14 @@ Job::Job(const Seat& seat, std::shared_ptr<JobMemory> memory, const base::Settin
       hosts_(seat.members, seat.rank),
       key_(seat.key),
       transport_(std::move(transport)),
-      header_(reinterpret_cast<JobHeader*>(memory_->at(kSegmentAlignment / 2))),
-      bells_(header_->tower, nullptr),
+      header_(reinterpret_cast<JobHeader*>(memory_->at(memory::kSegmentAlignment / 2))),
+      doorbells_(header_->sleepers, nullptr),
       deadline_ns_(base::now_ns() + settings.time_ns(base::Setting::start_timeout)),
       liveness_(seat.members),
       network_(std::move(network)) {
   for (const Member& member : seat.members) processes_.push_back(member.pid);
-  static_assert(sizeof(MemoryHeader) <= kSegmentAlignment / 2);
-  static_assert(sizeof(JobHeader) <= kSegmentAlignment / 2);
+  static_assert(sizeof(memory::MemoryHeader) <= memory::kSegmentAlignment / 2);
+  static_assert(sizeof(JobHeader) <= memory::kSegmentAlignment / 2);
 }
 
 // The agent's thread looks after the network, whose thread carries on the agent's work.
@@ -110,10 +112,10 @@ Job::~Job() {
 // another host has come, or nobody would have a seat.
 base::Status Job::set_up_header() {
   const auto ranks_bytes = static_cast<std::int64_t>(sizeof(RankHeader)) * ranks_;
-  const auto bells_bytes = static_cast<std::int64_t>(sizeof(engine::Bell)) * ranks_;
+  const auto doorbells_bytes = static_cast<std::int64_t>(sizeof(wait::Doorbell)) * ranks_;
   if (rank_ == hosts_.first_here()) {
-    UNISONO_ASSIGN(const std::int64_t offset, memory_->allocate(ranks_bytes + bells_bytes));
-    UNISONO_TRY(memory_->commit(offset, ranks_bytes + bells_bytes, "the table of ranks"));
+    UNISONO_ASSIGN(const std::int64_t offset, memory_->allocate(ranks_bytes + doorbells_bytes));
+    UNISONO_TRY(memory_->commit(offset, ranks_bytes + doorbells_bytes, "the table of ranks"));
     auto* const headers = reinterpret_cast<RankHeader*>(memory_->at(offset));
     for (int r = 0; r < ranks_; ++r) {
       // It may have left again already, and said so.
@@ -124,20 +126,20 @@ base::Status Job::set_up_header() {
       }
     }
     header_->ranks_offset.store(offset, std::memory_order_relaxed);
-    header_->bells_offset.store(offset + ranks_bytes, std::memory_order_release);
+    header_->doorbells_offset.store(offset + ranks_bytes, std::memory_order_release);
   }
-  const auto there = [&] { return header_->bells_offset.load(std::memory_order_acquire) != 0; };
+  const auto there = [&] { return header_->doorbells_offset.load(std::memory_order_acquire) != 0; };
   UNISONO_TRY(await(there, [this] {
     return fmt::format("rank {} did not set up the job's memory", hosts_.first_here());
   }));
   rank_headers_ = reinterpret_cast<RankHeader*>(
       memory_->at(header_->ranks_offset.load(std::memory_order_relaxed)));
-  bells_ = engine::Bells(header_->tower,
-                         reinterpret_cast<engine::Bell*>(
-                             memory_->at(header_->bells_offset.load(std::memory_order_relaxed))));
-  bells_.enrol(network_ != nullptr);
+  doorbells_ = wait::Doorbells(header_->sleepers,
+                               reinterpret_cast<wait::Doorbell*>(memory_->at(
+                                   header_->doorbells_offset.load(std::memory_order_relaxed))));
+  doorbells_.register_process(network_ != nullptr);
   if (network_ != nullptr) {
-    if (const base::Status made = bells_.make_pipe(rank_, ranks_); !made) {
+    if (const base::Status made = doorbells_.make_pipe(rank_, ranks_); !made) {
       base::log(base::LogLevel::info, "job", "rank {} sleeps beside its network: {}", rank_,
                 made.error().message);
     }
@@ -244,7 +246,7 @@ base::Status Job::judge_reach() {
 }
 
 void Job::publish_cores() {
-  const engine::UsableCores cores = engine::usable_cores();
+  const topology::UsableCores cores = topology::usable_cores();
   RankHeader& own = rank_headers_[rank_];
   for (std::size_t w = 0; w < cores.mask.size(); ++w) {
     own.cores[w].store(cores.mask[w], std::memory_order_relaxed);
@@ -254,22 +256,22 @@ void Job::publish_cores() {
 }
 
 void Job::judge_cores() {
-  std::vector<engine::UsableCores> all = cores_here(rank_headers_, ranks_, hosts_);
-  oversubscribed_ = engine::oversubscribed(all);
+  std::vector<topology::UsableCores> all = cores_here(rank_headers_, ranks_, hosts_);
+  oversubscribed_ = topology::oversubscribed(all);
   const std::size_t ranks = all.size();
   all.reserve(2 * ranks);
   for (std::size_t r = 0; r < ranks; ++r) all.push_back(all[r]);
-  has_spare_cores_ = !engine::oversubscribed(all);
+  has_spare_cores_ = !topology::oversubscribed(all);
   // A look at the network is a system call: nothing is won by not giving the core away in between.
-  wait_policy_ = engine::WaitPolicy::for_ranks(oversubscribed_ || network_ != nullptr,
-                                               settings_.time_ns(base::Setting::spin));
+  wait_policy_ = wait::WaitPolicy::for_ranks(oversubscribed_ || network_ != nullptr,
+                                             settings_.time_ns(base::Setting::spin));
   const base::Toggle short_slices = settings_.toggle(base::Setting::short_slices);
-  if (short_slices == base::Toggle::off) wait_policy_.short_slices = engine::ShortSlices::never;
-  if (short_slices == base::Toggle::on) wait_policy_.short_slices = engine::ShortSlices::at_once;
-  if (short_slices == base::Toggle::on && !engine::ask_for_short_slices()) {
+  if (short_slices == base::Toggle::off) wait_policy_.short_slices = wait::ShortSlices::never;
+  if (short_slices == base::Toggle::on) wait_policy_.short_slices = wait::ShortSlices::at_once;
+  if (short_slices == base::Toggle::on && !wait::ask_for_short_slices()) {
     base::log(base::LogLevel::warn, "job",
               "UNISONO_SHORT_SLICES=on: this kernel grants no slices of {} us (Linux 6.12 does)",
-              engine::kShortSliceNs / 1000);
+              wait::kShortSliceNs / 1000);
   }
   if (rank_ == 0) {
     const bool alone = network_ == nullptr;
@@ -295,7 +297,7 @@ std::string Job::absent_ranks() const {
 
 void Job::raise_alarm() {
   header_->alarm.fetch_add(1, std::memory_order_seq_cst);
-  for (int r = 0; r < ranks_; ++r) bells_.wake(r);
+  for (int r = 0; r < ranks_; ++r) doorbells_.wake(r);
 }
 
 base::Status Job::start_agent() {
@@ -307,12 +309,12 @@ base::Status Job::start_agent() {
   // What starts here inherits the place, whichever thread the agent is.
   std::size_t own = 0;
   for (int r = 0; r < rank_; ++r) own += hosts_.is_here(r) ? 1 : 0;
-  const std::vector<engine::UsableCores> cores = cores_here(rank_headers_, ranks_, hosts_);
+  const std::vector<topology::UsableCores> cores = cores_here(rank_headers_, ranks_, hosts_);
   std::optional<int> core;
-  if (engine::fills_its_cores(cores, own)) {
-    core = engine::spare_core(cores, own, engine::allowed_cores());
+  if (topology::fills_its_cores(cores, own)) {
+    core = topology::spare_core(cores, own, topology::allowed_cores());
   }
-  const engine::WithCore place(core);
+  const topology::WithCore place(core);
   tell_place_of_agent(place.added() ? core : std::nullopt, own == 0);
   if (wanted) {
     agent_ = std::make_unique<Agent>(*this);
@@ -320,10 +322,10 @@ base::Status Job::start_agent() {
   }
   if (network_ == nullptr) return base::success();
   const auto heard = [this](bool came) {
-    if (wait_policy_.short_slices != engine::ShortSlices::never) engine::ask_for_short_slices();
+    if (wait_policy_.short_slices != wait::ShortSlices::never) wait::ask_for_short_slices();
     if (came) look_for_news();
     const bool awaits = agent_ != nullptr && agent_->carry();
-    if (came) bells_.wake(rank_);
+    if (came) doorbells_.wake(rank_);
     watch(base::now_ns());
     return awaits;
   };
@@ -337,7 +339,7 @@ void Job::carry_network() {
   if (network_ == nullptr || network_->progress() == 0) return;
   look_for_news();
   // What came may be for another thread of this rank.
-  if (bells_.anyone_asleep()) bells_.wake(rank_);
+  if (doorbells_.anyone_asleep()) doorbells_.wake(rank_);
 }
 
 void Job::look_for_news() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Job: this rank's place among all ranks: who is alive, who sleeps, how many cores there are. The
 // ranks of a host share a memory file; every host has one of the same layout, and tells the others
-// by puts what concerns them. One per rank; communicators live in it. Control path, but for bells()
-// and alarm(). Used by the rank's threads at once.
+// by puts what concerns them. One per rank; communicators live in it. Control path, but for
+// doorbells() and alarm(). Used by the rank's threads at once.
 #pragma once
 
 #include <atomic>
@@ -18,20 +18,20 @@
 
 #include "base/result.hpp"
 #include "base/settings.hpp"
-#include "engine/bells.hpp"
-#include "engine/cores.hpp"
 #include "engine/nic/offer.hpp"
-#include "engine/waiter.hpp"
 #include "group/agent.hpp"
 #include "group/bootstrap/bootstrap.hpp"
 #include "group/failure.hpp"
 #include "group/hosts.hpp"
-#include "group/job_memory.hpp"
 #include "group/liveness.hpp"
 #include "group/network.hpp"
 #include "group/silence.hpp"
+#include "memory/job_memory.hpp"
 #include "select/override.hpp"
+#include "topology/cores.hpp"
 #include "transport/transport.hpp"
+#include "wait/doorbells.hpp"
+#include "wait/waiter.hpp"
 #include "wire/key.hpp"
 
 namespace unisono::group {
@@ -66,7 +66,7 @@ struct alignas(64) RankHeader {
   // Of a host's first rank: what the host offers, once the Verdict says so. By puts.
   engine::NicOffer nic_offer;
   std::atomic<std::uint64_t> has_nic;
-  std::atomic<std::uint64_t> cores[engine::kMostCores / 64];
+  std::atomic<std::uint64_t> cores[topology::kMostCores / 64];
 };
 
 // To a segment of several hosts. failed: it is not to be used again.
@@ -77,11 +77,11 @@ struct alignas(64) JobHeader {
   std::atomic<std::uint32_t> alarm;  // counts what may concern pending operations: deaths, failures
   std::atomic<std::uint32_t> first_dead;  // rank + 1; 0: none. The same for all who report it
   // 0: not there yet
-  std::atomic<std::int64_t> ranks_offset, bells_offset, bulk_offset, world_offset;
+  std::atomic<std::int64_t> ranks_offset, doorbells_offset, bulk_offset, world_offset;
   std::atomic<std::uint64_t> least_sequence;  // with which a communicator of several hosts begins
   std::atomic<std::uint64_t> multicast;       // between the hosts: a Verdict
   std::atomic<std::uint64_t> news;  // by a put from another host: there may be something to see
-  engine::BellTower tower;
+  wait::SleeperTable sleepers;
   // A rank that could not start (start.cpp), and which one of another host has told so.
   FailureRecord start_failure;
   std::atomic<std::uint64_t> start_failed_elsewhere;
@@ -94,7 +94,7 @@ class Job {
  public:
   // Takes the seat, and returns when all ranks have.
   static base::Result<std::unique_ptr<Job>> enter(const Seat& seat,
-                                                  std::shared_ptr<JobMemory> memory,
+                                                  std::shared_ptr<memory::JobMemory> memory,
                                                   const base::Settings& settings,
                                                   std::unique_ptr<transport::Transport> transport,
                                                   std::unique_ptr<Network> network = nullptr);
@@ -104,10 +104,10 @@ class Job {
 
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
-  JobMemory& memory() { return *memory_; }
+  memory::JobMemory& memory() { return *memory_; }
   const base::Settings& settings() const { return settings_; }
   const select::Overrides& overrides() const { return overrides_; }
-  engine::Bells& bells() { return bells_; }
+  wait::Doorbells& doorbells() { return doorbells_; }
   transport::Transport& transport() { return *transport_; }
   const Hosts& hosts() const { return hosts_; }
   // To ranks on other hosts; null: there are none.
@@ -141,8 +141,8 @@ class Job {
   const std::vector<engine::NicOffer>& nic_offers() const { return nic_offers_; }
   const wire::Key& key() const { return key_; }
   bool oversubscribed() const { return oversubscribed_; }
-  const engine::WaitPolicy& wait_policy() const { return wait_policy_; }
-  engine::ForeignLoad& foreign_load() { return foreign_load_; }
+  const wait::WaitPolicy& wait_policy() const { return wait_policy_; }
+  wait::ForeignLoad& foreign_load() { return foreign_load_; }
 
   // Changes when something may have happened that ends pending operations.
   std::uint32_t alarm() const { return header_->alarm.load(std::memory_order_acquire); }
@@ -178,7 +178,7 @@ class Job {
   void leave();
 
  private:
-  Job(const Seat& seat, std::shared_ptr<JobMemory> memory, const base::Settings& settings,
+  Job(const Seat& seat, std::shared_ptr<memory::JobMemory> memory, const base::Settings& settings,
       std::unique_ptr<transport::Transport> transport, std::unique_ptr<Network> network);
   base::Status meet_all(const Seat& seat);
   std::optional<base::Error> failed_start() const;
@@ -227,7 +227,7 @@ class Job {
   int rank_;
   int ranks_;
   std::string name_;
-  std::shared_ptr<JobMemory> memory_;
+  std::shared_ptr<memory::JobMemory> memory_;
   const base::Settings& settings_;
   select::Overrides overrides_;
   Hosts hosts_;
@@ -236,9 +236,9 @@ class Job {
   std::unique_ptr<transport::Transport> transport_;
   JobHeader* header_;
   RankHeader* rank_headers_ = nullptr;
-  engine::Bells bells_;
-  engine::WaitPolicy wait_policy_;
-  engine::ForeignLoad foreign_load_;
+  wait::Doorbells doorbells_;
+  wait::WaitPolicy wait_policy_;
+  wait::ForeignLoad foreign_load_;
   bool oversubscribed_ = false;
   std::int64_t deadline_ns_ = 0;  // of the start
   std::vector<pid_t> processes_;  // by rank

@@ -12,13 +12,13 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "group/bootstrap/process.hpp"
+#include "base/process_record.hpp"
 
 namespace unisono::group {
 namespace {
 
 bool has_ended(pid_t pid, const std::string& start_time) {
-  const std::optional<ProcessRecord> record = read_process(pid);
+  const std::optional<base::ProcessRecord> record = base::read_process(pid);
   return !record || record->start_time != start_time || record->state == 'Z' ||
          record->state == 'X';
 }
@@ -62,7 +62,7 @@ void Liveness::watch(Process process, Method method) {
       return;
     }
   }
-  const std::optional<ProcessRecord> record = read_process(process.pid);
+  const std::optional<base::ProcessRecord> record = base::read_process(process.pid);
   if (!record) {
     dead_.insert(dead_.end(), process.ranks.begin(), process.ranks.end());
     return;
@@ -97,7 +97,7 @@ std::vector<int> Liveness::poll() {
 }
 
 bool is_stopped(pid_t pid) {
-  const std::optional<ProcessRecord> record = read_process(pid);
+  const std::optional<base::ProcessRecord> record = base::read_process(pid);
   return record && record->state == 'T';
 }
 

@@ -62,7 +62,7 @@ unsigned sleep_on(std::initializer_list<int> descriptors, std::int64_t timeout_n
 
 Network::Network(std::unique_ptr<reliable::Reliable> reliable) : reliable_(std::move(reliable)) {}
 
-std::unique_ptr<Network> Network::over(Seat& seat, const JobMemory& memory,
+std::unique_ptr<Network> Network::over(Seat& seat, const memory::JobMemory& memory,
                                        std::int64_t suspect_ns) {
   reliable::ReliableOptions options;
   options.key = seat.key;

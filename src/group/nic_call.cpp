@@ -15,7 +15,7 @@ using schedule::Collective;
 Error refusal(std::string why) { return {Code::unsupported, std::move(why)}; }
 
 // What its elements are does not matter where nothing is combined.
-engine::NicShape as_bytes(const Call& call, const schedule::HostMap& hosts) {
+engine::NicShape as_bytes(const Call& call, const topology::HostMap& hosts) {
   engine::NicShape shape;
   shape.ranks = hosts.ranks();
   shape.one_a_host = hosts.are_alone();

@@ -6,14 +6,14 @@
 #include "base/result.hpp"
 #include "engine/nic/nic_group.hpp"
 #include "group/call.hpp"
-#include "schedule/host_map.hpp"
 #include "select/select.hpp"
+#include "topology/host_map.hpp"
 
 namespace unisono::group {
 
 // What is the same at all ranks of a communicator that has the path.
 struct NicCommunicator {
-  const schedule::HostMap& hosts;
+  const topology::HostMap& hosts;
   engine::NicWishes wishes = {};
 };
 

@@ -12,8 +12,8 @@
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "engine/nic/nic_patience.hpp"
-#include "engine/short_slices.hpp"
 #include "group/communicator.hpp"
+#include "wait/short_slices.hpp"
 
 namespace unisono::group {
 namespace {
@@ -106,7 +106,7 @@ std::optional<NicStanding> read_farewell(std::uint64_t mark, std::uint64_t word)
 }
 
 NicPath::NicPath(std::unique_ptr<engine::NicGroup> joined, std::uint64_t segment_mark,
-                 schedule::HostMap map, int rank)
+                 topology::HostMap map, int rank)
     : group(std::move(joined)),
       mark(segment_mark),
       first_asked(segment_mark << kRequestBits),
@@ -176,7 +176,7 @@ Status Communicator::run_in_nic(CachedPlan& plan, const void* input, void* outpu
 }
 
 Status Communicator::await_nic(NicOperation& operation) {
-  engine::Waiter waiter(job_.wait_policy(), job_.foreign_load());
+  wait::Waiter waiter(job_.wait_policy(), job_.foreign_load());
   const engine::NicGroup& group = *nic_->group;
   for (int looks = kFirstLooks;; looks = kLooks) {
     for (int i = 0; i < looks; ++i) {
@@ -199,13 +199,13 @@ Status Communicator::await_nic(NicOperation& operation) {
     // Not next(), which has a clock looked at now and then: these looks take longer than the clock.
     const std::int64_t now_ns = base::now_ns();
     const bool at_once = nic_->core_loss.is_there(now_ns);
-    switch (at_once ? engine::Waiter::Next::sleep : waiter.next_at(now_ns)) {
-      case engine::Waiter::Next::spin:
+    switch (at_once ? wait::Waiter::Next::sleep : waiter.next_at(now_ns)) {
+      case wait::Waiter::Next::spin:
         break;
-      case engine::Waiter::Next::yield:
+      case wait::Waiter::Next::yield:
         sched_yield();
         break;
-      case engine::Waiter::Next::sleep:
+      case wait::Waiter::Next::sleep:
         sleep_in_nic(operation, at_once);
         break;
     }
@@ -226,8 +226,8 @@ void Communicator::sleep_in_nic(NicOperation& operation, bool at_once) {
     nap_ns *= 2;
     return;
   }
-  if (at_once && job_.wait_policy().short_slices != engine::ShortSlices::never) {
-    engine::ask_for_short_slices();
+  if (at_once && job_.wait_policy().short_slices != wait::ShortSlices::never) {
+    wait::ask_for_short_slices();
   }
   nap_ns = std::max(nap_ns, kFirstSleep);
   const bool rung = !group.arm() || sleep(self, nap_ns, group.wake_descriptor());

@@ -16,7 +16,7 @@
 
 #include "engine/nic/core_loss.hpp"
 #include "engine/nic/nic_group.hpp"
-#include "schedule/host_map.hpp"
+#include "topology/host_map.hpp"
 
 namespace unisono::group {
 
@@ -58,7 +58,7 @@ struct NicPath {
     std::uint64_t asked = 0;
   };
 
-  NicPath(std::unique_ptr<engine::NicGroup> joined, std::uint64_t mark, schedule::HostMap map,
+  NicPath(std::unique_ptr<engine::NicGroup> joined, std::uint64_t mark, topology::HostMap map,
           int rank);
 
   int rank_of(const engine::NicRank& rank) const {
@@ -86,7 +86,7 @@ struct NicPath {
   std::unique_ptr<engine::NicGroup> group;
   const std::uint64_t mark;
   const std::uint64_t first_asked;  // before the first request
-  const schedule::HostMap hosts;
+  const topology::HostMap hosts;
   std::vector<Neighbour> neighbours;
   std::vector<int> awaited;  // of leaders, in the trees: all ranks of the hosts above and below
   std::uint64_t completed = 0;

@@ -30,7 +30,7 @@ constexpr std::uint64_t kTrialMark = 0x7472'6961'6C00'0000;  // "trial"
 
 // A broadcast of a full packet, as a network on the way may carry short ones only; and where there
 // is more to it, a block from everybody to everybody.
-Status try_nic(engine::NicGroup& group, const schedule::HostMap& hosts, int rank,
+Status try_nic(engine::NicGroup& group, const topology::HostMap& hosts, int rank,
                std::int64_t deadline_ns) {
   std::vector<std::uint64_t> vector(UNISONO_NIC_WORDS_MAX);
   if (rank == 0) std::iota(vector.begin(), vector.end(), kTrialMark);
@@ -54,7 +54,7 @@ Status try_nic(engine::NicGroup& group, const schedule::HostMap& hosts, int rank
 
 // All members come to the same: the segment is this communicator's alone, and its first sequence
 // number is not used again there.
-engine::NicGroupOptions Communicator::nic_options(const schedule::HostMap& hosts) const {
+engine::NicGroupOptions Communicator::nic_options(const topology::HostMap& hosts) const {
   const std::string name = fmt::format("nic {} {}", offset_, layout_.first_sequence);
   const std::uint64_t hash = wire::hash(job_.key(), name);
   engine::NicGroupOptions options;
@@ -74,7 +74,7 @@ engine::NicGroupOptions Communicator::nic_options(const schedule::HostMap& hosts
 }
 
 base::Result<std::unique_ptr<engine::NicGroup>> Communicator::join_nic(
-    const schedule::HostMap& hosts, std::span<const engine::NicOffer> offers) const {
+    const topology::HostMap& hosts, std::span<const engine::NicOffer> offers) const {
   const engine::NicGroupOptions options = nic_options(hosts);
   if (options.places > 1) {
     UNISONO_TRY(job_.memory().commit(offset_ + layout_.host_reduction,
@@ -88,7 +88,7 @@ base::Result<std::unique_ptr<engine::NicGroup>> Communicator::join_nic(
 
 Status Communicator::agree_on_nic() {
   if (remote_.empty() || job_.nic_offers().empty()) return base::success();
-  const auto hosts = schedule::HostMap::of_labels(hosts_of_members());
+  const auto hosts = topology::HostMap::of_labels(hosts_of_members());
   std::vector<engine::NicOffer> offers;
   std::vector<int> leaders;
   for (int host = 0; host < hosts.hosts(); ++host) {

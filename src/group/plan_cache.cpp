@@ -146,7 +146,7 @@ Call without_type(const Call& call) {
 
 // Whether the first rank of each host is in the group that multicasts between hosts.
 bool leaders_multicast(const PlanContext& context) {
-  const schedule::HostMap& map = context.host_map;
+  const topology::HostMap& map = context.host_map;
   if (!map.given() || context.group.empty()) return false;
   for (int host = 0; host < map.hosts(); ++host) {
     const auto leader = static_cast<std::size_t>(map.members(host).front());

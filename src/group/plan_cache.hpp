@@ -33,7 +33,7 @@ struct PlanContext {
   bool shared_windows = false;
   base::EngineChoice engine = base::EngineChoice::automatic;
   bool pull = false;                   // ranks can read each other's memory
-  schedule::HostMap host_map{};        // the same as `hosts`, for shapes
+  topology::HostMap host_map{};        // the same as `hosts`, for shapes
   std::vector<int> hosts{};            // as BindOptions::hosts
   std::vector<bool> group{};           // as BindOptions::group
   std::int64_t single_copy_from = -1;  // UNISONO_SINGLE_COPY_FROM; negative: auto

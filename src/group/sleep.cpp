@@ -57,25 +57,25 @@ Communicator::Bed Communicator::announce_sleep() {
   Bed bed;
   if (job_.network() != nullptr) {
     const bool alone = job_.hosts().count_here() == 1;
-    bed.pipe = !alone && job_.bells().announce_dozing(job_.rank());
+    bed.pipe = !alone && job_.doorbells().announce_poll_sleep(job_.rank());
     bed.datagrams = alone || bed.pipe;
   }
   if (bed.datagrams) {
     job_.network()->announce();
   } else {
-    bed.announced = job_.bells().announce(job_.rank());
+    bed.announced = job_.doorbells().announce(job_.rank());
   }
   return bed;
 }
 
 Network::Woken Communicator::sleep_announced(const Bed& bed, std::int64_t limit_ns) {
   if (bed.datagrams) {
-    return job_.network()->sleep(limit_ns, {bed.pipe ? job_.bells().pipe() : -1, bed.other});
+    return job_.network()->sleep(limit_ns, {bed.pipe ? job_.doorbells().pipe() : -1, bed.other});
   }
   if (bed.other >= 0) limit_ns = std::min(limit_ns, kDeafNs);
   if (job_.network() != nullptr) job_.network()->hand_over();
-  return job_.bells().sleep(job_.rank(), bed.announced, limit_ns) ? Network::Woken::by_other
-                                                                  : Network::Woken::by_time;
+  return job_.doorbells().sleep(job_.rank(), bed.announced, limit_ns) ? Network::Woken::by_other
+                                                                      : Network::Woken::by_time;
 }
 
 // A part of a message that comes slowly does not: it is taken, and the rest will come. Nor does who
@@ -90,8 +90,8 @@ bool Communicator::has_rung(Network::Woken woken, const reliable::Reliable::Arri
 
 void Communicator::withdraw_sleep(const Bed& bed) {
   if (bed.datagrams) job_.network()->withdraw();
-  if (bed.pipe) return job_.bells().withdraw_dozing(job_.rank());
-  if (!bed.datagrams) job_.bells().withdraw(job_.rank());
+  if (bed.pipe) return job_.doorbells().withdraw_poll_sleep(job_.rank());
+  if (!bed.datagrams) job_.doorbells().withdraw(job_.rank());
 }
 
 bool Communicator::credit_blocked() const {

@@ -13,20 +13,20 @@ namespace unisono::group {
 template <class Turn>
 auto Communicator::wait_for(const Turn& turn) -> decltype(turn()) {
   Communicator* const self[] = {this};
-  engine::Waiter waiter(job_.wait_policy(), job_.foreign_load());
+  wait::Waiter waiter(job_.wait_policy(), job_.foreign_load());
   for (;;) {
     progress();
     examine(false);
     // After the alarm was looked at: what comes now ends the sleep.
     if (auto result = turn(); !result || *result) return result;
     switch (waiter.next()) {
-      case engine::Waiter::Next::spin:
-        engine::spin_pause();
+      case wait::Waiter::Next::spin:
+        wait::spin_pause();
         break;
-      case engine::Waiter::Next::yield:
+      case wait::Waiter::Next::yield:
         sched_yield();
         break;
-      case engine::Waiter::Next::sleep:
+      case wait::Waiter::Next::sleep:
         if (sleep(self, job_.watch_interval_ns())) waiter.woken();
         break;
     }

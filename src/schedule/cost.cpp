@@ -9,7 +9,7 @@
 namespace unisono::schedule {
 namespace {
 
-bool crosses(const HostMap& hosts, int source, int target) {
+bool crosses(const topology::HostMap& hosts, int source, int target) {
   return hosts.given() && hosts.of(source) != hosts.of(target);
 }
 

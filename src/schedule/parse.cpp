@@ -77,7 +77,7 @@ Result<std::int32_t> parse_small(Line& line, std::string_view meaning, std::int6
 Result<Range> parse_range(Line& line);
 Result<Blocks> parse_blocks(Line& line, const Shape& shape);
 Result<std::vector<bool>> parse_receivers(Line& line, int ranks);
-Result<HostMap> parse_hosts(Line& line, int ranks);
+Result<topology::HostMap> parse_hosts(Line& line, int ranks);
 
 }  // namespace
 
@@ -357,7 +357,7 @@ Result<std::vector<bool>> parse_receivers(Line& line, int ranks) {
 }
 
 // "hosts 0 0 1": the host of each rank, two or more hosts numbered by their first ranks.
-Result<HostMap> parse_hosts(Line& line, int ranks) {
+Result<topology::HostMap> parse_hosts(Line& line, int ranks) {
   std::vector<int> hosts;
   int next = 0;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -368,7 +368,7 @@ Result<HostMap> parse_hosts(Line& line, int ranks) {
     hosts.push_back(host);
   }
   if (next < 2) return line.wrong("ranks of one host: leave 'hosts' out");
-  return HostMap::of_labels(hosts);
+  return topology::HostMap::of_labels(hosts);
 }
 
 // "input[0:8]", "slot 2[0:8]": the elements from the first number up to, not with, the second.

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "schedule/blocks.hpp"
-#include "schedule/host_map.hpp"
+#include "topology/host_map.hpp"
 
 namespace unisono::schedule {
 
@@ -54,7 +54,7 @@ struct Shape {
   std::int64_t count = 0;  // elements: of the vector, or of each block; 0 where `blocks` are given
   bool ordered = false;    // reductions: the operator does not commute, keep the order of ranks
   Blocks blocks{};         // where blocks differ in length
-  HostMap hosts{};         // where ranks are on several hosts
+  topology::HostMap hosts{};  // where ranks are on several hosts
 
   bool operator==(const Shape&) const = default;
 };

@@ -90,7 +90,7 @@ class TwoLevel : public testing::TestWithParam<bool> {
 
   void check_on(const std::vector<int>& labels) {
     world_ = world_on(labels, GetParam());
-    const auto hosts = schedule::HostMap::of_labels(labels);
+    const auto hosts = topology::HostMap::of_labels(labels);
     for (const Algorithm& row : algorithm::table()) {
       if (!row.uses_hosts) continue;
       const Shape shape{.collective = row.collective, .ranks = world_->ranks(), .hosts = hosts};

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/prng.hpp"
-#include "schedule/host_map.hpp"
+#include "topology/host_map.hpp"
 
 namespace unisono::test {
 
@@ -28,7 +28,7 @@ inline std::vector<std::vector<int>> host_labels(int ranks) {
   // Numbered without gaps, as a job numbers them.
   std::vector<std::vector<int>> numbered;
   for (const std::vector<int>& labels : all) {
-    const auto map = schedule::HostMap::of_labels(labels);
+    const auto map = topology::HostMap::of_labels(labels);
     if (!map.given()) continue;
     std::vector<int>& hosts = numbered.emplace_back(n);
     for (std::size_t r = 0; r < n; ++r) hosts[r] = map.of(static_cast<int>(r));
@@ -38,10 +38,10 @@ inline std::vector<std::vector<int>> host_labels(int ranks) {
   return numbered;
 }
 
-inline std::vector<schedule::HostMap> host_maps(int ranks) {
-  std::vector<schedule::HostMap> maps;
+inline std::vector<topology::HostMap> host_maps(int ranks) {
+  std::vector<topology::HostMap> maps;
   for (const auto& labels : host_labels(ranks)) {
-    maps.push_back(schedule::HostMap::of_labels(labels));
+    maps.push_back(topology::HostMap::of_labels(labels));
   }
   return maps;
 }

@@ -19,11 +19,11 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "group/bootstrap/memory.hpp"
 #include "group/communicator.hpp"
 #include "group/job.hpp"
 #include "group/start.hpp"
 #include "harness/threads.hpp"
+#include "memory/memory_file.hpp"
 #include "reliable/reliable.hpp"
 #include "transport/shm/shm.hpp"
 #include "transport/virtual/datagrams.hpp"
@@ -90,7 +90,7 @@ struct RankEnds {};
 // What one rank has.
 struct RankThread {
   int rank = 0;
-  std::shared_ptr<group::JobMemory> memory;
+  std::shared_ptr<memory::JobMemory> memory;
   std::unique_ptr<group::Job> job;
   std::unique_ptr<group::Communicator> world;
   bool is_dead = false;
@@ -106,13 +106,13 @@ class RankThreads {
     EXPECT_TRUE(read.ok());
     settings_ = *read;
     const int count = std::ranges::max(hosts_) + 1;
-    for (int h = 0; h < count; ++h) files_.push_back(std::move(*group::create_memory(kBytes)));
+    for (int h = 0; h < count; ++h) files_.push_back(std::move(*memory::create_memory(kBytes)));
     if (count > 1) datagrams_ = std::make_unique<SharedDatagrams>(size());
     for (int r = 0; r < size(); ++r) {
       const int file = files_[static_cast<std::size_t>(hosts_[static_cast<std::size_t>(r)])].get();
       base::Descriptor own(fcntl(file, F_DUPFD_CLOEXEC, 0));
       at(r).rank = r;
-      at(r).memory = *group::JobMemory::map(std::move(own), kBytes);
+      at(r).memory = *memory::JobMemory::map(std::move(own), kBytes);
     }
   }
   ~RankThreads() {
@@ -187,7 +187,7 @@ class RankThreads {
     std::vector<std::int64_t> all;
     for (int host = 0; host < static_cast<int>(files_.size()); ++host) {
       const auto first = std::ranges::find(hosts_, host) - hosts_.begin();
-      const group::MemoryHeader& header = at(static_cast<int>(first)).memory->header();
+      const memory::MemoryHeader& header = at(static_cast<int>(first)).memory->header();
       std::int64_t bytes = header.used_end;
       for (std::uint32_t i = 0; i < header.free_count; ++i) bytes -= header.free[i].bytes;
       all.push_back(bytes);

@@ -16,9 +16,9 @@
 
 #include "base/log.hpp"
 #include "base/prng.hpp"
-#include "group/bootstrap/memory.hpp"
 #include "group/communicator.hpp"
 #include "group/job.hpp"
+#include "memory/memory_file.hpp"
 #include "reliable/reliable.hpp"
 #include "select/override.hpp"
 #include "transport/shm/shm.hpp"
@@ -45,7 +45,7 @@ class World {
     set(options.settings);
     hosts_ = options.hosts;
     for (int h = 0; h <= (hosts_.empty() ? 0 : std::ranges::max(hosts_)); ++h) {
-      auto memory = group::JobMemory::map(std::move(*group::create_memory(kMemory)), kMemory);
+      auto memory = memory::JobMemory::map(std::move(*memory::create_memory(kMemory)), kMemory);
       EXPECT_TRUE(memory.ok());
       memories_.push_back(std::move(*memory));
     }
@@ -105,13 +105,13 @@ class World {
   }
   // Bytes of segments of a host's memory that are in use.
   std::int64_t given_out(int host) const {
-    const group::MemoryHeader& header = memories_[static_cast<std::size_t>(host)]->header();
+    const memory::MemoryHeader& header = memories_[static_cast<std::size_t>(host)]->header();
     std::int64_t bytes = header.used_end;
     for (std::uint32_t i = 0; i < header.free_count; ++i) bytes -= header.free[i].bytes;
     return bytes;
   }
   // That of the rank's host.
-  group::JobMemory& memory_at(int rank) const { return *memory_of(rank); }
+  memory::JobMemory& memory_at(int rank) const { return *memory_of(rank); }
   // The rank ends its communicator.
   void end(int rank) { communicators_[static_cast<std::size_t>(rank)].reset(); }
   int random_rank() { return static_cast<int>(prng_.below(jobs_.size())); }
@@ -190,7 +190,7 @@ class World {
     return made;
   }
 
-  const std::shared_ptr<group::JobMemory>& memory_of(int rank) const {
+  const std::shared_ptr<memory::JobMemory>& memory_of(int rank) const {
     return memories_[hosts_.empty()
                          ? 0
                          : static_cast<std::size_t>(hosts_[static_cast<std::size_t>(rank)])];
@@ -235,8 +235,8 @@ class World {
   base::Environment environment_;
   base::Settings settings_;
   base::Prng prng_;
-  std::vector<int> hosts_;                                   // by rank
-  std::vector<std::shared_ptr<group::JobMemory>> memories_;  // by host
+  std::vector<int> hosts_;                                    // by rank
+  std::vector<std::shared_ptr<memory::JobMemory>> memories_;  // by host
   std::unique_ptr<transport::VirtualNetwork> network_;
   std::unique_ptr<transport::VirtualDatagramNetwork> datagrams_;  // outlives what is attached
   std::size_t pool_packets_ = 0;

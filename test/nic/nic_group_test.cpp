@@ -20,7 +20,7 @@
 
 #include "base/clock.hpp"
 #include "base/prng.hpp"
-#include "group/bootstrap/process.hpp"
+#include "base/process_record.hpp"
 #include "nic/hosts.hpp"
 #include "nic/with_hosts.hpp"
 
@@ -260,7 +260,7 @@ TEST_F(NicGroups, ADaemonThatDiesIsAnErrorOnItsHost) {
 }
 
 bool is_asleep(pid_t thread) {
-  const auto record = group::read_process(thread);
+  const auto record = base::read_process(thread);
   return record.has_value() && record->state == 'S';
 }
 

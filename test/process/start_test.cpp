@@ -30,7 +30,7 @@ class StartByHand {
     auto seat = group::join_from_environment();
     ASSERT_TRUE(seat.ok()) << seat.error().message;
     seat_ = std::move(*seat);
-    auto memory = group::JobMemory::map(std::move(seat_.memory), seat_.memory_bytes);
+    auto memory = memory::JobMemory::map(std::move(seat_.memory), seat_.memory_bytes);
     ASSERT_TRUE(memory.ok()) << memory.error().message;
     memory_ = std::move(*memory);
   }
@@ -54,8 +54,8 @@ class StartByHand {
   // Looks into the job's memory, without being entered.
   void await_presence_of(int rank) const {
     const auto* header =
-        reinterpret_cast<group::JobHeader*>(memory_->at(group::kSegmentAlignment / 2));
-    while (header->bells_offset.load(std::memory_order_acquire) == 0) sched_yield();
+        reinterpret_cast<group::JobHeader*>(memory_->at(memory::kSegmentAlignment / 2));
+    while (header->doorbells_offset.load(std::memory_order_acquire) == 0) sched_yield();
     const auto* table =
         reinterpret_cast<group::RankHeader*>(memory_->at(header->ranks_offset.load()));
     constexpr auto present = static_cast<std::uint32_t>(group::RankState::present);
@@ -64,7 +64,7 @@ class StartByHand {
 
  private:
   group::Seat seat_;
-  std::shared_ptr<group::JobMemory> memory_;
+  std::shared_ptr<memory::JobMemory> memory_;
   std::unique_ptr<group::Job> job_;
 };
 

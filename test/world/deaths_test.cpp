@@ -59,8 +59,8 @@ WorldOptions options_of(std::uint64_t seed, Place place, base::Prng& prng) {
 }
 
 std::int64_t whole_segments(std::int64_t bytes) {
-  return (bytes + group::kSegmentAlignment - 1) / group::kSegmentAlignment *
-         group::kSegmentAlignment;
+  return (bytes + memory::kSegmentAlignment - 1) / memory::kSegmentAlignment *
+         memory::kSegmentAlignment;
 }
 
 // The ranks that errors say are lost.

@@ -105,7 +105,7 @@ int check_rows(schedule::Collective collective, const std::vector<int>& hosts) {
                 .ranks = static_cast<int>(hosts.size()),
                 .root = schedule::is_rooted(collective) ? 1 : 0,
                 .count = collective == schedule::Collective::barrier ? 0 : kElements,
-                .hosts = schedule::HostMap::of_labels(hosts)};
+                .hosts = topology::HostMap::of_labels(hosts)};
     const auto parameters = algorithm::default_parameters(row, shape);
     if (!algorithm::why_illegal(row, shape, parameters).empty()) continue;
     SCOPED_TRACE(std::string(schedule::collective_name(collective)) + ": " +

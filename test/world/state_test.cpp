@@ -54,7 +54,7 @@ std::set<int> peers_of(int rank, int ranks) {
     const schedule::Shape shape{.collective = collective,
                                 .ranks = ranks,
                                 .count = collective == Collective::barrier ? 0 : 1,
-                                .hosts = schedule::HostMap::of_labels(hosts)};
+                                .hosts = topology::HostMap::of_labels(hosts)};
     const select::Choice choice = select::choose(shape, {.element_bytes = 8}, {});
     const auto schedule = algorithm::build(*choice.algorithm, shape, choice.parameters, rank);
     EXPECT_TRUE(schedule.ok());

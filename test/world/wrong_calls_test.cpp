@@ -302,8 +302,8 @@ class Mistaken {
   void expect_no_memory_left() {
     const std::int64_t bytes =
         group::Communicator::plan_layout(world_.ranks(), world_.settings()).bytes;
-    const std::int64_t whole = (bytes + group::kSegmentAlignment - 1) / group::kSegmentAlignment *
-                               group::kSegmentAlignment;
+    const std::int64_t whole = (bytes + memory::kSegmentAlignment - 1) / memory::kSegmentAlignment *
+                               memory::kSegmentAlignment;
     for (int rank = 0; rank < world_.ranks(); ++rank) world_.end(rank);
     EXPECT_EQ(world_.given_out(0), given_out_ - whole);
   }

@@ -128,7 +128,7 @@ int splits_of(const NicCall& call, const SplitChoice& choice) {
   return choice.splits(words_of(call.bytes), nic_adds_floats(call.combine));
 }
 
-std::string nic_tree_name(const schedule::HostMap& hosts, int splits, bool multicasts) {
+std::string nic_tree_name(const topology::HostMap& hosts, int splits, bool multicasts) {
   schedule::Shape shape = tree_shape(hosts.ranks());
   const algorithm::Algorithm& row =
       splits > 0 ? split_row() : tree_row(reaches_all(hosts.hosts(), multicasts));

@@ -95,7 +95,7 @@ SplitChoice choose_splits(std::span<const NicOffer> offers, bool one_a_host, boo
 int splits_of(const NicCall& call, const SplitChoice& choice);
 // The tree of such ranks, or the trees of a vector that is halved so often: its algorithm, which
 // the host engine runs to the same bits.
-std::string nic_tree_name(const schedule::HostMap& hosts, int splits, bool multicasts);
+std::string nic_tree_name(const topology::HostMap& hosts, int splits, bool multicasts);
 
 class NicGroup {
  public:

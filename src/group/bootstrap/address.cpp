@@ -177,10 +177,6 @@ base::Status fill_random(void* target, std::size_t bytes) {
 
 }  // namespace
 
-Error system_error(std::string_view what, int error_number) {
-  return {Code::system, fmt::format("{}: {}", what, std::generic_category().message(error_number))};
-}
-
 Result<Address> parse_address(std::string_view text) {
   const Error wrong{Code::argument,
                     fmt::format("UNISONO_RENDEZVOUS=\"{}\" is not valid: it takes unix:@NAME (at "

@@ -77,7 +77,6 @@ base::Result<std::uint64_t> random_number();
 // 32 hexadecimal digits, fit for UNISONO_JOB_KEY.
 base::Result<std::string> random_job_key();
 
-// An error of code system: "what: errno text".
-base::Error system_error(std::string_view what, int error_number);
+using base::system_error;
 
 }  // namespace unisono::group

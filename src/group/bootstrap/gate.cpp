@@ -13,8 +13,8 @@
 
 #include "base/clock.hpp"
 #include "group/bootstrap/address.hpp"
-#include "group/bootstrap/memory.hpp"
 #include "group/bootstrap/welcome.hpp"
+#include "memory/memory_file.hpp"
 
 namespace unisono::group {
 
@@ -147,7 +147,7 @@ Result<Gate::Handed> Gate::hand_on(Welcome welcome, int own_rank) {
     admitted.push_back(guest);
   }
   Handed handed;
-  UNISONO_ASSIGN(handed.memory, create_memory(welcome.memory_bytes));
+  UNISONO_ASSIGN(handed.memory, memory::create_memory(welcome.memory_bytes));
   for (const Guest& guest : guests_) {
     if (guest.refused || std::ranges::find(admitted, &guest) != admitted.end()) continue;
     reception_->refuse(guest.visitor,

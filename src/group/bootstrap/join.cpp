@@ -14,8 +14,8 @@
 #include "base/log.hpp"
 #include "engine/nic/probe.hpp"
 #include "group/bootstrap/meeting.hpp"
-#include "group/bootstrap/memory.hpp"
 #include "group/bootstrap/welcome.hpp"
+#include "memory/memory_file.hpp"
 #include "transport/fault/fault.hpp"
 #include "transport/udp/network_settings.hpp"
 #include "transport/udp/udp.hpp"
@@ -70,7 +70,7 @@ Result<Seat> Joining::alone() const {
   seat.job = fmt::format("unisono-{}-pid-{}", geteuid(), getpid());
   seat.memory_bytes = memory_bytes_;
   seat.members.push_back(Member{.pid = getpid(), .host = 0});
-  UNISONO_ASSIGN(seat.memory, create_memory(memory_bytes_));
+  UNISONO_ASSIGN(seat.memory, memory::create_memory(memory_bytes_));
   return seat;
 }
 

@@ -7,8 +7,8 @@
 #include <array>
 #include <optional>
 
+#include "base/process_record.hpp"
 #include "base/text.hpp"
-#include "group/bootstrap/process.hpp"
 #include "wire/key.hpp"
 
 namespace unisono::group {
@@ -245,7 +245,7 @@ ProcessFacts process_facts() {
   facts.uid = geteuid();
   pid_t pid = getppid();
   for (int generation = 0; generation < kMostGenerations && pid > 0; ++generation) {
-    const std::optional<ProcessRecord> process = read_process(pid);
+    const std::optional<base::ProcessRecord> process = base::read_process(pid);
     if (!process) break;
     const bool proxy = process->command.starts_with("hydra_pmi_prox");
     if (generation == 0 || proxy) facts.ancestor = fmt::format("{}:{}", pid, process->start_time);

@@ -23,8 +23,8 @@
 #include "base/thread.hpp"
 #include "group/bootstrap/gate.hpp"
 #include "group/bootstrap/line.hpp"
-#include "group/bootstrap/memory.hpp"
 #include "group/bootstrap/rendezvous.hpp"
+#include "memory/memory_file.hpp"
 
 namespace unisono::group {
 namespace {
@@ -322,7 +322,7 @@ Status Attending::check_from_afar(const Welcome& welcome) const {
 
 Status Attending::verify(const Outcome& outcome) const {
   const std::uint32_t own = outcome.welcome.places[static_cast<std::size_t>(meeting_.rank)].pid;
-  UNISONO_TRY(verify_memory(outcome.memory, outcome.welcome.memory_bytes));
+  UNISONO_TRY(memory::verify_memory(outcome.memory, outcome.welcome.memory_bytes));
   if (own == static_cast<std::uint32_t>(getpid())) return base::success();
   return Error{Code::unsupported,
                fmt::format("{} has pid {} here and pid {} at the rendezvous: the ranks on a host "

@@ -12,7 +12,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "group/bootstrap/memory.hpp"
+#include "memory/memory_file.hpp"
 
 namespace unisono::group {
 namespace {
@@ -310,7 +310,7 @@ void Rendezvous::start() {
   const bool has_local =
       std::ranges::any_of(arrivals_, [](const Arrival& arrival) { return arrival.pid != 0; });
   if (has_local) {
-    Result<Descriptor> created = create_memory(options_.memory_bytes);
+    Result<Descriptor> created = memory::create_memory(options_.memory_bytes);
     if (!created.ok()) return fail(created.error());
     memory = std::move(*created);
   }

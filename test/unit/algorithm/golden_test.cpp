@@ -42,7 +42,7 @@ Shape five_ranks(const Algorithm& row) {
   if (row.collective == Collective::barrier) shape.count = 0;
   if (schedule::has_blocks(row.collective)) shape.count = 3;
   if (schedule::is_rooted(row.collective)) shape.root = 2;
-  if (row.uses_hosts) shape.hosts = schedule::HostMap::of_labels(std::vector{0, 0, 1, 1, 2});
+  if (row.uses_hosts) shape.hosts = topology::HostMap::of_labels(std::vector{0, 0, 1, 1, 2});
   return shape;
 }
 

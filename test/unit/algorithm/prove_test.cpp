@@ -50,7 +50,7 @@ class Prove : public testing::TestWithParam<int> {};
 // On how many hosts do ranks lie, and how? Only some counts, since there are many of both.
 void prove_on_hosts(const Algorithm& row, Shape shape) {
   if (!row.uses_hosts) return;
-  for (const schedule::HostMap& hosts : unisono::test::host_maps(shape.ranks)) {
+  for (const topology::HostMap& hosts : unisono::test::host_maps(shape.ranks)) {
     shape.hosts = hosts;
     for (const std::int64_t count : {0, 1, shape.ranks + 2}) {
       if (count > 0 && row.collective == Collective::barrier) continue;

@@ -15,7 +15,7 @@ namespace unisono::algorithm::test {
 namespace {
 
 using schedule::CostBetweenHosts;
-using schedule::HostMap;
+using topology::HostMap;
 
 const Algorithm& two_level_row(Collective collective) {
   const Algorithm* row = find(collective, "two-level");

@@ -51,10 +51,10 @@ inline std::vector<schedule::Schedule> built(const algorithm::Algorithm& row,
 }
 
 // Two ranks on each host.
-inline schedule::HostMap pairs_on_hosts(int ranks) {
+inline topology::HostMap pairs_on_hosts(int ranks) {
   std::vector<int> hosts;
   for (int rank = 0; rank < ranks; ++rank) hosts.push_back(rank / 2);
-  return schedule::HostMap::of_labels(hosts);
+  return topology::HostMap::of_labels(hosts);
 }
 
 // Shapes that an algorithm refuses (why_illegal) are not bases.

@@ -104,7 +104,7 @@ TEST(Bind, AStagedMulticastIsPutOnceForAllItsReceivers) {
   const auto program = engine::bind(set, 0, options)[0];
   const auto puts = steps_of(program, StepKind::put);
   ASSERT_EQ(puts.size(), 1U);
-  EXPECT_EQ(puts[0]->bell_count, 4);
+  EXPECT_EQ(puts[0]->woken_count, 4);
   for (int r = 1; r < 5; ++r) {
     const auto receiver = engine::bind(set, r, options)[static_cast<std::size_t>(r)];
     EXPECT_EQ(steps_of(receiver, StepKind::wait)[0]->flag, puts[0]->flag);
@@ -129,9 +129,9 @@ TEST(Bind, AMulticastGoesToAllHostsAtOnceIfAllItsReceiversHearIt) {
   // To the other hosts, and a flag for the rank on this one.
   const auto puts = puts_of_root(0);
   ASSERT_EQ(puts.size(), 2U);
-  EXPECT_TRUE(puts[0].to_all && puts[0].remote && puts[0].bell_count == 0);
+  EXPECT_TRUE(puts[0].to_all && puts[0].remote && puts[0].woken_count == 0);
   EXPECT_EQ(puts[0].bytes, 8);
-  EXPECT_TRUE(!puts[1].to_all && !puts[1].remote && puts[1].bell_count == 1);
+  EXPECT_TRUE(!puts[1].to_all && !puts[1].remote && puts[1].woken_count == 1);
   EXPECT_EQ(puts[1].flag, puts[0].flag);
   for (int r = 1; r < 5; ++r) {
     const auto receiver = engine::bind(set, r, options)[static_cast<std::size_t>(r)];
@@ -299,14 +299,14 @@ TEST(Interpreter, BlocksUntilTheFlagOfItsOwnOperationAndCallArrives) {
   ASSERT_LE(options.geometry.rank_stride() * 2, static_cast<std::int64_t>(sizeof windows));
   double in[2] = {1.5, 2.25}, out[2] = {};
   transport::SharedMemory shm;
-  BellTower tower;
-  Bell bells[2];
-  Bells ringing(tower, bells);
+  wait::SleeperTable sleepers;
+  wait::Doorbell bells[2];
+  wait::Doorbells ringing(sleepers, bells);
   const int job_ranks[] = {0, 1};
   Counters counters;
   const Machine machine{.transport = &shm,
                         .direct = true,
-                        .bells = &ringing,
+                        .doorbells = &ringing,
                         .job_ranks = job_ranks,
                         .counters = &counters};
   const auto frame_of = [&](int r, std::uint32_t digest) {

@@ -90,7 +90,7 @@ class Ranks {
     frame.tag = make_tag(3, 1);
     frame.kernel = arith::find_kernel(kSum, kType);
     const Machine machine{.transport = &courier_,
-                          .bells = &bells_,
+                          .doorbells = &doorbells_,
                           .job_ranks = job_ranks_.data(),
                           .ranks = set_[0].shape.ranks,
                           .counters = &counters_};
@@ -118,9 +118,9 @@ class Ranks {
   std::vector<Bytes> inputs_, outputs_;
   Courier courier_;
   Counters counters_;
-  BellTower tower_;
-  std::vector<Bell> bell_{1024};
-  Bells bells_{tower_, bell_.data()};
+  wait::SleeperTable table_;
+  std::vector<wait::Doorbell> bell_{1024};
+  wait::Doorbells doorbells_{table_, bell_.data()};
 };
 
 std::vector<Schedule> build_set(const algorithm::Algorithm& row, const Shape& shape) {

@@ -110,7 +110,7 @@ TEST(NicOffer, HostsAreNamedByTheirRanks) {
 
 TEST(NicTree, IsNamedAsTheHostEngineRunsIt) {
   const auto name_of = [](const std::vector<int>& hosts, int splits = 0, bool multicasts = true) {
-    return nic_tree_name(schedule::HostMap::of_labels(hosts), splits, multicasts);
+    return nic_tree_name(topology::HostMap::of_labels(hosts), splits, multicasts);
   };
   EXPECT_EQ(name_of({0, 1, 2, 3}), "gather-release(4)");
   EXPECT_EQ(name_of({0, 1, 0, 1}), "two-level(gather-release,4)");

@@ -21,9 +21,9 @@
 #include <thread>
 #include <vector>
 
-#include "group/bootstrap/memory.hpp"
 #include "group/bootstrap/reception.hpp"
 #include "group/bootstrap/welcome.hpp"
+#include "memory/memory_file.hpp"
 #include "transport/datagrams.hpp"
 #include "unit/group/raw_rank.hpp"
 #include "unit/group/served_rendezvous.hpp"
@@ -241,7 +241,7 @@ TEST(BootstrapGate, RanksOfOneHostShareItsMemoryAndAllKnowTheirPlaces) {
     ASSERT_TRUE(seat.ok()) << seat.error().message;
     EXPECT_EQ(seat->hosts, 2);
     EXPECT_EQ(seat->memory_bytes, FarRendezvous::kMemoryBytes);
-    EXPECT_TRUE(verify_memory(seat->memory, FarRendezvous::kMemoryBytes).ok());
+    EXPECT_TRUE(memory::verify_memory(seat->memory, FarRendezvous::kMemoryBytes).ok());
     ASSERT_EQ(seat->members.size(), 3U);
     EXPECT_EQ(seat->members[0].pid, 0);
     EXPECT_EQ(seat->members[0].host, 0);
@@ -330,7 +330,7 @@ TEST(BootstrapGate, ARefusalOfOneLeavesTheOthersIn) {
   server.send_welcome();
   const auto welcome = guest.hear<Welcome>();
   EXPECT_EQ(welcome.places[2].pid, static_cast<std::uint32_t>(getpid()));
-  EXPECT_TRUE(verify_memory(guest.take_attached(), FarRendezvous::kMemoryBytes).ok());
+  EXPECT_TRUE(memory::verify_memory(guest.take_attached(), FarRendezvous::kMemoryBytes).ok());
   EXPECT_TRUE(gate.seat().ok());
 }
 

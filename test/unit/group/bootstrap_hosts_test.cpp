@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "group/bootstrap/memory.hpp"
 #include "group/bootstrap/welcome.hpp"
 #include "group/hosts.hpp"
+#include "memory/memory_file.hpp"
 #include "transport/udp/ip.hpp"
 #include "unit/group/raw_rank.hpp"
 #include "unit/group/served_rendezvous.hpp"
@@ -75,7 +75,7 @@ TEST(RendezvousOfHosts, TellsEveryoneWhoIsWhere) {
                                                        {0, 0, hellos[3].endpoint}}));
   EXPECT_EQ(ranks_on_host(welcome, 0), (std::vector<int>{0, 3}));
   for (RawRank* each : {&rank1, &rank2}) EXPECT_EQ(each->hear<Welcome>(), welcome);
-  EXPECT_TRUE(verify_memory(rank1.take_attached(), 8 << 20).ok());
+  EXPECT_TRUE(memory::verify_memory(rank1.take_attached(), 8 << 20).ok());
   for (RawRank* each : {&rank2, &rank3}) EXPECT_FALSE(each->take_attached().valid());
   EXPECT_TRUE(host.finish().ok());
   EXPECT_EQ(host.server().strangers(), 0);

@@ -24,7 +24,7 @@
 #include "base/clock.hpp"
 #include "group/bootstrap/join.hpp"
 #include "group/bootstrap/line.hpp"
-#include "group/bootstrap/memory.hpp"
+#include "memory/memory_file.hpp"
 #include "unit/group/meet_in_memory.hpp"
 #include "unit/group/served_rendezvous.hpp"
 
@@ -477,15 +477,15 @@ TEST(BootstrapJoin, AJobOfOneHasItsOwnMemory) {
   EXPECT_EQ(seat->members.size(), 1U);
   EXPECT_EQ(seat->members[0].pid, getpid());
   EXPECT_FALSE(seat->channel.valid());
-  EXPECT_TRUE(verify_memory(seat->memory, 1 << 20).ok());
-  EXPECT_FALSE(verify_memory(seat->memory, 1 << 21).ok());
+  EXPECT_TRUE(memory::verify_memory(seat->memory, 1 << 20).ok());
+  EXPECT_FALSE(memory::verify_memory(seat->memory, 1 << 21).ok());
 }
 
 TEST(BootstrapJoin, ALimitOfFileSizesIsNamed) {
   const pid_t limited = fork_rank([] {
     const rlimit limit{1 << 16, 1 << 16};
     setrlimit(RLIMIT_FSIZE, &limit);
-    const auto memory = create_memory(1 << 20);
+    const auto memory = memory::create_memory(1 << 20);
     return !memory.ok() && memory.error().code == Code::resources &&
            memory.error().message.find("ulimit -f") != std::string::npos;
   });

@@ -9,7 +9,7 @@
 
 #include <csignal>
 
-#include "group/bootstrap/process.hpp"
+#include "base/process_record.hpp"
 
 namespace unisono::group {
 namespace {
@@ -268,12 +268,12 @@ TEST(Launcher, FactsOfThisProcess) {
   const ProcessFacts facts = process_facts();
   EXPECT_EQ(facts.uid, geteuid());
   EXPECT_NE(facts.ancestor.find(':'), std::string::npos) << facts.ancestor;
-  const auto self = read_process(getpid());
+  const auto self = base::read_process(getpid());
   ASSERT_TRUE(self.has_value());
   EXPECT_EQ(self->parent, getppid());
   EXPECT_EQ(self->state, 'R');
   EXPECT_FALSE(self->start_time.empty());
-  EXPECT_FALSE(read_process(-1).has_value());
+  EXPECT_FALSE(base::read_process(-1).has_value());
 }
 
 // Each child ends, and is gone at once, while it is being read: some between the open and the read.
@@ -284,7 +284,7 @@ TEST(Launcher, AProcessThatEndsWhileItIsReadIsNone) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) _exit(0);
-    for (bool here = true; here;) ASSERT_NO_THROW(here = read_process(child).has_value());
+    for (bool here = true; here;) ASSERT_NO_THROW(here = base::read_process(child).has_value());
   }
   std::signal(SIGCHLD, before);
 }

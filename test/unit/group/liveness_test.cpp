@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "group/bootstrap/process.hpp"
+#include "base/process_record.hpp"
 
 namespace unisono::group {
 namespace {

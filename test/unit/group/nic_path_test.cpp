@@ -103,7 +103,7 @@ std::string refusal(const Call& call, select::Origin origin = select::Origin::ru
   select::Choice choice;
   choice.algorithm = algorithm::find(Collective::allreduce, "ring");
   choice.origin = origin;
-  const auto map = schedule::HostMap::of_labels(hosts);
+  const auto map = topology::HostMap::of_labels(hosts);
   const auto lowered = nic_call_of(call, choice, {.hosts = map, .wishes = wishes}, 1);
   return lowered.ok() ? "" : lowered.error().message;
 }

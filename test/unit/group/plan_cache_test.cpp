@@ -26,7 +26,7 @@ PlanContext context_of(std::int64_t lines, std::int64_t data_bytes) {
   PlanContext context;
   context.ranks = kRanks;
   context.hosts = {0, 0, 1, 1};
-  context.host_map = schedule::HostMap::of_labels(context.hosts);
+  context.host_map = topology::HostMap::of_labels(context.hosts);
   context.small = {.ranks = kRanks, .channels = 1, .lines = 1, .data_bytes = 0};
   context.bulk = {.ranks = kRanks, .channels = 1, .lines = lines, .data_bytes = data_bytes};
   return context;

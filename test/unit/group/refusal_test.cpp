@@ -37,7 +37,7 @@ using Body = std::function<Status(RankThread&, std::unique_ptr<Communicator>& ma
 class Refusal {
  public:
   explicit Refusal(int number) : number_(number) {}
-  JobMemory::Refuses hook() {
+  memory::JobMemory::Refuses hook() {
     // A rank that waits goes without an answer about failures, so that refusal is no error.
     return [this](const char* what) {
       return std::string_view(what) != "an answer about a failure" && seen_++ == number_;

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "group/bootstrap/memory.hpp"
 #include "group/job.hpp"
+#include "memory/memory_file.hpp"
 #include "transport/shm/shm.hpp"
 
 namespace unisono::group {
@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint64_t kMemory = std::uint64_t{1} << 24;
 
 base::Result<std::unique_ptr<Job>> enter(int rank, std::pair<pid_t, pid_t> processes,
-                                         std::shared_ptr<JobMemory> memory,
+                                         std::shared_ptr<memory::JobMemory> memory,
                                          const base::Settings& settings) {
   Seat seat;
   seat.rank = rank;
@@ -32,11 +32,11 @@ base::Result<std::unique_ptr<Job>> enter(int rank, std::pair<pid_t, pid_t> proce
 }
 
 TEST(Watch, ADeathIsKnownWithinAFifthOfTheTimeout) {
-  auto descriptor = create_memory(kMemory);
+  auto descriptor = memory::create_memory(kMemory);
   ASSERT_TRUE(descriptor.ok());
-  auto mapped = JobMemory::map(std::move(*descriptor), kMemory);
+  auto mapped = memory::JobMemory::map(std::move(*descriptor), kMemory);
   ASSERT_TRUE(mapped.ok());
-  const std::shared_ptr<JobMemory> memory = std::move(*mapped);
+  const std::shared_ptr<memory::JobMemory> memory = std::move(*mapped);
   const base::Settings settings;
   const pid_t parent = getpid();
   const pid_t other = fork();

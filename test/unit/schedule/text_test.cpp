@@ -112,7 +112,7 @@ Schedule random_schedule(std::mt19937& random) {
   if (below(2) == 0) {
     std::vector<int> labels(static_cast<std::size_t>(shape.ranks));
     for (int& label : labels) label = small(5);
-    shape.hosts = HostMap::of_labels(labels);
+    shape.hosts = topology::HostMap::of_labels(labels);
   }
   Builder b(shape, small(shape.ranks));
   const auto range = [&]() -> Range {

@@ -78,10 +78,10 @@ TEST(Choose, SplitsALongVectorOnlyWhereRanksHaveCores) {
   EXPECT_EQ(choose(shorter, crowded).algorithm->name, "gather-release");
 }
 
-schedule::HostMap in_fours(int ranks) {
+topology::HostMap in_fours(int ranks) {
   std::vector<int> hosts;
   for (int rank = 0; rank < ranks; ++rank) hosts.push_back(rank / 4);
-  return schedule::HostMap::of_labels(hosts);
+  return topology::HostMap::of_labels(hosts);
 }
 
 TEST(Choose, OfUnequalBlocksDependsOnNoCountsThatARankMayNotKnow) {
@@ -107,7 +107,7 @@ TEST(Choose, TwoLevelsOfBlocksWhereManyRanksShareAHost) {
     Shape shape{.collective = collective, .ranks = 3 * of_host, .count = bytes};
     std::vector<int> hosts;
     for (int r = 0; r < shape.ranks; ++r) hosts.push_back(r / of_host);
-    shape.hosts = schedule::HostMap::of_labels(hosts);
+    shape.hosts = topology::HostMap::of_labels(hosts);
     return choose(shape, {.multicast = true}).algorithm->name;
   };
   EXPECT_EQ(name(Collective::scatter, 2, 8), "two-level");
@@ -139,7 +139,7 @@ TEST(Choose, OneRankCombinesForAllWhereRanksOutnumberCores) {
 TEST(Choose, OnlyShortBlocksOfAllRanksAreMulticastBetweenHosts) {
   const auto name = [](const std::vector<int>& hosts, std::int64_t count) {
     Shape shape{.collective = Collective::allgather, .ranks = 4, .count = count};
-    shape.hosts = schedule::HostMap::of_labels(hosts);
+    shape.hosts = topology::HostMap::of_labels(hosts);
     const Circumstances now{.multicast = true, .leaders_multicast = true};
     const Choice choice = choose(shape, now);
     return algorithm::describe(*choice.algorithm, choice.parameters);
@@ -158,7 +158,7 @@ TEST(Choose, LongVectorsBetweenHostsTakeFewStepsUntilTheyFillLinks) {
     for (int rank = 0; rank < hosts * ranks_of_host; ++rank) labels.push_back(rank / ranks_of_host);
     Shape shape{
         .collective = Collective::allreduce, .ranks = hosts * ranks_of_host, .count = bytes / 4};
-    shape.hosts = schedule::HostMap::of_labels(labels);
+    shape.hosts = topology::HostMap::of_labels(labels);
     const Circumstances now{.element_bytes = 4, .multicast = true, .leaders_multicast = true};
     const Choice choice = choose(shape, now);
     const std::string described = algorithm::describe(*choice.algorithm, choice.parameters);

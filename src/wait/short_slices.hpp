@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace unisono::engine {
+namespace unisono::wait {
 
 // The shortest that the kernel grants.
 inline constexpr std::int64_t kShortSliceNs = 100'000;
@@ -18,4 +18,4 @@ inline constexpr std::int64_t kShortSliceNs = 100'000;
 // thread's first cost nothing.
 bool ask_for_short_slices();
 
-}  // namespace unisono::engine
+}  // namespace unisono::wait

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "group/job_memory.hpp"
+#include "memory/job_memory.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -10,10 +10,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/process_record.hpp"
 #include "base/thread_signals.hpp"
-#include "group/bootstrap/process.hpp"
 
-namespace unisono::group {
+namespace unisono::memory {
 namespace {
 
 using base::Code;
@@ -27,7 +27,7 @@ std::int64_t whole_segments(std::int64_t bytes) {
 constexpr int kLockLooks = 1000;
 
 bool has_ended(std::uint32_t pid) {
-  const auto record = read_process(static_cast<pid_t>(pid));
+  const auto record = base::read_process(static_cast<pid_t>(pid));
   return !record || record->state == 'Z' || record->state == 'X';
 }
 
@@ -181,4 +181,4 @@ base::Status JobMemory::commit(std::int64_t offset, std::int64_t bytes, const ch
   return base::success();
 }
 
-}  // namespace unisono::group
+}  // namespace unisono::memory

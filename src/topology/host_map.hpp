@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace unisono::schedule {
+namespace unisono::topology {
 
 class HostMap {
  public:
@@ -41,4 +41,4 @@ class HostMap {
   std::shared_ptr<const Numbers> numbers_;
 };
 
-}  // namespace unisono::schedule
+}  // namespace unisono::topology

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "engine/waiter.hpp"
+#include "wait/waiter.hpp"
 
 #include <algorithm>
 
 #include "base/clock.hpp"
-#include "engine/short_slices.hpp"
+#include "wait/short_slices.hpp"
 
-namespace unisono::engine {
+namespace unisono::wait {
 namespace {
 // The clock costs as much as some looks at a flag, and so does giving the core away.
 constexpr int kSpinsPerClock = 32;
@@ -68,4 +68,4 @@ Waiter::Next Waiter::next_at(std::int64_t now_ns) {
   return Next::yield;
 }
 
-}  // namespace unisono::engine
+}  // namespace unisono::wait

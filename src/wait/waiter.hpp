@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Waiter: what a blocked rank does next: spin while the answer may come at once, then spin and give
-// the core away by turns (the scheduler may have put the awaited rank on this core, cores enough or
-// not), then sleep. With more ranks than cores it never spins. Where somebody else computes on the
-// core, giving it away costs a whole time slice and a wake-up a few microseconds: for a while after
-// that was seen, ranks sleep at once. Threads that share cores have short slices from the first
-// wait on in which they give the core away (engine/short_slices.hpp). One Waiter per wait; a value.
+// Waiter: what a blocked rank does next. It spins while the answer may come at once. Then it yields
+// the core in turns, because the scheduler may have put the awaited rank on this core. Then it
+// sleeps. With more ranks than cores it never spins. Where another program computes on the core, a
+// yield costs a whole time slice, and a wake-up a few microseconds: after that was seen, ranks
+// sleep at once for a while. Threads that share cores ask for short slices (wait/short_slices.hpp)
+// from the first wait in which they yield. One Waiter per wait; a value.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
-namespace unisono::engine {
+namespace unisono::wait {
 
 enum class ShortSlices : std::uint8_t { never, after_a_lost_one, at_once };
 
@@ -24,10 +24,9 @@ struct WaitPolicy {
   static WaitPolicy for_ranks(bool oversubscribed, std::int64_t spin_setting_ns);
 };
 
-// What a rank has seen of others' computing on its cores: yields that cost a time slice, and hardly
-// anything but these. A few among many that take a turn of the other ranks say nothing: ranks that
-// sleep and wake each other are slower than ranks that take turns. Used by all threads of the rank;
-// such as race here may count a yield too few or too many, which does no harm.
+// What a rank has seen of other programs on its cores: yields that cost a time slice. A few of them
+// among many cheap yields say nothing, because ranks that sleep and wake each other are slower than
+// ranks that take turns. All threads of the rank use it. Racy updates may miscount; harmless.
 class ForeignLoad {
  public:
   // A core that was given away came back after so long: nobody waits so long by turns.
@@ -94,4 +93,4 @@ inline void spin_pause() {
 #endif
 }
 
-}  // namespace unisono::engine
+}  // namespace unisono::wait

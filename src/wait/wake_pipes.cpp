@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "engine/bell_pipes.hpp"
+#include "wait/wake_pipes.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 #include <string>
 #include <tuple>
 
-namespace unisono::engine {
+namespace unisono::wait {
 namespace {
 
 // Of the namespace in which this process's number is valid; 0: unknown.
@@ -35,11 +35,11 @@ base::Descriptor open_pipe(const std::string& path, std::uint64_t inode) {
 
 }  // namespace
 
-BellPipes::~BellPipes() {
+WakePipes::~WakePipes() {
   for (int r = 0; r < ranks_; ++r) base::Descriptor(others_[static_cast<std::size_t>(r)] - 1);
 }
 
-base::Status BellPipes::make(PipeAddress& address) {
+base::Status WakePipes::make(PipeAddress& address) {
   std::array<int, 2> ends{};
   struct stat info = {};
   if (pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
@@ -57,14 +57,14 @@ base::Status BellPipes::make(PipeAddress& address) {
   return base::success();
 }
 
-void BellPipes::drain() {
-  std::array<char, 256> strokes;
-  while (read(reading_.get(), strokes.data(), strokes.size()) ==
-         static_cast<ssize_t>(strokes.size())) {
+void WakePipes::drain() {
+  std::array<char, 256> wake_sequence;
+  while (read(reading_.get(), wake_sequence.data(), wake_sequence.size()) ==
+         static_cast<ssize_t>(wake_sequence.size())) {
   }
 }
 
-BellPipes::Rung BellPipes::ring(int rank, const PipeAddress& address) {
+WakePipes::Rung WakePipes::ring(int rank, const PipeAddress& address) {
   std::atomic<int>& other = others_[static_cast<std::size_t>(rank)];
   if (other.load(std::memory_order_acquire) == 0) {
     const std::uint64_t inode = address.inode.load(std::memory_order_acquire);
@@ -88,4 +88,4 @@ BellPipes::Rung BellPipes::ring(int rank, const PipeAddress& address) {
   return Rung::yes;
 }
 
-}  // namespace unisono::engine
+}  // namespace unisono::wait

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "schedule/host_map.hpp"
+#include "topology/host_map.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-namespace unisono::schedule {
+namespace unisono::topology {
 namespace {
 
 HostMap of(const std::vector<int>& labels) { return HostMap::of_labels(labels); }
@@ -42,4 +42,4 @@ TEST(HostMap, KnowsNeighbours) {
 }
 
 }  // namespace
-}  // namespace unisono::schedule
+}  // namespace unisono::topology

@@ -8,7 +8,7 @@
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
 
-namespace unisono::group {
+namespace unisono::memory {
 
 // Error of code resources that names the limit if the process may not have files of that size.
 base::Result<base::Descriptor> create_memory(std::uint64_t bytes);
@@ -16,4 +16,4 @@ base::Result<base::Descriptor> create_memory(std::uint64_t bytes);
 // Whether a descriptor that was received is such a file of that size.
 base::Status verify_memory(const base::Descriptor& memory, std::uint64_t bytes);
 
-}  // namespace unisono::group
+}  // namespace unisono::memory

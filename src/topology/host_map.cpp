@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "schedule/host_map.hpp"
+#include "topology/host_map.hpp"
 
 #include <algorithm>
 #include <map>
 
-namespace unisono::schedule {
+namespace unisono::topology {
 namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
@@ -61,4 +61,4 @@ bool operator==(const HostMap& a, const HostMap& b) {
   return a.given() && b.given() && a.numbers_->host == b.numbers_->host;
 }
 
-}  // namespace unisono::schedule
+}  // namespace unisono::topology

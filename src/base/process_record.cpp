@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "group/bootstrap/process.hpp"
+#include "base/process_record.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/text.hpp"
 
-namespace unisono::group {
+namespace unisono::base {
 
 std::optional<ProcessRecord> read_process(pid_t pid) {
   constexpr int kStateField = 3;
@@ -40,4 +40,4 @@ std::optional<ProcessRecord> read_process(pid_t pid) {
   return record;
 }
 
-}  // namespace unisono::group
+}  // namespace unisono::base

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "group/job_memory.hpp"
+#include "memory/job_memory.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "group/bootstrap/memory.hpp"
+#include "memory/memory_file.hpp"
 
-namespace unisono::group {
+namespace unisono::memory {
 namespace {
 
 std::shared_ptr<JobMemory> make_memory(std::uint64_t bytes) {
@@ -137,4 +137,4 @@ TEST(JobMemory, ThreadsAllocateAtOnceWithoutOverlap) {
 }
 
 }  // namespace
-}  // namespace unisono::group
+}  // namespace unisono::memory

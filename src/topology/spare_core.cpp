@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "engine/spare_core.hpp"
+#include "topology/spare_core.hpp"
 
 #include <algorithm>
 #include <bit>
 
-namespace unisono::engine {
+namespace unisono::topology {
 namespace {
 
 int count(const UsableCores& cores) {
@@ -77,4 +77,4 @@ WithCore::~WithCore() {
   if (added_) set_affinity(before_);
 }
 
-}  // namespace unisono::engine
+}  // namespace unisono::topology

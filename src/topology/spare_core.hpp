@@ -12,9 +12,9 @@
 #include <optional>
 #include <vector>
 
-#include "engine/cores.hpp"
+#include "topology/cores.hpp"
 
-namespace unisono::engine {
+namespace unisono::topology {
 
 // Whether the rank `own` of `ranks`, which are all of this host, has no more cores than ranks that
 // have the same ones. Pure.
@@ -46,4 +46,4 @@ class WithCore {
   bool added_ = false;
 };
 
-}  // namespace unisono::engine
+}  // namespace unisono::topology

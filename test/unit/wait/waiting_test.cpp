@@ -15,13 +15,13 @@
 #include <thread>
 
 #include "base/clock.hpp"
-#include "engine/bell_pipes.hpp"
-#include "engine/bells.hpp"
-#include "engine/cores.hpp"
-#include "engine/short_slices.hpp"
-#include "engine/waiter.hpp"
+#include "topology/cores.hpp"
+#include "wait/doorbells.hpp"
+#include "wait/short_slices.hpp"
+#include "wait/waiter.hpp"
+#include "wait/wake_pipes.hpp"
 
-namespace unisono::engine {
+namespace unisono::wait {
 namespace {
 
 TEST(Waiter, SpinsThenYieldsThenSleepsWithinAMillisecond) {
@@ -179,11 +179,11 @@ TEST(Waiter, SleepsAtOnceWhereSomebodyElseComputes) {
   }
 }
 
-TEST(Bells, AStrokeBetweenAnnouncementAndSleepIsNotLost) {
-  BellTower tower;
-  Bell bells[2];
-  Bells mine(tower, bells);
-  mine.enrol();
+TEST(Doorbells, AStrokeBetweenAnnouncementAndSleepIsNotLost) {
+  SleeperTable tower;
+  Doorbell bells[2];
+  Doorbells mine(tower, bells);
+  mine.register_process();
   EXPECT_FALSE(mine.anyone_asleep());
   const std::uint32_t announced = mine.announce(1);
   EXPECT_TRUE(mine.anyone_asleep());
@@ -195,10 +195,10 @@ TEST(Bells, AStrokeBetweenAnnouncementAndSleepIsNotLost) {
   EXPECT_FALSE(mine.anyone_asleep());
 }
 
-TEST(Bells, SleepEndsWithItsTimeOrIsWithdrawn) {
-  BellTower tower;
-  Bell bells[1];
-  Bells mine(tower, bells);
+TEST(Doorbells, SleepEndsWithItsTimeOrIsWithdrawn) {
+  SleeperTable tower;
+  Doorbell bells[1];
+  Doorbells mine(tower, bells);
   EXPECT_FALSE(mine.sleep(0, mine.announce(0), 1'000'000));
   mine.withdraw(0);
   mine.announce(0);
@@ -209,11 +209,11 @@ TEST(Bells, SleepEndsWithItsTimeOrIsWithdrawn) {
 // The hand-over that the protocol exists for: a plain store, then ring(), against announce(), a
 // look and sleep(), many times over, with and without membarrier.
 void hand_over(bool with_fence) {
-  BellTower tower;
-  Bell bells[1];
+  SleeperTable tower;
+  Doorbell bells[1];
   tower.needs_fence.store(with_fence ? 1 : 0);
-  Bells sleeper(tower, bells), ringer(tower, bells);
-  if (!with_fence) sleeper.enrol();
+  Doorbells sleeper(tower, bells), ringer(tower, bells);
+  if (!with_fence) sleeper.register_process();
   std::atomic<int> value{0};
   constexpr int kRounds = 2000;
   std::atomic<int> seen{0};
@@ -238,19 +238,19 @@ void hand_over(bool with_fence) {
   EXPECT_FALSE(sleeper.anyone_asleep());
 }
 
-TEST(Bells, NoStrokeIsLostWithMembarrier) { hand_over(false); }
-TEST(Bells, NoStrokeIsLostWithFences) { hand_over(true); }
+TEST(Doorbells, NoStrokeIsLostWithMembarrier) { hand_over(false); }
+TEST(Doorbells, NoStrokeIsLostWithFences) { hand_over(true); }
 
 bool readable(int descriptor, int timeout_ms) {
   pollfd source = {descriptor, POLLIN, 0};
   return poll(&source, 1, timeout_ms) == 1;
 }
 
-TEST(BellPipes, WakeWhoSleepsOnDescriptors) {
-  BellTower tower;
-  Bell bells[2];
-  Bells sleeper(tower, bells), ringer(tower, bells);
-  sleeper.enrol(true);
+TEST(WakePipes, WakeWhoSleepsOnDescriptors) {
+  SleeperTable tower;
+  Doorbell bells[2];
+  Doorbells sleeper(tower, bells), ringer(tower, bells);
+  sleeper.register_process(true);
   ASSERT_TRUE(sleeper.make_pipe(0, 2).ok());
   ASSERT_TRUE(ringer.make_pipe(1, 2).ok());
   std::atomic<int> value{0}, seen{0};
@@ -264,12 +264,12 @@ TEST(BellPipes, WakeWhoSleepsOnDescriptors) {
   });
   for (int i = 1; i <= kRounds; ++i) {
     while (value.load(std::memory_order_acquire) < i) {
-      ASSERT_TRUE(sleeper.announce_dozing(0));
-      EXPECT_FALSE(sleeper.announce_dozing(0)) << "one thread of a rank only";
+      ASSERT_TRUE(sleeper.announce_poll_sleep(0));
+      EXPECT_FALSE(sleeper.announce_poll_sleep(0)) << "one thread of a rank only";
       if (value.load(std::memory_order_acquire) < i) {
         EXPECT_TRUE(readable(sleeper.pipe(), 60'000)) << "a stroke was lost";
       }
-      sleeper.withdraw_dozing(0);
+      sleeper.withdraw_poll_sleep(0);
     }
     seen.store(i);
   }
@@ -278,84 +278,47 @@ TEST(BellPipes, WakeWhoSleepsOnDescriptors) {
   EXPECT_EQ(tower.no_pipes.load(), 0u);
 }
 
-TEST(BellPipes, AreGivenUpByAllWhereOneCannotBeOpened) {
-  BellTower tower;
-  Bell bells[2];
-  Bells mine(tower, bells), other(tower, bells);
+TEST(WakePipes, AreGivenUpByAllWhereOneCannotBeOpened) {
+  SleeperTable tower;
+  Doorbell bells[2];
+  Doorbells mine(tower, bells), other(tower, bells);
   ASSERT_TRUE(mine.make_pipe(0, 2).ok());
   ASSERT_TRUE(other.make_pipe(1, 2).ok());
-  ASSERT_TRUE(mine.announce_dozing(0));
+  ASSERT_TRUE(mine.announce_poll_sleep(0));
   bells[0].pipe.process_namespace.fetch_add(1);  // as from another container
   other.wake(0);
-  mine.withdraw_dozing(0);
+  mine.withdraw_poll_sleep(0);
   EXPECT_EQ(mine.pipe(), -1);
-  EXPECT_FALSE(mine.announce_dozing(0));
+  EXPECT_FALSE(mine.announce_poll_sleep(0));
 }
 
-TEST(BellPipes, OpenNothingButThatPipe) {
+TEST(WakePipes, OpenNothingButThatPipe) {
   PipeAddress address;
-  BellPipes owner(1), ringer(1);
+  WakePipes owner(1), ringer(1);
   ASSERT_TRUE(owner.make(address).ok());
   // Its process has ended, and the descriptor's number is another's.
   address.inode.fetch_add(1);
-  EXPECT_EQ(ringer.ring(0, address), BellPipes::Rung::nobody);
+  EXPECT_EQ(ringer.ring(0, address), WakePipes::Rung::nobody);
   EXPECT_FALSE(readable(owner.descriptor(), 0));
   address.inode.fetch_sub(1);
-  EXPECT_EQ(ringer.ring(0, address), BellPipes::Rung::yes);
+  EXPECT_EQ(ringer.ring(0, address), WakePipes::Rung::yes);
   EXPECT_TRUE(readable(owner.descriptor(), 0));
 }
 
 // An open pipe outlives its owner, and ringing it kills nobody.
-TEST(BellPipes, MayBeRungWhenTheirOwnerHasEnded) {
+TEST(WakePipes, MayBeRungWhenTheirOwnerHasEnded) {
   PipeAddress address;
-  BellPipes ringer(1);
+  WakePipes ringer(1);
   {
-    BellPipes owner(1);
+    WakePipes owner(1);
     ASSERT_TRUE(owner.make(address).ok());
-    EXPECT_EQ(ringer.ring(0, address), BellPipes::Rung::yes);
+    EXPECT_EQ(ringer.ring(0, address), WakePipes::Rung::yes);
   }
   for (int i = 0; i < 100'000; ++i) {
-    ASSERT_EQ(ringer.ring(0, address), BellPipes::Rung::yes) << "also when it is full";
+    ASSERT_EQ(ringer.ring(0, address), WakePipes::Rung::yes) << "also when it is full";
   }
-  EXPECT_EQ(BellPipes(1).ring(0, address), BellPipes::Rung::nobody);
-}
-
-UsableCores cores_of(std::initializer_list<int> numbers, double quota = 0) {
-  UsableCores cores;
-  for (const int n : numbers) cores.mask[static_cast<std::size_t>(n / 64)] |= 1ULL << (n % 64);
-  cores.quota = quota;
-  return cores;
-}
-
-TEST(Cores, OversubscriptionCountsMasksBindingsAndQuota) {
-  EXPECT_FALSE(oversubscribed({cores_of({0, 1}), cores_of({0, 1})}));
-  EXPECT_TRUE(oversubscribed({cores_of({0, 1}), cores_of({0, 1}), cores_of({0, 1})}));
-  EXPECT_FALSE(oversubscribed({cores_of({3}), cores_of({70})}));
-  EXPECT_TRUE(oversubscribed({cores_of({3}), cores_of({3})}));
-  EXPECT_TRUE(oversubscribed({cores_of({0}), cores_of({0}), cores_of({1, 2, 3})}))
-      << "two bound to one core";
-  EXPECT_TRUE(oversubscribed({cores_of({0, 1}, 1.5), cores_of({0, 1}, 1.5)})) << "the quota";
-  EXPECT_FALSE(oversubscribed({cores_of({0, 1}, 2.0), cores_of({0, 1}, 2.0)}));
-}
-
-TEST(Cores, TheTightestQuotaOfTheGroupAndItsParentsCounts) {
-  const std::filesystem::path mount =
-      std::filesystem::temp_directory_path() / ("unisono-cgroup-" + std::to_string(getpid()));
-  std::filesystem::create_directories(mount / "a/b");
-  std::ofstream(mount / "a/cpu.max") << "150000 100000\n";
-  std::ofstream(mount / "a/b/cpu.max") << "max 100000\n";
-  EXPECT_EQ(cgroup_quota(mount.string(), "0::/a/b\n"), 1.5);
-  std::ofstream(mount / "a/b/cpu.max") << "50000 100000\n";
-  EXPECT_EQ(cgroup_quota(mount.string(), "0::/a/b\n"), 0.5);
-  EXPECT_EQ(cgroup_quota(mount.string(), "0::/\n"), std::nullopt);
-  EXPECT_EQ(cgroup_quota(mount.string(), "1:cpu:/a\n"), std::nullopt) << "cgroup v1 only";
-  std::filesystem::remove_all(mount);
-}
-
-TEST(Cores, ThisThreadHasAtLeastOne) {
-  const UsableCores cores = usable_cores();
-  EXPECT_TRUE(std::ranges::any_of(cores.mask, [](std::uint64_t word) { return word != 0; }));
+  EXPECT_EQ(WakePipes(1).ring(0, address), WakePipes::Rung::nobody);
 }
 
 }  // namespace
-}  // namespace unisono::engine
+}  // namespace unisono::wait

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// BellPipes: how a rank is woken that sleeps on descriptors, as on its datagrams, where no futex
+// WakePipes: how a rank is woken that sleeps on descriptors, as on its datagrams, where no futex
 // can be waited for: each rank has a pipe whose number it tells in shared memory, and who wants to
 // wake it opens that pipe through /proc/PROCESS/fd, which the kernel grants to processes of the
 // same user. Nothing has a name in a directory, so nothing is left behind. Linux only. Any thread.
@@ -13,7 +13,7 @@
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
 
-namespace unisono::engine {
+namespace unisono::wait {
 
 struct PipeAddress {
   std::atomic<std::uint64_t> inode{0};  // 0: there is none
@@ -21,14 +21,14 @@ struct PipeAddress {
   std::atomic<std::int32_t> process{0}, descriptor{0};
 };
 
-class BellPipes {
+class WakePipes {
  public:
-  explicit BellPipes(int ranks)
+  explicit WakePipes(int ranks)
       : others_(std::make_unique<std::atomic<int>[]>(static_cast<std::size_t>(ranks))),
         ranks_(ranks) {}
-  ~BellPipes();
-  BellPipes(const BellPipes&) = delete;
-  BellPipes& operator=(const BellPipes&) = delete;
+  ~WakePipes();
+  WakePipes(const WakePipes&) = delete;
+  WakePipes& operator=(const WakePipes&) = delete;
 
   // Makes this rank's pipe and tells where it is.
   base::Status make(PipeAddress& address);
@@ -48,4 +48,4 @@ class BellPipes {
   int ranks_;
 };
 
-}  // namespace unisono::engine
+}  // namespace unisono::wait

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace unisono::group {
+namespace unisono::base {
 
 struct ProcessRecord {
   std::string command;  // at most 15 characters, as the kernel keeps it
@@ -19,4 +19,4 @@ struct ProcessRecord {
 // Empty if there is no such process.
 std::optional<ProcessRecord> read_process(pid_t pid);
 
-}  // namespace unisono::group
+}  // namespace unisono::base

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "engine/short_slices.hpp"
+#include "wait/short_slices.hpp"
 
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace unisono::engine {
+namespace unisono::wait {
 namespace {
 
 // The kernel's struct sched_attr in its first version, which no header of Debian 12 has.
@@ -43,4 +43,4 @@ bool ask_for_short_slices() {
   return granted;
 }
 
-}  // namespace unisono::engine
+}  // namespace unisono::wait

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "group/bootstrap/memory.hpp"
+#include "memory/memory_file.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -11,9 +11,8 @@
 #include <cerrno>
 
 #include "base/text.hpp"
-#include "group/bootstrap/address.hpp"
 
-namespace unisono::group {
+namespace unisono::memory {
 
 base::Result<base::Descriptor> create_memory(std::uint64_t bytes) {
   rlimit limit{};
@@ -29,20 +28,20 @@ base::Result<base::Descriptor> create_memory(std::uint64_t bytes) {
             base::format_size(static_cast<std::int64_t>(limit.rlim_cur)))};
   }
   base::Descriptor memory(memfd_create("unisono", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!memory.valid()) return system_error("memfd_create", errno);
+  if (!memory.valid()) return base::system_error("memfd_create", errno);
   if (ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0) {
-    return system_error("ftruncate of the job's memory file", errno);
+    return base::system_error("ftruncate of the job's memory file", errno);
   }
-  if (fchmod(memory.get(), S_IRUSR | S_IWUSR) != 0) return system_error("fchmod", errno);
+  if (fchmod(memory.get(), S_IRUSR | S_IWUSR) != 0) return base::system_error("fchmod", errno);
   if (fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
-    return system_error("F_ADD_SEALS", errno);
+    return base::system_error("F_ADD_SEALS", errno);
   }
   return memory;
 }
 
 base::Status verify_memory(const base::Descriptor& memory, std::uint64_t bytes) {
   struct stat status {};
-  if (fstat(memory.get(), &status) != 0) return system_error("fstat", errno);
+  if (fstat(memory.get(), &status) != 0) return base::system_error("fstat", errno);
   const int seals = fcntl(memory.get(), F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 ||
       static_cast<std::uint64_t>(status.st_size) != bytes) {
@@ -52,4 +51,4 @@ base::Status verify_memory(const base::Descriptor& memory, std::uint64_t bytes) 
   return base::success();
 }
 
-}  // namespace unisono::group
+}  // namespace unisono::memory

@@ -15,7 +15,7 @@
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
 
-namespace unisono::group {
+namespace unisono::memory {
 
 inline constexpr std::int64_t kSegmentAlignment = 64 * 1024;
 inline constexpr int kMostFreeSegments = 1024;
@@ -69,4 +69,4 @@ class JobMemory {
   Refuses refuses_;
 };
 
-}  // namespace unisono::group
+}  // namespace unisono::memory

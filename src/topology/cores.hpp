@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace unisono::engine {
+namespace unisono::topology {
 
 inline constexpr int kMostCores = 1024;
 
@@ -29,4 +29,4 @@ std::optional<double> cgroup_quota(const std::string& mount, const std::string& 
 // their masks, than the quota grants, or than fit where some are bound to the same few cores.
 bool oversubscribed(const std::vector<UsableCores>& ranks);
 
-}  // namespace unisono::engine
+}  // namespace unisono::topology

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // engine/spare_core: agents of ranks that are bound get cores beside theirs, others stay where they
 // are; and threads inherit the place.
-#include "engine/spare_core.hpp"
+#include "topology/spare_core.hpp"
 
 #include <gtest/gtest.h>
 
 #include <initializer_list>
 #include <thread>
 
-namespace unisono::engine {
+namespace unisono::topology {
 namespace {
 
 UsableCores cores(std::initializer_list<int> numbers, double quota = 0) {
@@ -104,4 +104,4 @@ TEST(SpareCore, ThreadsInheritItAndTheirStarterDoesNotKeepIt) {
 }
 
 }  // namespace
-}  // namespace unisono::engine
+}  // namespace unisono::topology

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "engine/cores.hpp"
+#include "topology/cores.hpp"
 
 #include <sched.h>
 
@@ -9,7 +9,7 @@
 #include <map>
 #include <sstream>
 
-namespace unisono::engine {
+namespace unisono::topology {
 namespace {
 
 using Mask = std::array<std::uint64_t, kMostCores / 64>;
@@ -85,4 +85,4 @@ bool oversubscribed(const std::vector<UsableCores>& ranks) {
                              [](const auto& group) { return group.second > count(group.first); });
 }
 
-}  // namespace unisono::engine
+}  // namespace unisono::topology

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Doorbells: how a rank sleeps until another rank has done something for it, and how it is woken. A
+// sleeper announces itself, looks once more, and sleeps on the futex of its doorbell. A rank that
+// raises a flag looks whether anybody sleeps, and rings the doorbell if so. The announcement must
+// be ordered against the store of the flag. Sleepers do that for both sides by membarrier(2), so
+// the data path needs no fence. If a process lacks membarrier, or asks for it, all ring with a
+// fence.
+//
+// A rank that also sleeps on descriptors, such as its datagrams, is woken by a pipe instead
+// (wait/wake_pipes.hpp). This is called a poll-sleep.
+//
+// The structs lie in the job's shared memory: one doorbell per rank, for all threads of that rank.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "base/result.hpp"
+#include "wait/wake_pipes.hpp"
+
+namespace unisono::wait {
+
+struct alignas(64) Doorbell {
+  std::atomic<std::uint32_t> wake_sequence{0};  // the futex word
+  std::atomic<std::uint32_t> sleepers{0};       // threads that sleep on it, or are about to
+  std::atomic<std::uint32_t> poll_sleepers{
+      0};  // whether a thread sleeps on the pipe, or is about to
+  PipeAddress pipe;
+};
+
+struct alignas(64) SleeperTable {
+  std::atomic<std::uint32_t> sleeping{0};  // threads of all ranks: the one word that ringers read
+  std::atomic<std::uint32_t> needs_fence{0};  // some process does not call membarrier
+  std::atomic<std::uint32_t> no_pipes{0};     // some process could not open another's
+};
+
+class Doorbells {
+ public:
+  Doorbells(SleeperTable& table, Doorbell* doorbells) : table_(&table), doorbells_(doorbells) {}
+
+  // Makes sleeping possible for this process. Call it before the job's first operation. With
+  // `by_fence`, ringing costs a fence, and sleeping costs no membarrier, which interrupts all cores
+  // that run ranks.
+  void register_process(bool by_fence = false);
+  // After that: gives `rank` of this process, of `ranks`, a pipe, and lets it ring the pipes of
+  // others.
+  base::Status make_pipe(int rank, int ranks);
+
+  // After a store that `rank` may wait for.
+  void ring(int rank) {
+    if (anyone_asleep()) [[unlikely]]
+      wake(rank);
+  }
+  bool anyone_asleep() {
+    if (table_->needs_fence.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+      std::atomic_ref(fence_).fetch_add(1, std::memory_order_seq_cst);
+    }
+    return table_->sleeping.load(std::memory_order_relaxed) != 0;
+  }
+  // Wakes the rank's sleepers, if it has any.
+  void wake(int rank);
+
+  // Sleep is: announce(); look again for what is awaited; sleep() if it is not there; withdraw().
+  std::uint32_t announce(int rank);
+  void withdraw(int rank);
+  // Until rung or the time is over (false).
+  bool sleep(int rank, std::uint32_t announced, std::int64_t timeout_ns);
+
+  // The same for one thread of a rank that sleeps on descriptors until pipe() or another one is
+  // readable. False: there is no pipe, not all can open the others' pipes, or another thread does
+  // that already.
+  bool announce_poll_sleep(int rank);
+  void withdraw_poll_sleep(int rank);
+  int pipe() const {
+    const bool usable = pipes_ != nullptr && table_->no_pipes.load(std::memory_order_relaxed) == 0;
+    return usable ? pipes_->descriptor() : -1;
+  }
+
+ private:
+  void announce_sleeper();
+
+  SleeperTable* table_;
+  Doorbell* doorbells_;
+  std::unique_ptr<WakePipes> pipes_;
+  alignas(4) std::uint32_t fence_ = 0;  // an atomic on it is the fence
+};
+
+}  // namespace unisono::wait
