@@ -12,7 +12,7 @@
 
 #include "base/clock.hpp"
 #include "commands.hpp"
-#include "nic/interface.hpp"
+#include "nic/loader/interface.hpp"
 #include "nic/service/client.hpp"
 #include "nic_status.hpp"
 #include "nic_trace.hpp"

@@ -20,7 +20,7 @@
 #include <utility>
 
 #include "base/descriptor.hpp"
-#include "nic/device.hpp"
+#include "nic/loader/device.hpp"
 
 namespace unisono::tools {
 namespace {

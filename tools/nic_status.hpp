@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "nic/interface.hpp"
+#include "nic/loader/interface.hpp"
 #include "nic/service/protocol.hpp"
 
 namespace unisono::tools {

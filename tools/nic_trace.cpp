@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "nic/device.hpp"
+#include "nic/loader/device.hpp"
 
 namespace unisono::tools {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "nic/trace.h"
+#include "nic/program/trace.h"
 
 namespace unisono::tools {
 

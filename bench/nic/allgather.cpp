@@ -25,10 +25,10 @@
 
 #include "algorithm/algorithm.hpp"
 #include "base/clock.hpp"
-#include "nic/allgather_segments.hpp"
-#include "nic/device.hpp"
-#include "nic/interface.hpp"
-#include "nic/row.hpp"
+#include "nic/loader/device.hpp"
+#include "nic/loader/interface.hpp"
+#include "nic/lowering/row.hpp"
+#include "nic/port/allgather_segments.hpp"
 #include "unisono/unisono.h"
 
 namespace {

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/prng.hpp"
-#include "nic/device.hpp"
 #include "nic/frames.hpp"
+#include "nic/loader/device.hpp"
 
 namespace {
 

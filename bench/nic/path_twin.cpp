@@ -40,7 +40,7 @@
 #include "algorithm/pattern/fnomial.hpp"
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
-#include "nic/interface.hpp"
+#include "nic/loader/interface.hpp"
 #include "unisono/unisono.h"
 
 namespace {

@@ -38,9 +38,9 @@
 #include "base/descriptor.hpp"
 #include "nic/frames.hpp"
 #include "nic/hosts.hpp"
-#include "nic/lower.hpp"
-#include "nic/port.hpp"
-#include "nic/row.hpp"
+#include "nic/lowering/lower.hpp"
+#include "nic/lowering/row.hpp"
+#include "nic/port/port.hpp"
 
 namespace {
 

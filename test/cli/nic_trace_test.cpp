@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "base/prng.hpp"
-#include "nic/tables.h"
+#include "nic/program/tables.h"
 
 namespace unisono::tools::test {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <functional>
 
-#include "nic/row.hpp"
+#include "nic/lowering/row.hpp"
 #include "nic/trial_device.hpp"
 
 namespace unisono::nic::test {

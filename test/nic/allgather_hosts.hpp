@@ -15,11 +15,11 @@
 #include "base/clock.hpp"
 #include "base/prng.hpp"
 #include "harness/world.hpp"
-#include "nic/allgather_port.hpp"
-#include "nic/allgather_segments.hpp"
 #include "nic/frames.hpp"
 #include "nic/lossy_hosts.hpp"
-#include "nic/row.hpp"
+#include "nic/lowering/row.hpp"
+#include "nic/port/allgather_port.hpp"
+#include "nic/port/allgather_segments.hpp"
 
 namespace unisono::nic::test {
 

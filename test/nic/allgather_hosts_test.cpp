@@ -4,7 +4,7 @@
 // schedule's packets are sent.
 #include "nic/allgather_hosts.hpp"
 #include "harness/scale.hpp"
-#include "nic/kicker.hpp"
+#include "nic/port/kicker.hpp"
 
 namespace unisono::nic::test {
 namespace {

@@ -16,12 +16,12 @@
 #include <thread>
 #include <vector>
 
-#include "nic/device.hpp"
 #include "nic/frames.hpp"
 #include "nic/hosts.hpp"
 #include "nic/kernel_objects.hpp"
+#include "nic/loader/device.hpp"
+#include "nic/lowering/row.hpp"
 #include "nic/processes.hpp"
-#include "nic/row.hpp"
 #include "nic/service/client.hpp"
 #include "nic/with_hosts.hpp"
 

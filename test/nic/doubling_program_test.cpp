@@ -12,7 +12,7 @@
 #include "algorithm/algorithm.hpp"
 #include "base/prng.hpp"
 #include "harness/scale.hpp"
-#include "nic/row.hpp"
+#include "nic/lowering/row.hpp"
 #include "nic/trial_device.hpp"
 
 namespace unisono::nic::test {

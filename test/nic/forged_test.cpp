@@ -23,7 +23,7 @@
 #include "nic/forger.hpp"
 #include "nic/hosts.hpp"
 #include "nic/jobs.hpp"
-#include "nic/lower.hpp"
+#include "nic/lowering/lower.hpp"
 #include "nic/trial_device.hpp"
 
 namespace unisono::nic::test {

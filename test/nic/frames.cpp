@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "nic/row.hpp"
+#include "nic/lowering/row.hpp"
 
 namespace unisono::nic::test {
 namespace {

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "nic/tables.h"
+#include "nic/program/tables.h"
 
 namespace unisono::nic::test {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A group's maps as another process gets them: they show this group's memory, and no more than it.
-#include "nic/group_mapping.hpp"
+#include "nic/memory/group_mapping.hpp"
 
 #include "nic/trial_device.hpp"
 

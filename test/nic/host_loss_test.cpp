@@ -16,8 +16,8 @@
 #include "engine/nic/nic_trees.hpp"
 #include "nic/jobs.hpp"
 #include "nic/lossy_hosts.hpp"
-#include "nic/lower.hpp"
-#include "nic/segments.hpp"
+#include "nic/lowering/lower.hpp"
+#include "nic/port/segments.hpp"
 
 namespace unisono::nic::test {
 namespace {

@@ -22,8 +22,8 @@
 #include "nic/hosts.hpp"
 #include "nic/jobs.hpp"
 #include "nic/kernel_objects.hpp"
-#include "nic/kicker.hpp"
-#include "nic/lower.hpp"
+#include "nic/lowering/lower.hpp"
+#include "nic/port/kicker.hpp"
 #include "nic/with_hosts.hpp"
 
 namespace unisono::nic::test {

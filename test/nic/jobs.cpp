@@ -10,8 +10,8 @@
 #include "algorithm/algorithm.hpp"
 #include "base/prng.hpp"
 #include "harness/world.hpp"
-#include "nic/lower.hpp"
-#include "nic/row.hpp"
+#include "nic/lowering/lower.hpp"
+#include "nic/lowering/row.hpp"
 
 namespace unisono::nic::test {
 namespace {

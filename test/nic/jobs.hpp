@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "arith/type.hpp"
-#include "nic/device.hpp"
 #include "nic/frames.hpp"
-#include "nic/port.hpp"
+#include "nic/loader/device.hpp"
+#include "nic/port/port.hpp"
 #include "schedule/schedule.hpp"
 
 namespace unisono::nic::test {

@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "base/descriptor.hpp"
-#include "nic/tables.h"
+#include "nic/program/tables.h"
 
 namespace unisono::nic::test {
 namespace {

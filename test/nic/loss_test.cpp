@@ -14,7 +14,7 @@
 #include "harness/scale.hpp"
 #include "nic/jobs.hpp"
 #include "nic/lossy_hosts.hpp"
-#include "nic/lower.hpp"
+#include "nic/lowering/lower.hpp"
 
 namespace unisono::nic::test {
 namespace {

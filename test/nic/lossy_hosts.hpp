@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "nic/device.hpp"
 #include "nic/hosts.hpp"
+#include "nic/loader/device.hpp"
 
 namespace unisono::nic::test {
 

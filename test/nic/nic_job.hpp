@@ -24,8 +24,8 @@
 #include "harness/all_results.hpp"
 #include "harness/hosts.hpp"
 #include "harness/outcome.hpp"
-#include "nic/device.hpp"
 #include "nic/kernel_objects.hpp"
+#include "nic/loader/device.hpp"
 #include "nic/service/client.hpp"
 #include "unisono/unisono.h"
 

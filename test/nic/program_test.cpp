@@ -14,7 +14,7 @@
 #include "base/clock.hpp"
 #include "base/prng.hpp"
 #include "harness/scale.hpp"
-#include "nic/lower.hpp"
+#include "nic/lowering/lower.hpp"
 #include "nic/trial_device.hpp"
 #include "unit/arith/element_data.hpp"
 

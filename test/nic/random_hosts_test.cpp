@@ -24,8 +24,8 @@
 #include "harness/seeds.hpp"
 #include "nic/jobs.hpp"
 #include "nic/lossy_hosts.hpp"
-#include "nic/lower.hpp"
-#include "nic/segments.hpp"
+#include "nic/lowering/lower.hpp"
+#include "nic/port/segments.hpp"
 
 namespace unisono::nic::test {
 namespace {

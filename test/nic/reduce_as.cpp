@@ -10,8 +10,8 @@
 #include "algorithm/algorithm.hpp"
 #include "base/clock.hpp"
 #include "nic/daemon_hosts.hpp"
-#include "nic/lower.hpp"
-#include "nic/port.hpp"
+#include "nic/lowering/lower.hpp"
+#include "nic/port/port.hpp"
 
 namespace unisono::nic::test {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "nic/tables.h"
+#include "nic/program/tables.h"
 
 namespace unisono::nic::test {
 

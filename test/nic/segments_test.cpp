@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Vectors of many packets, in one collective: how they are cut, and, between hosts with and without
 // losses, that the result has the bits that a sum in the schedule's order has.
-#include "nic/segments.hpp"
+#include "nic/port/segments.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include "base/prng.hpp"
 #include "nic/jobs.hpp"
 #include "nic/lossy_hosts.hpp"
-#include "nic/lower.hpp"
+#include "nic/lowering/lower.hpp"
 
 namespace unisono::nic::test {
 namespace {

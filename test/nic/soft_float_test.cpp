@@ -10,7 +10,7 @@
 #include "arith/kernel.hpp"
 #include "base/prng.hpp"
 #include "harness/scale.hpp"
-#include "nic/lower.hpp"
+#include "nic/lowering/lower.hpp"
 #include "nic/trial_device.hpp"
 #include "unit/arith/element_data.hpp"
 #include "unit/arith/soft_float_operands.hpp"

@@ -16,8 +16,8 @@
 #include "engine/nic/nic_trees.hpp"
 #include "nic/frames.hpp"
 #include "nic/lossy_hosts.hpp"
-#include "nic/lower.hpp"
-#include "nic/row.hpp"
+#include "nic/lowering/lower.hpp"
+#include "nic/lowering/row.hpp"
 
 namespace unisono::nic::test {
 namespace {

@@ -10,8 +10,8 @@
 #include <memory>
 #include <string>
 
-#include "nic/device.hpp"
 #include "nic/frames.hpp"
+#include "nic/loader/device.hpp"
 
 namespace unisono::nic::test {
 

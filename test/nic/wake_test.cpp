@@ -8,9 +8,9 @@
 
 #include <array>
 
-#include "nic/port.hpp"
+#include "nic/memory/wake_ring.hpp"
+#include "nic/port/port.hpp"
 #include "nic/trial_device.hpp"
-#include "nic/wake_ring.hpp"
 
 namespace unisono::nic::test {
 namespace {

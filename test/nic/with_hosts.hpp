@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "base/result.hpp"
-#include "nic/device.hpp"
 #include "nic/hosts.hpp"
+#include "nic/loader/device.hpp"
 
 namespace unisono::nic::test {
 

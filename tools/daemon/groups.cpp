@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/log.hpp"
-#include "nic/group_mapping.hpp"
+#include "nic/memory/group_mapping.hpp"
 
 namespace unisono::daemon {
 

@@ -11,7 +11,7 @@
 #include "base/result.hpp"
 #include "daemon/quota.hpp"
 #include "daemon/retained.hpp"
-#include "nic/device.hpp"
+#include "nic/loader/device.hpp"
 #include "nic/service/protocol.hpp"
 
 namespace unisono::daemon {

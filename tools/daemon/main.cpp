@@ -21,8 +21,8 @@
 #include "base/descriptor.hpp"
 #include "base/settings.hpp"
 #include "daemon/server.hpp"
-#include "nic/device.hpp"
-#include "nic/interface.hpp"
+#include "nic/loader/device.hpp"
+#include "nic/loader/interface.hpp"
 #include "nic/service/client.hpp"
 
 namespace unisono::daemon {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "nic/tables.h"
+#include "nic/program/tables.h"
 
 namespace unisono::daemon {
 

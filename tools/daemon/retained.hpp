@@ -12,7 +12,7 @@
 #include <map>
 
 #include "base/descriptor.hpp"
-#include "nic/group_mapping.hpp"
+#include "nic/memory/group_mapping.hpp"
 
 namespace unisono::daemon {
 

@@ -10,8 +10,8 @@
 #include <span>
 #include <vector>
 
-#include "nic/interface.hpp"
-#include "nic/row.hpp"
+#include "nic/loader/interface.hpp"
+#include "nic/lowering/row.hpp"
 
 namespace unisono::daemon {
 namespace {

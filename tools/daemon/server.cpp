@@ -19,7 +19,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "daemon/row_check.hpp"
-#include "nic/interface.hpp"
+#include "nic/loader/interface.hpp"
 
 namespace unisono::daemon {
 namespace {

@@ -17,7 +17,7 @@
 #include "daemon/log_limit.hpp"
 #include "daemon/tracer.hpp"
 #include "daemon/turns.hpp"
-#include "nic/device.hpp"
+#include "nic/loader/device.hpp"
 #include "nic/service/protocol.hpp"
 
 namespace unisono::daemon {

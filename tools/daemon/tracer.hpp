@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "base/result.hpp"
-#include "nic/device.hpp"
+#include "nic/loader/device.hpp"
 #include "nic/service/protocol.hpp"
 
 namespace unisono::daemon {

@@ -14,8 +14,8 @@
 #include "base/clock.hpp"
 #include "engine/nic/group_number.hpp"
 #include "engine/nic/nic_patience.hpp"
-#include "nic/lower_allgather.hpp"
-#include "nic/lower_doubling.hpp"
+#include "nic/lowering/lower_allgather.hpp"
+#include "nic/lowering/lower_doubling.hpp"
 
 namespace unisono::engine {
 namespace {

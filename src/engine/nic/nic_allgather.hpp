@@ -13,8 +13,8 @@
 
 #include "base/prng.hpp"
 #include "base/result.hpp"
-#include "nic/allgather_segments.hpp"
-#include "nic/row.hpp"
+#include "nic/lowering/row.hpp"
+#include "nic/port/allgather_segments.hpp"
 #include "nic/service/client.hpp"
 
 namespace unisono::engine {

@@ -17,8 +17,8 @@
 #include "engine/nic/group_number.hpp"
 #include "engine/nic/nic_patience.hpp"
 #include "engine/nic/probe.hpp"
-#include "nic/lower.hpp"
-#include "nic/row.hpp"
+#include "nic/lowering/lower.hpp"
+#include "nic/lowering/row.hpp"
 
 namespace unisono::engine {
 namespace {

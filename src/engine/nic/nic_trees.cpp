@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "algorithm/pattern/blocks.hpp"
-#include "nic/segments.hpp"
+#include "nic/port/segments.hpp"
 
 namespace unisono::engine {
 

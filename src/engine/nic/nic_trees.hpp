@@ -19,8 +19,8 @@
 
 #include "base/result.hpp"
 #include "engine/nic/vector_limit.hpp"
-#include "nic/lower.hpp"
-#include "nic/port.hpp"
+#include "nic/lowering/lower.hpp"
+#include "nic/port/port.hpp"
 #include "nic/service/client.hpp"
 
 namespace unisono::engine {

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "nic/interface.hpp"
+#include "nic/loader/interface.hpp"
 
 namespace unisono::engine {
 namespace {

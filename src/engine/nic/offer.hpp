@@ -8,7 +8,7 @@
 
 #include "base/result.hpp"
 #include "base/settings.hpp"
-#include "nic/tables.h"
+#include "nic/program/tables.h"
 
 namespace unisono::engine {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <map>
 
-#include "nic/segments.hpp"
+#include "nic/port/segments.hpp"
 
 namespace unisono::engine {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "nic/tables.h"
+#include "nic/program/tables.h"
 #include "schedule/shape.hpp"
 
 namespace unisono::engine {

@@ -11,7 +11,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
-#include "nic/group_mapping.hpp"
+#include "nic/memory/group_mapping.hpp"
 #include "nic/service/protocol.hpp"
 
 namespace unisono::nic {

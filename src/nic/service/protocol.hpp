@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "nic/tables.h"
-#include "nic/trace.h"
+#include "nic/program/tables.h"
+#include "nic/program/trace.h"
 
 namespace unisono::nic {
 

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "base/descriptor.hpp"
-#include "nic/device.hpp"
+#include "nic/loader/device.hpp"
 
 namespace unisono::daemon::test {
 

@@ -8,7 +8,7 @@
 
 #include <functional>
 
-#include "nic/row.hpp"
+#include "nic/lowering/row.hpp"
 
 namespace unisono::daemon::test {
 namespace {

@@ -13,8 +13,8 @@
 #include "base/settings.hpp"
 #include "engine/nic/probe.hpp"
 #include "group/nic_call.hpp"
+#include "nic/program/tables.h"
 #include "nic/service/client.hpp"
-#include "nic/tables.h"
 
 namespace unisono::group {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Where the interface takes packets slower than they come, kicks are lost and nobody waits. As
 // root.
-#include "nic/kicker.hpp"
+#include "nic/port/kicker.hpp"
 
 #include <gtest/gtest.h>
 #include <net/if.h>
@@ -11,7 +11,7 @@
 #include <cstdlib>
 
 #include "harness/network_namespace.hpp"
-#include "nic/tables.h"
+#include "nic/program/tables.h"
 
 namespace unisono::nic {
 namespace {

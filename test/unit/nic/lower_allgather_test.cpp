@@ -2,7 +2,7 @@
 // Lowering of allgathers against the arithmetic that the schedules are made from, for all numbers
 // of ranks up to 64; and, for each thing that the NIC program cannot do, a schedule that does it
 // and the reason that is given.
-#include "nic/lower_allgather.hpp"
+#include "nic/lowering/lower_allgather.hpp"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <string>
 
 #include "algorithm/algorithm.hpp"
-#include "nic/row.hpp"
+#include "nic/lowering/row.hpp"
 #include "schedule/builder.hpp"
 
 namespace unisono::nic {

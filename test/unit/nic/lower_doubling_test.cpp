@@ -2,7 +2,7 @@
 // Lowering of allgathers whose messages double, against the arithmetic that Bruck's are made from,
 // for all numbers of ranks up to 64; and, for each thing that the NIC program cannot do, a schedule
 // that does it and the reason that is given.
-#include "nic/lower_doubling.hpp"
+#include "nic/lowering/lower_doubling.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <string>
 
 #include "algorithm/algorithm.hpp"
-#include "nic/row.hpp"
+#include "nic/lowering/row.hpp"
 #include "schedule/builder.hpp"
 
 namespace unisono::nic {

@@ -2,7 +2,7 @@
 // Lowering against the arithmetic of the tree that the schedules are made from, for all numbers of
 // ranks up to 70, degrees and roots; and, for each thing that the NIC program cannot do, a schedule
 // that does it and the reason that is given.
-#include "nic/lower.hpp"
+#include "nic/lowering/lower.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 
 #include "algorithm/algorithm.hpp"
 #include "algorithm/pattern/fnomial.hpp"
-#include "nic/tables.h"
+#include "nic/program/tables.h"
 #include "schedule/builder.hpp"
 
 namespace unisono::nic {

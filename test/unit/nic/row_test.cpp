@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Rows of the NIC program's table, made from nodes and addresses; and the places they get.
-#include "nic/row.hpp"
+#include "nic/lowering/row.hpp"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "nic/device.hpp"
-#include "nic/places.hpp"
+#include "nic/loader/device.hpp"
+#include "nic/loader/places.hpp"
 
 namespace unisono::nic {
 namespace {

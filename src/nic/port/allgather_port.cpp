@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The process's part of the protocol of tables.h. Its order of memory: the block and its length,
+// then its number, then the arrival bit; the program looks the other way round. Others' blocks come
+// in while it does so, or before.
+#include "nic/port/allgather_port.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "base/check.hpp"
+#include "base/clock.hpp"
+
+namespace unisono::nic {
+namespace {
+
+constexpr std::size_t kWord = sizeof(std::uint64_t);
+
+}  // namespace
+
+base::Result<std::unique_ptr<AllgatherPort>> AllgatherPort::open(const Device& device,
+                                                                 std::uint32_t row) {
+  return open(device.row(row), device.memory(row));
+}
+
+base::Result<std::unique_ptr<AllgatherPort>> AllgatherPort::open(const unisono_nic_row& row,
+                                                                 const GroupMemory& memory) {
+  UNISONO_CHECK(row.ranks != 0, "an allgather's row");
+  UNISONO_ASSIGN(auto kicker, Kicker::open(row));
+  return std::unique_ptr<AllgatherPort>(new AllgatherPort(row, memory, std::move(kicker)));
+}
+
+base::Status AllgatherPort::post(std::span<const std::byte> block, std::uint32_t mark) {
+  UNISONO_CHECK(may_post(), "AllgatherPort::post with no place free");
+  UNISONO_CHECK(block.size() <= most_bytes(), "AllgatherPort::post of more than one packet");
+  const std::uint64_t sequence = next_++;
+  unisono_nic_block& own = place(sequence, rank());
+  own.combine = mark;
+  own.words = static_cast<std::uint32_t>((block.size() + kWord - 1) / kWord);
+  if (!block.empty()) {
+    own.data[own.words - 1] = 0;
+    std::memcpy(own.data, block.data(), block.size());
+  }
+  std::atomic_ref(own.sequence).store(sequence, std::memory_order_release);
+  if (!joins()) mark_own(sequence);
+  return send_packet(UNISONO_NIC_KICK, sequence);
+}
+
+// As the program does for a block that comes. Where blocks are joined it does so for the own one
+// too, because what then can be sent is for who sets the bit.
+void AllgatherPort::mark_own(std::uint64_t sequence) const {
+  unisono_nic_slot& operation = slot(sequence);
+  const std::uint64_t bit = std::uint64_t{1} << row_.rank;
+  const std::uint64_t before =
+      std::atomic_ref(operation.arrived).fetch_or(bit, std::memory_order_seq_cst);
+  if ((before | bit) != unisono_nic_all_arrived(&row_)) return;
+  std::atomic_ref(operation.arrived).store(0, std::memory_order_seq_cst);
+  operation.done_ns = static_cast<std::uint64_t>(base::now_ns());
+  std::atomic_ref(operation.done).store(sequence, std::memory_order_seq_cst);
+}
+
+std::size_t AllgatherPort::most_bytes() const {
+  const std::size_t words =
+      joins() ? UNISONO_NIC_WORDS_MAX / row_.largest - 1 : UNISONO_NIC_WORDS_MAX;
+  return words * kWord;
+}
+
+base::Status AllgatherPort::ask(std::uint64_t sequence) {
+  return send_packet(UNISONO_NIC_ASK, sequence);
+}
+
+base::Result<int> AllgatherPort::repair(std::int64_t now_ns, std::int64_t delay_ns) {
+  return overdue_.repair(
+      next_, now_ns, delay_ns, [this](std::uint64_t sequence) { return is_done(sequence); },
+      [this](std::uint64_t sequence) { return ask(sequence); });
+}
+
+base::Status AllgatherPort::send_packet(std::uint8_t kind, std::uint64_t sequence) {
+  const std::uint32_t words = place(sequence, rank()).words;
+  const std::size_t room = joins() ? unisono_nic_room(&row_, words) : words;
+  return kicker_->send(kind, sequence, std::min<std::size_t>(room, UNISONO_NIC_WORDS_MAX));
+}
+
+// The slot may have moved on.
+bool AllgatherPort::is_done(std::uint64_t sequence) const {
+  const std::uint64_t done = std::atomic_ref(slot(sequence).done).load(std::memory_order_seq_cst);
+  return static_cast<std::int64_t>(done - sequence) >= 0;
+}
+
+bool AllgatherPort::arm(WakeRing& ring, std::uint64_t sequence) const {
+  ring.arm(slot(sequence));
+  return !is_done(sequence);
+}
+
+void AllgatherPort::disarm(WakeRing& ring, std::uint64_t sequence) const {
+  ring.disarm(slot(sequence));
+}
+
+std::int64_t AllgatherPort::done_ns(std::uint64_t sequence) const {
+  return static_cast<std::int64_t>(slot(sequence).done_ns);
+}
+
+std::uint64_t AllgatherPort::arrived(std::uint64_t sequence) const {
+  const std::uint64_t bits =
+      std::atomic_ref(slot(sequence).arrived).load(std::memory_order_acquire);
+  return is_done(sequence) ? unisono_nic_all_arrived(&row_) : bits;
+}
+
+std::span<const std::byte> AllgatherPort::block(std::uint64_t sequence, int origin) const {
+  const unisono_nic_block& found = place(sequence, origin);
+  const std::size_t words = std::min<std::size_t>(found.words, UNISONO_NIC_WORDS_MAX);
+  return std::as_bytes(std::span(found.data, words));
+}
+
+std::uint32_t AllgatherPort::mark(std::uint64_t sequence, int origin) const {
+  return place(sequence, origin).combine;
+}
+
+unisono_nic_slot& AllgatherPort::slot(std::uint64_t sequence) const {
+  return memory_.slots[sequence & (row_.depth - 1)];
+}
+
+unisono_nic_block& AllgatherPort::place(std::uint64_t sequence, int origin) const {
+  UNISONO_CHECK(origin >= 0 && origin < ranks(), "a rank of the group");
+  return memory_.blocks[(sequence & (row_.depth - 1)) * std::uint64_t{row_.ranks} +
+                        static_cast<std::uint32_t>(origin)];
+}
+
+}  // namespace unisono::nic

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// AllgatherPort: a process's side of an allgather group in the NIC path. To post is a copy, an
+// atomic and the kick (kicker.hpp), which makes the program send the block; from then on programs
+// send all blocks on among themselves. Blocks are polled in memory. Operations of a group are
+// numbered from 0, and up to its depth may be in flight. Packets get lost: who waits calls repair()
+// now and then. One thread at a time. Data path: no allocation, no lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "base/result.hpp"
+#include "nic/loader/device.hpp"
+#include "nic/memory/wake_ring.hpp"
+#include "nic/port/kicker.hpp"
+#include "nic/port/overdue.hpp"
+
+namespace unisono::nic {
+
+class AllgatherPort {
+ public:
+  // `row` is what add_group() returned. The device outlives the port.
+  static base::Result<std::unique_ptr<AllgatherPort>> open(const Device& device, std::uint32_t row);
+  // A row as it was placed, and its memory, which outlives the port: for who has no device.
+  static base::Result<std::unique_ptr<AllgatherPort>> open(const unisono_nic_row& row,
+                                                           const GroupMemory& memory);
+
+  int rank() const { return static_cast<int>(row_.rank); }
+  int ranks() const { return static_cast<int>(row_.ranks); }
+  // The number that the next post() has.
+  std::uint64_t next() const { return next_; }
+  // Operations that may be in flight.
+  std::uint32_t depth() const { return row_.depth / 2; }
+  // Whether the operation depth() before it is done. To that one all have contributed, for which
+  // they had all blocks of the one 2 depth() before, whose place this takes.
+  bool may_post() const { return is_done(next_ - depth()); }
+
+  // How long a block may be: what a packet holds or, if the group joins blocks in messages, a part.
+  std::size_t most_bytes() const;
+  // Gives this process's block to operation next(): at most most_bytes(), as long as the other
+  // ranks' (filled up with zeros to whole words), and a mark that goes with it. Only if may_post().
+  // An error means that the kick was not sent; who lacks the block asks for it all the same.
+  base::Status post(std::span<const std::byte> block, std::uint32_t mark = 0);
+
+  // Asks for the blocks that an operation lacks here that was posted; programs answer from what
+  // they keep, or pass the question on. Harmless at any time.
+  base::Status ask(std::uint64_t sequence);
+  // As Port::repair().
+  base::Result<int> repair(std::int64_t now_ns, std::int64_t delay_ns);
+
+  bool is_done(std::uint64_t sequence) const;
+  // For who wants to sleep until then: the ring's descriptor shall say so. False: it has ended, and
+  // there is no need to. Afterwards disarm() in either case.
+  bool arm(WakeRing& ring, std::uint64_t sequence) const;
+  void disarm(WakeRing& ring, std::uint64_t sequence) const;
+  // When a done operation's last block was in this host's memory, by the clock of base/clock.hpp.
+  std::int64_t done_ns(std::uint64_t sequence) const;
+  // Of an operation that was posted: bit o for each block that is here.
+  std::uint64_t arrived(std::uint64_t sequence) const;
+  // An origin's block in an operation that is done, in whole words, until depth() later ones are
+  // posted: from then on others may send new ones to its place.
+  std::span<const std::byte> block(std::uint64_t sequence, int origin) const;
+  std::uint32_t mark(std::uint64_t sequence, int origin) const;
+
+ private:
+  AllgatherPort(const unisono_nic_row& row, const GroupMemory& memory,
+                std::unique_ptr<Kicker> kicker)
+      : row_(row), memory_(memory), kicker_(std::move(kicker)) {}
+  bool joins() const { return row_.gives != 0; }
+  void mark_own(std::uint64_t sequence) const;
+  unisono_nic_slot& slot(std::uint64_t sequence) const;
+  unisono_nic_block& place(std::uint64_t sequence, int origin) const;
+  base::Status send_packet(std::uint8_t kind, std::uint64_t sequence);
+
+  const unisono_nic_row row_;
+  const GroupMemory memory_;
+  const std::unique_ptr<Kicker> kicker_;
+  std::uint64_t next_ = 0;
+  Overdue overdue_;
+};
+
+}  // namespace unisono::nic

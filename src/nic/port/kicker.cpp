@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "nic/port/kicker.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "base/check.hpp"
+
+namespace unisono::nic {
+namespace {
+
+base::Error system_error(const char* what) {
+  return {base::Code::system, fmt::format("NIC port: {}: {}", what, std::strerror(errno))};
+}
+
+bool set(const base::Descriptor& socket, int level, int option, const void* value,
+         std::size_t bytes) {
+  return setsockopt(socket.get(), level, option, value, static_cast<socklen_t>(bytes)) == 0;
+}
+
+// Another host of the group, to which kicks are addressed: the route to one host is kept by the
+// socket, that to many is looked for with each datagram, a tenth of what it takes to send one. The
+// program takes kicks off before they are on the wire, and if it has gone they end there, where
+// nobody listens.
+std::uint32_t other_host(const unisono_nic_row& row) {
+  if (row.ranks != 0) return row.at[row.rank == 0 ? 1 : 0].ipv4;
+  return (row.flags & UNISONO_NIC_ROOT) != 0 ? row.child[0].ipv4 : row.up.ipv4;
+}
+
+// A socket whose datagrams leave by the row's interface.
+base::Result<base::Descriptor> open_socket(const unisono_nic_row& row) {
+  base::Descriptor opened(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!opened.valid()) return system_error("open a socket");
+  const auto interface = static_cast<int>(row.interface);
+  const int on = 1;
+  // The program rewrites the packet: a checksum would have to follow.
+  const bool prepared = set(opened, SOL_SOCKET, SO_BINDTOIFINDEX, &interface, sizeof interface) &&
+                        set(opened, SOL_SOCKET, SO_NO_CHECK, &on, sizeof on);
+  if (!prepared) return system_error("bind the socket to the group's interface");
+  // Interfaces and switches hold back what nobody has asked for.
+  ip_mreqn by = {};
+  by.imr_ifindex = interface;
+  by.imr_multiaddr.s_addr = row.down.ipv4;
+  if (IN_MULTICAST(ntohl(row.down.ipv4)) &&
+      !set(opened, IPPROTO_IP, IP_ADD_MEMBERSHIP, &by, sizeof by)) {
+    return system_error("join the group's multicast address");
+  }
+  sockaddr_in to = {};
+  to.sin_family = AF_INET;
+  to.sin_port = row.own.port;
+  to.sin_addr.s_addr = other_host(row);
+  if (connect(opened.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) {
+    return system_error("connect the socket to another host of the group by its interface");
+  }
+  return opened;
+}
+
+// What an earlier datagram met that the program did not take off. It is told once, in the place of
+// sending.
+bool is_about_an_earlier_one(int error) {
+  return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH;
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<Kicker>> Kicker::open(const unisono_nic_row& row) {
+  UNISONO_ASSIGN(base::Descriptor socket, open_socket(row));
+  return std::unique_ptr<Kicker>(new Kicker(row, std::move(socket)));
+}
+
+// What the program looks at before it believes that a packet is a kick of this group; it writes all
+// of it anew. The kernel shows packets to nobody without privilege.
+Kicker::Kicker(const unisono_nic_row& row, base::Descriptor socket) : socket_(std::move(socket)) {
+  unisono_packet packet = {};
+  packet.magic = UNISONO_PACKET_MAGIC;
+  packet.version = UNISONO_PACKET_VERSION;
+  packet.job = row.id.job;
+  packet.communicator = row.id.communicator;
+  packet.tag = unisono_nic_secret(&row.key);
+  std::memcpy(packet_.data(), &packet, sizeof packet);
+}
+
+base::Status Kicker::send(std::uint8_t kind, std::uint64_t sequence, std::size_t words) {
+  UNISONO_CHECK(words <= UNISONO_NIC_WORDS_MAX, "Kicker::send of more than one packet");
+  packet_[offsetof(unisono_packet, kind)] = std::byte{kind};
+  std::memcpy(packet_.data() + offsetof(unisono_packet, sequence), &sequence, sizeof sequence);
+  const std::size_t bytes = UNISONO_PACKET_BYTES + words * sizeof(std::uint64_t);
+  const auto send_once = [&] { return ::send(socket_.get(), packet_.data(), bytes, MSG_DONTWAIT); };
+  ssize_t sent = send_once();
+  if (sent < 0 && is_about_an_earlier_one(errno)) sent = send_once();
+  // ENOBUFS is how the system tells that the program dropped what it needed no longer. Where the
+  // interface takes nothing (EAGAIN) the packet is lost like any other, and repair sends it again.
+  if (sent < 0 && errno != ENOBUFS && errno != EAGAIN) {
+    return system_error(kind == UNISONO_NIC_KICK ? "send the kick" : "send a question");
+  }
+  return base::success();
+}
+
+}  // namespace unisono::nic

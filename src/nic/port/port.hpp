@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Port: a process's side of one group in the NIC path. To post is a store and an atomic; only the
+// process whose contribution is the last on its host makes a system call, the kick (kicker.hpp).
+// Results are polled in memory.
+// Operations of a group are numbered from 0, and up to its depth may be in flight. Packets get
+// lost: who waits calls repair() now and then. One thread at a time. Data path: no allocation, no
+// lock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "base/result.hpp"
+#include "nic/loader/device.hpp"
+#include "nic/memory/wake_ring.hpp"
+#include "nic/port/kicker.hpp"
+#include "nic/port/overdue.hpp"
+
+namespace unisono::nic {
+
+class Port {
+ public:
+  // `row` is what add_group() returned. The device outlives the port.
+  static base::Result<std::unique_ptr<Port>> open(const Device& device, std::uint32_t row);
+  // A row as it was placed, and its memory, which outlives the port: for who has no device.
+  static base::Result<std::unique_ptr<Port>> open(const unisono_nic_row& row,
+                                                  const GroupMemory& memory);
+
+  // The number that the next post() has.
+  std::uint64_t next() const { return next_; }
+  // Operations that may be in flight.
+  std::uint32_t depth() const { return row_.depth / 2; }
+  // Whether the operation depth() before it is done. All have contributed to that one, for which
+  // they needed the result of the one 2 depth() before, whose place this takes.
+  bool may_post() const { return is_done(next_ - depth()); }
+
+  // Gives this process's vector to operation next(): words of 64 bits, combined as lower_operator()
+  // says. Only if may_post(). An error means that the kick was not sent; kick() tries again.
+  base::Status post(std::uint32_t combine, std::span<const std::uint64_t> vector);
+  // Operation next() is posted by another process of this host, by a port of its own to the same
+  // memory; this one waits for it as well. Each operation is posted by one of them, when all have
+  // the result of the one before.
+  void follow() { ++next_; }
+  // Goes on with an operation whose contributions have all come; harmless at any time.
+  base::Status kick(std::uint64_t sequence);
+
+  // Asks for what an operation lacks here that was posted: missing contributions of the children,
+  // or of the parent the result. Programs answer from what they keep, or pass the question on; no
+  // process is needed for it. Harmless at any time.
+  base::Status ask(std::uint64_t sequence);
+  // For who waits: asks for all operations that are not done, if none has become done and none was
+  // asked for in the last `delay_ns`. Returns for how many. `now_ns` is of any one clock; the delay
+  // should be random, well above the time that a result takes, and grow with every time that it
+  // asked.
+  base::Result<int> repair(std::int64_t now_ns, std::int64_t delay_ns);
+
+  bool is_done(std::uint64_t sequence) const;
+  // For who wants to sleep until then: the ring's descriptor shall say so. False: it has ended, and
+  // there is no need to. Afterwards disarm() in either case.
+  bool arm(WakeRing& ring, std::uint64_t sequence) const;
+  void disarm(WakeRing& ring, std::uint64_t sequence) const;
+  // When a done operation's result was in this host's memory, by the clock of base/clock.hpp: the
+  // process may have looked later.
+  std::int64_t done_ns(std::uint64_t sequence) const;
+  // The contributions differ in length or operator; it will never be done.
+  bool is_broken(std::uint64_t sequence) const;
+  // Of one that is broken here: the first rank whose contribution differs from the own one; -1 if
+  // it is the result that does.
+  int odd_rank(std::uint64_t sequence) const;
+  // Whether all contributions to it have come here and gone on towards the root, or it is done.
+  bool is_given(std::uint64_t sequence) const;
+  // Of an operation that is done, until that 2 depth() after it is posted. At the root or where the
+  // group returns values, the result; otherwise nothing of use.
+  std::span<const std::uint64_t> result(std::uint64_t sequence) const;
+
+  // How often it made the system call.
+  std::uint64_t kicks() const { return kicks_; }
+
+ private:
+  Port(const unisono_nic_row& row, const GroupMemory& memory, std::unique_ptr<Kicker> kicker)
+      : row_(row), memory_(memory), kicker_(std::move(kicker)) {}
+  unisono_nic_slot& slot(std::uint64_t sequence) const;
+  unisono_nic_block& own(std::uint64_t sequence) const;
+  unisono_nic_block& block(std::uint64_t sequence, std::uint32_t number) const;
+  base::Status give(std::uint64_t sequence, bool is_last);
+  base::Status send_packet(std::uint8_t kind, std::uint64_t sequence);
+
+  const unisono_nic_row row_;
+  const GroupMemory memory_;
+  const std::unique_ptr<Kicker> kicker_;
+  std::uint64_t next_ = 0;
+  std::uint64_t kicks_ = 0;
+  Overdue overdue_;
+};
+
+}  // namespace unisono::nic

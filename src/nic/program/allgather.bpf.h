@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Allgather inside the NIC program, by concurrent broadcasting: each rank's block goes down a tree
+ * of its own, whose branches at this rank are the row's route of the block's origin. A packet with
+ * a block stays as its origin made it, tag and all, wherever it goes: only the addresses around it
+ * are written anew. The own process need not have come. A block is claimed before it is written, so
+ * a double finds its place taken, and is sent on by nobody: there is no way to go in circles.
+ *
+ * Who lacks a block asks the rank that it should have come from. Who has it answers, and who lacks
+ * it too asks on, towards the origin; the answer is an ordinary block, which goes on to all who are
+ * below. For nic.bpf.c only.
+ */
+#pragma once
+
+#include "nic/program/frame.bpf.h"
+#include "nic/program/state.bpf.h"
+#include "nic/program/wake.bpf.h"
+
+UNISONO_INLINE int is_of_allgather(uint8_t kind) {
+  return kind == UNISONO_NIC_BLOCK || kind == UNISONO_NIC_ASK_BLOCK;
+}
+
+/* Masks show the verifier what add_group() and the daemon have checked. */
+UNISONO_INLINE const struct unisono_nic_route* find_route(const struct unisono_nic_row* row,
+                                                          uint32_t origin) {
+  return &row->route[origin & (UNISONO_NIC_RANKS_MAX - 1)];
+}
+
+UNISONO_INLINE const struct unisono_nic_address* address_of(const struct unisono_nic_row* row,
+                                                            uint32_t rank) {
+  return &row->at[rank & (UNISONO_NIC_RANKS_MAX - 1)];
+}
+
+UNISONO_INLINE const struct unisono_nic_address* find_hop(const struct unisono_nic_row* row,
+                                                          uint32_t number) {
+  const uint32_t hop = row->hop[number & (UNISONO_NIC_HOPS_MAX - 1)];
+  return hop == UNISONO_NIC_HOP_TO_ALL ? &row->down : address_of(row, hop);
+}
+
+/* Whether an origin's block is here, whole. The own process numbers its block when it is. Others
+ * are numbered when they are claimed, and have come when their bit is set, which is read first:
+ * while it is set, the block has what its number says. It is cleared when all have come, shortly
+ * before the operation is done: who looks in between may miss others' blocks, but never the own. */
+UNISONO_INLINE int has_block(const struct unisono_nic_row* row, struct unisono_nic_slot* slot,
+                             const struct unisono_nic_block* block, uint64_t sequence,
+                             uint32_t origin) {
+  const uint64_t arrived = __sync_fetch_and_or(&slot->arrived, 0);
+  if (block->sequence != sequence) return 0;
+  if (origin == row->rank || slot->done == sequence) return 1;
+  return (arrived >> (origin & 63) & 1) != 0;
+}
+
+/* All have come. The word is free again before the operation is shown as done, which lets the next
+ * block of its place be sent. */
+UNISONO_INLINE void finish(const struct unisono_nic_row* row, struct unisono_nic_slot* slot,
+                           uint64_t sequence) {
+  __sync_lock_test_and_set(&slot->arrived, 0);
+  slot->done_ns = bpf_ktime_get_ns();
+  publish(slot, sequence);
+  wake(row, slot);
+}
+
+UNISONO_INLINE void mark_arrived(const struct unisono_nic_row* row, struct unisono_nic_slot* slot,
+                                 uint64_t sequence, uint32_t origin) {
+  const uint64_t bit = 1ULL << (origin & 63);
+  if ((__sync_fetch_and_or(&slot->arrived, bit) | bit) == all_arrived(row))
+    finish(row, slot, sequence);
+}
+
+/* The received block goes on: to one at once, to several by unisono_spread. */
+UNISONO_INLINE int send_on(struct xdp_md* context, const struct unisono_nic_row* row,
+                           const struct unisono_nic_route* route, uint32_t bytes) {
+  void* data = (void*)(long)context->data;
+  if (route->hops == 0) return XDP_DROP;
+  if (route->hops > 1) return XDP_PASS;
+  if (data + UNISONO_NIC_PAYLOAD > (void*)(long)context->data_end) return XDP_DROP;
+  write_addresses(data, row, find_hop(row, route->first), bytes);
+  return count(UNISONO_NIC_BLOCK_PASSED, XDP_TX);
+}
+
+/* From whomever: the tag says that it is the origin's, or a member's who has it from there. */
+UNISONO_INLINE int take_block(struct xdp_md* context, const struct unisono_packet* packet,
+                              const struct unisono_nic_row* row) {
+  const uint64_t sequence = packet->sequence;
+  const uint32_t origin = packet->origin;
+  const uint32_t bytes = packet->length;
+  if (origin >= row->ranks || origin == row->rank || packet->sender >= row->ranks ||
+      packet->target != UNISONO_PACKET_GROUP) {
+    return count(UNISONO_NIC_BAD_SENDER, XDP_DROP);
+  }
+  struct unisono_nic_slot* slot = find_slot(row, sequence);
+  struct unisono_nic_block* block = find_block(row, sequence, origin);
+  if (!slot || !block) return count(UNISONO_NIC_NO_GROUP, XDP_DROP);
+  const uint64_t before = sequence - row->depth;
+  if (__sync_val_compare_and_swap(&block->sequence, before, sequence) != before) {
+    return count(UNISONO_NIC_STALE, XDP_DROP);
+  }
+  block->combine = packet->place;
+  block->words = bytes / 8;
+  copy_received(context, block);
+  count(UNISONO_NIC_BLOCK_TAKEN, 0);
+  mark_arrived(row, slot, sequence, origin);
+  return send_on(context, row, find_route(row, origin), bytes);
+}
+
+/* What is said of an origin's block. */
+UNISONO_INLINE struct outgoing about_block(const struct unisono_nic_row* row, uint64_t sequence,
+                                           uint32_t origin, uint32_t kind, uint32_t words) {
+  const uint32_t from = find_route(row, origin)->from;
+  const int asks = kind == UNISONO_NIC_ASK_BLOCK;
+  const struct outgoing out = {
+      .sequence = sequence,
+      .kind = kind,
+      .target = asks ? from : UNISONO_PACKET_GROUP,
+      .origin = origin,
+      .words = words,
+      .to = *address_of(row, from),
+  };
+  return out;
+}
+
+/* The received question goes on towards the origin, at which it ends: its process is late. */
+UNISONO_INLINE int ask_on(struct xdp_md* context, const struct unisono_nic_row* row,
+                          const struct unisono_nic_block* block, struct outgoing out) {
+  const uint64_t seen = block->sequence;
+  const int is_next = seen == out.sequence - row->depth || seen == out.sequence;
+  if (!is_next || out.hop > row->ranks) return count(UNISONO_NIC_STALE, XDP_DROP);
+  if (out.origin == row->rank) return count(UNISONO_NIC_NOT_YET, XDP_DROP);
+  if (!rewrite_received(context, row, block, &out)) return count(UNISONO_NIC_NO_ROOM, XDP_DROP);
+  return count(UNISONO_NIC_PASSED_ON, XDP_TX);
+}
+
+/* A rank lacks an origin's block: it gets it, or the question goes on. */
+UNISONO_INLINE int answer_for_block(struct xdp_md* context, const struct unisono_packet* packet,
+                                    const struct unisono_nic_row* row) {
+  const uint64_t sequence = packet->sequence;
+  const uint32_t origin = packet->origin;
+  const uint32_t asker = packet->sender;
+  const uint32_t words = packet->length / 8;
+  if (origin >= row->ranks || asker >= row->ranks || asker == row->rank || asker == origin ||
+      packet->target != row->rank) {
+    return count(UNISONO_NIC_BAD_SENDER, XDP_DROP);
+  }
+  struct unisono_nic_slot* slot = find_slot(row, sequence);
+  const struct unisono_nic_block* block = find_block(row, sequence, origin);
+  if (!slot || !block) return count(UNISONO_NIC_NO_GROUP, XDP_DROP);
+  const int found = has_block(row, slot, block, sequence, origin);
+  struct outgoing out =
+      about_block(row, sequence, origin, found ? UNISONO_NIC_BLOCK : UNISONO_NIC_ASK_BLOCK, words);
+  out.hop = packet->hop + 1U;
+  if (!found) return ask_on(context, row, block, out);
+  if (block->words > words) return count(UNISONO_NIC_NO_ROOM, XDP_DROP);
+  out.words = block->words;
+  out.hop = 0;
+  out.to = *address_of(row, asker);
+  if (!rewrite_received(context, row, block, &out)) return count(UNISONO_NIC_NO_ROOM, XDP_DROP);
+  return count(UNISONO_NIC_ANSWERED, XDP_TX);
+}
+
+struct hopping {
+  struct __sk_buff* frame;
+  const struct unisono_nic_row* row;
+  uint32_t first; /* in the row's list of hops */
+  uint32_t hops;
+};
+
+/* To all hops but the last, to which the frame itself is addressed then. */
+static long send_to_hop(uint32_t turn, struct hopping* hopping) {
+  struct __sk_buff* frame = hopping->frame;
+  const struct unisono_nic_row* row = hopping->row;
+  void* data = (void*)(long)frame->data;
+  if (data + UNISONO_NIC_PAYLOAD > (void*)(long)frame->data_end) return 1;
+  const struct unisono_packet* packet = data + UNISONO_NIC_HEADS;
+  write_addresses(data, row, find_hop(row, hopping->first + turn), packet->length);
+  if (turn + 1 < hopping->hops) bpf_clone_redirect(frame, row->interface, 0);
+  return 0;
+}
+
+UNISONO_INLINE void send_to_hops(struct __sk_buff* frame, const struct unisono_nic_row* row,
+                                 const struct unisono_nic_route* route) {
+  struct hopping hopping = {.frame = frame, .row = row, .first = route->first, .hops = route->hops};
+  bpf_loop(route->hops, send_to_hop, &hopping, 0);
+}
+
+/* A block that take_block() has passed on, because it goes to several. */
+UNISONO_INLINE int spread_block(struct __sk_buff* frame, const struct unisono_packet* packet,
+                                const void* end, const struct unisono_nic_row* row) {
+  const void* data = (const void*)packet - UNISONO_NIC_HEADS;
+  if (packet->origin >= row->ranks || !is_addressed(data, row) || !is_whole(packet, end)) {
+    return TCX_NEXT;
+  }
+  if (!is_genuine(packet, end, row)) return count(UNISONO_NIC_BAD_TAG, TCX_DROP);
+  const struct unisono_nic_route* route = find_route(row, packet->origin);
+  if (route->hops < 2) return TCX_NEXT;
+  send_to_hops(frame, row, route);
+  bpf_redirect(row->interface, 0);
+  return count_several(UNISONO_NIC_BLOCK_PASSED, route->hops, TCX_REDIRECT);
+}
+
+/* The own process has given its block. */
+UNISONO_INLINE int send_own_block(struct __sk_buff* frame, const struct unisono_nic_row* row,
+                                  const struct unisono_nic_block* own, uint64_t sequence) {
+  const struct unisono_nic_route* route = find_route(row, row->rank);
+  const struct outgoing out = about_block(row, sequence, row->rank, UNISONO_NIC_BLOCK, own->words);
+  if (route->hops == 0) return count(UNISONO_NIC_STRAY_KICK, TCX_DROP);
+  if (!make_room(frame, &out) || !rewrite_leaving(frame, row, own, &out)) {
+    return count(UNISONO_NIC_NO_ROOM, TCX_DROP);
+  }
+  send_to_hops(frame, row, route);
+  return count_several(UNISONO_NIC_BLOCK_SENT, route->hops, TCX_NEXT);
+}
+
+struct asking {
+  struct __sk_buff* frame;
+  const struct unisono_nic_row* row;
+  const struct unisono_nic_block* own;
+  uint64_t sequence;
+  uint64_t missing; /* arrival bits */
+  uint32_t words;
+};
+
+static long ask_for_block(uint32_t origin, struct asking* asking) {
+  const struct unisono_nic_row* row = asking->row;
+  if ((asking->missing >> (origin & 63) & 1) == 0 || origin == row->rank) return 0;
+  const struct outgoing out =
+      about_block(row, asking->sequence, origin, UNISONO_NIC_ASK_BLOCK, asking->words);
+  if (!rewrite_leaving(asking->frame, row, asking->own, &out)) return 1;
+  bpf_clone_redirect(asking->frame, row->interface, 0);
+  return 0;
+}
+
+/* The own process says that an operation is late: each missing block is asked for. The question is
+ * as long as the own block, which is as long as the others. */
+UNISONO_INLINE int ask_for_blocks(struct __sk_buff* frame, const struct unisono_nic_row* row,
+                                  struct unisono_nic_slot* slot,
+                                  const struct unisono_nic_block* own, uint64_t sequence) {
+  const uint64_t missing = all_arrived(row) & ~__sync_fetch_and_or(&slot->arrived, 0);
+  if (slot->done == sequence) return count(UNISONO_NIC_NOT_YET, TCX_DROP);
+  struct asking asking = {.frame = frame,
+                          .row = row,
+                          .own = own,
+                          .sequence = sequence,
+                          .missing = missing,
+                          .words = own->words};
+  const struct outgoing room = {.words = asking.words};
+  if (!make_room(frame, &room)) return count(UNISONO_NIC_NO_ROOM, TCX_DROP);
+  bpf_loop(row->ranks, ask_for_block, &asking, 0);
+  return count(UNISONO_NIC_ASKED, TCX_DROP);
+}
+
+/* Of the own process. */
+UNISONO_INLINE int kick_allgather(struct __sk_buff* frame, const struct unisono_nic_row* row,
+                                  uint64_t sequence, uint8_t kind) {
+  struct unisono_nic_slot* slot = find_slot(row, sequence);
+  const struct unisono_nic_block* own = find_block(row, sequence, row->rank);
+  if (!slot || !own) return count(UNISONO_NIC_NO_GROUP, TCX_DROP);
+  if (kind == UNISONO_NIC_QUERY || !has_block(row, slot, own, sequence, row->rank)) {
+    return count(UNISONO_NIC_STRAY_KICK, TCX_DROP);
+  }
+  if (kind == UNISONO_NIC_ASK) return ask_for_blocks(frame, row, slot, own, sequence);
+  return send_own_block(frame, row, own, sequence);
+}
