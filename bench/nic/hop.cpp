@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/prng.hpp"
-#include "nic/frames.hpp"
+#include "nic/harness/frames.hpp"
 #include "nic/loader/device.hpp"
 
 namespace {

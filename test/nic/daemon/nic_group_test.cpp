@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Groups in the NIC path as communicators will use them: a rank and a daemon on each host. Results
+// have the bits of the host engine's on the same tree; the end of a daemon, a rank that does not
+// come and ranks that disagree are errors, and nobody hangs.
+#include "engine/nic/nic_group.hpp"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <barrier>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+
+#include "base/clock.hpp"
+#include "base/prng.hpp"
+#include "base/process_record.hpp"
+#include "nic/harness/hosts.hpp"
+#include "nic/harness/with_hosts.hpp"
+
+namespace unisono::engine::test {
+namespace {
+
+using nic::test::Hosts;
+using schedule::Collective;
+
+constexpr int kHosts = 3;
+constexpr std::int64_t kLong = 3600 * base::kSecond;
+
+std::int64_t far_away() { return base::now_ns() + kLong; }
+
+template <int Count>
+class NicGroupsOf : public nic::test::WithHosts<Count> {
+ protected:
+  void SetUp() override {
+    nic::test::WithHosts<Count>::SetUp();
+    if (this->IsSkipped() || this->HasFatalFailure()) return;
+    char name[] = "/tmp/nic_group_test_XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    folder = name;
+    for (int host = 0; host < Count; ++host) start_daemon(host);
+  }
+  void TearDown() override {
+    for (int host = 0; host < Count; ++host) kill_daemon(host);
+    if (!folder.empty()) std::filesystem::remove_all(folder);
+  }
+
+  std::string path(int host) const { return folder + "/nic" + std::to_string(host); }
+
+  // Returns when it serves.
+  void start_daemon(int host) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    const std::string socket = path(host);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      this->hosts->enter(host);
+      dup2(ends[1], STDERR_FILENO);
+      close(ends[0]);
+      execl(UNISONOD_PROGRAM, "unisonod", "--interface", "u0", "--socket", socket.c_str(),
+            static_cast<char*>(nullptr));
+      _exit(127);
+    }
+    close(ends[1]);
+    char byte = 0;
+    EXPECT_EQ(read(ends[0], &byte, 1), 1);
+    close(ends[0]);
+    daemons[static_cast<std::size_t>(host)] = pid;
+  }
+  void kill_daemon(int host) {
+    const pid_t pid = std::exchange(daemons[static_cast<std::size_t>(host)], 0);
+    if (pid <= 0) return;
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+  }
+
+  // All hosts make the group, and then each runs the body.
+  void run(const std::function<void(int rank, NicGroup& group)>& body) {
+    std::array<NicOffer, Count> offers;
+    std::atomic<int> joined = 0;
+    std::barrier<> together(Count);
+    this->hosts->run([&](int rank) {
+      NicGroupOptions options;
+      options.path = path(rank);
+      options.id = {31, 1};
+      options.key = {5, 7};
+      options.multicast = htonl(0xEFFF0009);
+      options.rank = rank;
+      options.ranks = Count;
+      auto group = NicGroup::open(options);
+      if (group.ok()) offers[static_cast<std::size_t>(rank)] = (*group)->offer();
+      if (!group.ok()) ADD_FAILURE() << group.error().message;
+      together.arrive_and_wait();
+      if (group.ok()) {
+        const base::Status status = (*group)->join(offers);
+        if (status.ok()) ++joined;
+        if (!status.ok()) ADD_FAILURE() << status.error().message;
+      }
+      together.arrive_and_wait();
+      if (joined == Count) body(rank, **group);
+      together.arrive_and_wait();  // no group goes while others use it
+    });
+  }
+
+  std::string folder;
+  std::array<pid_t, Count> daemons = {};  // 0: none
+};
+
+using NicGroups = NicGroupsOf<kHosts>;
+using NicGroupsOfSixteen = NicGroupsOf<16>;
+
+// Numbers of very different sizes: each order of summation has another result.
+std::vector<double> vector_of(int rank, int operation, std::size_t count) {
+  base::Prng random(static_cast<std::uint64_t>(operation * 100 + rank));
+  std::vector<double> vector(count);
+  for (double& x : vector) x = (random.unit() - 0.5) * static_cast<double>(1 << random.below(30));
+  return vector;
+}
+
+TEST_F(NicGroups, AllFourCollectives) {
+  run([](int rank, NicGroup& group) {
+    for (int operation = 0; operation < 100; ++operation) {
+      const auto count = 1 + static_cast<std::size_t>(operation) * 29 % kNicWordsMax;
+      const int root = operation % kHosts;
+      NicShape shape;
+      shape.type = arith::Type::float64;
+      shape.count = 1;
+      shape.root = root;
+      // Rank 0 combines its own with those of ranks 1 and 2, in this order.
+      std::vector<double> sum = vector_of(0, operation, count);
+      for (int other = 1; other < kHosts; ++other) {
+        const auto more = vector_of(other, operation, count);
+        for (std::size_t i = 0; i < count; ++i) sum[i] += more[i];
+      }
+      const std::vector<double> own = vector_of(rank, operation, count);
+      const std::vector<double> untouched(count, 42);
+      for (const Collective collective : {Collective::allreduce, Collective::reduce,
+                                          Collective::broadcast, Collective::barrier}) {
+        shape.collective = collective;
+        std::vector<double> output = untouched;
+        NicCall call = *lower_call(shape, rank);  // also of those that processes do faster
+        call.count = static_cast<std::int64_t>(count);
+        call.bytes = collective == Collective::barrier ? 0 : count * sizeof(double);
+        const base::Status done = group.run(call, own.data(), output.data(), far_away());
+        ASSERT_TRUE(done.ok()) << done.error().message;
+        const std::vector<double> expected = collective == Collective::allreduce ? sum
+                                             : collective == Collective::reduce && rank == root
+                                                 ? sum
+                                             : collective == Collective::broadcast && rank != root
+                                                 ? vector_of(root, operation, count)
+                                                 : untouched;
+        ASSERT_EQ(std::memcmp(output.data(), expected.data(), count * sizeof(double)), 0)
+            << schedule::collective_name(collective) << " " << operation;
+      }
+    }
+  });
+}
+
+TEST_F(NicGroups, AllgathersOfAnyLength) {
+  run([](int rank, NicGroup& group) {
+    ASSERT_NE(group.allgather(), nullptr);
+    for (int operation = 0; operation < 60; ++operation) {
+      const auto count = static_cast<std::size_t>(operation * operation);
+      std::vector<double> expected;
+      for (int other = 0; other < kHosts; ++other) {
+        const auto block = vector_of(other, operation, count);
+        expected.insert(expected.end(), block.begin(), block.end());
+      }
+      const auto own = vector_of(rank, operation, count);
+      std::vector<double> result(count * kHosts, 42);
+      const base::Status done = group.allgather()->run(
+          std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(result)), far_away());
+      ASSERT_TRUE(done.ok()) << done.error().message;
+      ASSERT_EQ(result, expected) << operation;
+      const NicCall barrier = *lower_call({}, rank);
+      ASSERT_TRUE(group.run(barrier, nullptr, nullptr, far_away()).ok()) << "the tree is there too";
+    }
+  });
+}
+
+// Where there are many ranks short blocks are joined, and longer ones between them are not. Who
+// lacks some names them all: that of rank 2 would have come to rank 15 with that of rank 1.
+TEST_F(NicGroupsOfSixteen, AllgathersOfShortBlocksAndOthers) {
+  constexpr int kRanks = 16;
+  ASSERT_TRUE(nic_allgather_joins(kRanks, sizeof(double)));
+  ASSERT_FALSE(nic_allgather_joins(kRanks, 100 * sizeof(double)));
+  run([&](int rank, NicGroup& group) {
+    NicAllgather& allgather = *group.allgather();
+    for (int operation = 0; operation < 40; ++operation) {
+      const std::size_t count = operation % 5 == 4 ? 100 : 1;
+      std::vector<double> expected;
+      for (int other = 0; other < kRanks; ++other) {
+        const auto block = vector_of(other, operation, count);
+        expected.insert(expected.end(), block.begin(), block.end());
+      }
+      const auto own = vector_of(rank, operation, count);
+      std::vector<double> result(count * kRanks, 42);
+      const base::Status done = allgather.run(
+          std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(result)), far_away());
+      ASSERT_TRUE(done.ok()) << done.error().message;
+      ASSERT_EQ(result, expected) << operation;
+    }
+    if (rank == 1) return;
+    const std::array<std::byte, 4> block = {};
+    std::array<std::byte, 4 * kRanks> result = {};
+    const auto status = allgather.run(block, result, base::now_ns() + 200 * base::kMillisecond);
+    ASSERT_FALSE(status.ok());
+    const std::string& message = status.error().message;
+    const std::string ranks = rank == 0 ? " 1 in time" : rank == 15 ? " 1 2 in time" : "";
+    EXPECT_NE(message.find("lacks the blocks of ranks" + ranks), std::string::npos) << message;
+    EXPECT_NE(message.find("they did not take part, or wait for one that did not"),
+              std::string::npos)
+        << message;
+  });
+}
+
+TEST_F(NicGroups, AnAllgatherSaysWhoDidNotCome) {
+  run([&](int rank, NicGroup& group) {
+    if (rank == 1) return;
+    const std::array<std::byte, 4> block = {};
+    std::array<std::byte, 4 * kHosts> result = {};
+    const auto status =
+        group.allgather()->run(block, result, base::now_ns() + 50 * base::kMillisecond);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().message, "NIC path: an allgather of rank " + std::to_string(rank) +
+                                          " lacks the blocks of ranks 1 in time: they did not "
+                                          "take part");
+  });
+}
+
+TEST_F(NicGroups, ADaemonThatDiesIsAnErrorOnItsHost) {
+  std::atomic<int> failed = 0;
+  run([&](int rank, NicGroup& group) {
+    const NicCall barrier = *lower_call({}, rank);
+    ASSERT_TRUE(group.run(barrier, nullptr, nullptr, far_away()).ok());
+    if (rank == 0) {
+      kill_daemon(0);
+      // Whether the others have their results before the kernel has taken the program away is open;
+      // rank 0 cannot have its own without them.
+    }
+    base::Status status = base::success();
+    while (status.ok()) {
+      // Who still has a daemon is not told by it, so it waits no longer than this.
+      const std::int64_t deadline =
+          rank == 0 ? far_away() : base::now_ns() + 200 * base::kMillisecond;
+      status = group.run(barrier, nullptr, nullptr, deadline);
+    }
+    ++failed;
+    EXPECT_EQ(status.error().code, rank == 0 ? base::Code::system : base::Code::timeout)
+        << status.error().message;
+    EXPECT_FALSE(group.run(barrier, nullptr, nullptr, far_away()).ok()) << "it stays of no use";
+  });
+  EXPECT_EQ(failed, kHosts);
+}
+
+bool is_asleep(pid_t thread) {
+  const auto record = base::read_process(thread);
+  return record.has_value() && record->state == 'S';
+}
+
+// It looks around now and then, for what may be lost, and no more often.
+TEST_F(NicGroups, WhoSleepsIsWokenByItsResult) {
+  std::array<std::atomic<pid_t>, kHosts> threads = {};
+  std::atomic<int> entered = 0;
+  run([&](int rank, NicGroup& group) {
+    threads[static_cast<std::size_t>(rank)] = gettid();
+    const NicCall barrier = *lower_call({}, rank);
+    for (int operation = 0; operation < 4; ++operation) {
+      const bool late = rank == operation % kHosts;
+      // How long the others look and yield before they sleep is the machine's to say.
+      const auto others_sleep = [&] {
+        if (entered < operation * kHosts + kHosts - 1) return false;
+        return std::ranges::count_if(threads, is_asleep) == kHosts - 1;
+      };
+      while (late && !others_sleep()) usleep(1000);
+      ++entered;
+      const std::int64_t from_ns = base::now_ns();
+      rusage before = {}, after = {};
+      getrusage(RUSAGE_THREAD, &before);
+      ASSERT_TRUE(group.run(barrier, nullptr, nullptr, far_away()).ok());
+      getrusage(RUSAGE_THREAD, &after);
+      const std::int64_t naps = (base::now_ns() - from_ns) / (10 * base::kMillisecond);
+      EXPECT_LE(after.ru_nvcsw - before.ru_nvcsw, naps + 5);
+    }
+  });
+  std::uint64_t woken = 0;
+  for (int host = 0; host < kHosts; ++host) {
+    const auto client = nic::ServiceClient::connect(path(host));
+    ASSERT_TRUE(client.ok()) << client.error().message;
+    const auto status = (*client)->status();
+    ASSERT_TRUE(status.ok()) << status.error().message;
+    woken += status->counters[UNISONO_NIC_WOKEN];
+    EXPECT_LE(status->counters[UNISONO_NIC_WOKEN], 4U);
+    EXPECT_EQ(status->counters[UNISONO_NIC_NOT_WOKEN], 0U);
+  }
+  EXPECT_GE(woken, 2U) << "of 8 waits; one may just be looking around";
+}
+
+TEST_F(NicGroups, ARankThatDoesNotComeIsATimeout) {
+  run([&](int rank, NicGroup& group) {
+    if (rank == 1) return;
+    const auto status = group.run(*lower_call({}, rank), nullptr, nullptr,
+                                  base::now_ns() + 50 * base::kMillisecond);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().message, "NIC path: operation 0 of rank " + std::to_string(rank) +
+                                          " has no result in time: a rank did not take part");
+  });
+}
+
+// Packets that agree are followed by those that do not.
+TEST_F(NicGroups, RanksThatDisagreeInALaterPacketGetNoSum) {
+  run([&](int rank, NicGroup& group) {
+    NicShape shape;
+    shape.collective = Collective::allreduce;
+    shape.count = rank == 2 ? 500 : 600;
+    const std::vector<std::int64_t> input(600, 1);
+    std::vector<std::int64_t> output(600, -1);
+    const auto status = group.run(*lower_call(shape, rank), input.data(), output.data(),
+                                  base::now_ns() + 200 * base::kMillisecond);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(output, std::vector<std::int64_t>(600, -1));
+    EXPECT_EQ(status.error().code, rank == 0 ? base::Code::mismatch : base::Code::timeout);
+    if (rank == 0) {
+      EXPECT_EQ(group.odd_rank().value_or(NicRank{-1, 0}).host, 2);
+    }
+  });
+}
+
+TEST_F(NicGroups, RanksThatDisagreeGetNoSum) {
+  run([&](int rank, NicGroup& group) {
+    NicShape shape;
+    shape.collective = Collective::allreduce;
+    shape.count = rank == 1 ? 2 : 1;
+    const std::array<std::int64_t, 2> input = {1, 1};
+    std::array<std::int64_t, 2> output = {-1, -1};
+    const auto status = group.run(*lower_call(shape, rank), input.data(), output.data(),
+                                  base::now_ns() + 50 * base::kMillisecond);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(output[0], -1);
+    EXPECT_EQ(status.error().code, rank == 0 ? base::Code::mismatch : base::Code::timeout);
+  });
+}
+
+}  // namespace
+}  // namespace unisono::engine::test

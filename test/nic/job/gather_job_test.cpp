@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Jobs whose allgathers go by the NIC path, among other operations there and elsewhere: each rank's
+// block is one packet, and whatever goes wrong is an error on all ranks.
+#include <signal.h>
+
+#include <string>
+#include <vector>
+
+#include "base/prng.hpp"
+#include "nic/job/nic_job.hpp"
+
+namespace unisono::harness {
+namespace {
+
+class NicGatherJob : public NicJob {};
+
+std::vector<std::uint8_t> block_of(int rank, int call, std::size_t bytes) {
+  base::Prng random(static_cast<std::uint64_t>(call * 100 + rank));
+  std::vector<std::uint8_t> block(bytes);
+  for (auto& byte : block) byte = static_cast<std::uint8_t>(random.next());
+  return block;
+}
+
+// Every other one in place.
+void check_allgather(const NicRank& self, int call, std::size_t bytes) {
+  std::vector<std::uint8_t> expected;
+  for (int rank = 0; rank < self.ranks; ++rank) {
+    const auto block = block_of(rank, call, bytes);
+    expected.insert(expected.end(), block.begin(), block.end());
+  }
+  const auto own = block_of(self.rank, call, bytes);
+  const auto count = static_cast<std::int64_t>(bytes);
+  std::vector<std::uint8_t> all(expected.size(), 42);
+  const bool in_place = call % 2 != 0;
+  if (in_place) std::ranges::copy(own, all.begin() + self.rank * count);
+  ASSERT_TRUE(succeeded(unisono_allgather(in_place ? UNISONO_IN_PLACE : own.data(), all.data(),
+                                          count, UNISONO_UINT8, self.world)));
+  ASSERT_EQ(all, expected) << "call " << call;
+}
+
+TEST_F(NicGatherJob, BlocksOfAPacket) {
+  start_daemons();
+  constexpr int kCalls = 200;
+  auto processes = start_job([](const NicRank& self) {
+    for (int call = 0; call < kCalls; ++call) {
+      const auto bytes = static_cast<std::size_t>(1 + call * 7 % 1400);
+      ASSERT_NO_FATAL_FAILURE(check_allgather(self, call, bytes));
+    }
+    ASSERT_NO_FATAL_FAILURE(check_allgather(self, kCalls, 1400));
+    ASSERT_NO_FATAL_FAILURE(check_allgather(self, kCalls, 1401)) << "by the host engine";
+    leave(self);
+  });
+  expect_all_clean(processes);
+  EXPECT_EQ(counted(UNISONO_NIC_BLOCK_SENT), (kCalls + 2) * kHosts) << "and those of the trial";
+  EXPECT_EQ(operations(), 1U) << "the trial's";
+  for (int host = 0; host < kHosts; ++host) EXPECT_EQ(status(host).groups, 0U) << host;
+}
+
+TEST_F(NicGatherJob, AmongOthersAndWithRanksThatComeLate) {
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    for (int call = 0; call < 100; ++call) {
+      if (call % 20 == self.rank) usleep(3000);
+      std::vector<std::int64_t> sums(20'000, self.rank);
+      unisono_request_t request = nullptr;
+      ASSERT_TRUE(
+          succeeded(unisono_allreduce_start(UNISONO_IN_PLACE, sums.data(), 20'000, UNISONO_INT64,
+                                            UNISONO_SUM, self.world, &request)));
+      ASSERT_NO_FATAL_FAILURE(check_allgather(self, call, 8));
+      std::int64_t sum = self.rank;
+      ASSERT_TRUE(succeeded(
+          unisono_allreduce(UNISONO_IN_PLACE, &sum, 1, UNISONO_INT64, UNISONO_SUM, self.world)));
+      ASSERT_EQ(sum, 6);
+      if (call % 3 == 0) {
+        ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+      }
+      ASSERT_NO_FATAL_FAILURE(check_allgather(self, call + 1000, 1000));
+      ASSERT_TRUE(succeeded(unisono_wait(&request)));
+      ASSERT_EQ(sums.back(), 6);
+    }
+    leave(self);
+  });
+  expect_all_clean(processes);
+  EXPECT_EQ(counted(UNISONO_NIC_BLOCK_SENT), (2 * 100 + 1) * kHosts);
+}
+
+// Also after nothing but an allgather, from which each needs all the others.
+TEST_F(NicGatherJob, CommunicatorsComeAndGo) {
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    for (int round = 0; round < 10; ++round) {
+      unisono_comm_t twin = nullptr;
+      ASSERT_TRUE(succeeded(unisono_comm_split(self.world, 0, -self.rank, &twin)));
+      const NicRank there = {self.ranks - 1 - self.rank, self.ranks, twin, self.line};
+      ASSERT_NO_FATAL_FAILURE(check_allgather(there, round, 100));
+      ASSERT_TRUE(succeeded(unisono_comm_free(twin)));
+    }
+    leave(self);
+  });
+  expect_all_clean(processes);
+  EXPECT_EQ(counted(UNISONO_NIC_BLOCK_SENT), (10 + 11) * kHosts) << "and a trial of each";
+  for (int host = 0; host < kHosts; ++host) EXPECT_EQ(status(host).groups, 0U) << host;
+}
+
+int allgather(const NicRank& self, std::int64_t count) {
+  std::vector<std::int64_t> block(static_cast<std::size_t>(count));
+  std::vector<std::int64_t> all(block.size() * static_cast<std::size_t>(self.ranks));
+  return unisono_allgather(block.data(), all.data(), count, UNISONO_INT64, self.world);
+}
+
+TEST_F(NicGatherJob, ALostRankIsNamed) {
+  start_daemons();
+  for (const int victim : {3, 0}) {
+    for (const int signal : {SIGKILL, SIGSTOP}) {
+      SCOPED_TRACE(victim);
+      auto processes = start_job([victim, signal](const NicRank& self) {
+        ASSERT_TRUE(succeeded(allgather(self, 1)));
+        if (self.rank == victim) {
+          raise(signal);
+          FAIL() << "goes on";
+        }
+        EXPECT_TRUE(failed(
+            allgather(self, 1), UNISONO_ERROR_RANK_LOST,
+            {"rank " + std::to_string(victim) + " is lost", "allgather", "in the NIC path"}));
+        unisono_finalize(self.world);
+      });
+      expect_all_clean(processes, victim);
+    }
+  }
+}
+
+TEST_F(NicGatherJob, ARankThatLeavesIsNamed) {
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    ASSERT_TRUE(succeeded(allgather(self, 1)));
+    if (self.rank != 2) {
+      EXPECT_TRUE(failed(allgather(self, 1), UNISONO_ERROR_RANK_LOST, {"rank 2"}));
+    }
+    unisono_finalize(self.world);
+  });
+  expect_all_clean(processes);
+}
+
+TEST_F(NicGatherJob, TheEndOfADaemonIsAnErrorForAll) {
+  start_daemons();
+  expect_told_of_daemon(2, [](const NicRank& self) { return allgather(self, 1); });
+}
+
+TEST_F(NicGatherJob, CallsThatDifferAreFound) {
+  start_daemons();
+  // Another length, of one packet and of another path; another collective; split-phase.
+  expect_difference([](const NicRank& self) { return allgather(self, self.rank == 1 ? 2 : 1); });
+  expect_difference([](const NicRank& self) { return allgather(self, self.rank == 3 ? 1000 : 1); });
+  expect_difference([](const NicRank& self) {
+    return self.rank == 0 ? unisono_barrier(self.world) : allgather(self, 1);
+  });
+  expect_difference([](const NicRank& self) {
+    return self.rank == 2 ? allgather(self, 1) : unisono_barrier(self.world);
+  });
+  expect_difference([](const NicRank& self) {
+    if (self.rank != 1) return allgather(self, 1);
+    std::int64_t own = 0;
+    std::vector<std::int64_t> all(static_cast<std::size_t>(self.ranks));
+    unisono_request_t request = nullptr;
+    const int error =
+        unisono_allgather_start(&own, all.data(), 1, UNISONO_INT64, self.world, &request);
+    return error != UNISONO_OK ? error : unisono_wait(&request);
+  });
+}
+
+}  // namespace
+}  // namespace unisono::harness

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Jobs whose communicators have a NIC path, with a rank on each of four hosts. What went by the NIC
+// path is proved by its programs' counters.
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/prng.hpp"
+#include "nic/job/allreduce_bits.hpp"
+#include "nic/job/nic_job.hpp"
+
+namespace unisono::harness {
+namespace {
+
+TEST_F(NicJob, EveryCollectiveIsRight) { expect_everything_right(); }
+
+// Whatever the type: the blocking call goes by the NIC path, the split-phase one does not.
+template <class T>
+void compare_paths(const NicRank& self, unisono_type_t type, unisono_op_t op) {
+  for (const std::size_t count : counts_of(sizeof(T))) {
+    const auto input = numbers_of<T>(type * 100 + op * 10, self.rank, count);
+    const auto n = static_cast<std::int64_t>(count);
+    std::vector<T> by_nic(count);
+    std::vector<T> by_host(count);
+    ASSERT_TRUE(succeeded(unisono_allreduce(input.data(), by_nic.data(), n, type, op, self.world)));
+    unisono_request_t request = nullptr;
+    ASSERT_TRUE(succeeded(
+        unisono_allreduce_start(input.data(), by_host.data(), n, type, op, self.world, &request)));
+    ASSERT_TRUE(succeeded(unisono_wait(&request)));
+    ASSERT_EQ(std::memcmp(by_nic.data(), by_host.data(), count * sizeof(T)), 0)
+        << "type " << type << " operator " << op << " count " << count;
+    auto in_place = input;
+    ASSERT_TRUE(
+        succeeded(unisono_allreduce(UNISONO_IN_PLACE, in_place.data(), n, type, op, self.world)));
+    ASSERT_EQ(in_place, by_nic);
+    for (int root = 0; root < self.ranks; ++root) {
+      std::vector<T> at_root(count, T{42});
+      ASSERT_TRUE(
+          succeeded(unisono_reduce(input.data(), at_root.data(), n, type, op, root, self.world)));
+      ASSERT_EQ(at_root, self.rank == root ? by_nic : std::vector<T>(count, T{42}));
+    }
+  }
+}
+
+TEST_F(NicJob, TypesAndOperatorsHaveTheBitsOfTheHostEngine) {
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    for (const unisono_op_t op : {UNISONO_SUM, UNISONO_MIN, UNISONO_MAX}) {
+      ASSERT_NO_FATAL_FAILURE(compare_paths<std::int32_t>(self, UNISONO_INT32, op));
+      ASSERT_NO_FATAL_FAILURE(compare_paths<std::uint32_t>(self, UNISONO_UINT32, op));
+      ASSERT_NO_FATAL_FAILURE(compare_paths<std::int64_t>(self, UNISONO_INT64, op));
+      ASSERT_NO_FATAL_FAILURE(compare_paths<std::uint64_t>(self, UNISONO_UINT64, op));
+      ASSERT_NO_FATAL_FAILURE(compare_paths<float>(self, UNISONO_FLOAT32, op));
+      ASSERT_NO_FATAL_FAILURE(compare_paths<double>(self, UNISONO_FLOAT64, op));
+    }
+    for (const unisono_op_t op :
+         {UNISONO_BITWISE_AND, UNISONO_BITWISE_OR, UNISONO_BITWISE_XOR, UNISONO_PROD}) {
+      ASSERT_NO_FATAL_FAILURE(compare_paths<std::uint8_t>(self, UNISONO_UINT8, op));
+      ASSERT_NO_FATAL_FAILURE(compare_paths<std::int64_t>(self, UNISONO_INT64, op));
+    }
+    leave(self);
+  });
+  expect_all_clean(processes);
+  // All but the products: 3 lengths of a packet and 2 of two, 2 allreduces and a reduce to each
+  // root; and the trial.
+  EXPECT_EQ(operations(), (3 * 6 + 3 * 2) * (3 + 2 * 2) * (2 + kHosts) + 1U);
+}
+
+TEST_F(NicJob, BroadcastsOfAnyTypeFromEveryRoot) {
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    for (int i = 0; i < 200; ++i) {
+      const int root = i % self.ranks;
+      const auto count = static_cast<std::size_t>(1 + i * 7 % 1400);
+      std::vector<std::uint8_t> expected(count);
+      base::Prng random(static_cast<std::uint64_t>(i));
+      for (auto& byte : expected) byte = static_cast<std::uint8_t>(random.next());
+      auto buffer = self.rank == root ? expected : std::vector<std::uint8_t>(count);
+      ASSERT_TRUE(succeeded(unisono_broadcast(buffer.data(), static_cast<std::int64_t>(count),
+                                              UNISONO_UINT8, root, self.world)));
+      ASSERT_EQ(buffer, expected);
+    }
+    leave(self);
+  });
+  expect_all_clean(processes);
+  EXPECT_EQ(operations(), 201U);
+}
+
+// As long as nobody asks for that. If the root waited, none of them would ever go on: the others
+// call after it has said that it is done; and so it does after them.
+TEST_F(NicJob, WhoHasNothingToTakeWaitsForNobody) {
+  environment_ = {{"UNISONO_NIC_ROOTED", "auto"}};
+  start_daemons();
+  constexpr int kRoot = 1;
+  auto processes = start_job([](const NicRank& self) {
+    const auto give = [&self] {
+      std::int64_t value = self.rank == kRoot ? 17 : -1;
+      ASSERT_TRUE(succeeded(unisono_broadcast(&value, 1, UNISONO_INT64, kRoot, self.world)));
+      ASSERT_EQ(value, 17);
+    };
+    const auto reduce = [&self] {
+      const std::int64_t value = self.rank;
+      std::int64_t sum = 0;
+      ASSERT_TRUE(succeeded(
+          unisono_reduce(&value, &sum, 1, UNISONO_INT64, UNISONO_SUM, kRoot, self.world)));
+      ASSERT_EQ(sum, self.rank == kRoot ? 6 : 0);
+    };
+    if (self.rank != kRoot) self.line.hear();
+    ASSERT_NO_FATAL_FAILURE(give());
+    if (self.rank == kRoot) {
+      self.line.say("given");
+      self.line.hear();
+    }
+    ASSERT_NO_FATAL_FAILURE(reduce());
+    if (self.rank != kRoot) self.line.say("given");
+    leave(self);
+  });
+  EXPECT_EQ(processes[kRoot].line().hear(), "given");
+  const auto each_other = [&processes](const auto& act) {
+    for (int rank = 0; std::cmp_less(rank, processes.size()); ++rank) {
+      if (rank != kRoot) act(processes[static_cast<std::size_t>(rank)].line());
+    }
+  };
+  each_other([](const Line& line) { line.say("go"); });
+  each_other([](const Line& line) { EXPECT_EQ(line.hear(), "given"); });
+  processes[kRoot].line().say("go");
+  expect_all_clean(processes);
+  EXPECT_EQ(operations(), 1U) << "the trial";
+}
+
+// What is started before, between and after is not held up by what goes by the NIC path, nor holds
+// it up; nor do long ones, communicators beside it, and ranks that come late.
+TEST_F(NicJob, BothPathsKeepOneOrder) {
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    base::Prng together(7);
+    unisono_comm_t twin = nullptr;
+    ASSERT_TRUE(succeeded(unisono_comm_dup(self.world, &twin)));
+    constexpr std::int64_t kLong = 20'000;
+    for (int i = 0; i < 300; ++i) {
+      const std::int64_t value = self.rank + i;
+      const std::int64_t sum = 4 * i + 6;
+      const std::vector<std::int64_t> vector(kLong, value);
+      std::vector<std::int64_t> sums(kLong);
+      unisono_request_t request = nullptr;
+      ASSERT_TRUE(succeeded(unisono_allreduce_start(
+          vector.data(), sums.data(), kLong, UNISONO_INT64, UNISONO_SUM, self.world, &request)));
+      if (i % 50 == self.rank) usleep(3000);
+      for (const unisono_comm_t comm : {self.world, twin, self.world}) {
+        const auto count = static_cast<std::int64_t>(1 + together.below(1000));
+        std::vector<std::int64_t> own(static_cast<std::size_t>(count), value);
+        ASSERT_TRUE(succeeded(unisono_allreduce(UNISONO_IN_PLACE, own.data(), count, UNISONO_INT64,
+                                                UNISONO_SUM, comm)));
+        ASSERT_EQ(own.front(), sum);
+        ASSERT_EQ(own.back(), sum);
+        if (together.below(2) == 0) {
+          ASSERT_TRUE(succeeded(unisono_barrier(comm)));
+        }
+      }
+      ASSERT_TRUE(succeeded(unisono_wait(&request)));
+      ASSERT_EQ(sums.back(), sum);
+    }
+    ASSERT_TRUE(succeeded(unisono_comm_free(twin)));
+    leave(self);
+  });
+  expect_all_clean(processes);
+  EXPECT_GT(operations(), 700U);
+}
+
+// Each rank is the last in one barrier. All others sleep then, and are stopped in their sleep: so
+// the program finds all of them asleep, and whom it wakes does not depend on how fast they are.
+TEST_F(NicJob, WhoWaitsForLongIsWokenByItsResultOnly) {
+  environment_ = {{"UNISONO_DETECT_TIMEOUT", "300s"}, {"UNISONO_DETECT_TIMEOUT_HOSTS", "300s"}};
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    for (int late = 0; late < self.ranks; ++late) {
+      if (self.rank == late) {
+        self.line.say("is late");
+        self.line.hear();
+      }
+      ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+      self.line.say("has the result");
+      self.line.hear();
+    }
+    leave(self);
+  });
+  const auto woken = [this](int host) { return counted(host, UNISONO_NIC_WOKEN); };
+  for (int late = 0; late < kHosts; ++late) {
+    const HostProcess& last = processes[static_cast<std::size_t>(late)];
+    ASSERT_EQ(last.line().hear(), "is late");
+    std::vector<std::uint64_t> before;
+    std::vector<pid_t> stopped(kHosts);
+    for (int host = 0; host < kHosts; ++host) {
+      const auto at = static_cast<std::size_t>(host);
+      before.push_back(woken(host));
+      if (host == late) continue;
+      stopped[at] = stop_in_its_sleep(processes[at], host);
+      ASSERT_GT(stopped[at], 0) << "it has ended";
+      EXPECT_EQ(woken(host), before.back()) << "by contributions of others";
+    }
+    last.line().say("go");
+    EXPECT_EQ(last.line().hear(), "has the result") << "nobody else had to be awake";
+    for (int host = 0; host < kHosts; ++host) {
+      const HostProcess& rank = processes[static_cast<std::size_t>(host)];
+      if (host == late) continue;
+      // It reaches this host by a packet of its own.
+      while (nic::test::has_armed_waiter(daemon_on(host))) std::this_thread::yield();
+      EXPECT_EQ(woken(host), before[static_cast<std::size_t>(host)] + 1) << host;
+      ASSERT_EQ(kill(stopped[static_cast<std::size_t>(host)], SIGCONT), 0);
+      EXPECT_EQ(rank.line().hear(), "has the result");
+    }
+    for (const HostProcess& rank : processes) rank.line().say("next");
+  }
+  expect_all_clean(processes);
+  EXPECT_EQ(counted(UNISONO_NIC_NOT_WOKEN), 0U);
+}
+
+TEST_F(NicJob, CommunicatorsComeAndGo) {
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    for (int round = 0; round < 20; ++round) {
+      unisono_comm_t part = nullptr;
+      ASSERT_TRUE(succeeded(unisono_comm_split(self.world, self.rank % 2, -self.rank, &part)));
+      unisono_comm_t twin = nullptr;
+      ASSERT_TRUE(succeeded(unisono_comm_dup(part, &twin)));
+      for (int i = 0; i < round; ++i) {
+        std::int64_t sum = self.rank;
+        ASSERT_TRUE(succeeded(
+            unisono_allreduce(UNISONO_IN_PLACE, &sum, 1, UNISONO_INT64, UNISONO_SUM, twin)));
+        ASSERT_EQ(sum, self.rank % 2 == 0 ? 2 : 4);
+      }
+      ASSERT_TRUE(succeeded(unisono_comm_free(part)));
+      ASSERT_TRUE(succeeded(unisono_comm_free(twin)));
+    }
+    leave(self);
+  });
+  expect_all_clean(processes);
+  EXPECT_GT(operations(), 100U);
+  for (int host = 0; host < kHosts; ++host) EXPECT_EQ(status(host).groups, 0U) << host;
+}
+
+// All do without it: a host that has no daemon, a setting. (A communicator of the other hosts only
+// may use it.)
+TEST_F(NicJob, WithoutAllHostsNobodyUsesIt) {
+  start_daemons(3);
+  const auto expect_without = [this](const Environment& environment) {
+    auto processes = start_job(
+        [](const NicRank& self) {
+          for (int root = 0; root < self.ranks; ++root) {
+            ASSERT_NO_FATAL_FAILURE(check_reductions(self, 1 + 50 * root, root));
+          }
+          ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+          leave(self);
+        },
+        environment);
+    expect_all_clean(processes);
+    EXPECT_EQ(operations(), 0U);
+  };
+  expect_without({});
+  expect_without({{"UNISONO_NIC", "on"}});
+  start_daemons();
+  expect_without({{"UNISONO_NIC", "off"}});
+}
+
+// The victim ends, or hangs, while the others wait for it in the NIC path.
+void expect_loss(const NicRank& self, int victim, int signal, const std::string& how) {
+  ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+  if (self.rank == victim) {
+    raise(signal);
+    FAIL() << "goes on";
+  }
+  EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST,
+                     {"rank " + std::to_string(victim), how, "in the NIC path"}));
+  EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST));
+  unisono_comm_t rest = nullptr;
+  ASSERT_TRUE(succeeded(unisono_shrink(self.world, &rest)));
+  std::int64_t sum = 1;
+  EXPECT_TRUE(
+      succeeded(unisono_allreduce(UNISONO_IN_PLACE, &sum, 1, UNISONO_INT64, UNISONO_SUM, rest)));
+  EXPECT_EQ(sum, self.ranks - 1);
+  leave(self);
+}
+
+TEST_F(NicJob, ALostRankIsNamed) {
+  start_daemons();
+  for (const int victim : {3, 0}) {
+    for (const int signal : {SIGKILL, SIGSTOP}) {
+      auto processes = start_job([victim, signal](const NicRank& self) {
+        expect_loss(self, victim, signal, "it does not answer");
+      });
+      expect_all_clean(processes, victim);
+    }
+  }
+}
+
+TEST_F(NicJob, ARankThatLeavesIsNamed) {
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    if (self.rank != 2) {
+      EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST, {"rank 2"}));
+    }
+    unisono_finalize(self.world);
+  });
+  expect_all_clean(processes);
+}
+
+// Its host's rank tells all; a communicator without the NIC path goes on.
+TEST_F(NicJob, ADaemonThatEndsIsToldToAll) {
+  for (const int host : {1, 0}) {
+    start_daemons();
+    auto processes = start_job([](const NicRank& self) {
+      ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+      self.line.say("ready");
+      self.line.hear();
+      constexpr int kMost = 1'000'000;  // many times as many as fit until then
+      int error = UNISONO_OK;
+      for (int i = 0; i < kMost && error == UNISONO_OK; ++i) error = unisono_barrier(self.world);
+      EXPECT_TRUE(failed(error, UNISONO_ERROR_SYSTEM, {"unisonod has ended", "NIC path"}));
+      unisono_comm_t all = nullptr;
+      ASSERT_TRUE(succeeded(unisono_shrink(self.world, &all)));
+      std::int64_t sum = 1;
+      EXPECT_TRUE(
+          succeeded(unisono_allreduce(UNISONO_IN_PLACE, &sum, 1, UNISONO_INT64, UNISONO_SUM, all)));
+      EXPECT_EQ(sum, self.ranks);
+      leave(self);
+    });
+    for (const auto& process : processes) EXPECT_EQ(process.line().hear(), "ready");
+    for (const auto& process : processes) process.line().say("go");
+    kill_daemon(host);
+    expect_all_clean(processes);
+  }
+}
+
+// The daemon lives, and does not know: what comes in at a leaf, or at the root, is lost from some
+// moment on. (A kick that is not taken off is repaired: the parent asks.)
+TEST_F(NicJob, AProgramThatSomebodyDetachesIsAnErrorForAll) {
+  for (const int host : {2, 0}) {
+    SCOPED_TRACE(host);
+    start_daemons();
+    auto processes = start_job([](const NicRank& self) {
+      ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+      self.line.say("ready");
+      self.line.hear();
+      // Others may have the result of the first that one of them lacks.
+      int error = UNISONO_OK;
+      for (int call = 0; call < 3 && error == UNISONO_OK; ++call) {
+        error = unisono_barrier(self.world);
+      }
+      EXPECT_TRUE(failed(error, UNISONO_ERROR_SYSTEM,
+                         {"gets no further", "the network drops packets of the NIC path"}));
+      unisono_finalize(self.world);
+    });
+    for (const auto& process : processes) EXPECT_EQ(process.line().hear(), "ready");
+    EXPECT_TRUE(nic::test::detach_program(daemon_on(host), 0));
+    spoil();
+    for (const auto& process : processes) process.line().say("go");
+    expect_all_clean(processes);
+  }
+}
+
+TEST_F(NicJob, CallsThatDifferAreFound) {
+  start_daemons();
+  std::vector<std::int64_t> values(1000, 1);
+  // Within the NIC path: another length, another operator, another root.
+  expect_difference([&values](const NicRank& self) {
+    return unisono_allreduce(UNISONO_IN_PLACE, values.data(), self.rank == 1 ? 2 : 1, UNISONO_INT64,
+                             UNISONO_SUM, self.world);
+  });
+  expect_difference([&values](const NicRank& self) {
+    return unisono_allreduce(UNISONO_IN_PLACE, values.data(), 1, UNISONO_INT64,
+                             self.rank == 3 ? UNISONO_MAX : UNISONO_SUM, self.world);
+  });
+  expect_difference([&values](const NicRank& self) {
+    std::int64_t sum = 0;
+    return unisono_reduce(values.data(), &sum, 1, UNISONO_INT64, UNISONO_SUM,
+                          self.rank == 2 ? 1 : 0, self.world);
+  });
+  // In other numbers of packets: who gives more, who gives less, and who gives nothing.
+  for (const int odd : {0, 2}) {
+    for (const auto& [of_odd, of_others] :
+         {std::pair{600, 200}, {200, 600}, {600, 700}, {1, 350}}) {
+      expect_difference([&values, odd, long_one = of_odd, other = of_others](const NicRank& self) {
+        return unisono_allreduce(UNISONO_IN_PLACE, values.data(),
+                                 self.rank == odd ? long_one : other, UNISONO_INT64, UNISONO_SUM,
+                                 self.world);
+      });
+    }
+    expect_difference([&values, odd](const NicRank& self) {
+      if (self.rank == odd) return unisono_barrier(self.world);
+      std::vector<std::int64_t> least(700);
+      return unisono_reduce(values.data(), least.data(), 700, UNISONO_INT64, UNISONO_MIN, 2,
+                            self.world);
+    });
+  }
+  // One in the NIC path, the other not: too long for it, or split-phase.
+  expect_difference([&values](const NicRank& self) {
+    return unisono_allreduce(UNISONO_IN_PLACE, values.data(), self.rank == 1 ? 1000 : 1,
+                             UNISONO_INT64, UNISONO_SUM, self.world);
+  });
+  expect_difference([](const NicRank& self) {
+    if (self.rank != 0) return unisono_barrier(self.world);
+    unisono_request_t request = nullptr;
+    const int error = unisono_barrier_start(self.world, &request);
+    return error != UNISONO_OK ? error : unisono_wait(&request);
+  });
+}
+
+TEST_F(NicJob, ADeadlineHolds) {
+  start_daemons();
+  expect_deadline();
+}
+
+}  // namespace
+}  // namespace unisono::harness

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Jobs on so many hosts that the tree has inner nodes: contributions pass through the programs of
+// their hosts, whose processes sleep. One set of hosts with their daemons serves all tests.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "nic/job/nic_job.hpp"
+
+namespace unisono::harness {
+namespace {
+
+constexpr int kMany = 16;
+
+class NicTreeJob : public NicJob {
+ protected:
+  static void SetUpTestSuite() { host_count_ = kMany; }
+  static void TearDownTestSuite() {
+    NicJob::TearDownTestSuite();
+    host_count_ = kHosts;
+  }
+
+  void use(int hosts, const Environment& environment) {
+    host_of_.clear();
+    for (int host = 0; host < hosts; ++host) host_of_.push_back(host);
+    environment_ = environment;
+    for (const char* limit : {"UNISONO_DETECT_TIMEOUT", "UNISONO_DETECT_TIMEOUT_HOSTS"}) {
+      environment_.emplace_back(limit, "300s");  // processes are stopped
+    }
+    environment_.emplace_back("UNISONO_NIC_SPLITS", "0");  // one tree, whose root is rank 0
+  }
+  // Hosts that have children and a parent.
+  std::set<int> inner_nodes() const {
+    std::set<int> inner;
+    for (const int host : host_of_) {
+      for (const nic::GroupLine& line : status(host).own_groups) {
+        if (line.rank != 0 && line.children > 0) inner.insert(host);
+      }
+    }
+    return inner;
+  }
+
+  // Sums of all lengths that go by it, from all ranks, each other one on its own.
+  static void check_sums(const NicRank& self) {
+    for (const std::int64_t count : {1, 2, 174, 175, 176, 350, 700}) {
+      std::vector<std::int64_t> given(static_cast<std::size_t>(count));
+      for (std::int64_t i = 0; i < count; ++i) given[static_cast<std::size_t>(i)] = self.rank + i;
+      std::vector<std::int64_t> sums(given.size());
+      ASSERT_TRUE(succeeded(unisono_allreduce(given.data(), sums.data(), count, UNISONO_INT64,
+                                              UNISONO_SUM, self.world)));
+      const std::int64_t ranks = self.ranks;
+      for (std::int64_t i = 0; i < count; ++i) {
+        ASSERT_EQ(sums[static_cast<std::size_t>(i)], ranks * (ranks - 1) / 2 + ranks * i);
+      }
+    }
+  }
+
+  // The root is late: the contributions of all others have passed through the inner nodes, and have
+  // woken nobody; its result wakes each once.
+  void expect_inner_nodes_sleep();
+};
+
+void NicTreeJob::expect_inner_nodes_sleep() {
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    ASSERT_NO_FATAL_FAILURE(check_sums(self));
+    self.line.say("ready");
+    self.line.hear();
+    if (self.rank == 0) self.line.hear();
+    std::int64_t sum = self.rank;
+    ASSERT_TRUE(succeeded(
+        unisono_allreduce(UNISONO_IN_PLACE, &sum, 1, UNISONO_INT64, UNISONO_SUM, self.world)));
+    EXPECT_EQ(sum, self.ranks * (self.ranks - 1) / 2);
+    self.line.say("has the result");
+    self.line.hear();
+    leave(self);
+  });
+  const auto process = [&](int host) -> const HostProcess& {
+    return processes[static_cast<std::size_t>(host)];
+  };
+  for (const int host : host_of_) ASSERT_EQ(process(host).line().hear(), "ready");
+  const std::set<int> inner = inner_nodes();
+  EXPECT_FALSE(inner.empty());
+  std::vector<std::uint64_t> woken, sent_up;
+  for (const int host : host_of_) {
+    woken.push_back(counted(host, UNISONO_NIC_WOKEN));
+    sent_up.push_back(counted(host, UNISONO_NIC_SENT_UP));
+    process(host).line().say("go");
+  }
+  const auto at = [](const std::vector<std::uint64_t>& counts, int host) {
+    return counts[static_cast<std::size_t>(host)];
+  };
+  std::map<int, pid_t> stopped;
+  for (const int host : inner) {
+    stopped[host] = stop_in_its_sleep(process(host), host);
+    ASSERT_GT(stopped[host], 0) << "it has ended";
+    while (counted(host, UNISONO_NIC_SENT_UP) == at(sent_up, host)) std::this_thread::yield();
+    EXPECT_EQ(counted(host, UNISONO_NIC_WOKEN), at(woken, host)) << "by what passes: " << host;
+  }
+  process(0).line().say("go");
+  EXPECT_EQ(process(0).line().hear(), "has the result") << "the inner nodes' processes are stopped";
+  for (const int host : inner) {
+    while (nic::test::has_armed_waiter(daemon_on(host))) std::this_thread::yield();
+    EXPECT_EQ(counted(host, UNISONO_NIC_WOKEN), at(woken, host) + 1) << host;
+    ASSERT_EQ(kill(stopped[host], SIGCONT), 0);
+  }
+  for (const int host : host_of_) {
+    if (host != 0) {
+      EXPECT_EQ(process(host).line().hear(), "has the result");
+    }
+    EXPECT_EQ(counted(host, UNISONO_NIC_SENT_UP), at(sent_up, host) + (host != 0));
+  }
+  for (const int host : host_of_) process(host).line().say("leave");
+  expect_all_clean(processes);
+  for (const int host : host_of_) EXPECT_EQ(status(host).groups, 0U) << host;
+}
+
+TEST_F(NicTreeJob, InnerNodesOfSixteenHostsSleepUntilTheResult) {
+  use(16, {});
+  expect_inner_nodes_sleep();
+}
+
+// Down the same tree by clones, of which inner nodes send several.
+TEST_F(NicTreeJob, InnerNodesOfEightHostsSleepUntilTheResultWithoutMulticast) {
+  use(8, {{"UNISONO_MULTICAST", "off"}});
+  expect_inner_nodes_sleep();
+}
+
+TEST_F(NicTreeJob, EveryCollectiveIsRightOnEightAndSixteenHosts) {
+  for (const int hosts : {8, 16}) {
+    SCOPED_TRACE(hosts);
+    use(hosts, {});
+    start_daemons();
+    auto processes = start_job([](const NicRank& self) {
+      ASSERT_NO_FATAL_FAILURE(check_sums(self));
+      for (int root = 0; root < self.ranks; ++root) {
+        ASSERT_NO_FATAL_FAILURE(check_reductions(self, 1 + 10 * root, root));
+      }
+      leave(self);
+    });
+    expect_all_clean(processes);
+    EXPECT_GT(operations(), 20U);
+  }
+}
+
+}  // namespace
+}  // namespace unisono::harness

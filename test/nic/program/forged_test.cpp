@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Forged and malformed packets by the hundred thousand: through the kernel's trial run, where each
+// is dropped or passed on and no group's memory changes, and on the wire while operations run,
+// whose results stay right. `--seed N` starts elsewhere; `--seeds N` makes N thousand packets
+// (label slow: a million).
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <barrier>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "base/prng.hpp"
+#include "harness/scale.hpp"
+#include "harness/seeds.hpp"
+#include "nic/harness/hosts.hpp"
+#include "nic/harness/jobs.hpp"
+#include "nic/harness/trial_device.hpp"
+#include "nic/lowering/lower.hpp"
+#include "nic/program/forger.hpp"
+
+namespace unisono::nic::test {
+namespace {
+
+unisono::test::Seeds seeds{.count = 100};
+
+std::int64_t packets() { return harness::scaled(std::int64_t{1000} * seeds.count); }
+
+std::string how_to_repeat(std::int64_t packet) {
+  return "repeat with: nic_forged --seed " + std::to_string(seeds.first) + " --seeds " +
+         std::to_string(seeds.count) + "; packet " + std::to_string(packet);
+}
+
+class Forged : public TrialDevice {
+ protected:
+  // A group in the middle of two operations: one child has given to the first, and nobody but the
+  // own process to the second.
+  unisono_nic_row add_busy(const unisono_nic_row& wanted) {
+    const unisono_nic_row row = add(wanted);
+    for (const std::uint64_t sequence : {0, 1}) post(row, sequence, kSum, {5, 6, 7});
+    run(Entry::receive, frame_of(row, give(row, 1, 0, kSum), {1, 10, 100}));
+    return row;
+  }
+
+  // What comes next for such a group, of every kind.
+  static std::vector<Frame> genuine_frames(const unisono_nic_row& row) {
+    std::vector<Frame> frames;
+    for (const std::uint64_t sequence : {0, 1}) {
+      unisono_packet packet = give(row, 0, sequence, kSum);
+      for (const std::uint8_t kind : {UNISONO_NIC_GIVE, UNISONO_NIC_ASK_RESULT}) {
+        packet.kind = kind;
+        frames.push_back(frame_of(row, packet, {2, 20, 200}));
+      }
+      packet = packet_of(UNISONO_NIC_RESULT, row.id, 0, sequence);
+      packet.place = kSum;
+      frames.push_back(frame_of(row, packet, {8, 36, 307}));
+      packet.kind = UNISONO_NIC_QUERY;
+      frames.push_back(frame_of(row, packet, {}));
+      packet.kind = UNISONO_NIC_ASK_GIVE;
+      packet.target = row.rank;
+      frames.push_back(frame_of(row, packet, {0, 0, 0}));
+    }
+    return frames;
+  }
+
+  static std::uint64_t sum_of(const Counters& counters, int from, int to) {
+    std::uint64_t sum = 0;
+    for (int i = from; i < to; ++i) sum += counters[static_cast<std::size_t>(i)];
+    return sum;
+  }
+
+  static constexpr std::uint32_t kSum = UNISONO_NIC_SUM_INT64;
+};
+
+TEST_F(Forged, WhatComesInIsRefusedAndCounted) {
+  std::vector<unisono_nic_row> rows = {add_busy(inner_row()), add_busy(root_row())};
+  Forger forger(seeds.first);
+  for (const unisono_nic_row& row : rows) {
+    for (Frame& frame : genuine_frames(row)) forger.show(std::move(frame));
+  }
+  const std::string memory = memory_of(rows[0]) + memory_of(rows[1]);
+  const Counters before = *device->counters();
+  const std::int64_t total = packets();
+  for (std::int64_t i = 0; i < total; ++i) {
+    const Frame frame = forger.next();
+    const TrialRun seen = run(Entry::receive, frame);
+    ASSERT_TRUE(seen.verdict == kPass || seen.verdict == kDrop) << how_to_repeat(i);
+    ASSERT_EQ(seen.frame, frame) << how_to_repeat(i);
+    if (i % 256 == 0) {
+      ASSERT_EQ(memory_of(rows[0]) + memory_of(rows[1]), memory) << how_to_repeat(i);
+    }
+  }
+  EXPECT_EQ(memory_of(rows[0]) + memory_of(rows[1]), memory) << how_to_repeat(total);
+  Counters counted = *device->counters();
+  for (std::size_t i = 0; i < counted.size(); ++i) counted[i] -= before[i];
+  EXPECT_EQ(sum_of(counted, 0, UNISONO_NIC_COUNTERS), static_cast<std::uint64_t>(total));
+  EXPECT_EQ(sum_of(counted, UNISONO_NIC_TAKEN_IN, UNISONO_NIC_COUNTERS), 0U);
+  for (const auto reason :
+       {UNISONO_NIC_FOREIGN, UNISONO_NIC_SHORT, UNISONO_NIC_NO_GROUP, UNISONO_NIC_BAD_TAG}) {
+    EXPECT_GT(counted[reason], 0U) << counter_name(reason);
+  }
+}
+
+// Of Ethernet, without its checksum.
+constexpr std::size_t kLeast = 60;
+
+// Whoever may open a socket can make these: what a process says to its program has no tag.
+TEST_F(Forged, WhatLeavesChangesNoMemory) {
+  std::vector<unisono_nic_row> rows = {add_busy(inner_row()), add_busy(root_row())};
+  Forger forger(seeds.first);
+  for (const unisono_nic_row& row : rows) {
+    for (const std::uint8_t kind : {UNISONO_NIC_KICK, UNISONO_NIC_ASK, UNISONO_NIC_QUERY}) {
+      for (const std::uint64_t sequence : {0, 1, 2}) {
+        forger.show(from_process(row, kind, sequence, sequence));
+      }
+    }
+    for (Frame& frame : genuine_frames(row)) forger.show(std::move(frame));
+  }
+  const std::string memory = memory_of(rows[0]) + memory_of(rows[1]);
+  const std::int64_t total = packets() / 2;
+  for (std::int64_t i = 0; i < total; ++i) {
+    // Genuine ones, too: the group is not ready for what they ask.
+    Frame frame = i % 4 == 0 ? forger.any() : forger.next();
+    frame.resize(std::max(frame.size(), kLeast));
+    const std::uint32_t kicked = run(Entry::kick, frame).verdict;
+    const std::uint32_t spread = run(Entry::spread, frame).verdict;
+    ASSERT_TRUE(kicked == kTcNext || kicked == kTcDrop) << how_to_repeat(i);
+    ASSERT_TRUE(spread == kTcNext || spread == kTcDrop) << how_to_repeat(i);
+    if (i % 256 == 0) {
+      ASSERT_EQ(memory_of(rows[0]) + memory_of(rows[1]), memory) << how_to_repeat(i);
+    }
+  }
+  EXPECT_EQ(memory_of(rows[0]) + memory_of(rows[1]), memory) << how_to_repeat(total);
+}
+
+// Three hosts with a rank each, and a stranger on their network.
+class ForgedOnTheWire : public testing::Test {
+ protected:
+  static constexpr int kRanks = 3;
+  static constexpr int kStranger = kRanks;
+
+  void SetUp() override {
+    const auto trial = load_device({});
+    auto made = trial.ok() ? Hosts::make(kRanks + 1) : trial.error();
+    if (!made.ok() && made.error().code == base::Code::unsupported) {
+      GTEST_SKIP() << made.error().message;
+    }
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    hosts = *std::move(made);
+  }
+
+  // Operations, until the stranger has done all that it can, or a test of them has failed.
+  void operate(Port& port, int rank) {
+    base::Prng random(static_cast<std::uint64_t>(rank) + 1);
+    for (std::uint64_t operation = 0;; ++operation) {
+      const bool ends = rank == 0 && stranger_is_done;
+      const Words given = {operation * 10 + static_cast<std::uint64_t>(rank), ends ? 1U : 0U};
+      ASSERT_TRUE(port.post(UNISONO_NIC_SUM_INT64, given).ok());
+      double patience_ns = base::kMillisecond;
+      while (!port.is_done(operation)) {
+        if (HasFailure()) return;
+        ASSERT_FALSE(port.is_broken(operation));
+        // A flood fills the queues that genuine packets wait in.
+        const auto asked = port.repair(
+            base::now_ns(), static_cast<std::int64_t>(patience_ns * (0.5 + random.unit())));
+        ASSERT_TRUE(asked.ok()) << asked.error().message;
+        if (*asked > 0) patience_ns = std::min(patience_ns * 2, 16.0 * base::kMillisecond);
+        std::this_thread::yield();
+      }
+      const auto result = port.result(operation);
+      ASSERT_EQ(result.size(), 2U);
+      ASSERT_EQ(result[0], operation * 10 * kRanks + kRanks * (kRanks - 1) / 2) << operation;
+      if (rank == 0) operations = operation + 1;
+      if (result[1] != 0) return;
+    }
+  }
+
+  void disturb();
+
+  std::unique_ptr<Hosts> hosts;
+  std::array<std::unique_ptr<Device>, kRanks> devices;
+  std::atomic<bool> stranger_is_done = false;
+  std::atomic<std::uint64_t> operations = 0;
+  std::int64_t sent = 0;
+};
+
+// Frames that this host gets to see, from others.
+void overhear(const base::Descriptor& socket, Forger& forger) {
+  Frame frame(2048);
+  sockaddr_ll from = {};
+  socklen_t bytes = sizeof from;
+  const ssize_t length = recvfrom(socket.get(), frame.data(), frame.size(), MSG_DONTWAIT,
+                                  reinterpret_cast<sockaddr*>(&from), &bytes);
+  if (length < static_cast<ssize_t>(kPayload) || from.sll_pkttype == PACKET_OUTGOING) return;
+  frame.resize(static_cast<std::size_t>(length));
+  if (packet_in(frame).magic == UNISONO_PACKET_MAGIC) forger.show(std::move(frame));
+}
+
+// Sends forgeries of what it overhears, and the very frames once more, to every host.
+void ForgedOnTheWire::disturb() {
+  const base::Descriptor wire(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_IP)));
+  sockaddr_ll place = {};
+  place.sll_family = AF_PACKET;
+  place.sll_protocol = htons(ETH_P_IP);
+  place.sll_ifindex = static_cast<int>(if_nametoindex("u0"));
+  ASSERT_EQ(bind(wire.get(), reinterpret_cast<sockaddr*>(&place), sizeof place), 0);
+  Forger forger(seeds.first);
+  base::Prng random(seeds.first);
+  while (!forger.has_seen() && !HasFailure()) {
+    overhear(wire, forger);
+    std::this_thread::yield();
+  }
+  for (const std::int64_t total = packets(); sent < total && !HasFailure(); ++sent) {
+    overhear(wire, forger);
+    Frame frame = random.below(4) == 0 ? forger.any() : forger.next();
+    const unisono_nic_address to = random.below(kRanks + 1) == 0
+                                       ? group_address()
+                                       : host_address(static_cast<int>(random.below(kRanks)));
+    std::memcpy(frame.data(), to.mac, 6);
+    std::memcpy(frame.data() + 6, host_address(kStranger).mac, 6);
+    frame[12] = std::byte{8};
+    while (send(wire.get(), frame.data(), frame.size(), 0) < 0) {
+      ASSERT_EQ(errno, ENOBUFS);
+      std::this_thread::yield();
+    }
+  }
+}
+
+TEST_F(ForgedOnTheWire, ResultsStayRight) {
+  std::barrier<> together(kRanks + 1);
+  std::atomic<bool> failed = false;
+  hosts->run([&](int host) {
+    Rank started;
+    if (host != kStranger) {
+      auto& device = devices[static_cast<std::size_t>(host)];
+      DeviceOptions options;
+      options.interface = "u0";
+      auto loaded = load_device(options);
+      if (loaded.ok()) device = *std::move(loaded);
+      Job job;
+      job.count = 2;
+      job.parameter = 1;
+      auto begun = loaded.ok() ? start_rank(*device, job, host, kRanks, 1) : loaded.error();
+      if (begun.ok()) started = *std::move(begun);
+      failed = failed || !begun.ok();
+    }
+    together.arrive_and_wait();
+    if (failed) return;
+    if (host == kStranger) {
+      disturb();
+      stranger_is_done = true;
+    } else {
+      operate(*started.port, host);
+    }
+    together.arrive_and_wait();
+  });
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(sent, packets());
+  EXPECT_GT(operations, 1U);
+  Counters counted = {};
+  for (const auto& device : devices) {
+    const Counters one = *device->counters();
+    for (std::size_t i = 0; i < counted.size(); ++i) counted[i] += one[i];
+  }
+  for (const auto reason : {UNISONO_NIC_SHORT, UNISONO_NIC_BAD_TAG, UNISONO_NIC_STALE}) {
+    EXPECT_GT(counted[reason], 0U) << counter_name(reason);
+  }
+  EXPECT_EQ(counted[UNISONO_NIC_MISMATCH], 0U);
+  std::printf("%lld frames while %llu operations ran\n", static_cast<long long>(sent),
+              static_cast<unsigned long long>(operations.load()));
+}
+
+}  // namespace
+}  // namespace unisono::nic::test
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  unisono::nic::test::seeds.read(argc, argv);
+  return RUN_ALL_TESTS();
+}
