@@ -22,12 +22,11 @@ base::Result<group::PlanContext> make_context(const RanksPlace& place,
                                               const base::Settings& settings) {
   const bool one_memory = !place.hosts.given();
   const transport::Capabilities has = transport::SharedMemory().capabilities();
-  const group::SegmentLayout layout = group::Communicator::plan_layout(place.ranks, settings);
+  const group::SegmentLayout layout = group::plan_segment(place.ranks, settings);
   group::PlanContext context;
   context.ranks = place.ranks;
-  context.host_map = place.hosts;
+  context.hosts = place.hosts;
   for (int rank = 0; rank < place.ranks && !one_memory; ++rank) {
-    context.hosts.push_back(place.hosts.of(rank));
     if (place.multicast) context.group.push_back(place.hosts.place(rank) == 0);
   }
   context.oversubscribed = one_memory && place.oversubscribed;
@@ -124,7 +123,7 @@ base::Result<Explanation> explain(const group::Call& call, const RanksPlace& pla
   }
   group::PlanCache plans(context);
   UNISONO_ASSIGN(const group::CachedPlan* const cached, plans.find(call, true));
-  result.helping = cached->plan.helping;
+  result.helping = cached->plan.engine == engine::EngineKind::helping;
   result.single_copy = cached->bound->single_copy;
   result.bulk = cached->plan.bulk;
   result.segments = cached->plan.segments;

@@ -124,7 +124,8 @@ int unisono_comm_from_list(unisono_comm_t comm, const int* ranks, int count,
                            unisono_comm_t* result) try {
   return derive("unisono_comm_from_list", comm, result, [=](Communicator& group) -> Made {
     if (const auto wrong = wrong_list(ranks, count, group.size())) {
-      return group.refuse(Code::argument, fmt::format("unisono_comm_from_list: {}", *wrong));
+      return group.failures().refuse(Code::argument,
+                                     fmt::format("unisono_comm_from_list: {}", *wrong));
     }
     return group.from_list({ranks, static_cast<std::size_t>(count)});
   });
@@ -170,7 +171,7 @@ int unisono_shrink(unisono_comm_t comm, unisono_comm_t* result) try {
 int unisono_publish(unisono_comm_t comm, uint64_t value) try {
   Comm* found = comms().get(comm);
   if (found == nullptr) return fail(bad_comm("unisono_publish", comm));
-  found->group->publish(value);
+  found->group->words().publish(value);
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
   return fail("unisono_publish", thrown);
@@ -214,10 +215,10 @@ int unisono_comm_info(unisono_comm_t comm, unisono_comm_info_t* info) try {
   if (statistics.last_plan != nullptr) {
     const auto& plan = *statistics.last_plan;
     plan.algorithm.copy(full.algorithm, sizeof full.algorithm - 1);
-    std::string_view(plan.plan.helping         ? "helping"
-                     : plan.bound->single_copy ? "inline, pull"
-                                               : "inline")
-        .copy(full.engine, sizeof full.engine - 1);
+    const std::string engine = unisono::engine::engine_name(plan.plan.engine);
+    const bool pulls =
+        plan.bound->single_copy && plan.plan.engine == unisono::engine::EngineKind::inline_;
+    (pulls ? engine + ", pull" : engine).copy(full.engine, sizeof full.engine - 1);
   }
   full.multicasts = statistics.engine.multicasts;
   full.stagings = statistics.engine.stagings;

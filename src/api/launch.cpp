@@ -24,14 +24,14 @@ struct Prepared {
 };
 
 Error cannot_make(Comm& comm, Others others, const Error& why) {
-  if (others == Others::wait_for_us) return comm.group->refuse(why.code, why.message);
+  if (others == Others::wait_for_us) return comm.group->failures().refuse(why.code, why.message);
   return {why.code, fmt::format("rank {}: {}", comm.group->rank(), why.message)};
 }
 
 Result<Prepared> prepare(const Arguments& arguments, Comm& comm, Others others) {
   auto checked = check(arguments, comm);
   if (!checked) return cannot_make(comm, others, checked.error());
-  if (comm.group->begins_no_more()) return comm.group->failure();
+  if (comm.group->failures().starts_no_more()) return comm.group->failures().tell();
   const auto plan = comm.group->plan(checked->call);
   if (!plan) {
     const std::string what = fmt::format("{}: {}", arguments.function, plan.error().message);
@@ -64,7 +64,7 @@ void remember(const Arguments& arguments, Comm& comm, const Prepared& made) {
 }  // namespace
 
 int refuse(Comm& comm, Code code, const std::string& what) {
-  return fail(comm.group->refuse(code, what));
+  return fail(comm.group->failures().refuse(code, what));
 }
 
 int fail_repeat(Comm& comm, const Error& error) {
@@ -79,10 +79,10 @@ int fail_thrown(const Arguments& arguments, const std::exception& thrown) noexce
     Comm* const comm = comms().get(arguments.comm);
     if (comm == nullptr) return error;
     const AgentPause pause(comm->group.get());
-    comm->group->fail_all(static_cast<Code>(error),
-                          fmt::format("{} failed on rank {}: {}", arguments.function,
-                                      comm->group->rank(), unisono_last_error()),
-                          0);
+    comm->group->failures().fail_all(static_cast<Code>(error),
+                                     fmt::format("{} failed on rank {}: {}", arguments.function,
+                                                 comm->group->rank(), unisono_last_error()),
+                                     0);
   } catch (const std::exception&) {
     // No memory to tell it either: the others wait until this rank ends.
   }

@@ -93,8 +93,9 @@ std::optional<Error> untold_failure(Rank& rank) {
   const std::lock_guard lock(rank.mutex);
   for (const unisono_comm_t handle : rank.comms) {
     group::Communicator& group = *comms().get(handle)->group;
-    group.look_for_failure();
-    if (group.failed() && !group.failure_told()) return group.failure();
+    group::FailureState& failures = group.failures();
+    failures.adopt();
+    if (failures.has_failed() && !failures.is_told()) return failures.tell();
   }
   return std::nullopt;
 }

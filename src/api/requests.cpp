@@ -54,7 +54,7 @@ int collect(const char* function, unisono_request_t* handle) {
                                          function));
   }
   if (request->pending.state == Pending::State::failed) {
-    return fail(request->comm->group->failure());
+    return fail(request->comm->group->failures().tell());
   }
   return UNISONO_OK;
 }
@@ -67,7 +67,7 @@ bool has_ended(const Request& request) {
 // Whether a rank gave it up; the caller counts as told.
 bool was_cancelled(const Request& request) {
   return request.comm != nullptr && request.pending.state == Pending::State::failed &&
-         request.comm->group->failure().code == Code::cancelled;
+         request.comm->group->failures().tell().code == Code::cancelled;
 }
 
 Result<PersistentPlan*> find_plan(const char* function, unisono_plan_t handle) {
@@ -83,7 +83,8 @@ Result<PersistentPlan*> find_plan(const char* function, unisono_plan_t handle) {
 
 int collect_start(PersistentPlan& plan) {
   plan.active = false;
-  if (plan.pending.state == Pending::State::failed) return fail(plan.comm->group->failure());
+  if (plan.pending.state == Pending::State::failed)
+    return fail(plan.comm->group->failures().tell());
   return UNISONO_OK;
 }
 
@@ -202,11 +203,11 @@ int unisono_cancel(unisono_request_t* handle) try {
     return UNISONO_OK;
   }
   Communicator& group = *request.comm->group;
-  group.fail_all(Code::cancelled,
-                 fmt::format("rank {} cancelled operation {}", group.rank(),
-                             request.pending.operation.index()),
-                 request.pending.operation.index());
-  group.failure();
+  group.failures().fail_all(
+      Code::cancelled,
+      fmt::format("rank {} cancelled operation {}", group.rank(), request.pending.operation.index),
+      request.pending.operation.index);
+  group.failures().tell();
   end_request(handle);
   return UNISONO_OK;
 } catch (const std::exception& thrown) {

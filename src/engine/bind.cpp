@@ -421,7 +421,7 @@ std::vector<Program> bind(std::span<const schedule::Schedule> set, int rank,
                           const BindOptions& options) {
   const WindowLayout layout(set, options);
   UNISONO_CHECK(layout.need().fits(options.geometry), "a schedule set larger than its windows");
-  UNISONO_CHECK(options.hosts.empty() || (!options.helping && options.pull_from == 0),
+  UNISONO_CHECK(!options.hosts.given() || (!options.helping && options.pull_from == 0),
                 "what needs one memory, between hosts");
   UNISONO_CHECK(options.pull_from == 0 ||
                     (!options.helping && options.input.contiguous() && options.output.contiguous()),

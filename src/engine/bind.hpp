@@ -11,6 +11,7 @@
 #include "engine/lane.hpp"
 #include "engine/program.hpp"
 #include "schedule/schedule.hpp"
+#include "topology/host_map.hpp"
 
 namespace unisono::engine {
 
@@ -27,9 +28,9 @@ struct BufferLayout {
   const Piece& piece_of(std::int64_t element) const;
 };
 
-// Whether two ranks are on one host. hosts: by rank, a number of its host; empty: all are on one.
-inline bool share_memory(const std::vector<int>& hosts, int a, int b) {
-  return hosts.empty() || hosts[static_cast<std::size_t>(a)] == hosts[static_cast<std::size_t>(b)];
+// Whether two ranks are on one host.
+inline bool share_memory(const topology::HostMap& hosts, int a, int b) {
+  return !hosts.given() || hosts.of(a) == hosts.of(b);
 }
 
 struct BindOptions {
@@ -42,8 +43,8 @@ struct BindOptions {
   // Messages of so many bytes or more are pulled from their sender's memory where that is safe
   // (engine/pulls.hpp); 0: none. Not with helping.
   std::int64_t pull_from = 0;
-  // By rank, a number of its host; empty: all are on one. Not with helping or pulls.
-  std::vector<int> hosts{};
+  // Not given: all ranks are on one host. Not with helping or pulls.
+  topology::HostMap hosts{};
   // By rank, whether it multicasts to other hosts, and hears it; empty: nobody does. One of a host.
   std::vector<bool> group{};
 

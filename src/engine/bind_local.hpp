@@ -20,7 +20,7 @@ struct LocalOptions {
   LaneGeometry geometry;       // at least 2 lines a rank
   bool pull = false;           // ranks can read each other's memory
   bool in_place = false;
-  std::vector<int> hosts{};  // as BindOptions::hosts
+  topology::HostMap hosts{};  // as BindOptions::hosts
 };
 
 // The longest block in bytes that goes through the windows.

@@ -18,8 +18,8 @@
 namespace unisono::engine {
 
 // unreadable: a peer's memory could not be read (Transport::pull_error says why).
-// wrong_length: a message is not as long as its receiver expects.
-enum class Outcome : std::uint8_t { finished, blocked, mismatch, unreadable, wrong_length };
+// wrong_length: a message is not as long as its receiver expects. failed: the engine says why.
+enum class Outcome : std::uint8_t { finished, blocked, mismatch, unreadable, wrong_length, failed };
 
 // What this rank has done, for itself or for others.
 struct Counters {

@@ -70,9 +70,9 @@ struct alignas(kLineBytes) CallRecord {
   std::atomic<std::int32_t> collective{0};
 };
 
-// Who cannot get a claim, and has made something ready, knocks: its holder looks again before it
-// lets go.
-enum class Claim : std::uint32_t { free, held, knocked };
+// A rank that has made something ready and cannot get the claim marks it contended: the holder
+// looks again before it lets go.
+enum class Claim : std::uint32_t { free, held, contended };
 
 // A rank's program that others may run: published by its owner when it cannot go on by itself.
 // Whoever holds the claim runs it. Strands, not steps, say how far it has come.

@@ -1,29 +1,37 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operation: one collective in progress at this rank. step() carries it on as far as it goes
-// without waiting; who calls it, and how often, is the caller's business. With the inline engine it
-// runs this rank's program only. With the helping engine, a rank that is blocked runs the published
-// programs of the ranks it waits for, and a rank that has sent something those of its receivers:
-// whoever is awake does whatever is ready, so a rank that has given its part and is not scheduled
-// holds nobody up. One thread at a time.
+// Plan: everything about a call that does not change from one time to the next. Operation: one
+// collective in progress at this rank, with the engine that carries it out (engine.hpp) and that
+// engine's state. Plans are immutable; an operation is used by one thread at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
-#include "engine/interpreter.hpp"
-#include "engine/lane.hpp"
+#include "arith/kernel.hpp"
+#include "engine/host_operation.hpp"
+#include "engine/nic/nic_group.hpp"
 #include "engine/program.hpp"
 
 namespace unisono::engine {
 
-// Everything about a call that does not change from one time to the next. Immutable.
+// Who runs a plan's operations: the calling rank, any rank of the host that is awake, or the
+// program in the NIC path.
+enum class EngineKind : std::uint8_t { inline_, helping, nic };
+inline constexpr int kEngineCount = 3;
+constexpr const char* engine_name(EngineKind engine) {
+  constexpr const char* kNames[] = {"inline", "helping", "nic"};
+  return kNames[static_cast<int>(engine)];
+}
+
 struct Plan {
   std::int32_t collective = 0;  // the caller's number, for records
   std::int32_t type = 0, op = -1, root = 0;
   std::int64_t count = 0;
   std::uint32_t digest = 0;
-  bool helping = false;
+  EngineKind engine = EngineKind::inline_;
   bool bulk = false;  // which lane
 
   // The vector goes in `segments` segments, each `input_stride`/`output_stride` bytes after the one
@@ -39,71 +47,40 @@ struct Plan {
 
   arith::Kernel kernel = nullptr;
   const void* kernel_context = nullptr;
+  std::optional<NicCall> nic;  // where the engine is the NIC path
 };
 
-class Operation {
- public:
-  // Takes its sequence numbers now; steps come later.
-  // `history` is a digest of this call and all before it on the communicator, which goes into the
-  // flags: ranks whose calls differed find out at their next message, if not at this one.
-  void begin(const Plan& plan, Lane& lane, const void* input, void* output, std::uint64_t index,
-             std::uint32_t history);
+class Engine;
 
-  // Before the first step, where the plan has staging_bytes.
-  void set_staging(std::byte* staging) { frame_.bases[static_cast<int>(Space::staging)] = staging; }
+// What is asked for when an operation starts.
+struct Launch {
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::uint64_t index = 0;       // of the operation in its communicator
+  std::uint32_t history = 0;     // digest of this call and all before it on the communicator
+  std::byte* staging = nullptr;  // where the plan has staging_bytes
+};
 
-  Outcome step(const Machine& machine);
+// State of the NIC engine.
+struct NicOperation {
+  NicCall call;
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::uint32_t history = 1;       // Launch::history
+  bool is_posted = false;          // this rank's contribution is in the NIC path
+  bool has_looked = false;         // a step has looked for the result
+  std::int64_t examined_ns = 0;    // the last thorough look
+  std::int64_t nap_ns = 0;         // how long the next sleep is; 0: the rank has not slept for it
+  std::int64_t owed_since_ns = 0;  // since when all that it lacks was seen to be sent; 0: not yet
+  std::int64_t left_since_ns = 0;  // since when a member was seen to have left; 0: none was
+};
 
-  const Plan& plan() const { return *plan_; }
-  std::uint64_t index() const { return index_; }
-  // The part it stands at.
-  std::uint64_t sequence() const { return sequence_; }
-  bool entered() const { return entered_; }
-  const Lane& lane() const { return *lane_; }
-  // Whose message it waits for; -1 if it waits to be entered.
-  int awaited() const;
-  // Whether that one comes by multicast from another host.
-  bool awaits_multicast() const;
-  // After Outcome::wrong_length: what this rank expected of awaited(), and what that sent; bytes.
-  struct Lengths {
-    std::int64_t expected, sent;
-  };
-  Lengths lengths() const;
-  std::int64_t helped_steps() const { return helped_steps_; }
-
- private:
-  const Step* awaited_step() const;
-  void enter();
-  Outcome advance(const Machine& machine);
-  Outcome run_private(const Machine& machine);
-  Outcome run_shared(const Machine& machine);
-  bool help(const Machine& machine, Outcome& outcome);
-  void feed(const Machine& machine, int rank, int depth);
-  std::int64_t run_claimed(const Machine& machine, int rank, Outcome& outcome);
-  void publish();
-  void stage_input();
-  void deliver();
-
-  const std::vector<Program>& programs() const { return plan_->parts[part_].programs; }
-  const Program& program() const { return programs()[static_cast<std::size_t>(lane_->rank())]; }
-  // The frame in which a published program of `rank` is run, by whomever.
-  Frame shared_frame(const Program& program) const;
-
-  const Plan* plan_ = nullptr;
-  Lane* lane_ = nullptr;
-  std::byte* input_ = nullptr;
-  std::byte* output_ = nullptr;
-  std::uint64_t index_ = 0;
-  std::uint32_t history_ = 0;
-  std::uint64_t sequence_ = 0;
-  std::int64_t segment_ = 0;
-  std::size_t part_ = 0;
-  std::int64_t helped_steps_ = 0;
-  Position at_;  // not while published
-  bool entered_ = false;
-  bool published_ = false;
-  bool moved_ = false;  // since feed() was called
-  Frame frame_;
+struct Operation {
+  const Plan* plan = nullptr;
+  Engine* engine = nullptr;
+  std::uint64_t index = 0;
+  HostOperation host;  // of the inline and the helping engine
+  NicOperation nic;
 };
 
 }  // namespace unisono::engine

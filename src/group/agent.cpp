@@ -9,7 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/thread.hpp"
-#include "group/communicator.hpp"
+#include "group/job.hpp"
 
 namespace unisono::group {
 namespace {
@@ -46,14 +46,14 @@ base::Status Agent::start() {
   return base::success();
 }
 
-bool Agent::lend(Communicator& communicator, When when) {
+bool Agent::lend(Carried& carried, When when) {
   const bool at_once = when != When::later;
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);
-    lent_.push_back(&communicator);
+    lent_.push_back(&carried);
     // What came before the agent could know of it.
-    if (when != When::now && !carry_one(communicator)) {
+    if (when != When::now && !carry_one(carried)) {
       lent_.pop_back();
       return false;
     }
@@ -72,23 +72,23 @@ bool Agent::lend(Communicator& communicator, When when) {
 }
 
 // With the lock.
-bool Agent::carry_one(Communicator& communicator) {
+bool Agent::carry_one(Carried& carried) {
   is_carrying = true;
-  const bool goes_on = communicator.carry_on();
+  const bool goes_on = carried.carry_on();
   is_carrying = false;
   return goes_on;
 }
 
-void Agent::take_back(Communicator& communicator) {
+void Agent::take_back(Carried& carried) {
   const std::lock_guard lock(mutex_);
-  std::erase(lent_, &communicator);
+  std::erase(lent_, &carried);
   looked_ns_ = base::now_ns();
 }
 
 bool Agent::carry() {
   const std::lock_guard lock(mutex_);
   bool any = false;
-  for (Communicator* communicator : lent_) any |= carry_one(*communicator);
+  for (Carried* carried : lent_) any |= carry_one(*carried);
   return any;
 }
 

@@ -18,8 +18,15 @@
 
 namespace unisono::group {
 
-class Communicator;
 class Job;
+
+// What the agent carries on: the operations of a communicator.
+class Carried {
+ public:
+  virtual ~Carried() = default;
+  // One turn; false if nothing is left to do.
+  virtual bool carry_on() = 0;
+};
 
 class Agent {
  public:
@@ -37,9 +44,9 @@ class Agent {
   // be polling; at once, when more has come; or now, for there is an operation to begin.
   enum class When : std::uint8_t { later, at_once, now };
   // The communicator has operations to be carried on; false if that ended while it was lent.
-  bool lend(Communicator& communicator, When when);
+  bool lend(Carried& carried, When when);
   // Waits until the agent has let go of it.
-  void take_back(Communicator& communicator);
+  void take_back(Carried& carried);
 
   // Carries on what is lent; true if something is. By the agent's threads.
   bool carry();
@@ -47,14 +54,14 @@ class Agent {
   static bool is_self();
 
  private:
-  static bool carry_one(Communicator& communicator);
+  static bool carry_one(Carried& carried);
   void run();
   void rest(std::unique_lock<std::mutex>& lock);
 
   Job& job_;
   std::mutex mutex_;  // held while communicators are carried
   std::condition_variable changed_;
-  std::vector<Communicator*> lent_;
+  std::vector<Carried*> lent_;
   std::int64_t looked_ns_ = 0;  // when the application last took something back
   bool at_once_ = false;
   bool rests_ = false;  // until it is told that something was lent

@@ -210,7 +210,7 @@ class BoundPlanMaker {
                              .pull = context_.pull,
                              .in_place = call_.in_place,
                              .hosts = context_.hosts};
-    if (!how.hosts.empty() && engine::longest_block(how) < kLeastShare) {
+    if (how.hosts.given() && engine::longest_block(how) < kLeastShare) {
       return Error{Code::resources,
                    fmt::format("{} on {} ranks of several hosts needs a share of {} bytes of the "
                                "windows for each, but they have {}; raise UNISONO_BUFFERS",

@@ -6,11 +6,11 @@ namespace unisono::group {
 // Every rank of a host gets it, for nobody knows which of them will live; and those that are
 // silent, which may be in the list and wait for it.
 void Consent::say(std::uint64_t word) {
-  auto& own = records_[rank_].consent;
+  auto& own = records_[members_.rank()].consent;
   own.store(word, std::memory_order_release);
   job_.raise_alarm();
-  for (std::size_t m = 0; m < job_ranks_.size(); ++m) {
-    const int target = job_ranks_[m];
+  for (std::size_t m = 0; m < members_.job_ranks().size(); ++m) {
+    const int target = members_.job_ranks()[m];
     const RankState state = job_.state(target);
     const bool hears = state == RankState::present || state == RankState::silent;
     if (job_.hosts().is_here(target) || !hears) continue;
@@ -22,7 +22,7 @@ void Consent::say(std::uint64_t word) {
 
 std::optional<int> Consent::refusing() const {
   constexpr std::uint64_t kWhat = (std::uint64_t{1} << kOriginBit) - 1;
-  for (int m = 0; m < static_cast<int>(job_ranks_.size()); ++m) {
+  for (int m = 0; m < members_.size(); ++m) {
     const std::uint64_t word = word_of(m);
     if ((word & kWhat) == kRefuses && counts(m)) return static_cast<int>(word >> kOriginBit);
   }

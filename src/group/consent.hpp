@@ -13,15 +13,16 @@
 #include <vector>
 
 #include "group/job.hpp"
-#include "group/query.hpp"
+#include "group/member_record.hpp"
+#include "group/members.hpp"
 
 namespace unisono::group {
 
 class Consent {
  public:
-  // `records`: of all members, in the memory of this host. `job_ranks` and they outlive it.
-  Consent(Job& job, std::span<const int> job_ranks, int rank, MemberRecord* records)
-      : job_(job), job_ranks_(job_ranks), rank_(rank), records_(records) {}
+  // `records`: of all members, in the memory of this host. They outlive it.
+  Consent(const Members& members, MemberRecord* records)
+      : job_(members.job()), members_(members), records_(records) {}
 
   // One of them, once. `origin`: the member that refused first.
   void refuse(int origin) { say(kRefuses + (static_cast<std::uint64_t>(origin) << kOriginBit)); }
@@ -49,16 +50,15 @@ class Consent {
   std::uint64_t word_of(int member) const {
     return records_[member].consent.load(std::memory_order_acquire);
   }
-  int job_rank(int member) const { return job_ranks_[static_cast<std::size_t>(member)]; }
-  bool lives(int member) const { return job_.state(job_rank(member)) == RankState::present; }
+  int job_rank(int member) const { return members_.job_rank(member); }
+  bool lives(int member) const { return members_.lives(member); }
   // What one says that is lost does not count, for not all may hear it.
   bool counts(int member) const {
     return lives(member) || job_.state(job_rank(member)) == RankState::left;
   }
 
   Job& job_;
-  std::span<const int> job_ranks_;
-  int rank_;
+  const Members& members_;
   MemberRecord* records_;
 };
 

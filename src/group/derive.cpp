@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The part of Communicator that makes new ones: duplicate, split, from_list. All members of the
+// Derivation: how a communicator makes new ones: duplicate, split, from_list. All members of the
 // parent get what they asked for, or all get an error that names the first that could not.
 //
 // It takes three allgathers on the parent: where each rank goes; where each group's leader has
@@ -46,7 +46,7 @@ struct Reason {
   char text[220] = {};  // ends with a zero
 };
 
-// Of CommunicatorHeader::derivation, below the number of the derivation.
+// Of SegmentHeader::derivation, below the number of the derivation.
 enum class Agreed : std::uint64_t { open, made, given_up };
 constexpr unsigned kOutcomeBits = 2;
 
@@ -58,7 +58,7 @@ class Derivation {
   using Made = std::unique_ptr<Communicator>;
 
   Derivation(Communicator& parent, Purpose purpose, std::int32_t digest)
-      : parent_(parent), purpose_(purpose), digest_(digest), number_(parent.next_index_) {}
+      : parent_(parent), purpose_(purpose), digest_(digest), number_(parent.queue_.next_index()) {}
 
   Result<Made> make(const Wish& wish);
 
@@ -72,7 +72,7 @@ class Derivation {
   Result<Reason> spread_reason();
   Error parents_failure();
   void give_back();
-  bool leads() const { return !group_.empty() && group_.front() == parent_.rank_; }
+  bool leads() const { return !group_.empty() && group_.front() == parent_.rank(); }
 
   Communicator& parent_;
   Purpose purpose_;
@@ -86,7 +86,7 @@ class Derivation {
 };
 
 Result<std::unique_ptr<Communicator>> Communicator::duplicate() {
-  return Derivation(*this, Purpose::duplicate, 0).make({0, rank_});
+  return Derivation(*this, Purpose::duplicate, 0).make({0, rank()});
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key) {
@@ -94,29 +94,18 @@ Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key) {
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::from_list(std::span<const int> members) {
-  const auto place = std::ranges::find(members, rank_);
+  const auto place = std::ranges::find(members, rank());
   const int color = place == members.end() ? -1 : 0;
   return Derivation(*this, Purpose::from_list, list_digest(members))
       .make({color, static_cast<int>(place - members.begin())});
 }
 
-base::Status Communicator::exchange(Purpose purpose, std::int32_t digest, const void* own,
-                                    void* all, std::int64_t bytes) {
-  Call call;
-  call.collective = schedule::Collective::allgather;
-  call.purpose = purpose;
-  call.count = bytes;
-  call.type = static_cast<std::int32_t>(arith::Type::byte);
-  call.root = digest;
-  return run(call, own, all);
-}
-
 Result<Derivation::Made> Derivation::make(const Wish& wish) {
   const base::Status agreed = agree(wish);
-  const bool is_one_host = parent_.remote_.empty();
+  const bool is_one_host = parent_.members_.on_one_host();
   if (!agreed) {
     // A call that began nothing is no part of a derivation.
-    const bool has_begun = parent_.next_index_ != number_;
+    const bool has_begun = parent_.queue_.next_index() != number_;
     const bool is_made = is_one_host && has_begun && decide(Agreed::given_up);
     if (!is_made) return end_after_loss(agreed.error());
   } else if (without_) {
@@ -126,21 +115,16 @@ Result<Derivation::Made> Derivation::make(const Wish& wish) {
   }
   if (group_.empty()) return Made();
   Made made = build();
-  UNISONO_TRY(made->agree_on_nic());
+  UNISONO_TRY(made->join_nic());
   return made;
 }
 
 base::Status Derivation::agree(const Wish& wish) {
   UNISONO_TRY(learn_group(wish));
   if (leads()) {
-    const auto offset = Communicator::reserve(parent_.job_, static_cast<int>(group_.size()));
-    if (offset) {
-      const auto* header =
-          reinterpret_cast<const CommunicatorHeader*>(parent_.job_.memory().at(*offset));
-      own_ = Grant{*offset, header->layout};
-    } else {
-      status_ = offset.error();
-    }
+    const auto reserved = Segment::reserve(parent_.job_, static_cast<int>(group_.size()));
+    if (reserved) own_ = *reserved;
+    if (!reserved) status_ = reserved.error();
   }
   const Grant given = own_.value_or(Grant{});
   std::vector<Grant> grants(static_cast<std::size_t>(parent_.size()));
@@ -148,8 +132,8 @@ base::Status Derivation::agree(const Wish& wish) {
   if (!group_.empty()) {
     // Without one, it is the leader that does not go along.
     const Grant& grant = grants[static_cast<std::size_t>(group_.front())];
-    if (grant.offset >= 0 && parent_.is_remote(group_.front())) {
-      status_ = Communicator::adopt(parent_.job_, grant.offset, grant.layout);
+    if (grant.offset >= 0 && parent_.members_.is_remote(group_.front())) {
+      status_ = Segment::adopt(parent_.job_, grant);
     }
     if (status_) grant_ = grant;
   }
@@ -179,7 +163,7 @@ base::Status Derivation::learn_group(const Wish& wish) {
 bool Derivation::decide(Agreed outcome) {
   constexpr std::uint64_t kMask = (std::uint64_t{1} << kOutcomeBits) - 1;
   const std::uint64_t own = (number_ + 1) << kOutcomeBits | static_cast<std::uint64_t>(outcome);
-  std::atomic<std::uint64_t>& word = parent_.header_->derivation;
+  std::atomic<std::uint64_t>& word = parent_.segment_.header().derivation;
   std::uint64_t seen = word.load(std::memory_order_acquire);
   for (;;) {
     const std::uint64_t number = seen >> kOutcomeBits;
@@ -192,37 +176,38 @@ bool Derivation::decide(Agreed outcome) {
 }
 
 Error Derivation::parents_failure() {
-  parent_.look_for_failure();
-  if (parent_.failed()) return parent_.failure();
-  return {Code::rank_lost, fmt::format("rank {}: another rank has given up {}", parent_.rank_,
+  FailureState& failures = parent_.failures();
+  failures.adopt();
+  if (failures.has_failed()) return failures.tell();
+  return {Code::rank_lost, fmt::format("rank {}: another rank has given up {}", parent_.rank(),
                                        purpose_ == Purpose::split ? "this split" : "this call")};
 }
 
 // Writes into the segment, so on one host not before it is decided that it will be used.
 Derivation::Made Derivation::build() const {
   std::vector<int> job_ranks;
-  for (const int r : group_) job_ranks.push_back(parent_.job_ranks_[static_cast<std::size_t>(r)]);
-  const auto rank = static_cast<int>(std::ranges::find(group_, parent_.rank_) - group_.begin());
-  return Made(new Communicator(parent_.job_, std::move(job_ranks), rank, grant_.offset,
-                               grant_.layout, false));
+  for (const int r : group_) job_ranks.push_back(parent_.members_.job_rank(r));
+  const auto rank = static_cast<int>(std::ranges::find(group_, parent_.rank()) - group_.begin());
+  return Made(new Communicator(parent_.job_, std::move(job_ranks), rank, grant_, false));
 }
 
 // An allgather failed here, and the parent with it.
 Error Derivation::end_after_loss(const Error& why) {
-  if (parent_.remote_.empty()) {
+  if (parent_.members_.on_one_host()) {
     give_back();  // nobody uses it: that is decided
   } else {
     // Others may own it by now, or fail it as well; the last one gives it back.
     if (own_) grant_ = *own_;
-    if (grant_.offset >= 0) build()->fail_all(why.code, why.message, 0);
+    if (grant_.offset >= 0) build()->failures().fail_all(why.code, why.message, 0);
   }
   return why;
 }
 
 // All know that one rank cannot go along, and nobody uses the segments.
 Error Derivation::end_without() {
-  const bool is_one_host = parent_.remote_.empty();
-  const bool has_adopted = !own_ && grant_.offset >= 0 && parent_.is_remote(group_.front());
+  const bool is_one_host = parent_.members_.on_one_host();
+  const bool has_adopted =
+      !own_ && grant_.offset >= 0 && parent_.members_.is_remote(group_.front());
   if (has_adopted) parent_.job_.memory().empty(grant_.offset, grant_.layout.bytes);
   const Result<Reason> reason = spread_reason();
   // Between hosts it is free when all have emptied what they have of it.
@@ -232,14 +217,14 @@ Error Derivation::end_without() {
       is_one_host || parent_.exchange(purpose_, digest_, &done, all.data(), sizeof done).ok();
   if (is_free) give_back();
   return {reason ? static_cast<Code>(reason->code) : Code::resources,
-          fmt::format("rank {}: no rank gets a new communicator: {}: {}", parent_.rank_,
-                      parent_.locate_rank(*without_), reason ? reason->text : "it says why")};
+          fmt::format("rank {}: no rank gets a new communicator: {}: {}", parent_.rank(),
+                      parent_.members_.locate(*without_), reason ? reason->text : "it says why")};
 }
 
 // The first rank that cannot go along tells all others why.
 Result<Reason> Derivation::spread_reason() {
   Reason own;
-  if (*without_ == parent_.rank_) {
+  if (*without_ == parent_.rank()) {
     own.code = static_cast<std::int32_t>(status_.error().code);
     status_.error().message.copy(own.text, sizeof own.text - 1);
   }
@@ -251,7 +236,7 @@ Result<Reason> Derivation::spread_reason() {
   call.root = *without_;
   Reason told;
   UNISONO_TRY(parent_.run(call, &own, &told));
-  return *without_ == parent_.rank_ ? own : told;
+  return *without_ == parent_.rank() ? own : told;
 }
 
 void Derivation::give_back() {

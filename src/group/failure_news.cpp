@@ -2,7 +2,6 @@
 #include "group/failure_news.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include "group/news_tree.hpp"
 
@@ -15,23 +14,16 @@ constexpr int kLooksBeforeAsking = 4;
 
 }  // namespace
 
-FailureNews::FailureNews(Job& job, const std::vector<int>& job_ranks, int rank, Place place)
-    : job_(job), job_ranks_(job_ranks), rank_(rank), place_(place) {
-  if (job.network() == nullptr) return;
-  std::map<int, std::size_t> places;
-  for (int m = 0; m < static_cast<int>(job_ranks.size()); ++m) {
-    const auto [at, is_new] = places.emplace(job.hosts().of(job_rank(m)), hosts_.size());
-    if (is_new) hosts_.emplace_back();
-    hosts_[at->second].push_back(m);
-    if (m == rank) own_host_ = static_cast<int>(at->second);
-  }
-  told_.resize(hosts_.size());
+FailureNews::FailureNews(const Members& members, const FailurePlace& place)
+    : members_(members), job_(members.job()), place_(place) {
+  if (!hosts().given()) return;
+  own_host_ = hosts().of(members.rank());
+  told_.resize(static_cast<std::size_t>(hosts().hosts()));
 }
 
 bool FailureNews::lives(int host) const {
-  return std::ranges::any_of(hosts_[static_cast<std::size_t>(host)], [this](int member) {
-    return job_.state(job_rank(member)) == RankState::present;
-  });
+  return std::ranges::any_of(hosts().members(host),
+                             [this](int member) { return members_.lives(member); });
 }
 
 void FailureNews::pass_on(const Failure& failure) {
@@ -43,11 +35,11 @@ void FailureNews::pass_on(const Failure& failure) {
 // The one of this host that told them may have died before it was done.
 void FailureNews::pass_on_again() {
   const auto is_lost = [this](int member) {
-    const RankState state = job_.state(job_rank(member));
+    const RankState state = members_.state(member);
     return state == RankState::dead || state == RankState::silent;
   };
-  if (hosts_.size() < 2 || shown_ == 0) return;
-  passes_on_ |= std::ranges::any_of(hosts_[static_cast<std::size_t>(own_host_)], is_lost);
+  if (!hosts().given() || shown_ == 0) return;
+  passes_on_ |= std::ranges::any_of(hosts().members(own_host_), is_lost);
   if (passes_on_) tell_neighbours();
 }
 
@@ -65,7 +57,7 @@ bool FailureNews::show(const Failure& failure) {
 
 void FailureNews::tell_neighbours() {
   const auto lives = [this](int host) { return this->lives(host); };
-  for (const int host : news_neighbours(own_host_, static_cast<int>(hosts_.size()), lives)) {
+  for (const int host : news_neighbours(own_host_, hosts().hosts(), lives)) {
     tell_host(host);
   }
 }
@@ -78,38 +70,35 @@ void FailureNews::tell_host(int host) {
   const auto put = [this](int member, int report) {
     const bool first = report == 0;
     job_.network()->put(
-        {.target = job_rank(member),
+        {.target = members_.job_rank(member),
          .source = first ? reinterpret_cast<const std::byte*>(&own().text) : nullptr,
          .place = first ? reinterpret_cast<std::byte*>(&own().text) : nullptr,
          .bytes = first ? sizeof own().text : 0,
          .flag = reinterpret_cast<std::uint64_t*>(&own().ends[report]),
          .flag_value = own().ends[report].load(std::memory_order_relaxed)});
   };
-  for (const int member : hosts_[static_cast<std::size_t>(host)]) {
-    if (job_.state(job_rank(member)) != RankState::present) continue;
+  for (const int member : hosts().members(host)) {
+    if (!members_.lives(member)) continue;
     if (told == 0) put(member, 0);
     if (shown_ > 1) put(member, shown_ - 1);
-    job_.send_news(job_rank(member));
-    job_.network()->confirm(job_rank(member));
+    job_.send_news(members_.job_rank(member));
+    job_.network()->confirm(members_.job_rank(member));
   }
   told = shown_;
 }
 
 std::optional<Failure> FailureNews::earliest() const {
   std::optional<Failure> known = read_failure(*place_.record);
-  if (hosts_.size() < 2) return known;
+  if (!hosts().given()) return known;
   // All ranks of a host get a notice, each writing the same.
   const auto held = job_.network()->hold();
   const auto consider = [&known](const FailureNotice& notice) {
     const auto told = read_notice(notice);
     if (told && (!known || told->index < known->index)) known = told;
   };
-  for (std::size_t host = 0; host < hosts_.size(); ++host) {
-    if (static_cast<int>(host) == own_host_) continue;
-    for (const int member : hosts_[host]) consider(place_.notices[member]);
-  }
+  for (const int member : members_.remote()) consider(place_.notices[member]);
   if (asked_ != 0) {
-    const FailureAnswer& answer = place_.answers[rank_];
+    const FailureAnswer& answer = place_.answers[members_.rank()];
     if (answer.number.load(std::memory_order_acquire) == asked_) consider(answer.notice);
   }
   return known;
@@ -122,21 +111,20 @@ void FailureNews::ask_now_and_then(int member) {
 }
 
 void FailureNews::ask(int member) {
-  FailureAnswer& answer = place_.answers[rank_];
+  FailureAnswer& answer = place_.answers[members_.rank()];
   if (asked_ == 0) {
     const auto ready =
         job_.memory().commit(reinterpret_cast<std::byte*>(&answer) - job_.memory().at(0),
                              sizeof answer, "an answer about a failure");
     if (!ready) return;  // the news come without it as well
   }
-  const bool is_present = job_.state(job_rank(member)) == RankState::present;
+  const bool is_present = members_.lives(member);
   const bool is_answered = asked_ == 0 || answer.number.load(std::memory_order_acquire) == asked_;
-  const bool may_be_answered =
-      asked_member_ >= 0 && job_.state(job_rank(asked_member_)) == RankState::present;
+  const bool may_be_answered = asked_member_ >= 0 && members_.lives(asked_member_);
   if (!is_present || (!is_answered && may_be_answered)) return;
   asked_member_ = member;
   const FailureNotice& theirs = place_.notices[member];  // alike on all hosts
-  job_.network()->get({.source = job_rank(member),
+  job_.network()->get({.source = members_.job_rank(member),
                        .offset = static_cast<std::uint64_t>(
                            reinterpret_cast<const std::byte*>(&theirs) - job_.memory().at(0)),
                        .place = reinterpret_cast<std::byte*>(&answer.notice),

@@ -14,6 +14,7 @@
 
 #include "group/failure.hpp"
 #include "group/job.hpp"
+#include "group/members.hpp"
 
 namespace unisono::group {
 
@@ -23,15 +24,16 @@ struct alignas(64) FailureAnswer {
   std::atomic<std::uint64_t> number;  // of the request
 };
 
+struct FailurePlace {
+  FailureRecord* record = nullptr;   // of this host
+  FailureNotice* notices = nullptr;  // by member
+  FailureAnswer* answers = nullptr;  // by member; memory is needed where one asks
+};
+
 class FailureNews {
  public:
-  struct Place {
-    FailureRecord* record = nullptr;   // of this host
-    FailureNotice* notices = nullptr;  // by member
-    FailureAnswer* answers = nullptr;  // by member; memory is needed where one asks
-  };
-  // `job_ranks` of the members, which outlive this; `rank` of this one among them.
-  FailureNews(Job& job, const std::vector<int>& job_ranks, int rank, Place place);
+  // `members` outlive it.
+  FailureNews(const Members& members, const FailurePlace& place);
 
   // Once this rank knows of it: it shows it to those that ask, and tells the neighbours unless
   // another rank of this host has.
@@ -52,14 +54,12 @@ class FailureNews {
   void tell_neighbours();
   void tell_host(int host);
   bool lives(int host) const;
-  FailureNotice& own() const { return place_.notices[rank_]; }
-  int job_rank(int member) const { return job_ranks_[static_cast<std::size_t>(member)]; }
+  FailureNotice& own() const { return place_.notices[members_.rank()]; }
+  const topology::HostMap& hosts() const { return members_.hosts(); }
 
+  const Members& members_;
   Job& job_;
-  const std::vector<int>& job_ranks_;
-  int rank_;
-  Place place_;
-  std::vector<std::vector<int>> hosts_;  // the members of each, in the order of their first
+  FailurePlace place_;
   int own_host_ = 0;
   std::vector<int> told_;  // by host: reports
   int shown_ = 0;          // reports; as many words of own().ends

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// NicPath: a communicator's operations in the NIC path, beside those of the host engine. Blocking
-// calls that can be lowered go there, all at once and one at a time; the communicator's order holds
-// across both paths, as a digest of all calls so far goes with each contribution (decision 22).
-// Nobody is told how far the others are while all goes well. A rank that waits for long looks at
-// the standing of those on its host, a word in their memory; and the first rank of a host, its
-// leader, asks the leaders of the hosts next to it in the trees for theirs. Used by Communicator
-// (nic_path.cpp); what is here is pure.
+// NicPath: the NIC path of a communicator: the group of its ranks there, their neighbours in the
+// trees, and what ranks tell each other of how far they are. A digest of all calls so far goes with
+// each contribution, so that the communicator's order holds across the NIC path and the host
+// engines (decision 22). Used by NicEngine. What is here is pure.
 #pragma once
 
 #include <algorithm>
@@ -45,6 +42,11 @@ std::optional<NicStanding> read_farewell(std::uint64_t mark, std::uint64_t word)
 bool calls_differ(const NicStanding& own, const NicStanding& other);
 // Whether it has the operation's result.
 bool has_result(const NicStanding& own, const NicStanding& other);
+// Whether it has made fewer calls than so many.
+bool has_fewer_calls(const NicStanding& other, std::uint64_t calls);
+// Numbers as they are cut in a word.
+std::uint64_t nic_calls(std::uint64_t calls);
+std::uint64_t nic_completed(std::uint64_t completed);
 // Whether it has sent its contribution on a tree.
 bool has_given(const NicStanding& own, const NicStanding& other, int tree);
 
@@ -90,6 +92,7 @@ struct NicPath {
   std::vector<Neighbour> neighbours;
   std::vector<int> awaited;  // of leaders, in the trees: all ranks of the hosts above and below
   std::uint64_t completed = 0;
+  engine::NicWishes wishes;  // of the first host, so that all ranks decide alike
   engine::CoreLoss core_loss;
 
  private:

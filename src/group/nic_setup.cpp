@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The part of Communicator that gets it a NIC path, when it is made. What hosts offer is known
-// since the start of the job, so ranks talk about it only where all have something to offer: then
-// all join, all try a broadcast, and all take it or nobody does.
+#include "group/nic_setup.hpp"
+
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
@@ -11,8 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
-#include "group/communicator.hpp"
-#include "group/nic_path.hpp"
+#include "wire/key.hpp"
 
 namespace unisono::group {
 namespace {
@@ -50,122 +48,159 @@ Status try_nic(engine::NicGroup& group, const topology::HostMap& hosts, int rank
                                       : group.run(blocks, nullptr, nullptr, deadline_ns);
 }
 
-}  // namespace
+// One communicator's.
+class NicSetup {
+ public:
+  NicSetup(const Members& members, const Segment& segment, bool is_world,
+           const NicExchange& exchange)
+      : members_(members),
+        segment_(segment),
+        is_world_(is_world),
+        exchange_(exchange),
+        job_(members.job()),
+        hosts_(members.hosts()) {}
+
+  base::Result<std::unique_ptr<NicPath>> make();
+
+ private:
+  engine::NicGroupOptions options() const;
+  void join();
+  base::Result<std::optional<int>> find_without() const;
+  void tell(const std::string& why_not) const;
+  void tell_own() const;
+  bool insists() const {
+    return is_world_ && job_.settings().toggle(base::Setting::nic) == base::Toggle::on;
+  }
+
+  const Members& members_;
+  const Segment& segment_;
+  const bool is_world_;
+  const NicExchange& exchange_;
+  Job& job_;
+  const topology::HostMap& hosts_;
+  std::vector<engine::NicOffer> offers_;  // by host
+  std::unique_ptr<engine::NicGroup> group_;
+  Status own_ = base::success();  // why this rank cannot take it
+};
 
 // All members come to the same: the segment is this communicator's alone, and its first sequence
 // number is not used again there.
-engine::NicGroupOptions Communicator::nic_options(const topology::HostMap& hosts) const {
-  const std::string name = fmt::format("nic {} {}", offset_, layout_.first_sequence);
+engine::NicGroupOptions NicSetup::options() const {
+  const std::string name = fmt::format("nic {} {}", segment_.offset(), segment_.mark());
   const std::uint64_t hash = wire::hash(job_.key(), name);
   engine::NicGroupOptions options;
   options.path = job_.settings().text(base::Setting::nic_socket);
   options.id = {wire::job_of(job_.key()), static_cast<std::uint32_t>(hash)};
   options.key = {wire::hash(job_.key(), name + " 1"), wire::hash(job_.key(), name + " 2")};
   options.multicast = htonl(kGroups | (static_cast<std::uint32_t>(hash >> 32) & kGroupMask));
-  options.rank = hosts.of(rank_);
-  options.ranks = hosts.hosts();
-  options.place = hosts.place(rank_);
-  options.places = static_cast<int>(hosts.members(options.rank).size());
-  options.memory = job_.memory().at(offset_ + layout_.host_reduction);
-  options.one_a_host = hosts.are_alone();
+  options.rank = hosts_.of(members_.rank());
+  options.ranks = hosts_.hosts();
+  options.place = hosts_.place(members_.rank());
+  options.places = static_cast<int>(hosts_.members(options.rank).size());
+  options.memory = segment_.at(segment_.layout().host_reduction);
+  options.one_a_host = hosts_.are_alone();
   options.multicasts = job_.network()->multicasts();
   options.wishes = engine::NicWishes::of(job_.settings());
   return options;
 }
 
-base::Result<std::unique_ptr<engine::NicGroup>> Communicator::join_nic(
-    const topology::HostMap& hosts, std::span<const engine::NicOffer> offers) const {
-  const engine::NicGroupOptions options = nic_options(hosts);
-  if (options.places > 1) {
-    UNISONO_TRY(job_.memory().commit(offset_ + layout_.host_reduction,
-                                     engine::HostReduction::memory_bytes(options.places),
-                                     "vectors on their way into the NIC path"));
-  }
-  UNISONO_ASSIGN(auto group, engine::NicGroup::open(options));
-  UNISONO_TRY(group->join(offers));
-  return group;
+void NicSetup::join() {
+  const auto go_on = [this]() -> Status {
+    const engine::NicGroupOptions how = options();
+    if (how.places > 1) {
+      UNISONO_TRY(job_.memory().commit(segment_.offset() + segment_.layout().host_reduction,
+                                       engine::HostReduction::memory_bytes(how.places),
+                                       "vectors on their way into the NIC path"));
+    }
+    UNISONO_ASSIGN(auto group, engine::NicGroup::open(how));
+    UNISONO_TRY(group->join(offers_));
+    group_ = std::move(group);
+    return base::success();
+  };
+  own_ = go_on();
 }
 
-Status Communicator::agree_on_nic() {
-  if (remote_.empty() || job_.nic_offers().empty()) return base::success();
-  const auto hosts = topology::HostMap::of_labels(hosts_of_members());
-  std::vector<engine::NicOffer> offers;
+base::Result<std::unique_ptr<NicPath>> NicSetup::make() {
   std::vector<int> leaders;
-  for (int host = 0; host < hosts.hosts(); ++host) {
-    leaders.push_back(hosts.members(host).front());
-    const int job_rank = job_ranks_[static_cast<std::size_t>(leaders.back())];
-    offers.push_back(job_.nic_offers()[static_cast<std::size_t>(job_.hosts().of(job_rank))]);
+  for (int host = 0; host < hosts_.hosts(); ++host) {
+    leaders.push_back(hosts_.members(host).front());
+    const int job_host = job_.hosts().of(members_.job_rank(leaders.back()));
+    offers_.push_back(job_.nic_offers()[static_cast<std::size_t>(job_host)]);
   }
-  if (const Status possible = engine::agree(offers, leaders); !possible) {
-    tell_of_nic(possible.error().message);
-    return base::success();
+  if (const Status possible = engine::agree(offers_, leaders); !possible) {
+    tell(possible.error().message);
+    return std::unique_ptr<NicPath>();
   }
-  std::unique_ptr<engine::NicGroup> group;
-  Status own = base::success();
-  const auto join = [&] {
-    auto joined = join_nic(hosts, offers);
-    if (joined) group = *std::move(joined);
-    if (!joined) own = joined.error();
-  };
   // What the leader of a host has joined, the others share.
-  const bool leads = hosts.place(rank_) == 0;
+  const bool leads = hosts_.place(members_.rank()) == 0;
   if (leads) join();
-  UNISONO_ASSIGN(std::optional<int> without, find_without(own.ok()));
-  if (!without && !hosts.are_alone()) {
+  UNISONO_ASSIGN(std::optional<int> without, find_without());
+  if (!without && !hosts_.are_alone()) {
     if (!leads) join();
-    UNISONO_ASSIGN(without, find_without(own.ok()));
+    UNISONO_ASSIGN(without, find_without());
   }
   if (!without) {
     const std::int64_t trial_ns =
         job_.settings().time_ns(base::Setting::start_timeout) / kTrialsInStartTimeout;
-    own = try_nic(*group, hosts, rank_, base::now_ns() + trial_ns);
-    UNISONO_ASSIGN(without, find_without(own.ok()));
+    own_ = try_nic(*group_, hosts_, members_.rank(), base::now_ns() + trial_ns);
+    UNISONO_ASSIGN(without, find_without());
   }
   if (!without) {
-    nic_ = std::make_unique<NicPath>(std::move(group), layout_.first_sequence, hosts, rank_);
-    nic_->completed = 1;
-    publish_standing();
-    plans_.use_nic(offers[0].wishes);
-    tell_of_nic({});
-  } else if (!own) {
-    // Only this rank knows why.
-    const bool insists =
-        is_world_ && job_.settings().toggle(base::Setting::nic) == base::Toggle::on;
-    base::log(insists ? base::LogLevel::warn : base::LogLevel::info, "nic",
-              "the NIC path is not used by a communicator of {} ranks: {}", size(),
-              own.error().message);
-  } else {
-    tell_of_nic(
-        fmt::format("the NIC path is not used: {} cannot; it says why", name_rank(*without)));
+    tell({});
+    auto path =
+        std::make_unique<NicPath>(std::move(group_), segment_.mark(), hosts_, members_.rank());
+    path->completed = 1;
+    path->wishes = offers_.front().wishes;
+    return path;
   }
-  return base::success();
+  if (!own_) {
+    tell_own();
+  } else {
+    tell(fmt::format("the NIC path is not used: {} cannot; it says why", members_.name(*without)));
+  }
+  return std::unique_ptr<NicPath>();
 }
 
 // The first rank that does not go along, if there is one. Collective.
-base::Result<std::optional<int>> Communicator::find_without(bool goes_along) {
-  const auto own = static_cast<std::uint8_t>(goes_along);
-  std::vector<std::uint8_t> all(static_cast<std::size_t>(size()));
-  UNISONO_TRY(exchange(Purpose::nic_path, 0, &own, all.data(), sizeof own));
+base::Result<std::optional<int>> NicSetup::find_without() const {
+  const auto own = static_cast<std::uint8_t>(own_.ok());
+  std::vector<std::uint8_t> all(static_cast<std::size_t>(members_.size()));
+  UNISONO_TRY(exchange_(&own, all.data(), sizeof own));
   const auto found = std::ranges::find(all, std::uint8_t{0});
   if (found == all.end()) return std::optional<int>();
   return std::optional(static_cast<int>(found - all.begin()));
 }
 
+// Only this rank knows why.
+void NicSetup::tell_own() const {
+  base::log(insists() ? base::LogLevel::warn : base::LogLevel::info, "nic",
+            "the NIC path is not used by a communicator of {} ranks: {}", members_.size(),
+            own_.error().message);
+}
+
 // For the world at a level that users see; `why_not` is empty if it is used.
-void Communicator::tell_of_nic(const std::string& why_not) const {
+void NicSetup::tell(const std::string& why_not) const {
   const base::Toggle wish = job_.settings().toggle(base::Setting::nic);
-  if (rank_ != 0 || wish == base::Toggle::off) return;
-  const bool insists = wish == base::Toggle::on && !why_not.empty();
-  const auto level = !is_world_ ? base::LogLevel::debug
-                     : insists  ? base::LogLevel::warn
-                                : base::LogLevel::info;
+  if (members_.rank() != 0 || wish == base::Toggle::off) return;
+  const auto level = !is_world_                      ? base::LogLevel::debug
+                     : insists() && !why_not.empty() ? base::LogLevel::warn
+                                                     : base::LogLevel::info;
   if (!why_not.empty()) return base::log(level, "nic", "{}", why_not);
-  const bool gathers = nic_->group->allgather() != nullptr;
-  base::log(
-      level, "nic",
-      "a communicator of {} ranks has a NIC path: small blocking barriers, allreduces{} go by "
-      "it, and what has a root as UNISONO_NIC_ROOTED says",
-      size(), gathers ? " and allgathers" : "");
+  const bool gathers = group_->allgather() != nullptr;
+  base::log(level, "nic",
+            "a communicator of {} ranks has a NIC path: small barriers, allreduces{} go by it, and "
+            "rooted collectives as UNISONO_NIC_ROOTED says",
+            members_.size(), gathers ? " and allgathers" : "");
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<NicPath>> agree_on_nic(const Members& members, const Segment& segment,
+                                                    bool is_world, const NicExchange& exchange) {
+  if (members.on_one_host() || members.job().nic_offers().empty()) {
+    return std::unique_ptr<NicPath>();
+  }
+  return NicSetup(members, segment, is_world, exchange).make();
 }
 
 }  // namespace unisono::group

@@ -80,9 +80,9 @@ class PlanMaker {
   }
 
   void lower_for_nic() {
-    const NicCommunicator path = {.hosts = context_.host_map, .wishes = *context_.nic};
+    const NicCommunicator path = {.hosts = context_.hosts, .wishes = *context_.nic};
     const auto lowered = nic_call_of(call_, choice_, path, context_.rank);
-    if (lowered.ok()) cached_->nic = *lowered;
+    if (lowered.ok()) cached_->plan.nic = *lowered;
     base::log(base::LogLevel::debug, "nic", "{}: {}", call_name(cached_->plan.collective),
               lowered.ok() ? "by the NIC path" : lowered.error().message);
   }
@@ -107,7 +107,9 @@ class PlanMaker {
   void fill_bound() {
     const BoundPlan& bound = *cached_->bound;
     engine::Plan& plan = cached_->plan;
-    plan.helping = bound.helping;
+    plan.engine = plan.nic        ? engine::EngineKind::nic
+                  : bound.helping ? engine::EngineKind::helping
+                                  : engine::EngineKind::inline_;
     plan.bulk = bound.bulk;
     plan.segments = bound.segments;
     plan.input_stride = bound.input_stride;
@@ -121,7 +123,7 @@ class PlanMaker {
     engine::Plan& plan = cached_->plan;
     Digest digest(call_);
     digest.add(cached_->algorithm);
-    digest.add(plan.helping ? 1 : 0);
+    digest.add(static_cast<std::uint64_t>(plan.engine));
     digest.add(cached_->bound->single_copy ? 1 : 0);
     digest.add(static_cast<std::uint64_t>(plan.segments));
     plan.digest = digest.folded();
@@ -146,7 +148,7 @@ Call without_type(const Call& call) {
 
 // Whether the first rank of each host is in the group that multicasts between hosts.
 bool leaders_multicast(const PlanContext& context) {
-  const topology::HostMap& map = context.host_map;
+  const topology::HostMap& map = context.hosts;
   if (!map.given() || context.group.empty()) return false;
   for (int host = 0; host < map.hosts(); ++host) {
     const auto leader = static_cast<std::size_t>(map.members(host).front());
@@ -164,7 +166,7 @@ Shape shape_of(const Call& call, const PlanContext& context) {
           .count = call.blocks.given() ? 0 : call.count,
           .ordered = call.ordered,
           .blocks = call.blocks,
-          .hosts = context.host_map};
+          .hosts = context.hosts};
 }
 
 select::Circumstances circumstances_of(const Call& call, const PlanContext& context) {

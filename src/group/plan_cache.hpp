@@ -33,8 +33,7 @@ struct PlanContext {
   bool shared_windows = false;
   base::EngineChoice engine = base::EngineChoice::automatic;
   bool pull = false;                   // ranks can read each other's memory
-  topology::HostMap host_map{};        // the same as `hosts`, for shapes
-  std::vector<int> hosts{};            // as BindOptions::hosts
+  topology::HostMap hosts{};           // not given: all ranks are on one host
   std::vector<bool> group{};           // as BindOptions::group
   std::int64_t single_copy_from = -1;  // UNISONO_SINGLE_COPY_FROM; negative: auto
   base::Toggle check = base::Toggle::off;
@@ -49,10 +48,9 @@ select::Circumstances circumstances_of(const Call& call, const PlanContext& cont
 
 struct CachedPlan {
   Call call;
-  std::string algorithm;               // with its parameters
-  UserOperator user;                   // the kernel's context, for an operator of the user's
-  int pins = 0;                        // persistent plans that hold it
-  std::optional<engine::NicCall> nic;  // what blocking calls do instead
+  std::string algorithm;  // with its parameters
+  UserOperator user;      // the kernel's context, for an operator of the user's
+  int pins = 0;           // persistent plans that hold it
   std::shared_ptr<const BoundPlan> bound;
   engine::Plan plan;  // of `bound`
 };

@@ -3,13 +3,17 @@
 // The members take no part: a word is read from the host's memory, or sent by its rank's agent. It
 // is the global comparison of the ASCI Q's network (Petrini et al., HotI'03, table 1: heartbeats,
 // fault detection), where the worst of all answers wins (section 4.1): here a member that is gone
-// comes before one whose word does not compare. Structs in shared memory; zero is their initial
-// state.
+// comes before one whose word does not compare. One thread at a time.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+#include <optional>
 #include <vector>
+
+#include "base/result.hpp"
+#include "group/member_record.hpp"
+#include "group/members.hpp"
+#include "group/segment.hpp"
 
 namespace unisono::group {
 
@@ -35,33 +39,32 @@ constexpr bool compare(std::uint64_t word, Comparison how, std::uint64_t value) 
   return false;
 }
 
-// Of a member.
-struct alignas(64) MemberRecord {
-  std::atomic<std::uint64_t> published;  // by its rank only
-  std::atomic<std::uint32_t> ended;      // 1: counted in CommunicatorHeader::freed
-  std::atomic<std::uint64_t> consent;    // while the communicator shrinks (consent.hpp)
-  // Where there is a NIC path (nic_path.hpp). A newer communicator may lie where an older one has
-  // been, to which something still comes: the last three bear the communicator's mark.
-  std::atomic<std::uint64_t> standing;      // a NicStanding; by its rank only
-  std::atomic<std::uint64_t> farewell;      // a NicFarewell; it comes when the rank leaves the path
-  std::atomic<std::uint64_t> heard;         // what its rank has answered, ...
-  std::atomic<std::uint64_t> heard_number;  // ... and to which request
-};
+class Query {
+ public:
+  // These outlive it.
+  Query(const Members& members, const Segment& segment) : members_(members), segment_(segment) {}
 
-// What a member of another host has sent on request; by asking rank and member.
-struct QueryAnswer {
-  std::atomic<std::uint64_t> value;
-  std::atomic<std::uint64_t> number;  // of the request
-};
+  // The word of this rank that the others' queries see; 0 before the first call.
+  void publish(std::uint64_t value);
+  // A query in turns: begin(), then step() until it says whether `word how value` holds for the
+  // word that each member has, at some time since begin(). rank_lost if a member is gone.
+  base::Status begin();
+  base::Result<std::optional<bool>> step(Comparison how, std::uint64_t value);
 
-// What a rank has asked for. A member is asked once at a time, for answers may overtake each other;
-// one that was asked by a query that failed is asked again when that answer is there.
-struct Query {
-  struct Member {
-    std::uint64_t asked = 0;   // the number of the last request
+ private:
+  // A member is asked once at a time, for answers may overtake each other. One that was asked by a
+  // query that failed is asked again when that answer is there.
+  struct Asked {
+    std::uint64_t last = 0;    // the number of the last request
     std::uint64_t needed = 0;  // of the one that this query goes by
   };
-  std::vector<Member> members;  // of other hosts; by place in Communicator::remote_
+  QueryAnswer& answer(int member) const;
+  void ask();
+  std::optional<base::Error> lost_member() const;
+
+  const Members& members_;
+  const Segment& segment_;
+  std::vector<Asked> asked_;  // of other hosts; by place in Members::remote()
 };
 
 }  // namespace unisono::group

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The part of Communicator that goes on without those who are lost: the members that live agree on
-// a list (agreement.hpp), and the one that has proposed it has reserved the new segment. Then each
-// of the list says whether it has the memory for it (consent.hpp): all go on, or nobody does.
+#include "group/shrink.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
-#include "base/clock.hpp"
 #include "base/text.hpp"
-#include "group/communicator.hpp"
-#include "group/wait_for.hpp"
 
 namespace unisono::group {
 
@@ -20,44 +17,36 @@ using base::Error;
 using base::Result;
 using base::Status;
 
-Status Communicator::begin_shrink() {
-  if (shrunk_) {
-    return Error{Code::state, fmt::format("rank {}: this communicator has been shrunk already; "
-                                          "shrink the one that came of it",
-                                          rank_)};
-  }
-  look_for_failure();
-  // Also those before a failed one, which the others may have begun.
-  if (!begins_no_more()) {
-    fail_all(Code::cancelled, name_rank(rank_) + " called shrink", next_index_);
-  }
-  told_ = true;
-  if (agreement_ != nullptr) return base::success();  // a call that ended by a deadline
-  consent_ = std::make_unique<Consent>(job_, job_ranks_, rank_, members());
-  auto agreement = std::make_unique<Agreement>(
-      job_,
-      Agreement::Options{.job_ranks = job_ranks_,
-                         .rank = rank_,
-                         .table = job_.memory().at(offset_ + layout_.agreement),
-                         .payload_bytes = sizeof(Grant),
-                         .has_ended = [this](int m) { return has_ended_before_shrink(m); },
-                         .offer = [this](const std::vector<int>& m) { return offer_segment(m); }});
-  if (const Status joined = agreement->join(); !joined) {
-    shrunk_ = true;
-    consent_->refuse(rank_);
-    return lost_in_shrink(
-        {joined.error().code,
-         "no member can go on, as this rank cannot take part: " + joined.error().message});
-  }
-  agreement_ = std::move(agreement);
-  return base::success();
+Shrink::Shrink(const Members& members, const Segment& segment, const Ends& ends)
+    : members_(members),
+      segment_(segment),
+      ends_(ends),
+      consent_(members, segment.records()),
+      agreement_(members.job(),
+                 {.job_ranks = members.job_ranks(),
+                  .rank = members.rank(),
+                  .table = segment.at(segment.layout().agreement),
+                  .payload_bytes = sizeof(Grant),
+                  .has_ended =
+                      [this](int member) {
+                        const auto end = ends_.of(member);
+                        return end && !end->has_shrunk;
+                      },
+                  .offer = [this](const std::vector<int>& m) { return offer_segment(m); }}) {}
+
+Status Shrink::join() {
+  const Status joined = agreement_.join();
+  if (joined) return joined;
+  is_over_ = true;
+  consent_.refuse(members_.rank());
+  return error({joined.error().code,
+                "no member can go on, as this rank cannot take part: " + joined.error().message});
 }
 
-std::vector<std::byte> Communicator::offer_segment(const std::vector<int>& members) {
+std::vector<std::byte> Shrink::offer_segment(const std::vector<int>& members) {
   Grant grant;
-  if (const auto offset = reserve(job_, static_cast<int>(members.size()))) {
-    grant.offset = *offset;
-    grant.layout = reinterpret_cast<CommunicatorHeader*>(job_.memory().at(*offset))->layout;
+  if (const auto reserved = Segment::reserve(members_.job(), static_cast<int>(members.size()))) {
+    grant = *reserved;
     offered_ = grant;
   }
   std::vector<std::byte> bytes(sizeof grant);
@@ -65,151 +54,126 @@ std::vector<std::byte> Communicator::offer_segment(const std::vector<int>& membe
   return bytes;
 }
 
-Result<std::optional<std::unique_ptr<Communicator>>> Communicator::step_shrink() {
-  using Made = std::optional<std::unique_ptr<Communicator>>;
+Result<std::optional<Shrink::Outcome>> Shrink::step() {
   if (!decision_) {
-    if (const auto by = consent_->refusing()) return refused_in_shrink(*by);
-    auto decided = agreement_->step();
+    if (const auto by = consent_.refusing()) return refused(*by);
+    auto decided = agreement_.step();
     if (!decided) {
-      shrunk_ = true;
-      consent_->give_up();
-      return lost_in_shrink(decided.error());
+      is_over_ = true;
+      consent_.give_up();
+      return error(decided.error());
     }
-    if (!*decided) return Made();
-    shrunk_ = true;
+    if (!*decided) return std::optional<Outcome>();
+    is_over_ = true;
     UNISONO_TRY(take(std::move(**decided)));
   }
-  if (!consent_->await(decision_->members).empty()) {
+  if (!consent_.await(decision_->members).empty()) {
     // Those that took this rank for lost have dropped what it still lacks.
-    if (state_of(rank_) != RankState::present) return excluded_in_shrink();
-    return Made();
+    if (!members_.lives(members_.rank())) return excluded();
+    return std::optional<Outcome>();
   }
-  UNISONO_ASSIGN(auto made, follow());
-  return std::optional(std::move(made));
+  UNISONO_ASSIGN(Outcome outcome, follow());
+  return std::optional(std::move(outcome));
 }
 
-Error Communicator::lost_in_shrink(const Error& why) const {
-  return {why.code, fmt::format("rank {}: shrink: {}", rank_, why.message)};
+Error Shrink::error(const Error& why) const {
+  return {why.code, fmt::format("rank {}: shrink: {}", members_.rank(), why.message)};
 }
 
-Error Communicator::refused_in_shrink(int by) {
-  if (!shrunk_) consent_->refuse(by);
-  shrunk_ = true;
-  return lost_in_shrink(
-      {Code::resources, fmt::format("no member can go on, as {} had no memory to take part; it "
-                                    "says more",
-                                    locate_rank(by))});
+Error Shrink::refused(int by) {
+  if (!is_over_) consent_.refuse(by);
+  is_over_ = true;
+  return error({Code::resources,
+                fmt::format("no member can go on, as {} had no memory to take part; it says more",
+                            members_.locate(by))});
+}
+
+Grant Shrink::grant() const {
+  Grant grant;
+  std::memcpy(&grant, decision_->payload.data(), sizeof grant);
+  return grant;
 }
 
 // Gets the memory that this rank needs of it, and says whether it has.
-Status Communicator::take(Agreement::Decision decision) {
-  if (std::ranges::count(decision.members, rank_) == 0) {
-    return lost_in_shrink(agreement_->excluded());
+Status Shrink::take(Agreement::Decision decision) {
+  if (std::ranges::count(decision.members, members_.rank()) == 0) {
+    return error(agreement_.excluded());
   }
-  Grant grant;
-  std::memcpy(&grant, decision.payload.data(), sizeof grant);
-  const bool is_unused = offered_.offset >= 0 && offered_.offset != grant.offset;
-  if (is_unused) job_.memory().release(offered_.offset, offered_.layout.bytes);
-  const int leader = decision.members.front();
-  if (grant.offset < 0) {
-    return Error{Code::resources,
-                 fmt::format("rank {}: shrink: {} could not reserve memory for the new "
-                             "communicator; free others or raise UNISONO_SHARED_LIMIT",
-                             rank_, name_rank(leader))};
-  }
-  if (is_remote(leader)) memory_ready_ = adopt(job_, grant.offset, grant.layout);
-  memory_ready_ ? consent_->say_yes() : consent_->say_no();
   decision_ = std::move(decision);
+  const Grant given = grant();
+  const int leader = decision_->members.front();
+  const bool is_unused = offered_.offset >= 0 && offered_.offset != given.offset;
+  if (is_unused) members_.job().memory().release(offered_.offset, offered_.layout.bytes);
+  if (given.offset < 0) {
+    decision_.reset();
+    return error({Code::resources,
+                  fmt::format("{} could not reserve memory for the new communicator; free others "
+                              "or raise UNISONO_SHARED_LIMIT",
+                              members_.name(leader))});
+  }
+  if (members_.is_remote(leader)) memory_ready_ = Segment::adopt(members_.job(), given);
+  memory_ready_ ? consent_.say_yes() : consent_.say_no();
   return base::success();
 }
 
 // Others may own the new communicator, with this rank in it.
-Error Communicator::excluded_in_shrink() {
-  const Error why = agreement_->excluded();
-  Grant grant;
-  std::memcpy(&grant, decision_->payload.data(), sizeof grant);
+Error Shrink::excluded() {
+  const Error why = agreement_.excluded();
   if (memory_ready_) {
-    build_shrunk(grant)->fail_all(
-        why.code, fmt::format("{} was taken for lost by others", name_rank(rank_)), 0);
+    left_behind_ = Outcome{.members = decision_->members,
+                           .grant = grant(),
+                           .absent = {},
+                           .failure = Error{why.code, fmt::format("{} was taken for lost by others",
+                                                                  members_.name(members_.rank()))}};
   }
-  return lost_in_shrink(why);
+  return error(why);
 }
 
 // All that live have said whether they have the memory.
-Result<std::unique_ptr<Communicator>> Communicator::follow() {
-  Grant grant;
-  std::memcpy(&grant, decision_->payload.data(), sizeof grant);
-  std::unique_ptr<Communicator> made;
-  if (memory_ready_) made = build_shrunk(grant);
-  const std::vector<int> missing = consent_->missing(decision_->members);
-  if (!missing.empty()) return end_shrink_without(missing, std::move(made));
-  // If a member is lost by now, it is the next call that says so.
-  static_cast<void>(made->agree_on_nic());
-  return made;
+Result<Shrink::Outcome> Shrink::follow() {
+  const std::vector<int> missing = consent_.missing(decision_->members);
+  if (!missing.empty()) return end_without(missing);
+  return Outcome{.members = decision_->members, .grant = grant(), .absent = {}, .failure = {}};
 }
 
-std::unique_ptr<Communicator> Communicator::build_shrunk(const Grant& grant) {
-  std::vector<int> job_ranks;
-  for (const int member : decision_->members)
-    job_ranks.push_back(job_ranks_[static_cast<std::size_t>(member)]);
-  const auto place = std::ranges::find(decision_->members, rank_) - decision_->members.begin();
-  return std::unique_ptr<Communicator>(new Communicator(
-      job_, std::move(job_ranks), static_cast<int>(place), grant.offset, grant.layout, false));
+int Shrink::place_of(int member) const {
+  return static_cast<int>(std::ranges::find(decision_->members, member) -
+                          decision_->members.begin());
 }
 
 // A rank that took one of them for dead, and did not hear it, may own the new communicator.
-Error Communicator::end_shrink_without(std::span<const int> missing,
-                                       std::unique_ptr<Communicator> made) {
-  const bool lacks_memory = consent_->lacks_memory(missing.front());
+Error Shrink::end_without(std::span<const int> missing) {
+  const bool lacks_memory = consent_.lacks_memory(missing.front());
   const Error why{lacks_memory ? Code::resources : Code::rank_lost,
-                  fmt::format("no member can go on, as {} {}{}", locate_rank(missing.front()),
+                  fmt::format("no member can go on, as {} {}{}", members_.locate(missing.front()),
                               lacks_memory ? "had no memory for the new communicator" : "gave up",
                               memory_ready_ ? "; it says more" : "")};
-  const auto place = [this](int member) {
-    return static_cast<int>(std::ranges::find(decision_->members, member) -
-                            decision_->members.begin());
-  };
-  if (made != nullptr) {
-    for (const int member : missing) made->absent_.push_back(place(member));
-    made->fail_all(why.code, why.message, 0);
-    return lost_in_shrink(why);
+  if (memory_ready_) {
+    left_behind_ =
+        Outcome{.members = decision_->members, .grant = grant(), .absent = {}, .failure = why};
+    for (const int member : missing) left_behind_->absent.push_back(place_of(member));
+    return error(why);
   }
   // The leader waits for the farewells of all, also of this rank, to use the segment again.
-  Grant grant;
-  std::memcpy(&grant, decision_->payload.data(), sizeof grant);
+  const Grant given = grant();
+  Job& job = members_.job();
   auto* const farewells =
-      reinterpret_cast<std::uint64_t*>(job_.memory().at(grant.offset + grant.layout.farewells));
-  job_.network()->put({.target = job_ranks_[static_cast<std::size_t>(decision_->members.front())],
-                       .flag = &farewells[place(rank_)],
-                       .flag_value = static_cast<std::uint64_t>(Farewell::clean)});
-  return lost_in_shrink({why.code, why.message + ": " + memory_ready_.error().message});
+      reinterpret_cast<std::uint64_t*>(job.memory().at(given.offset + given.layout.farewells));
+  job.network()->put({.target = members_.job_rank(decision_->members.front()),
+                      .flag = &farewells[place_of(members_.rank())],
+                      .flag_value = static_cast<std::uint64_t>(Farewell::clean)});
+  return error({why.code, why.message + ": " + memory_ready_.error().message});
 }
 
-Result<std::unique_ptr<Communicator>> Communicator::shrink() {
-  UNISONO_TRY(begin_shrink());
-  const std::int64_t limit_ns = job_.settings().time_ns(base::Setting::timeout);
-  const std::int64_t deadline_ns = base::now_ns() + limit_ns;
-  using Made = Result<std::optional<std::unique_ptr<Communicator>>>;
-  auto made = wait_for([&]() -> Made {
-    auto turn = step_shrink();
-    if (turn && !*turn && limit_ns > 0 && base::now_ns() > deadline_ns) {
-      return late_in_shrink(limit_ns);
-    }
-    return turn;
-  });
-  if (!made) return made.error();
-  return std::move(**made);
-}
-
-Error Communicator::late_in_shrink(std::int64_t limit_ns) const {
+Error Shrink::late(std::int64_t limit_ns) const {
   std::vector<std::string> missing;
   const std::vector<int> awaited =
-      decision_ ? consent_->awaited(decision_->members) : agreement_->awaited();
-  for (const int member : awaited) missing.push_back(locate_rank(member));
+      decision_ ? consent_.awaited(decision_->members) : agreement_.awaited();
+  for (const int member : awaited) missing.push_back(members_.locate(member));
   return {Code::timeout,
           fmt::format("rank {}: shrink was not complete after {} (UNISONO_TIMEOUT): it waits for "
                       "{}; every member that lives has to call it",
-                      rank_, base::format_time_ns(limit_ns), fmt::join(missing, ", "))};
+                      members_.rank(), base::format_time_ns(limit_ns), fmt::join(missing, ", "))};
 }
 
 }  // namespace unisono::group

@@ -177,7 +177,7 @@ TEST_P(Edges, OneByteAroundThoseOfCallsWithLocalCountsTheResultsAreRight) {
   const Placing& setup = GetParam();
   World world(options_of(setup));
   const group::SegmentLayout layout =
-      group::Communicator::plan_layout(setup.ranks, world.at(0).job().settings());
+      group::plan_segment(setup.ranks, world.at(0).members().job().settings());
   std::vector<std::int64_t> lengths = {engine::kLinePayload - 8, engine::kLinePayload,
                                        engine::kLineBytes};
   for (const engine::LaneGeometry& geometry : {layout.small, layout.bulk}) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Helping, for every algorithm: a rank that has given its part and never runs again holds nobody
-// up. Each rank in turn makes its call and is then left alone; all others have to complete, and
-// then its own output has to be there, too. Vectors of both lanes, equal and unequal blocks.
+// Helping (host_operation), for every algorithm: a rank that has given its part and never runs
+// again holds nobody up. Each rank in turn makes its call and is then left alone; all others have
+// to complete, and then its own output has to be there, too. Vectors of both lanes, equal and
+// unequal blocks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,7 +47,7 @@ class StoppedRank : public testing::Test {
     }
     if (!first) trial.start(*world_, stopped, of(stopped));
     // Else it would have given a part of its part.
-    ASSERT_EQ(of(stopped).operation.plan().segments, 1);
+    ASSERT_EQ(of(stopped).operation.plan->segments, 1);
     const auto others_running = [&] {
       int running = 0;
       for (int rank = 0; rank < ranks; ++rank) {
@@ -64,7 +65,7 @@ class StoppedRank : public testing::Test {
     ASSERT_EQ(of(stopped).state, Pending::State::complete);
     trial.compare();
     for (int rank = 0; rank < ranks; ++rank) {
-      helped_ += rank == stopped ? 0 : of(rank).operation.helped_steps();
+      helped_ += rank == stopped ? 0 : of(rank).operation.host.helped_steps();
     }
   }
 

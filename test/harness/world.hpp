@@ -161,7 +161,6 @@ class World {
     bool complete = true;
     for (std::size_t r = 0; r < n; ++r) {
       complete &= pending[r].state == group::Pending::State::complete;
-      communicators_[r]->withdraw(pending[r]);
     }
     return complete;
   }

@@ -107,9 +107,7 @@ class Doomed {
     finish();
     if (testing::Test::HasFatalFailure()) return;
     compare(fates);
-    for (RandomJob& job : jobs_) {
-      for (int r = 0; r < world_.ranks(); ++r) world_.at(r).withdraw(job.at(r));
-    }
+    jobs_.clear();                                       // what has not ended is withdrawn
     for (const int rank : hung_) survivors_.kill(rank);  // by the one who has started the job
     go_on(fates);
     if (options_.hosts.empty()) expect_no_memory_left();
@@ -189,7 +187,7 @@ class Doomed {
     if (prng_.below(8) == 0) start_next(rank);
     group::Communicator& communicator = world_.at(rank);
     if (communicator.progress()) quiet_ = 0;
-    communicator.examine(prng_.below(16) == 0);
+    communicator.watchdog().examine(prng_.below(16) == 0);
     ++quiet_;
   }
 
@@ -245,7 +243,7 @@ class Doomed {
           ++fates.failed;
         }
       }
-      if (has_failed) expect_names_lost(world_.at(rank).failure());
+      if (has_failed) expect_names_lost(world_.at(rank).failures().tell());
     }
     fates.overdue += is_overdue_ ? 1 : 0;
   }
@@ -274,7 +272,7 @@ class Doomed {
     if (group == nullptr) return;
     ++fates.groups;
     if (!has_cuts_ && options_.datagrams.loss == 0) {
-      EXPECT_EQ(group->members_of_job(), living());
+      EXPECT_EQ(group->members().job_ranks(), living());
     }
     if (!has_cuts_) survivors_.expect_sums();
   }
@@ -283,8 +281,7 @@ class Doomed {
   // communicators.
   void expect_no_memory_left() {
     const std::int64_t before =
-        given_out_ -
-        whole_segments(group::Communicator::plan_layout(world_.ranks(), world_.settings()).bytes);
+        given_out_ - whole_segments(group::plan_segment(world_.ranks(), world_.settings()).bytes);
     for (const int rank : living()) {
       survivors_.at(rank).made.reset();
       world_.end(rank);

@@ -80,17 +80,17 @@ TEST(HostsWorld, AFailureReachesAllHosts) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     World world(two_hosts(seed));
     ASSERT_TRUE(run_barriers(world, 3));
-    world.at(3).refuse(Code::argument, "unisono_broadcast: root is 9");
+    world.at(3).failures().refuse(Code::argument, "unisono_broadcast: root is 9");
     const auto all_know = [&world] {
       for (int r = 0; r < kRanks; ++r) {
-        world.at(r).look_for_failure();
-        if (!world.at(r).failed()) return false;
+        world.at(r).failures().adopt();
+        if (!world.at(r).failures().has_failed()) return false;
       }
       return true;
     };
     ASSERT_TRUE(step_until(world, all_know));
     for (int r = 0; r < kRanks; ++r) {
-      const base::Error error = world.at(r).failure();
+      const base::Error error = world.at(r).failures().tell();
       EXPECT_EQ(error.code, r == 3 ? Code::argument : Code::peer_argument);
       if (r != 3) {
         EXPECT_NE(error.message.find("invalid call on rank 3: unisono_broadcast: root is 9"),
@@ -106,12 +106,12 @@ TEST(HostsWorld, TheEarliestFailureCounts) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     World world(two_hosts(seed));
-    world.at(0).fail_all(Code::mismatch, "of operation 7", 7);
-    world.at(1).fail_all(Code::timeout, "of operation 5", 5);
+    world.at(0).failures().fail_all(Code::mismatch, "of operation 7", 7);
+    world.at(1).failures().fail_all(Code::timeout, "of operation 5", 5);
     const auto same = [&world](int rank) {
-      world.at(rank).look_for_failure();
-      return world.at(rank).failed() &&
-             world.at(rank).failure().message.find("of operation 5") != std::string::npos;
+      world.at(rank).failures().adopt();
+      return world.at(rank).failures().has_failed() &&
+             world.at(rank).failures().tell().message.find("of operation 5") != std::string::npos;
     };
     EXPECT_TRUE(
         step_until(world, [&] { return same(0) && same(1) && same(2) && same(3) && same(4); }));
@@ -123,7 +123,7 @@ TEST(HostsWorld, ReportsThatFollowEachOtherLowerTheEnd) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     World world(two_hosts(seed));
     for (const std::uint64_t index : {90, 70, 50, 30, 10}) {
-      world.at(4).fail_all(Code::timeout, "late", index);
+      world.at(4).failures().fail_all(Code::timeout, "late", index);
     }
     // The fourth report is about all operations: a barrier that has not begun fails as well.
     const std::vector<const void*> inputs(kRanks, nullptr);
@@ -132,10 +132,9 @@ TEST(HostsWorld, ReportsThatFollowEachOtherLowerTheEnd) {
     ASSERT_TRUE(plan.ok());
     ASSERT_TRUE(world.at(0).start(**plan, nullptr, nullptr, pending).ok());
     EXPECT_TRUE(step_until(world, [&] {
-      world.at(0).look_for_failure();
+      world.at(0).failures().adopt();
       return pending.state == group::Pending::State::failed;
     }));
-    world.at(0).withdraw(pending);
   }
 }
 
@@ -145,9 +144,9 @@ TEST(HostsWorld, ARankThatLeavesIsKnownToHaveLeft) {
     World world(two_hosts(seed));
     ASSERT_TRUE(run_barriers(world, 5));
     world.at(1).publish_progress();
-    world.at(1).job().leave();
+    world.at(1).members().job().leave();
     const auto left = [&world](int rank) {
-      return world.at(rank).job().state(1) == RankState::left;
+      return world.at(rank).members().job().state(1) == RankState::left;
     };
     EXPECT_TRUE(step_until(world, [&] { return left(0) && left(2) && left(3) && left(4); }));
   }
@@ -178,9 +177,6 @@ class Outage {
     }
     begin_ns_ = survivors_.now();
   }
-  ~Outage() {
-    for (int r = 0; r < kRanks; ++r) at(r).withdraw(pending_[static_cast<std::size_t>(r)]);
-  }
 
   void mend() { cut_or_mend(false); }
   std::int64_t passed_ns() { return survivors_.now() - begin_ns_; }
@@ -198,7 +194,7 @@ class Outage {
       for (int r = 0; r < kRanks; ++r) {
         at(r).progress();
         survivors_.watch(r);
-        at(r).examine(true);
+        at(r).watchdog().examine(true);
       }
     }
     return true;
@@ -253,8 +249,8 @@ TEST(HostsWorld, AnOutageOfSecondsIsToldOnceAndTheJobGoesOn) {
   EXPECT_EQ(count_of("waiting until 10s before it is declared lost", log),
             count_of("has not answered", log));
   for (int r = 0; r < 4; ++r) {
-    EXPECT_EQ(outage.at(0).job().state(r), RankState::present);
-    EXPECT_EQ(outage.at(2).job().state(r), RankState::present);
+    EXPECT_EQ(outage.at(0).members().job().state(r), RankState::present);
+    EXPECT_EQ(outage.at(2).members().job().state(r), RankState::present);
   }
 }
 
@@ -265,7 +261,7 @@ TEST(HostsWorld, AnOutageThatLastsIsALossWithinTheLimitAndAFifth) {
   // It is asked for the last time a moment before the limit, and looked at in a fifth of a second.
   EXPECT_TRUE(outage.wait([&] { return outage.all(State::failed); }, kLostNs + base::kSecond / 2));
   for (int r = 0; r < 4; ++r) {
-    const base::Error error = outage.at(r).failure();
+    const base::Error error = outage.at(r).failures().tell();
     EXPECT_EQ(error.code, Code::rank_lost);
     EXPECT_NE(error.message.find(r < 2 ? "rank 2 is lost (it does not answer"
                                        : "rank 0 is lost (it does not answer"),

@@ -97,26 +97,26 @@ TEST(News, OfAFailureTakeAFewPacketsForEachRank) {
   News news(many_hosts(hosts_of_many, 1));
   const auto look = [&](int r) {
     news.world.at(r).progress();
-    news.world.at(r).examine(false);
+    news.world.at(r).watchdog().examine(false);
   };
-  const auto knows = [&](int r) { return news.world.at(r).failed(); };
+  const auto knows = [&](int r) { return news.world.at(r).failures().has_failed(); };
   // Several find it at the same time.
   for (const int finder : {3, hosts_of_many * 2 / 3, hosts_of_many - 20}) {
-    news.world.at(finder).fail_all(Code::rank_lost, "rank 5 is lost", 0);
+    news.world.at(finder).failures().fail_all(Code::rank_lost, "rank 5 is lost", 0);
   }
   const std::int64_t packets = news.spread(look, knows);
   std::printf("%d hosts: %lld packets\n", hosts_of_many, static_cast<long long>(packets));
   EXPECT_LE(packets, kPacketsOfARank * hosts_of_many);
   for (int r = 0; r < hosts_of_many; ++r)
-    EXPECT_EQ(news.world.at(r).failure().code, Code::rank_lost);
+    EXPECT_EQ(news.world.at(r).failures().tell().code, Code::rank_lost);
 
   // And of a loss, which half of the ranks find at the same time.
   constexpr int kLost = 5;
   for (int r = 0; r < hosts_of_many; r += 2)
-    news.world.at(r).job().mark_gone(kLost, RankState::silent);
+    news.world.at(r).members().job().mark_gone(kLost, RankState::silent);
   const auto hears = [&](int r) { news.world.at(r).progress(); };
   const auto has_heard = [&](int r) {
-    return news.world.at(r).job().state(kLost) == RankState::silent;
+    return news.world.at(r).members().job().state(kLost) == RankState::silent;
   };
   const std::int64_t of_loss = news.spread(hears, has_heard);
   std::printf("%d hosts: %lld packets\n", hosts_of_many, static_cast<long long>(of_loss));
@@ -151,18 +151,16 @@ TEST(News, ReachAllSurvivorsAlsoWhereInnerHostsHaveDied) {
     for (int d = 0; d < 2; ++d) kill_some();
     int finder = news.world.random_rank();
     while (news.is_dead(finder)) finder = news.world.random_rank();
-    news.world.at(finder).fail_all(Code::rank_lost, "somebody is lost", 0);
+    news.world.at(finder).failures().fail_all(Code::rank_lost, "somebody is lost", 0);
     int turns = 0;
     news.spread(
         [&](int r) {
           if (turns++ % kRanks == 0 && turns < 4 * kRanks) kill_some();
-          watch_at(news.world.at(r).job(), news.world.datagrams()->now_ns());
+          watch_at(news.world.at(r).members().job(), news.world.datagrams()->now_ns());
           news.world.at(r).progress();
-          news.world.at(r).examine(true);
+          news.world.at(r).watchdog().examine(true);
         },
-        [&](int r) { return news.world.at(r).failed(); });
-    for (int r = 0; r < kRanks; ++r)
-      news.world.at(r).withdraw(pending[static_cast<std::size_t>(r)]);
+        [&](int r) { return news.world.at(r).failures().has_failed(); });
     if (testing::Test::HasFailure()) return;
   }
 }
@@ -173,17 +171,17 @@ TEST(News, AreToldByAnotherRankOfTheHostWhereTheFirstHasDied) {
   options.hosts = {0, 0, 1, 1, 2, 2};
   News news(options);
   news.kill(2);
-  news.world.at(2).fail_all(Code::rank_lost, "rank 5 is lost", 0);
-  news.world.at(3).look_for_failure();
-  ASSERT_TRUE(news.world.at(3).failed());
-  news.world.at(3).job().mark_gone(2, RankState::dead);
-  news.world.at(3).job().raise_alarm();
+  news.world.at(2).failures().fail_all(Code::rank_lost, "rank 5 is lost", 0);
+  news.world.at(3).failures().adopt();
+  ASSERT_TRUE(news.world.at(3).failures().has_failed());
+  news.world.at(3).members().job().mark_gone(2, RankState::dead);
+  news.world.at(3).members().job().raise_alarm();
   news.spread(
       [&](int r) {
         news.world.at(r).progress();
-        news.world.at(r).examine(false);
+        news.world.at(r).watchdog().examine(false);
       },
-      [&](int r) { return news.world.at(r).failed(); });
+      [&](int r) { return news.world.at(r).failures().has_failed(); });
 }
 
 // A minority that shrinks gives up, and each of it tells what it knows once more.
@@ -195,13 +193,13 @@ TEST(News, OfAShrinkThatIsGivenUpTakeAFewPacketsForEachRankAndLoss) {
   const auto hears = [&](int r) { news.world.at(r).progress(); };
   const auto knows_all = [&](int r) {
     for (int lost = 0; lost < kLost; ++lost) {
-      if (news.world.at(r).job().state(lost) == RankState::present) return false;
+      if (news.world.at(r).members().job().state(lost) == RankState::present) return false;
     }
     return true;
   };
   for (int r = kLost; r < kRanks; ++r) {
     for (int lost = 0; lost < kLost; ++lost) {
-      news.world.at(r).job().mark_gone(lost, RankState::silent);
+      news.world.at(r).members().job().mark_gone(lost, RankState::silent);
     }
   }
   news.spread(hears, knows_all);

@@ -96,7 +96,7 @@ State measure(int ranks) {
   state.made = allocated - before;
   for (const int peer : peers) endpoint.awaits(peer);
   state.used = allocated - before - state.made;
-  const group::SegmentLayout layout = group::Communicator::plan_layout(ranks, base::Settings());
+  const group::SegmentLayout layout = group::plan_segment(ranks, base::Settings());
   state.control = layout.small_windows;
   state.windows = layout.small.rank_stride();
   return state;

@@ -123,7 +123,7 @@ class Survivors {
         first = each.made.get();
         taken.resize(static_cast<std::size_t>(first->size()));
       }
-      EXPECT_EQ(each.made->members_of_job(), first->members_of_job());
+      EXPECT_EQ(each.made->members().job_ranks(), first->members().job_ranks());
       const auto place = static_cast<std::size_t>(each.made->rank());
       EXPECT_FALSE(taken[place]);
       taken[place] = true;
@@ -145,7 +145,7 @@ class Survivors {
 
   // What a rank that waits does now and then: look for who has died, or is silent.
   void watch(int rank) {
-    group::Job& job = world.at(rank).job();
+    group::Job& job = world.at(rank).members().job();
     std::erase_if(unseen_, [&](int gone) {
       if (hosts_[static_cast<std::size_t>(gone)] != hosts_[static_cast<std::size_t>(rank)]) {
         return false;
@@ -177,11 +177,11 @@ class Survivors {
     }
     const auto is_lost = [&](int other) {
       return std::ranges::any_of(members, [&](group::Communicator* member) {
-        return member->job().state(other) != group::RankState::present;
+        return member->members().job().state(other) != group::RankState::present;
       });
     };
     const auto any_lost = [&] {
-      return std::ranges::any_of(members[0]->members_of_job(), is_lost);
+      return std::ranges::any_of(members[0]->members().job_ranks(), is_lost);
     };
     const auto ended = [&] {
       for (group::Communicator* member : members) member->progress();
@@ -195,7 +195,6 @@ class Survivors {
       if (!any_lost()) {
         EXPECT_EQ(out[m], std::vector<std::int64_t>(100, n * (n + 1) / 2));
       }
-      members[m]->withdraw(pending[m]);
     }
   }
 

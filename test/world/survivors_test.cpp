@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// shrink.hpp and successor.hpp, and queries:
 // Ranks of several hosts die at any moment while the others shrink their communicator, on a network
 // that loses, doubles and reorders: all who come to a new communicator come to the same one, and
 // its collectives are right. And queries, answered by ranks that do nothing. A seed decides it all:
@@ -51,7 +52,7 @@ void expect_all_agree(Survivors& survivors, const std::vector<int>& members) {
   ASSERT_TRUE(survivors.run());
   Communicator* const group = survivors.expect_one_group();
   ASSERT_NE(group, nullptr);
-  EXPECT_EQ(group->members_of_job(), members);
+  EXPECT_EQ(group->members().job_ranks(), members);
   survivors.expect_sums();
 }
 
@@ -73,7 +74,7 @@ TEST(Shrink, NobodyDiedItIsTheSameGroup) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Survivors survivors(
         on_hosts(seed % 2 == 0 ? std::vector{0, 0, 0, 0} : std::vector{0, 1, 0, 2}, seed));
-    survivors.world.at(1).fail_all(Code::mismatch, "calls differ", 0);
+    survivors.world.at(1).failures().fail_all(Code::mismatch, "calls differ", 0);
     expect_all_agree(survivors, {0, 1, 2, 3});
   }
 }
@@ -139,7 +140,7 @@ TEST(Shrink, WhoWasTakenForLostIsTold) {
     ASSERT_TRUE(survivors.at(1).error);
     EXPECT_NE(survivors.at(1).error->message.find("taken for lost"), std::string::npos)
         << survivors.at(1).error->message;
-    EXPECT_EQ(survivors.expect_one_group()->members_of_job(), (std::vector{0, 2, 3}));
+    EXPECT_EQ(survivors.expect_one_group()->members().job_ranks(), (std::vector{0, 2, 3}));
   }
 }
 
@@ -257,13 +258,14 @@ TEST(Shrink, LinksCutAtAnyMoment) {
 // ---- query -------------------------------------------------------------------------------------
 
 std::optional<base::Result<bool>> ask(World& world, int rank, Comparison how, std::uint64_t value) {
-  EXPECT_TRUE(world.at(rank).begin_query().ok());
+  EXPECT_TRUE(world.at(rank).words().begin().ok());
   for (int steps = 0; steps < 1'000'000; ++steps) {
-    auto answer = world.at(rank).step_query(how, value);
+    auto answer = world.at(rank).words().step(how, value);
     if (!answer) return base::Result<bool>(answer.error());
     if (*answer) return base::Result<bool>(**answer);
     world.step();
-    watch_at(world.at(rank).job(), world.datagrams() == nullptr ? 0 : world.datagrams()->now_ns());
+    watch_at(world.at(rank).members().job(),
+             world.datagrams() == nullptr ? 0 : world.datagrams()->now_ns());
   }
   return std::nullopt;
 }
@@ -276,7 +278,7 @@ TEST(Query, EveryComparisonOfEveryWord) {
     for (int round = 0; round < 40; ++round) {
       const auto changed = static_cast<std::size_t>(world.random_rank());
       words[changed] = world.prng().below(3);
-      world.at(static_cast<int>(changed)).publish(words[changed]);
+      world.at(static_cast<int>(changed)).words().publish(words[changed]);
       const auto how = static_cast<Comparison>(world.prng().below(group::kComparisonCount));
       const std::uint64_t value = world.prng().below(3);
       const auto answer = ask(world, world.random_rank(), how, value);
@@ -301,7 +303,7 @@ TEST(Query, NamesWhoIsLost) {
         << answer->error().message;
     EXPECT_GE(world.datagrams()->now_ns() - before, 10'000'000);
     // The communicator has not failed by it, and others still answer each other.
-    EXPECT_FALSE(world.at(2).failed());
+    EXPECT_FALSE(world.at(2).failures().has_failed());
   }
 }
 

@@ -72,7 +72,8 @@ void refuse_in_scenario(std::uint64_t seed, int& refused) {
         ++next[r];
       } else {
         EXPECT_TRUE(was_met) << status.error().message;
-        if (!own.begins_no_more()) own.refuse(status.error().code, status.error().message);
+        if (!own.failures().starts_no_more())
+          own.failures().refuse(status.error().code, status.error().message);
         next[r] = jobs.size() + next[r] + 1;  // it starts no more
       }
     }

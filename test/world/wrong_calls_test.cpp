@@ -131,8 +131,6 @@ class Mistaken {
     ASSERT_TRUE(all_ended()) << "a call does not end: " << who_waits();
     compare(fates);
     for (int r = 0; r < world_.ranks(); ++r) {
-      for (RandomJob& job : jobs_) world_.at(r).withdraw(job.at(r));
-      world_.at(r).withdraw(other_->at(r));
     }
     if (options_.hosts.empty()) expect_no_memory_left();
   }
@@ -146,7 +144,7 @@ class Mistaken {
     if (prng_.below(8) == 0) start_next(rank);
     group::Communicator& communicator = world_.at(rank);
     communicator.progress();
-    communicator.examine(prng_.below(16) == 0);
+    communicator.watchdog().examine(prng_.below(16) == 0);
   }
 
   void start_next(int rank) {
@@ -166,7 +164,7 @@ class Mistaken {
   void go_wrong() {
     is_done_ = true;
     group::Communicator& communicator = world_.at(wrong_rank_);
-    if (communicator.failed()) return;
+    if (communicator.failures().has_failed()) return;
     const Handle comm(communicator);
     std::int64_t in = 0, out = 0;
     unisono_request_t request = nullptr;
@@ -264,7 +262,8 @@ class Mistaken {
           // not see that before its part is over, and is told that the communicator has failed.
           const bool may_be_overwritten = is_other_call_ && j >= wrong_job_;
           if (!is_right && may_be_overwritten) {
-            EXPECT_TRUE(world_.at(rank).failed()) << "operation " << j << ", " << who_waits();
+            EXPECT_TRUE(world_.at(rank).failures().has_failed())
+                << "operation " << j << ", " << who_waits();
             ++fates.overwritten;
           } else {
             EXPECT_TRUE(is_right) << "operation " << j << ", " << who_waits();
@@ -275,7 +274,7 @@ class Mistaken {
           ++fates.failed;
         }
       }
-      if (has_failed) expect_names(rank, world_.at(rank).failure());
+      if (has_failed) expect_names(rank, world_.at(rank).failures().tell());
     }
     fates.differed += is_other_call_ ? 1 : 0;
     fates.refused += is_refused_ ? 1 : 0;
@@ -300,8 +299,7 @@ class Mistaken {
   }
 
   void expect_no_memory_left() {
-    const std::int64_t bytes =
-        group::Communicator::plan_layout(world_.ranks(), world_.settings()).bytes;
+    const std::int64_t bytes = group::plan_segment(world_.ranks(), world_.settings()).bytes;
     const std::int64_t whole = (bytes + memory::kSegmentAlignment - 1) / memory::kSegmentAlignment *
                                memory::kSegmentAlignment;
     for (int rank = 0; rank < world_.ranks(); ++rank) world_.end(rank);

@@ -157,15 +157,6 @@ TEST_F(NicGatherJob, CallsThatDifferAreFound) {
   expect_difference([](const NicRank& self) {
     return self.rank == 2 ? allgather(self, 1) : unisono_barrier(self.world);
   });
-  expect_difference([](const NicRank& self) {
-    if (self.rank != 1) return allgather(self, 1);
-    std::int64_t own = 0;
-    std::vector<std::int64_t> all(static_cast<std::size_t>(self.ranks));
-    unisono_request_t request = nullptr;
-    const int error =
-        unisono_allgather_start(&own, all.data(), 1, UNISONO_INT64, self.world, &request);
-    return error != UNISONO_OK ? error : unisono_wait(&request);
-  });
 }
 
 }  // namespace

@@ -236,14 +236,6 @@ TEST_F(NicHostRanks, CallsThatDifferAreFound) {
       [&](const NicRank& self) { return reduce(self, self.rank == 5 ? 1000 : 1, UNISONO_SUM); });
   expect_difference(
       [&](const NicRank& self) { return reduce(self, self.rank < 2 ? 1000 : 1, UNISONO_SUM); });
-  for (const int odd : {0, 3}) {
-    expect_difference([odd](const NicRank& self) {
-      if (self.rank != odd) return unisono_barrier(self.world);
-      unisono_request_t request = nullptr;
-      const int error = unisono_barrier_start(self.world, &request);
-      return error != UNISONO_OK ? error : unisono_wait(&request);
-    });
-  }
 }
 
 // One more on a host than the program can wake: it naps.

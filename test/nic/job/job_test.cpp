@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Jobs whose communicators have a NIC path, with a rank on each of four hosts. What went by the NIC
-// path is proved by its programs' counters.
+// Jobs whose communicators have a NIC path (nic_setup, nic_engine, nic_peers), with a rank on each
+// of four hosts. What went by the NIC path is proved by its programs' counters.
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,56 +21,182 @@ namespace {
 
 TEST_F(NicJob, EveryCollectiveIsRight) { expect_everything_right(); }
 
-// Whatever the type: the blocking call goes by the NIC path, the split-phase one does not.
+// Results as text, to be compared with those of another job.
+class Digest {
+ public:
+  template <class T>
+  void add(const std::vector<T>& values) {
+    for (const std::byte byte : std::as_bytes(std::span(values))) {
+      hash_ = (hash_ ^ static_cast<std::uint64_t>(byte)) * 1099511628211U;  // FNV-1a
+    }
+  }
+  std::string text() const { return std::to_string(hash_); }
+
+ private:
+  std::uint64_t hash_ = 14695981039346656037U;
+};
+
 template <class T>
-void compare_paths(const NicRank& self, unisono_type_t type, unisono_op_t op) {
+void add_results(const NicRank& self, unisono_type_t type, unisono_op_t op, Digest& digest) {
   for (const std::size_t count : counts_of(sizeof(T))) {
     const auto input = numbers_of<T>(type * 100 + op * 10, self.rank, count);
     const auto n = static_cast<std::int64_t>(count);
-    std::vector<T> by_nic(count);
-    std::vector<T> by_host(count);
-    ASSERT_TRUE(succeeded(unisono_allreduce(input.data(), by_nic.data(), n, type, op, self.world)));
+    std::vector<T> blocking(count);
+    std::vector<T> started(count);
+    ASSERT_TRUE(
+        succeeded(unisono_allreduce(input.data(), blocking.data(), n, type, op, self.world)));
+    digest.add(blocking);
     unisono_request_t request = nullptr;
     ASSERT_TRUE(succeeded(
-        unisono_allreduce_start(input.data(), by_host.data(), n, type, op, self.world, &request)));
+        unisono_allreduce_start(input.data(), started.data(), n, type, op, self.world, &request)));
     ASSERT_TRUE(succeeded(unisono_wait(&request)));
-    ASSERT_EQ(std::memcmp(by_nic.data(), by_host.data(), count * sizeof(T)), 0)
+    ASSERT_EQ(std::memcmp(blocking.data(), started.data(), count * sizeof(T)), 0)
         << "type " << type << " operator " << op << " count " << count;
     auto in_place = input;
     ASSERT_TRUE(
         succeeded(unisono_allreduce(UNISONO_IN_PLACE, in_place.data(), n, type, op, self.world)));
-    ASSERT_EQ(in_place, by_nic);
+    ASSERT_EQ(in_place, blocking);
     for (int root = 0; root < self.ranks; ++root) {
       std::vector<T> at_root(count, T{42});
       ASSERT_TRUE(
           succeeded(unisono_reduce(input.data(), at_root.data(), n, type, op, root, self.world)));
-      ASSERT_EQ(at_root, self.rank == root ? by_nic : std::vector<T>(count, T{42}));
+      ASSERT_EQ(at_root, self.rank == root ? blocking : std::vector<T>(count, T{42}));
     }
   }
 }
 
 TEST_F(NicJob, TypesAndOperatorsHaveTheBitsOfTheHostEngine) {
   start_daemons();
-  auto processes = start_job([](const NicRank& self) {
+  const Body body = [](const NicRank& self) {
+    Digest digest;
     for (const unisono_op_t op : {UNISONO_SUM, UNISONO_MIN, UNISONO_MAX}) {
-      ASSERT_NO_FATAL_FAILURE(compare_paths<std::int32_t>(self, UNISONO_INT32, op));
-      ASSERT_NO_FATAL_FAILURE(compare_paths<std::uint32_t>(self, UNISONO_UINT32, op));
-      ASSERT_NO_FATAL_FAILURE(compare_paths<std::int64_t>(self, UNISONO_INT64, op));
-      ASSERT_NO_FATAL_FAILURE(compare_paths<std::uint64_t>(self, UNISONO_UINT64, op));
-      ASSERT_NO_FATAL_FAILURE(compare_paths<float>(self, UNISONO_FLOAT32, op));
-      ASSERT_NO_FATAL_FAILURE(compare_paths<double>(self, UNISONO_FLOAT64, op));
+      ASSERT_NO_FATAL_FAILURE(add_results<std::int32_t>(self, UNISONO_INT32, op, digest));
+      ASSERT_NO_FATAL_FAILURE(add_results<std::uint32_t>(self, UNISONO_UINT32, op, digest));
+      ASSERT_NO_FATAL_FAILURE(add_results<std::int64_t>(self, UNISONO_INT64, op, digest));
+      ASSERT_NO_FATAL_FAILURE(add_results<std::uint64_t>(self, UNISONO_UINT64, op, digest));
+      ASSERT_NO_FATAL_FAILURE(add_results<float>(self, UNISONO_FLOAT32, op, digest));
+      ASSERT_NO_FATAL_FAILURE(add_results<double>(self, UNISONO_FLOAT64, op, digest));
     }
     for (const unisono_op_t op :
          {UNISONO_BITWISE_AND, UNISONO_BITWISE_OR, UNISONO_BITWISE_XOR, UNISONO_PROD}) {
-      ASSERT_NO_FATAL_FAILURE(compare_paths<std::uint8_t>(self, UNISONO_UINT8, op));
-      ASSERT_NO_FATAL_FAILURE(compare_paths<std::int64_t>(self, UNISONO_INT64, op));
+      ASSERT_NO_FATAL_FAILURE(add_results<std::uint8_t>(self, UNISONO_UINT8, op, digest));
+      ASSERT_NO_FATAL_FAILURE(add_results<std::int64_t>(self, UNISONO_INT64, op, digest));
+    }
+    self.line.say(digest.text());
+    leave(self);
+  };
+  auto by_nic = start_job(body);
+  std::vector<std::string> results;
+  for (const HostProcess& rank : by_nic) results.push_back(rank.line().hear());
+  expect_all_clean(by_nic);
+  // All but the products: 3 lengths of a packet and 2 of two, 3 allreduces and a reduce to each
+  // root; and the trial.
+  EXPECT_EQ(operations(), (3 * 6 + 3 * 2) * (3 + 2 * 2) * (3 + kHosts) + 1U);
+  auto by_hosts = start_job(body, {{"UNISONO_NIC", "off"}});
+  for (std::size_t rank = 0; rank < by_hosts.size(); ++rank) {
+    EXPECT_EQ(by_hosts[rank].line().hear(), results[rank]) << "rank " << rank;
+  }
+  expect_all_clean(by_hosts);
+}
+
+// Blocking, split-phase and persistent calls are one call for the others: each operation may be
+// made in another way by each rank, and all go by the NIC path.
+TEST_F(NicJob, SplitPhaseAndPersistentCallsGoThereToo) {
+  constexpr int kRounds = 60;
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    std::int64_t own = 0, sum = 0;
+    unisono_plan_t plan = nullptr;
+    ASSERT_TRUE(succeeded(
+        unisono_allreduce_plan(&own, &sum, 1, UNISONO_INT64, UNISONO_SUM, self.world, &plan)));
+    for (int i = 0; i < kRounds; ++i) {
+      own = self.rank + i;
+      sum = 0;
+      switch ((self.rank + i) % 3) {
+        case 0:
+          ASSERT_TRUE(
+              succeeded(unisono_allreduce(&own, &sum, 1, UNISONO_INT64, UNISONO_SUM, self.world)));
+          break;
+        case 1: {
+          unisono_request_t request = nullptr;
+          ASSERT_TRUE(succeeded(unisono_allreduce_start(&own, &sum, 1, UNISONO_INT64, UNISONO_SUM,
+                                                        self.world, &request)));
+          ASSERT_TRUE(succeeded(unisono_wait(&request)));
+          break;
+        }
+        default:
+          ASSERT_TRUE(succeeded(unisono_plan_start(plan)));
+          ASSERT_TRUE(succeeded(unisono_plan_wait(plan)));
+          break;
+      }
+      ASSERT_EQ(sum, 4 * i + 6);
+    }
+    ASSERT_TRUE(succeeded(unisono_plan_free(plan)));
+    leave(self);
+  });
+  expect_all_clean(processes);
+  EXPECT_EQ(operations(), kRounds + 1U);  // and the trial
+}
+
+// Several at once, beside operations of the host engine, and collected in another order.
+TEST_F(NicJob, ManySplitPhaseCallsAtOnce) {
+  constexpr int kRounds = 20, kAtOnce = 12;
+  constexpr std::int64_t kLong = 5'000;
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    for (int i = 0; i < kRounds; ++i) {
+      std::vector<std::vector<std::int64_t>> sums(kAtOnce);
+      std::vector<unisono_request_t> requests(kAtOnce);
+      for (int k = 0; k < kAtOnce; ++k) {
+        // Every third one is too long for the NIC path.
+        const std::int64_t count = k % 3 == 2 ? kLong : 1 + k;
+        auto& vector = sums[static_cast<std::size_t>(k)];
+        vector.assign(static_cast<std::size_t>(count), self.rank + i + k);
+        ASSERT_TRUE(succeeded(unisono_allreduce_start(UNISONO_IN_PLACE, vector.data(), count,
+                                                      UNISONO_INT64, UNISONO_SUM, self.world,
+                                                      &requests[static_cast<std::size_t>(k)])));
+      }
+      for (int left = kAtOnce; left > 0; --left) {
+        int index = -1;
+        if (self.rank % 2 == 0) {
+          ASSERT_TRUE(succeeded(unisono_wait_any(requests.data(), kAtOnce, &index)));
+        } else {
+          index = left - 1;
+          ASSERT_TRUE(succeeded(unisono_wait(&requests[static_cast<std::size_t>(index)])));
+        }
+        const auto& vector = sums[static_cast<std::size_t>(index)];
+        ASSERT_EQ(vector, std::vector<std::int64_t>(vector.size(), 4 * (i + index) + 6));
+      }
     }
     leave(self);
   });
   expect_all_clean(processes);
-  // All but the products: 3 lengths of a packet and 2 of two, 2 allreduces and a reduce to each
-  // root; and the trial.
-  EXPECT_EQ(operations(), (3 * 6 + 3 * 2) * (3 + 2 * 2) * (2 + kHosts) + 1U);
+  EXPECT_EQ(operations(), kRounds * (kAtOnce - kAtOnce / 3) + 1U);
+}
+
+TEST_F(NicJob, ACancelledSplitPhaseCallEndsTheCommunicatorForAll) {
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    unisono_request_t request = nullptr;
+    if (self.rank == 2) {
+      ASSERT_TRUE(succeeded(unisono_barrier_start(self.world, &request)));
+      ASSERT_TRUE(succeeded(unisono_cancel(&request)));
+      self.line.say("cancelled");
+    } else {
+      self.line.hear();
+      ASSERT_TRUE(succeeded(unisono_barrier_start(self.world, &request)));
+      // Rank 2 had given its part: the operation itself may have ended well.
+      const int error = unisono_wait(&request);
+      EXPECT_TRUE(error == UNISONO_OK || error == UNISONO_ERROR_CANCELLED)
+          << unisono_error_name(error) << ": " << unisono_last_error();
+    }
+    EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_CANCELLED, {"rank 2"}));
+    unisono_finalize(self.world);
+  });
+  EXPECT_EQ(processes[2].line().hear(), "cancelled");
+  for (const int rank : {0, 1, 3}) processes[static_cast<std::size_t>(rank)].line().say("go");
+  expect_all_clean(processes);
 }
 
 TEST_F(NicJob, BroadcastsOfAnyTypeFromEveryRoot) {
@@ -397,16 +526,10 @@ TEST_F(NicJob, CallsThatDifferAreFound) {
                             self.world);
     });
   }
-  // One in the NIC path, the other not: too long for it, or split-phase.
+  // One in the NIC path, the other not: too long for it.
   expect_difference([&values](const NicRank& self) {
     return unisono_allreduce(UNISONO_IN_PLACE, values.data(), self.rank == 1 ? 1000 : 1,
                              UNISONO_INT64, UNISONO_SUM, self.world);
-  });
-  expect_difference([](const NicRank& self) {
-    if (self.rank != 0) return unisono_barrier(self.world);
-    unisono_request_t request = nullptr;
-    const int error = unisono_barrier_start(self.world, &request);
-    return error != UNISONO_OK ? error : unisono_wait(&request);
   });
 }
 

@@ -59,8 +59,10 @@ TEST(BindLocal, WhatIsOfferedByAnotherHostIsGotThroughTheShare) {
   shape.blocks = *Blocks::of_pairs_of(1, counts, counts);
   const auto schedule =
       *algorithm::build(*algorithm::find(shape.collective, "linear"), shape, {}, 1);
-  const LocalOptions options{
-      .input = {}, .output = {}, .geometry = kGeometry, .hosts = {0, 0, 1, 1}};
+  const LocalOptions options{.input = {},
+                             .output = {},
+                             .geometry = kGeometry,
+                             .hosts = topology::HostMap::of_labels(std::vector{0, 0, 1, 1})};
   const Program program = bind_local(schedule, options);
   EXPECT_EQ(count_of(program, StepKind::get), 2);
   EXPECT_EQ(count_of(program, StepKind::pull), 1);

@@ -116,7 +116,7 @@ TEST(Bind, AStagedMulticastIsPutOnceForAllItsReceivers) {
 TEST(Bind, AMulticastGoesToAllHostsAtOnceIfAllItsReceiversHearIt) {
   BindOptions options = options_for(5, 8);
   options.staged_multicast = true;
-  options.hosts = {0, 1, 2, 3, 0};
+  options.hosts = topology::HostMap::of_labels(std::vector{0, 1, 2, 3, 0});
   options.group = {true, true, true, true, false};
   const auto set = build_set("flat", {Collective::broadcast, 5, 0, 1, false});
   const auto puts_of_root = [&](int root) {
@@ -143,7 +143,7 @@ TEST(Bind, AMulticastGoesToAllHostsAtOnceIfAllItsReceiversHearIt) {
   EXPECT_EQ(puts_of_root(1).size(), 4U);
   for (const Step& put : puts_of_root(4)) EXPECT_FALSE(put.to_all);
   // Each host gets one packet: that is no more than one for all.
-  options.hosts = {0, 1, 1, 1, 1};
+  options.hosts = topology::HostMap::of_labels(std::vector{0, 1, 1, 1, 1});
   options.group = {true, true, false, false, false};
   for (const Step& put : puts_of_root(0)) EXPECT_FALSE(put.to_all);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The communicator below the C API: plans, failures and helping, in one thread.
+// The communicator below the C API, in one thread: plans, failures (failure_state), helping, waits
+// (communicator_wait, rank_sleep).
 #include "group/communicator.hpp"
 
 #include <gtest/gtest.h>
@@ -287,19 +288,19 @@ TEST(Helping, OfBlocksDoesNotDependOnHowTheyLie) {
   call.collective = Collective::allgather;
   const CachedPlan* segments = *world.at(0).plan(call);
   EXPECT_GT(segments->plan.segments, 1);
-  EXPECT_TRUE(segments->plan.helping);
+  EXPECT_TRUE(segments->plan.engine == engine::EngineKind::helping);
   call.count = 6;
   call.purpose = Purpose::user_blocks;
   call.blocks = *schedule::Blocks::of_ranks({1, 2, 3});
   call.output_places =
       std::make_shared<const std::vector<std::int64_t>>(std::vector<std::int64_t>{9, 0, 4});
-  EXPECT_TRUE((*world.at(0).plan(call))->plan.helping);
+  EXPECT_TRUE((*world.at(0).plan(call))->plan.engine == engine::EngineKind::helping);
   call.local_counts = true;
   call.collective = Collective::gather;
-  EXPECT_FALSE((*world.at(0).plan(call))->plan.helping);
+  EXPECT_FALSE((*world.at(0).plan(call))->plan.engine == engine::EngineKind::helping);
   call = allreduce(5);
   call.op = kFirstUserNumber;
-  EXPECT_FALSE((*world.at(0).plan(call))->plan.helping);
+  EXPECT_FALSE((*world.at(0).plan(call))->plan.engine == engine::EngineKind::helping);
 }
 
 TEST(Failure, IsOneForAllAndSparesOperationsBefore) {
@@ -308,19 +309,19 @@ TEST(Failure, IsOneForAllAndSparesOperationsBefore) {
   Pending before, after;
   ASSERT_TRUE(world.at(0).start(**world.at(0).plan(allreduce(1)), &in[0], &out[0], before).ok());
   ASSERT_TRUE(world.at(0).start(**world.at(0).plan(allreduce(1)), &in[0], &out[0], after).ok());
-  world.at(1).fail_all(base::Code::cancelled, "because of a test", 1);
-  world.at(0).look_for_failure();
+  world.at(1).failures().fail_all(base::Code::cancelled, "because of a test", 1);
+  world.at(0).failures().adopt();
   EXPECT_EQ(before.state, Pending::State::running);
   EXPECT_EQ(after.state, Pending::State::failed);
-  EXPECT_EQ(world.at(0).failure().message, "rank 0: because of a test");
+  EXPECT_EQ(world.at(0).failures().tell().message, "rank 0: because of a test");
   Pending later;
   EXPECT_FALSE(world.at(0).start(**world.at(0).plan(allreduce(1)), &in[0], &out[0], later).ok());
   // Then it turns out that the first cannot end either.
-  world.at(1).fail_all(base::Code::cancelled, "because of a test again", 0);
-  world.at(0).look_for_failure();
+  world.at(1).failures().fail_all(base::Code::cancelled, "because of a test again", 0);
+  world.at(0).failures().adopt();
   EXPECT_EQ(before.state, Pending::State::failed);
-  EXPECT_EQ(world.at(0).failure().message, "rank 0: because of a test");
-  EXPECT_EQ(world.at(1).failure().message, "rank 1: because of a test again");
+  EXPECT_EQ(world.at(0).failures().tell().message, "rank 0: because of a test");
+  EXPECT_EQ(world.at(1).failures().tell().message, "rank 1: because of a test again");
 }
 
 // Rank 0 made three calls, and rank 1 a long one instead of the second, which has to wait for room:
@@ -344,17 +345,16 @@ TEST(Failure, OfCallsThatDifferEndsTheOneThatMetAnother) {
   start(0, allreduce(1), pending[1]);
   start(0, allreduce(2), pending[2]);
   start(1, allreduce(kLong), theirs[1]);
-  EXPECT_FALSE(theirs[1].operation.entered());
+  EXPECT_FALSE(theirs[1].operation.host.entered());
   start(1, allreduce(1), theirs[2]);
   world.at(0).progress();
   EXPECT_EQ(pending[0].state, Pending::State::running) << "it may still end well";
   EXPECT_EQ(pending[1].state, Pending::State::failed);
   EXPECT_EQ(pending[2].state, Pending::State::failed);
-  const base::Error error = world.at(0).failure();
+  const base::Error error = world.at(0).failures().tell();
   EXPECT_EQ(error.code, base::Code::mismatch);
   EXPECT_NE(error.message.find("another rank"), std::string::npos) << error.message;
   for (int r = 0; r < 2; ++r) {
-    for (Pending& each : r == 0 ? pending : theirs) world.at(r).withdraw(each);
   }
 }
 
@@ -366,18 +366,18 @@ TEST(Failure, OfADeathIsNotLaidToWhoLeftBecauseOfIt) {
   double out = 0;
   Pending pending;
   ASSERT_TRUE(world.at(2).start(**world.at(2).plan(allreduce(1)), &in, &out, pending).ok());
-  Job& told = world.at(1).job();
-  auto& header = *reinterpret_cast<CommunicatorHeader*>(told.memory().at(*told.await_world()));
+  Job& told = world.at(1).members().job();
+  auto& header = *reinterpret_cast<SegmentHeader*>(told.memory().at(*told.await_world()));
   header.failure.state = 1;
   told.leave();
-  world.at(2).examine(false);
+  world.at(2).watchdog().examine(false);
   EXPECT_EQ(pending.state, Pending::State::running) << "rank 0 lives, and will say why";
   told.mark_gone(3, RankState::dead);
   told.raise_alarm();
-  world.at(2).examine(false);
+  world.at(2).watchdog().examine(false);
   EXPECT_EQ(pending.state, Pending::State::failed);
-  EXPECT_NE(world.at(2).failure().message.find("rank 3 is lost"), std::string::npos)
-      << world.at(2).failure().message;
+  EXPECT_NE(world.at(2).failures().tell().message.find("rank 3 is lost"), std::string::npos)
+      << world.at(2).failures().tell().message;
 }
 
 TEST(FailureRecord, TheFirstReportStandsAndLongTextsAreCut) {

@@ -242,14 +242,13 @@ TEST_P(LocalCounts, CountsThatDisagreeAreAMismatchThatNamesBoth) {
     for (int r = 0; r < 3; ++r) start(fresh, r, *all[static_cast<std::size_t>(r)], 0);
     finish(fresh, all);
     EXPECT_EQ(all[0]->pending.state, group::Pending::State::failed);
-    const auto error = fresh.at(0).failure();
+    const auto error = fresh.at(0).failures().tell();
     EXPECT_EQ(error.code, base::Code::mismatch);
     EXPECT_NE(error.message.find("rank 1 sends " + std::to_string((length + 1) * 8) + " bytes"),
               std::string::npos)
         << error.message;
     EXPECT_NE(error.message.find("expects " + std::to_string(length * 8)), std::string::npos)
         << error.message;
-    for (int r = 0; r < 3; ++r) fresh.at(r).withdraw(all[static_cast<std::size_t>(r)]->pending);
   }
 }
 
@@ -272,7 +271,7 @@ TEST(LocalCountsSilence, AMessageThatOneSideDoesNotKnowOfIsAMismatch) {
     group::Pending* const awaited[] = {&waiting.pending};
     group::Communicator::wait_any(communicators, awaited);
     EXPECT_EQ(waiting.pending.state, group::Pending::State::failed);
-    const auto error = waiter.failure();
+    const auto error = waiter.failures().tell();
     EXPECT_EQ(error.code, base::Code::mismatch);
     EXPECT_NE(
         error.message.find(sent ? "rank 1 waits in operation 0" : "rank 0 waits in operation 0"),

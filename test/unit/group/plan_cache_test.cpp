@@ -25,8 +25,7 @@ constexpr int kRanks = 4;
 PlanContext context_of(std::int64_t lines, std::int64_t data_bytes) {
   PlanContext context;
   context.ranks = kRanks;
-  context.hosts = {0, 0, 1, 1};
-  context.host_map = topology::HostMap::of_labels(context.hosts);
+  context.hosts = topology::HostMap::of_labels(std::vector{0, 0, 1, 1});
   context.small = {.ranks = kRanks, .channels = 1, .lines = 1, .data_bytes = 0};
   context.bulk = {.ranks = kRanks, .channels = 1, .lines = lines, .data_bytes = data_bytes};
   return context;

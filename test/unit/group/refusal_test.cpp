@@ -232,7 +232,7 @@ void die_at_each(const std::vector<int>& hosts, int victim, const Body& prepare,
     for (int r = 0; r < ranks.size(); ++r) {
       const auto i = static_cast<std::size_t>(r);
       const bool owns = !ranks.at(r).is_dead && made[i] != nullptr;
-      const bool has_dead = owns && std::ranges::count(made[i]->members_of_job(), victim) != 0;
+      const bool has_dead = owns && std::ranges::count(made[i]->members().job_ranks(), victim) != 0;
       EXPECT_EQ(errors[i].has_value(), has_dead) << text_of(errors);
     }
     end_all(ranks, made);
@@ -283,7 +283,7 @@ Body split_phase(std::int64_t count) {
     std::vector<double> out(in.size());
     Communicator& world = *self.world;
     const auto found = world.plan(allreduce(count));
-    if (!found) return world.refuse(found.error().code, found.error().message);
+    if (!found) return world.failures().refuse(found.error().code, found.error().message);
     CachedPlan* const plan = *found;
     for (int i = 0; i < 2; ++i) {
       Pending pending;
@@ -291,7 +291,7 @@ Body split_phase(std::int64_t count) {
       Communicator* const all[] = {&world};
       Pending* const awaited[] = {&pending};
       Communicator::wait_any(all, awaited);
-      if (pending.state != Pending::State::complete) return world.failure();
+      if (pending.state != Pending::State::complete) return world.failures().tell();
     }
     return base::success();
   };
@@ -313,7 +313,7 @@ TEST(Refusal, AQueryFailsWhereMemoryWasRefusedAndNowhereElse) {
   ranks.run([&](RankThread& self) {
     const Status entered = ranks.enter(self);
     ASSERT_TRUE(entered.ok()) << entered.error().message;
-    self.world->publish(7);
+    self.world->words().publish(7);
     ASSERT_TRUE(self.world->run(barrier_call(), nullptr, nullptr).ok());
     Refusal refusal(0);
     if (self.rank == 1) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "engine/operation.hpp"
+#include "engine/host_operation.hpp"
 
 #include <cstring>
+
+#include "engine/operation.hpp"
 
 namespace unisono::engine {
 namespace {
@@ -28,11 +30,11 @@ bool try_claim(Task& task) {
                                             std::memory_order_relaxed);
 }
 
-// False: who holds it will look again.
-bool claim_or_knock(Task& task) {
+// False: the holder of the claim will look again.
+bool claim_or_mark_contended(Task& task) {
   Claim seen = task.claim.load(std::memory_order_relaxed);
   for (;;) {
-    const Claim next = seen == Claim::free ? Claim::held : Claim::knocked;
+    const Claim next = seen == Claim::free ? Claim::held : Claim::contended;
     if (task.claim.compare_exchange_weak(seen, next, std::memory_order_acq_rel,
                                          std::memory_order_relaxed)) {
       return next == Claim::held;
@@ -40,7 +42,7 @@ bool claim_or_knock(Task& task) {
   }
 }
 
-// False: somebody knocked, so that it is kept, and to be looked at again.
+// False: another rank has marked it contended. The claim is kept, and the holder looks again.
 bool release(Task& task) {
   Claim held = Claim::held;
   if (task.claim.compare_exchange_strong(held, Claim::free, std::memory_order_release,
@@ -101,14 +103,14 @@ std::int64_t steps_done(const Program& program, const Position& at) {
 
 }  // namespace
 
-void Operation::begin(const Plan& plan, Lane& lane, const void* input, void* output,
-                      std::uint64_t index, std::uint32_t history) {
+void HostOperation::start(const Plan& plan, Lane& lane, const Launch& launch) {
   plan_ = &plan;
   lane_ = &lane;
-  input_ = const_cast<std::byte*>(static_cast<const std::byte*>(input));
-  output_ = static_cast<std::byte*>(output);
-  index_ = index;
-  history_ = history;
+  input_ = const_cast<std::byte*>(static_cast<const std::byte*>(launch.input));
+  output_ = static_cast<std::byte*>(launch.output);
+  index_ = launch.index;
+  history_ = launch.history;
+  frame_.bases[static_cast<int>(Space::staging)] = launch.staging;
   sequence_ = lane.take(plan.segments);
   segment_ = 0;
   part_ = 0;
@@ -116,13 +118,16 @@ void Operation::begin(const Plan& plan, Lane& lane, const void* input, void* out
   entered_ = false;
 }
 
-Outcome Operation::step(const Machine& machine) {
+const std::vector<Program>& HostOperation::programs() const { return plan_->parts[part_].programs; }
+
+template <bool helps>
+Outcome HostOperation::step(const Machine& machine) {
   for (;;) {
     if (!entered_) {
       if (!lane_->may_enter(sequence_)) return Outcome::blocked;
       enter();
     }
-    const Outcome outcome = advance(machine);
+    const Outcome outcome = advance<helps>(machine);
     if (outcome != Outcome::finished) return outcome;
     lane_->complete(sequence_);
     ring_credit(machine);
@@ -137,7 +142,7 @@ Outcome Operation::step(const Machine& machine) {
   }
 }
 
-const Step* Operation::awaited_step() const {
+const Step* HostOperation::awaited_step() const {
   if (!entered_) return nullptr;
   std::int32_t pc = at_.pc;
   if (published_) {
@@ -149,22 +154,22 @@ const Step* Operation::awaited_step() const {
   return &steps[static_cast<std::size_t>(pc)];
 }
 
-int Operation::awaited() const {
+int HostOperation::awaited() const {
   const Step* const step = awaited_step();
   return step == nullptr ? -1 : step->peer;
 }
 
-bool Operation::awaits_multicast() const {
+bool HostOperation::awaits_multicast() const {
   const Step* const step = awaited_step();
   return step != nullptr && step->kind == StepKind::wait && step->to_all;
 }
 
-Operation::Lengths Operation::lengths() const {
+HostOperation::Lengths HostOperation::lengths() const {
   const Step& step = program().steps[static_cast<std::size_t>(at_.pc)];
   return {step.note, noted_length(step, frame_)};
 }
 
-void Operation::enter() {
+void HostOperation::enter() {
   entered_ = true;
   published_ = false;
   at_ = {};
@@ -184,10 +189,11 @@ void Operation::enter() {
     stage_input();
 }
 
-Outcome Operation::advance(const Machine& machine) {
+template <bool helps>
+Outcome HostOperation::advance(const Machine& machine) {
+  if constexpr (!helps) return run_private(machine);
   for (;;) {
     Outcome outcome = published_ ? run_shared(machine) : run_private(machine);
-    if (!plan_->helping) return outcome;
     if (outcome == Outcome::blocked && !published_ && at_.pc < program().helpable_end) {
       publish();
       continue;  // what arrived in between would have been left to nobody
@@ -198,7 +204,7 @@ Outcome Operation::advance(const Machine& machine) {
   }
 }
 
-Outcome Operation::run_private(const Machine& machine) {
+Outcome HostOperation::run_private(const Machine& machine) {
   const Program& own = program();
   const Position before = at_;
   const Outcome outcome =
@@ -208,13 +214,13 @@ Outcome Operation::run_private(const Machine& machine) {
   return outcome;
 }
 
-Outcome Operation::run_shared(const Machine& machine) {
+Outcome HostOperation::run_shared(const Machine& machine) {
   const Program& own = program();
   Task& task = lane_->task(sequence_, lane_->rank());
   if (!try_claim(task)) return Outcome::blocked;
   Outcome outcome = Outcome::blocked;
   do {
-    if (outcome != Outcome::blocked) continue;  // knocked too late
+    if (outcome != Outcome::blocked) continue;  // marked too late
     Position at = position_of(task, own);
     const Position before = at;
     outcome = run(own, frame_, machine, at, own.helpable_end);
@@ -230,7 +236,7 @@ Outcome Operation::run_shared(const Machine& machine) {
 }
 
 // From here on others may run the program, so what it touches has to lie in the window.
-void Operation::publish() {
+void HostOperation::publish() {
   const Program& own = program();
   if (own.stages_input && !own.gathers_input) stage_input();
   Task& task = lane_->task(sequence_, lane_->rank());
@@ -240,7 +246,7 @@ void Operation::publish() {
   fence_stores();
 }
 
-void Operation::stage_input() {
+void HostOperation::stage_input() {
   const Program& own = program();
   std::byte* staged = frame_.bases[static_cast<int>(Space::windows)] + own.staged_input;
   for (const Program::Piece& piece : own.input_pieces) {
@@ -249,7 +255,7 @@ void Operation::stage_input() {
   frame_.bases[static_cast<int>(Space::input)] = staged;
 }
 
-Frame Operation::shared_frame(const Program& program) const {
+Frame HostOperation::shared_frame(const Program& program) const {
   Frame frame = frame_;
   std::byte* windows = frame_.bases[static_cast<int>(Space::windows)];
   frame.bases[static_cast<int>(Space::input)] = windows + program.staged_input;
@@ -259,7 +265,7 @@ Frame Operation::shared_frame(const Program& program) const {
 
 // Follows the chain of who waits for whom to the first program that can go on, and runs it. Gives
 // true if a step was done, so that the caller tries its own program again.
-bool Operation::help(const Machine& machine, Outcome& outcome) {
+bool HostOperation::help(const Machine& machine, Outcome& outcome) {
   int feeder = awaited();
   for (int hops = 0; feeder >= 0 && hops < lane_->geometry().ranks; ++hops) {
     Task& task = lane_->task(sequence_, feeder);
@@ -285,7 +291,7 @@ bool Operation::help(const Machine& machine, Outcome& outcome) {
 
 // Programs that may have become ready because `rank` has sent something: their owners may not be
 // running, and who waits for them may sleep. Those of other calls say so to who awaits them.
-void Operation::feed(const Machine& machine, int rank, int depth) {
+void HostOperation::feed(const Machine& machine, int rank, int depth) {
   const std::vector<std::int32_t>& receivers = programs()[static_cast<std::size_t>(rank)].feeds;
   if (receivers.empty() || depth == kMostHops) return;
   fence_stores();
@@ -298,7 +304,7 @@ void Operation::feed(const Machine& machine, int rank, int depth) {
     if (theirs.begin_of(strand) >= theirs.helpable_end ||
         !can_run(theirs, frame_, strand, task.ahead.load(std::memory_order_relaxed),
                  theirs.helpable_end) ||
-        !claim_or_knock(task)) {
+        !claim_or_mark_contended(task)) {
       continue;
     }
     Outcome outcome = Outcome::blocked;
@@ -308,7 +314,7 @@ void Operation::feed(const Machine& machine, int rank, int depth) {
 
 // Runs what is ready of the program of `rank`, whose claim this holds, and lets go. Gives the
 // number of steps.
-std::int64_t Operation::run_claimed(const Machine& machine, int rank, Outcome& outcome) {
+std::int64_t HostOperation::run_claimed(const Machine& machine, int rank, Outcome& outcome) {
   Task& task = lane_->task(sequence_, rank);
   const Program& theirs = programs()[static_cast<std::size_t>(rank)];
   const Frame frame = shared_frame(theirs);
@@ -330,7 +336,7 @@ std::int64_t Operation::run_claimed(const Machine& machine, int rank, Outcome& o
   return steps;
 }
 
-void Operation::deliver() {
+void HostOperation::deliver() {
   const Program& own = program();
   const std::byte* staged = frame_.bases[static_cast<int>(Space::windows)] + own.staged_output;
   for (const Program::Piece& piece : own.output_pieces) {
@@ -338,5 +344,8 @@ void Operation::deliver() {
                 static_cast<std::size_t>(piece.bytes));
   }
 }
+
+template Outcome HostOperation::step<false>(const Machine& machine);
+template Outcome HostOperation::step<true>(const Machine& machine);
 
 }  // namespace unisono::engine

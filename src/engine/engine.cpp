@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine/engine.hpp"
+
+#include "engine/call_record.hpp"
+
+namespace unisono::engine {
+
+base::Error Engine::error(const Operation& operation) const {
+  static_cast<void>(operation);
+  return {base::Code::system, "the operation failed"};
+}
+
+bool Engine::sleeps_at_once(std::int64_t now_ns) const {
+  static_cast<void>(now_ns);
+  return false;
+}
+
+SleepTarget Engine::prepare_sleep(Operation& operation, std::int64_t limit_ns) {
+  static_cast<void>(operation);
+  return {.limit_ns = limit_ns};
+}
+
+void Engine::after_sleep(Operation& operation, bool was_woken) {
+  static_cast<void>(operation);
+  static_cast<void>(was_woken);
+}
+
+void HostEngine::start(Operation& operation, const Plan& plan, const Launch& launch) {
+  operation.host.start(plan, plan.bulk ? parts_.bulk : parts_.small, launch);
+}
+
+int HostEngine::awaited(const Operation& operation) const {
+  const HostOperation& host = operation.host;
+  return host.entered() ? host.awaited() : host.lane().laggard(host.sequence());
+}
+
+bool HostEngine::completed_by(const Operation& operation, int rank) const {
+  return operation.host.lane().completed_by(rank, operation.host.sequence());
+}
+
+Stall HostEngine::describe_stall(const Operation& operation) const {
+  const HostOperation& host = operation.host;
+  const Lane& lane = host.lane();
+  Stall stall;
+  if (!host.entered()) stall.late = lane.laggard(host.sequence());
+  for (int r = 0; r < lane.geometry().ranks; ++r) {
+    const auto record = read_record(lane.record(host.sequence(), r));
+    if (!record || record->sequence < host.sequence()) stall.not_called.push_back(r);
+  }
+  return stall;
+}
+
+Outcome InlineEngine::step(Operation& operation) {
+  return operation.host.step<false>(parts_.machine);
+}
+
+Outcome HelpingEngine::step(Operation& operation) {
+  return operation.host.step<true>(parts_.machine);
+}
+
+}  // namespace unisono::engine

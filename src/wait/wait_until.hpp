@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// wait_until: the one loop in which a rank waits. The caller says what is done in each turn, when
+// the wait is over, and how the rank sleeps; the Waiter decides between spinning, yielding and
+// sleeping. Any thread.
+#pragma once
+
+#include <sched.h>
+
+#include "wait/waiter.hpp"
+
+namespace unisono::wait {
+
+// turn(): does what can be done and says whether the wait is over. at_once(): whether to sleep now,
+// whatever the Waiter says. sleep(): sleeps, looks around, and says whether the rank was woken, so
+// that more may come soon.
+template <class Turn, class AtOnce, class Sleep>
+void wait_until(Waiter& waiter, const Turn& turn, const AtOnce& at_once, const Sleep& sleep) {
+  while (!turn()) {
+    switch (at_once() ? Waiter::Next::sleep : waiter.next()) {
+      case Waiter::Next::spin:
+        spin_pause();
+        break;
+      case Waiter::Next::yield:
+        sched_yield();
+        break;
+      case Waiter::Next::sleep:
+        if (sleep()) waiter.woken();
+        break;
+    }
+  }
+}
+
+}  // namespace unisono::wait
