@@ -6,10 +6,11 @@
 #include <algorithm>
 
 #include "engine/nic/nic_group.hpp"
-#include "engine/nic/probe.hpp"
 #include "group/communicator.hpp"
 #include "group/nic_call.hpp"
 #include "group/plan_cache.hpp"
+#include "nic/service/probe.hpp"
+#include "select/nic/tree_choice.hpp"
 #include "transport/shm/shm.hpp"
 
 namespace unisono::tools {
@@ -81,22 +82,22 @@ base::Result<std::string> find_nic(const group::Call& call, const RanksPlace& pl
   if (settings.toggle(base::Setting::nic) == base::Toggle::off) {
     return why_not_by_nic("UNISONO_NIC is off");
   }
-  const engine::NicWishes wishes = engine::NicWishes::of(settings);
-  UNISONO_ASSIGN(const engine::NicCall lowered,
-                 group::nic_call_of(call, choice, {.hosts = place.hosts, .wishes = wishes}, 0));
-  UNISONO_ASSIGN(const engine::NicOffer own,
-                 engine::probe_offer(settings.text(base::Setting::nic_socket), wishes));
+  const nic::Preferences preferences = nic::Preferences::of(settings);
+  UNISONO_ASSIGN(
+      const engine::NicCall lowered,
+      group::nic_call_of(call, choice, {.hosts = place.hosts, .preferences = preferences}, 0));
+  UNISONO_ASSIGN(const nic::Capabilities own,
+                 nic::probe_capabilities(settings.text(base::Setting::nic_socket), preferences));
   // Hosts are machines of their own, like this one.
-  std::vector<engine::NicOffer> offers(static_cast<std::size_t>(place.hosts.hosts()), own);
+  std::vector<nic::Capabilities> offers(static_cast<std::size_t>(place.hosts.hosts()), own);
   for (std::size_t host = 0; host < offers.size(); ++host) {
     offers[host].machine = static_cast<std::uint32_t>(host);
   }
   const auto choice_of_splits =
-      engine::choose_splits(offers, place.hosts.are_alone(), place.multicast);
+      select::choose_splits(offers, place.hosts.are_alone(), place.multicast);
   const int splits = engine::splits_of(lowered, choice_of_splits);
-  const std::string tree = engine::nic_tree_name(place.hosts, splits, place.multicast);
-  const std::size_t packets =
-      (lowered.bytes + engine::kNicPacketBytes - 1) / engine::kNicPacketBytes;
+  const std::string tree = select::nic_tree_name(place.hosts, splits, place.multicast);
+  const std::size_t packets = (lowered.bytes + nic::kPacketBytes - 1) / nic::kPacketBytes;
   const std::string whole = packets > 1 ? fmt::format("in {} packets ", packets) : "";
   return fmt::format("if it blocks and the other hosts have a unisonod as this one has; {}",
                      lowered.gathers && !place.multicast ? "blocks hop from host to host"

@@ -223,12 +223,12 @@ Status Communicator::join_nic() {
   };
   UNISONO_ASSIGN(auto path, agree_on_nic(members_, segment_, is_world_, exchange));
   if (path == nullptr) return base::success();
-  const engine::NicWishes wishes = path->wishes;
+  const nic::Preferences preferences = path->preferences;
   nic_ = std::make_unique<NicEngine>(members_, segment_, queue_, failures_, std::move(path));
   queue_.use_nic(*nic_);
   watchdog_.use_nic(*nic_);
   nic_->publish();
-  plans_.use_nic(wishes);
+  plans_.use_nic(preferences);
   return base::success();
 }
 

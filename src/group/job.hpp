@@ -18,7 +18,6 @@
 
 #include "base/result.hpp"
 #include "base/settings.hpp"
-#include "engine/nic/offer.hpp"
 #include "group/agent.hpp"
 #include "group/bootstrap/bootstrap.hpp"
 #include "group/failure.hpp"
@@ -27,6 +26,7 @@
 #include "group/network.hpp"
 #include "group/silence.hpp"
 #include "memory/job_memory.hpp"
+#include "nic/service/capabilities.hpp"
 #include "select/override.hpp"
 #include "topology/cores.hpp"
 #include "transport/transport.hpp"
@@ -64,7 +64,7 @@ struct alignas(64) RankHeader {
   // Of a rank of another host: why it could not start (start.cpp), if it could say so. By a put.
   FailureNotice::Text start_failure;
   // Of a host's first rank: what the host offers, once the Verdict says so. By puts.
-  engine::NicOffer nic_offer;
+  nic::Capabilities nic_offer;
   std::atomic<std::uint64_t> has_nic;
   std::atomic<std::uint64_t> cores[topology::kMostCores / 64];
 };
@@ -138,7 +138,7 @@ class Job {
     return header_->least_sequence.load(std::memory_order_relaxed);
   }
   // What each host offers for the NIC path, as it was at the start; empty: nobody has asked.
-  const std::vector<engine::NicOffer>& nic_offers() const { return nic_offers_; }
+  const std::vector<nic::Capabilities>& nic_offers() const { return nic_offers_; }
   const wire::Key& key() const { return key_; }
   bool oversubscribed() const { return oversubscribed_; }
   const wait::WaitPolicy& wait_policy() const { return wait_policy_; }
@@ -232,7 +232,7 @@ class Job {
   select::Overrides overrides_;
   Hosts hosts_;
   wire::Key key_;
-  std::vector<engine::NicOffer> nic_offers_;  // by host
+  std::vector<nic::Capabilities> nic_offers_;  // by host
   std::unique_ptr<transport::Transport> transport_;
   JobHeader* header_;
   RankHeader* rank_headers_ = nullptr;

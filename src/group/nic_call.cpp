@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "arith/type.hpp"
+#include "select/nic/pays.hpp"
 
 namespace unisono::group {
 namespace {
@@ -42,10 +43,10 @@ base::Result<engine::NicCall> nic_call_of(const Call& call, const select::Choice
     return refusal("there is nothing to send");
   }
   if (call.collective == Collective::reduce || call.collective == Collective::broadcast) {
-    const base::Toggle wish = path.wishes.rooted;
+    const base::Toggle wish = path.preferences.rooted;
     if (wish == base::Toggle::off) return refusal("UNISONO_NIC_ROOTED is off");
     if (wish == base::Toggle::automatic &&
-        !engine::rooted_pays(call.collective, path.hosts.hosts())) {
+        !select::nic_rooted_pays(call.collective, path.hosts.hosts())) {
       return refusal("all ranks would wait for all there (UNISONO_NIC_ROOTED=on)");
     }
   }

@@ -14,7 +14,7 @@ namespace unisono::group {
 // What is the same at all ranks of a communicator that has the path.
 struct NicCommunicator {
   const topology::HostMap& hosts;
-  engine::NicWishes wishes = {};
+  nic::Preferences preferences = {};
 };
 
 // What `rank` does; the error says why the call stays with the host engine. `choice`: of the

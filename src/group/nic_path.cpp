@@ -10,7 +10,7 @@ namespace unisono::group {
 namespace {
 
 // The fields of a standing's word, from the lowest bit on.
-constexpr unsigned kGivenBit = 0, kGivenBits = 1U << engine::SplitChoice::kMost;
+constexpr unsigned kGivenBit = 0, kGivenBits = 1U << select::SplitChoice::kMost;
 constexpr unsigned kEndedBit = kGivenBit + kGivenBits;
 constexpr unsigned kCallsBit = kEndedBit + 1, kCallsBits = 18;
 constexpr unsigned kCompletedBit = kCallsBit + kCallsBits, kCompletedBits = 17;

@@ -92,7 +92,7 @@ struct NicPath {
   std::vector<Neighbour> neighbours;
   std::vector<int> awaited;  // of leaders, in the trees: all ranks of the hosts above and below
   std::uint64_t completed = 0;
-  engine::NicWishes wishes;  // of the first host, so that all ranks decide alike
+  nic::Preferences preferences;  // of the first host, so that all ranks decide alike
   engine::CoreLoss core_loss;
 
  private:

@@ -78,7 +78,7 @@ class NicSetup {
   const NicExchange& exchange_;
   Job& job_;
   const topology::HostMap& hosts_;
-  std::vector<engine::NicOffer> offers_;  // by host
+  std::vector<nic::Capabilities> offers_;  // by host
   std::unique_ptr<engine::NicGroup> group_;
   Status own_ = base::success();  // why this rank cannot take it
 };
@@ -100,7 +100,7 @@ engine::NicGroupOptions NicSetup::options() const {
   options.memory = segment_.at(segment_.layout().host_reduction);
   options.one_a_host = hosts_.are_alone();
   options.multicasts = job_.network()->multicasts();
-  options.wishes = engine::NicWishes::of(job_.settings());
+  options.preferences = nic::Preferences::of(job_.settings());
   return options;
 }
 
@@ -127,7 +127,7 @@ base::Result<std::unique_ptr<NicPath>> NicSetup::make() {
     const int job_host = job_.hosts().of(members_.job_rank(leaders.back()));
     offers_.push_back(job_.nic_offers()[static_cast<std::size_t>(job_host)]);
   }
-  if (const Status possible = engine::agree(offers_, leaders); !possible) {
+  if (const Status possible = nic::check_capabilities(offers_, leaders); !possible) {
     tell(possible.error().message);
     return std::unique_ptr<NicPath>();
   }
@@ -150,7 +150,7 @@ base::Result<std::unique_ptr<NicPath>> NicSetup::make() {
     auto path =
         std::make_unique<NicPath>(std::move(group_), segment_.mark(), hosts_, members_.rank());
     path->completed = 1;
-    path->wishes = offers_.front().wishes;
+    path->preferences = offers_.front().preferences;
     return path;
   }
   if (!own_) {

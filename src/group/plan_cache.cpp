@@ -80,7 +80,7 @@ class PlanMaker {
   }
 
   void lower_for_nic() {
-    const NicCommunicator path = {.hosts = context_.hosts, .wishes = *context_.nic};
+    const NicCommunicator path = {.hosts = context_.hosts, .preferences = *context_.nic};
     const auto lowered = nic_call_of(call_, choice_, path, context_.rank);
     if (lowered.ok()) cached_->plan.nic = *lowered;
     base::log(base::LogLevel::debug, "nic", "{}: {}", call_name(cached_->plan.collective),
@@ -198,8 +198,8 @@ void PlanCache::override_with(const select::Overrides& overrides) {
   forget_all();
 }
 
-void PlanCache::use_nic(const engine::NicWishes& wishes) {
-  context_.nic = wishes;
+void PlanCache::use_nic(const nic::Preferences& preferences) {
+  context_.nic = preferences;
   forget_all();
 }
 

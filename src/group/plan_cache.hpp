@@ -38,8 +38,8 @@ struct PlanContext {
   std::int64_t single_copy_from = -1;  // UNISONO_SINGLE_COPY_FROM; negative: auto
   base::Toggle check = base::Toggle::off;
   engine::LaneGeometry small, bulk;
-  select::Overrides overrides;                // UNISONO_ALGORITHM
-  std::optional<engine::NicWishes> nic = {};  // the communicator has a NIC path, used so
+  select::Overrides overrides;               // UNISONO_ALGORITHM
+  std::optional<nic::Preferences> nic = {};  // the communicator has a NIC path, used so
 };
 
 // What the choice of an algorithm for a call depends on.
@@ -75,7 +75,7 @@ class PlanCache {
   // Forgets all plans. For tests.
   void override_with(const select::Overrides& overrides);
   // From now on plans say what goes by the NIC path. Before the first user's.
-  void use_nic(const engine::NicWishes& wishes);
+  void use_nic(const nic::Preferences& preferences);
 
  private:
   static bool same(const Call& a, const Call& b) {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "engine/nic/split_choice.hpp"
+#include "nic/port/vector_limit.hpp"
 
 namespace unisono::engine {
 
@@ -14,7 +14,7 @@ enum class NicWay : std::uint32_t {
   singly = 8,      // allgathers of blocks that go singly
   joined = 12      // ... and of such that are joined
 };
-static_assert(1 << SplitChoice::kMost <= 8, "the numbers of trees are below those of allgathers");
+static_assert(nic::kPiecesMax <= 8, "the numbers of trees are below those of allgathers");
 
 inline std::uint32_t group_number(std::uint32_t communicator, NicWay way, std::uint32_t tree = 0) {
   return communicator ^ (static_cast<std::uint32_t>(way) + tree) << 28;

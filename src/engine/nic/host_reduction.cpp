@@ -18,7 +18,7 @@ struct alignas(64) HostReduction::Place {
   std::uint32_t words;
   std::uint64_t bytes;
   std::uint64_t gives;
-  std::uint64_t data[kNicWordsMax];
+  std::uint64_t data[nic::kWordsMax];
 };
 
 std::int64_t HostReduction::memory_bytes(int ranks) {
@@ -38,8 +38,8 @@ HostReduction::HostReduction(std::byte* memory, int place, int ranks, int fan_in
 }
 
 bool HostReduction::give(const Contribution& own) {
-  const std::size_t words = words_of(own.bytes);
-  UNISONO_CHECK(words <= kNicWordsMax, "HostReduction::give of more than the longest vector");
+  const std::size_t words = nic::words_of(own.bytes);
+  UNISONO_CHECK(words <= nic::kWordsMax, "HostReduction::give of more than the longest vector");
   Place& place = at(place_);
   place.combine = own.combine;
   place.words = static_cast<std::uint32_t>(words);

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "arith/kernel.hpp"
-#include "engine/nic/vector_limit.hpp"
+#include "nic/port/vector_limit.hpp"
 
 namespace unisono::engine {
 
@@ -32,7 +32,7 @@ class HostReduction {
 
   struct Contribution {
     std::uint32_t combine = 0;     // has to be the same at all ranks, as have ...
-    std::size_t bytes = 0;         // ... these: at most kNicWordsMax words
+    std::size_t bytes = 0;         // ... these: at most nic::kWordsMax words
     const void* vector = nullptr;  // none: this rank has nothing to give
   };
   // This rank's part of the next operation; true if it is the last to come. Then odd() and

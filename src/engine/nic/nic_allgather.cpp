@@ -16,6 +16,7 @@
 #include "engine/nic/nic_patience.hpp"
 #include "nic/lowering/lower_allgather.hpp"
 #include "nic/lowering/lower_doubling.hpp"
+#include "select/nic/pays.hpp"
 
 namespace unisono::engine {
 namespace {
@@ -26,15 +27,6 @@ using base::Status;
 using namespace nic_patience;
 
 constexpr std::size_t kWord = sizeof(std::uint64_t);
-
-// What a host's program takes, in nanoseconds, for a block that comes by itself and is kept, and
-// for a message whose blocks are kept, joined to others and sent (bench/hop).
-constexpr double kBlockNs = 270;
-constexpr double kBlockWordNs = 4;
-constexpr double kMessageNs = 570;
-constexpr double kJoinedNs = 45;
-constexpr double kJoinedWordNs = 9;
-constexpr double kStepNs = 300;
 
 schedule::Shape any_length(int ranks) {
   schedule::Shape shape;
@@ -68,20 +60,6 @@ base::Result<unisono_nic_row> joined_row(int rank, nic::GroupAddresses group) {
 
 }  // namespace
 
-bool nic_allgather_joins(int ranks, std::size_t bytes) {
-  const auto words = static_cast<double>((bytes + kWord - 1) / kWord);
-  const double singly = (ranks - 1) * (kBlockNs + words * kBlockWordNs);
-  double joined = 0;
-  double largest = 0;
-  for (int distance = 1; distance < ranks; distance *= 2) {
-    const double blocks = std::min(distance, ranks - distance);
-    joined += kMessageNs + blocks * (kJoinedNs + words * kJoinedWordNs);
-    if (distance > 1) joined += kStepNs;
-    largest = std::max(largest, blocks);
-  }
-  return largest * (1 + words) <= UNISONO_NIC_WORDS_MAX && joined < singly;
-}
-
 base::Result<std::unique_ptr<NicAllgather::Way>> NicAllgather::join_way(
     nic::ServiceClient& client, const unisono_nic_row& asked) {
   UNISONO_ASSIGN(auto member, client.join(asked));
@@ -96,7 +74,7 @@ base::Result<std::unique_ptr<NicAllgather>> NicAllgather::join(nic::ServiceClien
   UNISONO_ASSIGN(const unisono_nic_row singly, singly_row(rank, group));
   UNISONO_ASSIGN(auto one_by_one, join_way(client, singly));
   std::unique_ptr<Way> by_doubling;
-  if (nic_allgather_joins(static_cast<int>(group.ranks.size()), kWord)) {
+  if (select::nic_joins_blocks(static_cast<int>(group.ranks.size()), kWord)) {
     UNISONO_ASSIGN(const unisono_nic_row joined, joined_row(rank, group));
     UNISONO_ASSIGN(by_doubling, join_way(client, joined));
   }
@@ -108,7 +86,7 @@ void NicAllgather::start(std::span<const std::byte> block, std::span<std::byte> 
                          std::uint32_t mark) {
   patience_ns_ = random_patience(kFirstPatience);
   const bool joins =
-      joined_ != nullptr && nic_allgather_joins(singly_->port->ranks(), block.size());
+      joined_ != nullptr && select::nic_joins_blocks(singly_->port->ranks(), block.size());
   way_ = joins ? joined_.get() : singly_.get();
   way_->segments.begin(block, result, mark);
 }

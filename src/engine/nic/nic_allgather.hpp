@@ -19,9 +19,6 @@
 
 namespace unisono::engine {
 
-// Whether blocks of so many ranks, as long as that, are joined. The same at all ranks.
-bool nic_allgather_joins(int ranks, std::size_t bytes);
-
 class NicAllgather {
  public:
   // `group`: that of the ranks' tree, with its multicast address. The client outlives this.

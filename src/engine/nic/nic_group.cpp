@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The same trees serve all four collectives: a reduce is an allreduce whose result one rank takes,
-// a broadcast one with the bitwise or to which all but the root give zeros.
 #include "engine/nic/nic_group.hpp"
 
 #include <fmt/format.h>
@@ -12,13 +10,14 @@
 #include <vector>
 
 #include "algorithm/algorithm.hpp"
-#include "algorithm/pattern/cube.hpp"
+#include "algorithm/pattern/blocks.hpp"
 #include "base/clock.hpp"
 #include "engine/nic/group_number.hpp"
 #include "engine/nic/nic_patience.hpp"
-#include "engine/nic/probe.hpp"
 #include "nic/lowering/lower.hpp"
 #include "nic/lowering/row.hpp"
+#include "nic/service/probe.hpp"
+#include "select/nic/tree_choice.hpp"
 
 namespace unisono::engine {
 namespace {
@@ -26,78 +25,16 @@ namespace {
 using base::Code;
 using base::Error;
 using base::Status;
-using schedule::Collective;
 using namespace nic_patience;
 
-schedule::Shape tree_shape(int ranks) {
-  schedule::Shape shape;
-  shape.collective = Collective::allreduce;
-  shape.ranks = ranks;
-  shape.count = 1;
-  return shape;
-}
-
-// With one packet: of two hosts, all others are one.
-bool reaches_all(int hosts, bool multicasts) { return multicasts || hosts == 2; }
-
-const algorithm::Algorithm& tree_row(bool multicasts) {
-  return *algorithm::find(Collective::allreduce,
-                          multicasts ? "gather-release" : "reduce-broadcast");
-}
-
-// Whose first tree is that of tree_row(true), and its only one if nothing is split.
-const algorithm::Algorithm& split_row() {
-  return *algorithm::find(Collective::allreduce, "split-release");
-}
-
-int fan_in_of_tree(int ranks) {
-  return algorithm::default_parameters(tree_row(true), tree_shape(ranks)).values[0];
-}
-
-const algorithm::Algorithm& two_level_row() {
-  return *algorithm::find(Collective::allreduce, "two-level");
-}
-
-// In which the ranks of a host combine.
-int host_fan_in(int places) {
-  return algorithm::default_parameters(two_level_row(), tree_shape(places)).values[1];
-}
-
-Status check_blocks(const NicShape& shape, std::size_t bytes) {
-  if (!shape.one_a_host) {
-    return Error{Code::unsupported, "an allgather goes there with one rank a host only"};
-  }
-  if (shape.ranks > UNISONO_NIC_RANKS_MAX) {
-    return Error{Code::unsupported,
-                 fmt::format("an allgather goes there with up to {} ranks", UNISONO_NIC_RANKS_MAX)};
-  }
-  if (bytes <= kNicPacketBytes) return base::success();
-  return Error{Code::unsupported, fmt::format("blocks of {} bytes do not fit one packet, {} bytes",
-                                              bytes, kNicPacketBytes)};
-}
-
-Status check_vector(const NicShape& shape, const NicCall& call) {
-  const std::size_t most = nic_packets_that_pay(shape.collective, call.combine) * kNicPacketBytes;
-  if (call.bytes <= most) return base::success();
-  return Error{Code::unsupported,
-               fmt::format("a vector of {} bytes is faster without it; up to {} bytes go by it",
-                           call.bytes, most)};
-}
-
-base::Result<std::vector<nic::Node>> tree_of_clones(int rank, int ranks) {
-  const schedule::Shape shape = tree_shape(ranks);
-  const algorithm::Algorithm& row = tree_row(false);
+base::Result<std::vector<nic::Node>> nodes_of(int rank, int ranks, int splits, bool multicasts) {
+  const select::NicTrees trees = select::nic_trees(ranks, splits, multicasts);
   UNISONO_ASSIGN(const auto schedule,
-                 algorithm::build(row, shape, algorithm::default_parameters(row, shape), rank));
-  UNISONO_ASSIGN(nic::Node node, nic::lower(schedule));
-  return std::vector{std::move(node)};
-}
-
-base::Result<std::vector<nic::Node>> trees_to_all(int rank, int ranks, int splits) {
-  schedule::Shape shape = tree_shape(ranks);
-  shape.count = 1 << splits;  // a piece needs something in it
-  const algorithm::Parameters parameters = {{splits, fan_in_of_tree(ranks)}};
-  UNISONO_ASSIGN(const auto schedule, algorithm::build(split_row(), shape, parameters, rank));
+                 algorithm::build(*trees.algorithm, trees.shape, trees.parameters, rank));
+  if (!trees.has_pieces) {
+    UNISONO_ASSIGN(nic::Node node, nic::lower(schedule));
+    return std::vector{std::move(node)};
+  }
   UNISONO_ASSIGN(std::vector<nic::Node> nodes, nic::lower_pieces(schedule));
   for (nic::Node& node : nodes) {
     if (ranks != 2 || !node.multicasts) continue;
@@ -109,109 +46,29 @@ base::Result<std::vector<nic::Node>> trees_to_all(int rank, int ranks, int split
 
 }  // namespace
 
-SplitChoice choose_splits(std::span<const NicOffer> offers, bool one_a_host, bool multicasts) {
-  if (!reaches_all(static_cast<int>(offers.size()), multicasts)) return {};
-  // Of several ranks a host, the tree of hosts is inside of another algorithm, which has it with
-  // its usual parameters.
-  const auto hosts = static_cast<int>(offers.size());
-  const int usual = algorithm::default_parameters(split_row(), tree_shape(hosts)).values[0];
-  const int most = std::min(one_a_host ? SplitChoice::kMost : usual,
-                            algorithm::pattern::FoldedCube(hosts).dimensions());
-  const std::int32_t wish = offers[0].wishes.splits;
-  if (wish >= 0) return SplitChoice::forced(std::min(wish, most));
-  return SplitChoice::computed(
-      {.hosts = hosts, .processors = nic_processors(offers), .fan_in = fan_in_of_tree(hosts)},
-      most);
-}
-
-int splits_of(const NicCall& call, const SplitChoice& choice) {
-  return choice.splits(words_of(call.bytes), nic_adds_floats(call.combine));
-}
-
-std::string nic_tree_name(const topology::HostMap& hosts, int splits, bool multicasts) {
-  schedule::Shape shape = tree_shape(hosts.ranks());
-  const algorithm::Algorithm& row =
-      splits > 0 ? split_row() : tree_row(reaches_all(hosts.hosts(), multicasts));
-  if (hosts.are_alone()) {
-    algorithm::Parameters parameters = algorithm::default_parameters(row, shape);
-    if (splits > 0) parameters.values[0] = splits;
-    return algorithm::describe(row, parameters);
-  }
-  shape.hosts = hosts;
-  algorithm::Parameters parameters = algorithm::default_parameters(two_level_row(), shape);
-  const auto& inner = two_level_row().parameters[0].names;
-  parameters.values[0] = static_cast<int>(std::ranges::find(inner, row.name) - inner.begin());
-  return algorithm::describe(two_level_row(), parameters);
-}
-
-bool rooted_pays(Collective collective, int hosts) {
-  return collective == Collective::reduce && hosts > 1 + fan_in_of_tree(hosts);
-}
-
-base::Result<NicCall> lower_call(const NicShape& shape, int rank) {
-  NicCall call;
-  call.bytes = static_cast<std::size_t>(shape.count) * arith::type_size(shape.type);
-  switch (shape.collective) {
-    case Collective::barrier:
-      call.bytes = 0;
-      call.combine = UNISONO_NIC_NOTHING;
-      return call;
-    case Collective::allreduce:
-    case Collective::reduce: {
-      UNISONO_ASSIGN(call.combine, nic::lower_operator(shape.op, shape.type));
-      call.kernel = arith::find_kernel(shape.op, shape.type);
-      call.count = shape.count;
-      call.element_bytes = arith::type_size(shape.type);
-      call.takes = shape.collective == Collective::allreduce || rank == shape.root;
-      break;
-    }
-    case Collective::broadcast:
-      call.combine = UNISONO_NIC_OR;
-      call.gives = rank == shape.root;
-      call.takes = !call.gives;
-      break;
-    case Collective::allgather:
-      UNISONO_TRY(check_blocks(shape, call.bytes));
-      call.gathers = true;
-      return call;
-    case Collective::gather:
-    case Collective::scatter:
-    case Collective::alltoall:
-    case Collective::reduce_scatter:
-    case Collective::scan:
-    case Collective::exscan:
-    case Collective::many_to_many:
-      return Error{Code::unsupported, fmt::format("the NIC path does no {}",
-                                                  schedule::collective_name(shape.collective))};
-  }
-  UNISONO_TRY(check_vector(shape, call));
-  return call;
-}
-
 base::Result<std::unique_ptr<NicGroup>> NicGroup::open(const NicGroupOptions& options) {
   UNISONO_ASSIGN(auto client, nic::ServiceClient::connect(options.path));
   std::unique_ptr<NicGroup> group(new NicGroup(options, std::move(client)));
   UNISONO_ASSIGN(const nic::Served served, group->client_->describe());
-  group->offer_ = offer_of(served, options.wishes);
+  group->capabilities_ = nic::capabilities_of(served, options.preferences);
   return group;
 }
 
-Status NicGroup::join(std::span<const NicOffer> offers) {
-  UNISONO_CHECK(std::cmp_equal(offers.size(), options_.ranks), "an offer of each rank");
-  UNISONO_TRY(agree(offers));
-  splits_ = choose_splits(offers, options_.one_a_host, options_.multicasts);
-  UNISONO_ASSIGN(const auto nodes, reaches_all(options_.ranks, options_.multicasts)
-                                       ? trees_to_all(options_.rank, options_.ranks, splits_.most())
-                                       : tree_of_clones(options_.rank, options_.ranks));
+Status NicGroup::join(std::span<const nic::Capabilities> hosts) {
+  UNISONO_CHECK(std::cmp_equal(hosts.size(), options_.ranks), "the capabilities of each host");
+  UNISONO_TRY(nic::check_capabilities(hosts));
+  splits_ = select::choose_splits(hosts, options_.one_a_host, options_.multicasts);
+  UNISONO_ASSIGN(const auto nodes,
+                 nodes_of(options_.rank, options_.ranks, splits_.most(), options_.multicasts));
   std::vector<unisono_nic_address> addresses;
-  for (const NicOffer& offer : offers) addresses.push_back(offer.address);
+  for (const nic::Capabilities& host : hosts) addresses.push_back(host.address);
   nic::GroupAddresses group;
   group.id = options_.id;
   group.key = options_.key;
-  group.depth = kNicPacketsMax;
+  group.depth = nic::kPacketsMax;
   group.ranks = addresses;
   if (options_.multicasts) {
-    group.multicast = nic::multicast_address(options_.multicast, offers[0].address.port);
+    group.multicast = nic::multicast_address(options_.multicast, hosts[0].address.port);
   }
   group.waiters =
       static_cast<std::uint32_t>(std::clamp(options_.places, 1, UNISONO_NIC_WAITERS_MAX));
@@ -219,7 +76,7 @@ Status NicGroup::join(std::span<const NicOffer> offers) {
   if (!leads()) client_.reset();  // connections are counted
   if (options_.places > 1) {
     host_ = std::make_unique<HostReduction>(options_.memory, options_.place, options_.places,
-                                            host_fan_in(options_.places));
+                                            select::nic_host_fan_in(options_.places));
   }
   if (!options_.one_a_host || options_.ranks > UNISONO_NIC_RANKS_MAX) return base::success();
   UNISONO_ASSIGN(allgather_, NicAllgather::join(*client_, group, options_.rank));
@@ -238,10 +95,17 @@ Status NicGroup::join_tree(const nic::Node& node, const nic::GroupAddresses& gro
   return trees_.add(node, std::move(member), waiter);
 }
 
-NicTrees::Cut NicGroup::cut_of(const NicCall& call) const {
-  return {.bytes = call.bytes,
-          .element_bytes = call.element_bytes,
-          .pieces = 1 << splits_of(call, splits_)};
+nic::TreePorts::Cut NicGroup::cut_of(const NicCall& call) const {
+  nic::TreePorts::Cut cut;
+  cut.pieces = 1 << splits_of(call, splits_);
+  const auto elements = static_cast<std::int64_t>(call.bytes / call.element_bytes);
+  const algorithm::pattern::Blocks pieces(elements, cut.pieces);
+  for (int piece = 0; piece < cut.pieces; ++piece) {
+    const std::int64_t end = pieces.offset(piece) + pieces.count(piece);
+    cut.bounds[static_cast<std::size_t>(piece) + 1] =
+        static_cast<std::size_t>(end) * call.element_bytes;
+  }
+  return cut;
 }
 
 Status NicGroup::run(const NicCall& call, const void* input, void* output,
@@ -332,7 +196,7 @@ std::optional<NicRank> NicGroup::odd_rank() const {
     return NicRank{allgather_->odd_rank(), 0};
   }
   if (odd_place_) return NicRank{options_.rank, *odd_place_};
-  const int host = trees_.odd_rank();
+  const int host = trees_.mismatching_rank();
   if (host < 0) return std::nullopt;
   return NicRank{host, 0};  // the ranks of a host differ from each other, or all from another host
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NicGroup: a rank's part of a group of hosts whose small collectives run in the NIC path: barrier,
-// allreduce, reduce and broadcast, in one packet or a few (vector_limit.hpp), all on one tree or,
-// long vectors, in pieces on several, and allgather; one at a time. Made in three
-// steps between which the ranks exchange what they have, so that all take it or nobody does:
-//   open(); exchange offer(); join(all offers); exchange whether that went well.
+// allreduce, reduce and broadcast, in one packet or a few (nic/port/vector_limit.hpp), all on one
+// tree or, long vectors, in pieces on several, and allgather; one at a time. Made in three steps
+// between which the ranks exchange what they have, so that all take it or nobody does:
+//   open(); exchange capabilities(); join(all of them); exchange whether that went well.
 // Of several ranks on a host, one is the member (place 0) and joins first; the others share its
 // memory. They combine their vectors there (host_reduction.hpp); the last to come posts the sum,
 // and all of them poll the result where the program puts it. What concerns other hosts and the
@@ -21,18 +21,15 @@
 #include <string>
 #include <vector>
 
-#include "arith/kernel.hpp"
-#include "arith/type.hpp"
 #include "base/prng.hpp"
 #include "base/result.hpp"
 #include "engine/nic/host_reduction.hpp"
 #include "engine/nic/nic_allgather.hpp"
-#include "engine/nic/nic_trees.hpp"
-#include "engine/nic/offer.hpp"
-#include "engine/nic/split_choice.hpp"
-#include "engine/nic/vector_limit.hpp"
+#include "engine/nic/nic_call.hpp"
+#include "nic/port/tree_ports.hpp"
+#include "nic/service/capabilities.hpp"
 #include "nic/service/client.hpp"
-#include "schedule/shape.hpp"
+#include "select/nic/split_choice.hpp"
 
 namespace unisono::engine {
 
@@ -48,7 +45,7 @@ struct NicGroupOptions {
   std::byte* memory = nullptr;  // of several: HostReduction::memory_bytes(places), zero at first
   bool one_a_host = true;       // every host has one rank
   bool multicasts = true;       // results go to all hosts at once; if not, down the tree
-  NicWishes wishes = {};        // this rank's
+  nic::Preferences preferences = {};  // this rank's
 };
 
 // A rank, by where it is.
@@ -57,54 +54,14 @@ struct NicRank {
   int place = 0;
 };
 
-// A collective, as the NIC path does it.
-struct NicCall {
-  // enum unisono_nic_combine; above UNISONO_NIC_COMBINE_BITS a digest of the call, by which ranks
-  // whose vectors have other numbers of packets are told from one another.
-  std::uint32_t combine = 0;
-  std::size_t bytes = 0;           // of the vector: up to kNicWordsMax words
-  bool gives = true;               // this rank has a vector to give; zeros if not
-  bool takes = true;               // ... and one to take
-  arith::Kernel kernel = nullptr;  // the same operator on a processor; none: nothing is combined
-  std::int64_t count = 0;          // of its elements, and ...
-  std::size_t element_bytes = 1;   // ... how long they are
-  bool gathers = false;            // an allgather, whose blocks have `bytes`
-};
-
-// What this rank does in a collective; the error says why the NIC path does not do it. Depends on
-// nothing that differs between ranks but `rank`.
-struct NicShape {
-  schedule::Collective collective = schedule::Collective::barrier;
-  arith::Operator op = arith::Operator::sum;
-  arith::Type type = arith::Type::int64;
-  std::int64_t count = 0;
-  int root = 0;
-  int ranks = 1;
-  bool one_a_host = true;  // no two of them are on one host
-};
-base::Result<NicCall> lower_call(const NicShape& shape, int rank);
-
-// Whether it pays that a collective with a root goes there. All ranks wait for its end there, and
-// by processes nobody does who has nothing to take; but what one host's processes would have to
-// pass on for others, programs do.
-bool rooted_pays(schedule::Collective collective, int hosts);
-
-// How ranks of hosts with such offers cut their vectors: not at all where more than two hosts have
-// no multicast; and how often that of a call is halved.
-SplitChoice choose_splits(std::span<const NicOffer> offers, bool one_a_host, bool multicasts);
-int splits_of(const NicCall& call, const SplitChoice& choice);
-// The tree of such ranks, or the trees of a vector that is halved so often: its algorithm, which
-// the host engine runs to the same bits.
-std::string nic_tree_name(const topology::HostMap& hosts, int splits, bool multicasts);
-
 class NicGroup {
  public:
   // Connects to the daemon of this host.
   static base::Result<std::unique_ptr<NicGroup>> open(const NicGroupOptions& options);
 
-  const NicOffer& offer() const { return offer_; }
+  const nic::Capabilities& capabilities() const { return capabilities_; }
   // Of all ranks. Nothing may be run before all have joined: what comes too early is lost.
-  base::Status join(std::span<const NicOffer> offers);
+  base::Status join(std::span<const nic::Capabilities> hosts);
 
   // Blocking. `deadline_ns`: by the clock of base/clock.hpp.
   base::Status run(const NicCall& call, const void* input, void* output, std::int64_t deadline_ns);
@@ -161,7 +118,7 @@ class NicGroup {
         random_(static_cast<std::uint64_t>(options.rank)) {}
   base::Status post_sum(const NicCall& call, const void* input);
   base::Status join_tree(const nic::Node& node, const nic::GroupAddresses& group);
-  NicTrees::Cut cut_of(const NicCall& call) const;
+  nic::TreePorts::Cut cut_of(const NicCall& call) const;
   base::Status wait(std::int64_t deadline_ns);
   void sleep_until_woken(std::int64_t limit_ns);
   base::Status repair();
@@ -171,9 +128,9 @@ class NicGroup {
 
   const NicGroupOptions options_;
   std::unique_ptr<nic::ServiceClient> client_;  // of the member only, once it has joined
-  NicOffer offer_;
-  SplitChoice splits_;
-  NicTrees trees_;
+  nic::Capabilities capabilities_;
+  select::SplitChoice splits_;
+  nic::TreePorts trees_;
   std::unique_ptr<HostReduction> host_;  // null: this rank is alone
   std::unique_ptr<NicAllgather> allgather_;
   bool gathers_ = false;

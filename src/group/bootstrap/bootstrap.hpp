@@ -16,7 +16,7 @@
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
 #include "base/settings.hpp"
-#include "engine/nic/offer.hpp"
+#include "nic/service/capabilities.hpp"
 #include "transport/datagrams.hpp"
 #include "transport/udp/ip.hpp"
 #include "wire/key.hpp"
@@ -52,7 +52,7 @@ struct Seat {
   // Whether multicast is wanted; nullopt: nobody asks whether the network carries it.
   std::optional<base::Toggle> multicast{};
   // What this host offers for the NIC path, or nothing; nullopt: nobody asks the others.
-  std::optional<engine::NicOffer> nic{};
+  std::optional<nic::Capabilities> nic{};
   wire::Key key{};  // of packets; another for each job, also if two have one UNISONO_JOB_KEY
 };
 

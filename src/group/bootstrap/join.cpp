@@ -12,10 +12,10 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
-#include "engine/nic/probe.hpp"
 #include "group/bootstrap/meeting.hpp"
 #include "group/bootstrap/welcome.hpp"
 #include "memory/memory_file.hpp"
+#include "nic/service/probe.hpp"
 #include "transport/fault/fault.hpp"
 #include "transport/udp/network_settings.hpp"
 #include "transport/udp/udp.hpp"
@@ -45,7 +45,7 @@ class Joining {
 
  private:
   Result<std::unique_ptr<Udp>> open_datagrams() const;
-  engine::NicOffer find_nic() const;
+  nic::Capabilities find_nic() const;
   Meeting meeting_of_job() const;
   Result<Outcome> meet_job();
   Error with_own_trouble(Error error) const;
@@ -60,7 +60,7 @@ class Joining {
   std::uint64_t memory_bytes_;
   std::unique_ptr<Udp> udp_;  // should there be several hosts
   std::string udp_trouble_;   // why there is none
-  engine::NicOffer nic_;      // should there be several hosts
+  nic::Capabilities nic_;     // should there be several hosts
 };
 
 Result<Seat> Joining::alone() const {
@@ -88,10 +88,10 @@ Result<std::unique_ptr<Udp>> Joining::open_datagrams() const {
 }
 
 // A daemon that hangs holds nobody up later, when ranks that are silent are taken for lost.
-engine::NicOffer Joining::find_nic() const {
+nic::Capabilities Joining::find_nic() const {
   if (settings_.toggle(Setting::nic) == base::Toggle::off) return {};
   const auto offer =
-      engine::probe_offer(settings_.text(Setting::nic_socket), engine::NicWishes::of(settings_));
+      nic::probe_capabilities(settings_.text(Setting::nic_socket), nic::Preferences::of(settings_));
   if (offer.ok()) return *offer;
   base::log(base::LogLevel::info, "nic", "rank {} has no NIC path: {}", job_.rank,
             offer.error().message);

@@ -30,7 +30,6 @@ namespace {
 
 using engine::NicCall;
 using engine::NicGroup;
-using engine::NicOffer;
 
 constexpr int kHosts = 3;
 constexpr int kOperations = 60;
@@ -48,9 +47,9 @@ enum Outcome : int { kRight = 0, kError = 1, kWrong = 2, kKilled = 128 + SIGKILL
 // What the processes of a round share.
 struct Round {
   std::atomic<std::uint32_t> steps;  // that ranks have made, of any kind
-  std::atomic<int> offered, joined, ended;
+  std::atomic<int> described, joined, ended;
   std::atomic<bool> over;  // somebody was killed, or failed: nobody waits for all to come
-  std::array<NicOffer, kHosts> offers;
+  std::array<nic::Capabilities, kHosts> hosts;
 };
 
 // The sum that every rank gets, and what each gives for it.
@@ -94,10 +93,10 @@ Outcome run_rank(Round& round, const std::string& path, int rank, std::uint32_t 
   ++round.steps;
   const auto group = NicGroup::open(options);
   if (!group.ok()) return kError;
-  round.offers[static_cast<std::size_t>(rank)] = (*group)->offer();
-  ++round.offered;
+  round.hosts[static_cast<std::size_t>(rank)] = (*group)->capabilities();
+  ++round.described;
   ++round.steps;
-  if (!all_came(round.offered, round) || !(*group)->join(round.offers).ok()) return kError;
+  if (!all_came(round.described, round) || !(*group)->join(round.hosts).ok()) return kError;
   ++round.joined;
   ++round.steps;
   if (!all_came(round.joined, round)) return kError;

@@ -3,6 +3,7 @@
 // have the bits of the host engine's on the same tree; the end of a daemon, a rank that does not
 // come and ranks that disagree are errors, and nobody hangs.
 #include "engine/nic/nic_group.hpp"
+#include "select/nic/pays.hpp"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -82,7 +83,7 @@ class NicGroupsOf : public nic::test::WithHosts<Count> {
 
   // All hosts make the group, and then each runs the body.
   void run(const std::function<void(int rank, NicGroup& group)>& body) {
-    std::array<NicOffer, Count> offers;
+    std::array<nic::Capabilities, Count> capabilities;
     std::atomic<int> joined = 0;
     std::barrier<> together(Count);
     this->hosts->run([&](int rank) {
@@ -94,11 +95,11 @@ class NicGroupsOf : public nic::test::WithHosts<Count> {
       options.rank = rank;
       options.ranks = Count;
       auto group = NicGroup::open(options);
-      if (group.ok()) offers[static_cast<std::size_t>(rank)] = (*group)->offer();
+      if (group.ok()) capabilities[static_cast<std::size_t>(rank)] = (*group)->capabilities();
       if (!group.ok()) ADD_FAILURE() << group.error().message;
       together.arrive_and_wait();
       if (group.ok()) {
-        const base::Status status = (*group)->join(offers);
+        const base::Status status = (*group)->join(capabilities);
         if (status.ok()) ++joined;
         if (!status.ok()) ADD_FAILURE() << status.error().message;
       }
@@ -126,7 +127,7 @@ std::vector<double> vector_of(int rank, int operation, std::size_t count) {
 TEST_F(NicGroups, AllFourCollectives) {
   run([](int rank, NicGroup& group) {
     for (int operation = 0; operation < 100; ++operation) {
-      const auto count = 1 + static_cast<std::size_t>(operation) * 29 % kNicWordsMax;
+      const auto count = 1 + static_cast<std::size_t>(operation) * 29 % nic::kWordsMax;
       const int root = operation % kHosts;
       NicShape shape;
       shape.type = arith::Type::float64;
@@ -188,8 +189,8 @@ TEST_F(NicGroups, AllgathersOfAnyLength) {
 // lacks some names them all: that of rank 2 would have come to rank 15 with that of rank 1.
 TEST_F(NicGroupsOfSixteen, AllgathersOfShortBlocksAndOthers) {
   constexpr int kRanks = 16;
-  ASSERT_TRUE(nic_allgather_joins(kRanks, sizeof(double)));
-  ASSERT_FALSE(nic_allgather_joins(kRanks, 100 * sizeof(double)));
+  ASSERT_TRUE(select::nic_joins_blocks(kRanks, sizeof(double)));
+  ASSERT_FALSE(select::nic_joins_blocks(kRanks, 100 * sizeof(double)));
   run([&](int rank, NicGroup& group) {
     NicAllgather& allgather = *group.allgather();
     for (int operation = 0; operation < 40; ++operation) {

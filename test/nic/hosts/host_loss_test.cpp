@@ -13,11 +13,11 @@
 #include "base/clock.hpp"
 #include "base/prng.hpp"
 #include "engine/nic/host_reduction.hpp"
-#include "engine/nic/nic_trees.hpp"
 #include "nic/harness/jobs.hpp"
 #include "nic/harness/lossy_hosts.hpp"
 #include "nic/lowering/lower.hpp"
 #include "nic/port/segments.hpp"
+#include "nic/port/tree_ports.hpp"
 
 namespace unisono::nic::test {
 namespace {
@@ -30,9 +30,7 @@ class NicHostLoss : public LossyHosts {
   using Vector = std::vector<std::int64_t>;
 
   // From one word to the longest vector.
-  static std::size_t count_of(std::uint64_t operation) {
-    return 1 + operation * 37 % engine::kNicWordsMax;
-  }
+  static std::size_t count_of(std::uint64_t operation) { return 1 + operation * 37 % kWordsMax; }
   static std::uint64_t packets() {
     std::uint64_t all = 0;
     for (std::uint64_t operation = 0; operation < kReductions; ++operation) {
@@ -59,7 +57,7 @@ class NicHostLoss : public LossyHosts {
   }
 
   // As a rank of the host comes to it by its daemon.
-  static base::Status join(engine::NicTrees& trees, Device& device, std::uint32_t row) {
+  static base::Status join(TreePorts& trees, Device& device, std::uint32_t row) {
     auto member = std::make_unique<Membership>();
     member->row = device.row(row);
     UNISONO_TRY(member->mapping.open(member->row, device.maps(row)));
@@ -67,7 +65,7 @@ class NicHostLoss : public LossyHosts {
   }
 
   // Only the rank at place 0 asks.
-  static void await(engine::NicTrees& trees, int place, base::Prng& random) {
+  static void await(TreePorts& trees, int place, base::Prng& random) {
     while (!trees.is_done()) {
       if (place == 0) {
         const auto delay_ns = static_cast<std::int64_t>(1e6 * (0.5 + random.unit()));
@@ -81,15 +79,15 @@ class NicHostLoss : public LossyHosts {
   // `posted`, of the host's ranks, and the copy of the sum are for the thread sanitizer: it cannot
   // see that the result, which the kernel puts together, orders who gives next after who has
   // combined.
-  static void operate(engine::NicTrees& trees, engine::HostReduction& reduction, int host,
-                      int place, std::atomic<std::uint64_t>& posted) {
+  static void operate(TreePorts& trees, engine::HostReduction& reduction, int host, int place,
+                      std::atomic<std::uint64_t>& posted) {
     const auto kernel = arith::find_kernel(arith::Operator::sum, arith::Type::int64);
     base::Prng random(static_cast<std::uint64_t>(host * 10 + place));
     int wrong = 0;
     for (std::uint64_t operation = 0; operation < kReductions; ++operation) {
       const Vector own = vector_of(host, place, operation);
       const std::size_t bytes = own.size() * sizeof own[0];
-      const engine::NicTrees::Cut cut = {.bytes = bytes, .element_bytes = sizeof own[0]};
+      const auto cut = TreePorts::Cut::whole(bytes);
       if (reduction.give({UNISONO_NIC_SUM_INT64, bytes, own.data()})) {
         const auto combined = reduction.combine(kernel, static_cast<std::int64_t>(own.size()));
         const std::vector<std::uint64_t> sum(combined.begin(), combined.end());
@@ -118,7 +116,7 @@ class NicHostLoss : public LossyHosts {
     std::vector<std::thread> ranks;
     for (int place = 0; place < kPlaces; ++place) {
       ranks.emplace_back([&, place] {
-        engine::NicTrees trees;
+        TreePorts trees;
         const base::Status joined = join(trees, device_of(host), started.row);
         ASSERT_TRUE(joined.ok()) << joined.error().message;
         engine::HostReduction reduction(memory.get(), place, kPlaces, 7);
@@ -133,7 +131,7 @@ TEST_F(NicHostLoss, EveryRankHasEveryResult) {
   for (const double loss : {0.0, 0.05, 0.3}) {
     Job job;
     job.loss = loss;
-    job.depth = engine::kNicPacketsMax;
+    job.depth = kPacketsMax;
     const Counters before = counts();
     std::barrier<> together(kHosts);
     std::atomic<int> ready = 0;

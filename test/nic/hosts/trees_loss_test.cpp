@@ -13,11 +13,11 @@
 #include "algorithm/algorithm.hpp"
 #include "base/clock.hpp"
 #include "base/prng.hpp"
-#include "engine/nic/nic_trees.hpp"
 #include "nic/harness/frames.hpp"
 #include "nic/harness/lossy_hosts.hpp"
 #include "nic/lowering/lower.hpp"
 #include "nic/lowering/row.hpp"
+#include "nic/port/tree_ports.hpp"
 
 namespace unisono::nic::test {
 namespace {
@@ -35,7 +35,7 @@ class NicTreesLoss : public LossyHosts {
     return values;
   }
 
-  static_assert((2 + (kReductions - 1) * 14) / kPieces <= static_cast<int>(engine::kNicWordsMax));
+  static_assert((2 + (kReductions - 1) * 14) / kPieces <= static_cast<int>(kWordsMax));
   // Packets of all pieces of all vectors.
   static std::uint64_t packets() {
     std::uint64_t all = 0;
@@ -48,7 +48,7 @@ class NicTreesLoss : public LossyHosts {
 
   // A membership as a daemon gives it.
   struct Trees {
-    engine::NicTrees trees;
+    TreePorts trees;
     std::vector<std::uint32_t> rows;
   };
   static base::Status add_tree(Trees& to, Device& device, const Node& node,
@@ -77,7 +77,7 @@ class NicTreesLoss : public LossyHosts {
     group.key = {11, 13};
     group.ranks = addresses;
     group.multicast = group_address();
-    group.depth = engine::kNicPacketsMax;
+    group.depth = kPacketsMax;
     for (const Node& node : nodes) {
       group.id = {4711, number++};
       UNISONO_TRY(add_tree(to, device_of(rank), node, group, loss));
@@ -86,7 +86,7 @@ class NicTreesLoss : public LossyHosts {
   }
 
   // Who takes nothing to be lost does not ask, however late others come on a busy machine.
-  static void operate(engine::NicTrees& trees, int rank, bool asks) {
+  static void operate(TreePorts& trees, int rank, bool asks) {
     base::Prng random(static_cast<std::uint64_t>(rank));
     for (int operation = 0; operation < kReductions; ++operation) {
       std::vector<std::int64_t> values = vector_of(rank, operation);
@@ -96,9 +96,9 @@ class NicTreesLoss : public LossyHosts {
         for (std::size_t i = 0; i < given.size(); ++i) expected[i] += given[i];
       }
       const std::size_t bytes = values.size() * sizeof values[0];
-      const auto posted = trees.post(
-          UNISONO_NIC_SUM_INT64,
-          {.bytes = bytes, .element_bytes = sizeof values[0], .pieces = kPieces}, values.data());
+      const auto posted =
+          trees.post(UNISONO_NIC_SUM_INT64,
+                     {.pieces = kPieces, .bounds = {0, bytes / kPieces, bytes}}, values.data());
       ASSERT_TRUE(posted.ok()) << posted.error().message;
       while (!trees.is_done()) {
         std::this_thread::yield();

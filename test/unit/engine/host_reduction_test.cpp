@@ -73,7 +73,7 @@ std::vector<double> sum_of(Host& host, const std::vector<int>& order, std::size_
 }
 
 TEST(HostReduction, WhoeverComesLastTheBitsAreThoseOfTheTree) {
-  for (const std::size_t count : {std::size_t{1}, std::size_t{175}, kNicWordsMax}) {
+  for (const std::size_t count : {std::size_t{1}, std::size_t{175}, nic::kWordsMax}) {
     std::vector<std::vector<double>> x;
     for (int place = 0; place < 5; ++place) x.push_back(numbers_of(place, count));
     const auto flat = add(add(add(add(x[0], x[1]), x[2]), x[3]), x[4]);

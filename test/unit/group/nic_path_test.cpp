@@ -11,10 +11,10 @@
 #include "algorithm/algorithm.hpp"
 #include "arith/type.hpp"
 #include "base/settings.hpp"
-#include "engine/nic/probe.hpp"
 #include "group/nic_call.hpp"
 #include "nic/program/tables.h"
 #include "nic/service/client.hpp"
+#include "nic/service/probe.hpp"
 
 namespace unisono::group {
 namespace {
@@ -99,12 +99,12 @@ Call call_of(Collective collective, arith::Type type, std::int64_t count) {
 
 std::string refusal(const Call& call, select::Origin origin = select::Origin::rule,
                     const std::vector<int>& hosts = {0, 1, 2},
-                    const engine::NicWishes& wishes = {}) {
+                    const nic::Preferences& preferences = {}) {
   select::Choice choice;
   choice.algorithm = algorithm::find(Collective::allreduce, "ring");
   choice.origin = origin;
   const auto map = topology::HostMap::of_labels(hosts);
-  const auto lowered = nic_call_of(call, choice, {.hosts = map, .wishes = wishes}, 1);
+  const auto lowered = nic_call_of(call, choice, {.hosts = map, .preferences = preferences}, 1);
   return lowered.ok() ? "" : lowered.error().message;
 }
 
@@ -181,7 +181,7 @@ TEST(NicCallOf, AllgathersOfOneRankAHost) {
 }
 
 TEST(NicProbe, WithoutADaemonItSaysWhatToStart) {
-  const auto offer = engine::probe_offer("/nonexistent/nic.sock", {});
+  const auto offer = nic::probe_capabilities("/nonexistent/nic.sock", {});
   ASSERT_FALSE(offer.ok());
   EXPECT_EQ(offer.error().code, base::Code::unsupported);
   EXPECT_NE(offer.error().message.find("/nonexistent/nic.sock"), std::string::npos);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // When vectors are cut in the NIC path: as it pays by what packets cost, and never where it loses.
-#include "engine/nic/split_choice.hpp"
+#include "select/nic/split_choice.hpp"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace unisono::engine::test {
+namespace unisono::select::test {
 namespace {
 
 constexpr int kOwn = 1 << 20;  // processors that nobody runs out of
 
-NicWork work_of(int hosts, int processors, std::size_t words, bool adds_floats = true) {
+SplitWork work_of(int hosts, int processors, std::size_t words, bool adds_floats = true) {
   return {.hosts = hosts,
           .processors = processors,
           .fan_in = std::min(7, hosts - 1),
@@ -24,8 +24,8 @@ TEST(SplitChoice, PaysForLongVectorsOfManyHosts) {
   EXPECT_EQ(choice.splits(1, true), 0) << "nothing to cut";
   EXPECT_EQ(choice.splits(8, true), 0) << "a packet costs more than eight additions";
   EXPECT_GT(choice.splits(175, true), 0);
-  EXPECT_GT(choice.splits(kNicWordsMax, true), 0);
-  EXPECT_GT(choice.splits(kNicWordsMax, false), 0) << "packets on two trees, and not on one";
+  EXPECT_GT(choice.splits(nic::kWordsMax, true), 0);
+  EXPECT_GT(choice.splits(nic::kWordsMax, false), 0) << "packets on two trees, and not on one";
   for (std::size_t words = 1; words <= UNISONO_NIC_WORDS_MAX; ++words) {
     EXPECT_GE(choice.splits(words, true), choice.splits(words - 1, true)) << words;
     EXPECT_GE(choice.splits(words, true), choice.splits(words, false)) << "integers add faster";
@@ -43,12 +43,12 @@ TEST(SplitChoice, NeverLosesByItsOwnReckoning) {
   for (const int hosts : {2, 3, 5, 8, 9, 16, 100, 512}) {
     for (const int processors : {1, 2, hosts / 2 + 1, hosts, kOwn}) {
       const auto choice = SplitChoice::computed(work_of(hosts, processors, 0), SplitChoice::kMost);
-      for (std::size_t words = 0; words <= kNicWordsMax; words += 7) {
+      for (std::size_t words = 0; words <= nic::kWordsMax; words += 7) {
         for (const bool adds_floats : {false, true}) {
-          const NicWork work = work_of(hosts, processors, words, adds_floats);
+          const SplitWork work = work_of(hosts, processors, words, adds_floats);
           const int splits = choice.splits(words, adds_floats);
           EXPECT_LE(1 << splits, hosts);
-          EXPECT_LE(nic_split_ns(work, splits), nic_split_ns(work, 0));
+          EXPECT_LE(split_cost_ns(work, splits), split_cost_ns(work, 0));
         }
       }
     }
@@ -58,10 +58,10 @@ TEST(SplitChoice, NeverLosesByItsOwnReckoning) {
 // A packet more costs what its busiest host has to do, and not the whole way once more.
 TEST(SplitChoice, PacketsFollowOneAnother) {
   for (const int hosts : {2, 4, 8}) {
-    const double one = nic_split_ns(work_of(hosts, kOwn, UNISONO_NIC_WORDS_MAX), 0);
-    const double all = nic_split_ns(work_of(hosts, kOwn, kNicWordsMax), 0);
+    const double one = split_cost_ns(work_of(hosts, kOwn, UNISONO_NIC_WORDS_MAX), 0);
+    const double all = split_cost_ns(work_of(hosts, kOwn, nic::kWordsMax), 0);
     EXPECT_GT(all, one) << hosts;
-    EXPECT_LT(all, kNicPacketsMax * one) << hosts;
+    EXPECT_LT(all, nic::kPacketsMax * one) << hosts;
   }
 }
 
@@ -69,21 +69,21 @@ TEST(SplitChoice, ForcedCutsWhatHasWordsForAllPieces) {
   const auto choice = SplitChoice::forced(2);
   EXPECT_EQ(choice.splits(3, false), 0);
   EXPECT_EQ(choice.splits(4, false), 2);
-  EXPECT_EQ(choice.splits(kNicWordsMax, true), 2);
+  EXPECT_EQ(choice.splits(nic::kWordsMax, true), 2);
   EXPECT_EQ(SplitChoice::forced(0).splits(175, true), 0);
 }
 
-TEST(NicProcessors, OfAMachineCountOnce) {
-  const auto offer = [](std::uint32_t machine, std::uint32_t processors) {
-    NicOffer made;
+TEST(ProcessorsOf, OfAMachineCountOnce) {
+  const auto host = [](std::uint32_t machine, std::uint32_t processors) {
+    nic::Capabilities made;
     made.machine = machine;
     made.processors = processors;
     return made;
   };
-  EXPECT_EQ(nic_processors(std::vector{offer(5, 2), offer(5, 2), offer(5, 2)}), 2);
-  EXPECT_EQ(nic_processors(std::vector{offer(5, 2), offer(6, 8), offer(5, 2)}), 10);
-  EXPECT_EQ(nic_processors(std::vector{offer(5, 0)}), 1) << "it has told nothing";
+  EXPECT_EQ(processors_of(std::vector{host(5, 2), host(5, 2), host(5, 2)}), 2);
+  EXPECT_EQ(processors_of(std::vector{host(5, 2), host(6, 8), host(5, 2)}), 10);
+  EXPECT_EQ(processors_of(std::vector{host(5, 0)}), 1) << "it has told nothing";
 }
 
 }  // namespace
-}  // namespace unisono::engine::test
+}  // namespace unisono::select::test

@@ -1,77 +1,72 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "engine/nic/nic_trees.hpp"
+#include "nic/port/tree_ports.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "algorithm/pattern/blocks.hpp"
 #include "nic/port/segments.hpp"
 
-namespace unisono::engine {
+namespace unisono::nic {
 
 using base::Status;
 
-Status NicTrees::add(const nic::Node& node, std::unique_ptr<nic::Membership> member,
-                     std::optional<std::uint32_t> waiter) {
+Status TreePorts::add(const Node& node, std::unique_ptr<Membership> member,
+                      std::optional<std::uint32_t> waiter) {
   Tree tree;
   if (waiter) {
-    UNISONO_ASSIGN(tree.wakes, nic::WakeRing::open(std::move(member->wakes.at(*waiter)), *waiter));
+    UNISONO_ASSIGN(tree.wakes, WakeRing::open(std::move(member->wakes.at(*waiter)), *waiter));
   }
-  UNISONO_ASSIGN(tree.port, nic::Port::open(member->row, member->mapping.memory()));
+  UNISONO_ASSIGN(tree.port, Port::open(member->row, member->mapping.memory()));
   tree.member = std::move(member);
   trees_.push_back(std::move(tree));
   nodes_.push_back(node);
   return base::success();
 }
 
-// Of the last packet first, as they end in order unless some are lost.
-bool NicTrees::Tree::is_done() const {
+// Looks at the last packet first: packets end in order unless some are lost.
+bool TreePorts::Tree::is_done() const {
   for (std::uint64_t operation = end; operation-- > first;) {
     if (!port->is_done(operation)) return false;
   }
   return true;
 }
 
-bool NicTrees::Tree::is_given() const {
+bool TreePorts::Tree::is_given() const {
   for (std::uint64_t operation = end; operation-- > first;) {
     if (!port->is_given(operation)) return false;
   }
   return true;
 }
 
-std::optional<std::uint64_t> NicTrees::Tree::broken() const {
+std::optional<std::uint64_t> TreePorts::Tree::broken() const {
   for (std::uint64_t operation = first; operation < end; ++operation) {
     if (port->is_broken(operation)) return operation;
   }
   return std::nullopt;
 }
 
-void NicTrees::begin(const Cut& cut) {
+void TreePorts::begin(const Cut& cut) {
   cut_ = cut;
   for (int number = 0; number < cut_.pieces; ++number) {
     Tree& tree = trees_[static_cast<std::size_t>(number)];
     tree.first = tree.port->next();
-    tree.end =
-        tree.first + nic::Segments::pieces(words_of(piece(number).bytes), UNISONO_NIC_WORDS_MAX);
+    tree.end = tree.first + Segments::pieces(words_of(piece(number).bytes), UNISONO_NIC_WORDS_MAX);
   }
 }
 
-// As the schedule cuts it.
-NicTrees::Piece NicTrees::piece(int number) const {
-  const auto elements = static_cast<std::int64_t>(cut_.bytes / cut_.element_bytes);
-  const algorithm::pattern::Blocks blocks(elements, cut_.pieces);
-  return {static_cast<std::size_t>(blocks.offset(number)) * cut_.element_bytes,
-          static_cast<std::size_t>(blocks.count(number)) * cut_.element_bytes};
+TreePorts::Piece TreePorts::piece(int number) const {
+  const auto i = static_cast<std::size_t>(number);
+  return {cut_.bounds[i], cut_.bounds[i + 1] - cut_.bounds[i]};
 }
 
-NicTrees::Piece NicTrees::packet(const Piece& piece, std::uint64_t number) {
-  const std::size_t start = number * kNicPacketBytes;
-  return {piece.offset + start, std::min(kNicPacketBytes, piece.bytes - start)};
+TreePorts::Piece TreePorts::packet(const Piece& piece, std::uint64_t number) {
+  const std::size_t start = number * kPacketBytes;
+  return {piece.offset + start, std::min(kPacketBytes, piece.bytes - start)};
 }
 
-// Each packet bears the mark of the call, so that none is combined with one of another call.
-Status NicTrees::post(std::uint32_t combine, const Cut& cut, const void* vector) {
+// Each packet carries the mark of the call, so that programs never combine packets of two calls.
+Status TreePorts::post(std::uint32_t combine, const Cut& cut, const void* vector) {
   begin(cut);
   for (int number = 0; number < cut_.pieces; ++number) {
     const Tree& tree = trees_[static_cast<std::size_t>(number)];
@@ -89,20 +84,20 @@ Status NicTrees::post(std::uint32_t combine, const Cut& cut, const void* vector)
   return base::success();
 }
 
-void NicTrees::follow(const Cut& cut) {
+void TreePorts::follow(const Cut& cut) {
   begin(cut);
   for (Tree& tree : used()) {
     while (tree.port->next() != tree.end) tree.port->follow();
   }
 }
 
-bool NicTrees::is_done() const { return std::ranges::all_of(used(), &Tree::is_done); }
+bool TreePorts::is_done() const { return std::ranges::all_of(used(), &Tree::is_done); }
 
-bool NicTrees::is_broken() const {
+bool TreePorts::is_broken() const {
   return std::ranges::any_of(used(), [](const Tree& tree) { return tree.broken().has_value(); });
 }
 
-std::int64_t NicTrees::done_ns() const {
+std::int64_t TreePorts::done_ns() const {
   std::int64_t last = 0;
   for (const Tree& tree : used()) {
     for (std::uint64_t operation = tree.first; operation < tree.end; ++operation) {
@@ -112,7 +107,7 @@ std::int64_t NicTrees::done_ns() const {
   return last;
 }
 
-std::uint32_t NicTrees::given() const {
+std::uint32_t TreePorts::given() const {
   std::uint32_t given = ~std::uint32_t{0};
   for (int t = 0; t < cut_.pieces; ++t) {
     if (!trees_[static_cast<std::size_t>(t)].is_given()) given &= ~(std::uint32_t{1} << t);
@@ -120,7 +115,7 @@ std::uint32_t NicTrees::given() const {
   return given;
 }
 
-std::uint32_t NicTrees::lacking() const {
+std::uint32_t TreePorts::lacking() const {
   std::uint32_t lacking = 0;
   for (int t = 0; t < cut_.pieces; ++t) {
     if (!trees_[static_cast<std::size_t>(t)].is_done()) lacking |= std::uint32_t{1} << t;
@@ -128,16 +123,16 @@ std::uint32_t NicTrees::lacking() const {
   return lacking;
 }
 
-int NicTrees::odd_rank() const {
+int TreePorts::mismatching_rank() const {
   for (const Tree& tree : used()) {
     const auto broken = tree.broken();
-    const int odd = broken ? tree.port->odd_rank(*broken) : -1;
-    if (odd >= 0) return odd;
+    const int rank = broken ? tree.port->odd_rank(*broken) : -1;
+    if (rank >= 0) return rank;
   }
   return -1;
 }
 
-bool NicTrees::take(void* output) const {
+bool TreePorts::take(void* output) const {
   for (int number = 0; number < cut_.pieces; ++number) {
     const Tree& tree = trees_[static_cast<std::size_t>(number)];
     const Piece whole = piece(number);
@@ -152,7 +147,7 @@ bool NicTrees::take(void* output) const {
   return true;
 }
 
-base::Result<int> NicTrees::repair(std::int64_t now_ns, std::int64_t delay_ns) {
+base::Result<int> TreePorts::repair(std::int64_t now_ns, std::int64_t delay_ns) {
   int asked = 0;
   for (Tree& tree : used()) {
     UNISONO_ASSIGN(const int of_tree, tree.port->repair(now_ns, delay_ns));
@@ -161,9 +156,9 @@ base::Result<int> NicTrees::repair(std::int64_t now_ns, std::int64_t delay_ns) {
   return asked;
 }
 
-// The last packet that is not done: those before it are done when it is, or lost. That
-// an earlier one is broken is then seen when the rank looks around.
-bool NicTrees::arm() {
+// Waits for the last packet that is not done: the others are done earlier, or are lost. If an
+// earlier one is broken, the rank sees that when it looks for lost packets.
+bool TreePorts::arm() {
   awaited_ = &trees_[0];
   for (Tree& tree : used()) {
     if (tree.is_done()) continue;
@@ -177,11 +172,11 @@ bool NicTrees::arm() {
   return awaited_->port->arm(*awaited_->wakes, awaited_operation_);
 }
 
-void NicTrees::disarm() { awaited_->port->disarm(*awaited_->wakes, awaited_operation_); }
+void TreePorts::disarm() { awaited_->port->disarm(*awaited_->wakes, awaited_operation_); }
 
-void NicTrees::sleep(std::int64_t limit_ns) {
+void TreePorts::sleep(std::int64_t limit_ns) {
   if (arm()) awaited_->wakes->sleep(limit_ns);
   disarm();
 }
 
-}  // namespace unisono::engine
+}  // namespace unisono::nic

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "engine/nic/split_choice.hpp"
+#include "select/nic/split_choice.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <map>
 
+#include "algorithm/pattern/cube.hpp"
 #include "nic/port/segments.hpp"
+#include "select/nic/tree_choice.hpp"
 
-namespace unisono::engine {
+namespace unisono::select {
 namespace {
 
 // What a host's processor has to do, in nanoseconds (bench/hop and bench/root_has_sum; the kernel's
@@ -18,30 +20,33 @@ constexpr double kSendNs = 130;  // one that is made of what is kept
 constexpr double kSendWordNs = 3.3;
 constexpr double kIntegerNs = 1;  // a word combined with another
 constexpr double kFloatNs = 8.8;
-constexpr double kKickNs = 2500;  // the system call of a contribution that is the last on its host
+constexpr double kDoorbellNs =
+    2500;  // the system call of a contribution that is the last on its host
 // What is computed is right within a tenth or so.
 constexpr double kWorthIt = 0.9;
 
+static_assert(1 << SplitChoice::kMost <= nic::kPiecesMax);
+
 }  // namespace
 
-int nic_processors(std::span<const NicOffer> offers) {
+int processors_of(std::span<const nic::Capabilities> hosts) {
   std::map<std::uint32_t, std::uint32_t> of_machine;
-  for (const NicOffer& offer : offers) {
-    std::uint32_t& processors = of_machine[offer.machine];
-    processors = std::max(processors, std::max(offer.processors, 1U));
+  for (const nic::Capabilities& host : hosts) {
+    std::uint32_t& processors = of_machine[host.machine];
+    processors = std::max(processors, std::max(host.processors, 1U));
   }
   std::int64_t sum = 0;
   for (const auto& [machine, processors] : of_machine) sum += processors;
   return static_cast<int>(std::min<std::int64_t>(sum, std::numeric_limits<int>::max()));
 }
 
-// The longest way: the deepest leaf's level, where a parent gets all its packets at once; further
+// The longest path: the deepest leaf's level, where a parent gets all its packets at once; further
 // levels, each with the children of those before it; then the results of all trees, which come to
-// each host one after another. A leaf kicks once for each tree. Of a piece of several packets the
-// others follow the first as fast as the busiest lets them: a leaf that kicks, or the root of a
-// tree that takes and combines. If that is less than what all packets cost on all processors, it is
-// the latter.
-double nic_split_ns(const NicWork& work, int splits) {
+// each host one after another. A leaf sends a doorbell packet for each tree. The further packets of
+// a piece follow the first as fast as the busiest host lets them: a leaf that sends doorbell
+// packets, or the root of a tree, which receives and combines. The result is at least the cost of
+// all packets divided by all processors.
+double split_cost_ns(const SplitWork& work, int splits) {
   const int trees = 1 << splits;
   const int fan_in = std::clamp(work.fan_in, 1, std::max(work.hosts - 1, 1));
   int levels = 0;
@@ -53,24 +58,24 @@ double nic_split_ns(const NicWork& work, int splits) {
   const double taken = kPacketNs + words * kPacketWordNs;
   const double sent = kSendNs + words * kSendWordNs;
   const double combined = words * (work.adds_floats ? kFloatNs : kIntegerNs);
-  const double way = trees * kKickNs + (fan_in + levels - 1) * taken + levels * sent +
+  const double way = trees * kDoorbellNs + (fan_in + levels - 1) * taken + levels * sent +
                      fan_in * levels * (levels + 1) / 2 * combined + trees * taken;
   const double busiest =
-      std::max(trees * kKickNs, fan_in * levels * (taken + combined) + sent + trees * taken);
-  const double work_ns =
-      packets * trees *
-      (work.hosts * kKickNs + (work.hosts - 1) * (taken + combined) + work.hosts * (sent + taken));
+      std::max(trees * kDoorbellNs, fan_in * levels * (taken + combined) + sent + trees * taken);
+  const double work_ns = packets * trees *
+                         (work.hosts * kDoorbellNs + (work.hosts - 1) * (taken + combined) +
+                          work.hosts * (sent + taken));
   return std::max(way + (packets - 1) * busiest, work_ns / work.processors);
 }
 
-SplitChoice SplitChoice::computed(NicWork work, int most) {
+SplitChoice SplitChoice::computed(SplitWork work, int most) {
   SplitChoice choice;
   for (const bool adds_floats : {false, true}) {
     work.adds_floats = adds_floats;
-    for (work.words = 0; work.words <= kNicWordsMax; ++work.words) {
-      double least = kWorthIt * nic_split_ns(work, 0);
+    for (work.words = 0; work.words <= nic::kWordsMax; ++work.words) {
+      double least = kWorthIt * split_cost_ns(work, 0);
       for (int splits = 1; splits <= most && 1 << splits <= work.hosts; ++splits) {
-        const double ns = nic_split_ns(work, splits);
+        const double ns = split_cost_ns(work, splits);
         if (ns >= least || work.words >> splits == 0) continue;
         least = ns;
         choice.splits_[adds_floats ? 1 : 0][work.words] = static_cast<std::uint8_t>(splits);
@@ -92,4 +97,18 @@ SplitChoice SplitChoice::forced(int splits) {
   return choice;
 }
 
-}  // namespace unisono::engine
+// Where hosts have several ranks each, the trees of hosts are part of another algorithm, which uses
+// them with their usual parameters.
+SplitChoice choose_splits(std::span<const nic::Capabilities> hosts, bool one_rank_a_host,
+                          bool multicasts) {
+  const auto count = static_cast<int>(hosts.size());
+  if (!reaches_all(count, multicasts)) return {};
+  const int most = std::min(one_rank_a_host ? SplitChoice::kMost : usual_splits(count),
+                            algorithm::pattern::FoldedCube(count).dimensions());
+  const std::int32_t wanted = hosts[0].preferences.splits;
+  if (wanted >= 0) return SplitChoice::forced(std::min(wanted, most));
+  return SplitChoice::computed(
+      {.hosts = count, .processors = processors_of(hosts), .fan_in = nic_fan_in(count)}, most);
+}
+
+}  // namespace unisono::select

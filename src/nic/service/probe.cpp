@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "engine/nic/probe.hpp"
+#include "nic/service/probe.hpp"
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 
 #include "nic/service/client.hpp"
 
-namespace unisono::engine {
+namespace unisono::nic {
 namespace {
 
 // The first digits of a random number; 0, which makes hosts one machine, if it cannot be read.
@@ -20,19 +20,20 @@ std::uint32_t machine_number() {
 
 }  // namespace
 
-NicOffer offer_of(const nic::Served& served, const NicWishes& wishes) {
+Capabilities capabilities_of(const Served& served, const Preferences& preferences) {
   return {.address = served.own,
           .mask = served.mask,
           .available = 1,
           .machine = machine_number(),
           .processors = static_cast<std::uint32_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))),
-          .wishes = wishes};
+          .preferences = preferences};
 }
 
-base::Result<NicOffer> probe_offer(const std::string& path, const NicWishes& wishes) {
-  UNISONO_ASSIGN(const auto client, nic::ServiceClient::connect(path));
-  UNISONO_ASSIGN(const nic::Served served, client->describe());
-  return offer_of(served, wishes);
+base::Result<Capabilities> probe_capabilities(const std::string& path,
+                                              const Preferences& preferences) {
+  UNISONO_ASSIGN(const auto client, ServiceClient::connect(path));
+  UNISONO_ASSIGN(const Served served, client->describe());
+  return capabilities_of(served, preferences);
 }
 
-}  // namespace unisono::engine
+}  // namespace unisono::nic
