@@ -139,7 +139,7 @@ class Rank {
     return *row;
   }
 
-  // Waits as engine/nic/nic_allgather.cpp does.
+  // Waits as engine/nic/nic_wait.cpp does.
   void by_nic(int way) {
     nic::AllgatherSegments& segments = *segments_[static_cast<std::size_t>(way)];
     segments.begin(block_, result_);

@@ -77,7 +77,7 @@ Outcome NicEngine::step(Operation& operation) {
 }
 
 Outcome NicEngine::finish(Operation& operation) {
-  if (const base::Status taken = path_->group->take(operation.nic.call, operation.nic.output);
+  if (const base::Status taken = path_->group->take();
       !taken) {
     return fail(operation, taken.error());
   }
@@ -91,8 +91,8 @@ Outcome NicEngine::finish(Operation& operation) {
 
 Outcome NicEngine::fail(const Operation& operation, const Error& why) {
   if (why.code == Code::mismatch) {
-    const auto odd = path_->group->odd_rank();
-    error_ = difference(operation, odd ? path_->rank_of(*odd) : -1);
+    const auto other = path_->group->mismatching_rank();
+    error_ = difference(operation, other ? path_->rank_of(*other) : -1);
   } else {
     error_ = Error{why.code, fmt::format("{} ends at {}: {}", describe(operation),
                                          members_.name(members_.rank()), why.message)};
@@ -185,7 +185,7 @@ void NicEngine::after_sleep(Operation& operation, bool was_woken) {
 void NicEngine::examine() {
   Operation* const operation = current();
   if (operation == nullptr || failures_.has_failed_by(operation->index)) return;
-  if (const base::Status there = path_->group->look_around(); !there) {
+  if (const base::Status there = path_->group->repair(); !there) {
     fail(*operation, there.error());
     failures_.fail_all(error_->code, error_->message, operation->index);
     return;

@@ -106,7 +106,7 @@ NicPath::NicPath(std::unique_ptr<engine::NicGroup> joined, std::uint64_t segment
     const auto ranks = hosts.members(hosts.of(next.rank));
     awaited.insert(awaited.end(), ranks.begin(), ranks.end());
   }
-  if (group->allgather() == nullptr) return;
+  if (!group->gathers()) return;
   for (int other = 0; other < hosts.ranks(); ++other) {
     if (other != rank) neighbour(other);
   }

@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "engine/nic/nic_wait.hpp"
 #include "wire/key.hpp"
 
 namespace unisono::group {
@@ -38,14 +39,14 @@ Status try_nic(engine::NicGroup& group, const topology::HostMap& hosts, int rank
   shape.ranks = hosts.ranks();
   shape.one_a_host = hosts.are_alone();
   UNISONO_ASSIGN(const engine::NicCall call, engine::lower_call(shape, rank));
-  UNISONO_TRY(group.run(call, vector.data(), vector.data(), deadline_ns));
+  UNISONO_TRY(engine::run_in_nic(group, call, vector.data(), vector.data(), deadline_ns));
   if (vector.front() != kTrialMark || vector.back() != kTrialMark + vector.size() - 1) {
     return Error{Code::system, "NIC path: a trial's vector has come changed"};
   }
   engine::NicCall blocks;
   blocks.gathers = true;
-  return group.allgather() == nullptr ? base::success()
-                                      : group.run(blocks, nullptr, nullptr, deadline_ns);
+  return group.gathers() ? engine::run_in_nic(group, blocks, nullptr, nullptr, deadline_ns)
+                         : base::success();
 }
 
 // One communicator's.
@@ -186,7 +187,7 @@ void NicSetup::tell(const std::string& why_not) const {
                      : insists() && !why_not.empty() ? base::LogLevel::warn
                                                      : base::LogLevel::info;
   if (!why_not.empty()) return base::log(level, "nic", "{}", why_not);
-  const bool gathers = group_->allgather() != nullptr;
+  const bool gathers = group_->gathers();
   base::log(level, "nic",
             "a communicator of {} ranks has a NIC path: small barriers, allreduces{} go by it, and "
             "rooted collectives as UNISONO_NIC_ROOTED says",

@@ -52,7 +52,7 @@ bool HostReduction::give(const Contribution& own) {
   return before + 1 == operations_ * static_cast<std::uint64_t>(ranks_);
 }
 
-std::optional<int> HostReduction::odd() const {
+std::optional<int> HostReduction::mismatching_place() const {
   const Place& own = at(place_);
   for (int i = 0; i < ranks_; ++i) {
     if (at(i).combine != own.combine || at(i).bytes != own.bytes) return i;

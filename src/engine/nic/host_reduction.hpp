@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // HostReduction: the ranks of one host combine their vectors in memory that they share, so that one
 // contribution goes into the NIC path for all of them. Each writes its vector to a place of its own
-// and arrives at a counter; who comes last combines them, along the tree of the algorithm
+// and arrives at a counter; the last one combines them, along the tree of the algorithm
 // `two-level`, so that the bits of the sum do not depend on who that was.
 //
 // Operations follow one another: a rank gives to the next one when it has the result of this one.
@@ -35,11 +35,11 @@ class HostReduction {
     std::size_t bytes = 0;         // ... these: at most nic::kWordsMax words
     const void* vector = nullptr;  // none: this rank has nothing to give
   };
-  // This rank's part of the next operation; true if it is the last to come. Then odd() and
-  // combine() are for it to call.
+  // This rank's part of the next operation; true if it is the last to come. Then it calls
+  // mismatching_place() and combine().
   bool give(const Contribution& own);
   // The first place whose contribution is of another call than this rank's.
-  std::optional<int> odd() const;
+  std::optional<int> mismatching_place() const;
   // The sum, in whole words. No kernel: at most one rank gives, and that is it; zeros if none does.
   std::span<const std::uint64_t> combine(arith::Kernel kernel, std::int64_t count);
 

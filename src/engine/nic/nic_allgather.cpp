@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Each rank multicasts its block where the network carries that: one hop beats log2 P of them.
-// Elsewhere blocks hop from host to host.
+// Each rank multicasts its block where the network carries that: one packet beats log2 P steps.
+// Elsewhere hosts forward blocks to one another.
 #include "engine/nic/nic_allgather.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
-#include <thread>
 
 #include "algorithm/algorithm.hpp"
-#include "base/check.hpp"
 #include "base/clock.hpp"
 #include "engine/nic/group_number.hpp"
 #include "engine/nic/nic_patience.hpp"
@@ -21,12 +19,9 @@
 namespace unisono::engine {
 namespace {
 
-using base::Code;
-using base::Error;
 using base::Status;
-using namespace nic_patience;
 
-constexpr std::size_t kWord = sizeof(std::uint64_t);
+constexpr std::size_t kWord = sizeof(std::uint64_t);  // the shortest block that is not empty
 
 schedule::Shape any_length(int ranks) {
   schedule::Shape shape;
@@ -79,23 +74,23 @@ base::Result<std::unique_ptr<NicAllgather>> NicAllgather::join(nic::ServiceClien
     UNISONO_ASSIGN(by_doubling, join_way(client, joined));
   }
   return std::unique_ptr<NicAllgather>(
-      new NicAllgather(client, std::move(one_by_one), std::move(by_doubling)));
+      new NicAllgather(std::move(one_by_one), std::move(by_doubling)));
 }
 
-void NicAllgather::start(std::span<const std::byte> block, std::span<std::byte> result,
-                         std::uint32_t mark) {
-  patience_ns_ = random_patience(kFirstPatience);
+Status NicAllgather::start(std::span<const std::byte> block, std::span<std::byte> result,
+                           std::uint32_t mark) {
+  delay_.restart();
   const bool joins =
       joined_ != nullptr && select::nic_joins_blocks(singly_->port->ranks(), block.size());
   way_ = joins ? joined_.get() : singly_.get();
   way_->segments.begin(block, result, mark);
+  const auto given = poll();
+  return given.ok() ? base::success() : Status(given.error());
 }
 
-// Ranks that lack the same should not all ask at once, so how long one waits is random.
-Status NicAllgather::look_around() {
-  if (const auto lost = client_.lost()) return *lost;
-  UNISONO_ASSIGN(const int asked, way_->port->repair(base::now_ns(), patience_ns_));
-  if (asked != 0) patience_ns_ = random_patience(std::min(2 * patience_ns_, kLongestPatience));
+Status NicAllgather::repair() {
+  UNISONO_ASSIGN(const int asked, way_->port->repair(base::now_ns(), delay_.ns()));
+  if (asked != 0) delay_.lengthen();
   return base::success();
 }
 
@@ -103,45 +98,19 @@ std::uint64_t NicAllgather::missing() const {
   return (~std::uint64_t{0} >> (64 - way_->port->ranks())) & ~way_->segments.arrived();
 }
 
-Status NicAllgather::run(std::span<const std::byte> block, std::span<std::byte> result,
-                         std::int64_t deadline_ns, std::uint32_t mark) {
-  start(block, result, mark);
-  std::int64_t sleep_ns = kFirstSleep;
-  for (int turn = 0;; ++turn) {
-    UNISONO_ASSIGN(const bool done, poll());
-    if (done) return base::success();
-    if (turn < kSpins) continue;
-    if (turn < kSpins + kYields) {
-      std::this_thread::yield();
-      continue;
-    }
-    UNISONO_TRY(look_around());
-    const std::int64_t now = base::now_ns();
-    if (now >= deadline_ns) return too_late();
-    sleep(std::min(sleep_ns, deadline_ns - now));
-    sleep_ns = std::min(2 * sleep_ns, kLongestSleep);
-  }
-}
-
 void NicAllgather::sleep(std::int64_t limit_ns) {
   if (arm()) way_->wakes->sleep(limit_ns);
   disarm();
 }
 
-std::int64_t NicAllgather::random_patience(std::int64_t least_ns) {
-  return least_ns + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(least_ns)));
-}
-
-Error NicAllgather::too_late() const {
-  std::string ranks;
+std::string NicAllgather::describe() const {
+  std::string text =
+      fmt::format("an allgather of rank {} lacks the blocks of ranks", way_->port->rank());
   for (int rank = 0; rank < way_->port->ranks(); ++rank) {
-    if ((missing() >> rank & 1) != 0) ranks += fmt::format(" {}", rank);
+    if ((missing() >> rank & 1) != 0) text += fmt::format(" {}", rank);
   }
-  return {Code::timeout,
-          fmt::format("NIC path: an allgather of rank {} lacks the blocks of ranks{} "
-                      "in time: they did not take part{}",
-                      way_->port->rank(), ranks,
-                      way_ == joined_.get() ? ", or wait for one that did not" : "")};
+  if (way_ == joined_.get()) text += ", which may wait for each other";
+  return text;
 }
 
 }  // namespace unisono::engine

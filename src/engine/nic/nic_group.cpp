@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "engine/nic/nic_group.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cstring>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "algorithm/algorithm.hpp"
-#include "algorithm/pattern/blocks.hpp"
+#include "base/check.hpp"
 #include "base/clock.hpp"
 #include "engine/nic/group_number.hpp"
 #include "engine/nic/nic_patience.hpp"
@@ -22,10 +19,8 @@
 namespace unisono::engine {
 namespace {
 
-using base::Code;
 using base::Error;
 using base::Status;
-using namespace nic_patience;
 
 base::Result<std::vector<nic::Node>> nodes_of(int rank, int ranks, int splits, bool multicasts) {
   const select::NicTrees trees = select::nic_trees(ranks, splits, multicasts);
@@ -44,6 +39,27 @@ base::Result<std::vector<nic::Node>> nodes_of(int rank, int ranks, int splits, b
   return nodes;
 }
 
+nic::GroupAddresses addresses_of(const NicGroupOptions& options,
+                                 std::span<const unisono_nic_address> hosts) {
+  nic::GroupAddresses group;
+  group.id = options.id;
+  group.key = options.key;
+  group.depth = nic::kPacketsMax;
+  group.ranks = hosts;
+  if (options.multicasts) {
+    group.multicast = nic::multicast_address(options.multicast, hosts[0].port);
+  }
+  group.waiters =
+      static_cast<std::uint32_t>(std::clamp(options.places, 1, UNISONO_NIC_WAITERS_MAX));
+  return group;
+}
+
+std::unique_ptr<HostReduction> host_reduction_of(const NicGroupOptions& options) {
+  if (options.places <= 1) return nullptr;
+  return std::make_unique<HostReduction>(options.memory, options.place, options.places,
+                                         select::nic_host_fan_in(options.places));
+}
+
 }  // namespace
 
 base::Result<std::unique_ptr<NicGroup>> NicGroup::open(const NicGroupOptions& options) {
@@ -57,27 +73,15 @@ base::Result<std::unique_ptr<NicGroup>> NicGroup::open(const NicGroupOptions& op
 Status NicGroup::join(std::span<const nic::Capabilities> hosts) {
   UNISONO_CHECK(std::cmp_equal(hosts.size(), options_.ranks), "the capabilities of each host");
   UNISONO_TRY(nic::check_capabilities(hosts));
-  splits_ = select::choose_splits(hosts, options_.one_a_host, options_.multicasts);
+  const auto splits = select::choose_splits(hosts, options_.one_a_host, options_.multicasts);
   UNISONO_ASSIGN(const auto nodes,
-                 nodes_of(options_.rank, options_.ranks, splits_.most(), options_.multicasts));
+                 nodes_of(options_.rank, options_.ranks, splits.most(), options_.multicasts));
   std::vector<unisono_nic_address> addresses;
   for (const nic::Capabilities& host : hosts) addresses.push_back(host.address);
-  nic::GroupAddresses group;
-  group.id = options_.id;
-  group.key = options_.key;
-  group.depth = nic::kPacketsMax;
-  group.ranks = addresses;
-  if (options_.multicasts) {
-    group.multicast = nic::multicast_address(options_.multicast, hosts[0].address.port);
-  }
-  group.waiters =
-      static_cast<std::uint32_t>(std::clamp(options_.places, 1, UNISONO_NIC_WAITERS_MAX));
+  const nic::GroupAddresses group = addresses_of(options_, addresses);
+  reduction_ = std::make_unique<NicReduction>(options_.rank, host_reduction_of(options_), splits);
   for (const nic::Node& node : nodes) UNISONO_TRY(join_tree(node, group));
-  if (!leads()) client_.reset();  // connections are counted
-  if (options_.places > 1) {
-    host_ = std::make_unique<HostReduction>(options_.memory, options_.place, options_.places,
-                                            select::nic_host_fan_in(options_.places));
-  }
+  if (!leads()) client_.reset();  // the daemon counts connections
   if (!options_.one_a_host || options_.ranks > UNISONO_NIC_RANKS_MAX) return base::success();
   UNISONO_ASSIGN(allgather_, NicAllgather::join(*client_, group, options_.rank));
   return base::success();
@@ -92,161 +96,65 @@ Status NicGroup::join_tree(const nic::Node& node, const nic::GroupAddresses& gro
   if (options_.place < static_cast<int>(row.waiters)) {
     waiter = static_cast<std::uint32_t>(options_.place);
   }
-  return trees_.add(node, std::move(member), waiter);
-}
-
-nic::TreePorts::Cut NicGroup::cut_of(const NicCall& call) const {
-  nic::TreePorts::Cut cut;
-  cut.pieces = 1 << splits_of(call, splits_);
-  const auto elements = static_cast<std::int64_t>(call.bytes / call.element_bytes);
-  const algorithm::pattern::Blocks pieces(elements, cut.pieces);
-  for (int piece = 0; piece < cut.pieces; ++piece) {
-    const std::int64_t end = pieces.offset(piece) + pieces.count(piece);
-    cut.bounds[static_cast<std::size_t>(piece) + 1] =
-        static_cast<std::size_t>(end) * call.element_bytes;
-  }
-  return cut;
-}
-
-Status NicGroup::run(const NicCall& call, const void* input, void* output,
-                     std::int64_t deadline_ns) {
-  UNISONO_TRY(start(call, input, output));
-  UNISONO_TRY(wait(deadline_ns));
-  return take(call, output);
+  return reduction_->ports().add(node, std::move(member), waiter);
 }
 
 Status NicGroup::start(const NicCall& call, const void* input, void* output) {
-  UNISONO_CHECK(!trees().empty(), "NicGroup::start before join");
+  UNISONO_CHECK(reduction_ != nullptr, "NicGroup::start before join");
   if (failure_) return *failure_;
-  gathers_ = call.gathers;
-  if (gathers_) {
-    UNISONO_CHECK(allgather_ != nullptr, "NicGroup::start of an allgather that it does not do");
-    allgather_->start(
-        {static_cast<const std::byte*>(input), call.bytes},
-        {static_cast<std::byte*>(output), call.bytes * static_cast<std::size_t>(options_.ranks)},
-        call.combine);
-    return base::success();
-  }
-  patience_ns_ = random_patience(kFirstPatience);
-  if (host_ != nullptr) return post_sum(call, input);
-  const Status posted = trees_.post(call.combine, cut_of(call), call.gives ? input : nullptr);
-  return posted.ok() ? posted : fail(posted.error());
-}
-
-Status NicGroup::take(const NicCall& call, void* output) {
-  if (gathers_) return base::success();
-  if (trees_.take(call.takes ? output : nullptr)) return base::success();
-  return fail({Code::mismatch, fmt::format("NIC path: operation {} has no result of {} bytes: the "
-                                           "ranks called different things",
-                                           trees_.number(), call.bytes)});
-}
-
-// A place of the program's memory is used again by the post of a later operation. That is made when
-// all ranks of this host have given to it, and each does so when it has taken the result of the one
-// before: so nobody still reads what a post overwrites, however late it looks.
-Status NicGroup::post_sum(const NicCall& call, const void* input) {
-  if (!host_->give({call.combine, call.bytes, call.gives ? input : nullptr})) {
-    trees_.follow(cut_of(call));
-    return base::success();
-  }
-  odd_place_ = host_->odd();
-  if (odd_place_) {
-    return fail({Code::mismatch,
-                 fmt::format("NIC path: the contributions of this host's ranks to operation {} "
-                             "differ in length or operator: they called different things",
-                             trees_.next())});
-  }
-  const auto sum = host_->combine(call.kernel, call.count);
-  const Status posted = trees_.post(call.combine, cut_of(call), sum.data());
-  return posted.ok() ? posted : fail(posted.error());
-}
-
-base::Result<bool> NicGroup::poll_allgather() {
-  auto done = allgather_->poll();
-  if (!done) fail(done.error());
-  return done;
+  is_gathering_ = call.gathers;
+  UNISONO_CHECK(!is_gathering_ || gathers(), "NicGroup::start of an allgather it does not do");
+  const auto all_bytes = call.bytes * static_cast<std::size_t>(options_.ranks);
+  const Status started =
+      is_gathering_ ? allgather_->start({static_cast<const std::byte*>(input), call.bytes},
+                                        {static_cast<std::byte*>(output), all_bytes}, call.combine)
+                    : reduction_->start(call, input, output);
+  return started.ok() ? started : give_up(started.error());
 }
 
 base::Result<bool> NicGroup::poll() {
-  if (gathers_) return poll_allgather();
-  if (trees_.is_done()) return true;
-  if (!trees_.is_broken()) return false;
-  return fail({Code::mismatch, fmt::format("NIC path: the contributions to operation {} differ in "
-                                           "length or operator: the ranks called different "
-                                           "things",
-                                           trees_.number())});
+  if (failure_) return *failure_;
+  auto done = is_gathering_ ? allgather_->poll() : reduction_->poll();
+  if (!done) give_up(done.error());
+  return done;
 }
 
-Status NicGroup::look_around() {
-  if (!leads()) return base::success();
-  if (gathers_) {
-    const Status looked = allgather_->look_around();
-    return looked.ok() ? looked : fail(looked.error());
-  }
-  if (const auto lost = client_->lost()) return fail(*lost);
-  return repair();
+Status NicGroup::take() {
+  if (failure_) return *failure_;
+  if (is_gathering_) return base::success();
+  const Status taken = reduction_->take();
+  return taken.ok() ? taken : give_up(taken.error());
 }
 
-// To an allgather it has when it has started it.
-std::uint32_t NicGroup::given() const { return gathers_ ? ~std::uint32_t{0} : trees_.given(); }
-
-std::optional<NicRank> NicGroup::odd_rank() const {
-  if (gathers_) {
-    if (allgather_->odd_rank() < 0) return std::nullopt;
-    return NicRank{allgather_->odd_rank(), 0};
-  }
-  if (odd_place_) return NicRank{options_.rank, *odd_place_};
-  const int host = trees_.mismatching_rank();
-  if (host < 0) return std::nullopt;
-  return NicRank{host, 0};  // the ranks of a host differ from each other, or all from another host
-}
-
-Status NicGroup::wait(std::int64_t deadline_ns) {
-  for (int i = 0; i < kSpins + kYields; ++i) {
-    UNISONO_ASSIGN(const bool done, poll());
-    if (done) return base::success();
-    if (i >= kSpins) std::this_thread::yield();
-  }
-  for (std::int64_t sleep = kFirstSleep;; sleep = std::min(2 * sleep, kLongestSleep)) {
-    UNISONO_ASSIGN(const bool done, poll());
-    if (done) return base::success();
-    UNISONO_TRY(look_around());
-    const std::int64_t now = base::now_ns();
-    if (now >= deadline_ns) break;
-    sleep_until_woken(std::min(sleep, deadline_ns - now));
-  }
-  return fail(
-      {Code::timeout, fmt::format("NIC path: operation {} of rank {} has no result in time: "
-                                  "a rank did not take part",
-                                  trees_.number(), options_.rank)});
-}
-
-void NicGroup::sleep_until_woken(std::int64_t limit_ns) {
-  if (!is_woken()) {
-    std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(limit_ns, kNap)));
-    return;
-  }
-  if (gathers_) return allgather_->sleep(limit_ns);
-  trees_.sleep(limit_ns);
-}
-
-// Ranks that lack the same should not all ask at once, so how long one waits is random. While a
-// rank of this host has not come there is nothing to ask for.
+// What concerns other hosts and the daemon is the leader's business: while the host waits for them,
+// the leader waits as well.
 Status NicGroup::repair() {
-  if (!is_host_complete()) return base::success();
-  const auto asked = trees_.repair(base::now_ns(), patience_ns_);
-  if (!asked.ok()) return fail(asked.error());
-  if (*asked != 0) patience_ns_ = random_patience(std::min(2 * patience_ns_, kLongestPatience));
-  return base::success();
+  if (failure_) return *failure_;
+  if (!leads()) return base::success();
+  if (const auto lost = client_->lost()) return give_up(*lost);
+  const Status asked = is_gathering_ ? allgather_->repair() : reduction_->repair();
+  return asked.ok() ? asked : give_up(asked.error());
 }
 
-std::int64_t NicGroup::random_patience(std::int64_t least_ns) {
-  return least_ns + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(least_ns)));
+Error NicGroup::give_up(Error why) {
+  if (!failure_) failure_ = std::move(why);
+  return *failure_;
 }
 
-Error NicGroup::fail(Error why) {
-  failure_ = why;
-  return why;
+void NicGroup::sleep(std::int64_t limit_ns) {
+  if (is_gathering_) return allgather_->sleep(limit_ns);
+  if (is_woken()) return reduction_->ports().sleep(limit_ns);
+  std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(limit_ns, nic_patience::kNap)));
+}
+
+std::optional<NicRank> NicGroup::mismatching_rank() const {
+  if (!is_gathering_) return reduction_->mismatching_rank();
+  if (allgather_->mismatching_rank() < 0) return std::nullopt;
+  return NicRank{allgather_->mismatching_rank(), 0};
+}
+
+std::string NicGroup::describe() const {
+  return is_gathering_ ? allgather_->describe() : reduction_->describe();
 }
 
 }  // namespace unisono::engine

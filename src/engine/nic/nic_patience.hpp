@@ -1,24 +1,44 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a rank waits for the NIC path's result in memory, and when it takes a packet to be lost. For
-// NicGroup, NicAllgather and who waits for them beside other work.
+// How a rank waits for the NIC path's result in memory, and when it takes a packet to be lost. Used
+// by NicReduction and NicAllgather, and by waits that have other work beside.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/clock.hpp"
+#include "base/prng.hpp"
 
 namespace unisono::engine::nic_patience {
 
-// It looks at memory so often, then yields so often, then sleeps until the program wakes it, or for
-// so long, longer and longer: it has to see whether packets are lost, or the daemon.
+// A rank looks at memory so often, then yields so often. Then it sleeps until the program wakes it,
+// or for so long, longer and longer: it has to notice lost packets, and the end of unisonod.
 inline constexpr int kSpins = 100;
 inline constexpr int kYields = 500;
 inline constexpr std::int64_t kFirstSleep = 10 * base::kMillisecond;
 inline constexpr std::int64_t kLongestSleep = 50 * base::kMillisecond;
 // ... and so long if nothing wakes it.
 inline constexpr std::int64_t kNap = base::kMillisecond;
-// After which it takes a packet to be lost, and asks; each time it is longer.
+// After so long it takes a packet to be lost, and asks; each time the delay is longer.
 inline constexpr std::int64_t kFirstPatience = 10 * base::kMillisecond;
 inline constexpr std::int64_t kLongestPatience = base::kSecond / 2;
+
+// How long a rank waits before it asks for lost packets. Random, so that ranks which lack the same
+// packet do not all ask at once.
+class RepairDelay {
+ public:
+  explicit RepairDelay(int rank) : random_(static_cast<std::uint64_t>(rank)) {}
+  void restart() { ns_ = random_from(kFirstPatience); }
+  void lengthen() { ns_ = random_from(std::min(2 * ns_, kLongestPatience)); }
+  std::int64_t ns() const { return ns_; }
+
+ private:
+  std::int64_t random_from(std::int64_t least_ns) {
+    return least_ns +
+           static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(least_ns)));
+  }
+  base::Prng random_;
+  std::int64_t ns_ = 0;
+};
 
 }  // namespace unisono::engine::nic_patience

@@ -45,7 +45,7 @@ base::Status AllgatherSegments::take(std::uint64_t number) {
   for (int origin = 0; origin < port_.ranks(); ++origin) {
     const auto from = port_.block(first_ + number, origin);
     if (from.size() != (bytes + kWord - 1) / kWord * kWord) {
-      odd_rank_ = origin;
+      mismatching_rank_ = origin;
       return base::Error{
           base::Code::mismatch,
           fmt::format("NIC: piece {} of {} of rank {}'s block has {} bytes, and that of rank {} "
@@ -53,7 +53,7 @@ base::Status AllgatherSegments::take(std::uint64_t number) {
                       number, pieces_, origin, from.size(), port_.rank(), bytes)};
     }
     if (port_.mark(first_ + number, origin) != mark_) {
-      odd_rank_ = origin;
+      mismatching_rank_ = origin;
       return base::Error{
           base::Code::mismatch,
           fmt::format("NIC: rank {}'s block is of another call than that of rank {}; call the same "

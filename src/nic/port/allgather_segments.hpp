@@ -31,7 +31,7 @@ class AllgatherSegments {
   // as well. The error names the rank whose block has another length or mark.
   base::Result<bool> step();
   // That rank; -1: none.
-  int odd_rank() const { return odd_rank_; }
+  int mismatching_rank() const { return mismatching_rank_; }
 
   // Bit o: what this waits for has rank o's block. While it is not done.
   std::uint64_t arrived() const { return port_.arrived(awaited()); }
@@ -49,7 +49,7 @@ class AllgatherSegments {
   std::span<const std::byte> block_;
   std::span<std::byte> result_;
   std::uint32_t mark_ = 0;
-  int odd_rank_ = -1;
+  int mismatching_rank_ = -1;
   std::uint64_t first_ = 0;     // operation that has the first piece
   std::uint64_t pieces_ = 0;    // of the block under way; of those ...
   std::uint64_t posted_ = 0;    // ... so many are given,

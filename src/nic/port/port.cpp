@@ -100,7 +100,7 @@ bool Port::is_broken(std::uint64_t sequence) const {
   return std::atomic_ref(slot(sequence).broken).load(std::memory_order_seq_cst) == sequence;
 }
 
-int Port::odd_rank(std::uint64_t sequence) const {
+int Port::mismatching_rank(std::uint64_t sequence) const {
   const unisono_nic_block& mine = own(sequence);
   for (std::uint32_t child = 0; child < row_.children; ++child) {
     const unisono_nic_block& other = block(sequence, 1 + child);

@@ -68,7 +68,7 @@ class Port {
   bool is_broken(std::uint64_t sequence) const;
   // Of one that is broken here: the first rank whose contribution differs from the own one; -1 if
   // it is the result that does.
-  int odd_rank(std::uint64_t sequence) const;
+  int mismatching_rank(std::uint64_t sequence) const;
   // Whether all contributions to it have come here and gone on towards the root, or it is done.
   bool is_given(std::uint64_t sequence) const;
   // Of an operation that is done, until that 2 depth() after it is posted. At the root or where the

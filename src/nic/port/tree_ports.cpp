@@ -126,7 +126,7 @@ std::uint32_t TreePorts::lacking() const {
 int TreePorts::mismatching_rank() const {
   for (const Tree& tree : used()) {
     const auto broken = tree.broken();
-    const int rank = broken ? tree.port->odd_rank(*broken) : -1;
+    const int rank = broken ? tree.port->mismatching_rank(*broken) : -1;
     if (rank >= 0) return rank;
   }
   return -1;

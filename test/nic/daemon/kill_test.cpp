@@ -18,7 +18,7 @@
 
 #include "base/clock.hpp"
 #include "base/prng.hpp"
-#include "engine/nic/nic_group.hpp"
+#include "engine/nic/nic_wait.hpp"
 #include "harness/seeds.hpp"
 #include "nic/harness/hosts.hpp"
 #include "nic/harness/kernel_objects.hpp"
@@ -72,7 +72,8 @@ Outcome operate(NicGroup& group, Round& round, int rank, std::int64_t patience_n
     std::array<std::int64_t, 3> input;
     std::array<std::int64_t, 3> output = {};
     input.fill(part_of(rank, operation));
-    const auto done = group.run(call, input.data(), output.data(), base::now_ns() + patience_ns);
+    const auto done =
+        engine::run_in_nic(group, call, input.data(), output.data(), base::now_ns() + patience_ns);
     if (!done.ok()) return kError;
     for (const std::int64_t word : output) {
       if (word != sum_of(operation)) return kWrong;

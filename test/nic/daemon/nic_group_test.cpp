@@ -2,7 +2,7 @@
 // Groups in the NIC path as communicators will use them: a rank and a daemon on each host. Results
 // have the bits of the host engine's on the same tree; the end of a daemon, a rank that does not
 // come and ranks that disagree are errors, and nobody hangs.
-#include "engine/nic/nic_group.hpp"
+#include "engine/nic/nic_wait.hpp"
 #include "select/nic/pays.hpp"
 
 #include <arpa/inet.h>
@@ -148,7 +148,7 @@ TEST_F(NicGroups, AllFourCollectives) {
         NicCall call = *lower_call(shape, rank);  // also of those that processes do faster
         call.count = static_cast<std::int64_t>(count);
         call.bytes = collective == Collective::barrier ? 0 : count * sizeof(double);
-        const base::Status done = group.run(call, own.data(), output.data(), far_away());
+        const base::Status done = run_in_nic(group, call, own.data(), output.data(), far_away());
         ASSERT_TRUE(done.ok()) << done.error().message;
         const std::vector<double> expected = collective == Collective::allreduce ? sum
                                              : collective == Collective::reduce && rank == root
@@ -163,9 +163,16 @@ TEST_F(NicGroups, AllFourCollectives) {
   });
 }
 
+NicCall allgather_of(std::size_t bytes) {
+  NicCall call;
+  call.bytes = bytes;
+  call.gathers = true;
+  return call;
+}
+
 TEST_F(NicGroups, AllgathersOfAnyLength) {
   run([](int rank, NicGroup& group) {
-    ASSERT_NE(group.allgather(), nullptr);
+    ASSERT_TRUE(group.gathers());
     for (int operation = 0; operation < 60; ++operation) {
       const auto count = static_cast<std::size_t>(operation * operation);
       std::vector<double> expected;
@@ -175,12 +182,13 @@ TEST_F(NicGroups, AllgathersOfAnyLength) {
       }
       const auto own = vector_of(rank, operation, count);
       std::vector<double> result(count * kHosts, 42);
-      const base::Status done = group.allgather()->run(
-          std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(result)), far_away());
+      const base::Status done = run_in_nic(group, allgather_of(count * sizeof(double)), own.data(),
+                                           result.data(), far_away());
       ASSERT_TRUE(done.ok()) << done.error().message;
       ASSERT_EQ(result, expected) << operation;
       const NicCall barrier = *lower_call({}, rank);
-      ASSERT_TRUE(group.run(barrier, nullptr, nullptr, far_away()).ok()) << "the tree is there too";
+      ASSERT_TRUE(run_in_nic(group, barrier, nullptr, nullptr, far_away()).ok())
+          << "the tree is there too";
     }
   });
 }
@@ -192,7 +200,6 @@ TEST_F(NicGroupsOfSixteen, AllgathersOfShortBlocksAndOthers) {
   ASSERT_TRUE(select::nic_joins_blocks(kRanks, sizeof(double)));
   ASSERT_FALSE(select::nic_joins_blocks(kRanks, 100 * sizeof(double)));
   run([&](int rank, NicGroup& group) {
-    NicAllgather& allgather = *group.allgather();
     for (int operation = 0; operation < 40; ++operation) {
       const std::size_t count = operation % 5 == 4 ? 100 : 1;
       std::vector<double> expected;
@@ -202,21 +209,21 @@ TEST_F(NicGroupsOfSixteen, AllgathersOfShortBlocksAndOthers) {
       }
       const auto own = vector_of(rank, operation, count);
       std::vector<double> result(count * kRanks, 42);
-      const base::Status done = allgather.run(
-          std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(result)), far_away());
+      const base::Status done = run_in_nic(group, allgather_of(count * sizeof(double)), own.data(),
+                                           result.data(), far_away());
       ASSERT_TRUE(done.ok()) << done.error().message;
       ASSERT_EQ(result, expected) << operation;
     }
     if (rank == 1) return;
     const std::array<std::byte, 4> block = {};
     std::array<std::byte, 4 * kRanks> result = {};
-    const auto status = allgather.run(block, result, base::now_ns() + 200 * base::kMillisecond);
+    const auto status = run_in_nic(group, allgather_of(block.size()), block.data(), result.data(),
+                                   base::now_ns() + 200 * base::kMillisecond);
     ASSERT_FALSE(status.ok());
     const std::string& message = status.error().message;
-    const std::string ranks = rank == 0 ? " 1 in time" : rank == 15 ? " 1 2 in time" : "";
+    const std::string ranks = rank == 0 ? " 1, which" : rank == 15 ? " 1 2, which" : "";
     EXPECT_NE(message.find("lacks the blocks of ranks" + ranks), std::string::npos) << message;
-    EXPECT_NE(message.find("they did not take part, or wait for one that did not"),
-              std::string::npos)
+    EXPECT_NE(message.find(", which may wait for each other in time"), std::string::npos)
         << message;
   });
 }
@@ -226,12 +233,11 @@ TEST_F(NicGroups, AnAllgatherSaysWhoDidNotCome) {
     if (rank == 1) return;
     const std::array<std::byte, 4> block = {};
     std::array<std::byte, 4 * kHosts> result = {};
-    const auto status =
-        group.allgather()->run(block, result, base::now_ns() + 50 * base::kMillisecond);
+    const auto status = run_in_nic(group, allgather_of(block.size()), block.data(), result.data(),
+                                   base::now_ns() + 50 * base::kMillisecond);
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(status.error().message, "NIC path: an allgather of rank " + std::to_string(rank) +
-                                          " lacks the blocks of ranks 1 in time: they did not "
-                                          "take part");
+                                          " lacks the blocks of ranks 1 in time");
   });
 }
 
@@ -239,7 +245,7 @@ TEST_F(NicGroups, ADaemonThatDiesIsAnErrorOnItsHost) {
   std::atomic<int> failed = 0;
   run([&](int rank, NicGroup& group) {
     const NicCall barrier = *lower_call({}, rank);
-    ASSERT_TRUE(group.run(barrier, nullptr, nullptr, far_away()).ok());
+    ASSERT_TRUE(run_in_nic(group, barrier, nullptr, nullptr, far_away()).ok());
     if (rank == 0) {
       kill_daemon(0);
       // Whether the others have their results before the kernel has taken the program away is open;
@@ -250,14 +256,93 @@ TEST_F(NicGroups, ADaemonThatDiesIsAnErrorOnItsHost) {
       // Who still has a daemon is not told by it, so it waits no longer than this.
       const std::int64_t deadline =
           rank == 0 ? far_away() : base::now_ns() + 200 * base::kMillisecond;
-      status = group.run(barrier, nullptr, nullptr, deadline);
+      status = run_in_nic(group, barrier, nullptr, nullptr, deadline);
     }
     ++failed;
     EXPECT_EQ(status.error().code, rank == 0 ? base::Code::system : base::Code::timeout)
         << status.error().message;
-    EXPECT_FALSE(group.run(barrier, nullptr, nullptr, far_away()).ok()) << "it stays of no use";
+    EXPECT_FALSE(run_in_nic(group, barrier, nullptr, nullptr, far_away()).ok())
+        << "it stays of no use";
   });
   EXPECT_EQ(failed, kHosts);
+}
+
+// Split-phase: once all have started, no process of any rank is needed for the results.
+TEST_F(NicGroups, StartedOperationsEndWhileTheirRanksDoOtherWork) {
+  std::barrier<> all_started(kHosts);
+  run([&](int rank, NicGroup& group) {
+    for (int operation = 0; operation < 20; ++operation) {
+      const std::int64_t own = 1 << rank;
+      std::array<std::int64_t, kHosts> output = {-1, -1, -1};
+      NicShape shape;
+      shape.collective = operation % 2 == 0 ? Collective::allreduce : Collective::allgather;
+      shape.count = 1;
+      shape.ranks = kHosts;
+      const auto started = group.start(*lower_call(shape, rank), &own, output.data());
+      ASSERT_TRUE(started.ok()) << started.error().message;
+      EXPECT_EQ(output[0], -1);
+      all_started.arrive_and_wait();
+      for (;;) {
+        const auto done = group.poll();
+        ASSERT_TRUE(done.ok()) << done.error().message;
+        if (*done) break;
+        ASSERT_TRUE(group.repair().ok());
+        std::this_thread::yield();
+      }
+      ASSERT_TRUE(group.take().ok());
+      const std::array<std::int64_t, kHosts> expected =
+          operation % 2 == 0 ? std::array<std::int64_t, kHosts>{7, -1, -1}
+                             : std::array<std::int64_t, kHosts>{1, 2, 4};
+      ASSERT_EQ(output, expected) << operation;
+    }
+  });
+}
+
+TEST_F(NicGroups, WhatIsGivenUpTouchesNoBuffer) {
+  std::barrier<> together(kHosts);
+  run([&](int rank, NicGroup& group) {
+    for (const bool gathers : {false, true}) {
+      if (group.failure()) break;
+      std::int64_t own = 1;
+      std::array<std::int64_t, kHosts> output = {-1, -1, -1};
+      NicShape shape;
+      shape.collective = gathers ? Collective::allgather : Collective::allreduce;
+      shape.count = 1;
+      shape.ranks = kHosts;
+      const NicCall call = *lower_call(shape, rank);
+      const bool gives_up = gathers && rank == 0;
+      if (rank == 0) {
+        ASSERT_TRUE(group.start(call, &own, output.data()).ok());
+        ASSERT_FALSE(*group.poll());
+        EXPECT_EQ(group.describe(),
+                  gathers ? "an allgather of rank 0 lacks the blocks of ranks 1 2"
+                          : "operation 0 on host 0 lacks a contribution of hosts 1 2");
+      }
+      if (gives_up) group.give_up({base::Code::cancelled, "enough"});
+      together.arrive_and_wait();
+      if (rank != 0) {
+        ASSERT_TRUE(group.start(call, &own, output.data()).ok());
+      }
+      while (!gives_up) {
+        const auto done = group.poll();
+        ASSERT_TRUE(done.ok()) << done.error().message;
+        if (*done) break;
+        ASSERT_TRUE(group.repair().ok());
+        std::this_thread::yield();
+      }
+      together.arrive_and_wait();
+      if (!gives_up) {
+        EXPECT_TRUE(group.take().ok());
+        continue;
+      }
+      for (int i = 0; i < 3; ++i) {
+        EXPECT_EQ(group.poll().error().message, "enough");
+        EXPECT_EQ(group.take().error().message, "enough");
+        EXPECT_EQ(group.start(call, &own, output.data()).error().code, base::Code::cancelled);
+      }
+      EXPECT_EQ(output, (std::array<std::int64_t, kHosts>{-1, -1, -1}));
+    }
+  });
 }
 
 bool is_asleep(pid_t thread) {
@@ -284,7 +369,7 @@ TEST_F(NicGroups, WhoSleepsIsWokenByItsResult) {
       const std::int64_t from_ns = base::now_ns();
       rusage before = {}, after = {};
       getrusage(RUSAGE_THREAD, &before);
-      ASSERT_TRUE(group.run(barrier, nullptr, nullptr, far_away()).ok());
+      ASSERT_TRUE(run_in_nic(group, barrier, nullptr, nullptr, far_away()).ok());
       getrusage(RUSAGE_THREAD, &after);
       const std::int64_t naps = (base::now_ns() - from_ns) / (10 * base::kMillisecond);
       EXPECT_LE(after.ru_nvcsw - before.ru_nvcsw, naps + 5);
@@ -306,11 +391,13 @@ TEST_F(NicGroups, WhoSleepsIsWokenByItsResult) {
 TEST_F(NicGroups, ARankThatDoesNotComeIsATimeout) {
   run([&](int rank, NicGroup& group) {
     if (rank == 1) return;
-    const auto status = group.run(*lower_call({}, rank), nullptr, nullptr,
-                                  base::now_ns() + 50 * base::kMillisecond);
+    const auto status = run_in_nic(group, *lower_call({}, rank), nullptr, nullptr,
+                                   base::now_ns() + 50 * base::kMillisecond);
     ASSERT_FALSE(status.ok());
-    EXPECT_EQ(status.error().message, "NIC path: operation 0 of rank " + std::to_string(rank) +
-                                          " has no result in time: a rank did not take part");
+    EXPECT_EQ(status.error().message,
+              rank == 0
+                  ? "NIC path: operation 0 on host 0 lacks a contribution of hosts 1 2 in time"
+                  : "NIC path: operation 0 on host 2 lacks the result of host 0 in time");
   });
 }
 
@@ -322,13 +409,13 @@ TEST_F(NicGroups, RanksThatDisagreeInALaterPacketGetNoSum) {
     shape.count = rank == 2 ? 500 : 600;
     const std::vector<std::int64_t> input(600, 1);
     std::vector<std::int64_t> output(600, -1);
-    const auto status = group.run(*lower_call(shape, rank), input.data(), output.data(),
-                                  base::now_ns() + 200 * base::kMillisecond);
+    const auto status = run_in_nic(group, *lower_call(shape, rank), input.data(), output.data(),
+                                   base::now_ns() + 200 * base::kMillisecond);
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(output, std::vector<std::int64_t>(600, -1));
     EXPECT_EQ(status.error().code, rank == 0 ? base::Code::mismatch : base::Code::timeout);
     if (rank == 0) {
-      EXPECT_EQ(group.odd_rank().value_or(NicRank{-1, 0}).host, 2);
+      EXPECT_EQ(group.mismatching_rank().value_or(NicRank{-1, 0}).host, 2);
     }
   });
 }
@@ -340,8 +427,8 @@ TEST_F(NicGroups, RanksThatDisagreeGetNoSum) {
     shape.count = rank == 1 ? 2 : 1;
     const std::array<std::int64_t, 2> input = {1, 1};
     std::array<std::int64_t, 2> output = {-1, -1};
-    const auto status = group.run(*lower_call(shape, rank), input.data(), output.data(),
-                                  base::now_ns() + 50 * base::kMillisecond);
+    const auto status = run_in_nic(group, *lower_call(shape, rank), input.data(), output.data(),
+                                   base::now_ns() + 50 * base::kMillisecond);
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(output[0], -1);
     EXPECT_EQ(status.error().code, rank == 0 ? base::Code::mismatch : base::Code::timeout);

@@ -64,7 +64,7 @@ std::vector<double> sum_of(Host& host, const std::vector<int>& order, std::size_
     EXPECT_EQ(is_last, place == order.back());
     EXPECT_EQ(host.at(place).is_complete(), is_last);
     if (!is_last) continue;
-    EXPECT_FALSE(host.at(place).odd().has_value());
+    EXPECT_FALSE(host.at(place).mismatching_place().has_value());
     const auto words = host.at(place).combine(sum_kernel(), static_cast<std::int64_t>(count));
     EXPECT_EQ(words.size(), count);
     std::memcpy(sum.data(), words.data(), words.size_bytes());
@@ -108,7 +108,7 @@ TEST(HostReduction, ACallThatDiffersIsNamedByItsPlace) {
     host.at(2).give({kCombine, 8, vector.data()});
     host.at(1).give(of_one);
     EXPECT_TRUE(host.at(0).give({kCombine, 8, vector.data()}));
-    return host.at(0).odd();
+    return host.at(0).mismatching_place();
   };
   EXPECT_EQ(odd({kCombine, 8, nullptr}), std::nullopt) << "one that gives nothing, as told";
   EXPECT_EQ(odd({kCombine, 7, vector.data()}), 1);

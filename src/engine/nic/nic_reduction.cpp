@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine/nic/nic_reduction.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <set>
+
+#include "algorithm/pattern/blocks.hpp"
+#include "base/check.hpp"
+#include "base/clock.hpp"
+
+namespace unisono::engine {
+
+using base::Code;
+using base::Error;
+using base::Status;
+
+Status NicReduction::start(const NicCall& call, const void* input, void* output) {
+  UNISONO_CHECK(!ports_.nodes().empty(), "NicReduction::start without a tree");
+  call_ = call;
+  output_ = output;
+  delay_.restart();
+  if (ranks_ != nullptr) return post_sum(input);
+  return ports_.post(call_.combine, cut(), call_.gives ? input : nullptr);
+}
+
+// The program's memory for an operation is used again by the post of a later one. That post comes
+// when all ranks of this host have given to the later operation, and a rank gives only after it has
+// taken the result of the one before: so no rank still reads what a post overwrites, however late
+// it looks.
+Status NicReduction::post_sum(const void* input) {
+  if (!ranks_->give({call_.combine, call_.bytes, call_.gives ? input : nullptr})) {
+    ports_.follow(cut());
+    return base::success();
+  }
+  mismatching_place_ = ranks_->mismatching_place();
+  if (mismatching_place_) {
+    return Error{Code::mismatch,
+                 fmt::format("NIC path: the contributions of this host's ranks to operation {} "
+                             "differ in length or operator: they called different things",
+                             ports_.next())};
+  }
+  const auto sum = ranks_->combine(call_.kernel, call_.count);
+  return ports_.post(call_.combine, cut(), sum.data());
+}
+
+nic::TreePorts::Cut NicReduction::cut() const {
+  nic::TreePorts::Cut cut;
+  cut.pieces = 1 << splits_of(call_, splits_);
+  const auto elements = static_cast<std::int64_t>(call_.bytes / call_.element_bytes);
+  const algorithm::pattern::Blocks blocks(elements, cut.pieces);
+  for (int piece = 0; piece < cut.pieces; ++piece) {
+    const std::int64_t end = blocks.offset(piece) + blocks.count(piece);
+    cut.bounds[static_cast<std::size_t>(piece) + 1] =
+        static_cast<std::size_t>(end) * call_.element_bytes;
+  }
+  return cut;
+}
+
+base::Result<bool> NicReduction::poll() {
+  if (ports_.is_done()) return true;
+  if (!ports_.is_broken()) return false;
+  return Error{Code::mismatch, fmt::format("NIC path: the contributions to operation {} differ in "
+                                           "length or operator: the ranks called different things",
+                                           ports_.number())};
+}
+
+Status NicReduction::take() {
+  if (ports_.take(call_.takes ? output_ : nullptr)) return base::success();
+  return Error{Code::mismatch, fmt::format("NIC path: operation {} has no result of {} bytes: the "
+                                           "ranks called different things",
+                                           ports_.number(), call_.bytes)};
+}
+
+// While a rank of this host has not come, nothing is lost.
+Status NicReduction::repair() {
+  if (!is_host_complete()) return base::success();
+  UNISONO_ASSIGN(const int asked, ports_.repair(base::now_ns(), delay_.ns()));
+  if (asked != 0) delay_.lengthen();
+  return base::success();
+}
+
+// The ranks of a host differ from each other, or all of them from another host.
+std::optional<NicRank> NicReduction::mismatching_rank() const {
+  if (mismatching_place_) return NicRank{host_, *mismatching_place_};
+  const int host = ports_.mismatching_rank();
+  if (host < 0) return std::nullopt;
+  return NicRank{host, 0};
+}
+
+std::string NicReduction::describe() const {
+  std::string text = fmt::format("operation {} on host {} ", ports_.number(), host_);
+  if (!is_host_complete()) return text + "waits for other ranks of this host";
+  std::set<int> below;
+  std::set<int> above;
+  for (std::size_t tree = 0; tree < ports_.nodes().size(); ++tree) {
+    const nic::Node& node = ports_.nodes()[tree];
+    if ((ports_.lacking() >> tree & 1) == 0) continue;
+    const bool given = (ports_.given() >> tree & 1) != 0;
+    if (given && node.down_source >= 0) above.insert(node.down_source);
+    if (!given) below.insert(node.children.begin(), node.children.end());
+  }
+  if (below.empty() && above.empty()) return text + "has its result";
+  text += "lacks";
+  if (!below.empty()) text += fmt::format(" a contribution of hosts {}", fmt::join(below, " "));
+  if (!below.empty() && !above.empty()) text += " and";
+  if (!above.empty()) text += fmt::format(" the result of host {}", fmt::join(above, " "));
+  return text;
+}
+
+}  // namespace unisono::engine
