@@ -11,8 +11,8 @@ namespace unisono::tools {
 namespace {
 
 // By enum unisono_nic_kind, from its first on.
-constexpr std::array kKinds = {"give",     "result", "kick",  "ask",      "ask-result",
-                               "ask-give", "query",  "block", "ask-block"};
+constexpr std::array kKinds = {"give",     "result", "doorbell", "ask",      "ask-result",
+                               "ask-give", "query",  "block",    "ask-block"};
 
 std::string kind_text(std::uint8_t kind) {
   const std::size_t index = kind - std::size_t{UNISONO_NIC_GIVE};

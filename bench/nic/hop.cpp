@@ -98,7 +98,7 @@ double block_ns(nic::Device& device, int words, int repetitions) {
   asked.flags = 0;
   asked.ranks = 3;
   asked.route[0] = {0, 0, 1, 0};
-  asked.hop[0] = 2;
+  asked.target[0] = 2;
   for (int rank = 0; rank < 3; ++rank) asked.at[rank] = nic::test::host_address(rank);
   const auto added = device.add_group(asked);
   if (!added.ok()) die(added.error().message);
@@ -172,8 +172,8 @@ double message_ns(nic::Device& device, int words, int step, int repetitions) {
 }
 
 void print_programs(const nic::Device& device) {
-  const char* const names[] = {"receive", "kick", "spread"};
-  for (const auto entry : {nic::Entry::receive, nic::Entry::kick, nic::Entry::spread}) {
+  const char* const names[] = {"receive", "leave", "spread"};
+  for (const auto entry : {nic::Entry::receive, nic::Entry::leave, nic::Entry::spread}) {
     const auto facts = device.facts(entry);
     if (!facts.ok()) die(facts.error().message);
     fmt::print("{:>8}: {} verifier steps, {} instructions, {} bytes\n",

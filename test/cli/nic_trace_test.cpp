@@ -48,12 +48,13 @@ TEST(NicTrace, VerdictsOfBothHooksAndKinds) {
   record.verdict = 2;
   EXPECT_NE(trace_line(record, "u0", 0).find(" in     pass sent_down "), std::string::npos);
   record.entry = UNISONO_NIC_LEAVE;
-  record.packet.kind = UNISONO_NIC_KICK;
+  record.packet.kind = UNISONO_NIC_DOORBELL;
   record.packet.target = UNISONO_PACKET_GROUP;
-  record.reason = 1 + UNISONO_NIC_STRAY_KICK;
-  const std::string kick = trace_line(record, "u0", 0);
-  EXPECT_NE(kick.find(" out    drop stray_kick kick "), std::string::npos) << kick;
-  EXPECT_NE(kick.find(" to all "), std::string::npos) << kick;
+  record.reason = 1 + UNISONO_NIC_STRAY_DOORBELL;
+  const std::string doorbell = trace_line(record, "u0", 0);
+  EXPECT_NE(doorbell.find(" out    drop stray_doorbell doorbell   "), std::string::npos)
+      << doorbell;
+  EXPECT_NE(doorbell.find(" to all "), std::string::npos) << doorbell;
   record.entry = UNISONO_NIC_SPREAD;
   record.packet.kind = UNISONO_NIC_QUERY;
   record.verdict = -1;

@@ -66,11 +66,12 @@ Status check_routes(const unisono_nic_row& row) {
   }
   for (std::uint32_t origin = 0; origin < row.ranks; ++origin) {
     const unisono_nic_route& route = row.route[origin];
-    const bool fits = route.from < row.ranks && route.first + route.hops <= UNISONO_NIC_HOPS_MAX;
-    const auto hops =
-        fits ? std::span(row.hop + route.first, route.hops) : std::span<const std::uint8_t>();
-    const bool known = std::ranges::all_of(hops, [&row](std::uint8_t hop) {
-      return hop < row.ranks || hop == UNISONO_NIC_HOP_TO_ALL;
+    const bool fits =
+        route.from < row.ranks && route.first + route.targets <= UNISONO_NIC_TARGETS_MAX;
+    const auto targets =
+        fits ? std::span(row.target + route.first, route.targets) : std::span<const std::uint8_t>();
+    const bool known = std::ranges::all_of(targets, [&row](std::uint8_t target) {
+      return target < row.ranks || target == UNISONO_NIC_TO_ALL;
     });
     if (!fits || !known) {
       return refusal(fmt::format("has a route for rank {} that leaves its tables", origin));
@@ -161,7 +162,7 @@ Status check_different(std::span<const unisono_nic_address> targets, const nic::
 }
 
 // Of an allgather: each rank is at a host of its own, and a block goes to a rank once.
-Status check_hops(const unisono_nic_row& row) {
+Status check_targets(const unisono_nic_row& row) {
   std::vector<std::uint32_t> hosts;
   for (const unisono_nic_address& target : std::span(row.at, row.ranks)) {
     if (std::ranges::find(hosts, target.ipv4) != hosts.end()) {
@@ -171,11 +172,12 @@ Status check_hops(const unisono_nic_row& row) {
   }
   for (std::uint32_t origin = 0; origin < row.ranks; ++origin) {
     const unisono_nic_route& route = row.route[origin];
-    std::vector<std::uint8_t> hops(row.hop + route.first, row.hop + route.first + route.hops);
-    std::ranges::sort(hops);
-    const bool to_all = !hops.empty() && hops.back() == UNISONO_NIC_HOP_TO_ALL;
-    if (std::ranges::adjacent_find(hops) != hops.end() || (to_all && hops.size() != 1) ||
-        std::ranges::find(hops, row.rank) != hops.end()) {
+    std::vector<std::uint8_t> targets(row.target + route.first,
+                                      row.target + route.first + route.targets);
+    std::ranges::sort(targets);
+    const bool to_all = !targets.empty() && targets.back() == UNISONO_NIC_TO_ALL;
+    if (std::ranges::adjacent_find(targets) != targets.end() || (to_all && targets.size() != 1) ||
+        std::ranges::find(targets, row.rank) != targets.end()) {
       return refusal(fmt::format("sends the block of rank {} somewhere twice", origin));
     }
   }
@@ -184,14 +186,14 @@ Status check_hops(const unisono_nic_row& row) {
 
 // All ranks may be asked, and answered.
 Status check_ranks(const unisono_nic_row& row, const nic::Served& served) {
-  UNISONO_TRY(check_hops(row));
+  UNISONO_TRY(check_targets(row));
   for (const unisono_nic_address& target : std::span(row.at, row.ranks)) {
     UNISONO_TRY(check_neighbour(target, served));
   }
   if (has_multicast(row)) return check_multicast(row.down);
   for (const unisono_nic_route& route : std::span(row.route, row.ranks)) {
-    const auto hops = std::span(row.hop + route.first, route.hops);
-    if (std::ranges::find(hops, UNISONO_NIC_HOP_TO_ALL) != hops.end()) {
+    const auto targets = std::span(row.target + route.first, route.targets);
+    if (std::ranges::find(targets, UNISONO_NIC_TO_ALL) != targets.end()) {
       return refusal("is an allgather that multicasts, and has no multicast address");
     }
   }

@@ -24,8 +24,8 @@ const char* counter_name(unisono_nic_counter counter) {
       return "mismatch";
     case UNISONO_NIC_NO_ROOM:
       return "no_room";
-    case UNISONO_NIC_STRAY_KICK:
-      return "stray_kick";
+    case UNISONO_NIC_STRAY_DOORBELL:
+      return "stray_doorbell";
     case UNISONO_NIC_NOT_YET:
       return "not_yet";
     case UNISONO_NIC_LOST:

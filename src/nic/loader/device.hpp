@@ -36,7 +36,7 @@ struct DeviceOptions {
 using Counters = std::array<std::uint64_t, UNISONO_NIC_COUNTERS>;
 
 // The programs of nic.bpf.c.
-enum class Entry { receive, kick, spread };
+enum class Entry { receive, leave, spread };
 
 // What a program costs to load and to run.
 struct ProgramFacts {

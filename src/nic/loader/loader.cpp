@@ -68,8 +68,8 @@ const char* name_of(Entry entry) {
   switch (entry) {
     case Entry::receive:
       return "unisono_receive";
-    case Entry::kick:
-      return "unisono_kick";
+    case Entry::leave:
+      return "unisono_leave";
     case Entry::spread:
       return "unisono_spread";
   }
@@ -269,7 +269,7 @@ class LoadedDevice final : public Device {
   bool native_ = false;
   const TakeRecord* take_record_ = nullptr;  // while records are read
   std::unique_ptr<ring_buffer, CloseRing> trace_ring_;
-  base::Descriptor receive_link_, kick_link_, spread_link_;  // last, so that they go first
+  base::Descriptor receive_link_, leave_link_, spread_link_;  // last, so that they go first
 };
 
 Status LoadedDevice::load(const DeviceOptions& options) {
@@ -309,8 +309,8 @@ Status LoadedDevice::attach(const DeviceOptions& options) {
     attached = attach_receive(options.interface, Mode::generic);
   }
   UNISONO_TRY(attached);
-  kick_link_.reset(bpf_link_create(program(Entry::kick), interface_, kTcxEgress, nullptr));
-  if (kick_link_.valid()) {
+  leave_link_.reset(bpf_link_create(program(Entry::leave), interface_, kTcxEgress, nullptr));
+  if (leave_link_.valid()) {
     spread_link_.reset(bpf_link_create(program(Entry::spread), interface_, kTcxIngress, nullptr));
   }
   if (!spread_link_.valid()) {

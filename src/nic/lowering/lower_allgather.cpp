@@ -76,7 +76,7 @@ class RoutesReader : ScheduleReader {
                       op.left.count, memory_text(op.left)));
     }
     for (const schedule::Target& target : schedule_.targets_of(op)) {
-      route_of(origin).hops.push_back(target.peer);
+      route_of(origin).targets.push_back(target.peer);
     }
     return base::success();
   }
@@ -135,13 +135,13 @@ Status check_tree_of(std::span<const Routes> all, int origin) {
   has[static_cast<std::size_t>(origin)] = true;
   for (std::size_t next = 0; next < reached.size(); ++next) {
     const int rank = reached[next];
-    for (const int hop : route(all, rank, origin).hops) {
-      if (has[static_cast<std::size_t>(hop)]) return misfit(hop, origin, "comes twice to");
-      if (route(all, hop, origin).from != rank) {
-        return misfit(hop, origin, fmt::format("comes from rank {} and unexpectedly to", rank));
+    for (const int target : route(all, rank, origin).targets) {
+      if (has[static_cast<std::size_t>(target)]) return misfit(target, origin, "comes twice to");
+      if (route(all, target, origin).from != rank) {
+        return misfit(target, origin, fmt::format("comes from rank {} and unexpectedly to", rank));
       }
-      has[static_cast<std::size_t>(hop)] = true;
-      reached.push_back(hop);
+      has[static_cast<std::size_t>(target)] = true;
+      reached.push_back(target);
     }
   }
   const auto lacking = std::find(has.begin(), has.end(), false);

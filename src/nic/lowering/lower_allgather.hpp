@@ -16,8 +16,8 @@ namespace unisono::nic {
 
 // The way of one origin's block at a rank.
 struct Route {
-  int from = -1;          // rank that sends it; -1: it is the own one
-  std::vector<int> hops;  // ranks that it goes on to, in order
+  int from = -1;             // rank that sends it; -1: it is the own one
+  std::vector<int> targets;  // ranks that it is forwarded to, in order
 
   bool operator==(const Route&) const = default;
 };

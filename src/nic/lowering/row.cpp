@@ -78,28 +78,28 @@ base::Result<unisono_nic_row> make_row(const Routes& routes, const GroupAddresse
   unisono_nic_row row = begin_row(routes.rank, group);
   row.ranks = static_cast<std::uint32_t>(routes.ranks);
   std::ranges::copy(group.ranks, row.at);
-  std::vector<std::uint8_t> hops;
+  std::vector<std::uint8_t> targets;
   for (int origin = 0; origin < routes.ranks; ++origin) {
     const Route& route = routes.of[static_cast<std::size_t>(origin)];
     const bool to_all = group.multicast.ipv4 != 0 && routes.ranks > 2 &&
-                        static_cast<int>(route.hops.size()) == routes.ranks - 1;
+                        static_cast<int>(route.targets.size()) == routes.ranks - 1;
     unisono_nic_route& placed = row.route[origin];
     placed.from = static_cast<std::uint8_t>(std::max(route.from, 0));
-    placed.first = static_cast<std::uint8_t>(hops.size());
+    placed.first = static_cast<std::uint8_t>(targets.size());
     if (to_all) {
-      hops.push_back(UNISONO_NIC_HOP_TO_ALL);
+      targets.push_back(UNISONO_NIC_TO_ALL);
     } else {
-      for (const int hop : route.hops) hops.push_back(static_cast<std::uint8_t>(hop));
+      for (const int target : route.targets) targets.push_back(static_cast<std::uint8_t>(target));
     }
-    placed.hops = static_cast<std::uint8_t>(hops.size() - placed.first);
+    placed.targets = static_cast<std::uint8_t>(targets.size() - placed.first);
   }
-  if (hops.size() > UNISONO_NIC_HOPS_MAX) {
+  if (targets.size() > UNISONO_NIC_TARGETS_MAX) {
     return base::Error{base::Code::unsupported,
                        fmt::format("the NIC of rank {} would send {} packets in an allgather; it "
                                    "sends at most {}",
-                                   routes.rank, hops.size(), UNISONO_NIC_HOPS_MAX)};
+                                   routes.rank, targets.size(), UNISONO_NIC_TARGETS_MAX)};
   }
-  std::ranges::copy(hops, row.hop);
+  std::ranges::copy(targets, row.target);
   return row;
 }
 

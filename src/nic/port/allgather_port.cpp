@@ -26,8 +26,8 @@ base::Result<std::unique_ptr<AllgatherPort>> AllgatherPort::open(const Device& d
 base::Result<std::unique_ptr<AllgatherPort>> AllgatherPort::open(const unisono_nic_row& row,
                                                                  const GroupMemory& memory) {
   UNISONO_CHECK(row.ranks != 0, "an allgather's row");
-  UNISONO_ASSIGN(auto kicker, Kicker::open(row));
-  return std::unique_ptr<AllgatherPort>(new AllgatherPort(row, memory, std::move(kicker)));
+  UNISONO_ASSIGN(auto socket, DoorbellSocket::open(row));
+  return std::unique_ptr<AllgatherPort>(new AllgatherPort(row, memory, std::move(socket)));
 }
 
 base::Status AllgatherPort::post(std::span<const std::byte> block, std::uint32_t mark) {
@@ -43,7 +43,7 @@ base::Status AllgatherPort::post(std::span<const std::byte> block, std::uint32_t
   }
   std::atomic_ref(own.sequence).store(sequence, std::memory_order_release);
   if (!joins()) mark_own(sequence);
-  return send_packet(UNISONO_NIC_KICK, sequence);
+  return send_packet(UNISONO_NIC_DOORBELL, sequence);
 }
 
 // As the program does for a block that comes. Where blocks are joined it does so for the own one
@@ -78,7 +78,7 @@ base::Result<int> AllgatherPort::repair(std::int64_t now_ns, std::int64_t delay_
 base::Status AllgatherPort::send_packet(std::uint8_t kind, std::uint64_t sequence) {
   const std::uint32_t words = place(sequence, rank()).words;
   const std::size_t room = joins() ? unisono_nic_room(&row_, words) : words;
-  return kicker_->send(kind, sequence, std::min<std::size_t>(room, UNISONO_NIC_WORDS_MAX));
+  return doorbell_socket_->send(kind, sequence, std::min<std::size_t>(room, UNISONO_NIC_WORDS_MAX));
 }
 
 // The slot may have moved on.

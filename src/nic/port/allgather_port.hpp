@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // AllgatherPort: a process's side of an allgather group in the NIC path. To post is a copy, an
-// atomic and the kick (kicker.hpp), which makes the program send the block; from then on programs
-// send all blocks on among themselves. Blocks are polled in memory. Operations of a group are
-// numbered from 0, and up to its depth may be in flight. Packets get lost: who waits calls repair()
-// now and then. One thread at a time. Data path: no allocation, no lock.
+// atomic and the doorbell packet (doorbell_socket.hpp), which makes the program send the block;
+// from then on programs send all blocks on among themselves. Blocks are polled in memory.
+// Operations of a group are numbered from 0, and up to its depth may be in flight. Packets get
+// lost: who waits calls repair() now and then. One thread at a time. Data path: no allocation, no
+// lock.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@
 #include "base/result.hpp"
 #include "nic/loader/device.hpp"
 #include "nic/memory/wake_ring.hpp"
-#include "nic/port/kicker.hpp"
+#include "nic/port/doorbell_socket.hpp"
 #include "nic/port/overdue.hpp"
 
 namespace unisono::nic {
@@ -42,7 +43,8 @@ class AllgatherPort {
   std::size_t most_bytes() const;
   // Gives this process's block to operation next(): at most most_bytes(), as long as the other
   // ranks' (filled up with zeros to whole words), and a mark that goes with it. Only if may_post().
-  // An error means that the kick was not sent; who lacks the block asks for it all the same.
+  // An error means that the doorbell packet was not sent; who lacks the block asks for it all the
+  // same.
   base::Status post(std::span<const std::byte> block, std::uint32_t mark = 0);
 
   // Asks for the blocks that an operation lacks here that was posted; programs answer from what
@@ -67,8 +69,8 @@ class AllgatherPort {
 
  private:
   AllgatherPort(const unisono_nic_row& row, const GroupMemory& memory,
-                std::unique_ptr<Kicker> kicker)
-      : row_(row), memory_(memory), kicker_(std::move(kicker)) {}
+                std::unique_ptr<DoorbellSocket> socket)
+      : row_(row), memory_(memory), doorbell_socket_(std::move(socket)) {}
   bool joins() const { return row_.gives != 0; }
   void mark_own(std::uint64_t sequence) const;
   unisono_nic_slot& slot(std::uint64_t sequence) const;
@@ -77,7 +79,7 @@ class AllgatherPort {
 
   const unisono_nic_row row_;
   const GroupMemory memory_;
-  const std::unique_ptr<Kicker> kicker_;
+  const std::unique_ptr<DoorbellSocket> doorbell_socket_;
   std::uint64_t next_ = 0;
   Overdue overdue_;
 };

@@ -18,8 +18,8 @@ base::Result<std::unique_ptr<Port>> Port::open(const Device& device, std::uint32
 
 base::Result<std::unique_ptr<Port>> Port::open(const unisono_nic_row& row,
                                                const GroupMemory& memory) {
-  UNISONO_ASSIGN(auto kicker, Kicker::open(row));
-  return std::unique_ptr<Port>(new Port(row, memory, std::move(kicker)));
+  UNISONO_ASSIGN(auto socket, DoorbellSocket::open(row));
+  return std::unique_ptr<Port>(new Port(row, memory, std::move(socket)));
 }
 
 base::Status Port::post(std::uint32_t combine, std::span<const std::uint64_t> vector) {
@@ -49,20 +49,20 @@ base::Status Port::give(std::uint64_t sequence, bool is_last) {
   const bool waits =
       on_query && row_.children == 0 &&
       std::atomic_ref(slot(sequence).queried).load(std::memory_order_seq_cst) != sequence;
-  return waits ? base::success() : kick(sequence);
+  return waits ? base::success() : send_doorbell(sequence);
 }
 
-base::Status Port::kick(std::uint64_t sequence) {
-  ++kicks_;
-  return send_packet(UNISONO_NIC_KICK, sequence);
+base::Status Port::send_doorbell(std::uint64_t sequence) {
+  ++doorbells_;
+  return send_packet(UNISONO_NIC_DOORBELL, sequence);
 }
 
 base::Status Port::ask(std::uint64_t sequence) {
-  // A kick that could not be sent is what it lacks, or it needs nothing more than time.
+  // A doorbell packet that could not be sent is what it lacks, or it needs nothing more than time.
   const std::uint64_t all = unisono_nic_all_arrived(&row_);
   const std::uint64_t arrived =
       std::atomic_ref(slot(sequence).arrived).load(std::memory_order_acquire);
-  if (arrived == all) return kick(sequence);
+  if (arrived == all) return send_doorbell(sequence);
   return send_packet(UNISONO_NIC_ASK, sequence);
 }
 
@@ -76,7 +76,8 @@ base::Result<int> Port::repair(std::int64_t now_ns, std::int64_t delay_ns) {
 base::Status Port::send_packet(std::uint8_t kind, std::uint64_t sequence) {
   // Another process of this host may be posting it.
   const std::size_t words = std::atomic_ref(own(sequence).words).load(std::memory_order_relaxed);
-  return kicker_->send(kind, sequence, std::min<std::size_t>(words, UNISONO_NIC_WORDS_MAX));
+  return doorbell_socket_->send(kind, sequence,
+                                std::min<std::size_t>(words, UNISONO_NIC_WORDS_MAX));
 }
 
 // The slot may have moved on.

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Port: a process's side of one group in the NIC path. To post is a store and an atomic; only the
-// process whose contribution is the last on its host makes a system call, the kick (kicker.hpp).
-// Results are polled in memory.
-// Operations of a group are numbered from 0, and up to its depth may be in flight. Packets get
-// lost: who waits calls repair() now and then. One thread at a time. Data path: no allocation, no
-// lock.
+// process whose contribution is the last on its host makes a system call, the doorbell packet
+// (doorbell_socket.hpp). Results are polled in memory. Operations of a group are numbered from 0,
+// and up to its depth may be in flight. Packets get lost: who waits calls repair() now and then.
+// One thread at a time. Data path: no allocation, no lock.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@
 #include "base/result.hpp"
 #include "nic/loader/device.hpp"
 #include "nic/memory/wake_ring.hpp"
-#include "nic/port/kicker.hpp"
+#include "nic/port/doorbell_socket.hpp"
 #include "nic/port/overdue.hpp"
 
 namespace unisono::nic {
@@ -37,14 +36,15 @@ class Port {
   bool may_post() const { return is_done(next_ - depth()); }
 
   // Gives this process's vector to operation next(): words of 64 bits, combined as lower_operator()
-  // says. Only if may_post(). An error means that the kick was not sent; kick() tries again.
+  // says. Only if may_post(). An error means that the doorbell packet was not sent; send_doorbell()
+  // tries again.
   base::Status post(std::uint32_t combine, std::span<const std::uint64_t> vector);
   // Operation next() is posted by another process of this host, by a port of its own to the same
   // memory; this one waits for it as well. Each operation is posted by one of them, when all have
   // the result of the one before.
   void follow() { ++next_; }
   // Goes on with an operation whose contributions have all come; harmless at any time.
-  base::Status kick(std::uint64_t sequence);
+  base::Status send_doorbell(std::uint64_t sequence);
 
   // Asks for what an operation lacks here that was posted: missing contributions of the children,
   // or of the parent the result. Programs answer from what they keep, or pass the question on; no
@@ -76,11 +76,12 @@ class Port {
   std::span<const std::uint64_t> result(std::uint64_t sequence) const;
 
   // How often it made the system call.
-  std::uint64_t kicks() const { return kicks_; }
+  std::uint64_t doorbells() const { return doorbells_; }
 
  private:
-  Port(const unisono_nic_row& row, const GroupMemory& memory, std::unique_ptr<Kicker> kicker)
-      : row_(row), memory_(memory), kicker_(std::move(kicker)) {}
+  Port(const unisono_nic_row& row, const GroupMemory& memory,
+       std::unique_ptr<DoorbellSocket> socket)
+      : row_(row), memory_(memory), doorbell_socket_(std::move(socket)) {}
   unisono_nic_slot& slot(std::uint64_t sequence) const;
   unisono_nic_block& own(std::uint64_t sequence) const;
   unisono_nic_block& block(std::uint64_t sequence, std::uint32_t number) const;
@@ -89,9 +90,9 @@ class Port {
 
   const unisono_nic_row row_;
   const GroupMemory memory_;
-  const std::unique_ptr<Kicker> kicker_;
+  const std::unique_ptr<DoorbellSocket> doorbell_socket_;
   std::uint64_t next_ = 0;
-  std::uint64_t kicks_ = 0;
+  std::uint64_t doorbells_ = 0;
   Overdue overdue_;
 };
 

@@ -55,7 +55,7 @@ base::Result<bool> Segments::step() {
   }
   while (posted_ < pieces_ && posted_ - finished_ < port_.depth() && port_.may_post()) {
     const base::Status posted = port_.post(combine_, piece(posted_));
-    ++posted_;  // also if its kick was not sent, which repair() makes up for
+    ++posted_;  // also if its doorbell packet was not sent, which repair() makes up for
     UNISONO_TRY(posted);
   }
   return finished_ == pieces_;

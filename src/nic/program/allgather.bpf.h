@@ -30,10 +30,10 @@ UNISONO_INLINE const struct unisono_nic_address* address_of(const struct unisono
   return &row->at[rank & (UNISONO_NIC_RANKS_MAX - 1)];
 }
 
-UNISONO_INLINE const struct unisono_nic_address* find_hop(const struct unisono_nic_row* row,
-                                                          uint32_t number) {
-  const uint32_t hop = row->hop[number & (UNISONO_NIC_HOPS_MAX - 1)];
-  return hop == UNISONO_NIC_HOP_TO_ALL ? &row->down : address_of(row, hop);
+UNISONO_INLINE const struct unisono_nic_address* find_target(const struct unisono_nic_row* row,
+                                                             uint32_t number) {
+  const uint32_t target = row->target[number & (UNISONO_NIC_TARGETS_MAX - 1)];
+  return target == UNISONO_NIC_TO_ALL ? &row->down : address_of(row, target);
 }
 
 /* Whether an origin's block is here, whole. The own process numbers its block when it is. Others
@@ -70,10 +70,10 @@ UNISONO_INLINE void mark_arrived(const struct unisono_nic_row* row, struct uniso
 UNISONO_INLINE int send_on(struct xdp_md* context, const struct unisono_nic_row* row,
                            const struct unisono_nic_route* route, uint32_t bytes) {
   void* data = (void*)(long)context->data;
-  if (route->hops == 0) return XDP_DROP;
-  if (route->hops > 1) return XDP_PASS;
+  if (route->targets == 0) return XDP_DROP;
+  if (route->targets > 1) return XDP_PASS;
   if (data + UNISONO_NIC_PAYLOAD > (void*)(long)context->data_end) return XDP_DROP;
-  write_addresses(data, row, find_hop(row, route->first), bytes);
+  write_addresses(data, row, find_target(row, route->first), bytes);
   return count(UNISONO_NIC_BLOCK_PASSED, XDP_TX);
 }
 
@@ -156,29 +156,30 @@ UNISONO_INLINE int answer_for_block(struct xdp_md* context, const struct unisono
   return count(UNISONO_NIC_ANSWERED, XDP_TX);
 }
 
-struct hopping {
+struct forwarding {
   struct __sk_buff* frame;
   const struct unisono_nic_row* row;
-  uint32_t first; /* in the row's list of hops */
-  uint32_t hops;
+  uint32_t first; /* in the row's list of targets */
+  uint32_t targets;
 };
 
-/* To all hops but the last, to which the frame itself is addressed then. */
-static long send_to_hop(uint32_t turn, struct hopping* hopping) {
-  struct __sk_buff* frame = hopping->frame;
-  const struct unisono_nic_row* row = hopping->row;
+/* To all targets but the last, to which the frame itself is addressed then. */
+static long send_to_target(uint32_t turn, struct forwarding* forwarding) {
+  struct __sk_buff* frame = forwarding->frame;
+  const struct unisono_nic_row* row = forwarding->row;
   void* data = (void*)(long)frame->data;
   if (data + UNISONO_NIC_PAYLOAD > (void*)(long)frame->data_end) return 1;
   const struct unisono_packet* packet = data + UNISONO_NIC_HEADS;
-  write_addresses(data, row, find_hop(row, hopping->first + turn), packet->length);
-  if (turn + 1 < hopping->hops) bpf_clone_redirect(frame, row->interface, 0);
+  write_addresses(data, row, find_target(row, forwarding->first + turn), packet->length);
+  if (turn + 1 < forwarding->targets) bpf_clone_redirect(frame, row->interface, 0);
   return 0;
 }
 
-UNISONO_INLINE void send_to_hops(struct __sk_buff* frame, const struct unisono_nic_row* row,
-                                 const struct unisono_nic_route* route) {
-  struct hopping hopping = {.frame = frame, .row = row, .first = route->first, .hops = route->hops};
-  bpf_loop(route->hops, send_to_hop, &hopping, 0);
+UNISONO_INLINE void send_to_targets(struct __sk_buff* frame, const struct unisono_nic_row* row,
+                                    const struct unisono_nic_route* route) {
+  struct forwarding forwarding = {
+      .frame = frame, .row = row, .first = route->first, .targets = route->targets};
+  bpf_loop(route->targets, send_to_target, &forwarding, 0);
 }
 
 /* A block that take_block() has passed on, because it goes to several. */
@@ -190,10 +191,10 @@ UNISONO_INLINE int spread_block(struct __sk_buff* frame, const struct unisono_pa
   }
   if (!is_genuine(packet, end, row)) return count(UNISONO_NIC_BAD_TAG, TCX_DROP);
   const struct unisono_nic_route* route = find_route(row, packet->origin);
-  if (route->hops < 2) return TCX_NEXT;
-  send_to_hops(frame, row, route);
+  if (route->targets < 2) return TCX_NEXT;
+  send_to_targets(frame, row, route);
   bpf_redirect(row->interface, 0);
-  return count_several(UNISONO_NIC_BLOCK_PASSED, route->hops, TCX_REDIRECT);
+  return count_several(UNISONO_NIC_BLOCK_PASSED, route->targets, TCX_REDIRECT);
 }
 
 /* The own process has given its block. */
@@ -201,12 +202,12 @@ UNISONO_INLINE int send_own_block(struct __sk_buff* frame, const struct unisono_
                                   const struct unisono_nic_block* own, uint64_t sequence) {
   const struct unisono_nic_route* route = find_route(row, row->rank);
   const struct outgoing out = about_block(row, sequence, row->rank, UNISONO_NIC_BLOCK, own->words);
-  if (route->hops == 0) return count(UNISONO_NIC_STRAY_KICK, TCX_DROP);
+  if (route->targets == 0) return count(UNISONO_NIC_STRAY_DOORBELL, TCX_DROP);
   if (!make_room(frame, &out) || !rewrite_leaving(frame, row, own, &out)) {
     return count(UNISONO_NIC_NO_ROOM, TCX_DROP);
   }
-  send_to_hops(frame, row, route);
-  return count_several(UNISONO_NIC_BLOCK_SENT, route->hops, TCX_NEXT);
+  send_to_targets(frame, row, route);
+  return count_several(UNISONO_NIC_BLOCK_SENT, route->targets, TCX_NEXT);
 }
 
 struct asking {
@@ -248,13 +249,13 @@ UNISONO_INLINE int ask_for_blocks(struct __sk_buff* frame, const struct unisono_
 }
 
 /* Of the own process. */
-UNISONO_INLINE int kick_allgather(struct __sk_buff* frame, const struct unisono_nic_row* row,
-                                  uint64_t sequence, uint8_t kind) {
+UNISONO_INLINE int leave_singly(struct __sk_buff* frame, const struct unisono_nic_row* row,
+                                uint64_t sequence, uint8_t kind) {
   struct unisono_nic_slot* slot = find_slot(row, sequence);
   const struct unisono_nic_block* own = find_block(row, sequence, row->rank);
   if (!slot || !own) return count(UNISONO_NIC_NO_GROUP, TCX_DROP);
   if (kind == UNISONO_NIC_QUERY || !has_block(row, slot, own, sequence, row->rank)) {
-    return count(UNISONO_NIC_STRAY_KICK, TCX_DROP);
+    return count(UNISONO_NIC_STRAY_DOORBELL, TCX_DROP);
   }
   if (kind == UNISONO_NIC_ASK) return ask_for_blocks(frame, row, slot, own, sequence);
   return send_own_block(frame, row, own, sequence);

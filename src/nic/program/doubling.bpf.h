@@ -244,13 +244,13 @@ UNISONO_INLINE int make_joined_room(struct __sk_buff* frame, const struct unison
 
 /* Of the own process: it has given its block, once; or an operation is late, and what lacks is
  * asked for. */
-UNISONO_INLINE int kick_doubling(struct __sk_buff* frame, const struct unisono_nic_row* row,
-                                 uint64_t sequence, uint8_t kind) {
+UNISONO_INLINE int leave_by_doubling(struct __sk_buff* frame, const struct unisono_nic_row* row,
+                                     uint64_t sequence, uint8_t kind) {
   struct unisono_nic_slot* slot = find_slot(row, sequence);
   const struct unisono_nic_block* own = find_block(row, sequence, row->rank);
   if (!slot || !own) return count(UNISONO_NIC_NO_GROUP, TCX_DROP);
   if (kind == UNISONO_NIC_QUERY || own->sequence != sequence) {
-    return count(UNISONO_NIC_STRAY_KICK, TCX_DROP);
+    return count(UNISONO_NIC_STRAY_DOORBELL, TCX_DROP);
   }
   if (!make_joined_room(frame, row, own)) return count(UNISONO_NIC_NO_ROOM, TCX_DROP);
   struct leaving leaving = {.frame = frame, .row = row, .sequence = sequence};
@@ -261,7 +261,7 @@ UNISONO_INLINE int kick_doubling(struct __sk_buff* frame, const struct unisono_n
     if (!send_messages(&leaving)) return count(UNISONO_NIC_NO_ROOM, TCX_DROP);
     return count_several(UNISONO_NIC_BLOCK_SENT, count_bits(leaving.messages), TCX_NEXT);
   }
-  if (kind == UNISONO_NIC_KICK) return count(UNISONO_NIC_STRAY_KICK, TCX_DROP);
+  if (kind == UNISONO_NIC_DOORBELL) return count(UNISONO_NIC_STRAY_DOORBELL, TCX_DROP);
   leaving.messages = find_takes(row, all_arrived(row) & ~find_here(row, slot, sequence));
   if (leaving.messages == 0) return count(UNISONO_NIC_NOT_YET, TCX_DROP);
   if (!send_questions(&leaving)) return count(UNISONO_NIC_NO_ROOM, TCX_DROP);

@@ -5,7 +5,7 @@
  *
  *   unisono_receive  XDP: contributions of children, results of the root, blocks, and questions, as
  *                    they come in
- *   unisono_kick     tc, leaving: sent by the own process when its contribution was the last one,
+ *   unisono_leave     tc, leaving: sent by the own process when its contribution was the last one,
  *                    or when it is late
  *   unisono_spread   tc, coming in: what goes on to several: results, where the network has no
  *                    multicast, blocks, and questions
@@ -401,12 +401,12 @@ UNISONO_INLINE int go_on(struct __sk_buff* frame, const struct unisono_nic_row* 
                          struct unisono_nic_slot* slot, struct unisono_nic_block* own,
                          uint64_t sequence) {
   if (own->sequence != sequence || slot->arrived != all_arrived(row)) {
-    return count(UNISONO_NIC_STRAY_KICK, TCX_DROP);
+    return count(UNISONO_NIC_STRAY_DOORBELL, TCX_DROP);
   }
   /* Before the operation is taken: after it, it would be lost with the frame. */
   const struct outgoing out = next_hop(row, own, is_root(row));
   if (!make_room(frame, &out)) return count(UNISONO_NIC_NO_ROOM, TCX_DROP);
-  if (!take(slot, all_arrived(row))) return count(UNISONO_NIC_STRAY_KICK, TCX_DROP);
+  if (!take(slot, all_arrived(row))) return count(UNISONO_NIC_STRAY_DOORBELL, TCX_DROP);
   if (!combine_all(row, slot, own, sequence)) return count(UNISONO_NIC_MISMATCH, TCX_DROP);
   if (!rewrite_leaving(frame, row, own, &out)) return count(UNISONO_NIC_NO_ROOM, TCX_DROP);
   if (!is_root(row)) return count(UNISONO_NIC_SENT_UP, TCX_NEXT);
@@ -422,7 +422,7 @@ UNISONO_INLINE int ask(struct __sk_buff* frame, const struct unisono_nic_row* ro
   uint64_t missing = 0;
   const enum standing standing = find_standing(row, slot, sequence, &missing);
   const int up = standing == UNISONO_SUMMED && !is_root(row);
-  if (own->sequence != sequence) return count(UNISONO_NIC_STRAY_KICK, TCX_DROP);
+  if (own->sequence != sequence) return count(UNISONO_NIC_STRAY_DOORBELL, TCX_DROP);
   if (!up && standing != UNISONO_LACKING) return count(UNISONO_NIC_NOT_YET, TCX_DROP);
   struct outgoing out = next_hop(row, own, 0);
   out.kind = UNISONO_NIC_ASK_RESULT;
@@ -439,7 +439,7 @@ UNISONO_INLINE int ask(struct __sk_buff* frame, const struct unisono_nic_row* ro
 UNISONO_INLINE int query(struct __sk_buff* frame, const struct unisono_nic_row* row,
                          struct unisono_nic_block* own, uint64_t sequence) {
   if (own->sequence != sequence || !is_root(row)) {
-    return count(UNISONO_NIC_STRAY_KICK, TCX_DROP);
+    return count(UNISONO_NIC_STRAY_DOORBELL, TCX_DROP);
   }
   const struct outgoing out = {
       .sequence = sequence,
@@ -458,7 +458,7 @@ UNISONO_INLINE int query(struct __sk_buff* frame, const struct unisono_nic_row* 
 UNISONO_INLINE int leave_host(struct __sk_buff* frame) {
   void* data = (void*)(long)frame->data;
   const struct unisono_packet* packet = find_packet(data, (void*)(long)frame->data_end);
-  if (!packet || (packet->kind != UNISONO_NIC_KICK && packet->kind != UNISONO_NIC_ASK &&
+  if (!packet || (packet->kind != UNISONO_NIC_DOORBELL && packet->kind != UNISONO_NIC_ASK &&
                   packet->kind != UNISONO_NIC_QUERY)) {
     return TCX_NEXT;
   }
@@ -471,8 +471,8 @@ UNISONO_INLINE int leave_host(struct __sk_buff* frame) {
   if (!unisono_tag_equal(packet->tag, row->secret)) return count(UNISONO_NIC_BAD_TAG, TCX_DROP);
   const uint64_t sequence = packet->sequence;
   const uint8_t kind = packet->kind;
-  if (is_doubling(row)) return kick_doubling(frame, row, sequence, kind);
-  if (is_allgather(row)) return kick_allgather(frame, row, sequence, kind);
+  if (is_doubling(row)) return leave_by_doubling(frame, row, sequence, kind);
+  if (is_allgather(row)) return leave_singly(frame, row, sequence, kind);
   struct unisono_nic_slot* slot = find_slot(row, sequence);
   struct unisono_nic_block* own = find_block(row, sequence, 0);
   if (!slot || !own) return count(UNISONO_NIC_NO_GROUP, TCX_DROP);
@@ -493,7 +493,7 @@ int unisono_spread(struct __sk_buff* frame) {
 }
 
 SEC("tc")
-int unisono_kick(struct __sk_buff* frame) {
+int unisono_leave(struct __sk_buff* frame) {
   UNISONO_TRACED(UNISONO_NIC_LEAVE, begin_trace_leaving(frame, UNISONO_NIC_LEAVE),
                  leave_host(frame));
 }

@@ -46,7 +46,7 @@
 #define UNISONO_NIC_CHILDREN_MAX (UNISONO_NIC_FIRST_CHILDREN + 64 * UNISONO_NIC_FURTHER_WORDS)
 #define UNISONO_NIC_FORWARDS_MAX 251 /* ranks that one sends a result on to */
 #define UNISONO_NIC_RANKS_MAX 64     /* of an allgather: one arrival word has a bit for each */
-#define UNISONO_NIC_HOPS_MAX 64      /* packets that a rank sends in an allgather */
+#define UNISONO_NIC_TARGETS_MAX 64   /* packets that a rank sends in an allgather */
 #define UNISONO_NIC_MESSAGES_MAX 8   /* that a rank sends by doubling; 6 do for 64 ranks */
 #define UNISONO_NIC_ROWS_MAX 1024    /* groups of all jobs on a host */
 #define UNISONO_NIC_DEPTH_MAX 32     /* slots of a row, of which half are in flight */
@@ -60,7 +60,7 @@
 enum unisono_nic_kind {
   UNISONO_NIC_GIVE = 128, /* a contribution, from a child to its parent */
   UNISONO_NIC_RESULT,     /* down from the root; or from a parent to a child that asked */
-  UNISONO_NIC_KICK,       /* from the own process to the own program: all is there, go on */
+  UNISONO_NIC_DOORBELL,   /* from the own process to the own program: all is there, go on */
   UNISONO_NIC_ASK,        /* from the own process to the own program: it is late, ask */
   UNISONO_NIC_ASK_RESULT, /* from a child, which has given this vector and lacks the result */
   UNISONO_NIC_ASK_GIVE,   /* from the parent, which lacks a contribution. The vector means
@@ -114,31 +114,31 @@ enum unisono_nic_combine {
 /* What became of packets: index into the counters, of which each processor has its own. Every way
  * out of the program has one. */
 enum unisono_nic_counter {
-  UNISONO_NIC_FOREIGN,      /* passed on: not a packet for this program */
-  UNISONO_NIC_OTHERS_FRAME, /* passed on: somebody else's address, as a bridge floods them */
-  UNISONO_NIC_SHORT,        /* dropped: cut off, or the length is not what it says */
-  UNISONO_NIC_NO_GROUP,     /* dropped: no such job and communicator here */
-  UNISONO_NIC_BAD_TAG,      /* dropped: not made with the job's key */
-  UNISONO_NIC_BAD_SENDER,   /* dropped: not from a child or the root, or not to this rank */
-  UNISONO_NIC_STALE,        /* dropped: seen before, or outside of the window of operations */
-  UNISONO_NIC_MISMATCH,     /* dropped: contributions that differ in length or operator */
-  UNISONO_NIC_NO_ROOM,      /* dropped: the frame could not be cut or rewritten */
-  UNISONO_NIC_STRAY_KICK,   /* dropped: a kick for an operation that is not complete */
-  UNISONO_NIC_NOT_YET,      /* dropped: a question for what is late, and not lost, here */
-  UNISONO_NIC_LOST,         /* dropped: because a test wants losses */
-  UNISONO_NIC_TAKEN_IN,     /* a contribution that was not the last */
-  UNISONO_NIC_SENT_UP,      /* a sum that went to the parent */
-  UNISONO_NIC_SENT_DOWN,    /* a result that went out from here */
-  UNISONO_NIC_CAME_DOWN,    /* a result that was written to this host's memory */
-  UNISONO_NIC_ASKED,        /* a question of the own process that went out */
-  UNISONO_NIC_ANSWERED,     /* a question that was answered from what is kept */
-  UNISONO_NIC_QUERIED,      /* a query that went out from the root */
-  UNISONO_NIC_PASSED_ON,    /* a question that went on to who may know */
-  UNISONO_NIC_BLOCK_SENT,   /* a packet with the own block, alone or joined with others */
-  UNISONO_NIC_BLOCK_TAKEN,  /* another rank's block that was written to this host's memory */
-  UNISONO_NIC_BLOCK_PASSED, /* a packet with another rank's block, passed on as it came */
-  UNISONO_NIC_WOKEN,        /* no packet: a waiter that slept was woken */
-  UNISONO_NIC_NOT_WOKEN,    /* ... or was not, because its ring is full */
+  UNISONO_NIC_FOREIGN,        /* passed on: not a packet for this program */
+  UNISONO_NIC_OTHERS_FRAME,   /* passed on: somebody else's address, as a bridge floods them */
+  UNISONO_NIC_SHORT,          /* dropped: cut off, or the length is not what it says */
+  UNISONO_NIC_NO_GROUP,       /* dropped: no such job and communicator here */
+  UNISONO_NIC_BAD_TAG,        /* dropped: not made with the job's key */
+  UNISONO_NIC_BAD_SENDER,     /* dropped: not from a child or the root, or not to this rank */
+  UNISONO_NIC_STALE,          /* dropped: seen before, or outside of the window of operations */
+  UNISONO_NIC_MISMATCH,       /* dropped: contributions that differ in length or operator */
+  UNISONO_NIC_NO_ROOM,        /* dropped: the frame could not be cut or rewritten */
+  UNISONO_NIC_STRAY_DOORBELL, /* dropped: a doorbell packet for an operation that is not complete */
+  UNISONO_NIC_NOT_YET,        /* dropped: a question for what is late, and not lost, here */
+  UNISONO_NIC_LOST,           /* dropped: because a test wants losses */
+  UNISONO_NIC_TAKEN_IN,       /* a contribution that was not the last */
+  UNISONO_NIC_SENT_UP,        /* a sum that went to the parent */
+  UNISONO_NIC_SENT_DOWN,      /* a result that went out from here */
+  UNISONO_NIC_CAME_DOWN,      /* a result that was written to this host's memory */
+  UNISONO_NIC_ASKED,          /* a question of the own process that went out */
+  UNISONO_NIC_ANSWERED,       /* a question that was answered from what is kept */
+  UNISONO_NIC_QUERIED,        /* a query that went out from the root */
+  UNISONO_NIC_PASSED_ON,      /* a question that went on to who may know */
+  UNISONO_NIC_BLOCK_SENT,     /* a packet with the own block, alone or joined with others */
+  UNISONO_NIC_BLOCK_TAKEN,    /* another rank's block that was written to this host's memory */
+  UNISONO_NIC_BLOCK_PASSED,   /* a packet with another rank's block, passed on as it came */
+  UNISONO_NIC_WOKEN,          /* no packet: a waiter that slept was woken */
+  UNISONO_NIC_NOT_WOKEN,      /* ... or was not, because its ring is full */
   UNISONO_NIC_COUNTERS
 };
 
@@ -154,14 +154,14 @@ struct unisono_nic_address {
   uint32_t ipv4; /* network order */
 };
 
-/* As a hop: all other ranks, by one multicast. */
-#define UNISONO_NIC_HOP_TO_ALL 255
+/* As a target: all other ranks, by one multicast. */
+#define UNISONO_NIC_TO_ALL 255
 
 /* What a rank of an allgather does with one origin's block. */
 struct unisono_nic_route {
-  uint8_t from;  /* rank that it comes from, and that is asked for it; unused for the own block */
-  uint8_t first; /* of its hops in the row's list ... */
-  uint8_t hops;  /* ... and how many */
+  uint8_t from;    /* rank that it comes from, and that is asked for it; unused for the own block */
+  uint8_t first;   /* of its targets in the row's list ... */
+  uint8_t targets; /* ... and how many */
   uint8_t unused;
 };
 
@@ -182,7 +182,7 @@ struct unisono_nic_id {
 };
 
 /* What the process of a group writes in the place of the tag when it tells its program to act
- * (KICK, ASK and its own QUERY). It follows from the group's key and tells nothing of it, so a
+ * (DOORBELL, ASK and its own QUERY). It follows from the group's key and tells nothing of it, so a
  * doorbell packet costs one comparison, and processes without the key cannot make one. */
 static inline uint64_t unisono_nic_secret(const struct unisono_key* key) {
   struct unisono_siphash_state hash = unisono_siphash_start(key);
@@ -225,9 +225,9 @@ struct unisono_nic_row {
   uint32_t child_rank[UNISONO_NIC_CHILDREN_MAX];
   struct unisono_nic_address child[UNISONO_NIC_CHILDREN_MAX];
   struct unisono_nic_address forward[UNISONO_NIC_FORWARDS_MAX];
-  /* Of an allgather: by origin, hops as ranks, and by rank. */
+  /* Of an allgather: routes by origin, the targets of all routes, and addresses by rank. */
   struct unisono_nic_route route[UNISONO_NIC_RANKS_MAX];
-  uint8_t hop[UNISONO_NIC_HOPS_MAX];
+  uint8_t target[UNISONO_NIC_TARGETS_MAX];
   struct unisono_nic_address at[UNISONO_NIC_RANKS_MAX];
   /* ... by message, those that come by their numbers. Each that goes has the own block in it. */
   struct unisono_nic_message give[UNISONO_NIC_MESSAGES_MAX];

@@ -39,7 +39,7 @@ UNISONO_INLINE int verdict_of(int outcome) { return (int8_t)outcome; }
 /* Whether the program at `entry` does anything with packets of this kind. Others pass through it,
  * also while it handles one: clones leave by the way on which processes' packets come. */
 UNISONO_INLINE int is_traced(uint32_t entry, uint8_t kind) {
-  const int own = kind == UNISONO_NIC_KICK || kind == UNISONO_NIC_ASK;
+  const int own = kind == UNISONO_NIC_DOORBELL || kind == UNISONO_NIC_ASK;
   if (entry == UNISONO_NIC_LEAVE) return own || kind == UNISONO_NIC_QUERY;
   if (entry == UNISONO_NIC_SPREAD)
     return kind == UNISONO_NIC_RESULT || kind == UNISONO_NIC_ASK_GIVE ||

@@ -310,7 +310,7 @@ int disturb(const Word& word) {
   std::array<std::byte, UNISONO_PACKET_BYTES + 8> bytes = {};
   for (std::uint64_t turn = 0;; ++turn) {
     for (const std::uint8_t kind :
-         {UNISONO_NIC_KICK, UNISONO_NIC_ASK, UNISONO_NIC_QUERY, UNISONO_NIC_GIVE,
+         {UNISONO_NIC_DOORBELL, UNISONO_NIC_ASK, UNISONO_NIC_QUERY, UNISONO_NIC_GIVE,
           UNISONO_NIC_RESULT, UNISONO_NIC_ASK_RESULT, UNISONO_NIC_ASK_GIVE}) {
       unisono_packet packet =
           packet_of(kind, kReduceId, static_cast<int>(turn % kHosts), turn % kReductions);

@@ -94,7 +94,7 @@ class TrialDevice : public testing::Test {
     return device->memory(row.index)
         .blocks[sequence % row.depth * (row.children + 1) + static_cast<std::uint32_t>(number)];
   }
-  // The process's own contribution, without a kick.
+  // The process's own contribution, without a doorbell packet.
   static void post(const unisono_nic_row& row, std::uint64_t sequence, std::uint32_t combine,
                    const Words& words) {
     unisono_nic_block& own = block(row, sequence, 0);
@@ -166,7 +166,7 @@ inline unisono_packet give(const unisono_nic_row& row, std::uint32_t child, std:
   return packet;
 }
 
-// What the group's process tells its program: KICK, ASK or QUERY, with room for so many words.
+// What the group's process tells its program: DOORBELL, ASK or QUERY, with room for so many words.
 inline Frame from_process(const unisono_nic_row& row, std::uint8_t kind, std::uint64_t sequence,
                           std::size_t words = 0) {
   Frame frame =

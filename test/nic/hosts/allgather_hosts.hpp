@@ -150,7 +150,7 @@ class AllgatherHosts : public LossyHostsOf<kMostHosts> {
     for (int rank = 0; rank < job.ranks; ++rank) {
       const unisono_nic_row row = row_of(job, rank);
       for (int origin = 0; origin < job.ranks; ++origin) {
-        (origin == rank ? own : passed) += row.route[origin].hops;
+        (origin == rank ? own : passed) += row.route[origin].targets;
       }
       own += row.gives;
     }

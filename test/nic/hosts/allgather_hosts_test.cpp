@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allgathers end to end whose blocks go singly: they hop from host to host, or are multicast. Every
+// Allgathers end to end whose blocks go singly: hosts forward them, or they are multicast. Every
 // result has the bits of the host engine's on the same schedule, and without losses exactly the
 // schedule's packets are sent.
 #include "nic/hosts/allgather_hosts.hpp"
 #include "harness/scale.hpp"
-#include "nic/port/kicker.hpp"
+#include "nic/port/doorbell_socket.hpp"
 
 namespace unisono::nic::test {
 namespace {
@@ -153,15 +153,15 @@ TEST_F(NicAllgather, BlocksThatDifferAreAMismatch) {
 }
 
 // An interface that is not there any more.
-TEST(NicKicker, SaysWhatFailed) {
+TEST(NicDoorbellSocket, SaysWhatFailed) {
   unisono_nic_row row = {};
   row.interface = 1U << 30;
-  const auto kicker = Kicker::open(row);
-  ASSERT_FALSE(kicker.ok());
-  EXPECT_EQ(kicker.error().message.find(
+  const auto socket = DoorbellSocket::open(row);
+  ASSERT_FALSE(socket.ok());
+  EXPECT_EQ(socket.error().message.find(
                 "NIC port: connect the socket to another host of the group by its interface: "),
             0U)
-      << kicker.error().message;
+      << socket.error().message;
 }
 
 }  // namespace

@@ -24,7 +24,7 @@
 #include "nic/harness/kernel_objects.hpp"
 #include "nic/harness/with_hosts.hpp"
 #include "nic/lowering/lower.hpp"
-#include "nic/port/kicker.hpp"
+#include "nic/port/doorbell_socket.hpp"
 
 namespace unisono::nic::test {
 namespace {
@@ -117,7 +117,8 @@ class NicJobs : public NicHosts {
                         << arith::type_name(job.type);
   }
 
-  // Without loss, exactly the packets of the schedule; a rank without children kicks each time.
+  // Without loss, exactly the packets of the schedule; a rank without children sends a doorbell
+  // packet each time.
   static void expect_packets(const Job& job, int rank, const Rank& started,
                              const Counters& before) {
     const auto operations = static_cast<std::uint64_t>(job.operations);
@@ -132,9 +133,9 @@ class NicJobs : public NicHosts {
       EXPECT_EQ(counts[static_cast<std::size_t>(i)], 0U)
           << "rank " << rank << ": " << counter_name(static_cast<unisono_nic_counter>(i));
     }
-    EXPECT_LE(started.port->kicks(), operations);
+    EXPECT_LE(started.port->doorbells(), operations);
     if (counts[UNISONO_NIC_TAKEN_IN] == 0 && !is_root && job.parameter == kHosts) {
-      EXPECT_EQ(started.port->kicks(), operations);
+      EXPECT_EQ(started.port->doorbells(), operations);
     }
   }
 };
@@ -312,8 +313,9 @@ TEST_F(NicHosts, ErrorsSayWhatToDo) {
   });
 }
 
-// Where no program takes them off, kicks end at another host, which says that nobody listens.
-TEST_F(NicHosts, KicksWithoutAProgramAreLost) {
+// Where no program takes them off, doorbell packets end at another host, which says that nobody
+// listens.
+TEST_F(NicHosts, DoorbellsWithoutAProgramAreLost) {
   hosts->run([](int host) {
     if (host != 0) return;
     unisono_nic_row row = {};
@@ -330,10 +332,10 @@ TEST_F(NicHosts, KicksWithoutAProgramAreLost) {
     ASSERT_EQ(connect(plain.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
     while (::send(plain.get(), "", 1, 0) == 1) std::this_thread::yield();
     EXPECT_EQ(errno, ECONNREFUSED);
-    const auto kicker = Kicker::open(row);
-    ASSERT_TRUE(kicker.ok()) << kicker.error().message;
+    const auto socket = DoorbellSocket::open(row);
+    ASSERT_TRUE(socket.ok()) << socket.error().message;
     for (std::uint64_t sequence = 1; sequence < 100; ++sequence) {
-      const auto sent = (*kicker)->send(UNISONO_NIC_KICK, sequence, 1);
+      const auto sent = (*socket)->send(UNISONO_NIC_DOORBELL, sequence, 1);
       EXPECT_TRUE(sent) << sent.error().message;
     }
   });

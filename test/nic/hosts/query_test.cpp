@@ -23,8 +23,8 @@ class NicQuery : public LossyHosts {
  protected:
   struct Outcome {
     Counters counted = {};
-    std::uint64_t kicks = 0;  // of ranks that are not the root
-    int early = 0;            // barriers that somebody left before all had come
+    std::uint64_t doorbells = 0;  // of ranks that are not the root
+    int early = 0;                // barriers that somebody left before all had come
   };
 
   // Who comes after how many others, by rank, in a barrier.
@@ -53,7 +53,7 @@ class NicQuery : public LossyHosts {
     std::vector<std::atomic<int>> given(orders.size());
     auto& come = comes == Comes::when_it_has_given ? given : entered;
     std::atomic<int> early = 0;
-    std::atomic<std::uint64_t> kicks = 0;
+    std::atomic<std::uint64_t> doorbells = 0;
     ++communicator;
     hosts->run([&](int rank) {
       auto started = start_rank(device_of(rank), job, rank, kHosts, communicator);
@@ -81,12 +81,12 @@ class NicQuery : public LossyHosts {
       }
       together.arrive_and_wait();
       if (!started.ok()) return;
-      if (rank != 0) kicks += started->port->kicks();
+      if (rank != 0) doorbells += started->port->doorbells();
       EXPECT_TRUE(device_of(rank).remove_group(started->row).ok());
     });
     outcome.counted = counts();
     for (std::size_t i = 0; i < before.size(); ++i) outcome.counted[i] -= before[i];
-    outcome.kicks = kicks;
+    outcome.doorbells = doorbells;
     outcome.early = early;
     return outcome;
   }
@@ -129,7 +129,7 @@ TEST_F(NicQuery, RootThatIsLastIsTheOnlyOneToSend) {
   for (const int parameter : {1, 2, 5}) {
     const Outcome outcome = run(barrier_job(parameter, 0), orders, Comes::when_it_has_given);
     expect_bounded(outcome, orders.size());
-    EXPECT_EQ(outcome.kicks, 0U) << "of the others";
+    EXPECT_EQ(outcome.doorbells, 0U) << "of the others";
   }
 }
 

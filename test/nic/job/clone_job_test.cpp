@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Jobs on a network that carries no multicast: in the NIC path results go down the tree they came
-// up, as clones, and blocks hop from host to host.
+// up, as clones, and hosts forward blocks to one another.
 #include <signal.h>
 
 #include <string>

@@ -466,7 +466,7 @@ TEST_F(NicJob, ADaemonThatEndsIsToldToAll) {
 }
 
 // The daemon lives, and does not know: what comes in at a leaf, or at the root, is lost from some
-// moment on. (A kick that is not taken off is repaired: the parent asks.)
+// moment on. (A doorbell packet that is not taken off is repaired: the parent asks.)
 TEST_F(NicJob, AProgramThatSomebodyDetachesIsAnErrorForAll) {
   for (const int host : {2, 0}) {
     SCOPED_TRACE(host);

@@ -141,35 +141,35 @@ TEST_F(Address, DoorbellPacketsWithoutTheSecretMakeNobodySend) {
   run(Entry::receive, frame_of(row, give(row, 0, 0, kSum), {1}));
   post(row, 0, kSum, {1});
   const std::string memory = memory_of(row);
-  for (const std::uint8_t kind : {UNISONO_NIC_KICK, UNISONO_NIC_ASK, UNISONO_NIC_QUERY}) {
+  for (const std::uint8_t kind : {UNISONO_NIC_DOORBELL, UNISONO_NIC_ASK, UNISONO_NIC_QUERY}) {
     const Frame genuine = from_process(row, kind, 0, 1);
     for (std::size_t byte = 0; byte < sizeof(std::uint64_t); ++byte) {
       Frame frame = genuine;
       frame[kPacket + offsetof(unisono_packet, tag) + byte] ^= std::byte{0x10};
       forget_counts();
-      const TrialRun seen = run(Entry::kick, frame);
+      const TrialRun seen = run(Entry::leave, frame);
       EXPECT_EQ(seen.verdict, kTcDrop);
       EXPECT_EQ(seen.frame, frame);
       expect_counted(UNISONO_NIC_BAD_TAG);
     }
     unisono_nic_row other = row;
     other.key.high ^= 1;
-    EXPECT_EQ(run(Entry::kick, from_process(other, kind, 0, 1)).verdict, kTcDrop);
+    EXPECT_EQ(run(Entry::leave, from_process(other, kind, 0, 1)).verdict, kTcDrop);
   }
   EXPECT_EQ(memory_of(row), memory);
-  EXPECT_EQ(run(Entry::kick, from_process(row, UNISONO_NIC_QUERY, 0, 1)).verdict, kTcNext);
-  EXPECT_EQ(run(Entry::kick, from_process(row, UNISONO_NIC_ASK, 0, 1)).verdict, kTcDrop)
+  EXPECT_EQ(run(Entry::leave, from_process(row, UNISONO_NIC_QUERY, 0, 1)).verdict, kTcNext);
+  EXPECT_EQ(run(Entry::leave, from_process(row, UNISONO_NIC_ASK, 0, 1)).verdict, kTcDrop)
       << "a question for the child that lacks, by a clone";
 }
 
 // Of a guest that has a program of its own, or has lost it.
 TEST_F(Address, DoorbellPacketsOfOtherHostsPass) {
   const unisono_nic_row row = add(inner_row());
-  Frame frame = from_process(row, UNISONO_NIC_KICK, 0);
+  Frame frame = from_process(row, UNISONO_NIC_DOORBELL, 0);
   frame[11] ^= std::byte{1};  // made at another Ethernet address
-  EXPECT_EQ(run(Entry::kick, frame).verdict, kTcNext);
+  EXPECT_EQ(run(Entry::leave, frame).verdict, kTcNext);
   frame[kPacket + offsetof(unisono_packet, job)] ^= std::byte{1};
-  EXPECT_EQ(run(Entry::kick, frame).verdict, kTcNext);
+  EXPECT_EQ(run(Entry::leave, frame).verdict, kTcNext);
 }
 
 }  // namespace

@@ -34,8 +34,8 @@ unisono_nic_row gatherer() {
   row.route[7] = {7, 5, 1, 0};
   row.route[6] = {7, 6, 1, 0};
   for (int origin = 2; origin < 6; ++origin) row.route[origin] = {5, 7, 0, 0};
-  const std::uint8_t hops[] = {2, 3, 5, 3, 5, 5, 5};
-  std::copy(std::begin(hops), std::end(hops), row.hop);
+  const std::uint8_t targets[] = {2, 3, 5, 3, 5, 5, 5};
+  std::copy(std::begin(targets), std::end(targets), row.target);
   return row;
 }
 
@@ -71,7 +71,7 @@ class AllgatherProgram : public TrialDevice {
                  sizeof(unisono_nic_block) * row.depth * row.ranks);
     return bytes;
   }
-  // The own block, without a kick and without completing anything.
+  // The own block, without a doorbell packet and without completing anything.
   static void post(const unisono_nic_row& row, std::uint64_t sequence, const Words& words) {
     unisono_nic_block& own = block(row, sequence, static_cast<int>(row.rank));
     own.words = static_cast<std::uint32_t>(words.size());
@@ -136,7 +136,7 @@ TEST_F(AllgatherProgram, ABlockForSeveralIsSpread) {
   EXPECT_EQ(counted(), (Counts{{"block_taken", 1}}));
   const TrialRun spread = run(Entry::spread, passed.frame);
   EXPECT_EQ(spread.verdict, kTcRedirect);
-  EXPECT_EQ(spread.frame, frame(row, 1, 5, block_of(row, 0, 0), {1, 2, 3})) << "the last hop";
+  EXPECT_EQ(spread.frame, frame(row, 1, 5, block_of(row, 0, 0), {1, 2, 3})) << "the last target";
   EXPECT_EQ(counted(), (Counts{{"block_passed", 2}}));
 }
 
@@ -174,7 +174,7 @@ TEST_F(AllgatherProgram, TheLastBlockCompletes) {
 TEST_F(AllgatherProgram, SixtyFourRanks) {
   unisono_nic_row wide = gatherer();
   wide.ranks = UNISONO_NIC_RANKS_MAX;
-  for (auto& route : wide.route) route.hops = 0;
+  for (auto& route : wide.route) route.targets = 0;
   const unisono_nic_row row = add(wide);
   post(row, 0, {1});
   for (int origin = 0; origin < UNISONO_NIC_RANKS_MAX; ++origin) {
@@ -198,30 +198,31 @@ TEST_F(AllgatherProgram, DoublesAndLateOnesChangeNothing) {
   EXPECT_EQ(memory_of(row), memory);
 }
 
-TEST_F(AllgatherProgram, AKickSendsTheOwnBlock) {
+TEST_F(AllgatherProgram, ADoorbellSendsTheOwnBlock) {
   const unisono_nic_row row = add(gatherer());
-  EXPECT_EQ(run(Entry::kick, from_process(row, UNISONO_NIC_KICK, 0, 2)).verdict, kTcDrop);
-  EXPECT_EQ(counted(), (Counts{{"stray_kick", 1}}));
+  EXPECT_EQ(run(Entry::leave, from_process(row, UNISONO_NIC_DOORBELL, 0, 2)).verdict, kTcDrop);
+  EXPECT_EQ(counted(), (Counts{{"stray_doorbell", 1}}));
   for (std::uint64_t sequence = 0; sequence < 2; ++sequence) {
     post(row, sequence, {7, 8 + sequence});
     for (const std::size_t padding : {2, 0, 100}) {
       const TrialRun seen =
-          run(Entry::kick, from_process(row, UNISONO_NIC_KICK, sequence, padding));
+          run(Entry::leave, from_process(row, UNISONO_NIC_DOORBELL, sequence, padding));
       EXPECT_EQ(seen.verdict, kTcNext);
       EXPECT_EQ(seen.frame, frame(row, 1, 5, block_of(row, 1, sequence), {7, 8 + sequence}));
       EXPECT_EQ(counted(), (Counts{{"block_sent", 3}}));
     }
   }
-  EXPECT_EQ(run(Entry::kick, from_process(row, UNISONO_NIC_KICK, 2, 2)).verdict, kTcDrop);
-  EXPECT_EQ(counted(), (Counts{{"stray_kick", 1}}));
+  EXPECT_EQ(run(Entry::leave, from_process(row, UNISONO_NIC_DOORBELL, 2, 2)).verdict, kTcDrop);
+  EXPECT_EQ(counted(), (Counts{{"stray_doorbell", 1}}));
 }
 
-// As if the last of the others' blocks were just being marked while the process kicks.
-TEST_F(AllgatherProgram, AKickIsNotLostToTheLastBlock) {
+// As if the last of the others' blocks were just being marked while the process sends its doorbell
+// packet.
+TEST_F(AllgatherProgram, ADoorbellIsNotLostToTheLastBlock) {
   const unisono_nic_row row = add(gatherer());
   post(row, 0, {7});
   slot(row, 0).arrived = 0;
-  const TrialRun seen = run(Entry::kick, from_process(row, UNISONO_NIC_KICK, 0, 1));
+  const TrialRun seen = run(Entry::leave, from_process(row, UNISONO_NIC_DOORBELL, 0, 1));
   EXPECT_EQ(seen.verdict, kTcNext);
   EXPECT_EQ(counted(), (Counts{{"block_sent", 3}}));
 }
@@ -229,11 +230,11 @@ TEST_F(AllgatherProgram, AKickIsNotLostToTheLastBlock) {
 TEST_F(AllgatherProgram, OnePacketToAll) {
   unisono_nic_row direct = gatherer();
   direct.down = group_address();
-  direct.hop[0] = UNISONO_NIC_HOP_TO_ALL;
-  direct.route[1].hops = 1;
+  direct.target[0] = UNISONO_NIC_TO_ALL;
+  direct.route[1].targets = 1;
   const unisono_nic_row row = add(direct);
   post(row, 0, {7});
-  const TrialRun seen = run(Entry::kick, from_process(row, UNISONO_NIC_KICK, 0, 1));
+  const TrialRun seen = run(Entry::leave, from_process(row, UNISONO_NIC_DOORBELL, 0, 1));
   EXPECT_EQ(seen.verdict, kTcNext);
   EXPECT_EQ(seen.frame, make_frame(row.own, row.down, block_of(row, 1, 0), Words{7}, row.key));
   EXPECT_EQ(counted(), (Counts{{"block_sent", 1}}));
@@ -344,21 +345,21 @@ TEST_F(AllgatherProgram, NoAnswerIsLongerThanItsQuestion) {
 
 TEST_F(AllgatherProgram, TheOwnQuestionGoesWhereBlocksComeFrom) {
   const unisono_nic_row row = add(gatherer());
-  EXPECT_EQ(run(Entry::kick, from_process(row, UNISONO_NIC_ASK, 0, 1)).verdict, kTcDrop);
-  EXPECT_EQ(counted(), (Counts{{"stray_kick", 1}})) << "it has not given itself";
+  EXPECT_EQ(run(Entry::leave, from_process(row, UNISONO_NIC_ASK, 0, 1)).verdict, kTcDrop);
+  EXPECT_EQ(counted(), (Counts{{"stray_doorbell", 1}})) << "it has not given itself";
   post(row, 0, {7});
   run(Entry::receive, arriving(row, 7, 0, {1}));
   counted();
-  const TrialRun seen = run(Entry::kick, from_process(row, UNISONO_NIC_ASK, 0, 1));
+  const TrialRun seen = run(Entry::leave, from_process(row, UNISONO_NIC_ASK, 0, 1));
   EXPECT_EQ(seen.verdict, kTcDrop) << "clones are sent";
   EXPECT_EQ(seen.frame, frame(row, 1, 7, question(row, 1, 7, 6, 0), {7})) << "the last clone";
   EXPECT_EQ(counted(), (Counts{{"asked", 1}}));
   for (const int origin : {0, 2, 3, 4, 5, 6}) run(Entry::receive, arriving(row, origin, 0, {1}));
   counted();
-  EXPECT_EQ(run(Entry::kick, from_process(row, UNISONO_NIC_ASK, 0, 1)).verdict, kTcDrop);
+  EXPECT_EQ(run(Entry::leave, from_process(row, UNISONO_NIC_ASK, 0, 1)).verdict, kTcDrop);
   EXPECT_EQ(counted(), (Counts{{"not_yet", 1}}));
-  EXPECT_EQ(run(Entry::kick, from_process(row, UNISONO_NIC_QUERY, 0, 1)).verdict, kTcDrop);
-  EXPECT_EQ(counted(), (Counts{{"stray_kick", 1}}));
+  EXPECT_EQ(run(Entry::leave, from_process(row, UNISONO_NIC_QUERY, 0, 1)).verdict, kTcDrop);
+  EXPECT_EQ(counted(), (Counts{{"stray_doorbell", 1}}));
 }
 
 // A packet that is not taken, and why. `spoil` gets the block of rank 7 for operation 0.
@@ -388,7 +389,8 @@ std::vector<Refusal> refusals() {
       {"a question up a tree", kDrop, "bad_sender", [](P& p) { p.kind = UNISONO_NIC_ASK_RESULT; }},
       {"a question down a tree", kDrop, "bad_sender", [](P& p) { p.kind = UNISONO_NIC_ASK_GIVE; }},
       {"a query", kDrop, "bad_sender", [](P& p) { p.kind = UNISONO_NIC_QUERY; }},
-      {"a kick from outside", kPass, "foreign", [](P& p) { p.kind = UNISONO_NIC_KICK; }},
+      {"a doorbell packet from outside", kPass, "foreign",
+       [](P& p) { p.kind = UNISONO_NIC_DOORBELL; }},
       {"a question for all", kDrop, "bad_sender", [](P& p) { p.kind = UNISONO_NIC_ASK_BLOCK; }},
       {"a question for another rank", kDrop, "bad_sender",
        [](P& p) {

@@ -76,7 +76,7 @@ class DoublingProgram : public TrialDevice {
                  sizeof(unisono_nic_block) * row.depth * row.ranks);
     return bytes;
   }
-  // As AllgatherPort::post() does, without the kick.
+  // As AllgatherPort::post() does, without the doorbell packet.
   static void post(const unisono_nic_row& row, std::uint64_t sequence, const Words& words) {
     unisono_nic_block& own = block(row, sequence, static_cast<int>(row.rank));
     own.words = static_cast<std::uint32_t>(words.size());
@@ -84,9 +84,9 @@ class DoublingProgram : public TrialDevice {
     std::copy(words.begin(), words.end(), own.data);
     own.sequence = sequence;
   }
-  static TrialRun kick(const unisono_nic_row& row, std::uint64_t sequence,
-                       std::uint8_t kind = UNISONO_NIC_KICK) {
-    return run(Entry::kick, from_process(row, kind, sequence, 4));
+  static TrialRun ring(const unisono_nic_row& row, std::uint64_t sequence,
+                       std::uint8_t kind = UNISONO_NIC_DOORBELL) {
+    return run(Entry::leave, from_process(row, kind, sequence, 4));
   }
 
   // A rank's block in an operation: one word.
@@ -156,16 +156,16 @@ class DoublingProgram : public TrialDevice {
 
 TEST_F(DoublingProgram, TheOwnBlockGoesAtOnceAndOnce) {
   const unisono_nic_row row = add(bruck_row(8, 1));
-  EXPECT_EQ(kick(row, 0).verdict, kTcDrop);
-  EXPECT_EQ(counted(), (Counts{{"stray_kick", 1}})) << "nothing was given";
+  EXPECT_EQ(ring(row, 0).verdict, kTcDrop);
+  EXPECT_EQ(counted(), (Counts{{"stray_doorbell", 1}})) << "nothing was given";
   post(row, 0, {value_of(1, 0)});
-  const TrialRun seen = kick(row, 0);
+  const TrialRun seen = ring(row, 0);
   EXPECT_EQ(seen.verdict, kTcNext);
   expect_frame(seen.frame, leaving(row, 0, 0));
   EXPECT_EQ(counted(), (Counts{{"block_sent", 1}}));
   EXPECT_EQ(slot(row, 0).arrived, 0x02U);
-  EXPECT_EQ(kick(row, 0).verdict, kTcDrop);
-  EXPECT_EQ(counted(), (Counts{{"stray_kick", 1}}));
+  EXPECT_EQ(ring(row, 0).verdict, kTcDrop);
+  EXPECT_EQ(counted(), (Counts{{"stray_doorbell", 1}}));
   EXPECT_EQ(slot(row, 0).arrived, 0x02U);
 }
 
@@ -173,7 +173,7 @@ TEST_F(DoublingProgram, AMessageGoesWhenItsLastBlockComes) {
   const unisono_nic_row row = add(bruck_row(8, 1));
   for (std::uint64_t sequence = 0; sequence < 5; ++sequence) {
     post(row, sequence, {value_of(1, sequence)});
-    kick(row, sequence);
+    ring(row, sequence);
     counted();
     for (int slot_number = 0; slot_number < 2; ++slot_number) {
       const TrialRun seen = run(Entry::receive, arriving(row, slot_number, sequence));
@@ -202,7 +202,7 @@ TEST_F(DoublingProgram, WhatCameBeforeTheProcessGoesWithIt) {
   EXPECT_EQ(counted(), (Counts{{"block_taken", 7}}));
   EXPECT_NE(slot(row, 0).done, 0U);
   post(row, 0, {value_of(1, 0)});
-  const TrialRun seen = kick(row, 0);
+  const TrialRun seen = ring(row, 0);
   EXPECT_EQ(seen.verdict, kTcNext);
   expect_frame(seen.frame, leaving(row, 2, 0), "the last; the others are clones");
   EXPECT_EQ(counted(), (Counts{{"block_sent", 3}}));
@@ -212,7 +212,7 @@ TEST_F(DoublingProgram, WhatCameBeforeTheProcessGoesWithIt) {
 TEST_F(DoublingProgram, SeveralMessagesAtOnceAreSpread) {
   const unisono_nic_row row = add(bruck_row(8, 1));
   post(row, 0, {value_of(1, 0)});
-  kick(row, 0);
+  ring(row, 0);
   EXPECT_EQ(run(Entry::receive, arriving(row, 1, 0)).verdict, kDrop);
   counted();
   const TrialRun passed = run(Entry::receive, arriving(row, 0, 0));
@@ -246,7 +246,7 @@ TEST_F(DoublingProgram, DoublesAndLateOnesChangeNothing) {
 TEST_F(DoublingProgram, KeptBlocksAnswer) {
   const unisono_nic_row row = add(bruck_row(8, 1));
   post(row, 0, {value_of(1, 0)});
-  kick(row, 0);
+  ring(row, 0);
   run(Entry::receive, arriving(row, 0, 0));
   const auto expect_answers = [&](int known) {
     for (int number = 0; number < known; ++number) {
@@ -274,7 +274,7 @@ TEST_F(DoublingProgram, KeptBlocksAnswer) {
 TEST_F(DoublingProgram, AQuestionGoesOnToWhereTheBlocksComeFrom) {
   const unisono_nic_row row = add(bruck_row(8, 1));
   post(row, 0, {value_of(1, 0)});
-  kick(row, 0);
+  ring(row, 0);
   const std::string memory = memory_of(row);
   counted();
   const TrialRun one = run(Entry::receive, question_to(row, 1, 0));
@@ -293,7 +293,7 @@ TEST_F(DoublingProgram, AQuestionGoesOnToWhereTheBlocksComeFrom) {
 TEST_F(DoublingProgram, AQuestionDoesNotGoInCircles) {
   const unisono_nic_row row = add(bruck_row(8, 1));
   post(row, 0, {value_of(1, 0)});
-  kick(row, 0);
+  ring(row, 0);
   counted();
   unisono_packet packet = about(row, UNISONO_NIC_ASK_BLOCKS, 7, 1, 1, kGiven[1], 0);
   packet.hop = static_cast<std::uint16_t>(row.ranks);
@@ -313,7 +313,7 @@ TEST_F(DoublingProgram, WhoIsLateIsNotAskedFurther) {
 TEST_F(DoublingProgram, NoAnswerIsLongerThanItsQuestion) {
   const unisono_nic_row row = add(bruck_row(8, 1));
   post(row, 0, {value_of(1, 0)});
-  kick(row, 0);
+  ring(row, 0);
   counted();
   const unisono_packet packet = about(row, UNISONO_NIC_ASK_BLOCKS, 0, 1, 0, kGiven[0], 0);
   const Frame empty = make_frame(host_address(0), row.own, packet, Words(), row.key);
@@ -328,33 +328,33 @@ TEST_F(DoublingProgram, NoAnswerIsLongerThanItsQuestion) {
 
 TEST_F(DoublingProgram, TheOwnQuestionAsksForAllThatLacks) {
   const unisono_nic_row row = add(bruck_row(8, 1));
-  EXPECT_EQ(kick(row, 0, UNISONO_NIC_ASK).verdict, kTcDrop);
-  EXPECT_EQ(counted(), (Counts{{"stray_kick", 1}})) << "it has not given itself";
+  EXPECT_EQ(ring(row, 0, UNISONO_NIC_ASK).verdict, kTcDrop);
+  EXPECT_EQ(counted(), (Counts{{"stray_doorbell", 1}})) << "it has not given itself";
   post(row, 0, {value_of(1, 0)});
-  const TrialRun lost_kick = kick(row, 0, UNISONO_NIC_ASK);
-  EXPECT_EQ(lost_kick.verdict, kTcNext);
-  expect_frame(lost_kick.frame, leaving(row, 0, 0), "the kick that did not come");
+  const TrialRun late = ring(row, 0, UNISONO_NIC_ASK);
+  EXPECT_EQ(late.verdict, kTcNext);
+  expect_frame(late.frame, leaving(row, 0, 0), "the doorbell packet that did not come");
   EXPECT_EQ(counted(), (Counts{{"block_sent", 1}}));
   run(Entry::receive, arriving(row, 0, 0));
   counted();
-  const TrialRun seen = kick(row, 0, UNISONO_NIC_ASK);
+  const TrialRun seen = ring(row, 0, UNISONO_NIC_ASK);
   EXPECT_EQ(seen.verdict, kTcNext);
   expect_frame(seen.frame, question_from(row, 2, 0, 0), "the last; the other is a clone");
   EXPECT_EQ(counted(), (Counts{{"asked", 1}}));
   run(Entry::receive, arriving(row, 1, 0));
   run(Entry::receive, arriving(row, 2, 0));
   counted();
-  EXPECT_EQ(kick(row, 0, UNISONO_NIC_ASK).verdict, kTcDrop);
+  EXPECT_EQ(ring(row, 0, UNISONO_NIC_ASK).verdict, kTcDrop);
   EXPECT_EQ(counted(), (Counts{{"not_yet", 1}}));
-  EXPECT_EQ(kick(row, 0, UNISONO_NIC_QUERY).verdict, kTcDrop);
-  EXPECT_EQ(counted(), (Counts{{"stray_kick", 1}}));
+  EXPECT_EQ(ring(row, 0, UNISONO_NIC_QUERY).verdict, kTcDrop);
+  EXPECT_EQ(counted(), (Counts{{"stray_doorbell", 1}}));
 }
 
 // Of what is longer than the own block there is no more than that; but everybody hears of it.
 TEST_F(DoublingProgram, BlocksOfOtherLengthsAreNamed) {
   const unisono_nic_row row = add(bruck_row(8, 1));
   post(row, 0, {value_of(1, 0)});
-  kick(row, 0);
+  ring(row, 0);
   const std::uint64_t longer = std::uint64_t{0xCD} << 32 | 3;
   const TrialRun seen =
       run(Entry::receive, make_frame(host_address(2), row.own,
@@ -409,7 +409,8 @@ std::vector<Refusal> refusals() {
       {"a contribution to a tree", kDrop, "bad_sender", [](P& p) { p.kind = UNISONO_NIC_GIVE; }},
       {"a result of a tree", kDrop, "bad_sender", [](P& p) { p.kind = UNISONO_NIC_RESULT; }},
       {"a query", kDrop, "bad_sender", [](P& p) { p.kind = UNISONO_NIC_QUERY; }},
-      {"a kick from outside", kPass, "foreign", [](P& p) { p.kind = UNISONO_NIC_KICK; }},
+      {"a doorbell packet from outside", kPass, "foreign",
+       [](P& p) { p.kind = UNISONO_NIC_DOORBELL; }},
       {"a question of who is given nothing", kDrop, "bad_sender",
        [](P& p) { p.kind = UNISONO_NIC_ASK_BLOCKS; }},
       {"a question for another message", kDrop, "bad_sender",
@@ -495,7 +496,7 @@ TEST_F(DoublingProgram, SpoiltPacketsByTheThousand) {
   base::Prng random(kSeed);
   const unisono_nic_row row = add(bruck_row(8, 1));
   post(row, 0, {value_of(1, 0)});
-  kick(row, 0);
+  ring(row, 0);
   const Frame goods[] = {arriving(row, 1, 0), question_to(row, 0, 0)};
   const std::string memory = memory_of(row);
   for (std::int64_t i = 0; i < harness::scaled(100'000); ++i) {
@@ -526,7 +527,7 @@ class WholeGroup : public DoublingProgram {
     held.assign(group.size(), 0);
     for (const unisono_nic_row& row : group) {
       post(row, sequence, words_of(static_cast<int>(row.rank), sequence, words));
-      const TrialRun seen = kick(row, sequence);
+      const TrialRun seen = ring(row, sequence);
       EXPECT_EQ(seen.verdict, kTcNext);
       send(row, sequence, std::uint64_t{1} << row.rank, seen.frame);
     }

@@ -116,7 +116,7 @@ TEST_F(Forged, WhatLeavesChangesNoMemory) {
   std::vector<unisono_nic_row> rows = {add_busy(inner_row()), add_busy(root_row())};
   Forger forger(seeds.first);
   for (const unisono_nic_row& row : rows) {
-    for (const std::uint8_t kind : {UNISONO_NIC_KICK, UNISONO_NIC_ASK, UNISONO_NIC_QUERY}) {
+    for (const std::uint8_t kind : {UNISONO_NIC_DOORBELL, UNISONO_NIC_ASK, UNISONO_NIC_QUERY}) {
       for (const std::uint64_t sequence : {0, 1, 2}) {
         forger.show(from_process(row, kind, sequence, sequence));
       }
@@ -129,9 +129,9 @@ TEST_F(Forged, WhatLeavesChangesNoMemory) {
     // Genuine ones, too: the group is not ready for what they ask.
     Frame frame = i % 4 == 0 ? forger.any() : forger.next();
     frame.resize(std::max(frame.size(), kLeast));
-    const std::uint32_t kicked = run(Entry::kick, frame).verdict;
+    const std::uint32_t verdict = run(Entry::leave, frame).verdict;
     const std::uint32_t spread = run(Entry::spread, frame).verdict;
-    ASSERT_TRUE(kicked == kTcNext || kicked == kTcDrop) << how_to_repeat(i);
+    ASSERT_TRUE(verdict == kTcNext || verdict == kTcDrop) << how_to_repeat(i);
     ASSERT_TRUE(spread == kTcNext || spread == kTcDrop) << how_to_repeat(i);
     if (i % 256 == 0) {
       ASSERT_EQ(memory_of(rows[0]) + memory_of(rows[1]), memory) << how_to_repeat(i);

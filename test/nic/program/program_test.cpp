@@ -43,31 +43,31 @@ TEST_F(Program, InnerNodeSendsUpWhenTheLastChildArrives) {
   }
 }
 
-TEST_F(Program, KickSendsUpWhenTheOwnProcessIsTheLast) {
+TEST_F(Program, DoorbellSendsUpWhenTheOwnProcessIsTheLast) {
   const unisono_nic_row row = add(inner_row());
   run(Entry::receive, frame_of(row, give(row, 0, 0, kSum), {1, 10}));
   run(Entry::receive, frame_of(row, give(row, 1, 0, kSum), {2, 20}));
-  const Frame kick = from_process(row, UNISONO_NIC_KICK, 0, 2);
+  const Frame doorbell = from_process(row, UNISONO_NIC_DOORBELL, 0, 2);
   forget_counts();
-  EXPECT_EQ(run(Entry::kick, kick).verdict, kTcDrop);
-  expect_counted(UNISONO_NIC_STRAY_KICK);
+  EXPECT_EQ(run(Entry::leave, doorbell).verdict, kTcDrop);
+  expect_counted(UNISONO_NIC_STRAY_DOORBELL);
   post(row, 0, kSum, {100, 7});
-  const TrialRun seen = run(Entry::kick, kick);
+  const TrialRun seen = run(Entry::leave, doorbell);
   EXPECT_EQ(seen.verdict, kTcNext);
   EXPECT_EQ(seen.frame, expected_up(row, 0, kSum, {103, 37}));
   expect_counted(UNISONO_NIC_SENT_UP);
-  EXPECT_EQ(run(Entry::kick, kick).verdict, kTcDrop);
-  expect_counted(UNISONO_NIC_STRAY_KICK);
+  EXPECT_EQ(run(Entry::leave, doorbell).verdict, kTcDrop);
+  expect_counted(UNISONO_NIC_STRAY_DOORBELL);
 }
 
-TEST_F(Program, KickMayHaveAnyLength) {
+TEST_F(Program, DoorbellMayHaveAnyLength) {
   const unisono_nic_row row = add(inner_row());
   for (std::uint64_t sequence = 0; sequence < 4; ++sequence) {
     run(Entry::receive, frame_of(row, give(row, 0, sequence, kSum), {1, 10}));
     run(Entry::receive, frame_of(row, give(row, 1, sequence, kSum), {2, 20}));
     post(row, sequence, kSum, {100, 7});
     const TrialRun seen =
-        run(Entry::kick, from_process(row, UNISONO_NIC_KICK, sequence, sequence * 50));
+        run(Entry::leave, from_process(row, UNISONO_NIC_DOORBELL, sequence, sequence * 50));
     EXPECT_EQ(seen.verdict, kTcNext);
     EXPECT_EQ(seen.frame, expected_up(row, sequence, kSum, {103, 37}));
   }
@@ -248,8 +248,8 @@ std::vector<Refusal> refusals() {
        resent([](P& p) { p.kind = UNISONO_PACKET_PUT; })},
       {"a question of a process from outside", kPass, UNISONO_NIC_FOREIGN,
        resent([](P& p) { p.kind = UNISONO_NIC_ASK; })},
-      {"a kick from outside", kPass, UNISONO_NIC_FOREIGN,
-       resent([](P& p) { p.kind = UNISONO_NIC_KICK; })},
+      {"a doorbell packet from outside", kPass, UNISONO_NIC_FOREIGN,
+       resent([](P& p) { p.kind = UNISONO_NIC_DOORBELL; })},
       {"another job", kDrop, UNISONO_NIC_NO_GROUP, resent([](P& p) { p.job ^= 1; })},
       {"an unknown communicator", kDrop, UNISONO_NIC_NO_GROUP,
        resent([](P& p) { p.communicator ^= 0x8000; })},
@@ -397,20 +397,20 @@ TEST_F(Program, DoublesChangeNothing) {
   EXPECT_EQ(memory_of(row), memory);
 }
 
-TEST_F(Program, KicksOfStrangersPassOrAreDropped) {
+TEST_F(Program, DoorbellsOfStrangersPassOrAreDropped) {
   const unisono_nic_row row = add(inner_row());
-  const Frame good = from_process(row, UNISONO_NIC_KICK, 0);
+  const Frame good = from_process(row, UNISONO_NIC_DOORBELL, 0);
   Frame other = good;
   other[kPacket + offsetof(unisono_packet, job)] ^= std::byte{1};
-  EXPECT_EQ(run(Entry::kick, other).verdict, kTcDrop);
+  EXPECT_EQ(run(Entry::leave, other).verdict, kTcDrop);
   expect_counted(UNISONO_NIC_NO_GROUP);
   other = frame_of(row, give(row, 0, 0, kSum), {1});
-  const TrialRun passed = run(Entry::kick, other);
+  const TrialRun passed = run(Entry::leave, other);
   EXPECT_EQ(passed.verdict, kTcNext);
   EXPECT_EQ(passed.frame, other);
   other = good;
   other.resize(60);
-  EXPECT_EQ(run(Entry::kick, other).verdict, kTcNext);
+  EXPECT_EQ(run(Entry::leave, other).verdict, kTcNext);
 }
 
 TEST_F(Program, ARemovedGroupTakesNothing) {

@@ -217,23 +217,23 @@ TEST_F(Repair, OwnQuestionGoesWhereTheAnswerIs) {
   const unisono_nic_row row = add(inner_row());
   post(row, 0, kSum, {100, 7});
   forget_counts();
-  const TrialRun down = run(Entry::kick, own_question(row, 0));
+  const TrialRun down = run(Entry::leave, own_question(row, 0));
   EXPECT_EQ(down.verdict, kTcDrop) << "clones are sent";
   EXPECT_EQ(down.frame, sent(row, UNISONO_NIC_ASK_GIVE, 4, 0, {100, 7}));
   expect_counted(UNISONO_NIC_ASKED);
   run(Entry::receive, frame_of(row, give(row, 0, 0, kSum), {1, 10}));
   run(Entry::receive, frame_of(row, give(row, 1, 0, kSum), {2, 20}));
   forget_counts();
-  const TrialRun up = run(Entry::kick, own_question(row, 0));
+  const TrialRun up = run(Entry::leave, own_question(row, 0));
   EXPECT_EQ(up.verdict, kTcNext);
   EXPECT_EQ(up.frame, sent(row, UNISONO_NIC_ASK_RESULT, 0, 0, {103, 37}));
   expect_counted(UNISONO_NIC_ASKED);
   end(row, 0);
   forget_counts();
-  EXPECT_EQ(run(Entry::kick, own_question(row, 0)).verdict, kTcDrop);
+  EXPECT_EQ(run(Entry::leave, own_question(row, 0)).verdict, kTcDrop);
   expect_counted(UNISONO_NIC_NOT_YET);
-  EXPECT_EQ(run(Entry::kick, own_question(row, 1)).verdict, kTcDrop);
-  expect_counted(UNISONO_NIC_STRAY_KICK);
+  EXPECT_EQ(run(Entry::leave, own_question(row, 1)).verdict, kTcDrop);
+  expect_counted(UNISONO_NIC_STRAY_DOORBELL);
 }
 
 // Nobody who may ask can lack it then; a question that was long on the way gets nothing.
@@ -257,8 +257,8 @@ TEST_F(Repair, WhatIsGoneIsNotAnswered) {
   expect_counted(UNISONO_NIC_STALE);
 }
 
-// As if its process had been stopped between its contribution and its kick.
-TEST_F(Repair, AQuestionDoesWhatTheKickWouldHaveDone) {
+// As if its process had been stopped between its contribution and its doorbell packet.
+TEST_F(Repair, AQuestionDoesWhatTheDoorbellWouldHaveDone) {
   const unisono_nic_row row = add(inner_row());
   run(Entry::receive, frame_of(row, give(row, 0, 0, kSum), {1, 10}));
   run(Entry::receive, frame_of(row, give(row, 1, 0, kSum), {2, 20}));
@@ -308,10 +308,10 @@ TEST_F(Repair, RootSendsTheQueryToAll) {
   const unisono_nic_row row = add(root_row(UNISONO_NIC_ON_QUERY));
   const Frame asks = from_process(row, UNISONO_NIC_QUERY, 0);
   forget_counts();
-  EXPECT_EQ(run(Entry::kick, asks).verdict, kTcDrop) << "it has not given itself";
-  expect_counted(UNISONO_NIC_STRAY_KICK);
+  EXPECT_EQ(run(Entry::leave, asks).verdict, kTcDrop) << "it has not given itself";
+  expect_counted(UNISONO_NIC_STRAY_DOORBELL);
   post(row, 0, UNISONO_NIC_NOTHING, {});
-  const TrialRun seen = run(Entry::kick, asks);
+  const TrialRun seen = run(Entry::leave, asks);
   EXPECT_EQ(seen.verdict, kTcNext);
   EXPECT_EQ(seen.frame, query_of_root(row, 0));
   expect_counted(UNISONO_NIC_QUERIED);

@@ -110,7 +110,7 @@ TEST_F(SoftFloatInTheKernel, AgreesOnRandomPairs) {
 
 // The verifier gives up at 10^6 steps.
 TEST_F(SoftFloatInTheKernel, TheProgramIsFarFromTheLimitsOfTheVerifier) {
-  for (const Entry entry : {Entry::receive, Entry::kick, Entry::spread}) {
+  for (const Entry entry : {Entry::receive, Entry::leave, Entry::spread}) {
     const ProgramFacts facts = *device->facts(entry);
     std::printf("[   COST   ] program %d: %u steps of the verifier, %u instructions, %u bytes\n",
                 static_cast<int>(entry), facts.verified_instructions, facts.instructions,
@@ -119,7 +119,7 @@ TEST_F(SoftFloatInTheKernel, TheProgramIsFarFromTheLimitsOfTheVerifier) {
     EXPECT_GT(facts.machine_bytes, 0U) << "the kernel interprets the program";
   }
   std::printf("[   COST   ] all loaded in %.1f ms\n",
-              static_cast<double>(device->facts(Entry::kick)->load_ns) / 1e6);
+              static_cast<double>(device->facts(Entry::leave)->load_ns) / 1e6);
 }
 
 }  // namespace

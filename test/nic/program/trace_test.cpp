@@ -40,8 +40,8 @@ class Trace : public TrialDevice {
     ASSERT_TRUE(started.ok()) << started.error().message;
     EXPECT_GE(device->trace_descriptor(), 0);
   }
-  static Frame kick_of(const unisono_nic_row& row, std::uint64_t sequence) {
-    return from_process(row, UNISONO_NIC_KICK, sequence, 2);
+  static Frame doorbell_of(const unisono_nic_row& row, std::uint64_t sequence) {
+    return from_process(row, UNISONO_NIC_DOORBELL, sequence, 2);
   }
 };
 
@@ -65,7 +65,7 @@ TEST_F(Trace, SaysWhatAPacketWasAndWhatBecameOfIt) {
   run(Entry::receive, forged);
   run(Entry::receive, first);
   run(Entry::receive, first);
-  run(Entry::kick, kick_of(row, 0));
+  run(Entry::leave, doorbell_of(row, 0));
   post(row, 0, kSum, {100, 7});
   run(Entry::receive, last);
   const auto seen = records();
@@ -73,7 +73,7 @@ TEST_F(Trace, SaysWhatAPacketWasAndWhatBecameOfIt) {
   expect_record(seen[0], UNISONO_NIC_RECEIVE, kXdpDrop, UNISONO_NIC_BAD_TAG);
   expect_record(seen[1], UNISONO_NIC_RECEIVE, kXdpDrop, UNISONO_NIC_TAKEN_IN);
   expect_record(seen[2], UNISONO_NIC_RECEIVE, kXdpDrop, UNISONO_NIC_STALE);
-  expect_record(seen[3], UNISONO_NIC_LEAVE, kTcDrop, UNISONO_NIC_STRAY_KICK);
+  expect_record(seen[3], UNISONO_NIC_LEAVE, kTcDrop, UNISONO_NIC_STRAY_DOORBELL);
   expect_record(seen[4], UNISONO_NIC_RECEIVE, kXdpSend, UNISONO_NIC_SENT_UP);
   EXPECT_GE(seen[0].time_ns, before_ns);
   EXPECT_LE(seen[4].time_ns, static_cast<std::uint64_t>(base::now_ns()));
@@ -84,24 +84,24 @@ TEST_F(Trace, SaysWhatAPacketWasAndWhatBecameOfIt) {
 }
 
 // -1 is what tc takes for "go on".
-TEST_F(Trace, AKickThatGoesOnIsPassed) {
+TEST_F(Trace, ADoorbellThatGoesOnIsPassed) {
   const unisono_nic_row row = add(inner_row());
   run(Entry::receive, frame_of(row, give(row, 0, 0, kSum), {1, 10}));
   run(Entry::receive, frame_of(row, give(row, 1, 0, kSum), {2, 20}));
   post(row, 0, kSum, {100, 7});
   start(1);
-  EXPECT_EQ(run(Entry::kick, kick_of(row, 0)).verdict, kTcNext);
+  EXPECT_EQ(run(Entry::leave, doorbell_of(row, 0)).verdict, kTcNext);
   const auto seen = records();
   ASSERT_EQ(seen.size(), 1U);
   expect_record(seen[0], UNISONO_NIC_LEAVE, -1, UNISONO_NIC_SENT_UP);
-  EXPECT_EQ(seen[0].packet.kind, UNISONO_NIC_KICK);
+  EXPECT_EQ(seen[0].packet.kind, UNISONO_NIC_DOORBELL);
 }
 
 TEST_F(Trace, WhatPassesThroughIsNotShown) {
   const unisono_nic_row row = add(inner_row());
   start(1);
   const Frame give_frame = frame_of(row, give(row, 0, 0, kSum), {1, 10});
-  run(Entry::kick, give_frame);
+  run(Entry::leave, give_frame);
   run(Entry::spread, give_frame);
   Frame put = give_frame;
   put[kPacket + offsetof(unisono_packet, kind)] = std::byte{UNISONO_PACKET_PUT};

@@ -147,16 +147,16 @@ unisono_nic_row gatherer() {
   row.route[0] = {0, 0, 0, 0};
   row.route[1] = {0, 0, 2, 0};
   row.route[2] = {2, 2, 0, 0};
-  row.hop[0] = 2;
-  row.hop[1] = 0;
+  row.target[0] = 2;
+  row.target[1] = 0;
   return row;
 }
 
 TEST(RowCheck, AnAllgatherHopsOrMulticasts) {
   unisono_nic_row row = gatherer();
   EXPECT_TRUE(checked_row(row, served()).ok()) << checked_row(row, served()).error().message;
-  row.route[1].hops = 1;
-  row.hop[0] = UNISONO_NIC_HOP_TO_ALL;
+  row.route[1].targets = 1;
+  row.target[0] = UNISONO_NIC_TO_ALL;
   EXPECT_FALSE(checked_row(row, served()).ok());
   row.down = nic::multicast_address(htonl(0xEFFF0001), htons(47300));
   EXPECT_TRUE(checked_row(row, served()).ok()) << checked_row(row, served()).error().message;
@@ -167,12 +167,12 @@ TEST(RowCheck, RefusesAnAllgatherWithAReason) {
       gatherer(),
       {
           {"has two ranks at 10.0.0.2", [](auto& row) { row.at[0] = host(2); }},
-          {"sends the block of rank 1 somewhere twice", [](auto& row) { row.hop[1] = 2; }},
-          {"sends the block of rank 1 somewhere twice", [](auto& row) { row.hop[1] = 1; }},
+          {"sends the block of rank 1 somewhere twice", [](auto& row) { row.target[1] = 2; }},
+          {"sends the block of rank 1 somewhere twice", [](auto& row) { row.target[1] = 1; }},
           {"sends the block of rank 1 somewhere twice",
            [](auto& row) {
              row.down = nic::multicast_address(htonl(0xEFFF0001), htons(47300));
-             row.hop[1] = UNISONO_NIC_HOP_TO_ALL;
+             row.target[1] = UNISONO_NIC_TO_ALL;
            }},
           {"is an allgather of 65 ranks for rank 1; at most 64 are possible",
            [](auto& row) { row.ranks = 65; }},
@@ -186,12 +186,12 @@ TEST(RowCheck, RefusesAnAllgatherWithAReason) {
           {"has a route for rank 1 that leaves its tables",
            [](auto& row) { row.route[1].first = 63; }},
           {"has a route for rank 0 that leaves its tables",
-           [](auto& row) { row.route[0].hops = 65; }},
-          {"has a route for rank 1 that leaves its tables", [](auto& row) { row.hop[1] = 3; }},
+           [](auto& row) { row.route[0].targets = 65; }},
+          {"has a route for rank 1 that leaves its tables", [](auto& row) { row.target[1] = 3; }},
           {"is an allgather that multicasts, and has no multicast address",
            [](auto& row) {
-             row.route[1].hops = 1;
-             row.hop[0] = UNISONO_NIC_HOP_TO_ALL;
+             row.route[1].targets = 1;
+             row.target[0] = UNISONO_NIC_TO_ALL;
            }},
           {"sends to 10.0.1.2 (02:00:00:00:00:02), which is no host of the network of 10.0.0.1 on "
            "u0",

@@ -71,12 +71,12 @@ TEST(LowerAllgather, ConcurrentBroadcast) {
       for (int origin = 0; origin < ranks; ++origin) {
         const unsigned distance = static_cast<unsigned>((rank - origin + ranks) % ranks);
         const unsigned last = std::bit_floor(distance);
-        std::vector<int> hops;
+        std::vector<int> targets;
         for (unsigned hop = last == 0 ? 1 : 2 * last; distance + hop < static_cast<unsigned>(ranks);
              hop *= 2) {
-          hops.push_back((rank + static_cast<int>(hop)) % ranks);
+          targets.push_back((rank + static_cast<int>(hop)) % ranks);
         }
-        EXPECT_EQ(route(all, rank, origin).hops, hops);
+        EXPECT_EQ(route(all, rank, origin).targets, targets);
         const int from = distance == 0 ? -1 : (rank - static_cast<int>(last) + ranks) % ranks;
         EXPECT_EQ(route(all, rank, origin).from, from);
       }
@@ -91,8 +91,9 @@ TEST(LowerAllgather, Ring) {
     for (int rank = 0; rank < ranks; ++rank) {
       const int next = (rank + 1) % ranks;
       for (int origin = 0; origin < ranks; ++origin) {
-        const std::vector<int> hops = next == origin ? std::vector<int>{} : std::vector<int>{next};
-        EXPECT_EQ(route(all, rank, origin).hops, hops);
+        const std::vector<int> targets =
+            next == origin ? std::vector<int>{} : std::vector<int>{next};
+        EXPECT_EQ(route(all, rank, origin).targets, targets);
       }
     }
   }
@@ -115,7 +116,7 @@ TEST(LowerAllgather, EachBlockComesOnce) {
     for (const int ranks : {2, 7, 16}) {
       std::size_t sent = 0;
       for (const Routes& routes : lower_all(name, ranks)) {
-        for (const Route& each : routes.of) sent += each.hops.size();
+        for (const Route& each : routes.of) sent += each.targets.size();
       }
       EXPECT_EQ(sent, static_cast<std::size_t>(ranks * (ranks - 1))) << name;
     }
@@ -247,17 +248,17 @@ TEST_F(HandWrittenAllgather, ASum) {
 TEST(CheckRoutes, SayWhatDoesNotFit) {
   std::vector<Routes> all = lower_all("concurrent-broadcast", 4);
   auto spoilt = all;
-  spoilt[1].of[0].hops.clear();
+  spoilt[1].of[0].targets.clear();
   EXPECT_EQ(check_routes(spoilt).error().message,
             "no allgather for the NIC: the block of rank 0 never comes to rank 3");
   spoilt = all;
-  spoilt[1].of[0].hops.clear();
-  spoilt[2].of[0].hops.push_back(3);
+  spoilt[1].of[0].targets.clear();
+  spoilt[2].of[0].targets.push_back(3);
   EXPECT_EQ(check_routes(spoilt).error().message,
             "no allgather for the NIC: the block of rank 0 comes from rank 2 and unexpectedly to "
             "rank 3");
   spoilt = all;
-  spoilt[0].of[0].hops.push_back(1);
+  spoilt[0].of[0].targets.push_back(1);
   EXPECT_EQ(check_routes(spoilt).error().message,
             "no allgather for the NIC: the block of rank 0 comes twice to rank 1");
 }
@@ -286,10 +287,10 @@ TEST(AllgatherRow, OfConcurrentBroadcast) {
   EXPECT_EQ(row->route[0].from, 0);
   EXPECT_EQ(row->route[6].from, 7);
   const unisono_nic_route& own = row->route[1];
-  ASSERT_EQ(own.hops, 3);
-  EXPECT_EQ(row->hop[own.first], 2);
-  EXPECT_EQ(row->hop[own.first + 1], 3);
-  EXPECT_EQ(row->hop[own.first + 2], 5);
+  ASSERT_EQ(own.targets, 3);
+  EXPECT_EQ(row->target[own.first], 2);
+  EXPECT_EQ(row->target[own.first + 1], 3);
+  EXPECT_EQ(row->target[own.first + 2], 5);
   EXPECT_EQ(unisono_nic_blocks(&*row), 8U);
   EXPECT_EQ(unisono_nic_all_arrived(&*row), 0xFFU);
 }
@@ -301,12 +302,12 @@ TEST(AllgatherRow, WhatGoesToAllIsMulticastIfThatIsThere) {
   const Routes direct = *lower_allgather(build("direct", 8, 1));
   const auto by_clones = make_row(direct, group);
   ASSERT_TRUE(by_clones.ok()) << by_clones.error().message;
-  EXPECT_EQ(by_clones->route[1].hops, 7);
+  EXPECT_EQ(by_clones->route[1].targets, 7);
   group.multicast = multicast_address(inet_addr("239.129.2.3"), htons(5000));
   const auto by_multicast = make_row(direct, group);
   ASSERT_TRUE(by_multicast.ok()) << by_multicast.error().message;
-  EXPECT_EQ(by_multicast->route[1].hops, 1);
-  EXPECT_EQ(by_multicast->hop[by_multicast->route[1].first], UNISONO_NIC_HOP_TO_ALL);
+  EXPECT_EQ(by_multicast->route[1].targets, 1);
+  EXPECT_EQ(by_multicast->target[by_multicast->route[1].first], UNISONO_NIC_TO_ALL);
 }
 
 TEST(AllgatherRow, HasRoomForSoManyPackets) {
@@ -318,8 +319,8 @@ TEST(AllgatherRow, HasRoomForSoManyPackets) {
   routes.ranks = 40;
   routes.of.resize(40);
   for (int rank = 1; rank < 40; ++rank) {
-    routes.of[0].hops.push_back(rank);
-    routes.of[1].hops.push_back(rank);
+    routes.of[0].targets.push_back(rank);
+    routes.of[1].targets.push_back(rank);
   }
   EXPECT_EQ(make_row(routes, group).error().message,
             "the NIC of rank 0 would send 78 packets in an allgather; it sends at most 64");

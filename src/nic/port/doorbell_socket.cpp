@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "nic/port/kicker.hpp"
+#include "nic/port/doorbell_socket.hpp"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -24,10 +24,10 @@ bool set(const base::Descriptor& socket, int level, int option, const void* valu
   return setsockopt(socket.get(), level, option, value, static_cast<socklen_t>(bytes)) == 0;
 }
 
-// Another host of the group, to which kicks are addressed: the route to one host is kept by the
-// socket, that to many is looked for with each datagram, a tenth of what it takes to send one. The
-// program takes kicks off before they are on the wire, and if it has gone they end there, where
-// nobody listens.
+// Another host of the group, to which doorbell packets are addressed: the route to one host is kept
+// by the socket, that to many is looked for with each datagram, a tenth of what it takes to send
+// one. The program takes doorbell packets off before they are on the wire, and if it has gone they
+// end there, where nobody listens.
 std::uint32_t other_host(const unisono_nic_row& row) {
   if (row.ranks != 0) return row.at[row.rank == 0 ? 1 : 0].ipv4;
   return (row.flags & UNISONO_NIC_ROOT) != 0 ? row.child[0].ipv4 : row.up.ipv4;
@@ -69,14 +69,15 @@ bool is_about_an_earlier_one(int error) {
 
 }  // namespace
 
-base::Result<std::unique_ptr<Kicker>> Kicker::open(const unisono_nic_row& row) {
+base::Result<std::unique_ptr<DoorbellSocket>> DoorbellSocket::open(const unisono_nic_row& row) {
   UNISONO_ASSIGN(base::Descriptor socket, open_socket(row));
-  return std::unique_ptr<Kicker>(new Kicker(row, std::move(socket)));
+  return std::unique_ptr<DoorbellSocket>(new DoorbellSocket(row, std::move(socket)));
 }
 
-// What the program looks at before it believes that a packet is a kick of this group; it writes all
-// of it anew. The kernel shows packets to nobody without privilege.
-Kicker::Kicker(const unisono_nic_row& row, base::Descriptor socket) : socket_(std::move(socket)) {
+// What the program looks at before it believes that a packet is a doorbell packet of this group; it
+// writes all of it anew. The kernel shows packets to nobody without privilege.
+DoorbellSocket::DoorbellSocket(const unisono_nic_row& row, base::Descriptor socket)
+    : socket_(std::move(socket)) {
   unisono_packet packet = {};
   packet.magic = UNISONO_PACKET_MAGIC;
   packet.version = UNISONO_PACKET_VERSION;
@@ -86,8 +87,8 @@ Kicker::Kicker(const unisono_nic_row& row, base::Descriptor socket) : socket_(st
   std::memcpy(packet_.data(), &packet, sizeof packet);
 }
 
-base::Status Kicker::send(std::uint8_t kind, std::uint64_t sequence, std::size_t words) {
-  UNISONO_CHECK(words <= UNISONO_NIC_WORDS_MAX, "Kicker::send of more than one packet");
+base::Status DoorbellSocket::send(std::uint8_t kind, std::uint64_t sequence, std::size_t words) {
+  UNISONO_CHECK(words <= UNISONO_NIC_WORDS_MAX, "DoorbellSocket::send of more than one packet");
   packet_[offsetof(unisono_packet, kind)] = std::byte{kind};
   std::memcpy(packet_.data() + offsetof(unisono_packet, sequence), &sequence, sizeof sequence);
   const std::size_t bytes = UNISONO_PACKET_BYTES + words * sizeof(std::uint64_t);
@@ -97,7 +98,8 @@ base::Status Kicker::send(std::uint8_t kind, std::uint64_t sequence, std::size_t
   // ENOBUFS is how the system tells that the program dropped what it needed no longer. Where the
   // interface takes nothing (EAGAIN) the packet is lost like any other, and repair sends it again.
   if (sent < 0 && errno != ENOBUFS && errno != EAGAIN) {
-    return system_error(kind == UNISONO_NIC_KICK ? "send the kick" : "send a question");
+    return system_error(kind == UNISONO_NIC_DOORBELL ? "send the doorbell packet"
+                                                     : "send a question");
   }
   return base::success();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the interface takes packets slower than they come, kicks are lost and nobody waits. As
-// root.
-#include "nic/port/kicker.hpp"
+// Where the interface takes packets slower than they come, doorbell packets are lost and nobody
+// waits. As root.
+#include "nic/port/doorbell_socket.hpp"
 
 #include <gtest/gtest.h>
 #include <net/if.h>
@@ -38,25 +38,25 @@ class Interrupts {
   struct sigaction before_ {};
 };
 
-TEST(Kicker, DoesNotWaitForAnInterfaceThatTakesNothing) {
+TEST(DoorbellSocket, DoesNotWaitForAnInterfaceThatTakesNothing) {
   const auto network = harness::NetworkNamespace::enter();
   if (!network.ok()) GTEST_SKIP() << network.error().message;
-  ASSERT_TRUE((*network)->add_interface("kicked", "10.9.0.1/24", "fd09::1/64").ok());
+  ASSERT_TRUE((*network)->add_interface("slow0", "10.9.0.1/24", "fd09::1/64").ok());
   ASSERT_TRUE(
-      (*network)->ip("neigh add 10.9.0.2 lladdr 02:00:00:00:00:02 dev kicked nud permanent").ok());
-  if (std::system("tc qdisc add dev kicked root tbf rate 1kbit burst 1600 limit 100000000") != 0) {
+      (*network)->ip("neigh add 10.9.0.2 lladdr 02:00:00:00:00:02 dev slow0 nud permanent").ok());
+  if (std::system("tc qdisc add dev slow0 root tbf rate 1kbit burst 1600 limit 100000000") != 0) {
     GTEST_SKIP() << "this kernel has no token bucket filter (tbf)";
   }
   unisono_nic_row row = {};
-  row.interface = if_nametoindex("kicked");
+  row.interface = if_nametoindex("slow0");
   row.own.port = htons(7777);
   row.up.ipv4 = inet_addr("10.9.0.2");
-  const auto kicker = Kicker::open(row);
-  ASSERT_TRUE(kicker.ok()) << kicker.error().message;
+  const auto socket = DoorbellSocket::open(row);
+  ASSERT_TRUE(socket.ok()) << socket.error().message;
   const Interrupts interrupts;
   for (int i = 0; i < 2000; ++i) {
-    const base::Status sent = (*kicker)->send(UNISONO_NIC_KICK, 1, UNISONO_NIC_WORDS_MAX);
-    ASSERT_TRUE(sent.ok()) << "kick " << i << ": " << sent.error().message;
+    const base::Status sent = (*socket)->send(UNISONO_NIC_DOORBELL, 1, UNISONO_NIC_WORDS_MAX);
+    ASSERT_TRUE(sent.ok()) << "doorbell " << i << ": " << sent.error().message;
   }
 }
 
