@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <optional>
+
 #include "api/error.hpp"
 #include "api/objects.hpp"
 #include "base/check.hpp"
 #include "base/log.hpp"
+#include "nic/service/probe.hpp"
+#include "group/bootstrap/bootstrap.hpp"
 #include "group/start.hpp"
 #include "memory/memory_file.hpp"
 #include "transport/shm/shm.hpp"
@@ -27,7 +31,8 @@ using base::Error;
 using base::Result;
 
 Result<unisono_comm_t> enter(group::Seat seat, std::shared_ptr<memory::JobMemory> memory,
-                             const base::Settings& settings, bool of_process) {
+                             const base::Settings& settings, bool of_process,
+                             const std::optional<nic::Capabilities>& nic) {
   auto rank = std::make_unique<Rank>();
   rank->of_process = of_process;
   base::set_check_rank(seat.rank);
@@ -37,8 +42,9 @@ Result<unisono_comm_t> enter(group::Seat seat, std::shared_ptr<memory::JobMemory
     network = group::Network::over(seat, *memory, group::SilenceLimits::of(settings).suspect_ns);
   }
   UNISONO_ASSIGN(const unisono_comm_t handle, reserve_comm(*rank));
-  auto started = group::start_rank(seat, std::move(memory), settings,
-                                   std::make_unique<transport::SharedMemory>(), std::move(network));
+  auto started =
+      group::start_rank(seat, std::move(memory), settings,
+                        std::make_unique<transport::SharedMemory>(), std::move(network), nic);
   if (!started) {
     comms().remove(handle);
     return started.error();
@@ -51,13 +57,29 @@ Result<unisono_comm_t> enter(group::Seat seat, std::shared_ptr<memory::JobMemory
   return handle;
 }
 
+// Asked before the ranks of several hosts watch each other: a daemon that hangs then delays this
+// rank only, and no rank takes another for lost meanwhile.
+nic::Capabilities find_nic(const base::Settings& settings, int rank) {
+  if (settings.toggle(base::Setting::nic) == base::Toggle::off) return {};
+  const auto offer = nic::probe_capabilities(settings.text(base::Setting::nic_socket),
+                                         nic::Preferences::of(settings));
+  if (offer.ok()) return *offer;
+  base::log(base::LogLevel::info, "nic", "rank {} has no NIC path: {}", rank,
+            offer.error().message);
+  return {};
+}
+
 Result<unisono_comm_t> init_process() {
   const auto& settings = base::process_settings();
   if (!settings) return settings.error();
-  UNISONO_ASSIGN(group::Seat seat, group::join_from_environment(group::memory_layout(*settings)));
+  UNISONO_ASSIGN(group::JobDescription job, group::describe_own_job(*settings));
+  job.memory_layout = group::memory_layout(*settings);
+  std::optional<nic::Capabilities> nic;
+  if (group::may_span_hosts(job)) nic = find_nic(*settings, job.rank);
+  UNISONO_ASSIGN(group::Seat seat, group::join_job(std::move(job), *settings));
   const std::uint64_t bytes = seat.memory_bytes;
   UNISONO_ASSIGN(auto memory, memory::JobMemory::map(std::move(seat.memory), bytes));
-  return enter(std::move(seat), std::move(memory), *settings, true);
+  return enter(std::move(seat), std::move(memory), *settings, true, nic);
 }
 
 Result<std::unique_ptr<unisono_threads_s>> make_threads(int ranks) {
@@ -85,7 +107,7 @@ Result<unisono_comm_t> init_thread(unisono_threads_s& threads, int rank) {
   seat.ranks = threads.ranks;
   seat.job = fmt::format("threads of {}", getpid());
   seat.members.assign(static_cast<std::size_t>(threads.ranks), group::Member{getpid()});
-  return enter(std::move(seat), threads.memory, *base::process_settings(), false);
+  return enter(std::move(seat), threads.memory, *base::process_settings(), false, std::nullopt);
 }
 
 // The error that the rank has not been told of, if there is one.

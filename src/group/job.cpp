@@ -61,14 +61,15 @@ base::Result<std::unique_ptr<Job>> Job::enter(const Seat& seat,
                                               std::shared_ptr<memory::JobMemory> memory,
                                               const base::Settings& settings,
                                               std::unique_ptr<transport::Transport> transport,
-                                              std::unique_ptr<Network> network) {
+                                              std::unique_ptr<Network> network,
+                                              const std::optional<nic::Capabilities>& nic) {
   std::unique_ptr<Job> job(
       new Job(seat, std::move(memory), settings, std::move(transport), std::move(network)));
-  if (const base::Status met = job->meet_all(seat); !met) return job->fail_start(met.error());
+  if (const base::Status met = job->meet_all(seat, nic); !met) return job->fail_start(met.error());
   return job;
 }
 
-base::Status Job::meet_all(const Seat& seat) {
+base::Status Job::meet_all(const Seat& seat, const std::optional<nic::Capabilities>& nic) {
   // Before anything that waits for others, so that each rank says itself what is wrong.
   UNISONO_ASSIGN(overrides_, select::overrides_of(settings_));
   UNISONO_TRY(set_up_header());
@@ -76,7 +77,7 @@ base::Status Job::meet_all(const Seat& seat) {
   UNISONO_TRY(judge_reach());
   UNISONO_TRY(judge_multicast(seat.multicast));
   UNISONO_TRY(agree_on_bulk(seat));
-  UNISONO_TRY(tell_nic_offers(seat));
+  UNISONO_TRY(tell_nic_offers(nic));
   judge_cores();
   return base::success();
 }

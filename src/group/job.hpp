@@ -92,12 +92,14 @@ struct BulkEntry;  // agree_on_bulk.cpp
 
 class Job {
  public:
-  // Takes the seat, and returns when all ranks have.
+  // Takes the seat, and returns when all ranks have. `nic`: what this host offers for the NIC path;
+  // nullopt: no rank asks the others for theirs.
   static base::Result<std::unique_ptr<Job>> enter(const Seat& seat,
                                                   std::shared_ptr<memory::JobMemory> memory,
                                                   const base::Settings& settings,
                                                   std::unique_ptr<transport::Transport> transport,
-                                                  std::unique_ptr<Network> network = nullptr);
+                                                  std::unique_ptr<Network> network = nullptr,
+                                                  const std::optional<nic::Capabilities>& nic = {});
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -180,7 +182,7 @@ class Job {
  private:
   Job(const Seat& seat, std::shared_ptr<memory::JobMemory> memory, const base::Settings& settings,
       std::unique_ptr<transport::Transport> transport, std::unique_ptr<Network> network);
-  base::Status meet_all(const Seat& seat);
+  base::Status meet_all(const Seat& seat, const std::optional<nic::Capabilities>& nic);
   std::optional<base::Error> failed_start() const;
   base::Status tell_judge();
   base::Status confirm_for_all();
@@ -214,7 +216,7 @@ class Job {
   base::Status judge_multicast(std::optional<base::Toggle> wish);
   base::Status hear_verdicts();
   void watch_multicast();
-  base::Status tell_nic_offers(const Seat& seat);
+  base::Status tell_nic_offers(const std::optional<nic::Capabilities>& offer);
   base::Status agree_on_bulk(const Seat& seat);
   base::Result<std::byte*> bulk_table();
   base::Status exchange_bulk(std::span<BulkEntry> entries, Verdict own_verdict);

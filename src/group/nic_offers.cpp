@@ -8,12 +8,12 @@
 
 namespace unisono::group {
 
-base::Status Job::tell_nic_offers(const Seat& seat) {
-  if (network_ == nullptr || !seat.nic) return base::success();
+base::Status Job::tell_nic_offers(const std::optional<nic::Capabilities>& offer) {
+  if (network_ == nullptr || !offer) return base::success();
   const bool is_first = rank_ == hosts_.first_here();
   if (is_first) {
     RankHeader& own = rank_headers_[rank_];
-    own.nic_offer = *seat.nic;
+    own.nic_offer = *offer;
     const auto said =
         static_cast<std::uint64_t>(own.nic_offer.available != 0 ? Verdict::yes : Verdict::no);
     own.has_nic.store(said, std::memory_order_release);

@@ -27,10 +27,11 @@ constexpr int kStartJudge = 0;
 Result<Started> start_rank(const Seat& seat, std::shared_ptr<memory::JobMemory> memory,
                            const base::Settings& settings,
                            std::unique_ptr<transport::Transport> transport,
-                           std::unique_ptr<Network> network) {
+                           std::unique_ptr<Network> network,
+                           const std::optional<nic::Capabilities>& nic) {
   Started started;
   UNISONO_ASSIGN(started.job, Job::enter(seat, std::move(memory), settings, std::move(transport),
-                                         std::move(network)));
+                                         std::move(network), nic));
   Job& job = *started.job;
   const auto go_on = [&]() -> base::Status {
     UNISONO_TRY(job.start_agent());

@@ -20,6 +20,7 @@ struct Started {
 base::Result<Started> start_rank(const Seat& seat, std::shared_ptr<memory::JobMemory> memory,
                                  const base::Settings& settings,
                                  std::unique_ptr<transport::Transport> transport,
-                                 std::unique_ptr<Network> network = nullptr);
+                                 std::unique_ptr<Network> network = nullptr,
+                                 const std::optional<nic::Capabilities>& nic = {});
 
 }  // namespace unisono::group

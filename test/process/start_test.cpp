@@ -27,7 +27,10 @@ class StartByHand {
  public:
   // After it, all ranks have been at the rendezvous, and this one has its place.
   void meet() {
-    auto seat = group::join_from_environment();
+    const base::Settings& settings = *base::process_settings();
+    auto job = group::describe_own_job(settings);
+    ASSERT_TRUE(job.ok()) << job.error().message;
+    auto seat = group::join_job(*job, settings);
     ASSERT_TRUE(seat.ok()) << seat.error().message;
     seat_ = std::move(*seat);
     auto memory = memory::JobMemory::map(std::move(seat_.memory), seat_.memory_bytes);

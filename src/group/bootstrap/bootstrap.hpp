@@ -16,7 +16,7 @@
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
 #include "base/settings.hpp"
-#include "nic/service/capabilities.hpp"
+#include "group/bootstrap/launcher.hpp"
 #include "transport/datagrams.hpp"
 #include "transport/udp/ip.hpp"
 #include "wire/key.hpp"
@@ -51,13 +51,13 @@ struct Seat {
   transport::IpAddress address{};  // its own; the host's on the network that the job uses
   // Whether multicast is wanted; nullopt: nobody asks whether the network carries it.
   std::optional<base::Toggle> multicast{};
-  // What this host offers for the NIC path, or nothing; nullopt: nobody asks the others.
-  std::optional<nic::Capabilities> nic{};
   wire::Key key{};  // of packets; another for each job, also if two have one UNISONO_JOB_KEY
 };
 
-// Joins the job that the environment describes (see launcher.hpp); a job of one rank if it
-// describes none. `memory_layout`: JobDescription's.
-base::Result<Seat> join_from_environment(std::uint64_t memory_layout = 0);
+// The job that this process's environment describes (see launcher.hpp); a job of one rank if it
+// describes none. Messages of this process name the rank from here on.
+base::Result<JobDescription> describe_own_job(const base::Settings& settings);
+// Joins it. Errors: as of choosing a meeting place (agree_on_place.hpp) and of join.hpp.
+base::Result<Seat> join_job(JobDescription job, const base::Settings& settings);
 
 }  // namespace unisono::group

@@ -45,7 +45,6 @@ class Joining {
 
  private:
   Result<std::unique_ptr<Udp>> open_datagrams() const;
-  nic::Capabilities find_nic() const;
   Meeting meeting_of_job() const;
   Result<Outcome> meet_job();
   Error with_own_trouble(Error error) const;
@@ -60,7 +59,6 @@ class Joining {
   std::uint64_t memory_bytes_;
   std::unique_ptr<Udp> udp_;  // should there be several hosts
   std::string udp_trouble_;   // why there is none
-  nic::Capabilities nic_;     // should there be several hosts
 };
 
 Result<Seat> Joining::alone() const {
@@ -85,17 +83,6 @@ Result<std::unique_ptr<Udp>> Joining::open_datagrams() const {
   UNISONO_ASSIGN(const transport::UdpOptions options,
                  transport::udp_options(network, 0, job_.rank, peers));
   return Udp::open(options);
-}
-
-// A daemon that hangs holds nobody up later, when ranks that are silent are taken for lost.
-nic::Capabilities Joining::find_nic() const {
-  if (settings_.toggle(Setting::nic) == base::Toggle::off) return {};
-  const auto offer =
-      nic::probe_capabilities(settings_.text(Setting::nic_socket), nic::Preferences::of(settings_));
-  if (offer.ok()) return *offer;
-  base::log(base::LogLevel::info, "nic", "rank {} has no NIC path: {}", job_.rank,
-            offer.error().message);
-  return {};
 }
 
 Meeting Joining::meeting_of_job() const {
@@ -140,7 +127,6 @@ Result<Seat> Joining::with_others() {
     } else {
       udp_trouble_ = opened.error().message;
     }
-    nic_ = find_nic();
   }
   Result<Outcome> outcome = meet_job();
   if (!outcome.ok()) return with_own_trouble(outcome.error());
@@ -169,10 +155,7 @@ Result<Seat> Joining::take_seat(Outcome outcome) {
   }
   base::log(base::LogLevel::info, "bootstrap", "job {}: host {} of {}", seat.job, own_host,
             seat.hosts);
-  if (welcome.hosts > 1) {
-    UNISONO_TRY(meet_peers(welcome, seat));
-    seat.nic = nic_;
-  }
+  if (welcome.hosts > 1) UNISONO_TRY(meet_peers(welcome, seat));
   return seat;
 }
 

@@ -238,6 +238,11 @@ const char* launcher_name(Launcher launcher) {
   return "unknown";
 }
 
+bool may_span_hosts(const JobDescription& job) {
+  if (job.ranks == 1) return false;
+  return job.board.kind != BoardKind::none || job.address.kind == Address::Kind::tcp;
+}
+
 ProcessFacts process_facts() {
   // Ranks may be started through a wrapper script, which is a parent of its own for each of them.
   constexpr int kMostGenerations = 8;

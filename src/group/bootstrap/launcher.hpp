@@ -52,4 +52,7 @@ base::Result<JobDescription> describe_job(const base::Environment& environment,
                                           const base::Settings& settings,
                                           const ProcessFacts& facts);
 
+// Whether the job's ranks may turn out to be on several hosts.
+bool may_span_hosts(const JobDescription& job);
+
 }  // namespace unisono::group

@@ -20,7 +20,10 @@ namespace {
 constexpr int kRanks = 3;
 
 TEST(BootstrapUnderLauncher, DISABLED_Rank) {
-  const auto seat = join_from_environment();
+  const base::Settings& settings = *base::process_settings();
+  const auto job = describe_own_job(settings);
+  ASSERT_TRUE(job.ok()) << job.error().message;
+  const auto seat = join_job(*job, settings);
   ASSERT_TRUE(seat.ok()) << seat.error().message;
   EXPECT_EQ(seat->ranks, kRanks);
   EXPECT_EQ(

@@ -237,6 +237,17 @@ TEST(Launcher, SeveralHostsMeetAtATcpAddress) {
   }
 }
 
+TEST(Launcher, OnlyAJobWithABoardOrATcpAddressMaySpanHosts) {
+  const Environment tcp{{"UNISONO_RENDEZVOUS", "tcp:10.0.0.1:7000"},
+                        {"UNISONO_JOB_KEY", "0123456789abcdef"}};
+  EXPECT_TRUE(may_span_hosts(described(with(kHydra, {{"MPI_LOCALNRANKS", "1"}}))));
+  EXPECT_TRUE(may_span_hosts(described(with(kUnisono, tcp))));
+  EXPECT_FALSE(may_span_hosts(described(kHydra)));
+  EXPECT_FALSE(may_span_hosts(described(kUnisono)));
+  EXPECT_FALSE(may_span_hosts(
+      described(with(with(kUnisono, tcp), {{"UNISONO_RANK", "0"}, {"UNISONO_SIZE", "1"}}))));
+}
+
 TEST(Launcher, WrongNumbersAreNamed) {
   expect_error(with(kOpenMpi, {{"OMPI_COMM_WORLD_RANK", "3"}}), Code::argument,
                "OMPI_COMM_WORLD_RANK=\"3\" is not valid: a whole number from 0 to 2");
