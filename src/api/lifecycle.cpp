@@ -9,8 +9,8 @@
 #include "api/objects.hpp"
 #include "base/check.hpp"
 #include "base/log.hpp"
+#include "bootstrap/bootstrap.hpp"
 #include "nic/service/probe.hpp"
-#include "group/bootstrap/bootstrap.hpp"
 #include "group/start.hpp"
 #include "memory/memory_file.hpp"
 #include "transport/shm/shm.hpp"
@@ -30,7 +30,7 @@ using base::Code;
 using base::Error;
 using base::Result;
 
-Result<unisono_comm_t> enter(group::Seat seat, std::shared_ptr<memory::JobMemory> memory,
+Result<unisono_comm_t> enter(bootstrap::Seat seat, std::shared_ptr<memory::JobMemory> memory,
                              const base::Settings& settings, bool of_process,
                              const std::optional<nic::Capabilities>& nic) {
   auto rank = std::make_unique<Rank>();
@@ -72,11 +72,11 @@ nic::Capabilities find_nic(const base::Settings& settings, int rank) {
 Result<unisono_comm_t> init_process() {
   const auto& settings = base::process_settings();
   if (!settings) return settings.error();
-  UNISONO_ASSIGN(group::JobDescription job, group::describe_own_job(*settings));
+  UNISONO_ASSIGN(bootstrap::JobDescription job, bootstrap::describe_own_job(*settings));
   job.memory_layout = group::memory_layout(*settings);
   std::optional<nic::Capabilities> nic;
-  if (group::may_span_hosts(job)) nic = find_nic(*settings, job.rank);
-  UNISONO_ASSIGN(group::Seat seat, group::join_job(std::move(job), *settings));
+  if (bootstrap::may_span_hosts(job)) nic = find_nic(*settings, job.rank);
+  UNISONO_ASSIGN(bootstrap::Seat seat, bootstrap::join_job(std::move(job), *settings));
   const std::uint64_t bytes = seat.memory_bytes;
   UNISONO_ASSIGN(auto memory, memory::JobMemory::map(std::move(seat.memory), bytes));
   return enter(std::move(seat), std::move(memory), *settings, true, nic);
@@ -102,11 +102,11 @@ Result<unisono_comm_t> init_thread(unisono_threads_s& threads, int rank) {
     }
     threads.taken[static_cast<std::size_t>(rank)] = true;
   }
-  group::Seat seat;
+  bootstrap::Seat seat;
   seat.rank = rank;
   seat.ranks = threads.ranks;
   seat.job = fmt::format("threads of {}", getpid());
-  seat.members.assign(static_cast<std::size_t>(threads.ranks), group::Member{getpid()});
+  seat.members.assign(static_cast<std::size_t>(threads.ranks), bootstrap::Member{getpid()});
   return enter(std::move(seat), threads.memory, *base::process_settings(), false, std::nullopt);
 }
 

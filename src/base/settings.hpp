@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Settings: everything a user can set, in one table (settings_table.cpp): name, type, default,
 // range, help. Values come from environment variables, read and checked once; this is the only
-// place, besides the launchers' variables in group/bootstrap, that looks at the environment.
+// place, besides the launchers' variables in bootstrap, that looks at the environment.
 // A Settings object never changes after it is made, so any thread may read it. Tests make their own
 // from a map; the library uses process_settings().
 #pragma once

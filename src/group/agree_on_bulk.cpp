@@ -68,7 +68,7 @@ base::Result<std::byte*> Job::bulk_table() {
   return memory_->at(header_->bulk_offset.load(std::memory_order_relaxed));
 }
 
-base::Status Job::agree_on_bulk(const Seat& seat) {
+base::Status Job::agree_on_bulk(const bootstrap::Seat& seat) {
   const base::BulkChoice wish = settings_.bulk();
   if (network_ == nullptr || wish == base::BulkChoice::udp) return base::success();
   UNISONO_ASSIGN(std::byte* const table, bulk_table());

@@ -8,31 +8,21 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "group/bootstrap/bootstrap.hpp"
+#include "bootstrap/bootstrap.hpp"
 #include "transport/udp/ip.hpp"
 
 namespace unisono::group {
 
-// The lowest rank of each host, ascending.
-inline std::vector<int> first_ranks(std::span<const Member> members) {
-  std::vector<int> firsts;
-  for (std::size_t r = 0; r < members.size(); ++r) {
-    if (std::cmp_equal(members[r].host, firsts.size())) firsts.push_back(static_cast<int>(r));
-  }
-  return firsts;
-}
-
 class Hosts {
  public:
-  Hosts(std::span<const Member> members, int rank) {
-    for (const Member& member : members) {
+  Hosts(std::span<const bootstrap::Member> members, int rank) {
+    for (const bootstrap::Member& member : members) {
       by_rank_.push_back(member.host);
       addresses_.push_back(member.address);
     }
-    firsts_ = first_ranks(members);
+    firsts_ = bootstrap::first_ranks(members);
     own_ = by_rank_[static_cast<std::size_t>(rank)];
     count_ = std::ranges::max(by_rank_) + 1;
     first_here_ = firsts_[static_cast<std::size_t>(own_)];

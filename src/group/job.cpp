@@ -57,7 +57,7 @@ void tell_place_of_agent(std::optional<int> core, bool tells_of_none) {
 
 }  // namespace
 
-base::Result<std::unique_ptr<Job>> Job::enter(const Seat& seat,
+base::Result<std::unique_ptr<Job>> Job::enter(const bootstrap::Seat& seat,
                                               std::shared_ptr<memory::JobMemory> memory,
                                               const base::Settings& settings,
                                               std::unique_ptr<transport::Transport> transport,
@@ -69,7 +69,8 @@ base::Result<std::unique_ptr<Job>> Job::enter(const Seat& seat,
   return job;
 }
 
-base::Status Job::meet_all(const Seat& seat, const std::optional<nic::Capabilities>& nic) {
+base::Status Job::meet_all(const bootstrap::Seat& seat,
+                           const std::optional<nic::Capabilities>& nic) {
   // Before anything that waits for others, so that each rank says itself what is wrong.
   UNISONO_ASSIGN(overrides_, select::overrides_of(settings_));
   UNISONO_TRY(set_up_header());
@@ -82,7 +83,7 @@ base::Status Job::meet_all(const Seat& seat, const std::optional<nic::Capabiliti
   return base::success();
 }
 
-Job::Job(const Seat& seat, std::shared_ptr<memory::JobMemory> memory,
+Job::Job(const bootstrap::Seat& seat, std::shared_ptr<memory::JobMemory> memory,
          const base::Settings& settings, std::unique_ptr<transport::Transport> transport,
          std::unique_ptr<Network> network)
     : rank_(seat.rank),
@@ -98,7 +99,7 @@ Job::Job(const Seat& seat, std::shared_ptr<memory::JobMemory> memory,
       deadline_ns_(base::now_ns() + settings.time_ns(base::Setting::start_timeout)),
       liveness_(seat.members),
       network_(std::move(network)) {
-  for (const Member& member : seat.members) processes_.push_back(member.pid);
+  for (const bootstrap::Member& member : seat.members) processes_.push_back(member.pid);
   static_assert(sizeof(memory::MemoryHeader) <= memory::kSegmentAlignment / 2);
   static_assert(sizeof(JobHeader) <= memory::kSegmentAlignment / 2);
 }

@@ -18,8 +18,9 @@
 
 #include "base/result.hpp"
 #include "base/settings.hpp"
+#include "bootstrap/bootstrap.hpp"
+#include "nic/service/capabilities.hpp"
 #include "group/agent.hpp"
-#include "group/bootstrap/bootstrap.hpp"
 #include "group/failure.hpp"
 #include "group/hosts.hpp"
 #include "group/liveness.hpp"
@@ -94,7 +95,7 @@ class Job {
  public:
   // Takes the seat, and returns when all ranks have. `nic`: what this host offers for the NIC path;
   // nullopt: no rank asks the others for theirs.
-  static base::Result<std::unique_ptr<Job>> enter(const Seat& seat,
+  static base::Result<std::unique_ptr<Job>> enter(const bootstrap::Seat& seat,
                                                   std::shared_ptr<memory::JobMemory> memory,
                                                   const base::Settings& settings,
                                                   std::unique_ptr<transport::Transport> transport,
@@ -180,9 +181,10 @@ class Job {
   void leave();
 
  private:
-  Job(const Seat& seat, std::shared_ptr<memory::JobMemory> memory, const base::Settings& settings,
-      std::unique_ptr<transport::Transport> transport, std::unique_ptr<Network> network);
-  base::Status meet_all(const Seat& seat, const std::optional<nic::Capabilities>& nic);
+  Job(const bootstrap::Seat& seat, std::shared_ptr<memory::JobMemory> memory,
+      const base::Settings& settings, std::unique_ptr<transport::Transport> transport,
+      std::unique_ptr<Network> network);
+  base::Status meet_all(const bootstrap::Seat& seat, const std::optional<nic::Capabilities>& nic);
   std::optional<base::Error> failed_start() const;
   base::Status tell_judge();
   base::Status confirm_for_all();
@@ -217,7 +219,7 @@ class Job {
   base::Status hear_verdicts();
   void watch_multicast();
   base::Status tell_nic_offers(const std::optional<nic::Capabilities>& offer);
-  base::Status agree_on_bulk(const Seat& seat);
+  base::Status agree_on_bulk(const bootstrap::Seat& seat);
   base::Result<std::byte*> bulk_table();
   base::Status exchange_bulk(std::span<BulkEntry> entries, Verdict own_verdict);
   base::Status use_bulk(std::unique_ptr<transport::RemoteMemory> memory,

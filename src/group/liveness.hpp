@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/descriptor.hpp"
-#include "group/bootstrap/bootstrap.hpp"
+#include "bootstrap/bootstrap.hpp"
 
 namespace unisono::group {
 
@@ -29,7 +29,8 @@ class Liveness {
   // Members with this process's pid (itself, ranks that are its threads) are not watched, nor those
   // of other hosts. A member
   // that is dead already is reported by the first poll().
-  explicit Liveness(const std::vector<Member>& members, Method method = Method::automatic);
+  explicit Liveness(const std::vector<bootstrap::Member>& members,
+                    Method method = Method::automatic);
 
   // The ranks whose process has ended since the last call, ascending; each is told once. A process
   // that has ended but was not yet waited for by its parent counts as ended.

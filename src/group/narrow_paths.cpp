@@ -13,7 +13,7 @@
 namespace unisono::group {
 namespace {
 
-std::string target_text(const std::vector<Member>& members, int rank) {
+std::string target_text(const std::vector<bootstrap::Member>& members, int rank) {
   if (rank == transport::kGroup) return "all by multicast";
   const auto& address = members[static_cast<std::size_t>(rank)].address;
   if (!address) return fmt::format("rank {}", rank);
@@ -23,7 +23,7 @@ std::string target_text(const std::vector<Member>& members, int rank) {
 }  // namespace
 
 std::function<void(int rank, std::size_t most_bytes)> narrow_path_log(
-    const std::vector<Member>& members, std::size_t full_bytes) {
+    const std::vector<bootstrap::Member>& members, std::size_t full_bytes) {
   return [members, full_bytes, warned = false](int rank, std::size_t most_bytes) mutable {
     const std::string target = target_text(members, rank);
     if (most_bytes == 0) {

@@ -7,13 +7,13 @@
 #include <functional>
 #include <vector>
 
-#include "group/bootstrap/bootstrap.hpp"
+#include "bootstrap/bootstrap.hpp"
 
 namespace unisono::group {
 
 // For reliable::ReliableOptions::narrowed. `full_bytes`: of a datagram that is as long as it may
 // be. The first time is a warning; a rank may have many peers behind one switch.
 std::function<void(int rank, std::size_t most_bytes)> narrow_path_log(
-    const std::vector<Member>& members, std::size_t full_bytes);
+    const std::vector<bootstrap::Member>& members, std::size_t full_bytes);
 
 }  // namespace unisono::group

@@ -62,7 +62,7 @@ unsigned sleep_on(std::initializer_list<int> descriptors, std::int64_t timeout_n
 
 Network::Network(std::unique_ptr<reliable::Reliable> reliable) : reliable_(std::move(reliable)) {}
 
-std::unique_ptr<Network> Network::over(Seat& seat, const memory::JobMemory& memory,
+std::unique_ptr<Network> Network::over(bootstrap::Seat& seat, const memory::JobMemory& memory,
                                        std::int64_t suspect_ns) {
   reliable::ReliableOptions options;
   options.key = seat.key;
@@ -72,7 +72,7 @@ std::unique_ptr<Network> Network::over(Seat& seat, const memory::JobMemory& memo
   options.pool_packets =
       std::clamp<std::size_t>(kPoolBytes / seat.datagrams->limits().max_payload, 128, 4096);
   options.seed = static_cast<std::uint64_t>(base::now_ns());
-  options.group = first_ranks(seat.members);
+  options.group = bootstrap::first_ranks(seat.members);
   options.lull_ns = std::max(options.lull_ns, suspect_ns / 2);
   options.now_ns = base::now_ns;
   options.narrowed = narrow_path_log(seat.members, seat.datagrams->limits().max_payload);

@@ -16,7 +16,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
-#include "group/bootstrap/bootstrap.hpp"
+#include "bootstrap/bootstrap.hpp"
 #include "memory/job_memory.hpp"
 #include "reliable/bulk.hpp"
 #include "reliable/reliable.hpp"
@@ -28,7 +28,7 @@ class Network final : public transport::Transport {
   explicit Network(std::unique_ptr<reliable::Reliable> reliable);
   // Over the seat's datagrams, into the job's memory.
   // `suspect_ns`: after how long a peer that does not answer is suspected to be gone.
-  static std::unique_ptr<Network> over(Seat& seat, const memory::JobMemory& memory,
+  static std::unique_ptr<Network> over(bootstrap::Seat& seat, const memory::JobMemory& memory,
                                        std::int64_t suspect_ns);
   ~Network() override;
 

@@ -24,7 +24,7 @@ constexpr int kStartJudge = 0;
 
 }  // namespace
 
-Result<Started> start_rank(const Seat& seat, std::shared_ptr<memory::JobMemory> memory,
+Result<Started> start_rank(const bootstrap::Seat& seat, std::shared_ptr<memory::JobMemory> memory,
                            const base::Settings& settings,
                            std::unique_ptr<transport::Transport> transport,
                            std::unique_ptr<Network> network,

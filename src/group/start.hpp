@@ -17,7 +17,8 @@ struct Started {
 };
 
 // The arguments are Job::enter's.
-base::Result<Started> start_rank(const Seat& seat, std::shared_ptr<memory::JobMemory> memory,
+base::Result<Started> start_rank(const bootstrap::Seat& seat,
+                                 std::shared_ptr<memory::JobMemory> memory,
                                  const base::Settings& settings,
                                  std::unique_ptr<transport::Transport> transport,
                                  std::unique_ptr<Network> network = nullptr,

@@ -6,10 +6,10 @@
 #include <string_view>
 
 #include "base/check.hpp"
-#include "group/bootstrap/message.hpp"
+#include "bootstrap/rendezvous/message.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace unisono::group;
+  using namespace unisono::bootstrap;
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   const auto decoded = decode(bytes);
   if (!decoded.ok() || !decoded->has_value()) return 0;

@@ -7,12 +7,12 @@
 #include <string_view>
 
 #include "base/check.hpp"
-#include "group/board/board.hpp"
-#include "group/board/pmi_line.hpp"
-#include "group/bootstrap/place_note.hpp"
+#include "bootstrap/kvs/board.hpp"
+#include "bootstrap/kvs/place_note.hpp"
+#include "bootstrap/launchers/pmi_line.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace unisono::group;
+  using namespace unisono::bootstrap;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
 
   if (const auto line = parse_pmi_line(text); line.ok()) {

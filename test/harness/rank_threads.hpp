@@ -152,7 +152,7 @@ class RankThreads {
 
   // The steps of unisono_init after the rendezvous.
   base::Status enter(RankThread& self) {
-    group::Seat seat;
+    bootstrap::Seat seat;
     seat.rank = self.rank;
     seat.ranks = size();
     seat.job = "threads";
@@ -163,7 +163,7 @@ class RankThreads {
     std::unique_ptr<group::Network> network;
     if (has_several_hosts()) {
       reliable::ReliableOptions options;
-      options.group = group::first_ranks(seat.members);
+      options.group = bootstrap::first_ranks(seat.members);
       options.key = wire::key_of("threads");
       options.ranks = size();
       options.region = self.memory->at(0);

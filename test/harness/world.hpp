@@ -196,11 +196,11 @@ class World {
   }
 
   void enter(int rank, int ranks) {
-    group::Seat seat;
+    bootstrap::Seat seat;
     seat.rank = rank;
     seat.ranks = ranks;
     seat.job = "world";
-    seat.members.assign(static_cast<std::size_t>(ranks), group::Member{getpid()});
+    seat.members.assign(static_cast<std::size_t>(ranks), bootstrap::Member{getpid()});
     std::unique_ptr<transport::Transport> transport;
     std::unique_ptr<group::Network> network;
     for (std::size_t r = 0; r < hosts_.size(); ++r) {
@@ -216,7 +216,7 @@ class World {
     }
     if (!hosts_.empty()) {
       network = std::make_unique<group::Network>(
-          make_reliable(rank, ranks, group::first_ranks(seat.members)));
+          make_reliable(rank, ranks, bootstrap::first_ranks(seat.members)));
       if (multicasts_) network->allow_multicast();
     }
     auto job = group::Job::enter(seat, memory_of(rank), settings_, std::move(transport),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// group/bootstrap on real networks: every rank is a process on a host of its own or shared, and all
+// bootstrap on real networks: every rank is a process on a host of its own or shared, and all
 // come from nothing but an address and a key to a job. The same with less around it:
-// test/unit/group/bootstrap_hosts_test.cpp.
+// test/unit/bootstrap/hosts_test.cpp.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -23,10 +23,10 @@
 
 #include "base/clock.hpp"
 #include "base/settings.hpp"
-#include "group/bootstrap/join.hpp"
-#include "group/bootstrap/line.hpp"
-#include "group/bootstrap/reception.hpp"
-#include "group/bootstrap/rendezvous.hpp"
+#include "bootstrap/join.hpp"
+#include "bootstrap/rendezvous/line.hpp"
+#include "bootstrap/rendezvous/reception.hpp"
+#include "bootstrap/rendezvous/rendezvous.hpp"
 #include "harness/hosts.hpp"
 #include "transport/datagrams.hpp"
 
@@ -35,8 +35,8 @@ namespace {
 
 using base::Code;
 using base::Result;
-using group::JobDescription;
-using group::Seat;
+using bootstrap::JobDescription;
+using bootstrap::Seat;
 using harness::HostProcess;
 using harness::Line;
 using harness::TestHosts;
@@ -54,7 +54,7 @@ JobDescription job_of(int rank, const std::string& meeting_place = "10.77.0.1") 
   JobDescription job;
   job.rank = rank;
   job.ranks = kRanks;
-  job.address = *group::parse_address("tcp:" + meeting_place + ":7000");
+  job.address = *bootstrap::parse_address("tcp:" + meeting_place + ":7000");
   job.address_given = true;
   job.key = kKey;
   return job;
@@ -106,7 +106,7 @@ void expect_places(const Seat& seat) {
   EXPECT_EQ(seat.hosts, kHosts);
   ASSERT_EQ(seat.members.size(), static_cast<std::size_t>(kRanks));
   for (int rank = 0; rank < kRanks; ++rank) {
-    const group::Member& member = seat.members[static_cast<std::size_t>(rank)];
+    const bootstrap::Member& member = seat.members[static_cast<std::size_t>(rank)];
     EXPECT_EQ(member.host, host_of(rank)) << rank;
     EXPECT_EQ(member.pid != 0, host_of(rank) == host_of(seat.rank)) << rank;
   }
@@ -203,7 +203,7 @@ TEST(NetBootstrap, RanksOfThreeHostsMeet) {
   if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
   const auto body = [](int rank, const Line& line) {
     const auto settings = settings_with(kPatient, rank == 4 ? "8M" : "1M");
-    const auto seat = group::join(job_of(rank), settings);
+    const auto seat = bootstrap::join(job_of(rank), settings);
     line.say(seat.ok() ? key_text(*seat) : seat.error().message);
     ASSERT_TRUE(seat.ok()) << seat.error().message;
     expect_places(*seat);
@@ -235,11 +235,11 @@ TEST(NetBootstrap, OnOneHostThereAreNoDatagrams) {
   for (const std::string meeting_place : {"10.77.0.1", "127.0.0.1"}) {
     const auto body = [&meeting_place](int rank) {
       return [&meeting_place, rank](const Line&) {
-        const auto seat = group::join(job_of(rank, meeting_place), settings_with(kPatient));
+        const auto seat = bootstrap::join(job_of(rank, meeting_place), settings_with(kPatient));
         ASSERT_TRUE(seat.ok()) << seat.error().message;
         EXPECT_EQ(seat->hosts, 1);
         EXPECT_EQ(seat->datagrams, nullptr);
-        for (const group::Member& member : seat->members) EXPECT_NE(member.pid, 0);
+        for (const bootstrap::Member& member : seat->members) EXPECT_NE(member.pid, 0);
       };
     };
     std::vector<HostProcess> processes;
@@ -252,7 +252,7 @@ TEST(NetBootstrap, AWrongKeyIsRefusedAndDoesNotDisturb) {
   const TestHosts hosts = TestHosts::up(kHosts);
   if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
   const auto honest = [](int rank, const Line&) {
-    const auto seat = group::join(job_of(rank), settings_with(kPatient));
+    const auto seat = bootstrap::join(job_of(rank), settings_with(kPatient));
     EXPECT_TRUE(seat.ok()) << seat.error().message;
   };
   auto processes = start_ranks(hosts, {0, 1, 2, 3, 4}, honest);
@@ -260,7 +260,7 @@ TEST(NetBootstrap, AWrongKeyIsRefusedAndDoesNotDisturb) {
                       [](const Line&) {
                         JobDescription stranger = job_of(5);
                         stranger.key = "another key of some length";
-                        expect_error(group::join(stranger, settings_with("1s")), Code::argument,
+                        expect_error(bootstrap::join(stranger, settings_with("1s")), Code::argument,
                                      "UNISONO_JOB_KEY must be the same");
                       }),
             0);
@@ -274,7 +274,7 @@ TEST(NetBootstrap, HostsThatWouldLayOutMemoryDifferentlyAreNamed) {
   const auto body = [](int rank, const Line&) {
     JobDescription job = job_of(rank);
     job.memory_layout = rank == 4 ? 2 : 1;
-    expect_error(group::join(job, settings_with(kPatient)), Code::argument,
+    expect_error(bootstrap::join(job, settings_with(kPatient)), Code::argument,
                  "ranks 0 and 4 would lay out their memory differently: UNISONO_BUFFERS");
   };
   auto processes = start_ranks(hosts, all_ranks(), body);
@@ -286,7 +286,7 @@ TEST(NetBootstrap, ARankThatIsMissingOnAnotherHostIsNamedOnAll) {
   if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
   const auto body = [](int rank, const Line& line) {
     pass_barrier(line);  // the time does not include what it takes to start processes
-    expect_error(group::join(job_of(rank), settings_with("5s")), Code::timeout,
+    expect_error(bootstrap::join(job_of(rank), settings_with("5s")), Code::timeout,
                  "1 of 6 ranks did not join within 5s (UNISONO_START_TIMEOUT): missing rank 4");
   };
   auto processes = start_ranks(hosts, {0, 1, 2, 3, 5}, body);
@@ -296,29 +296,29 @@ TEST(NetBootstrap, ARankThatIsMissingOnAnotherHostIsNamedOnAll) {
 
 // A rank of whom the test is the voice, up to its Hello.
 struct ByHand {
-  std::optional<group::Line> line;
-  group::Nonce challenge{};
+  std::optional<bootstrap::Line> line;
+  bootstrap::Nonce challenge{};
 };
 
-void say_signed(ByHand& rank, const group::Message& message) {
-  std::string frame = group::encode(message);
-  group::sign(frame, wire::key_of(kKey), rank.challenge);
+void say_signed(ByHand& rank, const bootstrap::Message& message) {
+  std::string frame = bootstrap::encode(message);
+  bootstrap::sign(frame, wire::key_of(kKey), rank.challenge);
   ASSERT_TRUE(rank.line->send(frame).ok());
 }
 
 void say_hello_by_hand(int rank, std::uint64_t door, ByHand& hand) {
   const JobDescription job = job_of(rank);
   while (!hand.line) {
-    auto attempt = group::try_connect(job.address, base::now_ns() + base::kSecond);
+    auto attempt = bootstrap::try_connect(job.address, base::now_ns() + base::kSecond);
     ASSERT_TRUE(attempt.ok()) << attempt.error().message;
     if (*attempt) hand.line.emplace(std::move(**attempt));
   }
   const auto challenge = hand.line->receive(base::now_ns() + 60 * base::kSecond);
   ASSERT_TRUE(challenge.ok() && challenge->has_value());
-  hand.challenge = std::get<group::Challenge>((*challenge)->message).nonce;
-  group::Hello hello;
-  hello.nonce = *group::random_nonce();
-  hello.host = *group::own_host_id();
+  hand.challenge = std::get<bootstrap::Challenge>((*challenge)->message).nonce;
+  bootstrap::Hello hello;
+  hello.nonce = *bootstrap::random_nonce();
+  hello.host = *bootstrap::own_host_id();
   hello.rank = static_cast<std::uint32_t>(rank);
   hello.ranks = kRanks;
   hello.memory_bytes = 1 << 20;
@@ -331,13 +331,13 @@ void say_hello_by_hand(int rank, std::uint64_t door, ByHand& hand) {
 // As a launcher would that runs on host 0; says when rank 1 has come, and when all but 3 and 5
 // have.
 void serve_until_death(const Line& line) {
-  group::Rendezvous::Options options;
+  bootstrap::Rendezvous::Options options;
   options.ranks = kRanks;
   options.address = job_of(0).address;
   options.key = kKey;
   options.memory_bytes = 1 << 20;
   options.timeout_ns = 60 * base::kSecond;
-  const auto server = group::Rendezvous::open(options);
+  const auto server = bootstrap::Rendezvous::open(options);
   ASSERT_TRUE(server.ok()) << server.error().message;
   line.say("listening");
   const auto await = [&](const std::vector<int>& ranks) {
@@ -361,7 +361,8 @@ void expect_death(const TestHosts& hosts, int victim,
   HostProcess server = hosts.start(0, serve_until_death);
   ASSERT_EQ(server.line().hear(), "listening");
   const auto body = [&](int rank, const Line&) {
-    expect_error(group::join(job_of(rank), settings_with(kPatient)), Code::rank_lost, heard(rank));
+    expect_error(bootstrap::join(job_of(rank), settings_with(kPatient)), Code::rank_lost,
+                 heard(rank));
   };
   auto processes = start_ranks(hosts, {1}, body);
   EXPECT_EQ(server.line().hear(), "the gate has come");
@@ -397,15 +398,15 @@ TEST(NetBootstrap, TheDeathOfARankBehindAGateIsToldToAll) {
 
 // Rank 1 lets rank 4 in and hears the Welcome, but does not hand it on.
 void be_a_gate_and_die(const Line& line) {
-  auto reception = group::Reception::open(wire::key_of(kKey), kRanks);
+  auto reception = bootstrap::Reception::open(wire::key_of(kKey), kRanks);
   ASSERT_TRUE(reception.ok());
-  const std::uint64_t door = *group::random_number();
-  group::Address address = group::gate_address(door);
+  const std::uint64_t door = *bootstrap::random_number();
+  bootstrap::Address address = bootstrap::gate_address(door);
   ASSERT_TRUE((*reception)->listen(address).ok());
   ByHand to_rendezvous;
   ASSERT_NO_FATAL_FAILURE(say_hello_by_hand(1, door, to_rendezvous));
   line.say("here");
-  std::vector<group::Reception::Event> events;
+  std::vector<bootstrap::Reception::Event> events;
   while (events.empty()) {
     pollfd waiting{(*reception)->descriptor(), POLLIN, 0};
     poll(&waiting, 1, -1);
@@ -415,7 +416,7 @@ void be_a_gate_and_die(const Line& line) {
   say_signed(to_rendezvous, *events[0].message);
   const auto answer = to_rendezvous.line->receive(base::now_ns() + 60 * base::kSecond);
   ASSERT_TRUE(answer.ok() && answer->has_value());
-  EXPECT_TRUE(std::holds_alternative<group::Welcome>((*answer)->message));
+  EXPECT_TRUE(std::holds_alternative<bootstrap::Welcome>((*answer)->message));
   raise(SIGKILL);
 }
 
@@ -423,7 +424,7 @@ TEST(NetBootstrap, AGateThatDiesInTheMidstOfTheStartIsNamedThere) {
   const TestHosts hosts = TestHosts::up(kHosts);
   if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
   const auto body = [](int rank, const Line&) {
-    const auto seat = group::join(job_of(rank), settings_with(kPatient));
+    const auto seat = bootstrap::join(job_of(rank), settings_with(kPatient));
     if (rank == 4) {
       expect_error(seat, Code::rank_lost, "which rank 1 hosts, ended before all ranks had joined");
     } else {

@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include "group/bootstrap/bootstrap.hpp"
+#include "bootstrap/bootstrap.hpp"
 #include "group/job.hpp"
 #include "group/liveness.hpp"
 #include "harness/outcome.hpp"
@@ -28,9 +28,9 @@ class StartByHand {
   // After it, all ranks have been at the rendezvous, and this one has its place.
   void meet() {
     const base::Settings& settings = *base::process_settings();
-    auto job = group::describe_own_job(settings);
+    auto job = bootstrap::describe_own_job(settings);
     ASSERT_TRUE(job.ok()) << job.error().message;
-    auto seat = group::join_job(*job, settings);
+    auto seat = bootstrap::join_job(*job, settings);
     ASSERT_TRUE(seat.ok()) << seat.error().message;
     seat_ = std::move(*seat);
     auto memory = memory::JobMemory::map(std::move(seat_.memory), seat_.memory_bytes);
@@ -66,7 +66,7 @@ class StartByHand {
   }
 
  private:
-  group::Seat seat_;
+  bootstrap::Seat seat_;
   std::shared_ptr<memory::JobMemory> memory_;
   std::unique_ptr<group::Job> job_;
 };

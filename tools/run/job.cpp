@@ -23,7 +23,7 @@
 #include "base/log.hpp"
 #include "base/settings.hpp"
 #include "base/text.hpp"
-#include "group/bootstrap/rendezvous.hpp"
+#include "bootstrap/rendezvous/rendezvous.hpp"
 #include "run/keeper.hpp"
 #include "run/output.hpp"
 #include "run/rank_process.hpp"
@@ -135,7 +135,7 @@ class Job {
   bool terminal_;
   Sink out_;
   Sink err_;
-  std::unique_ptr<group::Rendezvous> rendezvous_;
+  std::unique_ptr<bootstrap::Rendezvous> rendezvous_;
   std::optional<Keeper> keeper_;
   Descriptor signals_;
   std::vector<RankProcess> ranks_;
@@ -163,18 +163,18 @@ Status Job::start(int& exit_status) {
   if (!settings.ok()) return settings.error();
   UNISONO_TRY(select::overrides_of(*settings));
   base::set_log_level(settings->log_level());
-  group::Rendezvous::Options options;
+  bootstrap::Rendezvous::Options options;
   options.ranks = options_.ranks;
   options.memory_bytes = static_cast<std::uint64_t>(settings->bytes(base::Setting::shared_limit));
   options.timeout_ns = settings->time_ns(base::Setting::start_timeout);
-  UNISONO_ASSIGN(options.key, group::random_job_key());
+  UNISONO_ASSIGN(options.key, bootstrap::random_job_key());
   plan.command = options_.command;
   plan.ranks = options_.ranks;
   plan.bind = options_.bind;
   plan.job_key = options.key;
   plan.stdin_is_terminal = terminal_;
   plan.descriptors = raise_descriptor_limit();
-  UNISONO_ASSIGN(rendezvous_, group::Rendezvous::open(options));
+  UNISONO_ASSIGN(rendezvous_, bootstrap::Rendezvous::open(options));
   plan.rendezvous = rendezvous_->address();
   UNISONO_ASSIGN(signals_, open_signals());
   // What a rank started and left behind becomes ours when the rank ends, so that we see its end

@@ -21,7 +21,7 @@ std::string written_by(const std::function<void()>& call) {
 // Of a rank behind one bad switch, not a warning for each peer.
 TEST(NarrowPaths, TheFirstIsAWarningAndTheOthersAreNot) {
   base::set_log_level(base::LogLevel::warn);
-  std::vector<Member> members(3);
+  std::vector<bootstrap::Member> members(3);
   members[1].address = *transport::parse_ip("10.0.0.7");
   const auto note = narrow_path_log(members, 1472);
   const std::string first = written_by([&note] { note(1, 1232); });

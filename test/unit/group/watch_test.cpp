@@ -23,7 +23,7 @@ constexpr std::uint64_t kMemory = std::uint64_t{1} << 24;
 base::Result<std::unique_ptr<Job>> enter(int rank, std::pair<pid_t, pid_t> processes,
                                          std::shared_ptr<memory::JobMemory> memory,
                                          const base::Settings& settings) {
-  Seat seat;
+  bootstrap::Seat seat;
   seat.rank = rank;
   seat.ranks = 2;
   seat.job = "watch";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// group/board/pmix_board with a client library that falls silent somewhere (fake_pmix.c). With real
-// launchers: net/launcher_test.py.
-#include "group/board/pmix_board.hpp"
+// bootstrap/launchers/pmix_board with a client library that falls silent somewhere (fake_pmix.c).
+// With real launchers: net/launcher_test.py.
+#include "bootstrap/launchers/pmix_board.hpp"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 #include "base/clock.hpp"
 
-namespace unisono::group {
+namespace unisono::bootstrap {
 namespace {
 
 using base::Code;
@@ -98,4 +98,4 @@ TEST_F(PmixBoard, AFinalizeThatNeverReturnsIsNotWaitedForLong) {
 }
 
 }  // namespace
-}  // namespace unisono::group
+}  // namespace unisono::bootstrap

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The rank's side of the bootstrap: from a job's description to a Seat. Control path; blocks, with
+// a deadline in every phase. Any thread.
+#pragma once
+
+#include "base/result.hpp"
+#include "base/settings.hpp"
+#include "bootstrap/bootstrap.hpp"
+#include "bootstrap/launchers/launcher.hpp"
+
+namespace unisono::bootstrap {
+
+// Takes UNISONO_START_TIMEOUT, UNISONO_SHARED_LIMIT and UNISONO_NETWORKS from `settings`. Rank 0
+// hosts the rendezvous when the address was derived, or when nobody listens at a given one. Errors:
+// timeout (names the missing ranks), argument (key, size, rank twice, hosts that do not fit
+// together), rank_lost, unsupported (pid namespaces), resources, system. `listener`: what listens
+// at the address already, if rank 0 has agreed with the others on it.
+base::Result<Seat> join(const JobDescription& job, const base::Settings& settings,
+                        base::Descriptor listener = base::Descriptor());
+
+}  // namespace unisono::bootstrap

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bootstrap/rendezvous/welcome.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace unisono::bootstrap {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Result;
+using base::Status;
+using transport::endpoint_text;
+using transport::Family;
+
+// By rank.
+std::vector<std::uint32_t> number_hosts(std::span<const Arrival> arrivals) {
+  std::map<HostId, std::uint32_t> numbers;
+  std::vector<std::uint32_t> hosts;
+  for (const Arrival& arrival : arrivals) {
+    const auto next = static_cast<std::uint32_t>(numbers.size());
+    hosts.push_back(numbers.try_emplace(arrival.hello.host, next).first->second);
+  }
+  return hosts;
+}
+
+Status check_address(const Hello& hello) {
+  if (hello.endpoint.port == 0) {
+    return Error{Code::argument,
+                 fmt::format("rank {} has no address for datagrams, which a job of several hosts "
+                             "needs; its own error says why",
+                             hello.rank)};
+  }
+  if (hello.endpoint.address.is_loopback()) {
+    return Error{
+        Code::argument,
+        fmt::format("rank {} is at {}, which other hosts do not reach; give UNISONO_RENDEZVOUS an "
+                    "address that all hosts reach, or say UNISONO_NETWORKS",
+                    hello.rank, endpoint_text(hello.endpoint))};
+  }
+  return base::success();
+}
+
+// Against rank 0, so that two ranks can be named.
+Status check_likeness(const Hello& first, const Hello& hello) {
+  if (hello.memory_layout != first.memory_layout) {
+    return Error{
+        Code::argument,
+        fmt::format(
+            "ranks 0 and {} would lay out their memory differently: UNISONO_BUFFERS, UNISONO_BULK, "
+            "UNISONO_CHANNELS and UNISONO_FIRST_SEQUENCE must be the same on all hosts of "
+            "a job, and so must the version of Unisono",
+            hello.rank)};
+  }
+  if (hello.endpoint.address.family != first.endpoint.address.family) {
+    return Error{
+        Code::argument,
+        fmt::format("rank 0 is at {} and rank {} at {}: IPv4 and IPv6 do not mix in a "
+                    "job; say UNISONO_NETWORKS",
+                    endpoint_text(first.endpoint), hello.rank, endpoint_text(hello.endpoint))};
+  }
+  return base::success();
+}
+
+}  // namespace
+
+Result<Welcome> compose_welcome(const JobFacts& job, std::span<const Arrival> arrivals) {
+  const std::vector<std::uint32_t> hosts = number_hosts(arrivals);
+  Welcome welcome{.memory_bytes = job.memory_bytes,
+                  .job = job.job,
+                  .job_id = job.job_id,
+                  .hosts = *std::ranges::max_element(hosts) + 1,
+                  .max_payload = 0,
+                  .places = {}};
+  const bool several = welcome.hosts > 1;
+  if (several) welcome.max_payload = kMostPayload;
+  for (std::size_t rank = 0; rank < arrivals.size(); ++rank) {
+    const auto& [hello, pid] = arrivals[rank];
+    WelcomePlace place{pid, hosts[rank], {}};
+    if (several) {
+      UNISONO_TRY(check_address(hello));
+      UNISONO_TRY(check_likeness(arrivals[0].hello, hello));
+      place.endpoint = hello.endpoint;
+      welcome.max_payload = std::min(welcome.max_payload, hello.max_payload);
+    }
+    welcome.places.push_back(place);
+  }
+  return welcome;
+}
+
+std::vector<int> ranks_on_host(const Welcome& welcome, std::uint32_t host) {
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < welcome.places.size(); ++rank) {
+    if (welcome.places[rank].host == host) ranks.push_back(static_cast<int>(rank));
+  }
+  return ranks;
+}
+
+wire::Key packet_key(const wire::Key& job_key, std::uint64_t job_id) {
+  return {wire::hash(job_key, fmt::format("packets 1 {:016x}", job_id)),
+          wire::hash(job_key, fmt::format("packets 2 {:016x}", job_id))};
+}
+
+}  // namespace unisono::bootstrap
