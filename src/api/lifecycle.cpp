@@ -30,27 +30,27 @@ using base::Code;
 using base::Error;
 using base::Result;
 
-Result<unisono_comm_t> enter(bootstrap::Seat seat, std::shared_ptr<memory::JobMemory> memory,
+Result<unisono_comm_t> enter(bootstrap::JobInfo info, std::shared_ptr<memory::JobMemory> memory,
                              const base::Settings& settings, bool of_process,
                              const std::optional<nic::Capabilities>& nic) {
   auto rank = std::make_unique<Rank>();
   rank->of_process = of_process;
-  base::set_check_rank(seat.rank);
-  base::set_log_rank(seat.rank);
+  base::set_check_rank(info.rank);
+  base::set_log_rank(info.rank);
   std::unique_ptr<group::Network> network;
-  if (seat.datagrams != nullptr) {
-    network = group::Network::over(seat, *memory, group::SilenceLimits::of(settings).suspect_ns);
+  if (info.datagrams != nullptr) {
+    network = group::Network::over(info, *memory, group::SilenceLimits::of(settings).suspect_ns);
   }
   UNISONO_ASSIGN(const unisono_comm_t handle, reserve_comm(*rank));
   auto started =
-      group::start_rank(seat, std::move(memory), settings,
+      group::start_rank(info, std::move(memory), settings,
                         std::make_unique<transport::SharedMemory>(), std::move(network), nic);
   if (!started) {
     comms().remove(handle);
     return started.error();
   }
   rank->job = std::move(started->job);
-  rank->seat = std::move(seat);
+  rank->info = std::move(info);
   add_comm(handle, std::move(started->world));
   rank->world = handle;
   rank.release();  // owned by the world's handle until unisono_finalize
@@ -76,10 +76,10 @@ Result<unisono_comm_t> init_process() {
   job.memory_layout = group::memory_layout(*settings);
   std::optional<nic::Capabilities> nic;
   if (bootstrap::may_span_hosts(job)) nic = find_nic(*settings, job.rank);
-  UNISONO_ASSIGN(bootstrap::Seat seat, bootstrap::join_job(std::move(job), *settings));
-  const std::uint64_t bytes = seat.memory_bytes;
-  UNISONO_ASSIGN(auto memory, memory::JobMemory::map(std::move(seat.memory), bytes));
-  return enter(std::move(seat), std::move(memory), *settings, true, nic);
+  UNISONO_ASSIGN(bootstrap::JobInfo info, bootstrap::join_job(std::move(job), *settings));
+  const std::uint64_t bytes = info.memory_bytes;
+  UNISONO_ASSIGN(auto memory, memory::JobMemory::map(std::move(info.memory), bytes));
+  return enter(std::move(info), std::move(memory), *settings, true, nic);
 }
 
 Result<std::unique_ptr<unisono_threads_s>> make_threads(int ranks) {
@@ -102,12 +102,12 @@ Result<unisono_comm_t> init_thread(unisono_threads_s& threads, int rank) {
     }
     threads.taken[static_cast<std::size_t>(rank)] = true;
   }
-  bootstrap::Seat seat;
-  seat.rank = rank;
-  seat.ranks = threads.ranks;
-  seat.job = fmt::format("threads of {}", getpid());
-  seat.members.assign(static_cast<std::size_t>(threads.ranks), bootstrap::Member{getpid()});
-  return enter(std::move(seat), threads.memory, *base::process_settings(), false, std::nullopt);
+  bootstrap::JobInfo info;
+  info.rank = rank;
+  info.ranks = threads.ranks;
+  info.job = fmt::format("threads of {}", getpid());
+  info.members.assign(static_cast<std::size_t>(threads.ranks), bootstrap::Member{getpid()});
+  return enter(std::move(info), threads.memory, *base::process_settings(), false, std::nullopt);
 }
 
 // The error that the rank has not been told of, if there is one.

@@ -139,7 +139,7 @@ struct PersistentPlan {
 
 // One rank of a job, from init to finalize.
 struct Rank {
-  bootstrap::Seat seat;
+  bootstrap::JobInfo info;
   std::unique_ptr<group::Job> job;
   std::mutex mutex;  // of comms: threads make communicators from different ones at once
   std::set<unisono_comm_t> comms;

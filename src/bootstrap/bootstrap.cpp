@@ -19,7 +19,7 @@ base::Result<JobDescription> describe_own_job(const base::Settings& settings) {
   return job;
 }
 
-base::Result<Seat> join_job(JobDescription job, const base::Settings& settings) {
+base::Result<JobInfo> join_job(JobDescription job, const base::Settings& settings) {
   base::Descriptor listener;
   if (job.board.kind != BoardKind::none) {
     UNISONO_ASSIGN(listener, agree_on_place(job, settings));
@@ -27,9 +27,9 @@ base::Result<Seat> join_job(JobDescription job, const base::Settings& settings) 
   base::log(base::LogLevel::info, "bootstrap", "rank {} of {} by launcher {}, meeting at {}",
             job.rank, job.ranks, launcher_name(job.launcher),
             job.address.name.empty() ? "nowhere" : address_text(job.address));
-  base::Result<Seat> seat = join(job, settings, std::move(listener));
+  base::Result<JobInfo> info = join(job, settings, std::move(listener));
   wipe(job.key);
-  return seat;
+  return info;
 }
 
 }  // namespace unisono::bootstrap

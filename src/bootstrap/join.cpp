@@ -30,7 +30,7 @@ using base::Setting;
 using base::Status;
 using transport::Udp;
 
-// One rank's way to its seat.
+// One rank's way from a job's description to its JobInfo.
 class Joining {
  public:
   Joining(const JobDescription& job, const base::Settings& settings, base::Descriptor listener)
@@ -40,17 +40,17 @@ class Joining {
         timeout_ns_(settings.time_ns(Setting::start_timeout)),
         memory_bytes_(static_cast<std::uint64_t>(settings.bytes(Setting::shared_limit))) {}
 
-  Result<Seat> alone() const;
-  Result<Seat> with_others();
+  Result<JobInfo> alone() const;
+  Result<JobInfo> with_others();
 
  private:
   Result<std::unique_ptr<Udp>> open_datagrams() const;
   Meeting meeting_of_job() const;
   Result<Outcome> meet_job();
   Error with_own_trouble(Error error) const;
-  Result<Seat> take_seat(Outcome outcome);
-  Status meet_peers(const Welcome& welcome, Seat& seat);
-  Status join_group(Seat& seat);
+  Result<JobInfo> job_info_of(Outcome outcome);
+  Status meet_peers(const Welcome& welcome, JobInfo& info);
+  Status join_group(JobInfo& info);
 
   const JobDescription& job_;
   const base::Settings& settings_;
@@ -61,15 +61,15 @@ class Joining {
   std::string udp_trouble_;   // why there is none
 };
 
-Result<Seat> Joining::alone() const {
-  Seat seat;
-  seat.rank = job_.rank;
-  seat.ranks = job_.ranks;
-  seat.job = fmt::format("unisono-{}-pid-{}", geteuid(), getpid());
-  seat.memory_bytes = memory_bytes_;
-  seat.members.push_back(Member{.pid = getpid(), .host = 0});
-  UNISONO_ASSIGN(seat.memory, memory::create_memory(memory_bytes_));
-  return seat;
+Result<JobInfo> Joining::alone() const {
+  JobInfo info;
+  info.rank = job_.rank;
+  info.ranks = job_.ranks;
+  info.job = fmt::format("unisono-{}-pid-{}", geteuid(), getpid());
+  info.memory_bytes = memory_bytes_;
+  info.members.push_back(Member{.pid = getpid(), .host = 0});
+  UNISONO_ASSIGN(info.memory, memory::create_memory(memory_bytes_));
+  return info;
 }
 
 // From the address that leads to the rendezvous: there the other hosts' ranks, or their hosts, are
@@ -118,7 +118,7 @@ Error Joining::with_own_trouble(Error error) const {
   return error;
 }
 
-Result<Seat> Joining::with_others() {
+Result<JobInfo> Joining::with_others() {
   if (job_.address.kind == Address::Kind::tcp && job_.ranks > 1) {
     Result<std::unique_ptr<Udp>> opened = open_datagrams();
     // Not wanted if all ranks turn out to be on one host, so not yet an error.
@@ -130,44 +130,44 @@ Result<Seat> Joining::with_others() {
   }
   Result<Outcome> outcome = meet_job();
   if (!outcome.ok()) return with_own_trouble(outcome.error());
-  return take_seat(std::move(*outcome));
+  return job_info_of(std::move(*outcome));
 }
 
-Result<Seat> Joining::take_seat(Outcome outcome) {
+Result<JobInfo> Joining::job_info_of(Outcome outcome) {
   const Welcome& welcome = outcome.welcome;
-  Seat seat;
-  seat.rank = job_.rank;
-  seat.ranks = job_.ranks;
-  seat.hosts = static_cast<int>(welcome.hosts);
-  seat.job = welcome.job;
-  seat.memory_bytes = welcome.memory_bytes;
-  seat.key = packet_key(wire::key_of(job_.key), welcome.job_id);
-  seat.memory = std::move(outcome.memory);
-  seat.channel = std::move(outcome.channel);
-  seat.hosted = std::move(outcome.hosted);
+  JobInfo info;
+  info.rank = job_.rank;
+  info.ranks = job_.ranks;
+  info.hosts = static_cast<int>(welcome.hosts);
+  info.job = welcome.job;
+  info.memory_bytes = welcome.memory_bytes;
+  info.key = packet_key(wire::key_of(job_.key), welcome.job_id);
+  info.memory = std::move(outcome.memory);
+  info.connection = std::move(outcome.connection);
+  info.accepted = std::move(outcome.accepted);
   const WelcomePlace& own = welcome.places[static_cast<std::size_t>(job_.rank)];
   const std::uint32_t own_host = own.host;
-  seat.address = own.endpoint.address;
+  info.address = own.endpoint.address;
   for (const WelcomePlace& place : welcome.places) {
     Member member{.pid = static_cast<pid_t>(place.pid), .host = static_cast<int>(place.host)};
     if (welcome.hosts > 1) member.address = place.endpoint.address;
-    seat.members.push_back(member);
+    info.members.push_back(member);
   }
-  base::log(base::LogLevel::info, "bootstrap", "job {}: host {} of {}", seat.job, own_host,
-            seat.hosts);
-  if (welcome.hosts > 1) UNISONO_TRY(meet_peers(welcome, seat));
-  return seat;
+  base::log(base::LogLevel::info, "bootstrap", "job {}: host {} of {}", info.job, own_host,
+            info.hosts);
+  if (welcome.hosts > 1) UNISONO_TRY(meet_peers(welcome, info));
+  return info;
 }
 
-Status Joining::meet_peers(const Welcome& welcome, Seat& seat) {
+Status Joining::meet_peers(const Welcome& welcome, JobInfo& info) {
   if (udp_ == nullptr) {
     return with_own_trouble({Code::state, "the rendezvous let several hosts start"});
   }
   std::vector<transport::Endpoint> endpoints;
   for (const WelcomePlace& place : welcome.places) endpoints.push_back(place.endpoint);
   UNISONO_TRY(udp_->meet(endpoints, welcome.max_payload));
-  UNISONO_TRY(join_group(seat));
-  seat.datagrams = std::move(udp_);
+  UNISONO_TRY(join_group(info));
+  info.datagrams = std::move(udp_);
   const std::string& fault = settings_.text(Setting::fault);
   if (fault.empty()) return base::success();
   Result<transport::FaultOptions> parsed = transport::parse_fault(fault);
@@ -176,22 +176,22 @@ Status Joining::meet_peers(const Welcome& welcome, Seat& seat) {
                  fmt::format("UNISONO_FAULT={}: {}", fault, parsed.error().message)};
   }
   transport::FaultOptions options = *parsed;
-  options.seed += static_cast<std::uint64_t>(seat.rank);
-  seat.datagrams = std::make_unique<transport::FaultyDatagrams>(std::move(seat.datagrams), options,
+  options.seed += static_cast<std::uint64_t>(info.rank);
+  info.datagrams = std::make_unique<transport::FaultyDatagrams>(std::move(info.datagrams), options,
                                                                 base::now_ns);
   return base::success();
 }
 
 // One rank of each host: what it hears is in the host's memory, for all.
-Status Joining::join_group(Seat& seat) {
+Status Joining::join_group(JobInfo& info) {
   constexpr int kLeastHosts = 3;  // a message to one other host needs no multicast
-  if (seat.hosts < kLeastHosts) return base::success();
+  if (info.hosts < kLeastHosts) return base::success();
   UNISONO_ASSIGN(const transport::NetworkSettings network, transport::network_settings(settings_));
-  seat.multicast = network.multicast;
-  const int host = seat.members[static_cast<std::size_t>(seat.rank)].host;
-  const auto first = std::ranges::find(seat.members, host, &Member::host);
-  if (first - seat.members.begin() != seat.rank) return base::success();
-  UNISONO_ASSIGN(const auto group, transport::multicast_group(network, wire::job_of(seat.key),
+  info.multicast = network.multicast;
+  const int host = info.members[static_cast<std::size_t>(info.rank)].host;
+  const auto first = std::ranges::find(info.members, host, &Member::host);
+  if (first - info.members.begin() != info.rank) return base::success();
+  UNISONO_ASSIGN(const auto group, transport::multicast_group(network, wire::job_of(info.key),
                                                               udp_->endpoint().address));
   if (!group) return base::success();
   transport::MulticastGroup chosen = *group;
@@ -201,8 +201,8 @@ Status Joining::join_group(Seat& seat) {
 
 }  // namespace
 
-Result<Seat> join(const JobDescription& job, const base::Settings& settings,
-                  base::Descriptor listener) {
+Result<JobInfo> join(const JobDescription& job, const base::Settings& settings,
+                     base::Descriptor listener) {
   Joining joining(job, settings, std::move(listener));
   return job.address.name.empty() ? joining.alone() : joining.with_others();
 }

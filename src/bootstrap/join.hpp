@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The rank's side of the bootstrap: from a job's description to a Seat. Control path; blocks, with
-// a deadline in every phase. Any thread.
+// The rank's side of the bootstrap: from a job's description to a JobInfo. Control path; blocks,
+// with a deadline in every phase. Any thread.
 #pragma once
 
 #include "base/result.hpp"
 #include "base/settings.hpp"
-#include "bootstrap/bootstrap.hpp"
+#include "bootstrap/job_info.hpp"
 #include "bootstrap/launchers/launcher.hpp"
 
 namespace unisono::bootstrap {
@@ -15,7 +15,7 @@ namespace unisono::bootstrap {
 // timeout (names the missing ranks), argument (key, size, rank twice, hosts that do not fit
 // together), rank_lost, unsupported (pid namespaces), resources, system. `listener`: what listens
 // at the address already, if rank 0 has agreed with the others on it.
-base::Result<Seat> join(const JobDescription& job, const base::Settings& settings,
-                        base::Descriptor listener = base::Descriptor());
+base::Result<JobInfo> join(const JobDescription& job, const base::Settings& settings,
+                           base::Descriptor listener = base::Descriptor());
 
 }  // namespace unisono::bootstrap

@@ -68,16 +68,16 @@ base::Result<std::byte*> Job::bulk_table() {
   return memory_->at(header_->bulk_offset.load(std::memory_order_relaxed));
 }
 
-base::Status Job::agree_on_bulk(const bootstrap::Seat& seat) {
+base::Status Job::agree_on_bulk(const bootstrap::JobInfo& info) {
   const base::BulkChoice wish = settings_.bulk();
   if (network_ == nullptr || wish == base::BulkChoice::udp) return base::success();
   UNISONO_ASSIGN(std::byte* const table, bulk_table());
   const std::span entries(reinterpret_cast<BulkEntry*>(table), static_cast<std::size_t>(ranks_));
   auto opening = start_opening({.provider = settings_.text(base::Setting::ofi_provider),
-                                .address = seat.address,
+                                .address = info.address,
                                 .ranks = ranks_,
                                 .region = memory_->at(0),
-                                .region_bytes = static_cast<std::size_t>(seat.memory_bytes)},
+                                .region_bytes = static_cast<std::size_t>(info.memory_bytes)},
                                memory_);
   using std::chrono_literals::operator""s;
   UNISONO_TRY(await([&] { return opening.wait_for(0s) == std::future_status::ready; },

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "bootstrap/bootstrap.hpp"
+#include "bootstrap/job_info.hpp"
 #include "transport/udp/ip.hpp"
 
 namespace unisono::group {

@@ -57,49 +57,49 @@ void tell_place_of_agent(std::optional<int> core, bool tells_of_none) {
 
 }  // namespace
 
-base::Result<std::unique_ptr<Job>> Job::enter(const bootstrap::Seat& seat,
+base::Result<std::unique_ptr<Job>> Job::enter(const bootstrap::JobInfo& info,
                                               std::shared_ptr<memory::JobMemory> memory,
                                               const base::Settings& settings,
                                               std::unique_ptr<transport::Transport> transport,
                                               std::unique_ptr<Network> network,
                                               const std::optional<nic::Capabilities>& nic) {
   std::unique_ptr<Job> job(
-      new Job(seat, std::move(memory), settings, std::move(transport), std::move(network)));
-  if (const base::Status met = job->meet_all(seat, nic); !met) return job->fail_start(met.error());
+      new Job(info, std::move(memory), settings, std::move(transport), std::move(network)));
+  if (const base::Status met = job->meet_all(info, nic); !met) return job->fail_start(met.error());
   return job;
 }
 
-base::Status Job::meet_all(const bootstrap::Seat& seat,
+base::Status Job::meet_all(const bootstrap::JobInfo& info,
                            const std::optional<nic::Capabilities>& nic) {
   // Before anything that waits for others, so that each rank says itself what is wrong.
   UNISONO_ASSIGN(overrides_, select::overrides_of(settings_));
   UNISONO_TRY(set_up_header());
   UNISONO_TRY(await_all());
   UNISONO_TRY(judge_reach());
-  UNISONO_TRY(judge_multicast(seat.multicast));
-  UNISONO_TRY(agree_on_bulk(seat));
+  UNISONO_TRY(judge_multicast(info.multicast));
+  UNISONO_TRY(agree_on_bulk(info));
   UNISONO_TRY(tell_nic_offers(nic));
   judge_cores();
   return base::success();
 }
 
-Job::Job(const bootstrap::Seat& seat, std::shared_ptr<memory::JobMemory> memory,
+Job::Job(const bootstrap::JobInfo& info, std::shared_ptr<memory::JobMemory> memory,
          const base::Settings& settings, std::unique_ptr<transport::Transport> transport,
          std::unique_ptr<Network> network)
-    : rank_(seat.rank),
-      ranks_(seat.ranks),
-      name_(seat.job),
+    : rank_(info.rank),
+      ranks_(info.ranks),
+      name_(info.job),
       memory_(std::move(memory)),
       settings_(settings),
-      hosts_(seat.members, seat.rank),
-      key_(seat.key),
+      hosts_(info.members, info.rank),
+      key_(info.key),
       transport_(std::move(transport)),
       header_(reinterpret_cast<JobHeader*>(memory_->at(memory::kSegmentAlignment / 2))),
       doorbells_(header_->sleepers, nullptr),
       deadline_ns_(base::now_ns() + settings.time_ns(base::Setting::start_timeout)),
-      liveness_(seat.members),
+      liveness_(info.members),
       network_(std::move(network)) {
-  for (const bootstrap::Member& member : seat.members) processes_.push_back(member.pid);
+  for (const bootstrap::Member& member : info.members) processes_.push_back(member.pid);
   static_assert(sizeof(memory::MemoryHeader) <= memory::kSegmentAlignment / 2);
   static_assert(sizeof(JobHeader) <= memory::kSegmentAlignment / 2);
 }
@@ -110,8 +110,8 @@ Job::~Job() {
   if (agent_ != nullptr) agent_->stop();
 }
 
-// A host's first rank makes the tables that grow with the job; the others wait for them. Who is on
-// another host has come, or nobody would have a seat.
+// A host's first rank makes the tables that grow with the job; the others wait for them. All
+// ranks of other hosts have joined, since otherwise no rank would have a JobInfo.
 base::Status Job::set_up_header() {
   const auto ranks_bytes = static_cast<std::int64_t>(sizeof(RankHeader)) * ranks_;
   const auto doorbells_bytes = static_cast<std::int64_t>(sizeof(wait::Doorbell)) * ranks_;

@@ -18,7 +18,7 @@
 
 #include "base/result.hpp"
 #include "base/settings.hpp"
-#include "bootstrap/bootstrap.hpp"
+#include "bootstrap/job_info.hpp"
 #include "nic/service/capabilities.hpp"
 #include "group/agent.hpp"
 #include "group/failure.hpp"
@@ -93,9 +93,9 @@ struct BulkEntry;  // agree_on_bulk.cpp
 
 class Job {
  public:
-  // Takes the seat, and returns when all ranks have. `nic`: what this host offers for the NIC path;
+  // Returns when all ranks have entered. `nic`: what this host offers for the NIC path;
   // nullopt: no rank asks the others for theirs.
-  static base::Result<std::unique_ptr<Job>> enter(const bootstrap::Seat& seat,
+  static base::Result<std::unique_ptr<Job>> enter(const bootstrap::JobInfo& info,
                                                   std::shared_ptr<memory::JobMemory> memory,
                                                   const base::Settings& settings,
                                                   std::unique_ptr<transport::Transport> transport,
@@ -181,10 +181,10 @@ class Job {
   void leave();
 
  private:
-  Job(const bootstrap::Seat& seat, std::shared_ptr<memory::JobMemory> memory,
+  Job(const bootstrap::JobInfo& info, std::shared_ptr<memory::JobMemory> memory,
       const base::Settings& settings, std::unique_ptr<transport::Transport> transport,
       std::unique_ptr<Network> network);
-  base::Status meet_all(const bootstrap::Seat& seat, const std::optional<nic::Capabilities>& nic);
+  base::Status meet_all(const bootstrap::JobInfo& info, const std::optional<nic::Capabilities>& nic);
   std::optional<base::Error> failed_start() const;
   base::Status tell_judge();
   base::Status confirm_for_all();
@@ -219,7 +219,7 @@ class Job {
   base::Status hear_verdicts();
   void watch_multicast();
   base::Status tell_nic_offers(const std::optional<nic::Capabilities>& offer);
-  base::Status agree_on_bulk(const bootstrap::Seat& seat);
+  base::Status agree_on_bulk(const bootstrap::JobInfo& info);
   base::Result<std::byte*> bulk_table();
   base::Status exchange_bulk(std::span<BulkEntry> entries, Verdict own_verdict);
   base::Status use_bulk(std::unique_ptr<transport::RemoteMemory> memory,

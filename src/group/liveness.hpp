@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/descriptor.hpp"
-#include "bootstrap/bootstrap.hpp"
+#include "bootstrap/job_info.hpp"
 
 namespace unisono::group {
 

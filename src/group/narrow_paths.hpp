@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "bootstrap/bootstrap.hpp"
+#include "bootstrap/job_info.hpp"
 
 namespace unisono::group {
 

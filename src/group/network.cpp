@@ -62,22 +62,22 @@ unsigned sleep_on(std::initializer_list<int> descriptors, std::int64_t timeout_n
 
 Network::Network(std::unique_ptr<reliable::Reliable> reliable) : reliable_(std::move(reliable)) {}
 
-std::unique_ptr<Network> Network::over(bootstrap::Seat& seat, const memory::JobMemory& memory,
+std::unique_ptr<Network> Network::over(bootstrap::JobInfo& info, const memory::JobMemory& memory,
                                        std::int64_t suspect_ns) {
   reliable::ReliableOptions options;
-  options.key = seat.key;
-  options.ranks = seat.ranks;
+  options.key = info.key;
+  options.ranks = info.ranks;
   options.region = memory.at(0);
-  options.region_bytes = static_cast<std::size_t>(seat.memory_bytes);
+  options.region_bytes = static_cast<std::size_t>(info.memory_bytes);
   options.pool_packets =
-      std::clamp<std::size_t>(kPoolBytes / seat.datagrams->limits().max_payload, 128, 4096);
+      std::clamp<std::size_t>(kPoolBytes / info.datagrams->limits().max_payload, 128, 4096);
   options.seed = static_cast<std::uint64_t>(base::now_ns());
-  options.group = bootstrap::first_ranks(seat.members);
+  options.group = bootstrap::first_ranks(info.members);
   options.lull_ns = std::max(options.lull_ns, suspect_ns / 2);
   options.now_ns = base::now_ns;
-  options.narrowed = narrow_path_log(seat.members, seat.datagrams->limits().max_payload);
+  options.narrowed = narrow_path_log(info.members, info.datagrams->limits().max_payload);
   return std::make_unique<Network>(
-      std::make_unique<reliable::Reliable>(std::move(seat.datagrams), options));
+      std::make_unique<reliable::Reliable>(std::move(info.datagrams), options));
 }
 
 Network::~Network() {

@@ -16,7 +16,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
-#include "bootstrap/bootstrap.hpp"
+#include "bootstrap/job_info.hpp"
 #include "memory/job_memory.hpp"
 #include "reliable/bulk.hpp"
 #include "reliable/reliable.hpp"
@@ -26,9 +26,9 @@ namespace unisono::group {
 class Network final : public transport::Transport {
  public:
   explicit Network(std::unique_ptr<reliable::Reliable> reliable);
-  // Over the seat's datagrams, into the job's memory.
+  // Over the datagrams of `info`, into the job's memory.
   // `suspect_ns`: after how long a peer that does not answer is suspected to be gone.
-  static std::unique_ptr<Network> over(bootstrap::Seat& seat, const memory::JobMemory& memory,
+  static std::unique_ptr<Network> over(bootstrap::JobInfo& info, const memory::JobMemory& memory,
                                        std::int64_t suspect_ns);
   ~Network() override;
 

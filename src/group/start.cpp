@@ -24,13 +24,14 @@ constexpr int kStartJudge = 0;
 
 }  // namespace
 
-Result<Started> start_rank(const bootstrap::Seat& seat, std::shared_ptr<memory::JobMemory> memory,
+Result<Started> start_rank(const bootstrap::JobInfo& info,
+                           std::shared_ptr<memory::JobMemory> memory,
                            const base::Settings& settings,
                            std::unique_ptr<transport::Transport> transport,
                            std::unique_ptr<Network> network,
                            const std::optional<nic::Capabilities>& nic) {
   Started started;
-  UNISONO_ASSIGN(started.job, Job::enter(seat, std::move(memory), settings, std::move(transport),
+  UNISONO_ASSIGN(started.job, Job::enter(info, std::move(memory), settings, std::move(transport),
                                          std::move(network), nic));
   Job& job = *started.job;
   const auto go_on = [&]() -> base::Status {

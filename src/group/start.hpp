@@ -17,7 +17,7 @@ struct Started {
 };
 
 // The arguments are Job::enter's.
-base::Result<Started> start_rank(const bootstrap::Seat& seat,
+base::Result<Started> start_rank(const bootstrap::JobInfo& info,
                                  std::shared_ptr<memory::JobMemory> memory,
                                  const base::Settings& settings,
                                  std::unique_ptr<transport::Transport> transport,

@@ -152,18 +152,18 @@ class RankThreads {
 
   // The steps of unisono_init after the rendezvous.
   base::Status enter(RankThread& self) {
-    bootstrap::Seat seat;
-    seat.rank = self.rank;
-    seat.ranks = size();
-    seat.job = "threads";
+    bootstrap::JobInfo info;
+    info.rank = self.rank;
+    info.ranks = size();
+    info.job = "threads";
     for (const int host : hosts_) {
       const bool here = host == hosts_[static_cast<std::size_t>(self.rank)];
-      seat.members.push_back({.pid = here ? getpid() : 0, .host = host});
+      info.members.push_back({.pid = here ? getpid() : 0, .host = host});
     }
     std::unique_ptr<group::Network> network;
     if (has_several_hosts()) {
       reliable::ReliableOptions options;
-      options.group = bootstrap::first_ranks(seat.members);
+      options.group = bootstrap::first_ranks(info.members);
       options.key = wire::key_of("threads");
       options.ranks = size();
       options.region = self.memory->at(0);
@@ -174,7 +174,7 @@ class RankThreads {
           std::make_unique<reliable::Reliable>(datagrams_->attach(self.rank), options));
     }
     auto started =
-        group::start_rank(seat, self.memory, settings_, std::make_unique<transport::SharedMemory>(),
+        group::start_rank(info, self.memory, settings_, std::make_unique<transport::SharedMemory>(),
                           std::move(network));
     if (!started) return started.error();
     self.job = std::move(started->job);

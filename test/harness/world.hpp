@@ -196,16 +196,16 @@ class World {
   }
 
   void enter(int rank, int ranks) {
-    bootstrap::Seat seat;
-    seat.rank = rank;
-    seat.ranks = ranks;
-    seat.job = "world";
-    seat.members.assign(static_cast<std::size_t>(ranks), bootstrap::Member{getpid()});
+    bootstrap::JobInfo info;
+    info.rank = rank;
+    info.ranks = ranks;
+    info.job = "world";
+    info.members.assign(static_cast<std::size_t>(ranks), bootstrap::Member{getpid()});
     std::unique_ptr<transport::Transport> transport;
     std::unique_ptr<group::Network> network;
     for (std::size_t r = 0; r < hosts_.size(); ++r) {
       const bool here = hosts_[r] == hosts_[static_cast<std::size_t>(rank)];
-      seat.members[r] = {.pid = here ? getpid() : 0, .host = hosts_[r]};
+      info.members[r] = {.pid = here ? getpid() : 0, .host = hosts_[r]};
     }
     if (network_) {
       transport = network_->attach(rank);
@@ -216,10 +216,10 @@ class World {
     }
     if (!hosts_.empty()) {
       network = std::make_unique<group::Network>(
-          make_reliable(rank, ranks, bootstrap::first_ranks(seat.members)));
+          make_reliable(rank, ranks, bootstrap::first_ranks(info.members)));
       if (multicasts_) network->allow_multicast();
     }
-    auto job = group::Job::enter(seat, memory_of(rank), settings_, std::move(transport),
+    auto job = group::Job::enter(info, memory_of(rank), settings_, std::move(transport),
                                  std::move(network));
     ASSERT_TRUE(job.ok()) << job.error().message;
     auto& kept = jobs_[static_cast<std::size_t>(rank)];

@@ -36,7 +36,7 @@ namespace {
 using base::Code;
 using base::Result;
 using bootstrap::JobDescription;
-using bootstrap::Seat;
+using bootstrap::JobInfo;
 using harness::HostProcess;
 using harness::Line;
 using harness::TestHosts;
@@ -95,28 +95,28 @@ void lead_barrier(const std::vector<HostProcess>& processes) {
   for (const HostProcess& each : processes) each.line().say("go");
 }
 
-void expect_error(const Result<Seat>& seat, Code code, const std::string& part) {
-  ASSERT_FALSE(seat.ok()) << part;
-  EXPECT_EQ(seat.error().code, code) << seat.error().message;
-  EXPECT_NE(seat.error().message.find(part), std::string::npos) << seat.error().message;
+void expect_error(const Result<JobInfo>& info, Code code, const std::string& part) {
+  ASSERT_FALSE(info.ok()) << part;
+  EXPECT_EQ(info.error().code, code) << info.error().message;
+  EXPECT_NE(info.error().message.find(part), std::string::npos) << info.error().message;
 }
 
-void expect_places(const Seat& seat) {
-  EXPECT_EQ(seat.ranks, kRanks);
-  EXPECT_EQ(seat.hosts, kHosts);
-  ASSERT_EQ(seat.members.size(), static_cast<std::size_t>(kRanks));
+void expect_places(const JobInfo& info) {
+  EXPECT_EQ(info.ranks, kRanks);
+  EXPECT_EQ(info.hosts, kHosts);
+  ASSERT_EQ(info.members.size(), static_cast<std::size_t>(kRanks));
   for (int rank = 0; rank < kRanks; ++rank) {
-    const bootstrap::Member& member = seat.members[static_cast<std::size_t>(rank)];
+    const bootstrap::Member& member = info.members[static_cast<std::size_t>(rank)];
     EXPECT_EQ(member.host, host_of(rank)) << rank;
-    EXPECT_EQ(member.pid != 0, host_of(rank) == host_of(seat.rank)) << rank;
+    EXPECT_EQ(member.pid != 0, host_of(rank) == host_of(info.rank)) << rank;
   }
-  EXPECT_EQ(seat.members[static_cast<std::size_t>(seat.rank)].pid, getpid());
-  EXPECT_TRUE(seat.channel.valid());
+  EXPECT_EQ(info.members[static_cast<std::size_t>(info.rank)].pid, getpid());
+  EXPECT_TRUE(info.connection.valid());
 }
 
-int count_connections(const Seat& seat, int family) {
+int count_connections(const JobInfo& info, int family) {
   int count = 0;
-  for (const base::Descriptor& each : seat.hosted) {
+  for (const base::Descriptor& each : info.accepted) {
     sockaddr_storage own{};
     socklen_t length = sizeof(own);
     EXPECT_EQ(getsockname(each.get(), reinterpret_cast<sockaddr*>(&own), &length), 0);
@@ -126,28 +126,28 @@ int count_connections(const Seat& seat, int family) {
 }
 
 // Rank 0 has one to each other host and to each rank of its own, the gates to the others of theirs.
-void expect_connections(const Seat& seat, const Line& line) {
-  line.say(std::to_string(seat.hosted.size()));
-  if (seat.rank == 0) {
-    EXPECT_EQ(count_connections(seat, AF_INET), kHosts - 1);
-    EXPECT_EQ(count_connections(seat, AF_UNIX), kPerHost);
+void expect_connections(const JobInfo& info, const Line& line) {
+  line.say(std::to_string(info.accepted.size()));
+  if (info.rank == 0) {
+    EXPECT_EQ(count_connections(info, AF_INET), kHosts - 1);
+    EXPECT_EQ(count_connections(info, AF_UNIX), kPerHost);
   } else {
-    EXPECT_EQ(count_connections(seat, AF_INET), 0);
+    EXPECT_EQ(count_connections(info, AF_INET), 0);
   }
 }
 
 // What each rank writes, those of its host read, and nobody else.
-void expect_memory_of_host(const Seat& seat, const Line& line) {
+void expect_memory_of_host(const JobInfo& info, const Line& line) {
   constexpr std::size_t kBytes = 8 << 20;  // the largest wish, which only rank 4 had
-  ASSERT_EQ(seat.memory_bytes, kBytes);
+  ASSERT_EQ(info.memory_bytes, kBytes);
   void* const mapped =
-      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, seat.memory.get(), 0);
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, info.memory.get(), 0);
   ASSERT_NE(mapped, MAP_FAILED);
   auto* words = static_cast<std::atomic<int>*>(mapped);
-  words[seat.rank].store(100 + seat.rank);
+  words[info.rank].store(100 + info.rank);
   pass_barrier(line);
   for (int rank = 0; rank < kRanks; ++rank) {
-    EXPECT_EQ(words[rank].load(), host_of(rank) == host_of(seat.rank) ? 100 + rank : 0) << rank;
+    EXPECT_EQ(words[rank].load(), host_of(rank) == host_of(info.rank) ? 100 + rank : 0) << rank;
   }
   EXPECT_EQ(munmap(mapped, kBytes), 0);
 }
@@ -155,12 +155,12 @@ void expect_memory_of_host(const Seat& seat, const Line& line) {
 // One datagram of the greatest length from each rank to each other, with contents of its own.
 class Greeting {
  public:
-  explicit Greeting(const Seat& seat) : seat_(seat), datagrams_(*seat.datagrams) {}
+  explicit Greeting(const JobInfo& info) : info_(info), datagrams_(*info.datagrams) {}
 
   void send_to_all() const {
     for (int target = 0; target < kRanks; ++target) {
-      if (target == seat_.rank) continue;
-      const std::vector<std::byte> text = text_of(seat_.rank, target);
+      if (target == info_.rank) continue;
+      const std::vector<std::byte> text = text_of(info_.rank, target);
       const std::array outgoing{transport::Outgoing{.target = target, .body = text}};
       ASSERT_EQ(datagrams_.send(outgoing), 1U) << datagrams_.last_error();
     }
@@ -175,7 +175,7 @@ class Greeting {
       pollfd waiting{datagrams_.descriptor(), POLLIN, 0};
       ASSERT_EQ(poll(&waiting, 1, -1), 1);
     }
-    EXPECT_FALSE(heard.contains(seat_.rank));
+    EXPECT_FALSE(heard.contains(info_.rank));
   }
 
  private:
@@ -186,16 +186,16 @@ class Greeting {
   }
   int sender_of(std::span<const std::byte> bytes) const {
     const int source = static_cast<int>(bytes.front());
-    EXPECT_TRUE(std::ranges::equal(bytes, text_of(source, seat_.rank))) << source;
+    EXPECT_TRUE(std::ranges::equal(bytes, text_of(source, info_.rank))) << source;
     return source;
   }
 
-  const Seat& seat_;
+  const JobInfo& info_;
   transport::Datagrams& datagrams_;
 };
 
-std::string key_text(const Seat& seat) {
-  return fmt::format("{:x} {:x}", seat.key.low, seat.key.high);
+std::string key_text(const JobInfo& info) {
+  return fmt::format("{:x} {:x}", info.key.low, info.key.high);
 }
 
 TEST(NetBootstrap, RanksOfThreeHostsMeet) {
@@ -203,15 +203,15 @@ TEST(NetBootstrap, RanksOfThreeHostsMeet) {
   if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
   const auto body = [](int rank, const Line& line) {
     const auto settings = settings_with(kPatient, rank == 4 ? "8M" : "1M");
-    const auto seat = bootstrap::join(job_of(rank), settings);
-    line.say(seat.ok() ? key_text(*seat) : seat.error().message);
-    ASSERT_TRUE(seat.ok()) << seat.error().message;
-    expect_places(*seat);
-    expect_connections(*seat, line);
-    expect_memory_of_host(*seat, line);
-    ASSERT_NE(seat->datagrams, nullptr);
-    EXPECT_EQ(seat->datagrams->limits().max_payload, 1500U - 28);
-    const Greeting greeting(*seat);
+    const auto info = bootstrap::join(job_of(rank), settings);
+    line.say(info.ok() ? key_text(*info) : info.error().message);
+    ASSERT_TRUE(info.ok()) << info.error().message;
+    expect_places(*info);
+    expect_connections(*info, line);
+    expect_memory_of_host(*info, line);
+    ASSERT_NE(info->datagrams, nullptr);
+    EXPECT_EQ(info->datagrams->limits().max_payload, 1500U - 28);
+    const Greeting greeting(*info);
     greeting.send_to_all();
     greeting.hear_all();
     pass_barrier(line);  // nobody's socket closes before all have heard
@@ -235,11 +235,11 @@ TEST(NetBootstrap, OnOneHostThereAreNoDatagrams) {
   for (const std::string meeting_place : {"10.77.0.1", "127.0.0.1"}) {
     const auto body = [&meeting_place](int rank) {
       return [&meeting_place, rank](const Line&) {
-        const auto seat = bootstrap::join(job_of(rank, meeting_place), settings_with(kPatient));
-        ASSERT_TRUE(seat.ok()) << seat.error().message;
-        EXPECT_EQ(seat->hosts, 1);
-        EXPECT_EQ(seat->datagrams, nullptr);
-        for (const bootstrap::Member& member : seat->members) EXPECT_NE(member.pid, 0);
+        const auto info = bootstrap::join(job_of(rank, meeting_place), settings_with(kPatient));
+        ASSERT_TRUE(info.ok()) << info.error().message;
+        EXPECT_EQ(info->hosts, 1);
+        EXPECT_EQ(info->datagrams, nullptr);
+        for (const bootstrap::Member& member : info->members) EXPECT_NE(member.pid, 0);
       };
     };
     std::vector<HostProcess> processes;
@@ -252,8 +252,8 @@ TEST(NetBootstrap, AWrongKeyIsRefusedAndDoesNotDisturb) {
   const TestHosts hosts = TestHosts::up(kHosts);
   if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
   const auto honest = [](int rank, const Line&) {
-    const auto seat = bootstrap::join(job_of(rank), settings_with(kPatient));
-    EXPECT_TRUE(seat.ok()) << seat.error().message;
+    const auto info = bootstrap::join(job_of(rank), settings_with(kPatient));
+    EXPECT_TRUE(info.ok()) << info.error().message;
   };
   auto processes = start_ranks(hosts, {0, 1, 2, 3, 4}, honest);
   EXPECT_EQ(hosts.run(2,
@@ -424,11 +424,11 @@ TEST(NetBootstrap, AGateThatDiesInTheMidstOfTheStartIsNamedThere) {
   const TestHosts hosts = TestHosts::up(kHosts);
   if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
   const auto body = [](int rank, const Line&) {
-    const auto seat = bootstrap::join(job_of(rank), settings_with(kPatient));
+    const auto info = bootstrap::join(job_of(rank), settings_with(kPatient));
     if (rank == 4) {
-      expect_error(seat, Code::rank_lost, "which rank 1 hosts, ended before all ranks had joined");
+      expect_error(info, Code::rank_lost, "which rank 1 hosts, ended before all ranks had joined");
     } else {
-      EXPECT_TRUE(seat.ok()) << seat.error().message;  // its death is the job's to find
+      EXPECT_TRUE(info.ok()) << info.error().message;  // its death is the job's to find
     }
   };
   auto processes = start_ranks(hosts, {0, 2, 3, 5}, body);

@@ -30,16 +30,16 @@ class StartByHand {
     const base::Settings& settings = *base::process_settings();
     auto job = bootstrap::describe_own_job(settings);
     ASSERT_TRUE(job.ok()) << job.error().message;
-    auto seat = bootstrap::join_job(*job, settings);
-    ASSERT_TRUE(seat.ok()) << seat.error().message;
-    seat_ = std::move(*seat);
-    auto memory = memory::JobMemory::map(std::move(seat_.memory), seat_.memory_bytes);
+    auto info = bootstrap::join_job(*job, settings);
+    ASSERT_TRUE(info.ok()) << info.error().message;
+    info_ = std::move(*info);
+    auto memory = memory::JobMemory::map(std::move(info_.memory), info_.memory_bytes);
     ASSERT_TRUE(memory.ok()) << memory.error().message;
     memory_ = std::move(*memory);
   }
 
   base::Status enter() {
-    auto job = group::Job::enter(seat_, memory_, *base::process_settings(),
+    auto job = group::Job::enter(info_, memory_, *base::process_settings(),
                                  std::make_unique<transport::SharedMemory>());
     if (!job) return job.error();
     job_ = std::move(*job);
@@ -49,8 +49,8 @@ class StartByHand {
   void leave() { job_.reset(); }
 
   void kill_and_await_end(int rank) const {
-    ASSERT_EQ(kill(seat_.members[static_cast<std::size_t>(rank)].pid, SIGKILL), 0);
-    group::Liveness liveness(seat_.members);
+    ASSERT_EQ(kill(info_.members[static_cast<std::size_t>(rank)].pid, SIGKILL), 0);
+    group::Liveness liveness(info_.members);
     while (liveness.poll() != std::vector<int>{rank}) sched_yield();
   }
 
@@ -66,7 +66,7 @@ class StartByHand {
   }
 
  private:
-  bootstrap::Seat seat_;
+  bootstrap::JobInfo info_;
   std::shared_ptr<memory::JobMemory> memory_;
   std::unique_ptr<group::Job> job_;
 };

@@ -289,7 +289,7 @@ Result<Outcome> Attending::take_place(Line& line, const Welcome& welcome) const 
   outcome.welcome = welcome;
   outcome.memory = line.take_attached();
   UNISONO_TRY(verify(outcome));
-  outcome.channel = line.take_socket();
+  outcome.connection = line.take_socket();
   return outcome;
 }
 
@@ -305,8 +305,8 @@ Result<Outcome> Attending::take_place_as_gate(Line& line, Gate& gate,
   Outcome outcome;
   outcome.welcome = std::move(handed->welcome);
   outcome.memory = std::move(handed->memory);
-  outcome.channel = line.take_socket();
-  outcome.hosted = std::move(handed->guests);
+  outcome.connection = line.take_socket();
+  outcome.accepted = std::move(handed->guests);
   return outcome;
 }
 
@@ -406,7 +406,7 @@ Result<Outcome> host(const Meeting& meeting, Descriptor listener) {
   local.address = server->local_address();
   Result<Outcome> outcome = attend(local);
   serving.end(outcome.ok() ? Error{} : outcome.error());
-  if (outcome.ok()) outcome->hosted = server->release_connections();
+  if (outcome.ok()) outcome->accepted = server->release_connections();
   return outcome;
 }
 

@@ -29,10 +29,11 @@ struct Meeting {
 };
 
 struct Outcome {
-  Welcome welcome;                       // with the pids of this host
-  base::Descriptor memory;               // of this host; verified
-  base::Descriptor channel;              // to the rendezvous, or to the gate
-  std::vector<base::Descriptor> hosted;  // the other ends, at who hosts the rendezvous or is a gate
+  Welcome welcome;              // with the pids of this host
+  base::Descriptor memory;      // of this host; verified
+  base::Descriptor connection;  // to the rendezvous, or to the gate
+  std::vector<base::Descriptor>
+      accepted;  // the other ends, at who hosts the rendezvous or is a gate
 };
 
 // `connected`: a connection to the address, if there is one already.

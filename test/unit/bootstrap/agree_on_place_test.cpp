@@ -30,7 +30,7 @@ using test::settings_with;
 constexpr int kRanks = static_cast<int>(kSealedInNote) + 3;
 
 struct Outcome {
-  Result<Seat> seat;
+  Result<JobInfo> info;
   JobDescription job;  // as agreed on
 };
 
@@ -47,9 +47,9 @@ std::vector<Outcome> agree_and_join(const FakeLauncher& launcher, int ranks,
       job.board = launcher.options(rank);
       job.key = key;
       Result<base::Descriptor> listener = agree_on_place(job, settings_with("60s"));
-      Result<Seat> seat = listener.ok() ? join(job, settings_with(timeout), std::move(*listener))
-                                        : Result<Seat>(listener.error());
-      outcomes[static_cast<std::size_t>(rank)].emplace(Outcome{std::move(seat), job});
+      Result<JobInfo> info = listener.ok() ? join(job, settings_with(timeout), std::move(*listener))
+                                           : Result<JobInfo>(listener.error());
+      outcomes[static_cast<std::size_t>(rank)].emplace(Outcome{std::move(info), job});
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -76,14 +76,14 @@ TEST(AgreeOnPlace, TheBoardDoesNotTellTheKeyThatAllRanksGet) {
   FakeLauncher launcher(kRanks);
   const auto outcomes = agree_and_join(launcher, kRanks, "60s");
   for (const Outcome& each : outcomes) {
-    ASSERT_TRUE(each.seat.ok()) << each.seat.error().message;
+    ASSERT_TRUE(each.info.ok()) << each.info.error().message;
     EXPECT_EQ(each.job.key, outcomes[0].job.key);
-    EXPECT_EQ(each.seat->key.low, outcomes[0].seat->key.low);
-    EXPECT_EQ(each.seat->key.high, outcomes[0].seat->key.high);
+    EXPECT_EQ(each.info->key.low, outcomes[0].info->key.low);
+    EXPECT_EQ(each.info->key.high, outcomes[0].info->key.high);
   }
   EXPECT_EQ(outcomes[0].job.key.size(), 32U);
   const wire::Key job_key = wire::key_of(outcomes[0].job.key);
-  const wire::Key packets = outcomes[0].seat->key;
+  const wire::Key packets = outcomes[0].info->key;
   EXPECT_EQ(launcher.notes().size(), kRanks + 1U + 2U) << "hosts, the place, sealed keys";
   for (const auto& [key, note] : launcher.notes()) {
     expect_absent(note, outcomes[0].job.key);
@@ -98,7 +98,7 @@ TEST(AgreeOnPlace, TwoJobsGetDifferentKeys) {
   for (int job = 0; job < 2; ++job) {
     FakeLauncher launcher(2);
     for (const Outcome& each : agree_and_join(launcher, 2, "60s")) {
-      ASSERT_TRUE(each.seat.ok()) << each.seat.error().message;
+      ASSERT_TRUE(each.info.ok()) << each.info.error().message;
       keys.push_back(each.job.key);
     }
   }
@@ -110,7 +110,7 @@ TEST(AgreeOnPlace, TwoJobsGetDifferentKeys) {
 TEST(AgreeOnPlace, AKeyOfTheUserHolds) {
   FakeLauncher launcher(3);
   for (const Outcome& each : agree_and_join(launcher, 3, "60s", "a key that the user has set")) {
-    ASSERT_TRUE(each.seat.ok()) << each.seat.error().message;
+    ASSERT_TRUE(each.info.ok()) << each.info.error().message;
     EXPECT_EQ(each.job.key, "a key that the user has set");
   }
 }
@@ -124,16 +124,16 @@ std::string with_other_key(const HostNote& note, const PublicKey& key) {
 // All end with an error: those who find the change say so, the others miss them at the rendezvous.
 void expect_errors(const std::vector<Outcome>& outcomes, const std::vector<std::size_t>& finders) {
   for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
-    const Result<Seat>& seat = outcomes[rank].seat;
-    ASSERT_FALSE(seat.ok()) << rank;
+    const Result<JobInfo>& info = outcomes[rank].info;
+    ASSERT_FALSE(info.ok()) << rank;
     if (std::ranges::find(finders, rank) != finders.end()) {
-      EXPECT_EQ(seat.error().code, Code::state) << seat.error().message;
-      EXPECT_NE(seat.error().message.find("on the launcher's board"), std::string::npos)
-          << seat.error().message;
+      EXPECT_EQ(info.error().code, Code::state) << info.error().message;
+      EXPECT_NE(info.error().message.find("on the launcher's board"), std::string::npos)
+          << info.error().message;
     } else {
       // Rank 0 may have given up before a slow one comes.
-      EXPECT_TRUE(seat.error().code == Code::timeout || seat.error().code == Code::rank_lost)
-          << seat.error().message;
+      EXPECT_TRUE(info.error().code == Code::timeout || info.error().code == Code::rank_lost)
+          << info.error().message;
     }
   }
 }
@@ -145,7 +145,7 @@ TEST(AgreeOnPlace, APublicKeyOfARankThatWasChangedIsAnErrorForAll) {
   });
   const auto outcomes = agree_and_join(launcher, 3, "500ms");
   expect_errors(outcomes, {2});
-  test::expect_error(outcomes[0].seat, Code::timeout, "missing rank");
+  test::expect_error(outcomes[0].info, Code::timeout, "missing rank");
 }
 
 TEST(AgreeOnPlace, APublicKeyOfRankZeroThatWasChangedIsAnErrorForAll) {
@@ -164,7 +164,7 @@ TEST(AgreeOnPlace, AWeakPublicKeyIsToldToAll) {
     return key == "unisono-host-1" ? with_other_key(*read_host_note(value), {}) : value;
   });
   for (const Outcome& each : agree_and_join(launcher, 3, "10min")) {
-    test::expect_error(each.seat, Code::state, "rank 1: a public key on the launcher's board");
+    test::expect_error(each.info, Code::state, "rank 1: a public key on the launcher's board");
   }
 }
 
@@ -173,8 +173,8 @@ TEST(AgreeOnPlace, ASealedKeyThatIsMissingIsAnError) {
     return key == "unisono-sealed0-0" ? value.substr(0, value.find(',')) : value;
   });
   const auto outcomes = agree_and_join(launcher, 3, "500ms");
-  test::expect_error(outcomes[2].seat, Code::state, "rank 2 of 3: rank 0 has sealed no key for it");
-  EXPECT_FALSE(outcomes[0].seat.ok() || outcomes[1].seat.ok());
+  test::expect_error(outcomes[2].info, Code::state, "rank 2 of 3: rank 0 has sealed no key for it");
+  EXPECT_FALSE(outcomes[0].info.ok() || outcomes[1].info.ok());
 }
 
 }  // namespace

@@ -173,8 +173,8 @@ TEST(BootstrapDescriptors, SilentConnectionsDoNotKeepARankOut) {
   job.address = host.address();
   job.address_given = true;
   job.key = kKey;
-  const auto seat = join(job, test::settings_with("60s"));
-  EXPECT_TRUE(seat.ok()) << seat.error().message;
+  const auto info = join(job, test::settings_with("60s"));
+  EXPECT_TRUE(info.ok()) << info.error().message;
   EXPECT_EQ(host.wait(), 0);
 }
 

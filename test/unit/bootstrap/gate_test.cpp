@@ -200,14 +200,14 @@ class Joiner {
  public:
   Joiner(const FarRendezvous& server, std::uint32_t rank, const std::string& timeout = "60s")
       : thread_([this, job = server.job(rank), timeout] {
-          seat_.emplace(join(job, settings_with(timeout)));
+          info_.emplace(join(job, settings_with(timeout)));
         }) {}
   ~Joiner() { end(); }
   Joiner(const Joiner&) = delete;
   Joiner& operator=(const Joiner&) = delete;
-  const Result<Seat>& seat() {
+  const Result<JobInfo>& info() {
     end();
-    return *seat_;
+    return *info_;
   }
 
  private:
@@ -215,12 +215,12 @@ class Joiner {
     if (thread_.joinable()) thread_.join();
   }
 
-  std::optional<Result<Seat>> seat_;
+  std::optional<Result<JobInfo>> info_;
   std::thread thread_;
 };
 
 // A datagram from one to the other.
-void expect_datagram(const Seat& from, const Seat& to) {
+void expect_datagram(const JobInfo& from, const JobInfo& to) {
   const std::array<std::byte, 3> sent{std::byte{1}, std::byte{2}, std::byte{3}};
   const std::array outgoing{transport::Outgoing{.target = to.rank, .head = sent}};
   ASSERT_EQ(from.datagrams->send(outgoing), 1U);
@@ -237,26 +237,26 @@ TEST(BootstrapGate, RanksOfOneHostShareItsMemoryAndAllKnowTheirPlaces) {
   server.start();
   const auto joined = test::join_all({server.job(1), server.job(2)}, settings_with("30s"));
   const int gate = static_cast<int>(server.gate_rank());
-  for (const auto& seat : joined) {
-    ASSERT_TRUE(seat.ok()) << seat.error().message;
-    EXPECT_EQ(seat->hosts, 2);
-    EXPECT_EQ(seat->memory_bytes, FarRendezvous::kMemoryBytes);
-    EXPECT_TRUE(memory::verify_memory(seat->memory, FarRendezvous::kMemoryBytes).ok());
-    ASSERT_EQ(seat->members.size(), 3U);
-    EXPECT_EQ(seat->members[0].pid, 0);
-    EXPECT_EQ(seat->members[0].host, 0);
-    EXPECT_EQ(seat->members[0].address, *transport::parse_ip("10.0.0.1"));
-    EXPECT_EQ(seat->members[1].address, *transport::parse_ip("127.0.0.1"));
+  for (const auto& info : joined) {
+    ASSERT_TRUE(info.ok()) << info.error().message;
+    EXPECT_EQ(info->hosts, 2);
+    EXPECT_EQ(info->memory_bytes, FarRendezvous::kMemoryBytes);
+    EXPECT_TRUE(memory::verify_memory(info->memory, FarRendezvous::kMemoryBytes).ok());
+    ASSERT_EQ(info->members.size(), 3U);
+    EXPECT_EQ(info->members[0].pid, 0);
+    EXPECT_EQ(info->members[0].host, 0);
+    EXPECT_EQ(info->members[0].address, *transport::parse_ip("10.0.0.1"));
+    EXPECT_EQ(info->members[1].address, *transport::parse_ip("127.0.0.1"));
     for (const std::size_t rank : {std::size_t{1}, std::size_t{2}}) {
-      EXPECT_EQ(seat->members[rank].pid, getpid());
-      EXPECT_EQ(seat->members[rank].host, 1);
+      EXPECT_EQ(info->members[rank].pid, getpid());
+      EXPECT_EQ(info->members[rank].host, 1);
     }
-    EXPECT_TRUE(seat->channel.valid());
-    EXPECT_EQ(seat->hosted.size(), seat->rank == gate ? 1U : 0U);
-    ASSERT_NE(seat->datagrams, nullptr);
-    EXPECT_EQ(seat->datagrams->limits().max_payload, 1000U);
-    EXPECT_EQ(seat->datagrams->rank(), seat->rank);
-    EXPECT_EQ(seat->key.low, packet_key(wire::key_of(kKey), server.job_id()).low);
+    EXPECT_TRUE(info->connection.valid());
+    EXPECT_EQ(info->accepted.size(), info->rank == gate ? 1U : 0U);
+    ASSERT_NE(info->datagrams, nullptr);
+    EXPECT_EQ(info->datagrams->limits().max_payload, 1000U);
+    EXPECT_EQ(info->datagrams->rank(), info->rank);
+    EXPECT_EQ(info->key.low, packet_key(wire::key_of(kKey), server.job_id()).low);
   }
   ASSERT_EQ(pwrite(joined[0]->memory.get(), "together", 8, 4096), 8);
   std::array<char, 8> read{};
@@ -272,13 +272,13 @@ TEST(BootstrapGate, ManyRanksOfOneHostComeByOne) {
   server.start();
   std::vector<JobDescription> jobs;
   for (std::uint32_t rank = 1; rank < kRanks; ++rank) jobs.push_back(server.job(rank));
-  std::size_t hosted = 0;
-  for (const auto& seat : test::join_all(jobs, settings_with("60s"))) {
-    ASSERT_TRUE(seat.ok()) << seat.error().message;
-    EXPECT_EQ(seat->members.back().pid, getpid());
-    hosted += seat->hosted.size();
+  std::size_t accepted = 0;
+  for (const auto& info : test::join_all(jobs, settings_with("60s"))) {
+    ASSERT_TRUE(info.ok()) << info.error().message;
+    EXPECT_EQ(info->members.back().pid, getpid());
+    accepted += info->accepted.size();
   }
-  EXPECT_EQ(hosted, kRanks - 2);
+  EXPECT_EQ(accepted, kRanks - 2);
 }
 
 TEST(BootstrapGate, TheEndOfARankIsToldToTheRendezvous) {
@@ -292,7 +292,7 @@ TEST(BootstrapGate, TheEndOfARankIsToldToTheRendezvous) {
   guest.hang_up();
   EXPECT_EQ(server.await_objection(), (Objection{heard.nonce, Objection::Reason::ended}));
   server.refuse_at_gate(Refused{Code::rank_lost, "rank 2 ended", {}});
-  expect_error(gate.seat(), Code::rank_lost, "rank 2 ended");
+  expect_error(gate.info(), Code::rank_lost, "rank 2 ended");
 }
 
 TEST(BootstrapGate, WhatTheRendezvousRefusesIsToldToAll) {
@@ -305,8 +305,8 @@ TEST(BootstrapGate, WhatTheRendezvousRefusesIsToldToAll) {
   server.await_hello(3);
   server.refuse_at_gate(Refused{Code::timeout, "missing rank 0", {}});
   expect_refused(raw, Code::timeout, "missing rank 0");
-  expect_error(guest.seat(), Code::timeout, "missing rank 0");
-  expect_error(gate.seat(), Code::timeout, "missing rank 0");
+  expect_error(guest.info(), Code::timeout, "missing rank 0");
+  expect_error(gate.info(), Code::timeout, "missing rank 0");
 }
 
 TEST(BootstrapGate, ARefusalOfOneLeavesTheOthersIn) {
@@ -331,7 +331,7 @@ TEST(BootstrapGate, ARefusalOfOneLeavesTheOthersIn) {
   const auto welcome = guest.hear<Welcome>();
   EXPECT_EQ(welcome.places[2].pid, static_cast<std::uint32_t>(getpid()));
   EXPECT_TRUE(memory::verify_memory(guest.take_attached(), FarRendezvous::kMemoryBytes).ok());
-  EXPECT_TRUE(gate.seat().ok());
+  EXPECT_TRUE(gate.info().ok());
 }
 
 TEST(BootstrapGate, WhoComesTooLateIsRefused) {
@@ -347,7 +347,7 @@ TEST(BootstrapGate, WhoComesTooLateIsRefused) {
   server.send_welcome();
   EXPECT_EQ(guest.hear<Welcome>().hosts, 2U);
   expect_refused(twin, Code::state, "comes too late: job far has started");
-  EXPECT_TRUE(gate.seat().ok());
+  EXPECT_TRUE(gate.info().ok());
 }
 
 TEST(BootstrapGate, ARankOfWhichOnlyTheRendezvousKnowsIsAnError) {
@@ -360,7 +360,7 @@ TEST(BootstrapGate, ARankOfWhichOnlyTheRendezvousKnowsIsAnError) {
   std::string frame = encode(welcome);
   sign(frame, wire::key_of(kKey), hello.nonce);
   server.send_to_gate(frame);
-  expect_error(gate.seat(), Code::state, "says that rank 2 is on the host of rank 1, by which it");
+  expect_error(gate.info(), Code::state, "says that rank 2 is on the host of rank 1, by which it");
 }
 
 TEST(BootstrapGate, ARendezvousThatIsLostIsToldToAll) {
@@ -371,7 +371,7 @@ TEST(BootstrapGate, ARendezvousThatIsLostIsToldToAll) {
   server.await_hello(2);
   server.hang_up();
   expect_refused(guest, Code::rank_lost, "rank 1 of 3: the rendezvous at tcp:127.0.0.1:");
-  expect_error(gate.seat(), Code::rank_lost, "ended before all ranks had joined");
+  expect_error(gate.info(), Code::rank_lost, "ended before all ranks had joined");
 }
 
 TEST(BootstrapGate, ASilentRendezvousIsATimeoutForAll) {
@@ -380,7 +380,7 @@ TEST(BootstrapGate, ASilentRendezvousIsATimeoutForAll) {
   Joiner gate(server, 1, "300ms");
   RawRank guest(server.address_of_gate(), hello_from(*own_host_id(), 2, 3));
   expect_refused(guest, Code::timeout, "rank 1 of 3: the rendezvous at tcp:127.0.0.1:");
-  expect_error(gate.seat(), Code::timeout, "gave no answer within 300ms");
+  expect_error(gate.info(), Code::timeout, "gave no answer within 300ms");
 }
 
 TEST(BootstrapGate, AStrangerIsNotLetIn) {
@@ -400,8 +400,8 @@ TEST(BootstrapGate, AStrangerIsNotLetIn) {
     test::expect_text(std::get<Refused>((*answer)->message), Code::argument, "UNISONO_JOB_KEY");
   }
   Joiner guest(server, 2);
-  EXPECT_TRUE(guest.seat().ok()) << guest.seat().error().message;
-  EXPECT_TRUE(gate.seat().ok());
+  EXPECT_TRUE(guest.info().ok()) << guest.info().error().message;
+  EXPECT_TRUE(gate.info().ok());
 }
 
 // Exits with 0 if it could, and if so after the body.
@@ -439,7 +439,7 @@ TEST(BootstrapGate, AGateThatDiesIsNamedByThoseWhoCameByIt) {
   kill(gate, SIGKILL);
   EXPECT_EQ(exit_code_of(gate), 128 + SIGKILL);
   server.await_end_of_gate();
-  expect_error(guest.seat(), Code::rank_lost, "which rank 1 hosts, ended before all ranks");
+  expect_error(guest.info(), Code::rank_lost, "which rank 1 hosts, ended before all ranks");
 }
 
 TEST(BootstrapGate, ARankWhosePidItDoesNotSeeIsToldToTheRendezvous) {
@@ -455,7 +455,7 @@ TEST(BootstrapGate, ARankWhosePidItDoesNotSeeIsToldToTheRendezvous) {
   EXPECT_EQ(server.await_objection(),
             (Objection{server.await_hello(2).nonce, Objection::Reason::unseen_pid}));
   server.refuse_at_gate(Refused{Code::unsupported, "in a pid namespace", {}});
-  expect_error(guest.seat(), Code::unsupported, "in a pid namespace");
+  expect_error(guest.info(), Code::unsupported, "in a pid namespace");
   EXPECT_EQ(exit_code_of(gate), 0);
 }
 

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "bootstrap/bootstrap.hpp"
 #include "bootstrap/rendezvous/welcome.hpp"
 #include "memory/memory_file.hpp"
 #include "transport/udp/ip.hpp"
@@ -32,7 +31,7 @@ using test::RawRank;
 constexpr const char* kTcp = "tcp:127.0.0.1:0";
 
 // Until the rendezvous has heard what the gate has said: it refuses a second Hello of that kind.
-void await_seat(RawRank& gate, Hello hello) {
+void await_join(RawRank& gate, Hello hello) {
   hello.nonce = *random_nonce();
   gate.say(hello);
   const auto refused = gate.hear<Refused>();
@@ -58,7 +57,7 @@ TEST(RendezvousOfHosts, TellsEveryoneWhoIsWhere) {
   const Address local = unix_address_of(host, hellos[1]);
   RawRank rank3(host, hellos[3]);
   RawRank rank1(local, hellos[1]);
-  await_seat(rank3, hellos[3]);
+  await_join(rank3, hellos[3]);
   RawRank rank0(host, hellos[0]);
   EXPECT_EQ(rank0.hear<Redirect>(), (Redirect{gate_address(4).name, host_of('x'), 3}));
   rank0.expect_end();
@@ -101,7 +100,7 @@ TEST(RendezvousOfHosts, HasOneConnectionToEachOtherHost) {
       stay.push_back(std::make_unique<RawRank>(local, hello));
     } else if (rank % kPerHost == 0) {
       stay.push_back(std::make_unique<RawRank>(host, hello));
-      await_seat(*stay.back(), hello);
+      await_join(*stay.back(), hello);
     } else {
       RawRank sent_away(host, hello);
       EXPECT_EQ(sent_away.hear<Redirect>().gate, rank - rank % kPerHost);
@@ -209,7 +208,7 @@ TEST(RendezvousOfHosts, ADeathBehindAGateIsToldToAll) {
   const Hello guest = hello_from(host_of('x'), 2, 4);
   gate.say(guest);
   RawRank rank0(host, hello_from(host_of('y'), 0, 4));
-  await_seat(rank0, hello_from(host_of('y'), 0, 4));
+  await_join(rank0, hello_from(host_of('y'), 0, 4));
   gate.say(Objection{*random_nonce(), Objection::Reason::ended});  // to whom nobody knows
   gate.say(Objection{guest.nonce, Objection::Reason::ended});
   for (RawRank* each : {&gate, &rank0}) {
@@ -236,7 +235,7 @@ TEST(RendezvousOfHosts, ARankThatComesTwiceByGatesIsRefusedTheSecondTime) {
   RawRank gate_x(host, hello_from(host_of('x'), 0, 4));
   RawRank gate_y(host, hello_from(host_of('y'), 1, 4));
   gate_x.say(hello_from(host_of('x'), 2, 4));
-  await_seat(gate_x, hello_from(host_of('x'), 2, 4));
+  await_join(gate_x, hello_from(host_of('x'), 2, 4));
   const Hello twin = hello_from(host_of('y'), 2, 4);
   gate_y.say(twin);
   const auto refused = gate_y.hear<Refused>();

@@ -23,13 +23,13 @@ TEST(BootstrapUnderLauncher, DISABLED_Rank) {
   const base::Settings& settings = *base::process_settings();
   const auto job = describe_own_job(settings);
   ASSERT_TRUE(job.ok()) << job.error().message;
-  const auto seat = join_job(*job, settings);
-  ASSERT_TRUE(seat.ok()) << seat.error().message;
-  EXPECT_EQ(seat->ranks, kRanks);
+  const auto info = join_job(*job, settings);
+  ASSERT_TRUE(info.ok()) << info.error().message;
+  EXPECT_EQ(info->ranks, kRanks);
   EXPECT_EQ(
-      std::set<int>({seat->members[0].pid, seat->members[1].pid, seat->members[2].pid}).size(), 3U);
-  EXPECT_TRUE(meet_in_memory(*seat));
-  std::printf("rank %d of %d has met the others\n", seat->rank, seat->ranks);
+      std::set<int>({info->members[0].pid, info->members[1].pid, info->members[2].pid}).size(), 3U);
+  EXPECT_TRUE(meet_in_memory(*info));
+  std::printf("rank %d of %d has met the others\n", info->rank, info->ranks);
 }
 
 std::string own_program() {

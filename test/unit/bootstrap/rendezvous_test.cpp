@@ -60,11 +60,11 @@ TEST(BootstrapRendezvous, ProcessesShareMemoryAndKnowEachOther) {
   std::vector<pid_t> pids;
   for (int rank = 0; rank < kRanks; ++rank) {
     pids.push_back(fork_rank([&host, rank] {
-      const auto seat = join(host.job(rank, kRanks), settings_with("30s"));
-      return seat.ok() && seat->rank == rank && seat->ranks == kRanks &&
-             seat->members.size() == kRanks &&
-             seat->members[static_cast<std::size_t>(rank)].pid == getpid() &&
-             seat->channel.valid() && !seat->job.empty() && meet_in_memory(*seat);
+      const auto info = join(host.job(rank, kRanks), settings_with("30s"));
+      return info.ok() && info->rank == rank && info->ranks == kRanks &&
+             info->members.size() == kRanks &&
+             info->members[static_cast<std::size_t>(rank)].pid == getpid() &&
+             info->connection.valid() && !info->job.empty() && meet_in_memory(*info);
     }));
   }
   host.serve();
@@ -79,23 +79,23 @@ TEST(BootstrapRendezvous, ManyRanksAtOnce) {
   host.serve();
   std::vector<JobDescription> jobs;
   for (int rank = 0; rank < kRanks; ++rank) jobs.push_back(host.job(rank, kRanks));
-  for (const auto& seat : join_all(jobs, settings_with("30s"))) {
-    ASSERT_TRUE(seat.ok()) << seat.error().message;
-    EXPECT_EQ(seat->members.back().pid, getpid());
+  for (const auto& info : join_all(jobs, settings_with("30s"))) {
+    ASSERT_TRUE(info.ok()) << info.error().message;
+    EXPECT_EQ(info->members.back().pid, getpid());
   }
 }
 
 TEST(BootstrapRendezvous, MemoryIsPrivateSparseAndCannotShrink) {
   Host host(1);
   host.serve();
-  const auto seat = join(host.job(0, 1), settings_with("30s"));
-  ASSERT_TRUE(seat.ok()) << seat.error().message;
+  const auto info = join(host.job(0, 1), settings_with("30s"));
+  ASSERT_TRUE(info.ok()) << info.error().message;
   struct stat status {};
-  ASSERT_EQ(fstat(seat->memory.get(), &status), 0);
+  ASSERT_EQ(fstat(info->memory.get(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600U);
   EXPECT_EQ(status.st_size, 1 << 20);
   EXPECT_EQ(status.st_blocks, 0);
-  EXPECT_NE(ftruncate(seat->memory.get(), 4096), 0);
+  EXPECT_NE(ftruncate(info->memory.get(), 4096), 0);
 }
 
 TEST(BootstrapRendezvous, TheLargestWishForMemoryIsGranted) {
@@ -103,23 +103,23 @@ TEST(BootstrapRendezvous, TheLargestWishForMemoryIsGranted) {
   host.serve();
   const auto big = Settings::from({{"UNISONO_SHARED_LIMIT", "8M"}});
   ASSERT_TRUE(big.ok());
-  std::optional<Result<Seat>> other;
+  std::optional<Result<JobInfo>> other;
   std::thread rank1([&] { other.emplace(join(host.job(1, 2), *big)); });
-  const auto seat = join(host.job(0, 2), settings_with("30s"));
+  const auto info = join(host.job(0, 2), settings_with("30s"));
   rank1.join();
-  ASSERT_TRUE(seat.ok() && other->ok());
-  EXPECT_EQ(seat->memory_bytes, 8U << 20);
+  ASSERT_TRUE(info.ok() && other->ok());
+  EXPECT_EQ(info->memory_bytes, 8U << 20);
 }
 
 TEST(BootstrapRendezvous, MissingRanksAreNamedToAllWhoCame) {
   constexpr int kRanks = 7;
   Host host(kRanks, "1s");
   host.serve();
-  const auto seats = join_all({host.job(0, kRanks), host.job(2, kRanks), host.job(6, kRanks)},
+  const auto infos = join_all({host.job(0, kRanks), host.job(2, kRanks), host.job(6, kRanks)},
                               settings_with("1s"));
-  for (const auto& seat : seats) {
-    expect_error(seat, Code::timeout, "4 of 7 ranks did not join within 1s");
-    expect_error(seat, Code::timeout, "missing ranks 1, 3-5");
+  for (const auto& info : infos) {
+    expect_error(info, Code::timeout, "4 of 7 ranks did not join within 1s");
+    expect_error(info, Code::timeout, "missing ranks 1, 3-5");
   }
   EXPECT_FALSE(host.finish().ok());
 }
@@ -146,21 +146,21 @@ TEST(BootstrapRendezvous, WrongKeyIsRefusedAndDoesNotDisturb) {
 TEST(BootstrapRendezvous, WrongSizeEndsTheJobAtOnce) {
   Host host(3);
   host.serve();
-  const auto seats = join_all({host.job(0, 3), host.job(1, 4)}, settings_with("30s"));
-  expect_error(seats[0], Code::argument,
+  const auto infos = join_all({host.job(0, 3), host.job(1, 4)}, settings_with("30s"));
+  expect_error(infos[0], Code::argument,
                "was told that the job has 4 ranks, the rendezvous that it has 3");
-  expect_error(seats[1], Code::argument, "rank 1 (pid");
+  expect_error(infos[1], Code::argument, "rank 1 (pid");
 }
 
 TEST(BootstrapRendezvous, ARankThatComesTwiceIsRefusedTheSecondTime) {
   Host host(2);
   host.serve();
-  std::array<std::optional<Result<Seat>>, 2> twice;
+  std::array<std::optional<Result<JobInfo>>, 2> twice;
   std::atomic<int> answered = 0;
   std::vector<std::thread> threads;
-  for (auto& seat : twice) {
+  for (auto& info : twice) {
     threads.emplace_back([&] {
-      seat.emplace(join(host.job(1, 2), settings_with("30s")));
+      info.emplace(join(host.job(1, 2), settings_with("30s")));
       ++answered;
     });
   }
@@ -175,9 +175,9 @@ TEST(BootstrapRendezvous, ARankThatComesTwiceIsRefusedTheSecondTime) {
 TEST(BootstrapRendezvous, TheDeadlineMentionsARankThatCameTwice) {
   Host host(3, "1s");
   host.serve();
-  const auto seats =
+  const auto infos =
       join_all({host.job(1, 3), host.job(1, 3), host.job(0, 3)}, settings_with("1s"));
-  expect_error(seats[2], Code::timeout, "missing rank 2; rank 1 was claimed twice");
+  expect_error(infos[2], Code::timeout, "missing rank 2; rank 1 was claimed twice");
 }
 
 TEST(BootstrapRendezvous, ADeathBeforeTheStartIsToldToTheOthers) {
@@ -188,16 +188,16 @@ TEST(BootstrapRendezvous, ADeathBeforeTheStartIsToldToTheOthers) {
   kill(victim, SIGKILL);
   EXPECT_EQ(exit_code_of(victim), 128 + SIGKILL);
   host.serve();
-  const auto seat = join(host.job(0, 3), settings_with("30s"));
-  expect_error(seat, Code::rank_lost, "rank 1 (pid " + std::to_string(victim) + ") ended before");
+  const auto info = join(host.job(0, 3), settings_with("30s"));
+  expect_error(info, Code::rank_lost, "rank 1 (pid " + std::to_string(victim) + ") ended before");
 }
 
 TEST(BootstrapRendezvous, TheLauncherCanTellOfARankThatNeverCame) {
   Host host(2);
   const pid_t waiting = fork_rank([&host] {
-    const auto seat = join(host.job(0, 2), settings_with("30s"));
-    return !seat.ok() && seat.error().code == Code::rank_lost &&
-           seat.error().message ==
+    const auto info = join(host.job(0, 2), settings_with("30s"));
+    return !info.ok() && info.error().code == Code::rank_lost &&
+           info.error().message ==
                "rank 1 exited with status 3 before all ranks had joined the job";
   });
   while (!host.server().has_joined(0)) host.step_once(1000);
@@ -258,8 +258,8 @@ TEST(BootstrapRendezvous, AnotherUserIsAStranger) {
   Host host(1);
   const pid_t stranger = fork_rank([&host] {
     if (setuid(65534) != 0) return false;
-    const auto seat = join(host.job(0, 1), settings_with("30s"));
-    return !seat.ok() && seat.error().message.find("belongs to user 0") != std::string::npos;
+    const auto info = join(host.job(0, 1), settings_with("30s"));
+    return !info.ok() && info.error().message.find("belongs to user 0") != std::string::npos;
   });
   host.serve();
   EXPECT_EQ(exit_code_of(stranger), 0);
@@ -272,9 +272,9 @@ TEST(BootstrapRendezvous, TcpLeadsToTheUnixSocket) {
   Host host(2, "30s", "tcp:127.0.0.1:0");
   host.serve();
   EXPECT_TRUE(host.server().address().starts_with("tcp:127.0.0.1:"));
-  for (const auto& seat : join_all({host.job(0, 2), host.job(1, 2)}, settings_with("30s"))) {
-    ASSERT_TRUE(seat.ok()) << seat.error().message;
-    EXPECT_TRUE(seat->memory.valid());
+  for (const auto& info : join_all({host.job(0, 2), host.job(1, 2)}, settings_with("30s"))) {
+    ASSERT_TRUE(info.ok()) << info.error().message;
+    EXPECT_TRUE(info->memory.valid());
   }
   EXPECT_TRUE(host.finish().ok());
 }
@@ -425,8 +425,8 @@ TEST_P(RankZeroHosts, AndTheOthersWaitForIt) {
   const auto rank_body = [&job](int rank) {
     JobDescription own = job;
     own.rank = rank;
-    const auto seat = join(own, settings_with("30s"));
-    return seat.ok() && meet_in_memory(*seat) && seat->hosted.size() == (rank == 0 ? kRanks : 0);
+    const auto info = join(own, settings_with("30s"));
+    return info.ok() && meet_in_memory(*info) && info->accepted.size() == (rank == 0 ? kRanks : 0);
   };
   std::vector<pid_t> pids;
   for (int rank = kRanks; rank-- > 0;) {
@@ -458,8 +458,8 @@ TEST(BootstrapJoin, RankZeroHearsOfAFailureWheneverItHappens) {
     JobDescription wrong = job;
     wrong.rank = 1;
     wrong.ranks = 3;
-    const auto seats = join_all({wrong, job}, settings_with("10min"));
-    expect_error(seats[1], Code::argument, "was told that the job has 3 ranks");
+    const auto infos = join_all({wrong, job}, settings_with("10min"));
+    expect_error(infos[1], Code::argument, "was told that the job has 3 ranks");
   }
 }
 
@@ -471,14 +471,14 @@ TEST(BootstrapJoin, AnAddressInUseIsNamed) {
 }
 
 TEST(BootstrapJoin, AJobOfOneHasItsOwnMemory) {
-  const auto seat = join(JobDescription{}, settings_with("30s"));
-  ASSERT_TRUE(seat.ok()) << seat.error().message;
-  EXPECT_EQ(seat->ranks, 1);
-  EXPECT_EQ(seat->members.size(), 1U);
-  EXPECT_EQ(seat->members[0].pid, getpid());
-  EXPECT_FALSE(seat->channel.valid());
-  EXPECT_TRUE(memory::verify_memory(seat->memory, 1 << 20).ok());
-  EXPECT_FALSE(memory::verify_memory(seat->memory, 1 << 21).ok());
+  const auto info = join(JobDescription{}, settings_with("30s"));
+  ASSERT_TRUE(info.ok()) << info.error().message;
+  EXPECT_EQ(info->ranks, 1);
+  EXPECT_EQ(info->members.size(), 1U);
+  EXPECT_EQ(info->members[0].pid, getpid());
+  EXPECT_FALSE(info->connection.valid());
+  EXPECT_TRUE(memory::verify_memory(info->memory, 1 << 20).ok());
+  EXPECT_FALSE(memory::verify_memory(info->memory, 1 << 21).ok());
 }
 
 TEST(BootstrapJoin, ALimitOfFileSizesIsNamed) {

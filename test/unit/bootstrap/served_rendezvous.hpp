@@ -95,23 +95,24 @@ class Host {
 };
 
 // Runs each job's join in a thread; results in the same order.
-inline std::vector<base::Result<Seat>> join_all(const std::vector<JobDescription>& jobs,
-                                                const base::Settings& settings) {
-  std::vector<std::optional<base::Result<Seat>>> seats(jobs.size());
+inline std::vector<base::Result<JobInfo>> join_all(const std::vector<JobDescription>& jobs,
+                                                   const base::Settings& settings) {
+  std::vector<std::optional<base::Result<JobInfo>>> infos(jobs.size());
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    threads.emplace_back([&, i] { seats[i].emplace(join(jobs[i], settings)); });
+    threads.emplace_back([&, i] { infos[i].emplace(join(jobs[i], settings)); });
   }
   for (std::thread& thread : threads) thread.join();
-  std::vector<base::Result<Seat>> result;
-  for (auto& seat : seats) result.push_back(std::move(*seat));
+  std::vector<base::Result<JobInfo>> result;
+  for (auto& info : infos) result.push_back(std::move(*info));
   return result;
 }
 
-inline void expect_error(const base::Result<Seat>& seat, base::Code code, std::string_view part) {
-  ASSERT_FALSE(seat.ok()) << part;
-  EXPECT_EQ(seat.error().code, code) << seat.error().message;
-  EXPECT_NE(seat.error().message.find(part), std::string::npos) << seat.error().message;
+inline void expect_error(const base::Result<JobInfo>& info, base::Code code,
+                         std::string_view part) {
+  ASSERT_FALSE(info.ok()) << part;
+  EXPECT_EQ(info.error().code, code) << info.error().message;
+  EXPECT_NE(info.error().message.find(part), std::string::npos) << info.error().message;
 }
 
 }  // namespace unisono::bootstrap::test

@@ -182,33 +182,33 @@ class AfterStrangers {
 
 TEST(BootstrapStrangers, ARankWhoseConnectionIsClosedWithoutAWordComesAgain) {
   AfterStrangers server;
-  std::optional<Result<Seat>> seat;
-  std::thread rank([&] { seat.emplace(join(server.job(), settings_with("30s"))); });
+  std::optional<Result<JobInfo>> info;
+  std::thread rank([&] { info.emplace(join(server.job(), settings_with("30s"))); });
   server.accept_one();
   server.hear_hello();
   EXPECT_TRUE(server.serve().ok());
   rank.join();
-  EXPECT_TRUE(seat->ok()) << seat->error().message;
+  EXPECT_TRUE(info->ok()) << info->error().message;
 }
 
 TEST(BootstrapStrangers, ARefusalWithoutProofKeepsNoRankOut) {
   AfterStrangers server;
-  std::optional<Result<Seat>> seat;
-  std::thread rank([&] { seat.emplace(join(server.job(), settings_with("30s"))); });
+  std::optional<Result<JobInfo>> info;
+  std::thread rank([&] { info.emplace(join(server.job(), settings_with("30s"))); });
   const Line stranger = server.hear_hello();
   EXPECT_TRUE(send_frame(stranger.socket(), encode(Refused{Code::timeout, "go away", {}})));
   EXPECT_TRUE(server.serve().ok());
   rank.join();
-  EXPECT_TRUE(seat->ok()) << seat->error().message;
+  EXPECT_TRUE(info->ok()) << info->error().message;
 }
 
 TEST(BootstrapStrangers, ARankThatIsNeverHeardSaysHowOftenItCame) {
   const AfterStrangers server;
-  std::optional<Result<Seat>> seat;
-  std::thread rank([&] { seat.emplace(join(server.job(), settings_with("100ms"))); });
+  std::optional<Result<JobInfo>> info;
+  std::thread rank([&] { info.emplace(join(server.job(), settings_with("100ms"))); });
   server.accept_one();
   rank.join();  // it has come again, and nobody accepts
-  expect_error(*seat, Code::timeout, "it closed 1 connection of this rank without a word");
+  expect_error(*info, Code::timeout, "it closed 1 connection of this rank without a word");
 }
 
 // The queue of a Unix socket is short: many ranks come at once to where they are sent.
@@ -231,8 +231,8 @@ TEST(BootstrapStrangers, ASocketWithAFullQueueIsNotTakenForOneThatHasGone) {
   }
   const AfterStrangers rendezvous;
   JobDescription job = rendezvous.job();
-  std::optional<Result<Seat>> seat;
-  std::thread rank([&] { seat.emplace(join(job, settings_with("100ms"))); });
+  std::optional<Result<JobInfo>> info;
+  std::thread rank([&] { info.emplace(join(job, settings_with("100ms"))); });
   Line line(rendezvous.accept_one());
   EXPECT_TRUE(send_frame(line.socket(), encode(Challenge{})));
   const auto said = line.receive(soon());
@@ -242,7 +242,7 @@ TEST(BootstrapStrangers, ASocketWithAFullQueueIsNotTakenForOneThatHasGone) {
   sign(redirect, wire::key_of(kKey), hello.nonce);
   EXPECT_TRUE(line.send(redirect).ok());
   rank.join();
-  expect_error(*seat, Code::timeout, "nobody accepts connections at unix:@unisono-");
+  expect_error(*info, Code::timeout, "nobody accepts connections at unix:@unisono-");
 }
 
 // Listens at some names as another user, until it is destroyed.
@@ -304,8 +304,8 @@ TEST(BootstrapStrangers, NamesThatAnotherUserHasTakenArePassedOver) {
   for (const char digit : {'0', '7', 'f'})
     taken.push_back(address.name + '-' + std::string(16, digit));
   const Squatter squatter(taken);
-  for (const auto& seat : join_all(ranks_at(address, false), settings_with("30s"))) {
-    EXPECT_TRUE(seat.ok()) << seat.error().message;
+  for (const auto& info : join_all(ranks_at(address, false), settings_with("30s"))) {
+    EXPECT_TRUE(info.ok()) << info.error().message;
   }
 }
 
@@ -322,8 +322,8 @@ TEST(BootstrapStrangers, AGivenNameThatAnotherUserHasTakenIsAnErrorForEachRank) 
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user for this test";
   const Address address = *random_unix_address();
   const Squatter squatter({address.name});
-  for (const auto& seat : join_all(ranks_at(address, true), settings_with("10min"))) {
-    expect_error(seat, Code::argument, "belongs to user 65534, this process to user 0");
+  for (const auto& info : join_all(ranks_at(address, true), settings_with("10min"))) {
+    expect_error(info, Code::argument, "belongs to user 65534, this process to user 0");
   }
 }
 
@@ -342,12 +342,12 @@ TEST(BootstrapStrangers, ASecondJobOfTheSameNameIsAnError) {
 
 TEST(BootstrapStrangers, WhatFailsForTheRankThatHostsIsToldToThoseWhoCame) {
   Host host(2);
-  std::optional<Result<Seat>> seat;
-  std::thread rank1([&] { seat.emplace(join(host.job(1, 2), settings_with("10min"))); });
+  std::optional<Result<JobInfo>> info;
+  std::thread rank1([&] { info.emplace(join(host.job(1, 2), settings_with("10min"))); });
   while (!host.server().has_joined(1)) host.step_once(1000);
   host.server().give_up({Code::resources, "rank 0 has no memory"});
   rank1.join();
-  expect_error(*seat, Code::resources, "rank 0 has no memory");
+  expect_error(*info, Code::resources, "rank 0 has no memory");
 }
 
 }  // namespace

@@ -23,12 +23,12 @@ constexpr std::uint64_t kMemory = std::uint64_t{1} << 24;
 base::Result<std::unique_ptr<Job>> enter(int rank, std::pair<pid_t, pid_t> processes,
                                          std::shared_ptr<memory::JobMemory> memory,
                                          const base::Settings& settings) {
-  bootstrap::Seat seat;
-  seat.rank = rank;
-  seat.ranks = 2;
-  seat.job = "watch";
-  seat.members = {{.pid = processes.first}, {.pid = processes.second}};
-  return Job::enter(seat, std::move(memory), settings, std::make_unique<transport::SharedMemory>());
+  bootstrap::JobInfo info;
+  info.rank = rank;
+  info.ranks = 2;
+  info.job = "watch";
+  info.members = {{.pid = processes.first}, {.pid = processes.second}};
+  return Job::enter(info, std::move(memory), settings, std::make_unique<transport::SharedMemory>());
 }
 
 TEST(Watch, ADeathIsKnownWithinAFifthOfTheTimeout) {
