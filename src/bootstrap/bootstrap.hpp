@@ -15,7 +15,7 @@ namespace unisono::bootstrap {
 // describes none. From here on this process's log and check messages name the rank.
 base::Result<JobDescription> describe_own_job(const base::Settings& settings);
 
-// Errors: those of agree_on_place.hpp and of join.hpp.
+// Errors: those of launchers/stores.hpp, choose_rendezvous_address.hpp and join.hpp.
 base::Result<JobInfo> join_job(JobDescription job, const base::Settings& settings);
 
 }  // namespace unisono::bootstrap

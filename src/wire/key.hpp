@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The key of a job: 128 random bits that only its ranks know; whoever can make a packet's tag has
-// it. It comes through the environment, or sealed over the launcher's board; never on a command
+// it. It comes through the environment, or sealed in the launcher's store; never on a command
 // line and never in a log.
 // Pure functions besides random_key(); any thread.
 #pragma once

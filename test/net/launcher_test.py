@@ -37,11 +37,11 @@ class OpenMpi:
     """Debian's Open MPI."""
 
     programs = ("mpirun.openmpi",)
-    boards = ("",)  # what one asks it for so that ranks can leave notes with it
+    stores = ("",)  # options with which it offers a key-value store
     library = "libmpi.so.40"
 
     @staticmethod
-    def command(hosts, settings, _board):
+    def command(hosts, settings, _store):
         lines = "".join(f"{host} slots={RANKS_PER_HOST}\n" for host in hosts.names())
         words = ["mpirun.openmpi", "--allow-run-as-root"]
         words += ["--mca", "plm_rsh_agent", hosts.write("agent", AGENT)]
@@ -56,11 +56,11 @@ class Mpich:
     MPICH 4.0 loses a listed variable on the other hosts if it is the last of the environment.)"""
 
     programs = ("mpiexec.mpich",)
-    boards = ("",)
+    stores = ("",)
     library = "libmpich.so.12"
 
     @staticmethod
-    def command(hosts, _settings, _board):
+    def command(hosts, _settings, _store):
         lines = "".join(f"{host}:{RANKS_PER_HOST}\n" for host in hosts.names())
         words = ["mpiexec.mpich", "-launcher", "ssh"]
         words += ["-launcher-exec", hosts.write("agent", AGENT)]
@@ -72,7 +72,7 @@ class Slurm:
     the whole environment of srun."""
 
     programs = ("srun", "sinfo", "slurmctld", "slurmd")
-    boards = ("--mpi=pmi2", "--mpi=pmix")
+    stores = ("--mpi=pmi2", "--mpi=pmix")
     library = None
 
     # The hosts have no control groups. Nobody else is on their network to be kept out.
@@ -105,12 +105,12 @@ PartitionName=all Nodes=ALL Default=YES
         return "SLURM_CONF=" + hosts.write("slurm.conf", text)
 
     @classmethod
-    def command(cls, hosts, _settings, board):
+    def command(cls, hosts, _settings, store):
         configuration = cls.configure(hosts)
         if not hosts.daemons:
             cls.start(hosts, configuration)
         words = ["env", configuration, "srun", f"--nodes={HOSTS}", "-n", str(RANKS)]
-        return words + ([board] if board else [])
+        return words + ([store] if store else [])
 
     @staticmethod
     def start(hosts, configuration):
@@ -206,17 +206,17 @@ class JobOfSeveralHosts(unittest.TestCase):
         self.hosts = HostSet()
         self.addCleanup(self.hosts.down)
 
-    def launch(self, settings, program, board=""):
+    def launch(self, settings, program, store=""):
         """Starts the launcher on the first host, with these settings for the ranks."""
-        command = LAUNCHERS[OPTIONS.launcher].command(self.hosts, settings, board)
+        command = LAUNCHERS[OPTIONS.launcher].command(self.hosts, settings, store)
         return self.hosts.unisono_hosts(
             *["exec", self.hosts.names()[0], *command, *program],
             environment={**self.hosts.environment, **settings},
         )
 
-    def expect_all_conform(self, settings, board=""):
+    def expect_all_conform(self, settings, store=""):
         script = 'hostname; exec "$0"'
-        done = self.launch(settings, ["sh", "-c", script, str(OPTIONS.program)], board)
+        done = self.launch(settings, ["sh", "-c", script, str(OPTIONS.program)], store)
         self.assertEqual(done.returncode, 0, done.stdout)
         lines = collections.Counter(done.stdout.splitlines())
         for host in self.hosts.names():
@@ -231,9 +231,9 @@ class JobOfSeveralHosts(unittest.TestCase):
         )
 
     def test_without_settings(self):
-        for board in LAUNCHERS[OPTIONS.launcher].boards:
-            with self.subTest(board):
-                self.expect_all_conform({}, board)
+        for store in LAUNCHERS[OPTIONS.launcher].stores:
+            with self.subTest(store):
+                self.expect_all_conform({}, store)
 
     def test_beside_mpi(self):
         """Whichever begins first, and also if MPI is there but never begins."""
@@ -250,8 +250,8 @@ class JobOfSeveralHosts(unittest.TestCase):
     def test_networks_that_leave_nothing(self):
         """All ranks say why, also those that were only told."""
         settings = {"UNISONO_NETWORKS": "192.0.2.0/24"}
-        board = LAUNCHERS[OPTIONS.launcher].boards[0]
-        done = self.launch(settings, [str(OPTIONS.program)], board)
+        store = LAUNCHERS[OPTIONS.launcher].stores[0]
+        done = self.launch(settings, [str(OPTIONS.program)], store)
         self.assertNotEqual(done.returncode, 0, done.stdout)
         self.assertIn("no address of another host is known", done.stdout)
         self.assertIn('(UNISONO_NETWORKS="192.0.2.0/24"', done.stdout)

@@ -18,10 +18,11 @@ static_assert(std::tuple_size_v<SealedSecret> == 16 + crypto_secretbox_MACBYTES)
 
 base::Status start_library() {
   if (sodium_init() >= 0) return base::success();
-  return Error{Code::system, "libsodium cannot be initialized: it has no random numbers"};
+  return Error{Code::system,
+               "libsodium cannot be initialized: the system gives it no random numbers"};
 }
 
-// A session key seals one message, so that the nonce may be the same for all.
+// A session key seals one message only, so all messages may have the same nonce.
 constexpr std::array<std::uint8_t, crypto_secretbox_NONCEBYTES> kNonce{};
 
 // The two keys of a pair of ranks, one for each direction.
@@ -38,7 +39,9 @@ struct SessionKeys {
 };
 
 Error unusable() {
-  return {Code::state, "a public key on the launcher's board is none that a rank has made"};
+  return {Code::state,
+          "a public key in the launcher's key-value store is not one that a rank makes; another "
+          "process has changed it"};
 }
 
 }  // namespace
@@ -92,8 +95,8 @@ Result<JobSecret> EphemeralKeys::open(const SealedSecret& sealed, const PublicKe
   if (crypto_secretbox_open_easy(secret.bytes_.data(), sealed.data(), sealed.size(), kNonce.data(),
                                  keys.receive.data()) != 0) {
     return Error{Code::state,
-                 "the job's key on the launcher's board was not sealed for this rank: somebody has "
-                 "changed what ranks have written there"};
+                 "the job's key in the launcher's key-value store was not sealed for this rank: "
+                 "another process has changed the values there"};
   }
   return secret;
 }

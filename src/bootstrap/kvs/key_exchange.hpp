@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How ranks get a common key over a launcher's board, which others may read: each rank publishes an
-// ephemeral public key (X25519). Rank 0 makes the job's key and seals it for each rank, with a key
-// that follows from its own pair and that rank's (libsodium: crypto_kx, crypto_secretbox).
-// Whoever reads the board learns nothing of the job's key. Whoever can write there can pretend to
-// be a rank: nothing says whose a public key is. What is secret is overwritten when its object
-// ends. Any thread.
+// How ranks get a common key over a launcher's key-value store, which other processes may read.
+// Each rank publishes an ephemeral public key (X25519). Rank 0 makes the job's key and seals it for
+// each rank, with a key derived from its own pair and that rank's (libsodium: crypto_kx,
+// crypto_secretbox). A reader of the store learns nothing of the job's key. A process that can
+// write to the store can pretend to be a rank, since nothing proves the owner of a public key.
+// Destructors overwrite what is secret. Any thread.
 #pragma once
 
 #include <array>
@@ -17,10 +17,10 @@
 namespace unisono::bootstrap {
 
 using PublicKey = std::array<std::uint8_t, 32>;
-// A JobSecret and 16 bytes by which a change of it is seen.
+// A JobSecret and 16 bytes that reveal any change of it.
 using SealedSecret = std::array<std::uint8_t, 16 + 16>;
 
-// Random bytes that stand for the job's key.
+// Random bytes from which the job's key is made.
 class JobSecret {
  public:
   static base::Result<JobSecret> random();
@@ -38,7 +38,7 @@ class JobSecret {
   std::array<std::uint8_t, 16> bytes_{};
 };
 
-// Overwrites a text that is secret.
+// Overwrites a secret text.
 void wipe(std::string& text);
 
 // One rank's pair of keys, for one job.
@@ -50,10 +50,9 @@ class EphemeralKeys {
   ~EphemeralKeys();
 
   const PublicKey& public_key() const { return public_; }
-  // Rank 0, once for each other rank and job. Errors: state (no rank makes such a public key).
+  // By rank 0, once for each other rank of a job. Errors: state (no rank makes such a public key).
   base::Result<SealedSecret> seal(const JobSecret& secret, const PublicKey& rank) const;
-  // The others. Errors: state (it was sealed for another public key, or by another one, or has been
-  // changed).
+  // By the other ranks. Errors: state (it was sealed for or by another public key, or was changed).
   base::Result<JobSecret> open(const SealedSecret& sealed, const PublicKey& rank0) const;
 
  private:

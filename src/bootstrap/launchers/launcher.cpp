@@ -24,14 +24,14 @@ constexpr std::size_t kLeastKeyLength = 16;
 
 struct LauncherRow {
   Launcher launcher;
-  // The first two name the rank and the size; all four (as far as given) must be there for the
-  // launcher to be recognised.
+  // The first two hold the rank and the size. A launcher is recognised if all four, as far as
+  // given, are set.
   std::array<std::string_view, 4> signature;
-  std::string_view local_size;  // ranks on this machine, where the launcher says so
-  // Variables that tell one job from another. Those that are missing count as empty.
+  std::string_view local_size;  // variable with the number of ranks on this host; empty: none
+  // Variables that tell one job from another. A missing one counts as empty.
   std::array<std::string_view, 3> identity;
-  // What its ranks have in common across hosts; of two, the first that is there.
-  std::array<BoardKind, 2> boards;
+  // The key-value stores that it may have; the first one that is there is used.
+  std::array<StoreKind, 2> stores;
 };
 
 // Order matters: mpirun and torchrun inside a Slurm allocation leave Slurm's variables in place.
@@ -40,29 +40,29 @@ constexpr std::array<LauncherRow, 5> kLaunchers{{
      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "", ""},
      "OMPI_COMM_WORLD_LOCAL_SIZE",
      {"PMIX_NAMESPACE", "PMIX_SERVER_TMPDIR", "OMPI_MCA_ess_base_jobid"},
-     {BoardKind::pmix, BoardKind::none}},
+     {StoreKind::pmix, StoreKind::none}},
     {Launcher::hydra,
      {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", ""},
      "MPI_LOCALNRANKS",
      {"PMI_JOBID", "", ""},
-     {BoardKind::pmi, BoardKind::none}},
+     {StoreKind::pmi, StoreKind::none}},
     {Launcher::torchrun,
      {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"},
      "LOCAL_WORLD_SIZE",
      {"TORCHELASTIC_RUN_ID", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"},
-     {BoardKind::none, BoardKind::none}},
-    // SLURM_STEP_ID is there under srun only: a batch script has a SLURM_PROCID, but is no rank.
+     {StoreKind::none, StoreKind::none}},
+    // Only srun sets SLURM_STEP_ID: a batch script has a SLURM_PROCID, but is no rank.
     {Launcher::slurm,
      {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_JOB_ID", "SLURM_STEP_ID"},
      "",
      {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"},
-     {BoardKind::pmi, BoardKind::pmix}},
-    // Does not say how many ranks are on this host.
+     {StoreKind::pmi, StoreKind::pmix}},
+    // It does not say how many ranks are on this host.
     {Launcher::pmi,
      {"PMI_RANK", "PMI_SIZE", "", ""},
      "",
      {"PMI_JOBID", "", ""},
-     {BoardKind::pmi, BoardKind::none}},
+     {StoreKind::pmi, StoreKind::none}},
 }};
 
 std::optional<std::string> find(const Environment& environment, std::string_view name) {
@@ -90,19 +90,19 @@ Result<int> number_in(const Environment& environment, std::string_view name, std
   return static_cast<int>(*number);
 }
 
-// Without an address that other hosts reach, the ranks could not meet.
-Error several_hosts(const std::string& who_says) {
-  return {Code::unsupported,
-          fmt::format("unsupported: several hosts without an address at which they meet: {}, and "
-                      "it has no PMI or PMIx by which they could agree (srun --mpi=pmi2 has); give "
-                      "all ranks the same UNISONO_RENDEZVOUS=tcp:HOST:PORT (HOST is that of rank "
-                      "0) and UNISONO_JOB_KEY",
-                      who_says)};
+Error several_hosts(const std::string& evidence) {
+  return {
+      Code::unsupported,
+      fmt::format("unsupported: several hosts without a rendezvous address: {}, and the launcher "
+                  "has no PMI or PMIx by which the ranks could choose one (srun --mpi=pmi2 has); "
+                  "give all ranks the same UNISONO_RENDEZVOUS=tcp:HOST:PORT (HOST is that of "
+                  "rank 0) and UNISONO_JOB_KEY",
+                  evidence)};
 }
 
-// What the launcher says of several hosts; empty: that there is one, or nothing.
-Result<std::string> says_several_hosts(const LauncherRow& row, const Environment& environment,
-                                       int ranks) {
+// How the launcher says that there are several hosts; empty: it says that there is one, or nothing.
+Result<std::string> evidence_of_several_hosts(const LauncherRow& row,
+                                              const Environment& environment, int ranks) {
   if (find(environment, row.local_size)) {
     UNISONO_ASSIGN(const int local, number_in(environment, row.local_size, 1, kMostRanks));
     if (local < ranks) {
@@ -119,36 +119,36 @@ Result<std::string> says_several_hosts(const LauncherRow& row, const Environment
   return std::string();
 }
 
-// The board of this job, if the launcher has one.
-Result<BoardOptions> find_board(const LauncherRow& row, const Environment& environment) {
+// The job's key-value store, if the launcher has one.
+Result<StoreOptions> find_store(const LauncherRow& row, const Environment& environment) {
   constexpr int kMostDescriptor = 1 << 20;
-  BoardOptions board;
-  for (const BoardKind kind : row.boards) {
-    if (kind == BoardKind::pmi && find(environment, "PMI_FD")) {
-      UNISONO_ASSIGN(board.descriptor, number_in(environment, "PMI_FD", 0, kMostDescriptor));
-      board.kind = kind;
-      return board;
+  StoreOptions store;
+  for (const StoreKind kind : row.stores) {
+    if (kind == StoreKind::pmi && find(environment, "PMI_FD")) {
+      UNISONO_ASSIGN(store.descriptor, number_in(environment, "PMI_FD", 0, kMostDescriptor));
+      store.kind = kind;
+      return store;
     }
-    if (kind == BoardKind::pmix && find(environment, "PMIX_NAMESPACE")) {
-      board.kind = kind;
-      return board;
+    if (kind == StoreKind::pmix && find(environment, "PMIX_NAMESPACE")) {
+      store.kind = kind;
+      return store;
     }
   }
-  return board;
+  return store;
 }
 
-// Where the ranks of several hosts meet is agreed on, where they may be on several.
-base::Status find_meeting_place(const LauncherRow& row, const Environment& environment,
-                                const base::Settings& settings, JobDescription& job) {
+// Where the ranks may be on several hosts, finds the store over which they choose an address.
+base::Status prepare_for_several_hosts(const LauncherRow& row, const Environment& environment,
+                                       const base::Settings& settings, JobDescription& job) {
   const std::string& rendezvous = settings.text(Setting::rendezvous);
   if (rendezvous.starts_with("tcp:") || job.ranks == 1) return base::success();
-  UNISONO_ASSIGN(const std::string several, says_several_hosts(row, environment, job.ranks));
+  UNISONO_ASSIGN(const std::string several, evidence_of_several_hosts(row, environment, job.ranks));
   const bool unknown = row.launcher == Launcher::pmi && rendezvous.empty();
   if (several.empty() && !unknown) return base::success();
   if (rendezvous.empty()) {
-    UNISONO_ASSIGN(job.board, find_board(row, environment));
+    UNISONO_ASSIGN(job.store, find_store(row, environment));
   }
-  if (job.board.kind == BoardKind::none && !several.empty()) return several_hosts(several);
+  if (job.store.kind == StoreKind::none && !several.empty()) return several_hosts(several);
   return base::success();
 }
 
@@ -204,7 +204,7 @@ Result<JobDescription> detect(const Environment& environment, const base::Settin
   for (const LauncherRow& row : kLaunchers) {
     if (!is_present(row, environment)) continue;
     UNISONO_ASSIGN(JobDescription job, read_row(row, environment));
-    UNISONO_TRY(find_meeting_place(row, environment, settings, job));
+    UNISONO_TRY(prepare_for_several_hosts(row, environment, settings, job));
     if (job.ranks > 1) {
       job.address.kind = Address::Kind::unix_prefix;
       job.address.name =
@@ -240,7 +240,7 @@ const char* launcher_name(Launcher launcher) {
 
 bool may_span_hosts(const JobDescription& job) {
   if (job.ranks == 1) return false;
-  return job.board.kind != BoardKind::none || job.address.kind == Address::Kind::tcp;
+  return job.store.kind != StoreKind::none || job.address.kind == Address::Kind::tcp;
 }
 
 ProcessFacts process_facts() {
@@ -275,7 +275,7 @@ Result<JobDescription> describe_job(const Environment& environment, const base::
     if (job.launcher == Launcher::unisono && job.ranks > 1) {
       return Error{Code::argument,
                    "UNISONO_RENDEZVOUS is not set; with UNISONO_RANK and UNISONO_SIZE "
-                   "it says where the ranks meet, e.g. unix:@my-job"};
+                   "it gives the address of the rendezvous, e.g. unix:@my-job"};
     }
     return job;
   }

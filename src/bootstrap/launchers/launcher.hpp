@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which launcher started this process, and what it says: rank, size, and where the ranks meet. Each
-// launcher is one row in a table of variable names. Pure over an environment map and a few facts
-// about the process, so that captured environments are tests.
+// Which launcher started this process, and what it says of the job: rank, size, rendezvous. Each
+// launcher is one row in a table of variable names. The functions depend on an environment map and
+// a few facts about the process only, so that captured environments are tests.
 #pragma once
 
 #include <sys/types.h>
@@ -12,18 +12,18 @@
 #include "base/result.hpp"
 #include "base/settings.hpp"
 #include "bootstrap/address.hpp"
-#include "bootstrap/kvs/board.hpp"
+#include "bootstrap/launchers/stores.hpp"
 
 namespace unisono::bootstrap {
 
 enum class Launcher { none, unisono, open_mpi, hydra, torchrun, slurm, pmi };
 const char* launcher_name(Launcher launcher);
 
-// What a job's name is made of, besides the environment.
+// What identifies a job besides the environment.
 struct ProcessFacts {
   uid_t uid = 0;
-  // Pid and start time of the process that all ranks of this machine descend from: the nearest
-  // ancestor that is a launcher's proxy, or else the parent.
+  // Pid and start time of the process from which all ranks on this host descend: the nearest
+  // ancestor that is a launcher's proxy, otherwise the parent.
   std::string ancestor;
 };
 ProcessFacts process_facts();
@@ -32,22 +32,22 @@ struct JobDescription {
   Launcher launcher = Launcher::none;
   int rank = 0;
   int ranks = 1;
-  Address address;  // where the ranks meet; name empty: a job of one rank that meets nobody
-  bool address_given = false;  // by UNISONO_RENDEZVOUS; otherwise derived, and rank 0 hosts
+  Address address;             // of the rendezvous; name empty: a job of one rank needs none
+  bool address_given = false;  // by UNISONO_RENDEZVOUS; otherwise derived, and rank 0 serves it
   std::string key;             // empty: none
-  // Of a kind that is not none: the ranks may be on several hosts, the address is of no use yet,
-  // and they agree on one over the launcher's board (agree_on_place.hpp).
-  BoardOptions board;
-  // What decides where things lie in the job's memory, as a number that has to be the same for all
-  // ranks of a job of several hosts. Not from the environment: the caller of join() knows it.
+  // With a kind that is not none the ranks may be on several hosts. Then the address above is not
+  // the final one: the ranks choose it over this store (choose_rendezvous_address.hpp).
+  StoreOptions store;
+  // A number that depends on the layout of the job's memory. It has to be the same for all ranks of
+  // a job of several hosts. The caller of join() sets it.
   std::uint64_t memory_layout = 0;
 };
 
 // UNISONO_RANK and UNISONO_SIZE come first, then Open MPI, hydra (MPICH, Intel MPI), torchrun,
-// Slurm, others that speak PMI. UNISONO_RENDEZVOUS overrides the derived meeting place of any of
-// them. Errors: argument (a variable is missing or no number, with its name), unsupported (the
-// launcher speaks of several hosts and has no board, and no tcp rendezvous is given at which they
-// could meet).
+// Slurm, other launchers with PMI. UNISONO_RENDEZVOUS overrides the derived address of any of them.
+// Errors: argument (a variable is missing or no number; names it), unsupported (the launcher has
+// placed ranks on several hosts and has no key-value store, and UNISONO_RENDEZVOUS gives no tcp
+// address).
 base::Result<JobDescription> describe_job(const base::Environment& environment,
                                           const base::Settings& settings,
                                           const ProcessFacts& facts);

@@ -14,7 +14,7 @@ using base::Code;
 using base::Error;
 
 constexpr bool is_printable(char letter) { return letter >= ' ' && letter < 0x7f; }
-constexpr bool is_of_a_word(char letter) { return letter > ' ' && letter < 0x7f; }
+constexpr bool is_word_letter(char letter) { return letter > ' ' && letter < 0x7f; }
 
 }  // namespace
 
@@ -28,7 +28,7 @@ base::Result<PmiLine> parse_pmi_line(std::string_view line) {
     return Error{Code::state, fmt::format("PMI: a line of {} bytes", line.size())};
   }
   if (!std::ranges::all_of(line, is_printable)) {
-    return Error{Code::state, "PMI: a line with letters that are not printable"};
+    return Error{Code::state, "PMI: a line with unprintable letters"};
   }
   PmiLine result;
   while (!line.empty()) {
@@ -53,7 +53,7 @@ std::string pmi_line(std::string_view command,
                      std::initializer_list<std::pair<std::string_view, std::string_view>> values) {
   std::string line = fmt::format("cmd={}", command);
   for (const auto& [name, value] : values) {
-    UNISONO_CHECK(std::ranges::all_of(value, is_of_a_word), "a value of PMI has no blanks");
+    UNISONO_CHECK(std::ranges::all_of(value, is_word_letter), "a value of PMI has no blanks");
     line += fmt::format(" {}={}", name, value);
   }
   return line + "\n";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// For tests of a launcher's board: a launcher that speaks PMI, and does as hydra.
+// For tests of a launcher's key-value store: a launcher that speaks PMI like hydra.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,15 +16,15 @@
 
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
-#include "bootstrap/kvs/board.hpp"
 #include "bootstrap/launchers/pmi_line.hpp"
+#include "bootstrap/launchers/stores.hpp"
 
 namespace unisono::bootstrap::test {
 
-// A launcher with a connection to each rank; serves until all have hung up.
+// A launcher with a connection to each rank; serves until all ranks have closed theirs.
 class FakeLauncher {
  public:
-  // What is read under a key, where a rank has put a value.
+  // What is stored under a key when a rank puts a value.
   using Change = std::function<std::string(const std::string& key, const std::string& value)>;
 
   explicit FakeLauncher(int ranks, Change change = {}) : change_(std::move(change)) {
@@ -41,17 +41,17 @@ class FakeLauncher {
     server_.join();
   }
 
-  BoardOptions options(int rank) const {
-    return {.kind = BoardKind::pmi,
+  StoreOptions options(int rank) const {
+    return {.kind = StoreKind::pmi,
             .descriptor = theirs_[static_cast<std::size_t>(rank)].get(),
             .rank = rank,
             .ranks = static_cast<int>(theirs_.size()),
             .timeout_ns = 20 * base::kSecond};
   }
-  // All that has been put; once the ranks are done.
-  const std::map<std::string, std::string>& notes() const { return notes_; }
+  // All values that ranks have put; to be called when the ranks are done.
+  const std::map<std::string, std::string>& values() const { return values_; }
   void hang_up(int rank) { theirs_[static_cast<std::size_t>(rank)].reset(); }
-  int farewells() const { return farewells_; }  // once the ranks are done
+  int finalized() const { return finalized_; }  // how many ranks; to be called when they are done
 
  private:
   void serve() {
@@ -83,7 +83,7 @@ class FakeLauncher {
     if (line->command == "put") {
       EXPECT_EQ(line->value("kvsname"), "kvs_1_0");
       const std::string value(line->value("value"));
-      notes_[key] = change_ ? change_(key, value) : value;
+      values_[key] = change_ ? change_(key, value) : value;
       say(rank, "cmd=put_result rc=0 msg=success\n");
     }
     if (line->command == "barrier_in") {
@@ -93,19 +93,19 @@ class FakeLauncher {
       }
     }
     if (line->command == "get") {
-      const auto found = notes_.find(key);
-      say(rank, found == notes_.end() ? std::string("cmd=get_result rc=-1 msg=key_") + key +
-                                            "_not_found value=unknown\n"
-                                      : "cmd=get_result rc=0 value=" + found->second + "\n");
+      const auto found = values_.find(key);
+      say(rank, found == values_.end() ? std::string("cmd=get_result rc=-1 msg=key_") + key +
+                                             "_not_found value=unknown\n"
+                                       : "cmd=get_result rc=0 value=" + found->second + "\n");
     }
     if (line->command == "finalize") {
-      ++farewells_;
+      ++finalized_;
       say(rank, "cmd=finalize_ack\n");
     }
   }
 
   static void say(int rank, const std::string& line) {
-    // In two pieces, as a stream may hand them out.
+    // In two pieces, since a stream may deliver them so.
     EXPECT_EQ(send(rank, line.data(), 3, MSG_NOSIGNAL), 3);
     EXPECT_EQ(send(rank, line.data() + 3, line.size() - 3, MSG_NOSIGNAL),
               static_cast<ssize_t>(line.size() - 3));
@@ -113,9 +113,9 @@ class FakeLauncher {
 
   std::vector<base::Descriptor> own_, theirs_;
   Change change_;
-  std::map<std::string, std::string> notes_;
+  std::map<std::string, std::string> values_;
   std::vector<int> waiting_;
-  int farewells_ = 0;
+  int finalized_ = 0;
   std::thread server_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// bootstrap/launchers/launcher: rank, size and meeting place from captured environments. The Open
+// bootstrap/launchers/launcher: rank, size and rendezvous from captured environments. The Open
 // MPI and hydra ones are what Open MPI 4.1.4 and MPICH 4.0.2 set; the torchrun and Slurm ones
 // follow those launchers' documentation.
 #include "bootstrap/launchers/launcher.hpp"
@@ -139,24 +139,24 @@ TEST(Launcher, InnermostWins) {
   EXPECT_EQ(described(with(kOpenMpi, kUnisono)).launcher, Launcher::unisono);
 }
 
-TEST(Launcher, RanksOfOneJobMeetAndOthersDoNot) {
-  const auto place = [](const Environment& environment, const ProcessFacts& facts = kFacts) {
+TEST(Launcher, RanksOfOneJobGetOneAddressAndOtherJobsOthers) {
+  const auto address = [](const Environment& environment, const ProcessFacts& facts = kFacts) {
     return described(environment, facts).address.name;
   };
-  EXPECT_EQ(place(kOpenMpi), place(with(kOpenMpi, {{"OMPI_COMM_WORLD_RANK", "0"}})));
-  EXPECT_EQ(place(kOpenMpi), place(kOpenMpi, {1000, "other:1"}));
-  EXPECT_NE(place(kOpenMpi), place(kOpenMpi, {1001, kFacts.ancestor}));
-  EXPECT_NE(place(kOpenMpi), place(with(kOpenMpi, {{"PMIX_NAMESPACE", "1914372098"}})));
+  EXPECT_EQ(address(kOpenMpi), address(with(kOpenMpi, {{"OMPI_COMM_WORLD_RANK", "0"}})));
+  EXPECT_EQ(address(kOpenMpi), address(kOpenMpi, {1000, "other:1"}));
+  EXPECT_NE(address(kOpenMpi), address(kOpenMpi, {1001, kFacts.ancestor}));
+  EXPECT_NE(address(kOpenMpi), address(with(kOpenMpi, {{"PMIX_NAMESPACE", "1914372098"}})));
   // Without a job id, hydra's ranks are known by their common ancestor.
-  EXPECT_EQ(place(kHydra), place(with(kHydra, {{"PMI_RANK", "0"}})));
-  EXPECT_NE(place(kHydra), place(kHydra, {1000, "4711:123457"}));
+  EXPECT_EQ(address(kHydra), address(with(kHydra, {{"PMI_RANK", "0"}})));
+  EXPECT_NE(address(kHydra), address(kHydra, {1000, "4711:123457"}));
   const Environment with_job = with(kHydra, {{"PMI_JOBID", "77.0"}});
-  EXPECT_EQ(place(with_job), place(with_job, {1000, "4711:123457"}));
-  EXPECT_NE(place(kTorchrun), place(with(kTorchrun, {{"TORCHELASTIC_RESTART_COUNT", "1"}})));
-  EXPECT_NE(place(kSlurm), place(with(kSlurm, {{"SLURM_STEP_ID", "1"}})));
+  EXPECT_EQ(address(with_job), address(with_job, {1000, "4711:123457"}));
+  EXPECT_NE(address(kTorchrun), address(with(kTorchrun, {{"TORCHELASTIC_RESTART_COUNT", "1"}})));
+  EXPECT_NE(address(kSlurm), address(with(kSlurm, {{"SLURM_STEP_ID", "1"}})));
 }
 
-TEST(Launcher, AJobOfOneMeetsNobody) {
+TEST(Launcher, AJobOfOneNeedsNoRendezvous) {
   const JobDescription job = described(with(kOpenMpi, {{"OMPI_COMM_WORLD_RANK", "0"},
                                                        {"OMPI_COMM_WORLD_SIZE", "1"},
                                                        {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}}));
@@ -164,7 +164,7 @@ TEST(Launcher, AJobOfOneMeetsNobody) {
   EXPECT_TRUE(job.address.name.empty());
 }
 
-TEST(Launcher, RendezvousOverridesTheMeetingPlace) {
+TEST(Launcher, RendezvousOverridesTheDerivedAddress) {
   const JobDescription job = described(with(kOpenMpi, {{"UNISONO_RENDEZVOUS", "tcp:127.0.0.1:7000"},
                                                        {"UNISONO_JOB_KEY", "0123456789abcdef"}}));
   EXPECT_EQ(job.launcher, Launcher::open_mpi);
@@ -173,47 +173,47 @@ TEST(Launcher, RendezvousOverridesTheMeetingPlace) {
   EXPECT_TRUE(job.address_given);
 }
 
-TEST(Launcher, SeveralHostsAgreeOverTheLaunchersBoard) {
+TEST(Launcher, SeveralHostsUseTheLaunchersStore) {
   const JobDescription open_mpi = described(with(kOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}));
-  EXPECT_EQ(open_mpi.board.kind, BoardKind::pmix);
+  EXPECT_EQ(open_mpi.store.kind, StoreKind::pmix);
   const JobDescription hydra = described(with(kHydra, {{"MPI_LOCALNRANKS", "1"}}));
-  EXPECT_EQ(hydra.board.kind, BoardKind::pmi);
-  EXPECT_EQ(hydra.board.descriptor, 8);
+  EXPECT_EQ(hydra.store.kind, StoreKind::pmi);
+  EXPECT_EQ(hydra.store.descriptor, 8);
   const Environment nodes = with(kSlurm, {{"SLURM_NNODES", "2"}});
-  // srun --mpi=pmix, and --mpi=pmi2, which says rank and size in PMI's words, too.
-  EXPECT_EQ(described(with(nodes, {{"PMIX_NAMESPACE", "slurm.pmix.7.0"}})).board.kind,
-            BoardKind::pmix);
+  // srun --mpi=pmix, and --mpi=pmi2, which sets PMI's variables of rank and size as well.
+  EXPECT_EQ(described(with(nodes, {{"PMIX_NAMESPACE", "slurm.pmix.7.0"}})).store.kind,
+            StoreKind::pmix);
   const JobDescription pmi2 =
       described(with(nodes, {{"PMI_FD", "3"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}));
   EXPECT_EQ(pmi2.launcher, Launcher::slurm);
-  EXPECT_EQ(pmi2.board.kind, BoardKind::pmi);
+  EXPECT_EQ(pmi2.store.kind, StoreKind::pmi);
   expect_error(with(kHydra, {{"MPI_LOCALNRANKS", "1"}, {"PMI_FD", "x"}}), Code::argument,
                "PMI_FD=\"x\"");
 }
 
-TEST(Launcher, OneHostNeedsNoBoard) {
+TEST(Launcher, OneHostNeedsNoStore) {
   for (const Environment& environment : {kOpenMpi, kHydra, kTorchrun, kSlurm}) {
-    EXPECT_EQ(described(environment).board.kind, BoardKind::none);
+    EXPECT_EQ(described(environment).store.kind, StoreKind::none);
   }
 }
 
-TEST(Launcher, WhoSaysNothingOfHostsIsAskedForItsBoard) {
+TEST(Launcher, ALauncherThatSaysNothingOfHostsIsAskedForItsStore) {
   const Environment flux{{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"PMI_FD", "5"}};
   const JobDescription job = described(flux);
   EXPECT_EQ(job.launcher, Launcher::pmi);
   EXPECT_EQ(job.rank, 1);
-  EXPECT_EQ(job.board.kind, BoardKind::pmi);
+  EXPECT_EQ(job.store.kind, StoreKind::pmi);
   // Without one, the ranks are taken to be on one host.
-  EXPECT_EQ(described(without(flux, "PMI_FD")).board.kind, BoardKind::none);
-  EXPECT_EQ(described(with(flux, {{"UNISONO_RENDEZVOUS", "unix:@here"}})).board.kind,
-            BoardKind::none);
+  EXPECT_EQ(described(without(flux, "PMI_FD")).store.kind, StoreKind::none);
+  EXPECT_EQ(described(with(flux, {{"UNISONO_RENDEZVOUS", "unix:@here"}})).store.kind,
+            StoreKind::none);
 }
 
-TEST(Launcher, SeveralHostsWithoutABoardNeedAnAddress) {
+TEST(Launcher, SeveralHostsWithoutAStoreNeedAnAddress) {
   expect_error(without(with(kOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}), "PMIX_NAMESPACE"),
                Code::unsupported,
-               "openmpi placed 2 of 3 ranks on this host, and it has no PMI or PMIx by which they "
-               "could agree (srun --mpi=pmi2 has); give all ranks the same "
+               "openmpi placed 2 of 3 ranks on this host, and the launcher has no PMI or PMIx by "
+               "which the ranks could choose one (srun --mpi=pmi2 has); give all ranks the same "
                "UNISONO_RENDEZVOUS=tcp:HOST:PORT");
   expect_error(without(with(kHydra, {{"MPI_LOCALNRANKS", "1"}}), "PMI_FD"), Code::unsupported,
                "several hosts");
@@ -222,7 +222,7 @@ TEST(Launcher, SeveralHostsWithoutABoardNeedAnAddress) {
   EXPECT_TRUE(describe(with(kSlurm, {{"SLURM_NNODES", "2"}, {"SLURM_STEP_NUM_NODES", "1"}})).ok());
 }
 
-TEST(Launcher, SeveralHostsMeetAtATcpAddress) {
+TEST(Launcher, SeveralHostsUseATcpAddress) {
   const Environment tcp{{"UNISONO_RENDEZVOUS", "tcp:10.0.0.1:7000"},
                         {"UNISONO_JOB_KEY", "0123456789abcdef"}};
   for (const Environment& spread :
@@ -231,13 +231,13 @@ TEST(Launcher, SeveralHostsMeetAtATcpAddress) {
         with(kSlurm, {{"SLURM_NNODES", "2"}})}) {
     const JobDescription job = described(with(spread, tcp));
     EXPECT_EQ(address_text(job.address), "tcp:10.0.0.1:7000");
-    EXPECT_EQ(job.board.kind, BoardKind::none);
+    EXPECT_EQ(job.store.kind, StoreKind::none);
     expect_error(with(spread, {{"UNISONO_RENDEZVOUS", "unix:@here"}}), Code::unsupported,
                  "several hosts");
   }
 }
 
-TEST(Launcher, OnlyAJobWithABoardOrATcpAddressMaySpanHosts) {
+TEST(Launcher, OnlyAJobWithAStoreOrATcpAddressMaySpanHosts) {
   const Environment tcp{{"UNISONO_RENDEZVOUS", "tcp:10.0.0.1:7000"},
                         {"UNISONO_JOB_KEY", "0123456789abcdef"}};
   EXPECT_TRUE(may_span_hosts(described(with(kHydra, {{"MPI_LOCALNRANKS", "1"}}))));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// For pmix_board_test.cpp: a client library of PMIx, of which the test says what it does. It has
-// the real one's soname, so that who loads that gets this if it is there already.
+// For pmix_store_test.cpp: a PMIx client library whose behaviour the test controls. It has the real
+// one's soname, and so takes its place once it is loaded.
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,24 +10,24 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-// What never returns, or never answers; "" if all is well.
-EXPORT _Atomic(const char*) fake_pmix_silent = "";
+// The function that never returns, or never answers; "": none.
+EXPORT _Atomic(const char*) fake_pmix_hanging = "";
 EXPORT int fake_pmix_finalized;
 
-static char note[1024];
+static char stored[1024];
 
-// What a call without an answer has given: a library keeps that, for its answer may come yet.
+// The contexts of calls without an answer: a library keeps them, since it may still answer.
 EXPORT void* fake_pmix_unanswered[8];
 static size_t unanswered;
 
 static void keep(void* context) { fake_pmix_unanswered[unanswered++ % 8] = context; }
 
-static bool is_silent(const char* function) {
-  return strcmp(atomic_load(&fake_pmix_silent), function) == 0;
+static bool is_hanging(const char* function) {
+  return strcmp(atomic_load(&fake_pmix_hanging), function) == 0;
 }
 
 static void stop_at(const char* function) {
-  while (is_silent(function)) pause();
+  while (is_hanging(function)) pause();
 }
 
 typedef struct {
@@ -52,14 +52,14 @@ EXPORT int PMIx_Finalize(const void* info, size_t count) {
 }
 EXPORT int PMIx_Put(uint8_t scope, const char* key, Value* value) {
   (void)scope, (void)key;
-  strncpy(note, value->data.string, sizeof(note) - 1);
+  strncpy(stored, value->data.string, sizeof(stored) - 1);
   return 0;
 }
 EXPORT int PMIx_Commit(void) { return 0; }
 EXPORT int PMIx_Fence_nb(const void* ranks, size_t count, const void* info, size_t infos,
                          void (*done)(int, void*), void* context) {
   (void)ranks, (void)count, (void)info, (void)infos;
-  if (is_silent("PMIx_Fence")) {
+  if (is_hanging("PMIx_Fence")) {
     keep(context);
   } else {
     done(0, context);
@@ -69,8 +69,8 @@ EXPORT int PMIx_Fence_nb(const void* ranks, size_t count, const void* info, size
 EXPORT int PMIx_Get_nb(const void* rank, const char* key, const void* info, size_t infos,
                        void (*got)(int, Value*, void*), void* context) {
   (void)rank, (void)key, (void)info, (void)infos;
-  Value value = {.type = 3, .data.string = note};
-  if (is_silent("PMIx_Get")) {
+  Value value = {.type = 3, .data.string = stored};
+  if (is_hanging("PMIx_Get")) {
     keep(context);
   } else {
     got(0, &value, context);

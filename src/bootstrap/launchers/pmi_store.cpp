@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bootstrap/launchers/pmi_board.hpp"
+#include "bootstrap/launchers/pmi_store.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -27,104 +27,104 @@ std::string pmi_key(int rank, std::string_view key) {
   return fmt::format("unisono-{}-{}", key, rank);
 }
 
-bool mpi_has_begun() {
-  using Question = int (*)(int*);
-  const auto question = reinterpret_cast<Question>(dlsym(RTLD_DEFAULT, "MPI_Initialized"));
+bool mpi_is_initialized() {
+  using Initialized = int (*)(int*);
+  const auto initialized = reinterpret_cast<Initialized>(dlsym(RTLD_DEFAULT, "MPI_Initialized"));
   int answer = 0;
-  return question != nullptr && question(&answer) == 0 && answer != 0;
+  return initialized != nullptr && initialized(&answer) == 0 && answer != 0;
 }
 
 std::string errno_text(int number) { return std::generic_category().message(number); }
 
 }  // namespace
 
-Result<std::unique_ptr<Board>> PmiBoard::open(const BoardOptions& options, bool shared) {
-  std::unique_ptr<PmiBoard> board(new PmiBoard(options, shared));
-  UNISONO_TRY(board->begin());
-  return std::unique_ptr<Board>(std::move(board));
+Result<std::unique_ptr<KeyValueStore>> PmiStore::open(const StoreOptions& options, bool with_mpi) {
+  std::unique_ptr<PmiStore> store(new PmiStore(options, with_mpi));
+  UNISONO_TRY(store->init());
+  return std::unique_ptr<KeyValueStore>(std::move(store));
 }
 
-Status PmiBoard::begin() {
-  if (!shared_) {
+Status PmiStore::init() {
+  if (!with_mpi_) {
     const auto answer =
         ask(pmi_line("init", {{"pmi_version", "1"}, {"pmi_subversion", "1"}}), "response_to_init");
-    // Nothing to take leave of: this may not even be a launcher's.
+    // Then there is nothing to finalize: the descriptor may not even be of a launcher.
     broken_ = broken_ || !answer.ok();
     UNISONO_TRY(answer);
     if (answer->value("pmi_version") != "1") {
       broken_ = true;
-      return trouble(Code::unsupported, fmt::format("it speaks version {}, where 1 was asked for",
-                                                    answer->value("pmi_version")));
+      return error(Code::unsupported, fmt::format("it speaks PMI version {}, but Unisono needs 1",
+                                                  answer->value("pmi_version")));
     }
   }
   UNISONO_ASSIGN(const PmiLine named, ask(pmi_line("get_my_kvsname", {}), "my_kvsname"));
   space_ = named.value("kvsname");
-  if (space_.empty()) return trouble(Code::state, "it names no key-value space");
+  if (space_.empty()) return error(Code::state, "it names no key-value space");
   return base::success();
 }
 
-PmiBoard::~PmiBoard() {
+PmiStore::~PmiStore() {
   if (broken_) return;
-  if (!shared_) {
-    take_leave();
+  if (!with_mpi_) {
+    finalize();
     return;
   }
-  // MPI does it for both, if it ever begins.
-  static BoardOptions at_exit;
+  // MPI finalizes for both, if it is ever initialized.
+  static StoreOptions at_exit;
   at_exit = options_;
   std::atexit([] {
-    if (!mpi_has_begun()) PmiBoard(at_exit, true).take_leave();
+    if (!mpi_is_initialized()) PmiStore(at_exit, true).finalize();
   });
 }
 
-// A rank that ends without this is taken for one that has died.
-void PmiBoard::take_leave() {
+// A launcher takes a rank that ends without this for dead.
+void PmiStore::finalize() {
   static_cast<void>(ask(pmi_line("finalize", {}), "finalize_ack"));
   broken_ = true;
 }
 
-Error PmiBoard::trouble(Code code, std::string_view what) const {
+Error PmiStore::error(Code code, std::string_view what) const {
   return {code, fmt::format("rank {} of {}: the launcher at PMI_FD={}: {}", options_.rank,
                             options_.ranks, options_.descriptor, what)};
 }
 
-Status PmiBoard::put(std::string_view key, std::string_view note) {
+Status PmiStore::put(std::string_view key, std::string_view value) {
   const std::string name = pmi_key(options_.rank, key);
   UNISONO_TRY(
-      ask(pmi_line("put", {{"kvsname", space_}, {"key", name}, {"value", note}}), "put_result"));
+      ask(pmi_line("put", {{"kvsname", space_}, {"key", name}, {"value", value}}), "put_result"));
   return base::success();
 }
 
-Status PmiBoard::fence() {
+Status PmiStore::fence() {
   UNISONO_TRY(ask(pmi_line("barrier_in", {}), "barrier_out"));
   return base::success();
 }
 
-Result<std::string> PmiBoard::get(int rank, std::string_view key) {
+Result<std::string> PmiStore::get(int rank, std::string_view key) {
   const std::string name = pmi_key(rank, key);
   UNISONO_ASSIGN(const PmiLine answer,
                  ask(pmi_line("get", {{"kvsname", space_}, {"key", name}}), "get_result"));
   return std::string(answer.value("value"));
 }
 
-Result<PmiLine> PmiBoard::ask(const std::string& line, std::string_view expected) {
+Result<PmiLine> PmiStore::ask(const std::string& line, std::string_view expected) {
   UNISONO_TRY(send(line));
   UNISONO_ASSIGN(const std::string text, receive());
   Result<PmiLine> answer = parse_pmi_line(text);
   if (!answer.ok() || answer->command != expected) {
     broken_ = true;
-    return trouble(Code::state,
-                   fmt::format("\"{}\" came where {} was expected", text.substr(0, 128), expected));
+    return error(Code::state,
+                 fmt::format("it answered \"{}\" instead of {}", text.substr(0, 128), expected));
   }
   const std::string_view code = answer->value("rc");
   if (!code.empty() && code != "0") {
-    return trouble(Code::state,
-                   fmt::format("{} says rc={} {}", expected, code, answer->value("msg")));
+    return error(Code::state,
+                 fmt::format("its {} has rc={} {}", expected, code, answer->value("msg")));
   }
   return answer;
 }
 
-Status PmiBoard::send(std::string_view line) {
+Status PmiStore::send(std::string_view line) {
   const std::int64_t deadline_ns = base::now_ns() + options_.timeout_ns;
   while (!line.empty()) {
     const ssize_t count =
@@ -135,22 +135,22 @@ Status PmiBoard::send(std::string_view line) {
       const int ready = poll(&waiting, 1, base::poll_timeout_ms(deadline_ns));
       if (ready > 0 || (ready < 0 && errno == EINTR)) continue;
       broken_ = true;
-      return trouble(Code::timeout, fmt::format("it has read nothing for {} "
-                                                "(UNISONO_START_TIMEOUT)",
-                                                base::format_time_ns(options_.timeout_ns)));
+      return error(Code::timeout, fmt::format("it has read nothing for {} "
+                                              "(UNISONO_START_TIMEOUT)",
+                                              base::format_time_ns(options_.timeout_ns)));
     }
     if (count < 0) {
       broken_ = true;
-      return trouble(errno == EBADF || errno == ENOTSOCK ? Code::unsupported : Code::rank_lost,
-                     errno_text(errno));
+      return error(errno == EBADF || errno == ENOTSOCK ? Code::unsupported : Code::rank_lost,
+                   errno_text(errno));
     }
     line.remove_prefix(static_cast<std::size_t>(count));
   }
   return base::success();
 }
 
-// The launcher says nothing but answers, so what comes is one line.
-Result<std::string> PmiBoard::receive() {
+// The launcher sends only answers, so everything up to the line end is one line.
+Result<std::string> PmiStore::receive() {
   const std::int64_t deadline_ns = base::now_ns() + options_.timeout_ns;
   std::string text;
   while (text.size() <= PmiLine::kMostBytes) {
@@ -159,19 +159,18 @@ Result<std::string> PmiBoard::receive() {
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) {
       broken_ = true;
-      return trouble(
-          Code::timeout,
-          fmt::format("no answer within {} (UNISONO_START_TIMEOUT): have all ranks called "
-                      "unisono_init?",
-                      base::format_time_ns(options_.timeout_ns)));
+      return error(Code::timeout,
+                   fmt::format("no answer within {} (UNISONO_START_TIMEOUT): have all ranks called "
+                               "unisono_init?",
+                               base::format_time_ns(options_.timeout_ns)));
     }
     std::array<char, 1024> bytes{};
-    // An MPI library may have taken meanwhile what poll() saw.
+    // An MPI library may have read meanwhile what poll() reported.
     const ssize_t count = recv(options_.descriptor, bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (count <= 0) {
       broken_ = true;
-      return trouble(Code::rank_lost, "it has gone");
+      return error(Code::rank_lost, "it closed the connection");
     }
     text.append(bytes.data(), static_cast<std::size_t>(count));
     if (text.back() == '\n') {
@@ -180,7 +179,7 @@ Result<std::string> PmiBoard::receive() {
     }
   }
   broken_ = true;
-  return trouble(Code::state, "a line without end");
+  return error(Code::state, "it sent a line of more than 4096 bytes");
 }
 
 }  // namespace unisono::bootstrap

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bootstrap/launchers/pmix_board.hpp"
+#include "bootstrap/launchers/pmix_store.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -32,8 +32,8 @@ constexpr const char* kPmixFile = "libpmix.so.2";
 
 // The standard's numbers (pmix_common.h).
 constexpr int kPmixSuccess = 0;
-constexpr int kPmixOperationSucceeded = -157;  // done at once; nobody will be called
-constexpr std::uint8_t kPmixGlobal = 3;        // a note for all hosts' ranks
+constexpr int kPmixOperationSucceeded = -157;  // completed at once; the callback is not called
+constexpr std::uint8_t kPmixGlobal = 3;        // the value is for the ranks of all hosts
 constexpr std::uint16_t kPmixBool = 1;
 constexpr std::uint16_t kPmixString = 3;
 
@@ -51,7 +51,7 @@ struct PmixValue {
     std::byte space[64];  // the largest of the standard's values has 32
   };
 };
-// Only ever one: an array's elements are as long as the library says.
+// Never an array of more than one: the library decides how long an element is.
 struct PmixInfo {
   char key[512];
   std::uint32_t flags;
@@ -80,7 +80,7 @@ bool find_function(void* library, const char* name, Function& function) {
   return function != nullptr;
 }
 
-// Stays loaded: its thread may outlive the call that has waited for it.
+// It stays loaded: its thread may outlive the call that has waited for it.
 Result<PmixLibrary> load_pmix() {
   void* const library = dlopen(kPmixFile, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {
@@ -102,10 +102,10 @@ Result<PmixLibrary> load_pmix() {
   return result;
 }
 
-// What the library's thread answers with. Held by both sides: who gave up waiting may be gone.
+// What the library's thread answers with. Both sides own it, since a waiting call may give up.
 class PmixAnswer {
  public:
-  // For one call of done() or got().
+  // The context of one call of done() or got().
   static void* context_of(const std::shared_ptr<PmixAnswer>& answer) {
     return new std::shared_ptr<PmixAnswer>(answer);
   }
@@ -121,7 +121,7 @@ class PmixAnswer {
     (*answer)->set(status, std::move(text));
   }
 
-  // nullopt: not within that time.
+  // nullopt: no answer within that time.
   std::optional<int> wait(std::int64_t timeout_ns) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
@@ -147,8 +147,8 @@ class PmixAnswer {
   std::string text_;
 };
 
-// Calls the library in a thread of its own, since its calls that wait for the launcher's server
-// have no limit: nullopt if it does not return within that time. Then the thread stays behind.
+// Calls the library in a thread of its own, since its calls wait for the launcher's server without
+// a limit. nullopt: it has not returned within that time, and the thread stays behind.
 Result<std::optional<int>> call_aside(std::function<int()> call, std::int64_t timeout_ns) {
   UNISONO_ASSIGN(std::future<int> outcome, base::start_aside<int>("unisono-pmix", std::move(call)));
   if (outcome.wait_for(std::chrono::nanoseconds(timeout_ns)) != std::future_status::ready) {
@@ -157,35 +157,36 @@ Result<std::optional<int>> call_aside(std::function<int()> call, std::int64_t ti
   return std::optional<int>(outcome.get());
 }
 
-void take_leave(PmixFinalize finalize, std::int64_t timeout_ns) {
+void finalize_within(PmixFinalize finalize, std::int64_t timeout_ns) {
   const auto left = call_aside([finalize] { return finalize(nullptr, 0); }, timeout_ns);
-  if (!left.ok()) finalize(nullptr, 0);  // no thread to be had
+  if (!left.ok()) finalize(nullptr, 0);  // the system has no thread for it
 }
 
-// PMIx counts who has begun and who has taken leave. Called once per board.
+// PMIx counts the initializations and finalizations of a process. Called once per store.
 bool finalize_at_exit(PmixFinalize finalize, std::int64_t timeout_ns) {
   static std::atomic<PmixFinalize> at_exit;
   static std::atomic<std::int64_t> at_exit_timeout_ns;
   at_exit = finalize;
   at_exit_timeout_ns = timeout_ns;
-  return std::atexit([] { take_leave(at_exit, at_exit_timeout_ns); }) == 0;
+  return std::atexit([] { finalize_within(at_exit, at_exit_timeout_ns); }) == 0;
 }
 
 std::string pmix_key(std::string_view key) { return fmt::format("unisono.{}", key); }
 
-class PmixBoard : public Board {
+class PmixStore : public KeyValueStore {
  public:
-  PmixBoard(const BoardOptions& options, const PmixLibrary& library, bool shared)
-      : options_(options), library_(library), shared_(shared) {}
-  ~PmixBoard() override {
-    // A launcher takes a rank that has met it and ends without a word for one that has died.
-    if (!joined_) return;
-    // Who took leave cannot come back (Open MPI 4.1), and an MPI library may still have to begin.
-    if (shared_ && finalize_at_exit(library_.finalize, options_.timeout_ns)) return;
-    take_leave(library_.finalize, options_.timeout_ns);
+  PmixStore(const StoreOptions& options, const PmixLibrary& library, bool with_mpi)
+      : options_(options), library_(library), with_mpi_(with_mpi) {}
+  ~PmixStore() override {
+    // A launcher takes a rank that has initialized and ends without finalizing for dead.
+    if (!initialized_) return;
+    // A process that has finalized cannot initialize again (Open MPI 4.1), and the MPI library may
+    // still have to.
+    if (with_mpi_ && finalize_at_exit(library_.finalize, options_.timeout_ns)) return;
+    finalize_within(library_.finalize, options_.timeout_ns);
   }
 
-  Status join() {
+  Status init() {
     const auto self = std::make_shared<PmixProcess>();
     const auto init = [self, call = library_.init] { return call(self.get(), nullptr, 0); };
     UNISONO_ASSIGN(const std::optional<int> status, call_aside(init, options_.timeout_ns));
@@ -196,28 +197,28 @@ class PmixBoard : public Board {
                       "(UNISONO_START_TIMEOUT): does the launcher still run?",
                       options_.rank, options_.ranks, base::format_time_ns(options_.timeout_ns))};
     }
-    if (*status != kPmixSuccess) return trouble(Code::unsupported, "PMIx_Init", *status);
+    if (*status != kPmixSuccess) return error(Code::unsupported, "PMIx_Init", *status);
     self_ = *self;
-    joined_ = true;
+    initialized_ = true;
     return base::success();
   }
 
-  Status put(std::string_view key, std::string_view note) override {
-    std::string text(note);
-    PmixValue value{};
-    value.type = kPmixString;
-    value.string = text.data();
-    const int status = library_.put(kPmixGlobal, pmix_key(key).c_str(), &value);
-    return status == kPmixSuccess ? base::success() : trouble(Code::state, "PMIx_Put", status);
+  Status put(std::string_view key, std::string_view value) override {
+    std::string text(value);
+    PmixValue stored{};
+    stored.type = kPmixString;
+    stored.string = text.data();
+    const int status = library_.put(kPmixGlobal, pmix_key(key).c_str(), &stored);
+    return status == kPmixSuccess ? base::success() : error(Code::state, "PMIx_Put", status);
   }
 
   Status fence() override {
     if (const int status = library_.commit(); status != kPmixSuccess) {
-      return trouble(Code::state, "PMIx_Commit", status);
+      return error(Code::state, "PMIx_Commit", status);
     }
     const auto answer = std::make_shared<PmixAnswer>();
     void* const context = PmixAnswer::context_of(answer);
-    // Without it, some servers hand out the notes of the fence before (Slurm 22.05).
+    // Without it, some servers return the values of the fence before (Slurm 22.05).
     PmixInfo collect{};
     std::memcpy(collect.key, kPmixCollectData.data(), kPmixCollectData.size());
     collect.value.type = kPmixBool;
@@ -238,44 +239,44 @@ class PmixBoard : public Board {
   }
 
  private:
-  // `status`: what the call said.
+  // `status`: what the call has returned.
   Status wait_for(const char* what, int status, PmixAnswer& answer, void* context) {
     if (status != kPmixSuccess) {
       PmixAnswer::drop(context);
       if (status == kPmixOperationSucceeded) return base::success();
-      return trouble(Code::state, what, status);
+      return error(Code::state, what, status);
     }
     const std::optional<int> outcome = answer.wait(options_.timeout_ns);
     if (!outcome) {
-      joined_ = false;  // to take leave would be to wait as well
+      initialized_ = false;  // PMIx_Finalize would wait as well
       return Error{Code::timeout,
                    fmt::format("rank {} of {}: {} has not ended within {} (UNISONO_START_TIMEOUT): "
                                "have all ranks called unisono_init?",
                                options_.rank, options_.ranks, what,
                                base::format_time_ns(options_.timeout_ns))};
     }
-    return *outcome == kPmixSuccess ? base::success() : trouble(Code::state, what, *outcome);
+    return *outcome == kPmixSuccess ? base::success() : error(Code::state, what, *outcome);
   }
 
-  Error trouble(Code code, const char* what, int status) const {
+  Error error(Code code, const char* what, int status) const {
     return {code, fmt::format("rank {} of {}: {}: {} ({})", options_.rank, options_.ranks, what,
                               library_.error_string(status), status)};
   }
 
-  const BoardOptions options_;
+  const StoreOptions options_;
   const PmixLibrary library_;
-  const bool shared_;
+  const bool with_mpi_;
   PmixProcess self_{};
-  bool joined_ = false;
+  bool initialized_ = false;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Board>> open_pmix_board(const BoardOptions& options, bool shared) {
+Result<std::unique_ptr<KeyValueStore>> open_pmix_store(const StoreOptions& options, bool with_mpi) {
   UNISONO_ASSIGN(const PmixLibrary library, load_pmix());
-  auto board = std::make_unique<PmixBoard>(options, library, shared);
-  UNISONO_TRY(board->join());
-  return std::unique_ptr<Board>(std::move(board));
+  auto store = std::make_unique<PmixStore>(options, library, with_mpi);
+  UNISONO_TRY(store->init());
+  return std::unique_ptr<KeyValueStore>(std::move(store));
 }
 
 }  // namespace unisono::bootstrap
