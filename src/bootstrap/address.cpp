@@ -65,7 +65,7 @@ Result<SocketAddress> resolve(const Address& address) {
   return result;
 }
 
-// Waits for a connection under way; its errno, or ETIMEDOUT.
+// Waits for a pending connection; returns its errno, or ETIMEDOUT.
 int finish_connect(const Descriptor& socket, std::int64_t deadline_ns) {
   pollfd waiting{socket.get(), POLLOUT, 0};
   int ready = 0;
@@ -98,8 +98,7 @@ std::string_view name_of_listener(std::string_view line) {
   return line.starts_with('@') ? line.substr(1) : std::string_view();
 }
 
-// Abstract sockets that listen in this thread's network namespace and are named as listen_at()
-// names them.
+// Abstract sockets that listen in this thread's network namespace and have a name of listen_at().
 Result<std::vector<Address>> find_listeners(const std::string& prefix) {
   constexpr const char* kList = "/proc/thread-self/net/unix";
   std::ifstream file(kList);
@@ -114,9 +113,8 @@ Result<std::vector<Address>> find_listeners(const std::string& prefix) {
   return found;
 }
 
-// A message of the start may be longer than what the path carries in one piece, if that is less
-// than the interfaces say; then TCP would repeat its long segments for ever. These are as long as
-// what every path of IPv6 carries, without the headers of IP and TCP.
+// A path may carry shorter packets than its interfaces tell TCP, which then repeats a long segment
+// for ever. Segments of this length fit: every IPv6 path carries 1280 bytes, 60 of them headers.
 void limit_segments(const Descriptor& socket) {
   const int bytes = 1280 - 60;
   setsockopt(socket.get(), IPPROTO_TCP, TCP_MAXSEG, &bytes, sizeof(bytes));
@@ -140,7 +138,7 @@ Result<ConnectAttempt> connect_to_one(const Address& address, std::int64_t deadl
     case ECONNREFUSED:
     case ENOENT:
       return result;
-    // The queue of a Unix socket is full (EAGAIN), or that of TCP was until the deadline.
+    // The queue of a Unix socket is full (EAGAIN), or that of a TCP socket stayed full.
     case EAGAIN:
     case ECONNRESET:
     case ETIMEDOUT:
@@ -153,7 +151,7 @@ Result<ConnectAttempt> connect_to_one(const Address& address, std::int64_t deadl
   }
 }
 
-// To the first that belongs to this user.
+// Connects to the first one that belongs to this user.
 Result<ConnectAttempt> connect_by_prefix(const std::string& prefix, std::int64_t deadline_ns) {
   UNISONO_ASSIGN(const std::vector<Address> listeners, find_listeners(prefix));
   ConnectAttempt result;
@@ -168,7 +166,7 @@ Result<ConnectAttempt> connect_by_prefix(const std::string& prefix, std::int64_t
 }
 
 base::Status fill_random(void* target, std::size_t bytes) {
-  // Up to 256 bytes come whole once the generator is ready.
+  // The generator returns up to 256 bytes at once.
   if (getrandom(target, bytes, 0) != static_cast<ssize_t>(bytes)) {
     return system_error("getrandom", errno);
   }
@@ -220,8 +218,8 @@ Result<Address> random_unix_address() {
   return Address{Address::Kind::unix_name, fmt::format("unisono-{}-{:016x}", geteuid(), number), 0};
 }
 
-Address gate_address(std::uint64_t door) {
-  return {Address::Kind::unix_name, fmt::format("unisono-gate-{:016x}", door), 0};
+Address relay_address(std::uint64_t relay_socket) {
+  return {Address::Kind::unix_name, fmt::format("unisono-relay-{:016x}", relay_socket), 0};
 }
 
 Result<Descriptor> listen_at(Address& address) {
@@ -230,7 +228,7 @@ Result<Descriptor> listen_at(Address& address) {
                    connect_by_prefix(address.name, base::now_ns() + base::kSecond));
     if (other.socket.valid()) {
       return Error{Code::system,
-                   fmt::format("cannot host the rendezvous at {}; another job or process of this "
+                   fmt::format("cannot serve the rendezvous at {}; another job or process of this "
                                "user listens there",
                                address_text(address))};
     }
@@ -250,8 +248,8 @@ Result<Descriptor> listen_at(Address& address) {
     std::string_view hint;
     if (errno == EADDRINUSE) hint = "; another job or process listens there";
     if (errno == EADDRNOTAVAIL) hint = "; it has to be an address of the host of rank 0";
-    Error error =
-        system_error(fmt::format("cannot host the rendezvous at {}", address_text(address)), errno);
+    Error error = system_error(
+        fmt::format("cannot serve the rendezvous at {}", address_text(address)), errno);
     error.message += hint;
     return error;
   }
@@ -262,7 +260,7 @@ Result<Descriptor> listen_at(Address& address) {
     if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &length) != 0) {
       return system_error("getsockname", errno);
     }
-    // The port lies at the same place for both families.
+    // The port has the same offset in both families.
     static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
     address.port = ntohs(reinterpret_cast<const sockaddr_in*>(&bound)->sin_port);
   }
@@ -308,7 +306,7 @@ Result<transport::IpAddress> ip_of(const Address& address) {
 
 Result<HostId> own_host_id() {
   constexpr const char* kBootFile = "/proc/sys/kernel/random/boot_id";
-  // Of this thread: that is where its sockets are.
+  // Of this thread: its sockets are in that namespace.
   constexpr const char* kNetworkFile = "/proc/thread-self/ns/net";
   const Descriptor file(open(kBootFile, O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return system_error(kBootFile, errno);

@@ -12,7 +12,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
-#include "bootstrap/rendezvous/meeting.hpp"
+#include "bootstrap/rendezvous/rendezvous_client.hpp"
 #include "bootstrap/rendezvous/welcome.hpp"
 #include "memory/memory_file.hpp"
 #include "nic/service/probe.hpp"
@@ -45,20 +45,20 @@ class Joining {
 
  private:
   Result<std::unique_ptr<Udp>> open_datagrams() const;
-  Meeting meeting_of_job() const;
-  Result<Outcome> meet_job();
-  Error with_own_trouble(Error error) const;
-  Result<JobInfo> job_info_of(Outcome outcome);
-  Status meet_peers(const Welcome& welcome, JobInfo& info);
+  JoinRequest join_request() const;
+  Result<Joined> run_rendezvous();
+  Error with_udp_error(Error error) const;
+  Result<JobInfo> job_info_of(Joined joined);
+  Status connect_datagrams(const Welcome& welcome, JobInfo& info);
   Status join_group(JobInfo& info);
 
   const JobDescription& job_;
   const base::Settings& settings_;
-  base::Descriptor listener_;  // at the job's address, until rank 0 hosts there
+  base::Descriptor listener_;  // at the job's address, until rank 0 serves there
   std::int64_t timeout_ns_;
   std::uint64_t memory_bytes_;
-  std::unique_ptr<Udp> udp_;  // should there be several hosts
-  std::string udp_trouble_;   // why there is none
+  std::unique_ptr<Udp> udp_;  // used only if there are several hosts
+  std::string udp_error_;     // why there is none
 };
 
 Result<JobInfo> Joining::alone() const {
@@ -72,48 +72,49 @@ Result<JobInfo> Joining::alone() const {
   return info;
 }
 
-// From the address that leads to the rendezvous: there the other hosts' ranks, or their hosts, are
-// reached. At its own host the route to it starts at that very address.
+// Bound to the local address of the route to the rendezvous, since the same network leads to the
+// other hosts. On the rendezvous' own host that is its address.
 Result<std::unique_ptr<Udp>> Joining::open_datagrams() const {
-  UNISONO_ASSIGN(const transport::IpAddress meeting_place, ip_of(job_.address));
-  const std::array peers{meeting_place};
+  UNISONO_ASSIGN(const transport::IpAddress rendezvous, ip_of(job_.address));
+  const std::array peers{rendezvous};
   UNISONO_ASSIGN(transport::NetworkSettings network, transport::network_settings(settings_));
-  // A group needs the job's identity, which is not there yet: join_group().
+  // The group depends on the job's identity, which is not known yet: join_group().
   network.multicast = base::Toggle::off;
   UNISONO_ASSIGN(const transport::UdpOptions options,
                  transport::udp_options(network, 0, job_.rank, peers));
   return Udp::open(options);
 }
 
-Meeting Joining::meeting_of_job() const {
-  Meeting meeting;
-  meeting.rank = job_.rank;
-  meeting.ranks = job_.ranks;
-  meeting.server = job_.address_given ? "the launcher or rank 0" : "rank 0";
-  meeting.address = job_.address;
-  meeting.key = job_.key;
-  meeting.timeout_ns = timeout_ns_;
-  meeting.memory_bytes = memory_bytes_;
-  meeting.memory_layout = job_.memory_layout;
+JoinRequest Joining::join_request() const {
+  JoinRequest request;
+  request.rank = job_.rank;
+  request.ranks = job_.ranks;
+  request.server = job_.address_given ? "the launcher or rank 0" : "rank 0";
+  request.address = job_.address;
+  request.key = job_.key;
+  request.timeout_ns = timeout_ns_;
+  request.memory_bytes = memory_bytes_;
+  request.memory_layout = job_.memory_layout;
   if (udp_ != nullptr) {
-    meeting.endpoint = udp_->endpoint();
-    meeting.max_payload = static_cast<std::uint32_t>(udp_->limits().max_payload);
+    request.endpoint = udp_->endpoint();
+    request.max_payload = static_cast<std::uint32_t>(udp_->limits().max_payload);
   }
-  return meeting;
+  return request;
 }
 
-Result<Outcome> Joining::meet_job() {
-  const Meeting meeting = meeting_of_job();
-  if (job_.rank != 0) return attend(meeting);
-  // At an address that was given, a launcher may listen already.
-  return job_.address_given ? attend_or_host(meeting) : host(meeting, std::move(listener_));
+Result<Joined> Joining::run_rendezvous() {
+  const JoinRequest request = join_request();
+  if (job_.rank != 0) return join_rendezvous(request);
+  // At a given address a launcher may listen already.
+  return job_.address_given ? join_or_serve(request)
+                            : serve_and_join(request, std::move(listener_));
 }
 
-// What others complain of may have its reason here.
-Error Joining::with_own_trouble(Error error) const {
-  if (!udp_trouble_.empty() && udp_trouble_ != error.message) {
+// Errors of other ranks may have their cause here.
+Error Joining::with_udp_error(Error error) const {
+  if (!udp_error_.empty() && udp_error_ != error.message) {
     error.message +=
-        fmt::format("; rank {} has no address for datagrams: {}", job_.rank, udp_trouble_);
+        fmt::format("; rank {} has no address for datagrams: {}", job_.rank, udp_error_);
   }
   return error;
 }
@@ -121,20 +122,20 @@ Error Joining::with_own_trouble(Error error) const {
 Result<JobInfo> Joining::with_others() {
   if (job_.address.kind == Address::Kind::tcp && job_.ranks > 1) {
     Result<std::unique_ptr<Udp>> opened = open_datagrams();
-    // Not wanted if all ranks turn out to be on one host, so not yet an error.
+    // Not yet an error: no datagrams are needed if all ranks turn out to be on one host.
     if (opened.ok()) {
       udp_ = std::move(*opened);
     } else {
-      udp_trouble_ = opened.error().message;
+      udp_error_ = opened.error().message;
     }
   }
-  Result<Outcome> outcome = meet_job();
-  if (!outcome.ok()) return with_own_trouble(outcome.error());
-  return job_info_of(std::move(*outcome));
+  Result<Joined> joined = run_rendezvous();
+  if (!joined.ok()) return with_udp_error(joined.error());
+  return job_info_of(std::move(*joined));
 }
 
-Result<JobInfo> Joining::job_info_of(Outcome outcome) {
-  const Welcome& welcome = outcome.welcome;
+Result<JobInfo> Joining::job_info_of(Joined joined) {
+  const Welcome& welcome = joined.welcome;
   JobInfo info;
   info.rank = job_.rank;
   info.ranks = job_.ranks;
@@ -142,29 +143,29 @@ Result<JobInfo> Joining::job_info_of(Outcome outcome) {
   info.job = welcome.job;
   info.memory_bytes = welcome.memory_bytes;
   info.key = packet_key(wire::key_of(job_.key), welcome.job_id);
-  info.memory = std::move(outcome.memory);
-  info.connection = std::move(outcome.connection);
-  info.accepted = std::move(outcome.accepted);
-  const WelcomePlace& own = welcome.places[static_cast<std::size_t>(job_.rank)];
+  info.memory = std::move(joined.memory);
+  info.connection = std::move(joined.connection);
+  info.accepted = std::move(joined.accepted);
+  const WelcomeMember& own = welcome.members[static_cast<std::size_t>(job_.rank)];
   const std::uint32_t own_host = own.host;
   info.address = own.endpoint.address;
-  for (const WelcomePlace& place : welcome.places) {
-    Member member{.pid = static_cast<pid_t>(place.pid), .host = static_cast<int>(place.host)};
-    if (welcome.hosts > 1) member.address = place.endpoint.address;
+  for (const WelcomeMember& each : welcome.members) {
+    Member member{.pid = static_cast<pid_t>(each.pid), .host = static_cast<int>(each.host)};
+    if (welcome.hosts > 1) member.address = each.endpoint.address;
     info.members.push_back(member);
   }
   base::log(base::LogLevel::info, "bootstrap", "job {}: host {} of {}", info.job, own_host,
             info.hosts);
-  if (welcome.hosts > 1) UNISONO_TRY(meet_peers(welcome, info));
+  if (welcome.hosts > 1) UNISONO_TRY(connect_datagrams(welcome, info));
   return info;
 }
 
-Status Joining::meet_peers(const Welcome& welcome, JobInfo& info) {
+Status Joining::connect_datagrams(const Welcome& welcome, JobInfo& info) {
   if (udp_ == nullptr) {
-    return with_own_trouble({Code::state, "the rendezvous let several hosts start"});
+    return with_udp_error({Code::state, "the rendezvous has started a job of several hosts"});
   }
   std::vector<transport::Endpoint> endpoints;
-  for (const WelcomePlace& place : welcome.places) endpoints.push_back(place.endpoint);
+  for (const WelcomeMember& each : welcome.members) endpoints.push_back(each.endpoint);
   UNISONO_TRY(udp_->meet(endpoints, welcome.max_payload));
   UNISONO_TRY(join_group(info));
   info.datagrams = std::move(udp_);
@@ -182,7 +183,7 @@ Status Joining::meet_peers(const Welcome& welcome, JobInfo& info) {
   return base::success();
 }
 
-// One rank of each host: what it hears is in the host's memory, for all.
+// By one rank of each host: what it receives is in the host's memory, for all its ranks.
 Status Joining::join_group(JobInfo& info) {
   constexpr int kLeastHosts = 3;  // a message to one other host needs no multicast
   if (info.hosts < kLeastHosts) return base::success();
@@ -195,7 +196,7 @@ Status Joining::join_group(JobInfo& info) {
                                                               udp_->endpoint().address));
   if (!group) return base::success();
   transport::MulticastGroup chosen = *group;
-  chosen.local = false;  // nobody else of this host is in it
+  chosen.local = false;  // no other rank of this host joins it
   return udp_->join(chosen);
 }
 

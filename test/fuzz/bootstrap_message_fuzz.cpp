@@ -21,16 +21,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     UNISONO_CHECK(hello->nonce != Nonce{}, "a Hello that a Refused cannot name");
   }
   if (const auto* redirect = std::get_if<Redirect>(&first.message)) {
-    UNISONO_CHECK(redirect->gate < kMostRanks || redirect->gate == kNoGate, "gate of Redirect");
+    UNISONO_CHECK(redirect->relay < kMostRanks || redirect->relay == kNoRelay, "relay of Redirect");
   }
-  if (std::holds_alternative<Objection>(first.message)) {
+  if (std::holds_alternative<Withdrawal>(first.message)) {
     UNISONO_CHECK(first.frame_bytes <= kHelloFrameBytes,
                   "what a rank says is no longer than Hello");
   }
   if (const auto* welcome = std::get_if<Welcome>(&first.message)) {
-    UNISONO_CHECK(welcome->places.size() <= kMostRanks, "limits of Welcome");
-    for (const WelcomePlace& place : welcome->places) {
-      UNISONO_CHECK(place.host < welcome->hosts, "hosts of Welcome");
+    UNISONO_CHECK(welcome->members.size() <= kMostRanks, "limits of Welcome");
+    for (const WelcomeMember& member : welcome->members) {
+      UNISONO_CHECK(member.host < welcome->hosts, "hosts of Welcome");
     }
   }
   const auto again = decode(encode(first.message));

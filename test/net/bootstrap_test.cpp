@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// bootstrap on real networks: every rank is a process on a host of its own or shared, and all
-// come from nothing but an address and a key to a job. The same with less around it:
-// test/unit/bootstrap/hosts_test.cpp.
+// bootstrap on real networks: every rank is a process on one of several hosts, and knows an address
+// and a key only. On one host: test/unit/bootstrap/hosts_test.cpp.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -24,8 +23,8 @@
 #include "base/clock.hpp"
 #include "base/settings.hpp"
 #include "bootstrap/join.hpp"
-#include "bootstrap/rendezvous/line.hpp"
-#include "bootstrap/rendezvous/reception.hpp"
+#include "bootstrap/rendezvous/acceptor.hpp"
+#include "bootstrap/rendezvous/message_stream.hpp"
 #include "bootstrap/rendezvous/rendezvous.hpp"
 #include "harness/hosts.hpp"
 #include "transport/datagrams.hpp"
@@ -50,11 +49,11 @@ constexpr int kRanks = kHosts * kPerHost;
 // Ranks are dealt to the hosts in turn, so that the ranks of a host are not neighbours.
 int host_of(int rank) { return rank % kHosts; }
 
-JobDescription job_of(int rank, const std::string& meeting_place = "10.77.0.1") {
+JobDescription job_of(int rank, const std::string& rendezvous = "10.77.0.1") {
   JobDescription job;
   job.rank = rank;
   job.ranks = kRanks;
-  job.address = *bootstrap::parse_address("tcp:" + meeting_place + ":7000");
+  job.address = *bootstrap::parse_address("tcp:" + rendezvous + ":7000");
   job.address_given = true;
   job.key = kKey;
   return job;
@@ -125,7 +124,8 @@ int count_connections(const JobInfo& info, int family) {
   return count;
 }
 
-// Rank 0 has one to each other host and to each rank of its own, the gates to the others of theirs.
+// Rank 0 has one to each other host and to each rank of its own; a relay has one to each other rank
+// of its host.
 void expect_connections(const JobInfo& info, const Line& line) {
   line.say(std::to_string(info.accepted.size()));
   if (info.rank == 0) {
@@ -153,9 +153,9 @@ void expect_memory_of_host(const JobInfo& info, const Line& line) {
 }
 
 // One datagram of the greatest length from each rank to each other, with contents of its own.
-class Greeting {
+class DatagramExchange {
  public:
-  explicit Greeting(const JobInfo& info) : info_(info), datagrams_(*info.datagrams) {}
+  explicit DatagramExchange(const JobInfo& info) : info_(info), datagrams_(*info.datagrams) {}
 
   void send_to_all() const {
     for (int target = 0; target < kRanks; ++target) {
@@ -165,7 +165,7 @@ class Greeting {
       ASSERT_EQ(datagrams_.send(outgoing), 1U) << datagrams_.last_error();
     }
   }
-  void hear_all() const {
+  void receive_from_all() const {
     std::set<int> heard;
     while (heard.size() + 1 < kRanks) {
       std::array<transport::Incoming, 8> incoming;
@@ -198,7 +198,7 @@ std::string key_text(const JobInfo& info) {
   return fmt::format("{:x} {:x}", info.key.low, info.key.high);
 }
 
-TEST(NetBootstrap, RanksOfThreeHostsMeet) {
+TEST(NetBootstrap, RanksOfThreeHostsJoin) {
   const TestHosts hosts = TestHosts::up(kHosts);
   if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
   const auto body = [](int rank, const Line& line) {
@@ -211,9 +211,9 @@ TEST(NetBootstrap, RanksOfThreeHostsMeet) {
     expect_memory_of_host(*info, line);
     ASSERT_NE(info->datagrams, nullptr);
     EXPECT_EQ(info->datagrams->limits().max_payload, 1500U - 28);
-    const Greeting greeting(*info);
-    greeting.send_to_all();
-    greeting.hear_all();
+    const DatagramExchange datagrams(*info);
+    datagrams.send_to_all();
+    datagrams.receive_from_all();
     pass_barrier(line);  // nobody's socket closes before all have heard
   };
   auto processes = start_ranks(hosts, all_ranks(), body);
@@ -222,20 +222,20 @@ TEST(NetBootstrap, RanksOfThreeHostsMeet) {
   EXPECT_EQ(keys.size(), 1U) << fmt::format("{}", fmt::join(keys, "\n"));
   int connections = 0;
   for (const HostProcess& each : processes) connections += std::stoi(each.line().hear());
-  EXPECT_EQ(connections, kRanks) << "one for each, wherever its other end is";
+  EXPECT_EQ(connections, kRanks) << "one for each rank, wherever its other end is";
   lead_barrier(processes);
   lead_barrier(processes);
   for (HostProcess& each : processes) EXPECT_EQ(each.wait(), 0);
 }
 
-// Also over loopback, which leads nowhere else.
+// Also with a loopback address, which other hosts do not reach.
 TEST(NetBootstrap, OnOneHostThereAreNoDatagrams) {
   const TestHosts hosts = TestHosts::up(1);
   if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
-  for (const std::string meeting_place : {"10.77.0.1", "127.0.0.1"}) {
-    const auto body = [&meeting_place](int rank) {
-      return [&meeting_place, rank](const Line&) {
-        const auto info = bootstrap::join(job_of(rank, meeting_place), settings_with(kPatient));
+  for (const std::string rendezvous : {"10.77.0.1", "127.0.0.1"}) {
+    const auto body = [&rendezvous](int rank) {
+      return [&rendezvous, rank](const Line&) {
+        const auto info = bootstrap::join(job_of(rank, rendezvous), settings_with(kPatient));
         ASSERT_TRUE(info.ok()) << info.error().message;
         EXPECT_EQ(info->hosts, 1);
         EXPECT_EQ(info->datagrams, nullptr);
@@ -258,9 +258,9 @@ TEST(NetBootstrap, AWrongKeyIsRefusedAndDoesNotDisturb) {
   auto processes = start_ranks(hosts, {0, 1, 2, 3, 4}, honest);
   EXPECT_EQ(hosts.run(2,
                       [](const Line&) {
-                        JobDescription stranger = job_of(5);
-                        stranger.key = "another key of some length";
-                        expect_error(bootstrap::join(stranger, settings_with("1s")), Code::argument,
+                        JobDescription other = job_of(5);
+                        other.key = "another key of some length";
+                        expect_error(bootstrap::join(other, settings_with("1s")), Code::argument,
                                      "UNISONO_JOB_KEY must be the same");
                       }),
             0);
@@ -294,26 +294,26 @@ TEST(NetBootstrap, ARankThatIsMissingOnAnotherHostIsNamedOnAll) {
   for (HostProcess& each : processes) EXPECT_EQ(each.wait(), 0);
 }
 
-// A rank of whom the test is the voice, up to its Hello.
+// A rank whose messages the test sends.
 struct ByHand {
-  std::optional<bootstrap::Line> line;
+  std::optional<bootstrap::MessageStream> stream;
   bootstrap::Nonce challenge{};
 };
 
-void say_signed(ByHand& rank, const bootstrap::Message& message) {
+void send_signed(ByHand& rank, const bootstrap::Message& message) {
   std::string frame = bootstrap::encode(message);
   bootstrap::sign(frame, wire::key_of(kKey), rank.challenge);
-  ASSERT_TRUE(rank.line->send(frame).ok());
+  ASSERT_TRUE(rank.stream->send(frame).ok());
 }
 
-void say_hello_by_hand(int rank, std::uint64_t door, ByHand& hand) {
+void send_hello_by_hand(int rank, std::uint64_t relay_socket, ByHand& hand) {
   const JobDescription job = job_of(rank);
-  while (!hand.line) {
+  while (!hand.stream) {
     auto attempt = bootstrap::try_connect(job.address, base::now_ns() + base::kSecond);
     ASSERT_TRUE(attempt.ok()) << attempt.error().message;
-    if (*attempt) hand.line.emplace(std::move(**attempt));
+    if (*attempt) hand.stream.emplace(std::move(**attempt));
   }
-  const auto challenge = hand.line->receive(base::now_ns() + 60 * base::kSecond);
+  const auto challenge = hand.stream->receive(base::now_ns() + 60 * base::kSecond);
   ASSERT_TRUE(challenge.ok() && challenge->has_value());
   hand.challenge = std::get<bootstrap::Challenge>((*challenge)->message).nonce;
   bootstrap::Hello hello;
@@ -324,12 +324,11 @@ void say_hello_by_hand(int rank, std::uint64_t door, ByHand& hand) {
   hello.memory_bytes = 1 << 20;
   hello.endpoint = *transport::parse_endpoint("10.77.0.2:9");
   hello.max_payload = 1000;
-  hello.door = door;
-  say_signed(hand, hello);
+  hello.relay_socket = relay_socket;
+  send_signed(hand, hello);
 }
 
-// As a launcher would that runs on host 0; says when rank 1 has come, and when all but 3 and 5
-// have.
+// Like a launcher on host 0. Reports when rank 1 has joined, and when all ranks but 3 and 5 have.
 void serve_until_death(const Line& line) {
   bootstrap::Rendezvous::Options options;
   options.ranks = kRanks;
@@ -341,21 +340,21 @@ void serve_until_death(const Line& line) {
   ASSERT_TRUE(server.ok()) << server.error().message;
   line.say("listening");
   const auto await = [&](const std::vector<int>& ranks) {
-    const auto has_come = [&](int rank) { return (*server)->has_joined(rank); };
-    while (!std::ranges::all_of(ranks, has_come)) {
+    const auto has_joined = [&](int rank) { return (*server)->has_joined(rank); };
+    while (!std::ranges::all_of(ranks, has_joined)) {
       pollfd waiting{(*server)->descriptor(), POLLIN, 0};
       poll(&waiting, 1, -1);
       (*server)->step();
     }
   };
   await({1});
-  line.say("the gate has come");
+  line.say("the relay has joined");
   await({0, 1, 2, 4});
-  line.say("all have come");
+  line.say("all have joined");
   EXPECT_FALSE((*server)->serve(base::now_ns() + 60 * base::kSecond).ok());
 }
 
-// Rank 1 is the gate of host 1, by which rank 4 comes. What each of the others hears of the death.
+// Rank 1 is the relay of host 1, through which rank 4 joins. `heard`: the error of each other rank.
 void expect_death(const TestHosts& hosts, int victim,
                   const std::function<std::string(int)>& heard) {
   HostProcess server = hosts.start(0, serve_until_death);
@@ -365,10 +364,10 @@ void expect_death(const TestHosts& hosts, int victim,
                  heard(rank));
   };
   auto processes = start_ranks(hosts, {1}, body);
-  EXPECT_EQ(server.line().hear(), "the gate has come");
+  EXPECT_EQ(server.line().hear(), "the relay has joined");
   for (HostProcess& each : start_ranks(hosts, {0, 2, 4}, body))
     processes.push_back(std::move(each));
-  EXPECT_EQ(server.line().hear(), "all have come");
+  EXPECT_EQ(server.line().hear(), "all have joined");
   HostProcess& dying = processes[victim == 1 ? 0 : 3];
   kill(dying.pid(), SIGKILL);  // and with it the rank, its child
   EXPECT_EQ(dying.wait(), 128 + SIGKILL);
@@ -379,16 +378,16 @@ void expect_death(const TestHosts& hosts, int victim,
   }
 }
 
-TEST(NetBootstrap, TheDeathOfAGateIsToldToAll) {
+TEST(NetBootstrap, TheDeathOfARelayIsToldToAll) {
   const TestHosts hosts = TestHosts::up(kHosts);
   if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
   expect_death(hosts, 1, [](int rank) -> std::string {
-    if (rank == 4) return "which rank 1 hosts, ended before all ranks had joined";
+    if (rank == 4) return "served by rank 1, ended before all ranks had joined";
     return "rank 1 (another host, 10.77.0.2) ended before all ranks had joined";
   });
 }
 
-TEST(NetBootstrap, TheDeathOfARankBehindAGateIsToldToAll) {
+TEST(NetBootstrap, TheDeathOfARelayedRankIsToldToAll) {
   const TestHosts hosts = TestHosts::up(kHosts);
   if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
   expect_death(hosts, 4, [](int) {
@@ -396,46 +395,46 @@ TEST(NetBootstrap, TheDeathOfARankBehindAGateIsToldToAll) {
   });
 }
 
-// Rank 1 lets rank 4 in and hears the Welcome, but does not hand it on.
-void be_a_gate_and_die(const Line& line) {
-  auto reception = bootstrap::Reception::open(wire::key_of(kKey), kRanks);
-  ASSERT_TRUE(reception.ok());
-  const std::uint64_t door = *bootstrap::random_number();
-  bootstrap::Address address = bootstrap::gate_address(door);
-  ASSERT_TRUE((*reception)->listen(address).ok());
+// As rank 1, relays the Hello of rank 4 and gets the Welcome, but does not pass it on.
+void be_a_relay_and_die(const Line& line) {
+  auto acceptor = bootstrap::Acceptor::open(wire::key_of(kKey), kRanks);
+  ASSERT_TRUE(acceptor.ok());
+  const std::uint64_t relay_socket = *bootstrap::random_number();
+  bootstrap::Address address = bootstrap::relay_address(relay_socket);
+  ASSERT_TRUE((*acceptor)->listen(address).ok());
   ByHand to_rendezvous;
-  ASSERT_NO_FATAL_FAILURE(say_hello_by_hand(1, door, to_rendezvous));
+  ASSERT_NO_FATAL_FAILURE(send_hello_by_hand(1, relay_socket, to_rendezvous));
   line.say("here");
-  std::vector<bootstrap::Reception::Event> events;
+  std::vector<bootstrap::Acceptor::Event> events;
   while (events.empty()) {
-    pollfd waiting{(*reception)->descriptor(), POLLIN, 0};
+    pollfd waiting{(*acceptor)->descriptor(), POLLIN, 0};
     poll(&waiting, 1, -1);
-    events = *(*reception)->step();
+    events = *(*acceptor)->step();
   }
-  (*reception)->keep(events[0].visitor);
-  say_signed(to_rendezvous, *events[0].message);
-  const auto answer = to_rendezvous.line->receive(base::now_ns() + 60 * base::kSecond);
+  (*acceptor)->admit(events[0].connection);
+  send_signed(to_rendezvous, *events[0].message);
+  const auto answer = to_rendezvous.stream->receive(base::now_ns() + 60 * base::kSecond);
   ASSERT_TRUE(answer.ok() && answer->has_value());
   EXPECT_TRUE(std::holds_alternative<bootstrap::Welcome>((*answer)->message));
   raise(SIGKILL);
 }
 
-TEST(NetBootstrap, AGateThatDiesInTheMidstOfTheStartIsNamedThere) {
+TEST(NetBootstrap, ARelayThatDiesDuringTheStartIsNamedOnItsHost) {
   const TestHosts hosts = TestHosts::up(kHosts);
   if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
   const auto body = [](int rank, const Line&) {
     const auto info = bootstrap::join(job_of(rank), settings_with(kPatient));
     if (rank == 4) {
-      expect_error(info, Code::rank_lost, "which rank 1 hosts, ended before all ranks had joined");
+      expect_error(info, Code::rank_lost, "served by rank 1, ended before all ranks had joined");
     } else {
-      EXPECT_TRUE(info.ok()) << info.error().message;  // its death is the job's to find
+      EXPECT_TRUE(info.ok()) << info.error().message;  // the job detects its death later
     }
   };
   auto processes = start_ranks(hosts, {0, 2, 3, 5}, body);
-  HostProcess gate = hosts.start(1, be_a_gate_and_die);
-  EXPECT_EQ(gate.line().hear(), "here");
+  HostProcess relay = hosts.start(1, be_a_relay_and_die);
+  EXPECT_EQ(relay.line().hear(), "here");
   for (HostProcess& each : start_ranks(hosts, {4}, body)) processes.push_back(std::move(each));
-  EXPECT_EQ(gate.wait(), 128 + SIGKILL);
+  EXPECT_EQ(relay.wait(), 128 + SIGKILL);
   for (HostProcess& each : processes) EXPECT_EQ(each.wait(), 0);
 }
 

@@ -8,7 +8,7 @@
 namespace unisono::bootstrap {
 namespace {
 
-// For what else the process opens meanwhile.
+// For descriptors that other threads open meanwhile.
 constexpr rlim_t kSpareDescriptors = 64;
 
 }  // namespace

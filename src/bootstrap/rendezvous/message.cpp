@@ -21,15 +21,15 @@ enum class MessageType : std::uint16_t {
   welcome,
   refused,
   redirect,
-  objection
+  withdrawal
 };
 
-// Of a place in a Welcome: where all are on one host there is only the pid to tell.
-constexpr std::size_t place_bytes(std::uint32_t hosts) {
+// Of a member in a Welcome. In a job of one host it has only its pid.
+constexpr std::size_t member_bytes(std::uint32_t hosts) {
   return hosts == 1 ? 4 : 4 + 4 + kEndpointBytes;
 }
 
-// Smallest and largest body of each type, so that a wrong length is known from the header alone.
+// Smallest and largest body of each type, so that the header alone reveals a wrong length.
 struct BodyRange {
   std::size_t least;
   std::size_t most;
@@ -40,21 +40,22 @@ std::optional<BodyRange> body_range(std::uint16_t type) {
   constexpr std::size_t kWelcomeFixed = 8 + 4 + 8 + 4 + 4 + 4 + kTagBytes;
   constexpr std::size_t kRefusedFixed = 4 + 4 + sizeof(Nonce) + kTagBytes;
   constexpr std::size_t kRedirectFixed = 4 + sizeof(HostId) + 4 + kTagBytes;
-  constexpr std::size_t kObjectionBody = sizeof(Nonce) + 4 + kTagBytes;
-  static_assert(kObjectionBody <= kHelloBody);
+  constexpr std::size_t kWithdrawalBody = sizeof(Nonce) + 4 + kTagBytes;
+  static_assert(kWithdrawalBody <= kHelloBody);
   switch (static_cast<MessageType>(type)) {
     case MessageType::challenge:
       return BodyRange{sizeof(Nonce), sizeof(Nonce)};
     case MessageType::hello:
       return BodyRange{kHelloBody, kHelloBody};
     case MessageType::welcome:
-      return BodyRange{kWelcomeFixed, kWelcomeFixed + kMostNameBytes + place_bytes(2) * kMostRanks};
+      return BodyRange{kWelcomeFixed,
+                       kWelcomeFixed + kMostNameBytes + member_bytes(2) * kMostRanks};
     case MessageType::refused:
       return BodyRange{kRefusedFixed, kRefusedFixed + kMostTextBytes};
     case MessageType::redirect:
       return BodyRange{kRedirectFixed, kRedirectFixed + kMostNameBytes};
-    case MessageType::objection:
-      return BodyRange{kObjectionBody, kObjectionBody};
+    case MessageType::withdrawal:
+      return BodyRange{kWithdrawalBody, kWithdrawalBody};
   }
   return {};
 }
@@ -68,7 +69,7 @@ class Writer {
     }
   }
   void raw(std::string_view bytes) { bytes_ += bytes; }
-  // Longer text is cut: it is for people.
+  // Cuts a longer text: it is for people.
   void text(std::string_view bytes, std::size_t most) {
     const std::string_view kept = bytes.substr(0, most);
     integer(static_cast<std::uint32_t>(kept.size()));
@@ -80,7 +81,7 @@ class Writer {
   std::string bytes_;
 };
 
-// Reads what is there; after a read past the end every value is 0 and whole() is false.
+// After a read past the end every value is 0 and whole() is false.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
@@ -135,7 +136,7 @@ void write_endpoint(Writer& out, const transport::Endpoint& endpoint) {
   for (const std::uint8_t byte : endpoint.address.bytes) out.integer(byte);
 }
 
-// Empty unless it is none at all, or one that a rank can have. Each has one form only.
+// Accepts no endpoint (one form only), or one that a rank can have; otherwise nullopt.
 std::optional<transport::Endpoint> read_endpoint(Reader& in) {
   transport::Endpoint endpoint;
   const auto family = in.integer<std::uint16_t>();
@@ -171,7 +172,7 @@ struct BodyWriter {
     out.integer(message.memory_layout);
     write_endpoint(out, message.endpoint);
     out.integer(message.max_payload);
-    out.integer(message.door);
+    out.integer(message.relay_socket);
     out.integer(std::uint64_t{0});
     return MessageType::hello;
   }
@@ -181,12 +182,12 @@ struct BodyWriter {
     out.integer(message.job_id);
     out.integer(message.hosts);
     out.integer(message.max_payload);
-    out.integer(static_cast<std::uint32_t>(message.places.size()));
-    for (const WelcomePlace& place : message.places) {
-      out.integer(place.pid);
+    out.integer(static_cast<std::uint32_t>(message.members.size()));
+    for (const WelcomeMember& member : message.members) {
+      out.integer(member.pid);
       if (message.hosts == 1) continue;
-      out.integer(place.host);
-      write_endpoint(out, place.endpoint);
+      out.integer(member.host);
+      write_endpoint(out, member.endpoint);
     }
     out.integer(std::uint64_t{0});
     return MessageType::welcome;
@@ -201,15 +202,15 @@ struct BodyWriter {
   MessageType operator()(const Redirect& message) {
     out.text(message.name, kMostNameBytes);
     out.raw(view(message.host));
-    out.integer(message.gate);
+    out.integer(message.relay);
     out.integer(std::uint64_t{0});
     return MessageType::redirect;
   }
-  MessageType operator()(const Objection& message) {
+  MessageType operator()(const Withdrawal& message) {
     out.raw(view(message.hello));
     out.integer(static_cast<std::uint32_t>(message.reason));
     out.integer(std::uint64_t{0});
-    return MessageType::objection;
+    return MessageType::withdrawal;
   }
 };
 
@@ -225,7 +226,7 @@ std::optional<Message> read_hello(Reader& in) {
   if (!endpoint) return {};
   hello.endpoint = *endpoint;
   hello.max_payload = in.integer<std::uint32_t>();
-  hello.door = in.integer<std::uint64_t>();
+  hello.relay_socket = in.integer<std::uint64_t>();
   in.integer<std::uint64_t>();
   const bool sane = hello.nonce != Nonce{} && hello.ranks >= 1 && hello.ranks <= kMostRanks &&
                     hello.rank < hello.ranks && hello.memory_bytes <= kMostMemoryBytes &&
@@ -234,21 +235,21 @@ std::optional<Message> read_hello(Reader& in) {
   return sane ? std::optional<Message>(hello) : std::nullopt;
 }
 
-// Whether hosts are numbered as they are to be, and pids known on one of them at most.
-bool places_are_sane(const Welcome& welcome) {
+// Whether hosts are numbered in the order of ranks, and only one host has pids.
+bool members_are_sane(const Welcome& welcome) {
   std::uint32_t hosts = 0;
-  std::optional<std::uint32_t> vouched;  // the host of the rendezvous
-  for (const WelcomePlace& place : welcome.places) {
-    if (place.host > hosts || place.pid > INT_MAX) return false;
-    hosts = std::max(hosts, place.host + 1);
-    if (place.pid == 0) continue;
-    if (vouched && *vouched != place.host) return false;
-    vouched = place.host;
+  std::optional<std::uint32_t> with_pids;  // the host of the server
+  for (const WelcomeMember& member : welcome.members) {
+    if (member.host > hosts || member.pid > INT_MAX) return false;
+    hosts = std::max(hosts, member.host + 1);
+    if (member.pid == 0) continue;
+    if (with_pids && *with_pids != member.host) return false;
+    with_pids = member.host;
   }
   if (hosts != welcome.hosts) return false;
-  return std::ranges::all_of(welcome.places, [&](const WelcomePlace& place) {
-    return (place.pid != 0) == (vouched == place.host) &&
-           (place.endpoint.port != 0) == (welcome.hosts > 1);
+  return std::ranges::all_of(welcome.members, [&](const WelcomeMember& member) {
+    return (member.pid != 0) == (with_pids == member.host) &&
+           (member.endpoint.port != 0) == (welcome.hosts > 1);
   });
 }
 
@@ -261,21 +262,21 @@ std::optional<Message> read_welcome(Reader& in) {
   welcome.max_payload = in.integer<std::uint32_t>();
   const auto ranks = in.integer<std::uint32_t>();
   if (ranks < 1 || ranks > kMostRanks || welcome.hosts < 1 || welcome.hosts > ranks) return {};
-  if (in.left() != place_bytes(welcome.hosts) * ranks + kTagBytes) return {};
+  if (in.left() != member_bytes(welcome.hosts) * ranks + kTagBytes) return {};
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    WelcomePlace place{in.integer<std::uint32_t>(), 0, {}};
+    WelcomeMember member{in.integer<std::uint32_t>(), 0, {}};
     if (welcome.hosts > 1) {
-      place.host = in.integer<std::uint32_t>();
+      member.host = in.integer<std::uint32_t>();
       const std::optional<transport::Endpoint> endpoint = read_endpoint(in);
       if (!endpoint) return {};
-      place.endpoint = *endpoint;
+      member.endpoint = *endpoint;
     }
-    welcome.places.push_back(place);
+    welcome.members.push_back(member);
   }
   in.integer<std::uint64_t>();
   const bool sane = welcome.memory_bytes >= 1 && welcome.memory_bytes <= kMostMemoryBytes &&
                     welcome.max_payload <= kMostPayload &&
-                    (welcome.max_payload == 0) == (welcome.hosts == 1) && places_are_sane(welcome);
+                    (welcome.max_payload == 0) == (welcome.hosts == 1) && members_are_sane(welcome);
   return sane ? std::optional<Message>(welcome) : std::nullopt;
 }
 
@@ -284,7 +285,7 @@ std::optional<Message> read_refused(Reader& in) {
   std::string text = in.text(kMostTextBytes);
   const bool known = code >= 1 && code <= static_cast<std::uint32_t>(base::Code::peer_argument);
   if (!known) return {};
-  // It will be shown on a terminal.
+  // Terminals will show it.
   for (char& letter : text) {
     if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f) letter = ' ';
   }
@@ -298,21 +299,21 @@ std::optional<Message> read_redirect(Reader& in) {
   Redirect redirect;
   redirect.name = in.text(kMostNameBytes);
   in.raw(redirect.host);
-  redirect.gate = in.integer<std::uint32_t>();
+  redirect.relay = in.integer<std::uint32_t>();
   in.integer<std::uint64_t>();
   const bool sane =
-      !redirect.name.empty() && (redirect.gate < kMostRanks || redirect.gate == kNoGate);
+      !redirect.name.empty() && (redirect.relay < kMostRanks || redirect.relay == kNoRelay);
   return sane ? std::optional<Message>(redirect) : std::nullopt;
 }
 
-std::optional<Message> read_objection(Reader& in) {
-  Objection objection;
-  in.raw(objection.hello);
-  objection.reason = static_cast<Objection::Reason>(in.integer<std::uint32_t>());
+std::optional<Message> read_withdrawal(Reader& in) {
+  Withdrawal withdrawal;
+  in.raw(withdrawal.hello);
+  withdrawal.reason = static_cast<Withdrawal::Reason>(in.integer<std::uint32_t>());
   in.integer<std::uint64_t>();
-  const bool known = objection.reason == Objection::Reason::ended ||
-                     objection.reason == Objection::Reason::unseen_pid;
-  return known ? std::optional<Message>(objection) : std::nullopt;
+  const bool known = withdrawal.reason == Withdrawal::Reason::ended ||
+                     withdrawal.reason == Withdrawal::Reason::unseen_pid;
+  return known ? std::optional<Message>(withdrawal) : std::nullopt;
 }
 
 std::optional<Message> read_body(MessageType type, Reader& in) {
@@ -330,8 +331,8 @@ std::optional<Message> read_body(MessageType type, Reader& in) {
       return read_refused(in);
     case MessageType::redirect:
       return read_redirect(in);
-    case MessageType::objection:
-      return read_objection(in);
+    case MessageType::withdrawal:
+      return read_withdrawal(in);
   }
   return {};
 }
@@ -340,8 +341,8 @@ base::Error malformed(std::string_view what) {
   return {base::Code::argument, fmt::format("not a bootstrap message: {}", what)};
 }
 
-// Over the nonce and the frame without its tag; the type in the header keeps one message's tag from
-// serving as another's.
+// Over the nonce and the frame without its tag. The header is part of it, so the tag of one type is
+// none of another.
 std::uint64_t tag_of(std::string_view frame, const wire::Key& key, const Nonce& nonce) {
   std::string signed_bytes(view(nonce));
   signed_bytes += frame.substr(0, frame.size() - kTagBytes);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The messages of the bootstrap, and their form on the wire: a fixed little-endian header (magic,
-// version, type, length of the body) and a body. Exchange: the rendezvous sends a Challenge, the
-// rank answers with Hello, and gets Welcome (on a Unix socket with the memory file as an attached
-// descriptor), Refused or, over TCP where a Unix socket leads to the job as well, Redirect. A gate
-// (gate.hpp) says Hello also for the ranks that came to it, and Objection to those that ended.
-// All but the Challenge end in a tag that proves knowledge of the job key for the other side's
-// nonce; only a Refused that answers a wrong key has none that is right. Everything decoded here
-// may come from a stranger: lengths and ranges are checked before use. Pure functions; any thread.
+// The messages of the rendezvous, and their form on the wire: a fixed little-endian header (magic,
+// version, type, length of the body) and a body. The server sends a Challenge and the rank answers
+// with Hello. The rank then gets a Welcome (over a Unix socket with the memory file attached), a
+// Refused, or, over TCP if there is a Unix socket for its host, a Redirect to that. A host relay
+// (host_relay.hpp) also sends the Hellos of the ranks that have connected to it, and a Withdrawal
+// for each that has ended. All messages but the Challenge end in a tag, which proves knowledge of
+// the job key for the other side's nonce. Only a Refused that answers a wrong key has no valid tag.
+// Every decoded message may come from a peer that is no rank: lengths and ranges are checked before
+// use. Pure functions; any thread.
 #pragma once
 
 #include <array>
@@ -26,18 +27,18 @@ namespace unisono::bootstrap {
 
 // Of the wire format; changes with any change of a message.
 inline constexpr std::uint16_t kMessageVersion = 4;
-// Bounds the member table, so it bounds what a stranger can make us hold.
+// Bounds the table of members, so that no peer can make a rank use more memory.
 inline constexpr std::uint32_t kMostRanks = 4096;
-// As UNISONO_SHARED_LIMIT's largest value.
+// The largest value of UNISONO_SHARED_LIMIT.
 inline constexpr std::uint64_t kMostMemoryBytes = std::uint64_t{16} << 40;
 inline constexpr std::size_t kMostTextBytes = 4096;  // of Refused
 inline constexpr std::size_t kMostNameBytes = 107;   // of an abstract socket: sun_path less one
 
-// Of a UDP datagram, so that it can be one at all.
+// The length field of a UDP datagram allows no more.
 inline constexpr std::uint32_t kMostPayload = 65535;
 
 using Nonce = std::array<char, 16>;   // random, used once
-using HostId = std::array<char, 16>;  // equal means: abstract Unix sockets reach (address.hpp)
+using HostId = std::array<char, 16>;  // equal: abstract Unix sockets reach (own_host_id)
 
 struct Challenge {
   Nonce nonce{};
@@ -49,20 +50,21 @@ struct Hello {
   HostId host{};
   std::uint32_t rank = 0;
   std::uint32_t ranks = 0;
-  std::uint64_t memory_bytes = 0;   // size of the memory file that the rank would like at least
+  std::uint64_t memory_bytes = 0;   // least size of the memory file that the rank wants
   std::uint64_t memory_layout = 0;  // JobDescription::memory_layout
   transport::Endpoint endpoint{};   // for datagrams; port 0: none
   std::uint32_t max_payload = 0;    // bytes of a datagram; 0 without an endpoint
-  std::uint64_t door = 0;  // where ranks of its host may come to it (gate_address); 0: nowhere
+  // Where it listens in case it becomes its host's relay (relay_address); 0: nowhere.
+  std::uint64_t relay_socket = 0;
   bool operator==(const Hello&) const = default;
 };
 
-// What every rank is told of one of them.
-struct WelcomePlace {
-  std::uint32_t pid = 0;           // 0: on another host than the rendezvous'
-  std::uint32_t host = 0;          // hosts are numbered by their first rank, in the order of ranks
+// One rank, as all ranks are told.
+struct WelcomeMember {
+  std::uint32_t pid = 0;           // 0: on another host than the server
+  std::uint32_t host = 0;          // hosts are numbered by their lowest rank, in the order of ranks
   transport::Endpoint endpoint{};  // several hosts only
-  bool operator==(const WelcomePlace&) const = default;
+  bool operator==(const WelcomeMember&) const = default;
 };
 
 struct Welcome {
@@ -70,61 +72,62 @@ struct Welcome {
   std::string job;
   std::uint64_t job_id = 0;  // random, new for each job
   std::uint32_t hosts = 1;
-  std::uint32_t max_payload = 0;     // that all ranks can take; 0: one host, so no datagrams
-  std::vector<WelcomePlace> places;  // by rank
+  std::uint32_t max_payload = 0;       // of a datagram, for all ranks; 0: one host, no datagrams
+  std::vector<WelcomeMember> members;  // by rank
   bool operator==(const Welcome&) const = default;
 };
 
 struct Refused {
   base::Code code = base::Code::state;
   std::string text;
-  Nonce hello{};  // to a gate: of the Hello that is refused; zeros: the receiver's, and all by it
+  // To a host relay: the nonce of the refused Hello; zeros: of its own and of all that it has sent.
+  Nonce hello{};
   bool operator==(const Refused&) const = default;
 };
 
-inline constexpr std::uint32_t kNoGate = ~std::uint32_t{0};
+inline constexpr std::uint32_t kNoRelay = ~std::uint32_t{0};
 
 struct Redirect {
-  std::string name;              // of the abstract socket, without '@'
-  HostId host{};                 // on which it is
-  std::uint32_t gate = kNoGate;  // the rank that listens there; kNoGate: the rendezvous itself
+  std::string name;                // of the abstract socket, without '@'
+  HostId host{};                   // where the socket is
+  std::uint32_t relay = kNoRelay;  // the rank that listens there; kNoRelay: the server itself
   bool operator==(const Redirect&) const = default;
 };
 
-// Why the job cannot start with a rank that came by a gate.
-struct Objection {
+// From a host relay: why the job cannot start with a rank whose Hello it has sent.
+struct Withdrawal {
   enum class Reason : std::uint32_t {
-    ended = 1,   // its connection has
-    unseen_pid,  // it is in a pid namespace that the gate does not see
+    ended = 1,   // its connection has ended
+    unseen_pid,  // it is in a pid namespace that the relay does not see
   };
   Nonce hello{};  // of the rank's Hello
   Reason reason = Reason::ended;
-  bool operator==(const Objection&) const = default;
+  bool operator==(const Withdrawal&) const = default;
 };
 
-using Message = std::variant<Challenge, Hello, Welcome, Refused, Redirect, Objection>;
+using Message = std::variant<Challenge, Hello, Welcome, Refused, Redirect, Withdrawal>;
 
-// The bytes of a message, its tag (if the type has one) not yet made: see sign().
+// The bytes of a message. If the type has a tag, that is still zero: see sign().
 std::string encode(const Message& message);
 
 struct Decoded {
   Message message;
-  std::size_t frame_bytes = 0;  // how many of the bytes it took
+  std::size_t frame_bytes = 0;  // its length
 };
-// The message at the beginning of `bytes`; empty if more bytes are needed. An error of code
-// argument for anything that no peer of this version sends.
+// The message at the beginning of `bytes`; nullopt if more bytes are needed. Error of code argument
+// for bytes that no peer of this version sends.
 base::Result<std::optional<Decoded>> decode(std::string_view bytes);
 
 // Family, port, address.
 inline constexpr std::size_t kEndpointBytes = 2 + 2 + 16;
-// Every Hello has this length, and nothing else that a rank says is longer; a reader holds no more.
+// The length of every Hello. No message of a rank is longer, so the server buffers no more.
 inline constexpr std::size_t kHelloFrameBytes =
     12 + 16 + 16 + 4 + 4 + 8 + 8 + kEndpointBytes + 4 + 8 + 8;
 
-// Writes the tag at the end of the frame of a message that has one. `nonce` is the one that
-// the receiver has sent last.
+// Writes the tag into a frame of a type that has one. `nonce`: the one that the receiver has sent
+// last.
 void sign(std::string& frame, const wire::Key& key, const Nonce& nonce);
-// Whether the tag is right; takes the same time wherever it differs.
+// Whether the tag is right. Takes the same time wherever it differs.
 bool signature_is_right(std::string_view frame, const wire::Key& key, const Nonce& nonce);
 
 }  // namespace unisono::bootstrap

@@ -26,12 +26,13 @@ using base::Status;
 
 constexpr std::string_view kComponent = "rendezvous";
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-constexpr std::size_t kMostNotesBytes = 1024;
-// The longest Welcome has 115 KiB; a TCP socket begins with room for less, and may not wait.
+constexpr std::size_t kMostRefusalsBytes = 1024;
+// The longest Welcome has 115 KiB. A new TCP socket has a smaller buffer, and sending must not
+// wait.
 constexpr int kWelcomeBufferBytes = 256 << 10;
 
 void make_room_for_welcome(const Descriptor& socket) {
-  // The system's limit stands; all but the largest jobs fit in any case.
+  // The system may allow less; all but the largest jobs fit in any case.
   setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &kWelcomeBufferBytes,
              sizeof(kWelcomeBufferBytes));
 }
@@ -69,24 +70,24 @@ Rendezvous::Rendezvous(const Options& options)
     : options_(options),
       key_(wire::key_of(options.key)),
       address_(options.address),
-      places_(static_cast<std::size_t>(options.ranks)),
-      arrivals_(static_cast<std::size_t>(options.ranks)),
+      entries_(static_cast<std::size_t>(options.ranks)),
+      joined_(static_cast<std::size_t>(options.ranks)),
       deadline_ns_(kNever) {}
 
 Status Rendezvous::start_listening(Descriptor listener) {
-  UNISONO_ASSIGN(reception_, Reception::open(key_, options_.ranks));
+  UNISONO_ASSIGN(acceptor_, Acceptor::open(key_, options_.ranks));
   const bool tcp = address_.kind == Address::Kind::tcp;
   if (tcp || address_.name.empty()) {
     UNISONO_ASSIGN(unix_address_, random_unix_address());
   } else {
     unix_address_ = address_;
   }
-  UNISONO_TRY(reception_->listen(unix_address_));
+  UNISONO_TRY(acceptor_->listen(unix_address_));
   if (tcp) {
     if (listener.valid()) {
-      UNISONO_TRY(reception_->listen(std::move(listener), false));
+      UNISONO_TRY(acceptor_->listen(std::move(listener), false));
     } else {
-      UNISONO_TRY(reception_->listen(address_));
+      UNISONO_TRY(acceptor_->listen(address_));
     }
   } else {
     address_ = unix_address_;
@@ -100,9 +101,9 @@ std::int64_t Rendezvous::next_deadline_ns() const {
 }
 
 Rendezvous::State Rendezvous::step() {
-  Result<std::vector<Reception::Event>> events = reception_->step();
+  Result<std::vector<Acceptor::Event>> events = acceptor_->step();
   if (events.ok()) {
-    for (Reception::Event& event : *events) take(std::move(event));
+    for (Acceptor::Event& event : *events) take(std::move(event));
   } else {
     fail(events.error());
   }
@@ -129,7 +130,7 @@ Status Rendezvous::serve(std::int64_t deadline_ns) {
 }
 
 bool Rendezvous::has_joined(int rank) const {
-  return places_[static_cast<std::size_t>(rank)].visitor != 0;
+  return entries_[static_cast<std::size_t>(rank)].connection != 0;
 }
 
 void Rendezvous::give_up(const Error& error) { fail(error); }
@@ -139,66 +140,67 @@ void Rendezvous::rank_ended(int rank, std::string_view how) {
   fail({Code::rank_lost, fmt::format("rank {} {} before all ranks had joined the job", rank, how)});
 }
 
-std::vector<Descriptor> Rendezvous::release_connections() { return reception_->release_kept(); }
+std::vector<Descriptor> Rendezvous::release_connections() { return acceptor_->release_admitted(); }
 
-void Rendezvous::take(Reception::Event event) {
-  if (!event.message) return lose(event.visitor);
-  const Reception::Visitor* const visitor = reception_->find(event.visitor);
-  if (visitor == nullptr) return;  // was told with all others that the job has failed
-  if (visitor->kept && visitor->local) {
-    // A rank has nothing to say after its Hello, unless it is a gate.
-    reception_->close(event.visitor);
-    return lose(event.visitor);
+void Rendezvous::take(Acceptor::Event event) {
+  if (!event.message) return connection_ended(event.connection);
+  const Acceptor::Connection* const connection = acceptor_->find(event.connection);
+  if (connection == nullptr) return;  // it has been told that the job has failed
+  if (connection->admitted && connection->local) {
+    // Only a relay sends messages after its Hello.
+    acceptor_->close(event.connection);
+    return connection_ended(event.connection);
   }
   if (const Hello* hello = std::get_if<Hello>(&*event.message)) {
-    take_hello(event.visitor, *hello);
-  } else if (const Objection* objection = std::get_if<Objection>(&*event.message)) {
-    take_objection(event.visitor, *objection);
+    take_hello(event.connection, *hello);
+  } else if (const Withdrawal* withdrawal = std::get_if<Withdrawal>(&*event.message)) {
+    take_withdrawal(event.connection, *withdrawal);
   }
 }
 
-// The end of a connection is the end of the rank.
-void Rendezvous::lose(Number visitor) {
+// The end of a connection is taken for the end of the rank.
+void Rendezvous::connection_ended(ConnectionId connection) {
   if (state_ != State::gathering) return;
-  for (std::size_t rank = 0; rank < places_.size(); ++rank) {
-    if (places_[rank].visitor != visitor || places_[rank].by_gate) continue;
+  for (std::size_t rank = 0; rank < entries_.size(); ++rank) {
+    if (entries_[rank].connection != connection || entries_[rank].via_relay) continue;
     return fail({Code::rank_lost, fmt::format("rank {} ({}) ended before all ranks had joined the "
                                               "job",
-                                              rank, places_[rank].origin)});
+                                              rank, entries_[rank].origin)});
   }
 }
 
-// Of a rank that is seated: another Hello may have been refused meanwhile.
-void Rendezvous::take_objection(Number gate, const Objection& objection) {
+// Only of a rank that has joined: another Hello may have been refused meanwhile.
+void Rendezvous::take_withdrawal(ConnectionId relay, const Withdrawal& withdrawal) {
   if (state_ != State::gathering) return;
-  for (std::size_t rank = 0; rank < places_.size(); ++rank) {
-    if (places_[rank].visitor != gate || arrivals_[rank].hello.nonce != objection.hello) continue;
-    const std::string who = fmt::format("rank {} ({})", rank, places_[rank].origin);
-    switch (objection.reason) {
-      case Objection::Reason::ended:
+  for (std::size_t rank = 0; rank < entries_.size(); ++rank) {
+    if (entries_[rank].connection != relay || joined_[rank].hello.nonce != withdrawal.hello)
+      continue;
+    const std::string who = fmt::format("rank {} ({})", rank, entries_[rank].origin);
+    switch (withdrawal.reason) {
+      case Withdrawal::Reason::ended:
         return fail(
             {Code::rank_lost, fmt::format("{} ended before all ranks had joined the job", who)});
-      case Objection::Reason::unseen_pid:
-        return fail({Code::unsupported,
-                     fmt::format("{} is in a pid namespace that the rank by which it comes does "
-                                 "not see: the ranks on a host must share one",
-                                 who)});
+      case Withdrawal::Reason::unseen_pid:
+        return fail(
+            {Code::unsupported, fmt::format("{} is in a pid namespace that its host's relay does "
+                                            "not see: the ranks on a host must share one",
+                                            who)});
     }
   }
 }
 
-// For people.
-std::string Rendezvous::origin(Number visitor, const Hello& hello) const {
-  const Reception::Visitor& from = *reception_->find(visitor);
+// For messages.
+std::string Rendezvous::origin(ConnectionId connection, const Hello& hello) const {
+  const Acceptor::Connection& from = *acceptor_->find(connection);
   if (from.local) return fmt::format("pid {}", from.peer.pid);
   return fmt::format("{} host, {}", hello.host == host_ ? "this" : "another",
                      peer_ip_text(from.socket));
 }
 
-// Why the job cannot become complete with this rank; code ok if nothing is wrong.
-Error Rendezvous::objection(Number visitor, const Hello& hello) const {
-  const Reception::Visitor& from = *reception_->find(visitor);
-  const std::string who = fmt::format("rank {} ({})", hello.rank, origin(visitor, hello));
+// Why the job cannot start with this rank; code ok if it can.
+Error Rendezvous::reason_to_fail(ConnectionId connection, const Hello& hello) const {
+  const Acceptor::Connection& from = *acceptor_->find(connection);
+  const std::string who = fmt::format("rank {} ({})", hello.rank, origin(connection, hello));
   if (static_cast<int>(hello.ranks) != options_.ranks) {
     return {Code::argument,
             fmt::format("{} was told that the job has {} ranks, the rendezvous that "
@@ -206,9 +208,10 @@ Error Rendezvous::objection(Number visitor, const Hello& hello) const {
                         who, hello.ranks, options_.ranks)};
   }
   if (from.local && hello.host != host_) {
-    return {Code::state, fmt::format("{} comes over a Unix socket, but says that it is on another "
-                                     "host than the rendezvous",
-                                     who)};
+    return {Code::state,
+            fmt::format("{} connects over a Unix socket, but says that it is on another "
+                        "host than the rendezvous",
+                        who)};
   }
   if (from.local && from.peer.pid == 0) {
     return {Code::unsupported,
@@ -217,98 +220,99 @@ Error Rendezvous::objection(Number visitor, const Hello& hello) const {
                         hello.rank)};
   }
   if (from.local) return {};
-  if (is_gate(visitor)) {
-    const auto gate = gates_.find(hello.host);
-    if (gate != gates_.end() && gate->second.visitor == visitor) return {};
-    return {Code::state, fmt::format("{} comes by a rank of another host than its own", who)};
+  if (is_relay(connection)) {
+    const auto relay = relays_.find(hello.host);
+    if (relay != relays_.end() && relay->second.connection == connection) return {};
+    return {Code::state, fmt::format("{} joins through a rank of another host than its own", who)};
   }
-  if (hello.host == host_ || hello.door != 0) return {};
+  if (hello.host == host_ || hello.relay_socket != 0) return {};
   return {Code::state, fmt::format("{} has no socket for the other ranks of its host", who)};
 }
 
-// Why a rank that fits is not let in; code ok if it is.
+// Why a rank that fits cannot join; code ok if it can.
 Error Rendezvous::too_late_or_twice(const Hello& hello, const std::string& from) {
   if (state_ == State::started) {
-    return {Code::state, fmt::format("rank {} ({}) comes too late: job {} has started, and "
+    return {Code::state, fmt::format("rank {} ({}) is too late: job {} has started, and "
                                      "each rank joins it once",
                                      hello.rank, from, options_.job)};
   }
-  const Place& place = places_[hello.rank];
-  if (place.visitor == 0) return {};
+  const RankEntry& entry = entries_[hello.rank];
+  if (entry.connection == 0) return {};
   Error error{Code::argument, fmt::format("rank {} was claimed twice: by {}, which keeps it, and "
                                           "by {}; each rank joins once",
-                                          hello.rank, place.origin, from)};
-  if (notes_.size() < kMostNotesBytes) notes_ += fmt::format("; {}", error.message);
+                                          hello.rank, entry.origin, from)};
+  if (refusals_.size() < kMostRefusalsBytes) refusals_ += fmt::format("; {}", error.message);
   return error;
 }
 
-void Rendezvous::take_hello(Number visitor, const Hello& hello) {
-  if (state_ == State::failed) return refuse(visitor, hello, error_);
-  Error error = objection(visitor, hello);
+void Rendezvous::take_hello(ConnectionId connection, const Hello& hello) {
+  if (state_ == State::failed) return refuse(connection, hello, error_);
+  Error error = reason_to_fail(connection, hello);
   if (error.code != Code::ok) {
-    // The job cannot become complete any more, so nobody need wait for the deadline.
-    refuse(visitor, hello, error);
+    // The job cannot start any more, so no rank need wait for the deadline.
+    refuse(connection, hello, error);
     return fail(error);
   }
-  const bool local = reception_->find(visitor)->local;
-  const bool led_to_unix_socket = !local && hello.host == host_;
-  if (!led_to_unix_socket) {
-    error = too_late_or_twice(hello, origin(visitor, hello));
-    if (error.code != Code::ok) return refuse(visitor, hello, error);
+  const bool local = acceptor_->find(connection)->local;
+  const bool goes_to_unix_socket = !local && hello.host == host_;
+  if (!goes_to_unix_socket) {
+    error = too_late_or_twice(hello, origin(connection, hello));
+    if (error.code != Code::ok) return refuse(connection, hello, error);
   }
-  if (local || is_gate(visitor) || !redirect(visitor, hello)) seat(visitor, hello);
+  if (local || is_relay(connection) || !redirect(connection, hello)) record_join(connection, hello);
 }
 
-// Sends a rank that comes over TCP to the Unix socket by which its host's ranks join, if there is
-// one.
-bool Rendezvous::redirect(Number visitor, const Hello& hello) {
-  Redirect target{unix_address_.name, host_, kNoGate};
+// Redirects a rank that connects over TCP to the Unix socket by which its host's ranks join, if
+// there is one.
+bool Rendezvous::redirect(ConnectionId connection, const Hello& hello) {
+  Redirect target{unix_address_.name, host_, kNoRelay};
   if (hello.host != host_) {
-    const auto gate = gates_.find(hello.host);
-    if (gate == gates_.end()) return false;
-    target = {gate_address(gate->second.door).name, hello.host, gate->second.rank};
+    const auto relay = relays_.find(hello.host);
+    if (relay == relays_.end()) return false;
+    target = {relay_address(relay->second.relay_socket).name, hello.host, relay->second.rank};
   }
   std::string frame = encode(target);
   sign(frame, key_, hello.nonce);
-  reception_->send(visitor, frame);
-  reception_->close(visitor);
+  acceptor_->send(connection, frame);
+  acceptor_->close(connection);
   return true;
 }
 
-void Rendezvous::refuse(Number visitor, const Hello& hello, const Error& error) {
-  if (!is_gate(visitor)) return reception_->refuse(visitor, error);
-  reception_->send_refused(visitor, {error.code, error.message, hello.nonce});
+void Rendezvous::refuse(ConnectionId connection, const Hello& hello, const Error& error) {
+  if (!is_relay(connection)) return acceptor_->refuse(connection, error);
+  acceptor_->send_refused(connection, {error.code, error.message, hello.nonce});
 }
 
-void Rendezvous::seat(Number visitor, const Hello& hello) {
-  const Reception::Visitor& from = *reception_->find(visitor);
-  const bool by_gate = from.kept;
-  if (!from.local && !by_gate) {
-    gates_[hello.host] = {visitor, hello.rank, hello.door};
+void Rendezvous::record_join(ConnectionId connection, const Hello& hello) {
+  const Acceptor::Connection& from = *acceptor_->find(connection);
+  const bool via_relay = from.admitted;
+  if (!from.local && !via_relay) {
+    relays_[hello.host] = {connection, hello.rank, hello.relay_socket};
     make_room_for_welcome(from.socket);
   }
-  reception_->keep(visitor);
-  places_[hello.rank] = {visitor, by_gate, origin(visitor, hello)};
-  // Over TCP nobody vouches for a pid.
+  acceptor_->admit(connection);
+  entries_[hello.rank] = {connection, via_relay, origin(connection, hello)};
+  // Over TCP the kernel reports no pid.
   const auto pid = from.local ? static_cast<std::uint32_t>(from.peer.pid) : 0;
-  arrivals_[hello.rank] = {hello, pid};
+  joined_[hello.rank] = {hello, pid};
   options_.memory_bytes = std::max(options_.memory_bytes, hello.memory_bytes);
-  if (came_ == 0) deadline_ns_ = std::min(deadline_ns_, base::now_ns() + options_.timeout_ns);
-  ++came_;
-  base::log(LogLevel::debug, kComponent, "rank {} ({}) came, {} of {}", hello.rank,
-            places_[hello.rank].origin, came_, options_.ranks);
-  if (came_ == options_.ranks) start();
+  if (joined_count_ == 0)
+    deadline_ns_ = std::min(deadline_ns_, base::now_ns() + options_.timeout_ns);
+  ++joined_count_;
+  base::log(LogLevel::debug, kComponent, "rank {} ({}) joined, {} of {}", hello.rank,
+            entries_[hello.rank].origin, joined_count_, options_.ranks);
+  if (joined_count_ == options_.ranks) start();
 }
 
 void Rendezvous::start() {
   const Result<std::uint64_t> job_id = random_number();
   if (!job_id.ok()) return fail(job_id.error());
   const Result<Welcome> welcome =
-      compose_welcome({options_.job, *job_id, options_.memory_bytes}, arrivals_);
+      compose_welcome({options_.job, *job_id, options_.memory_bytes}, joined_);
   if (!welcome.ok()) return fail(welcome.error());
   Descriptor memory;
   const bool has_local =
-      std::ranges::any_of(arrivals_, [](const Arrival& arrival) { return arrival.pid != 0; });
+      std::ranges::any_of(joined_, [](const JoinedRank& rank) { return rank.pid != 0; });
   if (has_local) {
     Result<Descriptor> created = memory::create_memory(options_.memory_bytes);
     if (!created.ok()) return fail(created.error());
@@ -322,12 +326,12 @@ void Rendezvous::start() {
 
 void Rendezvous::welcome_all(const Welcome& welcome, const Descriptor& memory) {
   const std::string unsigned_frame = encode(welcome);
-  for (std::size_t rank = 0; rank < places_.size(); ++rank) {
-    if (places_[rank].by_gate) continue;
+  for (std::size_t rank = 0; rank < entries_.size(); ++rank) {
+    if (entries_[rank].via_relay) continue;
     std::string frame = unsigned_frame;
-    sign(frame, key_, arrivals_[rank].hello.nonce);
-    // A rank that ended just now does not get it; the others learn of its death as of any later.
-    reception_->send(places_[rank].visitor, frame, arrivals_[rank].pid != 0 ? memory.get() : -1);
+    sign(frame, key_, joined_[rank].hello.nonce);
+    // A rank that has just ended does not get it. The job detects its death as any later one.
+    acceptor_->send(entries_[rank].connection, frame, joined_[rank].pid != 0 ? memory.get() : -1);
   }
 }
 
@@ -335,7 +339,7 @@ void Rendezvous::fail(Error error) {
   if (state_ != State::gathering) return;
   state_ = State::failed;
   error_ = std::move(error);
-  reception_->refuse_kept(error_);
+  acceptor_->refuse_admitted(error_);
 }
 
 std::string Rendezvous::missing_text() const {
@@ -346,7 +350,7 @@ std::string Rendezvous::missing_text() const {
   return fmt::format(
       "{} of {} ranks did not join within {} (UNISONO_START_TIMEOUT): missing {} {}{}",
       missing.size(), options_.ranks, base::format_time_ns(options_.timeout_ns),
-      missing.size() == 1 ? "rank" : "ranks", rank_list(missing), notes_);
+      missing.size() == 1 ? "rank" : "ranks", rank_list(missing), refusals_);
 }
 
 }  // namespace unisono::bootstrap

@@ -17,12 +17,12 @@ using transport::endpoint_text;
 using transport::Family;
 
 // By rank.
-std::vector<std::uint32_t> number_hosts(std::span<const Arrival> arrivals) {
+std::vector<std::uint32_t> number_hosts(std::span<const JoinedRank> joined) {
   std::map<HostId, std::uint32_t> numbers;
   std::vector<std::uint32_t> hosts;
-  for (const Arrival& arrival : arrivals) {
+  for (const JoinedRank& rank : joined) {
     const auto next = static_cast<std::uint32_t>(numbers.size());
-    hosts.push_back(numbers.try_emplace(arrival.hello.host, next).first->second);
+    hosts.push_back(numbers.try_emplace(rank.hello.host, next).first->second);
   }
   return hosts;
 }
@@ -31,20 +31,20 @@ Status check_address(const Hello& hello) {
   if (hello.endpoint.port == 0) {
     return Error{Code::argument,
                  fmt::format("rank {} has no address for datagrams, which a job of several hosts "
-                             "needs; its own error says why",
+                             "needs; the error of that rank says why",
                              hello.rank)};
   }
   if (hello.endpoint.address.is_loopback()) {
     return Error{
         Code::argument,
         fmt::format("rank {} is at {}, which other hosts do not reach; give UNISONO_RENDEZVOUS an "
-                    "address that all hosts reach, or say UNISONO_NETWORKS",
+                    "address that all hosts reach, or set UNISONO_NETWORKS",
                     hello.rank, endpoint_text(hello.endpoint))};
   }
   return base::success();
 }
 
-// Against rank 0, so that two ranks can be named.
+// Compared with rank 0, so that the error names two ranks.
 Status check_likeness(const Hello& first, const Hello& hello) {
   if (hello.memory_layout != first.memory_layout) {
     return Error{
@@ -59,7 +59,7 @@ Status check_likeness(const Hello& first, const Hello& hello) {
     return Error{
         Code::argument,
         fmt::format("rank 0 is at {} and rank {} at {}: IPv4 and IPv6 do not mix in a "
-                    "job; say UNISONO_NETWORKS",
+                    "job; set UNISONO_NETWORKS",
                     endpoint_text(first.endpoint), hello.rank, endpoint_text(hello.endpoint))};
   }
   return base::success();
@@ -67,34 +67,34 @@ Status check_likeness(const Hello& first, const Hello& hello) {
 
 }  // namespace
 
-Result<Welcome> compose_welcome(const JobFacts& job, std::span<const Arrival> arrivals) {
-  const std::vector<std::uint32_t> hosts = number_hosts(arrivals);
+Result<Welcome> compose_welcome(const JobFacts& job, std::span<const JoinedRank> joined) {
+  const std::vector<std::uint32_t> hosts = number_hosts(joined);
   Welcome welcome{.memory_bytes = job.memory_bytes,
                   .job = job.job,
                   .job_id = job.job_id,
                   .hosts = *std::ranges::max_element(hosts) + 1,
                   .max_payload = 0,
-                  .places = {}};
+                  .members = {}};
   const bool several = welcome.hosts > 1;
   if (several) welcome.max_payload = kMostPayload;
-  for (std::size_t rank = 0; rank < arrivals.size(); ++rank) {
-    const auto& [hello, pid] = arrivals[rank];
-    WelcomePlace place{pid, hosts[rank], {}};
+  for (std::size_t rank = 0; rank < joined.size(); ++rank) {
+    const auto& [hello, pid] = joined[rank];
+    WelcomeMember member{pid, hosts[rank], {}};
     if (several) {
       UNISONO_TRY(check_address(hello));
-      UNISONO_TRY(check_likeness(arrivals[0].hello, hello));
-      place.endpoint = hello.endpoint;
+      UNISONO_TRY(check_likeness(joined[0].hello, hello));
+      member.endpoint = hello.endpoint;
       welcome.max_payload = std::min(welcome.max_payload, hello.max_payload);
     }
-    welcome.places.push_back(place);
+    welcome.members.push_back(member);
   }
   return welcome;
 }
 
 std::vector<int> ranks_on_host(const Welcome& welcome, std::uint32_t host) {
   std::vector<int> ranks;
-  for (std::size_t rank = 0; rank < welcome.places.size(); ++rank) {
-    if (welcome.places[rank].host == host) ranks.push_back(static_cast<int>(rank));
+  for (std::size_t rank = 0; rank < welcome.members.size(); ++rank) {
+    if (welcome.members[rank].host == host) ranks.push_back(static_cast<int>(rank));
   }
   return ranks;
 }

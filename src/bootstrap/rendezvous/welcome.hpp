@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a job comes to when all its ranks have come: which ranks share a host, and whether hosts can
-// work together. Also what a rank reads from that. Pure functions; any thread.
+// The Welcome of a job whose ranks have all joined: which ranks share a host, and whether the hosts
+// fit together. Also what a rank derives from it. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 
 namespace unisono::bootstrap {
 
-struct Arrival {
+struct JoinedRank {
   Hello hello;
-  std::uint32_t pid = 0;  // 0: not vouched for, on another host than the rendezvous
+  std::uint32_t pid = 0;  // as the kernel reports it; 0: on another host than the server
 };
 
 struct JobFacts {
@@ -25,15 +25,15 @@ struct JobFacts {
   std::uint64_t memory_bytes = 0;
 };
 
-// `arrivals` by rank, at least one. Errors, of jobs on several hosts only: argument (two ranks
+// `joined`: by rank, at least one. Errors, of jobs on several hosts only: argument (two ranks
 // differ in their memory's layout, or in the family of their addresses; a rank has no address, or
 // one that only its own host reaches).
-base::Result<Welcome> compose_welcome(const JobFacts& job, std::span<const Arrival> arrivals);
+base::Result<Welcome> compose_welcome(const JobFacts& job, std::span<const JoinedRank> joined);
 
 // The ranks of one host, ascending.
 std::vector<int> ranks_on_host(const Welcome& welcome, std::uint32_t host);
 
-// Of the job's packets: two jobs with one job key (UNISONO_JOB_KEY) have different ones.
+// The key of the job's packets. Two jobs have different ones, also with one UNISONO_JOB_KEY.
 wire::Key packet_key(const wire::Key& job_key, std::uint64_t job_id);
 
 }  // namespace unisono::bootstrap

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// bootstrap with few file descriptors: the limit is raised where it may be, connections go
-// by hosts, and if neither helps the error says what to do.
+// bootstrap with few file descriptors: the limit is raised if possible, other hosts need one
+// connection each, and if neither helps the error says what to do.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "bootstrap/rendezvous/acceptor.hpp"
 #include "bootstrap/rendezvous/descriptor_limit.hpp"
-#include "bootstrap/rendezvous/reception.hpp"
 #include "bootstrap/rendezvous/rendezvous.hpp"
 #include "unit/bootstrap/raw_rank.hpp"
 #include "unit/bootstrap/served_rendezvous.hpp"
@@ -70,7 +70,7 @@ TEST(BootstrapDescriptors, TheLimitIsRaisedAndSetBack) {
       EXPECT_GE(soft_limit(), 628U);
       EXPECT_LT(soft_limit(), 1024U);
       EXPECT_TRUE(limit.raise());
-      EXPECT_EQ(soft_limit(), 1024U) << "as many as there may be";
+      EXPECT_EQ(soft_limit(), 1024U) << "the hard limit";
       EXPECT_FALSE(limit.raise());
       limit.leave_open(3);
     }
@@ -80,7 +80,7 @@ TEST(BootstrapDescriptors, TheLimitIsRaisedAndSetBack) {
       EXPECT_TRUE(limit.raise());
       limit_descriptors(800, 1024);
     }
-    EXPECT_EQ(soft_limit(), 800U) << "what another has set stays";
+    EXPECT_EQ(soft_limit(), 800U) << "a limit that other code has set stays";
   });
   EXPECT_EQ(child.wait(), 0);
 }
@@ -102,7 +102,7 @@ class LimitedHost {
   int wait() const { return child_->wait(); }
 
  private:
-  // 2: it has failed for want of descriptors.
+  // Exits with 2 if it has failed for lack of descriptors.
   void serve(int ranks, const std::string& address, rlim_t soft, rlim_t hard) const {
     limit_descriptors(soft, hard);
     Rendezvous::Options options;
@@ -128,7 +128,7 @@ class LimitedHost {
   Address address_;
 };
 
-TEST(BootstrapDescriptors, MoreRanksThanDescriptorsMeetWhereTheLimitCanBeRaised) {
+TEST(BootstrapDescriptors, MoreRanksThanDescriptorsJoinIfTheLimitCanBeRaised) {
   constexpr std::uint32_t kRanks = 100;
   const LimitedHost host(kRanks, "", 40, 512);
   std::vector<std::unique_ptr<RawRank>> ranks;
@@ -136,11 +136,11 @@ TEST(BootstrapDescriptors, MoreRanksThanDescriptorsMeetWhereTheLimitCanBeRaised)
     ranks.push_back(
         std::make_unique<RawRank>(host.address(), hello_from(*own_host_id(), rank, kRanks)));
   }
-  for (const auto& rank : ranks) EXPECT_EQ(rank->hear<Welcome>().places.size(), kRanks);
+  for (const auto& rank : ranks) EXPECT_EQ(rank->receive<Welcome>().members.size(), kRanks);
   EXPECT_EQ(host.wait(), 0);
 }
 
-// All connect before the first says Hello.
+// All connect before the first sends its Hello.
 TEST(BootstrapDescriptors, RanksOfFewOtherHostsNeedFewDescriptors) {
   constexpr std::uint32_t kRanks = 100;
   constexpr std::uint32_t kHosts = 3;
@@ -149,22 +149,22 @@ TEST(BootstrapDescriptors, RanksOfFewOtherHostsNeedFewDescriptors) {
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
     connections.push_back(RawRank::connect_to(host.address()));
   }
-  std::vector<std::unique_ptr<RawRank>> gates;
+  std::vector<std::unique_ptr<RawRank>> relays;
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
     const Hello hello = hello_from(host_of(static_cast<char>('a' + rank % kHosts)), rank, kRanks);
     auto raw = std::make_unique<RawRank>(std::move(connections[rank]), hello);
     if (rank < kHosts) {
-      gates.push_back(std::move(raw));
+      relays.push_back(std::move(raw));
       continue;
     }
-    EXPECT_EQ(raw->hear<Redirect>().gate, rank % kHosts);
-    gates[rank % kHosts]->say(hello);
+    EXPECT_EQ(raw->receive<Redirect>().relay, rank % kHosts);
+    relays[rank % kHosts]->send(hello);
   }
-  for (const auto& gate : gates) EXPECT_EQ(gate->hear<Welcome>().hosts, kHosts);
+  for (const auto& relay : relays) EXPECT_EQ(relay->receive<Welcome>().hosts, kHosts);
   EXPECT_EQ(host.wait(), 0);
 }
 
-// Whoever holds all descriptors and says nothing has to make room after a while.
+// Silent connections that hold all descriptors are dropped after a while.
 TEST(BootstrapDescriptors, SilentConnectionsDoNotKeepARankOut) {
   const LimitedHost host(1, "", 24, 24);
   std::vector<base::Descriptor> silent;
@@ -185,7 +185,7 @@ TEST(BootstrapDescriptors, ALimitThatCannotBeRaisedIsNamed) {
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
     connections.push_back(RawRank::connect_to(host.address()));
   }
-  // As many as are let in say Hello; then nobody is about to go.
+  // All accepted ones send Hello; then no connection is about to end.
   std::vector<std::unique_ptr<RawRank>> ranks;
   for (base::Descriptor& connection : connections) {
     pollfd waiting[] = {{connection.get(), POLLIN, 0},
@@ -197,7 +197,7 @@ TEST(BootstrapDescriptors, ALimitThatCannotBeRaisedIsNamed) {
         std::make_unique<RawRank>(std::move(connection), hello_from(*own_host_id(), rank, kRanks)));
   }
   EXPECT_GT(ranks.size(), 10U);
-  const auto refused = ranks.front()->hear<Refused>();
+  const auto refused = ranks.front()->receive<Refused>();
   expect_text(refused, Code::resources, "raise the limit (ulimit -n), which is 40 at most");
   EXPECT_EQ(host.wait(), 2);
 }

@@ -36,16 +36,16 @@ Hello some_hello() {
           .memory_layout = 0x0123456789abcdef,
           .endpoint = endpoint_at("10.0.0.2:4000"),
           .max_payload = 1472,
-          .door = 0x123};
+          .relay_socket = 0x123};
 }
 
-Welcome welcome_with(std::vector<WelcomePlace> places) {
+Welcome welcome_with(std::vector<WelcomeMember> members) {
   return {.memory_bytes = 1 << 20,
           .job = "job",
           .job_id = 0xfedcba9876543210,
           .hosts = 1,
           .max_payload = 0,
-          .places = std::move(places)};
+          .members = std::move(members)};
 }
 
 Welcome one_host() { return welcome_with({{11, 0, {}}, {12, 0, {}}, {13, 0, {}}}); }
@@ -69,10 +69,10 @@ std::vector<Message> one_of_each() {
           three_hosts(),
           Refused{base::Code::timeout, "missing rank 1", {}},
           Refused{base::Code::argument, "rank 1 was claimed twice", nonce_of('n')},
-          Redirect{"name", nonce_of('h'), kNoGate},
+          Redirect{"name", nonce_of('h'), kNoRelay},
           Redirect{"name", nonce_of('h'), 3},
-          Objection{nonce_of('n'), Objection::Reason::ended},
-          Objection{nonce_of('n'), Objection::Reason::unseen_pid}};
+          Withdrawal{nonce_of('n'), Withdrawal::Reason::ended},
+          Withdrawal{nonce_of('n'), Withdrawal::Reason::unseen_pid}};
 }
 
 TEST(BootstrapMessage, RoundTrip) {
@@ -94,7 +94,7 @@ TEST(BootstrapMessage, WireFormIsFixedAndLittleEndian) {
   EXPECT_EQ(encode(some_hello()).size(), kHelloFrameBytes);
 }
 
-TEST(BootstrapMessage, APartAsksForMore) {
+TEST(BootstrapMessage, APartNeedsMoreBytes) {
   for (const Message& message : one_of_each()) {
     const std::string frame = encode(message);
     for (std::size_t length = 0; length < frame.size(); ++length) {
@@ -105,7 +105,7 @@ TEST(BootstrapMessage, APartAsksForMore) {
   }
 }
 
-TEST(BootstrapMessage, RejectsWhatNoPeerSends) {
+TEST(BootstrapMessage, RejectsMalformedBytes) {
   const std::string frame = encode(some_hello());
   const auto with = [&frame](std::size_t position, char byte) {
     std::string changed = frame;
@@ -116,7 +116,7 @@ TEST(BootstrapMessage, RejectsWhatNoPeerSends) {
   EXPECT_FALSE(decode(with(4, 9)).ok());        // version
   EXPECT_FALSE(decode(with(6, 77)).ok());       // type
   EXPECT_FALSE(decode(with(8, 1)).ok());        // length
-  EXPECT_FALSE(decode(with(11, 0x7f)).ok());    // length, enormous: not waited for
+  EXPECT_FALSE(decode(with(11, 0x7f)).ok());    // length, far too long
   EXPECT_FALSE(decode(with(44, 5)).ok());       // rank 5 of 5
   EXPECT_FALSE(decode(with(51, 1)).ok());       // more ranks than possible
   EXPECT_FALSE(decode(with(59, 1)).ok());       // more memory than possible
@@ -124,28 +124,28 @@ TEST(BootstrapMessage, RejectsWhatNoPeerSends) {
   EXPECT_FALSE(decode(with(69, 1)).ok());       // the same
   EXPECT_FALSE(decode(with(72, '\xe0')).ok());  // a multicast address
   EXPECT_FALSE(decode(with(87, 1)).ok());       // more than an IPv4 address has
-  EXPECT_FALSE(decode(with(90, 1)).ok());       // a datagram longer than there are
+  EXPECT_FALSE(decode(with(90, 1)).ok());       // longer than a datagram can be
   EXPECT_FALSE(decode("GET / HTTP/1.1\r\nHost: x\r\n\r\n").ok());
 }
 
 bool is_accepted(const Message& message) { return decode(encode(message)).ok(); }
 
-TEST(BootstrapMessage, ContentThatNoPeerSendsIsRejected) {
+TEST(BootstrapMessage, MeaninglessContentIsRejected) {
   EXPECT_FALSE(is_accepted(Refused{base::Code::ok, "fine", {}}));
-  EXPECT_FALSE(is_accepted(Redirect{"", nonce_of('h'), kNoGate}));
+  EXPECT_FALSE(is_accepted(Redirect{"", nonce_of('h'), kNoRelay}));
   EXPECT_TRUE(is_accepted(Redirect{"name", nonce_of('h'), kMostRanks - 1}));
   EXPECT_FALSE(is_accepted(Redirect{"name", nonce_of('h'), kMostRanks}));
-  EXPECT_FALSE(is_accepted(Objection{nonce_of('n'), Objection::Reason{0}}));
-  EXPECT_FALSE(is_accepted(Objection{nonce_of('n'), Objection::Reason{3}}));
+  EXPECT_FALSE(is_accepted(Withdrawal{nonce_of('n'), Withdrawal::Reason{0}}));
+  EXPECT_FALSE(is_accepted(Withdrawal{nonce_of('n'), Withdrawal::Reason{3}}));
   Hello hello = some_hello();
-  hello.nonce = {};  // which in a Refused stands for nobody's
+  hello.nonce = {};  // in a Refused, zeros stand for no Hello
   EXPECT_FALSE(is_accepted(hello));
 }
 
-TEST(BootstrapMessage, AnEndpointIsWholeOrNotThere) {
+TEST(BootstrapMessage, AnEndpointIsWholeOrMissing) {
   Hello hello = some_hello();
   hello.endpoint = {};
-  EXPECT_FALSE(is_accepted(hello));  // datagrams of some length, but from nowhere
+  EXPECT_FALSE(is_accepted(hello));  // a length of datagrams without an address
   hello.max_payload = 0;
   EXPECT_TRUE(is_accepted(hello));
   hello.endpoint.address = endpoint_at("10.0.0.2:1").address;
@@ -162,16 +162,16 @@ TEST(BootstrapMessage, AnEndpointIsWholeOrNotThere) {
   EXPECT_FALSE(is_accepted(hello));
 }
 
-TEST(BootstrapMessage, AWelcomeThatDoesNotAddUpIsRejected) {
+TEST(BootstrapMessage, AnInconsistentWelcomeIsRejected) {
   const auto changed = [](Welcome welcome, const auto& change) {
     change(welcome);
     return is_accepted(welcome);
   };
   using W = Welcome&;
   EXPECT_FALSE(changed(one_host(), [](W w) { w.memory_bytes = 0; }));
-  EXPECT_FALSE(changed(one_host(), [](W w) { w.places.clear(); }));
-  EXPECT_FALSE(changed(one_host(), [](W w) { w.places[1].pid = 0; }));
-  EXPECT_FALSE(changed(one_host(), [](W w) { w.places[1].pid = 0x80000000; }));
+  EXPECT_FALSE(changed(one_host(), [](W w) { w.members.clear(); }));
+  EXPECT_FALSE(changed(one_host(), [](W w) { w.members[1].pid = 0; }));
+  EXPECT_FALSE(changed(one_host(), [](W w) { w.members[1].pid = 0x80000000; }));
   EXPECT_FALSE(changed(one_host(), [](W w) { w.hosts = 0; }));
   EXPECT_FALSE(changed(one_host(), [](W w) { w.max_payload = 1472; }));
   EXPECT_FALSE(changed(three_hosts(), [](W w) { w.hosts = 2; }));
@@ -179,21 +179,23 @@ TEST(BootstrapMessage, AWelcomeThatDoesNotAddUpIsRejected) {
   EXPECT_FALSE(changed(three_hosts(), [](W w) { w.hosts = 6; }));
   EXPECT_FALSE(changed(three_hosts(), [](W w) { w.max_payload = 0; }));
   EXPECT_FALSE(changed(three_hosts(), [](W w) { w.max_payload = kMostPayload + 1; }));
-  EXPECT_FALSE(changed(three_hosts(), [](W w) { w.places[0].host = 1; }));  // not by first rank
-  EXPECT_FALSE(changed(three_hosts(), [](W w) { w.places[3].pid = 14; }));  // vouched from afar
-  EXPECT_FALSE(changed(three_hosts(), [](W w) { w.places[4].pid = 0; }));   // one of a host
-  EXPECT_FALSE(changed(three_hosts(), [](W w) { w.places[1].endpoint = {}; }));
-  // A launcher may host the rendezvous where it has placed no rank.
+  EXPECT_FALSE(
+      changed(three_hosts(), [](W w) { w.members[0].host = 1; }));  // not in the order of ranks
+  EXPECT_FALSE(changed(three_hosts(), [](W w) { w.members[3].pid = 14; }));  // pids on two hosts
+  EXPECT_FALSE(
+      changed(three_hosts(), [](W w) { w.members[4].pid = 0; }));  // a host with a pid missing
+  EXPECT_FALSE(changed(three_hosts(), [](W w) { w.members[1].endpoint = {}; }));
+  // A launcher may serve the rendezvous on a host without ranks.
   EXPECT_TRUE(changed(one_host(), [](W w) {
-    for (WelcomePlace& place : w.places) place.pid = 0;
+    for (WelcomeMember& member : w.members) member.pid = 0;
   }));
-  EXPECT_TRUE(changed(three_hosts(), [](W w) { w.places[2].pid = w.places[4].pid = 0; }));
+  EXPECT_TRUE(changed(three_hosts(), [](W w) { w.members[2].pid = w.members[4].pid = 0; }));
 }
 
 TEST(BootstrapMessage, TheLargestWelcomeIsWithinTheLimits) {
   Welcome welcome = welcome_with({});
   for (std::uint32_t rank = 0; rank < kMostRanks; ++rank) {
-    welcome.places.push_back({rank == 0 ? 1U : 0U, rank, endpoint_at("[fd00::1]:65535")});
+    welcome.members.push_back({rank == 0 ? 1U : 0U, rank, endpoint_at("[fd00::1]:65535")});
   }
   welcome.hosts = kMostRanks;
   welcome.max_payload = 1452;
@@ -208,7 +210,7 @@ TEST(BootstrapMessage, AnotherVersionIsNamed) {
   EXPECT_NE(decoded.error().message.find("version 9"), std::string::npos);
 }
 
-TEST(BootstrapMessage, AWelcomeWhoseCountLiesIsRejected) {
+TEST(BootstrapMessage, AWelcomeWithAWrongCountIsRejected) {
   std::string frame = encode(one_host());
   const std::size_t count_at = 12 + 8 + 4 + 3 + 8 + 4 + 4;
   ASSERT_EQ(frame[count_at], 3);
@@ -218,7 +220,7 @@ TEST(BootstrapMessage, AWelcomeWhoseCountLiesIsRejected) {
   }
 }
 
-TEST(BootstrapMessage, TextForPeopleIsCutAndMadeHarmless) {
+TEST(BootstrapMessage, TextIsCutAndMadePrintable) {
   const auto decoded =
       decode(encode(Refused{base::Code::state, "a\x1b[31m\n" + std::string(10000, 'x'), {}}));
   ASSERT_TRUE(decoded.ok() && decoded->has_value());
@@ -293,10 +295,10 @@ TEST(BootstrapAddress, ANetworkNamespaceIsAHostOfItsOwn) {
   EXPECT_EQ(*own_host_id(), outside);
 }
 
-TEST(BootstrapAddress, GatesListenApart) {
-  EXPECT_EQ(address_text(gate_address(1)), "unix:@unisono-gate-0000000000000001");
-  EXPECT_NE(gate_address(1).name, gate_address(2).name);
-  EXPECT_LE(gate_address(~std::uint64_t{0}).name.size(), kMostNameBytes);
+TEST(BootstrapAddress, RelaysHaveAddressesOfTheirOwn) {
+  EXPECT_EQ(address_text(relay_address(1)), "unix:@unisono-relay-0000000000000001");
+  EXPECT_NE(relay_address(1).name, relay_address(2).name);
+  EXPECT_LE(relay_address(~std::uint64_t{0}).name.size(), kMostNameBytes);
 }
 
 TEST(BootstrapAddress, RandomThingsDiffer) {

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "bootstrap/bootstrap.hpp"
-#include "unit/bootstrap/meet_in_memory.hpp"
+#include "unit/bootstrap/shared_memory_check.hpp"
 
 namespace unisono::bootstrap {
 namespace {
@@ -28,8 +28,8 @@ TEST(BootstrapUnderLauncher, DISABLED_Rank) {
   EXPECT_EQ(info->ranks, kRanks);
   EXPECT_EQ(
       std::set<int>({info->members[0].pid, info->members[1].pid, info->members[2].pid}).size(), 3U);
-  EXPECT_TRUE(meet_in_memory(*info));
-  std::printf("rank %d of %d has met the others\n", info->rank, info->ranks);
+  EXPECT_TRUE(share_memory(*info));
+  std::printf("rank %d of %d has joined the others\n", info->rank, info->ranks);
 }
 
 std::string own_program() {
@@ -58,7 +58,7 @@ void expect_ranks_meet(const std::string& launcher, const std::string& wrapper) 
   }
   EXPECT_EQ(pclose(pipe), 0) << command << "\n" << output;
   for (int rank = 0; rank < kRanks; ++rank) {
-    const std::string line = fmt::format("rank {} of {} has met the others", rank, kRanks);
+    const std::string line = fmt::format("rank {} of {} has joined the others", rank, kRanks);
     EXPECT_NE(output.find(line), std::string::npos) << command << "\n" << output;
   }
 }

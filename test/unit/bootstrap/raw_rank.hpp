@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// For tests of the bootstrap: ranks of whom the test is the voice, on hosts that there may not be.
+// For tests of the bootstrap: ranks whose messages the test sends, on hosts that may not exist.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 
 #include "base/clock.hpp"
 #include "bootstrap/address.hpp"
-#include "bootstrap/rendezvous/line.hpp"
 #include "bootstrap/rendezvous/message.hpp"
+#include "bootstrap/rendezvous/message_stream.hpp"
 #include "transport/udp/ip.hpp"
 #include "unit/bootstrap/served_rendezvous.hpp"
 
@@ -26,7 +26,7 @@ inline HostId host_of(char letter) {
   return host;
 }
 
-// What a rank would say that is somewhere else.
+// The Hello of a rank on that host.
 inline Hello hello_from(const HostId& host, std::uint32_t rank, std::uint32_t ranks) {
   Hello hello;
   hello.nonce = *random_nonce();
@@ -37,7 +37,7 @@ inline Hello hello_from(const HostId& host, std::uint32_t rank, std::uint32_t ra
   hello.endpoint = *transport::parse_endpoint("10.0.0.1:4000");
   hello.endpoint.port = static_cast<std::uint16_t>(4000 + rank);
   hello.max_payload = 1472;
-  hello.door = rank + 1;
+  hello.relay_socket = rank + 1;
   return hello;
 }
 
@@ -49,30 +49,30 @@ class RawRank {
     return std::move(**socket);
   }
   RawRank(base::Descriptor connected, const Hello& hello) : hello_(hello) {
-    line_.emplace(std::move(connected));
-    const auto greeting = line_->receive(base::now_ns() + 30 * base::kSecond);
-    EXPECT_TRUE(greeting.ok() && greeting->has_value());
-    heard_bytes_ += (*greeting)->frame.size();
-    challenge_ = std::get<Challenge>((*greeting)->message).nonce;
-    say(hello);
+    stream_.emplace(std::move(connected));
+    const auto first = stream_->receive(base::now_ns() + 30 * base::kSecond);
+    EXPECT_TRUE(first.ok() && first->has_value());
+    received_bytes_ += (*first)->frame.size();
+    challenge_ = std::get<Challenge>((*first)->message).nonce;
+    send(hello);
   }
   RawRank(const Address& address, const Hello& hello) : RawRank(connect_to(address), hello) {}
   RawRank(const Host& host, const Hello& hello) : RawRank(host.job(0, 1).address, hello) {}
 
-  // Signed, as a gate says Hello for others.
-  void say(const Message& message) {
+  // Signed, as a relay sends Hellos of other ranks.
+  void send(const Message& message) {
     std::string frame = encode(message);
     sign(frame, wire::key_of(kKey), challenge_);
-    EXPECT_TRUE(line_->send(frame).ok());
+    EXPECT_TRUE(stream_->send(frame).ok());
   }
   template <class Kind>
-  Kind hear() {
-    auto answer = line_->receive(base::now_ns() + 30 * base::kSecond);
+  Kind receive() {
+    auto answer = stream_->receive(base::now_ns() + 30 * base::kSecond);
     if (!answer.ok() || !answer->has_value()) {
-      ADD_FAILURE() << "rank " << hello_.rank << " hears nothing";
+      ADD_FAILURE() << "rank " << hello_.rank << " gets no message";
       return {};
     }
-    heard_bytes_ += (*answer)->frame.size();
+    received_bytes_ += (*answer)->frame.size();
     EXPECT_TRUE(signature_is_right((*answer)->frame, wire::key_of(kKey), hello_.nonce));
     const Kind* kind = std::get_if<Kind>(&(*answer)->message);
     if (kind != nullptr) return *kind;
@@ -82,20 +82,20 @@ class RawRank {
     return {};
   }
   void expect_end() {
-    const auto end = line_->receive(base::now_ns() + 30 * base::kSecond);
-    EXPECT_TRUE(end.ok() && !end->has_value() && line_->closed()) << "rank " << hello_.rank;
+    const auto end = stream_->receive(base::now_ns() + 30 * base::kSecond);
+    EXPECT_TRUE(end.ok() && !end->has_value() && stream_->closed()) << "rank " << hello_.rank;
   }
-  int descriptor() const { return line_->socket().get(); }
-  base::Descriptor take_attached() { return line_->take_attached(); }
-  // As if its process died.
-  void hang_up() { line_.reset(); }
-  std::size_t heard_bytes() const { return heard_bytes_; }
+  int descriptor() const { return stream_->socket().get(); }
+  base::Descriptor take_attached() { return stream_->take_attached(); }
+  // As if its process had died.
+  void disconnect() { stream_.reset(); }
+  std::size_t received_bytes() const { return received_bytes_; }
 
  private:
   Hello hello_;
   Nonce challenge_{};
-  std::optional<Line> line_;
-  std::size_t heard_bytes_ = 0;
+  std::optional<MessageStream> stream_;
+  std::size_t received_bytes_ = 0;
 };
 
 inline void expect_text(const Refused& refused, base::Code code, std::string_view part) {
@@ -104,7 +104,7 @@ inline void expect_text(const Refused& refused, base::Code code, std::string_vie
 }
 
 inline void expect_refused(RawRank& rank, base::Code code, std::string_view part) {
-  const auto refused = rank.hear<Refused>();
+  const auto refused = rank.receive<Refused>();
   EXPECT_EQ(refused.hello, Nonce{});
   expect_text(refused, code, part);
 }

@@ -23,10 +23,10 @@
 
 #include "base/clock.hpp"
 #include "bootstrap/join.hpp"
-#include "bootstrap/rendezvous/line.hpp"
+#include "bootstrap/rendezvous/message_stream.hpp"
 #include "memory/memory_file.hpp"
-#include "unit/bootstrap/meet_in_memory.hpp"
 #include "unit/bootstrap/served_rendezvous.hpp"
+#include "unit/bootstrap/shared_memory_check.hpp"
 
 namespace unisono::bootstrap {
 namespace {
@@ -64,13 +64,13 @@ TEST(BootstrapRendezvous, ProcessesShareMemoryAndKnowEachOther) {
       return info.ok() && info->rank == rank && info->ranks == kRanks &&
              info->members.size() == kRanks &&
              info->members[static_cast<std::size_t>(rank)].pid == getpid() &&
-             info->connection.valid() && !info->job.empty() && meet_in_memory(*info);
+             info->connection.valid() && !info->job.empty() && share_memory(*info);
     }));
   }
   host.serve();
   for (const pid_t pid : pids) EXPECT_EQ(exit_code_of(pid), 0);
   EXPECT_TRUE(host.finish().ok());
-  EXPECT_EQ(host.server().strangers(), 0);
+  EXPECT_EQ(host.server().rejected_peers(), 0);
 }
 
 TEST(BootstrapRendezvous, ManyRanksAtOnce) {
@@ -98,7 +98,7 @@ TEST(BootstrapRendezvous, MemoryIsPrivateSparseAndCannotShrink) {
   EXPECT_NE(ftruncate(info->memory.get(), 4096), 0);
 }
 
-TEST(BootstrapRendezvous, TheLargestWishForMemoryIsGranted) {
+TEST(BootstrapRendezvous, TheLargestMemorySizeWins) {
   Host host(2);
   host.serve();
   const auto big = Settings::from({{"UNISONO_SHARED_LIMIT", "8M"}});
@@ -111,7 +111,7 @@ TEST(BootstrapRendezvous, TheLargestWishForMemoryIsGranted) {
   EXPECT_EQ(info->memory_bytes, 8U << 20);
 }
 
-TEST(BootstrapRendezvous, MissingRanksAreNamedToAllWhoCame) {
+TEST(BootstrapRendezvous, MissingRanksAreNamedToAllRanksThatJoined) {
   constexpr int kRanks = 7;
   Host host(kRanks, "1s");
   host.serve();
@@ -124,7 +124,7 @@ TEST(BootstrapRendezvous, MissingRanksAreNamedToAllWhoCame) {
   EXPECT_FALSE(host.finish().ok());
 }
 
-TEST(BootstrapRendezvous, ALateRankHearsWhyTheJobFailed) {
+TEST(BootstrapRendezvous, ALateRankIsToldWhyTheJobFailed) {
   Host host(2, "100ms");
   host.serve();
   expect_error(join(host.job(0, 2), settings_with("100ms")), Code::timeout, "missing rank 1");
@@ -135,12 +135,12 @@ TEST(BootstrapRendezvous, ALateRankHearsWhyTheJobFailed) {
 TEST(BootstrapRendezvous, WrongKeyIsRefusedAndDoesNotDisturb) {
   Host host(1);
   host.serve();
-  JobDescription stranger = host.job(0, 1);
-  stranger.key = "another key of some length";
-  expect_error(join(stranger, settings_with("30s")), Code::argument, "UNISONO_JOB_KEY");
+  JobDescription other = host.job(0, 1);
+  other.key = "another key of some length";
+  expect_error(join(other, settings_with("30s")), Code::argument, "UNISONO_JOB_KEY");
   EXPECT_TRUE(join(host.job(0, 1), settings_with("30s")).ok());
   EXPECT_TRUE(host.finish().ok());
-  EXPECT_EQ(host.server().strangers(), 1);
+  EXPECT_EQ(host.server().rejected_peers(), 1);
 }
 
 TEST(BootstrapRendezvous, WrongSizeEndsTheJobAtOnce) {
@@ -152,7 +152,7 @@ TEST(BootstrapRendezvous, WrongSizeEndsTheJobAtOnce) {
   expect_error(infos[1], Code::argument, "rank 1 (pid");
 }
 
-TEST(BootstrapRendezvous, ARankThatComesTwiceIsRefusedTheSecondTime) {
+TEST(BootstrapRendezvous, ARankThatJoinsTwiceIsRefusedTheSecondTime) {
   Host host(2);
   host.serve();
   std::array<std::optional<Result<JobInfo>>, 2> twice;
@@ -172,7 +172,7 @@ TEST(BootstrapRendezvous, ARankThatComesTwiceIsRefusedTheSecondTime) {
   expect_error(*twice[refused], Code::argument, "rank 1 was claimed twice: by pid");
 }
 
-TEST(BootstrapRendezvous, TheDeadlineMentionsARankThatCameTwice) {
+TEST(BootstrapRendezvous, TheTimeoutMentionsARankThatJoinedTwice) {
   Host host(3, "1s");
   host.serve();
   const auto infos =
@@ -192,7 +192,7 @@ TEST(BootstrapRendezvous, ADeathBeforeTheStartIsToldToTheOthers) {
   expect_error(info, Code::rank_lost, "rank 1 (pid " + std::to_string(victim) + ") ended before");
 }
 
-TEST(BootstrapRendezvous, TheLauncherCanTellOfARankThatNeverCame) {
+TEST(BootstrapRendezvous, TheLauncherCanReportARankThatNeverConnected) {
   Host host(2);
   const pid_t waiting = fork_rank([&host] {
     const auto info = join(host.job(0, 2), settings_with("30s"));
@@ -209,22 +209,22 @@ TEST(BootstrapRendezvous, TheLauncherCanTellOfARankThatNeverCame) {
 void send_raw(const JobDescription& job, std::string_view bytes) {
   auto socket = try_connect(job.address, base::now_ns() + kSecond);
   ASSERT_TRUE(socket.ok() && socket->has_value());
-  Line line(std::move(**socket));
-  ASSERT_TRUE(line.send(bytes).ok());
-  const auto greeting = line.receive(base::now_ns() + 30 * kSecond);
-  ASSERT_TRUE(greeting.ok() && greeting->has_value());
-  EXPECT_TRUE(std::holds_alternative<Challenge>((*greeting)->message));
-  const auto end = line.receive(base::now_ns() + 30 * kSecond);
+  MessageStream stream(std::move(**socket));
+  ASSERT_TRUE(stream.send(bytes).ok());
+  const auto challenge = stream.receive(base::now_ns() + 30 * kSecond);
+  ASSERT_TRUE(challenge.ok() && challenge->has_value());
+  EXPECT_TRUE(std::holds_alternative<Challenge>((*challenge)->message));
+  const auto end = stream.receive(base::now_ns() + 30 * kSecond);
   ASSERT_TRUE(end.ok());
   EXPECT_FALSE(end->has_value());
-  EXPECT_TRUE(line.closed());
+  EXPECT_TRUE(stream.closed());
 }
 
 TEST(BootstrapRendezvous, MalformedAndSilentConnectionsAreDroppedAndCounted) {
   Host host(1);
   host.serve();
   send_raw(host.job(0, 1), "GET / HTTP/1.1\r\n\r\n");
-  send_raw(host.job(0, 1), encode(Challenge{}));  // whole, but not a rank's to say
+  send_raw(host.job(0, 1), encode(Challenge{}));  // valid, but no rank sends it
   std::string broken = encode(Hello{});
   send_raw(host.job(0, 1), broken);  // 0 ranks
   {
@@ -236,7 +236,7 @@ TEST(BootstrapRendezvous, MalformedAndSilentConnectionsAreDroppedAndCounted) {
     EXPECT_TRUE(join(host.job(0, 1), settings_with("30s")).ok());
     EXPECT_TRUE(host.finish().ok());
   }
-  EXPECT_EQ(host.server().strangers(), 3);
+  EXPECT_EQ(host.server().rejected_peers(), 3);
 }
 
 TEST(BootstrapRendezvous, ManySilentConnectionsDoNotKeepARankOut) {
@@ -250,22 +250,22 @@ TEST(BootstrapRendezvous, ManySilentConnectionsDoNotKeepARankOut) {
   }
   EXPECT_TRUE(join(host.job(0, 1), settings_with("30s")).ok());
   EXPECT_TRUE(host.finish().ok());
-  EXPECT_GT(host.server().strangers(), 100);
+  EXPECT_GT(host.server().rejected_peers(), 100);
 }
 
-TEST(BootstrapRendezvous, AnotherUserIsAStranger) {
+TEST(BootstrapRendezvous, AnotherUserIsRejected) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user for this test";
   Host host(1);
-  const pid_t stranger = fork_rank([&host] {
+  const pid_t other = fork_rank([&host] {
     if (setuid(65534) != 0) return false;
     const auto info = join(host.job(0, 1), settings_with("30s"));
     return !info.ok() && info.error().message.find("belongs to user 0") != std::string::npos;
   });
   host.serve();
-  EXPECT_EQ(exit_code_of(stranger), 0);
+  EXPECT_EQ(exit_code_of(other), 0);
   EXPECT_TRUE(join(host.job(0, 1), settings_with("30s")).ok());
   EXPECT_TRUE(host.finish().ok());
-  EXPECT_EQ(host.server().strangers(), 1);
+  EXPECT_EQ(host.server().rejected_peers(), 1);
 }
 
 TEST(BootstrapRendezvous, TcpLeadsToTheUnixSocket) {
@@ -279,14 +279,14 @@ TEST(BootstrapRendezvous, TcpLeadsToTheUnixSocket) {
   EXPECT_TRUE(host.finish().ok());
 }
 
-// Over TCP the answer has no proof, so that a stranger cannot give it: the rank keeps trying.
+// Over TCP such an answer has no proof and could be of any process, so the rank keeps trying.
 TEST(BootstrapRendezvous, TcpWithAWrongKeyIsRefusedInTheEnd) {
   Host host(1, "30s", "tcp:127.0.0.1:0");
   host.serve();
-  JobDescription stranger = host.job(0, 1);
-  stranger.key = "another key of some length";
-  expect_error(join(stranger, settings_with("1s")), Code::argument,
-               "what is there says: the job key does not fit: UNISONO_JOB_KEY");
+  JobDescription other = host.job(0, 1);
+  other.key = "another key of some length";
+  expect_error(join(other, settings_with("1s")), Code::argument,
+               "its answer was: the job key does not fit: UNISONO_JOB_KEY");
   EXPECT_TRUE(join(host.job(0, 1), settings_with("30s")).ok());
 }
 
@@ -328,11 +328,11 @@ class FakeServer {
     poll(&waiting, 1, 30000);
     base::Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     ASSERT_TRUE(send_frame(socket, encode(Challenge{})));
-    Line line(std::move(socket));
-    const auto hello = line.receive(base::now_ns() + 30 * kSecond);
+    MessageStream stream(std::move(socket));
+    const auto hello = stream.receive(base::now_ns() + 30 * kSecond);
     ASSERT_TRUE(hello.ok() && hello->has_value());
-    ASSERT_TRUE(line.send(make(std::get<Hello>((*hello)->message))).ok());
-    const auto end = line.receive(base::now_ns() + 30 * kSecond);
+    ASSERT_TRUE(stream.send(make(std::get<Hello>((*hello)->message))).ok());
+    const auto end = stream.receive(base::now_ns() + 30 * kSecond);
     EXPECT_TRUE(end.ok() && !end->has_value());
   }
 
@@ -349,14 +349,14 @@ std::string signed_frame(const Message& message, const Hello& hello) {
 
 TEST(BootstrapJoin, ARedirectToAnotherHostIsNotFollowed) {
   const FakeServer server("tcp:127.0.0.1:0", [](const Hello& hello) {
-    return signed_frame(Redirect{"somewhere", HostId{'x'}, kNoGate}, hello);
+    return signed_frame(Redirect{"somewhere", HostId{'x'}, kNoRelay}, hello);
   });
   expect_error(join(server.job(), settings_with("30s")), Code::state, "a socket of another host");
 }
 
 TEST(BootstrapJoin, ARendezvousThatEndsAfterItsRedirectIsLost) {
   const FakeServer server("tcp:127.0.0.1:0", [](const Hello& hello) {
-    return signed_frame(Redirect{"unisono-nobody-listens-here", hello.host, kNoGate}, hello);
+    return signed_frame(Redirect{"unisono-nobody-listens-here", hello.host, kNoRelay}, hello);
   });
   expect_error(join(server.job(), settings_with("30s")), Code::rank_lost,
                "ended before all ranks had joined");
@@ -364,7 +364,7 @@ TEST(BootstrapJoin, ARendezvousThatEndsAfterItsRedirectIsLost) {
 
 TEST(BootstrapJoin, AServerThatDoesNotKnowTheKeyIsNotFollowed) {
   const FakeServer server("tcp:127.0.0.1:0", [](const Hello& hello) {
-    return encode(Redirect{"unisono-anywhere", hello.host, kNoGate});
+    return encode(Redirect{"unisono-anywhere", hello.host, kNoRelay});
   });
   expect_error(join(server.job(), settings_with("30s")), Code::argument,
                "does not know this job's key");
@@ -376,7 +376,7 @@ Welcome welcome_for(std::uint32_t own_pid) {
           .job_id = 1,
           .hosts = 1,
           .max_payload = 0,
-          .places = {{1, 0, {}}, {own_pid, 0, {}}}};
+          .members = {{1, 0, {}}, {own_pid, 0, {}}}};
 }
 
 TEST(BootstrapJoin, AWelcomeWithoutMemoryIsAnError) {
@@ -386,11 +386,11 @@ TEST(BootstrapJoin, AWelcomeWithoutMemoryIsAnError) {
   EXPECT_FALSE(join(server.job(), settings_with("30s")).ok());
 }
 
-TEST(BootstrapJoin, PidsFromAfarAreNotBelieved) {
+TEST(BootstrapJoin, PidsFromAnotherHostAreNotBelieved) {
   const FakeServer server("tcp:127.0.0.1:0", [](const Hello& hello) {
     return signed_frame(welcome_for(static_cast<std::uint32_t>(getpid())), hello);
   });
-  expect_error(join(server.job(), settings_with("30s")), Code::state, "speaks of pid");
+  expect_error(join(server.job(), settings_with("30s")), Code::state, "reports pid");
 }
 
 TEST(BootstrapJoin, GarbageFromTheServerIsAnError) {
@@ -398,25 +398,25 @@ TEST(BootstrapJoin, GarbageFromTheServerIsAnError) {
   expect_error(join(server.job(), settings_with("30s")), Code::argument, "magic");
 }
 
-TEST(BootstrapJoin, NobodyThereIsATimeoutThatSaysWhere) {
+TEST(BootstrapJoin, AMissingServerIsATimeoutThatNamesTheAddress) {
   JobDescription job;
   job.rank = 1;
   job.ranks = 2;
   job.address = *random_unix_address();
   job.address_given = true;
   expect_error(join(job, settings_with("50ms")), Code::timeout,
-               "rank 1 of 2: nobody listens at unix:@unisono-");
+               "rank 1 of 2: no process listens at unix:@unisono-");
 }
 
 TEST(BootstrapJoin, AServerThatIsSilentIsATimeout) {
-  Host host(1);  // listens, but nobody serves
+  Host host(1);  // listens, but does not serve
   expect_error(join(host.job(0, 1), settings_with("50ms")), Code::timeout, "no answer");
 }
 
-// Jobs of which rank 0 is the host, given or derived, in whatever order they start.
-class RankZeroHosts : public testing::TestWithParam<bool> {};
+// Jobs whose rank 0 serves, at a given or derived address, in any order of starting.
+class RankZeroServes : public testing::TestWithParam<bool> {};
 
-TEST_P(RankZeroHosts, AndTheOthersWaitForIt) {
+TEST_P(RankZeroServes, AndTheOthersWaitForIt) {
   constexpr int kRanks = 3;
   JobDescription job;
   job.ranks = kRanks;
@@ -426,7 +426,7 @@ TEST_P(RankZeroHosts, AndTheOthersWaitForIt) {
     JobDescription own = job;
     own.rank = rank;
     const auto info = join(own, settings_with("30s"));
-    return info.ok() && meet_in_memory(*info) && info->accepted.size() == (rank == 0 ? kRanks : 0);
+    return info.ok() && share_memory(*info) && info->accepted.size() == (rank == 0 ? kRanks : 0);
   };
   std::vector<pid_t> pids;
   for (int rank = kRanks; rank-- > 0;) {
@@ -439,18 +439,18 @@ TEST_P(RankZeroHosts, AndTheOthersWaitForIt) {
   EXPECT_FALSE(left->has_value());
 }
 
-INSTANTIATE_TEST_SUITE_P(Addresses, RankZeroHosts, testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(Addresses, RankZeroServes, testing::Bool(),
                          [](const auto& given) { return given.param ? "given" : "derived"; });
 
-TEST(BootstrapJoin, RankZeroNamesTheMissingWhenItHosts) {
+TEST(BootstrapJoin, RankZeroNamesTheMissingRanksWhenItServes) {
   JobDescription job;
   job.ranks = 2;
   job.address = *random_unix_address();
   expect_error(join(job, settings_with("100ms")), Code::timeout, "missing rank 1");
 }
 
-// The failure may come before the Hello of the rank that hosts, or after it.
-TEST(BootstrapJoin, RankZeroHearsOfAFailureWheneverItHappens) {
+// The failure may happen before the Hello of the serving rank, or after it.
+TEST(BootstrapJoin, RankZeroIsToldOfAFailureAtAnyTime) {
   for (int turn = 0; turn < 50; ++turn) {
     JobDescription job;
     job.ranks = 2;

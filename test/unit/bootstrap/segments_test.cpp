@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The start's connections make segments that pass wherever IPv6 does, whatever the interface says.
+// TCP connections of the bootstrap use segments that fit every IPv6 path, whatever the interface
+// says.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

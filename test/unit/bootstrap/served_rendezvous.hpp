@@ -50,19 +50,19 @@ class Host {
 
   void serve() {
     thread_ = std::thread([this] {
-      outcome_.emplace(server_->serve(base::now_ns() + 60 * base::kSecond));
+      result_.emplace(server_->serve(base::now_ns() + 60 * base::kSecond));
       decided_ = true;
-      // As the launcher does: those who come late are answered too.
+      // Like the launcher: late ranks get an answer, too.
       while (!stopping_) step_once(10);
     });
   }
-  // The outcome of serve().
+  // The result of serve().
   base::Status finish() {
     while (!decided_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     stop();
-    return *outcome_;
+    return *result_;
   }
-  // Without serve(): one turn in this thread.
+  // Without serve(): one step in this thread.
   void step_once(int timeout_ms) {
     pollfd readable{server_->descriptor(), POLLIN, 0};
     poll(&readable, 1, timeout_ms);
@@ -89,7 +89,7 @@ class Host {
   }
 
   std::thread thread_;
-  std::optional<base::Status> outcome_;
+  std::optional<base::Status> result_;
   std::atomic<bool> decided_ = false;
   std::atomic<bool> stopping_ = false;
 };

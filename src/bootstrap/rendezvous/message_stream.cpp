@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bootstrap/rendezvous/line.hpp"
+#include "bootstrap/rendezvous/message_stream.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -36,24 +36,24 @@ bool send_frame(const base::Descriptor& socket, std::string_view frame, int atta
   return sent == static_cast<ssize_t>(frame.size());
 }
 
-Result<std::optional<Line::Arrival>> Line::receive(std::int64_t deadline_ns) {
+Result<std::optional<MessageStream::Received>> MessageStream::receive(std::int64_t deadline_ns) {
   for (;;) {
     UNISONO_ASSIGN(std::optional<Decoded> decoded, decode(received_));
     if (decoded) {
-      Arrival arrival{std::move(decoded->message), received_.substr(0, decoded->frame_bytes)};
+      Received received{std::move(decoded->message), received_.substr(0, decoded->frame_bytes)};
       received_.erase(0, decoded->frame_bytes);
-      return std::optional(std::move(arrival));
+      return std::optional(std::move(received));
     }
-    if (closed_) return std::optional<Arrival>();
+    if (closed_) return std::optional<Received>();
     pollfd waiting{socket_.get(), POLLIN, 0};
     const int ready = poll(&waiting, 1, base::poll_timeout_ms(deadline_ns));
-    if (ready == 0 && base::now_ns() >= deadline_ns) return std::optional<Arrival>();
+    if (ready == 0 && base::now_ns() >= deadline_ns) return std::optional<Received>();
     if (ready < 0 && errno != EINTR) return system_error("poll", errno);
     if (ready > 0) UNISONO_TRY(read_some());
   }
 }
 
-Status Line::read_some() {
+Status MessageStream::read_some() {
   std::array<char, 4096> buffer{};
   iovec part{buffer.data(), buffer.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
@@ -83,10 +83,10 @@ Status Line::read_some() {
   return base::success();
 }
 
-Status Line::send(std::string_view frame) {
+Status MessageStream::send(std::string_view frame) {
   const ssize_t sent = ::send(socket_.get(), frame.data(), frame.size(), MSG_NOSIGNAL);
   if (sent == static_cast<ssize_t>(frame.size())) return base::success();
-  // What the other side said before it closed is more to the point than this.
+  // receive() may still have a message that says why the peer has closed.
   if (sent < 0 && (errno == EPIPE || errno == ECONNRESET)) return base::success();
   return system_error("cannot write to the rendezvous", sent < 0 ? errno : EAGAIN);
 }

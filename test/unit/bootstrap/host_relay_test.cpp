@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// bootstrap, gates: real ranks come to a rendezvous that says it is elsewhere, which the test
-// plays; the first of them lets the others in. With real networks: test/net/bootstrap_test.cpp.
-#include "bootstrap/rendezvous/gate.hpp"
+// bootstrap/rendezvous/host_relay: real ranks join a rendezvous of the test's own that claims to be
+// on another host; the first one relays the others. With real networks:
+// test/net/bootstrap_test.cpp.
+#include "bootstrap/rendezvous/host_relay.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -21,7 +22,7 @@
 #include <thread>
 #include <vector>
 
-#include "bootstrap/rendezvous/reception.hpp"
+#include "bootstrap/rendezvous/acceptor.hpp"
 #include "bootstrap/rendezvous/welcome.hpp"
 #include "memory/memory_file.hpp"
 #include "transport/datagrams.hpp"
@@ -42,19 +43,18 @@ using test::kKey;
 using test::RawRank;
 using test::settings_with;
 
-// A rendezvous that says it is elsewhere, for a job of which rank 0 is there with it, and the
-// others are here. It keeps the first as the gate, sends the others to it, and does for the rest
-// what the test says.
+// A rendezvous that claims to be on another host, with rank 0; the other ranks are on this one. It
+// keeps the first as the relay, redirects the others to it, and then does what the test wants.
 class FarRendezvous {
  public:
-  using Number = Reception::Number;
+  using ConnectionId = Acceptor::ConnectionId;
   enum class Then { welcome, nothing };
 
   explicit FarRendezvous(std::uint32_t ranks, Then then = Then::welcome)
       : ranks_(ranks), then_(then), address_(*parse_address("tcp:127.0.0.1:0")) {
-    reception_ = std::move(*Reception::open(wire::key_of(kKey), static_cast<int>(ranks)));
-    EXPECT_TRUE(reception_->listen(address_).ok());
-    descriptor_ = reception_->descriptor();
+    acceptor_ = std::move(*Acceptor::open(wire::key_of(kKey), static_cast<int>(ranks)));
+    EXPECT_TRUE(acceptor_->listen(address_).ok());
+    descriptor_ = acceptor_->descriptor();
     hellos_.resize(ranks);
     hellos_[0] = hello_from(host_of('x'), 0, ranks);
   }
@@ -68,7 +68,7 @@ class FarRendezvous {
   FarRendezvous(const FarRendezvous&) = delete;
   FarRendezvous& operator=(const FarRendezvous&) = delete;
 
-  // Apart from the constructor, so that a test can fork before it has threads.
+  // Not in the constructor, so that a test can fork before it has threads.
   void start() {
     thread_ = std::thread([this] { serve(); });
   }
@@ -86,45 +86,45 @@ class FarRendezvous {
     return description;
   }
 
-  // These wait.
+  // Each of these waits.
   Hello await_hello(std::uint32_t rank) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return hellos_[rank].has_value(); });
     return *hellos_[rank];
   }
-  Objection await_objection() {
+  Withdrawal await_withdrawal() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !objections_.empty(); });
-    return objections_.front();
+    changed_.wait(lock, [&] { return !withdrawals_.empty(); });
+    return withdrawals_.front();
   }
-  void await_end_of_gate() {
+  void await_end_of_relay() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return gate_has_gone_; });
+    changed_.wait(lock, [&] { return relay_has_ended_; });
   }
-  Address address_of_gate() { return gate_address(await_hello(gate_rank()).door); }
-  std::uint32_t gate_rank() {
+  Address address_of_relay() { return relay_address(await_hello(relay_rank()).relay_socket); }
+  std::uint32_t relay_rank() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return gate_ != 0; });
-    return gate_rank_;
+    changed_.wait(lock, [&] { return relay_ != 0; });
+    return relay_rank_;
   }
-  void refuse_at_gate(const Refused& refused) {
+  void refuse_at_relay(const Refused& refused) {
     std::string frame = encode(refused);
-    sign(frame, wire::key_of(kKey), await_hello(gate_rank()).nonce);
-    send_to_gate(frame);
+    sign(frame, wire::key_of(kKey), await_hello(relay_rank()).nonce);
+    send_to_relay(frame);
   }
-  void send_to_gate(const std::string& frame) {
+  void send_to_relay(const std::string& frame) {
     const std::lock_guard lock(mutex_);
-    EXPECT_TRUE(reception_->send(gate_, frame));
+    EXPECT_TRUE(acceptor_->send(relay_, frame));
   }
   void send_welcome() {
     const std::lock_guard lock(mutex_);
     welcome();
   }
-  // As if its process died.
-  void hang_up() {
+  // As if its process had died.
+  void disconnect() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    reception_.reset();
+    acceptor_.reset();
   }
 
  private:
@@ -134,33 +134,33 @@ class FarRendezvous {
       poll(&waiting, 1, 10);
       const std::lock_guard lock(mutex_);
       if (stopping_) return;
-      auto events = reception_->step();
+      auto events = acceptor_->step();
       ASSERT_TRUE(events.ok()) << events.error().message;
-      for (const Reception::Event& event : *events) take(event);
+      for (const Acceptor::Event& event : *events) take(event);
       changed_.notify_all();
     }
   }
-  void take(const Reception::Event& event) {
+  void take(const Acceptor::Event& event) {
     if (!event.message) {
-      EXPECT_EQ(event.visitor, gate_);
-      gate_has_gone_ = true;
+      EXPECT_EQ(event.connection, relay_);
+      relay_has_ended_ = true;
     } else if (const Hello* hello = std::get_if<Hello>(&*event.message)) {
-      take_hello(event.visitor, *hello);
+      take_hello(event.connection, *hello);
     } else {
-      objections_.push_back(std::get<Objection>(*event.message));
+      withdrawals_.push_back(std::get<Withdrawal>(*event.message));
     }
   }
-  void take_hello(Number visitor, const Hello& hello) {
-    if (gate_ == 0) {
-      gate_ = visitor;
-      gate_rank_ = hello.rank;
-      reception_->keep(visitor);
-    } else if (visitor != gate_) {
-      std::string frame =
-          encode(Redirect{gate_address(hellos_[gate_rank_]->door).name, hello.host, gate_rank_});
+  void take_hello(ConnectionId connection, const Hello& hello) {
+    if (relay_ == 0) {
+      relay_ = connection;
+      relay_rank_ = hello.rank;
+      acceptor_->admit(connection);
+    } else if (connection != relay_) {
+      std::string frame = encode(Redirect{relay_address(hellos_[relay_rank_]->relay_socket).name,
+                                          hello.host, relay_rank_});
       sign(frame, wire::key_of(kKey), hello.nonce);
-      reception_->send(visitor, frame);
-      return reception_->close(visitor);
+      acceptor_->send(connection, frame);
+      return acceptor_->close(connection);
     }
     if (!hellos_[hello.rank]) hellos_[hello.rank] = hello;
     const bool all =
@@ -168,14 +168,14 @@ class FarRendezvous {
     if (all && then_ == Then::welcome) welcome();
   }
   void welcome() {
-    // The addresses of ranks here are loopback's, which compose_welcome() would refuse.
+    // The ranks here have loopback addresses, which compose_welcome() would refuse.
     Welcome welcome{kMemoryBytes, "far", job_id_, 2, 1000, {}};
     for (const auto& hello : hellos_) {
-      welcome.places.push_back({0, hello->rank == 0 ? 0U : 1U, hello->endpoint});
+      welcome.members.push_back({0, hello->rank == 0 ? 0U : 1U, hello->endpoint});
     }
     std::string frame = encode(welcome);
-    sign(frame, wire::key_of(kKey), hellos_[gate_rank_]->nonce);
-    EXPECT_TRUE(reception_->send(gate_, frame));
+    sign(frame, wire::key_of(kKey), hellos_[relay_rank_]->nonce);
+    EXPECT_TRUE(acceptor_->send(relay_, frame));
   }
 
   std::uint32_t ranks_;
@@ -184,13 +184,13 @@ class FarRendezvous {
   Address address_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::unique_ptr<Reception> reception_;
+  std::unique_ptr<Acceptor> acceptor_;
   std::vector<std::optional<Hello>> hellos_;  // by rank
-  std::vector<Objection> objections_;
-  Number gate_ = 0;
-  std::uint32_t gate_rank_ = 0;
-  bool gate_has_gone_ = false;
-  int descriptor_ = -1;  // the reception's
+  std::vector<Withdrawal> withdrawals_;
+  ConnectionId relay_ = 0;
+  std::uint32_t relay_rank_ = 0;
+  bool relay_has_ended_ = false;
+  int descriptor_ = -1;  // the acceptor's
   bool stopping_ = false;
   std::thread thread_;
 };
@@ -219,7 +219,7 @@ class Joiner {
   std::thread thread_;
 };
 
-// A datagram from one to the other.
+// Sends a datagram from one to the other.
 void expect_datagram(const JobInfo& from, const JobInfo& to) {
   const std::array<std::byte, 3> sent{std::byte{1}, std::byte{2}, std::byte{3}};
   const std::array outgoing{transport::Outgoing{.target = to.rank, .head = sent}};
@@ -232,11 +232,11 @@ void expect_datagram(const JobInfo& from, const JobInfo& to) {
   EXPECT_TRUE(std::ranges::equal(incoming[0].bytes, sent));
 }
 
-TEST(BootstrapGate, RanksOfOneHostShareItsMemoryAndAllKnowTheirPlaces) {
+TEST(HostRelay, RanksOfOneHostShareItsMemoryAndKnowAllRanks) {
   FarRendezvous server(3);
   server.start();
   const auto joined = test::join_all({server.job(1), server.job(2)}, settings_with("30s"));
-  const int gate = static_cast<int>(server.gate_rank());
+  const int relay = static_cast<int>(server.relay_rank());
   for (const auto& info : joined) {
     ASSERT_TRUE(info.ok()) << info.error().message;
     EXPECT_EQ(info->hosts, 2);
@@ -252,7 +252,7 @@ TEST(BootstrapGate, RanksOfOneHostShareItsMemoryAndAllKnowTheirPlaces) {
       EXPECT_EQ(info->members[rank].host, 1);
     }
     EXPECT_TRUE(info->connection.valid());
-    EXPECT_EQ(info->accepted.size(), info->rank == gate ? 1U : 0U);
+    EXPECT_EQ(info->accepted.size(), info->rank == relay ? 1U : 0U);
     ASSERT_NE(info->datagrams, nullptr);
     EXPECT_EQ(info->datagrams->limits().max_payload, 1000U);
     EXPECT_EQ(info->datagrams->rank(), info->rank);
@@ -266,7 +266,7 @@ TEST(BootstrapGate, RanksOfOneHostShareItsMemoryAndAllKnowTheirPlaces) {
   expect_datagram(*joined[1], *joined[0]);
 }
 
-TEST(BootstrapGate, ManyRanksOfOneHostComeByOne) {
+TEST(HostRelay, ManyRanksOfOneHostJoinThroughOne) {
   constexpr std::uint32_t kRanks = 60;
   FarRendezvous server(kRanks);
   server.start();
@@ -281,130 +281,131 @@ TEST(BootstrapGate, ManyRanksOfOneHostComeByOne) {
   EXPECT_EQ(accepted, kRanks - 2);
 }
 
-TEST(BootstrapGate, TheEndOfARankIsToldToTheRendezvous) {
+TEST(HostRelay, TheRendezvousIsToldOfARankThatEnded) {
   FarRendezvous server(3, FarRendezvous::Then::nothing);
   server.start();
-  Joiner gate(server, 1);
-  const Address door = server.address_of_gate();
-  RawRank guest(door, hello_from(*own_host_id(), 2, 3));
-  const Hello heard = server.await_hello(2);
-  EXPECT_EQ(heard.endpoint, hello_from(*own_host_id(), 2, 3).endpoint);
-  guest.hang_up();
-  EXPECT_EQ(server.await_objection(), (Objection{heard.nonce, Objection::Reason::ended}));
-  server.refuse_at_gate(Refused{Code::rank_lost, "rank 2 ended", {}});
-  expect_error(gate.info(), Code::rank_lost, "rank 2 ended");
+  Joiner relay(server, 1);
+  const Address relay_socket = server.address_of_relay();
+  RawRank relayed(relay_socket, hello_from(*own_host_id(), 2, 3));
+  const Hello hello = server.await_hello(2);
+  EXPECT_EQ(hello.endpoint, hello_from(*own_host_id(), 2, 3).endpoint);
+  relayed.disconnect();
+  EXPECT_EQ(server.await_withdrawal(), (Withdrawal{hello.nonce, Withdrawal::Reason::ended}));
+  server.refuse_at_relay(Refused{Code::rank_lost, "rank 2 ended", {}});
+  expect_error(relay.info(), Code::rank_lost, "rank 2 ended");
 }
 
-TEST(BootstrapGate, WhatTheRendezvousRefusesIsToldToAll) {
+TEST(HostRelay, ARefusalByTheRendezvousIsToldToAll) {
   FarRendezvous server(4, FarRendezvous::Then::nothing);
   server.start();
-  Joiner gate(server, 1);
-  RawRank raw(server.address_of_gate(), hello_from(*own_host_id(), 2, 4));
-  Joiner guest(server, 3);
+  Joiner relay(server, 1);
+  RawRank raw(server.address_of_relay(), hello_from(*own_host_id(), 2, 4));
+  Joiner relayed(server, 3);
   server.await_hello(2);
   server.await_hello(3);
-  server.refuse_at_gate(Refused{Code::timeout, "missing rank 0", {}});
+  server.refuse_at_relay(Refused{Code::timeout, "missing rank 0", {}});
   expect_refused(raw, Code::timeout, "missing rank 0");
-  expect_error(guest.info(), Code::timeout, "missing rank 0");
-  expect_error(gate.info(), Code::timeout, "missing rank 0");
+  expect_error(relayed.info(), Code::timeout, "missing rank 0");
+  expect_error(relay.info(), Code::timeout, "missing rank 0");
 }
 
-TEST(BootstrapGate, ARefusalOfOneLeavesTheOthersIn) {
+TEST(HostRelay, ARefusalOfOneRankKeepsTheOthers) {
   FarRendezvous server(3, FarRendezvous::Then::nothing);
   server.start();
-  Joiner gate(server, 1);
+  Joiner relay(server, 1);
   const Hello hello = hello_from(*own_host_id(), 2, 3);
-  RawRank twin(server.address_of_gate(), hello);
+  RawRank twin(server.address_of_relay(), hello);
   server.await_hello(2);
-  server.refuse_at_gate(Refused{Code::argument, "rank 2 was claimed twice", hello.nonce});
+  server.refuse_at_relay(Refused{Code::argument, "rank 2 was claimed twice", hello.nonce});
   expect_refused(twin, Code::argument, "rank 2 was claimed twice");
   twin.expect_end();
   Hello other = hello;
   other.nonce = *random_nonce();
-  RawRank guest(server.address_of_gate(), other);
-  server.refuse_at_gate(Refused{Code::argument, "of nobody here", *random_nonce()});
-  // Its Hello has been passed on when the next one's has.
-  RawRank late(server.address_of_gate(), hello_from(*own_host_id(), 2, 3));
-  late.hang_up();
-  server.await_objection();
+  RawRank relayed(server.address_of_relay(), other);
+  server.refuse_at_relay(Refused{Code::argument, "of nobody here", *random_nonce()});
+  // The relay has sent its Hello once it has sent the next one.
+  RawRank late(server.address_of_relay(), hello_from(*own_host_id(), 2, 3));
+  late.disconnect();
+  server.await_withdrawal();
   server.send_welcome();
-  const auto welcome = guest.hear<Welcome>();
-  EXPECT_EQ(welcome.places[2].pid, static_cast<std::uint32_t>(getpid()));
-  EXPECT_TRUE(memory::verify_memory(guest.take_attached(), FarRendezvous::kMemoryBytes).ok());
-  EXPECT_TRUE(gate.info().ok());
+  const auto welcome = relayed.receive<Welcome>();
+  EXPECT_EQ(welcome.members[2].pid, static_cast<std::uint32_t>(getpid()));
+  EXPECT_TRUE(memory::verify_memory(relayed.take_attached(), FarRendezvous::kMemoryBytes).ok());
+  EXPECT_TRUE(relay.info().ok());
 }
 
-TEST(BootstrapGate, WhoComesTooLateIsRefused) {
+TEST(HostRelay, ARankThatIsTooLateIsRefused) {
   FarRendezvous server(3, FarRendezvous::Then::nothing);
   server.start();
-  Joiner gate(server, 1);
-  RawRank guest(server.address_of_gate(), hello_from(*own_host_id(), 2, 3));
+  Joiner relay(server, 1);
+  RawRank relayed(server.address_of_relay(), hello_from(*own_host_id(), 2, 3));
   server.await_hello(2);
-  RawRank twin(server.address_of_gate(), hello_from(*own_host_id(), 2, 3));
-  RawRank probe(server.address_of_gate(), hello_from(*own_host_id(), 2, 3));
-  probe.hang_up();
-  server.await_objection();
+  RawRank twin(server.address_of_relay(), hello_from(*own_host_id(), 2, 3));
+  RawRank probe(server.address_of_relay(), hello_from(*own_host_id(), 2, 3));
+  probe.disconnect();
+  server.await_withdrawal();
   server.send_welcome();
-  EXPECT_EQ(guest.hear<Welcome>().hosts, 2U);
-  expect_refused(twin, Code::state, "comes too late: job far has started");
-  EXPECT_TRUE(gate.info().ok());
+  EXPECT_EQ(relayed.receive<Welcome>().hosts, 2U);
+  expect_refused(twin, Code::state, "is too late: job far has started");
+  EXPECT_TRUE(relay.info().ok());
 }
 
-TEST(BootstrapGate, ARankOfWhichOnlyTheRendezvousKnowsIsAnError) {
+TEST(HostRelay, ARankThatOnlyTheRendezvousKnowsIsAnError) {
   FarRendezvous server(3, FarRendezvous::Then::nothing);
   server.start();
-  Joiner gate(server, 1);
+  Joiner relay(server, 1);
   const Hello hello = server.await_hello(1);
   Welcome welcome{1 << 20, "far", 1, 2, 1000, {{0, 0, hello.endpoint}}};
-  welcome.places.resize(3, {0, 1, hello.endpoint});
+  welcome.members.resize(3, {0, 1, hello.endpoint});
   std::string frame = encode(welcome);
   sign(frame, wire::key_of(kKey), hello.nonce);
-  server.send_to_gate(frame);
-  expect_error(gate.info(), Code::state, "says that rank 2 is on the host of rank 1, by which it");
+  server.send_to_relay(frame);
+  expect_error(relay.info(), Code::state,
+               "says that rank 2 is on the host of rank 1, but it has not joined");
 }
 
-TEST(BootstrapGate, ARendezvousThatIsLostIsToldToAll) {
+TEST(HostRelay, ALostRendezvousIsToldToAll) {
   FarRendezvous server(3, FarRendezvous::Then::nothing);
   server.start();
-  Joiner gate(server, 1);
-  RawRank guest(server.address_of_gate(), hello_from(*own_host_id(), 2, 3));
+  Joiner relay(server, 1);
+  RawRank relayed(server.address_of_relay(), hello_from(*own_host_id(), 2, 3));
   server.await_hello(2);
-  server.hang_up();
-  expect_refused(guest, Code::rank_lost, "rank 1 of 3: the rendezvous at tcp:127.0.0.1:");
-  expect_error(gate.info(), Code::rank_lost, "ended before all ranks had joined");
+  server.disconnect();
+  expect_refused(relayed, Code::rank_lost, "rank 1 of 3: the rendezvous at tcp:127.0.0.1:");
+  expect_error(relay.info(), Code::rank_lost, "ended before all ranks had joined");
 }
 
-TEST(BootstrapGate, ASilentRendezvousIsATimeoutForAll) {
+TEST(HostRelay, ASilentRendezvousIsATimeoutForAll) {
   FarRendezvous server(3, FarRendezvous::Then::nothing);
   server.start();
-  Joiner gate(server, 1, "300ms");
-  RawRank guest(server.address_of_gate(), hello_from(*own_host_id(), 2, 3));
-  expect_refused(guest, Code::timeout, "rank 1 of 3: the rendezvous at tcp:127.0.0.1:");
-  expect_error(gate.info(), Code::timeout, "gave no answer within 300ms");
+  Joiner relay(server, 1, "300ms");
+  RawRank relayed(server.address_of_relay(), hello_from(*own_host_id(), 2, 3));
+  expect_refused(relayed, Code::timeout, "rank 1 of 3: the rendezvous at tcp:127.0.0.1:");
+  expect_error(relay.info(), Code::timeout, "gave no answer within 300ms");
 }
 
-TEST(BootstrapGate, AStrangerIsNotLetIn) {
+TEST(HostRelay, APeerWithoutTheKeyIsRejected) {
   FarRendezvous server(3);
   server.start();
-  Joiner gate(server, 1);
-  const Address door = server.address_of_gate();
+  Joiner relay(server, 1);
+  const Address relay_socket = server.address_of_relay();
   {
-    auto silent = try_connect(door, base::now_ns() + kSecond);
+    auto silent = try_connect(relay_socket, base::now_ns() + kSecond);
     ASSERT_TRUE(silent.ok() && silent->has_value());
-    Line line(std::move(**silent));
-    ASSERT_TRUE((*line.receive(base::now_ns() + 30 * kSecond)).has_value());
+    MessageStream stream(std::move(**silent));
+    ASSERT_TRUE((*stream.receive(base::now_ns() + 30 * kSecond)).has_value());
     std::string unsigned_frame = encode(hello_from(*own_host_id(), 2, 3));
-    ASSERT_TRUE(line.send(unsigned_frame).ok());
-    const auto answer = line.receive(base::now_ns() + 30 * kSecond);
+    ASSERT_TRUE(stream.send(unsigned_frame).ok());
+    const auto answer = stream.receive(base::now_ns() + 30 * kSecond);
     ASSERT_TRUE(answer.ok() && answer->has_value());
     test::expect_text(std::get<Refused>((*answer)->message), Code::argument, "UNISONO_JOB_KEY");
   }
-  Joiner guest(server, 2);
-  EXPECT_TRUE(guest.info().ok()) << guest.info().error().message;
-  EXPECT_TRUE(gate.info().ok());
+  Joiner relayed(server, 2);
+  EXPECT_TRUE(relayed.info().ok()) << relayed.info().error().message;
+  EXPECT_TRUE(relay.info().ok());
 }
 
-// Exits with 0 if it could, and if so after the body.
+// Exits with 0, after the body, if it may make a namespace.
 pid_t fork_in_pid_namespace(const std::function<void()>& body) {
   const pid_t outer = fork();
   if (outer != 0) return outer;
@@ -425,38 +426,38 @@ int exit_code_of(pid_t pid) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-TEST(BootstrapGate, AGateThatDiesIsNamedByThoseWhoCameByIt) {
+TEST(HostRelay, ARelayThatDiesIsNamedByItsRanks) {
   FarRendezvous server(3, FarRendezvous::Then::nothing);
-  const pid_t gate = fork();
-  if (gate == 0) {
+  const pid_t relay = fork();
+  if (relay == 0) {
     static_cast<void>(join(server.job(1), settings_with("60s")));
     _exit(1);
   }
   server.start();
-  EXPECT_EQ(server.gate_rank(), 1U);
-  Joiner guest(server, 2);
+  EXPECT_EQ(server.relay_rank(), 1U);
+  Joiner relayed(server, 2);
   EXPECT_EQ(server.await_hello(2).rank, 2U);
-  kill(gate, SIGKILL);
-  EXPECT_EQ(exit_code_of(gate), 128 + SIGKILL);
-  server.await_end_of_gate();
-  expect_error(guest.info(), Code::rank_lost, "which rank 1 hosts, ended before all ranks");
+  kill(relay, SIGKILL);
+  EXPECT_EQ(exit_code_of(relay), 128 + SIGKILL);
+  server.await_end_of_relay();
+  expect_error(relayed.info(), Code::rank_lost, "served by rank 1, ended before all ranks");
 }
 
-TEST(BootstrapGate, ARankWhosePidItDoesNotSeeIsToldToTheRendezvous) {
+TEST(HostRelay, TheRendezvousIsToldOfARankWithAnUnseenPid) {
   if (exit_code_of(fork_in_pid_namespace([] {})) != 0) {
     GTEST_SKIP() << "this user or this machine may not make pid namespaces";
   }
   FarRendezvous server(3, FarRendezvous::Then::nothing);
-  const pid_t gate =
+  const pid_t relay =
       fork_in_pid_namespace([&] { static_cast<void>(join(server.job(1), settings_with("60s"))); });
   server.start();
-  EXPECT_EQ(server.gate_rank(), 1U);
-  Joiner guest(server, 2);
-  EXPECT_EQ(server.await_objection(),
-            (Objection{server.await_hello(2).nonce, Objection::Reason::unseen_pid}));
-  server.refuse_at_gate(Refused{Code::unsupported, "in a pid namespace", {}});
-  expect_error(guest.info(), Code::unsupported, "in a pid namespace");
-  EXPECT_EQ(exit_code_of(gate), 0);
+  EXPECT_EQ(server.relay_rank(), 1U);
+  Joiner relayed(server, 2);
+  EXPECT_EQ(server.await_withdrawal(),
+            (Withdrawal{server.await_hello(2).nonce, Withdrawal::Reason::unseen_pid}));
+  server.refuse_at_relay(Refused{Code::unsupported, "in a pid namespace", {}});
+  expect_error(relayed.info(), Code::unsupported, "in a pid namespace");
+  EXPECT_EQ(exit_code_of(relay), 0);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// bootstrap among strangers: whoever fills the rendezvous with connections, answers in its
-// place or has taken its name keeps no rank out.
+// bootstrap and peers that are no ranks of the job: they cannot keep a rank out by opening many
+// connections, by answering in place of the rendezvous, or by taking its name.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "bootstrap/rendezvous/line.hpp"
-#include "bootstrap/rendezvous/reception.hpp"
+#include "bootstrap/rendezvous/acceptor.hpp"
+#include "bootstrap/rendezvous/message_stream.hpp"
 #include "unit/bootstrap/raw_rank.hpp"
 #include "unit/bootstrap/served_rendezvous.hpp"
 
@@ -60,86 +60,86 @@ Descriptor connect_from(const std::string& source, const Address& target) {
   return socket;
 }
 
-// Whose turns the test makes.
-struct OpenReception {
-  explicit OpenReception(int ranks, const std::string& at = kTcp) : address(*parse_address(at)) {
-    reception = std::move(*Reception::open(wire::key_of(kKey), ranks));
-    EXPECT_TRUE(reception->listen(address).ok());
+// An acceptor whose steps the test makes.
+struct OpenAcceptor {
+  explicit OpenAcceptor(int ranks, const std::string& at = kTcp) : address(*parse_address(at)) {
+    acceptor = std::move(*Acceptor::open(wire::key_of(kKey), ranks));
+    EXPECT_TRUE(acceptor->listen(address).ok());
   }
-  std::vector<Reception::Event> step() const {
-    auto events = reception->step();
+  std::vector<Acceptor::Event> step() const {
+    auto events = acceptor->step();
     EXPECT_TRUE(events.ok());
     return std::move(*events);
   }
   Address address;
-  std::unique_ptr<Reception> reception;
+  std::unique_ptr<Acceptor> acceptor;
 };
 
-void say_hello(Line& line) {
-  const auto greeting = line.receive(soon());
-  ASSERT_TRUE(greeting.ok() && greeting->has_value());
+void send_hello(MessageStream& stream) {
+  const auto challenge = stream.receive(soon());
+  ASSERT_TRUE(challenge.ok() && challenge->has_value());
   std::string frame = encode(hello_from(host_of('x'), 0, 1));
-  sign(frame, wire::key_of(kKey), std::get<Challenge>((*greeting)->message).nonce);
-  ASSERT_TRUE(line.send(frame).ok());
+  sign(frame, wire::key_of(kKey), std::get<Challenge>((*challenge)->message).nonce);
+  ASSERT_TRUE(stream.send(frame).ok());
 }
 
-// A step hears 64 connections. The rank is the oldest of its address, so it is the one to go, and
-// its Hello is not among what the step hears of itself.
-TEST(BootstrapStrangers, AHelloThatHasComeIsReadBeforeItsConnectionHasToGo) {
+// A step reads 64 connections. The rank's is the oldest of its address, so it is the one to be
+// dropped, and it is not among those that the step reads anyway.
+TEST(RejectedPeers, AHelloIsReadBeforeItsConnectionIsDropped) {
   constexpr std::uint64_t kAllowed = 65;
-  const OpenReception open(1);
-  Line rank(connect_from("127.0.0.1", open.address));
+  const OpenAcceptor open(1);
+  MessageStream rank(connect_from("127.0.0.1", open.address));
   std::vector<Descriptor> others;
-  while (open.reception->find(kAllowed) == nullptr) {
+  while (open.acceptor->find(kAllowed) == nullptr) {
     if (others.size() + 1 < kAllowed) others.push_back(connect_from("127.0.0.1", open.address));
     open.step();
   }
-  const auto say_something = [&](std::size_t first, std::size_t end) {
+  const auto send_a_byte = [&](std::size_t first, std::size_t end) {
     for (std::size_t i = first; i < end; ++i) EXPECT_EQ(send(others[i].get(), "U", 1, 0), 1);
   };
-  say_something(0, 60);
+  send_a_byte(0, 60);
   const Descriptor one_too_many = connect_from("127.0.0.1", open.address);
-  say_something(60, others.size());
-  say_hello(rank);
+  send_a_byte(60, others.size());
+  send_hello(rank);
   const auto events = open.step();
-  ASSERT_NE(open.reception->find(kAllowed + 1), nullptr) << "it was let in in this step";
+  ASSERT_NE(open.acceptor->find(kAllowed + 1), nullptr) << "it was accepted in this step";
   ASSERT_EQ(events.size(), 1U);
-  EXPECT_EQ(events[0].visitor, 1U);
-  EXPECT_NE(open.reception->find(1), nullptr);
-  EXPECT_EQ(open.reception->strangers(), 0);
+  EXPECT_EQ(events[0].connection, 1U);
+  EXPECT_NE(open.acceptor->find(1), nullptr);
+  EXPECT_EQ(open.acceptor->rejected_peers(), 0);
 }
 
-TEST(BootstrapStrangers, TheAddressWithTheMostSilentConnectionsLosesThem) {
-  const OpenReception open(1);
-  Line rank(connect_from("127.0.0.2", open.address));
-  while (open.reception->find(1) == nullptr) open.step();
+TEST(RejectedPeers, TheAddressWithTheMostSilentConnectionsLosesThem) {
+  const OpenAcceptor open(1);
+  MessageStream rank(connect_from("127.0.0.2", open.address));
+  while (open.acceptor->find(1) == nullptr) open.step();
   std::vector<Descriptor> silent;
   for (int i = 0; i < 200; ++i) {
     silent.push_back(connect_from("127.0.0.1", open.address));
     open.step();
   }
-  while (open.reception->find(201) == nullptr) open.step();
-  ASSERT_NE(open.reception->find(1), nullptr) << "the oldest, and the only one of its address";
-  say_hello(rank);
-  std::vector<Reception::Event> events;
+  while (open.acceptor->find(201) == nullptr) open.step();
+  ASSERT_NE(open.acceptor->find(1), nullptr) << "the oldest, and the only one of its address";
+  send_hello(rank);
+  std::vector<Acceptor::Event> events;
   while (events.empty()) events = open.step();
-  EXPECT_EQ(events[0].visitor, 1U);
+  EXPECT_EQ(events[0].connection, 1U);
 }
 
-TEST(BootstrapStrangers, ConnectionsWithoutEndComeInPortions) {
-  const OpenReception open(1000);
+TEST(RejectedPeers, OneStepAcceptsABoundedNumber) {
+  const OpenAcceptor open(1000);
   std::vector<Descriptor> many;
   for (int i = 0; i < 200; ++i) many.push_back(connect_from("127.0.0.1", open.address));
   open.step();
-  EXPECT_EQ(open.reception->find(101), nullptr) << "the owner gets its turn before";
-  while (open.reception->find(200) == nullptr) open.step();
+  EXPECT_EQ(open.acceptor->find(101), nullptr) << "the owner runs in between";
+  while (open.acceptor->find(200) == nullptr) open.step();
 }
 
-// Listens where ranks come, and does to the first of them what the test wants; then a real
-// rendezvous goes on.
-class AfterStrangers {
+// Listens at the address of a rendezvous, and does with the first connections what the test wants;
+// then a real rendezvous serves there.
+class AfterRejectedPeers {
  public:
-  AfterStrangers() : address_(*parse_address(kTcp)) {
+  AfterRejectedPeers() : address_(*parse_address(kTcp)) {
     auto listening = listen_at(address_);
     EXPECT_TRUE(listening.ok());
     listener_ = std::move(*listening);
@@ -149,12 +149,12 @@ class AfterStrangers {
     EXPECT_EQ(poll(&waiting, 1, 30000), 1);
     return Descriptor(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   }
-  Line hear_hello() const {
-    Line line(accept_one());
-    EXPECT_TRUE(send_frame(line.socket(), encode(Challenge{})));
-    const auto hello = line.receive(soon());
+  MessageStream receive_hello() const {
+    MessageStream stream(accept_one());
+    EXPECT_TRUE(send_frame(stream.socket(), encode(Challenge{})));
+    const auto hello = stream.receive(soon());
     EXPECT_TRUE(hello.ok() && hello->has_value());
-    return line;
+    return stream;
   }
   JobDescription job() const {
     JobDescription description;
@@ -180,39 +180,39 @@ class AfterStrangers {
   Descriptor listener_;
 };
 
-TEST(BootstrapStrangers, ARankWhoseConnectionIsClosedWithoutAWordComesAgain) {
-  AfterStrangers server;
+TEST(RejectedPeers, ARankWhoseConnectionIsClosedConnectsAgain) {
+  AfterRejectedPeers server;
   std::optional<Result<JobInfo>> info;
   std::thread rank([&] { info.emplace(join(server.job(), settings_with("30s"))); });
   server.accept_one();
-  server.hear_hello();
+  server.receive_hello();
   EXPECT_TRUE(server.serve().ok());
   rank.join();
   EXPECT_TRUE(info->ok()) << info->error().message;
 }
 
-TEST(BootstrapStrangers, ARefusalWithoutProofKeepsNoRankOut) {
-  AfterStrangers server;
+TEST(RejectedPeers, ARefusalWithoutProofIsIgnored) {
+  AfterRejectedPeers server;
   std::optional<Result<JobInfo>> info;
   std::thread rank([&] { info.emplace(join(server.job(), settings_with("30s"))); });
-  const Line stranger = server.hear_hello();
-  EXPECT_TRUE(send_frame(stranger.socket(), encode(Refused{Code::timeout, "go away", {}})));
+  const MessageStream impostor = server.receive_hello();
+  EXPECT_TRUE(send_frame(impostor.socket(), encode(Refused{Code::timeout, "go away", {}})));
   EXPECT_TRUE(server.serve().ok());
   rank.join();
   EXPECT_TRUE(info->ok()) << info->error().message;
 }
 
-TEST(BootstrapStrangers, ARankThatIsNeverHeardSaysHowOftenItCame) {
-  const AfterStrangers server;
+TEST(RejectedPeers, ATimeoutCountsTheClosedConnections) {
+  const AfterRejectedPeers server;
   std::optional<Result<JobInfo>> info;
   std::thread rank([&] { info.emplace(join(server.job(), settings_with("100ms"))); });
   server.accept_one();
-  rank.join();  // it has come again, and nobody accepts
-  expect_error(*info, Code::timeout, "it closed 1 connection of this rank without a word");
+  rank.join();  // it has connected again, and nobody accepts
+  expect_error(*info, Code::timeout, "it closed 1 connection of this rank without an answer");
 }
 
-// The queue of a Unix socket is short: many ranks come at once to where they are sent.
-TEST(BootstrapStrangers, ASocketWithAFullQueueIsNotTakenForOneThatHasGone) {
+// The queue of a Unix socket is short, and many ranks connect at once where they are redirected.
+TEST(RejectedPeers, ASocketWithAFullQueueIsNotTakenForAClosedOne) {
   const Address address = *random_unix_address();
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
@@ -229,26 +229,26 @@ TEST(BootstrapStrangers, ASocketWithAFullQueueIsNotTakenForOneThatHasGone) {
     busy = attempt->busy;
     first.push_back(std::move(attempt->socket));
   }
-  const AfterStrangers rendezvous;
+  const AfterRejectedPeers rendezvous;
   JobDescription job = rendezvous.job();
   std::optional<Result<JobInfo>> info;
   std::thread rank([&] { info.emplace(join(job, settings_with("100ms"))); });
-  Line line(rendezvous.accept_one());
-  EXPECT_TRUE(send_frame(line.socket(), encode(Challenge{})));
-  const auto said = line.receive(soon());
+  MessageStream stream(rendezvous.accept_one());
+  EXPECT_TRUE(send_frame(stream.socket(), encode(Challenge{})));
+  const auto said = stream.receive(soon());
   ASSERT_TRUE(said.ok() && said->has_value());
   const Hello& hello = std::get<Hello>((*said)->message);
-  std::string redirect = encode(Redirect{address.name, hello.host, kNoGate});
+  std::string redirect = encode(Redirect{address.name, hello.host, kNoRelay});
   sign(redirect, wire::key_of(kKey), hello.nonce);
-  EXPECT_TRUE(line.send(redirect).ok());
+  EXPECT_TRUE(stream.send(redirect).ok());
   rank.join();
-  expect_error(*info, Code::timeout, "nobody accepts connections at unix:@unisono-");
+  expect_error(*info, Code::timeout, "no process accepts connections at unix:@unisono-");
 }
 
 // Listens at some names as another user, until it is destroyed.
-class Squatter {
+class OtherUser {
  public:
-  explicit Squatter(std::vector<std::string> names) {
+  explicit OtherUser(std::vector<std::string> names) {
     std::array<int, 2> ends{};
     EXPECT_EQ(pipe(ends.data()), 0);
     pid_ = fork();
@@ -273,12 +273,12 @@ class Squatter {
     EXPECT_EQ(said, 'y');
     close(ends[0]);
   }
-  ~Squatter() {
+  ~OtherUser() {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
-  Squatter(const Squatter&) = delete;
-  Squatter& operator=(const Squatter&) = delete;
+  OtherUser(const OtherUser&) = delete;
+  OtherUser& operator=(const OtherUser&) = delete;
 
  private:
   pid_t pid_ = 0;
@@ -295,39 +295,39 @@ std::vector<JobDescription> ranks_at(const Address& address, bool given) {
   return jobs;
 }
 
-// As a launcher's ranks have it.
-TEST(BootstrapStrangers, NamesThatAnotherUserHasTakenArePassedOver) {
+// With a derived name, as under a launcher.
+TEST(RejectedPeers, NamesOfAnotherUserAreIgnored) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user for this test";
   Address address = *random_unix_address();
   address.kind = Address::Kind::unix_prefix;
   std::vector<std::string> taken{address.name};
   for (const char digit : {'0', '7', 'f'})
     taken.push_back(address.name + '-' + std::string(16, digit));
-  const Squatter squatter(taken);
+  const OtherUser other_user(taken);
   for (const auto& info : join_all(ranks_at(address, false), settings_with("30s"))) {
     EXPECT_TRUE(info.ok()) << info.error().message;
   }
 }
 
-TEST(BootstrapStrangers, NamesOfOtherUsersAreCountedWhereNobodyElseListens) {
+TEST(RejectedPeers, NamesOfOtherUsersAreCountedIfNoneIsOurs) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user for this test";
   Address address = *random_unix_address();
   address.kind = Address::Kind::unix_prefix;
-  const Squatter squatter({address.name + '-' + std::string(16, 'a')});
+  const OtherUser other_user({address.name + '-' + std::string(16, 'a')});
   expect_error(join(ranks_at(address, false)[1], settings_with("50ms")), Code::timeout,
                "did it start? 1 socket of other users has such a name");
 }
 
-TEST(BootstrapStrangers, AGivenNameThatAnotherUserHasTakenIsAnErrorForEachRank) {
+TEST(RejectedPeers, AGivenNameOfAnotherUserIsAnErrorForEachRank) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user for this test";
   const Address address = *random_unix_address();
-  const Squatter squatter({address.name});
+  const OtherUser other_user({address.name});
   for (const auto& info : join_all(ranks_at(address, true), settings_with("10min"))) {
     expect_error(info, Code::argument, "belongs to user 65534, this process to user 0");
   }
 }
 
-TEST(BootstrapStrangers, ASecondJobOfTheSameNameIsAnError) {
+TEST(RejectedPeers, ASecondJobOfTheSameNameIsAnError) {
   Address address = *random_unix_address();
   address.kind = Address::Kind::unix_prefix;
   Address own = address;
@@ -340,7 +340,7 @@ TEST(BootstrapStrangers, ASecondJobOfTheSameNameIsAnError) {
   EXPECT_NE(second.error().message.find("another job or process of this user"), std::string::npos);
 }
 
-TEST(BootstrapStrangers, WhatFailsForTheRankThatHostsIsToldToThoseWhoCame) {
+TEST(RejectedPeers, AnErrorOfTheServingRankIsToldToTheOthers) {
   Host host(2);
   std::optional<Result<JobInfo>> info;
   std::thread rank1([&] { info.emplace(join(host.job(1, 2), settings_with("10min"))); });

@@ -14,7 +14,7 @@
 namespace unisono::bootstrap {
 
 // Adds 1 to the first word of the job's memory and waits for it to become `ranks`.
-inline bool meet_in_memory(const JobInfo& info) {
+inline bool share_memory(const JobInfo& info) {
   void* memory =
       mmap(nullptr, info.memory_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, info.memory.get(), 0);
   if (memory == MAP_FAILED) return false;
