@@ -140,6 +140,7 @@ base::Status Job::use_bulk(std::unique_ptr<transport::RemoteMemory> memory,
   options.ranks = ranks_;
   options.region = memory_->at(0);
   options.from_bytes = static_cast<std::size_t>(settings_.bytes(base::Setting::bulk_from));
+  options.silence_ns = SilenceLimits::of(settings_).lost_ns;
   options.failed = [](int rank, const std::string& why) {
     base::log(base::LogLevel::warn, "network", "rank {} is taken to be lost: {}", rank, why);
   };

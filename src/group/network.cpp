@@ -295,6 +295,11 @@ std::int64_t Network::silence_ns(int rank) {
   return reliable_->silence_ns(rank);
 }
 
+std::string Network::why_lost(int rank) {
+  const std::lock_guard lock(mutex_);
+  return bulk_ == nullptr ? std::string() : bulk_->why_lost(rank);
+}
+
 void Network::confirm(int rank) {
   const std::lock_guard lock(mutex_);
   reliable_->confirm(rank);

@@ -97,6 +97,8 @@ class Network final : public transport::Transport {
   // See Reliable.
   int unreached_by();
   std::int64_t silence_ns(int rank);
+  // Why transfers with that rank ended its part, though it may answer; empty if none did.
+  std::string why_lost(int rank);
   void confirm(int rank);
   void forget(int rank);
   // The same, if it was not done before.

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/text.hpp"
 
 namespace unisono::reliable {
 namespace {
@@ -20,7 +21,10 @@ namespace {
 using base::Code;
 using base::Error;
 
-constexpr std::int64_t kMillisecond = 1'000'000;
+// Looks for stalls in each silence limit, and the part of it that one look may add at most: a
+// process that was itself stopped for long learns only now what has arrived meanwhile.
+constexpr std::int64_t kLooksInLimit = 8;
+constexpr std::int64_t kMostOfLimit = 4;
 
 base::Status watch(const base::Descriptor& sleeper, int descriptor) {
   epoll_event event{};
@@ -42,7 +46,8 @@ base::Result<std::unique_ptr<Bulk>> Bulk::over(Reliable& reliable,
     return Error{Code::system, fmt::format("epoll_create1: {}", std::strerror(errno))};
   }
   UNISONO_TRY(watch(bulk->sleeper_, reliable.datagrams().descriptor()));
-  UNISONO_TRY(watch(bulk->sleeper_, bulk->memory_->descriptor()));
+  bulk->watched_ = bulk->memory_->descriptor();
+  UNISONO_TRY(watch(bulk->sleeper_, bulk->watched_));
   return bulk;
 }
 
@@ -84,6 +89,14 @@ void Bulk::put_kept(const Message& message) {
   }
 }
 
+void Bulk::begin_transfer(int rank) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  if (!peer.is_given_up()) ++transfers_;
+  if (peer.transfers++ != 0) return;
+  peer.moved.reset();
+  peer.still_ns = 0;
+}
+
 // False if there is no room.
 bool Bulk::write(std::size_t index, const transport::Put& message) {
   const bool taken =
@@ -92,7 +105,10 @@ bool Bulk::write(std::size_t index, const transport::Put& message) {
                       .from = message.source,
                       .bytes = message.bytes,
                       .token = index});
-  if (taken) ++messages_[index].writes_left;
+  if (taken) {
+    ++messages_[index].writes_left;
+    begin_transfer(message.target);
+  }
   ++(taken ? counts_.written : counts_.refused);
   return taken;
 }
@@ -126,16 +142,22 @@ void Bulk::put(const transport::Put& message) {
 void Bulk::get(const transport::Get& wanted) {
   if (wanted.bytes < options_.from_bytes || has_lost(wanted.source)) return reliable_.get(wanted);
   const std::size_t index = take_message(wanted.source);
+  const bool taken = memory_->read({.rank = wanted.source,
+                                    .offset = wanted.offset,
+                                    .to = wanted.place,
+                                    .bytes = wanted.bytes,
+                                    .token = index});
+  if (!taken) {
+    ++counts_.refused;
+    finish(index);
+    return reliable_.get(wanted);
+  }
   Message& message = messages_[index];
   message.is_get = true;
   message.writes_left = 1;
   message.flag = wanted.flag;
   message.flag_value = wanted.flag_value;
-  memory_->read({.rank = wanted.source,
-                 .offset = wanted.offset,
-                 .to = wanted.place,
-                 .bytes = wanted.bytes,
-                 .token = index});
+  begin_transfer(wanted.source);
   ++counts_.read;
 }
 
@@ -161,14 +183,52 @@ int Bulk::collect() {
     for (std::size_t i = 0; i < count; ++i) complete(completions[i]);
     arrived += static_cast<int>(count);
   } while (count == completions.size());
+  if (watched_ >= 0 && memory_->descriptor() < 0) stop_watching_memory();
+  if (transfers_ != 0) look_for_stalls();
   return arrived;
+}
+
+// It would be readable for ever.
+void Bulk::stop_watching_memory() {
+  epoll_ctl(sleeper_.get(), EPOLL_CTL_DEL, std::exchange(watched_, -1), nullptr);
+}
+
+void Bulk::look_for_stalls() {
+  const std::int64_t now = options_.now_ns();
+  const std::int64_t passed_ns = now - looked_ns_;
+  if (passed_ns < options_.silence_ns / kLooksInLimit) return;
+  looked_ns_ = now;
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    if (!has_stalled(rank, std::min(passed_ns, options_.silence_ns / kMostOfLimit))) continue;
+    lose(rank, fmt::format("{}: transfers with rank {} have not moved for {} ({} under way; "
+                           "UNISONO_DETECT_TIMEOUT_HOSTS); check firewalls and the MTU of the path "
+                           "for the provider's packets, or set UNISONO_BULK=udp",
+                           memory_->name(), rank, base::format_time_ns(options_.silence_ns),
+                           peers_[static_cast<std::size_t>(rank)].transfers));
+  }
+}
+
+bool Bulk::has_stalled(int rank, std::int64_t passed_ns) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  if (peer.transfers == 0 || peer.is_given_up()) return false;
+  const std::uint64_t moved = memory_->moved(rank);
+  if (peer.moved != moved) {  // or it was not looked at before
+    peer.moved = moved;
+    peer.still_ns = 0;
+    return false;
+  }
+  peer.still_ns += passed_ns;
+  return peer.still_ns >= options_.silence_ns;
 }
 
 void Bulk::complete(const transport::Completion& completion) {
   const auto index = static_cast<std::size_t>(completion.token);
   UNISONO_CHECK(index < messages_.size() && messages_[index].writes_left != 0,
                 "a completion that nobody waits for");
-  if (!completion.arrived) lose(completion.rank);
+  Peer& peer = peers_[static_cast<std::size_t>(completion.rank)];
+  --peer.transfers;
+  if (!peer.is_given_up()) --transfers_;
+  if (!completion.arrived) lose(completion.rank, memory_->error_of(completion.rank));
   Message& message = messages_[index];
   if (--message.writes_left != 0) return;
   if (message.flag == nullptr) return;  // it is still being put
@@ -194,10 +254,12 @@ void Bulk::finish(std::size_t index) {
   free_messages_.push_back(index);
 }
 
-void Bulk::lose(int rank) {
+void Bulk::lose(int rank, const std::string& why) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  if (!peer.is_given_up()) transfers_ -= peer.transfers;
   if (std::exchange(peer.lost, true) || peer.forgotten) return;
-  if (options_.failed) options_.failed(rank, memory_->error_of(rank));
+  peer.why = why;
+  if (options_.failed) options_.failed(rank, why);
 }
 
 bool Bulk::is_settled() const {
@@ -206,15 +268,17 @@ bool Bulk::is_settled() const {
 }
 
 void Bulk::forget(int rank) {
-  peers_[static_cast<std::size_t>(rank)].forgotten = true;
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  if (!peer.is_given_up()) transfers_ -= peer.transfers;
+  peer.forgotten = true;
   reliable_.forget(rank);
 }
 
 std::int64_t Bulk::longest_sleep_ns() const {
   const bool wakes = memory_->descriptor() >= 0;
-  if (wakes && memory_->under_way() == 0) return std::numeric_limits<std::int64_t>::max();
+  if (wakes && transfers_ == 0) return std::numeric_limits<std::int64_t>::max();
   // What the provider did not take yet has nothing that wakes.
-  return wakes ? 5 * kMillisecond : kMillisecond;
+  return wakes ? 5 * base::kMillisecond : base::kMillisecond;
 }
 
 }  // namespace unisono::reliable

@@ -6,16 +6,20 @@
 // are written and others are not has the latter kept until then, too.
 //
 // A write that fails may still arrive later, so its bytes are not sent again another way: the peer
-// counts as lost. One object belongs to one rank; one thread at a time.
+// counts as lost. So does a peer with which transfers are under way and no part of them ends for as
+// long as a rank of another host may be silent, whether or not it answers datagrams: the provider
+// alone would wait for much longer. One object belongs to one rank; one thread at a time.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
 #include "reliable/reliable.hpp"
@@ -29,7 +33,10 @@ struct BulkOptions {
   int ranks = 1;
   std::byte* region = nullptr;
   std::size_t from_bytes = std::size_t{64} << 10;  // a put's least that is written
-  // The first time that a transfer with a rank fails.
+  // How long nothing may move with a rank; UNISONO_DETECT_TIMEOUT_HOSTS.
+  std::int64_t silence_ns = 10 * base::kSecond;
+  std::function<std::int64_t()> now_ns = base::now_ns;
+  // The first time that a transfer with a rank fails, or no longer moves.
   std::function<void(int rank, const std::string& why)> failed = {};
 };
 
@@ -60,8 +67,10 @@ class Bulk final : public transport::Transport {
   // As of a Reliable, which it also asks.
   bool settle();
   void forget(int rank);
-  // A transfer with that rank has failed: what was to go there will not.
+  // A transfer with that rank has failed, or does not move: what was to go there will not.
   bool has_lost(int rank) const { return peers_[static_cast<std::size_t>(rank)].lost; }
+  // Why; empty if it has not.
+  const std::string& why_lost(int rank) const { return peers_[static_cast<std::size_t>(rank)].why; }
 
   // Readable when there is something to do, here or at the datagrams. Only after may_sleep(); even
   // then not for longer than longest_sleep_ns().
@@ -92,8 +101,13 @@ class Bulk final : public transport::Transport {
   struct Peer {
     std::size_t open = kNone;   // message that waits for its flag
     std::size_t under_way = 0;  // messages
+    std::size_t transfers = 0;
+    std::optional<std::uint64_t> moved{};  // RemoteMemory's, at the last look; none: not looked yet
+    std::int64_t still_ns = 0;             // for how long it has not changed
     bool lost = false;
     bool forgotten = false;
+    std::string why{};
+    bool is_given_up() const { return lost || forgotten; }
   };
   static constexpr std::size_t kNone = ~std::size_t{0};
 
@@ -102,17 +116,24 @@ class Bulk final : public transport::Transport {
   bool write(std::size_t index, const transport::Put& message);
   static void keep(Message& message, const transport::Put& piece);
   void put_kept(const Message& message);
+  void begin_transfer(int rank);
   int collect();
+  void look_for_stalls();
+  bool has_stalled(int rank, std::int64_t passed_ns);
+  void stop_watching_memory();
   bool is_settled() const;
   void complete(const transport::Completion& completion);
   void finish(std::size_t index);
-  void lose(int rank);
+  void lose(int rank, const std::string& why);
 
   Reliable& reliable_;
   std::unique_ptr<transport::RemoteMemory> memory_;
   BulkOptions options_;
-  base::Descriptor sleeper_;  // epoll: the datagrams' descriptor and the remote memory's
-  std::vector<Peer> peers_;   // by rank
+  base::Descriptor sleeper_;    // epoll: the datagrams' descriptor and the remote memory's
+  int watched_ = -1;            // the latter
+  std::vector<Peer> peers_;     // by rank
+  std::size_t transfers_ = 0;   // with all that are not given up
+  std::int64_t looked_ns_ = 0;  // for stalls
   std::vector<Message> messages_;
   std::vector<std::size_t> free_messages_;
   BulkCounts counts_;

@@ -55,17 +55,21 @@ class RemoteMemory {
   // Before the first transfer to or from that rank.
   virtual base::Status meet(int rank, const RegionCard& card) = 0;
 
-  // False: there is no room for its bytes now, and nothing was done. Never blocks.
+  // False: not taken, for want of room or because nothing can be transferred any more; nothing was
+  // done. Neither blocks.
   virtual bool write(const Transfer& transfer) = 0;
-  virtual void read(const Transfer& transfer) = 0;
+  virtual bool read(const Transfer& transfer) = 0;
   // Moves what is under way, also what others write here, and returns how many of `completions`
   // were filled.
   virtual std::size_t poll(std::span<Completion> completions) = 0;
   // Transfers that were begun and have not been reported complete.
   virtual std::size_t under_way() const = 0;
+  // Parts of transfers with that rank that have ended, since the beginning. A transfer is made in
+  // parts of bounded size, so this number grows as long as bytes move.
+  virtual std::uint64_t moved(int rank) const = 0;
 
-  // To sleep on, after may_sleep() has said so and before anything else is called; -1: nothing, so
-  // look again after a short time.
+  // To sleep on, after may_sleep() has said so and before anything else is called; -1: nothing, or
+  // nothing any more, so look again after a short time.
   virtual int descriptor() const = 0;
   virtual bool may_sleep() = 0;
   // Why transfers with that rank failed; empty if none did.

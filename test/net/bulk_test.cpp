@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "harness/all_results.hpp"
+#include "harness/own_stderr.hpp"
 #include "harness/unattended.hpp"
 #include "net/host_ranks.hpp"
 #include "transport/ofi/ofi.hpp"
@@ -143,6 +145,52 @@ TEST_F(HostsBulk, AKilledRankIsNamedOnAllHosts) { expect_loss(hosts_, 4, SIGKILL
 TEST_F(HostsBulk, AHostThatIsGoneIsNoticed) { expect_loss(hosts_, 2, SIGKILL); }
 
 TEST_F(HostsBulk, AHostThatHangsIsNoticed) { expect_loss(hosts_, 2, SIGSTOP); }
+
+// A path that carries datagrams and no TCP segments, as behind some firewalls. What the host sends
+// vanishes, also in connections that are there already, for which the kernel would wait for 15
+// minutes.
+constexpr const char* kSwallowSent = "ip rule add pref 5 ipproto tcp blackhole";
+// What it is sent does so, so that no connection to it or from it is made.
+constexpr const char* kSwallowReceived =
+    "ip rule add pref 10 lookup local && ip rule del pref 0 && "
+    "ip rule add pref 5 iif eth0 ipproto tcp blackhole";
+
+// Rank 2 has a host of its own; there `swallow` is called after some long messages.
+void expect_stall_to_end(const TestHosts& hosts, int messages, const char* swallow) {
+  auto processes = start_job(hosts, [messages, swallow](const HostRank& self) {
+    const OwnStderr log;
+    for (int i = 0; i < messages; ++i) ASSERT_TRUE(allgather_is_right(self, kLongCount));
+    if (self.rank == 2) {
+      ASSERT_EQ(std::system(swallow), 0) << swallow;
+    }
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    int error = UNISONO_OK;
+    while (error == UNISONO_OK) {
+      const auto input = own_values(self, kLongCount);
+      std::vector<std::int64_t> all(input.size() * static_cast<std::size_t>(self.ranks));
+      error = unisono_allgather(input.data(), all.data(), kLongCount, UNISONO_INT64, self.world);
+    }
+    const std::string message = unisono_last_error();
+    EXPECT_EQ(error, UNISONO_ERROR_RANK_LOST) << message;
+    EXPECT_NE(message.find("is lost"), std::string::npos) << message;
+    leave(self);
+    const bool knows_why = log.text().find("have not moved for 1s") != std::string::npos;
+    self.line.say(knows_why ? "knows why" : "was told");
+  });
+  int know_why = 0;
+  for (const HostProcess& each : processes) know_why += each.line().hear() == "knows why" ? 1 : 0;
+  EXPECT_GT(know_why, 0);
+  expect_all_clean(processes);
+}
+
+TEST_F(HostsBulk, ATransferThatStallsThoughDatagramsPassIsALoss) {
+  expect_stall_to_end(hosts_, 3, kSwallowSent);
+}
+
+// libfabric says again and again that it has no room yet.
+TEST_F(HostsBulk, AConnectionThatIsNeverMadeIsALoss) {
+  expect_stall_to_end(hosts_, 0, kSwallowReceived);
+}
 
 TEST_F(HostsBulk, IfOneRankCannotNoneDoesAndItIsNamed) {
   for (const bool insists : {true, false}) {

@@ -7,8 +7,10 @@
 #include <rdma/fabric.h>
 
 #include <cstdint>
+#include <memory>
 
 #include "base/result.hpp"
+#include "transport/ofi/ofi.hpp"
 
 namespace unisono::transport {
 
@@ -23,5 +25,9 @@ struct OfiLibrary {
 
 // The same answer at every call.
 const base::Result<OfiLibrary>& ofi_library();
+
+// open_ofi() with these functions: tests have a provider of their own. `library` outlives it.
+base::Result<std::unique_ptr<RemoteMemory>> open_ofi_with(const OfiLibrary& library,
+                                                          const OfiOptions& options);
 
 }  // namespace unisono::transport

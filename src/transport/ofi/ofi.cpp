@@ -30,11 +30,14 @@ using base::Code;
 using base::Error;
 using base::Status;
 
-// Of what is written, a copy is kept until it has arrived: in blocks of this size, each one write.
-constexpr std::size_t kBlockBytes = std::size_t{256} << 10;
+// A transfer is made in parts of at most this size: moved() tells of each. Of what is written, a
+// copy is kept until it has arrived, in a block for each part.
+constexpr std::size_t kPartBytes = std::size_t{256} << 10;
 // 32 MiB: half of what the buffers of a communicator hold by default. Beyond, write() refuses.
 constexpr std::size_t kMostBlocks = 128;
-constexpr std::size_t kCompletions = 1024;  // that the queue holds
+constexpr std::size_t kCompletions = 1024;  // that the queue holds: not more parts are posted
+// 4 MiB for each rank, so that one rank that takes nothing leaves room for the others.
+constexpr std::size_t kMostPostedToOne = 16;
 
 constexpr int kWantedModes =
     FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
@@ -48,15 +51,7 @@ struct CloseObject {
 template <class Object>
 using Owned = std::unique_ptr<Object, CloseObject>;
 
-struct FreeInfo {
-  void operator()(fi_info* info) const { ofi_library()->freeinfo(info); }
-};
-using Info = std::unique_ptr<fi_info, FreeInfo>;
-
-Error failure(std::string_view what, long result) {
-  return {Code::system, fmt::format("libfabric: {}: {}", what,
-                                    ofi_library()->strerror(static_cast<int>(-result)))};
-}
+using Info = std::unique_ptr<fi_info, decltype(&fi_freeinfo)>;
 
 // Their endpoints have addresses of the Internet protocol; those of others are named by their
 // fabric, which the machine is on or not.
@@ -67,8 +62,8 @@ bool speaks_ip(std::string_view provider) {
   return false;
 }
 
-Info hints_for(const OfiOptions& options) {
-  Info hints(ofi_library()->dupinfo(nullptr));
+Info hints_for(const OfiLibrary& library, const OfiOptions& options) {
+  Info hints(library.dupinfo(nullptr), library.freeinfo);
   if (hints == nullptr) return hints;
   hints->caps = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
@@ -84,9 +79,8 @@ Info hints_for(const OfiOptions& options) {
   return hints;
 }
 
-base::Result<Info> find_provider(const OfiOptions& options) {
-  const OfiLibrary& library = *ofi_library();
-  const Info hints = hints_for(options);
+base::Result<Info> find_provider(const OfiLibrary& library, const OfiOptions& options) {
+  const Info hints = hints_for(library, options);
   if (hints == nullptr) return Error{Code::resources, "libfabric: no memory"};
   const std::string node = ip_text(options.address);
   const bool by_address = speaks_ip(options.provider);
@@ -94,7 +88,7 @@ base::Result<Info> find_provider(const OfiOptions& options) {
   const int result = library.getinfo(
       FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), by_address ? node.c_str() : nullptr, nullptr,
       by_address ? FI_SOURCE | FI_NUMERICHOST : 0, hints.get(), &found);
-  if (result == 0) return Info(found);
+  if (result == 0) return Info(found, library.freeinfo);
   return Error{Code::unsupported,
                fmt::format("libfabric has no provider '{}' with remote writes here "
                            "(UNISONO_OFI_PROVIDER): {}",
@@ -120,6 +114,8 @@ struct Part {
   std::size_t bytes = 0;
   std::size_t block = 0;
   std::size_t whole = 0;  // index of the transfer it belongs to
+  bool is_posted = false;
+  Part* next = nullptr;  // that waits for room, too
 };
 
 // A transfer, of one or more parts.
@@ -134,6 +130,10 @@ struct Peer {
   fi_addr_t address = FI_ADDR_UNSPEC;
   std::uint64_t key = 0;
   std::uint64_t base = 0;
+  std::size_t posted = 0;  // parts
+  std::uint64_t moved = 0;
+  Part* first_waiting = nullptr;  // parts that were not posted yet, for want of room
+  Part* last_waiting = nullptr;
   std::string error;
 };
 
@@ -144,8 +144,11 @@ struct Block {
 
 class Ofi final : public RemoteMemory {
  public:
-  explicit Ofi(const OfiOptions& options)
-      : options_(options), peers_(static_cast<std::size_t>(options.ranks)) {}
+  Ofi(const OfiLibrary& library, const OfiOptions& options)
+      : library_(library),
+        options_(options),
+        info_(nullptr, library.freeinfo),
+        peers_(static_cast<std::size_t>(options.ranks)) {}
   ~Ofi() override;
   Status open();
 
@@ -153,9 +156,12 @@ class Ofi final : public RemoteMemory {
   const RegionCard& card() const override { return card_; }
   Status meet(int rank, const RegionCard& card) override;
   bool write(const Transfer& transfer) override;
-  void read(const Transfer& transfer) override;
+  bool read(const Transfer& transfer) override;
   std::size_t poll(std::span<Completion> completions) override;
   std::size_t under_way() const override { return under_way_; }
+  std::uint64_t moved(int rank) const override {
+    return peers_[static_cast<std::size_t>(rank)].moved;
+  }
   int descriptor() const override { return descriptor_; }
   bool may_sleep() override;
   const std::string& error_of(int rank) const override {
@@ -163,6 +169,8 @@ class Ofi final : public RemoteMemory {
   }
 
  private:
+  Error failure(std::string_view what, long result) const;
+  const char* text_of(long result) const { return library_.strerror(static_cast<int>(-result)); }
   Status open_queue();
   Status open_endpoint();
   base::Result<Owned<fid_mr>> enroll(void* memory, std::size_t bytes, std::uint64_t access);
@@ -177,9 +185,13 @@ class Ofi final : public RemoteMemory {
   void post_waiting();
   void collect();
   bool collect_error();
+  void break_off(long result);
   void finish(Part& part, bool arrived);
+  void report(const Part& part, bool arrived);
   void fail(Part& part, std::string_view how);
+  void note_error(const Part& part, std::string_view how);
 
+  const OfiLibrary& library_;
   OfiOptions options_;
   std::string name_;
   Info info_;
@@ -198,9 +210,12 @@ class Ofi final : public RemoteMemory {
   std::vector<Part*> free_parts_;
   std::vector<Whole> wholes_;
   std::vector<std::size_t> free_wholes_;
-  std::deque<Part*> waiting_;  // that the provider would not take yet, in order for each rank
+  std::vector<int> waiting_;  // ranks for which parts wait
   std::deque<Completion> complete_;
   std::size_t under_way_ = 0;
+  std::size_t posted_ = 0;
+  bool is_broken_ =
+      false;  // the queue has failed: what becomes of a transfer is not known any more
 };
 
 // Memory that is bound to an endpoint goes before it.
@@ -212,11 +227,15 @@ Ofi::~Ofi() {
 
 // ---- opening -----------------------------------------------------------------------------------
 
+Error Ofi::failure(std::string_view what, long result) const {
+  return {Code::system, fmt::format("libfabric: {}: {}", what, text_of(result))};
+}
+
 Status Ofi::open() {
-  UNISONO_ASSIGN(info_, find_provider(options_));
+  UNISONO_ASSIGN(info_, find_provider(library_, options_));
   name_ = fmt::format("ofi/{}", info_->fabric_attr->prov_name);
   fid_fabric* fabric = nullptr;
-  if (const int result = ofi_library()->fabric(info_->fabric_attr, &fabric, nullptr); result != 0) {
+  if (const int result = library_.fabric(info_->fabric_attr, &fabric, nullptr); result != 0) {
     return failure("fi_fabric", result);
   }
   fabric_.reset(fabric);
@@ -285,11 +304,10 @@ base::Result<Owned<fid_mr>> Ofi::enroll(void* memory, std::size_t bytes, std::ui
   fid_mr* made = nullptr;
   int result = fi_mr_reg(domain_.get(), memory, bytes, access, 0, key, 0, &made, nullptr);
   if (result != 0) {
-    return Error{
-        Code::resources,
-        fmt::format("libfabric: {} bytes could not be registered with provider {}: {}; "
-                    "see `ulimit -l`, and UNISONO_SHARED_LIMIT",
-                    bytes, info_->fabric_attr->prov_name, ofi_library()->strerror(-result))};
+    return Error{Code::resources,
+                 fmt::format("libfabric: {} bytes could not be registered with provider {}: {}; "
+                             "see `ulimit -l`, and UNISONO_SHARED_LIMIT",
+                             bytes, info_->fabric_attr->prov_name, text_of(result))};
   }
   Owned<fid_mr> registration(made);
   if ((mode & FI_MR_ENDPOINT) != 0) {
@@ -338,9 +356,9 @@ Status Ofi::meet(int rank, const RegionCard& card) {
 // False if there is no memory for it, or none that the provider takes.
 bool Ofi::make_block() {
   if (blocks_.size() == kMostBlocks) return false;
-  Block block{std::make_unique_for_overwrite<std::byte[]>(kBlockBytes), nullptr};
+  Block block{std::make_unique_for_overwrite<std::byte[]>(kPartBytes), nullptr};
   if (wants_local_registration()) {
-    auto enrolled = enroll(block.memory.get(), kBlockBytes, FI_WRITE);
+    auto enrolled = enroll(block.memory.get(), kPartBytes, FI_WRITE);
     if (!enrolled.ok()) return false;
     block.registration = std::move(*enrolled);
   }
@@ -376,18 +394,19 @@ bool Ofi::write(const Transfer& transfer) {
   UNISONO_CHECK(transfer.bytes != 0 && transfer.offset <= options_.region_bytes &&
                     transfer.bytes <= options_.region_bytes - transfer.offset,
                 "a write outside the region");
-  const std::size_t parts = (transfer.bytes + kBlockBytes - 1) / kBlockBytes;
+  if (is_broken_) return false;
+  const std::size_t parts = (transfer.bytes + kPartBytes - 1) / kPartBytes;
   while (free_blocks_.size() < parts) {
     if (!make_block()) return false;
   }
   const std::size_t whole = take_whole(transfer, parts);
-  for (std::size_t done = 0; done < transfer.bytes; done += kBlockBytes) {
+  for (std::size_t done = 0; done < transfer.bytes; done += kPartBytes) {
     Part& part = take_part(transfer, whole);
     part.is_read = false;
     part.block = free_blocks_.back();
     free_blocks_.pop_back();
     part.offset = transfer.offset + done;
-    part.bytes = std::min(kBlockBytes, transfer.bytes - done);
+    part.bytes = std::min(kPartBytes, transfer.bytes - done);
     part.local = blocks_[part.block].memory.get();
     std::memcpy(part.local, transfer.from + done, part.bytes);
     post_or_keep(part);
@@ -395,23 +414,28 @@ bool Ofi::write(const Transfer& transfer) {
   return true;
 }
 
-// In one piece, into where it belongs: the region is registered.
-void Ofi::read(const Transfer& transfer) {
+// Into where it belongs: the region is registered.
+bool Ofi::read(const Transfer& transfer) {
   UNISONO_CHECK(transfer.bytes != 0 && transfer.offset <= options_.region_bytes &&
                     transfer.bytes <= options_.region_bytes - transfer.offset,
                 "a read outside the region");
-  const std::size_t whole = take_whole(transfer, 1);
-  Part& part = take_part(transfer, whole);
-  part.is_read = true;
-  part.offset = transfer.offset;
-  part.bytes = transfer.bytes;
-  part.local = transfer.to;
-  post_or_keep(part);
+  if (is_broken_) return false;
+  const std::size_t whole = take_whole(transfer, (transfer.bytes + kPartBytes - 1) / kPartBytes);
+  for (std::size_t done = 0; done < transfer.bytes; done += kPartBytes) {
+    Part& part = take_part(transfer, whole);
+    part.is_read = true;
+    part.offset = transfer.offset + done;
+    part.bytes = std::min(kPartBytes, transfer.bytes - done);
+    part.local = transfer.to + done;
+    post_or_keep(part);
+  }
+  return true;
 }
 
 // False if the provider does not take it now.
 bool Ofi::post(Part& part) {
-  const Peer& peer = peers_[static_cast<std::size_t>(part.rank)];
+  Peer& peer = peers_[static_cast<std::size_t>(part.rank)];
+  if (peer.posted == kMostPostedToOne || posted_ == kCompletions) return false;
   fid_mr* const registration =
       part.is_read ? region_.get() : blocks_[part.block].registration.get();
   void* descriptor = wants_local_registration() ? fi_mr_desc(registration) : nullptr;
@@ -429,46 +453,74 @@ bool Ofi::post(Part& part) {
       part.is_read ? fi_readmsg(endpoint_.get(), &message, FI_COMPLETION)
                    : fi_writemsg(endpoint_.get(), &message, FI_COMPLETION | FI_DELIVERY_COMPLETE);
   if (result == -FI_EAGAIN) return false;
-  if (result != 0) fail(part, ofi_library()->strerror(static_cast<int>(-result)));
+  if (result != 0) {
+    fail(part, text_of(result));
+    return true;
+  }
+  part.is_posted = true;
+  ++peer.posted;
+  ++posted_;
   return true;
 }
 
 void Ofi::post_or_keep(Part& part) {
-  if (!waiting_.empty() || !post(part)) waiting_.push_back(&part);
+  Peer& peer = peers_[static_cast<std::size_t>(part.rank)];
+  if (peer.first_waiting == nullptr && post(part)) return;
+  part.next = nullptr;
+  if (peer.first_waiting == nullptr) {
+    waiting_.push_back(part.rank);
+    peer.first_waiting = &part;
+  } else {
+    peer.last_waiting->next = &part;
+  }
+  peer.last_waiting = &part;
 }
 
 // A rank that takes nothing does not keep what is for others.
 void Ofi::post_waiting() {
-  int refused = -1;
-  for (std::size_t i = waiting_.size(); i > 0; --i) {
-    Part* const part = waiting_.front();
-    waiting_.pop_front();
-    if (part->rank == refused || !post(*part)) {
-      refused = part->rank;
-      waiting_.push_back(part);
+  std::erase_if(waiting_, [this](int rank) {
+    Peer& peer = peers_[static_cast<std::size_t>(rank)];
+    while (peer.first_waiting != nullptr) {
+      Part& part = *peer.first_waiting;
+      Part* const next = part.next;  // a part that fails is free at once
+      if (!post(part)) return false;
+      peer.first_waiting = next;
     }
-  }
+    return true;
+  });
 }
 
 void Ofi::finish(Part& part, bool arrived) {
+  if (std::exchange(part.is_posted, false)) {
+    --peers_[static_cast<std::size_t>(part.rank)].posted;
+    --posted_;
+  }
   if (!part.is_read) free_blocks_.push_back(part.block);
+  report(part, arrived);
+  free_parts_.push_back(&part);
+}
+
+void Ofi::report(const Part& part, bool arrived) {
+  ++peers_[static_cast<std::size_t>(part.rank)].moved;
   Whole& whole = wholes_[part.whole];
   whole.arrived &= arrived;
   if (--whole.parts_left == 0) {
     complete_.push_back({whole.rank, whole.token, whole.arrived});
     free_wholes_.push_back(part.whole);
   }
-  free_parts_.push_back(&part);
 }
 
 void Ofi::fail(Part& part, std::string_view how) {
-  std::string& error = peers_[static_cast<std::size_t>(part.rank)].error;
-  if (error.empty()) {
-    error = fmt::format("{}: a {} of {} bytes {} rank {} failed: {}", name_,
-                        part.is_read ? "read" : "write", part.bytes, part.is_read ? "from" : "to",
-                        part.rank, how);
-  }
+  note_error(part, how);
   finish(part, false);
+}
+
+void Ofi::note_error(const Part& part, std::string_view how) {
+  std::string& error = peers_[static_cast<std::size_t>(part.rank)].error;
+  if (!error.empty()) return;
+  error = fmt::format("{}: a {} of {} bytes {} rank {} failed: {}", name_,
+                      part.is_read ? "read" : "write", part.bytes, part.is_read ? "from" : "to",
+                      part.rank, how);
 }
 
 void Ofi::collect() {
@@ -478,6 +530,7 @@ void Ofi::collect() {
   do {
     count = fi_cq_read(queue_.get(), entries, kAtOnce);
     if (count == -FI_EAVAIL && !collect_error()) return;
+    if (count < 0 && count != -FI_EAGAIN && count != -FI_EAVAIL) return break_off(count);
     for (ssize_t i = 0; i < count; ++i) finish(*static_cast<Part*>(entries[i].op_context), true);
   } while (count == kAtOnce || count == -FI_EAVAIL);
 }
@@ -485,18 +538,40 @@ void Ofi::collect() {
 // False if there is none after all.
 bool Ofi::collect_error() {
   fi_cq_err_entry entry{};
-  if (fi_cq_readerr(queue_.get(), &entry, 0) != 1) return false;
+  const ssize_t count = fi_cq_readerr(queue_.get(), &entry, 0);
+  if (count < 0 && count != -FI_EAGAIN) break_off(count);
+  if (count != 1) return false;
   if (entry.op_context == nullptr) return true;  // of what others did here
   char text[128] = "";
   const char* const detail =
       fi_cq_strerror(queue_.get(), entry.prov_errno, entry.err_data, text, sizeof text);
   fail(*static_cast<Part*>(entry.op_context),
-       fmt::format("{} ({})", ofi_library()->strerror(entry.err), detail == nullptr ? "" : detail));
+       fmt::format("{} ({})", library_.strerror(entry.err), detail == nullptr ? "" : detail));
   return true;
 }
 
+// The provider may still write to and read from the memory of what was posted, so that memory is
+// not used again.
+void Ofi::break_off(long result) {
+  is_broken_ = true;
+  descriptor_ = -1;
+  const std::string how = fmt::format(
+      "the completion queue failed: {}; set UNISONO_BULK=udp to go without libfabric, or try "
+      "another UNISONO_OFI_PROVIDER",
+      text_of(result));
+  for (const auto& part : parts_) {
+    if (!part->is_posted) continue;
+    note_error(*part, how);
+    report(*part, false);
+  }
+  for (const int rank : std::exchange(waiting_, {})) {
+    Part* part = std::exchange(peers_[static_cast<std::size_t>(rank)].first_waiting, nullptr);
+    while (part != nullptr) fail(*std::exchange(part, part->next), how);
+  }
+}
+
 std::size_t Ofi::poll(std::span<Completion> completions) {
-  collect();
+  if (!is_broken_) collect();
   if (!waiting_.empty()) post_waiting();
   const std::size_t count = std::min(completions.size(), complete_.size());
   std::copy_n(complete_.begin(), count, completions.begin());
@@ -514,16 +589,21 @@ bool Ofi::may_sleep() {
 
 }  // namespace
 
-base::Result<std::unique_ptr<RemoteMemory>> open_ofi(const OfiOptions& options) {
-  const KeptSignalActions kept;
-  const auto& library = ofi_library();
-  if (!library.ok()) return library.error();
+base::Result<std::unique_ptr<RemoteMemory>> open_ofi_with(const OfiLibrary& library,
+                                                          const OfiOptions& options) {
   const base::NoSignals quiet;  // providers have threads
-  auto ofi = std::make_unique<Ofi>(options);
+  auto ofi = std::make_unique<Ofi>(library, options);
   const Status opened = ofi->open();
   if (opened.ok()) return std::unique_ptr<RemoteMemory>(std::move(ofi));
   return Error{opened.error().code, fmt::format("{} (provider {}, at {})", opened.error().message,
                                                 options.provider, ip_text(options.address))};
+}
+
+base::Result<std::unique_ptr<RemoteMemory>> open_ofi(const OfiOptions& options) {
+  const KeptSignalActions kept;
+  const auto& library = ofi_library();
+  if (!library.ok()) return library.error();
+  return open_ofi_with(*library, options);
 }
 
 }  // namespace unisono::transport

@@ -2,7 +2,10 @@
 // Long puts by remote memory beside packets, with a remote memory that does what the test says:
 // flags wait for their bytes, and what fails is told. In one thread, with virtual time.
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 
+#include <array>
 #include <deque>
 #include <utility>
 
@@ -33,7 +36,11 @@ class HeldMemory final : public transport::RemoteMemory {
     held.push_back({transfer, {transfer.from, transfer.from + transfer.bytes}});
     return true;
   }
-  void read(const Transfer& transfer) override { held.push_back({transfer, {}}); }
+  bool read(const Transfer& transfer) override {
+    if (full) return false;
+    held.push_back({transfer, {}});
+    return true;
+  }
   std::size_t poll(std::span<Completion> completions) override {
     std::size_t count = 0;
     for (; count < completions.size() && !complete_.empty(); ++count) {
@@ -43,7 +50,10 @@ class HeldMemory final : public transport::RemoteMemory {
     return count;
   }
   std::size_t under_way() const override { return held.size(); }
-  int descriptor() const override { return -1; }
+  std::uint64_t moved(int rank) const override {
+    return moved_parts[static_cast<std::size_t>(rank)];
+  }
+  int descriptor() const override { return wakes ? sleeper_.get() : -1; }
   bool may_sleep() override { return complete_.empty(); }
   const std::string& error_of(int) const override { return error_; }
 
@@ -60,26 +70,35 @@ class HeldMemory final : public transport::RemoteMemory {
   }
 
   bool full = false;
+  bool wakes = false;  // by a descriptor, which is readable all the time
   std::vector<Held> held;
+  std::array<std::uint64_t, 3> moved_parts{};
 
  private:
   Ranks& ranks_;
   RegionCard card_;
   std::deque<Completion> complete_;
   std::string error_ = "the wire is cut";
+  base::Descriptor sleeper_{eventfd(1, EFD_CLOEXEC)};
 };
 
 constexpr std::size_t kLong = 1000;
+constexpr std::int64_t kSilenceNs = 800 * kMillisecond;
 
 class BulkTest : public testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { make(false); }
+
+  void make(bool wakes) {
     auto memory = std::make_unique<HeldMemory>(ranks_);
     memory_ = memory.get();
+    memory_->wakes = wakes;
     BulkOptions options;
     options.ranks = 3;
     options.region = ranks_.region(0);
     options.from_bytes = kLong;
+    options.silence_ns = kSilenceNs;
+    options.now_ns = [this] { return ranks_.network().now_ns(); };
     options.failed = [this](int rank, const std::string& why) { failed_.emplace_back(rank, why); };
     auto made = Bulk::over(ranks_.at(0), std::move(memory), options);
     ASSERT_TRUE(made.ok()) << made.error().message;
@@ -95,6 +114,14 @@ class BulkTest : public testing::Test {
                 .flag = value == 0 ? nullptr : flag,
                 .flag_value = value});
   }
+  void get(int from) {
+    bulk_->get({.source = from,
+                .offset = 128,
+                .place = ranks_.region(0) + 256,
+                .bytes = kLong,
+                .flag = reinterpret_cast<std::uint64_t*>(ranks_.region(0) + kFlag),
+                .flag_value = 8});
+  }
   bool is_there(int rank, const std::vector<std::byte>& bytes, std::size_t place) {
     return std::memcmp(ranks_.region(rank) + place, bytes.data(), bytes.size()) == 0;
   }
@@ -102,6 +129,14 @@ class BulkTest : public testing::Test {
   void run() {
     bulk_->progress();
     ranks_.run_for(50 * kMillisecond);
+  }
+  // The same again and again; of the transfers with rank `moving` a part ends each time.
+  void run_for(std::int64_t time_ns, int moving = 0) {
+    const std::int64_t end_ns = ranks_.network().now_ns() + time_ns;
+    while (ranks_.network().now_ns() < end_ns) {
+      ++memory_->moved_parts[static_cast<std::size_t>(moving)];
+      run();
+    }
   }
 
   Ranks ranks_{3};
@@ -200,12 +235,7 @@ TEST_F(BulkTest, WithoutRoomForARestTheFlagStillWaits) {
 TEST_F(BulkTest, ALongGetIsARead) {
   const auto bytes = pattern(kLong, 6);
   std::memcpy(ranks_.region(2) + 128, bytes.data(), kLong);
-  bulk_->get({.source = 2,
-              .offset = 128,
-              .place = ranks_.region(0) + 256,
-              .bytes = kLong,
-              .flag = reinterpret_cast<std::uint64_t*>(ranks_.region(0) + kFlag),
-              .flag_value = 8});
+  get(2);
   run();
   EXPECT_EQ(ranks_.word(0), 0U);
   memory_->end(0, true);
@@ -233,6 +263,104 @@ TEST_F(BulkTest, APeerToWhichAWriteFailedIsLost) {
   put(1, pattern(8), 64, 9);
   run();
   EXPECT_EQ(ranks_.word(1), 9U);
+}
+
+TEST_F(BulkTest, WithoutRoomALongGetGoesAsPackets) {
+  const auto bytes = pattern(kLong, 6);
+  std::memcpy(ranks_.region(2) + 128, bytes.data(), kLong);
+  memory_->full = true;
+  get(2);
+  run();
+  EXPECT_EQ(ranks_.word(0), 8U);
+  EXPECT_TRUE(is_there(0, bytes, 256));
+  EXPECT_EQ(bulk_->counts().refused, 1U);
+  EXPECT_TRUE(bulk_->settle());
+}
+
+// Also one that answers: no packet of this test is lost.
+TEST_F(BulkTest, APeerWithWhichNothingMovesIsLost) {
+  put(1, pattern(kLong), 64, 5);
+  put(2, pattern(kLong), 64, 6);
+  run_for(kSilenceNs - 50 * kMillisecond, 2);
+  EXPECT_FALSE(bulk_->has_lost(1));
+  run_for(kSilenceNs, 2);
+  EXPECT_TRUE(bulk_->has_lost(1));
+  EXPECT_FALSE(bulk_->has_lost(2));
+  ASSERT_EQ(failed_.size(), 1U);
+  EXPECT_EQ(failed_[0].first, 1);
+  EXPECT_EQ(failed_[0].second, bulk_->why_lost(1));
+  for (const char* part : {"held", "rank 1", "800ms", "UNISONO_DETECT_TIMEOUT_HOSTS", "MTU"}) {
+    EXPECT_NE(failed_[0].second.find(part), std::string::npos) << part << ": " << failed_[0].second;
+  }
+  EXPECT_EQ(bulk_->why_lost(2), "");
+  // The flag does not come, even if the bytes do so later.
+  memory_->end(0, true);
+  memory_->end(0, true);
+  run();
+  EXPECT_EQ(ranks_.word(1), 0U);
+  EXPECT_EQ(ranks_.word(2), 6U);
+}
+
+TEST_F(BulkTest, APeerOfWhichNothingCanBeReadIsLost) {
+  get(2);
+  run_for(2 * kSilenceNs);
+  EXPECT_TRUE(bulk_->has_lost(2));
+  EXPECT_EQ(ranks_.word(0), 0U);
+}
+
+TEST_F(BulkTest, ASlowPeerIsNotLostWhileItsPartsMove) {
+  put(1, pattern(kLong), 64, 5);
+  for (int part = 0; part < 10; ++part) {
+    run_for(kSilenceNs - 200 * kMillisecond);
+    ++memory_->moved_parts[1];
+  }
+  EXPECT_FALSE(bulk_->has_lost(1));
+}
+
+TEST_F(BulkTest, WithoutTransfersNothingHasToMove) {
+  run_for(3 * kSilenceNs);
+  put(1, pattern(kLong), 64, 5);
+  run_for(kSilenceNs - 200 * kMillisecond);
+  memory_->end(0, true);
+  run_for(3 * kSilenceNs);
+  put(1, pattern(kLong), 64, 6);
+  run_for(kSilenceNs - 200 * kMillisecond);
+  EXPECT_FALSE(bulk_->has_lost(1));
+}
+
+// A process that was stopped itself, with all of its threads.
+TEST_F(BulkTest, TimeInWhichNobodyLookedBlamesNoPeer) {
+  put(1, pattern(kLong), 64, 5);
+  run_for(200 * kMillisecond);
+  ranks_.run_for(10 * kSilenceNs);
+  run_for(200 * kMillisecond);
+  EXPECT_FALSE(bulk_->has_lost(1));
+  run_for(kSilenceNs);
+  EXPECT_TRUE(bulk_->has_lost(1));
+}
+
+TEST_F(BulkTest, ALostPeerKeepsNobodyAwake) {
+  make(true);
+  EXPECT_GT(bulk_->longest_sleep_ns(), kSilenceNs);
+  put(1, pattern(kLong), 64, 5);
+  EXPECT_LT(bulk_->longest_sleep_ns(), 10 * kMillisecond);
+  run_for(2 * kSilenceNs);
+  EXPECT_TRUE(bulk_->has_lost(1));
+  EXPECT_GT(bulk_->longest_sleep_ns(), kSilenceNs);
+  EXPECT_TRUE(bulk_->settle());
+  // A completion that comes after all changes nothing.
+  memory_->end(0, false);
+  run();
+  EXPECT_GT(bulk_->longest_sleep_ns(), kSilenceNs);
+}
+
+TEST_F(BulkTest, ADescriptorThatIsGivenUpWakesNobody) {
+  make(true);
+  pollfd sleeper{bulk_->descriptor(), POLLIN, 0};
+  EXPECT_EQ(poll(&sleeper, 1, 0), 1);
+  memory_->wakes = false;  // as where the provider's queue has failed
+  run();
+  EXPECT_EQ(poll(&sleeper, 1, 0), 0);
 }
 
 TEST_F(BulkTest, WhoWasForgottenIsNotWaitedFor) {
