@@ -2,24 +2,21 @@
 #include "transport/ofi/ofi.hpp"
 
 #include <fmt/format.h>
-#include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
-#include <sys/random.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <deque>
-#include <limits>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/check.hpp"
 #include "base/thread_signals.hpp"
+#include "transport/ofi/endpoint.hpp"
 #include "transport/ofi/kept_signal_actions.hpp"
 #include "transport/ofi/library.hpp"
 
@@ -38,71 +35,6 @@ constexpr std::size_t kMostBlocks = 128;
 constexpr std::size_t kCompletions = 1024;  // that the queue holds: not more parts are posted
 // 4 MiB for each rank, so that one rank that takes nothing leaves room for the others.
 constexpr std::size_t kMostPostedToOne = 16;
-
-constexpr int kWantedModes =
-    FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
-
-struct CloseObject {
-  template <class Object>
-  void operator()(Object* object) const {
-    fi_close(&object->fid);
-  }
-};
-template <class Object>
-using Owned = std::unique_ptr<Object, CloseObject>;
-
-using Info = std::unique_ptr<fi_info, decltype(&fi_freeinfo)>;
-
-// Their endpoints have addresses of the Internet protocol; those of others are named by their
-// fabric, which the machine is on or not.
-bool speaks_ip(std::string_view provider) {
-  for (const std::string_view name : {"tcp", "net", "sockets", "udp", "verbs"}) {
-    if (provider.starts_with(name)) return true;
-  }
-  return false;
-}
-
-Info hints_for(const OfiLibrary& library, const OfiOptions& options) {
-  Info hints(library.dupinfo(nullptr), library.freeinfo);
-  if (hints == nullptr) return hints;
-  hints->caps = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-  hints->mode = FI_CONTEXT | FI_CONTEXT2;
-  hints->ep_attr->type = FI_EP_RDM;
-  hints->domain_attr->mr_mode = kWantedModes;
-  hints->domain_attr->threading = FI_THREAD_DOMAIN;
-  // A write is complete when its bytes are in the target's memory, not when they have gone.
-  hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
-  hints->fabric_attr->prov_name = strdup(options.provider.c_str());
-  if (speaks_ip(options.provider)) {
-    hints->addr_format = options.address.family == Family::v4 ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
-  }
-  return hints;
-}
-
-base::Result<Info> find_provider(const OfiLibrary& library, const OfiOptions& options) {
-  const Info hints = hints_for(library, options);
-  if (hints == nullptr) return Error{Code::resources, "libfabric: no memory"};
-  const std::string node = ip_text(options.address);
-  const bool by_address = speaks_ip(options.provider);
-  fi_info* found = nullptr;
-  const int result = library.getinfo(
-      FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), by_address ? node.c_str() : nullptr, nullptr,
-      by_address ? FI_SOURCE | FI_NUMERICHOST : 0, hints.get(), &found);
-  if (result == 0) return Info(found, library.freeinfo);
-  return Error{Code::unsupported,
-               fmt::format("libfabric has no provider '{}' with remote writes here "
-                           "(UNISONO_OFI_PROVIDER): {}",
-                           options.provider, library.strerror(-result))};
-}
-
-base::Result<std::uint64_t> random_key(std::size_t bytes) {
-  std::uint64_t key = 0;
-  const std::size_t wanted = std::clamp<std::size_t>(bytes, 1, sizeof key);
-  if (getrandom(&key, wanted, 0) != static_cast<ssize_t>(wanted)) {
-    return Error{Code::system, fmt::format("getrandom: {}", std::strerror(errno))};
-  }
-  return key == FI_KEY_NOTAVAIL ? key - 1 : key;
-}
 
 // One write or read of the provider's. Its context is what the provider calls it by.
 struct Part {
@@ -139,7 +71,7 @@ struct Peer {
 
 struct Block {
   std::unique_ptr<std::byte[]> memory;
-  Owned<fid_mr> registration;  // where the provider wants one
+  OfiOwned<fid_mr> registration;  // where the provider wants one
 };
 
 class Ofi final : public RemoteMemory {
@@ -147,13 +79,13 @@ class Ofi final : public RemoteMemory {
   Ofi(const OfiLibrary& library, const OfiOptions& options)
       : library_(library),
         options_(options),
-        info_(nullptr, library.freeinfo),
+        endpoint_(library, options, kCompletions),
         peers_(static_cast<std::size_t>(options.ranks)) {}
   ~Ofi() override;
   Status open();
 
-  std::string_view name() const override { return name_; }
-  const RegionCard& card() const override { return card_; }
+  std::string_view name() const override { return endpoint_.name(); }
+  const RegionCard& card() const override { return endpoint_.card(); }
   Status meet(int rank, const RegionCard& card) override;
   bool write(const Transfer& transfer) override;
   bool read(const Transfer& transfer) override;
@@ -169,14 +101,7 @@ class Ofi final : public RemoteMemory {
   }
 
  private:
-  Error failure(std::string_view what, long result) const;
   const char* text_of(long result) const { return library_.strerror(static_cast<int>(-result)); }
-  Status open_queue();
-  Status open_endpoint();
-  base::Result<Owned<fid_mr>> enroll(void* memory, std::size_t bytes, std::uint64_t access);
-  Status publish();
-
-  bool wants_local_registration() const { return (info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0; }
   bool make_block();
   std::size_t take_whole(const Transfer& transfer, std::size_t parts);
   Part& take_part(const Transfer& transfer, std::size_t whole);
@@ -193,17 +118,9 @@ class Ofi final : public RemoteMemory {
 
   const OfiLibrary& library_;
   OfiOptions options_;
-  std::string name_;
-  Info info_;
-  Owned<fid_fabric> fabric_;  // in the order in which they need each other
-  Owned<fid_domain> domain_;
-  Owned<fid_av> addresses_;
-  Owned<fid_cq> queue_;
-  Owned<fid_mr> region_;
+  OfiEndpoint endpoint_;
   std::vector<Block> blocks_;
-  Owned<fid_ep> endpoint_;
   int descriptor_ = -1;
-  RegionCard card_;
   std::vector<Peer> peers_;  // by rank
   std::vector<std::size_t> free_blocks_;
   std::vector<std::unique_ptr<Part>> parts_;
@@ -214,138 +131,28 @@ class Ofi final : public RemoteMemory {
   std::deque<Completion> complete_;
   std::size_t under_way_ = 0;
   std::size_t posted_ = 0;
-  bool is_broken_ =
-      false;  // the queue has failed: what becomes of a transfer is not known any more
+  bool is_broken_ = false;  // the queue has failed, and says no more what becomes of a transfer
 };
 
-// Memory that is bound to an endpoint goes before it.
+// The provider does not look at blocks and parts any more once the endpoint is closed; where memory
+// is bound to the endpoint, it has to go before.
 Ofi::~Ofi() {
-  if (info_ == nullptr || (info_->domain_attr->mr_mode & FI_MR_ENDPOINT) == 0) return;
-  region_.reset();
-  for (Block& block : blocks_) block.registration.reset();
-}
-
-// ---- opening -----------------------------------------------------------------------------------
-
-Error Ofi::failure(std::string_view what, long result) const {
-  return {Code::system, fmt::format("libfabric: {}: {}", what, text_of(result))};
+  if (endpoint_.binds_memory()) {
+    for (Block& block : blocks_) block.registration.reset();
+  }
+  endpoint_.close();
 }
 
 Status Ofi::open() {
-  UNISONO_ASSIGN(info_, find_provider(library_, options_));
-  name_ = fmt::format("ofi/{}", info_->fabric_attr->prov_name);
-  fid_fabric* fabric = nullptr;
-  if (const int result = library_.fabric(info_->fabric_attr, &fabric, nullptr); result != 0) {
-    return failure("fi_fabric", result);
-  }
-  fabric_.reset(fabric);
-  fid_domain* domain = nullptr;
-  if (const int result = fi_domain(fabric, info_.get(), &domain, nullptr); result != 0) {
-    return failure("fi_domain", result);
-  }
-  domain_.reset(domain);
-  UNISONO_TRY(open_queue());
-  UNISONO_TRY(open_endpoint());
-  constexpr std::uint64_t kAll = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-  UNISONO_ASSIGN(region_, enroll(options_.region, options_.region_bytes, kAll));
-  return publish();
-}
-
-Status Ofi::open_queue() {
-  fi_cq_attr attributes{};
-  attributes.size = kCompletions;
-  attributes.format = FI_CQ_FORMAT_CONTEXT;
-  attributes.wait_obj = FI_WAIT_FD;
-  fid_cq* queue = nullptr;
-  int result = fi_cq_open(domain_.get(), &attributes, &queue, nullptr);
-  const bool sleeps = result == 0;
-  if (!sleeps) {  // not every provider has something to sleep on
-    attributes.wait_obj = FI_WAIT_NONE;
-    result = fi_cq_open(domain_.get(), &attributes, &queue, nullptr);
-  }
-  if (result != 0) return failure("fi_cq_open", result);
-  queue_.reset(queue);
-  if (sleeps && fi_control(&queue->fid, FI_GETWAIT, &descriptor_) != 0) descriptor_ = -1;
+  UNISONO_TRY(endpoint_.open());
+  descriptor_ = endpoint_.descriptor();
   return base::success();
-}
-
-Status Ofi::open_endpoint() {
-  fi_av_attr attributes{};
-  attributes.type = FI_AV_TABLE;
-  attributes.count = static_cast<std::size_t>(options_.ranks);
-  if (info_->domain_attr->av_type != FI_AV_UNSPEC) attributes.type = info_->domain_attr->av_type;
-  fid_av* addresses = nullptr;
-  if (const int result = fi_av_open(domain_.get(), &attributes, &addresses, nullptr); result != 0) {
-    return failure("fi_av_open", result);
-  }
-  addresses_.reset(addresses);
-  fid_ep* endpoint = nullptr;
-  if (const int result = fi_endpoint(domain_.get(), info_.get(), &endpoint, nullptr); result != 0) {
-    return failure("fi_endpoint", result);
-  }
-  endpoint_.reset(endpoint);
-  if (const int result = fi_ep_bind(endpoint, &addresses->fid, 0); result != 0) {
-    return failure("fi_ep_bind of the address vector", result);
-  }
-  if (const int result = fi_ep_bind(endpoint, &queue_->fid, FI_TRANSMIT | FI_RECV); result != 0) {
-    return failure("fi_ep_bind of the completion queue", result);
-  }
-  if (const int result = fi_enable(endpoint); result != 0) return failure("fi_enable", result);
-  return base::success();
-}
-
-// The key is nobody's to guess, where it is ours to choose.
-base::Result<Owned<fid_mr>> Ofi::enroll(void* memory, std::size_t bytes, std::uint64_t access) {
-  const int mode = info_->domain_attr->mr_mode;
-  std::uint64_t key = 0;
-  if ((mode & FI_MR_PROV_KEY) == 0) {
-    UNISONO_ASSIGN(key, random_key(info_->domain_attr->mr_key_size));
-  }
-  fid_mr* made = nullptr;
-  int result = fi_mr_reg(domain_.get(), memory, bytes, access, 0, key, 0, &made, nullptr);
-  if (result != 0) {
-    return Error{Code::resources,
-                 fmt::format("libfabric: {} bytes could not be registered with provider {}: {}; "
-                             "see `ulimit -l`, and UNISONO_SHARED_LIMIT",
-                             bytes, info_->fabric_attr->prov_name, text_of(result))};
-  }
-  Owned<fid_mr> registration(made);
-  if ((mode & FI_MR_ENDPOINT) != 0) {
-    result = fi_mr_bind(made, &endpoint_->fid, 0);
-    if (result == 0) result = fi_mr_enable(made);
-    if (result != 0) return failure("fi_mr_enable", result);
-  }
-  return registration;
-}
-
-Status Ofi::publish() {
-  std::size_t bytes = card_.address.size();
-  const int result = fi_getname(&endpoint_->fid, card_.address.data(), &bytes);
-  if (result != 0) return failure("fi_getname", result);
-  card_.address_bytes = static_cast<std::uint32_t>(bytes);
-  card_.key = fi_mr_key(region_.get());
-  const bool absolute = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
-  card_.base = absolute ? reinterpret_cast<std::uint64_t>(options_.region) : 0;
-  if (!speaks_ip(options_.provider)) return base::success();
-  sockaddr_storage bound{};
-  std::memcpy(&bound, card_.address.data(), std::min(bytes, sizeof bound));
-  if (endpoint_of(bound).address == options_.address) return base::success();
-  return Error{Code::unsupported,
-               fmt::format("libfabric: provider {} listens at {}, although it was told {}", name_,
-                           endpoint_text(endpoint_of(bound)), ip_text(options_.address))};
 }
 
 Status Ofi::meet(int rank, const RegionCard& card) {
   UNISONO_CHECK(rank >= 0 && rank < options_.ranks, "rank of a region");
-  if (card.address_bytes == 0 || card.address_bytes > card.address.size()) {
-    return Error{Code::state, fmt::format("rank {} has no address for libfabric", rank)};
-  }
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  const int count =
-      fi_av_insert(addresses_.get(), card.address.data(), 1, &peer.address, 0, nullptr);
-  if (count != 1) {
-    return failure(fmt::format("fi_av_insert of rank {}", rank), count < 0 ? count : -FI_EINVAL);
-  }
+  UNISONO_ASSIGN(peer.address, endpoint_.address_of(rank, card));
   peer.key = card.key;
   peer.base = card.base;
   return base::success();
@@ -357,8 +164,8 @@ Status Ofi::meet(int rank, const RegionCard& card) {
 bool Ofi::make_block() {
   if (blocks_.size() == kMostBlocks) return false;
   Block block{std::make_unique_for_overwrite<std::byte[]>(kPartBytes), nullptr};
-  if (wants_local_registration()) {
-    auto enrolled = enroll(block.memory.get(), kPartBytes, FI_WRITE);
+  if (endpoint_.wants_local_registration()) {
+    auto enrolled = endpoint_.enroll(block.memory.get(), kPartBytes, FI_WRITE);
     if (!enrolled.ok()) return false;
     block.registration = std::move(*enrolled);
   }
@@ -437,8 +244,8 @@ bool Ofi::post(Part& part) {
   Peer& peer = peers_[static_cast<std::size_t>(part.rank)];
   if (peer.posted == kMostPostedToOne || posted_ == kCompletions) return false;
   fid_mr* const registration =
-      part.is_read ? region_.get() : blocks_[part.block].registration.get();
-  void* descriptor = wants_local_registration() ? fi_mr_desc(registration) : nullptr;
+      part.is_read ? endpoint_.region() : blocks_[part.block].registration.get();
+  void* descriptor = endpoint_.wants_local_registration() ? fi_mr_desc(registration) : nullptr;
   const iovec local{part.local, part.bytes};
   const fi_rma_iov remote{.addr = peer.base + part.offset, .len = part.bytes, .key = peer.key};
   const fi_msg_rma message{.msg_iov = &local,
@@ -518,7 +325,7 @@ void Ofi::fail(Part& part, std::string_view how) {
 void Ofi::note_error(const Part& part, std::string_view how) {
   std::string& error = peers_[static_cast<std::size_t>(part.rank)].error;
   if (!error.empty()) return;
-  error = fmt::format("{}: a {} of {} bytes {} rank {} failed: {}", name_,
+  error = fmt::format("{}: a {} of {} bytes {} rank {} failed: {}", endpoint_.name(),
                       part.is_read ? "read" : "write", part.bytes, part.is_read ? "from" : "to",
                       part.rank, how);
 }
@@ -528,7 +335,7 @@ void Ofi::collect() {
   fi_cq_entry entries[kAtOnce];
   ssize_t count;
   do {
-    count = fi_cq_read(queue_.get(), entries, kAtOnce);
+    count = fi_cq_read(endpoint_.queue(), entries, kAtOnce);
     if (count == -FI_EAVAIL && !collect_error()) return;
     if (count < 0 && count != -FI_EAGAIN && count != -FI_EAVAIL) return break_off(count);
     for (ssize_t i = 0; i < count; ++i) finish(*static_cast<Part*>(entries[i].op_context), true);
@@ -538,13 +345,13 @@ void Ofi::collect() {
 // False if there is none after all.
 bool Ofi::collect_error() {
   fi_cq_err_entry entry{};
-  const ssize_t count = fi_cq_readerr(queue_.get(), &entry, 0);
+  const ssize_t count = fi_cq_readerr(endpoint_.queue(), &entry, 0);
   if (count < 0 && count != -FI_EAGAIN) break_off(count);
   if (count != 1) return false;
   if (entry.op_context == nullptr) return true;  // of what others did here
   char text[128] = "";
   const char* const detail =
-      fi_cq_strerror(queue_.get(), entry.prov_errno, entry.err_data, text, sizeof text);
+      fi_cq_strerror(endpoint_.queue(), entry.prov_errno, entry.err_data, text, sizeof text);
   fail(*static_cast<Part*>(entry.op_context),
        fmt::format("{} ({})", library_.strerror(entry.err), detail == nullptr ? "" : detail));
   return true;
@@ -582,9 +389,7 @@ std::size_t Ofi::poll(std::span<Completion> completions) {
 
 bool Ofi::may_sleep() {
   if (!complete_.empty()) return false;
-  if (descriptor_ < 0) return true;
-  fid* objects[] = {&queue_->fid};
-  return fi_trywait(fabric_.get(), objects, 1) == 0;
+  return descriptor_ < 0 || endpoint_.may_sleep();
 }
 
 }  // namespace
