@@ -41,7 +41,7 @@ MACHINE_PATH = re.compile(r"(?<![\w.])/(?:wo" + r"rk|ho" + r"me|ro" + r"ot|us" +
 # (what is banned, where by prefix, except in, what to use instead)
 BANNED = [
     (r"\bgetenv\s*\(", ("src/", "tools/"),
-     ("src/base/settings", "src/bootstrap/launchers/launcher"),
+     ("src/base/settings/", "src/bootstrap/launchers/launcher"),
      "getenv: a setting belongs into the table of base/settings"),
     (r"\bstrcpy\s*\(", ("src/", "tools/"), (), "strcpy: use std::string or fmt::format_to_n"),
     (r"\bstrcat\s*\(", ("src/", "tools/"), (), "strcat: use std::string or fmt::format_to_n"),

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 #include "group/call.hpp"
 #include "schedule/cost.hpp"
 #include "select/select.hpp"

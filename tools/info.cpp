@@ -12,7 +12,7 @@
 
 #include "algorithm/algorithm.hpp"
 #include "arith/kernel.hpp"
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 #include "commands.hpp"
 #include "machine.hpp"
 #include "network_info.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 
 namespace unisono::tools {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 #include "commands.hpp"
 #include "run/job.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <string_view>
 
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 
 namespace unisono::base {
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 #include "bootstrap/job_info.hpp"
 #include "bootstrap/launchers/launcher.hpp"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/descriptor.hpp"
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 #include "transport/datagrams.hpp"
 #include "transport/udp/ip.hpp"
 #include "wire/key.hpp"

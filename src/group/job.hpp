@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 #include "bootstrap/job_info.hpp"
 #include "nic/service/capabilities.hpp"
 #include "group/agent.hpp"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 #include "engine/nic/nic_group.hpp"
 #include "engine/operation.hpp"
 #include "group/bound_plan.hpp"

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 
 namespace unisono::group {
 

@@ -18,7 +18,7 @@
 
 #include "algorithm/algorithm.hpp"
 #include "base/result.hpp"
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 
 namespace unisono::select {
 

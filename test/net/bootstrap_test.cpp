@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 #include "bootstrap/join.hpp"
 #include "bootstrap/rendezvous/acceptor.hpp"
 #include "bootstrap/rendezvous/message_stream.hpp"

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "algorithm/algorithm.hpp"
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 #include "group/communicator.hpp"
 #include "reliable/reliable.hpp"
 #include "select/select.hpp"

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 
 namespace unisono::tools::bench {
 namespace {

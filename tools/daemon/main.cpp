@@ -19,7 +19,7 @@
 #include <string_view>
 
 #include "base/descriptor.hpp"
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 #include "daemon/server.hpp"
 #include "nic/loader/device.hpp"
 #include "nic/loader/interface.hpp"

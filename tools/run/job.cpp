@@ -21,7 +21,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 #include "base/text.hpp"
 #include "bootstrap/rendezvous/rendezvous.hpp"
 #include "run/keeper.hpp"

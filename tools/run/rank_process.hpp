@@ -13,7 +13,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 
 namespace unisono::tools {
 

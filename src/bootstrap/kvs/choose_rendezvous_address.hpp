@@ -10,7 +10,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 #include "bootstrap/address.hpp"
 #include "bootstrap/kvs/key_value_store.hpp"
 

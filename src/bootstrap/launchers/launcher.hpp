@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 #include "bootstrap/address.hpp"
 #include "bootstrap/launchers/stores.hpp"
 

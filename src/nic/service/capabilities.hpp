@@ -8,7 +8,7 @@
 #include <span>
 
 #include "base/result.hpp"
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 #include "nic/program/tables.h"
 
 namespace unisono::nic {

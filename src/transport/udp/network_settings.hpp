@@ -9,7 +9,7 @@
 #include <span>
 
 #include "base/result.hpp"
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 #include "transport/udp/network_list.hpp"
 #include "transport/udp/udp.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // base/settings: defaults, every type of value, errors, warnings, dump and reference page.
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 
 #include <gtest/gtest.h>
 

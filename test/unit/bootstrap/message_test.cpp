@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/prng.hpp"
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 #include "bootstrap/address.hpp"
 #include "bootstrap/rendezvous/message.hpp"
 #include "harness/network_namespace.hpp"

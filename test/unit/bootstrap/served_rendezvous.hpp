@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 #include "bootstrap/join.hpp"
 #include "bootstrap/rendezvous/rendezvous.hpp"
 

@@ -10,7 +10,7 @@
 
 #include "algorithm/algorithm.hpp"
 #include "arith/type.hpp"
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 #include "group/nic_call.hpp"
 #include "nic/program/tables.h"
 #include "nic/service/client.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Settings: everything a user can set, in one table (settings_table.cpp): name, type, default,
+// Settings: everything a user can set, in one table (table.cpp): name, type, default,
 // range, help. Values come from environment variables, read and checked once; this is the only
 // place, besides the launchers' variables in bootstrap, that looks at the environment.
 // A Settings object never changes after it is made, so any thread may read it. Tests make their own

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 
 #include "base/check.hpp"
 #include "base/log.hpp"
-#include "base/settings_text.hpp"
+#include "base/settings/text.hpp"
 #include "base/text.hpp"
 
 namespace unisono::base {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "base/settings_text.hpp"
+#include "base/settings/text.hpp"
 
 #include <fmt/format.h>
 
@@ -103,7 +103,7 @@ std::string settings_markdown() {
       "Sizes are bytes, or K, M, G, T (1024 each). Times take ns, us, ms, s, min or h. `on` may "
       "also\n"
       "be written yes, true or 1, and `off` no, false or 0.\n\n"
-      "This page is made from the table in `src/base/settings_table.cpp`.\n\n"
+      "This page is made from the table in `src/base/settings/table.cpp`.\n\n"
       "## For users\n\n{}\n"
       "## For launchers\n\n"
       "`unisono run` sets these; other launchers have their own, see the how-to page on "

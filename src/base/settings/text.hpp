@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 
 namespace unisono::base {
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/clock.hpp"
-#include "base/settings.hpp"
+#include "base/settings/settings.hpp"
 
 namespace unisono::base {
 namespace {
