@@ -7,7 +7,7 @@
 #include <array>
 #include <utility>
 
-#include "transport/udp/network_settings.hpp"
+#include "transport/udp/options.hpp"
 #include "transport/udp/udp.hpp"
 #include "wire/key.hpp"
 

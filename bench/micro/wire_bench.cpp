@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "transport/udp/network_settings.hpp"
+#include "transport/udp/options.hpp"
 #include "transport/udp/udp.hpp"
 #include "wire/gate.hpp"
 

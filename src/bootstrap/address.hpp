@@ -19,7 +19,7 @@
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
 #include "bootstrap/rendezvous/message.hpp"
-#include "transport/udp/ip.hpp"
+#include "transport/ip/ip.hpp"
 
 namespace unisono::bootstrap {
 

@@ -17,7 +17,7 @@
 #include "base/descriptor.hpp"
 #include "base/settings/settings.hpp"
 #include "transport/datagrams.hpp"
-#include "transport/udp/ip.hpp"
+#include "transport/ip/ip.hpp"
 #include "wire/key.hpp"
 
 namespace unisono::bootstrap {

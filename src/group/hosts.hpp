@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "bootstrap/job_info.hpp"
-#include "transport/udp/ip.hpp"
+#include "transport/ip/ip.hpp"
 
 namespace unisono::group {
 

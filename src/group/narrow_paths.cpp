@@ -8,7 +8,7 @@
 
 #include "base/log.hpp"
 #include "transport/datagrams.hpp"
-#include "transport/udp/ip.hpp"
+#include "transport/ip/ip.hpp"
 
 namespace unisono::group {
 namespace {

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "base/check.hpp"
-#include "transport/udp/ip.hpp"
-#include "transport/udp/network_list.hpp"
+#include "transport/ip/ip.hpp"
+#include "transport/ip/network_list.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace unisono::transport;

@@ -16,9 +16,9 @@
 #include "base/result.hpp"
 #include "bootstrap/kvs/key_exchange.hpp"
 #include "bootstrap/rendezvous/message.hpp"
-#include "transport/udp/interfaces.hpp"
-#include "transport/udp/ip.hpp"
-#include "transport/udp/network_list.hpp"
+#include "transport/ip/interfaces.hpp"
+#include "transport/ip/ip.hpp"
+#include "transport/ip/network_list.hpp"
 
 namespace unisono::bootstrap {
 

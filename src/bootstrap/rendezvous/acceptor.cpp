@@ -17,7 +17,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "bootstrap/rendezvous/message_stream.hpp"
-#include "transport/udp/ip.hpp"
+#include "transport/ip/ip.hpp"
 
 namespace unisono::bootstrap {
 namespace {

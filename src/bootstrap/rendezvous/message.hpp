@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "transport/udp/ip.hpp"
+#include "transport/ip/ip.hpp"
 #include "wire/key.hpp"
 
 namespace unisono::bootstrap {

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "transport/ip/ip.hpp"
 #include "transport/remote_memory.hpp"
-#include "transport/udp/ip.hpp"
 
 namespace unisono::transport {
 

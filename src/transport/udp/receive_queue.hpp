@@ -15,7 +15,7 @@
 #include <span>
 
 #include "transport/datagrams.hpp"
-#include "transport/udp/ip.hpp"
+#include "transport/ip/ip.hpp"
 
 namespace unisono::transport {
 

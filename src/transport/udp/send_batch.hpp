@@ -13,7 +13,7 @@
 #include <span>
 
 #include "transport/datagrams.hpp"
-#include "transport/udp/ip.hpp"
+#include "transport/ip/ip.hpp"
 #include "transport/udp/message_limit.hpp"
 
 namespace unisono::transport {

@@ -11,8 +11,8 @@
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
-#include "transport/udp/interfaces.hpp"
-#include "transport/udp/ip.hpp"
+#include "transport/ip/interfaces.hpp"
+#include "transport/ip/ip.hpp"
 
 namespace unisono::transport {
 

@@ -16,7 +16,7 @@
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
 #include "transport/datagrams.hpp"
-#include "transport/udp/interfaces.hpp"
+#include "transport/ip/interfaces.hpp"
 #include "transport/udp/message_limit.hpp"
 #include "transport/udp/receive_queue.hpp"
 #include "transport/udp/send_batch.hpp"

@@ -11,7 +11,7 @@
 
 #include "bootstrap/rendezvous/welcome.hpp"
 #include "memory/memory_file.hpp"
-#include "transport/udp/ip.hpp"
+#include "transport/ip/ip.hpp"
 #include "unit/bootstrap/raw_rank.hpp"
 #include "unit/bootstrap/served_rendezvous.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "transport/udp/interfaces.hpp"
+#include "transport/ip/interfaces.hpp"
 
 namespace unisono::transport {
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "loopback.hpp"
-#include "transport/udp/interfaces.hpp"
-#include "transport/udp/ip.hpp"
-#include "transport/udp/network_list.hpp"
+#include "transport/ip/interfaces.hpp"
+#include "transport/ip/ip.hpp"
+#include "transport/ip/network_list.hpp"
 
 namespace unisono::transport {
 namespace {

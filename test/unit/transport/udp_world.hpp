@@ -12,7 +12,7 @@
 
 #include "base/result.hpp"
 #include "loopback.hpp"
-#include "transport/udp/network_settings.hpp"
+#include "transport/udp/options.hpp"
 #include "transport/udp/udp.hpp"
 #include "wire/key.hpp"
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "transport/udp/ip.hpp"
-#include "transport/udp/network_list.hpp"
+#include "transport/ip/ip.hpp"
+#include "transport/ip/network_list.hpp"
 
 namespace unisono::transport {
 

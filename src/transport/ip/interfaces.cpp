@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The host's addresses and the choice among them (interfaces.hpp). Control path.
-#include "transport/udp/interfaces.hpp"
+#include "transport/ip/interfaces.hpp"
 
 #include <fmt/format.h>
 #include <ifaddrs.h>

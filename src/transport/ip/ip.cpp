@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Internet addresses: text and socket form (ip.hpp). Control path.
-#include "transport/udp/ip.hpp"
+#include "transport/ip/ip.hpp"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>

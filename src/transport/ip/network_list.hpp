@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "transport/udp/ip.hpp"
+#include "transport/ip/ip.hpp"
 
 namespace unisono::transport {
 

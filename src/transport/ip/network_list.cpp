@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reading and asking a network list (network_list.hpp). Control path.
-#include "transport/udp/network_list.hpp"
+#include "transport/ip/network_list.hpp"
 
 #include <fmt/format.h>
 #include <net/if.h>
