@@ -131,6 +131,19 @@ def check_levels(tree, layers):
                                            f"(level {layers[other]})")
 
 
+def check_transports(tree):
+    """Rooms above src/transport ask its table; transport/ip is addresses, and no transport."""
+    for path in tree.code():
+        if path.parts[0] not in ("src", "tools") or path.parts[1] == "transport":
+            continue
+        for number, line in tree.lines(path):
+            match = INCLUDE.match(line)
+            parts = match.group(2).split("/") if match else []
+            if len(parts) > 2 and parts[0] == "transport" and parts[1] != "ip":
+                tree.problem(path, number,
+                             f"names the transport {parts[1]}: use transport/table.hpp")
+
+
 def check_own_header(tree):
     """x.cpp includes its x.hpp before all else, which shows that the header stands alone."""
     for path in tree.code():
@@ -342,6 +355,7 @@ def main():
     check_folders(tree)
     check_levels(tree, layers)
     check_frontends(tree, layers)
+    check_transports(tree)
     check_own_header(tree)
     check_heads(tree)
     check_banned(tree)

@@ -11,7 +11,7 @@
 #include "group/plan_cache.hpp"
 #include "nic/service/probe.hpp"
 #include "select/nic/tree_choice.hpp"
-#include "transport/shm/shm.hpp"
+#include "transport/table.hpp"
 
 namespace unisono::tools {
 namespace {
@@ -22,7 +22,7 @@ namespace {
 base::Result<group::PlanContext> make_context(const RanksPlace& place,
                                               const base::Settings& settings) {
   const bool one_memory = !place.hosts.given();
-  const transport::Capabilities has = transport::SharedMemory().capabilities();
+  const transport::Capabilities has = transport::local_rows().front().capabilities();
   const group::SegmentLayout layout = group::plan_segment(place.ranks, settings);
   group::PlanContext context;
   context.ranks = place.ranks;

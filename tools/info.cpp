@@ -17,10 +17,7 @@
 #include "machine.hpp"
 #include "network_info.hpp"
 #include "select/override.hpp"
-#include "transport/ofi/ofi.hpp"
-#include "transport/shm/shm.hpp"
-#include "transport/transport.hpp"
-#include "transport/virtual/virtual.hpp"
+#include "transport/table.hpp"
 
 namespace unisono::tools {
 namespace {
@@ -84,14 +81,10 @@ std::vector<Capability> capability_list(const transport::Capabilities& has) {
            has.max_message == 0 ? "no limit" : fmt::format("{} bytes", has.max_message)}};
 }
 
-std::vector<transport::Capabilities> all_transports() {
-  return {transport::SharedMemory().capabilities(),
-          transport::VirtualNetwork(1, {}).capabilities()};
-}
-
 std::string transports_text() {
   std::string out;
-  for (const transport::Capabilities& has : all_transports()) {
+  for (const transport::LocalRow& row : transport::local_rows()) {
+    const transport::Capabilities has = row.capabilities();
     out += fmt::format("{}:\n", has.name);
     for (const Capability& each : capability_list(has)) {
       out += fmt::format("  {}: {}\n", each.name, each.value);
@@ -100,35 +93,33 @@ std::string transports_text() {
   return out;
 }
 
-// What jobs of several hosts use is chosen when they start, so there is no object to ask.
-constexpr const char* kBetweenHosts = R"(
-## Between hosts
+// What jobs of several hosts use is opened when they start, so there is no object to ask.
+std::string between_hosts() {
+  std::string out = "\n## Between hosts\n";
+  for (const transport::DatagramsRow& row : transport::datagrams_rows()) {
+    out += fmt::format("\n{}", row.reference);
+  }
+  for (const transport::RemoteMemoryRow& row : transport::remote_memory_rows()) {
+    out += fmt::format("\n{}", row.reference);
+  }
+  return out;
+}
 
-Packets over UDP and, where the network carries it, IP multicast; every packet bears a keyed tag
-([packets](wire.md)). With `UNISONO_BULK=ofi` long messages are written to the other host's memory
-by libfabric instead ([how, and at what price](../howto/network.md#long-messages-by-libfabric)):
-
-| `UNISONO_OFI_PROVIDER` | network | tested |
-| --- | --- | --- |
-| `tcp` | any | yes: libfabric 1.17 (Debian 12), there called `tcp;ofi_rxm` |
-| `verbs` | InfiniBand, RoCE | *not tested* |
-| `efa` | Amazon's Elastic Fabric Adapter | *not tested* |
-| `cxi` | HPE Slingshot | *not tested* |
-
-| | packets | by libfabric |
-| --- | --- | --- |
-| copies at the sender | one | one; none of what the receiver fetches |
-| copies at the receiver | one | none by Unisono |
-| bears a tag of the job's key | every packet | only the flag that says it has arrived |
-| memory is registered | no | the job's, as a whole |
-)";
+std::string remote_memory_text() {
+  std::string out;
+  for (const transport::RemoteMemoryRow& row : transport::remote_memory_rows()) {
+    out += fmt::format("{}{}", out.empty() ? "" : "; ", row.availability());
+  }
+  return out;
+}
 
 std::string transports_markdown() {
   std::string out = "# Transports\n\nWritten by `unisono info --transports --format markdown`.\n\n";
   std::string heads = "| name |";
   std::string rule = "| --- |";
   std::string rows;
-  for (const transport::Capabilities& has : all_transports()) {
+  for (const transport::LocalRow& row : transport::local_rows()) {
+    const transport::Capabilities has = row.capabilities();
     rows += fmt::format("| {} |", has.name);
     for (const Capability& each : capability_list(has)) {
       if (rows.find('\n') == std::string::npos) {
@@ -139,7 +130,7 @@ std::string transports_markdown() {
     }
     rows += '\n';
   }
-  return out + heads + "\n" + rule + "\n" + rows + kBetweenHosts;
+  return out + heads + "\n" + rule + "\n" + rows + between_hosts();
 }
 
 std::string build_text() {
@@ -156,7 +147,7 @@ std::string build_text() {
       "  usable cores: {}\n"
       "  kernel: {}\n"
       "  arithmetic: {}\n",
-      unisono_version(), machine.compiler, algorithm::table().size(), transport::ofi_description(),
+      unisono_version(), machine.compiler, algorithm::table().size(), remote_memory_text(),
       machine.processor, machine.cores, machine.usable_cores, machine.kernel,
       arith::kernel_target());
 }

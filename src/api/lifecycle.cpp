@@ -13,7 +13,7 @@
 #include "nic/service/probe.hpp"
 #include "group/start.hpp"
 #include "memory/memory_file.hpp"
-#include "transport/shm/shm.hpp"
+#include "transport/table.hpp"
 
 struct unisono_threads_s {
   int ranks = 0;
@@ -42,9 +42,8 @@ Result<unisono_comm_t> enter(bootstrap::JobInfo info, std::shared_ptr<memory::Jo
     network = group::Network::over(info, *memory, group::SilenceLimits::of(settings).suspect_ns);
   }
   UNISONO_ASSIGN(const unisono_comm_t handle, reserve_comm(*rank));
-  auto started =
-      group::start_rank(info, std::move(memory), settings,
-                        std::make_unique<transport::SharedMemory>(), std::move(network), nic);
+  auto started = group::start_rank(info, std::move(memory), settings,
+                                   transport::local_rows().front().make(), std::move(network), nic);
   if (!started) {
     comms().remove(handle);
     return started.error();

@@ -5,20 +5,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <optional>
 #include <utility>
 
-#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "bootstrap/rendezvous/rendezvous_client.hpp"
 #include "bootstrap/rendezvous/welcome.hpp"
 #include "memory/memory_file.hpp"
-#include "nic/service/probe.hpp"
-#include "transport/fault/fault.hpp"
-#include "transport/udp/network_settings.hpp"
-#include "transport/udp/udp.hpp"
+#include "transport/table.hpp"
 
 namespace unisono::bootstrap {
 namespace {
@@ -28,7 +23,7 @@ using base::Error;
 using base::Result;
 using base::Setting;
 using base::Status;
-using transport::Udp;
+using transport::JobDatagrams;
 
 // One rank's way from a job's description to its JobInfo.
 class Joining {
@@ -44,10 +39,10 @@ class Joining {
   Result<JobInfo> with_others();
 
  private:
-  Result<std::unique_ptr<Udp>> open_datagrams() const;
+  Result<std::unique_ptr<JobDatagrams>> open_datagrams() const;
   JoinRequest join_request() const;
   Result<Joined> run_rendezvous();
-  Error with_udp_error(Error error) const;
+  Error with_datagrams_error(Error error) const;
   Result<JobInfo> job_info_of(Joined joined);
   Status connect_datagrams(const Welcome& welcome, JobInfo& info);
   Status join_group(JobInfo& info);
@@ -57,8 +52,8 @@ class Joining {
   base::Descriptor listener_;  // at the job's address, until rank 0 serves there
   std::int64_t timeout_ns_;
   std::uint64_t memory_bytes_;
-  std::unique_ptr<Udp> udp_;  // used only if there are several hosts
-  std::string udp_error_;     // why there is none
+  std::unique_ptr<JobDatagrams> datagrams_;  // used only if there are several hosts
+  std::string datagrams_error_;              // why there are none
 };
 
 Result<JobInfo> Joining::alone() const {
@@ -74,15 +69,9 @@ Result<JobInfo> Joining::alone() const {
 
 // Bound to the local address of the route to the rendezvous, since the same network leads to the
 // other hosts. On the rendezvous' own host that is its address.
-Result<std::unique_ptr<Udp>> Joining::open_datagrams() const {
+Result<std::unique_ptr<JobDatagrams>> Joining::open_datagrams() const {
   UNISONO_ASSIGN(const transport::IpAddress rendezvous, ip_of(job_.address));
-  const std::array peers{rendezvous};
-  UNISONO_ASSIGN(transport::NetworkSettings network, transport::network_settings(settings_));
-  // The group depends on the job's identity, which is not known yet: join_group().
-  network.multicast = base::Toggle::off;
-  UNISONO_ASSIGN(const transport::UdpOptions options,
-                 transport::udp_options(network, 0, job_.rank, peers));
-  return Udp::open(options);
+  return transport::datagrams_rows().front().open(settings_, job_.rank, rendezvous);
 }
 
 JoinRequest Joining::join_request() const {
@@ -95,9 +84,9 @@ JoinRequest Joining::join_request() const {
   request.timeout_ns = timeout_ns_;
   request.memory_bytes = memory_bytes_;
   request.memory_layout = job_.memory_layout;
-  if (udp_ != nullptr) {
-    request.endpoint = udp_->endpoint();
-    request.max_payload = static_cast<std::uint32_t>(udp_->limits().max_payload);
+  if (datagrams_ != nullptr) {
+    request.endpoint = datagrams_->endpoint();
+    request.max_payload = static_cast<std::uint32_t>(datagrams_->limits().max_payload);
   }
   return request;
 }
@@ -111,26 +100,26 @@ Result<Joined> Joining::run_rendezvous() {
 }
 
 // Errors of other ranks may have their cause here.
-Error Joining::with_udp_error(Error error) const {
-  if (!udp_error_.empty() && udp_error_ != error.message) {
+Error Joining::with_datagrams_error(Error error) const {
+  if (!datagrams_error_.empty() && datagrams_error_ != error.message) {
     error.message +=
-        fmt::format("; rank {} has no address for datagrams: {}", job_.rank, udp_error_);
+        fmt::format("; rank {} has no address for datagrams: {}", job_.rank, datagrams_error_);
   }
   return error;
 }
 
 Result<JobInfo> Joining::with_others() {
   if (job_.address.kind == Address::Kind::tcp && job_.ranks > 1) {
-    Result<std::unique_ptr<Udp>> opened = open_datagrams();
+    Result<std::unique_ptr<JobDatagrams>> opened = open_datagrams();
     // Not yet an error: no datagrams are needed if all ranks turn out to be on one host.
     if (opened.ok()) {
-      udp_ = std::move(*opened);
+      datagrams_ = std::move(*opened);
     } else {
-      udp_error_ = opened.error().message;
+      datagrams_error_ = opened.error().message;
     }
   }
   Result<Joined> joined = run_rendezvous();
-  if (!joined.ok()) return with_udp_error(joined.error());
+  if (!joined.ok()) return with_datagrams_error(joined.error());
   return job_info_of(std::move(*joined));
 }
 
@@ -161,25 +150,14 @@ Result<JobInfo> Joining::job_info_of(Joined joined) {
 }
 
 Status Joining::connect_datagrams(const Welcome& welcome, JobInfo& info) {
-  if (udp_ == nullptr) {
-    return with_udp_error({Code::state, "the rendezvous has started a job of several hosts"});
+  if (datagrams_ == nullptr) {
+    return with_datagrams_error({Code::state, "the rendezvous has started a job of several hosts"});
   }
   std::vector<transport::Endpoint> endpoints;
   for (const WelcomeMember& each : welcome.members) endpoints.push_back(each.endpoint);
-  UNISONO_TRY(udp_->meet(endpoints, welcome.max_payload));
+  UNISONO_TRY(datagrams_->meet(endpoints, welcome.max_payload));
   UNISONO_TRY(join_group(info));
-  info.datagrams = std::move(udp_);
-  const std::string& fault = settings_.text(Setting::fault);
-  if (fault.empty()) return base::success();
-  Result<transport::FaultOptions> parsed = transport::parse_fault(fault);
-  if (!parsed.ok()) {
-    return Error{parsed.error().code,
-                 fmt::format("UNISONO_FAULT={}: {}", fault, parsed.error().message)};
-  }
-  transport::FaultOptions options = *parsed;
-  options.seed += static_cast<std::uint64_t>(info.rank);
-  info.datagrams = std::make_unique<transport::FaultyDatagrams>(std::move(info.datagrams), options,
-                                                                base::now_ns);
+  UNISONO_ASSIGN(info.datagrams, transport::decorate(std::move(datagrams_), settings_));
   return base::success();
 }
 
@@ -187,17 +165,11 @@ Status Joining::connect_datagrams(const Welcome& welcome, JobInfo& info) {
 Status Joining::join_group(JobInfo& info) {
   constexpr int kLeastHosts = 3;  // a message to one other host needs no multicast
   if (info.hosts < kLeastHosts) return base::success();
-  UNISONO_ASSIGN(const transport::NetworkSettings network, transport::network_settings(settings_));
-  info.multicast = network.multicast;
+  info.multicast = settings_.toggle(Setting::multicast);
   const int host = info.members[static_cast<std::size_t>(info.rank)].host;
   const auto first = std::ranges::find(info.members, host, &Member::host);
   if (first - info.members.begin() != info.rank) return base::success();
-  UNISONO_ASSIGN(const auto group, transport::multicast_group(network, wire::job_of(info.key),
-                                                              udp_->endpoint().address));
-  if (!group) return base::success();
-  transport::MulticastGroup chosen = *group;
-  chosen.local = false;  // no other rank of this host joins it
-  return udp_->join(chosen);
+  return datagrams_->join_multicast(wire::job_of(info.key));
 }
 
 }  // namespace

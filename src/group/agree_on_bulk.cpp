@@ -16,7 +16,7 @@
 #include "base/log.hpp"
 #include "base/thread.hpp"
 #include "group/job.hpp"
-#include "transport/ofi/ofi.hpp"
+#include "transport/table.hpp"
 
 namespace unisono::group {
 
@@ -37,18 +37,21 @@ Verdict verdict_of(const BulkEntry& entry) {
 
 using Opened = base::Result<std::unique_ptr<transport::RemoteMemory>>;
 
-// libfabric asks the system for all networks that it knows. It may take as long as a rank may be
+// A library may ask the system for all networks that it knows. It may take as long as a rank may be
 // silent, so a thread of its own does it, while this one answers; and if it takes too long, the
 // thread stays behind with the memory that it may be registering.
-std::future<Opened> start_opening(const transport::OfiOptions& options,
+std::future<Opened> start_opening(const transport::RemoteMemoryRow& row,
+                                  const base::Settings& settings,
+                                  const transport::RegionOptions& options,
                                   std::shared_ptr<memory::JobMemory> memory) {
-  auto started = base::start_aside<Opened>("unisono-ofi", [options, memory = std::move(memory)] {
-    return transport::open_ofi(options);
-  });
+  auto started = base::start_aside<Opened>("unisono-bulk",
+                                           [&row, settings, options, memory = std::move(memory)] {
+                                             return row.open(settings, options);
+                                           });
   if (started.ok()) return std::move(*started);
   std::promise<Opened> none;
-  none.set_value(Error{Code::resources,
-                       fmt::format("no thread to open libfabric: {}", started.error().message)});
+  none.set_value(
+      Error{Code::resources, fmt::format("no thread to open it: {}", started.error().message)});
   return none.get_future();
 }
 
@@ -69,19 +72,19 @@ base::Result<std::byte*> Job::bulk_table() {
 }
 
 base::Status Job::agree_on_bulk(const bootstrap::JobInfo& info) {
-  const base::BulkChoice wish = settings_.bulk();
-  if (network_ == nullptr || wish == base::BulkChoice::udp) return base::success();
+  const auto [row, insists] = transport::choose_remote_memory(settings_);
+  if (network_ == nullptr || row == nullptr) return base::success();
   UNISONO_ASSIGN(std::byte* const table, bulk_table());
   const std::span entries(reinterpret_cast<BulkEntry*>(table), static_cast<std::size_t>(ranks_));
-  auto opening = start_opening({.provider = settings_.text(base::Setting::ofi_provider),
-                                .address = info.address,
+  auto opening = start_opening(*row, settings_,
+                               {.address = info.address,
                                 .ranks = ranks_,
                                 .region = memory_->at(0),
                                 .region_bytes = static_cast<std::size_t>(info.memory_bytes)},
                                memory_);
   using std::chrono_literals::operator""s;
   UNISONO_TRY(await([&] { return opening.wait_for(0s) == std::future_status::ready; },
-                    [] { return "libfabric takes so long to open"; }));
+                    [row = row] { return fmt::format("{} takes so long to open", row->name); }));
   auto opened = opening.get();
   if (opened.ok()) entries[static_cast<std::size_t>(rank_)].card = (*opened)->card();
   UNISONO_TRY(exchange_bulk(entries, opened.ok() ? Verdict::yes : Verdict::no));
@@ -93,14 +96,15 @@ base::Status Job::agree_on_bulk(const bootstrap::JobInfo& info) {
   }
   const auto who = opened.ok() ? without - entries.begin() : rank_;
   const std::string why = opened.ok() ? "it says why" : opened.error().message;
-  if (wish == base::BulkChoice::ofi) {
-    return Error{Code::unsupported,
-                 fmt::format("rank {}: UNISONO_BULK is ofi, but rank {} cannot use libfabric ({}); "
-                             "leave it at udp, or set it to auto to go without",
-                             rank_, who, why)};
+  if (insists) {
+    return Error{
+        Code::unsupported,
+        fmt::format("rank {}: UNISONO_BULK is {}, but rank {} cannot use it ({}); leave it "
+                    "at its default, or set it to auto to go without",
+                    rank_, row->name, who, why)};
   }
-  base::log(base::LogLevel::info, "job",
-            "long messages go by UDP: rank {} cannot use libfabric: {}", who, why);
+  base::log(base::LogLevel::info, "job", "long messages go as datagrams: rank {} cannot use {}: {}",
+            who, row->name, why);
   return base::success();
 }
 

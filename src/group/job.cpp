@@ -13,7 +13,6 @@
 #include "base/text.hpp"
 #include "group/news_tree.hpp"
 #include "topology/spare_core.hpp"
-#include "transport/shm/process_memory.hpp"
 #include "wait/short_slices.hpp"
 
 namespace unisono::group {
@@ -208,10 +207,10 @@ Reach Job::probe_others() const {
     if (!hosts_.is_here(r)) continue;
     const RankHeader& other = rank_headers_[r];
     std::uint64_t found = 0;
-    const int failed = transport::read_process(processes_[static_cast<std::size_t>(r)],
+    const bool readable = transport_->try_pull(processes_[static_cast<std::size_t>(r)],
                                                other.probe_address.load(std::memory_order_relaxed),
                                                reinterpret_cast<std::byte*>(&found), sizeof found);
-    if (failed != 0 || found != other.probe_value.load(std::memory_order_relaxed)) {
+    if (!readable || found != other.probe_value.load(std::memory_order_relaxed)) {
       return Reach::not_all;
     }
   }

@@ -88,7 +88,7 @@ std::uint64_t memory_layout(const base::Settings& settings) {
   return wire::hash(
       wire::Key{},
       fmt::format("{} {} {} {} {} {}", layout.bytes, layout.first_sequence, layout.small.channels,
-                  layout.bulk.channels, layout.bulk.data_bytes, static_cast<int>(settings.bulk())));
+                  layout.bulk.channels, layout.bulk.data_bytes, settings.choice(base::Setting::bulk)));
 }
 
 Result<Grant> Segment::reserve(Job& job, int ranks) {

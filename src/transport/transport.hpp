@@ -88,6 +88,12 @@ class Transport {
   virtual const Capabilities& capabilities() const = 0;
   // The source may be reused when put() returns. Never blocks.
   virtual void put(const Put& message) = 0;
+  // Whether `bytes` from `address` in another process of this host can be read to `target`: callers
+  // try before they allow pulls.
+  virtual bool try_pull(pid_t /*process*/, std::uint64_t /*address*/, std::byte* /*target*/,
+                        std::size_t /*bytes*/) {
+    return false;
+  }
   // Tells a transport that could that it may: every rank can read the others' memory. Their
   // processes, by rank of the job. Before the first operation.
   virtual void allow_pulls(std::span<const pid_t>) {}

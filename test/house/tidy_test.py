@@ -73,6 +73,13 @@ class Tidy(unittest.TestCase):
         self.expect({"src/left/one.hpp": SPDX + '#pragma once\n#include "right/two.hpp"\n'},
                     "src/left/one.hpp:3: left (level 1) may not include right (level 1)")
 
+    def test_a_transport_by_its_name(self):
+        self.expect({"src/api/entry.cpp": SPDX + '#include "transport/udp/udp.hpp"\n'},
+                    "src/api/entry.cpp:2: names the transport udp: use transport/table.hpp")
+        status, output = tidy({"src/api/entry.cpp": SPDX + '#include "transport/table.hpp"\n'
+                               '#include "transport/ip/ip.hpp"\n'})
+        self.assertEqual(status, 0, output)
+
     def test_relative_include(self):
         self.expect({"src/left/three.hpp": SPDX + "#pragma once\n",
                      "src/left/one.hpp": SPDX + '#pragma once\n#include "three.hpp"\n'},

@@ -142,9 +142,7 @@ EngineChoice Settings::engine() const {
   return static_cast<EngineChoice>(value(Setting::engine, SettingType::choice).number);
 }
 
-BulkChoice Settings::bulk() const {
-  return static_cast<BulkChoice>(value(Setting::bulk, SettingType::choice).number);
-}
+std::string_view Settings::choice(Setting id) const { return value(id, SettingType::choice).text; }
 
 LogLevel Settings::log_level() const {
   return static_cast<LogLevel>(value(Setting::log, SettingType::choice).number);

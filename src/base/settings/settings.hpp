@@ -60,7 +60,6 @@ inline constexpr std::size_t kSettingCount = 34;
 
 // The enumerations that settings take, in the order of their names in the table.
 enum class EngineChoice { automatic, inline_, helping };  // UNISONO_ENGINE
-enum class BulkChoice { udp, ofi, automatic };            // UNISONO_BULK
 enum class Toggle { automatic, on, off };                 // UNISONO_CHECK, UNISONO_SINGLE_COPY ...
 enum class LogLevel { error, warn, info, debug };         // UNISONO_LOG
 
@@ -118,7 +117,8 @@ class Settings {
   std::int64_t integer(Setting id) const;
   Toggle toggle(Setting id) const;
   EngineChoice engine() const;
-  BulkChoice bulk() const;
+  // Of any choice, its name in the table.
+  std::string_view choice(Setting id) const;
   LogLevel log_level() const;
   const std::string& text(Setting id) const;
   // Whether the environment gave it.

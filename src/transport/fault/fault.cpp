@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/text.hpp"
 
 namespace unisono::transport {
@@ -114,6 +115,14 @@ void FaultyDatagrams::release_due() {
     ++done;
   }
   held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(done));
+}
+
+base::Result<std::unique_ptr<Datagrams>> wrap_with_faults(std::unique_ptr<Datagrams> inner,
+                                                          const std::string& text) {
+  UNISONO_ASSIGN(FaultOptions options, parse_fault(text));
+  options.seed += static_cast<std::uint64_t>(inner->rank());
+  return std::unique_ptr<Datagrams>(
+      std::make_unique<FaultyDatagrams>(std::move(inner), options, base::now_ns));
 }
 
 }  // namespace unisono::transport

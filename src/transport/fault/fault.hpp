@@ -32,6 +32,10 @@ struct FaultOptions {
 // "loss=0.1%,duplicates=5%,reorder=1%,delay=200us,seed=7", in any order; what is left out is none.
 base::Result<FaultOptions> parse_fault(std::string_view text);
 
+// As parse_fault() reads them; the rank is added to the seed. Errors: argument.
+base::Result<std::unique_ptr<Datagrams>> wrap_with_faults(std::unique_ptr<Datagrams> inner,
+                                                          const std::string& text);
+
 struct FaultCounts {
   std::uint64_t lost = 0;
   std::uint64_t duplicated = 0;

@@ -16,6 +16,11 @@ void SharedMemory::put(const Put& message) {
   if (message.flag != nullptr) raise(message.flag, message.flag_value, message.forward);
 }
 
+bool SharedMemory::try_pull(pid_t process, std::uint64_t address, std::byte* target,
+                            std::size_t bytes) {
+  return read_process(process, address, target, bytes) == 0;
+}
+
 void SharedMemory::allow_pulls(std::span<const pid_t> processes) {
   processes_.assign(processes.begin(), processes.end());
   capabilities_.pull = true;

@@ -16,6 +16,8 @@ class SharedMemory final : public Transport {
  public:
   const Capabilities& capabilities() const override { return capabilities_; }
   void put(const Put& message) override;
+  bool try_pull(pid_t process, std::uint64_t address, std::byte* target,
+                std::size_t bytes) override;
   void allow_pulls(std::span<const pid_t> processes) override;
   Pulled pull(const Pull& message) override;
   std::string pull_error() const override;

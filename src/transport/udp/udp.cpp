@@ -14,6 +14,7 @@
 #include "base/check.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "transport/udp/options.hpp"
 
 namespace unisono::transport {
 namespace {
@@ -56,6 +57,13 @@ Status Udp::join(const MulticastGroup& group) {
   options_.group = group;
   if (Status joined = join_group(); !joined.ok()) give_up_multicast(joined.error().message);
   return base::success();
+}
+
+Status Udp::join_multicast(std::uint32_t job) {
+  UNISONO_ASSIGN(auto group, multicast_group(options_.network, job, endpoint_.address));
+  if (!group) return base::success();
+  group->local = false;  // nobody else of this host is in it
+  return join(*group);
 }
 
 Status Udp::bind() {

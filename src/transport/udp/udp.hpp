@@ -15,8 +15,9 @@
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
-#include "transport/datagrams.hpp"
 #include "transport/ip/interfaces.hpp"
+#include "transport/ip/network_settings.hpp"
+#include "transport/job_datagrams.hpp"
 #include "transport/udp/message_limit.hpp"
 #include "transport/udp/receive_queue.hpp"
 #include "transport/udp/send_batch.hpp"
@@ -34,11 +35,12 @@ struct UdpOptions {
   // No more than that, however much the interface carries; 0: no such limit.
   std::size_t most_payload = 0;
   std::optional<MulticastGroup> group{};  // none: no multicast
+  NetworkSettings network{};              // for join_multicast()
   bool offloads = true;        // segmentation and coalescing by the kernel, if it has them
   int buffer_bytes = 4 << 20;  // asked of the kernel per socket and direction
 };
 
-class Udp final : public Datagrams {
+class Udp final : public JobDatagrams {
  public:
   // Errors: argument (family or group that does not fit), system.
   static base::Result<std::unique_ptr<Udp>> open(const UdpOptions& options);
@@ -47,11 +49,9 @@ class Udp final : public Datagrams {
   // multicast_note() says why.
   base::Status join(const MulticastGroup& group);
 
-  // What the others have to know of this rank.
-  const Endpoint& endpoint() const { return endpoint_; }
-  // The ranks' endpoints, the own one included, and the least max_payload of all of them. Before
-  // the first send. Errors: argument.
-  base::Status meet(std::span<const Endpoint> peers, std::size_t max_payload);
+  const Endpoint& endpoint() const override { return endpoint_; }
+  base::Status meet(std::span<const Endpoint> peers, std::size_t max_payload) override;
+  base::Status join_multicast(std::uint32_t job) override;
 
   const SocketFeatures& features() const { return features_; }
   // Why there is no multicast; empty if there is, or none was asked for.

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/check.hpp"
+#include "transport/shm/process_memory.hpp"
 
 namespace unisono::transport {
 
@@ -15,6 +16,10 @@ class VirtualTransport final : public Transport {
 
   const Capabilities& capabilities() const override { return network_.capabilities(); }
   void put(const Put& message) override { network_.send(rank_, message); }
+  bool try_pull(pid_t process, std::uint64_t address, std::byte* target,
+                std::size_t bytes) override {
+    return read_process(process, address, target, bytes) == 0;
+  }
   Pulled pull(const Pull& message) override {
     std::memcpy(message.target, reinterpret_cast<const std::byte*>(message.address), message.bytes);
     return Pulled::done;

@@ -57,7 +57,7 @@ TEST(Settings, Defaults) {
   EXPECT_EQ(settings.toggle(Setting::check), Toggle::off);
   EXPECT_EQ(settings.text(Setting::rendezvous), "");
   EXPECT_EQ(settings.log_level(), LogLevel::warn);
-  EXPECT_EQ(settings.bulk(), BulkChoice::udp);
+  EXPECT_EQ(settings.choice(Setting::bulk), "udp");
   EXPECT_EQ(settings.bytes(Setting::bulk_from), 64 << 10);
   EXPECT_EQ(settings.text(Setting::ofi_provider), "tcp");
   EXPECT_EQ(settings.integer(Setting::first_sequence), 1);

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Udp as a row of the table of transports (transport/table.hpp). Control path; any thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "base/settings/settings.hpp"
+#include "transport/ip/ip.hpp"
+#include "transport/job_datagrams.hpp"
+
+namespace unisono::transport {
+
+// Without multicast, for which the job's identity is needed: join_multicast().
+base::Result<std::unique_ptr<JobDatagrams>> open_udp(const base::Settings& settings, int rank,
+                                                     const IpAddress& towards);
+
+// Opens sockets as a rank of a job would, and says what came of it.
+base::Result<std::string> describe_udp(const base::Settings& settings, const IpAddress& towards);
+
+inline constexpr std::string_view kUdpReference =
+    R"(Packets over UDP and, where the network carries it, IP multicast. Every packet bears
+a keyed tag ([packets](wire.md)).
+)";
+
+}  // namespace unisono::transport
