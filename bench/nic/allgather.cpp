@@ -125,7 +125,7 @@ class Rank {
                                       : row_of(nic::lower_allgather(*schedule), group);
     const auto index = device_->add_group(row);
     if (!index.ok()) die(index.error().message);
-    auto port = nic::AllgatherPort::open(*device_, *index);
+    auto port = nic::AllgatherPort::open(device_->row(*index), device_->memory(*index));
     if (!port.ok()) die(port.error().message);
     ports_[static_cast<std::size_t>(way)] = *std::move(port);
     segments_[static_cast<std::size_t>(way)] =

@@ -38,6 +38,7 @@
 #include "base/descriptor.hpp"
 #include "nic/harness/frames.hpp"
 #include "nic/harness/hosts.hpp"
+#include "nic/loader/device.hpp"
 #include "nic/lowering/lower.hpp"
 #include "nic/lowering/row.hpp"
 #include "nic/port/port.hpp"
@@ -179,7 +180,7 @@ class Rank {
     device_ = *std::move(loaded);
     auto index = device_->add_group(*made);
     if (!index.ok()) die(index.error().message);
-    auto port = nic::Port::open(*device_, *index);
+    auto port = nic::Port::open(device_->row(*index), device_->memory(*index));
     if (!port.ok()) die(port.error().message);
     port_ = *std::move(port);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What `unisono nic status` finds out of this host, and prints for what kernel and daemon may
 // answer.
-#include "nic_status.hpp"
+#include "nic/nic_status.hpp"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What `unisono nic trace` prints, of packets that are as they should be and of any bytes.
-#include "nic_trace.hpp"
+#include "nic/nic_trace.hpp"
 
 #include <gtest/gtest.h>
 

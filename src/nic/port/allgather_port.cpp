@@ -18,11 +18,6 @@ constexpr std::size_t kWord = sizeof(std::uint64_t);
 
 }  // namespace
 
-base::Result<std::unique_ptr<AllgatherPort>> AllgatherPort::open(const Device& device,
-                                                                 std::uint32_t row) {
-  return open(device.row(row), device.memory(row));
-}
-
 base::Result<std::unique_ptr<AllgatherPort>> AllgatherPort::open(const unisono_nic_row& row,
                                                                  const GroupMemory& memory) {
   UNISONO_CHECK(row.ranks != 0, "an allgather's row");

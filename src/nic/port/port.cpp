@@ -12,10 +12,6 @@
 
 namespace unisono::nic {
 
-base::Result<std::unique_ptr<Port>> Port::open(const Device& device, std::uint32_t row) {
-  return open(device.row(row), device.memory(row));
-}
-
 base::Result<std::unique_ptr<Port>> Port::open(const unisono_nic_row& row,
                                                const GroupMemory& memory) {
   UNISONO_ASSIGN(auto socket, DoorbellSocket::open(row));

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/result.hpp"
-#include "nic/loader/device.hpp"
+#include "nic/memory/group_mapping.hpp"
 #include "nic/memory/wake_ring.hpp"
 #include "nic/port/doorbell_socket.hpp"
 #include "nic/port/overdue.hpp"
@@ -21,9 +21,7 @@ namespace unisono::nic {
 
 class Port {
  public:
-  // `row` is what add_group() returned. The device outlives the port.
-  static base::Result<std::unique_ptr<Port>> open(const Device& device, std::uint32_t row);
-  // A row as it was placed, and its memory, which outlives the port: for who has no device.
+  // `row`: as it was placed. Its memory outlives the port.
   static base::Result<std::unique_ptr<Port>> open(const unisono_nic_row& row,
                                                   const GroupMemory& memory);
 

@@ -97,7 +97,7 @@ base::Result<Rank> start_rank(Device& device, const Job& job, int rank, int rank
   Rank started;
   started.forwards = !node.forwards.empty();
   UNISONO_ASSIGN(started.row, device.add_group(placed));
-  UNISONO_ASSIGN(started.port, Port::open(device, started.row));
+  UNISONO_ASSIGN(started.port, Port::open(device.row(started.row), device.memory(started.row)));
   return started;
 }
 

@@ -197,7 +197,8 @@ class AllgatherHosts : public LossyHostsOf<kMostHosts> {
 
   static void operate(const Allgather& job, int rank, std::uint32_t index,
                       const std::vector<Bytes>& expected, std::atomic<int>& waiting) {
-    const auto port = AllgatherPort::open(device_of(rank), index);
+    const auto port =
+        AllgatherPort::open(device_of(rank).row(index), device_of(rank).memory(index));
     ASSERT_TRUE(port.ok()) << port.error().message;
     AllgatherSegments segments(**port);
     base::Prng random(static_cast<std::uint64_t>(rank) + 1);

@@ -131,7 +131,8 @@ TEST_F(NicAllgather, BlocksThatDifferAreAMismatch) {
       const auto index = device_of(rank).add_group(row_of(job, rank));
       EXPECT_TRUE(index.ok());
       together.arrive_and_wait();
-      const auto port = AllgatherPort::open(device_of(rank), *index);
+      const auto port =
+          AllgatherPort::open(device_of(rank).row(*index), device_of(rank).memory(*index));
       EXPECT_TRUE(port.ok());
       AllgatherSegments segments(**port);
       const Bytes block(rank == 0 || by_mark ? 8 : 20);

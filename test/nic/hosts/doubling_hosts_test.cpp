@@ -113,7 +113,8 @@ TEST_F(NicDoubling, BlocksThatDifferAreAMismatchEverywhere) {
       const auto index = device_of(rank).add_group(row_of(job, rank));
       EXPECT_TRUE(index.ok());
       together.arrive_and_wait();
-      const auto port = AllgatherPort::open(device_of(rank), *index);
+      const auto port =
+          AllgatherPort::open(device_of(rank).row(*index), device_of(rank).memory(*index));
       EXPECT_TRUE(port.ok());
       AllgatherSegments segments(**port);
       const bool odd = rank == 3;

@@ -95,7 +95,7 @@ TEST_F(Wake, NotAfterItHasChangedItsMind) {
 TEST_F(Wake, ThereIsNoNeedToSleepForWhatHasEnded) {
   const unisono_nic_row row = add(waiting_row(inner_row()));
   const auto own = ring(row);
-  const auto port = Port::open(*device, row.index);
+  const auto port = Port::open(device->row(row.index), device->memory(row.index));
   ASSERT_TRUE(port.ok()) << port.error().message;
   EXPECT_TRUE((*port)->arm(*own, 0));
   (*port)->disarm(*own, 0);

@@ -13,9 +13,9 @@
 #include "base/clock.hpp"
 #include "commands.hpp"
 #include "nic/loader/interface.hpp"
+#include "nic/nic_status.hpp"
+#include "nic/nic_trace.hpp"
 #include "nic/service/client.hpp"
-#include "nic_status.hpp"
-#include "nic_trace.hpp"
 
 namespace unisono::tools {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "nic_status.hpp"
+#include "nic/nic_status.hpp"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "nic_trace.hpp"
+#include "nic/nic_trace.hpp"
 
 #include <fmt/format.h>
 
