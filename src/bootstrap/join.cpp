@@ -12,6 +12,7 @@
 #include "base/log.hpp"
 #include "bootstrap/rendezvous/rendezvous_client.hpp"
 #include "bootstrap/rendezvous/welcome.hpp"
+#include "bootstrap/socket.hpp"
 #include "memory/memory_file.hpp"
 #include "transport/table.hpp"
 

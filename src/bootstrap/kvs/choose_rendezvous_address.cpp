@@ -11,6 +11,7 @@
 #include "base/log.hpp"
 #include "bootstrap/kvs/key_exchange.hpp"
 #include "bootstrap/kvs/rendezvous_values.hpp"
+#include "bootstrap/socket.hpp"
 #include "transport/ip/network_settings.hpp"
 
 namespace unisono::bootstrap {

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "bootstrap/identity.hpp"
 #include "bootstrap/kvs/key_exchange.hpp"
-#include "bootstrap/rendezvous/message.hpp"
 #include "transport/ip/interfaces.hpp"
 #include "transport/ip/ip.hpp"
 #include "transport/ip/network_list.hpp"

@@ -9,6 +9,7 @@
 
 #include "base/process_record.hpp"
 #include "base/text.hpp"
+#include "bootstrap/rendezvous/message.hpp"
 #include "wire/key.hpp"
 
 namespace unisono::bootstrap {

@@ -45,7 +45,7 @@ Status tell_epoll(int poller, int operation, int descriptor, std::uint64_t numbe
   if (reading) event.events = EPOLLIN;
   event.data.u64 = number;
   if (epoll_ctl(poller, operation, descriptor, &event) != 0) {
-    return system_error("epoll_ctl", errno);
+    return base::system_error("epoll_ctl", errno);
   }
   return base::success();
 }
@@ -70,9 +70,9 @@ Acceptor::Acceptor(const wire::Key& key, int ranks)
 Result<std::unique_ptr<Acceptor>> Acceptor::open(const wire::Key& key, int ranks) {
   std::unique_ptr<Acceptor> acceptor(new Acceptor(key, ranks));
   acceptor->poller_.reset(epoll_create1(EPOLL_CLOEXEC));
-  if (!acceptor->poller_.valid()) return system_error("epoll_create1", errno);
+  if (!acceptor->poller_.valid()) return base::system_error("epoll_create1", errno);
   acceptor->silence_timer_.reset(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-  if (!acceptor->silence_timer_.valid()) return system_error("timerfd_create", errno);
+  if (!acceptor->silence_timer_.valid()) return base::system_error("timerfd_create", errno);
   UNISONO_TRY(tell_epoll(acceptor->poller_.get(), EPOLL_CTL_ADD, acceptor->silence_timer_.get(),
                          kSilenceTimer, true));
   return acceptor;

@@ -26,6 +26,7 @@
 #include "bootstrap/address.hpp"
 #include "bootstrap/rendezvous/descriptor_limit.hpp"
 #include "bootstrap/rendezvous/message.hpp"
+#include "bootstrap/socket.hpp"
 #include "wire/key.hpp"
 
 namespace unisono::bootstrap {

@@ -55,7 +55,7 @@ Result<std::optional<MessageStream::Received>> HostRelay::await_answer(MessageSt
         {{rendezvous.socket().get(), events, 0}, {acceptor_->descriptor(), POLLIN, 0}}};
     if (poll(waiting.data(), waiting.size(), base::poll_timeout_ms(deadline_ns)) < 0 &&
         errno != EINTR) {
-      return system_error("poll", errno);
+      return base::system_error("poll", errno);
     }
     UNISONO_TRY(step_acceptor(challenge));
     UNISONO_TRY(flush(rendezvous.socket()));
@@ -118,7 +118,7 @@ Status HostRelay::flush(const base::Descriptor& rendezvous) {
     } else if (errno == EPIPE || errno == ECONNRESET) {
       unsent_.clear();  // its last message may say why it has closed
     } else if (errno != EINTR) {
-      return system_error("cannot write to the rendezvous", errno);
+      return base::system_error("cannot write to the rendezvous", errno);
     }
   }
   return base::success();

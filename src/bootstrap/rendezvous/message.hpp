@@ -20,6 +20,8 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "bootstrap/address.hpp"
+#include "bootstrap/identity.hpp"
 #include "transport/ip/ip.hpp"
 #include "wire/key.hpp"
 
@@ -32,13 +34,9 @@ inline constexpr std::uint32_t kMostRanks = 4096;
 // The largest value of UNISONO_SHARED_LIMIT.
 inline constexpr std::uint64_t kMostMemoryBytes = std::uint64_t{16} << 40;
 inline constexpr std::size_t kMostTextBytes = 4096;  // of Refused
-inline constexpr std::size_t kMostNameBytes = 107;   // of an abstract socket: sun_path less one
 
 // The length field of a UDP datagram allows no more.
 inline constexpr std::uint32_t kMostPayload = 65535;
-
-using Nonce = std::array<char, 16>;   // random, used once
-using HostId = std::array<char, 16>;  // equal: abstract Unix sockets reach (own_host_id)
 
 struct Challenge {
   Nonce nonce{};

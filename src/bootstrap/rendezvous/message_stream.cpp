@@ -10,7 +10,6 @@
 #include <cstring>
 
 #include "base/clock.hpp"
-#include "bootstrap/address.hpp"
 
 namespace unisono::bootstrap {
 
@@ -48,7 +47,7 @@ Result<std::optional<MessageStream::Received>> MessageStream::receive(std::int64
     pollfd waiting{socket_.get(), POLLIN, 0};
     const int ready = poll(&waiting, 1, base::poll_timeout_ms(deadline_ns));
     if (ready == 0 && base::now_ns() >= deadline_ns) return std::optional<Received>();
-    if (ready < 0 && errno != EINTR) return system_error("poll", errno);
+    if (ready < 0 && errno != EINTR) return base::system_error("poll", errno);
     if (ready > 0) UNISONO_TRY(read_some());
   }
 }
@@ -88,7 +87,7 @@ Status MessageStream::send(std::string_view frame) {
   if (sent == static_cast<ssize_t>(frame.size())) return base::success();
   // receive() may still have a message that says why the peer has closed.
   if (sent < 0 && (errno == EPIPE || errno == ECONNRESET)) return base::success();
-  return system_error("cannot write to the rendezvous", sent < 0 ? errno : EAGAIN);
+  return base::system_error("cannot write to the rendezvous", sent < 0 ? errno : EAGAIN);
 }
 
 }  // namespace unisono::bootstrap

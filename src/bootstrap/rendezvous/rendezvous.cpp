@@ -11,7 +11,6 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
-#include "base/text.hpp"
 #include "memory/memory_file.hpp"
 
 namespace unisono::bootstrap {
@@ -26,7 +25,6 @@ using base::Status;
 
 constexpr std::string_view kComponent = "rendezvous";
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-constexpr std::size_t kMostRefusalsBytes = 1024;
 // The longest Welcome has 115 KiB. A new TCP socket has a smaller buffer, and sending must not
 // wait.
 constexpr int kWelcomeBufferBytes = 256 << 10;
@@ -35,19 +33,6 @@ void make_room_for_welcome(const Descriptor& socket) {
   // The system may allow less; all but the largest jobs fit in any case.
   setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &kWelcomeBufferBytes,
              sizeof(kWelcomeBufferBytes));
-}
-
-// "1, 3, 5-9"
-std::string rank_list(const std::vector<int>& ranks) {
-  std::string result;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    result += fmt::format("{}{}", result.empty() ? "" : ", ", ranks[i]);
-    if (last > i) result += fmt::format("{}{}", last == i + 1 ? ", " : "-", ranks[last]);
-    i = last + 1;
-  }
-  return result;
 }
 
 }  // namespace
@@ -70,8 +55,7 @@ Rendezvous::Rendezvous(const Options& options)
     : options_(options),
       key_(wire::key_of(options.key)),
       address_(options.address),
-      entries_(static_cast<std::size_t>(options.ranks)),
-      joined_(static_cast<std::size_t>(options.ranks)),
+      roster_(options.ranks),
       deadline_ns_(kNever) {}
 
 Status Rendezvous::start_listening(Descriptor listener) {
@@ -108,7 +92,7 @@ Rendezvous::State Rendezvous::step() {
     fail(events.error());
   }
   if (state_ == State::gathering && base::now_ns() >= deadline_ns_) {
-    fail({Code::timeout, missing_text()});
+    fail({Code::timeout, roster_.missing_text(options_.timeout_ns)});
   }
   return state_;
 }
@@ -122,15 +106,11 @@ Status Rendezvous::serve(std::int64_t deadline_ns) {
   while (state_ == State::gathering) {
     pollfd waiting{descriptor(), POLLIN, 0};
     if (poll(&waiting, 1, base::poll_timeout_ms(deadline_ns_)) < 0 && errno != EINTR) {
-      fail(system_error("poll", errno));
+      fail(base::system_error("poll", errno));
     }
     step();
   }
   return state_ == State::started ? base::success() : Status(error_);
-}
-
-bool Rendezvous::has_joined(int rank) const {
-  return entries_[static_cast<std::size_t>(rank)].connection != 0;
 }
 
 void Rendezvous::give_up(const Error& error) { fail(error); }
@@ -161,31 +141,27 @@ void Rendezvous::take(Acceptor::Event event) {
 // The end of a connection is taken for the end of the rank.
 void Rendezvous::connection_ended(ConnectionId connection) {
   if (state_ != State::gathering) return;
-  for (std::size_t rank = 0; rank < entries_.size(); ++rank) {
-    if (entries_[rank].connection != connection || entries_[rank].via_relay) continue;
-    return fail({Code::rank_lost, fmt::format("rank {} ({}) ended before all ranks had joined the "
-                                              "job",
-                                              rank, entries_[rank].origin)});
-  }
+  const JoinedRank* const rank = roster_.find(connection);
+  if (rank == nullptr) return;
+  fail({Code::rank_lost, fmt::format("rank {} ({}) ended before all ranks had joined the job",
+                                     rank->hello.rank, rank->origin)});
 }
 
-// Only of a rank that has joined: another Hello may have been refused meanwhile.
+// Ignored for a rank that has not joined: its Hello may have been refused meanwhile.
 void Rendezvous::take_withdrawal(ConnectionId relay, const Withdrawal& withdrawal) {
   if (state_ != State::gathering) return;
-  for (std::size_t rank = 0; rank < entries_.size(); ++rank) {
-    if (entries_[rank].connection != relay || joined_[rank].hello.nonce != withdrawal.hello)
-      continue;
-    const std::string who = fmt::format("rank {} ({})", rank, entries_[rank].origin);
-    switch (withdrawal.reason) {
-      case Withdrawal::Reason::ended:
-        return fail(
-            {Code::rank_lost, fmt::format("{} ended before all ranks had joined the job", who)});
-      case Withdrawal::Reason::unseen_pid:
-        return fail(
-            {Code::unsupported, fmt::format("{} is in a pid namespace that its host's relay does "
-                                            "not see: the ranks on a host must share one",
-                                            who)});
-    }
+  const JoinedRank* const rank = roster_.find(relay, withdrawal.hello);
+  if (rank == nullptr) return;
+  const std::string who = fmt::format("rank {} ({})", rank->hello.rank, rank->origin);
+  switch (withdrawal.reason) {
+    case Withdrawal::Reason::ended:
+      return fail(
+          {Code::rank_lost, fmt::format("{} ended before all ranks had joined the job", who)});
+    case Withdrawal::Reason::unseen_pid:
+      return fail({Code::unsupported,
+                   fmt::format("{} is in a pid namespace that its host's relay does not see: the "
+                               "ranks on a host must share one",
+                               who)});
   }
 }
 
@@ -221,33 +197,17 @@ Error Rendezvous::reason_to_fail(ConnectionId connection, const Hello& hello) co
   }
   if (from.local) return {};
   if (is_relay(connection)) {
-    const auto relay = relays_.find(hello.host);
-    if (relay != relays_.end() && relay->second.connection == connection) return {};
+    const JoinedRank* const relay = roster_.relay_of(hello.host);
+    if (relay != nullptr && relay->connection == connection) return {};
     return {Code::state, fmt::format("{} joins through a rank of another host than its own", who)};
   }
   if (hello.host == host_ || hello.relay_socket != 0) return {};
   return {Code::state, fmt::format("{} has no socket for the other ranks of its host", who)};
 }
 
-// Why a rank that fits cannot join; code ok if it can.
-Error Rendezvous::too_late_or_twice(const Hello& hello, const std::string& from) {
-  if (state_ == State::started) {
-    return {Code::state, fmt::format("rank {} ({}) is too late: job {} has started, and "
-                                     "each rank joins it once",
-                                     hello.rank, from, options_.job)};
-  }
-  const RankEntry& entry = entries_[hello.rank];
-  if (entry.connection == 0) return {};
-  Error error{Code::argument, fmt::format("rank {} was claimed twice: by {}, which keeps it, and "
-                                          "by {}; each rank joins once",
-                                          hello.rank, entry.origin, from)};
-  if (refusals_.size() < kMostRefusalsBytes) refusals_ += fmt::format("; {}", error.message);
-  return error;
-}
-
 void Rendezvous::take_hello(ConnectionId connection, const Hello& hello) {
   if (state_ == State::failed) return refuse(connection, hello, error_);
-  Error error = reason_to_fail(connection, hello);
+  const Error error = reason_to_fail(connection, hello);
   if (error.code != Code::ok) {
     // The job cannot start any more, so no rank need wait for the deadline.
     refuse(connection, hello, error);
@@ -256,8 +216,16 @@ void Rendezvous::take_hello(ConnectionId connection, const Hello& hello) {
   const bool local = acceptor_->find(connection)->local;
   const bool goes_to_unix_socket = !local && hello.host == host_;
   if (!goes_to_unix_socket) {
-    error = too_late_or_twice(hello, origin(connection, hello));
-    if (error.code != Code::ok) return refuse(connection, hello, error);
+    const std::string from = origin(connection, hello);
+    if (state_ == State::started) {
+      return refuse(connection, hello,
+                    {Code::state, fmt::format("rank {} ({}) is too late: job {} has started, and "
+                                              "each rank joins it once",
+                                              hello.rank, from, options_.job)});
+    }
+    if (has_joined(static_cast<int>(hello.rank))) {
+      return refuse(connection, hello, roster_.claimed_twice(hello.rank, from));
+    }
   }
   if (local || is_relay(connection) || !redirect(connection, hello)) record_join(connection, hello);
 }
@@ -267,9 +235,9 @@ void Rendezvous::take_hello(ConnectionId connection, const Hello& hello) {
 bool Rendezvous::redirect(ConnectionId connection, const Hello& hello) {
   Redirect target{unix_address_.name, host_, kNoRelay};
   if (hello.host != host_) {
-    const auto relay = relays_.find(hello.host);
-    if (relay == relays_.end()) return false;
-    target = {relay_address(relay->second.relay_socket).name, hello.host, relay->second.rank};
+    const JoinedRank* const relay = roster_.relay_of(hello.host);
+    if (relay == nullptr) return false;
+    target = {relay_address(relay->hello.relay_socket).name, hello.host, relay->hello.rank};
   }
   std::string frame = encode(target);
   sign(frame, key_, hello.nonce);
@@ -286,34 +254,28 @@ void Rendezvous::refuse(ConnectionId connection, const Hello& hello, const Error
 void Rendezvous::record_join(ConnectionId connection, const Hello& hello) {
   const Acceptor::Connection& from = *acceptor_->find(connection);
   const bool via_relay = from.admitted;
-  if (!from.local && !via_relay) {
-    relays_[hello.host] = {connection, hello.rank, hello.relay_socket};
-    make_room_for_welcome(from.socket);
-  }
+  if (!from.local && !via_relay) make_room_for_welcome(from.socket);
   acceptor_->admit(connection);
-  entries_[hello.rank] = {connection, via_relay, origin(connection, hello)};
   // Over TCP the kernel reports no pid.
   const auto pid = from.local ? static_cast<std::uint32_t>(from.peer.pid) : 0;
-  joined_[hello.rank] = {hello, pid};
-  options_.memory_bytes = std::max(options_.memory_bytes, hello.memory_bytes);
-  if (joined_count_ == 0)
+  if (roster_.joined() == 0) {
     deadline_ns_ = std::min(deadline_ns_, base::now_ns() + options_.timeout_ns);
-  ++joined_count_;
+  }
+  roster_.add({hello, pid, connection, via_relay, origin(connection, hello)});
+  options_.memory_bytes = std::max(options_.memory_bytes, hello.memory_bytes);
   base::log(LogLevel::debug, kComponent, "rank {} ({}) joined, {} of {}", hello.rank,
-            entries_[hello.rank].origin, joined_count_, options_.ranks);
-  if (joined_count_ == options_.ranks) start();
+            roster_.ranks()[hello.rank].origin, roster_.joined(), options_.ranks);
+  if (roster_.is_complete()) start();
 }
 
 void Rendezvous::start() {
   const Result<std::uint64_t> job_id = random_number();
   if (!job_id.ok()) return fail(job_id.error());
   const Result<Welcome> welcome =
-      compose_welcome({options_.job, *job_id, options_.memory_bytes}, joined_);
+      compose_welcome({options_.job, *job_id, options_.memory_bytes}, roster_.ranks());
   if (!welcome.ok()) return fail(welcome.error());
   Descriptor memory;
-  const bool has_local =
-      std::ranges::any_of(joined_, [](const JoinedRank& rank) { return rank.pid != 0; });
-  if (has_local) {
+  if (roster_.has_local_rank()) {
     Result<Descriptor> created = memory::create_memory(options_.memory_bytes);
     if (!created.ok()) return fail(created.error());
     memory = std::move(*created);
@@ -326,12 +288,12 @@ void Rendezvous::start() {
 
 void Rendezvous::welcome_all(const Welcome& welcome, const Descriptor& memory) {
   const std::string unsigned_frame = encode(welcome);
-  for (std::size_t rank = 0; rank < entries_.size(); ++rank) {
-    if (entries_[rank].via_relay) continue;
+  for (const JoinedRank& rank : roster_.ranks()) {
+    if (rank.via_relay) continue;
     std::string frame = unsigned_frame;
-    sign(frame, key_, joined_[rank].hello.nonce);
+    sign(frame, key_, rank.hello.nonce);
     // A rank that has just ended does not get it. The job detects its death as any later one.
-    acceptor_->send(entries_[rank].connection, frame, joined_[rank].pid != 0 ? memory.get() : -1);
+    acceptor_->send(rank.connection, frame, rank.pid != 0 ? memory.get() : -1);
   }
 }
 
@@ -340,17 +302,6 @@ void Rendezvous::fail(Error error) {
   state_ = State::failed;
   error_ = std::move(error);
   acceptor_->refuse_admitted(error_);
-}
-
-std::string Rendezvous::missing_text() const {
-  std::vector<int> missing;
-  for (int rank = 0; rank < options_.ranks; ++rank) {
-    if (!has_joined(rank)) missing.push_back(rank);
-  }
-  return fmt::format(
-      "{} of {} ranks did not join within {} (UNISONO_START_TIMEOUT): missing {} {}{}",
-      missing.size(), options_.ranks, base::format_time_ns(options_.timeout_ns),
-      missing.size() == 1 ? "rank" : "ranks", rank_list(missing), refusals_);
 }
 
 }  // namespace unisono::bootstrap

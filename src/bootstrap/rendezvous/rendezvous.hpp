@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,6 +20,7 @@
 #include "bootstrap/address.hpp"
 #include "bootstrap/rendezvous/acceptor.hpp"
 #include "bootstrap/rendezvous/message.hpp"
+#include "bootstrap/rendezvous/roster.hpp"
 #include "bootstrap/rendezvous/welcome.hpp"
 
 namespace unisono::bootstrap {
@@ -40,7 +40,6 @@ class Rendezvous {
   // `listener`: a socket that listens at the tcp address already; invalid: opens one.
   static base::Result<std::unique_ptr<Rendezvous>> open(
       const Options& options, base::Descriptor listener = base::Descriptor());
-  ~Rendezvous() = default;
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
 
@@ -62,9 +61,7 @@ class Rendezvous {
   base::Status serve(std::int64_t deadline_ns);
 
   State state() const { return state_; }
-  // Of a failed rendezvous.
-  const base::Error& error() const { return error_; }
-  bool has_joined(int rank) const;
+  bool has_joined(int rank) const { return roster_.has_joined(rank); }
   // Connections that were of no rank of this job: wrong user, wrong key, malformed or silent.
   int rejected_peers() const { return acceptor_->rejected_peers(); }
 
@@ -81,17 +78,6 @@ class Rendezvous {
 
  private:
   using ConnectionId = Acceptor::ConnectionId;
-  struct RankEntry {
-    ConnectionId connection = 0;  // by which the rank has joined; 0: it has not
-    bool via_relay = false;
-    std::string origin;
-  };
-  struct RelayRecord {
-    ConnectionId connection = 0;
-    std::uint32_t rank = 0;
-    std::uint64_t relay_socket = 0;
-  };
-
   explicit Rendezvous(const Options& options);
   base::Status start_listening(base::Descriptor listener);
 
@@ -100,7 +86,6 @@ class Rendezvous {
   void take_withdrawal(ConnectionId relay, const Withdrawal& withdrawal);
   void connection_ended(ConnectionId connection);
   base::Error reason_to_fail(ConnectionId connection, const Hello& hello) const;
-  base::Error too_late_or_twice(const Hello& hello, const std::string& from);
   std::string origin(ConnectionId connection, const Hello& hello) const;
   bool is_relay(ConnectionId connection) const { return acceptor_->find(connection)->admitted; }
   bool redirect(ConnectionId connection, const Hello& hello);
@@ -109,7 +94,6 @@ class Rendezvous {
   void start();
   void welcome_all(const Welcome& welcome, const base::Descriptor& memory);
   void fail(base::Error error);
-  std::string missing_text() const;
 
   Options options_;
   wire::Key key_;
@@ -117,11 +101,7 @@ class Rendezvous {
   Address address_;       // as announced
   Address unix_address_;  // the same, or where ranks of this host that use tcp are redirected
   std::unique_ptr<Acceptor> acceptor_;
-  std::vector<RankEntry> entries_;  // by rank
-  std::vector<JoinedRank> joined_;  // by rank
-  std::map<HostId, RelayRecord> relays_;
-  std::string refusals_;  // refusals that the final error mentions
-  int joined_count_ = 0;
+  Roster roster_;
   std::int64_t deadline_ns_;
   State state_ = State::gathering;
   base::Error error_;

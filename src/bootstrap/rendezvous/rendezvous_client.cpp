@@ -361,7 +361,7 @@ class RendezvousThread {
 Status RendezvousThread::start() {
   server_.end_at(base::now_ns() + request_.timeout_ns);
   ending_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!ending_.valid()) return system_error("eventfd", errno);
+  if (!ending_.valid()) return base::system_error("eventfd", errno);
   Result<std::thread> started = base::start_thread("unisono-serve", [this] { serve(); });
   if (!started.ok()) {
     return Error{started.error().code,

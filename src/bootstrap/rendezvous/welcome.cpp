@@ -78,8 +78,8 @@ Result<Welcome> compose_welcome(const JobFacts& job, std::span<const JoinedRank>
   const bool several = welcome.hosts > 1;
   if (several) welcome.max_payload = kMostPayload;
   for (std::size_t rank = 0; rank < joined.size(); ++rank) {
-    const auto& [hello, pid] = joined[rank];
-    WelcomeMember member{pid, hosts[rank], {}};
+    const Hello& hello = joined[rank].hello;
+    WelcomeMember member{joined[rank].pid, hosts[rank], {}};
     if (several) {
       UNISONO_TRY(check_address(hello));
       UNISONO_TRY(check_likeness(joined[0].hello, hello));

@@ -10,14 +10,10 @@
 
 #include "base/result.hpp"
 #include "bootstrap/rendezvous/message.hpp"
+#include "bootstrap/rendezvous/roster.hpp"
 #include "wire/key.hpp"
 
 namespace unisono::bootstrap {
-
-struct JoinedRank {
-  Hello hello;
-  std::uint32_t pid = 0;  // as the kernel reports it; 0: on another host than the server
-};
 
 struct JobFacts {
   std::string job;

@@ -10,6 +10,7 @@
 #include "base/prng.hpp"
 #include "base/settings/settings.hpp"
 #include "bootstrap/address.hpp"
+#include "bootstrap/identity.hpp"
 #include "bootstrap/rendezvous/message.hpp"
 #include "harness/network_namespace.hpp"
 #include "wire/key.hpp"

@@ -15,6 +15,7 @@
 #include "bootstrap/address.hpp"
 #include "bootstrap/rendezvous/message.hpp"
 #include "bootstrap/rendezvous/message_stream.hpp"
+#include "bootstrap/socket.hpp"
 #include "transport/ip/ip.hpp"
 #include "unit/bootstrap/served_rendezvous.hpp"
 

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.hpp"
-#include "bootstrap/address.hpp"
+#include "bootstrap/socket.hpp"
 
 namespace unisono::bootstrap {
 namespace {

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What identifies a host, and random numbers. Any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "base/result.hpp"
+
+namespace unisono::bootstrap {
+
+using Nonce = std::array<char, 16>;  // random, used once
+
+// The running kernel and a network namespace, which is as far as abstract Unix sockets reach. A
+// hostname would not do: two hosts may share one.
+using HostId = std::array<char, 16>;
+// Of the calling thread's network namespace.
+base::Result<HostId> own_host_id();
+
+// From the kernel's random number generator.
+base::Result<Nonce> random_nonce();
+base::Result<std::uint64_t> random_number();
+// 32 hexadecimal digits, fit for UNISONO_JOB_KEY.
+base::Result<std::string> random_job_key();
+
+}  // namespace unisono::bootstrap
