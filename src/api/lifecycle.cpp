@@ -10,9 +10,9 @@
 #include "base/check.hpp"
 #include "base/log.hpp"
 #include "bootstrap/bootstrap.hpp"
-#include "nic/service/probe.hpp"
 #include "group/start.hpp"
 #include "memory/memory_file.hpp"
+#include "nic/service/probe.hpp"
 #include "transport/table.hpp"
 
 struct unisono_threads_s {
@@ -61,7 +61,7 @@ Result<unisono_comm_t> enter(bootstrap::JobInfo info, std::shared_ptr<memory::Jo
 nic::Capabilities find_nic(const base::Settings& settings, int rank) {
   if (settings.toggle(base::Setting::nic) == base::Toggle::off) return {};
   const auto offer = nic::probe_capabilities(settings.text(base::Setting::nic_socket),
-                                         nic::Preferences::of(settings));
+                                             nic::Preferences::of(settings));
   if (offer.ok()) return *offer;
   base::log(base::LogLevel::info, "nic", "rank {} has no NIC path: {}", rank,
             offer.error().message);

@@ -19,7 +19,6 @@
 #include "base/result.hpp"
 #include "base/settings/settings.hpp"
 #include "bootstrap/job_info.hpp"
-#include "nic/service/capabilities.hpp"
 #include "group/agent.hpp"
 #include "group/failure.hpp"
 #include "group/hosts.hpp"
@@ -184,7 +183,8 @@ class Job {
   Job(const bootstrap::JobInfo& info, std::shared_ptr<memory::JobMemory> memory,
       const base::Settings& settings, std::unique_ptr<transport::Transport> transport,
       std::unique_ptr<Network> network);
-  base::Status meet_all(const bootstrap::JobInfo& info, const std::optional<nic::Capabilities>& nic);
+  base::Status meet_all(const bootstrap::JobInfo& info,
+                        const std::optional<nic::Capabilities>& nic);
   std::optional<base::Error> failed_start() const;
   base::Status tell_judge();
   base::Status confirm_for_all();
