@@ -7,7 +7,7 @@ then the last rank does, --late microseconds later: the others have given their 
 the result. Of these, the mean of the processor time that a rank's thread uses for a call, and how
 often it is woken in it (naps included, voluntary context switches). What the kernel does for
 packets is in the time of the thread in which it happens to do it. Ways take turns; printed are
-medians of the rounds, as a table for docs/explanation/nic-path.md.
+medians of the rounds, as a table for docs/explanation/nic-path-costs.md.
 """
 
 import argparse
