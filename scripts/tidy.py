@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Style as a test: the rules of STYLE.md that a program can decide.
 
-    scripts/tidy.py [--root DIR] [--list] [--no-format]
+    scripts/tidy.py [--root DIR] [--list] [--no-format] [--no-spelling]
 
 Prints `file:line: what is wrong` for each breach and exits with 1 if there is one. --list adds the
-files and functions beyond the "large" sizes, which is information and not an error. Standard
-library only; clang-format is used if it is there.
+files and functions beyond the "large" sizes, which is information and not an error. The rules of
+prose are in prose.py. Standard library only; clang-format and codespell are used if they are there.
 """
 
 import argparse
@@ -16,6 +16,9 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+sys.dont_write_bytecode = True
+import prose  # noqa: E402  (its folder is this one)
 
 SKIPPED = {".git", "build", "__pycache__", ".cache"}  # .git is a file in a linked worktree
 CODE = {".c", ".h", ".cpp", ".hpp"}
@@ -58,6 +61,10 @@ BANNED = [
                                 "src/wait/", "src/engine/"),
      ("src/schedule/blocks", "src/topology/host_map"), "std::shared_ptr: one owner, or an index"),
 ]
+
+# What codespell takes for mistakes: names of variables and a part of a pattern.
+CORRECT_WORDS = "get's,upto,otherways,tring,ot"
+CONSTANT = r"\bk[A-Z]\w*"
 
 
 class Tree:
@@ -284,6 +291,27 @@ def check_markdown(tree):
             tree.problem(path, 1, "no page links to this one; add it to the index of its folder")
 
 
+def check_prose(tree):
+    for path in [f for f in tree.files if f.suffix == ".md"]:
+        for line, message in prose.check(path.as_posix(), tree.text(path)):
+            tree.problem(path, line, message)
+
+
+def check_spelling(tree):
+    tool = shutil.which("codespell")
+    if tool is None:
+        print("tidy: codespell is not installed, so the spelling was not checked")
+        return
+    files = [str(f) for f in tree.files if f.suffix in CODE | SCRIPTS | {".md"}]
+    run = subprocess.run([tool, "--ignore-words-list", CORRECT_WORDS, "--ignore-regex", CONSTANT,
+                          *files], cwd=tree.root, capture_output=True, text=True, check=False)
+    found = re.findall(r"^(.+?):(\d+): (\S+ ==> .*)$", run.stdout, re.M)
+    for path, line, message in found:
+        tree.problem(path, line, f"spelling: {message}")
+    if not found and (run.returncode != 0 or run.stderr):
+        sys.exit(f"tidy: codespell failed: {(run.stdout + run.stderr)[:500]}")
+
+
 def check_required(tree):
     for name in REQUIRED_FILES:
         if Path(name) not in tree.files:
@@ -347,6 +375,7 @@ def main():
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent)
     parser.add_argument("--list", action="store_true", help="list large files and functions")
     parser.add_argument("--no-format", action="store_true", help="leave clang-format out")
+    parser.add_argument("--no-spelling", action="store_true", help="leave codespell out")
     options = parser.parse_args()
 
     tree = Tree(options.root.resolve())
@@ -362,6 +391,9 @@ def main():
     check_lines(tree)
     check_tests_exist(tree)
     check_markdown(tree)
+    check_prose(tree)
+    if not options.no_spelling:
+        check_spelling(tree)
     if not options.no_format:
         check_format(tree)
     if options.list:

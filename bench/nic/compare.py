@@ -20,8 +20,8 @@ median, mean, standard deviation and the tail; mean and deviation with the highe
 left out, and near, the share of the others within 10 % of that mean, in %; and the processor time
 of a call, the mean of all ranks: cpu of the calling thread, others of the process's other threads.
 It is a table for
-docs/explanation/nic-path-costs.md; distributions go to nic.json, from which picture.py draws. Hosts,
-daemons and hogs are gone at the end, however it comes.
+docs/explanation/nic-path-costs.md; distributions go to nic.json, from which picture.py draws.
+Hosts, daemons and hogs are gone at the end, however it comes.
 """
 
 import argparse

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Each rule of scripts/tidy.py catches a breach of it, and a clean tree passes."""
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,7 +36,7 @@ CLEAN = {
 }
 
 
-def tidy(changes=(), options=("--no-format",)):
+def tidy(changes=(), options=("--no-format", "--no-spelling")):
     """Runs tidy.py on the clean tree with changes; a text of None takes the file away."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in {**CLEAN, **dict(changes)}.items():
@@ -153,13 +154,37 @@ class Tidy(unittest.TestCase):
     def test_page_that_nothing_links_to(self):
         self.expect({"docs/lost.md": "# Lost\n"}, "docs/lost.md:1: no page links to this one")
 
+    def test_prose(self):
+        page = "# Page\n\nYou learn one thing. You learn another. {}\n\n[Here](trees.md).\n"
+        for text, message in [("This is plain.", None), ("Word " * 26 + "ends.", "27 words"),
+                              ("A rank may doze.", '"doze": write')]:
+            with self.subTest(text):
+                changes = {"docs/explanation/trees.md": page.format(text)}
+                if message is None:
+                    self.assertEqual(tidy(changes)[0], 0)
+                else:
+                    self.expect(changes, f"docs/explanation/trees.md:3: {message}")
+
+    @unittest.skipUnless(shutil.which("codespell"), "codespell is not installed")
+    def test_spelling(self):
+        mistake = "rec" "ieve"  # in pieces, so that this file passes
+        for path, text in [("docs/page.md", f"# Page\n\n## A title\n\nI {mistake} it.\n"),
+                           ("src/low/thing.cpp", THING + f"// {mistake}\nint x;\n")]:
+            with self.subTest(path):
+                status, output = tidy({path: text}, ("--no-format",))
+                self.assertEqual(status, 1, output)
+                self.assertIn(f"spelling: {mistake} ==> receive", output)
+                self.assertIn("1 problems", output)
+        self.assertEqual(tidy({"docs/page.md": "# Page\n\n## A title\n\nUpto kOwn.\n"},
+                              ("--no-format",))[0], 0)
+
     def test_required_files(self):
         self.expect({"CHANGELOG.md": None}, "CHANGELOG.md:0: missing")
 
     def test_list_names_large_functions_and_files(self):
         body = "int thing() {\n" + "  work();\n" * 80 + "}\n"
         status, output = tidy({"src/low/thing.cpp": THING + body + "int x;\n" * 600},
-                              ("--no-format", "--list"))
+                              ("--no-format", "--no-spelling", "--list"))
         self.assertEqual(status, 0, output)
         self.assertIn("large function: src/low/thing.cpp:3: 82 lines", output)
         self.assertIn("large file: src/low/thing.cpp", output)
@@ -168,7 +193,7 @@ class Tidy(unittest.TestCase):
         maker = "Thing::Thing()\n    : a_(1),\n      b_(2) {\n  work();\n}\n"
         nested = "int far() {\n  for (;;) {\n    if (x) {\n      if (y) {\n      }\n    }\n  }\n}\n"
         status, output = tidy({"src/low/thing.cpp": THING + maker + "int x;\n" * 80 + nested},
-                              ("--no-format", "--list"))
+                              ("--no-format", "--no-spelling", "--list"))
         self.assertEqual(status, 0, output)
         self.assertNotIn("large function", output)
 

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Plain words as a test: the rules of prose that a program can decide. scripts/tidy.py runs them.
+
+    scripts/prose.py PAGE...        prints `page:line: what is wrong`, whatever list the page is on
+
+A sentence has 25 words at most. Some words and forms do not come back (WORDS, BARE_SUBJECT). A page
+of docs/explanation, docs/howto and docs/tutorial begins with two sentences: what the reader learns.
+Blocks of code and code in `quotes` are exempt from everything, tables and headings from the length.
+"""
+
+import fnmatch
+import re
+import sys
+from pathlib import Path
+
+MOST_WORDS = 25
+PAGES = ["docs/*.md", "README.md", "ARCHITECTURE.md", "STYLE.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+# Printed by the tool (scripts/docs.py).
+GENERATED = ["docs/reference/algorithms.md", "docs/reference/settings.md",
+             "docs/reference/transports.md"]
+# The pages that hold to the rules; `*` also stands for `/`. Each page that is rewritten comes in.
+# Once all hold, HELD goes, and the rules are for all PAGES except the GENERATED ones.
+HELD = ["docs/explanation/engines.md", "docs/explanation/nic-path*.md",
+        "docs/explanation/proofs.md", "docs/explanation/schedules.md", "docs/explanation/trees.md",
+        "docs/explanation/two-levels.md"]
+OPENED = ["docs/explanation/*.md", "docs/howto/*.md", "docs/tutorial/*.md"]
+
+# (pattern, what to write instead)
+WORDS = [
+    (r"beds?|do(?:ze|zes|zed|zing)|naps?|napping", "sleep, poll-sleep, SleepTarget"),
+    (r"knock(?:s|ed|ing)?", "mark contended"),
+    (r"seats?", "JobInfo"),
+    (r"bells?|towers?", "doorbell, sleeper table"),
+    (r"strands?", "wait segment"),
+    (r"kick(?:s|ed|ing)?", "doorbell packet; to send one"),
+    (r"hopp(?:ed|ing)", "forwarded, forwarding"),
+    (r"strangers?|visitors?", "rejected peer, connection"),
+    (r"boards?", "key-value store (KVS)"),
+    (r"gates?", "host relay"),
+    (r"attend(?:s|ed|ing)?", "join"),
+    (r"farewells?|take leave", "leave record; finalize"),
+    (r"verdicts?", "vote"),
+    (r"crowded", "oversubscribed"),
+    (r"odd rank", "mismatching rank"),
+    (r"ha(?:s|ve|d) a root", "rooted collective"),
+    (r"(?:in|with) the stead of|many a", "a plain word of today"),
+    (r"of wh(?:om|ich) nobody", "no rank"),
+]
+WORD_RULES = [(re.compile(rf"(?<![\w-])(?:{pattern})(?![\w-])", re.I), instead)
+              for pattern, instead in WORDS]
+# A clause as the subject, "What is lost goes ...", but no question.
+BARE_SUBJECT = re.compile(r"(?:^|; |\b(?:so|because|if|when|while|that) )"
+                          r"(?:who|what|whose|whoever|whichever)\b(?!.*\?)", re.I)
+
+FENCE = re.compile(r"\s*(```|~~~)")
+LIST_ITEM = re.compile(r"\s*(?:[-*+]|\d+\.) +")
+LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+REFERENCE = re.compile(r"\((?:see )?\[[^\]]*\]\([^)]*\)\)")  # nothing but a link in parentheses
+ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|cf|vs|al|Fig)\.$")
+SENTENCE_END = re.compile(r"(?<=[.!?])[)\"*_]*\s+(?=\W*\w)")
+
+
+class Block:
+    """A paragraph, an item of a list, a row of a table or a heading."""
+
+    def __init__(self, line, kind, text):
+        self.line = line
+        self.kind = kind
+        self.text = text
+
+
+def blocks(text):
+    """The blocks of a page without its code, in their order."""
+    found = []
+    fenced = False
+    begins = True  # whether this line begins a block
+    in_list = False
+    for number, line in enumerate(text.split("\n"), 1):
+        if FENCE.match(line):
+            fenced = not fenced
+            begins = True
+        elif fenced:
+            pass
+        elif not line.strip():
+            begins = True
+        elif begins and line.startswith("    ") and not in_list:
+            pass  # indented code, which lasts until a line that is not indented
+        elif line.startswith("|"):
+            found.append(Block(number, "row", line))
+            begins = True
+        elif line.startswith("#"):
+            found.append(Block(number, "heading", line.lstrip("# ")))
+            begins, in_list = True, False
+        elif item := LIST_ITEM.match(line):
+            found.append(Block(number, "item", line[item.end():]))
+            begins, in_list = False, True
+        elif begins:
+            in_list = in_list and line.startswith(" ")
+            found.append(Block(number, "paragraph", line))
+            begins = False
+        else:
+            found[-1].text += "\n" + line
+    return found
+
+
+def plain(text):
+    """Markdown without its signs; code is one word, links are their texts. Lines stay lines."""
+    text = re.sub(r"`[^`]*`", lambda m: "code" + "\n" * m.group().count("\n"), text)
+    text = REFERENCE.sub(lambda m: "\n" * m.group().count("\n"), text)
+    text = LINK.sub(r"\1", text)
+    return re.sub(r"<[a-z/][^>]*>|\*\*|[\\]", "", text)
+
+
+def sentences(text):
+    """(line within the text, sentence) of a plain text."""
+    start = 0
+    for end in [m.end() for m in SENTENCE_END.finditer(text)] + [len(text)]:
+        sentence = text[start:end]
+        if ABBREVIATION.search(sentence.rstrip()) and end < len(text):
+            continue
+        if sentence.strip():
+            yield text.count("\n", 0, start), " ".join(sentence.split())
+        start = end
+
+
+def words(sentence):
+    return sum(1 for word in sentence.split() if re.search(r"\w", word))
+
+
+def problems(text, opened=False):
+    """(line, what is wrong) of a page's text; opened: it has to begin with two sentences."""
+    page = blocks(text)
+    for block in page:
+        bare = plain(block.text)
+        for pattern, instead in WORD_RULES:
+            for match in pattern.finditer(bare):
+                yield (block.line + bare.count("\n", 0, match.start()),
+                       f"\"{match.group()}\": write {instead}")
+        for offset, sentence in sentences(bare) if block.kind in ("paragraph", "item") else ():
+            if words(sentence) > MOST_WORDS:
+                yield (block.line + offset, f"{words(sentence)} words in a sentence, {MOST_WORDS} "
+                                            f"are allowed: {' '.join(sentence.split()[:6])} ...")
+            if BARE_SUBJECT.search(sentence):
+                yield (block.line + offset,
+                       f"name the subject: {' '.join(sentence.split()[:6])} ...")
+    if opened:
+        first = page[1] if len(page) > 1 and page[0].kind == "heading" else None
+        if first is None or first.kind != "paragraph" or len([*sentences(plain(first.text))]) < 2:
+            yield (1, "a page begins with two sentences that say what the reader will learn")
+
+
+def any_of(patterns, name):
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def check(name, text):
+    """(line, what is wrong) of the page with this path, if it is one that the rules hold for."""
+    if any_of(PAGES, name) and not any_of(GENERATED, name) and any_of(HELD, name):
+        yield from problems(text, any_of(OPENED, name))
+
+
+def main():
+    root = Path(__file__).resolve().parent.parent
+    count = 0
+    for page in sys.argv[1:]:
+        path = Path(page).resolve()
+        name = str(path.relative_to(root)) if path.is_relative_to(root) else page
+        for line, message in problems(path.read_text(encoding="utf-8"), any_of(OPENED, name)):
+            print(f"{page}:{line}: {message}")
+            count += 1
+    return 1 if count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
