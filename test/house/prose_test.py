@@ -88,7 +88,8 @@ class Words(unittest.TestCase):
             with self.subTest(text):
                 self.assertIn("name the subject", said(text + "\n")[0])
         for text in ["What is lost?", "It says who calls, and what it costs.", "## What it costs",
-                     "A user who asks gets it.", "That depends on what is kept."]:
+                     "A user who asks gets it.", "That depends on what is kept.",
+                     "Say:\n\n- what it sends,\n- who waits."]:
             with self.subTest(text):
                 self.assertEqual(said(text + "\n"), [])
 
