@@ -21,7 +21,7 @@ GENERATED = ["docs/reference/algorithms.md", "docs/reference/settings.md",
              "docs/reference/transports.md"]
 # The pages that hold to the rules; `*` also stands for `/`. Each page that is rewritten comes in.
 # Once all hold, HELD goes, and the rules are for all PAGES except the GENERATED ones.
-HELD = ["docs/explanation/*.md", "docs/howto/*.md", "docs/tutorial/*.md"]
+HELD = ["docs/README.md", "docs/explanation/*.md", "docs/howto/*.md", "docs/tutorial/*.md"]
 OPENED = ["docs/explanation/*.md", "docs/howto/*.md", "docs/tutorial/*.md"]
 
 # (pattern, what to write instead)
