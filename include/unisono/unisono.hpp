@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Unisono in C++20, a thin layer over unisono.h: handles that clean up after themselves, ranges
-// instead of pointer and count, the datatype from the element type, exceptions instead of codes.
-// Header only; the C header's rules on threads, order and buffers hold unchanged.
+// Unisono in C++20, a thin layer over unisono.h. Handles clean up after themselves, and ranges
+// replace pointers and counts. Element types give the datatype, and errors are exceptions. It is
+// header only. The C header's rules on threads, order and buffers hold unchanged.
 //
 //   unisono::job job;                                    // joins; the destructor leaves
 //   unisono::communicator& world = job.world();
@@ -10,8 +10,8 @@
 //   std::vector<int> mine(4), all(4 * world.size());
 //   world.allgather(mine, all);
 //
-// Every function that talks to the library throws unisono::error where the C function returns an
-// error. Names are in the manner of the standard library, because they stand next to its names.
+// Every function that calls the library throws unisono::error where the C function returns an
+// error. Names follow the standard library, because they stand next to its names.
 #ifndef UNISONO_UNISONO_HPP
 #define UNISONO_UNISONO_HPP
 
@@ -63,7 +63,7 @@ struct bfloat16 {
   std::uint16_t bits;
 };
 
-/// A value and where it stands: the element of op::minloc and op::maxloc.
+/// A value and its index: the element of op::minloc and op::maxloc.
 template <class Value>
 struct located {
   Value value;
@@ -72,8 +72,8 @@ struct located {
   bool operator==(const located&) const = default;
 };
 
-/// Maps a C++ type to a unisono_type_t. Specialize it for your own type, to reduce it with an
-/// operator of your own (to move it, no datatype is needed: it travels as bytes):
+/// Maps a C++ type to a unisono_type_t. Specialize it to reduce your own type with an operator of
+/// your own. To move a type needs no datatype: it travels as bytes.
 ///
 ///   template <> struct unisono::datatype<Matrix> {
 ///     static unisono_type_t value() {
@@ -84,8 +84,8 @@ struct located {
 template <class T>
 struct datatype;
 
-/// A new opaque type with T's size and alignment. All ranks create their types and operators in the
-/// same order. Throws error (RESOURCES above 1000).
+/// Creates an opaque datatype with T's size and alignment. All ranks create their types and
+/// operators in the same order. Throws error (RESOURCES above 1000).
 template <class T>
 unisono_type_t create_type() {
   static_assert(std::is_trivially_copyable_v<T>, "elements are moved as bytes");
@@ -101,8 +101,8 @@ struct fixed_datatype {
   static constexpr unisono_type_t value() noexcept { return Type; }
 };
 
-// The integer types proper; bool and the character types other than char are left out on purpose:
-// a sum of them means nothing.
+// The integer types without bool and the character types, whose sums mean nothing. (char has a
+// datatype of its own below.)
 template <class T>
 concept integer = std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char> &&
                   !std::same_as<T, wchar_t> && !std::same_as<T, char8_t> &&
@@ -146,12 +146,12 @@ struct datatype<located<float>> : detail::fixed_datatype<UNISONO_FLOAT32_INT32> 
 template <>
 struct datatype<located<double>> : detail::fixed_datatype<UNISONO_FLOAT64_INT32> {};
 
-/// What can be reduced: a type with a datatype.
+/// A type that can be reduced: it has a datatype.
 template <class T>
 concept element = requires {
   { datatype<T>::value() } -> std::same_as<unisono_type_t>;
 };
-/// What can be moved.
+/// A type that can be moved.
 template <class T>
 concept movable_element = std::is_trivially_copyable_v<T>;
 
@@ -184,9 +184,10 @@ enum class compare : unisono_compare_t {
 
 enum class commutes : bool { no, yes };
 
-/// An operator from a function object without state, T f(T left, T right): associative, and not
-/// throwing (a throw ends the process). With commutes::no the order of ranks is kept. It lives
-/// until the end of the process; all ranks create their operators in the same order.
+/// Creates an operator from a function object without state, T f(T left, T right). The function is
+/// associative and does not throw; a throw ends the process. commutes::no keeps the order of ranks.
+/// The operator lives until the end of the process. All ranks create their operators in the same
+/// order.
 template <class T, class Function>
 requires std::is_empty_v<Function> && std::default_initializable<Function> &&
     std::is_invocable_r_v<T, Function, const T&, const T&>
@@ -205,11 +206,11 @@ requires std::is_empty_v<Function> && std::default_initializable<Function> &&
 
 /* ---- buffers --------------------------------------------------------------------------------- */
 
-/// Stands for the input where it lies in the output already.
+/// Stands for an input that already lies in the output (see UNISONO_IN_PLACE).
 struct in_place_t {};
 inline constexpr in_place_t in_place{};
 
-/// Contiguous elements that outlive the call: a container that has a name, an array, a span.
+/// Contiguous elements that outlive the call: a named container, an array, a span.
 template <class Range>
 concept buffer = std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
     std::ranges::borrowed_range<Range> && movable_element<std::ranges::range_value_t<Range>>;
@@ -221,7 +222,7 @@ template <class Input, class Output>
 concept input_for = std::same_as<std::remove_cvref_t<Input>, in_place_t> ||
     (buffer<Input>&&
          std::same_as<std::ranges::range_value_t<Input>, std::ranges::range_value_t<Output>>);
-/// For a scatter, whose output may be the one that is left out.
+/// An output with the same elements as Input, or in_place. For scatters.
 template <class Output, class Input>
 concept output_for = std::same_as<std::remove_cvref_t<Output>, in_place_t> ||
     (output_buffer<Output>&&
@@ -229,8 +230,8 @@ concept output_for = std::same_as<std::remove_cvref_t<Output>, in_place_t> ||
 template <class Range>
 concept reducible = output_buffer<Range> && element<std::ranges::range_value_t<Range>>;
 
-/// Blocks that each have a type, one for each rank: counts of its elements, and displacements in
-/// bytes (none: one block behind the other).
+/// One typed block for each rank: counts of its elements, and displacements in bytes. Without
+/// displacements one block lies behind the other.
 struct typed_blocks {
   std::span<const std::int64_t> counts;
   std::span<const unisono_type_t> types;
@@ -239,9 +240,9 @@ struct typed_blocks {
 
 namespace detail {
 
-// A call's buffers as the C API takes them. Lengths that do not fit each other are something the C
-// API cannot see: they become count -1, so that the other ranks are told of an invalid argument as
-// of any other, and `problem` says it better to this one.
+// A call's buffers as the C API takes them. The C API cannot see lengths that do not fit each
+// other. They become count -1, so that the C API reports an invalid argument to the other ranks;
+// `problem` has the precise message for this one.
 struct arguments {
   const void* input = nullptr;
   void* output = nullptr;
@@ -259,7 +260,7 @@ struct arguments {
               " elements, but has to hold " + std::to_string(expected);
     count = -1;
   }
-  // `end`: of the last block, in the C API's units.
+  // `end` of the last block is in the C API's units.
   void require_room(const char* what, std::size_t length, std::int64_t unit, std::int64_t end) {
     if (static_cast<std::int64_t>(length) * unit >= end || !problem.empty()) return;
     problem = std::string("the ") + what + " holds " + std::to_string(length) +
@@ -330,13 +331,13 @@ arguments reducing(Input& input, Output& output, bool receives) {
 template <class Range>
 inline constexpr bool is_in_place = std::same_as<std::remove_cvref_t<Range>, in_place_t>;
 
-// At the root, or of an allgather (`receives`) everywhere, the output holds `ranks` blocks.
+// At the root, or everywhere in an allgather (`receives`), the output holds `ranks` blocks.
 template <class Input, class Output>
 arguments gathering_at(Input& input, Output& output, std::size_t ranks, bool receives) {
   if (receives) return gathering(input, output, ranks, "output of a gather");
   if constexpr (is_in_place<Input>) {
     arguments result = moving(output, 0);
-    result.input = UNISONO_IN_PLACE;  // which is refused
+    result.input = UNISONO_IN_PLACE;  // the C API refuses it
     return result;
   } else {
     arguments result = moving(output, std::ranges::size(input));
@@ -405,7 +406,7 @@ struct block_list {
   const std::int64_t* displacements_data() const {
     return displacements.empty() ? nullptr : displacements.data();
   }
-  // The end of the last block; what the C API refuses itself counts as nothing.
+  // The end of the last block. Blocks that the C API refuses count as empty.
   std::int64_t extent() const {
     std::int64_t end = 0, sum = 0;
     for (std::size_t i = 0; i < counts.size(); ++i) {
@@ -418,9 +419,9 @@ struct block_list {
   }
 };
 
-// A call with one such list.
+// A call with one list of blocks.
 struct block_arguments : arguments, block_list {
-  // What is wrong is left to the C API to refuse, on all ranks: it is given no counts.
+  // Without counts, the C API refuses the call on all ranks.
   const std::int64_t* counts_data() const { return problem.empty() ? counts.data() : nullptr; }
   void require_lists(std::size_t ranks) {
     require_length("list of counts", counts.size(), ranks);
@@ -484,7 +485,7 @@ block_arguments reducing_unequal_blocks(Input& input, Output& output,
   return result;
 }
 
-// At the root (`receives`) as an allgatherv; the others' lists are not looked at.
+// At the root (`receives`) as an allgatherv; other ranks' lists are ignored.
 template <class Input, class Output>
 block_arguments gathering_blocks_at(Input& input, Output& output,
                                     std::span<const std::int64_t> counts,
@@ -512,7 +513,7 @@ block_arguments scattering_blocks(Input& input, Output& output,
   return result;
 }
 
-// A call with a list of blocks to send and one to receive, which may have types of their own.
+// A call with a list of blocks to send and one to receive. The two may have different types.
 struct exchange_arguments : arguments {
   block_list sent, received;
   const unisono_type_t* sent_types = nullptr;
@@ -547,7 +548,7 @@ exchange_arguments exchanging_blocks(Input& input, Output& output, block_list se
   return result;
 }
 
-// What the C API refuses itself counts as nothing.
+// Blocks that the C API refuses count as empty.
 inline std::int64_t extent_in_bytes(const typed_blocks& blocks) {
   std::int64_t end = 0, sum = 0;
   for (std::size_t i = 0; i < blocks.counts.size(); ++i) {
@@ -607,7 +608,7 @@ exchange_arguments exchanging_typed(Input& input, Output& output, const typed_bl
 
 namespace detail {
 
-// The one owner of a C handle, ended by End::end.
+// The one owner of a C handle; End::end ends it.
 template <class Handle, class End>
 struct owner {
   Handle handle = nullptr;
@@ -652,21 +653,21 @@ struct threads_end {
 
 }  // namespace detail
 
-/// A started collective. The destructor waits for it, because the buffers belong to it until then.
-/// Empty once complete, and after a move.
+/// A started collective. The destructor waits for its completion, because it uses the buffers until
+/// then. A request is empty once complete, and after a move.
 class request {
  public:
-  /// Whether there is something to wait for.
+  /// False if the request is empty.
   explicit operator bool() const noexcept { return native() != nullptr; }
 
   void wait() { detail::check(unisono_wait(&owner_.handle)); }
-  /// Whether it is complete; if so, the request is empty.
+  /// True if the collective is complete; the request is then empty.
   bool test() {
     int done = 0;
     detail::check(unisono_test(&owner_.handle, &done));
     return done != 0;
   }
-  /// Gives it up, and with it the communicator unless it was complete (see unisono_cancel).
+  /// Cancels the collective. Unless it was complete, the communicator fails (see unisono_cancel).
   void cancel() { detail::check(unisono_cancel(&owner_.handle)); }
 
   unisono_request_t native() const noexcept { return owner_.handle; }
@@ -704,14 +705,14 @@ inline std::optional<std::size_t> wait_any(std::span<request> requests) {
   return index < 0 ? std::nullopt : std::optional(static_cast<std::size_t>(index));
 }
 
-/// Waits for all of them; empty ones are passed over.
+/// Waits until all requests are complete; skips empty ones.
 inline void wait_all(std::span<request> requests) {
   detail::request_handles all(requests);
   detail::check(unisono_wait_all(all.handles.data(), all.count()));
 }
 
-/// A collective that was checked and prepared once, for any number of starts on the same buffers.
-/// The destructor waits for a start that is still active.
+/// A collective, checked and prepared once for any number of starts on the same buffers. The
+/// destructor waits for a start that is still active.
 class plan {
  public:
   void start() { detail::check(unisono_plan_start(native())); }
@@ -721,7 +722,7 @@ class plan {
     detail::check(unisono_plan_test(native(), &done));
     return done != 0;
   }
-  /// start and wait.
+  /// Starts and waits.
   void run() {
     start();
     wait();
@@ -738,7 +739,7 @@ class plan {
 
 /* ---- communicators --------------------------------------------------------------------------- */
 
-/// A group of ranks. Each collective comes in three forms: `x` blocks, `x_start` returns a request,
+/// A group of ranks. Each collective has three forms: `x` blocks, `x_start` returns a request,
 /// `x_plan` returns a plan. Buffers are ranges (see `buffer`); an input may be `in_place`.
 class communicator {
  public:
@@ -752,20 +753,21 @@ class communicator {
   }
   unisono_comm_t native() const noexcept { return owner_.handle; }
 
-  /// The same members with their own order of operations. Collective.
+  /// Makes a communicator with the same members and its own order of operations. Collective.
   communicator dup() const {
     communicator result;
     detail::check(unisono_comm_dup(native(), &result.owner_.handle));
     return result;
   }
-  /// One communicator for each color, ordered by (key, rank); none for a negative color.
-  /// Collective.
+  /// Makes one communicator for each color, ordered by (key, rank). A rank with a negative color
+  /// gets nullopt. Collective.
   std::optional<communicator> split(int color, int key = 0) const {
     communicator result;
     detail::check(unisono_comm_split(native(), color, key, &result.owner_.handle));
     return some(std::move(result));
   }
-  /// The members `ranks` in that order; none for the others. Collective over this communicator.
+  /// Makes a communicator of the members `ranks`, in that order. Other ranks get nullopt.
+  /// Collective over this communicator.
   std::optional<communicator> from_list(std::span<const int> ranks) const {
     communicator result;
     detail::check(unisono_comm_from_list(native(), ranks.data(), static_cast<int>(ranks.size()),
@@ -773,18 +775,18 @@ class communicator {
     return some(std::move(result));
   }
 
-  /// The members that live, when some are lost; every one of them calls it. It ends this
-  /// communicator. See unisono_shrink.
+  /// Makes a communicator of the surviving members. Every survivor calls it, and it ends this
+  /// communicator (see unisono_shrink).
   communicator shrink() {
     communicator result;
     detail::check(unisono_shrink(native(), &result.owner_.handle));
     return result;
   }
 
-  /// This rank's word, for the others' queries.
+  /// Sets this rank's word, which queries of all ranks read.
   void publish(std::uint64_t value) { detail::check(unisono_publish(native(), value)); }
-  /// Whether `word how value` holds for the word of every member, which take no part. An error of
-  /// code rank_lost if one is gone or does not answer.
+  /// True if `word how value` holds for the word of every member. The members take no part. Throws
+  /// error (RANK_LOST) if a member is lost or does not answer (see unisono_query).
   bool query(compare how, std::uint64_t value) {
     int result = 0;
     detail::check(unisono_query(native(), static_cast<unisono_compare_t>(how), value, &result));
@@ -799,7 +801,7 @@ class communicator {
     return planned({}, [&](auto* out) { return unisono_barrier_plan(native(), out); });
   }
 
-  /// root's elements to everyone's.
+  /// Copies the root's elements to every rank's buffer.
   template <output_buffer Range>
   void broadcast(Range&& range, int root = 0) {
     const auto a = detail::broadcasting(range);
@@ -819,15 +821,15 @@ class communicator {
       return unisono_broadcast_plan(a.output, a.count, a.type, root, native(), out);
     });
   }
-  /// One value: root's, everywhere.
+  /// Returns the root's value at every rank.
   template <movable_element T>
   requires(!std::ranges::range<T>) T broadcast(T value, int root = 0) {
     broadcast(std::span<T>(&value, 1), root);
     return value;
   }
 
-  /// output at the root = the inputs of all ranks in order, joined by `how`. Elsewhere the output
-  /// is ignored and may be empty. in_place at the root only.
+  /// Combines the inputs of all ranks by `how`, in the order of ranks, to the root's output. Other
+  /// ranks' output is ignored and may be empty. in_place at the root only.
   template <reducible Output, input_for<Output> Input>
   void reduce(Input&& input, Output&& output, op how, int root = 0) {
     const auto a = detail::reducing(input, output, root == rank());
@@ -850,7 +852,7 @@ class communicator {
     });
   }
 
-  /// The same result, bit for bit, at every rank.
+  /// As reduce, with the same result, bit for bit, at every rank.
   template <reducible Output, input_for<Output> Input>
   void allreduce(Input&& input, Output&& output, op how) {
     const auto a = detail::reducing(input, output, true);
@@ -870,7 +872,7 @@ class communicator {
       return unisono_allreduce_plan(a.input, a.output, a.count, a.type, code(how), native(), out);
     });
   }
-  /// One value.
+  /// Reduces one value of each rank.
   template <element T>
   T allreduce(const T& value, op how) {
     T result{};
@@ -878,7 +880,8 @@ class communicator {
     return result;
   }
 
-  /// The inputs of all ranks, one after another; output holds size() times the input's elements.
+  /// Gathers the inputs of all ranks, one after another, at every rank. The output holds size()
+  /// times the input's elements.
   template <output_buffer Output, input_for<Output> Input>
   void allgather(Input&& input, Output&& output) {
     const auto a = detail::gathering(input, output, ranks());
@@ -898,7 +901,7 @@ class communicator {
       return unisono_allgather_plan(a.input, a.output, a.count, a.type, native(), out);
     });
   }
-  /// One value of each rank.
+  /// Gathers one value of each rank.
   template <movable_element T>
   requires(!std::ranges::range<T>) std::vector<T> allgather(const T& value) {
     std::vector<T> result(ranks());
@@ -906,8 +909,8 @@ class communicator {
     return result;
   }
 
-  /// At the root, the inputs of all ranks, one after another. Elsewhere the output is ignored and
-  /// may be empty. in_place at the root only.
+  /// Gathers the inputs of all ranks, one after another, at the root. Other ranks' output is
+  /// ignored and may be empty. in_place at the root only.
   template <output_buffer Output, input_for<Output> Input>
   void gather(Input&& input, Output&& output, int root = 0) {
     const auto a = detail::gathering_at(input, output, ranks(), root == rank());
@@ -928,8 +931,8 @@ class communicator {
     });
   }
 
-  /// The root's input in blocks, one a rank; elsewhere the input is ignored and may be empty.
-  /// in_place is for the root's output: its block stays in the input.
+  /// Distributes the root's input in blocks, one for each rank. Other ranks' input is ignored and
+  /// may be empty. in_place stands for the root's output: its block stays in the input.
   template <buffer Input, output_for<Input> Output>
   void scatter(Input&& input, Output&& output, int root = 0) {
     const auto a = detail::scattering(input, output, ranks(), root == rank());
@@ -950,7 +953,8 @@ class communicator {
     });
   }
 
-  /// Block r of the output is this rank's block of the input of rank r.
+  /// Sends block s of the input to rank s. At rank s, block r of the output is block s of rank r's
+  /// input.
   template <output_buffer Output, input_for<Output> Input>
   void alltoall(Input&& input, Output&& output) {
     const auto a = detail::exchanging(input, output, ranks());
@@ -971,8 +975,8 @@ class communicator {
     });
   }
 
-  /// This rank's block of the reduction of all inputs. in_place: the output holds all blocks, and
-  /// then the result in front.
+  /// Reduces the inputs of all ranks and leaves each rank its block of the result. in_place: the
+  /// output holds the whole input, and then the result at its beginning.
   template <reducible Output, input_for<Output> Input>
   void reduce_scatter_block(Input&& input, Output&& output, op how) {
     const auto a = detail::reducing_blocks(input, output, ranks());
@@ -995,7 +999,7 @@ class communicator {
     });
   }
 
-  /// The inputs of the ranks up to this one in order, joined by `how`.
+  /// Combines the inputs of rank 0 to this rank by `how`, in the order of ranks.
   template <reducible Output, input_for<Output> Input>
   void scan(Input&& input, Output&& output, op how) {
     const auto a = detail::reducing(input, output, true);
@@ -1016,7 +1020,7 @@ class communicator {
     });
   }
 
-  /// The inputs of the ranks before this one. Rank 0 gets nothing, and its output may be empty.
+  /// Combines the inputs of the ranks before this one. Rank 0's output is ignored and may be empty.
   template <reducible Output, input_for<Output> Input>
   void exscan(Input&& input, Output&& output, op how) {
     const auto a = detail::reducing(input, output, rank() != 0);
@@ -1037,8 +1041,8 @@ class communicator {
     });
   }
 
-  /// The inputs of all ranks: counts[r] elements of rank r, from displacements[r] on in the output,
-  /// or (if none are given) one behind the other.
+  /// Gathers counts[r] elements of each rank r at every rank. They begin at displacements[r] in the
+  /// output; without displacements one block lies behind the other.
   template <output_buffer Output, input_for<Output> Input>
   void allgatherv(Input&& input, Output&& output, std::span<const std::int64_t> counts,
                   std::span<const std::int64_t> displacements = {}) {
@@ -1065,8 +1069,8 @@ class communicator {
     });
   }
 
-  /// An allgatherv whose blocks only the ranks r with receives[r] == 1 get; the others' output is
-  /// ignored and may be empty.
+  /// An allgatherv in which only ranks r with receives[r] == 1 get the blocks. Other ranks' output
+  /// is ignored and may be empty.
   template <output_buffer Output, input_for<Output> Input>
   void many_to_many(Input&& input, Output&& output, std::span<const std::int64_t> counts,
                     std::span<const int> receives,
@@ -1098,7 +1102,7 @@ class communicator {
     });
   }
 
-  /// The reduction of all inputs, of which rank r gets counts[r] elements. in_place: as with
+  /// Reduces the inputs of all ranks; rank r gets counts[r] elements of the result. in_place as in
   /// reduce_scatter_block.
   template <reducible Output, input_for<Output> Input>
   void reduce_scatter(Input&& input, Output&& output, std::span<const std::int64_t> counts,
@@ -1129,8 +1133,8 @@ class communicator {
     });
   }
 
-  /// At the root, the inputs of all ranks: counts[r] elements of rank r, from displacements[r] on
-  /// in the output, or (if none are given) one behind the other. Elsewhere the output and the lists
+  /// Gathers counts[r] elements of each rank r at the root. They begin at displacements[r] in the
+  /// output; without displacements one block lies behind the other. Other ranks' output and lists
   /// are ignored and may be empty. in_place at the root only.
   template <output_buffer Output, input_for<Output> Input>
   void gatherv(Input&& input, Output&& output, std::span<const std::int64_t> counts, int root = 0,
@@ -1161,9 +1165,10 @@ class communicator {
     });
   }
 
-  /// The root's input in blocks, counts[r] elements for rank r, from displacements[r] on in the
-  /// input, or (if none are given) one behind the other; elsewhere the input and the lists are
-  /// ignored and may be empty. in_place is for the root's output: its block stays in the input.
+  /// Distributes the root's input, counts[r] elements to rank r. They begin at displacements[r] in
+  /// the input; without displacements one block lies behind the other. Other ranks' input and lists
+  /// are ignored and may be empty. in_place stands for the root's output: its block stays in the
+  /// input.
   template <buffer Input, output_for<Input> Output>
   void scatterv(Input&& input, Output&& output, std::span<const std::int64_t> counts, int root = 0,
                 std::span<const std::int64_t> displacements = {}) {
@@ -1193,9 +1198,10 @@ class communicator {
     });
   }
 
-  /// input_counts[r] elements to rank r and output_counts[r] elements from it, where the
-  /// displacements say, or (if none are given) one block behind the other. in_place: the input's
-  /// lists are ignored and may be empty, and each block is replaced by one as long.
+  /// Sends input_counts[r] elements to rank r and receives output_counts[r] elements from it.
+  /// Blocks begin at the displacements; without displacements one lies behind the other. in_place:
+  /// the input's lists are ignored and may be empty, and each block is replaced by one of its
+  /// length.
   template <output_buffer Output, input_for<Output> Input>
   void alltoallv(Input&& input, Output&& output, std::span<const std::int64_t> input_counts,
                  std::span<const std::int64_t> output_counts,
@@ -1235,7 +1241,7 @@ class communicator {
     });
   }
 
-  /// An alltoallv whose blocks each have a type; buffers of any elements, for instance std::byte.
+  /// An alltoallv with a type for each block. Buffers have any elements, for instance std::byte.
   template <output_buffer Output, class Input>
   requires(buffer<Input> || detail::is_in_place<Input>) void alltoallw(
       Input&& input, Output&& output, const typed_blocks& sent, const typed_blocks& received) {
@@ -1324,7 +1330,8 @@ class communicator {
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
-/// A job whose ranks are threads of this process (tests, examples). Outlives its ranks' jobs.
+/// A job whose ranks are threads of this process, for tests and examples. It has to outlive the
+/// `job` objects of its ranks.
 class threads {
  public:
   explicit threads(int ranks) { detail::check(unisono_threads_create(ranks, &owner_.handle)); }
@@ -1336,12 +1343,12 @@ class threads {
 };
 
 /// This rank's part in a job, from construction to destruction. Requests, plans and communicators
-/// of the job end before it does: declare them after it.
+/// of the job must end before it: declare them after it.
 class job {
  public:
-  /// Joins the job that the environment describes; once per process (see unisono_init).
+  /// Joins the job that the environment describes. Once per process (see unisono_init).
   job() { detail::check(unisono_init(&world_.owner_.handle)); }
-  /// Joins as the rank of a job of threads.
+  /// Joins a job of threads as `rank`.
   job(const threads& group, int rank) {
     detail::check(unisono_init_thread(group.native(), rank, &world_.owner_.handle));
   }
@@ -1351,10 +1358,10 @@ class job {
     if (world_.native() != nullptr) static_cast<void>(unisono_finalize(world_.owner_.release()));
   }
 
-  /// All ranks of the job. It ends with the job: not to be moved from.
+  /// The communicator of all ranks. It ends with the job; do not move from it.
   communicator& world() noexcept { return world_; }
 
-  /// What the destructor does, but an error that this rank was not told of yet is thrown.
+  /// Does what the destructor does, and throws an error that no earlier call has reported.
   void finalize() { detail::check(unisono_finalize(world_.owner_.release())); }
 
  private:
