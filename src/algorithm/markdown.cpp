@@ -11,17 +11,27 @@ namespace {
 
 constexpr std::string_view kHead = R"(# Algorithms
 
-Generated from the rows in `src/algorithm/*/rows.cpp` by
-`unisono info --algorithms --format markdown`; do not edit.
+This page lists all algorithms with their idea, steps, bytes, parameters and source. It is generated
+from the rows in `src/algorithm/*/rows.cpp` by `unisono info --algorithms --format markdown`; do not
+edit it.
 
-In the formulas, P is the number of ranks, n the vector, m the block of one rank, M the largest
-power of two that is not above P, f the degree of a tree and l its fan-in. *Steps* are the
-messages on the longest path at the most, *bytes* what one rank sends at the most; a multicast
-counts once. Every algorithm works for any P from 1, any root and any count, in place or not, and
-for blocks that differ in length, if nothing else is said under *only*.
-*Order* says whether a reduction combines in the order of ranks, so that its operator need not
-commute. In all of them the order of combination depends on P, the root and the parameters only,
-and an allreduce gives all ranks the same bits.
+| in the formulas | is |
+| --- | --- |
+| P | the number of ranks |
+| n | the vector |
+| m | the block of one rank |
+| M | the largest power of two that is not above P |
+| f | the degree of a tree |
+| l | its fan-in |
+| *steps* | at most so many messages on the longest path |
+| *bytes* | at most so many bytes that one rank sends; a multicast counts once |
+
+Unless *only* says otherwise, an algorithm works for any P from 1, any root and any count. It works
+in place or not, and for blocks of different lengths.
+
+*Order* says whether a reduction combines in the order of ranks. If it does, the operator need not
+commute. In all of them the order of combination depends on P, the root and the parameters only. An
+allreduce gives all ranks the same bits.
 )";
 
 constexpr std::string_view kSources = R"(
@@ -85,7 +95,7 @@ std::string section(const Algorithm& row) {
     text += fmt::format("- Order: {}.\n", row.keeps_order ? "kept" : "not kept");
   }
   if (!row.unequal_blocks) text += "- Blocks: of one length only.\n";
-  if (row.local_counts) text += "- Counts: a rank needs to know those of its own blocks only.\n";
+  if (row.local_counts) text += "- Counts: a rank needs its local counts only.\n";
   for (const ParameterSpec& spec : row.parameters) text += parameter_line(spec);
   text += fmt::format("- Source: {}.\n", row.source);
   return text;

@@ -15,7 +15,7 @@ constexpr ParameterSpec kFactor[] = {{.name = "k",
                                       .low = 2,
                                       .high = 0,
                                       .fallback = 4,
-                                      .help = "ranks that meet in a step; 2 is pairwise"}};
+                                      .help = "ranks that exchange in a step; 2 is pairwise"}};
 
 constexpr std::string_view kInner[] = {
     "pairwise",         "gather-release",           "ring",
@@ -26,7 +26,7 @@ constexpr ParameterSpec kSplitRelease[] = {
      .low = 0,
      .high = 10,
      .fallback = 1,
-     .help = "how often the vector is halved; as often as there are ranks for the pieces"},
+     .help = "how often the vector is halved, with no more pieces than ranks"},
     kFanIn[0]};
 constexpr ParameterSpec kTwoLevel[] = {inner_choice(kInner), kFanInOfHost};
 

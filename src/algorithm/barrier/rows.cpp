@@ -12,7 +12,7 @@ constexpr ParameterSpec kPeers[] = {{.name = "k",
                                      .low = 1,
                                      .high = 0,
                                      .fallback = 3,
-                                     .help = "ranks that everyone signals in a step"}};
+                                     .help = "ranks that every rank signals in a step"}};
 
 constexpr std::string_view kInner[] = {"dissemination", "gather-release", "gather-broadcast",
                                        "pairwise", "kdissemination"};
@@ -71,7 +71,7 @@ constexpr Algorithm kRows[] = {
      .build = kdissemination},
     {.name = "two-level",
      .collective = Collective::barrier,
-     .idea = "signals are gathered and released within hosts, among their leaders runs inner",
+     .idea = "gather and release signals within hosts; inner runs among their leaders",
      .source = "Moody et al. 2003; Kielmann, Hofman, Bal, Plaat and Bhoedjang 1999",
      .steps = "ceil(log_{l+1} k) + 1, k the ranks of a host, and those of inner",
      .bytes = "0",

@@ -43,7 +43,8 @@ constexpr Algorithm kRows[] = {
      .build = flat},
     {.name = "scatter-allgather",
      .collective = Collective::broadcast,
-     .idea = "scatter a block to each rank down a binomial tree, then pass the blocks round a ring",
+     .idea =
+         "scatter a block to each rank down a binomial tree, then forward the blocks around a ring",
      .source =
          "Barnett, Gupta, Payne, Shuler, van de Geijn and Watts 1994; Thakur, Rabenseifner and "
          "Gropp 2005",

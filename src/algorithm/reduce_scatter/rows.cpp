@@ -15,7 +15,7 @@ constexpr ParameterSpec kTwoLevel[] = {inner_choice(kInner), kFanInOfHost};
 constexpr Algorithm kRows[] = {
     {.name = "pairwise",
      .collective = Collective::reduce_scatter,
-     .idea = "everyone sends each rank its block and combines the parts of its own",
+     .idea = "every rank sends each rank its block and combines the parts of its own",
      .source = "Thakur, Rabenseifner and Gropp 2005, 4.4",
      .steps = "1",
      .bytes = "(P-1) m",
@@ -58,7 +58,7 @@ constexpr Algorithm kRows[] = {
     {.name = "two-level",
      .collective = Collective::reduce_scatter,
      .idea =
-         "combine within hosts, hosts' blocks of the sums by inner, from leaders to their ranks",
+         "combine within hosts, distribute the hosts' blocks by inner, then from leaders to ranks",
      .source = "Moody et al. 2003; Kielmann, Hofman, Bal, Plaat and Bhoedjang 1999",
      .steps = "ceil(log_{l+1} k) + 1, k the ranks of a host, and those of inner",
      .bytes = "P m, or (k-1) m and those of inner",

@@ -50,6 +50,21 @@ std::string table_rows(SettingAudience audience) {
   return result;
 }
 
+constexpr std::string_view kMarkdownHead = R"(# Settings
+
+This page lists all settings with default, range and meaning. It is generated from the table in
+`src/base/settings_table.cpp`.
+
+Settings are environment variables. `unisono_init` or the tool reads them once. An invalid value is an
+error that names the accepted values. An unknown `UNISONO_*` name gives a warning with the nearest
+known one. An empty value counts as not set. `unisono info --config` prints the values in force as
+lines that a shell can read back.
+
+Sizes are bytes, or K, M, G, T (1024 each). Times take ns, us, ms, s, min or h. For `on` you may
+also write yes, true or 1, and for `off` no, false or 0.
+
+)";
+
 }  // namespace
 
 std::string accepted_values(const SettingRow& row) {
@@ -106,10 +121,11 @@ std::string settings_markdown() {
       "This page is made from the table in `src/base/settings/table.cpp`.\n\n"
       "## For users\n\n{}\n"
       "## For launchers\n\n"
-      "`unisono run` sets these; other launchers have their own, see the how-to page on "
-      "launching.\n\n"
+      "`unisono run` sets these. Other launchers have variables of their own (see the how-to page "
+      "on\n"
+      "launching).\n\n"
       "{}",
-      table_rows(SettingAudience::user), table_rows(SettingAudience::launcher));
+      kMarkdownHead, table_rows(SettingAudience::user), table_rows(SettingAudience::launcher));
 }
 
 }  // namespace unisono::base
