@@ -325,9 +325,9 @@ void add_studies(CLI::App& command, BenchArguments& arguments,
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000}))
       ->needs(overlap);
   command
-      .add_option(
-          "--workers", arguments.options.workers,
-          "With --overlap: so many ranks work, from rank 0 on; the others wait (0: all work)")
+      .add_option("--workers", arguments.options.workers,
+                  "With --overlap: number of ranks that work, from rank 0 on; the others wait (0: "
+                  "all work)")
       ->capture_default_str()
       ->check(CLI::Range(0, kMostRanks))
       ->needs(overlap);
@@ -355,7 +355,7 @@ void add_bench(CLI::App& app, int& exit_status) {
       ->default_str(std::string(kSizes));
   command->add_option("--type", arguments->type, "Type of the elements")->capture_default_str();
   command->add_option("--op", arguments->op, "Operator of the reductions")->capture_default_str();
-  command->add_option("--root", arguments->options.root, "Root of those that have one")
+  command->add_option("--root", arguments->options.root, "Root of rooted collectives")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   command->add_option("--format", arguments->format, "table, osu or json")
@@ -374,7 +374,7 @@ void add_bench(CLI::App& app, int& exit_status) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{100'000'000}));
   command
       ->add_option("--warmup", arguments->options.warmup,
-                   "Calls before, untimed [until the time of a call is known]")
+                   "Untimed calls before [until the time of a call is known]")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{100'000'000}));
   command->add_option("--seconds", arguments->options.seconds, "About how long one line may take")
       ->capture_default_str()
@@ -382,12 +382,12 @@ void add_bench(CLI::App& app, int& exit_status) {
   CLI::Option* guidelines =
       command
           ->add_flag("--guidelines", arguments->guidelines,
-                     "Compare collectives with each other: what has to hold between their times?")
+                     "Compare times of collectives with each other, by guidelines")
           ->excludes(method);
   add_studies(*command, *arguments, {method, guidelines});
   command
       ->add_option("--factor", arguments->options.factor,
-                   "What the guidelines allow, times this; 1 leaves nothing to noise")
+                   "Factor on the allowed ratios; 1 leaves no room for noise")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 1e6))
       ->needs(guidelines);

@@ -254,8 +254,8 @@ int explain_call(const ExplainOptions& options) {
 
 void add_explain(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<ExplainOptions>();
-  CLI::App* command =
-      app.add_subcommand("explain", "Say which algorithm a call gets, and why not another");
+  CLI::App* command = app.add_subcommand(
+      "explain", "Explain which algorithm the library chooses for a call, and why");
   command->add_option("collective", options->collective, "Name, e.g. allreduce")->required();
   command->add_option("-n", options->ranks, "Number of ranks")
       ->required()

@@ -142,7 +142,8 @@ void add_show(CLI::App& app, int& exit_status) {
   command->add_flag("--dot", options->dot, "Graphviz instead of text")->excludes(rank);
   command
       ->add_flag("--messages", options->messages,
-                 "Graphviz of who sends to whom in which step: a node a rank, an arrow a message")
+                 "Graphviz of the messages: a node for each rank, an arrow for each message, with "
+                 "its step")
       ->excludes(rank);
   command->footer(
       "Example:\n"

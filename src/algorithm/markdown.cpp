@@ -77,12 +77,12 @@ constexpr std::string_view kSources = R"(
 
 std::string parameter_line(const ParameterSpec& spec) {
   if (!spec.names.empty()) {
-    return fmt::format("- Parameter `{}`, {}; {} if not given: {}.\n", spec.name,
-                       print_choices(spec), print_value(spec, spec.fallback), spec.help);
+    return fmt::format("- Parameter `{}`, {}; default {}: {}.\n", spec.name, print_choices(spec),
+                       print_value(spec, spec.fallback), spec.help);
   }
   const std::string high = spec.high == 0 ? "P" : fmt::format("{}", spec.high);
-  return fmt::format("- Parameter `{}`, {} to {}, {} if not given: {}.\n", spec.name, spec.low,
-                     high, spec.fallback, spec.help);
+  return fmt::format("- Parameter `{}`, {} to {}, default {}: {}.\n", spec.name, spec.low, high,
+                     spec.fallback, spec.help);
 }
 
 std::string section(const Algorithm& row) {

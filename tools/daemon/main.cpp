@@ -74,7 +74,7 @@ void declare(CLI::App& app, Options& options) {
       ->check(CLI::Range(3, 1 << 20))
       ->capture_default_str();
   app.add_option("--joins-per-second", server.quota.joins_per_second,
-                 "Groups that one user may join in a second, after as many as it may have")
+                 "Groups that one user may join in a second, after a burst of --groups-per-user")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   app.add_option("--memory", server.capacity.bytes, "Most memory of all users' groups")

@@ -87,9 +87,10 @@ int show_trace(const TraceOptions& options) {
 void add_trace(CLI::App& command, int& exit_status) {
   CLI::App* trace = command.add_subcommand(
       "trace",
-      "Show packets of the NIC path as they are handled: headers, what became of them, and why\n\n"
-      "root may, and members of the group that unisonod runs as; one process at a time. Nobody's "
-      "vectors are shown. What cannot be recorded is counted.");
+      "Show packets of the NIC path: headers, and whether and why each was dropped, sent or "
+      "passed\n\n"
+      "root and members of the group that unisonod runs as may use it, one process at a time. It "
+      "shows no vectors, and counts packets that it cannot record.");
   auto options = std::make_shared<TraceOptions>();
   trace->add_option("--socket", options->path, "Where the daemon serves")->capture_default_str();
   trace->add_option("--interface", options->interface, "An error if the daemon serves another one");
@@ -105,13 +106,14 @@ void add_trace(CLI::App& command, int& exit_status) {
 }  // namespace
 
 void add_nic(CLI::App& app, int& exit_status) {
-  CLI::App* command =
-      app.add_subcommand("nic", "Show what serves the NIC path on this host, and its packets");
+  CLI::App* command = app.add_subcommand(
+      "nic", "Show the NIC path of this host: its daemon, its groups, its packets");
   command->require_subcommand(1);
   command->footer("Example:\n  unisono nic status");
   CLI::App* status = command->add_subcommand(
       "status",
-      "Show what this host can do, interfaces, the daemon unisonod, its groups and counters\n\n"
+      "Show capabilities and interfaces of this host, the daemon unisonod, its groups and "
+      "counters\n\n"
       "The groups are those of your processes; root sees all. The exit status is 1 if no daemon "
       "serves.");
   auto path = std::make_shared<std::string>(nic::kServicePath);

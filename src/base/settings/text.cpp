@@ -55,10 +55,10 @@ constexpr std::string_view kMarkdownHead = R"(# Settings
 This page lists all settings with default, range and meaning. It is generated from the table in
 `src/base/settings_table.cpp`.
 
-Settings are environment variables. `unisono_init` or the tool reads them once. An invalid value is an
-error that names the accepted values. An unknown `UNISONO_*` name gives a warning with the nearest
-known one. An empty value counts as not set. `unisono info --config` prints the values in force as
-lines that a shell can read back.
+Settings are environment variables. `unisono_init` or the tool reads them once. An invalid value is
+an error that names the accepted values. An unknown `UNISONO_*` name gives a warning with the
+nearest known one. An empty value counts as not set. `unisono info --config` prints the values in
+force as lines that a shell can read back.
 
 Sizes are bytes, or K, M, G, T (1024 each). Times take ns, us, ms, s, min or h. For `on` you may
 also write yes, true or 1, and for `off` no, false or 0.
