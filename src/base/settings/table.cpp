@@ -69,7 +69,7 @@ constexpr std::array<SettingRow, kSettingCount> kTable{{
     {Setting::ofi_provider, "UNISONO_OFI_PROVIDER", SettingType::text, "tcp", 0, 0, false, "", kUser,
      "libfabric's name of the provider that carries long messages. Tested: tcp. Not tested: verbs, efa, cxi."},
     {Setting::nic, "UNISONO_NIC", SettingType::toggle, "auto", 0, 0, false, "", kUser,
-     "Small blocking collectives of a communicator take the NIC path, if each of its hosts has a unisonod and a trial succeeds. on: a warning if the job's hosts cannot."},
+     "Small collectives of a communicator take the NIC path, if each of its hosts has a unisonod and a trial succeeds. on: a warning if the job's hosts cannot."},
     {Setting::nic_socket, "UNISONO_NIC_SOCKET", SettingType::text, "/run/unisono/nic.sock", 0, 0, false, "", kUser,
      "Socket of this host's unisonod."},
     {Setting::nic_splits, "UNISONO_NIC_SPLITS", SettingType::integer, "auto", 0, 2, true, "", kUser,
