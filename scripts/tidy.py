@@ -63,7 +63,7 @@ BANNED = [
 ]
 
 # What codespell takes for mistakes: names of variables and a part of a pattern.
-CORRECT_WORDS = "get's,upto,otherways,tring,ot"
+CORRECT_WORDS = "iif,get's,upto,otherways,tring,ot"
 CONSTANT = r"\bk[A-Z]\w*"
 
 

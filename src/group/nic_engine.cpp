@@ -77,8 +77,7 @@ Outcome NicEngine::step(Operation& operation) {
 }
 
 Outcome NicEngine::finish(Operation& operation) {
-  if (const base::Status taken = path_->group->take();
-      !taken) {
+  if (const base::Status taken = path_->group->take(); !taken) {
     return fail(operation, taken.error());
   }
   ++path_->completed;

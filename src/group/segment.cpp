@@ -85,10 +85,10 @@ SegmentLayout plan_segment(int ranks, const base::Settings& settings) {
 
 std::uint64_t memory_layout(const base::Settings& settings) {
   const SegmentLayout layout = plan_segment(64, settings);
-  return wire::hash(
-      wire::Key{},
-      fmt::format("{} {} {} {} {} {}", layout.bytes, layout.first_sequence, layout.small.channels,
-                  layout.bulk.channels, layout.bulk.data_bytes, settings.choice(base::Setting::bulk)));
+  return wire::hash(wire::Key{},
+                    fmt::format("{} {} {} {} {} {}", layout.bytes, layout.first_sequence,
+                                layout.small.channels, layout.bulk.channels, layout.bulk.data_bytes,
+                                settings.choice(base::Setting::bulk)));
 }
 
 Result<Grant> Segment::reserve(Job& job, int ranks) {
