@@ -3,9 +3,12 @@
 // threads (top -H, gdb) tells whose they are.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -17,8 +20,8 @@ namespace unisono::base {
 // system has refused; the caller adds what the thread was for.
 Result<std::thread> start_thread(const char* name, std::function<void()> body);
 
-// Of something that may never return. A future of std::async waits for its thread when it is given
-// up; this one leaves the thread alone, so `body` owns all that it uses.
+// Runs in a thread of its own what may never return. The destructor of a std::async future waits
+// for its thread; this one leaves the thread alone, so `body` owns all that it uses.
 template <class T>
 Result<std::future<T>> start_aside(const char* name, std::function<T()> body) {
   auto task = std::make_shared<std::packaged_task<T()>>(std::move(body));
@@ -26,6 +29,19 @@ Result<std::future<T>> start_aside(const char* name, std::function<T()> body) {
   UNISONO_ASSIGN(std::thread started, start_thread(name, [task] { (*task)(); }));
   started.detach();
   return outcome;
+}
+
+// Waits for such a thread's result. nullopt: `call` has not returned within that time, and its
+// thread stays behind. So a library function without a time limit does not delay the caller for
+// ever.
+template <class T>
+Result<std::optional<T>> call_aside(const char* name, std::function<T()> call,
+                                    std::int64_t timeout_ns) {
+  UNISONO_ASSIGN(std::future<T> outcome, start_aside<T>(name, std::move(call)));
+  if (outcome.wait_for(std::chrono::nanoseconds(timeout_ns)) != std::future_status::ready) {
+    return std::optional<T>();
+  }
+  return std::optional<T>(outcome.get());
 }
 
 }  // namespace unisono::base

@@ -10,10 +10,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/result.hpp"
+#include "transport/udp/ip.hpp"
 
 namespace unisono::bootstrap {
 
@@ -24,6 +26,8 @@ struct Address {
   Kind kind = Kind::unix_name;
   std::string name;        // abstract name or its prefix, without '@'; or host
   std::uint16_t port = 0;  // tcp; 0 when listening: any free one
+  // tcp: what resolve() has found for the name.
+  std::optional<transport::SocketAddress> resolved{};
 };
 
 // Error of code argument for anything but the two forms above.

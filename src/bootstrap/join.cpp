@@ -31,6 +31,7 @@ class Joining {
  public:
   Joining(const JobDescription& job, const base::Settings& settings, base::Descriptor listener)
       : job_(job),
+        address_(job.address),
         settings_(settings),
         listener_(std::move(listener)),
         timeout_ns_(settings.time_ns(Setting::start_timeout)),
@@ -49,6 +50,7 @@ class Joining {
   Status join_group(JobInfo& info);
 
   const JobDescription& job_;
+  Address address_;  // the job's, resolved
   const base::Settings& settings_;
   base::Descriptor listener_;  // at the job's address, until rank 0 serves there
   std::int64_t timeout_ns_;
@@ -71,7 +73,7 @@ Result<JobInfo> Joining::alone() const {
 // Bound to the local address of the route to the rendezvous, since the same network leads to the
 // other hosts. On the rendezvous' own host that is its address.
 Result<std::unique_ptr<JobDatagrams>> Joining::open_datagrams() const {
-  UNISONO_ASSIGN(const transport::IpAddress rendezvous, ip_of(job_.address));
+  UNISONO_ASSIGN(const transport::IpAddress rendezvous, ip_of(address_));
   return transport::datagrams_rows().front().open(settings_, job_.rank, rendezvous);
 }
 
@@ -80,7 +82,7 @@ JoinRequest Joining::join_request() const {
   request.rank = job_.rank;
   request.ranks = job_.ranks;
   request.server = job_.address_given ? "the launcher or rank 0" : "rank 0";
-  request.address = job_.address;
+  request.address = address_;
   request.key = job_.key;
   request.timeout_ns = timeout_ns_;
   request.memory_bytes = memory_bytes_;
@@ -110,6 +112,10 @@ Error Joining::with_datagrams_error(Error error) const {
 }
 
 Result<JobInfo> Joining::with_others() {
+  if (const Status resolved = resolve(address_, timeout_ns_); !resolved.ok()) {
+    return Error{resolved.error().code,
+                 fmt::format("rank {} of {}: {}", job_.rank, job_.ranks, resolved.error().message)};
+  }
   if (job_.address.kind == Address::Kind::tcp && job_.ranks > 1) {
     Result<std::unique_ptr<JobDatagrams>> opened = open_datagrams();
     // Not yet an error: no datagrams are needed if all ranks turn out to be on one host.

@@ -16,11 +16,14 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/text.hpp"
+#include "base/thread.hpp"
 #include "bootstrap/identity.hpp"
 
 namespace unisono::bootstrap {
@@ -34,7 +37,31 @@ using transport::SocketAddress;
 
 constexpr int kSocketFlags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
-Result<SocketAddress> resolve(const Address& address) {
+// `flags`: for getaddrinfo(). Without AI_NUMERICHOST it may ask a name service, which has no limit.
+Result<SocketAddress> look_up(const std::string& host, int flags) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
+  addrinfo* found = nullptr;
+  const int status = getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  if (status != 0) {
+    return Error{Code::argument, fmt::format("UNISONO_RENDEZVOUS: host \"{}\" is not known: {}",
+                                             host, gai_strerror(status))};
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
+  SocketAddress result;
+  std::memcpy(&result.storage, found->ai_addr, found->ai_addrlen);
+  result.length = found->ai_addrlen;
+  return result;
+}
+
+// The port has the same offset in both families.
+static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+std::uint16_t port_of(const sockaddr_storage& address) {
+  return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+Result<SocketAddress> socket_address_of(const Address& address) {
   SocketAddress result;
   if (address.kind != Address::Kind::tcp) {
     sockaddr_un unix_address{};
@@ -46,19 +73,12 @@ Result<SocketAddress> resolve(const Address& address) {
         static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + address.name.size());
     return result;
   }
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const int status =
-      getaddrinfo(address.name.c_str(), std::to_string(address.port).c_str(), &hints, &found);
-  if (status != 0) {
-    return Error{Code::argument, fmt::format("UNISONO_RENDEZVOUS: host \"{}\" is not known: {}",
-                                             address.name, gai_strerror(status))};
+  if (address.resolved) {
+    result = *address.resolved;
+  } else {
+    UNISONO_ASSIGN(result, look_up(address.name, AI_NUMERICHOST));
   }
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
-  std::memcpy(&result.storage, found->ai_addr, found->ai_addrlen);
-  result.length = found->ai_addrlen;
+  reinterpret_cast<sockaddr_in&>(result.storage).sin_port = htons(address.port);
   return result;
 }
 
@@ -118,7 +138,7 @@ void limit_segments(const Descriptor& socket) {
 }
 
 Result<ConnectAttempt> connect_to_one(const Address& address, std::int64_t deadline_ns) {
-  UNISONO_ASSIGN(const SocketAddress target, resolve(address));
+  UNISONO_ASSIGN(const SocketAddress target, socket_address_of(address));
   ConnectAttempt result;
   Descriptor socket(::socket(target.storage.ss_family, kSocketFlags, 0));
   if (!socket.valid()) return base::system_error("socket", errno);
@@ -164,6 +184,26 @@ Result<ConnectAttempt> connect_by_prefix(const std::string& prefix, std::int64_t
 
 }  // namespace
 
+base::Status resolve(Address& address, std::int64_t timeout_ns) {
+  if (address.kind != Address::Kind::tcp || address.resolved) return base::success();
+  Result<SocketAddress> found = look_up(address.name, AI_NUMERICHOST);
+  if (!found.ok()) {
+    const auto ask = [host = address.name] { return look_up(host, 0); };
+    UNISONO_ASSIGN(std::optional<Result<SocketAddress>> answer,
+                   base::call_aside<Result<SocketAddress>>("unisono-resolve", ask, timeout_ns));
+    if (!answer) {
+      return Error{Code::timeout,
+                   fmt::format("UNISONO_RENDEZVOUS: the name service gave no address of host "
+                               "\"{}\" within {} (UNISONO_START_TIMEOUT); give a numeric address, "
+                               "or see /etc/resolv.conf",
+                               address.name, base::format_time_ns(timeout_ns))};
+    }
+    found = std::move(*answer);
+  }
+  UNISONO_ASSIGN(address.resolved, found);
+  return base::success();
+}
+
 Result<Descriptor> listen_at(Address& address) {
   if (address.kind == Address::Kind::unix_prefix) {
     UNISONO_ASSIGN(const ConnectAttempt other,
@@ -177,7 +217,7 @@ Result<Descriptor> listen_at(Address& address) {
     UNISONO_ASSIGN(const std::uint64_t number, random_number());
     address = {Address::Kind::unix_name, fmt::format("{}-{:016x}", address.name, number), 0};
   }
-  UNISONO_ASSIGN(const SocketAddress target, resolve(address));
+  UNISONO_ASSIGN(const SocketAddress target, socket_address_of(address));
   Descriptor socket(::socket(target.storage.ss_family, kSocketFlags, 0));
   if (!socket.valid()) return base::system_error("socket", errno);
   const int on = 1;
@@ -202,9 +242,7 @@ Result<Descriptor> listen_at(Address& address) {
     if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &length) != 0) {
       return base::system_error("getsockname", errno);
     }
-    // The port has the same offset in both families.
-    static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
-    address.port = ntohs(reinterpret_cast<const sockaddr_in*>(&bound)->sin_port);
+    address.port = port_of(bound);
   }
   return socket;
 }
@@ -242,7 +280,7 @@ std::string peer_ip_text(const Descriptor& socket) {
 }
 
 Result<transport::IpAddress> ip_of(const Address& address) {
-  UNISONO_ASSIGN(const SocketAddress resolved, resolve(address));
+  UNISONO_ASSIGN(const SocketAddress resolved, socket_address_of(address));
   return transport::endpoint_of(resolved.storage).address;
 }
 

@@ -16,6 +16,11 @@
 
 namespace unisono::bootstrap {
 
+// Asks the name service for the host of a tcp address, unless that is numeric. The functions below
+// need this first. Errors: timeout (the name service has not answered within that time), argument
+// (the host is not known), resources (no thread).
+base::Status resolve(Address& address, std::int64_t timeout_ns);
+
 // A listening socket. Replaces a port of 0 by the one taken, and a prefix by the whole name.
 base::Result<base::Descriptor> listen_at(Address& address);
 
@@ -41,7 +46,7 @@ base::Result<Peer> peer_of(const base::Descriptor& socket);
 
 // The numeric address of the peer of a connected TCP socket; "?" if it has ended.
 std::string peer_ip_text(const base::Descriptor& socket);
-// The numeric address of a tcp address, as this host resolves it.
+// The numeric address of a tcp address.
 base::Result<transport::IpAddress> ip_of(const Address& address);
 
 }  // namespace unisono::bootstrap

@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -147,18 +146,13 @@ class PmixAnswer {
   std::string text_;
 };
 
-// Calls the library in a thread of its own, since its calls wait for the launcher's server without
-// a limit. nullopt: it has not returned within that time, and the thread stays behind.
-Result<std::optional<int>> call_aside(std::function<int()> call, std::int64_t timeout_ns) {
-  UNISONO_ASSIGN(std::future<int> outcome, base::start_aside<int>("unisono-pmix", std::move(call)));
-  if (outcome.wait_for(std::chrono::nanoseconds(timeout_ns)) != std::future_status::ready) {
-    return std::optional<int>();
-  }
-  return std::optional<int>(outcome.get());
+// In a thread of its own, since the library's calls wait for the launcher's server without a limit.
+Result<std::optional<int>> call_library(std::function<int()> call, std::int64_t timeout_ns) {
+  return base::call_aside<int>("unisono-pmix", std::move(call), timeout_ns);
 }
 
 void finalize_within(PmixFinalize finalize, std::int64_t timeout_ns) {
-  const auto left = call_aside([finalize] { return finalize(nullptr, 0); }, timeout_ns);
+  const auto left = call_library([finalize] { return finalize(nullptr, 0); }, timeout_ns);
   if (!left.ok()) finalize(nullptr, 0);  // the system has no thread for it
 }
 
@@ -189,7 +183,7 @@ class PmixStore : public KeyValueStore {
   Status init() {
     const auto self = std::make_shared<PmixProcess>();
     const auto init = [self, call = library_.init] { return call(self.get(), nullptr, 0); };
-    UNISONO_ASSIGN(const std::optional<int> status, call_aside(init, options_.timeout_ns));
+    UNISONO_ASSIGN(const std::optional<int> status, call_library(init, options_.timeout_ns));
     if (!status) {
       return Error{
           Code::timeout,

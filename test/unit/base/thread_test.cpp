@@ -56,5 +56,26 @@ TEST(Thread, AsideIsNotWaitedForByOneThatGivesItUp) {
   EXPECT_EQ(again->get(), 8);
 }
 
+TEST(Thread, ACallAsideIsGivenUpAtItsLimit) {
+  const auto release = std::make_shared<std::latch>(1);
+  const auto ended = std::make_shared<std::latch>(1);
+  const auto answer = call_aside<int>(
+      "aside",
+      [=] {
+        release->wait();
+        ended->count_down();
+        return 7;
+      },
+      0);
+  ASSERT_TRUE(answer.ok()) << answer.error().message;
+  EXPECT_FALSE(answer->has_value());
+  release->count_down();
+  ended->wait();
+  constexpr std::int64_t kMinute = 60'000'000'000;
+  EXPECT_EQ(*call_aside<int>(
+                "aside", [] { return 8; }, kMinute),
+            8);
+}
+
 }  // namespace
 }  // namespace unisono::base
