@@ -99,7 +99,7 @@ base::Result<std::string> find_nic(const group::Call& call, const RanksPlace& pl
   const std::string tree = select::nic_tree_name(place.hosts, splits, place.multicast);
   const std::size_t packets = (lowered.bytes + nic::kPacketBytes - 1) / nic::kPacketBytes;
   const std::string whole = packets > 1 ? fmt::format("in {} packets ", packets) : "";
-  return fmt::format("if it blocks and the other hosts have a unisonod as this one has; {}",
+  return fmt::format("if the other hosts have a unisonod as this one has; {}",
                      lowered.gathers && !place.multicast ? "hosts forward blocks to one another"
                      : lowered.gathers                   ? "each rank multicasts its block"
                      : splits > 0                        ? "in pieces on the trees " + tree

@@ -334,8 +334,8 @@ typedef struct unisono_request_s* unisono_request_t;
 
 /* A start returns at once. The buffers belong to the operation until test or wait says that it is
  * done. All ranks start the operations of a communicator in the same order; they may complete them
- * in any order. An operation is split-phase on all ranks or on none; if only some ranks start it,
- * it may end with MISMATCH. A failed start gives no request. */
+ * in any order. Blocking, split-phase and persistent calls of one shape are one call for the other
+ * ranks, so each rank may choose. A failed start gives no request. */
 UNISONO_API int unisono_barrier_start(unisono_comm_t comm, unisono_request_t* request);
 UNISONO_API int unisono_broadcast_start(void* buffer, int64_t count, unisono_type_t type, int root,
                                         unisono_comm_t comm, unisono_request_t* request);
