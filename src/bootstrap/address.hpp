@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "base/result.hpp"
-#include "transport/udp/ip.hpp"
+#include "transport/ip/ip.hpp"
 
 namespace unisono::bootstrap {
 

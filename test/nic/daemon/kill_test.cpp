@@ -23,6 +23,7 @@
 #include "nic/harness/hosts.hpp"
 #include "nic/harness/kernel_objects.hpp"
 #include "nic/harness/processes.hpp"
+#include "nic/loader/device.hpp"
 #include "nic/service/client.hpp"
 
 namespace unisono::nic::test {
