@@ -253,7 +253,7 @@ class JobOfSeveralHosts(unittest.TestCase):
         store = LAUNCHERS[OPTIONS.launcher].stores[0]
         done = self.launch(settings, [str(OPTIONS.program)], store)
         self.assertNotEqual(done.returncode, 0, done.stdout)
-        self.assertIn("no address of another host is known", done.stdout)
+        self.assertIn("rank 0's host knows no address of another host", done.stdout)
         self.assertIn('(UNISONO_NETWORKS="192.0.2.0/24"', done.stdout)
 
     def test_what_is_missing_is_said(self):
