@@ -83,8 +83,9 @@ base::Status Job::agree_on_bulk(const bootstrap::JobInfo& info) {
                                 .region_bytes = static_cast<std::size_t>(info.memory_bytes)},
                                memory_);
   using std::chrono_literals::operator""s;
-  UNISONO_TRY(await([&] { return opening.wait_for(0s) == std::future_status::ready; },
-                    [row = row] { return fmt::format("{} takes so long to open", row->name); }));
+  UNISONO_TRY(
+      await([&] { return opening.wait_for(0s) == std::future_status::ready; },
+            [chosen = row] { return fmt::format("{} takes so long to open", chosen->name); }));
   auto opened = opening.get();
   if (opened.ok()) entries[static_cast<std::size_t>(rank_)].card = (*opened)->card();
   UNISONO_TRY(exchange_bulk(entries, opened.ok() ? Verdict::yes : Verdict::no));

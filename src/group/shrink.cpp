@@ -19,7 +19,6 @@ using base::Status;
 
 Shrink::Shrink(const Members& members, const Segment& segment, const Ends& ends)
     : members_(members),
-      segment_(segment),
       ends_(ends),
       consent_(members, segment.records()),
       agreement_(members.job(),

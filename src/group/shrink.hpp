@@ -58,7 +58,6 @@ class Shrink {
   int place_of(int member) const;
 
   const Members& members_;
-  const Segment& segment_;
   const Ends& ends_;
   Consent consent_;
   Agreement agreement_;
