@@ -16,7 +16,8 @@
 namespace unisono::test {
 namespace {
 
-Seeds seeds{.count = 300};
+constexpr std::int64_t kAllWorlds = 300;  // without a sanitizer
+Seeds seeds{.count = kAllWorlds};
 
 WorldOptions options_of(std::uint64_t seed, bool has_hosts, base::Prng& prng) {
   WorldOptions options;
@@ -102,6 +103,9 @@ void run_scenarios(bool has_hosts) {
     EXPECT_GT(traffic.pieces, 0U);
     EXPECT_EQ(traffic.multicasts > 0, has_hosts);
     EXPECT_EQ(traffic.multicast_ends > count / 20, has_hosts);
+  }
+  // In a part of the worlds, none may last long enough after its multicast has ended.
+  if (count >= kAllWorlds) {
     EXPECT_EQ(traffic.passed_on > 0, has_hosts);
   }
 }
