@@ -25,10 +25,6 @@ void Engine::after_sleep(Operation& operation, bool was_woken) {
   static_cast<void>(was_woken);
 }
 
-void HostEngine::start(Operation& operation, const Plan& plan, const Launch& launch) {
-  operation.host.start(plan, plan.bulk ? parts_.bulk : parts_.small, launch);
-}
-
 int HostEngine::awaited(const Operation& operation) const {
   const HostOperation& host = operation.host;
   return host.entered() ? host.awaited() : host.lane().laggard(host.sequence());
@@ -48,10 +44,6 @@ Stall HostEngine::describe_stall(const Operation& operation) const {
     if (!record || record->sequence < host.sequence()) stall.not_called.push_back(r);
   }
   return stall;
-}
-
-Outcome InlineEngine::step(Operation& operation) {
-  return operation.host.step<false>(parts_.machine);
 }
 
 Outcome HelpingEngine::step(Operation& operation) {

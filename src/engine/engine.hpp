@@ -65,7 +65,9 @@ class HostEngine : public Engine {
  public:
   explicit HostEngine(const HostParts& parts) : parts_(parts) {}
 
-  void start(Operation& operation, const Plan& plan, const Launch& launch) final;
+  void start(Operation& operation, const Plan& plan, const Launch& launch) final {
+    operation.host.start(plan, plan.bulk ? parts_.bulk : parts_.small, launch);
+  }
   int awaited(const Operation& operation) const final;
   bool completed_by(const Operation& operation, int rank) const final;
   Stall describe_stall(const Operation& operation) const final;
@@ -77,7 +79,7 @@ class HostEngine : public Engine {
 class InlineEngine final : public HostEngine {
  public:
   using HostEngine::HostEngine;
-  Outcome step(Operation& operation) override;
+  Outcome step(Operation& operation) override { return operation.host.step<false>(parts_.machine); }
 };
 
 class HelpingEngine final : public HostEngine {

@@ -59,34 +59,17 @@ Status OperationQueue::start(const engine::Plan& plan, const void* input, void* 
   operation.plan = &plan;
   operation.index = next_index_++;
   operation.engine = engines_[static_cast<std::size_t>(plan.engine)];
-  operation.engine->start(operation, plan,
-                          {.input = input,
-                           .output = output,
-                           .index = operation.index,
-                           .history = history(),
-                           .staging = staging});
-  return base::success();
-}
-
-bool OperationQueue::ends_at_once(Pending& pending) {
-  engine::Operation& operation = pending.operation;
-  if (!active_.empty() || !machine_.direct) [[unlikely]]
-    return false;
-  if (operation.engine->step(operation) != engine::Outcome::finished) return false;
-  finish(pending);
-  return true;
-}
-
-void OperationQueue::finish(Pending& pending) {
-  pending.state = Pending::State::complete;
-  ++counts_.operations;
-  if (pending.operation.plan->engine == engine::EngineKind::nic) [[unlikely]] {
-    ++counts_.in_nic;
+  const engine::Launch launch{.input = input,
+                              .output = output,
+                              .index = operation.index,
+                              .history = history(),
+                              .staging = staging};
+  if (plan.engine == engine::EngineKind::inline_) [[likely]] {
+    inline_.start(operation, plan, launch);
   } else {
-    counts_.helped_steps += pending.operation.host.helped_steps();
+    operation.engine->start(operation, plan, launch);
   }
-  if (pending.staging != 0) [[unlikely]]
-    give_back_staging(pending);
+  return base::success();
 }
 
 Status OperationQueue::stage(const engine::Plan& plan, Pending& pending) {
@@ -162,11 +145,6 @@ void OperationQueue::note_call(std::uint32_t digest) {
   history_ = (history_ ^ digest) * 0x9e3779b97f4a7c15U;
   if (machine_.network != nullptr) [[unlikely]]
     remote_calls_.note(*members_.job().network(), next_index_, history());
-}
-
-// The high bits are the mixed ones.
-std::uint32_t OperationQueue::history() const {
-  return static_cast<std::uint32_t>(history_ >> (64 - engine::kDigestBits)) | 1U;
 }
 
 void OperationQueue::carry_transports() {

@@ -66,7 +66,17 @@ class OperationQueue {
   base::Status start(const engine::Plan& plan, const void* input, void* output, Pending& pending);
   // One step of an operation that has just been started. True: it has ended, and is not in the
   // queue.
-  bool ends_at_once(Pending& pending);
+  bool ends_at_once(Pending& pending) {
+    engine::Operation& operation = pending.operation;
+    if (!active_.empty() || !machine_.direct) [[unlikely]]
+      return false;
+    const bool is_inline = operation.engine == &inline_;
+    const engine::Outcome outcome =
+        is_inline ? inline_.step(operation) : operation.engine->step(operation);
+    if (outcome != engine::Outcome::finished) return false;
+    finish(pending);
+    return true;
+  }
   // From now on advance() carries it on.
   void add(Pending& pending);
   // Takes it out; the others go on.
@@ -84,7 +94,10 @@ class OperationQueue {
   // Of the operation that is called next.
   std::uint64_t next_index() const { return next_index_; }
   // A digest of all calls so far, as it goes with each message; never 0.
-  std::uint32_t history() const;
+  std::uint32_t history() const {
+    // The high bits are the mixed ones.
+    return static_cast<std::uint32_t>(history_ >> (64 - engine::kDigestBits)) | 1U;
+  }
   RemoteCalls& remote_calls() { return remote_calls_; }
   // Whether one waits for credit: until all ranks have come so far that it may use its buffers.
   bool credit_blocked() const;
@@ -104,7 +117,17 @@ class OperationQueue {
   base::Status stage(const engine::Plan& plan, Pending& pending);
   void give_back_staging(Pending& pending);
   void note_call(std::uint32_t digest);
-  void finish(Pending& pending);
+  void finish(Pending& pending) {
+    pending.state = Pending::State::complete;
+    ++counts_.operations;
+    if (pending.operation.plan->engine == engine::EngineKind::nic) [[unlikely]] {
+      ++counts_.in_nic;
+    } else {
+      counts_.helped_steps += pending.operation.host.helped_steps();
+    }
+    if (pending.staging != 0) [[unlikely]]
+      give_back_staging(pending);
+  }
   void tell_awaited(const engine::Operation& operation);
   void carry_transports();
 
