@@ -53,7 +53,7 @@ std::string table_rows(SettingAudience audience) {
 constexpr std::string_view kMarkdownHead = R"(# Settings
 
 This page lists all settings with default, range and meaning. It is generated from the table in
-`src/base/settings_table.cpp`.
+`src/base/settings/table.cpp`.
 
 Settings are environment variables. `unisono_init` or the tool reads them once. An invalid value is
 an error that names the accepted values. An unknown `UNISONO_*` name gives a warning with the
@@ -107,19 +107,7 @@ std::string settings_dump(const Settings& settings) {
 
 std::string settings_markdown() {
   return fmt::format(
-      "# Settings\n\n"
-      "Settings are environment variables, read once, by `unisono_init` or the tool. A value that "
-      "is\n"
-      "not valid is an error that says what is accepted; an unknown `UNISONO_*` name gives a "
-      "warning\n"
-      "with the nearest known one; an empty value counts as not set. `unisono info --config` "
-      "prints\n"
-      "the values in force as lines that a shell can read back.\n\n"
-      "Sizes are bytes, or K, M, G, T (1024 each). Times take ns, us, ms, s, min or h. `on` may "
-      "also\n"
-      "be written yes, true or 1, and `off` no, false or 0.\n\n"
-      "This page is made from the table in `src/base/settings/table.cpp`.\n\n"
-      "## For users\n\n{}\n"
+      "{}## For users\n\n{}\n"
       "## For launchers\n\n"
       "`unisono run` sets these. Other launchers have variables of their own (see the how-to page "
       "on\n"

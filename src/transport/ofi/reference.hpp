@@ -8,8 +8,8 @@
 namespace unisono::transport {
 
 inline constexpr std::string_view kOfiReference =
-    R"(With `UNISONO_BULK=ofi` long messages are written to the other host's memory
-by libfabric instead ([how, and at what price](../howto/network.md#long-messages-by-libfabric)):
+    R"(With `UNISONO_BULK=ofi` libfabric writes long messages to the other host's memory
+instead ([how, and at what price](../howto/network.md#long-messages-by-libfabric)):
 
 | `UNISONO_OFI_PROVIDER` | network | tested |
 | --- | --- | --- |
@@ -20,10 +20,10 @@ by libfabric instead ([how, and at what price](../howto/network.md#long-messages
 
 | | packets | by libfabric |
 | --- | --- | --- |
-| copies at the sender | one | one; none of what the receiver fetches |
+| copies at the sender | one | one; none of data that the receiver fetches |
 | copies at the receiver | one | none by Unisono |
-| bears a tag of the job's key | every packet | only the flag that says it has arrived |
-| memory is registered | no | the job's, as a whole |
+| a tag of the job's key | on every packet | only on the flag that reports the arrival |
+| registered memory | none | the job's, as a whole |
 )";
 
 }  // namespace unisono::transport

@@ -21,7 +21,7 @@ base::Result<std::unique_ptr<JobDatagrams>> open_udp(const base::Settings& setti
 base::Result<std::string> describe_udp(const base::Settings& settings, const IpAddress& towards);
 
 inline constexpr std::string_view kUdpReference =
-    R"(Packets over UDP and, where the network carries it, IP multicast. Every packet bears
+    R"(Packets go over UDP and, where the network carries it, IP multicast. Every packet bears
 a keyed tag ([packets](wire.md)).
 )";
 
