@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 namespace unisono::api {
 
@@ -21,10 +20,9 @@ class HandleTable {
   // Null if the table is full.
   Handle insert(std::unique_ptr<Object> object) {
     const std::lock_guard lock(mutex_);
-    std::uint32_t index;
-    if (!free_.empty()) {
-      index = free_.back();
-      free_.pop_back();
+    std::uint32_t index = first_free_;
+    if (index != kNone) {
+      first_free_ = entries_[index].next_free;
     } else if (used_ < kMost) {
       index = used_++;
     } else {
@@ -47,7 +45,7 @@ class HandleTable {
     return entry.object.load(std::memory_order_relaxed);
   }
 
-  // Ends the handle.
+  // Ends the handle. Needs no memory, so it never fails on a living one.
   std::unique_ptr<Object> remove(Handle handle) {
     const std::lock_guard lock(mutex_);
     Object* object = get(handle);
@@ -58,21 +56,24 @@ class HandleTable {
     entry.generation.store(entry.generation.load(std::memory_order_relaxed) + 1,
                            std::memory_order_release);
     entry.object.store(nullptr, std::memory_order_relaxed);
-    free_.push_back(index);
+    entry.next_free = first_free_;
+    first_free_ = index;
     return std::unique_ptr<Object>(object);
   }
 
  private:
+  static constexpr std::uint32_t kNone = kMost;
   struct Entry {
     std::atomic<Object*> object{nullptr};
     std::atomic<std::uint32_t> generation{0};  // odd while the entry is in use
+    std::uint32_t next_free = kNone;           // while it is not in use
   };
   static Handle encode(std::uint32_t index, std::uint32_t generation) {
     return reinterpret_cast<Handle>((static_cast<std::uintptr_t>(generation) << 16) | index);
   }
 
   std::mutex mutex_;
-  std::vector<std::uint32_t> free_;
+  std::uint32_t first_free_ = kNone;  // a list through the entries
   std::uint32_t used_ = 0;
   std::array<Entry, kMost> entries_;
 };

@@ -126,8 +126,9 @@ int start(const Arguments& arguments, unisono_request_t* handle) try {
   const auto made = prepare(arguments, *comm, Others::wait_for_us);
   if (!made) return fail(made.error());
   auto request = std::make_unique<Request>();
-  request->comm = comm;
   Request* const raw = request.get();
+  comm->requests.insert(raw);
+  raw->comm = comm;
   const unisono_request_t given = requests().insert(std::move(request));
   if (given == nullptr) {
     return refuse(*comm, Code::resources,
@@ -140,7 +141,6 @@ int start(const Arguments& arguments, unisono_request_t* handle) try {
     requests().remove(given);
     return fail(status.error());
   }
-  comm->requests.insert(raw);
   *handle = given;
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
@@ -158,6 +158,7 @@ int make_plan(const Arguments& arguments, unisono_plan_t* handle) try {
   const auto made = prepare(arguments, *comm, Others::not_concerned);
   if (!made) return fail(made.error());
   auto plan = std::make_unique<PersistentPlan>();
+  comm->plans.insert(plan.get());
   plan->comm = comm;
   plan->cached = made->plan;
   plan->input = made->checked.input;
@@ -169,7 +170,6 @@ int make_plan(const Arguments& arguments, unisono_plan_t* handle) try {
                                              arguments.function, plans().kMost));
   }
   ++raw->cached->pins;
-  comm->plans.insert(raw);
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
   return fail(arguments.function, thrown);

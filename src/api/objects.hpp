@@ -123,12 +123,19 @@ struct Comm {
   std::unique_ptr<BlockRepeat> block_repeats[schedule::kCollectiveCount];  // with block arrays
 };
 
+// Both stand in their communicator's set, which they leave when they end.
 struct Request {
+  ~Request() {
+    if (comm != nullptr) comm->requests.erase(this);
+  }
   Comm* comm = nullptr;  // null: it ended before the request did
   group::Pending pending;
 };
 
 struct PersistentPlan {
+  ~PersistentPlan() {
+    if (comm != nullptr) comm->plans.erase(this);
+  }
   Comm* comm = nullptr;
   group::CachedPlan* cached = nullptr;
   const void* input = nullptr;

@@ -41,7 +41,6 @@ Communicator* communicator_of(const Request& request) {
 std::unique_ptr<Request> end_request(unisono_request_t* handle) {
   std::unique_ptr<Request> request = requests().remove(*handle);
   *handle = nullptr;
-  if (request->comm != nullptr) request->comm->requests.erase(request.get());
   return request;
 }
 
@@ -278,7 +277,6 @@ int unisono_plan_free(unisono_plan_t handle) try {
                   "it first");
     }
     --plan->cached->pins;
-    plan->comm->plans.erase(plan);
   }
   plans().remove(handle);
   return UNISONO_OK;
