@@ -5,8 +5,8 @@
  * alone with a barrier before it, averaged over the ranks), the same processor time (of the calling
  * thread, and in the loops of the process's others), the same adaptation to a time per line, the
  * same changing values, all verified. float32 and sum. Writes JSON on rank 0. Those whose names
- * end in v have unequal blocks, as in tools/bench/subject.hpp: of half the size, and one and a
- * half.
+ * end in v have unequal blocks, as in tools/bench/measure/subject.hpp: of half the size, and one
+ * and a half.
  *
  *   mpirun -n 4 mpi_twin --collectives barrier,allreduce --sizes 8,1024 --seconds 0.3
  *
@@ -417,7 +417,7 @@ static void measure_loop(void) {
   const double method_ns = seconds * 1e9 / 2;
   struct cpu cpu = {0, 0};
   int64_t fitting = 0;
-  /* As in tools/bench/measure.cpp: two loops in a row long enough, the faster one counts. */
+  /* As in tools/bench/measure/measure.cpp: two loops in a row long enough; the faster counts. */
   double last = 0, last_call_ns = 1e18;
   for (int64_t calls = 1; fitting == 0; calls *= 2) {
     const double elapsed = one_loop(calls, &cpu);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The sweep of `unisono check`: what it tries, and that a wrong algorithm does not pass.
-#include "check_sweep.hpp"
+#include "check/check_sweep.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "algorithm_lookup.hpp"
+#include "arguments/algorithm_lookup.hpp"
 #include "schedule/builder.hpp"
 
 namespace unisono::tools {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "number_list.hpp"
+#include "arguments/number_list.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The benchmark's data: what is right passes, and any single fault is seen.
-#include "bench/pattern.hpp"
+#include "bench/measure/pattern.hpp"
 
 #include <gtest/gtest.h>
 

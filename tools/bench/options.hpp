@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "arith/type.hpp"
-#include "bench/subject.hpp"
+#include "bench/measure/subject.hpp"
 
 namespace unisono::tools::bench {
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "bench/head.hpp"
-#include "bench/measure.hpp"
+#include "bench/measure/measure.hpp"
 #include "bench/options.hpp"
 
 namespace unisono::tools::bench {

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "bench/cell.hpp"
 #include "bench/guideline/comparison.hpp"
 #include "bench/guideline/contest.hpp"
 #include "bench/guideline/report.hpp"
-#include "bench/measure.hpp"
-#include "bench/pattern.hpp"
-#include "bench/place.hpp"
+#include "bench/measure/cell.hpp"
+#include "bench/measure/measure.hpp"
+#include "bench/measure/pattern.hpp"
+#include "bench/measure/place.hpp"
 #include "bench/report.hpp"
 #include "bench/study/study_run.hpp"
 #include "commands.hpp"

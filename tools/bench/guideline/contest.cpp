@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "bench/cell.hpp"
+#include "bench/measure/cell.hpp"
 
 namespace unisono::tools::bench {
 namespace {

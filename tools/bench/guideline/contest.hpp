@@ -13,9 +13,9 @@
 
 #include "base/result.hpp"
 #include "bench/guideline/comparison.hpp"
+#include "bench/measure/pattern.hpp"
+#include "bench/measure/place.hpp"
 #include "bench/options.hpp"
-#include "bench/pattern.hpp"
-#include "bench/place.hpp"
 #include "statistics.hpp"
 
 namespace unisono::tools::bench {

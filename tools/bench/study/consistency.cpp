@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "bench/single_calls.hpp"
+#include "bench/measure/single_calls.hpp"
 
 namespace unisono::tools::bench {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bench/study/cpu.hpp"
 
-#include "bench/measure.hpp"
+#include "bench/measure/measure.hpp"
 
 namespace unisono::tools::bench {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "bench/measure.hpp"
+#include "bench/measure/measure.hpp"
 
 namespace unisono::tools::bench {
 namespace {

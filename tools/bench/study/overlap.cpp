@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
-#include "bench/cpu_clock.hpp"
+#include "bench/measure/cpu_clock.hpp"
 #include "statistics.hpp"
 
 namespace unisono::tools::bench {

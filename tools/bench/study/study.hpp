@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "bench/cell.hpp"
+#include "bench/measure/cell.hpp"
+#include "bench/measure/place.hpp"
 #include "bench/options.hpp"
-#include "bench/place.hpp"
 #include "bench/study/histogram.hpp"
 
 namespace unisono::tools::bench {

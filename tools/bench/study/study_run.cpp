@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "bench/cell.hpp"
-#include "bench/pattern.hpp"
+#include "bench/measure/cell.hpp"
+#include "bench/measure/pattern.hpp"
+#include "bench/measure/team.hpp"
 #include "bench/study/study_report.hpp"
-#include "bench/team.hpp"
 
 namespace unisono::tools::bench {
 namespace {

@@ -3,8 +3,8 @@
 // reports on rank 0. All ranks call it together; the main thread.
 #pragma once
 
+#include "bench/measure/place.hpp"
 #include "bench/options.hpp"
-#include "bench/place.hpp"
 #include "progress.hpp"
 
 namespace unisono::tools::bench {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "explanation.hpp"
+#include "explain/explanation.hpp"
 
 #include <fmt/format.h>
 

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "algorithm_lookup.hpp"
-#include "block_list.hpp"
+#include "arguments/algorithm_lookup.hpp"
+#include "arguments/block_list.hpp"
+#include "arguments/host_list.hpp"
 #include "commands.hpp"
-#include "host_list.hpp"
 #include "schedule/text.hpp"
 
 namespace unisono::tools {

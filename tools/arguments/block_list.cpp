@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "block_list.hpp"
+#include "arguments/block_list.hpp"
 
 #include <fmt/format.h>
 
-#include "number_list.hpp"
+#include "arguments/number_list.hpp"
 #include "schedule/text.hpp"
 
 namespace unisono::tools {

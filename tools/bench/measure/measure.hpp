@@ -13,9 +13,9 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "bench/cell.hpp"
+#include "bench/measure/cell.hpp"
+#include "bench/measure/place.hpp"
 #include "bench/options.hpp"
-#include "bench/place.hpp"
 #include "statistics.hpp"
 
 namespace unisono::tools::bench {

@@ -17,13 +17,13 @@
 #include <system_error>
 #include <vector>
 
+#include "arguments/number_list.hpp"
 #include "base/clock.hpp"
+#include "bench/measure/subject.hpp"
 #include "bench/options.hpp"
 #include "bench/session.hpp"
-#include "bench/subject.hpp"
 #include "commands.hpp"
 #include "machine.hpp"
-#include "number_list.hpp"
 #include "run/job.hpp"
 
 namespace unisono::tools {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "check_sweep.hpp"
+#include "check/check_sweep.hpp"
 
 #include <fmt/format.h>
 

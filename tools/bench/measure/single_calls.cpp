@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bench/single_calls.hpp"
+#include "bench/measure/single_calls.hpp"
 
 #include <algorithm>
 #include <limits>
 
 #include "base/clock.hpp"
-#include "bench/cpu_clock.hpp"
+#include "bench/measure/cpu_clock.hpp"
 
 namespace unisono::tools::bench {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bench/place.hpp"
+#include "bench/measure/place.hpp"
 
 namespace unisono::tools::bench {
 namespace {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bench/measure.hpp"
+#include "bench/measure/measure.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <vector>
 
 #include "base/clock.hpp"
-#include "bench/cpu_clock.hpp"
-#include "bench/single_calls.hpp"
+#include "bench/measure/cpu_clock.hpp"
+#include "bench/measure/single_calls.hpp"
 
 namespace unisono::tools::bench {
 namespace {

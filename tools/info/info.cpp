@@ -14,8 +14,8 @@
 #include "arith/kernel.hpp"
 #include "base/settings/settings.hpp"
 #include "commands.hpp"
+#include "info/network_info.hpp"
 #include "machine.hpp"
-#include "network_info.hpp"
 #include "select/override.hpp"
 #include "transport/table.hpp"
 

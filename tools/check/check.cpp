@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "algorithm_lookup.hpp"
+#include "arguments/algorithm_lookup.hpp"
+#include "arguments/number_list.hpp"
 #include "check/check.hpp"
-#include "check_sweep.hpp"
+#include "check/check_sweep.hpp"
 #include "commands.hpp"
-#include "number_list.hpp"
 #include "progress.hpp"
 #include "schedule/text.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host_list.hpp"
+#include "arguments/host_list.hpp"
 
 #include <fmt/format.h>
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "bench/cell.hpp"
-#include "bench/place.hpp"
+#include "bench/measure/cell.hpp"
+#include "bench/measure/place.hpp"
 
 namespace unisono::tools::bench {
 

@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "arguments/host_list.hpp"
 #include "arith/type.hpp"
 #include "base/text.hpp"
 #include "commands.hpp"
-#include "explanation.hpp"
-#include "host_list.hpp"
+#include "explain/explanation.hpp"
 #include "machine.hpp"
 
 namespace unisono::tools {

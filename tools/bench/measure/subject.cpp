@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bench/subject.hpp"
+#include "bench/measure/subject.hpp"
 
 #include <array>
 

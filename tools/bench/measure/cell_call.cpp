@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Cell::call and Cell::start: each collective of the C API with a cell's arguments, as a whole and
 // in split phase.
-#include "bench/cell.hpp"
+#include "bench/measure/cell.hpp"
 
 namespace unisono::tools::bench {
 namespace {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "bench/measure/pattern.hpp"
 #include "bench/options.hpp"
-#include "bench/pattern.hpp"
 
 namespace unisono::tools::bench {
 

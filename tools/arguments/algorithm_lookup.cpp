@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "algorithm_lookup.hpp"
+#include "arguments/algorithm_lookup.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "bench/place.hpp"
+#include "bench/measure/place.hpp"
 
 namespace unisono::tools::bench {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bench/team.hpp"
+#include "bench/measure/team.hpp"
 
 namespace unisono::tools::bench {
 

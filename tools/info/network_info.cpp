@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The network as a rank of a job would see it (network_info.hpp).
-#include "network_info.hpp"
+#include "info/network_info.hpp"
 
 #include "transport/table.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bench/pattern.hpp"
+#include "bench/measure/pattern.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bench/cell.hpp"
+#include "bench/measure/cell.hpp"
 
 #include <fmt/format.h>
 
