@@ -6,7 +6,8 @@
 
 Prints `file:line: what is wrong` for each breach and exits with 1 if there is one. --list adds the
 files and functions beyond the "large" sizes, which is information and not an error. The rules of
-prose are in prose.py. Standard library only; clang-format and codespell are used if they are there.
+prose are in prose.py, those of sizes in sizes.py. Standard library only; clang-format and codespell
+are used if they are there.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 import prose  # noqa: E402  (its folder is this one)
+import sizes  # noqa: E402
 
 SKIPPED = {".git", "build", "__pycache__", ".cache"}  # .git is a file in a linked worktree
 CODE = {".c", ".h", ".cpp", ".hpp"}
@@ -390,6 +392,7 @@ def main():
     check_banned(tree)
     check_lines(tree)
     check_tests_exist(tree)
+    sizes.check(tree)
     check_markdown(tree)
     check_prose(tree)
     if not options.no_spelling:

@@ -178,6 +178,38 @@ class Tidy(unittest.TestCase):
         self.assertEqual(tidy({"docs/page.md": "# Page\n\n## A title\n\nUpto kOwn.\n"},
                               ("--no-format",))[0], 0)
 
+    def test_sizes(self):
+        def named(functions):
+            return "class Thing {\n public:\n" + "".join(functions) + "};\n"
+        thing = "src/low/thing.hpp"
+        head = SPDX + "#pragma once\n"
+        of_data = ["  std::function<bool(int)> heard;\n", "  int a_ = value(3);\n",
+                   "  Thing() = default;\n", "  friend int ask(Thing);\n", "  int b_{f(1)};\n",
+                   "  struct Inner {\n    int get();\n  };\n", "  // int old();\n"]
+        declared = [f"  int function_{n}(int) const;\n" for n in range(15)]
+        defined = [f"  int inline_{n}(int x) {{\n    return f(x);\n  }}\n" for n in range(15)]
+        at_most = named(of_data + declared + defined)
+        self.assertEqual(tidy({thing: head + at_most})[0], 0)
+        self.expect({thing: head + named(of_data + declared + defined + [" private:\n  void x();\n"])},
+                    f"{thing}:3: member functions of Thing: 31, 30 are allowed")
+        self.assertEqual(tidy({thing: head + "int x;\n" * 598})[0], 0)
+        self.expect({thing: head + "int x;\n" * 599}, f"{thing}:601: lines: 601, 600 are allowed")
+        files = {f"src/low/file_{n}.hpp": head for n in range(18)}
+        self.assertEqual(tidy(files)[0], 0)
+        self.expect({**files, "src/low/file_18.hpp": head}, "src/low:0: files: 21, 20 are allowed")
+
+    def test_sizes_that_are_known_may_only_shrink(self):
+        sys.path.insert(0, str(TIDY.parent))
+        from sizes import breach
+        self.assertIsNone(breach(30, 30))
+        self.assertIsNone(breach(40, 30, 40))
+        self.assertIn("41, 30 are allowed, and 40", breach(41, 30, 40))
+        listed = {"scripts/sizes.py": "# SPDX-License-Identifier: BSD-3-Clause\n"}
+        import sizes
+        entries = (*sizes.KNOWN_CLASSES, *sizes.KNOWN_FOLDERS, *sizes.KNOWN_FILES)
+        if entries:  # none of them is in this tree
+            self.expect(listed, *(f"{name} is within its limit" for name in entries))
+
     def test_required_files(self):
         self.expect({"CHANGELOG.md": None}, "CHANGELOG.md:0: missing")
 
@@ -185,7 +217,7 @@ class Tidy(unittest.TestCase):
         body = "int thing() {\n" + "  work();\n" * 80 + "}\n"
         status, output = tidy({"src/low/thing.cpp": THING + body + "int x;\n" * 600},
                               ("--no-format", "--no-spelling", "--list"))
-        self.assertEqual(status, 0, output)
+        self.assertEqual(status, 1, output)
         self.assertIn("large function: src/low/thing.cpp:3: 82 lines", output)
         self.assertIn("large file: src/low/thing.cpp", output)
 

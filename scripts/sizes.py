@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sizes as a test: files of a folder, lines of a file, member functions of a class.
+
+    scripts/sizes.py [ROOT]     the largest classes below ROOT; scripts/tidy.py judges
+
+Private member functions count; functions that are only defaulted or deleted do not. Classes are
+found by their text, which clang-format keeps regular.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+MOST_FILES = 20
+MOST_LINES = 600
+MOST_MEMBERS = 30
+# What is beyond a limit, with its size: that may shrink and not grow.
+KNOWN_CLASSES = {"Agreement": 39, "Job": 75, "Network": 40, "Bulk": 31, "Group": 39, "Reliable": 72}
+KNOWN_FOLDERS = {"src/engine": 22, "src/group": 78, "src/reliable": 24}
+KNOWN_FILES = {"src/group/job.cpp": 645}
+
+CLASS = re.compile(r"\b(?:class|struct)\s+(?:alignas\([^)]*\)\s*)?([A-Za-z_]\w*)(?:\s+final)?"
+                   r"\s*(?::[^;{()]*)?\{")
+NO_FUNCTION = re.compile(r"(?:using|friend|static_assert|typedef|enum|class|struct|union)\b")
+ENTERS_TYPE = re.compile(r"\s*(?:template\s*<[^>]*>\s*)?(?:class|struct|enum|union)\b")
+
+
+def bare(text):
+    """The text without comments, preprocessor lines and the contents of strings."""
+    text = re.sub(r"//[^\n]*", "", text)
+    text = re.sub(r"/\*.*?\*/", lambda match: "\n" * match.group(0).count("\n"), text, flags=re.S)
+    text = re.sub(r'"(\\.|[^"\\\n])*"', '""', text)
+    text = re.sub(r"'(\\.|[^'\\\n])'", "' '", text)
+    return re.sub(r"^[ \t]*#.*(?:\\\n.*)*$", "", text, flags=re.M)
+
+
+def body_from(text, start):
+    """What stands between the brace at `start` and the one that closes it."""
+    depth = 0
+    for match in re.finditer(r"[{}]", text[start:]):
+        depth += 1 if match.group(0) == "{" else -1
+        if depth == 0:
+            return text[start + 1:start + match.start()]
+    return text[start + 1:]
+
+
+def statements(body):
+    """The statements of a class's body, without what stands in inner braces."""
+    statement, depth = "", 0
+    for character in body:
+        if character == "}":
+            depth -= 1
+            # A function's body or a type ends a statement; initial values of data do not.
+            if depth == 0 and ("(" in statement or ENTERS_TYPE.match(statement)):
+                yield statement
+                statement = ""
+        elif character == "{":
+            depth += 1
+        elif depth == 0 and character == ";":
+            yield statement
+            statement = ""
+        elif depth == 0:
+            statement += character
+
+
+def is_function(statement):
+    statement = re.sub(r"\b(?:public|private|protected)\s*:", "", statement)
+    statement = re.sub(r"\[\[[^\]]*\]\]", "", statement).strip()
+    if NO_FUNCTION.match(statement) or re.search(r"=\s*(?:default|delete)$", statement):
+        return False
+    before = None
+    while before != statement:  # template arguments may hold types of functions
+        before, statement = statement, re.sub(r"<[^<>]*>", "", statement)
+    name, parenthesis, _ = statement.partition("(")
+    return bool(parenthesis) and ("=" not in name or "operator" in name)
+
+
+def classes(text):
+    """(name, line, member functions) of each class of a file."""
+    text = bare(text)
+    for match in CLASS.finditer(text):
+        body = body_from(text, match.end() - 1)
+        line = text[:match.start()].count("\n") + 1
+        yield match.group(1), line, sum(map(is_function, statements(body)))
+
+
+def breach(number, most, known=None):
+    """What is wrong with a size, or None. `known`: what it may have at present."""
+    if number <= most or (known is not None and number <= known):
+        return None
+    return f"{number}, {most} are allowed" + (f", and {known} at present" if known else "")
+
+
+def check(tree):
+    """`tree` as in tidy.py."""
+    folders = {}
+    beyond = set()  # entries of the lists above that are still needed
+    for path in tree.files:
+        if path.parts[0] not in ("src", "tools", "frontend"):
+            continue
+        if path.name not in ("README.md", "CMakeLists.txt"):
+            folders[path.parent.as_posix()] = folders.get(path.parent.as_posix(), 0) + 1
+        if path.suffix not in (".c", ".h", ".cpp", ".hpp"):
+            continue
+        lines = tree.text(path).count("\n")
+        if lines > MOST_LINES:
+            beyond.add(path.as_posix())
+        if what := breach(lines, MOST_LINES, KNOWN_FILES.get(path.as_posix())):
+            tree.problem(path, lines, f"lines: {what}")
+        for name, line, members in classes(tree.text(path)):
+            if members > MOST_MEMBERS:
+                beyond.add(name)
+            if what := breach(members, MOST_MEMBERS, KNOWN_CLASSES.get(name)):
+                tree.problem(path, line, f"member functions of {name}: {what}")
+    for folder, files in sorted(folders.items()):
+        if files > MOST_FILES:
+            beyond.add(folder)
+        if what := breach(files, MOST_FILES, KNOWN_FOLDERS.get(folder)):
+            tree.problem(folder, 0, f"files: {what}")
+    known = KNOWN_CLASSES.keys() | KNOWN_FOLDERS.keys() | KNOWN_FILES.keys()
+    if Path("scripts/sizes.py") in tree.files:
+        for name in sorted(known - beyond):
+            tree.problem("scripts/sizes.py", 0, f"{name} is within its limit: take its entry out")
+
+
+def main():
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    found = [(members, f"{name} {path}:{line}") for path in root.rglob("*.[hc]pp")
+             if "build" not in path.parts
+             for name, line, members in classes(path.read_text(encoding="utf-8"))]
+    for members, where in sorted(found, reverse=True)[:20]:
+        print(f"{members:4} {where}")
+
+
+if __name__ == "__main__":
+    main()
