@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The lemmas of Kumar and Kalé (ICPADS 2004, section 4.1), each by exhaustive check on 4-ary trees
+// of 16, 64, 256 and 1024 nodes, with the converses that the paper states; and the criterion behind
+// them, against all ways up on small trees.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <numeric>
+#include <set>
+#include <vector>
+
+#include "base/prng.hpp"
+#include "topology/fat_tree/link_loads.hpp"
+
+namespace unisono::topology::fat_tree {
+namespace {
+
+using Map = std::vector<int>;  // map[i]: the target of node i
+
+std::vector<Flow> flows_of(const Map& map) {
+  std::vector<Flow> flows;
+  for (std::size_t i = 0; i < map.size(); ++i) flows.push_back({static_cast<int>(i), map[i]});
+  return flows;
+}
+
+template <typename Target>
+Map map_of(int nodes, const Target& target) {
+  Map map(static_cast<std::size_t>(nodes));
+  for (int i = 0; i < nodes; ++i) map[static_cast<std::size_t>(i)] = target(i);
+  return map;
+}
+
+Map shift(int nodes, int by) {
+  return map_of(nodes, [&](int i) { return (i + by) % nodes; });
+}
+
+bool is_free(const Tree& tree, const Map& map) {
+  return !find_congestion(tree, flows_of(map)).has_value();
+}
+
+class Lemma : public testing::TestWithParam<int> {
+ protected:
+  Tree tree_ = *Tree::make(4, GetParam());
+  int nodes_ = tree_.nodes();
+};
+
+TEST_P(Lemma, CyclicShiftByOneIsFree) {
+  EXPECT_TRUE(is_free(tree_, shift(nodes_, 1)));
+  EXPECT_TRUE(is_free(tree_, shift(nodes_, nodes_ - 1)));
+}
+
+TEST_P(Lemma, QuarterPermutationsThatKeepTheOrderAreFree) {
+  std::array<int, 4> quarters{0, 1, 2, 3};
+  const int size = nodes_ / 4;
+  do {
+    const Map map = map_of(nodes_, [&](int i) {
+      return quarters[static_cast<std::size_t>(i / size)] * size + i % size;
+    });
+    EXPECT_TRUE(is_free(tree_, map));
+  } while (std::ranges::next_permutation(quarters).found);
+}
+
+// The order matters: a quarter permutation that mixes the nodes of leaf switches is not free.
+TEST_P(Lemma, QuarterPermutationsThatBreakTheOrderMayContend) {
+  if (GetParam() < 3) return;  // a quarter of 16 nodes is one leaf switch: any order is kept
+  const int size = nodes_ / 4;
+  const Map map = map_of(nodes_, [&](int i) {
+    const int within = i % size;
+    return (i / size + 1) % 4 * size + within % 4 * (size / 4) + within / 4;
+  });
+  EXPECT_FALSE(is_free(tree_, map));
+}
+
+// A permutation that maps the tree to itself permutes the children of each switch.
+Map random_tree_map(const Tree& tree, base::Prng& random) {
+  Map map(1, 0);
+  for (int height = tree.levels(); height > 0; --height) {
+    Map finer;
+    for (const int target : map) {
+      Map children(static_cast<std::size_t>(tree.arity()));
+      std::iota(children.begin(), children.end(), target * tree.arity());
+      std::shuffle(children.begin(), children.end(), random);
+      finer.insert(finer.end(), children.begin(), children.end());
+    }
+    map = finer;
+  }
+  return map;
+}
+
+TEST_P(Lemma, PermutationsThatMapTheTreeToItselfAreFree) {
+  base::Prng random(1);
+  for (int i = 0; i < 200; ++i) EXPECT_TRUE(is_free(tree_, random_tree_map(tree_, random)));
+}
+
+TEST_P(Lemma, HypercubeExchangeIsFree) {
+  for (int bit = 1; bit < nodes_; bit *= 2) {
+    EXPECT_TRUE(is_free(tree_, map_of(nodes_, [&](int i) { return i ^ bit; })));
+  }
+}
+
+TEST_P(Lemma, PrefixSendIsFreeIfTheNumberOfRanksIsAPowerOfTwo) {
+  for (int ranks = 2; ranks <= nodes_; ranks *= 2) {
+    for (int step = 1; step < ranks; ++step) {
+      EXPECT_TRUE(is_free(tree_, map_of(ranks, [&](int i) { return i ^ step; })));
+    }
+  }
+}
+
+// ... and only then: otherwise some step is no permutation of the ranks. Whoever lets all of them
+// send in it, to the remainder by the number of ranks, sends two messages to one node.
+TEST_P(Lemma, PrefixSendContendsIfTheNumberOfRanksIsNoPowerOfTwo) {
+  for (int ranks = 3; ranks <= nodes_; ++ranks) {
+    if (std::has_single_bit(static_cast<unsigned>(ranks))) continue;
+    bool contends = false;
+    for (int step = 1; step < ranks && !contends; ++step) {
+      contends = !is_free(tree_, map_of(ranks, [&](int i) { return (i ^ step) % ranks; }));
+    }
+    EXPECT_TRUE(contends) << ranks << " ranks";
+  }
+}
+
+TEST_P(Lemma, CyclicShiftIsFreeExactlyForOneToThreeTimesAPowerOfFour) {
+  std::set<int> free_shifts;
+  for (int unit = 1; unit < nodes_; unit *= 4) {
+    for (int a = 1; a <= 3; ++a) {
+      free_shifts.insert(a * unit);
+      free_shifts.insert(nodes_ - a * unit);
+    }
+  }
+  for (int by = 1; by < nodes_; ++by) {
+    EXPECT_EQ(is_free(tree_, shift(nodes_, by)), free_shifts.contains(by)) << "shift by " << by;
+  }
+}
+
+// Deterministic routes carry out what the criterion promises, and adaptive ones as well.
+TEST_P(Lemma, NoLinkOfAFreePermutationHasTwoMessages) {
+  base::Prng random(2);
+  LinkLoads loads(tree_);
+  for (int unit = 1; unit < nodes_; unit *= 4) {
+    for (const Ascent ascent : {Ascent::by_source, Ascent::by_target, Ascent::least_loaded}) {
+      loads.clear();
+      for (const Flow& flow : flows_of(shift(nodes_, unit))) loads.add(flow, 1, ascent, random);
+      EXPECT_EQ(loads.greatest(), 1) << unit << ' ' << ascent_name(ascent);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(FourAry, Lemma, testing::Values(2, 3, 4, 5), [](const auto& each) {
+  return std::to_string(Tree::make(4, each.param)->nodes()) + "nodes";
+});
+
+// All ways up without two messages in one link: at each switch each injective choice of ports.
+class EveryAscent {
+ public:
+  EveryAscent(const Tree& tree, const Map& map) : tree_(tree) {
+    for (const Flow& flow : flows_of(map)) {
+      if (flow.source == flow.target) continue;
+      flows_.push_back(flow);
+      at_.push_back(tree.leaf_switch(flow.source));
+    }
+  }
+
+  // Whether two messages meet in a link going down in any of them.
+  bool can_meet() { return from(0, 0); }
+
+ private:
+  // Chooses the port of flow i from `level` to the next, then those of the following flows.
+  bool from(std::size_t i, int level) {
+    if (level == tree_.levels() - 1) return meet();
+    if (i == flows_.size()) return from(0, level + 1);
+    if (tree_.height(flows_[i].source, flows_[i].target) - 1 <= level) return from(i + 1, level);
+    const Switch before = at_[i];
+    for (int port = 0; port < tree_.arity(); ++port) {
+      const int link = before.word * tree_.arity() + port;
+      if (!taken_.insert({level, link}).second) continue;
+      at_[i] = tree_.above(before, port);
+      const bool met = from(i + 1, level);
+      taken_.erase({level, link});
+      at_[i] = before;
+      if (met) return true;
+    }
+    return false;
+  }
+
+  bool meet() const {
+    std::set<int> links;
+    for (std::size_t i = 0; i < flows_.size(); ++i) {
+      bool met = false;
+      const int chosen = at_[i].word;
+      tree_.route(
+          flows_[i].source, flows_[i].target,
+          [&](Switch at) { return tree_.digit(chosen, at.level); },
+          [&](int link) { met |= !tree_.is_up(link) && !links.insert(link).second; });
+      if (met) return true;
+    }
+    return false;
+  }
+
+  Tree tree_;
+  std::vector<Flow> flows_;
+  std::vector<Switch> at_;
+  std::set<std::pair<int, int>> taken_;
+};
+
+TEST(Criterion, AgreesWithAllWaysUpOfPermutationsOfSmallBinaryTrees) {
+  const Tree tree = *Tree::make(2, 2);
+  Map map{0, 1, 2, 3};
+  do {
+    EXPECT_EQ(is_free(tree, map), !EveryAscent(tree, map).can_meet());
+  } while (std::ranges::next_permutation(map).found);
+  const Tree deeper = *Tree::make(2, 3);
+  base::Prng random(3);
+  Map eight(8);
+  std::iota(eight.begin(), eight.end(), 0);
+  int free_ones = 0;
+  for (int i = 0; i < 400; ++i) {
+    std::shuffle(eight.begin(), eight.end(), random);
+    if (i % 8 == 0) eight = random_tree_map(deeper, random);
+    const bool free = is_free(deeper, eight);
+    free_ones += free ? 1 : 0;
+    EXPECT_EQ(free, !EveryAscent(deeper, eight).can_meet()) << testing::PrintToString(eight);
+  }
+  EXPECT_GT(free_ones, 50);
+}
+
+TEST(Criterion, AgreesWithAllWaysUpOfCyclicShiftsOfATernaryTree) {
+  const Tree tree = *Tree::make(3, 2);
+  for (int by = 1; by < 9; ++by) {
+    EXPECT_EQ(is_free(tree, shift(9, by)), !EveryAscent(tree, shift(9, by)).can_meet()) << by;
+  }
+}
+
+}  // namespace
+}  // namespace unisono::topology::fat_tree
