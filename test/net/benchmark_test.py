@@ -3,7 +3,8 @@
 """The benchmarks with peers and between hosts (bench/peers, bench/hosts, bench/nic), with tiny
 counts: what they print and write.
 
-usage: benchmark_test.py --bin DIRECTORY --scripts bench/hosts compare|loss|fat_tree|run|group
+usage: benchmark_test.py --bin DIRECTORY --scripts bench/hosts TEST
+       where TEST is compare, loss, fat_tree, run, versions or group
        benchmark_test.py --bin DIRECTORY --scripts bench/nic nic
        benchmark_test.py --bin DIRECTORY --scripts bench/peers peers
 """
@@ -205,6 +206,35 @@ class Run(Benchmark):
         self.assertIn("'0x1' is no HOSTSxRANKS, as 4x1", done.stdout)
 
 
+class Versions(unittest.TestCase):
+    def call(self, *words):
+        build = OPTIONS.bin.parent
+        command = [sys.executable, OPTIONS.scripts / "versions.py", "--old", build, "--new", build]
+        return subprocess.run([*command, *words], stdin=subprocess.DEVNULL, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def test_has_a_ratio_for_each_cell(self):
+        tiny = ["--collectives", "barrier,reduce", "--sizes", "8", "--seconds", "0.002"]
+        done = self.call("--shapes", "1x2,2x1", "--repeat", "2", *tiny)
+        if done.returncode != 0 and any(obstacle in done.stdout for obstacle in OBSTACLES):
+            print(f"skipped: {done.stdout.strip()}")
+            self.skipTest("no hosts here")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        for shape in ["1x2", "2x1"]:
+            table = done.stdout.split(f"# {shape};")[1].split("# geometric mean ")
+            for row in [r"barrier +", r"reduce +8"]:
+                self.assertRegex(table[0], rf"\n  {row}( +[0-9.]+){{3}}\n")
+            self.assertRegex(table[1], r"^[0-9.]+, worst [0-9.]+ \((barrier|reduce) [08]\)")
+
+    def test_refuses_what_it_cannot_read(self):
+        done = self.call("--shapes", "1x2,four")
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("--shapes: 'four' is no HOSTSxRANKS, as 4x1", done.stdout)
+        done = self.call("--shapes", "1x2", "--collectives", "allreduces")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("allreduces", done.stdout)
+
+
 class NicPath(Benchmark):
     script = "compare"
     # Without mpich40: on two cores it may poll until the limit, and takes both until then.
@@ -320,7 +350,7 @@ class Group(unittest.TestCase):
 
 
 TESTS = {"compare": Comparison, "loss": Loss, "fat_tree": FatTree, "run": Run, "nic": NicPath,
-         "group": Group, "peers": Peers}
+         "versions": Versions, "group": Group, "peers": Peers}
 
 
 def why_not():
