@@ -8,6 +8,7 @@ install(TARGETS unisono EXPORT unisono_targets LIBRARY DESTINATION ${CMAKE_INSTA
 install(EXPORT unisono_targets FILE unisonoTargets.cmake NAMESPACE unisono::
         DESTINATION ${unisono_package_dir})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/unisono DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/machines DESTINATION ${CMAKE_INSTALL_DATADIR}/unisono)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/unisonoConfig.cmake.in
