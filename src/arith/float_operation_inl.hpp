@@ -32,9 +32,9 @@ struct FloatProd {
   }
 };
 
-// Highway leaves NaN and signed zeros in Min and Max to the target, hence the comparisons. Operands
-// that are neither less nor greater are equal or hold a NaN. Equal ones differ at most in
-// the sign of zero, where OR gives the minimum and AND the maximum; OR with a NaN is a NaN.
+// Highway leaves NaN and signed zeros in Min and Max to the target, so these operators compare.
+// Operands that are neither less nor greater are equal or hold a NaN. Equal ones differ at most in
+// the sign of zero: OR gives the minimum, AND the maximum. OR with a NaN is a NaN.
 struct FloatMin {
   using Scalar = Min;
   template <class V>

@@ -27,8 +27,8 @@ namespace unisono::arith::HWY_NAMESPACE {
 #if UNISONO_ARITH_HAVE_SIMD
 namespace {
 
-// The formats give: the even and the odd 16-bit lanes of a register, widened, and the way back.
-// d is the tag of 32-bit unsigned lanes.
+// A format provides the even and the odd 16-bit lanes of a register, widened to float32, and the
+// way back. d is the tag of 32-bit unsigned lanes.
 
 struct FormatBFloat16 {
   template <class D, class V>
@@ -46,8 +46,8 @@ struct FormatBFloat16 {
   }
 
  private:
-  // A NaN needs no care: those of the operands and those the processors make have zeros in
-  // the lower half, so that nothing is carried into the upper one.
+  // NaNs need no special case. The lower half of an operand's or the processor's NaN is zero, so
+  // the rounding carries nothing into the upper half.
   template <class D, class V>
   static HWY_INLINE hn::VFromD<D> rounded(D d, V value) {
     const auto bits = hn::BitCast(d, value);

@@ -21,8 +21,8 @@ namespace unisono::arith::HWY_NAMESPACE {
 #if UNISONO_ARITH_HAVE_SIMD
 namespace {
 
-// Integers in the order of the floating-point numbers with these bits: -0 as +0, and a NaN
-// below or above all others, as the operator wants it.
+// Maps the bits of a floating-point number to an integer of the same order. -0 maps as +0. A NaN
+// lies below or above all numbers, as the operator requires.
 template <class Location, class D, class V>
 HWY_INLINE V ordered(D d, V bits) {
   using T = hn::TFromD<D>;
@@ -37,8 +37,9 @@ HWY_INLINE V ordered(D d, V bits) {
   return hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, kInfinity)), nan, without_minus_zero);
 }
 
-// A pair of 8 bytes is one 64-bit lane. Its key: the value in the upper half (complemented for
-// maxloc, which reverses the order), the index in the lower, made unsigned by turning its sign bit.
+// A pair of 8 bytes is one 64-bit lane. Its key has the value in the upper half, complemented for
+// maxloc, which reverses the order. The lower half is the index, with its sign bit flipped so that
+// it compares as unsigned.
 template <class Location, class T>
 struct OnPair8 {
   static_assert(sizeof(Pair<T>) == 8);

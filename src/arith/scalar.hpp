@@ -28,9 +28,8 @@ struct Pair {
 template <class T>
 concept HalfFloat = std::same_as<T, Float16> || std::same_as<T, BFloat16>;
 
-// A product that has been rounded. GCC 12 turns a complex product into fused multiply-adds where
-// the processor has them, -ffp-contract=off or not (its SLP vectorizer); it cannot look through
-// this.
+// A rounded product. GCC 12's SLP vectorizer contracts complex products into fused multiply-adds,
+// despite -ffp-contract=off. It cannot look through this function.
 template <std::floating_point T>
 inline T rounded(T product) {
   __asm__("" : "+m"(product));

@@ -16,8 +16,8 @@
 /* Both formats are one calculation in 64-bit registers; the widths are constants that fold away. */
 #define UNISONO_SOFT_FLOAT static inline __attribute__((always_inline))
 
-/* The compiler is not to see what is in it, or it makes a comparison of the calculation, and a jump
- * of that: operands' signs and sizes follow no pattern that a processor could predict. */
+/* Hides the value from the compiler, which would otherwise turn the calculation into a comparison
+ * and a jump. Operands' signs and sizes follow no pattern that a processor could predict. */
 UNISONO_SOFT_FLOAT uint64_t unisono_soft_opaque(uint64_t bits) {
   __asm__("" : "+r"(bits));
   return bits;
@@ -112,9 +112,9 @@ UNISONO_SOFT_FLOAT uint64_t unisono_soft_add(uint64_t a, uint64_t b, uint32_t wi
     sum <<= last;
     exponent -= two + last;
   }
-  /* The implicit bit adds the last 1 to the exponent; a subnormal has neither. Rounding up, from
-   * more than half or from half to an even number, may carry into the exponent, which is then
-   * right too, up to infinity. */
+  /* The implicit bit adds the last 1 to the exponent; a subnormal has neither. Rounding up
+   * happens above half, and at half towards an even number. It may carry into the exponent, which
+   * is then right too, up to infinity. */
   uint64_t bits = ((exponent - 1) << width) + (sum >> 3);
   bits += ((sum & 7) + (bits & 1) + 3) >> 3;
   if (bits > infinity) bits = infinity;

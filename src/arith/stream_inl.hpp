@@ -63,9 +63,9 @@ HWY_INLINE void scalar_loop(const Streams& s, std::size_t bytes) {
   }
 }
 
-// For bytes >= one register. The first and the last register are calculated before anything
-// is stored and stored after everything else: they overlap the middle, and the middle must find the
-// operands as they were when target is one of them.
+// For bytes >= one register. The first and the last register are computed before any store and
+// stored after all others. They overlap the middle, which needs the original operands if target is
+// one of them.
 template <class Operation, class D>
 HWY_INLINE void stream(D d, const Streams& s, std::size_t bytes) {
   constexpr std::size_t kRegister = hn::MaxLanes(D()) * sizeof(hn::TFromD<D>);

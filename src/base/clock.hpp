@@ -13,8 +13,8 @@ inline constexpr std::int64_t kSecond = 1'000'000'000;
 
 std::int64_t now_ns();
 
-// Nanoseconds until `deadline_ns` as poll(2) wants them: whole milliseconds, rounded up so that the
-// caller does not spin at the end; 0 if it has passed.
+// Milliseconds until `deadline_ns`, as poll(2) wants them: rounded up, so that the caller does not
+// spin at the end. 0 if the deadline has passed.
 int poll_timeout_ms(std::int64_t deadline_ns);
 
 }  // namespace unisono::base

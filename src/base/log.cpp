@@ -33,7 +33,7 @@ void write_log_line(std::string_view component, std::string_view text) {
   const std::string rank = thread_rank < 0 ? "-" : std::to_string(thread_rank);
   const std::string line =
       fmt::format("{}:{}:{} [{}] {}\n", host_name(), getpid(), rank, component, text);
-  // A log that cannot be written has nowhere to complain.
+  // A failed write to stderr cannot be reported anywhere.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
 }
 

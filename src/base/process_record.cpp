@@ -16,7 +16,7 @@ std::optional<ProcessRecord> read_process(pid_t pid) {
   constexpr int kParentField = 4;
   constexpr int kStartField = 22;
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  // Not by an iterator, which throws if the process ends between the open and the read.
+  // No istreambuf_iterator here: it throws if the process ends between the open and the read.
   std::string line;
   std::getline(file, line, '\0');
   // The command may hold blanks and brackets, so fields are counted from its last bracket.

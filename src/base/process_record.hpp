@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What /proc/<pid>/stat says of a process. Any thread.
+// ProcessRecord: the fields of /proc/<pid>/stat. Any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -11,9 +11,9 @@ namespace unisono::base {
 
 struct ProcessRecord {
   std::string command;  // at most 15 characters, as the kernel keeps it
-  char state = '?';     // 'Z' and 'X': it has ended
+  char state = '?';     // 'Z' and 'X': the process has ended
   pid_t parent = 0;
-  std::string start_time;  // clock ticks since boot: with the pid, names a process for good
+  std::string start_time;  // clock ticks since boot; with the pid it identifies a process for good
 };
 
 // Empty if there is no such process.

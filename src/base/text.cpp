@@ -61,7 +61,7 @@ std::string format_exact(std::int64_t value, std::span<const Unit> units) {
   return fmt::format("{}", value);
 }
 
-// Letters to put in, leave out or replace, and neighbours to swap.
+// Counts insertions, deletions, replacements and swaps of neighbours.
 std::size_t edit_distance(std::string_view left, std::string_view right) {
   // Rows for all but the last two letters of `left` so far, all but the last one, and all.
   std::vector<std::size_t> earlier, before(right.size() + 1), row(right.size() + 1);
@@ -125,7 +125,7 @@ std::string format_time_ns(std::int64_t time_ns) { return format_exact(time_ns, 
 
 std::string_view nearest_name(std::string_view text, std::span<const std::string_view> names) {
   std::string_view nearest;
-  // A third of the letters wrong is still a misspelling, more is another word.
+  // Names with at most a third of the letters wrong count as misspellings.
   std::size_t least = std::max<std::size_t>(1, text.size() / 3) + 1;
   for (const std::string_view name : names) {
     const std::size_t distance = edit_distance(text, name);

@@ -12,8 +12,8 @@
 namespace unisono::base {
 
 std::optional<std::int64_t> parse_integer(std::string_view text);
-// Bytes: a number, then nothing, K, M, G or T (1024 each), the letter in either case and with an
-// optional B or iB behind it.
+// Bytes: a number, then nothing, K, M, G or T (1024 each). The letter may have either case, and B
+// or iB may follow it.
 std::optional<std::int64_t> parse_size(std::string_view text);
 // Nanoseconds: a number, then ns, us, ms, s, min or h; 0 needs no unit.
 std::optional<std::int64_t> parse_time_ns(std::string_view text);
@@ -22,8 +22,8 @@ std::optional<std::int64_t> parse_time_ns(std::string_view text);
 std::string format_size(std::int64_t bytes);
 std::string format_time_ns(std::int64_t time_ns);
 
-// The name closest to `text` by edit distance, two swapped neighbours being one edit; empty if none
-// is close enough to be a misspelling.
+// The name closest to `text` by edit distance, where a swap of two neighbours counts as one edit.
+// Empty if no name is close enough to be a misspelling.
 std::string_view nearest_name(std::string_view text, std::span<const std::string_view> names);
 
 }  // namespace unisono::base

@@ -17,7 +17,8 @@ Result<std::thread> start_thread(const char* name, std::function<void()> body) {
   const NoSignals quiet;
   try {
     std::thread started(std::move(body));
-    pthread_setname_np(started.native_handle(), name);  // an aid, so a failure is none
+    pthread_setname_np(started.native_handle(), name);  // the name is only an aid, so its failure
+                                                        // is ignored
     return started;
   } catch (const std::system_error& failure) {
     return Error{Code::resources, failure.what()};

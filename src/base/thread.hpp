@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The library's own threads: an application's signal handlers do not run in them, and what lists
-// threads (top -H, gdb) tells whose they are.
+// The library's own threads. The application's signal handlers do not run in them, and tools that
+// list threads (top -H, gdb) show their names.
 #pragma once
 
 #include <chrono>
@@ -16,12 +16,12 @@
 
 namespace unisono::base {
 
-// `name`: at most 15 characters, as the system wants. The error, Code::resources, says what the
-// system has refused; the caller adds what the thread was for.
+// `name`: at most 15 characters, the limit of the system. The error, Code::resources, says what the
+// system has refused; the caller adds the purpose of the thread.
 Result<std::thread> start_thread(const char* name, std::function<void()> body);
 
-// Runs in a thread of its own what may never return. The destructor of a std::async future waits
-// for its thread; this one leaves the thread alone, so `body` owns all that it uses.
+// Runs a function that may never return in a thread of its own. The destructor of a std::async
+// future would wait for its thread; this future does not. So `body` must own all that it uses.
 template <class T>
 Result<std::future<T>> start_aside(const char* name, std::function<T()> body) {
   auto task = std::make_shared<std::packaged_task<T()>>(std::move(body));
@@ -31,9 +31,8 @@ Result<std::future<T>> start_aside(const char* name, std::function<T()> body) {
   return outcome;
 }
 
-// Waits for such a thread's result. nullopt: `call` has not returned within that time, and its
-// thread stays behind. So a library function without a time limit does not delay the caller for
-// ever.
+// Waits for the result of such a thread. nullopt: `call` has not returned within that time, and its
+// thread stays behind. This bounds the wait for library functions that have no time limit.
 template <class T>
 Result<std::optional<T>> call_aside(const char* name, std::function<T()> call,
                                     std::int64_t timeout_ns) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// NoSignals: while it lives, threads that are started take no signals, so that the application's
-// handlers do not run in the library's threads, and its own thread takes none either.
+// NoSignals: blocks all signals in the calling thread while it exists. Threads started meanwhile
+// inherit that, so the application's handlers do not run in the library's threads.
 #pragma once
 
 #include <signal.h>

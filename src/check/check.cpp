@@ -68,7 +68,7 @@ std::vector<Violation> prove(std::span<const schedule::Schedule> set, int limit)
 
 namespace {
 
-// Each floor stands on the one below: a set that fails one is not looked at by the next.
+// Each level relies on the one below: a set that fails a level is not checked by the next.
 void prove_into(std::span<const Schedule> set, Report& report) {
   check_form(set, report);
   if (!report.empty()) return;

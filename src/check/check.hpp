@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Proofs over the schedules of all ranks of one operation. What prove() accepts, no legal order of
-// progress can break:
+// Proofs over the schedules of all ranks of one operation. If prove() accepts them, every legal
+// order of execution is correct:
 //   well-formed  ranges, slots, peers and predecessors are in bounds; predecessors come before;
 //                only output and scratch are written; nobody sends to itself
 //   once         every slot is filled by exactly one send of the right peer and size, and every
@@ -42,7 +42,7 @@ enum class Rule : std::uint8_t {
   race,             // conflicting accesses without an order
   overlap,          // operands that overlap their target without coinciding
   deadlock,         // a cycle of ops and messages
-  undefined_read,   // an element read before anything was written to it
+  undefined_read,   // an element read before it was written
   missing,          // a contribution that the output lacks
   doubled,          // a contribution that the output holds more than once
   misplaced,        // a contribution that does not belong there
@@ -61,7 +61,7 @@ struct Violation {
 };
 
 // The violations found, at most `limit`; empty means proved. set[r] is the schedule of rank r.
-// Later rules are judged only where the earlier ones hold (a malformed set is not executed).
+// Later rules are checked only where the earlier ones hold (a malformed set is not executed).
 std::vector<Violation> prove(std::span<const schedule::Schedule> set, int limit = 8);
 
 }  // namespace unisono::check

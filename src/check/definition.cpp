@@ -10,7 +10,7 @@ using schedule::Block;
 using schedule::Collective;
 using schedule::Shape;
 
-// Which of the blocks that lie in the order of ranks holds an element: the last that begins at or
+// The block that holds an element, where the blocks lie in rank order: the last that begins at or
 // before it.
 template <class BlockOf>
 int holder(int ranks, const BlockOf& block_of, std::int64_t element) {

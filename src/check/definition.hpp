@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The definitions of the collectives, element by element: what a rank's output has to hold.
+// The definitions of the collectives, element by element: the required contents of a rank's output.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,9 @@
 
 namespace unisono::check {
 
-// From an output element on, up to element `end`, each one has to hold the input elements of ranks
-// `first` to `last`, joined in this order if there are several; those of the first are `element`.
+// The required contents of the output elements up to `end`. Each one holds the input elements of
+// ranks `first` to `last`, combined in this order. The first output element holds input element
+// `element` of each.
 struct Definition {
   std::int32_t first = 0, last = 0;
   std::int64_t element = 0;

@@ -44,7 +44,7 @@ class Execution {
   const Shape& shape_;
   Values& values_;
   std::vector<RankMemory> memories_;
-  std::vector<Piece> left_, right_, joined_;  // of the op that runs
+  std::vector<Piece> left_, right_, joined_;  // of the op being executed
 };
 
 void join(Values& values, std::span<const Piece> left, std::span<const Piece> right,
@@ -153,7 +153,7 @@ Region& Execution::region(const Schedule& schedule, const Range& placed_range) {
   return memory.slots[size(placed_range.slot)];
 }
 
-// An undefined element is reported here, once; what is made of it is refused in silence.
+// An undefined element is reported here, once; values made of it are refused without a report.
 void Execution::read(const Schedule& schedule, OpId id, const Range& range,
                      std::vector<Piece>& pieces) {
   const Range place = memories_[size(schedule.rank)].layout(range);
@@ -233,7 +233,7 @@ void Execution::compare_joined(int rank, const Piece& piece, const Definition& w
   compare_contributors(rank, piece, wanted);
 }
 
-// The right elements, but not of the right ranks or not in their order.
+// The elements are right, but the ranks or their order are wrong.
 void Execution::compare_contributors(int rank, const Piece& piece, const Definition& wanted) {
   const auto runs = values_.runs(piece.value);
   std::vector<int> times(size(shape_.ranks), 0);
@@ -267,7 +267,7 @@ void Execution::compare_contributors(int rank, const Piece& piece, const Definit
               fmt::format("{} joins the ranks in the order {}", name_place(piece), order));
 }
 
-// Element by element, cut where either side has a border.
+// Joins element by element; pieces are cut where either side has a border.
 void join(Values& values, std::span<const Piece> left, std::span<const Piece> right,
           std::vector<Piece>& joined) {
   joined.clear();

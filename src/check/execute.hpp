@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Symbolic execution: runs the set once, in one legal order, over symbols instead of numbers, and
-// compares every output with the definition of the collective. Where there is no race, one order
-// stands for all.
+// Symbolic execution: executes the set once, in one legal order, over symbols instead of numbers,
+// and compares every output with the definition of the collective. Without races, all legal orders
+// give the same result.
 #pragma once
 
 #include "check/order.hpp"

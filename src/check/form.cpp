@@ -344,7 +344,7 @@ void check_waits(const Schedule& schedule, const Links& links, Report& report) {
   }
   for (std::size_t slot = 0; slot < waits.size(); ++slot) {
     const bool filled = links.filler[size(schedule.rank)][slot].op >= 0;
-    // A slot for an empty block may keep its number although nobody uses it.
+    // An unused slot for an empty block may keep its number.
     if (!filled && waits[slot] < 0 && schedule.slots[slot].count == 0) continue;
     if (!filled) {
       report.add(Rule::never_filled, schedule.rank, waits[slot],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The first floor of a proof: every field makes sense on its own (check_form), and every slot has
-// exactly one message (link_messages). What stands above may index without asking.
+// The first level of a proof: every field makes sense on its own (check_form), and every slot has
+// exactly one message (link_messages). Later levels may index without further checks.
 #pragma once
 
 #include <optional>
@@ -22,8 +22,8 @@ struct Links {
   std::vector<std::vector<OpAt>> filler;
 };
 
-// Where a rank's input and output lie in this pass. In place, they are parts of one buffer, which
-// goes by the name of output: ranges of both become ranges of it.
+// The positions of a rank's input and output in this pass. In place, both are parts of one buffer,
+// named output; ranges of both become ranges of it.
 class Layout {
  public:
   Layout(const Schedule& schedule, Placement placement);

@@ -15,7 +15,7 @@ std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
 void explain_deadlock(std::span<const Schedule> set, const Links& links, std::span<const OpId> next,
                       Report& report);
 
-// Where each rank's ops begin when all ops of the set are numbered through.
+// For each rank, the index of its first op when all ops of the set are numbered consecutively.
 std::vector<std::size_t> first_ops(std::span<const Schedule> set) {
   std::vector<std::size_t> first(set.size() + 1, 0);
   for (std::size_t r = 0; r < set.size(); ++r) first[r + 1] = first[r] + set[r].ops.size();
@@ -131,7 +131,8 @@ BitMatrix end_after_begin(std::span<const Schedule> set, const Links& links,
 
 namespace {
 
-// Every stuck rank waits for a send of another stuck rank; following that runs into a circle.
+// Every stuck rank waits for a send of another stuck rank, so following the waits leads into a
+// cycle.
 void explain_deadlock(std::span<const Schedule> set, const Links& links, std::span<const OpId> next,
                       Report& report) {
   const auto stuck = [&](int r) { return std::cmp_less(next[size(r)], set[size(r)].ops.size()); };

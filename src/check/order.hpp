@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What comes before what. An op comes after its predecessors, and a wait after the send that fills
-// its slot; what follows from the two by transitivity is the order that every engine keeps.
-// The order in which a rank's ops stand is one legal order, not a promise: it counts for the
-// absence of deadlock (a caller may run them one after another) and for nothing else.
+// The order of ops. An op comes after its predecessors, and a wait after the send that fills its
+// slot. Every engine keeps the transitive closure of these two. The order in which a rank's ops are
+// listed is one legal order, not a promise. It counts for the absence of deadlock only, because a
+// caller may execute the ops one after another.
 #pragma once
 
 #include <optional>
@@ -35,16 +35,17 @@ class BitMatrix {
   std::vector<std::uint64_t> bits_;
 };
 
-// All ops of the set, each rank's in the order they stand and each wait after its send; nullopt,
-// with a report, if there is none.
+// All ops of the set: each rank's in their listed order, and each wait after its send. nullopt,
+// with a report, if there is no such order.
 std::optional<std::vector<OpAt>> run_order(std::span<const Schedule> set, const Links& links,
                                            Report& report);
 
 // Row b, column a: op a of this rank comes before its op b, by predecessors alone.
 BitMatrix order_by_predecessors(const Schedule& schedule);
 
-// The same, by messages as well. A multicast's message tells that what came before the multicast is
-// done, but not that its source is free: another target may still be on its way.
+// The same, by messages as well. When a multicast's message arrives, everything before the
+// multicast is done. But its source may still be in use, because another target's message may be on
+// its way.
 BitMatrix order_by_messages(std::span<const Schedule> set, const Links& links,
                             std::span<const OpAt> run, int rank);
 

@@ -22,7 +22,7 @@ struct Access {
   std::int64_t begin = 0, end = 0;
 };
 
-// Judges one rank. The order through messages is computed when it is first needed.
+// Checks one rank. The order through messages is computed when it is first needed.
 class RankRaces {
  public:
   RankRaces(std::span<const Schedule> set, const Links& links, std::span<const OpAt> run, int rank,
@@ -56,7 +56,7 @@ class RankRaces {
   std::optional<BitMatrix> by_messages_;
   std::vector<std::pair<SlotId, OpId>> waits_;  // sorted
   std::vector<Access> scratch_, output_;        // accesses, in the order of ops
-  // Of what is looked at: the accesses, and the reads since the last write.
+  // For the elements being checked: the accesses, and the reads since the last write.
   std::vector<const Access*> active_, reads_;
   std::set<std::pair<OpId, OpId>> reported_;
 };
@@ -95,7 +95,7 @@ void RankRaces::judge() {
         note(id, op.target, true);
         break;
       case OpKind::copy:
-        // Onto itself, which happens in place, it does nothing: engines skip it.
+        // A copy onto itself, which happens in place, has no effect: engines skip it.
         if (layout_(op.left) == layout_(op.target)) break;
         note(id, op.left, false);
         note(id, op.target, true);
@@ -106,7 +106,7 @@ void RankRaces::judge() {
   judge_memory(Memory::scratch, scratch_);
 }
 
-// Slots are written by nobody here, and the input by nobody at all.
+// No op of this rank writes slots, and no op at all writes the input.
 void RankRaces::note(OpId op, const Range& range, bool write) {
   if (range.count == 0) return;
   if (range.memory == Memory::slot) return judge_slot_read(op, range);
@@ -138,8 +138,8 @@ void RankRaces::judge_memory(Memory memory, std::vector<Access>& accesses) {
   borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
   std::ranges::stable_sort(accesses, {}, &Access::begin);
 
-  // In the order of ops. An operand that shares elements with its target coincides with it, so that
-  // an op's reads were noted, and stay, before its write.
+  // Sorted in the order of ops. An operand that shares elements with its target coincides with it,
+  // so the reads of an op were recorded before its write, and stay there.
   const auto earlier = [](const Access* a, const Access* b) {
     return a->op != b->op ? a->op < b->op : a < b;
   };
@@ -155,8 +155,8 @@ void RankRaces::judge_memory(Memory memory, std::vector<Access>& accesses) {
   }
 }
 
-// It is enough to compare neighbours: writes that are pairwise ordered in a row are all ordered,
-// and a read between two of them is ordered to the rest through these.
+// Comparing neighbours suffices. Writes that are ordered pairwise in a row are all ordered. A read
+// between two of them is ordered to the rest through them.
 void RankRaces::judge_elements(Memory memory, std::int64_t begin, std::int64_t end) {
   const Access* last_write = nullptr;
   reads_.clear();

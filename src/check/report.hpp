@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Report: collects violations up to a limit and gives each the same beginning, so that every
-// message says which rank and which op. Only check/ uses it; one Report serves one prove().
+// Report: collects violations up to a limit. Each message begins with its rank and op. Only check/
+// uses it; one Report serves one prove().
 #pragma once
 
 #include <span>
@@ -24,10 +24,10 @@ class Report {
  public:
   Report(std::span<const Schedule> set, int limit) : set_(set), limit_(limit < 1 ? 1 : limit) {}
 
-  // Messages from now on say which pass they belong to.
+  // Later messages name this pass.
   void begin_pass(Placement placement) { placement_ = placement; }
 
-  // rank and op may be -1 where a violation belongs to none. Past the limit, does nothing.
+  // rank and op may be -1 if a violation concerns none. Does nothing beyond the limit.
   void add(Rule rule, int rank, int op, std::string_view what);
 
   bool empty() const { return violations_.empty(); }

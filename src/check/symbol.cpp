@@ -8,7 +8,7 @@ namespace {
 
 std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
 
-// Neighbours that continue each other become one run.
+// Merges neighbouring runs that continue each other.
 std::vector<Run> compact(std::vector<Run> runs) {
   std::size_t kept = 0;
   for (std::size_t i = 1; i < runs.size(); ++i) {
@@ -86,7 +86,7 @@ void Region::write(std::int64_t offset, std::span<const Piece> pieces) {
   const std::int64_t end = offset + pieces.back().end;
   const std::size_t first = find(offset);
   const std::size_t last = find(end - 1);
-  // What is left of those at the two ends, which may be one.
+  // The remaining parts of the pieces at the two ends, which may be the same piece.
   const Piece front = cut(pieces_[first], pieces_[first].begin, offset);
   const Piece back = cut(pieces_[last], end, pieces_[last].end);
   const std::size_t has_front = front.begin < front.end ? 1 : 0;

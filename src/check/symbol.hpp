@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Symbolic values: what an element of memory holds, as the sequence of (rank, input element)
+// Symbolic values: the contents of an element of memory, as the sequence of (rank, input element)
 // contributions that the operator joined. Neighbouring elements hold neighbouring contributions, so
 // memory is kept in pieces, and the cost of a proof does not depend on the count. Equal values have
 // equal ids within one Values. Only check/ uses these; one thread at a time.
@@ -14,7 +14,7 @@ namespace unisono::check {
 
 using ValueId = std::int32_t;
 inline constexpr ValueId kUndefined = -1;  // never written
-inline constexpr ValueId kRefused = -2;    // came of an error that is reported already
+inline constexpr ValueId kRefused = -2;    // made from a value whose error is reported already
 
 // One contribution each of the ranks first..last: the piece's base plus `element`.
 struct Run {
@@ -30,19 +30,19 @@ struct Piece {
   std::int64_t begin = 0, end = 0;
   ValueId value = kUndefined;
   std::int64_t base = 0;
-  std::int32_t writer = -1;  // the op that put it there
+  std::int32_t writer = -1;  // the op that wrote it
 };
 
 class Values {
  public:
-  // `ordered`: the sequence counts; otherwise it is kept sorted by rank.
+  // `ordered`: the order of the sequence counts; otherwise it is kept sorted by rank.
   Values(int ranks, bool ordered);
 
   // The input of one rank. Its run has element 0, as the first run of every value.
   static ValueId input_of(int rank) { return rank; }
 
-  // left op right, for the elements of two pieces of the same length. A value of more contributions
-  // than ranks holds one twice; it stays as it is, so that nothing grows without end.
+  // left op right, for the elements of two pieces of the same length. A value with more
+  // contributions than ranks holds one twice. It is not extended, which bounds the memory.
   Piece join(const Piece& left, const Piece& right);
 
   std::span<const Run> runs(ValueId value) const { return *runs_[static_cast<std::size_t>(value)]; }
@@ -50,11 +50,11 @@ class Values {
  private:
   struct Joined {
     ValueId value = kUndefined;
-    std::int64_t shift = 0;  // of the base, against that of the left operand
+    std::int64_t shift = 0;  // of the base, relative to that of the left operand
   };
   struct Key {
     ValueId left, right;
-    std::int64_t distance;  // of the bases
+    std::int64_t distance;  // between the bases
     auto operator<=>(const Key&) const = default;
   };
 
@@ -68,22 +68,22 @@ class Values {
   std::map<Key, Joined> joined_;
 };
 
-// One memory of one rank: pieces side by side that cover it.
+// One memory of one rank: adjacent pieces that cover it.
 class Region {
  public:
   explicit Region(std::int64_t count) : count_(count) {}
 
-  // Into `pieces`, in place of what it held, those of `count` elements from `offset`, with begin
+  // Replaces the contents of `pieces` by those of `count` elements from `offset`, with begin
   // counted from there.
   void read(std::int64_t offset, std::int64_t count, std::vector<Piece>& pieces) const;
-  // Pieces that begin at 0 and stand side by side, to `offset`.
+  // Writes adjacent pieces, which begin at 0, to `offset`.
   void write(std::int64_t offset, std::span<const Piece> pieces);
 
  private:
   std::size_t find(std::int64_t element) const;
 
   std::int64_t count_;
-  std::vector<Piece> pieces_;  // none before the first write: most memories have one at most
+  std::vector<Piece> pieces_;  // empty before the first write; most memories have at most one piece
 };
 
 // The part of a piece from `begin` to `end`.

@@ -23,7 +23,7 @@ std::int64_t whole_segments(std::int64_t bytes) {
   return (bytes + kSegmentAlignment - 1) / kSegmentAlignment * kSegmentAlignment;
 }
 
-// So many times a core is given away before it is asked whether the holder is dead.
+// A waiting process yields this many times before it checks whether the lock's holder is dead.
 constexpr int kLockLooks = 1000;
 
 bool has_ended(std::uint32_t pid) {
@@ -31,16 +31,16 @@ bool has_ended(std::uint32_t pid) {
   return !record || record->state == 'Z' || record->state == 'X';
 }
 
-// Held for a few dozen instructions, by a process that may be killed at any of them: then the next
-// one takes it over. What is done under it is done in an order that can lose free room, and no
-// more.
+// A process holds the lock for a few dozen instructions and may be killed at any of them. Then the
+// next one takes it over. Changes under it are ordered such that an interrupted one can only lose
+// free room.
 class HeaderLock {
  public:
   explicit HeaderLock(MemoryHeader& header) : lock_(header.lock) {
     const auto self = static_cast<std::uint32_t>(getpid());
     std::uint32_t holder = 0;
     for (int tries = 1; !lock_.compare_exchange_strong(holder, self); ++tries) {
-      // One's own process has another thread at it.
+      // The holder is another thread of this process.
       const bool stale =
           holder != 0 && holder != self && tries % kLockLooks == 0 && has_ended(holder);
       if (stale && lock_.compare_exchange_strong(holder, self)) return;
@@ -69,11 +69,11 @@ base::Result<std::shared_ptr<JobMemory>> JobMemory::map(base::Descriptor file,
   if (base == MAP_FAILED) {
     return Error{Code::resources,
                  fmt::format("the job's memory file could not be mapped: {} bytes of address space "
-                             "(UNISONO_SHARED_LIMIT): {}; raise the limit on address space "
+                             "(UNISONO_SHARED_LIMIT): {}. Raise the limit on address space "
                              "(RLIMIT_AS, `ulimit -v`) or set UNISONO_SHARED_LIMIT lower",
                              bytes, std::strerror(errno))};
   }
-  // A core dump need not hold the job's buffers.
+  // A core dump does not need the job's buffers.
   madvise(base, bytes, MADV_DONTDUMP);
   auto memory = std::shared_ptr<JobMemory>(new JobMemory(
       std::move(file), static_cast<std::byte*>(base), static_cast<std::int64_t>(bytes)));
@@ -99,7 +99,8 @@ base::Result<std::int64_t> JobMemory::allocate(std::int64_t bytes) {
   for (std::uint32_t i = 0; i < state.free_count; ++i) {
     auto& free = state.free[i];
     if (free.bytes < bytes) continue;
-    // The end of it: one store takes it, whatever comes then.
+    // Takes the end of the free segment: a single store completes it, even if the process dies
+    // next.
     free.bytes -= bytes;
     const std::int64_t offset = free.offset + free.bytes;
     if (free.bytes == 0) free = state.free[--state.free_count];
@@ -163,8 +164,8 @@ base::Status JobMemory::commit(std::int64_t offset, std::int64_t bytes, const ch
   }
   int refused = 0;
   {
-    // Before Linux 6.10 a signal makes the kernel give back all that it has reserved: a program
-    // whose timer is faster than the reservation, as a profiler's, would try again for ever.
+    // Before Linux 6.10 a signal makes the kernel undo the whole reservation. A program with a
+    // timer faster than the reservation, such as a profiler's, would retry for ever.
     const base::NoSignals whole;
     do {
       refused = fallocate(file_.get(), 0, offset, bytes) == 0 ? 0 : errno;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// JobMemory: the job's memory file, mapped once per process, and the allocator of segments in it.
-// Pages come into being when a segment is committed, and go back when it is released, so a rank
-// touches no page that was not promised to it, and /dev/shm's size does not matter. The allocator's
-// state lies in the file; any rank may allocate. Control path; any thread.
+// JobMemory: the job's memory file, mapped once per process, and the allocator of its segments.
+// Committing a segment allocates its pages, and releasing it frees them. So a rank touches only
+// pages that were promised to it, and the size of /dev/shm does not matter. The allocator's state
+// lies in the file; any rank may allocate. Control path; any thread.
 #pragma once
 
 #include <atomic>
@@ -22,10 +22,10 @@ inline constexpr int kMostFreeSegments = 1024;
 
 // At the start of the file; zero is its initial state.
 struct MemoryHeader {
-  std::atomic<std::uint32_t> lock;  // the process that has it; 0: none
+  std::atomic<std::uint32_t> lock;  // the process that holds it; 0: none
   std::uint32_t free_count;
   std::int64_t used_end;  // segments from here on were never used; 0: none yet
-  std::int64_t limit;     // of the part that is given out here; 0: all
+  std::int64_t limit;     // end of the part that this host allocates from; 0: none
   struct Free {
     std::int64_t offset, bytes;
   } free[kMostFreeSegments];
@@ -33,7 +33,8 @@ struct MemoryHeader {
 
 class JobMemory {
  public:
-  // Maps the file. Resources error that names the limit if the address space does not allow it.
+  // Maps the file. The error, Code::resources, names the limit if the address space does not
+  // suffice.
   static base::Result<std::shared_ptr<JobMemory>> map(base::Descriptor file, std::uint64_t bytes);
   ~JobMemory();
   JobMemory(const JobMemory&) = delete;
@@ -42,21 +43,22 @@ class JobMemory {
   std::byte* at(std::int64_t offset) const { return base_ + offset; }
   MemoryHeader& header() const { return *reinterpret_cast<MemoryHeader*>(base_); }
 
-  // A zeroed segment that nobody else has; commit it before use.
+  // A zeroed segment for the caller alone; commit it before use.
   base::Result<std::int64_t> allocate(std::int64_t bytes);
-  // Gives the segment back; nobody uses it any more.
+  // Gives the segment back; no process may use it any more.
   void release(std::int64_t offset, std::int64_t bytes);
-  // Gives the pages of a segment back, not the segment: for one that other hosts have as well.
+  // Gives the pages of a segment back, but keeps the segment: for one that other hosts have as
+  // well.
   void empty(std::int64_t offset, std::int64_t bytes);
-  // From now on gives out segments of the `part`-th of `parts` equal parts of what is left. Each
-  // host's first rank does so when all hosts have given out the same.
+  // Restricts allocation to the `part`-th of `parts` equal parts of the unused rest. The first rank
+  // of each host calls it when all hosts have allocated the same segments.
   void confine(int part, int parts);
   // Makes the range real memory: after it, no access to the range can fail for lack of memory.
   // `purpose` names it in the error.
   base::Status commit(std::int64_t offset, std::int64_t bytes, const char* purpose);
 
-  // For tests. Called at each request of this object, allocate()'s and commit()'s, with what it is
-  // for; true: the request is refused. Set before other threads use the object.
+  // For tests. Called at each allocate() and commit() of this object with the purpose; if it
+  // returns true, the request fails. Set it before other threads use the object.
   using Refuses = std::function<bool(const char* purpose)>;
   void refuse_where(Refuses refuses) { refuses_ = std::move(refuses); }
 

@@ -16,7 +16,7 @@ namespace unisono::memory {
 
 base::Result<base::Descriptor> create_memory(std::uint64_t bytes) {
   rlimit limit{};
-  // Beyond this limit ftruncate would not only fail, it would raise SIGXFSZ.
+  // Beyond this limit ftruncate would not only fail, but also raise SIGXFSZ.
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
       bytes > limit.rlim_cur) {
     return base::Error{

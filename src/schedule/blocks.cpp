@@ -18,7 +18,7 @@ using base::Result;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-// The blocks of one vector: block i lies between the sums before and behind it.
+// The blocks of one vector: block i lies between the sums of the counts before and up to it.
 class Line {
  public:
   Line() = default;  // not known: empty blocks
@@ -60,10 +60,10 @@ class Line {
 
 struct Blocks::Numbers {
   int ranks = 0;
-  Line all;                          // one block a rank
-  std::vector<bool> receivers;       // empty: everyone
-  std::vector<Line> sent, received;  // one block a pair, by the rank whose vector it is
-  int known_to = -1;                 // the rank that knows its own two only; -1: all are known
+  Line all;                          // one block for each rank
+  std::vector<bool> receivers;       // empty: all ranks receive
+  std::vector<Line> sent, received;  // one block for each pair, by the rank whose vector it is
+  int known_to = -1;                 // the only rank whose counts are known; -1: all are known
 
   bool operator==(const Numbers&) const = default;
   bool knows_the_same_as(const Numbers& other) const {
@@ -131,8 +131,8 @@ std::int64_t Blocks::total() const { return numbers_->all.total(); }
 bool Blocks::all_receive() const { return numbers_->receivers.empty(); }
 bool Blocks::receives(int rank) const { return all_receive() || numbers_->receivers[at(rank)]; }
 
-// Of another rank's vector, the one that knows its own two only knows a single block: the rest
-// counts as empty.
+// If the counts of rank `known_to` alone are known, another rank's vector has a single block, the
+// one exchanged with `known_to`. All other blocks are empty.
 Block Blocks::sent(int from, int to) const {
   const Line& line = numbers_->sent[at(from)];
   return line.is_known() ? line.block(to) : single_block(sent_total(from), to);
@@ -173,7 +173,7 @@ bool operator==(const Blocks& a, const Blocks& b) {
   if (a.numbers_ == b.numbers_) return true;
   if (!a.given() || !b.given()) return false;
   if (a.ranks() != b.ranks() || a.are_pairs() != b.are_pairs()) return false;
-  // Ranks compare what they know of their own in every call; there are too many pairs for that.
+  // Ranks compare their known counts in every call; comparing all pairs would cost too much.
   if (a.numbers_->knows_the_same_as(*b.numbers_)) return *a.numbers_ == *b.numbers_;
   return Blocks::counts_equal(a, b);
 }

@@ -21,7 +21,7 @@ class Builder {
   // `ops_expected` avoids reallocation; it is a hint, not a limit.
   Builder(const Shape& shape, int rank, int ops_expected = 16);
 
-  // A receive place for `count` elements that `source` fills.
+  // A slot that receives `count` elements from `source`.
   SlotId slot(int source, std::int64_t count);
   // `count` elements of scratch memory.
   Range scratch(std::int64_t count);
@@ -37,7 +37,7 @@ class Builder {
   // One more target of the multicast added last (for sets whose size is not known in advance).
   void also_to(Target target);
 
-  // The whole of a slot, as a range.
+  // A whole slot as a range.
   Range of(SlotId slot) const;
 
   Schedule take() && { return std::move(schedule_); }

@@ -13,11 +13,11 @@ bool crosses(const topology::HostMap& hosts, int source, int target) {
   return hosts.given() && hosts.of(source) != hosts.of(target);
 }
 
-// Runs the set without its data: every rank goes on in the order its ops stand until a slot that
-// nobody has filled, and whoever fills that slot wakes it.
+// Executes the set without data. Each rank executes its ops in order up to a wait for an empty
+// slot; the rank that fills this slot lets it continue.
 class Walk {
  public:
-  // Which messages make a path longer.
+  // The messages that make a path longer.
   enum class Counted : std::uint8_t { all, between_hosts };
 
   explicit Walk(std::span<const Schedule> set, Counted counted = Counted::all)
@@ -29,7 +29,7 @@ class Walk {
     }
   }
 
-  // Every message, in the order in which the walk came to it.
+  // All messages, in the order in which the walk reached them.
   std::vector<Message> messages() && {
     while (!ready_.empty()) {
       const std::size_t rank = ready_.back();
@@ -47,9 +47,9 @@ class Walk {
 
   struct Rank {
     std::size_t next = 0;        // op
-    SlotId awaited = -1;         // where it stopped
-    std::vector<int> op_path;    // the messages behind a finished op
-    std::vector<int> slot_path;  // ... and behind a filled slot
+    SlotId awaited = -1;         // the slot for which the rank waits
+    std::vector<int> op_path;    // by op: the messages on the longest path to its end
+    std::vector<int> slot_path;  // by slot: the messages on the longest path that fills it
   };
 
   void advance(std::size_t r) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a collective costs, counted from the schedules of all its ranks: the two columns of the
-// table of algorithms, for one shape; and the messages behind it. Pure; any thread.
+// The cost of a collective, counted from the schedules of all its ranks: the two columns of the
+// table of algorithms, for one shape; and its messages. Pure; any thread.
 #pragma once
 
 #include <compare>
@@ -14,18 +14,18 @@ namespace unisono::schedule {
 
 struct Cost {
   int steps = 0;              // messages on the longest path
-  std::int64_t elements = 0;  // what one rank sends at the most; a multicast counts once
+  std::int64_t elements = 0;  // the most that one rank sends; a multicast counts once
 
   bool operator==(const Cost&) const = default;
 };
 
-// set[r] is the schedule of rank r. Only of schedules that end (check/); others stop the process.
+// set[r] is the schedule of rank r. The schedules must terminate (check/); others stop the process.
 Cost cost(std::span<const Schedule> set);
 
-// What of it goes between hosts (Shape::hosts; nothing where there is one).
+// The part of the cost between hosts (Shape::hosts); zero if there is one host.
 struct CostBetweenHosts {
-  int steps = 0;              // messages between hosts on the longest path
-  std::int64_t messages = 0;  // of all ranks, one for each target of a multicast
+  int steps = 0;              // messages of all ranks, one for each target of a multicast
+  std::int64_t messages = 0;  // the same, but a multicast counts once
   std::int64_t sends = 0;     // the same, where a multicast counts once
   std::int64_t elements = 0;  // in all of these messages
 
@@ -41,8 +41,8 @@ struct Message {
   auto operator<=>(const Message&) const = default;
 };
 
-// By step, then by source and target; one for each target of a multicast. As cost(), for schedules
-// that end.
+// Sorted by step, then by source and target; one for each target of a multicast. The schedules must
+// terminate, as for cost().
 std::vector<Message> messages(std::span<const Schedule> set);
 
 }  // namespace unisono::schedule

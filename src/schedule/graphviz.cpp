@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The pictures of text.hpp. In graphviz(), ops of a rank stand in a cluster; thin arrows are
-// predecessors, bold ones messages, which do not push columns down (constraint=false), so that the
-// ranks stand in order. It bears malformed sets: an arrow that leads nowhere is left out.
+// The pictures of text.hpp. In graphviz(), ops of a rank stand in a cluster. Thin arrows are
+// predecessors, bold ones messages. Messages do not push columns down (constraint=false), so the
+// ranks stand in order. It accepts malformed sets: an arrow that leads nowhere is left out.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::string_view color_of(OpKind kind) {
   return "white";
 }
 
-// The root on top; where there is none, a circle.
+// The root on top; without a root, a circle.
 std::string_view layout_of(Collective collective) {
   if (!is_rooted(collective)) return "layout=circo";
   const bool to_root = collective == Collective::reduce || collective == Collective::gather;
@@ -94,7 +94,7 @@ void append_rank(std::string& text, const Schedule& schedule) {
   text += "  }\n";
 }
 
-// To every wait of the slot that the message fills.
+// Draws arrows to each wait for the slot that the message fills.
 void append_messages(std::string& text, const std::vector<Schedule>& set, const Schedule& sender) {
   for (std::size_t id = 0; id < sender.ops.size(); ++id) {
     for (const auto& [peer, slot] : sender.targets_of(sender.ops[id])) {

@@ -26,7 +26,7 @@ inline constexpr int kMemoryCount = 4;
 using OpId = std::int32_t;
 using SlotId = std::int32_t;
 
-// `count` elements from element `offset` of a memory; for Memory::slot, of the own slot `slot`.
+// `count` elements from element `offset` of a memory; for Memory::slot, of this rank's slot `slot`.
 struct Range {
   Memory memory = Memory::input;
   SlotId slot = -1;
@@ -49,7 +49,7 @@ inline Range slot_range(SlotId slot, std::int64_t offset, std::int64_t count) {
   return {Memory::slot, slot, offset, count};
 }
 
-// A place at a peer that a send or multicast writes.
+// The slot of a peer that a send or multicast writes.
 struct Target {
   std::int32_t peer = -1;
   SlotId slot = -1;
@@ -63,7 +63,7 @@ struct Op {
   Range target;      // reduce, copy: where the result goes
   Range left;        // send, multicast: the source; reduce: left operand; copy: the source
   Range right;       // reduce: right operand
-  SlotId slot = -1;  // wait: the own slot
+  SlotId slot = -1;  // wait: this rank's slot
   std::int32_t first_target = 0, target_count = 0;  // send: one; multicast: any number
   std::int32_t first_after = 0, after_count = 0;
 };

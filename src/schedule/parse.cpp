@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // parse() of text.hpp: a lexer over one line at a time, and a function for each kind of line.
-// Errors are values that carry the place; a line that is wrong ends the parsing.
+// Errors are values that carry the position; the first wrong line ends the parsing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ class Parser {
   std::vector<Schedule> take() && { return std::move(set_); }
 
  private:
-  // What the lines of a schedule may still be: they come in this order.
+  // The parts of a schedule's text, in the order in which their lines have to come.
   enum class Part : std::uint8_t { nothing, head, scratch, slots, ops };
 
   Status parse_head(Line& line);
@@ -297,7 +297,7 @@ Status Parser::parse_after(Line& line, Op& op) {
   return base::success();
 }
 
-// The first word of a line opens its part; a part that is over does not come again.
+// The first word of a line opens its part; a finished part cannot be reopened.
 Status Parser::enter(Line& line, Part part) {
   if (part < part_) {
     return line.wrong(fmt::format("'{}' stands above the ops", line.peek()));
@@ -307,7 +307,7 @@ Status Parser::enter(Line& line, Part part) {
   return base::success();
 }
 
-// Lines are numbered, so that people need not count; the number has to be right.
+// The lines are numbered so that readers need not count; a wrong number is an error.
 Status Parser::expect_id(Line& line, std::string_view noun, std::size_t id, std::int64_t limit) {
   if (std::cmp_greater_equal(id, limit)) {
     return line.wrong(fmt::format("a schedule has at most {} {}s", limit, noun));
@@ -320,8 +320,9 @@ Result<std::int32_t> parse_small(Line& line, std::string_view meaning, std::int6
   return static_cast<std::int32_t>(value);
 }
 
-// "blocks 3 0 2", "blocks 3 0 2 receivers 0 2", "blocks 1 2, 3 4": one number a rank, or a list of
-// them for each sender. What is kept grows with the text only.
+// "blocks 3 0 2", "blocks 3 0 2 receivers 0 2", "blocks 1 2, 3 4". The counts are one number for
+// each rank, or a list of them for each sender. The memory used is proportional to the length of
+// the text.
 Result<Blocks> parse_blocks(Line& line, const Shape& shape) {
   const bool pairs = has_pairs(shape.collective);
   std::vector<std::int64_t> counts;
@@ -340,7 +341,7 @@ Result<Blocks> parse_blocks(Line& line, const Shape& shape) {
   return Blocks::of_ranks(counts, std::move(receivers));
 }
 
-// Ranks in ascending order; there may be none.
+// Ranks in ascending order; the list may be empty.
 Result<std::vector<bool>> parse_receivers(Line& line, int ranks) {
   std::vector<bool> receivers(static_cast<std::size_t>(ranks));
   int least = 0;
@@ -371,7 +372,8 @@ Result<topology::HostMap> parse_hosts(Line& line, int ranks) {
   return topology::HostMap::of_labels(hosts);
 }
 
-// "input[0:8]", "slot 2[0:8]": the elements from the first number up to, not with, the second.
+// "input[0:8]", "slot 2[0:8]": the elements from the first number up to, but not including, the
+// second.
 Result<Range> parse_range(Line& line) {
   Range range;
   if (line.take("input")) {

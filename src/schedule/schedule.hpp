@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Schedule: one rank's program for one shape. Ops stand in an order in which they may be run one
-// after another (predecessors come first); the explicit predecessors say what else is allowed.
-// A value: comparable, printable (text.hpp), checkable (check/). Any thread.
+// Schedule: one rank's program for one shape. The order of its ops is one in which they may be
+// executed one after another (predecessors come first). The explicit predecessors define which
+// other orders are allowed. A value: comparable, printable (text.hpp), checkable (check/). Any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace unisono::schedule {
 
-// A receive place: which peer fills it, and how many elements it holds.
+// A slot: which peer fills it, and how many elements it holds.
 struct Slot {
   std::int32_t source = -1;
   std::int64_t count = 0;
@@ -38,7 +39,7 @@ struct Schedule {
   }
 };
 
-// Equal programs: the pools' layout does not count.
+// Equal programs; the layout of the pools does not count.
 bool operator==(const Schedule& a, const Schedule& b);
 
 }  // namespace unisono::schedule

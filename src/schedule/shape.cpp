@@ -10,7 +10,7 @@ constexpr std::array<std::string_view, kCollectiveCount> kNames = {
     "barrier", "broadcast", "reduce",         "allreduce", "allgather", "gather",
     "scatter", "alltoall",  "reduce_scatter", "scan",      "exscan",    "many_to_many"};
 
-// Whether what a rank sends to each other one is as long as what it gets from it.
+// Whether the rank sends as many elements to each other rank as it receives from it.
 bool is_symmetric_at(const Shape& shape, int rank) {
   if (!shape.blocks.given()) return true;
   for (int peer = 0; peer < shape.ranks; ++peer) {

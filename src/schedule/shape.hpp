@@ -40,7 +40,7 @@ inline bool is_reduction(Collective c) {
   return c == Collective::reduce || c == Collective::allreduce || c == Collective::reduce_scatter ||
          c == Collective::scan || c == Collective::exscan;
 }
-// Collectives whose vectors consist of blocks, one a rank or (has_pairs) one a pair of ranks.
+// Whether the vectors consist of one block for each pair of ranks, instead of one for each rank.
 inline bool has_pairs(Collective c) { return c == Collective::alltoall; }
 inline bool has_blocks(Collective c) {
   return c == Collective::allgather || c == Collective::gather || c == Collective::scatter ||
@@ -50,11 +50,11 @@ inline bool has_blocks(Collective c) {
 struct Shape {
   Collective collective = Collective::barrier;
   int ranks = 1;
-  int root = 0;            // 0 where the collective has none
-  std::int64_t count = 0;  // elements: of the vector, or of each block; 0 where `blocks` are given
-  bool ordered = false;    // reductions: the operator does not commute, keep the order of ranks
-  Blocks blocks{};         // where blocks differ in length
-  topology::HostMap hosts{};  // where ranks are on several hosts
+  int root = 0;               // 0 if the collective has none
+  std::int64_t count = 0;     // elements of the vector, or of each block; 0 if `blocks` are given
+  bool ordered = false;       // reductions: the operator does not commute, keep the order of ranks
+  Blocks blocks{};            // if blocks differ in length
+  topology::HostMap hosts{};  // if ranks are on several hosts
 
   bool operator==(const Shape&) const = default;
 };
@@ -64,14 +64,14 @@ std::string_view blocks_fault(const Shape& shape);
 // The same for the hosts.
 std::string_view hosts_fault(const Shape& shape);
 
-// How many elements a rank's input and output hold. A broadcast has its input at the root and its
-// output everywhere else; the result of a reduce or gather is at the root only; rank 0 of an exscan
-// gets nothing, and neither do ranks of a many_to_many that are no receivers.
+// The number of elements in a rank's input and output. A broadcast has its input at the root and
+// its output at all other ranks. A reduce or gather has its output at the root only. Rank 0 of an
+// exscan gets nothing, and neither do ranks of a many_to_many that are no receivers.
 std::int64_t input_count(const Shape& shape, int rank);
 std::int64_t output_count(const Shape& shape, int rank);
 
-// The block of `rank` in the vector of all ranks' blocks: what it gives to an allgather, gather or
-// many_to_many, and gets from a scatter or reduce_scatter.
+// The block of `rank` in the vector of all ranks' blocks. It is the rank's input of an allgather,
+// gather or many_to_many, and its output of a scatter or reduce_scatter.
 Block block(const Shape& shape, int rank);
 // `ranks` neighbouring blocks as one.
 Block neighbouring_blocks(const Shape& shape, int first, int ranks);
@@ -85,8 +85,9 @@ Block received_block(const Shape& shape, int from, int to);
 bool receives(const Shape& shape, int rank);
 
 // In place: input and output lie in one buffer, each from this element of it. A schedule must be
-// right with and without (check/ proves both). nullopt where the collective has no in-place form at
-// this rank: where it lacks input or output, and in an alltoall whose counts are not symmetric.
+// right with and without (check/ proves both). nullopt if the collective has no in-place form at
+// this rank. This holds if the rank has no input or no output, and for an alltoall with asymmetric
+// counts.
 struct InPlace {
   std::int64_t input = 0, output = 0;
 

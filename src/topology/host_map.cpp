@@ -14,7 +14,8 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 struct HostMap::Numbers {
   std::vector<std::int32_t> host, place;  // by rank
   std::vector<std::int32_t> by_host;      // all ranks, those of host 0 first
-  std::vector<std::int32_t> begin;        // of each host's ranks in by_host; then their number
+  std::vector<std::int32_t> begin;        // where each host's ranks begin in by_host; then the
+                                          // number of ranks
   bool neighbours = false;
 };
 

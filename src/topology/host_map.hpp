@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// HostMap: which host each rank is on, where there are several. Ranks of one host share memory;
-// what goes to another is a packet. Hosts are numbered by their lowest ranks, so that everyone who
-// knows who is with whom numbers them alike, and equal maps are equal numbers. Copies share them. A
+// HostMap: the host of each rank, if the job has several. Ranks of one host share memory; data for
+// another host goes in packets. Hosts are numbered by their lowest ranks. So all ranks that know
+// the same hosts number them alike, and equal maps have equal numbers. Copies share the numbers. A
 // value; any thread.
 #pragma once
 
@@ -14,26 +14,26 @@ namespace unisono::topology {
 
 class HostMap {
  public:
-  // None given: all ranks are on one host.
+  // The empty map: all ranks are on one host.
   HostMap() = default;
 
-  // labels[r]: anything that ranks of one host have in common, and no others. Not given if all
-  // ranks have it in common.
+  // labels[r] is equal for ranks of one host and differs between hosts. If all labels are equal,
+  // the map is empty.
   static HostMap of_labels(std::span<const int> labels);
 
   bool given() const { return numbers_ != nullptr; }
-  // The following are for maps that are given.
+  // The following functions need a map that is not empty.
   int ranks() const;
   int hosts() const;
   int of(int rank) const;                                 // its host
-  int place(int rank) const;                              // how many lower ranks are on its host
+  int place(int rank) const;                              // the number of lower ranks on its host
   std::span<const std::int32_t> members(int host) const;  // ranks, ascending
-  // Whether every host's ranks follow one another.
+  // Whether the ranks of each host are consecutive.
   bool are_neighbours() const;
-  // Whether every host has one rank.
+  // Whether each host has exactly one rank.
   bool are_alone() const { return hosts() == ranks(); }
 
-  // Equal numbers, whether or not they are the same in memory.
+  // Compares the numbers, also of maps that do not share them.
   friend bool operator==(const HostMap& a, const HostMap& b);
 
  private:

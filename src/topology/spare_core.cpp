@@ -41,7 +41,7 @@ bool fills_its_cores(const std::vector<UsableCores>& ranks, std::size_t own) {
 std::optional<int> spare_core(const std::vector<UsableCores>& ranks, std::size_t own,
                               const UsableCores& allowed) {
   if (!fills_its_cores(ranks, own)) return std::nullopt;
-  // A quota that the ranks use up leaves no time on any core.
+  // Ranks that use up the quota leave no time on any core.
   const double quota = ranks[own].quota;
   if (quota > 0 && quota < static_cast<double>(ranks.size()) + 1) return std::nullopt;
   UsableCores spare = allowed;
@@ -50,7 +50,7 @@ std::optional<int> spare_core(const std::vector<UsableCores>& ranks, std::size_t
   }
   const std::vector<int> free = list(spare);
   if (free.empty()) return std::nullopt;
-  // Each has one of its own as long as there are any.
+  // Each rank gets a core of its own as long as there are enough.
   return free[own % free.size()];
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SpareCore: where a thread may go that works beside the ranks of a host, such as a rank's agent. A
-// rank that is bound to a core would have it on the same one, where each delays the other; if the
-// process could use a core to which no rank of the host is bound, the thread may go there as well,
-// and the scheduler puts it on the one that is idle: others may use the spare core, too. Where
-// ranks are not bound, or have more cores than ranks, nothing is needed. Control path.
+// SpareCore: chooses a core for a thread that works beside the ranks of a host, such as a rank's
+// agent. On the core to which its rank is bound, the thread and the rank would delay each other. If
+// the process may use a core to which no rank of the host is bound, the thread may run there as
+// well. The scheduler then puts it on the idle one, because other programs may use the spare core
+// too. Nothing is needed where ranks are not bound, or have more cores than ranks. Control path.
 #pragma once
 
 #include <sched.h>
@@ -16,21 +16,22 @@
 
 namespace unisono::topology {
 
-// Whether the rank `own` of `ranks`, which are all of this host, has no more cores than ranks that
-// have the same ones. Pure.
+// Whether the rank `own` of `ranks`, all on this host, has no more cores than there are ranks with
+// the same cores. Pure.
 bool fills_its_cores(const std::vector<UsableCores>& ranks, std::size_t own);
 
-// The same; `allowed`: what its process could use if it were not bound. nullopt: no core is spare,
-// or the rank has room where it is. Pure.
+// The spare core of that rank. `allowed`: the cores that its process could use if it were not
+// bound. nullopt: no core is spare, or the rank has room where it is. Pure.
 std::optional<int> spare_core(const std::vector<UsableCores>& ranks, std::size_t own,
                               const UsableCores& allowed);
 
-// What the calling thread, which is bound, could use at most: its affinity is widened for a moment,
-// and the kernel cuts that down to what the control group allows. Empty if it may not be changed.
+// The most cores that the calling thread could use if it were not bound. The affinity is widened
+// for a moment; the kernel reduces it to the cores that the control group allows. Empty if the
+// affinity may not be changed.
 UsableCores allowed_cores();
 
-// While it lives, the calling thread may use the core as well as its own; threads that it starts
-// may for good. Without a core nothing changes.
+// While it exists, the calling thread may use the core as well as its own. Threads that it starts
+// keep this right for good. Without a core nothing changes.
 class WithCore {
  public:
   explicit WithCore(std::optional<int> core);
@@ -38,7 +39,7 @@ class WithCore {
   WithCore(const WithCore&) = delete;
   WithCore& operator=(const WithCore&) = delete;
 
-  // Whether there is one, and the system lets it be used.
+  // Whether there is a spare core and the system allows its use.
   bool added() const { return added_; }
 
  private:

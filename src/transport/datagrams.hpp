@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Datagrams: unreliable, unordered messages of bounded length between the ranks of a job. What is
-// sent may be lost, doubled, overtaken, or made up by a stranger; it is never cut or joined. Order,
-// repair and the check of the packet's tag belong to who calls this (wire/, reliable/). One object
-// belongs to one rank; one thread at a time.
+// Datagrams: unreliable, unordered messages of bounded length between the ranks of a job. They may
+// be lost, duplicated, reordered or forged, but are never cut or joined. The layers above repair
+// losses and check the packet's tag (wire/, reliable/). One object belongs to one rank; one thread
+// at a time.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace unisono::transport {
 
-// As a target: every other rank of the job, by one datagram that the network multiplies.
+// As a target: all other ranks of the job, by one multicast datagram.
 inline constexpr int kGroup = -1;
 
 struct DatagramLimits {
@@ -31,9 +31,9 @@ struct Outgoing {
   std::span<const std::byte> body{};
 };
 
-// One datagram in memory of the transport, which the caller may write to, and which is the
-// caller's until the next receive(). Who sent it is for its contents to prove: the network's word
-// for it is not given. Aligned to 8 bytes unless the network joined datagrams on the way.
+// One received datagram in memory of the transport. The caller may write to it and owns it until
+// the next receive(). The sender's network address is not reported: the contents must prove who
+// sent it. Aligned to 8 bytes unless the network joined datagrams on the way.
 struct Incoming {
   std::span<std::byte> bytes{};
 };
@@ -41,8 +41,8 @@ struct Incoming {
 struct DatagramCounts {
   std::uint64_t sent = 0;
   std::uint64_t received = 0;
-  std::uint64_t short_sends = 0;  // calls of send() for which there was not room enough
-  std::uint64_t refused = 0;      // the system refused them for another reason: lost
+  std::uint64_t short_sends = 0;  // calls of send() that took only a part for lack of room
+  std::uint64_t refused = 0;      // refused by the system for another reason, and lost
   std::uint64_t too_long = 0;     // came longer than max_payload: dropped
   std::uint64_t overflowed = 0;   // came while the system's buffer was full: dropped
   bool operator==(const DatagramCounts&) const = default;
@@ -58,32 +58,33 @@ class Datagrams {
   virtual const DatagramLimits& limits() const = 0;
   virtual int rank() const = 0;
 
-  // Sends from the front, and returns how many were taken: fewer than all if there is no room now,
-  // so that the caller comes back with the others. Never blocks. A datagram that the system refuses
-  // for good (no route, nobody at the port) counts as taken, and is lost; counts() and last_error()
-  // tell. A target or length outside limits() is a broken invariant.
+  // Sends from the front and returns how many datagrams were taken. If there is no room, it takes
+  // fewer than all, and the caller retries the rest. Never blocks. A datagram that the system
+  // refuses for good (no route, no listener at the port) counts as taken and is lost; see counts()
+  // and last_error(). A target or length outside limits() is a broken invariant.
   virtual std::size_t send(std::span<const Outgoing> datagrams) = 0;
 
-  // Fills `datagrams` from the front with what has come and returns how many; 0: nothing is there.
-  // Ends the life of what the last call gave. Never blocks. A rank does not receive what it sent.
+  // Fills `datagrams` from the front with received ones and returns how many; 0: there are none.
+  // Invalidates the datagrams of the last call. Never blocks. A rank does not receive its own
+  // datagrams.
   virtual std::size_t receive(std::span<Incoming> datagrams) = 0;
 
-  // To sleep on: poll(2) reports it readable while receive() would give something and, after a
-  // send() that was short, when there is room again. -1 where there is nothing to sleep on.
+  // A descriptor to sleep on. poll(2) reports it readable while receive() would return something,
+  // and when there is room again after a short send(). -1 if there is none.
   virtual int descriptor() const { return -1; }
 
-  // The network does not carry multicast after all (transport/multicast_probe.hpp): kGroup is no
-  // legal target any more.
+  // Call it if the probe shows that the network does not carry multicast
+  // (transport/multicast_probe.hpp). After that, kGroup is no legal target.
   virtual void give_up_multicast(std::string /*note*/) {}
-  // Why there is no multicast; empty if there is, or none was asked for.
+  // Why there is no multicast; empty if it works or was not requested.
   virtual const std::string& multicast_note() const {
     static const std::string none;
     return none;
   }
 
   virtual DatagramCounts counts() const = 0;
-  // What the system said when it last refused something; empty if it never did. For the message of
-  // who gives up.
+  // The system's text for the last refused datagram; empty if there was none. Used in the message
+  // of a caller that gives up.
   virtual std::string last_error() const { return {}; }
 };
 

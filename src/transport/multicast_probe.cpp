@@ -14,15 +14,15 @@
 namespace unisono::transport {
 namespace {
 
-// The first probes follow each other closely, for loss and late starters; later ones are rare, so
-// that thousands of members do not flood the network.
+// The first probes follow each other closely, because of losses and late starters. Later ones are
+// rare, so that thousands of members do not flood the network.
 constexpr std::int64_t kFirstInterval = base::kMillisecond;
 constexpr std::int64_t kMostInterval = 64 * base::kMillisecond;
-// What says "I have heard all" may be lost like anything else; then the others wait for more of it
-// after this one has gone. So many copies make that rare.
+// The last probes of a member ("I have heard all") may be lost, and after it has stopped, the
+// others would wait in vain. This many copies make that rare.
 constexpr int kLastCopies = 3;
 constexpr std::size_t kMostNamed = 8;  // ranks in a note
-constexpr int kMostBatches = 64;       // of one step
+constexpr int kMostBatches = 64;       // per step
 
 }  // namespace
 
@@ -77,7 +77,7 @@ bool MulticastProbe::send(std::int64_t now_ns) {
 int MulticastProbe::step(std::int64_t now_ns) {
   int work = 0;
   std::array<Incoming, 32> incoming;
-  // A flood of strangers' packets does not keep us from sending.
+  // The limit keeps a flood of forged packets from preventing our own sends.
   for (int batch = 0; batch < kMostBatches; ++batch) {
     const std::size_t count = datagrams_.receive(incoming);
     if (count == 0) break;

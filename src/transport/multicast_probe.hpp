@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MulticastProbe: does what one member sends to the group reach all others? Every member sends
-// probes, at growing distances, that say whether it has heard all the others; whoever has heard
-// that from everybody knows that multicast carries between all of them. Members may find different
-// answers when packets are lost near the deadline, so they have to be combined (all or nobody)
-// where the job agrees on things. Works over any Datagrams; time is a parameter. One thread at a
+// MulticastProbe: tests whether multicasts of each member reach all others. Every member multicasts
+// probes, at growing intervals. A probe says whether its sender has heard all other members. A
+// member that has heard this from all knows that multicast works between all of them. Members may
+// get different answers if packets are lost near the deadline. So the job must combine the answers:
+// all members use multicast or none. Works over any Datagrams; time is a parameter. One thread at a
 // time.
 #pragma once
 
@@ -20,17 +20,17 @@ namespace unisono::transport {
 
 class MulticastProbe {
  public:
-  // Between the ranks `members` of the job, of which datagrams.rank() is one. Both references
-  // outlive the probe.
+  // A probe between the ranks `members` of the job; datagrams.rank() is one of them. Both
+  // references outlive the probe.
   MulticastProbe(Datagrams& datagrams, wire::Gate& gate, std::span<const int> members);
 
-  // Sends and receives what is due; returns the amount of work done. Packets that are no probes are
-  // dropped: none are expected before the probe is over.
+  // Sends and receives; returns the amount of work done. It drops packets that are no probes: none
+  // are expected before the probe is over.
   int step(std::int64_t now_ns);
-  // When step() has something to do even if nothing comes.
+  // When step() has to send again, even if nothing arrives.
   std::int64_t next_ns() const { return next_ns_; }
 
-  // All have said that they have heard all; this one has said so as well.
+  // All members have said that they have heard all, and this one has said so too.
   bool carries() const { return satisfied_ == others_ && told_; }
   // For people: "multicast carries between 8 members", "nothing heard from rank 3; ...".
   std::string note() const;
@@ -39,7 +39,7 @@ class MulticastProbe {
   struct Member {
     int rank = -1;
     bool heard = false;
-    bool satisfied = false;  // has said that it has heard all
+    bool satisfied = false;  // has reported that it has heard all
   };
 
   void take(const wire::Header& header);
@@ -51,7 +51,7 @@ class MulticastProbe {
   std::size_t others_ = 0;
   std::size_t heard_ = 0;
   std::size_t satisfied_ = 0;
-  bool told_ = false;  // our last probe said that we have heard all
+  bool told_ = false;  // our last probe reported that we have heard all
   std::uint64_t sequence_ = 0;
   std::int64_t interval_ns_ = 0;
   std::int64_t next_ns_ = 0;

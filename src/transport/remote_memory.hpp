@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// RemoteMemory: writes to and reads from other ranks' regions without datagrams, as network
-// interfaces (or what stands for them) do it by themselves. All regions have the same size and
-// layout, so a place is an offset. Nothing here tells the other side that something has come: what
-// has arrived is said to who wrote it, and telling the reader is the caller's business
-// (reliable/bulk.hpp). One object belongs to one rank; one thread at a time.
+// RemoteMemory: writes to and reads from other ranks' regions without datagrams, as RDMA network
+// interfaces (or their emulations) do. All regions have the same size and layout, so a position is
+// an offset. A completion is reported to the rank that wrote, never to the target. The caller has
+// to notify the reader (reliable/bulk.hpp). One object belongs to one rank; one thread at a time.
 #pragma once
 
 #include <array>
@@ -17,17 +16,18 @@
 
 namespace unisono::transport {
 
-// What the others have to know to write to a rank's region. Goes between hosts of one job as it is.
+// The data that other ranks need to write to a rank's region. It is sent between the hosts of one
+// job unchanged.
 struct RegionCard {
-  std::uint64_t key = 0;   // of the region, as the provider names it to the others
-  std::uint64_t base = 0;  // what an offset is added to
+  std::uint64_t key = 0;   // the region's key for remote access, from the provider
+  std::uint64_t base = 0;  // added to each offset
   std::uint32_t address_bytes = 0;
-  std::array<std::byte, 108> address{};  // of the endpoint, in the provider's form
+  std::array<std::byte, 108> address{};  // address of the endpoint, in the provider's form
   bool operator==(const RegionCard&) const = default;
 };
 
 struct Transfer {
-  int rank = -1;                    // of the job, not the own one
+  int rank = -1;                    // another rank of the job
   std::uint64_t offset = 0;         // in that rank's region
   const std::byte* from = nullptr;  // write: may be reused when write() returns
   std::byte* to = nullptr;          // read: in the own region, and left alone until it is complete
@@ -35,8 +35,9 @@ struct Transfer {
   std::uint64_t token = 0;  // comes back when it is complete
 };
 
-// Of a write: its bytes are in the other's region, for everybody there to see. Of a read: they are
-// here. Not `arrived`: they are not, and may or may not be later; error_of() says why.
+// The end of a transfer. After a write, its bytes are in the target's region, visible to all
+// processes there. After a read, its bytes are here. Without `arrived` it has failed, and its bytes
+// may or may not arrive later; error_of() says why.
 struct Completion {
   int rank = -1;
   std::uint64_t token = 0;
@@ -59,8 +60,8 @@ class RemoteMemory {
   // done. Neither blocks.
   virtual bool write(const Transfer& transfer) = 0;
   virtual bool read(const Transfer& transfer) = 0;
-  // Moves what is under way, also what others write here, and returns how many of `completions`
-  // were filled.
+  // Makes progress on all transfers, also on those of other ranks to this one. Returns how many of
+  // `completions` were filled.
   virtual std::size_t poll(std::span<Completion> completions) = 0;
   // Transfers that were begun and have not been reported complete.
   virtual std::size_t under_way() const = 0;
@@ -68,8 +69,8 @@ class RemoteMemory {
   // parts of bounded size, so this number grows as long as bytes move.
   virtual std::uint64_t moved(int rank) const = 0;
 
-  // To sleep on, after may_sleep() has said so and before anything else is called; -1: nothing, or
-  // nothing any more, so look again after a short time.
+  // A descriptor to sleep on, right after may_sleep() has returned true. -1: there is none, or none
+  // any more, so poll again after a short time.
   virtual int descriptor() const = 0;
   virtual bool may_sleep() = 0;
   // Why transfers with that rank failed; empty if none did.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of transports: a row each. Rooms above ask for what carries bytes between the ranks of
-// a host, or datagrams or long messages between hosts, and name no transport. To add one is to add
-// a folder and a row in table.cpp (docs/howto/add-a-transport.md). Control path; any thread.
+// The table of transports, one row each. Code above asks for a transport within a host, for
+// datagrams or for long messages between hosts, and names none. A new transport is a folder and a
+// row in table.cpp (docs/howto/add-a-transport.md). Control path; any thread.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace unisono::transport {
 
-// Between the ranks of one host. The first row is what jobs use.
+// A transport between the ranks of one host. Jobs use the first row.
 struct LocalRow {
   std::string_view name;
   Capabilities (*capabilities)();
@@ -28,26 +28,27 @@ struct LocalRow {
 };
 std::span<const LocalRow> local_rows();
 
-// Datagrams between hosts. The first row is what jobs use.
+// Datagrams between hosts. Jobs use the first row.
 struct DatagramsRow {
   std::string_view name;
-  // Of rank `rank`, from an address from which `towards` is reached. Errors: argument, system.
+  // For rank `rank`, from a local address that reaches `towards`. Errors: argument, system.
   base::Result<std::unique_ptr<JobDatagrams>> (*open)(const base::Settings& settings, int rank,
                                                       const IpAddress& towards);
-  // For people: what this host would use towards another, as lines "name: value".
+  // For people: what this host would use towards another one, as lines "name: value".
   base::Result<std::string> (*describe)(const base::Settings& settings, const IpAddress& towards);
   std::string_view reference;  // its part of docs/reference/transports.md
 };
 std::span<const DatagramsRow> datagrams_rows();
 
-// What makes any datagrams different, where its setting has a value.
+// Wraps any datagrams and changes their behaviour, if its setting has a value.
 struct DecoratorRow {
   base::Setting setting;
   base::Result<std::unique_ptr<Datagrams>> (*wrap)(std::unique_ptr<Datagrams> inner,
                                                    const std::string& value);
 };
 std::span<const DecoratorRow> decorator_rows();
-// By all whose settings have a value. Errors: argument, with the name of the setting.
+// Applies all decorators whose settings have a value. Errors: argument, with the name of the
+// setting.
 base::Result<std::unique_ptr<Datagrams>> decorate(std::unique_ptr<Datagrams> datagrams,
                                                   const base::Settings& settings);
 
@@ -65,7 +66,7 @@ struct RemoteMemoryRow {
   // May take long. Errors: unsupported (not built, not installed, no such device), system.
   base::Result<std::unique_ptr<RemoteMemory>> (*open)(const base::Settings& settings,
                                                       const RegionOptions& options);
-  // For people: what there is of it on this machine, or why there is nothing.
+  // For people: what this machine has of it, or why it has nothing.
   std::string (*availability)();
   std::string_view reference;
 };
@@ -75,7 +76,7 @@ struct RemoteMemoryChoice {
   const RemoteMemoryRow* row = nullptr;  // null: long messages go as datagrams
   bool insists = false;                  // it is an error if a rank cannot use it
 };
-// As UNISONO_BULK says.
+// Follows UNISONO_BULK.
 RemoteMemoryChoice choose_remote_memory(const base::Settings& settings);
 
 }  // namespace unisono::transport

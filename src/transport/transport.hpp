@@ -21,7 +21,7 @@ namespace unisono::transport {
 struct Capabilities {
   std::string_view name;
   bool one_sided = true;        // the target's processor takes no part
-  bool reliable = true;         // nothing is lost or doubled
+  bool reliable = true;         // nothing is lost or duplicated
   bool ordered = true;          // puts between two ranks arrive in the order they were made
   bool multicast = false;       // a message to many is staged once, in the sender's window
   bool shared_windows = false;  // every rank can address every window, so others may help
@@ -32,10 +32,10 @@ struct Capabilities {
   std::size_t max_message = 0;  // bytes of one put; 0: no limit
 };
 
-// `bytes` from `source` to `place` in the target's window, then `flag_value` to `flag` (flag may be
-// null: bytes only, to be followed by a put with a flag). With `forward` the flag's word counts
-// something, and keeps its value where that is further on: puts may overtake each other, and
-// several to one word may be under way. Addresses are in the caller's mapping.
+// `bytes` from `source` to `place` in the target's window, then `flag_value` to `flag`. A null flag
+// means bytes only; a put with a flag follows. With `forward` the flag's word is a counter and
+// keeps its value if that is larger. So puts may overtake each other, and several to one word may
+// be under way. Addresses are in the caller's mapping.
 struct Put {
   int target = -1;  // rank in the job
   const std::byte* source = nullptr;
@@ -46,7 +46,7 @@ struct Put {
   bool forward = false;
 };
 
-// What a put does last.
+// The last step of a put.
 inline void raise(std::uint64_t* flag, std::uint64_t value, bool forward) {
   const std::atomic_ref word(*flag);
   if (!forward) return word.store(value, std::memory_order_release);
@@ -100,16 +100,17 @@ class Transport {
   // Complete when it returns. failed: pull_error() says why. Only with Capabilities::pull.
   virtual Pulled pull(const Pull&) { return Pulled::failed; }
   virtual std::string pull_error() const { return "this transport cannot read another's memory"; }
-  // The same put to every host at once, to the same place of its memory; `target` has no meaning,
-  // and this rank's own memory stays as it is. Only where the job found that the network carries
-  // it.
+  // The same put to every host at once, to the same offset of its memory. `target` has no meaning,
+  // and this rank's own memory stays as it is. Allowed only if the job found that the network
+  // carries multicast.
   virtual void put_to_all(const Put&) {}
   // Asks for bytes; the source's processor, or an agent, sends them. Only with Capabilities::get.
   virtual void get(const Get&) {}
-  // Moves what is under way; returns the amount of work done.
+  // Makes progress; returns the amount of work done.
   virtual int progress() = 0;
-  // This rank cannot go on before it gets a put of that rank of the job. Said again and again while
-  // it waits, so cheap: a transport that repairs losses asks for what does not come.
+  // Reports that this rank cannot continue before it gets a put of that rank of the job. A waiting
+  // rank calls it repeatedly, so it must be cheap. A transport that repairs losses then requests
+  // the missing packets.
   virtual void awaits(int /*rank*/) {}
   // The same for a put of that rank to all.
   virtual void awaits_multicast(int /*origin*/) {}

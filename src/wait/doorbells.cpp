@@ -37,7 +37,7 @@ void Doorbells::wake(int rank) {
   }
   if (bell.poll_sleepers.load(std::memory_order_relaxed) == 0) return;
   if (pipes_ == nullptr || pipes_->ring(rank, bell.pipe) == WakePipes::Rung::unreachable) {
-    // It looks around soon, and sleeps on its futex from then on.
+    // The sleeper looks around soon, without the pipe. From then on it sleeps on its futex.
     table_->no_pipes.store(1, std::memory_order_relaxed);
   }
 }

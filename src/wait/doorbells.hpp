@@ -24,8 +24,7 @@ namespace unisono::wait {
 struct alignas(64) Doorbell {
   std::atomic<std::uint32_t> wake_sequence{0};  // the futex word
   std::atomic<std::uint32_t> sleepers{0};       // threads that sleep on it, or are about to
-  std::atomic<std::uint32_t> poll_sleepers{
-      0};  // whether a thread sleeps on the pipe, or is about to
+  std::atomic<std::uint32_t> poll_sleepers{0};  // whether a thread is in poll-sleep, or is about to
   PipeAddress pipe;
 };
 
@@ -43,11 +42,11 @@ class Doorbells {
   // `by_fence`, ringing costs a fence, and sleeping costs no membarrier, which interrupts all cores
   // that run ranks.
   void register_process(bool by_fence = false);
-  // After that: gives `rank` of this process, of `ranks`, a pipe, and lets it ring the pipes of
-  // others.
+  // Call it after that. It gives `rank` of this process, of `ranks`, a pipe, and lets it ring the
+  // pipes of others.
   base::Status make_pipe(int rank, int ranks);
 
-  // After a store that `rank` may wait for.
+  // Call it after a store for which `rank` may wait.
   void ring(int rank) {
     if (anyone_asleep()) [[unlikely]]
       wake(rank);
@@ -61,15 +60,15 @@ class Doorbells {
   // Wakes the rank's sleepers, if it has any.
   void wake(int rank);
 
-  // Sleep is: announce(); look again for what is awaited; sleep() if it is not there; withdraw().
+  // To sleep: announce(); check the condition again; sleep() if it does not hold yet; withdraw().
   std::uint32_t announce(int rank);
   void withdraw(int rank);
-  // Until rung or the time is over (false).
+  // Sleeps until rung; false if the time is over.
   bool sleep(int rank, std::uint32_t announced, std::int64_t timeout_ns);
 
-  // The same for one thread of a rank that sleeps on descriptors until pipe() or another one is
-  // readable. False: there is no pipe, not all can open the others' pipes, or another thread does
-  // that already.
+  // The same for one thread of a rank that sleeps on descriptors, until pipe() or another one is
+  // readable. False if there is no pipe, if not all processes can open the others' pipes, or if
+  // another thread is in poll-sleep.
   bool announce_poll_sleep(int rank);
   void withdraw_poll_sleep(int rank);
   int pipe() const {
@@ -83,7 +82,7 @@ class Doorbells {
   SleeperTable* table_;
   Doorbell* doorbells_;
   std::unique_ptr<WakePipes> pipes_;
-  alignas(4) std::uint32_t fence_ = 0;  // an atomic on it is the fence
+  alignas(4) std::uint32_t fence_ = 0;  // an atomic operation on it is the fence
 };
 
 }  // namespace unisono::wait

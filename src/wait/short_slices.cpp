@@ -15,7 +15,7 @@ struct SchedulingAttributes {
   std::uint64_t flags = 0;
   std::int32_t nice = 0;
   std::uint32_t priority = 0;
-  std::uint64_t runtime_ns = 0;  // of ordinary policies: the slice
+  std::uint64_t runtime_ns = 0;  // for ordinary policies: the slice
   std::uint64_t deadline_ns = 0;
   std::uint64_t period_ns = 0;
 };
@@ -26,11 +26,12 @@ bool ask() {
   SchedulingAttributes attributes;
   if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return false;
   if (attributes.policy != SCHED_OTHER && attributes.policy != SCHED_BATCH) return false;
-  // Kernels that know no slices of one's own say 0.
+  // Kernels without settable slices report 0.
   if (attributes.runtime_ns == 0) return false;
   if (attributes.runtime_ns <= static_cast<std::uint64_t>(kShortSliceNs)) return true;
   attributes.size = sizeof attributes;
-  // The application's own threads are none of ours; but this takes a negative nice value from them.
+  // Threads that the application starts should not inherit it. Setting the flag would reset a
+  // negative nice value in them, so it is not set then.
   if (attributes.nice >= 0) attributes.flags |= kResetOnFork;
   attributes.runtime_ns = kShortSliceNs;
   return syscall(SYS_sched_setattr, 0, &attributes, 0) == 0;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Short time slices: where other programs compute on the cores, a thread that wakes up waits until
-// the slice of whoever runs there has ended, up to some milliseconds, unless its own slices are the
-// shorter ones. The length of a slice says nothing about a thread's share of the core, so the
-// kernel lets every thread choose (Linux 6.12, EEVDF with PREEMPT_SHORT).
+// Short time slices. Where other programs compute on the cores, a woken thread waits until the
+// running program's slice ends, up to some milliseconds. It need not wait if its own slice is the
+// shorter one. The length of a slice does not change a thread's share of the core. So the kernel
+// lets every thread choose (Linux 6.12, EEVDF with PREEMPT_SHORT).
 #pragma once
 
 #include <cstdint>
 
 namespace unisono::wait {
 
-// The shortest that the kernel grants.
+// The shortest slice that the kernel grants.
 inline constexpr std::int64_t kShortSliceNs = 100'000;
 
-// From now on the calling thread has slices of kShortSliceNs, but not the threads and processes
-// that it starts, unless its nice value is negative. False, and nothing changes, where the kernel
-// knows no such thing, or the thread has another policy than the ordinary ones. Calls after the
-// thread's first cost nothing.
+// Gives the calling thread slices of kShortSliceNs from now on. Threads and processes that it
+// starts do not inherit them, unless its nice value is negative. Returns false, and changes
+// nothing, if the kernel has no such setting, or the thread has a special scheduling policy.
+// Further calls of a thread cost nothing.
 bool ask_for_short_slices();
 
 }  // namespace unisono::wait

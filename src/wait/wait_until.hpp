@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// wait_until: the one loop in which a rank waits. The caller says what is done in each turn, when
-// the wait is over, and how the rank sleeps; the Waiter decides between spinning, yielding and
-// sleeping. Any thread.
+// wait_until: the one loop in which a rank waits. The caller defines the work of each turn, the end
+// of the wait, and how the rank sleeps. The Waiter decides between spinning, yielding and sleeping.
+// Any thread.
 #pragma once
 
 #include <sched.h>
@@ -10,9 +10,9 @@
 
 namespace unisono::wait {
 
-// turn(): does what can be done and says whether the wait is over. at_once(): whether to sleep now,
-// whatever the Waiter says. sleep(): sleeps, looks around, and says whether the rank was woken, so
-// that more may come soon.
+// turn(): does available work and returns whether the wait is over. at_once(): whether to sleep
+// now, whatever the Waiter says. sleep(): sleeps, checks for progress, and returns whether the rank
+// was woken, so that more may come soon.
 template <class Turn, class AtOnce, class Sleep>
 void wait_until(Waiter& waiter, const Turn& turn, const AtOnce& at_once, const Sleep& sleep) {
   while (!turn()) {

@@ -8,7 +8,7 @@
 
 namespace unisono::wait {
 namespace {
-// The clock costs as much as some looks at a flag, and so does giving the core away.
+// Reading the clock costs as much as several looks at a flag, and so does a yield.
 constexpr int kSpinsPerClock = 32;
 }  // namespace
 

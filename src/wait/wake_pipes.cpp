@@ -15,14 +15,14 @@
 namespace unisono::wait {
 namespace {
 
-// Of the namespace in which this process's number is valid; 0: unknown.
+// The namespace in which this process's number is valid; 0: unknown.
 std::uint64_t process_namespace() {
   struct stat info = {};
   return stat("/proc/self/ns/pid", &info) == 0 ? info.st_ino : 0;
 }
 
-// A process number may belong to another process by now: what is opened has to be that pipe. Both
-// ways, so that writing is no error when its owner has ended.
+// The process number may have been reused, so the opened file must be that pipe. It is opened for
+// reading and writing, so that a write is no error after its owner has ended.
 base::Descriptor open_pipe(const std::string& path, std::uint64_t inode) {
   struct stat info = {};
   if (stat(path.c_str(), &info) != 0) return {};
@@ -81,7 +81,7 @@ WakePipes::Rung WakePipes::ring(int rank, const PipeAddress& address) {
     const int opened = pipe.get() + 1;
     if (other.compare_exchange_strong(none, opened)) std::ignore = pipe.release();
   }
-  // A full pipe is readable, which is all that is wanted.
+  // A full pipe is readable as well, so a failed write needs no handling.
   const char stroke = 0;
   [[maybe_unused]] const ssize_t written =
       write(other.load(std::memory_order_acquire) - 1, &stroke, 1);

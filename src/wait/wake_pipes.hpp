@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// WakePipes: how a rank is woken that sleeps on descriptors, as on its datagrams, where no futex
-// can be waited for: each rank has a pipe whose number it tells in shared memory, and who wants to
-// wake it opens that pipe through /proc/PROCESS/fd, which the kernel grants to processes of the
-// same user. Nothing has a name in a directory, so nothing is left behind. Linux only. Any thread.
+// WakePipes: wakes a rank that sleeps on descriptors, such as its sockets, where it cannot wait on
+// a futex. Each rank has a pipe and publishes its number in shared memory. Another rank wakes it by
+// opening that pipe through /proc/PROCESS/fd, which the kernel allows to processes of the same
+// user. No name in any directory is left behind. Linux only. Any thread.
 #pragma once
 
 #include <atomic>
@@ -30,20 +30,20 @@ class WakePipes {
   WakePipes(const WakePipes&) = delete;
   WakePipes& operator=(const WakePipes&) = delete;
 
-  // Makes this rank's pipe and tells where it is.
+  // Makes this rank's pipe and publishes its address.
   base::Status make(PipeAddress& address);
-  // The end that becomes readable when it is rung; -1: there is none.
+  // The end that becomes readable when the pipe is rung; -1: there is none.
   int descriptor() const { return reading_.get(); }
-  // Before the next sleep.
+  // Empties the pipe before the next sleep.
   void drain();
 
   enum class Rung : std::uint8_t { yes, nobody, unreachable };
-  // nobody: its process has ended. unreachable: its pipe cannot be opened from here.
+  // nobody: the process has ended. unreachable: its pipe cannot be opened from here.
   Rung ring(int rank, const PipeAddress& address);
 
  private:
   base::Descriptor reading_, writing_;
-  // By rank: the descriptor + 1 of its pipe's other end; 0: not opened yet.
+  // By rank: the descriptor of the writing end + 1; 0: not opened yet.
   std::unique_ptr<std::atomic<int>[]> others_;
   int ranks_;
 };

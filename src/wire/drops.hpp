@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Drops: how many packets were dropped, by reason. The reasons are those of packet.h, in the order
-// of its checks, so that a program in the kernel counts the same. Value types; one writer, and
-// whoever reads beside it may see a count that is one behind.
+// of its checks, so that a program in the kernel counts the same. Value types. One thread writes;
+// readers beside it may see a count that is one too low.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ inline constexpr std::size_t kDropCount = UNISONO_DROP_COUNT;
 
 // One word each, as counters are named: "tag", "replay".
 std::string_view drop_name(Drop drop);
-// What it means, for people: "made without the job's key, or damaged".
+// An explanation for people: "made without the job's key, or damaged".
 std::string_view drop_meaning(Drop drop);
 
 struct Drops {

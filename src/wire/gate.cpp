@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The checks of what comes in, in the order of their price (gate.hpp). Data path: nothing is
-// allocated but a sender's windows, at its first genuine packet.
+// The checks of incoming packets, the cheapest first (gate.hpp). Data path: it allocates only the
+// replay windows of a sender, at the first genuine packet.
 #include "wire/gate.hpp"
 
 #include <cstring>
@@ -32,7 +32,7 @@ Gate::Gate(const Key& key, int rank, int ranks)
     : key_(key),
       identity_{job_of(key), static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(ranks)},
       windows_(static_cast<std::size_t>(ranks)) {
-  UNISONO_CHECK(rank >= 0 && rank < ranks, "rank of a gate");
+  UNISONO_CHECK(rank >= 0 && rank < ranks, "rank of a packet filter");
 }
 
 Header Gate::header(Kind kind, std::uint32_t target, std::uint64_t sequence) const {

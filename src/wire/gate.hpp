@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gate: the door of a rank through which packets leave with a tag and come in if they are what they
-// claim to be. Everything else is dropped, counted by reason, and has no effect; a reply is never
-// sent. Knows no socket. One object per rank; one thread at a time.
+// Gate: the packet filter of a rank. Outgoing packets get a tag; incoming packets pass if their
+// form, addressing and tag are right. All others are dropped, counted by reason, and have no
+// effect; no reply is ever sent. It knows no socket. One object per rank; one thread at a time.
 #pragma once
 
 #include <array>
@@ -18,13 +18,13 @@
 
 namespace unisono::wire {
 
-using Header = unisono_packet;  // in the machine's order
+using Header = unisono_packet;  // in the machine's byte order
 inline constexpr std::size_t kHeaderBytes = UNISONO_PACKET_BYTES;
 inline constexpr std::uint32_t kToGroup = UNISONO_PACKET_GROUP;    // as Header::target
 inline constexpr std::uint64_t kNoPlace = UNISONO_PACKET_NONE;     // as Header::place or flag
 inline constexpr std::uint64_t kForward = UNISONO_PACKET_FORWARD;  // added to Header::flag
 
-// A header as it goes out.
+// A header as it is sent.
 using Envelope = std::array<std::byte, kHeaderBytes>;
 
 enum class Kind : std::uint8_t {
@@ -39,7 +39,7 @@ enum class Kind : std::uint8_t {
 };
 
 struct Parsed {
-  Drop drop = Drop::none;  // the rest holds if it is none
+  Drop drop = Drop::none;  // the other members hold only if this is none
   Header header{};
   std::span<const std::byte> payload;  // in the datagram that was parsed
 };
@@ -63,10 +63,10 @@ class Gate {
   // Sets length and tag. The payload of at most 65535 bytes goes right behind the envelope.
   Envelope seal(Header header, std::span<const std::byte> payload) const;
 
-  // Form, job, target and tag. For who tells repetitions by other means.
+  // Checks form, job, target and tag; for callers that detect repetitions by other means.
   Parsed open(std::span<const std::byte> datagram);
-  // open(), and each sequence number of a sender once: those to this rank and those to the group
-  // are counted apart.
+  // open(), and accepts each sequence number of a sender once. Numbers to this rank and to the
+  // group are counted apart.
   Parsed admit(std::span<const std::byte> datagram);
 
   const Drops& drops() const { return drops_; }
@@ -81,7 +81,7 @@ class Gate {
 
   Key key_;
   unisono_receiver identity_;
-  // By sender, from its first genuine packet on, so that a stranger cannot make them.
+  // By sender; made at its first genuine packet, so that a forged packet cannot allocate memory.
   std::vector<std::unique_ptr<Windows>> windows_;
   Drops drops_;
 };

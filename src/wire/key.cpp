@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Making keys and what follows from them (key.hpp). Control path.
+// How keys are made and what is derived from them (key.hpp). Control path.
 #include "wire/key.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ std::uint64_t hash(const Key& key, std::string_view bytes) {
 
 base::Result<Key> random_key() {
   Key key{};
-  // Up to 256 bytes come whole once the generator is seeded; before, the call waits.
+  // Once the generator is seeded, up to 256 bytes come in one call; before that, the call waits.
   ssize_t got = -1;
   do {
     got = getrandom(&key, sizeof(key), 0);

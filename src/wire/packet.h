@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The one header of every packet that Unisono sends, in C so that programs in the kernel read the
  * same definition: fixed-width integers, no includes, no calls. On the wire all integers are
- * little-endian; in memory they are the machine's, and unisono_packet_swap() stands between, which
- * does nothing on a little-endian machine. The payload follows the header at once, and a datagram
- * holds one packet. Invariant: what unisono_packet_check() accepts is safe to act on once its tag
- * (siphash.h) is right; nothing is to be believed before. docs/reference/wire.md is the same as a
- * table. Pure functions; any thread. */
+ * little-endian; in memory they are the machine's, and unisono_packet_swap() converts, which
+ * does nothing on a little-endian machine. The payload follows the header directly, and a datagram
+ * holds one packet. Invariant: a packet that unisono_packet_check() accepts is safe to act on if
+ * its tag (siphash.h) is right, and not before. docs/reference/wire.md has the same as a table.
+ * Pure functions; any thread. */
 #ifndef UNISONO_WIRE_PACKET_H
 #define UNISONO_WIRE_PACKET_H
 
@@ -23,46 +23,49 @@ typedef __UINT64_TYPE__ unisono_u64;
 #define UNISONO_PACKET_GROUP 0xffffffffU
 /* As `flag`: no flag is to be raised. As `place`: there is none. */
 #define UNISONO_PACKET_NONE 0xffffffffffffffffULL
-/* Added to a put's `flag`, a multiple of 8: what the word holds stays if it is, modulo 2^64, as far
- * on as `value`, or further. */
+/* Added to a put's `flag`, a multiple of 8. The word is a counter modulo 2^64, and keeps its value
+ * if it has reached or passed `value`. */
 #define UNISONO_PACKET_FORWARD 1ULL
 
-/* What a packet asks for, and what `place`, `flag` and `value` mean in it. Between two ranks `hop`
- * has a second use: in a put or a get, with `communicator` above it, the low 48 bits of the number
- * before which all of the target's puts have come to the sender (an acknowledgement that costs
- * nothing); in a nack 0 if all before `place` has come. In a put or a query to the group it is 1 if
- * this copy goes to one rank by unicast. In an answer, and in a nack of what was sent to the group,
- * `position` is 1 if the origin's multicasts do not reach the sender, which wants everything by
- * unicast. */
+/* The kinds of packets, and the meaning of `place`, `flag` and `value` in each.
+ *
+ * Between two ranks `hop` has a second use. In a put or a get, `communicator` and `hop` are the
+ * upper and lower part of a 48-bit sequence number. They acknowledge, without a packet of its own,
+ * that all of the target's puts before this number have arrived. In a nack, `hop` is 0 if all
+ * before `place` have arrived. In a put or a query to the group it is 1 if this copy goes to one
+ * rank by unicast.
+ *
+ * In an answer, and in a nack for the group, `position` is 1 if the origin's multicasts do not
+ * reach the sender. The sender then wants all packets by unicast. */
 enum unisono_packet_kind {
-  /* Payload to offset `place` of the target's memory; then, if `flag` is not NONE, `value` to the
-   * word at offset `flag`, or, without one, `value` packets at least of the same message follow.
-   * `position` is the fragment's number in its message. */
+  /* Writes the payload to offset `place` of the target's memory. Then, if `flag` is not NONE, it
+   * writes `value` to the word at offset `flag`. If `flag` is NONE, at least `value` more packets
+   * of the same message follow. `position` is the fragment's number in its message. */
   UNISONO_PACKET_PUT = 1,
-  /* Packets have not come: bit i of `value` stands for sequence number `place` + i. `flag` is 1 if
+  /* Packets are missing: bit i of `value` stands for sequence number `place` + i. `flag` is 1 if
    * they were sent to the group, 0 if to this rank. `communicator` has the low bits of the
-   * greatest sequence number of a status, request or answer that has come from the target. */
+   * greatest sequence number of a status, request or answer received from the target. */
   UNISONO_PACKET_NACK = 2,
   /* The sender's last sequence number is `place` to this rank and `flag` to the group, so that the
-   * loss of a last packet is found; `value` is where its receiving stands; with `position` 1 it
-   * wants a status in return. `hop`, unless 0: what goes to the group is to have so many bytes at
-   * most, header included. */
+   * loss of a last packet is found. `value` is the number up to which it has received. With
+   * `position` 1 it wants a status in return. `hop`, unless 0: the most bytes that a packet to the
+   * group may have, header included. */
   UNISONO_PACKET_STATUS = 3,
-  /* Has every member reached `value`? `place` says in what. */
+  /* Asks whether every member has reached `value`; `place` says in which counter. */
   UNISONO_PACKET_QUERY = 4,
-  /* To the query with sequence number `place`: the worst of the sender's part of the tree is
-   * `value`. */
+  /* Answers the query with sequence number `place`: `value` is the least progress in the sender's
+   * part of the tree. */
   UNISONO_PACKET_ANSWER = 5,
   /* Sent to the group to find out whether multicast is carried: `value` is 1 if the sender has
    * heard the probes of all members. */
   UNISONO_PACKET_PROBE = 6,
-  /* In the order of puts: the target is to put bytes of its memory from offset `place` on to the
-   * sender, with `flag` and `value` as in a put. The payload says where to and how many: two
-   * integers of 64 bits. */
+  /* Asks the target to put bytes of its memory from offset `place` on to the sender, with `flag`
+   * and `value` as in a put. The payload is two 64-bit integers: the target offset and the number
+   * of bytes. Ordered like puts. */
   UNISONO_PACKET_GET = 7,
-  /* Part of a packet that is too long for its path: bytes from `place` on of the `value` that it
-   * has with its header. `position` is the length of each piece but the last, `flag` a name that
-   * they have in common. The packet itself is as if it had come by itself. */
+  /* A piece of a packet that is too long for its path: the bytes from `place` on. The packet has
+   * `value` bytes with its header. `position` is the length of each piece but the last, `flag` an
+   * identifier common to all. The joined packet is handled as if it had arrived whole. */
   UNISONO_PACKET_PIECE = 8,
   UNISONO_PACKET_KINDS = 9 /* one more than the last */
 };
@@ -79,7 +82,7 @@ enum unisono_packet_drop {
   UNISONO_DROP_SENDER,  /* no rank of the job, or the receiver itself */
   UNISONO_DROP_TARGET,  /* for another rank */
   UNISONO_DROP_TAG,     /* made without the job's key, or damaged */
-  UNISONO_DROP_REPLAY,  /* has come before, or is too old to tell */
+  UNISONO_DROP_REPLAY,  /* received before, or too old to know */
   UNISONO_DROP_COUNT
 };
 
@@ -88,7 +91,7 @@ struct unisono_packet {
   unisono_u16 magic;    /*  0 */
   unisono_u8 version;   /*  2 */
   unisono_u8 kind;      /*  3  enum unisono_packet_kind */
-  unisono_u32 job;      /*  4  identity of the job: strangers are told apart before tags are */
+  unisono_u32 job;      /*  4  identity of the job: foreign packets are dropped before the tag */
   unisono_u64 sequence; /*  8  of the link from sender to target, or of sender to the group */
   unisono_u32 sender;   /* 16  rank that made this packet and its tag */
   unisono_u32 target;   /* 20  rank, or UNISONO_PACKET_GROUP */
@@ -160,15 +163,15 @@ static inline void unisono_packet_swap(struct unisono_packet* packet) {
   packet->tag = UNISONO_LE64(packet->tag);
 }
 
-/* Who receives. */
+/* The identity of the receiving rank. */
 struct unisono_receiver {
   unisono_u32 job;
   unisono_u32 rank;
   unisono_u32 ranks;
 };
 
-/* Everything that can be said of a packet without its key: `packet` in the machine's order, of a
- * datagram of `bytes` bytes. Answers enum unisono_packet_drop; DROP_NONE up to DROP_TARGET. */
+/* All checks that need no key. `packet` is in the machine's order, of a datagram of `bytes` bytes.
+ * Returns enum unisono_packet_drop; DROP_NONE up to DROP_TARGET. */
 static inline int unisono_packet_check(const struct unisono_packet* packet, unisono_u32 bytes,
                                        const struct unisono_receiver* receiver) {
   if (bytes < UNISONO_PACKET_BYTES) return UNISONO_DROP_SHORT;

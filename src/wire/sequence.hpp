@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sequence numbers of packets, which wrap, and the window that finds repetitions. A number is
-// "before" another if the way up to it is shorter than half of the circle (serial arithmetic, as in
+// Sequence numbers of packets, which wrap, and the replay window that finds repetitions. A number
+// is "before" another if the way up to it is shorter than half of the circle (serial arithmetic,
 // RFC 1982), so a link may start anywhere. A ReplayWindow remembers which of the last N numbers
-// have come; what lies below it counts as seen. Value types; one thread at a time.
+// have arrived; every number below it counts as seen. Value types; one thread at a time.
 #pragma once
 
 #include <array>
@@ -25,12 +25,12 @@ constexpr bool is_before(Number left, Number right) {
 }
 
 enum class Arrival : std::uint8_t {
-  fresh,  // not seen before; take() has noted it
+  fresh,  // not seen before; take() has recorded it
   seen,
-  old,  // too far below the highest to tell
+  old,  // too far below the highest to know
 };
 
-// `kNumbers`: how far a packet may be overtaken and still be told from a repetition.
+// `kNumbers`: how many later packets may overtake a packet that is still told from a repetition.
 template <std::unsigned_integral Number, std::size_t kNumbers>
 class ReplayWindow {
   static_assert(kNumbers >= 64 && (kNumbers & (kNumbers - 1)) == 0, "a power of two");
@@ -46,7 +46,7 @@ class ReplayWindow {
     return bit_is_set(sequence) ? Arrival::seen : Arrival::fresh;
   }
 
-  // Notes a number; only what has been proved genuine may come here, since it moves the window.
+  // Records a number. The packet must be proved genuine first, because the call moves the window.
   Arrival take(Number sequence) {
     const Arrival arrival = look(sequence);
     if (arrival != Arrival::fresh) return arrival;
@@ -56,7 +56,7 @@ class ReplayWindow {
   }
 
   bool begun() const { return begun_; }
-  Number highest() const { return highest_; }  // of a window that has begun
+  Number highest() const { return highest_; }  // valid once a number has been taken
 
  private:
   static constexpr std::size_t kWords = kNumbers / 64;

@@ -78,7 +78,7 @@ static inline void unisono_siphash_header(struct unisono_siphash_state* s,
   unisono_siphash_word(s, packet->value);
 }
 
-/* Same time wherever they differ: no bits that a stranger guessed right show. */
+/* Constant time, so that an attacker cannot learn how many bits of a forged tag are right. */
 static inline int unisono_tag_equal(unisono_u64 left, unisono_u64 right) {
   const unisono_u64 difference = left ^ right;
   return (int)(1 & ((difference - 1) & ~difference) >> 63);
@@ -110,7 +110,8 @@ static inline unisono_u64 unisono_siphash(const struct unisono_key* key, const v
   return unisono_siphash_end(&s, rest, length);
 }
 
-/* What belongs into `tag`: of the header without it, then the payload of `packet->length` bytes. */
+/* The value of `tag`: the hash of the header without it, then of the `packet->length` bytes of
+ * payload. */
 static inline unisono_u64 unisono_packet_tag(const struct unisono_key* key,
                                              const struct unisono_packet* packet,
                                              const void* payload) {

@@ -99,7 +99,7 @@ using Environment = std::map<std::string, std::string, std::less<>>;
 // A copy of this process's environment. Not while another thread calls setenv.
 Environment process_environment();
 
-// What time_ns(), bytes() and integer() give for a value of "auto".
+// The value of time_ns(), bytes() and integer() for "auto".
 inline constexpr std::int64_t kAutomatic = -1;
 
 class Settings {
@@ -117,11 +117,11 @@ class Settings {
   std::int64_t integer(Setting id) const;
   Toggle toggle(Setting id) const;
   EngineChoice engine() const;
-  // Of any choice, its name in the table.
+  // The name of the chosen value in the table, for settings of type choice.
   std::string_view choice(Setting id) const;
   LogLevel log_level() const;
   const std::string& text(Setting id) const;
-  // Whether the environment gave it.
+  // Whether the environment set it.
   bool is_set(Setting id) const;
 
   // One line for each unknown UNISONO_* variable, with the nearest name.
@@ -147,8 +147,8 @@ class Settings {
 // thread.
 const Result<Settings>& process_settings();
 
-// What `unisono info --config` prints: NAME=value lines under comment lines; valid shell input
-// whose values from() reads back to the same settings. The job key is not shown.
+// The text of `unisono info --config`: NAME=value lines under comment lines. It is valid shell
+// input, and from() reads the same settings back. The job key is not shown.
 std::string settings_dump(const Settings& settings);
 
 // The reference page docs/reference/settings.md.

@@ -20,7 +20,7 @@ std::string listed(std::string_view choices) {
   return result;
 }
 
-// In single quotes where the shell would otherwise read more than one plain word.
+// Adds single quotes where the shell would otherwise read more than one plain word.
 std::string shell_quoted(std::string_view text) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:@/%";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the settings table says to people: the values a row accepts, the dump of `info --config` and
-// the reference page (both declared in settings.hpp). Used inside base only.
+// Texts made from the settings table: the values a row accepts, the dump of `info --config` and the
+// reference page (both declared in settings.hpp). Used inside base only.
 #pragma once
 
 #include <string>

@@ -17,7 +17,7 @@ namespace {
 using base::Code;
 using base::Error;
 
-// What is held at most: the oldest goes out then, due or not.
+// At most this many datagrams are held; beyond it the oldest is sent, due or not.
 constexpr std::size_t kMostHeld = 1024;
 
 // "5%", "0.1%" or "0.05".

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// FaultyDatagrams: any datagram transport made worse, from a seed: what is sent may be lost, sent
-// twice, or held back for a while and so be overtaken. For tests and for whoever wants to see what
-// their program does on a bad network; no kernel help (netem) is needed. What is held goes out when
-// its time has come and the rank sends or receives. One object belongs to one rank; one thread at a
-// time.
+// FaultyDatagrams: wraps any datagram transport and adds faults from a seed. A datagram may be
+// lost, duplicated, or delayed and so reordered. It serves tests and users who want to see their
+// program on a bad network, without kernel help (netem). A delayed datagram is sent at the first
+// send() or receive() after its time. One object belongs to one rank; one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +20,18 @@
 namespace unisono::transport {
 
 struct FaultOptions {
-  double loss = 0;        // of what is sent, 0 to 1
-  double duplicates = 0;  // of what is sent
-  double reorder = 0;     // of what is sent: held back by `delay_ns`
+  double loss = 0;        // share of the datagrams, 0 to 1
+  double duplicates = 0;  // share of the datagrams
+  double reorder = 0;     // share of the datagrams, delayed by `delay_ns`
   std::int64_t delay_ns = 1'000'000;
   std::uint64_t seed = 1;  // each rank's generator starts from it and the rank
   bool operator==(const FaultOptions&) const = default;
 };
 
-// "loss=0.1%,duplicates=5%,reorder=1%,delay=200us,seed=7", in any order; what is left out is none.
+// "loss=0.1%,duplicates=5%,reorder=1%,delay=200us,seed=7", in any order; faults not named are off.
 base::Result<FaultOptions> parse_fault(std::string_view text);
 
-// As parse_fault() reads them; the rank is added to the seed. Errors: argument.
+// Reads the text as parse_fault() does and adds the rank to the seed. Errors: argument.
 base::Result<std::unique_ptr<Datagrams>> wrap_with_faults(std::unique_ptr<Datagrams> inner,
                                                           const std::string& text);
 

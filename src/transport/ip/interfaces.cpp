@@ -65,7 +65,7 @@ Result<std::vector<Source>> sources_of(std::span<const IpAddress> peers,
     }
   }
   if (sources.empty()) return last;
-  // First come, first served among equals.
+  // Stable: among equals the first one stays first.
   std::stable_sort(sources.begin(), sources.end(),
                    [](const Source& a, const Source& b) { return a.peers > b.peers; });
   return sources;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Interfaces: which addresses this host has, and which of them a job uses: the one from which the
-// kernel routes to the peers, if the user's list allows it. No name of an interface is guessed.
-// Control path; choose_address() is pure, the others ask the system; any thread.
+// Interfaces: the addresses of this host, and the choice of those that a job uses. The kernel's
+// routes to the peers decide, if the user's list allows their source address. No name of an
+// interface is guessed. Control path; choose_address() is pure, the others ask the system; any
+// thread.
 #pragma once
 
 #include <functional>
@@ -17,14 +18,14 @@ namespace unisono::transport {
 
 struct LocalAddress {
   std::string interface;
-  unsigned index = 0;  // of the interface
+  unsigned index = 0;  // index of the interface
   IpAddress address;
   int mtu = 1500;
   bool multicast = false;  // the interface says that it does
   bool operator==(const LocalAddress&) const = default;
 };
 
-// Those of interfaces that are up. Errors: system.
+// Addresses of interfaces that are up. Errors: system.
 base::Result<std::vector<LocalAddress>> local_addresses();
 
 // The address from which this host sends to `peer`. No packet is sent. Errors: system (no route).
@@ -36,10 +37,10 @@ struct ChosenAddress {
   std::string why;  // for the log: "route to 10.0.0.2"
 };
 
-// Of `locals`, what is the source of the routes to the most `peers`; where the list does not allow
-// that, the address of the peers' family which the list prefers. Errors: argument (no peer, or the
-// list leaves nothing: the message tells what there is), and what `route` answers if it knows no
-// way to any peer.
+// Chooses from `locals` the address that is the source of the routes to the most `peers`. If the
+// list forbids it, chooses the address of the peers' family that the list prefers. Without a peer,
+// or if the list leaves nothing, the error is argument and names the available addresses. If
+// `route` knows no way to any peer, its error is returned.
 base::Result<ChosenAddress> choose_address(std::span<const IpAddress> peers,
                                            const NetworkList& allowed,
                                            std::span<const LocalAddress> locals,

@@ -38,7 +38,7 @@ struct Endpoint {
   bool operator==(const Endpoint&) const = default;
 };
 
-// "10.0.0.1:4000", "[fd00::1]:4000"; the port may be left out, and is 0 then.
+// "10.0.0.1:4000", "[fd00::1]:4000"; without a port, the port is 0.
 base::Result<Endpoint> parse_endpoint(std::string_view text);
 std::string endpoint_text(const Endpoint& endpoint);
 
@@ -51,7 +51,7 @@ struct SocketAddress {
 // `interface_index` is where a link-local (or link-wide multicast) address of IPv6 is meant; it is
 // left out for the others.
 SocketAddress socket_address(const Endpoint& endpoint, unsigned interface_index);
-// Of a family that is not IP: 0.0.0.0:0.
+// 0.0.0.0:0 if the family is not IP.
 Endpoint endpoint_of(const sockaddr_storage& address);
 
 }  // namespace unisono::transport

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Network list: which of a host's addresses a job may use, as a user writes it: interfaces,
+// Network list: the user's list of local addresses that a job may use. It holds interfaces,
 // addresses and networks, separated by commas; `^` before one forbids it. "eth0,10.0.0.0/8" allows
-// only those, "^docker0" everything else, "10.0.0.0/8,^10.9.0.0/16" all of a network but a part of
-// it. The text comes from outside: it is bounded and checked. Value types; any thread.
+// only those, "^docker0" everything else, "10.0.0.0/8,^10.9.0.0/16" a network without one of its
+// parts. The text is untrusted: it is bounded and checked. Value types; any thread.
 #pragma once
 
 #include <cstddef>
@@ -28,17 +28,17 @@ struct NetworkItem {
 
 class NetworkList {
  public:
-  // Nobody needs more; it bounds what every look-up walks through.
+  // Far above any use; it bounds the work of each look-up.
   static constexpr std::size_t kMostItems = 64;
   static constexpr std::size_t kMostText = 4096;
 
   // An empty text allows everything. Errors: argument, with the item that is wrong.
   static base::Result<NetworkList> parse(std::string_view text);
 
-  // Whether an address of an interface may be used: nothing forbids it, and something names it
-  // if anything is named at all.
+  // Whether an address of an interface may be used. No item may forbid it, and if the list has
+  // allowing items, one of them must name it.
   bool allows(std::string_view interface, const IpAddress& address) const;
-  // The place of the first item that names it, so that users can say what they prefer; empty if no
+  // The index of the first item that names it, so that users can state a preference. Empty if no
   // item does.
   std::optional<std::size_t> preference(std::string_view interface, const IpAddress& address) const;
 

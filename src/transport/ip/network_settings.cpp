@@ -11,8 +11,8 @@ using base::Error;
 using base::Result;
 using base::Setting;
 
-// Those that no service is assigned to. Ranks' own ports lie there too, but not at the address of
-// the group.
+// The dynamic ports, which are assigned to no service. Ranks' own ports lie there too, but not at
+// the group's address.
 constexpr std::uint32_t kFirstPort = 49152;
 constexpr std::uint32_t kPorts = 65536 - kFirstPort;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Network settings: what the user's settings say of a job's network between hosts, and the
-// multicast group that follows from a job's identity. Control path, pure; any thread.
+// Network settings: the user's settings for a job's network between hosts, and the multicast group
+// derived from a job's identity. Control path, pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct NetworkSettings {
 // Errors: argument, with the name of the setting.
 base::Result<NetworkSettings> network_settings(const base::Settings& settings);
 
-// The group of a job that says nothing else: in 239.255.0.0/16 (the site's own) or ff12::/16 (one
-// link, not assigned), and a port; 30 bits of the job's identity keep jobs apart.
+// The default group of a job: an address in 239.255.0.0/16 (site-local) or ff12::/16 (one link, not
+// assigned), and a port. 30 bits of the job's identity keep jobs apart.
 Endpoint group_of_job(std::uint32_t job, Family family);
 
 }  // namespace unisono::transport

@@ -108,7 +108,7 @@ Status OfiEndpoint::open_queue() {
   fid_cq* queue = nullptr;
   int result = fi_cq_open(domain_.get(), &attributes, &queue, nullptr);
   const bool sleeps = result == 0;
-  if (!sleeps) {  // not every provider has something to sleep on
+  if (!sleeps) {  // not every provider has a descriptor to sleep on
     attributes.wait_obj = FI_WAIT_NONE;
     result = fi_cq_open(domain_.get(), &attributes, &queue, nullptr);
   }
@@ -143,7 +143,7 @@ Status OfiEndpoint::open_endpoint() {
   return base::success();
 }
 
-// The key is nobody's to guess, where it is ours to choose.
+// If we may choose the key, it is random, so that others cannot guess it.
 base::Result<OfiOwned<fid_mr>> OfiEndpoint::enroll(void* memory, std::size_t bytes,
                                                    std::uint64_t access) {
   const int mode = info_->domain_attr->mr_mode;

@@ -40,8 +40,8 @@ class OfiEndpoint {
         info_(nullptr, library.freeinfo) {}
 
   base::Status open();
-  // The endpoint, after which the provider looks at no memory that was handed to it. Registrations
-  // that enroll() has given have to be gone before where binds_memory() says so.
+  // Closes the endpoint. After that the provider no longer accesses memory that was handed to it.
+  // If binds_memory(), registrations made by enroll() have to be freed first.
   void close();
 
   const std::string& name() const { return name_; }  // "ofi/tcp"
@@ -71,7 +71,7 @@ class OfiEndpoint {
   std::size_t completions_;
   std::string name_;
   std::unique_ptr<fi_info, decltype(&fi_freeinfo)> info_;
-  OfiOwned<fid_fabric> fabric_;  // in the order in which they need each other
+  OfiOwned<fid_fabric> fabric_;  // in the order of their dependencies
   OfiOwned<fid_domain> domain_;
   OfiOwned<fid_av> addresses_;
   OfiOwned<fid_cq> queue_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// KeptSignalActions: what the process does on signals is afterwards as it was before. A library
-// that Debian's libfabric brings along (libpsm2) takes those of crashes, SIGINT and SIGTERM for
-// itself when it is loaded, or first used. Control path; not while another thread sets them.
+// KeptSignalActions: restores the process's signal actions when it is destroyed. libpsm2, which
+// Debian's libfabric loads, installs handlers for crashes, SIGINT and SIGTERM when it is loaded or
+// first used. Control path; not while another thread sets signal actions.
 #pragma once
 
 #include <signal.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// libfabric's few functions that are symbols of its library; all else it offers are inline calls
-// through tables that these give. Loaded once for the process, and never unloaded: providers have
-// threads of their own. Any thread.
+// The few functions of libfabric that are symbols of its library. Its other functions are inline
+// calls through tables that these return. Loaded once for the process and never unloaded, because
+// providers have threads of their own. Any thread.
 #pragma once
 
 #include <rdma/fabric.h>

@@ -27,16 +27,16 @@ using base::Code;
 using base::Error;
 using base::Status;
 
-// A transfer is made in parts of at most this size: moved() tells of each. Of what is written, a
-// copy is kept until it has arrived, in a block for each part.
+// A transfer is made in parts of at most this size; moved() counts the finished ones. Each part of
+// a write is copied to a block, which is kept until the part has arrived.
 constexpr std::size_t kPartBytes = std::size_t{256} << 10;
-// 32 MiB: half of what the buffers of a communicator hold by default. Beyond, write() refuses.
+// 32 MiB: half of the default size of a communicator's buffers. Beyond it, write() refuses.
 constexpr std::size_t kMostBlocks = 128;
-constexpr std::size_t kCompletions = 1024;  // that the queue holds: not more parts are posted
+constexpr std::size_t kCompletions = 1024;  // size of the queue; no more parts than this are posted
 // 4 MiB for each rank, so that one rank that takes nothing leaves room for the others.
 constexpr std::size_t kMostPostedToOne = 16;
 
-// One write or read of the provider's. Its context is what the provider calls it by.
+// One write or read of the provider, which identifies it by `context`.
 struct Part {
   fi_context2 context{};  // first
   int rank = -1;
@@ -47,7 +47,7 @@ struct Part {
   std::size_t block = 0;
   std::size_t whole = 0;  // index of the transfer it belongs to
   bool is_posted = false;
-  Part* next = nullptr;  // that waits for room, too
+  Part* next = nullptr;  // the next part that waits for room
 };
 
 // A transfer, of one or more parts.
@@ -127,15 +127,15 @@ class Ofi final : public RemoteMemory {
   std::vector<Part*> free_parts_;
   std::vector<Whole> wholes_;
   std::vector<std::size_t> free_wholes_;
-  std::vector<int> waiting_;  // ranks for which parts wait
+  std::vector<int> waiting_;  // ranks with parts that wait for room
   std::deque<Completion> complete_;
   std::size_t under_way_ = 0;
   std::size_t posted_ = 0;
-  bool is_broken_ = false;  // the queue has failed, and says no more what becomes of a transfer
+  bool is_broken_ = false;  // the queue has failed and reports no more completions
 };
 
-// The provider does not look at blocks and parts any more once the endpoint is closed; where memory
-// is bound to the endpoint, it has to go before.
+// After the endpoint is closed, the provider no longer accesses blocks and parts. Memory that is
+// bound to the endpoint has to be freed before it.
 Ofi::~Ofi() {
   if (endpoint_.binds_memory()) {
     for (Block& block : blocks_) block.registration.reset();
@@ -160,7 +160,7 @@ Status Ofi::meet(int rank, const RegionCard& card) {
 
 // ---- transfers ---------------------------------------------------------------------------------
 
-// False if there is no memory for it, or none that the provider takes.
+// False if no memory is available, or the provider does not accept it.
 bool Ofi::make_block() {
   if (blocks_.size() == kMostBlocks) return false;
   Block block{std::make_unique_for_overwrite<std::byte[]>(kPartBytes), nullptr};
@@ -283,7 +283,7 @@ void Ofi::post_or_keep(Part& part) {
   peer.last_waiting = &part;
 }
 
-// A rank that takes nothing does not keep what is for others.
+// A rank that accepts nothing must not delay the parts for others.
 void Ofi::post_waiting() {
   std::erase_if(waiting_, [this](int rank) {
     Peer& peer = peers_[static_cast<std::size_t>(rank)];
@@ -348,7 +348,7 @@ bool Ofi::collect_error() {
   const ssize_t count = fi_cq_readerr(endpoint_.queue(), &entry, 0);
   if (count < 0 && count != -FI_EAGAIN) break_off(count);
   if (count != 1) return false;
-  if (entry.op_context == nullptr) return true;  // of what others did here
+  if (entry.op_context == nullptr) return true;  // an operation of another rank on our memory
   char text[128] = "";
   const char* const detail =
       fi_cq_strerror(endpoint_.queue(), entry.prov_errno, entry.err_data, text, sizeof text);
@@ -357,8 +357,8 @@ bool Ofi::collect_error() {
   return true;
 }
 
-// The provider may still write to and read from the memory of what was posted, so that memory is
-// not used again.
+// The provider may still write to and read from the memory of posted parts, so that memory is not
+// reused.
 void Ofi::break_off(long result) {
   is_broken_ = true;
   descriptor_ = -1;

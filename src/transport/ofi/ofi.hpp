@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Remote memory by libfabric (OpenFabrics Interfaces): one reliable-datagram endpoint with RMA, by
-// whichever provider is named. libfabric is loaded when the first endpoint is opened, so those who
-// do not ask for it need not have it (docs/decisions/0018). Opening is control path, any thread;
-// the object is its rank's, one thread at a time.
+// Remote memory by libfabric (OpenFabrics Interfaces): one reliable-datagram endpoint with RMA, of
+// a named provider. libfabric is loaded when the first endpoint is opened, so it need not be
+// installed elsewhere (docs/decisions/0018). Opening is control path, any thread; the object
+// belongs to its rank, one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,9 @@
 namespace unisono::transport {
 
 struct OfiOptions {
-  std::string provider = "tcp";  // by libfabric's name
-  // The only one at which it is heard, and from which it sends, with providers that have addresses
-  // of the Internet protocol.
+  std::string provider = "tcp";  // libfabric's name of the provider
+  // The local address of the endpoint, for providers with Internet addresses. It neither receives
+  // nor sends by any other.
   IpAddress address;
   int ranks = 1;
   std::byte* region = nullptr;  // aligned to a page
@@ -29,7 +29,7 @@ struct OfiOptions {
 // system.
 base::Result<std::unique_ptr<RemoteMemory>> open_ofi(const OfiOptions& options);
 
-// For people: "libfabric 1.17", or why there is none.
+// For people: "libfabric 1.17", or the reason for its absence.
 std::string ofi_description();
 
 }  // namespace unisono::transport

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is built where libfabric's headers are missing.
+// Built instead of ofi.cpp where libfabric's headers are missing.
 #include "transport/ofi/ofi.hpp"
 
 namespace unisono::transport {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What docs/reference/transports.md says of remote memory by libfabric, whether or not this build
-// has it.
+// The section of docs/reference/transports.md on remote memory by libfabric; the same whether or
+// not this build has it.
 #pragma once
 
 #include <string_view>

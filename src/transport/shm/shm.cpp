@@ -28,8 +28,8 @@ void SharedMemory::allow_pulls(std::span<const pid_t> processes) {
 
 Pulled SharedMemory::pull(const Pull& message) {
   const pid_t process = processes_[static_cast<std::size_t>(message.source)];
-  // Of a rank that is a thread of this process, too: where an operation fails, its buffer may be
-  // gone already, which the system notices and a copy would not.
+  // The system call also serves ranks that are threads of this process. If an operation fails, the
+  // peer's buffer may be freed already: the call reports that, a plain copy would crash.
   pull_errno_ = read_process(process, message.address, message.target, message.bytes);
   if (pull_errno_ == 0) return Pulled::done;
   return pull_errno_ == ESRCH ? Pulled::gone : Pulled::failed;

@@ -26,7 +26,7 @@ class SharedMemory final : public Transport {
  private:
   Capabilities capabilities_{
       .name = "shm", .multicast = true, .shared_windows = true, .direct = true};
-  std::vector<pid_t> processes_;  // by rank of the job
+  std::vector<pid_t> processes_;  // by rank in the job
   static thread_local int pull_errno_;
 };
 

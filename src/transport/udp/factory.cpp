@@ -38,7 +38,7 @@ base::Result<std::unique_ptr<JobDatagrams>> open_udp(const base::Settings& setti
 
 base::Result<std::string> describe_udp(const base::Settings& settings, const IpAddress& towards) {
   UNISONO_ASSIGN(const NetworkSettings network, network_settings(settings));
-  // A key as a job has it, so the group is one that no running job has.
+  // A random key, as a job has, selects a group that no running job uses.
   UNISONO_ASSIGN(const wire::Key key, wire::random_key());
   const std::array peers{towards};
   UNISONO_ASSIGN(const UdpOptions options, udp_options(network, wire::job_of(key), 0, peers));

@@ -13,11 +13,11 @@
 
 namespace unisono::transport {
 
-// Without multicast, for which the job's identity is needed: join_multicast().
+// Without multicast, which needs the job's identity: see join_multicast().
 base::Result<std::unique_ptr<JobDatagrams>> open_udp(const base::Settings& settings, int rank,
                                                      const IpAddress& towards);
 
-// Opens sockets as a rank of a job would, and says what came of it.
+// Opens sockets as a rank of a job would, and describes the result.
 base::Result<std::string> describe_udp(const base::Settings& settings, const IpAddress& towards);
 
 inline constexpr std::string_view kUdpReference =

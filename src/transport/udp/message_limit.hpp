@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MessageLimit: how long a message may be that the kernel cuts into datagrams. As long as it can,
-// as long as the link takes at once what it is given. Where bytes wait at the interface, it is the
-// link that limits; longer messages gain nothing there, and a shaper (tbf, htb) cuts up what is
-// longer than its burst and then has a timer for each datagram. TCP does alike: a millisecond of
-// its rate in one piece. Measured at 200 Mbit/s: a quarter of the processor time
-// (docs/decisions/0031). One thread at a time.
+// MessageLimit: the longest message that is handed to the kernel to be cut into datagrams. It is as
+// long as possible while the link accepts all bytes at once. If bytes wait at the interface, the
+// link is the limit, and longer messages gain nothing. A shaper (tbf, htb) cuts messages longer
+// than its burst and then needs a timer for each datagram. TCP does the same: at most a millisecond
+// of its rate in one piece. At 200 Mbit/s this saves processor time (docs/decisions/0031). One
+// thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -16,17 +16,18 @@ namespace unisono::transport {
 
 class MessageLimit {
  public:
-  // All segments of a message together are one IP packet inside the kernel; 40 bytes of IPv6 and 8
-  // of UDP leave this much, and for IPv4 the 20 more are not worth a case.
+  // All segments of a message together form one IP packet inside the kernel; the headers of IPv6
+  // and UDP take 48 bytes. The 20 more of IPv4 are not worth a special case.
   static constexpr std::size_t kLongest = 65535 - 48;
-  // 8 full datagrams of Ethernet: half of what a shaper with a burst of a millisecond lets through
-  // at 200 Mbit/s. With the whole of it, each time its timer is late the link rests.
+  // 8 full Ethernet datagrams: half of the burst of a shaper with 1 ms at 200 Mbit/s. With the
+  // whole burst, the link would idle each time the shaper's timer is late.
   static constexpr std::size_t kShort = std::size_t{8} * 1472;
-  // Of Ethernet, shorter batches are the same in both cases, so that nobody need ask for them.
+  // Batches of at most this many Ethernet datagrams are the same in both cases, so the caller need
+  // not ask.
   static constexpr std::size_t kFewDatagrams = 8;
   static constexpr std::int64_t kHoldNs = base::kSecond;
 
-  // `waiting`: bytes that the socket has been given and the interface has not sent.
+  // `waiting`: bytes that the socket has accepted and the interface has not sent.
   std::size_t most(std::size_t waiting, std::int64_t now_ns) {
     if (waiting >= kShort) short_until_ns_ = now_ns + kHoldNs;
     return now_ns < short_until_ns_ ? kShort : kLongest;

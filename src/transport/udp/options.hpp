@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Options of Udp: what network settings and the job's identity say of its sockets: which local
-// address, which multicast group. Control path; multicast_group() is pure, udp_options() asks the
+// Options of Udp: the local address and the multicast group of its sockets, from the network
+// settings and the job's identity. Control path; multicast_group() is pure, udp_options() asks the
 // system for addresses and routes; any thread.
 #pragma once
 
@@ -20,8 +20,8 @@ base::Result<std::optional<MulticastGroup>> multicast_group(const NetworkSetting
                                                             std::uint32_t job,
                                                             const IpAddress& local);
 
-// For rank `rank` of a job whose identity is `job` (wire/key.hpp), towards `peers` of which one at
-// least is known. Errors: those of local_addresses(), choose_address() and multicast_group().
+// For rank `rank` of a job whose identity is `job` (wire/key.hpp). At least one of `peers` must be
+// known. Errors: those of local_addresses(), choose_address() and multicast_group().
 base::Result<UdpOptions> udp_options(const NetworkSettings& settings, std::uint32_t job, int rank,
                                      std::span<const IpAddress> peers);
 

@@ -16,7 +16,7 @@ namespace {
 #define UDP_GRO 104
 #endif
 
-// The most that the kernel joins is what a length of 16 bits can say.
+// The kernel joins at most as many bytes as a 16-bit length can express.
 constexpr std::size_t kMostCoalesced = 65536;
 
 }  // namespace
@@ -50,7 +50,7 @@ bool ReceiveQueue::refill(DatagramCounts& counts) {
   do {
     got = recvmmsg(options_.socket, messages_.data(), kBatch, MSG_DONTWAIT, nullptr);
   } while (got < 0 && errno == EINTR);
-  // Nothing there, or an error that a datagram of ours met on its way: both are no arrival.
+  // Nothing there, or an ICMP error for one of our datagrams; neither is an arrival.
   if (got <= 0) return false;
   filled_ = static_cast<std::size_t>(got);
   for (std::size_t i = 0; i < filled_; ++i) inspect(i, counts);

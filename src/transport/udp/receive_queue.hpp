@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ReceiveQueue: what has come to one socket, a batch per system call, cut into datagrams again
-// where the kernel joined them. The datagrams stay where the kernel wrote them until the next
-// refill(). One thread at a time.
+// ReceiveQueue: the datagrams received on one socket, one batch per system call. Batches that the
+// kernel joined are cut into datagrams again. The datagrams stay where the kernel wrote them until
+// the next refill(). One thread at a time.
 #pragma once
 
 #include <netinet/in.h>
@@ -27,7 +27,7 @@ class ReceiveQueue {
     int socket = -1;              // not owned
     std::size_t max_payload = 0;  // longer ones are dropped and counted
     bool coalescing = false;      // the socket has UDP_GRO on
-    std::optional<Endpoint> own;  // what comes from there is the rank's own, and skipped
+    std::optional<Endpoint> own;  // datagrams from this endpoint are the rank's own and are skipped
   };
   explicit ReceiveQueue(const Options& options);
   ReceiveQueue(const ReceiveQueue&) = delete;
@@ -43,13 +43,13 @@ class ReceiveQueue {
   std::size_t take(std::span<Incoming> datagrams, DatagramCounts& counts);
 
  private:
-  // What the kernel writes beside a batch's bytes.
+  // The control data that the kernel writes for a batch.
   struct alignas(cmsghdr) Control {
     std::array<std::byte, CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(std::uint32_t))> bytes;
   };
   struct Buffer {
     std::size_t bytes = 0;
-    std::size_t segment = 0;  // length of the datagrams in it, the last of which may be shorter
+    std::size_t segment = 0;  // length of its datagrams; the last may be shorter
   };
 
   void prepare(std::size_t i);
@@ -60,7 +60,7 @@ class ReceiveQueue {
 
   Options options_;
   std::size_t stride_;
-  std::unique_ptr<std::byte[]> memory_;  // not touched before the kernel does, so reserved only
+  std::unique_ptr<std::byte[]> memory_;  // reserved address space until the kernel writes to it
   std::array<mmsghdr, kBatch> messages_{};
   std::array<iovec, kBatch> vectors_{};
   std::array<sockaddr_storage, kBatch> names_{};

@@ -29,7 +29,7 @@ std::size_t SendBatch::run_length(std::span<const Outgoing> datagrams, std::size
     if (next > length || total + next > most_bytes) break;
     total += next;
     ++run;
-    if (next < length) break;  // only the last may be shorter
+    if (next < length) break;  // only the last datagram may be shorter
   }
   return run;
 }

@@ -31,7 +31,7 @@ class SendBatch {
   // Whether one message may carry many datagrams.
   struct Segmentation {
     bool to_peers = false, to_group = false;
-    std::size_t most_bytes = MessageLimit::kLongest;  // of a message
+    std::size_t most_bytes = MessageLimit::kLongest;  // limit of one message
   };
 
   // Takes up to kBatch datagrams from the front.
@@ -41,7 +41,7 @@ class SendBatch {
   mmsghdr* messages() { return messages_.data(); }
   std::size_t message_count() const { return messages_used_; }
   std::size_t datagram_count() const { return datagrams_used_; }
-  // Of message `i`.
+  // The number of datagrams in message `i`.
   std::size_t datagrams_in(std::size_t i) const { return counts_[i]; }
   bool is_to_group(std::size_t i) const { return to_group_[i]; }
 

@@ -50,18 +50,19 @@ Result<Descriptor> new_socket(const LocalAddress& local, int buffer_bytes) {
       ::socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.valid()) return socket_error("socket", errno);
   if (!v4) UNISONO_TRY(set(socket, IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY"));
-  // What a stranger's "too big" says of the path is not believed; the interface's limit holds, and
-  // routers may cut what does not fit.
+  // Path MTU messages (ICMP "too big") may be forged and are ignored. The interface's MTU holds,
+  // and routers may fragment longer datagrams.
   if (v4) {
     UNISONO_TRY(set(socket, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_OMIT, "IP_MTU_DISCOVER"));
   } else {
     UNISONO_TRY(
         set(socket, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_OMIT, "IPV6_MTU_DISCOVER"));
   }
-  // The administrator's limit (net.core.rmem_max, wmem_max) stands; less is slower, not wrong.
+  // The administrator's limit (net.core.rmem_max, wmem_max) stands; smaller buffers are slower, but
+  // correct.
   static_cast<void>(set(socket, SOL_SOCKET, SO_RCVBUF, buffer_bytes, "SO_RCVBUF"));
   static_cast<void>(set(socket, SOL_SOCKET, SO_SNDBUF, buffer_bytes, "SO_SNDBUF"));
-  // How many the kernel dropped since a buffer was full comes with each datagram.
+  // Each datagram then reports how many the kernel dropped because a buffer was full.
   UNISONO_TRY(set(socket, SOL_SOCKET, SO_RXQ_OVFL, 1, "SO_RXQ_OVFL"));
   return socket;
 }
@@ -84,7 +85,7 @@ Status join_v4(const Descriptor& socket, const LocalAddress& local, const IpAddr
     return socket_error(fmt::format("cannot join {} on {}", ip_text(group), local.interface),
                         errno);
   }
-  // Otherwise what any process of this host has joined would be heard.
+  // Otherwise the socket would receive all groups that any process of this host has joined.
   return set(socket, IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL");
 }
 

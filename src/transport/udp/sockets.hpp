@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sockets: the two that a rank has, both bound to one address and never to any. Unicast: the chosen
-// local address. Group: the multicast group itself, joined on the chosen interface, so it hears
-// nothing else. Non-blocking, close-on-exec. What the kernel can do is found by trying. Control
-// path; any thread.
+// Sockets: the two sockets of a rank, both bound to one address and never to any. The unicast
+// socket has the chosen local address. The group socket has the address of the multicast group,
+// joined on the chosen interface, so it receives nothing else. Both are non-blocking and
+// close-on-exec. Kernel features are found by trying. Control path; any thread.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,14 @@ namespace unisono::transport {
 struct MulticastGroup {
   Endpoint endpoint;
   int ttl = 1;        // routers that a packet may pass, and one more
-  bool local = true;  // other ranks on this host hear it too
+  bool local = true;  // other ranks on this host receive it too
   bool operator==(const MulticastGroup&) const = default;
 };
 
 struct SocketFeatures {
   bool segmentation = false;  // UDP_SEGMENT: one call, many datagrams of one length
   bool coalescing = false;    // UDP_GRO: the kernel hands over many as one
-  int receive_bytes = 0;      // what the kernel granted
+  int receive_bytes = 0;      // sizes granted by the kernel
   int send_bytes = 0;
 };
 
@@ -43,10 +43,10 @@ base::Result<base::Descriptor> open_group(const LocalAddress& local, const Multi
                                           int buffer_bytes);
 
 base::Result<Endpoint> bound_endpoint(const base::Descriptor& socket);
-// Tries what the kernel has, and leaves coalescing on if it is there and wanted.
+// Tries the kernel's features, and leaves coalescing on if it works and is wanted.
 SocketFeatures probe_features(const base::Descriptor& unicast, bool offloads);
 
-// What the socket has been given and its interface has not sent yet, headers and all; 0 if the
+// Bytes that the socket has accepted and its interface has not sent yet, headers included; 0 if the
 // kernel does not say. Data path: one system call.
 std::size_t waiting_bytes(const base::Descriptor& socket);
 

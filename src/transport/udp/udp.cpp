@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Opening, meeting, and the two data paths of UDP (udp.hpp).
+// How UDP is opened and meets its peers, and its two data paths (udp.hpp).
 #include "transport/udp/udp.hpp"
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ using base::Status;
 // IP and UDP headers, without options.
 std::size_t header_bytes(Family family) { return family == Family::v4 ? 20 + 8 : 40 + 8; }
 
-// What the interface carries in one piece, and at most what a UDP length can say.
+// The largest payload that the interface sends unfragmented, limited by UDP's length field.
 std::size_t payload_of(const LocalAddress& local) {
   const std::size_t packet = std::min<std::size_t>(static_cast<std::size_t>(local.mtu), 65535);
   const std::size_t headers = header_bytes(local.address.family);
@@ -62,7 +62,7 @@ Status Udp::join(const MulticastGroup& group) {
 Status Udp::join_multicast(std::uint32_t job) {
   UNISONO_ASSIGN(auto group, multicast_group(options_.network, job, endpoint_.address));
   if (!group) return base::success();
-  group->local = false;  // nobody else of this host is in it
+  group->local = false;  // no other rank of this host is a member
   return join(*group);
 }
 
@@ -134,7 +134,7 @@ void Udp::give_up_multicast(std::string note) {
   limits_.multicast = false;
   multicast_note_ = std::move(note);
   from_group_.reset();
-  group_.reset();  // and with it the membership
+  group_.reset();  // also ends the membership
 }
 
 Status Udp::meet(std::span<const Endpoint> peers, std::size_t max_payload) {
@@ -201,7 +201,7 @@ std::size_t Udp::most_of_message(std::size_t datagrams) {
   return message_limit_.most(waiting_bytes(unicast_), base::now_ns());
 }
 
-// Until the batch is through, there is no room, or it has to be laid out again.
+// Sends until the batch is done, there is no room, or it has to be laid out again.
 Udp::Sent Udp::send_batch() {
   while (batch_sent_ < batch_.message_count()) {
     const auto rest = static_cast<unsigned>(batch_.message_count() - batch_sent_);
@@ -216,7 +216,7 @@ Udp::Sent Udp::send_batch() {
   return Sent::all;
 }
 
-// What the refusal of the batch's next message means.
+// Interprets the error of the batch's next message.
 Udp::Sent Udp::refused(int error_number) {
   switch (error_number) {
     case EINTR:
@@ -247,7 +247,8 @@ void Udp::await_room(bool wanted) {
 }
 
 std::size_t Udp::receive(std::span<Incoming> datagrams) {
-  // What was handed out by the last call ends here; what was left behind by it comes first.
+  // This ends the life of the datagrams handed out last. Datagrams left over by that call come
+  // first.
   const bool group = from_group_ != nullptr;
   if (from_peers_->empty() && (!group || from_group_->empty())) {
     from_peers_->refill(counts_);

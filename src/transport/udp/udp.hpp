@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Udp: datagrams over UDP, to one rank or by IP multicast to all others of the job. Opened in two
-// steps, since a rank has to have an address before it can know the others': open() binds, meet()
-// learns who the peers are. Whatever comes to the two sockets is handed on; to tell friends from
-// strangers is for the packet's tag (wire/gate.hpp). One thread at a time.
+// Udp: datagrams over UDP, to one rank or by IP multicast to all others of the job. It is opened in
+// two steps, because a rank needs an address before it can know the others': open() binds, meet()
+// takes the peers' endpoints. It delivers every datagram that reaches the two sockets; the packet's
+// tag shows whether it is genuine (wire/gate.hpp). One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -27,10 +27,10 @@ namespace unisono::transport {
 
 struct UdpOptions {
   int rank = 0;
-  LocalAddress local{};    // as choose_address() says
+  LocalAddress local{};    // the result of choose_address()
   std::string why{};       // ChosenAddress::why, for the log
   std::uint16_t port = 0;  // 0: any free one
-  // Most bytes of a datagram; 0: what the interface carries without cutting.
+  // Most bytes of a datagram; 0: as many as the interface sends unfragmented.
   std::size_t max_payload = 0;
   // No more than that, however much the interface carries; 0: no such limit.
   std::size_t most_payload = 0;
@@ -44,9 +44,8 @@ class Udp final : public JobDatagrams {
  public:
   // Errors: argument (family or group that does not fit), system.
   static base::Result<std::unique_ptr<Udp>> open(const UdpOptions& options);
-  // Takes part in multicast, for a job whose group is known only after it has been opened. Errors:
-  // argument. If the group cannot be had, here or in open(), there is no multicast, and
-  // multicast_note() says why.
+  // Joins multicast for a job whose group is known only after opening. Errors: argument. If joining
+  // fails, here or in open(), there is no multicast, and multicast_note() says why.
   base::Status join(const MulticastGroup& group);
 
   const Endpoint& endpoint() const override { return endpoint_; }
@@ -54,7 +53,7 @@ class Udp final : public JobDatagrams {
   base::Status join_multicast(std::uint32_t job) override;
 
   const SocketFeatures& features() const { return features_; }
-  // Why there is no multicast; empty if there is, or none was asked for.
+  // Why there is no multicast; empty if it works or was not requested.
   const std::string& multicast_note() const override { return multicast_note_; }
   void give_up_multicast(std::string note) override;
 
@@ -83,7 +82,7 @@ class Udp final : public JobDatagrams {
   UdpOptions options_;
   DatagramLimits limits_;
   SocketFeatures features_;
-  bool group_segmentation_ = false;  // as features_.segmentation, of messages to the group
+  bool group_segmentation_ = false;  // features_.segmentation, for messages to the group
   Endpoint endpoint_;
   std::string multicast_note_;
 

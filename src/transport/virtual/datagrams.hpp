@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A virtual network of datagrams: loss, duplication, delay and therefore reordering from a seed,
-// partitions, narrow paths and deaths by call. Time is a number that advance() moves; nothing
-// sleeps. The same seed gives the same run, so a failing seed is a complete report. For one thread
-// that drives all ranks; the network outlives what is attached to it.
+// A virtual network of datagrams. It has loss, duplication and delay (and so reordering) from a
+// seed; partitions, narrow paths and deaths are calls. Time is a number that advance() moves;
+// nothing sleeps. The same seed gives the same run, so a failing seed is a complete report. For one
+// thread that drives all ranks; the network outlives the endpoints attached to it.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct VirtualDatagramOptions {
   std::int64_t delay_min_ns = 10'000;
   std::int64_t delay_max_ns = 100'000;
   bool reorder = true;    // false: between two ranks, first sent is first delivered
-  double loss = 0;        // of each copy
+  double loss = 0;        // share of the copies
   double duplicates = 0;  // datagrams that arrive twice
   std::size_t max_payload = 1472;
   std::size_t inbox = 4096;  // datagrams that wait at a rank; more are lost, as in a socket
@@ -37,19 +37,19 @@ class VirtualDatagramNetwork {
 
   // Delivers the next datagram, moving time to its arrival; false if none is under way.
   bool advance();
-  // Delivers what arrives until `now_ns`, and moves time there.
+  // Delivers all datagrams due until `now_ns`, and moves time there.
   void advance_to(std::int64_t now_ns);
   std::int64_t now_ns() const { return now_ns_; }
   // When the next datagram arrives; far in the future if none is under way.
   std::int64_t next_arrival_ns() const;
 
-  // Nothing passes between two ranks, either way, from now on until it is mended.
+  // Nothing passes between two ranks, in either direction, until it is mended.
   void cut(int left, int right) { set_cut(left, right, true); }
   void mend(int left, int right) { set_cut(left, right, false); }
-  // The same of one direction only: what `target` sends to `source` still passes.
+  // The same for one direction only: datagrams from `target` to `source` still pass.
   void cut_one_way(int source, int target) { cut_[link(source, target)] = true; }
-  // From now on datagrams of more bytes than that vanish on their way between two ranks, both ways:
-  // the path is narrower than the interfaces say, and nobody reports it. 0: all pass.
+  // From now on longer datagrams between two ranks vanish, both ways: the path is narrower than the
+  // interfaces say, and no error is reported. 0: all pass.
   void narrow(int left, int right, std::size_t bytes) {
     narrow_one_way(left, right, bytes);
     narrow_one_way(right, left, bytes);
@@ -62,8 +62,8 @@ class VirtualDatagramNetwork {
   // Loses the next datagrams from one rank to another, whatever the seed says.
   void lose_next(int source, int target, int datagrams) { doom_[link(source, target)] = datagrams; }
   void set_loss(double loss) { options_.loss = loss; }
-  // From now on the network does not carry the multicasts of one rank to another. Everything else
-  // passes as before.
+  // From now on the network does not carry the multicasts of one rank to another. All other
+  // datagrams pass as before.
   void stop_multicast(int source, int target) { stopped_[link(source, target)] = true; }
   // The same between all ranks.
   void stop_multicast() { stopped_.assign(stopped_.size(), true); }
@@ -109,8 +109,8 @@ class VirtualDatagramNetwork {
   std::vector<std::int64_t> last_arrival_ns_;  // by link
   std::vector<bool> cut_;                      // by link
   std::vector<bool> stopped_;                  // by link: multicasts are lost
-  std::vector<int> doom_;                      // by link: datagrams still to be lost
-  std::vector<std::size_t> most_bytes_;        // by link: that pass; 0: all
+  std::vector<int> doom_;                      // by link: datagrams that will be lost
+  std::vector<std::size_t> most_bytes_;        // by link: longest datagram that passes; 0: all
   std::vector<bool> dead_;
   std::vector<std::deque<std::vector<std::byte>>> inboxes_;
   std::priority_queue<Message, std::vector<Message>, Later> queue_;

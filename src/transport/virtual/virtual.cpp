@@ -54,8 +54,8 @@ void VirtualNetwork::send(int source, const Put& put) {
   const auto width = static_cast<std::uint64_t>(options_.delay_max_ns - options_.delay_min_ns) + 1;
   std::int64_t arrival =
       now_ns_ + options_.delay_min_ns + static_cast<std::int64_t>(prng_.below(width));
-  // Bytes without a flag are the first part of a message whose flag follows: they may not be
-  // overtaken by it, so they are delivered at once.
+  // Bytes without a flag are the first part of a message whose flag follows. The flag must not
+  // overtake them, so they are delivered at once.
   if (put.flag == nullptr) {
     if (put.bytes != 0) std::memcpy(put.place, put.source, put.bytes);
     return;
