@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Plain words as a test: the rules of prose that a program can decide. scripts/tidy.py runs them.
 
-    scripts/prose.py PAGE...        prints `page:line: what is wrong`, whatever list the page is on
+    scripts/prose.py FILE...        prints `file:line: what is wrong`, whatever list the file is on
 
 A sentence has 25 words at most. Some words and forms do not come back (WORDS, BARE_SUBJECT). A page
 of docs/explanation, docs/howto and docs/tutorial begins with two sentences: what the reader learns.
 Blocks of code and code in `quotes` are exempt from everything, tables and headings from the length.
+
+In the folders of CODE_FOLDERS the same holds for comments and for the texts of the code: messages
+and help. A comment does not begin with a bare subject or with "Of ..." either. Names are exempt.
 """
 
 import fnmatch
@@ -18,6 +21,11 @@ MOST_WORDS = 25
 PAGES = ["docs/*.md", "README.md", "ARCHITECTURE.md", "STYLE.md", "CONTRIBUTING.md", "CHANGELOG.md"]
 # Pages that begin with two sentences; `*` also stands for `/`.
 OPENED = ["docs/explanation/*.md", "docs/howto/*.md", "docs/tutorial/*.md"]
+
+# Folders whose comments and texts are held to the rules; the list grows to the whole tree.
+CODE_FOLDERS = ["src/arith", "src/base", "src/check", "src/memory", "src/schedule", "src/transport",
+                "src/wait", "src/wire"]
+CODE_SUFFIXES = (".c", ".h", ".cpp", ".hpp")
 
 # (pattern, what to write instead)
 WORDS = [
@@ -46,6 +54,17 @@ WORD_RULES = [(re.compile(rf"(?<![\w-])(?:{pattern})(?![\w-])", re.I), instead)
 BARE_SUBJECT = re.compile(
     r"^(?:Who|What|Whose|Whoever|Whichever)\b(?!.*\?)"
     r"|(?:; |\b(?:so|because|if|when|while|that) )(?:who|what|whose|whoever|whichever)\b(?!.*\?)")
+
+# Comments that begin with what another sentence would have as its noun: "Of a rank: ...".
+BARE_COMMENT = re.compile(r"^(?:Of (?!course)|(?:Which|For what|To what|By what)\b(?!.*\?))")
+
+# A comment of a line, or a string; strings first, so that "//" within one begins no comment.
+TOKEN = re.compile(r'R"(?P<mark>\w*)\((?P<raw>.*?)\)(?P=mark)"|"(?P<text>(?:\\.|[^"\\\n])*)"'
+                   r"|'(?:\\.|[^'\\\n])+'|//(?P<line>[^\n]*)|/\*(?P<block>.*?)\*/", re.S)
+NOT_PROSE = re.compile(r"\s*(?:SPDX-|clang-format |NOLINT)")
+# Names: with a sign of code in them, or with a capital letter within.
+NAME = re.compile(r"[\w.:/*&<>{}\[\]=+-]*(?:_|::|->|\(\)|[a-z]\.[a-z]|/)[\w.:/*&<>{}\[\]=+()-]*"
+                  r"|\b\w*[a-z][A-Z]\w*|\{[^{}]*\}")
 
 FENCE = re.compile(r"\s*(```|~~~)")
 LIST_ITEM = re.compile(r"\s*(?:[-*+]|\d+\.) +")
@@ -144,14 +163,87 @@ def problems(text, opened=False):
             yield (1, "a page begins with two sentences that say what the reader will learn")
 
 
+def comment_blocks(text):
+    """The comments of C or C++ as blocks: a run of lines whose signs stand in one column."""
+    found = []
+    last = None  # (line, column) of the comment before, if the next line may go on from it
+    for token in TOKEN.finditer(text):
+        if token.group("line") is None and token.group("block") is None:
+            continue
+        line = text.count("\n", 0, token.start()) + 1
+        begin = text.rfind("\n", 0, token.start()) + 1
+        column = token.start() - begin
+        alone = not text[begin:token.start()].strip()
+        said = token.group("line")
+        if said is None:
+            said = re.sub(r"(?m)^[ ]*\*(?=\s|$) ?", "", token.group("block").lstrip("*<!"))
+            found.append((line, said))
+            last = None
+        elif alone and last == (line - 1, column):
+            found[-1] = (found[-1][0], found[-1][1] + "\n" + said.removeprefix(" "))
+            last = (line, column)
+        else:
+            found.append((line, said.removeprefix(" ")))
+            last = (line, column)
+    for line, said in found:
+        if not NOT_PROSE.match(said):
+            for block in blocks(said):
+                block.line += line - 1
+                yield block
+
+
+def text_blocks(code):
+    """The texts of C or C++ that are prose: strings of two words and more. Neighbours are one."""
+    found = []
+    last = 0  # where the string before ended
+    for token in TOKEN.finditer(code):
+        said = token.group("text") if token.group("raw") is None else token.group("raw")
+        if said is None:
+            continue
+        begin = code.rfind("\n", 0, token.start()) + 1
+        if code[begin:token.start()].lstrip().startswith(("#", "[[")):
+            continue
+        said = said.replace("\\n", " \n\n").replace('\\"', '"')
+        if found and not code[last:token.start()].strip():
+            found[-1][1] += said
+        else:
+            found.append([code.count("\n", 0, token.start()) + 1, said])
+        last = token.end()
+    for line, said in found:
+        said = re.sub(r"(?m)^\|.*$", "", said)  # rows of tables
+        for part in re.split(r"\n{2,}", said):  # texts have no lines of their own: report the first
+            if len(part.split()) > 1:
+                yield Block(line, "text", part)
+
+
+def code_problems(text):
+    """(line, what is wrong) of the comments and texts of a file of C or C++."""
+    for block in [*comment_blocks(text), *text_blocks(text)]:
+        bare = NAME.sub(lambda m: "code" + "." * m.group().endswith("."), plain(block.text))
+        lines = block.kind != "text"
+        for pattern, instead in WORD_RULES:
+            for match in pattern.finditer(bare):
+                yield (block.line + lines * bare.count("\n", 0, match.start()),
+                       f"\"{match.group()}\": write {instead}")
+        for offset, sentence in sentences(bare) if block.kind != "row" else ():
+            start = " ".join(sentence.split()[:6])
+            if words(sentence) > MOST_WORDS:
+                yield (block.line + lines * offset, f"{words(sentence)} words in a sentence, "
+                                                    f"{MOST_WORDS} are allowed: {start} ...")
+            if BARE_SUBJECT.search(sentence) or BARE_COMMENT.search(sentence):
+                yield (block.line + lines * offset, f"name the subject: {start} ...")
+
+
 def any_of(patterns, name):
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def check(name, text):
-    """(line, what is wrong) of the page with this path, if it is one that the rules hold for."""
+    """(line, what is wrong) of the file with this path, if it is one that the rules hold for."""
     if any_of(PAGES, name):
         yield from problems(text, any_of(OPENED, name))
+    elif name.endswith(CODE_SUFFIXES) and name.startswith(tuple(f + "/" for f in CODE_FOLDERS)):
+        yield from code_problems(text)
 
 
 def main():
@@ -160,7 +252,10 @@ def main():
     for page in sys.argv[1:]:
         path = Path(page).resolve()
         name = str(path.relative_to(root)) if path.is_relative_to(root) else page
-        for line, message in problems(path.read_text(encoding="utf-8"), any_of(OPENED, name)):
+        text = path.read_text(encoding="utf-8")
+        is_code = name.endswith(CODE_SUFFIXES)
+        found = code_problems(text) if is_code else problems(text, any_of(OPENED, name))
+        for line, message in found:
             print(f"{page}:{line}: {message}")
             count += 1
     return 1 if count else 0

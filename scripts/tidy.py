@@ -294,7 +294,7 @@ def check_markdown(tree):
 
 
 def check_prose(tree):
-    for path in [f for f in tree.files if f.suffix == ".md"]:
+    for path in [f for f in tree.files if f.suffix == ".md" or f.suffix in CODE]:
         for line, message in prose.check(path.as_posix(), tree.text(path)):
             tree.problem(path, line, message)
 

@@ -110,5 +110,66 @@ class Pages(unittest.TestCase):
                 self.assertEqual(bool([*prose.check(name, OPENING + LONG + ".\n")]), held)
 
 
+class Code(unittest.TestCase):
+    def said(self, text):
+        return [f"{line}: {message}" for line, message in prose.code_problems(text)]
+
+    def expect(self, text, *starts):
+        found = self.said(text)
+        self.assertEqual(len(found), len(starts), found)
+        for message, start in zip(found, starts):
+            self.assertTrue(message.startswith(start), found)
+
+    def test_sentences_of_comments(self):
+        half = " ".join(["word"] * 13)
+        self.expect(f"// {half}\n// {half}.\nint a;\n", "1: 26 words")
+        self.expect(f"int a;  // {half}\n        // {half}\n", "1: 26 words")
+        self.expect(f"/* {half}\n * {half} */\n", "1: 26 words")
+        self.expect(f"// {half}.\n// {half}.\n")
+        self.expect(f"// {half}\n//\n// {half}\n")
+        self.expect(f"int a;  // {half}\nint b;  // {half}\n")
+        self.expect(f"// {half}\nint a;\n// {half}\n")
+        self.expect(f"// Drawn:\n//\n//     {half} {half}\n")
+
+    def test_bare_subjects_in_comments(self):
+        for text in ["// Who waits asks.", "int a;  // What is lost", "/* Of the calling rank. */",
+                     "// Which ranks give: all.", "// A word. For what is no operation.",
+                     "// It ends; who waits asks."]:
+            with self.subTest(text):
+                self.assertIn("name the subject", self.said(text + "\n")[0])
+        for text in ["// Of course it ends.", "// Which one?", "int who;",
+                     "// A rank that waits asks."]:
+            with self.subTest(text):
+                self.assertEqual(self.said(text + "\n"), [])
+
+    def test_words_in_comments_and_texts(self):
+        self.expect("// A word.\n// A rank may doze.\n", '2: "doze"')
+        self.expect('log("the rank {} dozes", rank);\n', '1: "dozes"')
+        self.expect('log("the rank "\n    "may doze");\n', '1: "doze"')
+        self.expect('R"(A line.\n\nThe rank may doze.)";\n', '1: "doze"')
+        self.expect("// `doze` and doze_ns, Gate::seat, take_gate(), SeatMap\n")
+        self.expect('#include "nic/gate.hpp"\nkey == "gate"; c = \'"\'; // a word\n')
+
+    def test_sentences_of_texts(self):
+        half = " ".join(["word"] * 13)
+        self.expect(f'log("{half} "\n    "{half}");\n', "1: 26 words")
+        self.expect(f'log("{half}", "{half}");\n')
+        self.expect(f'log("{half}\\n\\n{half}");\n')
+
+    def test_a_name_does_not_swallow_the_end_of_its_sentence(self):
+        half = " ".join(["word"] * 13)
+        self.expect(f"// {half} until receive(). {half}\n")
+
+    def test_which_code_is_checked(self):
+        for name, held in [("src/base/log.cpp", True), ("src/base/README.md", False),
+                           ("src/based/log.cpp", False)]:
+            with self.subTest(name):
+                self.assertEqual(bool([*prose.check(name, "// A rank may doze.\n")]), held)
+
+    def test_the_listed_folders_exist(self):
+        root = Path(prose.__file__).resolve().parents[1]
+        self.assertEqual([f for f in prose.CODE_FOLDERS if not (root / f).is_dir()], [])
+
+
 if __name__ == "__main__":
     unittest.main()
