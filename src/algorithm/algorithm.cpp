@@ -19,7 +19,7 @@ int highest(const ParameterSpec& spec, const Shape& shape) {
   return spec.high != 0 ? spec.high : std::max(spec.low, shape.ranks);
 }
 
-// What is wrong with a shape, whatever the algorithm; empty if nothing.
+// The fault of a shape that no algorithm accepts; empty if there is none.
 std::string shape_fault(const Shape& shape) {
   if (shape.ranks < 1) return fmt::format("a shape of {} ranks: there has to be one", shape.ranks);
   if (shape.root < 0 || shape.root >= shape.ranks) {
@@ -32,7 +32,8 @@ std::string shape_fault(const Shape& shape) {
   }
   if (const auto fault = schedule::blocks_fault(shape); !fault.empty()) return std::string(fault);
   if (const auto fault = schedule::hosts_fault(shape); !fault.empty()) return std::string(fault);
-  // The vector of all blocks has to be countable; where there are none this is no real limit.
+  // The number of elements of all blocks must be representable. For other collectives this is no
+  // real limit.
   const std::int64_t limit = std::numeric_limits<std::int64_t>::max() / shape.ranks;
   if (shape.count < 0 || shape.count > limit) {
     return fmt::format("{} elements on {} ranks: choose 0 to {}", shape.count, shape.ranks, limit);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Algorithm: a row of the table. Its build function is pure: the same shape, parameters and rank
-// give the same schedule, on any thread. Everything that lists, checks, chooses, tests or documents
+// give the same schedule, on any thread. All code that lists, checks, chooses, tests or documents
 // algorithms walks table().
 #pragma once
 
@@ -26,7 +26,7 @@ struct ParameterSpec {
   std::string_view name;
   int low = 0;
   int high = 0;
-  int fallback = 0;  // the value where the caller gives none
+  int fallback = 0;  // the value if the caller gives none
   std::string_view help;
   // Where the values 0 to `high` are choices: how people call them.
   std::span<const std::string_view> names = {};
@@ -46,18 +46,19 @@ struct Algorithm {
   std::string_view idea;    // one line for people
   std::string_view source;  // paper and section, or the usual name of the method
   std::string_view steps;   // formula: messages on the longest path
-  std::string_view bytes;   // formula: what one rank sends at the most, n the vector, m the block
+  std::string_view bytes;   // formula of the most that one rank sends; n the vector, m the block
   std::string_view wins;    // where it is good
   bool keeps_order;         // legal for operators that do not commute
-  // For collectives of blocks: blocks may differ in length (Shape::blocks), and a rank's schedule
-  // depends on no other counts than those of the blocks that it gives or gets.
+  // For collectives of blocks: whether blocks may differ in length (Shape::blocks). The schedule of
+  // a rank then depends only on the counts of blocks that it sends or receives.
   bool unequal_blocks = true;
   bool local_counts = false;
   bool uses_hosts = false;  // the schedule depends on which ranks share a host (Shape::hosts)
   std::span<const ParameterSpec> parameters;
-  // Both empty if it can do everything. `refuse` says in half a sentence why it cannot do so many
-  // ranks with these parameters (each of them in its range), or nullptr; neither root nor count may
-  // matter, because a long vector is done in parts. `only` is the rule for people.
+  // Both are empty if the algorithm has no limits. `refuse` says in half a sentence why it does not
+  // work for these ranks and parameters (each of them in its range), or returns nullptr. Root and
+  // count must not matter, because a long vector is processed in parts. `only` is the rule for
+  // people.
   std::string_view only = {};
   const char* (*refuse)(const Shape& shape, const Parameters& parameters) = nullptr;
   Schedule (*build)(const Shape& shape, const Parameters& parameters, int rank);
@@ -68,11 +69,11 @@ std::span<const Algorithm> table();
 // nullptr if there is none of that name for the collective.
 const Algorithm* find(Collective collective, std::string_view name);
 
-// What to tell someone who asked for a name that does not exist: the known ones, nearest first.
+// The message for an unknown name: it lists the known ones, nearest first.
 std::string explain_unknown(Collective collective, std::string_view name);
 
-// The row's fallback values, clamped to what `shape` allows. Where the row refuses them, the next
-// lower value of the first parameter that it takes.
+// The row's fallback values, clamped to the range for `shape`. If the row refuses them, the next
+// lower value of the first parameter that it accepts.
 Parameters default_parameters(const Algorithm& algorithm, const Shape& shape);
 
 // Why the algorithm cannot do this shape with these parameters; empty if it can.
@@ -83,7 +84,8 @@ std::string why_illegal(const Algorithm& algorithm, const Shape& shape,
 base::Result<Schedule> build(const Algorithm& algorithm, const Shape& shape,
                              const Parameters& parameters, int rank);
 
-// A parameter's value as people write it; nullopt for what is none, and what would be one.
+// A parameter's value as people write it. read_value() returns nullopt for any other text;
+// print_choices() names the values.
 std::string print_value(const ParameterSpec& spec, int value);
 std::optional<int> read_value(const ParameterSpec& spec, std::string_view text);
 std::string print_choices(const ParameterSpec& spec);

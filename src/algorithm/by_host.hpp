@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ByHost: a vector of all ranks' blocks in the order of hosts, and within a host in that of ranks,
-// so that what belongs to a host lies together. Where each host's ranks follow one another, it is
-// the vector in the order of ranks. Only the algorithms `two-level` use it; any thread.
+// so that the blocks of a host are adjacent. If the ranks of each host are consecutive, it is the
+// vector in the order of ranks. Only the algorithms `two-level` use it; any thread.
 #pragma once
 
 #include <span>
@@ -25,7 +25,7 @@ class ByHost {
   // A host's part of such a vector, and that of a rank, by its place in the host.
   Range part(Range vector, int host) const;
   Range part(Range vector, int host, int place) const;
-  // The same of what holds one host's part only.
+  // The same for a vector that holds one host's part only.
   Range part_of_host(Range blocks, int host, int place) const;
 
   // output = vector, in the order of ranks; after all of `after`.
@@ -40,7 +40,7 @@ class ByHost {
 
   const Shape& shape_;
   const Levels& levels_;
-  std::vector<std::int64_t> counts_;  // of each host's blocks
+  std::vector<std::int64_t> counts_;  // elements of each host's blocks
 };
 
 }  // namespace unisono::algorithm::two_level

@@ -29,8 +29,8 @@ inline Range output(const schedule::Block& block) {
   return schedule::output(block.offset, block.count);
 }
 
-// Waits for the slots first .. first + slots - 1 one after another and combines each on the right
-// of what there is, own op s0 op s1 ..., in `target`. No slots: own, untouched.
+// Waits for the slots first .. first + slots - 1 one after another. Each is combined on the right
+// of the value so far, own op s0 op s1 ..., in `target`. Without slots, returns own unchanged.
 inline Value combine_slots(Builder& b, Value own, Range target, SlotId first, int slots) {
   for (SlotId slot = first; slot < first + slots; ++slot) {
     const OpId arrived = b.wait(slot);
@@ -52,7 +52,7 @@ inline Value combine_around(Builder& b, Value own, Range target, Range scratch, 
   return combine_slots(b, own, target, first + lower, higher);
 }
 
-// Gives `own` to a peer and takes the whole result from it: output = own slot `result`.
+// Sends `own` to a peer and receives the whole result from it: output = own slot `result`.
 inline void give_and_take(Builder& b, int peer, SlotId peer_slot, Value own, SlotId result) {
   const OpId given = b.send(peer, peer_slot, own.range, {own.ready});
   const OpId arrived = b.wait(result);
@@ -84,7 +84,7 @@ OpId multicast_to_others(Builder& b, int ranks, int rank, Value value, const Slo
   }
   return sent;
 }
-// To the same slot of each.
+// Multicasts to the same slot of each.
 inline void multicast_to_others(Builder& b, int ranks, int rank, SlotId slot, Value value) {
   multicast_to_others(b, ranks, rank, value, [slot](int) { return slot; });
 }

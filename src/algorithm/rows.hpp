@@ -68,8 +68,8 @@ inline constexpr ParameterSpec kSegments[] = {
      .fallback = 8,
      .help = "parts of the vector that follow one another, none of them empty"}};
 
-// Of the rows `two-level`: the algorithm among the leaders of hosts, the first if none is given;
-// and the trees or the algorithm within hosts.
+// Parameters of the rows `two-level`: the algorithm among the leaders of hosts, by default the
+// first, and the trees or the algorithm within hosts.
 consteval ParameterSpec inner_choice(std::span<const std::string_view> names) {
   return {.name = "inner",
           .low = 0,

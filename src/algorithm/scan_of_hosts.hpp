@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the two-level scan and exscan have in common: a scan within each host, by its own rows of
-// the table, and an exclusive scan of the hosts' sums among the highest ranks, which lead because
-// they have those sums. Hosts have to stand in the order of ranks. Only these two use it; any
-// thread.
+// The common part of the two-level scan and exscan. Each host scans with rows of the table. The
+// highest ranks, which have the hosts' sums, lead and do an exclusive scan of these sums. Hosts
+// must be in the order of ranks. Only these two use it; any thread.
 #pragma once
 
 #include <string_view>
@@ -26,8 +25,9 @@ class ScanOfHosts {
   bool has_hosts_above() const { return host_ + 1 < hosts(); }
   bool has_ranks_below() const { return levels_.place(rank_) > 0; }
 
-  // Slots, in this order: the sum of the hosts below, at ranks of other hosts than the first that
-  // do not lead; those of the scan within the host; at leaders, those of the exscan among them.
+  // Slots, in this order. First the sum of the hosts below, at ranks that do not lead, except on
+  // the first host. Then those of the scan within the host. Last, at leaders, those of the exscan
+  // among them.
   void make_slot_of_hosts_below(Builder& b) const;
   std::vector<OpId> within_host(Builder& b, Range input, Range output) const;
   std::vector<OpId> among_leaders(Builder& b, const Seat& seat) const;

@@ -88,7 +88,8 @@ class Embedding {
     return op.kind == OpKind::copy && (op.left.count == 0 || range(op.target) == range(op.left));
   }
 
-  // What comes after nothing but messages comes after all of `ready`, and so does all behind it.
+  // The predecessors of an inner op. If all of its inner predecessors are waits, it comes after all
+  // of `ready` as well; later ops follow from that.
   std::vector<OpId> before_of(const Op& op) const {
     std::vector<OpId> before;
     bool is_ready = op.kind == OpKind::wait;
@@ -123,7 +124,7 @@ class Embedding {
   const Cast& cast_;
   SlotId slots_ = 0;
   Range scratch_;
-  // By inner op: what stands for it, itself or, if it is left out, what it came after.
+  // By inner op: its outer op or, if it is left out, the predecessors of that.
   std::vector<std::vector<OpId>> outer_;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two levels: what the algorithms `two-level` have in common. Of each host, one rank is the leader:
-// the root on its own host (or not, if the algorithm says so), elsewhere the lowest rank, or the
-// highest in scans. Within a host ranks deal with their leader through shared memory; among the
-// leaders runs the schedule of another algorithm of the same collective (in scans, an exscan), the
-// inner one, as if they were all there is. So what goes between hosts is what the inner algorithm
+// Two levels: the common part of the algorithms `two-level`. One rank of each host is the leader:
+// the root on its own host (unless the algorithm says otherwise), elsewhere the lowest rank, or the
+// highest in scans. Within a host, ranks exchange data with their leader through shared memory.
+// Among the leaders runs the inner schedule: that of another algorithm of the same collective (in
+// scans, an exscan), as if there were no other ranks. So hosts exchange what the inner algorithm
 // sends for as many ranks as there are hosts. Only algorithm files use it; any thread with its own
 // Builder.
 #pragma once
@@ -17,8 +17,8 @@
 
 namespace unisono::algorithm::two_level {
 
-// Who leads: the root on its host, if there is one, and elsewhere the lowest rank; always the
-// lowest; always the highest.
+// The leader of a host: the root on its host, if there is one, and elsewhere the lowest rank;
+// always the lowest; always the highest.
 enum class Lead { root, lowest, highest };
 
 // The ranks by host. Where the shape names none, all are on one.
@@ -42,38 +42,38 @@ class Levels {
   Lead lead_;
 };
 
-// A rank in the tree in which its host's ranks combine towards their leader. Where the order of
-// ranks counts and the leader is not the lowest, that tree is flat.
+// A rank in the tree in which its host's ranks combine towards their leader. If the order of ranks
+// counts and the leader is not the lowest, the tree is flat.
 struct Branch {
   int parent = -1;       // a rank; -1 at the leader
   int child_number = 0;  // which child of its parent
   std::vector<int> children;
-  int lower = 0;  // so many of them, the first, come before this rank in the order of ranks
+  int lower = 0;  // the number of children that come before this rank in the order of ranks
 };
 Branch branch(const Shape& shape, const Levels& levels, int rank, int fan_in);
 // own op child op child ..., in `target`, from the slots `first` on; in the order of ranks where
 // the branch keeps it.
 Value combine(Builder& b, Value own, Range target, const Branch& branch, SlotId first);
 
-// The inner schedule for the leader of a host, of a shape with a rank for each host. `inner` is
-// complete but for what all such shapes have in common.
+// The inner schedule for the leader of a host, of a shape with one rank for each host. `inner`
+// lacks only the fields that are the same in all such shapes.
 Schedule inner_schedule(const Shape& shape, const Parameters& parameters, const Levels& levels,
                         Shape inner, int host);
 
-// Where an inner schedule finds its input and puts its output. They may coincide, as in a call in
-// place. After all of `ready`, both may be touched, and the others may be told of this host.
+// The input and output of an inner schedule. They may coincide, as in a call in place. After all of
+// `ready`, both may be accessed, and data of this host may be sent to the others.
 struct Seat {
   Range input, output;
   std::vector<OpId> ready;
 };
-// Who plays an inner rank, and the first of the inner slots there.
+// The rank that executes an inner rank, and the first of the inner slots there.
 struct Cast {
   std::function<int(int inner)> rank;
   std::function<SlotId(int inner)> first_slot;
 };
-// Appends an inner schedule to that of the rank that plays its rank, whose next slot is its first.
-// Copies that would touch nothing are left out. Returns the ops that nothing inner comes after:
-// after these all is done.
+// Appends the schedule of an inner rank to that of the rank that executes it, whose next slot is
+// the first inner slot. Copies onto themselves are left out. Returns the last inner ops: when they
+// are done, the inner schedule is done.
 std::vector<OpId> embed(Builder& b, const Schedule& inner, const Seat& seat, const Cast& cast);
 // The same among the leaders: their ranks are those of hosts.
 std::vector<OpId> embed(Builder& b, const Schedule& inner, const Seat& seat, const Levels& levels,

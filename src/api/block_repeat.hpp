@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// BlockRepeat: a blocking call with block arrays that was checked and planned. One whose arrays
-// hold the same needs neither; to compare them is much less than to check them. One thread.
+// BlockRepeat: the last blocking call with block arrays, checked and planned. A call with equal
+// arrays needs neither again; comparing arrays is much cheaper than checking them. One thread.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ class BlockRepeat {
   BlockRepeat(const Repeat& repeat, const Arguments& call, int rank, int ranks);
 
   const Repeat& repeat() const { return repeat_; }
-  // What is not looked at is not even read: it may be no array at all.
+  // Arrays that the call does not use are not read: they may be no arrays at all.
   bool fits(const Arguments& call) const {
     if (!repeat_.fits(call)) return false;
     const BlockArrays& blocks = *call.blocks;

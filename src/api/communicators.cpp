@@ -151,7 +151,7 @@ int unisono_shrink(unisono_comm_t comm, unisono_comm_t* result) try {
   if (result != nullptr) *result = nullptr;
   Comm* found = comms().get(comm);
   if (found == nullptr) return fail(bad_comm("unisono_shrink", comm));
-  // What is wrong so far may be mended, and the call made again: the others wait for it.
+  // These errors can be corrected and the call repeated, so the other ranks keep waiting for it.
   if (result == nullptr) return fail(Code::argument, "unisono_shrink: result is NULL");
   if (const auto error = busy("unisono_shrink", *found)) return fail(*error);
   const auto handle = reserve_comm(*found->owner);

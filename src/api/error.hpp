@@ -9,13 +9,13 @@
 
 namespace unisono::api {
 
-// Remembers the message and gives the number.
+// Remembers the message and returns the number.
 int fail(const base::Error& error);
 int fail(base::Code code, std::string message);
-// For what came from below, where nobody knows which function was called.
+// For errors of lower layers, which do not know the called function.
 int fail(const char* function, const base::Error& error);
-// For the handler of an entry point, as nothing is thrown across the C API: most often, memory was
-// refused. Other kinds of exception are not caught: a thread that is cancelled unwinds by one.
+// For the handler of an entry point, as nothing is thrown across the C API. Most often, memory was
+// refused. Other kinds of exception are not caught: a cancelled thread unwinds by one.
 int fail(const char* function, const std::exception& thrown) noexcept;
 
 }  // namespace unisono::api

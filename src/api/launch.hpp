@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an entry point does with the Arguments it has filled: run, start or plan them. A blocking
-// call that is the same as the one before goes straight to its plan. One thread per communicator.
+// Runs, starts or plans the Arguments that an entry point has filled. A blocking call that equals
+// the one before goes straight to its plan. One thread per communicator.
 #pragma once
 
 #include "api/error.hpp"
@@ -13,11 +13,11 @@ int run_new(const Arguments& arguments);
 int start(const Arguments& arguments, unisono_request_t* handle);
 int make_plan(const Arguments& arguments, unisono_plan_t* handle);
 
-// A collective call on `comm` that this rank cannot make, before it has begun: the others, who
-// would wait for it, are told. `what` begins with the function's name.
+// Refuses a collective call on `comm` that this rank cannot make, before it has begun. The other
+// ranks, which would wait for it, are informed. `what` begins with the function's name.
 int refuse(Comm& comm, base::Code code, const std::string& what);
 
-// What a call of a remembered plan ended with.
+// Handles the error of a call of a remembered plan.
 int fail_repeat(Comm& comm, const base::Error& error);
 
 // The call cannot go on: the communicator ends for all.

@@ -56,8 +56,8 @@ Result<unisono_comm_t> enter(bootstrap::JobInfo info, std::shared_ptr<memory::Jo
   return handle;
 }
 
-// Asked before the ranks of several hosts watch each other: a daemon that hangs then delays this
-// rank only, and no rank takes another for lost meanwhile.
+// Asked before the ranks of several hosts watch each other. A hanging daemon then delays this rank
+// only, and no rank takes another for lost meanwhile.
 nic::Capabilities find_nic(const base::Settings& settings, int rank) {
   if (settings.toggle(base::Setting::nic) == base::Toggle::off) return {};
   const auto offer = nic::probe_capabilities(settings.text(base::Setting::nic_socket),
@@ -109,7 +109,7 @@ Result<unisono_comm_t> init_thread(unisono_threads_s& threads, int rank) {
   return enter(std::move(info), threads.memory, *base::process_settings(), false, std::nullopt);
 }
 
-// The error that the rank has not been told of, if there is one.
+// The error that was not yet reported to the rank, if there is one.
 std::optional<Error> untold_failure(Rank& rank) {
   const std::lock_guard lock(rank.mutex);
   for (const unisono_comm_t handle : rank.comms) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the C API's handles stand for. A Rank owns its communicators; requests and plans belong to a
-// communicator and lose it when it ends. Each object is used by one thread at a time.
+// The objects behind the C API's handles. A Rank owns its communicators. Requests and plans belong
+// to a communicator and lose it when it ends. Each object is used by one thread at a time.
 #pragma once
 
 #include <memory>
@@ -24,10 +24,10 @@ struct BlockArray {
   const std::int64_t* counts = nullptr;
   const std::int64_t* displacements = nullptr;  // null: packed
   const char* prefix = "";                      // of the arrays' names, for messages
-  const unisono_type_t* types = nullptr;        // where each block has its own
+  const unisono_type_t* types = nullptr;        // if each block has its own type
 };
-// Which counts a rank gives: those of all ranks' blocks, or of its own blocks only, which may each
-// have a type (displacements are then in bytes).
+// The counts that a rank gives: those of all ranks' blocks, or local counts. With local counts each
+// block may have its own type; displacements are then in bytes.
 enum class Knowledge : std::uint8_t { of_all, of_own, of_own_typed };
 struct BlockArrays {
   BlockArray output;              // of_all: the one array there is
@@ -50,11 +50,12 @@ struct Arguments {
   const BlockArrays* blocks = nullptr;  // null: blocks of `count` elements
 };
 
-// Which argument is UNISONO_IN_PLACE: input and output then both lie in the other one's buffer.
+// The argument that is UNISONO_IN_PLACE; input and output then both lie in the other argument's
+// buffer.
 enum class InPlace : std::uint8_t { none, input, output };
 
-// What a call needs its buffers to be. accepts() says yes to most that are right and to none that
-// is wrong; what it does not accept goes through check(), which has the words for it.
+// A quick check of a call's buffers. accepts() rejects all wrong buffers and accepts most right
+// ones. The others go through check(), which has the messages.
 struct BufferRule {
   std::uintptr_t input_bytes = 0, output_bytes = 0;  // in place, one is 0 and one is of both
   std::uintptr_t misaligned = 0;                     // these bits of an address have to be zero
@@ -102,7 +103,7 @@ struct Repeat {
   unisono_op_t op = -1;
   int root = 0;
   BufferRule buffers;
-  group::CachedPlan* plan = nullptr;  // of the cache's generation
+  group::CachedPlan* plan = nullptr;  // belongs to the cache's generation
   std::uint64_t generation = 0;
 
   bool fits(const Arguments& call) const {
@@ -123,7 +124,7 @@ struct Comm {
   std::unique_ptr<BlockRepeat> block_repeats[schedule::kCollectiveCount];  // with block arrays
 };
 
-// Both stand in their communicator's set, which they leave when they end.
+// A request or plan is in its communicator's set until it ends.
 struct Request {
   ~Request() {
     if (comm != nullptr) comm->requests.erase(this);
@@ -148,7 +149,7 @@ struct PersistentPlan {
 struct Rank {
   bootstrap::JobInfo info;
   std::unique_ptr<group::Job> job;
-  std::mutex mutex;  // of comms: threads make communicators from different ones at once
+  std::mutex mutex;  // for `comms`: threads make communicators from different ones at once
   std::set<unisono_comm_t> comms;
   unisono_comm_t world = nullptr;
   bool of_process = false;  // by unisono_init
@@ -158,17 +159,17 @@ HandleTable<Comm, unisono_comm_t>& comms();
 HandleTable<Request, unisono_request_t>& requests();
 HandleTable<PersistentPlan, unisono_plan_t>& plans();
 
-// A handle for a communicator that is still to be made; resources error if there are too many. It
-// is given back by comms().remove(), or filled by add_comm().
+// A handle for a communicator that does not exist yet; resources error if there are too many. It is
+// returned by comms().remove(), or filled by add_comm().
 base::Result<unisono_comm_t> reserve_comm(Rank& rank);
 void add_comm(unisono_comm_t handle, std::unique_ptr<group::Communicator> group);
 // Ends it: its requests and plans lose it.
 void end_comm(Rank& rank, unisono_comm_t handle);
 
-// What a bad communicator handle means: one that has ended, or a call before init.
+// The error for a bad communicator handle: one that has ended, or a call before init.
 base::Error bad_comm(const char* function, unisono_comm_t comm);
 
-// Whether unisono_init may be called, and the end of it. Several threads may race.
+// Whether unisono_init may be called, and the release of that claim. Several threads may race.
 bool claim_process_init();
 void release_process_init();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Entry points of the collectives with blocks of different lengths whose ranks know their own
-// blocks only: each fills Arguments, and then runs, starts or plans them.
+// Entry points of the collectives with local counts: each fills Arguments, and then runs, starts or
+// plans them.
 #include "api/launch.hpp"
 
 namespace unisono::api {
@@ -59,7 +59,7 @@ Arguments alltoallv(const char* function, const void* input, void* output, uniso
   return {function, Collective::alltoall, input, output, 0, type, -1, 0, comm, &blocks};
 }
 
-// What moves has types of its own: here it is bytes.
+// Blocks have their own types, so the collective moves bytes.
 Arguments alltoallw(const char* function, const void* input, void* output, unisono_comm_t comm,
                     const BlockArrays& blocks) {
   return alltoallv(function, input, output, UNISONO_BYTE, comm, blocks);

@@ -104,7 +104,7 @@ int unisono_type_create(size_t size, size_t alignment, unisono_type_t* type) try
   if (size % alignment != 0) {
     return fail(Code::argument,
                 fmt::format("unisono_type_create: size {} is no multiple of alignment {}, so the "
-                            "second element of an array would be misaligned; pass the size with "
+                            "second element of an array would be misaligned. Pass the size with "
                             "its padding (sizeof), or a smaller alignment",
                             size, alignment));
   }

@@ -20,7 +20,7 @@ struct OperatorEntry {
   group::UserOperator user;  // function is null for built-in ones
 };
 
-// nullopt for a number that stands for nothing.
+// nullopt for an unknown number.
 std::optional<TypeEntry> find_type(std::int32_t type);
 std::optional<OperatorEntry> find_operator(std::int32_t op);
 

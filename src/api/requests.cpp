@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Entry points that complete what was started: requests, and starts of persistent plans.
+// Entry points that complete requests, and that start persistent plans.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ std::unique_ptr<Request> end_request(unisono_request_t* handle) {
   return request;
 }
 
-// Ends the request, and gives its result. What else is under way goes on.
+// Ends the request, and returns its result. Other operations continue.
 int collect(const char* function, unisono_request_t* handle) {
   const std::unique_ptr<Request> request = end_request(handle);
   if (request->comm == nullptr) {
@@ -58,12 +58,12 @@ int collect(const char* function, unisono_request_t* handle) {
   return UNISONO_OK;
 }
 
-// Of a communicator that the agent leaves alone.
+// The communicator of `request` must not be with the agent.
 bool has_ended(const Request& request) {
   return request.comm == nullptr || request.pending.state != Pending::State::running;
 }
 
-// Whether a rank gave it up; the caller counts as told.
+// Whether a rank cancelled it; the error then counts as reported.
 bool was_cancelled(const Request& request) {
   return request.comm != nullptr && request.pending.state == Pending::State::failed &&
          request.comm->group->failures().tell().code == Code::cancelled;
@@ -197,7 +197,7 @@ int unisono_cancel(unisono_request_t* handle) try {
   if (!has_ended(request)) request.comm->group->look();
   if (has_ended(request)) {
     if (!was_cancelled(request)) return collect("unisono_cancel", handle);
-    // By somebody: this rank has what it asked for.
+    // Cancelled by a rank; this rank has what it asked for.
     end_request(handle);
     return UNISONO_OK;
   }

@@ -32,7 +32,7 @@ base::Status fill_random(void* target, std::size_t bytes) {
 
 Result<HostId> own_host_id() {
   constexpr const char* kBootFile = "/proc/sys/kernel/random/boot_id";
-  // Of this thread: its sockets are in that namespace.
+  // The network namespace of this thread, in which its sockets are.
   constexpr const char* kNetworkFile = "/proc/thread-self/ns/net";
   const Descriptor file(open(kBootFile, O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return base::system_error(kBootFile, errno);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What identifies a host, and random numbers. Any thread.
+// Identity of a host, and random numbers. Any thread.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ using Nonce = std::array<char, 16>;  // random, used once
 // The running kernel and a network namespace, which is as far as abstract Unix sockets reach. A
 // hostname would not do: two hosts may share one.
 using HostId = std::array<char, 16>;
-// Of the calling thread's network namespace.
+// The identity of the calling thread's host and network namespace.
 base::Result<HostId> own_host_id();
 
 // From the kernel's random number generator.

@@ -23,8 +23,8 @@ std::string range_text(const OverrideRule& rule) {
   return fmt::format("@{}-{}", base::format_size(rule.low), high);
 }
 
-// The parameters that the rule gives, over the row's defaults; what may grow with the number of
-// ranks is cut to it, as the defaults are.
+// The rule's parameters; the row's defaults for the rest. Values that may grow with the number of
+// ranks are limited by it, as the defaults are.
 Parameters parameters_for(const OverrideRule& rule, const Shape& shape) {
   Parameters parameters = algorithm::default_parameters(*rule.algorithm, shape);
   for (int i = 0; i < rule.given; ++i) {

@@ -41,7 +41,7 @@ struct Overrides {
   bool operator==(const Overrides&) const = default;
 };
 
-// The error says at which character what is wrong, and suggests the nearest name.
+// The error gives the position of the fault, and suggests the nearest name.
 base::Result<Overrides> parse_overrides(std::string_view text);
 // UNISONO_ALGORITHM.
 base::Result<Overrides> overrides_of(const base::Settings& settings);
@@ -50,9 +50,9 @@ base::Result<Overrides> overrides_of(const base::Settings& settings);
 std::string describe(const OverrideRule& rule);
 std::string print(const Overrides& overrides);
 
-// What the rules make of one call.
+// The effect of the rules on one call.
 struct Ruling {
-  const OverrideRule* rule = nullptr;  // that picks; of the `overrides` given
+  const OverrideRule* rule = nullptr;  // that chooses; one of the `overrides` given
   algorithm::Parameters parameters;    // for its algorithm
   std::vector<const OverrideRule*> never;
   std::vector<std::string> passed_over;  // rules that fit the size but not the call, and why
@@ -65,14 +65,14 @@ struct Ruling {
 Ruling rule_on(const Overrides& overrides, const schedule::Shape& shape,
                std::optional<std::int64_t> bytes);
 
-// What to tell someone who asked for a collective that does not exist: the nearest, or all.
+// The message for an unknown collective: the nearest name, or all of them.
 std::string explain_unknown_collective(std::string_view name);
 
 // Whether a rank knows the counts of its own blocks only: the choice must not depend on counts, and
 // the algorithm must not either.
 bool has_local_counts(const schedule::Shape& shape);
 
-// Like algorithm::why_illegal, for a call in which counts may be local.
+// Like algorithm::why_illegal, also for calls with local counts.
 std::string why_not(const algorithm::Algorithm& algorithm, const schedule::Shape& shape,
                     const algorithm::Parameters& parameters);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The parser of override.hpp's grammar. It reads what a user typed, so every way to be wrong has
-// its place and its words; nothing is skipped.
+// The parser of override.hpp's grammar. It reads user input, so each kind of error has its position
+// and message; nothing is skipped.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using schedule::Collective;
 // A program that writes rules for every size would slow down every new call's choice.
 constexpr std::size_t kMostRules = 256;
 
-// A word as it stands in the text.
+// A word and its position in the text.
 struct Word {
   std::string_view text;
   std::size_t at = 0;
@@ -54,7 +54,7 @@ class Parser {
     ++position_;
     return true;
   }
-  // Letters, digits and what `more` has.
+  // Letters, digits and the characters of `more`.
   Word word(std::string_view more) {
     skip_blanks();
     const std::size_t begin = position_;

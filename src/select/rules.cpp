@@ -11,9 +11,9 @@ using schedule::Shape;
 
 // Vectors longer than this are worth splitting over the ranks.
 constexpr std::int64_t kSplitBytes = 16 * 1024;
-// Up to so many ranks, one that combines for all beats a tree.
+// Up to this many ranks, combining at one rank beats a tree.
 constexpr int kFewRanks = 8;
-// So much may come for one host at once: what the queue of its link holds.
+// Bytes that may arrive for one host at once: the capacity of its link's queue.
 constexpr std::int64_t kQueueBytes = 1 << 20;
 // Vectors from this on are bound by links, if these are slow, and best kept to neighbours.
 constexpr std::int64_t kLinkBytes = 1 << 20;
@@ -25,11 +25,11 @@ constexpr std::int64_t kPassedOnBytes = 8 * 1024;
 constexpr int kManyOfHost = 4;
 
 bool always(const Situation&) { return true; }
-bool crowded(const Situation& call) { return call.crowded(); }
+bool oversubscribed(const Situation& call) { return call.oversubscribed(); }
 bool multicasts(const Situation& call) { return call.now.multicast; }
 // One rank that gathers for all would have to release them one after another.
-bool crowded_without_multicast(const Situation& call) {
-  return call.crowded() && !multicasts(call);
+bool oversubscribed_without_multicast(const Situation& call) {
+  return call.oversubscribed() && !multicasts(call);
 }
 
 bool one_combines(const Situation& call) {
@@ -43,20 +43,22 @@ bool splits(const Situation& call) {
   const bool is_long = call.shape.hosts.given() ? !is_short(call) : call.bytes >= kSplitBytes;
   return is_long && can_split(call);
 }
-// Where links are fast, packets cost processors' time, so that what counts is how many rounds of
-// them there are; folding surplus ranks onto others pays if there are many.
+// On fast links, packets cost processor time, and the number of rounds decides. Many hosts make the
+// folding of surplus ranks worthwhile.
 bool splits_between_hosts(const Situation& call) {
   if (!call.shape.hosts.given()) return false;
   const auto hosts = static_cast<unsigned>(call.shape.hosts.hosts());
   return !is_short(call) && call.bytes < kLinkBytes && can_split(call) &&
          (std::has_single_bit(hosts) || hosts > kFewRanks);
 }
-bool crowded_and_long(const Situation& call) { return call.crowded() && call.bytes >= kSplitBytes; }
-bool crowded_and_tiny(const Situation& call) {
-  return call.crowded() && call.bytes <= kTinyBlockBytes;
+bool oversubscribed_and_long(const Situation& call) {
+  return call.oversubscribed() && call.bytes >= kSplitBytes;
 }
-bool crowded_and_tiny_without_multicast(const Situation& call) {
-  return crowded_and_tiny(call) && !multicasts(call);
+bool oversubscribed_and_tiny(const Situation& call) {
+  return call.oversubscribed() && call.bytes <= kTinyBlockBytes;
+}
+bool oversubscribed_and_tiny_without_multicast(const Situation& call) {
+  return oversubscribed_and_tiny(call) && !multicasts(call);
 }
 // Trees and Bruck's way save messages where many ranks send; they need to know all counts.
 bool saves_messages(const Situation& call) {
@@ -66,7 +68,7 @@ bool tree_of_blocks(const Situation& call) { return saves_messages(call) && is_s
 bool tiny_blocks_of_many(const Situation& call) {
   return saves_messages(call) && call.bytes <= kTinyBlockBytes;
 }
-// Several hosts, of which some have several ranks: one contribution a host.
+// Several hosts, some with several ranks: one contribution for each host.
 bool shares_hosts(const Situation& call) { return call.shares_hosts(); }
 bool shares_hosts_multicasts(const Situation& call) {
   return call.shares_hosts() && call.now.leaders_multicast;
@@ -101,7 +103,7 @@ bool shares_hosts_splits(const Situation& call) { return call.shares_hosts() && 
 bool shares_hosts_splits_few_steps(const Situation& call) {
   return call.shares_hosts() && splits_between_hosts(call);
 }
-// As many packets are sent as there are hosts, instead of some for each of them.
+// The number of packets equals the number of hosts, instead of several for each.
 bool multicasts_between_hosts(const Situation& call) {
   return call.shape.hosts.given() && multicasts(call);
 }
@@ -119,9 +121,9 @@ constexpr Rule kRules[] = {
      "hosts share memory, so that one rank of each signals to others", "dissemination"},
     {Collective::barrier, "gather-release", false, multicasts_between_hosts,
      "each host sends one signal, and a multicast releases all"},
-    {Collective::barrier, "gather-broadcast", false, crowded_without_multicast,
+    {Collective::barrier, "gather-broadcast", false, oversubscribed_without_multicast,
      "ranks outnumber cores and there is no multicast, so that a tree gathers and releases"},
-    {Collective::barrier, "gather-release", true, crowded,
+    {Collective::barrier, "gather-release", true, oversubscribed,
      "ranks outnumber cores, so that one gathers and releases all"},
     {Collective::barrier, "dissemination", false, always,
      "every rank has a core, and this takes the fewest steps"},
@@ -151,15 +153,15 @@ constexpr Rule kRules[] = {
      "gather-release"},
     {Collective::allreduce, "two-level", false, shares_hosts,
      "hosts share memory, so that one rank of each exchanges with others", "pairwise"},
-    {Collective::allreduce, "reduce-broadcast", false, crowded_and_long,
+    {Collective::allreduce, "reduce-broadcast", false, oversubscribed_and_long,
      "ranks outnumber cores, so that pieces of a long vector would wait for each rank's turn"},
     {Collective::allreduce, "reduce-scatter-allgather", false, splits_between_hosts,
      "a long vector is worth splitting over the hosts; few steps"},
     {Collective::allreduce, "ring", false, splits,
      "a long vector is worth splitting over the ranks"},
-    {Collective::allreduce, "reduce-broadcast", false, crowded_without_multicast,
+    {Collective::allreduce, "reduce-broadcast", false, oversubscribed_without_multicast,
      "ranks outnumber cores and there is no multicast, so that a tree combines and releases"},
-    {Collective::allreduce, "gather-release", true, crowded,
+    {Collective::allreduce, "gather-release", true, oversubscribed,
      "ranks outnumber cores, so that one combines for all"},
     {Collective::allreduce, "gather-release", false, multicasts_between_hosts,
      "each host sends one vector, and a multicast brings all the result"},
@@ -172,9 +174,9 @@ constexpr Rule kRules[] = {
      "recursive-doubling"},
     {Collective::allgather, "two-level", false, shares_hosts,
      "hosts share memory, so that one rank of each exchanges blocks, which are long", "ring"},
-    {Collective::allgather, "gather-broadcast", false, crowded_and_tiny_without_multicast,
+    {Collective::allgather, "gather-broadcast", false, oversubscribed_and_tiny_without_multicast,
      "ranks outnumber cores, blocks are tiny and there is no multicast, so that a tree gathers"},
-    {Collective::allgather, "gather-release", false, crowded_and_tiny,
+    {Collective::allgather, "gather-release", false, oversubscribed_and_tiny,
      "ranks outnumber cores and blocks are tiny, so that one gathers for all"},
     {Collective::allgather, "ring", false, long_between_hosts,
      "blocks are long: they fill each host's link one after another, and none is lost to a crowd"},

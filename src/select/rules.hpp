@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of rules: what is taken for a collective where the user has no other wish. The rules of
-// a collective stand in their order, and the last one always holds. They were measured on shared
-// memory (bench/peers, unisono bench --guidelines) with 2 to 8 ranks on 2 cores; those for many
-// ranks with a core each, and those of many_to_many, follow from steps and bytes; those for several
-// hosts from the packets between them (schedule/cost.hpp), each of which costs a processor what
-// dozens of messages in shared memory do, and from measurements with two and four ranks on each of
-// four hosts (docs/decisions/0015). Pure; any thread.
+// The table of rules: the choice for a collective unless the user overrides it. The rules of a
+// collective are tried in order, and the last one always holds.
+//
+// They were measured on shared memory (bench/peers, unisono bench --guidelines) with 2 to 8 ranks
+// on 2 cores. Rules for many ranks with a core each, and those of many_to_many, follow from steps
+// and bytes. Rules for several hosts follow from the packets between them (schedule/cost.hpp). Each
+// packet costs a processor as much as dozens of messages in shared memory. They also follow from
+// measurements with two and four ranks on each of four hosts (docs/decisions/0015). Pure; any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +23,14 @@ namespace unisono::select {
 struct Situation {
   const schedule::Shape& shape;
   const Circumstances& now;
-  // Of the vector, or of a block (on the average, where they differ); 0 where ranks know different
-  // counts, for which no rule may look at it.
+  // Length of the vector, or of a block (the average if they differ). 0 if counts are local: ranks
+  // would choose differently, so no rule may depend on it.
   std::int64_t bytes = 0;
 
   // Whether there are several hosts, and one with several ranks.
   bool shares_hosts() const { return shape.hosts.given() && !shape.hosts.are_alone(); }
-  // More ranks than cores, and more of them than exchange in pairs anyway.
-  bool crowded() const { return now.oversubscribed && shape.ranks > 2; }
+  // More ranks than cores, and more than two ranks: two exchange in pairs anyway.
+  bool oversubscribed() const { return now.oversubscribed && shape.ranks > 2; }
 };
 
 struct Rule {

@@ -17,12 +17,12 @@ using algorithm::Algorithm;
 using algorithm::Parameters;
 using schedule::Shape;
 
-// From here on, two copies no longer stay in the caches. One copy then wins where sender and
-// receiver each have a core; a reduction does better with the parts that buffers give it.
+// From this size on, two copies no longer stay in the caches. One copy is then faster if sender and
+// receiver each have a core. A reduction does better with the parts that buffers give it.
 constexpr std::int64_t kSingleCopyBytes = 4 << 20;
 
-// What the rules choose from, best first: rules that hold, then the others, of which the last ones
-// are the most general, then what no rule takes.
+// The candidates, best first. First come rules that hold, then the others from the last one up, as
+// the last ones are the most general. Then come algorithms without a rule.
 class Candidates {
  public:
   Candidates(const Situation& call, const Ruling& ruling) : shape_(call.shape), ruling_(ruling) {
@@ -40,7 +40,7 @@ class Candidates {
     }
   }
 
-  // The first that no override excludes, or else the first of all.
+  // The first that no override excludes; if all are excluded, the first of all.
   Choice take() {
     UNISONO_CHECK(!legal_.empty(), "a collective without rules");
     const Choice& first = legal_.front();

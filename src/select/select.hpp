@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Choice of algorithm and parameters for a shape: what the user's overrides say, or else the table
-// of rules (rules.hpp). Pure: all ranks choose alike from what they all know. Any thread.
+// Choice of algorithm and parameters for a shape: the user's overrides, or else the table of rules
+// (rules.hpp). Pure: all ranks choose alike, since they have the same input. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace unisono::select {
 
-// What all ranks know alike, beside the shape.
+// Facts that are the same at all ranks, besides the shape.
 struct Circumstances {
   std::int64_t element_bytes = 1;
   bool oversubscribed = false;  // more ranks than cores
@@ -24,7 +24,7 @@ struct Circumstances {
   std::int64_t single_copy_from = -1;
 };
 
-// Who chose.
+// The source of the choice.
 enum class Origin {
   rule,      // the rule that holds
   override_  // a rule of UNISONO_ALGORITHM

@@ -261,7 +261,7 @@ class JobOfSeveralHosts(unittest.TestCase):
             self.skipTest("this launcher always has what it takes")
         done = self.launch({}, [str(OPTIONS.program)], "--mpi=none")
         self.assertNotEqual(done.returncode, 0, done.stdout)
-        self.assertIn("unsupported: several hosts without an address", done.stdout)
+        self.assertIn("unsupported: several hosts without a rendezvous address", done.stdout)
         self.assertIn(f"SLURM_STEP_NUM_NODES={HOSTS}", done.stdout)
         self.assertIn("srun --mpi=pmi2", done.stdout)
 

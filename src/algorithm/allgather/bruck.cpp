@@ -32,7 +32,7 @@ struct Pieces {
   std::int64_t size() const { return upper.count + lower.count; }
 };
 
-// Copies `source` to its places, when it may be read and after `before`.
+// Copies `source` to its final positions, once it may be read and after `before`.
 OpId put(Builder& b, const Pieces& to, Value source, OpId before) {
   Range part = source.range;
   part.count = to.upper.count;

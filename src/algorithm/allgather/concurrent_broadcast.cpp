@@ -26,7 +26,7 @@ Schedule concurrent_broadcast(const Shape& shape, const Parameters&, int rank) {
   Builder b(shape, rank, 2 * ranks + ranks / 2);
   // Slots: the block whose origin is `distance` below has slot distance - 1, on every rank.
   const auto forward = [&](Value block, int distance, int hop) {
-    const int room = ranks - 1 - distance;  // the longest hop there is a rank for
+    const int room = ranks - 1 - distance;  // the longest hop that still ends at a rank
     const int hops = room < hop ? 0 : std::bit_width(static_cast<unsigned>(room / hop));
     return send_to_each(b, hops, block, [&](int i) {
       const int far = hop << i;
@@ -41,7 +41,7 @@ Schedule concurrent_broadcast(const Shape& shape, const Parameters&, int rank) {
     const Range to = place(shape, pattern::ring_shift(ranks, rank, -distance));
     const SlotId slot = b.slot(pattern::ring_shift(ranks, rank, -hop), to.count);
     const Value block{b.of(slot), b.wait(slot)};
-    // A hop of 2^31 would be none of an int; no rank is that far.
+    // A hop of 2^31 would overflow an int; no rank is that far.
     if (hop <= (ranks - 1) / 2) forward(block, distance, 2 * hop);
     b.copy(to, block.range, {block.ready});
   }

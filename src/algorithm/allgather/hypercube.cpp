@@ -32,7 +32,7 @@ Schedule exchange(const Shape& shape, int zeta, int rank) {
   const pattern::FoldedCube cube(shape.ranks);
   const int direct = std::min(zeta, cube.dimensions());
   const int steps = cube.dimensions() - direct;
-  const int others = (1 << direct) - 1;  // of the subcube at the end
+  const int others = (1 << direct) - 1;  // the other ranks of the last subcube
   const int folded = cube.fold_partner(rank);
   Builder b(shape, rank, 3 * steps + 2 * others + 5);
   if (cube.outside(rank)) {
@@ -44,7 +44,7 @@ Schedule exchange(const Shape& shape, int zeta, int rank) {
     const auto group = cube.subcube(cube.position(member), d);
     return place(shape, group.first, group.count);
   };
-  // Number 0 .. others - 1 of the subcube; both ends of a pair give each other the same number.
+  // Numbers the others of the subcube from 0; both ends of a pair give each other the same number.
   const auto other = [&](int number) {
     return cube.rank_at(cube.position(rank) ^ ((number + 1) << steps));
   };
@@ -63,7 +63,7 @@ Schedule exchange(const Shape& shape, int zeta, int rank) {
     });
   };
 
-  // A rank that stands for itself alone sends its block before it copies it.
+  // A rank without a folded partner sends its block before it copies it.
   const bool alone = folded < 0;
   const OpId sent = alone ? give(0, {own}) : Builder::kNone;
   OpId complete = b.copy(place(shape, rank), own, {sent});

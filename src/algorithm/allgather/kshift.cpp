@@ -28,8 +28,8 @@ const char* needs_free_shift(const Shape&, const Parameters& parameters) {
 Schedule kshift(const Shape& shape, const Parameters& parameters, int rank) {
   const int ranks = shape.ranks;
   const int k = std::min(parameters.values[0], ranks);
-  // A round's ranks are [centre - below, centre + above], as distances from the block's origin, of
-  // which the centre carries it. They take turns through the distances -below .. last.
+  // A round's ranks are [centre - below, centre + above], as distances from the block's origin. The
+  // centre carries the block. The turns go through the distances -below .. last.
   const int below = k / 2;
   const int above = (k - 1) / 2;
   const int last = ranks - 1 - below;

@@ -25,8 +25,8 @@ namespace unisono::algorithm::allgather {
 
 namespace {
 
-// What `rank` has after the row step, and gives its column: its row, then the blocks that it got
-// because it plays a hole.
+// The blocks of `rank` after the row step, which it gives to its column: its row, then the blocks
+// received in place of a hole.
 class Gathered {
  public:
   Gathered(const Shape& shape, const pattern::Mesh& mesh, int rank)
@@ -91,8 +91,8 @@ Schedule mesh2d(const Shape& shape, const Parameters&, int rank) {
   const int column = mesh.column(rank);
   const Gathered own(shape, mesh, rank);
   Builder b(shape, rank, 3 * (mesh.columns() + mesh.rows()) + 4);
-  // Slots: the others of the row in the order of columns, those that this rank plays a hole for,
-  // the others of the column in the order of rows.
+  // Slots, in this order. The others of the row in the order of columns. Ranks for which this rank
+  // replaces a hole. The others of the column in the order of rows.
   const auto without = [](int number, int at) { return number < at ? number : number - 1; };
   const auto with = [](int number, int at) { return number < at ? number : number + 1; };
   const auto row_slots = [&](int to) { return mesh.row_size(mesh.row(to)) - 1 + mesh.played(to); };

@@ -31,11 +31,12 @@ Schedule neighbor_exchange(const Shape& shape, const Parameters&, int rank) {
     b.copy(place(shape, rank), own);
     return std::move(b).take();
   }
-  // In even steps a rank meets the other of its pair, in odd ones the rank on its other side.
+  // In even steps a rank exchanges with the other of its pair, in odd ones with the rank on its
+  // other side.
   const int mate = rank ^ 1;
   const int across = pattern::ring_shift(ranks, rank, rank - mate);
-  // The pair that comes in step s: one after the other on the side of the odd steps, from near to
-  // far, and in the even steps on that of the mate.
+  // The pair whose blocks arrive in step s. Odd steps bring the pairs on their side from near to
+  // far; even steps do the same on the mate's side.
   const auto pair_of = [&](int step) {
     const int distance = (step + 1) / 2;
     const int towards_across = rank > mate ? distance : -distance;
@@ -51,7 +52,7 @@ Schedule neighbor_exchange(const Shape& shape, const Parameters&, int rank) {
   const OpId arrived = b.wait(first);
   const OpId paired = b.copy(place(shape, mate), b.of(first), {arrived, placed});
   Value pair{place(shape, rank < mate ? rank : mate, 2), paired};
-  Range to;  // of the pair, unless it lies there
+  Range to;  // of the pair, unless it lies in the output already
   for (int step = 1; step < steps; ++step) {
     const int peer = step % 2 == 1 ? across : mate;
     b.send(peer, step, pair.range, {pair.ready});

@@ -16,21 +16,23 @@
 
 namespace unisono::algorithm::allgather {
 
-// Whom the carried block goes to, from whom another one comes at the same time, and whose it is.
+// One message each way: the target of the carried block, and the source and origin of the block
+// that arrives at the same time.
 struct Hop {
   int target = -1, source = -1, origin = -1;
 };
-inline constexpr int kMostHops = 8;  // of a round
+inline constexpr int kMostHops = 8;  // in a round
 
 class Paced {
  public:
-  // All ranks make the same rounds of as many hops: the slots are numbered hop by hop.
+  // All ranks make the same rounds of equally many hops: the slots are numbered hop by hop.
   Paced(Builder& builder, const Shape& shape, int rank, int batch)
       : b_(builder), shape_(shape), batch_(static_cast<std::size_t>(batch)) {
     unplaced_[0] = {place(shape, rank), {own_block(shape, rank)}};
   }
 
-  // Gives `carried` to all targets, batch by batch, and returns what came with the last hop.
+  // Gives `carried` to all targets, batch by batch, and returns the block that came with the last
+  // hop.
   Value round(std::span<const Hop> hops, Value carried) {
     for (std::size_t begin = 0; begin < hops.size(); begin += batch_) {
       exchange(hops.subspan(begin, std::min(batch_, hops.size() - begin)), carried.range);
@@ -38,7 +40,7 @@ class Paced {
     return hops.empty() ? carried : unplaced_[unplaced_count_ - 1].block;
   }
 
-  // Puts in place what has come in; the own block at first.
+  // Copies arrived blocks to the output; at first the rank's own block.
   void place_blocks() {
     for (const Unplaced& each : std::span(unplaced_).first(unplaced_count_)) {
       b_.copy(each.to, each.block.range, {each.block.ready});
@@ -56,7 +58,7 @@ class Paced {
     send_to_each(b_, static_cast<int>(hops.size()), {carried, arrived_}, [&](int i) {
       return schedule::Target{hops[static_cast<std::size_t>(i)].target, next_slot_ + i};
     });
-    place_blocks();  // of the batch before, now that this one is on its way
+    place_blocks();  // of the batch before, while this one is on its way
     for (const Hop& hop : hops) {
       const Range to = place(shape_, hop.origin);
       const SlotId slot = b_.slot(hop.source, to.count);

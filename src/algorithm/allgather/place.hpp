@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the ranks' blocks lie, as ranges. Blocks may differ in length and be empty, so that nobody
-// multiplies: every range of an allgather comes from here. Only the files of this folder use it;
-// any thread.
+// The positions of the ranks' blocks, as ranges. Blocks may differ in length and be empty, so every
+// range of an allgather comes from here and is never computed by multiplication. Only the files of
+// this folder use it; any thread.
 #pragma once
 
 #include "algorithm/algorithm.hpp"
@@ -9,7 +9,7 @@
 
 namespace unisono::algorithm::allgather {
 
-// What `rank` gives.
+// The input of `rank`.
 inline schedule::Range own_block(const Shape& shape, int rank) {
   return schedule::input(0, schedule::block(shape, rank).count);
 }
@@ -20,7 +20,7 @@ inline schedule::Range place(const Shape& shape, int rank) {
   return schedule::output(block.offset, block.count);
 }
 
-// The places of the ranks first .. first + ranks - 1, all of them below the number of ranks.
+// The ranges of ranks first .. first + ranks - 1; the last must be below the number of ranks.
 inline schedule::Range place(const Shape& shape, int first, int ranks) {
   const schedule::Block blocks = schedule::neighbouring_blocks(shape, first, ranks);
   return schedule::output(blocks.offset, blocks.count);

@@ -30,7 +30,7 @@ Schedule prefix_send(const Shape& shape, const Parameters&, int rank) {
     if (source != rank) b.slot(source, place(shape, source).count);
   }
   const Range own = own_block(shape, rank);
-  Range to = place(shape, rank);  // of what came last; the own block at first
+  Range to = place(shape, rank);  // the block that came last; the own block at first
   Value last{own};
   for (int step = 1; step < steps; ++step) {
     const int peer = rank ^ step;

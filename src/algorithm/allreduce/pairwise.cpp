@@ -41,7 +41,7 @@ Schedule pairwise(const Shape& shape, const Parameters&, int rank) {
     const bool upper = cube.is_upper(rank, d);
     const Range left = upper ? b.of(d) : sum.range;
     const Range right = upper ? sum.range : b.of(d);
-    // After the send, because it reads what is overwritten here.
+    // After the send, because it reads the range overwritten here.
     sum = {output, b.reduce(output, left, right, {arrived, sent})};
   }
   if (folded >= 0) b.send(folded, 0, sum.range, {sum.ready});

@@ -58,7 +58,7 @@ Schedule recursive_multiplying(const Shape& shape, const Parameters& parameters,
       const int to = i < line.digit ? i : i + 1;
       return schedule::Target{grid.leader(line.at(to)), first + slot_of(line.digit, to)};
     });
-    // After the send, because it reads what is overwritten here.
+    // After the send, because it reads the range overwritten here.
     sum = combine_around(b, {sum.range, sent}, output, scratch, first, line.digit,
                          k - 1 - line.digit);
   }

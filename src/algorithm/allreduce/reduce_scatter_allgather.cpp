@@ -28,7 +28,7 @@ namespace {
 struct Dimension {
   int partner = -1;
   bool upper = false;
-  pattern::Piece kept, given;  // the halves of what both have
+  pattern::Piece kept, given;  // the halves of the common piece
   OpId sent = Builder::kNone;  // the send of the given half
 };
 constexpr int kMaxDimensions = 31;
@@ -82,7 +82,7 @@ Schedule reduce_scatter_allgather(const Shape& shape, const Parameters&, int ran
     const Dimension& at = dimensions[d];
     sent = b.send(at.partner, steps + d, part(output, at.kept), {sum.ready, sent});
     const OpId arrived = b.wait(steps + d);
-    // After the halving's send, because it reads what is overwritten here.
+    // After the halving's send, because it reads the range overwritten here.
     sum.ready = b.copy(part(output, at.given), b.of(steps + d), {arrived, at.sent});
   }
   if (folded >= 0) b.send(folded, 0, output, {sum.ready, sent});

@@ -25,8 +25,8 @@ Schedule ring(const Shape& shape, const Parameters&, int rank) {
   const int next = pattern::ring_next(ranks, rank);
   const int previous = pattern::ring_previous(ranks, rank);
   const pattern::Blocks blocks(shape.count, ranks);
-  // The block that leaves in a step of the first round, and comes back finished in that of the
-  // second.
+  // The block that is sent in a step of the first round, and comes back complete in that step of
+  // the second.
   const auto sent_in = [&](int step) { return pattern::ring_block(ranks, rank, step); };
   const auto output = [&](int block) {
     return schedule::output(blocks.offset(block), blocks.count(block));
@@ -51,7 +51,7 @@ Schedule ring(const Shape& shape, const Parameters&, int rank) {
     const SlotId slot = b.slot(previous, blocks.count(block));
     const OpId arrived = b.wait(slot);
     if (step + 1 < steps) b.send(next, slot + 1, b.of(slot), {arrived});
-    // After the first round's send of the block, because it reads what is overwritten here.
+    // After the first round's send of the block, because it reads the range overwritten here.
     b.copy(output(block), b.of(slot), {arrived, kOpsPerStep * step});
   }
   return std::move(b).take();

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Split and release: the vector is halved s times, and each of the 2^s pieces goes by a tree of its
-// own, all at the same time: it is combined up to the tree's root, which multicasts it. The trees
-// are one, turned by a rank each, so that who combines much of one piece has little to do with the
-// others.
-//
+// Split and release: the vector is halved s times, and each of the 2^s pieces uses a tree of its
+// own, all at the same time. A piece is combined up to its tree's root, which multicasts it. The
+// trees are one tree, shifted by one rank each. So a rank that combines much of one piece combines
+// little of the others.
 //   P = 4, splits 1, fanin 1: the lower half of the vector, and the upper
 //   up    1 -> 0, 3 -> 2;  2 -> 0                2 -> 1, 0 -> 3;  3 -> 1
 //         (x0 op x1) op (x2 op x3)               (x1 op x2) op (x3 op x0)
@@ -34,13 +33,13 @@ class Trees {
         pieces_(shape.count, trees_) {}
 
   int count() const { return trees_; }
-  // Piece t goes by the tree whose root is rank t.
+  // Piece t uses the tree whose root is rank t.
   pattern::FnomialTree tree(int t) const { return pattern::fan_in_tree(shape_.ranks, fan_in_, t); }
   Range input(int t) const { return schedule::input(pieces_.offset(t), pieces_.count(t)); }
   Range output(int t) const { return schedule::output(pieces_.offset(t), pieces_.count(t)); }
 
-  // Slots of a rank: the results of the trees of which it is not the root, then the children's,
-  // tree by tree.
+  // Slots of a rank: the results of the trees with other roots, then the children's parts, tree by
+  // tree.
   SlotId first_child_slot(int rank, int t) const {
     SlotId slot = trees_ - (rank < trees_ ? 1 : 0);
     for (int before = 0; before < t; ++before) slot += tree(before).node(rank).children;

@@ -82,7 +82,7 @@ Schedule bruck(const Shape& shape, const Parameters&, int rank) {
   Held held(b, shape, rank);
   OpId sent = Builder::kNone;
   for (int step = 0; step < steps; ++step) {
-    // Slots: one a step. A send comes after that of the step before, and so after all that is read.
+    // Slots: one for each step. A send comes after that of the step before, and so after all reads.
     const SlotId slot = b.slot(pattern::dissemination_source(ranks, rank, step),
                                pattern::distances_with_bit(ranks, step) * m);
     const Value message = message_of(b, held, shape, step, sent);

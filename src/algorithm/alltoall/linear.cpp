@@ -35,7 +35,7 @@ Schedule linear(const Shape& shape, const Parameters&, int rank) {
     if (received(from).count == 0) continue;
     const SlotId slot = slot_of(from, rank);
     const OpId arrived = b.wait(slot);
-    // In place, what was to go to `from` lies where its block belongs.
+    // In place, the block to send to `from` lies where the block of `from` belongs.
     b.copy(output(received(from)), b.of(slot), {arrived, sends[static_cast<std::size_t>(from)]});
   }
   return std::move(b).take();

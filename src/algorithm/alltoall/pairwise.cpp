@@ -19,8 +19,8 @@ namespace unisono::algorithm::alltoall {
 namespace {
 
 struct Peer {
-  OpId sent = Builder::kNone;     // the block that it gets
-  OpId arrived = Builder::kNone;  // the block that it gives
+  OpId sent = Builder::kNone;     // the block to it
+  OpId arrived = Builder::kNone;  // the block from it
 };
 
 bool is_power_of_two(int ranks) { return (ranks & (ranks - 1)) == 0; }
@@ -39,7 +39,7 @@ Schedule pairwise(const Shape& shape, const Parameters&, int rank) {
 
   std::vector<Peer> peers(static_cast<std::size_t>(ranks));
   const auto peer = [&](int of) -> Peer& { return peers[static_cast<std::size_t>(of)]; };
-  // A block is copied once it is there and, in place, what lay there is sent.
+  // A block is copied once it has arrived and, in place, once the block that lay there is sent.
   const auto copy_from = [&](int from) {
     if (received(from).count == 0) return;
     b.copy(output(received(from)), b.of(slot_of(from, rank)),
@@ -56,7 +56,8 @@ Schedule pairwise(const Shape& shape, const Parameters&, int rank) {
     if (received(from).count > 0) {
       before = peer(from).arrived = b.wait(slot_of(from, rank), {before});
     }
-    // Of two ranks at distance s and P - s, the later step has both ends.
+    // A rank exchanges with the same peer at distance s and P - s; at the later step both messages
+    // are complete.
     if (exchange || ranks - step <= step) copy_from(from);
     if (!exchange && ranks - step < step) copy_from(to);
   }

@@ -34,7 +34,7 @@ bool follows(const Range& first, const Range& second) {
          first.offset + first.count == second.offset;
 }
 
-// Neighbours that stay neighbours are one; what holds nothing is none.
+// Joins adjacent moves that stay adjacent, and drops empty ones.
 std::vector<Move> joined(const std::vector<Move>& moves) {
   std::vector<Move> runs;
   for (const Move& move : moves) {
@@ -98,8 +98,9 @@ class TwoLevel {
   }
 
  private:
-  // Slots: one a rank of this host but the own; at a leader, one a rank for what it has for other
-  // hosts, then those among leaders; elsewhere, one for what comes from other hosts.
+  // Slots: first one for each other rank of this host. A leader adds one for each of them with its
+  // blocks for other hosts, then those among leaders. Other ranks add one for the blocks from other
+  // hosts.
   void make_slots() {
     for (int i = 0; i < size_; ++i) {
       const int source = levels_.member(host_, i);
@@ -116,7 +117,7 @@ class TwoLevel {
     }
   }
 
-  // By place; the own one is none.
+  // By place in the host; none for this rank.
   std::vector<OpId> send_within_host() {
     std::vector<OpId> sent;
     for (int i = 0; i < size_; ++i) {
@@ -138,7 +139,7 @@ class TwoLevel {
       }
       const SlotId slot = slot_of(i, levels_.place(rank_));
       const OpId arrived = b_.wait(slot);
-      // In place, what was to go to `from` lies where its block belongs.
+      // In place, the block to send to `from` lies where the block of `from` belongs.
       b_.copy(place, b_.of(slot), {arrived, sent[static_cast<std::size_t>(i)]});
     }
   }
@@ -178,7 +179,7 @@ class TwoLevel {
     take(parts[0], done);
   }
 
-  // What this host's ranks have for others, by host, and by rank of this one.
+  // The blocks of this host's ranks for other hosts, by host, and by rank of this one.
   Value collect() {
     std::vector<OpId> arrived;
     std::vector<std::vector<Range>> of_rank = {inputs_of(sent_outside(rank_))};
@@ -206,7 +207,7 @@ class TwoLevel {
     return packed(b_, sources, arrived);
   }
 
-  // What the leaders exchange, as far as this one has to know it.
+  // The exchange among the leaders, with the counts that this one knows.
   Shape among_leaders() const {
     const auto hosts = static_cast<std::size_t>(levels_.hosts());
     std::vector<std::int64_t> sent(hosts), received(hosts);
@@ -222,7 +223,7 @@ class TwoLevel {
     return {.blocks = *schedule::Blocks::of_pairs_of(host_, sent, received)};
   }
 
-  // What came from other hosts, by the place of the rank of this one for which it is.
+  // The blocks from other hosts, by the place of their receiver in this host.
   std::vector<std::vector<Range>> parts_by_place(Range in) const {
     std::vector<std::vector<Range>> parts(static_cast<std::size_t>(size_));
     for (int host = 0; host < levels_.hosts(); ++host) {
@@ -240,7 +241,7 @@ class TwoLevel {
     return parts;
   }
 
-  // Copies what came from the ranks of other hosts, in their order, to the output.
+  // Copies the blocks from ranks of other hosts, in their order, to the output.
   void take(const std::vector<Range>& sources, const std::vector<OpId>& after) {
     std::vector<Move> moves;
     for (std::size_t i = 0; const schedule::Block& block : received_outside(rank_)) {

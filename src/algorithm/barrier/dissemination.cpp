@@ -22,7 +22,8 @@ Schedule dissemination(const Shape& shape, const Parameters&, int rank) {
   OpId arrived = Builder::kNone;
   for (int step = 0; step < steps; ++step) {
     const SlotId slot = b.slot(pattern::dissemination_source(shape.ranks, rank, step), 0);
-    // After the send before it, and so after all the waits: a signal speaks for all that was heard.
+    // After the send before it, and so after all the waits: a signal stands for all ranks heard
+    // from.
     sent = b.send(pattern::dissemination_target(shape.ranks, rank, step), slot,
                   schedule::input(0, 0), {arrived, sent});
     arrived = b.wait(slot);

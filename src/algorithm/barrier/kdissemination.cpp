@@ -28,7 +28,8 @@ Schedule kdissemination(const Shape& shape, const Parameters& parameters, int ra
   for (std::int64_t stride = 1; stride < ranks; stride *= k + 1) {
     const int near = static_cast<int>(stride);
     const int peers = pattern::dissemination_peers(ranks, near, k);
-    // After the send before it, and so after all the waits: a signal speaks for all that was heard.
+    // After the send before it, and so after all the waits: a signal stands for all ranks heard
+    // from.
     known.ready = send_to_each(b, peers, known, [&](int i) {
       return schedule::Target{pattern::ring_shift(ranks, rank, (i + 1) * near), first + i};
     });

@@ -17,7 +17,7 @@ constexpr ParameterSpec kTwoLevel[] = {
      .low = 0,
      .high = 1,
      .fallback = 0,
-     .help = "who leads the root's host: the root, or, as in all other hosts, the first rank",
+     .help = "leader of the root's host: the root, or, as in all other hosts, the first rank",
      .names = kLeaders}};
 
 constexpr Algorithm kRows[] = {

@@ -51,8 +51,8 @@ Schedule scatter_allgather(const Shape& shape, const Parameters&, int rank) {
   const int received = scatter.from_ring(at);
   Builder b(shape, rank, 3 * ranks + node.children);
 
-  // What was scattered to this rank; the root has it in its input. Slots: that, then a block a step
-  // of the ring.
+  // The part scattered to this rank; at the root, its input. Slots: that part, then a block for
+  // each step of the ring.
   const pattern::Piece mine = scatter.piece(at, scatter.subtree(at));
   Value held{schedule::input(0, shape.count)};
   if (at > 0) {
@@ -75,10 +75,10 @@ Schedule scatter_allgather(const Shape& shape, const Parameters&, int rank) {
   };
 
   const int sent = at + 1 < ranks ? scatter.from_ring(at + 1) : 0;
-  pattern::Piece last = mine;  // what came last, and is not copied yet
+  pattern::Piece last = mine;  // the block that came last and is not copied yet
   Value block = held;
   for (int step = 1; step < ranks; ++step) {
-    // In step s a rank sends the block of the rank s - 1 before it, which it has by now.
+    // In step s a rank sends the block of the rank s - 1 before it, which has arrived by now.
     if (step <= sent) {
       const int owner = pattern::ring_shift(ranks, at, 1 - step);
       const bool came_now = step > 1 && step - 1 <= received;

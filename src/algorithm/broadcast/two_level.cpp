@@ -22,7 +22,7 @@ namespace {
 
 enum class Leader { root, first };
 
-// What a leader has, and when: its input, or what the root has handed over.
+// The vector at a leader and when it is there: its input, or the part handed over by the root.
 Value given_to(Builder& b, const Shape& shape, int rank, bool is_handed) {
   if (!is_handed || rank == shape.root) return {schedule::input(0, shape.count)};
   const SlotId slot = b.slot(shape.root, shape.count);
@@ -42,8 +42,8 @@ Schedule two_level(const Shape& shape, const Parameters& parameters, int rank) {
     b.send(leader, 0, schedule::input(0, shape.count));
     return std::move(b).take();
   }
-  // Slots: the vector from the leader; or, at a leader, what the root hands over, and those among
-  // leaders.
+  // Slots: the vector from the leader. At a leader: the vector that the root hands over, and the
+  // slots among leaders.
   if (leader != rank) {
     const SlotId slot = b.slot(leader, shape.count);
     const OpId arrived = b.wait(slot);

@@ -27,7 +27,7 @@ Schedule recursive_doubling(const Shape& shape, const Parameters&, int rank) {
   Builder b(shape, rank, 4 * steps + 2);
   Value with_self{schedule::input(0, shape.count)};
   Value result;
-  OpId own_read = Builder::kNone;  // what has read the input last
+  OpId own_read = Builder::kNone;  // the last op that reads the input
   OpId sent = Builder::kNone;
   for (int step = 0; step < steps; ++step) {
     const int distance = 1 << step;
@@ -35,12 +35,12 @@ Schedule recursive_doubling(const Shape& shape, const Parameters&, int rank) {
     if (sends) sent = b.send(rank + distance, step, with_self.range, {with_self.ready});
     if (step == 0) own_read = sent;
     if (rank < distance) continue;
-    // Slots: one a step, as long as there is somebody below.
+    // Slots: one for each step, as long as there is a rank at that distance below.
     const SlotId slot = b.slot(rank - distance, shape.count);
     const OpId arrived = b.wait(slot);
     if (2 * distance < shape.ranks - rank) {
       const Range sum = step == 0 ? b.scratch(shape.count) : with_self.range;
-      // After the send, because it reads what is overwritten here.
+      // After the send, because it reads the range overwritten here.
       const OpId summed =
           b.reduce(sum, b.of(slot), with_self.range, {arrived, with_self.ready, sent});
       if (step == 0) own_read = summed;

@@ -27,7 +27,7 @@ void after_all(Builder& b, const std::vector<OpId>& done) {
   for (const OpId before : done) b.also_after(before);
 }
 
-// output = below op own, after all of `done`; where nobody of the host is below, there is no `own`.
+// output = below op own, after all of `done`; the lowest rank of a host has no `own`.
 void finish(Builder& b, const ScanOfHosts& hosts, Range below, Range own,
             const std::vector<OpId>& done) {
   const Range output = schedule::output(0, below.count);
@@ -39,18 +39,19 @@ void finish(Builder& b, const ScanOfHosts& hosts, Range below, Range own,
   after_all(b, done);
 }
 
-// The highest rank of a host: its sum goes to the others, theirs to this host.
+// The highest rank of a host sends its host's sum to the others and distributes theirs in this
+// host.
 void lead(Builder& b, const ScanOfHosts& hosts, const Shape& shape) {
   const Range input = schedule::input(0, shape.count);
   Value sum{input};
   Range own;
   std::vector<OpId> done;
   if (hosts.has_ranks_below()) {
-    // Not in the output, which in place is the input, which is still to be added.
+    // Not in the output: in place, that is the input, which is still to be added.
     own = b.scratch(shape.count);
     done = hosts.within_host(b, input, own);
   }
-  // Nobody reads the highest host's sum.
+  // No rank reads the highest host's sum.
   if (hosts.has_ranks_below() && hosts.has_hosts_above()) {
     sum.range = b.scratch(shape.count);
     sum.ready = b.reduce(sum.range, own, input);

@@ -40,7 +40,7 @@ class Broadcasts {
     return sends(at) && at < sender ? below - 1 : below;
   }
 
-  // From whom `rank` gets the block of `sender`.
+  // The rank from which `rank` gets the block of `sender`.
   int parent(int sender, int rank) const {
     return rank_at(sender, tree_of(sender).node(place_of(sender, rank)).parent);
   }

@@ -23,7 +23,7 @@ class Receivers {
   bool contains(int rank) const { return std::ranges::binary_search(ranks_, rank); }
   int at(int position) const { return ranks_[static_cast<std::size_t>(position)]; }
 
-  // Where the first receiver stands that is not below `rank`; behind the last one, the first.
+  // The position of the first receiver that is not below `rank`; beyond the last one, the first.
   int position(int rank) const {
     const auto found = std::ranges::lower_bound(ranks_, rank);
     return found == ranks_.end() ? 0 : static_cast<int>(found - ranks_.begin());

@@ -18,7 +18,7 @@ namespace unisono::algorithm::many_to_many {
 
 namespace {
 
-// Who is in the ring, and where each sender's block enters it.
+// The ranks in the ring, and the positions where each sender's block enters it.
 class Ring {
  public:
   explicit Ring(const Shape& shape) : receivers_(shape) {
@@ -31,9 +31,9 @@ class Ring {
 
   int size() const { return receivers_.count(); }
   int rank_at(int position) const { return receivers_.at(position); }
-  // Where the block of a sender enters the ring; for those in it, where they stand.
+  // The position where the block of a sender enters the ring; for a rank in the ring, its own.
   int position(int rank) const { return receivers_.position(rank); }
-  // The senders whose blocks a position passes on `hops` after they entered the ring.
+  // The senders whose blocks a position passes on `hops` steps after they entered the ring.
   const std::vector<int>& passing(int position, int hops) const {
     return entering_[static_cast<std::size_t>(pattern::ring_block(size(), position, hops))];
   }
@@ -63,7 +63,8 @@ Schedule ring(const Shape& shape, const Parameters&, int rank) {
     return std::move(b).take();
   }
   // Slots: the blocks that enter here from outside, then those of each hop, in the order of ranks.
-  // A rank passes on all blocks, so at the next one they have the numbers behind those that enter.
+  // A rank passes on all blocks. So at the next rank their numbers follow those of the blocks that
+  // enter there.
   Builder b(shape, rank, 3 * shape.ranks);
   const int next = pattern::ring_next(ring.size(), position);
   const int previous = pattern::ring_previous(ring.size(), position);

@@ -25,8 +25,8 @@ class Blocks {
   std::int64_t length_, longer_;
 };
 
-// How many segments to cut so many elements into: as many as wanted, but none of them empty; one
-// for nothing at all.
+// The number of segments for so many elements: as many as wanted, but none of them empty; one for
+// no elements.
 inline int segments_of(std::int64_t elements, int wanted) {
   return static_cast<int>(std::clamp<std::int64_t>(elements, 1, wanted));
 }

@@ -30,11 +30,12 @@ class FoldedCube {
   int position(int rank) const { return rank < 2 * surplus_ ? rank / 2 : rank - surplus_; }
   // The inverse. The ranks of positions [a, b) and their folded ones are [rank_at(a), rank_at(b)).
   int rank_at(int position) const { return position + std::min(position, surplus_); }
-  // Whom a rank inside the cube meets in dimension d, and which of the two comes first.
+  // The partner of a rank inside the cube in dimension d, and whether the rank is the upper of the
+  // two.
   int partner(int rank, int d) const { return rank_at(position(rank) ^ (1 << d)); }
   bool is_upper(int rank, int d) const { return ((position(rank) >> d) & 1) != 0; }
 
-  // The ranks that the subcube of dimension d around a position stands for.
+  // The ranks represented by the subcube of dimension d around a position.
   struct RankRange {
     int first = 0, count = 0;
   };

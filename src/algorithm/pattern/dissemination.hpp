@@ -14,7 +14,7 @@ inline int dissemination_steps(int ranks) {
   return static_cast<int>(std::bit_width(static_cast<unsigned>(ranks - 1)));
 }
 
-// Whom `rank` sends to and receives from in step 0 <= step < dissemination_steps(ranks).
+// The target and the source of `rank` in step 0 <= step < dissemination_steps(ranks).
 inline int dissemination_target(int ranks, int rank, int step) {
   const int distance = 1 << step;
   return rank < ranks - distance ? rank + distance : rank - (ranks - distance);
@@ -24,8 +24,8 @@ inline int dissemination_source(int ranks, int rank, int step) {
   return rank >= distance ? rank - distance : rank + (ranks - distance);
 }
 
-// With k targets a step, at stride, 2 stride, ..., k stride, the stride growing k+1 times a step:
-// how many of them are less than a turn away.
+// The number of targets in a step with up to k of them, at stride, 2 stride, ..., k stride: those
+// less than a turn away. The stride grows k+1 times in each step.
 inline int dissemination_peers(int ranks, int stride, int k) {
   return std::min(k, (ranks - 1) / stride);
 }

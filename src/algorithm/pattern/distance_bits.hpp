@@ -11,8 +11,8 @@
 
 namespace unisono::algorithm::pattern {
 
-// How many of the distances below `distance` have bit `step`: the place of its block in the message
-// of that step; for the number of ranks, the length of the message.
+// The number of distances below `distance` that have bit `step`. It is the index of the block in
+// the message of that step. For the number of ranks, it is the length of the message.
 inline int distances_with_bit(int distance, int step) {
   const std::int64_t bit = std::int64_t{1} << step;
   const std::int64_t rest = distance % (2 * bit);
@@ -25,10 +25,10 @@ inline int last_move_before(int distance, int step) {
   return std::bit_width(static_cast<std::uint32_t>(distance) & below) - 1;
 }
 
-// Blocks that came next to each other in one message leave next to each other: the end of the run
-// of distances that begins with `distance`, which has bit `step`. Runs of a message begin with its
-// first distance, 2^step, and where the run before ends or, if that has no bit `step`, 2^step
-// further.
+// The end of the run of distances that begins with `distance`, which has bit `step`. Blocks that
+// arrived next to each other in one message leave next to each other. The runs of a message begin
+// with its first distance, 2^step. The next run begins where the one before ends or, if that
+// distance has no bit `step`, 2^step further.
 inline int run_end(int ranks, int distance, int step) {
   const int last = last_move_before(distance, step);
   const std::int64_t length = last < 0 ? 1 : std::int64_t{1} << last;

@@ -29,13 +29,13 @@ class DoubleTree {
     const std::uint32_t others = static_cast<std::uint32_t>(ranks_ - 1);
     if (rank == root_) return {-1, rank_of(tree, std::bit_floor(others)), -1};
     const std::uint32_t number = number_of(tree, rank);
-    const std::uint32_t low = number & (~number + 1);  // 1 at a leaf, more the higher it stands
+    const std::uint32_t low = number & (~number + 1);  // 1 at a leaf, larger further up
     std::uint32_t parent = (number ^ low) | (low << 1);
     if (parent > others) parent = number ^ low;
     BinaryNode node;
     node.parent = parent == 0 ? root_ : rank_of(tree, parent);
     if (low > 1) node.left = rank_of(tree, number - low / 2);
-    // What is left of the right subtree has its top where the numbers reach.
+    // A truncated right subtree has its top at the highest number that exists.
     for (std::uint32_t step = low / 2; step > 0 && node.right < 0; step /= 2) {
       if (step <= others - number) node.right = rank_of(tree, number + step);
     }

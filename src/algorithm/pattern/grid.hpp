@@ -39,7 +39,7 @@ class FoldedGrid {
   // The positions that differ from one in digit d at most: that with digit i is at(i).
   struct Line {
     int first = 0, stride = 1;
-    int digit = 0;  // of the one
+    int digit = 0;  // of this rank
 
     int at(int i) const { return first + i * stride; }
   };

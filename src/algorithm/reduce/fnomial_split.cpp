@@ -51,8 +51,8 @@ class Split {
     const Sums sums =
         is_root ? Sums{schedule::output(0, shape_.count), 0} : halving_.scratch_sums(b, position);
     Value sum = halving_.run(b, position, sums);
-    // Slots, after those of the halving: one a child, then at the root one a group whose top it is
-    // not.
+    // Slots, after those of the halving: one for each child, then at the root one for each group
+    // with another top.
     for (int child = 0; child < node.children; ++child) {
       b.slot(real_leader(tree_.child(member, child), group(position)), sum.range.count);
     }
@@ -93,7 +93,7 @@ class Split {
   }
 
   const Shape& shape_;
-  int splits_, members_;  // of a group
+  int splits_, members_;  // members of a group
   int root_, shift_;      // the root as a rank of `paired_`
   pattern::PairedRanks paired_;
   Halving halving_;

@@ -37,7 +37,7 @@ class Halving {
 
   int real(int rank) const { return pattern::ring_shift(shape_.ranks, rank, shift_); }
 
-  // What a position holds after the first `steps` dimensions.
+  // The piece that a position holds after the first `steps` dimensions.
   pattern::Piece piece(int position, int steps) const {
     pattern::Piece piece{0, shape_.count};
     for (int d = 0; d < steps; ++d) {
@@ -46,7 +46,7 @@ class Halving {
     return piece;
   }
 
-  // How many slots the halving takes at a leader; the caller's come after them.
+  // The number of slots that the halving uses at a leader; the caller's slots follow.
   SlotId slots(int position) const { return group(position).count - 1 + steps_ - 1; }
 
   // At a rank that leads nothing.

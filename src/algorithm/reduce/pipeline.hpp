@@ -31,7 +31,7 @@ class Pipeline {
     const bool takes_result = is_root && node_.parent >= 0;
     const Destination to = destination();
     Builder b(shape_, rank_, segments_ * (2 * children + 3));
-    // Slots: those of a segment from the left and the right child, segment by segment; then the
+    // Slots: those of a segment from the left and the right child, segment by segment. Then the
     // segments of the result, at a root that is not the top.
     for (int i = 0; i < segments_; ++i) {
       for (const int child : {node_.left, node_.right}) {
@@ -51,7 +51,7 @@ class Pipeline {
     for (int i = 0; takes_result && i < segments_; ++i) {
       const SlotId slot = b.slot(real(tree_.top()), blocks_.count(i));
       const OpId arrived = b.wait(slot);
-      // After the own segment was given: in place, this overwrites it.
+      // After the own segment was sent: in place, this overwrites it.
       const OpId given = i * (2 * children + 1) + 2 * children;
       b.copy(segment(output, i), b.of(slot), {arrived, given});
     }
@@ -59,7 +59,7 @@ class Pipeline {
   }
 
  private:
-  // Whom the sums go to: the parent, the root, or nobody.
+  // The receiver of the sums: the parent, the root, or none.
   struct Destination {
     int peer = -1;
     SlotId first_slot = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The end of a reduce-scatter: a rank's own block goes to the output. In place, that lies where the
-// input begins, so that what is written there may still have to be sent, and may overlap the own
-// block of the input without being the same. Only the algorithms of this folder use it; any thread.
+// The end of a reduce-scatter: a rank's own block goes to the output. In place, the output lies
+// where the input begins. Data there may still have to be sent, and may overlap the own block of
+// the input without being the same. Only the algorithms of this folder use it; any thread.
 #pragma once
 
 #include <span>
@@ -16,8 +16,8 @@ inline void finish(Builder& b, Value block, std::span<const OpId> sends) {
   for (const OpId sent : sends) b.also_after(sent);
 }
 
-// Combines the last two parts of the own block in the output. All that has read the input is in
-// `sends` or comes before one of the parts.
+// Combines the last two parts of the own block in the output. All ops that read the input are in
+// `sends` or come before one of the parts.
 inline void finish(Builder& b, const schedule::Shape& shape, int rank, Value left, Value right,
                    std::span<const OpId> sends) {
   const schedule::Block own = schedule::block(shape, rank);

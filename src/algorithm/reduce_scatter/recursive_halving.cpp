@@ -26,7 +26,7 @@ namespace unisono::algorithm::reduce_scatter {
 
 namespace {
 
-// The whole vector goes to `partner`, the own block comes back.
+// The whole vector goes to `partner`; the own block comes back.
 Schedule outside(const Shape& shape, int rank, int partner, SlotId partner_slot) {
   Builder b(shape, rank, 3);
   const Range whole = schedule::input(0, schedule::whole_count(shape));

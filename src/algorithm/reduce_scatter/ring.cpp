@@ -55,7 +55,7 @@ Schedule ring(const Shape& shape, const Parameters&, int rank) {
       finish(b, shape, rank, {b.of(slot), arrived}, {own}, sends);
       break;
     }
-    // After the send of two steps before, because it reads what is overwritten here.
+    // After the send of two steps before, because it reads the range overwritten here.
     const Range target = first_of(turns[step % 2], own.count);
     value = {target, b.reduce(target, b.of(slot), own, {arrived, value.ready, sent_before})};
     sent_before = sent;

@@ -21,7 +21,7 @@ namespace unisono::algorithm::reduce_scatter {
 
 namespace {
 
-// Of a leader: gives each rank of its host its block of `blocks`, after all of `done`.
+// A leader gives each rank of its host its block of `blocks`, after all of `done`.
 void hand_out(Builder& b, const two_level::Levels& levels, const two_level::ByHost& by_host,
               int host, Range blocks, const std::vector<OpId>& done) {
   for (int i = 1; i < levels.size(host); ++i) {

@@ -29,10 +29,10 @@ Schedule recursive_doubling(const Shape& shape, const Parameters&, int rank) {
     const int distance = 1 << step;
     if (distance < shape.ranks - rank) sent = b.send(rank + distance, step, sum.range, {sum.ready});
     if (rank < distance) continue;
-    // Slots: one a step, as long as there is somebody below.
+    // Slots: one for each step, as long as there is a rank at that distance below.
     const SlotId slot = b.slot(rank - distance, shape.count);
     const OpId arrived = b.wait(slot);
-    // After the send, because it reads what is overwritten here.
+    // After the send, because it reads the range overwritten here.
     sum = {output, b.reduce(output, b.of(slot), sum.range, {arrived, sum.ready, sent})};
   }
   if (rank == 0) b.copy(output, sum.range, {sent});

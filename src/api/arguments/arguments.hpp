@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The arguments of a collective, as they came through the C API, and their check. What is wrong is
-// said once, with the function, the value and what is accepted; the caller tells the other ranks,
-// if they would wait for this one (launch.hpp).
+// The arguments of a collective, as they came through the C API, and their check. An error is
+// reported once, with the function, the value and the accepted values. The caller informs the other
+// ranks if they would wait for this one (launch.hpp).
 #pragma once
 
 #include "api/objects.hpp"
@@ -10,12 +10,12 @@
 
 namespace unisono::api {
 
-// A call that may be made.
+// A call whose arguments are right.
 struct Checked {
   group::Call call;
   const void* input = nullptr;
   void* output = nullptr;
-  BufferRule rule;  // which other buffers would do
+  BufferRule rule;  // accepts other buffers that fit as well
 };
 
 base::Result<Checked> check(const Arguments& arguments, Comm& comm);

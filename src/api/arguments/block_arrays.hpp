@@ -25,15 +25,15 @@ base::Error wrong_argument(fmt::format_string<Parts...> format, Parts&&... parts
   return {base::Code::argument, fmt::format(format, std::forward<Parts>(parts)...)};
 }
 
-// The arrays, and what their numbers mean.
+// The arrays, and the meaning of their numbers.
 struct ArraySource {
   const BlockArray& arrays;
   int ranks;
   std::int64_t element_bytes;
-  std::vector<TypeEntry> types{};  // of each block, if not all have the same
+  std::vector<TypeEntry> types{};  // of each block, if types differ
 };
 
-// In elements; in bytes where blocks have types of their own.
+// In elements; in bytes if blocks have their own types.
 struct ReadBlocks {
   std::vector<std::int64_t> counts;
   group::Displacements places;  // null: packed

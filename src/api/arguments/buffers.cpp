@@ -107,7 +107,8 @@ class BufferChecker {
     return check_buffer("buffer", arguments_.output, bytes);
   }
 
-  // As in MPI: a scatter leaves the root's output out, all others the input.
+  // As in MPI: in a scatter UNISONO_IN_PLACE stands for the root's output, in all other collectives
+  // for the input.
   Status check_in_place(BufferRule& rule) const {
     const bool of_output = arguments_.collective == Collective::scatter;
     const void* const stand_in = of_output ? arguments_.output : arguments_.input;
@@ -118,7 +119,7 @@ class BufferChecker {
     }
     if (stand_in != UNISONO_IN_PLACE) return base::success();
     auto place = schedule::in_place(shape_, rank_);
-    // Rank 0 of an exscan keeps what it has.
+    // Rank 0 of an exscan keeps its buffer unchanged.
     if (arguments_.collective == Collective::exscan) place = schedule::InPlace{};
     if (!place && schedule::is_rooted(arguments_.collective)) {
       return wrong_argument("UNISONO_IN_PLACE is for the root (rank {}) only", arguments_.root);

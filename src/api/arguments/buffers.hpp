@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The buffers of a call whose other arguments are right: are they there, aligned, within the
-// address space, apart from each other, and in place only where that has a meaning? What is wrong
-// is said without the function's name, which the caller adds. Pure; any thread.
+// The buffers of a call whose other arguments are right. They must be present, aligned, within the
+// address space and disjoint, and in place only where that has a meaning. Errors lack the
+// function's name, which the caller adds. Pure; any thread.
 #pragma once
 
 #include "api/arguments/blocks.hpp"

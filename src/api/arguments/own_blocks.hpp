@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The arrays of a collective whose ranks give the counts of their own blocks only: gatherv and
-// scatterv at the root, alltoallv and alltoallw everywhere. A block that a rank knows nothing of
-// counts as empty; whether both ends of a block agree is found when it arrives. Pure; any thread.
+// The arrays of a collective with local counts: gatherv and scatterv at the root, alltoallv and
+// alltoallw at all ranks. Blocks with unknown counts count as empty. Whether both ends of a block
+// agree is checked when it arrives. Pure; any thread.
 #pragma once
 
 #include <cstdint>

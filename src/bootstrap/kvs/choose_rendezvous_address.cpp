@@ -44,14 +44,14 @@ class AddressChoice {
   Result<ChosenRendezvous> run(const transport::NetworkSettings& network);
 
  private:
-  // By rank 0.
+  // For rank 0.
   Status publish_choice(const transport::NetworkSettings& network);
   Result<RendezvousAddress> listen(const transport::NetworkSettings& network);
   Result<IpAddress> choose(const transport::NetworkSettings& network,
                            const std::vector<HostValue>& others) const;
   Result<std::vector<HostValue>> read_other_ranks() const;
   Result<std::vector<SealedKeysValue>> seal(const std::vector<HostValue>& others);
-  // By the other ranks.
+  // For the other ranks.
   Result<JobSecret> open_secret(const PublicKey& rank0) const;
 
   KeyValueStore& store_;
@@ -118,7 +118,7 @@ Result<IpAddress> AddressChoice::choose(const transport::NetworkSettings& networ
         Code::argument,
         fmt::format("rank 0's host knows no address of another host that it could reach "
                     "(UNISONO_NETWORKS=\"{}\"; addresses that rank 0's host has as well are "
-                    "left out); give all ranks the same UNISONO_RENDEZVOUS=tcp:HOST:PORT "
+                    "left out). Give all ranks the same UNISONO_RENDEZVOUS=tcp:HOST:PORT "
                     "and UNISONO_JOB_KEY",
                     network.networks.text())};
   }

@@ -28,7 +28,8 @@ class KeyValueStore {
   // Returns when all ranks of the job have called it. Errors: timeout (some have not), rank_lost
   // (the launcher has ended), state (the launcher breaks its protocol).
   virtual base::Status fence() = 0;
-  // What a rank has put before the last fence. Errors: as of fence(); state, if it has put nothing.
+  // A value that a rank has put before the last fence. Errors: those of fence(); state, if the rank
+  // has put none.
   virtual base::Result<std::string> get(int rank, std::string_view key) = 0;
 };
 

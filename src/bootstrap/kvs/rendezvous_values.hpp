@@ -41,7 +41,7 @@ std::string format_value(const HostValue& value);
 base::Result<HostValue> parse_host_value(std::string_view text);
 
 // The addresses of all hosts but `own`, each host once. An address that `own` has as well is left
-// out, since it leads back to `own` (for instance that of a bridge that exists on all hosts).
+// out, since it leads back to `own`. An example is a bridge's address that exists on all hosts.
 std::vector<transport::IpAddress> addresses_of_other_hosts(const HostValue& own,
                                                            std::span<const HostValue> values);
 

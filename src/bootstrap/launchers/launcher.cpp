@@ -95,8 +95,8 @@ Error several_hosts(const std::string& evidence) {
   return {
       Code::unsupported,
       fmt::format("unsupported: several hosts without a rendezvous address: {}, and the launcher "
-                  "has no PMI or PMIx by which the ranks could choose one (srun --mpi=pmi2 has); "
-                  "give all ranks the same UNISONO_RENDEZVOUS=tcp:HOST:PORT (HOST is that of "
+                  "has no PMI or PMIx to choose one by (srun --mpi=pmi2 has). "
+                  "Give all ranks the same UNISONO_RENDEZVOUS=tcp:HOST:PORT (HOST is that of "
                   "rank 0) and UNISONO_JOB_KEY",
                   evidence)};
 }

@@ -19,11 +19,11 @@ namespace unisono::bootstrap {
 enum class Launcher { none, unisono, open_mpi, hydra, torchrun, slurm, pmi };
 const char* launcher_name(Launcher launcher);
 
-// What identifies a job besides the environment.
+// The identity of a job besides its environment.
 struct ProcessFacts {
   uid_t uid = 0;
-  // Pid and start time of the process from which all ranks on this host descend: the nearest
-  // ancestor that is a launcher's proxy, otherwise the parent.
+  // Pid and start time of the process from which all ranks on this host descend. This is the
+  // nearest ancestor that is a launcher's proxy, otherwise the parent.
   std::string ancestor;
 };
 ProcessFacts process_facts();
@@ -45,9 +45,9 @@ struct JobDescription {
 
 // UNISONO_RANK and UNISONO_SIZE come first, then Open MPI, hydra (MPICH, Intel MPI), torchrun,
 // Slurm, other launchers with PMI. UNISONO_RENDEZVOUS overrides the derived address of any of them.
-// Errors: argument (a variable is missing or no number; names it), unsupported (the launcher has
-// placed ranks on several hosts and has no key-value store, and UNISONO_RENDEZVOUS gives no tcp
-// address).
+// Error argument: a variable is missing or no number; the message names it. Error unsupported:
+// ranks are on several hosts, the launcher has no key-value store, and UNISONO_RENDEZVOUS gives no
+// tcp address.
 base::Result<JobDescription> describe_job(const base::Environment& environment,
                                           const base::Settings& settings,
                                           const ProcessFacts& facts);

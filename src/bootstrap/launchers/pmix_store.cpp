@@ -101,7 +101,7 @@ Result<PmixLibrary> load_pmix() {
   return result;
 }
 
-// What the library's thread answers with. Both sides own it, since a waiting call may give up.
+// The answer of the library's thread. Both sides own it, since a waiting call may give up.
 class PmixAnswer {
  public:
   // The context of one call of done() or got().

@@ -24,7 +24,7 @@ enum class MessageType : std::uint16_t {
   withdrawal
 };
 
-// Of a member in a Welcome. In a job of one host it has only its pid.
+// The size of a member in a Welcome. In a job of one host it has only its pid.
 constexpr std::size_t member_bytes(std::uint32_t hosts) {
   return hosts == 1 ? 4 : 4 + 4 + kEndpointBytes;
 }

@@ -27,7 +27,7 @@
 
 namespace unisono::bootstrap {
 
-// Of the wire format; changes with any change of a message.
+// The version of the wire format; it changes with any change of a message.
 inline constexpr std::uint16_t kMessageVersion = 4;
 // Bounds the table of members, so that no peer can make a rank use more memory.
 inline constexpr std::uint32_t kMostRanks = 4096;

@@ -11,7 +11,7 @@
 namespace unisono::bootstrap {
 namespace {
 
-// Of the second processes that missing_text() mentions.
+// Bounds the text of missing_text() on processes that claimed a rank twice.
 constexpr std::size_t kMostRefusalsBytes = 1024;
 
 // "1, 3, 5-9"

@@ -51,8 +51,8 @@ Status check_likeness(const Hello& first, const Hello& hello) {
         Code::argument,
         fmt::format(
             "ranks 0 and {} would lay out their memory differently: UNISONO_BUFFERS, UNISONO_BULK, "
-            "UNISONO_CHANNELS and UNISONO_FIRST_SEQUENCE must be the same on all hosts of "
-            "a job, and so must the version of Unisono",
+            "UNISONO_CHANNELS, UNISONO_FIRST_SEQUENCE and the version of Unisono must be equal on "
+            "all hosts",
             hello.rank)};
   }
   if (hello.endpoint.address.family != first.endpoint.address.family) {

@@ -21,9 +21,9 @@ struct JobFacts {
   std::uint64_t memory_bytes = 0;
 };
 
-// `joined`: by rank, at least one. Errors, of jobs on several hosts only: argument (two ranks
-// differ in their memory's layout, or in the family of their addresses; a rank has no address, or
-// one that only its own host reaches).
+// `joined`: by rank, at least one. Errors occur in jobs on several hosts only. Error argument: two
+// ranks differ in their memory's layout or address family, or a rank has no address that other
+// hosts can reach.
 base::Result<Welcome> compose_welcome(const JobFacts& job, std::span<const JoinedRank> joined);
 
 // The ranks of one host, ascending.

@@ -11,8 +11,8 @@ namespace {
 
 using schedule::Collective;
 
-// What a host's program takes, in nanoseconds, for a block that comes by itself and is kept, and
-// for a message whose blocks are kept, joined to others and sent (bench/hop).
+// Costs at a host's program, in nanoseconds (bench/hop). First of a block that comes by itself and
+// is kept. Then of a message whose blocks are kept, joined to others and sent.
 constexpr double kBlockNs = 270;
 constexpr double kBlockWordNs = 4;
 constexpr double kMessageNs = 570;

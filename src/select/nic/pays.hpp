@@ -15,16 +15,17 @@ namespace unisono::select {
 // compute in software.
 bool nic_adds_floats(std::uint32_t combine);
 
-// Up to so many packets the NIC path is faster. A broadcast there is a reduction, to which every
-// host contributes; host processes need one multicast for it.
+// The NIC path is faster up to this number of packets. A broadcast there is a reduction, to which
+// every host contributes; host processes need one multicast for it.
 std::uint32_t nic_packets_that_pay(schedule::Collective collective, std::uint32_t combine);
 
-// Whether a rooted collective pays there. In the NIC path all ranks wait for its end; among host
-// processes, ranks that receive nothing return at once. But programs forward what one host's
-// processes would have to forward for others.
+// Whether a rooted collective is faster there. In the NIC path all ranks wait for its end; among
+// host processes, ranks that receive nothing return at once. But programs forward data that one
+// host's processes would otherwise have to forward for others.
 bool nic_rooted_pays(schedule::Collective collective, int hosts);
 
-// Whether an allgather of such blocks joins them to messages that double. The same at all ranks.
+// Whether an allgather of such blocks joins them to messages of doubling size. The same at all
+// ranks.
 bool nic_joins_blocks(int ranks, std::size_t block_bytes);
 
 }  // namespace unisono::select

@@ -12,17 +12,17 @@
 namespace unisono::select {
 namespace {
 
-// What a host's processor has to do, in nanoseconds (bench/hop and bench/root_has_sum; the kernel's
-// part of a packet, which the program does not see, from what another level of a tree adds there).
-constexpr double kPacketNs = 1780;  // a packet that comes, is verified and kept
+// Costs at a host's processor, in nanoseconds (bench/hop and bench/root_has_sum). The kernel's part
+// of a packet, which the program does not see, is measured by the cost of another level of a tree.
+constexpr double kPacketNs = 1780;  // a packet that arrives, is verified and kept
 constexpr double kPacketWordNs = 4.2;
-constexpr double kSendNs = 130;  // one that is made of what is kept
+constexpr double kSendNs = 130;  // a packet made from kept data
 constexpr double kSendWordNs = 3.3;
 constexpr double kIntegerNs = 1;  // a word combined with another
 constexpr double kFloatNs = 8.8;
 constexpr double kDoorbellNs =
     2500;  // the system call of a contribution that is the last on its host
-// What is computed is right within a tenth or so.
+// The computed costs are right within about a tenth.
 constexpr double kWorthIt = 0.9;
 
 static_assert(1 << SplitChoice::kMost <= nic::kPiecesMax);
@@ -40,12 +40,13 @@ int processors_of(std::span<const nic::Capabilities> hosts) {
   return static_cast<int>(std::min<std::int64_t>(sum, std::numeric_limits<int>::max()));
 }
 
-// The longest path: the deepest leaf's level, where a parent gets all its packets at once; further
-// levels, each with the children of those before it; then the results of all trees, which come to
-// each host one after another. A leaf sends a doorbell packet for each tree. The further packets of
-// a piece follow the first as fast as the busiest host lets them: a leaf that sends doorbell
-// packets, or the root of a tree, which receives and combines. The result is at least the cost of
-// all packets divided by all processors.
+// The longest path has three parts. The first is the deepest leaf's level, where a parent gets all
+// its packets at once. Then come further levels, each with the children of those before it. Last
+// come the results of all trees, which reach each host one after another.
+//
+// A leaf sends a doorbell packet for each tree. The busiest host limits the rate of the further
+// packets of a piece. It is a leaf that sends doorbell packets, or the root of a tree, which
+// receives and combines. The result is at least the cost of all packets divided by all processors.
 double split_cost_ns(const SplitWork& work, int splits) {
   const int trees = 1 << splits;
   const int fan_in = std::clamp(work.fan_in, 1, std::max(work.hosts - 1, 1));

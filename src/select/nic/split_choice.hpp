@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SplitChoice: into how many pieces the NIC path cuts a vector, each of which goes by a tree of its
-// own (allreduce/split-release). The choice follows from the costs of packets and words. A program
-// combines half a vector in half the time, and trees work side by side; but each tree sends packets
-// of its own, which need processors. So splitting pays for long vectors where hosts have processors
-// of their own, and never where the total cost of all packets decides. Pure; the same at all ranks
-// that have the same capabilities. Any thread.
+// SplitChoice: the number of pieces into which the NIC path cuts a vector. Each piece has a tree of
+// its own (allreduce/split-release). The choice follows from the costs of packets and words. A
+// program combines half a vector in half the time, and trees work side by side. But each tree sends
+// packets of its own, which need processors. So splitting pays for long vectors where hosts have
+// processors of their own, and never where the total cost of all packets decides. Pure; the same at
+// all ranks that have the same capabilities. Any thread.
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@ namespace unisono::select {
 // Processors of all hosts together; hosts on one machine count once.
 int processors_of(std::span<const nic::Capabilities> hosts);
 
-// An allreduce of so many words among hosts, on 2^splits trees in which a parent takes `fan_in`
-// children a level.
+// An allreduce of this many words among hosts, on 2^splits trees in which a parent takes `fan_in`
+// children for each level.
 struct SplitWork {
   int hosts = 2;
   int processors = 2;
@@ -36,14 +36,14 @@ class SplitChoice {
  public:
   static constexpr int kMost = 2;  // 2^2 trees for a group
 
-  SplitChoice() = default;  // nothing is cut
+  SplitChoice() = default;  // no vector is cut
   // The cheapest, up to `most` splits, in no more pieces than hosts. `work`: its hosts, processors
   // and fan-in.
   static SplitChoice computed(SplitWork work, int most);
   // So often, whatever it costs, but no vector into more pieces than it has words.
   static SplitChoice forced(int splits);
 
-  // Of up to nic::kWordsMax.
+  // For up to nic::kWordsMax words.
   int splits(std::size_t words, bool adds_floats) const {
     return splits_[adds_floats ? 1 : 0][words];
   }

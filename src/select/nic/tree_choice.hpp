@@ -11,14 +11,14 @@
 
 namespace unisono::select {
 
-// Whether one packet carries a result to all other hosts. Of two hosts, the other one is all.
+// Whether one packet carries a result to all other hosts. With two hosts it always does.
 bool reaches_all(int hosts, bool multicasts);
 
 // The allreduce among hosts that a group's trees are lowered from.
 struct NicTrees {
   const algorithm::Algorithm* algorithm = nullptr;
   algorithm::Parameters parameters;
-  schedule::Shape shape;    // of one element a piece
+  schedule::Shape shape;    // one element for each piece
   bool has_pieces = false;  // one for each tree; otherwise it is a single tree
 };
 NicTrees nic_trees(int hosts, int splits, bool multicasts);
