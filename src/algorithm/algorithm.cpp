@@ -2,6 +2,7 @@
 #include "algorithm/algorithm.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -124,6 +125,21 @@ std::string why_illegal(const Algorithm& algorithm, const Shape& shape,
                        shape.ranks, refusal);
   }
   return {};
+}
+
+bool ranks_are_alike(const Algorithm& algorithm, const Shape& shape) {
+  if (shape.blocks.given() || (algorithm.alike_in_shares && shape.count % shape.ranks != 0)) {
+    return false;
+  }
+  switch (algorithm.alike) {
+    case Alike::never:
+      return false;
+    case Alike::always:
+      return true;
+    case Alike::powers_of_two:
+      return std::has_single_bit(static_cast<unsigned>(shape.ranks));
+  }
+  return false;
 }
 
 base::Result<Schedule> build(const Algorithm& algorithm, const Shape& shape,

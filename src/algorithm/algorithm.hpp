@@ -40,6 +40,10 @@ struct Parameters {
   bool operator==(const Parameters&) const = default;
 };
 
+// For which numbers of ranks all ranks' schedules are the same but for peers and places of blocks.
+// They have the same ops on as many elements, sent to the same slots: one rank stands for all.
+enum class Alike : std::uint8_t { never, always, powers_of_two };
+
 struct Algorithm {
   std::string_view name;
   Collective collective;
@@ -54,6 +58,8 @@ struct Algorithm {
   bool unequal_blocks = true;
   bool local_counts = false;
   bool uses_hosts = false;  // the schedule depends on which ranks share a host (Shape::hosts)
+  Alike alike = Alike::never;
+  bool alike_in_shares = false;  // ... if the ranks' shares of the vector are equal, too
   std::span<const ParameterSpec> parameters;
   // Both are empty if the algorithm has no limits. `refuse` says in half a sentence why it does not
   // work for these ranks and parameters (each of them in its range), or returns nullptr. Root and
@@ -79,6 +85,9 @@ Parameters default_parameters(const Algorithm& algorithm, const Shape& shape);
 // Why the algorithm cannot do this shape with these parameters; empty if it can.
 std::string why_illegal(const Algorithm& algorithm, const Shape& shape,
                         const Parameters& parameters);
+
+// Whether one rank's schedule stands for those of all, by the row's `alike`.
+bool ranks_are_alike(const Algorithm& algorithm, const Shape& shape);
 
 // Checks shape, rank and legality, then builds.
 base::Result<Schedule> build(const Algorithm& algorithm, const Shape& shape,

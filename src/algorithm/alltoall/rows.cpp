@@ -43,6 +43,7 @@ constexpr Algorithm kRows[] = {
      .wins = "short blocks; many ranks",
      .keeps_order = true,
      .unequal_blocks = false,
+     .alike = Alike::always,
      .parameters = {},
      .build = bruck},
     {.name = "two-level",

@@ -53,6 +53,7 @@ constexpr Algorithm kRows[] = {
      .bytes = "(P-1) m",
      .wins = "long vectors; networks with contention",
      .keeps_order = false,
+     .alike = Alike::always,
      .parameters = {},
      .build = ring},
     {.name = "two-level",

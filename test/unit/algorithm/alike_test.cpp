@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Whether the ranks of a row that says so are alike: each the same ops on as many elements, sent to
+// the same slots.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "unit/algorithm/schedule_set.hpp"
+
+namespace unisono::algorithm::test {
+namespace {
+
+using schedule::Op;
+using schedule::OpKind;
+
+// What distinguishes an op of one rank from that of another; empty if nothing but peers and places.
+std::string difference(const Schedule& a, const Op& x, const Schedule& b, const Op& y) {
+  if (x.kind != y.kind) return "kinds";
+  if (x.left.count != y.left.count || x.right.count != y.right.count ||
+      x.target.count != y.target.count) {
+    return "counts";
+  }
+  if (x.kind == OpKind::wait && x.slot != y.slot) return "awaited slots";
+  if (x.kind == OpKind::copy && (x.left == x.target) != (y.left == y.target)) return "copies";
+  if (!std::ranges::equal(a.after_of(x), b.after_of(y))) return "predecessors";
+  const auto slot = [](const schedule::Target& target) { return target.slot; };
+  if (!std::ranges::equal(a.targets_of(x), b.targets_of(y), {}, slot, slot)) return "target slots";
+  return {};
+}
+
+std::string difference(const Schedule& a, const Schedule& b) {
+  const auto count = [](const schedule::Slot& slot) { return slot.count; };
+  if (!std::ranges::equal(a.slots, b.slots, {}, count, count)) return "slots";
+  if (a.ops.size() != b.ops.size()) return "numbers of ops";
+  for (std::size_t i = 0; i < a.ops.size(); ++i) {
+    const std::string what = difference(a, a.ops[i], b, b.ops[i]);
+    if (!what.empty()) return fmt::format("{} of op {}", what, i);
+  }
+  return {};
+}
+
+int prove(const Algorithm& row, const Shape& shape) {
+  int proved = 0;
+  for (const Parameters& parameters : parameter_choices(row, shape)) {
+    const Schedule first = row.build(shape, parameters, 0);
+    for (int rank = 1; rank < shape.ranks; ++rank) {
+      EXPECT_EQ(difference(first, row.build(shape, parameters, rank)), "")
+          << describe(row, parameters) << " of " << shape.ranks << " ranks, " << shape.count
+          << " elements: ranks 0 and " << rank;
+    }
+    ++proved;
+  }
+  return proved;
+}
+
+TEST(Alike, RanksAreWhereTheRowSaysSo) {
+  for (const Algorithm& row : table()) {
+    int proved = 0;
+    for (int ranks = 1; ranks <= 64; ranks += ranks < 40 ? 1 : 8) {
+      for (const std::int64_t count : {0, 1, 5, ranks, 3 * ranks}) {
+        for (const bool ordered : {false, true}) {
+          Shape shape{.collective = row.collective, .ranks = ranks};
+          shape.count = row.collective == Collective::barrier ? 0 : count;
+          shape.ordered = ordered && row.keeps_order && schedule::is_reduction(row.collective);
+          if (ranks_are_alike(row, shape)) proved += prove(row, shape);
+        }
+      }
+    }
+    EXPECT_EQ(proved > 40, row.alike != Alike::never) << row.name << ": " << proved;
+  }
+}
+
+TEST(Alike, UnequalBlocksAndSharesAreNot) {
+  const Algorithm& ring = *find(Collective::allgather, "ring");
+  Shape shape{.collective = Collective::allgather, .ranks = 3, .count = 2};
+  EXPECT_TRUE(ranks_are_alike(ring, shape));
+  shape.count = 0;
+  shape.blocks = *schedule::Blocks::of_ranks({1, 2, 3});
+  EXPECT_FALSE(ranks_are_alike(ring, shape));
+
+  const Algorithm& shares = *find(Collective::allreduce, "ring");
+  Shape vector{.collective = Collective::allreduce, .ranks = 3, .count = 6};
+  EXPECT_TRUE(ranks_are_alike(shares, vector));
+  vector.count = 7;
+  EXPECT_FALSE(ranks_are_alike(shares, vector));
+}
+
+}  // namespace
+}  // namespace unisono::algorithm::test
