@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "model/costs.hpp"
+
+namespace unisono::model {
+namespace {
+
+// A curve's value for no bytes is the part that every message has.
+Parts split(double at_none, double at_size) {
+  return {.latency = at_none, .bytes = at_size - at_none};
+}
+
+}  // namespace
+
+Parts& Parts::operator+=(const Parts& other) {
+  latency += other.latency;
+  bytes += other.bytes;
+  reduction += other.reduction;
+  hand_over += other.hand_over;
+  return *this;
+}
+
+Costs::Costs(const Machine& machine, const Work& work, const schedule::Shape& shape)
+    : machine_(&machine),
+      work_(work),
+      map_(shape.hosts),
+      ranks_(shape.ranks),
+      hosts_(map_.given() ? map_.hosts() : (work.apart ? shape.ranks : 1)),
+      element_bytes_(static_cast<double>(arith::type_size(work.type))) {}
+
+bool Costs::crosses_hosts(int a, int b) const {
+  return map_.given() ? map_.of(a) != map_.of(b) : work_.apart;
+}
+
+int Costs::host(int rank) const {
+  if (map_.given()) return map_.of(rank);
+  return work_.apart ? rank : 0;
+}
+
+bool Costs::shares_cores(int host) const {
+  if (map_.given()) {
+    return map_.members(host).size() > static_cast<std::size_t>(machine_->cores_per_host);
+  }
+  return !work_.apart && ranks_ > machine_->cores_per_host;
+}
+
+const PathParameters& Costs::own_path(std::int64_t bytes) const {
+  return map_.given() || work_.apart ? remote_path(*machine_, work_.engine, bytes)
+                                     : local_path(*machine_, work_.engine, bytes);
+}
+
+MessageCost Costs::work_out(bool crosses, std::int64_t bytes) const {
+  const PathParameters& path = crosses ? remote_path(*machine_, work_.engine, bytes)
+                                       : local_path(*machine_, work_.engine, bytes);
+  const double m = static_cast<double>(bytes);
+  const double latency = path.latency.ns(), overhead = path.overhead.ns();
+  const double gap = path.gap.ns(), wire = m * path.gap_per_byte.ns();
+  MessageCost cost;
+  cost.occupies = {.latency = overhead, .bytes = m * path.overhead_per_byte.ns()};
+  cost.gap = {.latency = gap, .bytes = wire};
+  cost.flight = {.latency = latency, .bytes = wire};
+  cost.reception = split(path.reception.ns(0), path.reception.ns(bytes));
+  if (path.staged_per_byte) {
+    cost.can_be_staged = true;
+    cost.staging = {.bytes = m * path.staging_per_byte->ns()};
+    cost.occupies_staged = {.latency = overhead, .bytes = m * path.staged_per_byte->ns()};
+    cost.gap_staged = {.latency = gap};
+    cost.flight_staged = {.latency = latency};
+  }
+  if (path.multicast_latency) {
+    cost.multicasts = true;
+    cost.multicast_flight = {.latency = path.multicast_latency->ns(), .bytes = wire};
+  }
+  return cost;
+}
+
+const MessageCost& Costs::message(bool crosses, std::int64_t elements) {
+  auto& known = messages_[crosses ? 1 : 0];
+  const auto found = known.find(elements);
+  if (found != known.end()) return found->second;
+  const auto bytes = static_cast<std::int64_t>(static_cast<double>(elements) * element_bytes_);
+  return known.emplace(elements, work_out(crosses, bytes)).first->second;
+}
+
+Parts Costs::reduction(std::int64_t elements) {
+  if (!work_.op || elements == 0) return {};
+  const auto found = reductions_.find(elements);
+  if (found != reductions_.end()) return found->second;
+  const auto bytes = static_cast<std::int64_t>(static_cast<double>(elements) * element_bytes_);
+  const Parts parts{.reduction = reduction_ns(own_path(bytes), *work_.op, work_.type, bytes)};
+  return reductions_.emplace(elements, parts).first->second;
+}
+
+Parts Costs::copy(std::int64_t elements) const {
+  const double bytes = static_cast<double>(elements) * element_bytes_;
+  return {.bytes = bytes * own_path(static_cast<std::int64_t>(bytes)).copy_per_byte.ns()};
+}
+
+Parts Costs::start_up() const { return {.latency = start_up_ns(own_path(0), work_.op)}; }
+
+Parts Costs::hand_over() const {
+  return {.hand_over = machine_->hand_over ? machine_->hand_over->ns() : 0};
+}
+
+}  // namespace unisono::model

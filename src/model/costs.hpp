@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Costs: a machine's parameters for one kind of operation, as plain numbers of nanoseconds that add
+// up. What prices and simulations have in common. Remembers what it has worked out, so one thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+
+#include "arith/type.hpp"
+#include "model/machine.hpp"
+#include "schedule/shape.hpp"
+
+namespace unisono::model {
+
+// What schedules are run for. The element type also says how many bytes their elements have.
+struct Work {
+  Engine engine = Engine::any;
+  arith::Type type = arith::Type::byte;
+  std::optional<arith::Operator> op = std::nullopt;
+  // Where a shape has no host map: each rank on a host of its own, or all on one.
+  bool apart = false;
+};
+
+// A time by what it is spent on.
+struct Parts {
+  double latency = 0;    // L, o, g, r(0), C: what a message or operation costs at any size
+  double bytes = 0;      // what grows with the size; copies
+  double reduction = 0;  // c
+  double hand_over = 0;  // waiting for a core
+
+  double sum() const { return latency + bytes + reduction + hand_over; }
+  Parts& operator+=(const Parts& other);
+  bool operator==(const Parts&) const = default;
+};
+
+struct MessageCost {
+  Parts occupies;   // the sender: o + O m
+  Parts gap;        // until the sender's next message may leave: g + G m
+  Parts flight;     // from its leaving to its arrival: L + G m
+  Parts reception;  // the receiver: r(m)
+  // A message that is staged (Machine): copied once, then this instead of `occupies` and no G.
+  bool can_be_staged = false;
+  Parts staging;          // delta m
+  Parts occupies_staged;  // o + staged m
+  Parts gap_staged;       // g
+  Parts flight_staged;    // L
+  // Whether one send reaches any number of targets, and how long it flies then.
+  bool multicasts = false;
+  Parts multicast_flight;
+};
+
+class Costs {
+ public:
+  // `machine` must outlive it.
+  Costs(const Machine& machine, const Work& work, const schedule::Shape& shape);
+
+  // Whether a message between two ranks leaves the host.
+  bool crosses_hosts(int a, int b) const;
+  int host(int rank) const;  // 0 .. hosts() - 1
+  int hosts() const { return hosts_; }
+  // Whether a host has more ranks than cores: a wait that blocks passes the core on.
+  bool shares_cores(int host) const;
+  int cores() const { return machine_->cores_per_host; }
+
+  const MessageCost& message(bool crosses, std::int64_t elements);
+  Parts reduction(std::int64_t elements);
+  Parts copy(std::int64_t elements) const;
+  Parts start_up() const;
+  Parts hand_over() const;
+
+ private:
+  // Between hosts the path between them says what ranks do on their own, too.
+  const PathParameters& own_path(std::int64_t bytes) const;
+  MessageCost work_out(bool crosses, std::int64_t bytes) const;
+
+  const Machine* machine_;
+  Work work_;
+  topology::HostMap map_;
+  int ranks_, hosts_;
+  double element_bytes_;
+  std::unordered_map<std::int64_t, MessageCost> messages_[2];
+  std::unordered_map<std::int64_t, Parts> reductions_;
+};
+
+}  // namespace unisono::model

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "model/price.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "base/check.hpp"
+
+namespace unisono::model {
+namespace {
+
+using schedule::Memory;
+using schedule::Op;
+using schedule::OpKind;
+using schedule::Range;
+using schedule::Schedule;
+using schedule::SlotId;
+using schedule::Target;
+
+struct Moment {
+  double ns = 0;
+  Parts parts;
+
+  Moment& operator+=(const Parts& more) {
+    parts += more;
+    ns += more.sum();
+    return *this;
+  }
+};
+Moment operator+(Moment moment, const Parts& more) { return moment += more; }
+const Moment& later(const Moment& a, const Moment& b) { return a.ns < b.ns ? b : a; }
+
+// How often each content of a range is sent to somebody: those sent more than once are staged.
+class Contents {
+ public:
+  // A range and how often its memory had been written.
+  using Key = std::tuple<Memory, SlotId, std::int64_t, std::int64_t, int>;
+
+  void note_write(const Range& target) { ++writes_[static_cast<std::size_t>(target.memory)]; }
+  Key key(const Range& source) const {
+    return {source.memory, source.slot, source.offset, source.count,
+            writes_[static_cast<std::size_t>(source.memory)]};
+  }
+
+ private:
+  std::array<int, schedule::kMemoryCount> writes_{};
+};
+
+bool writes(const Op& op) { return op.kind == OpKind::reduce || op.kind == OpKind::copy; }
+
+// One rank's clock.
+struct Rank {
+  std::size_t next = 0;
+  SlotId awaited = -1;
+  Moment now;
+  std::array<Moment, 2> port;  // when the next message may leave: within the host, between hosts
+  std::vector<Moment> arrivals;
+  std::vector<bool> filled;
+  Contents contents;
+  std::map<Contents::Key, int> copies;  // messages of each content that cross hosts
+  std::map<Contents::Key, bool> staged;
+};
+
+// What ranks do, whoever takes their messages.
+class Clock {
+ public:
+  Clock(const Machine& machine, const Work& work, const schedule::Shape& shape)
+      : costs_(machine, work, shape) {
+    if (!work.apart) busy_.resize(static_cast<std::size_t>(costs_.hosts()));
+  }
+
+  Rank begin(const Schedule& schedule) {
+    Rank rank;
+    rank.arrivals.resize(schedule.slots.size());
+    rank.filled.resize(schedule.slots.size());
+    spend(rank, schedule.rank, costs_.start_up());
+    if (stages(schedule)) count_copies(schedule, rank);
+    return rank;
+  }
+
+  // fill(target, arrival) for each message.
+  template <class Fill>
+  void send(const Schedule& schedule, const Op& op, Rank& rank, const Fill& fill) {
+    std::array<const Moment*, 2> multicast{};
+    std::array<Moment, 2> arrival;
+    for (const Target& target : schedule.targets_of(op)) {
+      const bool crosses = costs_.crosses_hosts(schedule.rank, target.peer);
+      const MessageCost& cost = costs_.message(crosses, op.left.count);
+      const std::size_t kind = crosses ? 1 : 0;
+      if (multicast[kind] == nullptr) {
+        const bool once = op.kind == OpKind::multicast && cost.multicasts;
+        arrival[kind] =
+            leave(schedule, op, rank, kind, cost) + (once ? cost.multicast_flight : flight_);
+        if (once) multicast[kind] = &arrival[kind];
+      }
+      fill(target, arrival[kind]);
+    }
+  }
+
+  void wait(const Schedule& schedule, const Op& op, Rank& rank) {
+    const auto slot = static_cast<std::size_t>(op.slot);
+    const int source = schedule.slots[slot].source;
+    const bool blocks = rank.arrivals[slot].ns > rank.now.ns;
+    rank.now = later(rank.now, rank.arrivals[slot]);
+    if (blocks && costs_.shares_cores(costs_.host(schedule.rank))) {
+      spend(rank, schedule.rank, costs_.hand_over());
+    }
+    spend(rank, schedule.rank,
+          costs_.message(costs_.crosses_hosts(schedule.rank, source), schedule.slots[slot].count)
+              .reception);
+  }
+
+  void compute(const Schedule& schedule, const Op& op, Rank& rank) {
+    if (op.kind == OpKind::reduce) {
+      spend(rank, schedule.rank, costs_.reduction(op.target.count));
+    } else if (op.left != op.target) {
+      spend(rank, schedule.rank, costs_.copy(op.target.count));
+    }
+    rank.contents.note_write(op.target);
+  }
+
+  // The price, given the rank that ends last.
+  Price finish(const Moment& last, int last_rank, double busy_factor) const {
+    Price price{.ns = last.ns, .parts = last.parts, .last_rank = last_rank};
+    for (std::size_t host = 0; host < busy_.size(); ++host) {
+      if (!costs_.shares_cores(static_cast<int>(host))) continue;
+      const double work = busy_[host] * busy_factor / costs_.cores();
+      if (work <= price.ns) continue;
+      price.parts.hand_over += work - price.ns;
+      price.ns = work;
+    }
+    return price;
+  }
+
+ private:
+  void spend(Rank& rank, int number, const Parts& parts) {
+    rank.now += parts;
+    if (!busy_.empty()) busy_[static_cast<std::size_t>(costs_.host(number))] += parts.sum();
+  }
+
+  // Occupies the rank with a message and its port; when it leaves. Sets flight_.
+  Moment leave(const Schedule& schedule, const Op& op, Rank& rank, std::size_t kind,
+               const MessageCost& cost) {
+    bool is_staged = false;
+    if (kind == 1 && cost.can_be_staged) {
+      const Contents::Key key = rank.contents.key(op.left);
+      is_staged = rank.copies[key] > 1;
+      if (is_staged && !rank.staged[key]) {
+        rank.staged[key] = true;
+        spend(rank, schedule.rank, cost.staging);
+      }
+    }
+    spend(rank, schedule.rank, is_staged ? cost.occupies_staged : cost.occupies);
+    const Moment left = later(rank.now, rank.port[kind]);
+    rank.port[kind] = left + (is_staged ? cost.gap_staged : cost.gap);
+    flight_ = is_staged ? cost.flight_staged : cost.flight;
+    return left;
+  }
+
+  bool stages(const Schedule& schedule) {
+    return costs_.hosts() > 1 && costs_.message(true, schedule.shape.count).can_be_staged;
+  }
+
+  void count_copies(const Schedule& schedule, Rank& rank) {
+    Contents contents;
+    for (const Op& op : schedule.ops) {
+      for (const Target& target : schedule.targets_of(op)) {
+        if (costs_.crosses_hosts(schedule.rank, target.peer)) ++rank.copies[contents.key(op.left)];
+      }
+      if (writes(op)) contents.note_write(op.target);
+    }
+  }
+
+  Costs costs_;
+  std::vector<double> busy_;  // of each host; none where each rank is alone
+  Parts flight_;              // of the message that left last
+};
+
+// All ranks, each until a slot that nobody has filled; whoever fills that slot wakes it.
+class PriceWalk {
+ public:
+  PriceWalk(std::span<const Schedule> set, const Machine& machine, const Work& work)
+      : set_(set), clock_(machine, work, set.front().shape) {
+    for (const Schedule& schedule : set) {
+      ready_.push_back(ranks_.size());
+      ranks_.push_back(clock_.begin(schedule));
+    }
+  }
+
+  Price price() {
+    while (!ready_.empty()) {
+      const std::size_t rank = ready_.back();
+      ready_.pop_back();
+      advance(rank);
+    }
+    std::size_t last = 0;
+    for (std::size_t r = 0; r < set_.size(); ++r) {
+      UNISONO_CHECK(ranks_[r].next == set_[r].ops.size(), "the price of schedules that deadlock");
+      if (ranks_[r].now.ns > ranks_[last].now.ns) last = r;
+    }
+    return clock_.finish(ranks_[last].now, static_cast<int>(last), 1);
+  }
+
+ private:
+  void advance(std::size_t r) {
+    const Schedule& schedule = set_[r];
+    Rank& rank = ranks_[r];
+    rank.awaited = -1;
+    for (; rank.next < schedule.ops.size(); ++rank.next) {
+      const Op& op = schedule.ops[rank.next];
+      if (op.kind == OpKind::wait) {
+        if (!rank.filled[static_cast<std::size_t>(op.slot)]) {
+          rank.awaited = op.slot;
+          return;
+        }
+        clock_.wait(schedule, op, rank);
+      } else if (writes(op)) {
+        clock_.compute(schedule, op, rank);
+      } else {
+        clock_.send(schedule, op, rank,
+                    [&](const Target& target, const Moment& at) { fill(target, at); });
+      }
+    }
+  }
+
+  void fill(const Target& target, const Moment& at) {
+    Rank& peer = ranks_[static_cast<std::size_t>(target.peer)];
+    peer.arrivals[static_cast<std::size_t>(target.slot)] = at;
+    peer.filled[static_cast<std::size_t>(target.slot)] = true;
+    if (peer.awaited != target.slot) return;
+    peer.awaited = -1;
+    ready_.push_back(static_cast<std::size_t>(target.peer));
+  }
+
+  std::span<const Schedule> set_;
+  Clock clock_;
+  std::vector<Rank> ranks_;
+  std::vector<std::size_t> ready_;
+};
+
+}  // namespace
+
+Price price(std::span<const Schedule> set, const Machine& machine, const Work& work) {
+  UNISONO_CHECK(!set.empty(), "the price of no schedules");
+  return PriceWalk(set, machine, work).price();
+}
+
+Price price_of_alike(const Schedule& any, const Machine& machine, const Work& work) {
+  Clock clock(machine, work, any.shape);
+  Rank rank = clock.begin(any);
+  for (const Op& op : any.ops) {
+    if (op.kind == OpKind::wait) {
+      UNISONO_CHECK(rank.filled[static_cast<std::size_t>(op.slot)], "ranks that are not alike");
+      clock.wait(any, op, rank);
+    } else if (writes(op)) {
+      clock.compute(any, op, rank);
+    } else {
+      // What this rank sends to a slot of a peer, another one sends to its slot of that number.
+      clock.send(any, op, rank, [&](const Target& target, const Moment& at) {
+        rank.arrivals[static_cast<std::size_t>(target.slot)] = at;
+        rank.filled[static_cast<std::size_t>(target.slot)] = true;
+      });
+    }
+  }
+  // Where all ranks are on one host, it has the work of all.
+  return clock.finish(rank.now, any.rank, any.shape.ranks);
+}
+
+}  // namespace unisono::model

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The price of a collective: the critical path of the schedules of all its ranks on a machine. Each
+// rank runs its ops in their order and is occupied by one at a time:
+//
+//   start      all ranks together, each for C
+//   send       occupies the rank for o + O m; leaves then, or g + G m after its last message left;
+//              arrives L + G m later
+//   multicast  one send where the network copies; else staged once and sent from there where the
+//   path
+//              stages; else a send to each target
+//   wait       until the message has arrived, then r(m)
+//   reduce     c(m);   copy: gamma m, and nothing onto itself
+//
+// A range that is sent several times without having been written in between is staged once, too.
+// On a host with more ranks than cores, a wait that blocks costs a hand-over, and the host's ranks
+// together need at least their work divided by its cores. No contention within the network: see
+// sim/. Pure; any thread.
+#pragma once
+
+#include <span>
+
+#include "model/costs.hpp"
+#include "schedule/schedule.hpp"
+
+namespace unisono::model {
+
+struct Price {
+  double ns = 0;
+  Parts parts;  // of the longest path; they add up to ns, but for rounding
+  int last_rank = 0;
+
+  bool operator==(const Price&) const = default;
+};
+
+// set[r] is the schedule of rank r. Of schedules that end (check/) only; others stop the process.
+Price price(std::span<const schedule::Schedule> set, const Machine& machine, const Work& work);
+
+// The same from the schedule of any rank, where all ranks' schedules are alike
+// (algorithm::ranks_are_alike) and all ranks are on one host, or each on its own: every rank is at
+// the same op at the same time.
+Price price_of_alike(const schedule::Schedule& any, const Machine& machine, const Work& work);
+
+}  // namespace unisono::model
