@@ -17,8 +17,8 @@ MOST_LINES = 600
 MOST_MEMBERS = 30
 # What is beyond a limit, with its size: that may shrink and not grow.
 KNOWN_CLASSES = {"Agreement": 39, "Job": 75, "Network": 40, "Bulk": 31, "Group": 39, "Reliable": 72}
-KNOWN_FOLDERS = {"src/engine": 22, "src/group": 78, "src/reliable": 24}
-KNOWN_FILES = {"src/group/job.cpp": 645}
+KNOWN_FOLDERS = {"src/engine": 22, "src/reliable": 24}
+KNOWN_FILES = {"src/job/job.cpp": 645}
 
 CLASS = re.compile(r"\b(?:class|struct)\s+(?:alignas\([^)]*\)\s*)?([A-Za-z_]\w*)(?:\s+final)?"
                    r"\s*(?::[^;{()]*)?\{")

@@ -14,16 +14,16 @@
 namespace unisono::api {
 namespace {
 
-static_assert(UNISONO_EQUAL == static_cast<int>(group::Comparison::equal));
-static_assert(UNISONO_LESS == static_cast<int>(group::Comparison::less));
-static_assert(UNISONO_GREATER_EQUAL + 1 == group::kComparisonCount);
+static_assert(UNISONO_EQUAL == static_cast<int>(comm::Comparison::equal));
+static_assert(UNISONO_LESS == static_cast<int>(comm::Comparison::less));
+static_assert(UNISONO_GREATER_EQUAL + 1 == comm::kComparisonCount);
 
 using base::Code;
 using base::Error;
 using base::Result;
-using group::AgentPause;
+using comm::AgentPause;
 
-using Made = Result<std::unique_ptr<group::Communicator>>;
+using Made = Result<std::unique_ptr<comm::Communicator>>;
 
 // A call that makes a communicator from another one. `make` is called once there is a handle for
 // what it makes: a rank that has none left would else be missing in it.
@@ -83,8 +83,8 @@ extern "C" {
 
 using namespace unisono::api;  // NOLINT: entry points of one namespace
 using unisono::base::Code;
-using unisono::group::AgentPause;
-using unisono::group::Communicator;
+using unisono::comm::AgentPause;
+using unisono::comm::Communicator;
 
 int unisono_comm_rank(unisono_comm_t comm, int* rank) try {
   Comm* found = comms().get(comm);
@@ -178,15 +178,15 @@ int unisono_publish(unisono_comm_t comm, uint64_t value) try {
 }
 
 int unisono_query(unisono_comm_t comm, unisono_compare_t how, uint64_t value, int* result) try {
-  using unisono::group::Comparison;
+  using unisono::comm::Comparison;
   Comm* found = comms().get(comm);
   if (found == nullptr) return fail(bad_comm("unisono_query", comm));
   if (result == nullptr) return fail(Code::argument, "unisono_query: result is NULL");
   *result = 0;
-  if (how < 0 || how >= unisono::group::kComparisonCount) {
+  if (how < 0 || how >= unisono::comm::kComparisonCount) {
     return fail(Code::argument, fmt::format("unisono_query: how is {}; it must be one of "
                                             "UNISONO_EQUAL .. UNISONO_GREATER_EQUAL, 0 .. {}",
-                                            how, unisono::group::kComparisonCount - 1));
+                                            how, unisono::comm::kComparisonCount - 1));
   }
   AgentPause pause(found->group.get());
   pause.is_of_a_look();

@@ -12,7 +12,7 @@ namespace {
 using base::Code;
 using base::Error;
 using base::Result;
-using group::AgentPause;
+using comm::AgentPause;
 
 // Others: whether they wait for this rank to make the call, or it is only planned.
 enum class Others : std::uint8_t { wait_for_us, not_concerned };

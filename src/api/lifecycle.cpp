@@ -10,7 +10,7 @@
 #include "base/check.hpp"
 #include "base/log.hpp"
 #include "bootstrap/bootstrap.hpp"
-#include "group/start.hpp"
+#include "comm/start.hpp"
 #include "memory/memory_file.hpp"
 #include "nic/service/probe.hpp"
 #include "transport/table.hpp"
@@ -37,13 +37,13 @@ Result<unisono_comm_t> enter(bootstrap::JobInfo info, std::shared_ptr<memory::Jo
   rank->of_process = of_process;
   base::set_check_rank(info.rank);
   base::set_log_rank(info.rank);
-  std::unique_ptr<group::Network> network;
+  std::unique_ptr<network::Network> network;
   if (info.datagrams != nullptr) {
-    network = group::Network::over(info, *memory, group::SilenceLimits::of(settings).suspect_ns);
+    network = network::Network::over(info, *memory, job::SilenceLimits::of(settings).suspect_ns);
   }
   UNISONO_ASSIGN(const unisono_comm_t handle, reserve_comm(*rank));
-  auto started = group::start_rank(info, std::move(memory), settings,
-                                   transport::local_rows().front().make(), std::move(network), nic);
+  auto started = comm::start_rank(info, std::move(memory), settings,
+                                  transport::local_rows().front().make(), std::move(network), nic);
   if (!started) {
     comms().remove(handle);
     return started.error();
@@ -72,7 +72,7 @@ Result<unisono_comm_t> init_process() {
   const auto& settings = base::process_settings();
   if (!settings) return settings.error();
   UNISONO_ASSIGN(bootstrap::JobDescription job, bootstrap::describe_own_job(*settings));
-  job.memory_layout = group::memory_layout(*settings);
+  job.memory_layout = comm::memory_layout(*settings);
   std::optional<nic::Capabilities> nic;
   if (bootstrap::may_span_hosts(job)) nic = find_nic(*settings, job.rank);
   UNISONO_ASSIGN(bootstrap::JobInfo info, bootstrap::join_job(std::move(job), *settings));
@@ -113,8 +113,8 @@ Result<unisono_comm_t> init_thread(unisono_threads_s& threads, int rank) {
 std::optional<Error> untold_failure(Rank& rank) {
   const std::lock_guard lock(rank.mutex);
   for (const unisono_comm_t handle : rank.comms) {
-    group::Communicator& group = *comms().get(handle)->group;
-    group::FailureState& failures = group.failures();
+    comm::Communicator& group = *comms().get(handle)->group;
+    comm::FailureState& failures = group.failures();
     failures.adopt();
     if (failures.has_failed() && !failures.is_told()) return failures.tell();
   }

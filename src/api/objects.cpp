@@ -40,7 +40,7 @@ base::Result<unisono_comm_t> reserve_comm(Rank& rank) {
   return handle;
 }
 
-void add_comm(unisono_comm_t handle, std::unique_ptr<group::Communicator> group) {
+void add_comm(unisono_comm_t handle, std::unique_ptr<comm::Communicator> group) {
   Comm& comm = *comms().get(handle);
   comm.group = std::move(group);
   const std::lock_guard lock(comm.owner->mutex);

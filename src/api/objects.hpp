@@ -7,8 +7,8 @@
 #include <set>
 
 #include "api/handles.hpp"
-#include "group/communicator.hpp"
-#include "group/job.hpp"
+#include "comm/communicator.hpp"
+#include "job/job.hpp"
 #include "unisono/unisono.h"
 
 namespace unisono::api {
@@ -117,7 +117,7 @@ struct Comm {
   ~Comm();
 
   Rank* owner = nullptr;
-  std::unique_ptr<group::Communicator> group;
+  std::unique_ptr<comm::Communicator> group;
   std::set<Request*> requests;
   std::set<PersistentPlan*> plans;
   Repeat repeats[schedule::kCollectiveCount];  // the last call of each, blocks equal
@@ -130,7 +130,7 @@ struct Request {
     if (comm != nullptr) comm->requests.erase(this);
   }
   Comm* comm = nullptr;  // null: it ended before the request did
-  group::Pending pending;
+  comm::Pending pending;
 };
 
 struct PersistentPlan {
@@ -142,13 +142,13 @@ struct PersistentPlan {
   const void* input = nullptr;
   void* output = nullptr;
   bool active = false;
-  group::Pending pending;
+  comm::Pending pending;
 };
 
 // One rank of a job, from init to finalize.
 struct Rank {
   bootstrap::JobInfo info;
-  std::unique_ptr<group::Job> job;
+  std::unique_ptr<job::Job> job;
   std::mutex mutex;  // for `comms`: threads make communicators from different ones at once
   std::set<unisono_comm_t> comms;
   unisono_comm_t world = nullptr;
@@ -162,7 +162,7 @@ HandleTable<PersistentPlan, unisono_plan_t>& plans();
 // A handle for a communicator that does not exist yet; resources error if there are too many. It is
 // returned by comms().remove(), or filled by add_comm().
 base::Result<unisono_comm_t> reserve_comm(Rank& rank);
-void add_comm(unisono_comm_t handle, std::unique_ptr<group::Communicator> group);
+void add_comm(unisono_comm_t handle, std::unique_ptr<comm::Communicator> group);
 // Ends it: its requests and plans lose it.
 void end_comm(Rank& rank, unisono_comm_t handle);
 

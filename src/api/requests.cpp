@@ -16,9 +16,9 @@ namespace {
 using base::Code;
 using base::Error;
 using base::Result;
-using group::AgentPause;
-using group::Communicator;
-using group::Pending;
+using comm::AgentPause;
+using comm::Communicator;
+using comm::Pending;
 
 Result<Request*> find_request(const char* function, const unisono_request_t* handle) {
   if (handle == nullptr || *handle == nullptr) {
@@ -94,9 +94,9 @@ extern "C" {
 
 using namespace unisono::api;  // NOLINT: entry points of one namespace
 using unisono::base::Code;
-using unisono::group::AgentPause;
-using unisono::group::Communicator;
-using unisono::group::Pending;
+using unisono::comm::AgentPause;
+using unisono::comm::Communicator;
+using unisono::comm::Pending;
 
 int unisono_test(unisono_request_t* request, int* done) try {
   const auto found = find_request("unisono_test", request);

@@ -176,8 +176,8 @@ schedule::Shape shape_of_local(Collective collective, int ranks, std::int64_t by
 TEST_P(Edges, OneByteAroundThoseOfCallsWithLocalCountsTheResultsAreRight) {
   const Placing& setup = GetParam();
   World world(options_of(setup));
-  const group::SegmentLayout layout =
-      group::plan_segment(setup.ranks, world.at(0).members().job().settings());
+  const comm::SegmentLayout layout =
+      comm::plan_segment(setup.ranks, world.at(0).members().job().settings());
   std::vector<std::int64_t> lengths = {engine::kLinePayload - 8, engine::kLinePayload,
                                        engine::kLineBytes};
   for (const engine::LaneGeometry& geometry : {layout.small, layout.bulk}) {

@@ -18,7 +18,7 @@ namespace unisono::test {
 namespace {
 
 using algorithm::Algorithm;
-using group::Pending;
+using comm::Pending;
 using schedule::Collective;
 using schedule::Shape;
 

@@ -38,7 +38,7 @@ class Trial {
   }
 
   // Only this rank's part of it.
-  void start(World& world, int rank, group::Pending& pending) {
+  void start(World& world, int rank, comm::Pending& pending) {
     Rank& here = ranks_[static_cast<std::size_t>(rank)];
     auto plan = world.at(rank).plan(here.call);
     ASSERT_TRUE(plan.ok()) << plan.error().message;

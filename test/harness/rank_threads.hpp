@@ -19,10 +19,10 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "group/communicator.hpp"
-#include "group/job.hpp"
-#include "group/start.hpp"
+#include "comm/communicator.hpp"
+#include "comm/start.hpp"
 #include "harness/threads.hpp"
+#include "job/job.hpp"
 #include "memory/memory_file.hpp"
 #include "reliable/reliable.hpp"
 #include "transport/shm/shm.hpp"
@@ -91,8 +91,8 @@ struct RankEnds {};
 struct RankThread {
   int rank = 0;
   std::shared_ptr<memory::JobMemory> memory;
-  std::unique_ptr<group::Job> job;
-  std::unique_ptr<group::Communicator> world;
+  std::unique_ptr<job::Job> job;
+  std::unique_ptr<comm::Communicator> world;
   bool is_dead = false;
 };
 
@@ -140,7 +140,7 @@ class RankThreads {
           body(rank);
         } catch (const RankEnds&) {
           rank.is_dead = true;
-          rank.job->mark_gone(rank.rank, group::RankState::dead);
+          rank.job->mark_gone(rank.rank, job::RankState::dead);
           rank.job->raise_alarm();
         }
         guard.done(rank.rank);
@@ -160,7 +160,7 @@ class RankThreads {
       const bool here = host == hosts_[static_cast<std::size_t>(self.rank)];
       info.members.push_back({.pid = here ? getpid() : 0, .host = host});
     }
-    std::unique_ptr<group::Network> network;
+    std::unique_ptr<network::Network> network;
     if (has_several_hosts()) {
       reliable::ReliableOptions options;
       options.group = bootstrap::first_ranks(info.members);
@@ -170,12 +170,12 @@ class RankThreads {
       options.region_bytes = kBytes;
       options.seed = static_cast<std::uint64_t>(self.rank) + 1;
       options.now_ns = base::now_ns;
-      network = std::make_unique<group::Network>(
+      network = std::make_unique<network::Network>(
           std::make_unique<reliable::Reliable>(datagrams_->attach(self.rank), options));
     }
     auto started =
-        group::start_rank(info, self.memory, settings_, std::make_unique<transport::SharedMemory>(),
-                          std::move(network));
+        comm::start_rank(info, self.memory, settings_, std::make_unique<transport::SharedMemory>(),
+                         std::move(network));
     if (!started) return started.error();
     self.job = std::move(started->job);
     self.world = std::move(started->world);

@@ -16,8 +16,8 @@
 
 #include "base/log.hpp"
 #include "base/prng.hpp"
-#include "group/communicator.hpp"
-#include "group/job.hpp"
+#include "comm/communicator.hpp"
+#include "job/job.hpp"
 #include "memory/memory_file.hpp"
 #include "reliable/reliable.hpp"
 #include "select/override.hpp"
@@ -88,7 +88,7 @@ class World {
   }
 
   int ranks() const { return static_cast<int>(jobs_.size()); }
-  group::Communicator& at(int rank) { return *communicators_[static_cast<std::size_t>(rank)]; }
+  comm::Communicator& at(int rank) { return *communicators_[static_cast<std::size_t>(rank)]; }
   transport::VirtualNetwork* network() { return network_.get(); }
   transport::VirtualDatagramNetwork* datagrams() { return datagrams_.get(); }
   reliable::Reliable& reliable_at(int rank) { return *reliables_[static_cast<std::size_t>(rank)]; }
@@ -142,7 +142,7 @@ class World {
   bool run(const std::vector<group::Call>& calls, const std::vector<const void*>& inputs,
            const std::vector<void*>& outputs) {
     const std::size_t n = jobs_.size();
-    std::vector<group::Pending> pending(n);
+    std::vector<comm::Pending> pending(n);
     std::vector<std::size_t> order(n);
     for (std::size_t r = 0; r < n; ++r) order[r] = r;
     std::shuffle(order.begin(), order.end(), prng_);
@@ -154,13 +154,13 @@ class World {
     }
     const auto all_ended = [&pending] {
       return std::ranges::all_of(
-          pending, [](const auto& p) { return p.state != group::Pending::State::running; });
+          pending, [](const auto& p) { return p.state != comm::Pending::State::running; });
     };
     constexpr int kMostSteps = 4'000'000;
     for (int steps = 0; steps < kMostSteps && !all_ended(); ++steps) step();
     bool complete = true;
     for (std::size_t r = 0; r < n; ++r) {
-      complete &= pending[r].state == group::Pending::State::complete;
+      complete &= pending[r].state == comm::Pending::State::complete;
     }
     return complete;
   }
@@ -202,7 +202,7 @@ class World {
     info.job = "world";
     info.members.assign(static_cast<std::size_t>(ranks), bootstrap::Member{getpid()});
     std::unique_ptr<transport::Transport> transport;
-    std::unique_ptr<group::Network> network;
+    std::unique_ptr<network::Network> network;
     for (std::size_t r = 0; r < hosts_.size(); ++r) {
       const bool here = hosts_[r] == hosts_[static_cast<std::size_t>(rank)];
       info.members[r] = {.pid = here ? getpid() : 0, .host = hosts_[r]};
@@ -215,16 +215,16 @@ class World {
       transport = std::make_unique<transport::SharedMemory>();
     }
     if (!hosts_.empty()) {
-      network = std::make_unique<group::Network>(
+      network = std::make_unique<network::Network>(
           make_reliable(rank, ranks, bootstrap::first_ranks(info.members)));
       if (multicasts_) network->allow_multicast();
     }
-    auto job = group::Job::enter(info, memory_of(rank), settings_, std::move(transport),
-                                 std::move(network));
+    auto job =
+        job::Job::enter(info, memory_of(rank), settings_, std::move(transport), std::move(network));
     ASSERT_TRUE(job.ok()) << job.error().message;
     auto& kept = jobs_[static_cast<std::size_t>(rank)];
     kept = std::move(*job);
-    auto world = group::Communicator::create_world(*kept);
+    auto world = comm::Communicator::create_world(*kept);
     ASSERT_TRUE(world.ok()) << world.error().message;
     communicators_[static_cast<std::size_t>(rank)] = std::move(*world);
   }
@@ -241,8 +241,8 @@ class World {
   std::size_t pool_packets_ = 0;
   bool multicasts_ = false;                     // between hosts
   std::vector<reliable::Reliable*> reliables_;  // the jobs own them
-  std::vector<std::unique_ptr<group::Job>> jobs_;
-  std::vector<std::unique_ptr<group::Communicator>> communicators_;
+  std::vector<std::unique_ptr<job::Job>> jobs_;
+  std::vector<std::unique_ptr<comm::Communicator>> communicators_;
 };
 
 }  // namespace unisono::test

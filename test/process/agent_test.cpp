@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The agent: a thread of each rank that carries split-phase operations on while the application
-// computes, and lets go of them when it looks.
+// agent.hpp and agent_loan.hpp: a thread of each rank carries split-phase operations on while the
+// application computes, and lets go of them when it looks.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <unistd.h>

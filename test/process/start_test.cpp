@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "bootstrap/bootstrap.hpp"
-#include "group/job.hpp"
-#include "group/liveness.hpp"
 #include "harness/outcome.hpp"
+#include "job/job.hpp"
+#include "job/liveness.hpp"
 #include "process/ranks.hpp"
 #include "transport/shm/shm.hpp"
 
@@ -39,8 +39,8 @@ class StartByHand {
   }
 
   base::Status enter() {
-    auto job = group::Job::enter(info_, memory_, *base::process_settings(),
-                                 std::make_unique<transport::SharedMemory>());
+    auto job = job::Job::enter(info_, memory_, *base::process_settings(),
+                               std::make_unique<transport::SharedMemory>());
     if (!job) return job.error();
     job_ = std::move(*job);
     return base::success();
@@ -50,25 +50,25 @@ class StartByHand {
 
   void kill_and_await_end(int rank) const {
     ASSERT_EQ(kill(info_.members[static_cast<std::size_t>(rank)].pid, SIGKILL), 0);
-    group::Liveness liveness(info_.members);
+    job::Liveness liveness(info_.members);
     while (liveness.poll() != std::vector<int>{rank}) sched_yield();
   }
 
   // Looks into the job's memory, without being entered.
   void await_presence_of(int rank) const {
     const auto* header =
-        reinterpret_cast<group::JobHeader*>(memory_->at(memory::kSegmentAlignment / 2));
+        reinterpret_cast<job::JobHeader*>(memory_->at(memory::kSegmentAlignment / 2));
     while (header->doorbells_offset.load(std::memory_order_acquire) == 0) sched_yield();
     const auto* table =
-        reinterpret_cast<group::RankHeader*>(memory_->at(header->ranks_offset.load()));
-    constexpr auto present = static_cast<std::uint32_t>(group::RankState::present);
+        reinterpret_cast<job::RankHeader*>(memory_->at(header->ranks_offset.load()));
+    constexpr auto present = static_cast<std::uint32_t>(job::RankState::present);
     while (table[rank].state.load(std::memory_order_acquire) != present) sched_yield();
   }
 
  private:
   bootstrap::JobInfo info_;
   std::shared_ptr<memory::JobMemory> memory_;
-  std::unique_ptr<group::Job> job_;
+  std::unique_ptr<job::Job> job_;
 };
 
 ProcessJob::Options patient() {

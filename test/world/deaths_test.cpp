@@ -185,7 +185,7 @@ class Doomed {
     if (survivors_.at(rank).dead) return;
     if (prng_.below(8) == 0) survivors_.watch(rank);
     if (prng_.below(8) == 0) start_next(rank);
-    group::Communicator& communicator = world_.at(rank);
+    comm::Communicator& communicator = world_.at(rank);
     if (communicator.progress()) quiet_ = 0;
     communicator.watchdog().examine(prng_.below(16) == 0);
     ++quiet_;
@@ -210,7 +210,7 @@ class Doomed {
       if (survivors_.at(rank).dead) continue;
       if (!refused_[r] && next_[r] < jobs_.size()) return false;
       for (std::size_t j = 0; j < next_[r]; ++j) {
-        if (jobs_[j].at(rank).state == group::Pending::State::running) return false;
+        if (jobs_[j].at(rank).state == comm::Pending::State::running) return false;
       }
     }
     return true;
@@ -262,7 +262,7 @@ class Doomed {
   // out, it is that of all who live, or of nobody: too few hosts are left to be sure.
   void go_on(Fates& fates) {
     ASSERT_TRUE(survivors_.run()) << "shrink does not end";
-    group::Communicator* const group = survivors_.expect_one_group();
+    comm::Communicator* const group = survivors_.expect_one_group();
     for (const int rank : living()) {
       const Survivor& self = survivors_.at(rank);
       if (self.error) {
@@ -281,7 +281,7 @@ class Doomed {
   // communicators.
   void expect_no_memory_left() {
     const std::int64_t before =
-        given_out_ - whole_segments(group::plan_segment(world_.ranks(), world_.settings()).bytes);
+        given_out_ - whole_segments(comm::plan_segment(world_.ranks(), world_.settings()).bytes);
     for (const int rank : living()) {
       survivors_.at(rank).made.reset();
       world_.end(rank);

@@ -17,7 +17,7 @@ namespace unisono::test {
 namespace {
 
 using base::Code;
-using group::RankState;
+using job::RankState;
 
 constexpr int kRanks = 5;
 
@@ -127,13 +127,13 @@ TEST(HostsWorld, ReportsThatFollowEachOtherLowerTheEnd) {
     }
     // The fourth report is about all operations: a barrier that has not begun fails as well.
     const std::vector<const void*> inputs(kRanks, nullptr);
-    group::Pending pending;
+    comm::Pending pending;
     auto plan = world.at(0).plan(barrier());
     ASSERT_TRUE(plan.ok());
     ASSERT_TRUE(world.at(0).start(**plan, nullptr, nullptr, pending).ok());
     EXPECT_TRUE(step_until(world, [&] {
       world.at(0).failures().adopt();
-      return pending.state == group::Pending::State::failed;
+      return pending.state == comm::Pending::State::failed;
     }));
   }
 }
@@ -180,11 +180,11 @@ class Outage {
 
   void mend() { cut_or_mend(false); }
   std::int64_t passed_ns() { return survivors_.now() - begin_ns_; }
-  group::Communicator& at(int rank) { return survivors_.world.at(rank); }
-  group::Pending::State state(int rank) { return pending_[static_cast<std::size_t>(rank)].state; }
-  bool all(group::Pending::State state) {
+  comm::Communicator& at(int rank) { return survivors_.world.at(rank); }
+  comm::Pending::State state(int rank) { return pending_[static_cast<std::size_t>(rank)].state; }
+  bool all(comm::Pending::State state) {
     return std::ranges::all_of(pending_,
-                               [state](const group::Pending& p) { return p.state == state; });
+                               [state](const comm::Pending& p) { return p.state == state; });
   }
   // All ranks wait, as who sleeps does, and look around a thousand times a second.
   bool wait(const std::function<bool()>& ended, std::int64_t until_ns) {
@@ -222,11 +222,11 @@ class Outage {
   }
 
   Survivors survivors_;
-  std::vector<group::Pending> pending_;
+  std::vector<comm::Pending> pending_;
   std::int64_t begin_ns_ = 0;
 };
 
-using State = group::Pending::State;
+using State = comm::Pending::State;
 
 TEST(HostsWorld, AnOutageOfSecondsIsToldOnceAndTheJobGoesOn) {
   Outage outage;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// failure_news.hpp and news_tree.hpp:
 // News of a failure and of a loss reach all ranks of a large job with a number of packets in
 // proportion to the ranks, whoever has them first and however many do; and also where hosts have
 // died of which nobody has heard. Hosts of a rank each, in one thread, in virtual time; `--hosts N`
@@ -14,16 +15,16 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "group/news_tree.hpp"
 #include "harness/seeds.hpp"
 #include "harness/world.hpp"
+#include "job/news_tree.hpp"
 #include "world/survivors.hpp"
 
 namespace unisono::test {
 namespace {
 
 using base::Code;
-using group::RankState;
+using job::RankState;
 
 Seeds seeds{.count = 10};
 int hosts_of_many = 128;  // `--hosts`
@@ -136,7 +137,7 @@ TEST(News, ReachAllSurvivorsAlsoWhereInnerHostsHaveDied) {
     options.settings["UNISONO_DETECT_TIMEOUT"] = "10ms";
     options.settings["UNISONO_DETECT_TIMEOUT_HOSTS"] = "10ms";
     News news(options);
-    std::vector<group::Pending> pending(kRanks);
+    std::vector<comm::Pending> pending(kRanks);
     for (int r = 0; r < kRanks; ++r) {
       auto plan = news.world.at(r).plan({});
       ASSERT_TRUE(plan.ok());
@@ -145,7 +146,7 @@ TEST(News, ReachAllSurvivorsAlsoWhereInnerHostsHaveDied) {
                       .ok());
     }
     const auto kill_some = [&] {
-      news.kill(static_cast<int>(news.world.prng().below(group::kNewsArity + 1)));
+      news.kill(static_cast<int>(news.world.prng().below(job::kNewsArity + 1)));
       news.kill(news.world.random_rank());
     };
     for (int d = 0; d < 2; ++d) kill_some();
@@ -239,7 +240,7 @@ TEST(NewsTree, ConnectsAllThatLive) {
     while (!open.empty()) {
       const int host = open.back();
       open.pop_back();
-      for (const int next : group::news_neighbours(
+      for (const int next : job::news_neighbours(
                host, hosts, [&](int h) { return lives[static_cast<std::size_t>(h)]; })) {
         EXPECT_NE(next, host);
         EXPECT_TRUE(lives[static_cast<std::size_t>(next)]);

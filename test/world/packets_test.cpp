@@ -65,7 +65,7 @@ group::Call call_of(const Shape& shape) {
 void run_in_turns(World& world, const Shape& shape) {
   const auto n = static_cast<std::size_t>(shape.ranks);
   std::vector<Bytes> inputs, outputs;
-  std::vector<group::Pending> pending(n);
+  std::vector<comm::Pending> pending(n);
   for (int r = 0; r < shape.ranks; ++r) {
     inputs.push_back(make_input(kType, false, r, schedule::input_count(shape, r)));
     outputs.emplace_back(static_cast<std::size_t>(schedule::output_count(shape, r)) * 8);
@@ -79,7 +79,7 @@ void run_in_turns(World& world, const Shape& shape) {
   }
   const auto all_complete = [&] {
     return std::ranges::all_of(
-        pending, [](const auto& p) { return p.state == group::Pending::State::complete; });
+        pending, [](const auto& p) { return p.state == comm::Pending::State::complete; });
   };
   constexpr int kMostRounds = 100'000;
   for (int round = 0; round < kMostRounds && !all_complete(); ++round) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/operations/operation_queue.hpp"
 #include "harness/collective_data.hpp"
 #include "harness/seeds.hpp"
 #include "harness/world.hpp"
@@ -71,14 +72,14 @@ class RandomJob {
     const std::int64_t counts[] = {0, 1, 3, 40, 1000, most_elements};
     shape_.count = shape_.collective == schedule::Collective::barrier ? 0 : counts[prng.below(6)];
     op_ = prng.below(2) == 0 ? arith::Operator::sum : arith::Operator::max;
-    pending_ = std::vector<group::Pending>(n);
+    pending_ = std::vector<comm::Pending>(n);
     for (int r = 0; r < ranks; ++r) {
       inputs_.push_back(make_input(kType, false, r, schedule::input_count(shape_, r)));
       outputs_.emplace_back(static_cast<std::size_t>(schedule::output_count(shape_, r)) * 8);
     }
   }
 
-  base::Status start(group::Communicator& communicator) {
+  base::Status start(comm::Communicator& communicator) {
     const auto r = static_cast<std::size_t>(communicator.rank());
     group::Call call;
     call.collective = shape_.collective;
@@ -93,9 +94,9 @@ class RandomJob {
   }
 
   // Of a rank that has started it.
-  group::Pending& at(int rank) { return pending_[static_cast<std::size_t>(rank)]; }
+  comm::Pending& at(int rank) { return pending_[static_cast<std::size_t>(rank)]; }
   bool is_complete_at(int rank) const {
-    return pending_[static_cast<std::size_t>(rank)].state == group::Pending::State::complete;
+    return pending_[static_cast<std::size_t>(rank)].state == comm::Pending::State::complete;
   }
 
   testing::AssertionResult is_right_at(int rank) {
@@ -126,7 +127,7 @@ class RandomJob {
   schedule::Shape shape_;
   arith::Operator op_ = arith::Operator::sum;
   std::vector<Bytes> inputs_, outputs_;
-  std::vector<group::Pending> pending_;
+  std::vector<comm::Pending> pending_;
   Bytes expected_;  // of the rank that was compared last
 };
 

@@ -17,7 +17,7 @@
 
 #include "algorithm/algorithm.hpp"
 #include "base/settings/settings.hpp"
-#include "group/communicator.hpp"
+#include "comm/communicator.hpp"
 #include "reliable/reliable.hpp"
 #include "select/select.hpp"
 #include "transport/virtual/datagrams.hpp"
@@ -96,7 +96,7 @@ State measure(int ranks) {
   state.made = allocated - before;
   for (const int peer : peers) endpoint.awaits(peer);
   state.used = allocated - before - state.made;
-  const group::SegmentLayout layout = group::plan_segment(ranks, base::Settings());
+  const comm::SegmentLayout layout = comm::plan_segment(ranks, base::Settings());
   state.control = layout.small_windows;
   state.windows = layout.small.rank_stride();
   return state;

@@ -18,7 +18,7 @@
 namespace unisono::test {
 
 // A job's own clock was the machine's until it had begun.
-inline void watch_at(group::Job& job, std::int64_t virtual_ns) {
+inline void watch_at(job::Job& job, std::int64_t virtual_ns) {
   static const std::int64_t begin_ns = base::now_ns() + 1'000 * base::kSecond;
   job.watch(begin_ns + virtual_ns);
 }
@@ -28,7 +28,7 @@ struct Survivor {
   bool shrinking = false;
   bool dead = false;
   std::optional<base::Error> error;
-  std::unique_ptr<group::Communicator> made;
+  std::unique_ptr<comm::Communicator> made;
 
   bool done() const { return dead || error || made; }
 };
@@ -114,8 +114,8 @@ class Survivors {
   }
 
   // Those who have one have the same, and know their places in it; gives the first.
-  group::Communicator* expect_one_group() {
-    group::Communicator* first = nullptr;
+  comm::Communicator* expect_one_group() {
+    comm::Communicator* first = nullptr;
     std::vector<bool> taken;
     for (Survivor& each : ranks) {
       if (!each.made) continue;
@@ -134,7 +134,7 @@ class Survivors {
   // An allreduce among those who have a communicator, if that is all its members; whether it is. It
   // ends also when one of them is taken for lost.
   bool expect_sums() {
-    std::vector<group::Communicator*> members;
+    std::vector<comm::Communicator*> members;
     for (Survivor& each : ranks) {
       if (each.made && !each.dead) members.push_back(each.made.get());
     }
@@ -145,12 +145,12 @@ class Survivors {
 
   // What a rank that waits does now and then: look for who has died, or is silent.
   void watch(int rank) {
-    group::Job& job = world.at(rank).members().job();
+    job::Job& job = world.at(rank).members().job();
     std::erase_if(unseen_, [&](int gone) {
       if (hosts_[static_cast<std::size_t>(gone)] != hosts_[static_cast<std::size_t>(rank)]) {
         return false;
       }
-      if (job.mark_gone(gone, group::RankState::dead)) job.raise_alarm();
+      if (job.mark_gone(gone, job::RankState::dead)) job.raise_alarm();
       return true;
     });
     watch_at(job, now());
@@ -159,14 +159,14 @@ class Survivors {
   World world;
 
  private:
-  void expect_sum_of(const std::vector<group::Communicator*>& members) {
+  void expect_sum_of(const std::vector<comm::Communicator*>& members) {
     group::Call call;
     call.collective = schedule::Collective::allreduce;
     call.count = 100;
     call.element_bytes = sizeof(std::int64_t);
     call.type = static_cast<std::int32_t>(arith::Type::int64);
     call.op = static_cast<std::int32_t>(arith::Operator::sum);
-    std::vector<group::Pending> pending(members.size());
+    std::vector<comm::Pending> pending(members.size());
     std::vector<std::vector<std::int64_t>> in(members.size()), out(members.size());
     for (std::size_t m = 0; m < members.size(); ++m) {
       in[m].assign(100, members[m]->rank() + 1);
@@ -176,17 +176,17 @@ class Survivors {
       ASSERT_TRUE(members[m]->start(**plan, in[m].data(), out[m].data(), pending[m]).ok());
     }
     const auto is_lost = [&](int other) {
-      return std::ranges::any_of(members, [&](group::Communicator* member) {
-        return member->members().job().state(other) != group::RankState::present;
+      return std::ranges::any_of(members, [&](comm::Communicator* member) {
+        return member->members().job().state(other) != job::RankState::present;
       });
     };
     const auto any_lost = [&] {
       return std::ranges::any_of(members[0]->members().job_ranks(), is_lost);
     };
     const auto ended = [&] {
-      for (group::Communicator* member : members) member->progress();
-      return any_lost() || std::ranges::all_of(pending, [](const group::Pending& p) {
-               return p.state == group::Pending::State::complete;
+      for (comm::Communicator* member : members) member->progress();
+      return any_lost() || std::ranges::all_of(pending, [](const comm::Pending& p) {
+               return p.state == comm::Pending::State::complete;
              });
     };
     EXPECT_TRUE(run(ended));

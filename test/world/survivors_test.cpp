@@ -20,8 +20,8 @@ namespace unisono::test {
 namespace {
 
 using base::Code;
-using group::Communicator;
-using group::Comparison;
+using comm::Communicator;
+using comm::Comparison;
 
 Seeds seeds{.count = 300};
 
@@ -279,12 +279,12 @@ TEST(Query, EveryComparisonOfEveryWord) {
       const auto changed = static_cast<std::size_t>(world.random_rank());
       words[changed] = world.prng().below(3);
       world.at(static_cast<int>(changed)).words().publish(words[changed]);
-      const auto how = static_cast<Comparison>(world.prng().below(group::kComparisonCount));
+      const auto how = static_cast<Comparison>(world.prng().below(comm::kComparisonCount));
       const std::uint64_t value = world.prng().below(3);
       const auto answer = ask(world, world.random_rank(), how, value);
       ASSERT_TRUE(answer && answer->ok());
       EXPECT_EQ(**answer, std::ranges::all_of(words, [&](std::uint64_t word) {
-        return group::compare(word, how, value);
+        return comm::compare(word, how, value);
       }));
     }
   }

@@ -65,7 +65,7 @@ void refuse_in_scenario(std::uint64_t seed, int& refused) {
   std::vector<std::size_t> next(n, 0);  // by rank: the job that it starts next
   std::vector<bool> ended(n, false);
   const auto turn = [&](std::size_t r) {
-    group::Communicator& own = world.at(static_cast<int>(r));
+    comm::Communicator& own = world.at(static_cast<int>(r));
     if (next[r] < jobs.size() && prng.below(4) == 0) {
       const base::Status status = jobs[next[r]].start(own);
       if (status) {
@@ -81,7 +81,7 @@ void refuse_in_scenario(std::uint64_t seed, int& refused) {
     const std::size_t started = next[r] > jobs.size() ? next[r] - jobs.size() - 1 : next[r];
     ended[r] = next[r] >= jobs.size();
     for (std::size_t j = 0; j < started && ended[r]; ++j) {
-      ended[r] = jobs[j].at(static_cast<int>(r)).state != group::Pending::State::running;
+      ended[r] = jobs[j].at(static_cast<int>(r)).state != comm::Pending::State::running;
     }
   };
   for (int steps = 0; steps < 2'000'000 && std::ranges::count(ended, false) != 0; ++steps) {

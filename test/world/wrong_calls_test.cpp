@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// call_check.hpp and remote_calls.hpp:
 // One rank makes a wrong call while random collectives are under way, several at once: another
 // collective, count, root or operator than the others, an invalid argument, no place for the
 // request, a plan that is still active, more requests than there are. Of every rank each call ends:
@@ -61,7 +62,7 @@ WorldOptions options_of(std::uint64_t seed, Place place, base::Prng& prng) {
 // A communicator of the world, as the C API has it.
 class Handle {
  public:
-  explicit Handle(group::Communicator& communicator) {
+  explicit Handle(comm::Communicator& communicator) {
     auto comm = std::make_unique<api::Comm>();
     comm->group.reset(&communicator);
     handle_ = api::comms().insert(std::move(comm));
@@ -142,7 +143,7 @@ class Mistaken {
     }
     const int rank = world_.random_rank();
     if (prng_.below(8) == 0) start_next(rank);
-    group::Communicator& communicator = world_.at(rank);
+    comm::Communicator& communicator = world_.at(rank);
     communicator.progress();
     communicator.watchdog().examine(prng_.below(16) == 0);
   }
@@ -163,7 +164,7 @@ class Mistaken {
   // Instead of the job, or before it.
   void go_wrong() {
     is_done_ = true;
-    group::Communicator& communicator = world_.at(wrong_rank_);
+    comm::Communicator& communicator = world_.at(wrong_rank_);
     if (communicator.failures().has_failed()) return;
     const Handle comm(communicator);
     std::int64_t in = 0, out = 0;
@@ -224,10 +225,10 @@ class Mistaken {
       if (!refused_[r] && next_[r] < jobs_.size()) return false;
       for (std::size_t j = 0; j < next_[r]; ++j) {
         if (is_other(rank, j)) continue;
-        if (jobs_[j].at(rank).state == group::Pending::State::running) return false;
+        if (jobs_[j].at(rank).state == comm::Pending::State::running) return false;
       }
     }
-    return !is_other_under_way_ || other_->at(wrong_rank_).state != group::Pending::State::running;
+    return !is_other_under_way_ || other_->at(wrong_rank_).state != comm::Pending::State::running;
   }
   bool is_other(int rank, std::size_t job) const {
     return is_other_call_ && rank == wrong_rank_ && job == wrong_job_;
@@ -299,7 +300,7 @@ class Mistaken {
   }
 
   void expect_no_memory_left() {
-    const std::int64_t bytes = group::plan_segment(world_.ranks(), world_.settings()).bytes;
+    const std::int64_t bytes = comm::plan_segment(world_.ranks(), world_.settings()).bytes;
     const std::int64_t whole = (bytes + memory::kSegmentAlignment - 1) / memory::kSegmentAlignment *
                                memory::kSegmentAlignment;
     for (int rank = 0; rank < world_.ranks(); ++rank) world_.end(rank);

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "comm/communicator.hpp"
 #include "engine/nic/nic_group.hpp"
-#include "group/communicator.hpp"
 #include "group/nic_call.hpp"
 #include "group/plan_cache.hpp"
 #include "nic/service/probe.hpp"
@@ -18,12 +18,12 @@ namespace {
 
 // What a communicator of all ranks of a job on this machine would say. Whether ranks can read each
 // other's memory turns out when a job starts; here they can, unless the setting forbids it. Ranks
-// of several hosts have no memory in common (group::Communicator).
+// of several hosts have no memory in common (comm::Communicator).
 base::Result<group::PlanContext> make_context(const RanksPlace& place,
                                               const base::Settings& settings) {
   const bool one_memory = !place.hosts.given();
   const transport::Capabilities has = transport::local_rows().front().capabilities();
-  const group::SegmentLayout layout = group::plan_segment(place.ranks, settings);
+  const comm::SegmentLayout layout = comm::plan_segment(place.ranks, settings);
   group::PlanContext context;
   context.ranks = place.ranks;
   context.hosts = place.hosts;

@@ -20,7 +20,7 @@ using schedule::Collective;
 
 class Checker {
  public:
-  Checker(const Arguments& arguments, group::Communicator& group)
+  Checker(const Arguments& arguments, comm::Communicator& group)
       : arguments_(arguments), group_(group) {}
 
   // Fills `checked`; gives what is wrong.
@@ -150,7 +150,7 @@ class Checker {
   }
 
   const Arguments& arguments_;
-  group::Communicator& group_;
+  comm::Communicator& group_;
   TypeEntry type_;
   OperatorEntry operator_;
   CheckedBlocks blocks_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a schedule of local counts is bound; that it works is shown in unit/group/local_counts_test.
+// How a schedule of local counts is bound; that it works is shown in unit/comm/local_counts_test.
 #include "engine/bind_local.hpp"
 
 #include <gtest/gtest.h>

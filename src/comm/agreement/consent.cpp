@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/agreement/consent.hpp"
+
+namespace unisono::comm {
+
+// Every rank of a host gets it, for nobody knows which of them will live; and those that are
+// silent, which may be in the list and wait for it.
+void Consent::say(std::uint64_t word) {
+  auto& own = records_[members_.rank()].consent;
+  own.store(word, std::memory_order_release);
+  job_.raise_alarm();
+  for (std::size_t m = 0; m < members_.job_ranks().size(); ++m) {
+    const int target = members_.job_ranks()[m];
+    const job::RankState state = job_.state(target);
+    const bool hears = state == job::RankState::present || state == job::RankState::silent;
+    if (job_.hosts().is_here(target) || !hears) continue;
+    job_.network()->put(
+        {.target = target, .flag = reinterpret_cast<std::uint64_t*>(&own), .flag_value = word});
+    job_.send_news(target);
+  }
+}
+
+std::optional<int> Consent::refusing() const {
+  constexpr std::uint64_t kWhat = (std::uint64_t{1} << kOriginBit) - 1;
+  for (int m = 0; m < members_.size(); ++m) {
+    const std::uint64_t word = word_of(m);
+    if ((word & kWhat) == kRefuses && counts(m)) return static_cast<int>(word >> kOriginBit);
+  }
+  return std::nullopt;
+}
+
+std::vector<int> Consent::missing(std::span<const int> members) const {
+  std::vector<int> missing;
+  for (const int member : members) {
+    const std::uint64_t word = word_of(member);
+    if (word != 0 && word != kHasMemory && counts(member)) missing.push_back(member);
+  }
+  return missing;
+}
+
+std::vector<int> Consent::awaited(std::span<const int> members) const {
+  std::vector<int> silent;
+  for (const int member : members) {
+    if (lives(member) && word_of(member) == 0) silent.push_back(member);
+  }
+  return silent;
+}
+
+std::vector<int> Consent::await(std::span<const int> members) const {
+  std::vector<int> silent = awaited(members);
+  for (const int member : silent) {
+    if (job_.hosts().is_here(job_rank(member))) {
+      job_.is_stopped(job_rank(member));
+    } else {
+      job_.network()->awaits(job_rank(member));
+    }
+  }
+  return silent;
+}
+
+}  // namespace unisono::comm

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/communicator.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "arith/type.hpp"
+#include "base/clock.hpp"
+#include "comm/agreement/successor.hpp"
+#include "comm/communicator_wait.hpp"
+#include "comm/nic/nic_setup.hpp"
+
+namespace unisono::comm {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Result;
+using base::Status;
+
+// Between hosts, no rank can do another's steps, read another's memory or see what is staged. All
+// members have to plan alike, however many cores their hosts have.
+group::PlanContext plan_context(const Members& members, const SegmentLayout& layout) {
+  job::Job& job = members.job();
+  const transport::Capabilities& can = job.transport().capabilities();
+  const bool one_memory = members.on_one_host();
+  std::vector<bool> group = members.multicast_group();
+  const bool all_in_group = !group.empty() && std::ranges::count(group, false) == 0;
+  return {.rank = members.rank(),
+          .ranks = members.size(),
+          .oversubscribed = one_memory && job.oversubscribed(),
+          .staged_multicast = can.multicast,
+          .multicast = one_memory ? can.multicast : all_in_group,
+          .shared_windows = one_memory && can.shared_windows,
+          .engine = job.settings().engine(),
+          .pull = one_memory && can.pull,
+          .hosts = members.hosts(),
+          .group = std::move(group),
+          .single_copy_from = job.settings().bytes(base::Setting::single_copy_from),
+          .check = job.settings().toggle(base::Setting::check),
+          .small = layout.small,
+          .bulk = layout.bulk,
+          .overrides = job.overrides()};
+}
+
+}  // namespace
+
+Communicator::Made Communicator::create_world(job::Job& job) {
+  // The first rank of every host does the same, so all find the same offset.
+  if (job.rank() == job.hosts().first_here()) {
+    UNISONO_ASSIGN(const Grant grant, Segment::reserve(job, job.ranks()));
+    if (job.network() != nullptr) job.memory().confine(job.hosts().own(), job.hosts().count());
+    job.publish_world(grant.offset);
+  }
+  UNISONO_ASSIGN(const std::int64_t offset, job.await_world());
+  std::vector<int> everyone(static_cast<std::size_t>(job.ranks()));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  std::unique_ptr<Communicator> world(
+      new Communicator(job, std::move(everyone), job.rank(),
+                       {.offset = offset, .layout = Segment::layout_at(job, offset)}, true));
+  UNISONO_TRY(world->join_nic());
+  return world;
+}
+
+Communicator::Communicator(job::Job& job, std::vector<int> job_ranks, int rank, const Grant& grant,
+                           bool is_world)
+    : job_(job),
+      members_(job, std::move(job_ranks), rank),
+      segment_(members_, grant),
+      is_world_(is_world),
+      queue_(members_, segment_),
+      failures_(members_, segment_, queue_),
+      calls_(members_, segment_, queue_, failures_),
+      ends_(segment_.at(grant.layout.ends), segment_.mark() + 1),
+      watchdog_(members_, queue_, failures_, calls_, ends_),
+      query_(members_, segment_),
+      plans_(plan_context(members_, grant.layout)),
+      loan_(members_, segment_, queue_, calls_, watchdog_) {}
+
+// The last living member to end a communicator gives its memory back; of several hosts, the last of
+// each, and the leader makes the place free for others when all have said farewell. A rank that
+// leaves with the world says that it leaves.
+Communicator::~Communicator() {
+  loan_.take_back();
+  publish_progress();
+  const bool has_failed = failures_.has_failed() || failures_.is_known();
+  if (!is_world_) {
+    std::vector<int> targets;
+    if (job_.state(job_.rank()) == job::RankState::present) {
+      targets = members_.one_of_each_remote_host();
+    }
+    ends_.tell(
+        rank(),
+        {.index = queue_.next_index(), .has_failed = has_failed, .has_shrunk = shrink_ != nullptr},
+        targets, job_.network());
+  }
+  queue_.give_back_stranded();
+  const bool last_here = segment_.count_end(absent_);
+  if (!members_.on_one_host()) {
+    // Before the first operation, nothing can be on its way that would come to a newer one.
+    segment_.say_farewell(last_here, has_failed && queue_.next_index() != 0, !is_world_);
+  } else if (last_here) {
+    segment_.release();
+  }
+}
+
+void Communicator::publish_progress() {
+  loan_.take_back();
+  if (nic_ != nullptr) nic_->leave();
+  watchdog_.forget_nic();
+  queue_.forget_nic();
+  nic_.reset();
+  queue_.publish_progress();
+}
+
+Result<group::CachedPlan*> Communicator::plan(const group::Call& call) {
+  loan_.take_back();
+  UNISONO_ASSIGN(group::CachedPlan* const plan, plans_.find(call, queue_.active().empty()));
+  UNISONO_TRY(segment_.prepare(plan->plan.bulk));
+  return plan;
+}
+
+Status Communicator::run(const group::Call& call, const void* input, void* output) {
+  loan_.take_back();
+  if (failures_.starts_no_more()) [[unlikely]]
+    return failures_.tell();
+  auto found = plan(call);
+  if (!found) [[unlikely]]
+    return failures_.refuse(found.error().code, found.error().message);
+  return run(**found, input, output);
+}
+
+Status Communicator::run(group::CachedPlan& plan, const void* input, void* output) {
+  loan_.take_back();
+  if (failures_.starts_no_more()) [[unlikely]]
+    return failures_.tell();
+  const Status started = queue_.start(plan.plan, input, output, blocking_);
+  if (!started) [[unlikely]]
+    return failures_.refuse(started.error().code, started.error().message);
+  plans_.use(plan);
+  if (queue_.ends_at_once(blocking_)) [[likely]]
+    return base::success();
+  queue_.add(blocking_);
+  Pending* const awaited[] = {&blocking_};
+  Communicator* const self[] = {this};
+  wait_any(self, awaited);
+  if (blocking_.state != Pending::State::complete) return failures_.tell();
+  loan_.lend(true);
+  return base::success();
+}
+
+Status Communicator::start(group::CachedPlan& plan, const void* input, void* output,
+                           Pending& pending) {
+  loan_.take_back();
+  if (failures_.starts_no_more()) [[unlikely]]
+    return failures_.tell();
+  if (const Status started = queue_.start(plan.plan, input, output, pending); !started) {
+    return failures_.refuse(started.error().code, started.error().message);
+  }
+  plans_.use(plan);
+  queue_.add(pending);
+  // To send a long message is work that the agent can do as well.
+  const bool is_long = !members_.on_one_host() && plan.plan.segments > 1;
+  if (is_long && loan_.lend_when(job::Agent::When::now)) return base::success();
+  advance();
+  loan_.lend(true);
+  return base::success();
+}
+
+bool Communicator::progress() {
+  loan_.take_back();
+  return advance();
+}
+
+bool Communicator::advance() {
+  return queue_.advance([this](const Pending& pending, engine::Outcome outcome) {
+    return calls_.fail(pending, outcome);
+  });
+}
+
+void Communicator::look() {
+  progress();
+  watchdog_.examine_now_and_then();
+  failures_.adopt();
+}
+
+void Communicator::wait_any(std::span<Communicator* const> communicators,
+                            std::span<Pending* const> awaited) {
+  CommunicatorWait(communicators).until([&awaited] {
+    return std::ranges::any_of(
+        awaited, [](const Pending* p) { return p->state != Pending::State::running; });
+  });
+}
+
+const CommunicatorStatistics& Communicator::statistics() {
+  loan_.take_back();
+  const OperationQueue::Counts& counts = queue_.counts();
+  statistics_.buffer_bytes = segment_.buffer_bytes();
+  statistics_.operations = counts.operations;
+  statistics_.in_nic = counts.in_nic;
+  statistics_.helped_steps = counts.helped_steps;
+  statistics_.engine = counts.engine;
+  statistics_.last_plan = plans_.last_used();
+  return statistics_;
+}
+
+Status Communicator::exchange(group::Purpose purpose, std::int32_t digest, const void* own,
+                              void* all, std::int64_t bytes) {
+  group::Call call;
+  call.collective = schedule::Collective::allgather;
+  call.purpose = purpose;
+  call.count = bytes;
+  call.type = static_cast<std::int32_t>(arith::Type::byte);
+  call.root = digest;
+  return run(call, own, all);
+}
+
+Status Communicator::join_nic() {
+  const auto exchange = [this](const void* own, void* all, std::int64_t bytes) {
+    return this->exchange(group::Purpose::nic_path, 0, own, all, bytes);
+  };
+  UNISONO_ASSIGN(auto path, agree_on_nic(members_, segment_, is_world_, exchange));
+  if (path == nullptr) return base::success();
+  const nic::Preferences preferences = path->preferences;
+  nic_ = std::make_unique<NicEngine>(members_, segment_, queue_, failures_, std::move(path));
+  queue_.use_nic(*nic_);
+  watchdog_.use_nic(*nic_);
+  nic_->publish();
+  plans_.use_nic(preferences);
+  return base::success();
+}
+
+Query& Communicator::words() {
+  loan_.take_back();
+  return query_;
+}
+
+Result<bool> Communicator::query(Comparison how, std::uint64_t value) {
+  loan_.take_back();
+  UNISONO_TRY(query_.begin());
+  Result<std::optional<bool>> answer = std::optional<bool>();
+  Communicator* const self[] = {this};
+  CommunicatorWait(self).until([&] {
+    job_.watch(base::now_ns());
+    answer = query_.step(how, value);
+    return !answer || *answer;
+  });
+  loan_.lend(false);  // what is under way goes on
+  if (!answer) return answer.error();
+  return **answer;
+}
+
+Status Communicator::begin_shrink() {
+  loan_.take_back();
+  if (shrink_ != nullptr && shrink_->is_over()) {
+    return Error{Code::state, fmt::format("rank {}: this communicator has been shrunk already; "
+                                          "shrink the one that came of it",
+                                          rank())};
+  }
+  failures_.adopt();
+  // Also those before a failed one, which the others may have started.
+  if (!failures_.starts_no_more()) {
+    failures_.fail_all(Code::cancelled, members_.name(rank()) + " called shrink",
+                       queue_.next_index());
+  }
+  failures_.count_as_told();
+  if (shrink_ != nullptr) return base::success();  // a call that ended by a deadline
+  shrink_ = std::make_unique<Shrink>(members_, segment_, ends_);
+  return shrink_->join();
+}
+
+Result<std::optional<std::unique_ptr<Communicator>>> Communicator::step_shrink() {
+  return Successor(*this).step(*shrink_);
+}
+
+Communicator::Made Communicator::shrink() {
+  UNISONO_TRY(begin_shrink());
+  const std::int64_t limit_ns = job_.settings().time_ns(base::Setting::timeout);
+  const std::int64_t deadline_ns = base::now_ns() + limit_ns;
+  Result<std::optional<std::unique_ptr<Communicator>>> made =
+      std::optional<std::unique_ptr<Communicator>>();
+  Communicator* const self[] = {this};
+  CommunicatorWait(self).until([&] {
+    job_.watch(base::now_ns());
+    made = step_shrink();
+    const bool is_late = made && !*made && limit_ns > 0 && base::now_ns() > deadline_ns;
+    if (is_late) made = shrink_->late(limit_ns);
+    return !made || *made;
+  });
+  if (!made) return made.error();
+  return std::move(**made);
+}
+
+}  // namespace unisono::comm

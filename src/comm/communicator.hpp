@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Communicator: some ranks of a job, in an order, and the collectives among them. It is a facade
+// over its parts: who takes part (Members), the shared memory (Segment), the operations in their
+// order (OperationQueue), what has failed (FailureState), what may keep operations from ending
+// (Watchdog, CallCheck), queries, and the ways to new communicators (Derivation, Shrink). One
+// thread at a time; between two calls the agent may carry its operations on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "comm/agreement/shrink.hpp"
+#include "comm/failure/ends.hpp"
+#include "comm/failure/failure_state.hpp"
+#include "comm/members.hpp"
+#include "comm/nic/nic_engine.hpp"
+#include "comm/operations/agent_loan.hpp"
+#include "comm/operations/operation_queue.hpp"
+#include "comm/segment.hpp"
+#include "comm/watch/call_check.hpp"
+#include "comm/watch/query.hpp"
+#include "comm/watch/watchdog.hpp"
+#include "group/call.hpp"
+#include "group/plan_cache.hpp"
+#include "job/job.hpp"
+
+namespace unisono::comm {
+
+struct CommunicatorStatistics {
+  std::int64_t buffer_bytes = 0;  // committed buffers, all ranks together
+  std::int64_t operations = 0;
+  std::int64_t in_nic = 0;  // of these, in the NIC path
+  std::int64_t sleeps = 0;
+  std::int64_t helped_steps = 0;
+  engine::Counters engine;
+  const group::CachedPlan* last_plan = nullptr;  // PlanCache::last_used
+};
+
+class Communicator {
+ public:
+  using Made = base::Result<std::unique_ptr<Communicator>>;
+
+  static Made create_world(job::Job& job);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return members_.rank(); }
+  int size() const { return members_.size(); }
+  const Members& members() const { return members_; }
+
+  // The plan of a call, prepared: buffers are there. Local.
+  base::Result<group::CachedPlan*> plan(const group::Call& call);
+  group::PlanCache& plans() { return plans_; }
+
+  // Blocking; the second with a plan of this communicator.
+  base::Status run(const group::Call& call, const void* input, void* output);
+  base::Status run(group::CachedPlan& plan, const void* input, void* output);
+  // Split phase: `pending` is the caller's and stays where it is until it is complete or failed.
+  base::Status start(group::CachedPlan& plan, const void* input, void* output, Pending& pending);
+  // Carries all operations on; true if any ended.
+  bool progress();
+  // The same, and now and then looks for what may be wrong, as a rank does that waits: for a rank
+  // that polls.
+  void look();
+  // Waits until one of `awaited` has ended. `communicators`, all of this rank, have to make
+  // progress for it.
+  static void wait_any(std::span<Communicator* const> communicators,
+                       std::span<Pending* const> awaited);
+
+  // Collective. nullptr for a rank that takes no part.
+  Made duplicate();
+  Made split(int color, int key);
+  Made from_list(std::span<const int> members);
+  // Collective over the members that live: those of them that all agree on, in their order. It ends
+  // this communicator, and can be done once. No operation is pending.
+  Made shrink();
+  // The same in turns, for a caller that drives several ranks: begin_shrink(), then step_shrink()
+  // until it gives something.
+  base::Status begin_shrink();
+  base::Result<std::optional<std::unique_ptr<Communicator>>> step_shrink();
+
+  // The word of each member that all can ask for (query.hpp), in turns or blocking.
+  Query& words();
+  base::Result<bool> query(Comparison how, std::uint64_t value);
+
+  // What has failed, and how this rank ends the communicator for all.
+  FailureState& failures() {
+    loan_.take_back();
+    return failures_;
+  }
+  Watchdog& watchdog() { return watchdog_; }
+  const CommunicatorStatistics& statistics();
+
+  // Tells the members on other hosts which operations this rank has completed, before it goes, and
+  // leaves the NIC path.
+  void publish_progress();
+  // Lends the operations to the agent, and takes them back. All functions here take them back;
+  // start(), and a run() beside others, lend at their end.
+  AgentLoan& loan() { return loan_; }
+
+ private:
+  friend class Derivation;
+
+  friend class CommunicatorWait;
+  friend class Successor;
+
+  Communicator(job::Job& job, std::vector<int> job_ranks, int rank, const Grant& grant,
+               bool is_world);
+  base::Status exchange(group::Purpose purpose, std::int32_t digest, const void* own, void* all,
+                        std::int64_t bytes);
+  bool advance();
+  base::Status join_nic();
+
+  job::Job& job_;
+  Members members_;
+  Segment segment_;
+  const bool is_world_;
+  OperationQueue queue_;
+  FailureState failures_;
+  CallCheck calls_;
+  Ends ends_;  // of all members
+  Watchdog watchdog_;
+  Query query_;
+  group::PlanCache plans_;
+  std::unique_ptr<NicEngine> nic_;  // null: there is no NIC path
+  std::unique_ptr<Shrink> shrink_;
+  Pending blocking_;         // of the blocking call, of which there is one at a time
+  std::vector<int> absent_;  // members that never had the memory of this communicator
+  CommunicatorStatistics statistics_;
+  AgentLoan loan_;
+};
+
+// While it exists, the agent leaves the communicator alone; at its end, the agent carries on what
+// is under way. For entry points; null: there is nothing to leave alone.
+class AgentPause {
+ public:
+  explicit AgentPause(Communicator* communicator) : communicator_(communicator) {
+    if (communicator != nullptr) communicator->loan().take_back();
+  }
+  ~AgentPause() {
+    if (communicator_ != nullptr) communicator_->loan().lend(at_once_);
+  }
+  AgentPause(const AgentPause&) = delete;
+  AgentPause& operator=(const AgentPause&) = delete;
+
+  // The caller looks now and then, and may come back within a moment.
+  void is_of_a_look() { at_once_ = false; }
+
+ private:
+  Communicator* communicator_;
+  bool at_once_ = true;
+};
+
+}  // namespace unisono::comm

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/communicator_wait.hpp"
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "job/rank_sleep.hpp"
+
+namespace unisono::comm {
+namespace {
+
+// A rank can wait for one descriptor beside its own; for others it looks so often.
+constexpr std::int64_t kManyDescriptorsNs = base::kMillisecond;
+
+}  // namespace
+
+bool CommunicatorWait::sleeps_at_once() const {
+  return std::ranges::any_of(communicators_, [](const Communicator* c) {
+    return c->nic_ != nullptr && c->nic_->sleeps_at_once(base::now_ns());
+  });
+}
+
+// How long the operations let this rank sleep, and what wakes it.
+engine::SleepTarget CommunicatorWait::prepare_operations() {
+  engine::SleepTarget all{.limit_ns = job_.watch_interval_ns()};
+  for (Communicator* c : communicators_) {
+    for (Pending* pending : c->queue_.active()) {
+      engine::Operation& operation = pending->operation;
+      const engine::SleepTarget own = operation.engine->prepare_sleep(operation, all.limit_ns);
+      const bool is_second = own.descriptor >= 0 && all.descriptor >= 0;
+      all.limit_ns = is_second ? std::min(own.limit_ns, kManyDescriptorsNs) : own.limit_ns;
+      if (!is_second && own.descriptor >= 0) all.descriptor = own.descriptor;
+    }
+  }
+  return all;
+}
+
+// True if woken, or if there was no need to sleep after all, so that more may come soon. A rank
+// whose operation is in the NIC path sleeps on: its engine says when it looks.
+bool CommunicatorWait::sleep() {
+  const engine::SleepTarget target = prepare_operations();
+  const bool woken = target.limit_ns <= 0 || sleep_once(target);
+  bool is_in_nic = false;
+  for (Communicator* c : communicators_) {
+    for (Pending* pending : c->queue_.active()) {
+      engine::Operation& operation = pending->operation;
+      operation.engine->after_sleep(operation, woken);
+      is_in_nic |= operation.plan->engine == engine::EngineKind::nic;
+    }
+    if (c->nic_ != nullptr) {
+      c->nic_->publish();
+      c->nic_->examine();
+    }
+    c->watchdog_.examine_after_sleep();
+  }
+  return woken && !is_in_nic;
+}
+
+bool CommunicatorWait::sleep_once(const engine::SleepTarget& target) {
+  const auto is_credit_blocked = [](const Communicator* c) { return c->queue_.credit_blocked(); };
+  const bool credit = std::ranges::any_of(communicators_, is_credit_blocked);
+  if (credit) change_credit_sleepers(true);
+  bool woken = false;
+  {
+    job::RankSleep sleep(job_);
+    for (Communicator* c : communicators_) {
+      woken |= c->advance();
+      woken |= c->watchdog_.is_alarmed();
+      // It went on to where it waits for credit, which was not announced.
+      woken |= c->queue_.credit_blocked() && !credit;
+    }
+    if (!woken) {
+      ++communicators_.front()->statistics_.sleeps;
+      woken = sleep.sleep(target.limit_ns, target.descriptor);
+    }
+  }
+  if (credit) change_credit_sleepers(false);
+  job_.watch(base::now_ns());
+  return woken;
+}
+
+void CommunicatorWait::change_credit_sleepers(bool are_asleep) {
+  for (Communicator* c : communicators_) {
+    auto& sleepers = c->segment_.header().credit_sleepers;
+    if (are_asleep) {
+      sleepers.fetch_add(1, std::memory_order_seq_cst);
+    } else {
+      sleepers.fetch_sub(1, std::memory_order_seq_cst);
+    }
+  }
+}
+
+}  // namespace unisono::comm

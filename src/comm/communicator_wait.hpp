@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// CommunicatorWait: how a rank waits for communicators: it carries their operations on, looks for
+// what may be wrong, and sleeps in between (wait/wait_until.hpp). For Communicator's own files.
+#pragma once
+
+#include <span>
+
+#include "comm/communicator.hpp"
+#include "wait/wait_until.hpp"
+
+namespace unisono::comm {
+
+class CommunicatorWait {
+ public:
+  // All of one rank; at least one.
+  explicit CommunicatorWait(std::span<Communicator* const> communicators)
+      : communicators_(communicators), job_(communicators.front()->job_) {}
+
+  // Until `over()` says so. It is asked before and after a look for what may be wrong: an event
+  // that comes after that look ends the sleep.
+  template <class Over>
+  void until(const Over& over) {
+    wait::Waiter waiter(job_.wait_policy(), job_.foreign_load());
+    for (Communicator* c : communicators_) c->loan_.take_back();
+    const auto turn = [&] {
+      for (Communicator* c : communicators_) c->advance();
+      if (over()) return true;
+      for (Communicator* c : communicators_) c->watchdog_.examine(false);
+      return over();
+    };
+    wait::wait_until(
+        waiter, turn, [this] { return sleeps_at_once(); }, [this] { return sleep(); });
+  }
+
+ private:
+  bool sleeps_at_once() const;
+  bool sleep();
+  bool sleep_once(const engine::SleepTarget& target);
+  engine::SleepTarget prepare_operations();
+  void change_credit_sleepers(bool are_asleep);
+
+  std::span<Communicator* const> communicators_;
+  job::Job& job_;
+};
+
+}  // namespace unisono::comm

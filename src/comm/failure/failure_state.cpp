@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/failure/failure_state.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+
+namespace unisono::comm {
+
+using base::Code;
+using base::Error;
+
+FailureState::FailureState(const Members& members, const Segment& segment, OperationQueue& queue)
+    : members_(members),
+      record_(segment.header().failure),
+      queue_(queue),
+      news_(members, segment.failure_place()) {}
+
+void FailureState::fail_all(Code code, const std::string& message, std::uint64_t index) {
+  const job::Failure failure{index, {code, message}};
+  const bool is_news = job::report_failure(record_, failure);
+  if (is_news) members_.job().raise_alarm();
+  if (is_news && !members_.on_one_host()) news_.pass_on(failure);
+  // The record may hold another rank's failure of a later operation: a leaf of a reduce has gone on
+  // long before its root finds that a member is lost.
+  const auto told = job::read_failure(record_);
+  const job::Failure& known = told && told->cause <= index ? *told : failure;
+  if (failure_ && known.index >= failure_->index) return;
+  if (!is_news && !members_.on_one_host()) news_.pass_on(known);
+  fail_pending(known);
+}
+
+Error FailureState::refuse(Code code, const std::string& what) {
+  // Another rank's failure of the same call, seen first, is no more news than this one's.
+  if (!failure_ || queue_.next_index() <= failure_->index) {
+    const bool is_invalid = code == Code::argument || code == Code::type || code == Code::state;
+    fail_all(is_invalid ? Code::peer_argument : code,
+             fmt::format("{} {}: {}", is_invalid ? "invalid call on" : "a call failed on",
+                         members_.name(members_.rank()), what),
+             queue_.next_index());
+    if (failure_) failure_->error = {code, what};  // what later calls of this rank get
+    is_told_ = true;
+  }
+  return {code, fmt::format("rank {}: {}", members_.rank(), what)};
+}
+
+void FailureState::adopt() {
+  const auto failure = news_.earliest();
+  if (!failure || (failure_ && failure->index >= failure_->index)) return;
+  if (!members_.on_one_host()) news_.pass_on(*failure);
+  fail_pending(*failure);
+}
+
+void FailureState::fail_pending(const job::Failure& failure) {
+  failure_ = failure;
+  ++count_;
+  queue_.fail_from(failure.index);
+}
+
+void FailureState::fail_without(int rank, const std::string& what, std::uint64_t index) {
+  fail_all(Code::rank_lost,
+           fmt::format("{} is lost to this communicator (it has ended it, as by "
+                       "unisono_comm_free): {} cannot complete",
+                       members_.locate(rank), what),
+           index);
+}
+
+Error FailureState::tell() {
+  is_told_ = true;
+  return {failure_->error.code,
+          fmt::format("rank {}: {}", members_.rank(), failure_->error.message)};
+}
+
+bool FailureState::is_being_told() const {
+  const auto lives = [this](int job_rank) {
+    const job::RankState state = members_.job().state(job_rank);
+    return state == job::RankState::present || state == job::RankState::left;
+  };
+  return job::is_being_reported(record_) && std::ranges::all_of(members_.job_ranks(), lives);
+}
+
+bool FailureState::may_have_known(int rank) {
+  if (!members_.is_remote(rank) || members_.state(rank) != job::RankState::left) return false;
+  const std::int64_t now = base::now_ns();
+  if (left_since_ns_ == 0) left_since_ns_ = now;
+  return now - left_since_ns_ < job::SilenceLimits::of(members_.job().settings()).suspect_ns;
+}
+
+}  // namespace unisono::comm

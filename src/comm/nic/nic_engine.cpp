@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/nic/nic_engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "engine/nic/nic_patience.hpp"
+#include "wait/short_slices.hpp"
+
+namespace unisono::comm {
+namespace {
+
+using base::Code;
+using base::Error;
+using engine::Operation;
+using engine::Outcome;
+using namespace engine::nic_patience;
+
+// A result is there in microseconds if all have come. So often a rank looks before it does anything
+// else, and so often in each later turn. The core may be needed by the ranks that have to come:
+// 2000 looks made calls half as long again where ranks outnumber cores.
+constexpr int kFirstLooks = 100;
+constexpr int kLooks = 20;
+// After its turns it naps, for longer and longer, and then sleeps until it is woken.
+constexpr std::int64_t kFirstNapNs = 20 * base::kMicrosecond;
+constexpr std::int64_t kLongestNapNs = base::kMillisecond;
+
+}  // namespace
+
+NicEngine::NicEngine(const Members& members, const Segment& segment, OperationQueue& queue,
+                     FailureState& failures, std::unique_ptr<NicPath> path)
+    : members_(members),
+      queue_(queue),
+      failures_(failures),
+      path_(std::move(path)),
+      peers_(members, segment, *path_) {}
+
+NicEngine::~NicEngine() = default;
+
+void NicEngine::start(Operation& operation, const engine::Plan& plan,
+                      const engine::Launch& launch) {
+  operation.nic = {.call = *plan.nic, .input = launch.input, .output = launch.output};
+  operation.nic.call.combine |= launch.history << UNISONO_NIC_COMBINE_BITS;
+  operation.nic.history = launch.history;
+  waiting_.push_back(&operation);
+  if (waiting_.size() == 1) post(operation);
+}
+
+// False: error_ says why.
+bool NicEngine::post(Operation& operation) {
+  posted_calls_ = operation.index + 1;
+  posted_history_ = operation.nic.history;
+  operation.nic.is_posted = true;
+  const base::Status posted =
+      path_->group->start(operation.nic.call, operation.nic.input, operation.nic.output);
+  if (!posted) error_ = posted.error();
+  return posted.ok();
+}
+
+Outcome NicEngine::step(Operation& operation) {
+  if (&operation != current()) return Outcome::blocked;
+  if (error_) return fail(operation, *error_);
+  engine::NicOperation& own = operation.nic;
+  const int looks = std::exchange(own.has_looked, true) ? kLooks : kFirstLooks;
+  const bool took_turns = looks == kLooks && own.nap_ns == 0;
+  for (int i = 0; i < looks; ++i) {
+    const auto done = path_->group->poll();
+    if (!done) return fail(operation, done.error());
+    if (!*done) continue;
+    if (took_turns) path_->core_loss.saw(path_->group->done_ns(), base::now_ns());
+    return finish(operation);
+  }
+  return Outcome::blocked;
+}
+
+Outcome NicEngine::finish(Operation& operation) {
+  if (const base::Status taken = path_->group->take(); !taken) {
+    return fail(operation, taken.error());
+  }
+  ++path_->completed;
+  if (std::exchange(is_armed_, false)) path_->group->disarm();
+  waiting_.pop_front();
+  if (Operation* const next = current()) post(*next);
+  publish();
+  return Outcome::finished;
+}
+
+Outcome NicEngine::fail(const Operation& operation, const Error& why) {
+  if (why.code == Code::mismatch) {
+    const auto other = path_->group->mismatching_rank();
+    error_ = difference(operation, other ? path_->rank_of(*other) : -1);
+  } else {
+    error_ = Error{why.code, fmt::format("{} ends at {}: {}", describe(operation),
+                                         members_.name(members_.rank()), why.message)};
+  }
+  return Outcome::failed;
+}
+
+Error NicEngine::error(const Operation& operation) const {
+  static_cast<void>(operation);
+  return *error_;
+}
+
+// It may be told of a failure in the middle of an operation, and will ask for nothing any more.
+void NicEngine::cancel(Operation& operation) {
+  if (&operation == current() && std::exchange(is_armed_, false)) path_->group->disarm();
+  std::erase(waiting_, &operation);
+  if (!operation.nic.is_posted) return;
+  NicStanding own = standing();
+  own.ended = true;
+  peers_.publish(own);
+}
+
+Error NicEngine::difference(const Operation& operation, int other) const {
+  return {
+      Code::mismatch,
+      fmt::format("the ranks' calls differ at operation {} of the communicator: {} called {}, "
+                  "but {} something else, now or before; all ranks have to make the same calls "
+                  "in the same order",
+                  operation.index, members_.name(members_.rank()), describe_plan(*operation.plan),
+                  other < 0 ? "another rank" : members_.name(other))};
+}
+
+int NicEngine::awaited(const Operation& operation) const {
+  static_cast<void>(operation);
+  return -1;
+}
+
+bool NicEngine::completed_by(const Operation& operation, int rank) const {
+  static_cast<void>(operation);
+  static_cast<void>(rank);
+  return false;
+}
+
+engine::Stall NicEngine::describe_stall(const Operation& operation) const {
+  engine::Stall stall;
+  for (const NicPath::Neighbour& next : path_->neighbours) {
+    const auto other = peers_.of(next);
+    if (next.here && other && has_fewer_calls(*other, operation.index + 1)) {
+      stall.not_called.push_back(next.rank);
+    }
+  }
+  return stall;
+}
+
+bool NicEngine::sleeps_at_once(std::int64_t now_ns) const {
+  return !waiting_.empty() && path_->core_loss.is_there(now_ns);
+}
+
+// Where other programs compute on the core, a rank sleeps at once and until it is woken: a rank
+// that yields its core there does not get it back soon. Otherwise it naps for a while: where ranks
+// outnumber cores, each wake-up costs the others more than the naps do.
+engine::SleepTarget NicEngine::prepare_sleep(Operation& operation, std::int64_t limit_ns) {
+  if (&operation != current()) return {.limit_ns = limit_ns};
+  engine::NicGroup& group = *path_->group;
+  std::int64_t& nap_ns = operation.nic.nap_ns;
+  const bool at_once = sleeps_at_once(base::now_ns());
+  if (nap_ns == 0) nap_ns = at_once ? kFirstSleep : kFirstNapNs;
+  if (nap_ns < kLongestNapNs || !group.is_woken()) {
+    nap_ns = std::min(nap_ns, kLongestNapNs);
+    return {.limit_ns = std::min(limit_ns, nap_ns)};
+  }
+  const bool may_ask = members_.job().wait_policy().short_slices != wait::ShortSlices::never;
+  if (at_once && may_ask) wait::ask_for_short_slices();
+  nap_ns = std::max(nap_ns, kFirstSleep);
+  is_armed_ = true;
+  if (!group.arm()) return {.limit_ns = 0};  // the result is there
+  return {.limit_ns = std::min(limit_ns, nap_ns), .descriptor = group.wake_descriptor()};
+}
+
+void NicEngine::after_sleep(Operation& operation, bool was_woken) {
+  std::int64_t& nap_ns = operation.nic.nap_ns;
+  if (!std::exchange(is_armed_, false)) {
+    if (nap_ns <= kLongestNapNs) nap_ns *= 2;
+    return;
+  }
+  path_->group->disarm();
+  if (!was_woken) nap_ns = std::min(2 * nap_ns, kLongestSleep);
+}
+
+void NicEngine::examine() {
+  Operation* const operation = current();
+  if (operation == nullptr || failures_.has_failed_by(operation->index)) return;
+  if (const base::Status there = path_->group->repair(); !there) {
+    fail(*operation, there.error());
+    failures_.fail_all(error_->code, error_->message, operation->index);
+    return;
+  }
+  await_silence();
+  const std::int64_t now = base::now_ns();
+  engine::NicOperation& own = operation->nic;
+  if (own.examined_ns == 0) own.examined_ns = now;
+  if (now - own.examined_ns < members_.job().watch_interval_ns()) return;
+  own.examined_ns = now;
+  publish();
+  examine_standings(*operation);  // which were asked for the last time
+  if (failures_.has_failed_by(operation->index)) return;
+  for (NicPath::Neighbour& next : path_->neighbours) {
+    if (path_->concerns(next)) peers_.ask(next);
+  }
+  ask_for_failure();
+}
+
+// Neighbours on other hosts in turn; the other ranks of the host find it in their memory.
+void NicEngine::ask_for_failure() {
+  const auto may_know = [this](const NicPath::Neighbour& next) {
+    return !next.here && path_->concerns(next) && members_.lives(next.rank);
+  };
+  const auto count = static_cast<std::uint64_t>(std::ranges::count_if(path_->neighbours, may_know));
+  if (count == 0) return;
+  std::uint64_t turn = failures_.news().asked() % count;
+  for (const auto& next : path_->neighbours) {
+    if (may_know(next) && turn-- == 0) return failures_.news().ask(next.rank);
+  }
+}
+
+// The silence of ranks on other hosts that may hold up this one is noticed.
+void NicEngine::await_silence() {
+  const auto await = [this](int rank) {
+    members_.job().network()->awaits(members_.job_rank(rank));
+  };
+  if (!path_->group->is_gathering()) {
+    std::ranges::for_each(path_->awaited, await);
+    return;
+  }
+  for (const auto& next : path_->neighbours) {
+    if (path_->concerns(next)) await(next.rank);
+  }
+}
+
+// A member that has left had completed the operation, if it has said so. But no leader leaves
+// before those below it have their results as well, and after an allgather none leaves before all
+// have.
+bool NicEngine::examine_members() {
+  Operation* const operation = current();
+  if (operation == nullptr) return false;
+  for (int r = 0; r < members_.size(); ++r) {
+    const job::RankState state = members_.state(r);
+    if (state == job::RankState::present) continue;
+    const auto last = peers_.farewell_of(r);
+    const bool would_stay = path_->is_above(r) || path_->group->is_gathering();
+    if (state == job::RankState::left && !would_stay && last && has_result(standing(), *last))
+      continue;
+    // It may have told of a failure and left since this rank looked for one, or the update about
+    // that is overtaken by the one about its end. A failure of a later operation is a reason, too.
+    failures_.adopt();
+    if (failures_.has_failed_by(operation->index) || failures_.is_being_told()) return true;
+    std::int64_t& left_since_ns = operation->nic.left_since_ns;
+    if (state == job::RankState::left && left_since_ns == 0) left_since_ns = base::now_ns();
+    const bool may_come = state == job::RankState::left && members_.is_remote(r) &&
+                          base::now_ns() - left_since_ns <
+                              job::SilenceLimits::of(members_.job().settings()).suspect_ns;
+    if (may_come && !failures_.has_failed()) continue;
+    if (failures_.has_failed()) {
+      const Error why = failures_.failure().error;
+      failures_.fail_all(why.code, why.message, operation->index);
+    } else {
+      failures_.fail_all(
+          Code::rank_lost,
+          fmt::format("{}: {} cannot complete", members_.describe_loss(members_.cause_of_loss(r)),
+                      describe(*operation)),
+          operation->index);
+    }
+    return true;
+  }
+  return false;
+}
+
+// Whether all that the operation lacks has been sent by a neighbour who says so. Where nothing
+// holds it up, a host that has given on a tree waits for its parent there only, and one that has
+// not for its children.
+bool NicEngine::is_owed_by(const NicPath::Neighbour& next, const NicStanding& own,
+                           const std::optional<NicStanding>& other) const {
+  if (path_->group->is_gathering()) return other && has_given(own, *other, 0);
+  const std::uint32_t lacking = path_->group->lacking();
+  for (int tree = 0; lacking >> tree != 0; ++tree) {
+    const std::uint32_t bit = lacking & std::uint32_t{1} << tree;
+    const bool given = (own.given & bit) != 0;
+    if ((next.above & bit) != 0 && given && !(other && has_result(own, *other))) return false;
+    if ((next.below & bit) != 0 && !given && !(other && has_given(own, *other, tree))) return false;
+  }
+  return true;
+}
+
+// Ranks may come as late as they like. What is sent to a host is for its leader to miss: the other
+// ranks wait only for ranks of their host.
+void NicEngine::examine_standings(Operation& operation) {
+  const NicStanding own = standing();
+  bool owed = path_->group->leads() && path_->group->is_host_complete();
+  for (const auto& next : path_->neighbours) {
+    if (!path_->concerns(next)) continue;
+    const auto other = peers_.of(next);
+    if (other && calls_differ(own, *other)) {
+      failures_.adopt();  // because of which it may have gone on
+      if (failures_.has_failed_by(operation.index)) return;
+      const Error why = difference(operation, next.rank);
+      failures_.fail_all(why.code, why.message, operation.index);
+      return;
+    }
+    if (!next.here) owed &= is_owed_by(next, own, other);
+  }
+  const std::int64_t now = base::now_ns();
+  std::int64_t& owed_since_ns = operation.nic.owed_since_ns;
+  if (!owed) owed_since_ns = 0;
+  if (owed && owed_since_ns == 0) owed_since_ns = now;
+  const std::int64_t limit = job::SilenceLimits::of(members_.job().settings()).lost_ns;
+  if (!owed || now - owed_since_ns < limit) return;
+  failures_.fail_all(
+      Code::system,
+      fmt::format("{} gets no further at {}: all that it lacks has been sent, and does not come; "
+                  "the network drops packets of the NIC path, or a unisonod has ended "
+                  "(UNISONO_NIC=off goes without)",
+                  describe(operation), members_.name(members_.rank())),
+      operation.index);
+}
+
+// While one is posted, the rank stands there, whatever it has called since.
+NicStanding NicEngine::standing() const {
+  const bool is_posted = !waiting_.empty();
+  return {.history = is_posted ? posted_history_ : queue_.history(),
+          .calls = nic_calls(is_posted ? posted_calls_ : queue_.next_index()),
+          .completed = nic_completed(path_->completed),
+          .given = path_->group->given(),
+          .ended = failures_.has_failed()};
+}
+
+// Whether no neighbour may still ask this rank for the last result, and nothing that this rank has
+// asked for is still to come. It owes nothing to those on this host: their results are in memory
+// that they have as well.
+bool NicEngine::may_leave() const {
+  NicStanding waiting = standing();
+  waiting.completed -= 1;  // as one that lacks the last result
+  return std::ranges::all_of(path_->neighbours, [&](const NicPath::Neighbour& next) {
+    if (next.here || !members_.lives(next.rank)) return true;
+    if (peers_.awaits_answer(next)) return false;
+    if (!path_->may_be_asked_by(next)) return true;
+    const auto other = peers_.of(next);
+    return other && (other->ended || has_result(waiting, *other));
+  });
+}
+
+void NicEngine::leave() {
+  job::Job& job = members_.job();
+  const std::int64_t deadline_ns = base::now_ns() + job::SilenceLimits::of(job.settings()).lost_ns;
+  network::Network& network = *job.network();
+  publish();
+  while (!may_leave() && base::now_ns() < deadline_ns) {
+    for (NicPath::Neighbour& next : path_->neighbours) {
+      if (path_->may_be_asked_by(next)) peers_.ask(next);
+    }
+    network.announce();
+    job.carry_network();
+    if (!may_leave()) network.sleep(base::kMillisecond, {});
+    network.withdraw();
+    job.watch(base::now_ns());
+  }
+  NicStanding own = standing();
+  own.ended = true;
+  peers_.publish(own);
+  peers_.say_farewell();
+}
+
+}  // namespace unisono::comm

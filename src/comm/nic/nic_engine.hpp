@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// NicEngine: the engine of a communicator that has a NIC path. Its operations go there one at a
+// time: the first of those that have been started is posted, and the next one when that has ended.
+// While all goes well, no rank is told how far the others are. When an operation takes long, the
+// engine looks for the reason: packets that do not come, a member that has called something else or
+// is gone, a daemon that has ended. One thread at a time.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+
+#include "comm/failure/failure_state.hpp"
+#include "comm/members.hpp"
+#include "comm/nic/nic_path.hpp"
+#include "comm/nic/nic_peers.hpp"
+#include "comm/operations/operation_queue.hpp"
+#include "engine/engine.hpp"
+
+namespace unisono::comm {
+
+class NicEngine final : public engine::Engine {
+ public:
+  // The references outlive it.
+  NicEngine(const Members& members, const Segment& segment, OperationQueue& queue,
+            FailureState& failures, std::unique_ptr<NicPath> path);
+  ~NicEngine() override;
+
+  void start(engine::Operation& operation, const engine::Plan& plan,
+             const engine::Launch& launch) override;
+  engine::Outcome step(engine::Operation& operation) override;
+  base::Error error(const engine::Operation& operation) const override;
+  void cancel(engine::Operation& operation) override;
+  int awaited(const engine::Operation& operation) const override;
+  bool completed_by(const engine::Operation& operation, int rank) const override;
+  engine::Stall describe_stall(const engine::Operation& operation) const override;
+  bool sleeps_at_once(std::int64_t now_ns) const override;
+  engine::SleepTarget prepare_sleep(engine::Operation& operation, std::int64_t limit_ns) override;
+  void after_sleep(engine::Operation& operation, bool was_woken) override;
+
+  // While an operation takes long: repeats what may be lost, and now and then looks for a reason
+  // why it does not end.
+  void examine();
+  // A member is gone: fails the operation that it is needed for. True if that is settled, or is
+  // just being told.
+  bool examine_members();
+  // Lets members on this host and on others see how far this rank is.
+  void publish() { peers_.publish(standing()); }
+  // Before the communicator ends: waits until no neighbour may still ask this rank for anything,
+  // as the programs of this host answer for it until then.
+  void leave();
+
+ private:
+  bool post(engine::Operation& operation);
+  engine::Outcome finish(engine::Operation& operation);
+  engine::Outcome fail(const engine::Operation& operation, const base::Error& why);
+  base::Error difference(const engine::Operation& operation, int other) const;
+  engine::Operation* current() const { return waiting_.empty() ? nullptr : waiting_.front(); }
+  NicStanding standing() const;
+  bool is_owed_by(const NicPath::Neighbour& next, const NicStanding& own,
+                  const std::optional<NicStanding>& other) const;
+  void await_silence();
+  void examine_standings(engine::Operation& operation);
+  void ask_for_failure();
+  bool may_leave() const;
+
+  const Members& members_;
+  OperationQueue& queue_;
+  FailureState& failures_;
+  const std::unique_ptr<NicPath> path_;
+  NicPeers peers_;
+  std::deque<engine::Operation*> waiting_;  // in their order
+  std::uint64_t posted_calls_ = 0;          // calls of this rank up to the posted one
+  std::uint32_t posted_history_ = 1;
+  std::optional<base::Error> error_;  // of the current operation
+  bool is_armed_ = false;             // the program wakes this rank
+};
+
+}  // namespace unisono::comm

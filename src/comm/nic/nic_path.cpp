@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/nic/nic_path.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/lane.hpp"
+
+namespace unisono::comm {
+namespace {
+
+// The fields of a standing's word, from the lowest bit on.
+constexpr unsigned kGivenBit = 0, kGivenBits = 1U << select::SplitChoice::kMost;
+constexpr unsigned kEndedBit = kGivenBit + kGivenBits;
+constexpr unsigned kCallsBit = kEndedBit + 1, kCallsBits = 18;
+constexpr unsigned kCompletedBit = kCallsBit + kCallsBits, kCompletedBits = 17;
+constexpr unsigned kHistoryBit = kCompletedBit + kCompletedBits;
+static_assert(kHistoryBit + engine::kDigestBits == 64);
+
+// Of the requests of a communicator; more of them would be taken for the next one's.
+constexpr unsigned kRequestBits = 24;
+
+constexpr std::uint64_t mask(unsigned bits) { return (std::uint64_t{1} << bits) - 1; }
+
+// By how much `other` is ahead of `own`, of numbers that were cut to so many bits.
+std::int64_t ahead(std::uint64_t own, std::uint64_t other, unsigned bits) {
+  const unsigned unused = 64 - bits;
+  return static_cast<std::int64_t>((other - own) << unused) >> unused;
+}
+
+}  // namespace
+
+std::uint64_t NicStanding::word() const {
+  return std::uint64_t{history} << kHistoryBit |
+         (completed & mask(kCompletedBits)) << kCompletedBit |
+         (calls & mask(kCallsBits)) << kCallsBit | std::uint64_t{ended} << kEndedBit |
+         (given & mask(kGivenBits)) << kGivenBit;
+}
+
+NicStanding NicStanding::of_word(std::uint64_t word) {
+  return {.history = static_cast<std::uint32_t>(word >> kHistoryBit),
+          .calls = word >> kCallsBit & mask(kCallsBits),
+          .completed = word >> kCompletedBit & mask(kCompletedBits),
+          .given = static_cast<std::uint32_t>(word >> kGivenBit & mask(kGivenBits)),
+          .ended = (word >> kEndedBit & 1) != 0};
+}
+
+bool has_result(const NicStanding& own, const NicStanding& other) {
+  return ahead(own.completed, other.completed, kCompletedBits) > 0;
+}
+
+// Nobody gets past an operation of the NIC path without its result. Who has made fewer calls may
+// still come; who has ended calls nothing more, and what it is missed for is another matter.
+bool calls_differ(const NicStanding& own, const NicStanding& other) {
+  if (has_result(own, other) || other.ended) return false;
+  const std::int64_t calls = ahead(own.calls, other.calls, kCallsBits);
+  return calls > 0 || (calls == 0 && other.history != own.history);
+}
+
+bool has_fewer_calls(const NicStanding& other, std::uint64_t calls) {
+  return ahead(other.calls, calls, kCallsBits) > 0;
+}
+
+std::uint64_t nic_calls(std::uint64_t calls) { return calls & mask(kCallsBits); }
+std::uint64_t nic_completed(std::uint64_t completed) { return completed & mask(kCompletedBits); }
+
+bool has_given(const NicStanding& own, const NicStanding& other, int tree) {
+  if (has_result(own, other)) return true;
+  return (other.given >> tree & 1) != 0 && ahead(own.calls, other.calls, kCallsBits) == 0 &&
+         ahead(own.completed, other.completed, kCompletedBits) == 0;
+}
+
+// The lowest bit: that there is one.
+constexpr unsigned kMarkBit = 1 + kCompletedBits;
+
+std::uint64_t nic_farewell(std::uint64_t mark, std::uint64_t completed) {
+  return mark << kMarkBit | (completed & mask(kCompletedBits)) << 1 | 1;
+}
+
+std::optional<NicStanding> read_farewell(std::uint64_t mark, std::uint64_t word) {
+  if ((word & 1) == 0 || word >> kMarkBit != (mark << kMarkBit) >> kMarkBit) return std::nullopt;
+  NicStanding standing;
+  standing.completed = word >> 1 & mask(kCompletedBits);
+  standing.ended = true;
+  return standing;
+}
+
+NicPath::NicPath(std::unique_ptr<engine::NicGroup> joined, std::uint64_t segment_mark,
+                 topology::HostMap map, int rank)
+    : group(std::move(joined)),
+      mark(segment_mark),
+      first_asked(segment_mark << kRequestBits),
+      hosts(std::move(map)) {
+  for (const int other : hosts.members(hosts.of(rank))) {
+    if (other != rank) neighbour(other).here = true;
+  }
+  if (!group->leads()) return;
+  std::uint32_t tree = 1;
+  for (const nic::Node& node : group->trees()) {
+    if (node.parent >= 0) neighbour(rank_of({node.parent, 0})).above |= tree;
+    for (const int child : node.children) neighbour(rank_of({child, 0})).below |= tree;
+    tree <<= 1;
+  }
+  for (const auto& next : neighbours) {
+    if (next.here) continue;
+    const auto ranks = hosts.members(hosts.of(next.rank));
+    awaited.insert(awaited.end(), ranks.begin(), ranks.end());
+  }
+  if (!group->gathers()) return;
+  for (int other = 0; other < hosts.ranks(); ++other) {
+    if (other != rank) neighbour(other);
+  }
+}
+
+NicPath::Neighbour& NicPath::neighbour(int rank) {
+  const auto found = std::ranges::find(neighbours, rank, &Neighbour::rank);
+  if (found != neighbours.end()) return *found;
+  return neighbours.emplace_back(Neighbour{.rank = rank, .asked = first_asked});
+}
+
+}  // namespace unisono::comm

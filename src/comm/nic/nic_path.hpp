@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// NicPath: the NIC path of a communicator: the group of its ranks there, their neighbours in the
+// trees, and what ranks tell each other of how far they are. A digest of all calls so far goes with
+// each contribution, so that the communicator's order holds across the NIC path and the host
+// engines (decision 22). Used by NicEngine. What is here is pure.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/nic/core_loss.hpp"
+#include "engine/nic/nic_group.hpp"
+#include "topology/host_map.hpp"
+
+namespace unisono::comm {
+
+// How far a rank is. In a word, numbers are cut: ranks are never further apart than that.
+struct NicStanding {
+  std::uint32_t history = 1;    // digest of all its calls so far, in both paths; 24 bits
+  std::uint64_t calls = 0;      // so many; 18 bits
+  std::uint64_t completed = 0;  // operations in the NIC path; 17 bits
+  // Bit t: on tree t it has sent what it and those below it give to the next one; 4 bits.
+  std::uint32_t given = 0;
+  bool ended = false;  // it needs nothing more from the group
+
+  std::uint64_t word() const;
+  static NicStanding of_word(std::uint64_t word);
+  bool operator==(const NicStanding&) const = default;
+};
+
+// What a rank says when it leaves the path, also to those who are still in it: the operations that
+// it has completed. Bears the mark of its communicator: the first sequence number of its segment.
+std::uint64_t nic_farewell(std::uint64_t mark, std::uint64_t completed);
+// nullopt: none, or an older communicator's.
+std::optional<NicStanding> read_farewell(std::uint64_t mark, std::uint64_t word);
+
+// `own` waits in operation number own.completed of the NIC path.
+// Whether the other has made another call instead, so that it will never take part.
+bool calls_differ(const NicStanding& own, const NicStanding& other);
+// Whether it has the operation's result.
+bool has_result(const NicStanding& own, const NicStanding& other);
+// Whether it has made fewer calls than so many.
+bool has_fewer_calls(const NicStanding& other, std::uint64_t calls);
+// Numbers as they are cut in a word.
+std::uint64_t nic_calls(std::uint64_t calls);
+std::uint64_t nic_completed(std::uint64_t completed);
+// Whether it has sent its contribution on a tree.
+bool has_given(const NicStanding& own, const NicStanding& other, int tree);
+
+struct NicPath {
+  struct Neighbour {
+    int rank = 0;
+    bool here = false;  // on this host; otherwise it leads its own
+    // Bit t: in tree t its host is next to this one.
+    std::uint32_t above = 0, below = 0;
+    // Number of the last request; the first is unlike older communicators'.
+    std::uint64_t asked = 0;
+  };
+
+  NicPath(std::unique_ptr<engine::NicGroup> joined, std::uint64_t mark, topology::HostMap map,
+          int rank);
+
+  int rank_of(const engine::NicRank& rank) const {
+    return hosts.members(rank.host)[static_cast<std::size_t>(rank.place)];
+  }
+
+  // Whether the operation under way may wait for that one: in an allgather, for whose block is
+  // missing, else for who is next in the tree or on this host.
+  bool concerns(const Neighbour& next) const {
+    if (!group->is_gathering()) return next.here || (next.above | next.below) != 0;
+    return (group->missing() >> next.rank & 1) != 0;
+  }
+  // Whether that one may still ask for something when this rank has the last result. Blocks are
+  // asked for where they come from.
+  bool may_be_asked_by(const Neighbour& next) const {
+    return next.below != 0 || (group->is_gathering() && !next.here);
+  }
+
+  // Whether that one leaves later than this rank: it has others below it that may ask.
+  bool is_above(int rank) const {
+    return std::ranges::any_of(
+        neighbours, [&](const auto& next) { return next.rank == rank && next.above != 0; });
+  }
+
+  std::unique_ptr<engine::NicGroup> group;
+  const std::uint64_t mark;
+  const std::uint64_t first_asked;  // before the first request
+  const topology::HostMap hosts;
+  std::vector<Neighbour> neighbours;
+  std::vector<int> awaited;  // of leaders, in the trees: all ranks of the hosts above and below
+  std::uint64_t completed = 0;
+  nic::Preferences preferences;  // of the first host, so that all ranks decide alike
+  engine::CoreLoss core_loss;
+
+ private:
+  Neighbour& neighbour(int rank);  // is made if there is none
+};
+
+}  // namespace unisono::comm

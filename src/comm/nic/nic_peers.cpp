@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/nic/nic_peers.hpp"
+
+namespace unisono::comm {
+
+void NicPeers::publish(const NicStanding& own) {
+  const auto held = members_.job().network()->hold();  // it may be reading it for another host
+  record(members_.rank()).standing.store(own.word(), std::memory_order_release);
+}
+
+void NicPeers::say_farewell() {
+  MemberRecord& own = record(members_.rank());
+  const std::uint64_t word = nic_farewell(path_.mark, path_.completed);
+  own.farewell.store(word, std::memory_order_release);
+  for (const int member : members_.remote()) {
+    members_.job().network()->put({.target = members_.job_rank(member),
+                                   .flag = reinterpret_cast<std::uint64_t*>(&own.farewell),
+                                   .flag_value = word});
+  }
+}
+
+std::optional<NicStanding> NicPeers::farewell_of(int rank) const {
+  return read_farewell(path_.mark, record(rank).farewell.load(std::memory_order_acquire));
+}
+
+std::optional<NicStanding> NicPeers::of(const NicPath::Neighbour& next) const {
+  if (const auto last = farewell_of(next.rank)) return last;
+  const MemberRecord& member = record(next.rank);
+  if (!next.here && (next.asked == path_.first_asked || awaits_answer(next))) return std::nullopt;
+  const std::uint64_t said = next.here ? member.standing.load(std::memory_order_acquire)
+                                       : member.heard.load(std::memory_order_relaxed);
+  if (said == 0) return std::nullopt;
+  return NicStanding::of_word(said);
+}
+
+bool NicPeers::awaits_answer(const NicPath::Neighbour& next) const {
+  return next.asked != path_.first_asked &&
+         record(next.rank).heard_number.load(std::memory_order_acquire) != next.asked;
+}
+
+void NicPeers::ask(NicPath::Neighbour& next) {
+  if (next.here || awaits_answer(next)) return;
+  MemberRecord& member = record(next.rank);
+  const auto offset =
+      reinterpret_cast<std::byte*>(&member.standing) - members_.job().memory().at(0);
+  members_.job().network()->get({.source = members_.job_rank(next.rank),
+                                 .offset = static_cast<std::uint64_t>(offset),
+                                 .place = reinterpret_cast<std::byte*>(&member.heard),
+                                 .bytes = sizeof member.heard,
+                                 .flag = reinterpret_cast<std::uint64_t*>(&member.heard_number),
+                                 .flag_value = ++next.asked});
+}
+
+}  // namespace unisono::comm

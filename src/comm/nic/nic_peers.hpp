@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// NicPeers: how far the neighbours of a rank are in the NIC path. Each rank publishes a progress
+// word (NicStanding) in its host's memory. A rank that waits long reads those of its host, and asks
+// the leaders of neighbouring hosts for theirs. One thread at a time; the network's threads read
+// and write the memory under its mutex.
+#pragma once
+
+#include <optional>
+
+#include "comm/members.hpp"
+#include "comm/nic/nic_path.hpp"
+#include "comm/segment.hpp"
+
+namespace unisono::comm {
+
+class NicPeers {
+ public:
+  // These outlive it.
+  NicPeers(const Members& members, const Segment& segment, NicPath& path)
+      : members_(members), segment_(segment), path_(path) {}
+
+  void publish(const NicStanding& own);
+  // This rank leaves the path: tells all members how many operations it has completed.
+  void say_farewell();
+
+  // What a neighbour told when it left, or else what it says here, or answered last; nullopt: it
+  // has told nothing, or its answer is still to come.
+  std::optional<NicStanding> of(const NicPath::Neighbour& next) const;
+  std::optional<NicStanding> farewell_of(int rank) const;
+  bool awaits_answer(const NicPath::Neighbour& next) const;
+  // Asks a neighbour on another host, one request at a time.
+  void ask(NicPath::Neighbour& next);
+
+ private:
+  MemberRecord& record(int rank) const { return segment_.records()[rank]; }
+
+  const Members& members_;
+  const Segment& segment_;
+  NicPath& path_;
+};
+
+}  // namespace unisono::comm

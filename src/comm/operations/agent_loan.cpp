@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/operations/agent_loan.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "group/call.hpp"
+
+namespace unisono::comm {
+
+bool AgentLoan::lend_when(job::Agent::When when) {
+  job::Agent* const agent = members_.job().agent();
+  if (is_lent_ || queue_.active().empty() || agent == nullptr) return is_lent_;
+  // A user's operator is called by the application's threads only.
+  const auto calls_user = [](const Pending* pending) {
+    return pending->operation.plan->op >= group::kFirstUserNumber;
+  };
+  if (std::ranges::any_of(queue_.active(), calls_user)) return false;
+  is_lent_ = true;
+  if (!agent->lend(*this, when)) end();
+  return is_lent_;
+}
+
+void AgentLoan::end() {
+  is_lent_ = false;
+  if (!std::exchange(agent_awaits_credit_, false)) return;
+  segment_.header().credit_sleepers.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+// By the agent itself it is a look at its own.
+void AgentLoan::take_back_now() {
+  if (job::Agent::is_self()) return;
+  members_.job().agent()->take_back(*this);
+  end();
+}
+
+bool AgentLoan::carry_on() {
+  if (queue_.active().empty()) return false;
+  const auto advance = [this] {
+    queue_.advance([this](const Pending& pending, engine::Outcome outcome) {
+      return calls_.fail(pending, outcome);
+    });
+  };
+  advance();
+  // The agent may go to sleep after this, until another member completes something.
+  if (queue_.credit_blocked() && !agent_awaits_credit_) {
+    agent_awaits_credit_ = true;
+    segment_.header().credit_sleepers.fetch_add(1, std::memory_order_seq_cst);
+    advance();
+  }
+  watchdog_.examine_now_and_then();
+  return !queue_.active().empty();
+}
+
+}  // namespace unisono::comm

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// AgentLoan: a communicator's operations while the agent may carry them. The two never touch them
+// at the same time: the application's thread takes them back before it does anything with them.
+#pragma once
+
+#include "comm/members.hpp"
+#include "comm/operations/operation_queue.hpp"
+#include "comm/segment.hpp"
+#include "comm/watch/call_check.hpp"
+#include "comm/watch/watchdog.hpp"
+#include "job/agent.hpp"
+
+namespace unisono::comm {
+
+class AgentLoan final : public job::Carried {
+ public:
+  // These outlive it.
+  AgentLoan(const Members& members, const Segment& segment, OperationQueue& queue, CallCheck& calls,
+            Watchdog& watchdog)
+      : members_(members), segment_(segment), queue_(queue), calls_(calls), watchdog_(watchdog) {}
+
+  // Where there is an agent, it carries on what is under way while this thread does something else:
+  // at once, or if this thread does not come back within a moment.
+  void lend(bool at_once) {
+    lend_when(at_once ? job::Agent::When::at_once : job::Agent::When::later);
+  }
+  // The same; false if the agent does not carry it.
+  bool lend_when(job::Agent::When when);
+  void take_back() {
+    if (is_lent_) [[unlikely]]
+      take_back_now();
+  }
+  bool carry_on() override;
+
+ private:
+  void take_back_now();
+  void end();
+
+  const Members& members_;
+  const Segment& segment_;
+  OperationQueue& queue_;
+  CallCheck& calls_;
+  Watchdog& watchdog_;
+  bool is_lent_ = false;  // written while the agent does not carry
+  bool agent_awaits_credit_ = false;
+};
+
+}  // namespace unisono::comm

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/operations/operation_queue.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "group/call.hpp"
+
+namespace unisono::comm {
+
+using base::Status;
+
+std::string describe_plan(const engine::Plan& plan) {
+  return group::describe_call(plan.collective, plan.count, plan.type, plan.op, plan.root);
+}
+
+std::string describe(const engine::Operation& operation) {
+  const bool in_nic = operation.plan->engine == engine::EngineKind::nic;
+  return fmt::format("{} (operation {}{})", describe_plan(*operation.plan), operation.index,
+                     in_nic ? ", in the NIC path" : "");
+}
+
+OperationQueue::OperationQueue(const Members& members, Segment& segment)
+    : members_(members),
+      segment_(segment),
+      machine_{.transport = &members.job().transport(),
+               .direct = members.job().transport().capabilities().direct,
+               .network = members.on_one_host() ? nullptr : members.job().network(),
+               .doorbells = &members.job().doorbells(),
+               .job_ranks = members.job_ranks().data(),
+               .ranks = members.size(),
+               .job_memory = members.job().memory().at(0),
+               .credit_sleepers = &segment.header().credit_sleepers,
+               .counters = &counts_.engine},
+      inline_({machine_, segment.small(), segment.bulk()}),
+      helping_({machine_, segment.small(), segment.bulk()}),
+      engines_{&inline_, &helping_, nullptr},
+      remote_calls_(members.job().memory().at(0), segment.offset() + segment.layout().calls,
+                    members.rank(), segment.mark()) {}
+
+void OperationQueue::give_back_stranded() {
+  for (const auto& [offset, bytes] : stranded_) members_.job().memory().release(offset, bytes);
+  stranded_.clear();
+}
+
+Status OperationQueue::start(const engine::Plan& plan, const void* input, void* output,
+                             Pending& pending) {
+  pending.state = Pending::State::running;
+  pending.started_ns = 0;
+  pending.looks = 0;
+  std::byte* staging = nullptr;
+  if (plan.staging_bytes != 0) [[unlikely]] {
+    UNISONO_TRY(stage(plan, pending));
+    staging = members_.job().memory().at(pending.staging);
+  }
+  note_call(plan.digest);
+  engine::Operation& operation = pending.operation;
+  operation.plan = &plan;
+  operation.index = next_index_++;
+  operation.engine = engines_[static_cast<std::size_t>(plan.engine)];
+  const engine::Launch launch{.input = input,
+                              .output = output,
+                              .index = operation.index,
+                              .history = history(),
+                              .staging = staging};
+  if (plan.engine == engine::EngineKind::inline_) [[likely]] {
+    inline_.start(operation, plan, launch);
+  } else {
+    operation.engine->start(operation, plan, launch);
+  }
+  return base::success();
+}
+
+Status OperationQueue::stage(const engine::Plan& plan, Pending& pending) {
+  const std::int64_t bytes = plan.staging_bytes;
+  memory::JobMemory& memory = members_.job().memory();
+  UNISONO_ASSIGN(const std::int64_t offset, memory.allocate(bytes));
+  if (Status ready = memory.commit(offset, bytes, "blocks that others will fetch"); !ready) {
+    memory.release(offset, bytes);
+    return ready;
+  }
+  pending.staging = offset;
+  return base::success();
+}
+
+void OperationQueue::give_back_staging(Pending& pending) {
+  if (pending.staging == 0) return;
+  const std::int64_t bytes = pending.operation.plan->staging_bytes;
+  if (pending.state == Pending::State::failed) {
+    stranded_.emplace_back(pending.staging, bytes);
+  } else {
+    members_.job().memory().release(pending.staging, bytes);
+  }
+  pending.staging = 0;
+}
+
+Pending::~Pending() {
+  if (queue != nullptr) queue->withdraw(*this);
+}
+
+OperationQueue::~OperationQueue() {
+  for (Pending* const pending : active_) pending->queue = nullptr;
+}
+
+void OperationQueue::add(Pending& pending) {
+  pending.queue = this;
+  active_.push_back(&pending);
+}
+
+void OperationQueue::withdraw(Pending& pending) {
+  pending.state = Pending::State::failed;
+  pending.queue = nullptr;
+  pending.operation.engine->cancel(pending.operation);
+  give_back_staging(pending);
+  std::erase(active_, &pending);
+}
+
+void OperationQueue::fail_from(std::uint64_t index) {
+  std::erase_if(active_, [&](Pending* pending) {
+    if (pending->operation.index < index) return false;
+    pending->state = Pending::State::failed;
+    pending->queue = nullptr;
+    pending->operation.engine->cancel(pending->operation);
+    give_back_staging(*pending);
+    return true;
+  });
+}
+
+void OperationQueue::forget_nic() {
+  std::erase_if(active_, [](Pending* pending) {
+    if (pending->operation.plan->engine != engine::EngineKind::nic) return false;
+    pending->state = Pending::State::failed;
+    pending->queue = nullptr;
+    return true;
+  });
+  nic_engine() = nullptr;
+}
+
+bool OperationQueue::contains(const Pending* pending) const {
+  return std::ranges::find(active_, pending) != active_.end();
+}
+
+void OperationQueue::note_call(std::uint32_t digest) {
+  history_ = (history_ ^ digest) * 0x9e3779b97f4a7c15U;
+  if (machine_.network != nullptr) [[unlikely]]
+    remote_calls_.note(*members_.job().network(), next_index_, history());
+}
+
+void OperationQueue::carry_transports() {
+  machine_.transport->progress();
+  if (machine_.network != nullptr) members_.job().carry_network();
+}
+
+// A transport that repairs losses has to know for whom to ask.
+void OperationQueue::tell_awaited(const engine::Operation& operation) {
+  const int rank = operation.engine->awaited(operation);
+  if (rank < 0 || rank == members_.rank()) return;
+  const int job_rank = members_.job_rank(rank);
+  if (!members_.is_remote(rank)) return machine_.transport->awaits(job_rank);
+  machine_.network->awaits(job_rank);
+  if (operation.host.awaits_multicast()) machine_.network->awaits_multicast(job_rank);
+}
+
+bool OperationQueue::credit_blocked() const {
+  return std::ranges::any_of(active_, [](const Pending* pending) {
+    const engine::Operation& operation = pending->operation;
+    return operation.plan->engine != engine::EngineKind::nic && !operation.host.entered();
+  });
+}
+
+void OperationQueue::publish_progress() {
+  for (engine::Lane* lane : {&segment_.small(), &segment_.bulk()}) {
+    while (const auto update = lane->take_news(true)) {
+      for (const int member : update->ranks) {
+        machine_.network->put({.target = members_.job_rank(member),
+                               .flag = update->word,
+                               .flag_value = update->done,
+                               .forward = true});
+      }
+    }
+  }
+}
+
+}  // namespace unisono::comm

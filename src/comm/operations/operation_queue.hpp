@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// OperationQueue: the operations of a communicator, in the order in which its ranks have called
+// them: it numbers them, gives each to its plan's engine, and carries on those that have not ended.
+// One thread at a time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "comm/members.hpp"
+#include "comm/operations/remote_calls.hpp"
+#include "comm/segment.hpp"
+#include "engine/engine.hpp"
+
+namespace unisono::comm {
+
+class OperationQueue;
+
+// An operation that was started and not yet collected by its owner. One that ends before its
+// operation does takes that out of the queue.
+struct Pending {
+  Pending() = default;
+  ~Pending();
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+
+  enum class State : std::uint8_t { running, complete, failed };
+  engine::Operation operation;
+  State state = State::running;
+  std::int64_t started_ns = 0;      // when it was first seen to wait; 0: never
+  std::uint32_t looks = 0;          // thorough ones, at what it waits for
+  std::int64_t staging = 0;         // of the plan's staging_bytes in job memory; 0: none
+  OperationQueue* queue = nullptr;  // in which it is; null: in none
+};
+
+// "allreduce(count 8, float64, sum)".
+std::string describe_plan(const engine::Plan& plan);
+// The same with its number, and "in the NIC path" if it is there.
+std::string describe(const engine::Operation& operation);
+
+class OperationQueue {
+ public:
+  struct Counts {
+    std::int64_t operations = 0;
+    std::int64_t in_nic = 0;  // of these, in the NIC path
+    std::int64_t helped_steps = 0;
+    engine::Counters engine;
+  };
+
+  // These outlive it.
+  OperationQueue(const Members& members, Segment& segment);
+  ~OperationQueue();
+  OperationQueue(const OperationQueue&) = delete;
+  OperationQueue& operator=(const OperationQueue&) = delete;
+
+  // Plans for the NIC path go there from now on; it outlives the queue's use.
+  void use_nic(engine::Engine& nic) { nic_engine() = &nic; }
+  // Operations there fail.
+  void forget_nic();
+
+  // Starts an operation and leaves it to its owner. `pending` stays where it is until it has ended.
+  // Errors: no memory for what the plan stages; nothing has been started.
+  base::Status start(const engine::Plan& plan, const void* input, void* output, Pending& pending);
+  // One step of an operation that has just been started. True: it has ended, and is not in the
+  // queue.
+  bool ends_at_once(Pending& pending) {
+    engine::Operation& operation = pending.operation;
+    if (!active_.empty() || !machine_.direct) [[unlikely]]
+      return false;
+    const bool is_inline = operation.engine == &inline_;
+    const engine::Outcome outcome =
+        is_inline ? inline_.step(operation) : operation.engine->step(operation);
+    if (outcome != engine::Outcome::finished) return false;
+    finish(pending);
+    return true;
+  }
+  // From now on advance() carries it on.
+  void add(Pending& pending);
+  // Takes it out; the others go on.
+  void withdraw(Pending& pending);
+
+  // Carries all on. `stuck(pending, outcome)` is called for an operation that cannot go on, and
+  // says whether to stop here. True if any has ended.
+  template <class Stuck>
+  bool advance(const Stuck& stuck);
+  // Fails all from operation `index` on; those before can still end well.
+  void fail_from(std::uint64_t index);
+
+  const std::vector<Pending*>& active() const { return active_; }
+  bool contains(const Pending* pending) const;
+  // Of the operation that is called next.
+  std::uint64_t next_index() const { return next_index_; }
+  // A digest of all calls so far, as it goes with each message; never 0.
+  std::uint32_t history() const {
+    // The high bits are the mixed ones.
+    return static_cast<std::uint32_t>(history_ >> (64 - engine::kDigestBits)) | 1U;
+  }
+  RemoteCalls& remote_calls() { return remote_calls_; }
+  // Whether one waits for credit: until all ranks have come so far that it may use its buffers.
+  bool credit_blocked() const;
+  const engine::Machine& machine() const { return machine_; }
+  // Tells members on other hosts how far this rank has come, before it goes.
+  void publish_progress();
+  // At the end of the communicator: the staging of operations that failed, which others may still
+  // have read.
+  void give_back_stranded();
+
+  const Counts& counts() const { return counts_; }
+
+ private:
+  engine::Engine*& nic_engine() {
+    return engines_[static_cast<std::size_t>(engine::EngineKind::nic)];
+  }
+  base::Status stage(const engine::Plan& plan, Pending& pending);
+  void give_back_staging(Pending& pending);
+  void note_call(std::uint32_t digest);
+  void finish(Pending& pending) {
+    pending.state = Pending::State::complete;
+    ++counts_.operations;
+    if (pending.operation.plan->engine == engine::EngineKind::nic) [[unlikely]] {
+      ++counts_.in_nic;
+    } else {
+      counts_.helped_steps += pending.operation.host.helped_steps();
+    }
+    if (pending.staging != 0) [[unlikely]]
+      give_back_staging(pending);
+  }
+  void tell_awaited(const engine::Operation& operation);
+  void carry_transports();
+
+  const Members& members_;
+  Segment& segment_;
+  Counts counts_;
+  engine::Machine machine_;
+  engine::InlineEngine inline_;
+  engine::HelpingEngine helping_;
+  std::array<engine::Engine*, engine::kEngineCount> engines_;
+  std::vector<Pending*> active_;
+  std::uint64_t next_index_ = 0;
+  std::uint64_t history_ = 1;  // of all calls so far
+  RemoteCalls remote_calls_;
+  // Staging of operations that failed: others may still read it.
+  std::vector<std::pair<std::int64_t, std::int64_t>> stranded_;  // offset, bytes
+};
+
+template <class Stuck>
+bool OperationQueue::advance(const Stuck& stuck) {
+  carry_transports();
+  bool any = false;
+  for (std::size_t i = 0; i < active_.size();) {
+    Pending& pending = *active_[i];
+    const engine::Outcome outcome = pending.operation.engine->step(pending.operation);
+    if (outcome == engine::Outcome::finished) {
+      finish(pending);
+      pending.queue = nullptr;
+      active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
+      any = true;
+      continue;
+    }
+    if (outcome != engine::Outcome::blocked) {
+      if (stuck(pending, outcome)) return true;
+    } else if (!machine_.direct || machine_.network != nullptr) {
+      tell_awaited(pending.operation);
+    }
+    ++i;
+  }
+  return any;
+}
+
+}  // namespace unisono::comm

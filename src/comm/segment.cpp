@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/segment.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "comm/agreement/agreement.hpp"
+#include "comm/failure/ends.hpp"
+#include "comm/operations/remote_calls.hpp"
+#include "engine/nic/host_reduction.hpp"
+#include "wire/key.hpp"
+
+namespace unisono::comm {
+namespace {
+
+using base::Result;
+using base::Status;
+
+// Receive buffers for small messages: enough lines for every rank to send to one, a ring of both
+// directions, and some room for payloads of more than a line.
+constexpr std::int64_t kSpareLines = 16;
+constexpr std::int64_t kSmallWindow = 8 * 1024;
+constexpr std::int64_t kBulkWindow = 128 * 1024;
+constexpr std::int64_t kLeastBulkWindow = 16 * 1024;
+constexpr int kSmallChannels = 64;
+constexpr int kBulkChannels = 8;
+constexpr int kLeader = 0;
+
+std::int64_t round_up(std::int64_t bytes, std::int64_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+// The largest power of two that leaves the lane within its share of memory.
+int fitting_channels(int most, std::int64_t window_bytes, int ranks, std::int64_t share) {
+  int channels = most;
+  while (channels > 2 && channels * window_bytes * ranks > share) channels /= 2;
+  return channels;
+}
+
+}  // namespace
+
+SegmentLayout plan_segment(int ranks, const base::Settings& settings) {
+  const std::int64_t share = settings.bytes(base::Setting::buffers) / 2;
+  SegmentLayout g{};
+  const std::int64_t lines = 2 * ranks + kSpareLines;
+  const std::int64_t line_bytes = lines * engine::kLineBytes;
+  const auto wanted = static_cast<int>(
+      std::bit_floor(static_cast<std::uint64_t>(settings.integer(base::Setting::channels))));
+  const std::int64_t small = std::max(kSmallWindow, round_up(line_bytes + kSmallWindow / 2, 4096));
+  g.small = {.ranks = ranks,
+             .channels = wanted >= 2 ? std::min(wanted, engine::kMostChannels)
+                                     : fitting_channels(kSmallChannels, small, ranks, share),
+             .lines = lines,
+             .data_bytes = small - line_bytes};
+  std::int64_t bulk = kBulkWindow;
+  const int bulk_channels = fitting_channels(kBulkChannels, bulk + line_bytes, ranks, share);
+  while (bulk > kLeastBulkWindow && bulk * bulk_channels * ranks > share) bulk /= 2;
+  g.bulk = {.ranks = ranks, .channels = bulk_channels, .lines = lines, .data_bytes = bulk};
+
+  std::int64_t end = round_up(static_cast<std::int64_t>(sizeof(SegmentHeader)), 4096);
+  const auto place = [&end](std::int64_t bytes) {
+    const std::int64_t offset = end;
+    end = round_up(end + bytes, 4096);
+    return offset;
+  };
+  g.notices = place(ranks * static_cast<std::int64_t>(sizeof(job::FailureNotice)));
+  g.farewells = place(ranks * static_cast<std::int64_t>(sizeof(std::uint64_t)));
+  g.ends = place(Ends::memory_bytes(ranks));
+  g.members = place(ranks * static_cast<std::int64_t>(sizeof(MemberRecord)));
+  g.calls = place(RemoteCalls::memory_bytes(ranks));
+  g.small_control = place(engine::lane_control_bytes(g.small));
+  g.bulk_control = place(engine::lane_control_bytes(g.bulk));
+  g.small_windows = place(g.small.windows_bytes());
+  g.bulk_windows = place(g.bulk.windows_bytes());
+  g.agreement = place(Agreement::table_bytes(ranks, sizeof(Grant)));
+  g.answers = place(std::int64_t{ranks} * ranks * static_cast<std::int64_t>(sizeof(QueryAnswer)));
+  g.failure_answers = place(ranks * static_cast<std::int64_t>(sizeof(FailureAnswer)));
+  g.host_reduction = place(engine::HostReduction::memory_bytes(ranks));
+  g.bytes = end;
+  g.first_sequence = static_cast<std::uint64_t>(settings.integer(base::Setting::first_sequence));
+  return g;
+}
+
+std::uint64_t memory_layout(const base::Settings& settings) {
+  const SegmentLayout layout = plan_segment(64, settings);
+  return wire::hash(wire::Key{},
+                    fmt::format("{} {} {} {} {} {}", layout.bytes, layout.first_sequence,
+                                layout.small.channels, layout.bulk.channels, layout.bulk.data_bytes,
+                                settings.choice(base::Setting::bulk)));
+}
+
+Result<Grant> Segment::reserve(job::Job& job, int ranks) {
+  Grant grant{.layout = plan_segment(ranks, job.settings())};
+  grant.layout.first_sequence = std::max(grant.layout.first_sequence, job.least_sequence());
+  job.reclaim();
+  UNISONO_ASSIGN(grant.offset, job.memory().allocate(grant.layout.bytes));
+  if (const Status ready = adopt(job, grant); !ready) {
+    job.memory().release(grant.offset, grant.layout.bytes);
+    return ready.error();
+  }
+  reinterpret_cast<SegmentHeader*>(job.memory().at(grant.offset))->layout = grant.layout;
+  return grant;
+}
+
+Status Segment::adopt(job::Job& job, const Grant& grant) {
+  return job.memory().commit(grant.offset, grant.layout.small_windows,
+                             "a communicator's control data");
+}
+
+SegmentLayout Segment::layout_at(job::Job& job, std::int64_t offset) {
+  return reinterpret_cast<const SegmentHeader*>(job.memory().at(offset))->layout;
+}
+
+Segment::Segment(const Members& members, const Grant& grant)
+    : members_(members),
+      offset_(grant.offset),
+      layout_(grant.layout),
+      header_(reinterpret_cast<SegmentHeader*>(at(0))),
+      small_(layout_.small, members.rank(), at(layout_.small_control), at(layout_.small_windows),
+             layout_.first_sequence),
+      bulk_(layout_.bulk, members.rank(), at(layout_.bulk_control), at(layout_.bulk_windows),
+            layout_.first_sequence) {
+  if (members.on_one_host()) return;
+  small_.set_remote(members.remote_by_host());
+  bulk_.set_remote(members.remote_by_host());
+}
+
+std::byte* Segment::at(std::int64_t part) const {
+  return members_.job().memory().at(offset_ + part);
+}
+
+FailurePlace Segment::failure_place() const {
+  return {.record = &header_->failure,
+          .notices = reinterpret_cast<job::FailureNotice*>(at(layout_.notices)),
+          .answers = reinterpret_cast<FailureAnswer*>(at(layout_.failure_answers))};
+}
+
+// Each rank prepares the buffers of all ranks of its host, and those of other hosts' ranks in which
+// their multicasts lie.
+Status Segment::prepare_now(bool bulk, std::uint32_t need) {
+  const std::int64_t windows = bulk ? layout_.bulk_windows : layout_.small_windows;
+  const std::int64_t stride = (bulk ? layout_.bulk : layout_.small).rank_stride();
+  const std::vector<bool> group = members_.multicast_group();
+  const auto is_there = [&](int r) {
+    return !members_.is_remote(r) || (!group.empty() && group[static_cast<std::size_t>(r)]);
+  };
+  for (int r = 0; r < members_.size(); ++r) {
+    if (!is_there(r)) continue;
+    int end = r + 1;
+    while (end < members_.size() && is_there(end)) ++end;
+    const std::int64_t bytes = (end - r) * stride;
+    UNISONO_TRY(members_.job().memory().commit(offset_ + windows + r * stride, bytes,
+                                               "a communicator's buffers"));
+    buffer_bytes_ += bytes;
+    r = end;
+  }
+  prepared_ |= need;
+  return base::success();
+}
+
+bool Segment::count_end(const std::vector<int>& absent) {
+  std::uint32_t ends = 0;
+  for (int r = 0; r < members_.size(); ++r) {
+    if (members_.is_remote(r)) continue;
+    const bool cannot =
+        members_.state(r) == job::RankState::dead || std::ranges::count(absent, r) != 0;
+    if (r != members_.rank() && !cannot) continue;
+    std::uint32_t none = 0;
+    ends += records()[r].ended.compare_exchange_strong(none, 1) ? 1U : 0U;
+  }
+  return header_->freed.fetch_add(ends, std::memory_order_acq_rel) + ends ==
+         static_cast<std::uint32_t>(members_.size()) - members_.remote().size();
+}
+
+void Segment::release() { members_.job().memory().release(offset_, layout_.bytes); }
+
+void Segment::say_farewell(bool last_here, bool has_failed, bool tells) {
+  job::Job& job = members_.job();
+  const bool with_leader = !members_.is_remote(kLeader);
+  // Looked at before the farewell, after which a newer communicator may lie here.
+  const bool leader_is_gone = members_.state(kLeader) == job::RankState::dead;
+  if (last_here && (!with_leader || leader_is_gone)) job.memory().empty(offset_, layout_.bytes);
+  if (!tells || !job.settle_network()) return;
+  auto* const farewells = reinterpret_cast<std::atomic<std::uint64_t>*>(at(layout_.farewells));
+  const auto said =
+      static_cast<std::uint64_t>(has_failed ? job::Farewell::failed : job::Farewell::clean);
+  auto& own = farewells[members_.rank()];
+  if (with_leader) {
+    own.store(said, std::memory_order_release);
+  } else {
+    job.network()->put({.target = members_.job_rank(kLeader),
+                        .flag = reinterpret_cast<std::uint64_t*>(&own),
+                        .flag_value = said});
+  }
+  if (members_.rank() == kLeader) {
+    job.retire({offset_, layout_.bytes, farewells, members_.job_ranks()},
+               std::max(small_.next_sequence(), bulk_.next_sequence()) + 1);  // as the mark
+  }
+}
+
+}  // namespace unisono::comm

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Segment: a communicator's shared memory. It lies at the same offset of every host's memory file.
+// Its leader reserves it and decides how it is divided; the other members take the layout from
+// there, so that settings which differ between ranks cannot pull them apart. The control data is
+// real memory from the start; the receive buffers become real at the first operation that needs
+// them. One thread at a time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "base/result.hpp"
+#include "comm/failure/failure_news.hpp"
+#include "comm/member_record.hpp"
+#include "comm/members.hpp"
+#include "engine/lane.hpp"
+#include "job/failure_record.hpp"
+
+namespace unisono::comm {
+
+// Offsets from the segment's start.
+struct SegmentLayout {
+  engine::LaneGeometry small, bulk;
+  std::int64_t notices, farewells, ends, members, calls, small_control, bulk_control;
+  std::int64_t small_windows, bulk_windows;  // from here on memory only where it is needed
+  std::int64_t agreement, answers, failure_answers, host_reduction, bytes;
+  std::uint64_t first_sequence;
+};
+
+// At the segment's start.
+struct SegmentHeader {
+  SegmentLayout layout;
+  job::FailureRecord failure;
+  alignas(64) std::atomic<std::uint32_t> credit_sleepers;  // ranks that sleep until one completes
+  std::atomic<std::uint32_t> freed;       // members of this host that have ended it, or died
+  std::atomic<std::uint64_t> derivation;  // the last one's number and outcome (derive.cpp)
+};
+
+// What the leader of a new communicator tells its members.
+struct Grant {
+  std::int64_t offset = -1;  // -1: there was no memory
+  SegmentLayout layout{};
+};
+
+// Pure.
+SegmentLayout plan_segment(int ranks, const base::Settings& settings);
+// A number that tells whether two ranks divide their memory alike (JobDescription::memory_layout).
+std::uint64_t memory_layout(const base::Settings& settings);
+
+class Segment {
+ public:
+  // Reserves one for so many members, with its control data. By its leader.
+  static base::Result<Grant> reserve(job::Job& job, int ranks);
+  // Makes the control data real where a rank of another host has reserved the segment.
+  static base::Status adopt(job::Job& job, const Grant& grant);
+  // The layout that its leader has written; on the leader's host.
+  static SegmentLayout layout_at(job::Job& job, std::int64_t offset);
+
+  // `members` outlives it.
+  Segment(const Members& members, const Grant& grant);
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  std::int64_t offset() const { return offset_; }
+  const SegmentLayout& layout() const { return layout_; }
+  std::byte* at(std::int64_t part) const;
+  SegmentHeader& header() const { return *header_; }
+  MemberRecord* records() const { return reinterpret_cast<MemberRecord*>(at(layout_.members)); }
+  FailurePlace failure_place() const;
+  // Differs from that of older communicators at the same place.
+  std::uint64_t mark() const { return layout_.first_sequence; }
+
+  // Operations of small messages, and of long ones.
+  engine::Lane& small() { return small_; }
+  engine::Lane& bulk() { return bulk_; }
+  const engine::Lane& small() const { return small_; }
+  const engine::Lane& bulk() const { return bulk_; }
+  // Makes the receive buffers of a lane real: a sender writes into others' buffers, perhaps before
+  // they have come. Costs a look if that was done.
+  base::Status prepare(bool bulk) {
+    const std::uint32_t need = bulk ? kBulkPrepared : kSmallPrepared;
+    if ((prepared_ & need) != 0) [[likely]]
+      return base::success();
+    return prepare_now(bulk, need);
+  }
+  std::int64_t buffer_bytes() const { return buffer_bytes_; }
+
+  // Counts this rank, and members that cannot end the communicator themselves: the dead, and
+  // `absent` ones, which never had its memory. True for the last one of this host.
+  bool count_end(const std::vector<int>& absent);
+  // Gives the memory back, on one host.
+  void release();
+  // The same between hosts, for a member: tells the leader that it has ended the communicator, or
+  // as the leader keeps the place until all have.
+  void say_farewell(bool last_here, bool has_failed, bool tells);
+
+ private:
+  static constexpr std::uint32_t kSmallPrepared = 1, kBulkPrepared = 2;
+  base::Status prepare_now(bool bulk, std::uint32_t need);
+
+  const Members& members_;
+  std::int64_t offset_;
+  SegmentLayout layout_;
+  SegmentHeader* header_;
+  engine::Lane small_, bulk_;
+  std::uint32_t prepared_ = 0;
+  std::int64_t buffer_bytes_ = 0;
+};
+
+}  // namespace unisono::comm

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/start.hpp"
+
+#include <utility>
+
+namespace unisono::comm {
+
+base::Result<Started> start_rank(const bootstrap::JobInfo& info,
+                                 std::shared_ptr<memory::JobMemory> memory,
+                                 const base::Settings& settings,
+                                 std::unique_ptr<transport::Transport> transport,
+                                 std::unique_ptr<network::Network> network,
+                                 const std::optional<nic::Capabilities>& nic) {
+  Started started;
+  UNISONO_ASSIGN(started.job, job::Job::enter(info, std::move(memory), settings,
+                                              std::move(transport), std::move(network), nic));
+  job::Job& job = *started.job;
+  const auto go_on = [&]() -> base::Status {
+    UNISONO_TRY(job.start_agent());
+    UNISONO_ASSIGN(started.world, Communicator::create_world(job));
+    return job.confirm_start();
+  };
+  if (const base::Status whole = go_on(); !whole) return job.fail_start(whole.error());
+  return started;
+}
+
+}  // namespace unisono::comm

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/watch/call_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "group/call.hpp"
+
+namespace unisono::comm {
+namespace {
+
+using base::Code;
+using engine::Outcome;
+using engine::RecordCopy;
+
+// Of the looks at an operation, at least one of so many asks another host.
+constexpr std::uint32_t kLooksAtMost = 64;
+
+std::string describe(const RecordCopy& record) {
+  return group::describe_call(record.collective, record.count, record.type, record.op, record.root);
+}
+
+std::string difference_text(std::uint64_t index, const std::string& calls) {
+  return fmt::format(
+      "the ranks' calls differ at operation {} of the communicator: {}; all ranks have to make the "
+      "same calls in the same order",
+      index, calls);
+}
+
+}  // namespace
+
+bool CallCheck::fail(const Pending& pending, Outcome outcome) {
+  switch (outcome) {
+    case Outcome::mismatch:
+      if (search_difference()) return false;
+      fail_mismatch(pending);
+      break;
+    case Outcome::wrong_length:
+      fail_wrong_length(pending);
+      break;
+    case Outcome::unreadable:
+      fail_unreadable(pending);
+      break;
+    case Outcome::failed: {
+      const base::Error why = pending.operation.engine->error(pending.operation);
+      failures_.fail_all(why.code, why.message, pending.operation.index);
+      break;
+    }
+    case Outcome::finished:
+    case Outcome::blocked:
+      return false;
+  }
+  return true;
+}
+
+void CallCheck::examine() {
+  if (const auto difference = find_difference()) return tell_difference(*difference);
+  if (!members_.on_one_host()) examine_remote_calls();
+}
+
+// The records of other hosts' ranks are on their hosts. A rank may come late, so one is asked again
+// and again, but ever more rarely.
+void CallCheck::examine_remote_calls() {
+  if (is_searching()) return;
+  RemoteCalls& remote = queue_.remote_calls();
+  for (Pending* const pending : queue_.active()) {
+    const int other = pending->operation.engine->awaited(pending->operation);
+    if (other < 0 || !members_.is_remote(other)) continue;
+    const bool is_asked = remote.asked() >= 0;
+    if (is_asked && remote.is_answered() && remote.find_difference()) {
+      return fail_mismatch(*pending);
+    }
+    const std::uint32_t looks = ++pending->looks;
+    if (!std::has_single_bit(looks) && looks % kLooksAtMost != 0) continue;
+    if (is_asked && !remote.is_answered()) continue;
+    remote.ask(*members_.job().network(), other, members_.job_rank(other));
+  }
+}
+
+// A message of another call may be anybody's: the members on other hosts are asked, one after the
+// other. False: the search is over, or there is no need of one.
+bool CallCheck::search_difference() {
+  if (members_.on_one_host() || find_difference()) return false;
+  RemoteCalls& remote = queue_.remote_calls();
+  network::Network& network = *members_.job().network();
+  const bool is_asked = remote.asked() >= 0;
+  const int asked = remote.asked();
+  if (is_asked && !remote.is_answered() && members_.lives(asked)) {
+    network.awaits(members_.job_rank(asked));
+    return true;
+  }
+  if (is_asked && remote.is_answered() && remote.find_difference()) return false;
+  if (!is_searching()) searched_ = 0;
+  failures_before_ = failures_.count();
+  // Twice: the calls of one may have come to others before it is asked, and those before not.
+  const auto others = std::ssize(members_.remote());
+  if (searched_ == 2 * others) return false;
+  const int next = members_.remote()[static_cast<std::size_t>(searched_++ % others)];
+  remote.ask(network, next, members_.job_rank(next));
+  return true;
+}
+
+std::vector<RecordCopy> CallCheck::records_of(int rank) const {
+  std::vector<RecordCopy> records = engine::read_records(segment_.small(), rank);
+  const std::vector<RecordCopy> bulk = engine::read_records(segment_.bulk(), rank);
+  records.insert(records.end(), bulk.begin(), bulk.end());
+  return records;
+}
+
+std::optional<CallCheck::Difference> CallCheck::find_difference() const {
+  std::map<std::uint64_t, RecordCopy> own;
+  for (const RecordCopy& record : records_of(members_.rank())) own.emplace(record.index, record);
+  std::optional<Difference> first;
+  for (int r = 0; r < members_.size(); ++r) {
+    if (r == members_.rank()) continue;
+    for (const RecordCopy& theirs : records_of(r)) {
+      const auto mine = own.find(theirs.index);
+      if (mine == own.end() || mine->second.digest == theirs.digest) continue;
+      if (!first || theirs.index < first->own.index) first = Difference{r, mine->second, theirs};
+    }
+  }
+  return first;
+}
+
+void CallCheck::fail_wrong_length(const Pending& pending) {
+  const engine::Operation& operation = pending.operation;
+  const auto [expected, sent] = operation.host.lengths();
+  failures_.fail_all(
+      Code::mismatch,
+      fmt::format("{} sends {} bytes to {}, which expects {} (operation {}: {}); the counts of "
+                  "the two calls have to agree",
+                  members_.name(operation.host.awaited()), sent, members_.name(members_.rank()),
+                  expected, operation.index, group::call_name(operation.plan->collective)),
+      operation.index);
+}
+
+void CallCheck::fail_unreadable(const Pending& pending) {
+  const engine::Operation& operation = pending.operation;
+  failures_.fail_all(
+      Code::unsupported,
+      fmt::format("{} cannot read the memory of {}: {}; set UNISONO_SINGLE_COPY=off to go through "
+                  "buffers",
+                  members_.name(members_.rank()), members_.name(operation.host.awaited()),
+                  queue_.machine().transport->pull_error()),
+      operation.index);
+}
+
+// A message that the operation waits for belongs to another call, or never comes because of one:
+// the calls differ there or before. The record of that call may not be there yet, and one of a
+// later call that differs as well may be.
+void CallCheck::fail_mismatch(const Pending& pending) {
+  const std::uint64_t index = pending.operation.index;
+  const auto difference = find_difference();
+  if (difference && difference->own.index <= index) return tell_difference(*difference);
+  RemoteCalls& calls = queue_.remote_calls();
+  const bool is_known = calls.asked() >= 0 && calls.is_answered();
+  const auto remote = is_known ? calls.find_difference() : std::nullopt;
+  // Not the member that the operation awaits: the message may have come to another's place, or to a
+  // program that this rank has helped with.
+  if (!remote) return tell_meeting(pending, members_.size() == 2 ? 1 - members_.rank() : -1);
+  const auto first = std::ranges::find_if(queue_.active(), [&](const Pending* other) {
+    return other->operation.index >= *remote || other == &pending;
+  });
+  tell_meeting(**first, calls.asked());
+}
+
+void CallCheck::tell_meeting(const Pending& pending, int other) {
+  const engine::Operation& operation = pending.operation;
+  const std::string text = fmt::format(
+      "{} called {}, but {} something else, now or before", members_.name(members_.rank()),
+      describe_plan(*operation.plan), other < 0 ? "another rank" : members_.name(other));
+  failures_.fail_all(Code::mismatch, difference_text(operation.index, text), operation.index);
+}
+
+void CallCheck::tell_difference(const Difference& difference) {
+  const std::uint64_t index = difference.own.index;
+  const std::string own = describe(difference.own);
+  const std::string theirs = describe(difference.theirs);
+  const std::string text = fmt::format(
+      "{} called {}, {} called {}", members_.name(members_.rank()), own,
+      members_.name(difference.other),
+      own != theirs ? theirs
+                    : "the same, but with other blocks, another algorithm or element size (do "
+                      "counts of blocks, UNISONO_* settings or user-defined types differ?)");
+  failures_.fail_all(Code::mismatch, difference_text(index, text), index);
+}
+
+}  // namespace unisono::comm

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// CallCheck: finds out that the ranks of a communicator have called different things, and says who
+// called what. It compares the call records that lie in this host's memory, and asks members on
+// other hosts for theirs (remote_calls.hpp). One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "comm/failure/failure_state.hpp"
+#include "comm/members.hpp"
+#include "comm/operations/operation_queue.hpp"
+#include "engine/call_record.hpp"
+
+namespace unisono::comm {
+
+class CallCheck {
+ public:
+  // These outlive it.
+  CallCheck(const Members& members, const Segment& segment, OperationQueue& queue,
+            FailureState& failures)
+      : members_(members), segment_(segment), queue_(queue), failures_(failures) {}
+
+  // An operation cannot go on: fails it with what can be said. False while members on other hosts
+  // are asked whose call it is; the others may go on meanwhile.
+  bool fail(const Pending& pending, engine::Outcome outcome);
+  // Fails the first operation that another member has called otherwise. For waits that last.
+  void examine();
+
+ private:
+  // The first operation, of those whose records are still there, that a member called otherwise.
+  struct Difference {
+    int other;
+    engine::RecordCopy own, theirs;
+  };
+  std::optional<Difference> find_difference() const;
+  std::vector<engine::RecordCopy> records_of(int rank) const;
+  void examine_remote_calls();
+  bool search_difference();
+  void fail_mismatch(const Pending& pending);
+  void fail_wrong_length(const Pending& pending);
+  void fail_unreadable(const Pending& pending);
+  void tell_meeting(const Pending& pending, int other);
+  void tell_difference(const Difference& difference);
+
+  const Members& members_;
+  const Segment& segment_;
+  OperationQueue& queue_;
+  FailureState& failures_;
+  // A search for a call that differs ends with the next failure.
+  bool is_searching() const { return searched_ != 0 && failures_before_ == failures_.count(); }
+  int searched_ = 0;         // remote members asked so far
+  int failures_before_ = 0;  // when it began
+};
+
+}  // namespace unisono::comm

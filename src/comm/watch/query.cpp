@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/watch/query.hpp"
+
+#include <fmt/format.h>
+
+#include <mutex>
+
+namespace unisono::comm {
+
+using base::Code;
+using base::Error;
+using base::Result;
+
+void Query::publish(std::uint64_t value) {
+  // The network's thread may be reading it for another host.
+  std::unique_lock<std::mutex> held;
+  if (!members_.on_one_host()) held = members_.job().network()->hold();
+  segment_.records()[members_.rank()].published.store(value, std::memory_order_release);
+}
+
+QueryAnswer& Query::answer(int member) const {
+  auto* const answers = reinterpret_cast<QueryAnswer*>(segment_.at(segment_.layout().answers));
+  return answers[std::int64_t{members_.rank()} * members_.size() + member];
+}
+
+// What was asked for before may have been read before.
+base::Status Query::begin() {
+  asked_.resize(members_.remote().size());
+  for (Asked& asked : asked_) asked.needed = asked.last + 1;
+  if (members_.on_one_host()) return base::success();
+  const std::int64_t row = members_.size() * static_cast<std::int64_t>(sizeof(QueryAnswer));
+  return members_.job().memory().commit(
+      segment_.offset() + segment_.layout().answers + members_.rank() * row, row,
+      "the answers to a query");
+}
+
+// A member is awaited until it has answered, so that its silence is noticed.
+void Query::ask() {
+  job::Job& job = members_.job();
+  for (std::size_t i = 0; i < asked_.size(); ++i) {
+    Asked& asked = asked_[i];
+    const int member = members_.remote()[i];
+    QueryAnswer& answer = this->answer(member);
+    const std::uint64_t answered = answer.number.load(std::memory_order_acquire);
+    if (answered == asked.needed) continue;
+    if (answered == asked.last) {
+      asked.last = asked.needed;
+      const auto offset =
+          reinterpret_cast<std::byte*>(&segment_.records()[member].published) - job.memory().at(0);
+      job.network()->get({.source = members_.job_rank(member),
+                          .offset = static_cast<std::uint64_t>(offset),
+                          .place = reinterpret_cast<std::byte*>(&answer.value),
+                          .bytes = sizeof answer.value,
+                          .flag = reinterpret_cast<std::uint64_t*>(&answer.number),
+                          .flag_value = asked.last});
+    }
+    job.network()->awaits(members_.job_rank(member));
+  }
+}
+
+std::optional<Error> Query::lost_member() const {
+  for (int r = 0; r < members_.size(); ++r) {
+    if (members_.lives(r)) continue;
+    return Error{Code::rank_lost, fmt::format("rank {}: query: {}", members_.rank(),
+                                              members_.describe_loss(members_.cause_of_loss(r)))};
+  }
+  return std::nullopt;
+}
+
+Result<std::optional<bool>> Query::step(Comparison how, std::uint64_t value) {
+  if (const auto lost = lost_member()) return *lost;
+  ask();
+  bool holds = true;
+  for (int r = 0; r < members_.size(); ++r) {
+    if (members_.is_remote(r)) continue;
+    // As one of another host does not answer: until it is continued, or lost.
+    if (members_.job().is_stopped(members_.job_rank(r))) return std::optional<bool>();
+    holds &= compare(segment_.records()[r].published.load(std::memory_order_acquire), how, value);
+  }
+  for (std::size_t i = 0; i < asked_.size(); ++i) {
+    const QueryAnswer& answer = this->answer(members_.remote()[i]);
+    if (answer.number.load(std::memory_order_acquire) != asked_[i].needed) {
+      return std::optional<bool>();
+    }
+    holds &= compare(answer.value.load(std::memory_order_relaxed), how, value);
+  }
+  return std::optional(holds);
+}
+
+}  // namespace unisono::comm

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/watch/watchdog.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "comm/nic/nic_engine.hpp"
+
+namespace unisono::comm {
+namespace {
+
+using base::Code;
+using engine::EngineKind;
+
+constexpr std::int64_t kThoroughlyEveryNs = 10 * base::kMillisecond;
+
+bool is_in_nic(const engine::Operation& operation) {
+  return operation.plan->engine == EngineKind::nic;
+}
+
+}  // namespace
+
+Watchdog::Watchdog(const Members& members, OperationQueue& queue, FailureState& failures,
+                   CallCheck& calls, const Ends& ends)
+    : members_(members),
+      queue_(queue),
+      failures_(failures),
+      calls_(calls),
+      ends_(ends),
+      // A member may have come, and failed, before: the first look sees it.
+      alarm_seen_(members.job().alarm() - 1) {}
+
+void Watchdog::examine(bool thoroughly) {
+  // An update from another host may have overtaken what it is about.
+  const bool anew = thoroughly && !members_.on_one_host();
+  if (is_alarmed() || anew) [[unlikely]]
+    look_at_alarm();
+  if (someone_gone_) [[unlikely]]
+    examine_members();
+  if (!thoroughly || queue_.active().empty()) return;
+  if (!members_.on_one_host()) ask_for_failure();
+  calls_.examine();
+  examine_silence();
+  if (nic_ != nullptr) nic_->examine();
+  if (examine_ends()) return;
+  examine_stops();
+  examine_deadline();
+}
+
+void Watchdog::look_at_alarm() {
+  alarm_seen_ = members_.job().alarm();
+  // In this order: a rank of this host that leaves because of a failure has shown it before.
+  for (int r = 0; r < members_.size(); ++r) someone_gone_ |= !members_.lives(r);
+  failures_.adopt();
+  if (someone_gone_) failures_.news().pass_on_again();
+}
+
+void Watchdog::examine_after_sleep() {
+  const std::int64_t now = base::now_ns();
+  const bool due = now - examined_ns_ > kThoroughlyEveryNs;
+  if (due) examined_ns_ = now;
+  examine(due);
+}
+
+void Watchdog::examine_now_and_then() {
+  const std::int64_t now = base::now_ns();
+  const bool due = now - examined_ns_ > members_.job().watch_interval_ns();
+  if (due) {
+    examined_ns_ = now;
+    members_.job().watch(now);
+  }
+  examine(due);
+}
+
+// Asks a rank that this one waits for whether it knows of a failure that ends the wait: the update
+// may have been with a rank that died.
+void Watchdog::ask_for_failure() {
+  for (const Pending* pending : queue_.active()) {
+    if (is_in_nic(pending->operation)) continue;
+    const int rank = pending->operation.engine->awaited(pending->operation);
+    if (rank >= 0 && rank != members_.rank() && members_.is_remote(rank)) {
+      return failures_.news().ask_now_and_then(rank);
+    }
+  }
+}
+
+void Watchdog::examine_members() {
+  for (const Pending* pending : std::vector<Pending*>(queue_.active())) {
+    if (is_in_nic(pending->operation)) {
+      if (nic_->examine_members()) return;
+      continue;
+    }
+    for (int r = 0; r < members_.size(); ++r) {
+      if (!members_.lives(r) && examine_member(*pending, r)) return;
+    }
+  }
+}
+
+// A member that is gone matters to an operation only if it had not completed its part of it. True:
+// there is no need to look further.
+bool Watchdog::examine_member(const Pending& pending, int rank) {
+  const engine::Operation& operation = pending.operation;
+  const auto waits = [&] { return operation.engine->awaited(operation) == rank; };
+  // What a rank of another host sent may have been under way when it ended.
+  const bool lacks =
+      members_.is_remote(rank) && members_.state(rank) != job::RankState::left && waits();
+  if (operation.engine->completed_by(operation, rank) && !lacks) return false;
+  if (lacks) {  // it may have come since, before the update about its end
+    queue_.advance([this](const Pending& stuck, engine::Outcome outcome) {
+      return calls_.fail(stuck, outcome);
+    });
+    if (!queue_.contains(&pending) || !waits()) return true;
+  }
+  // It may have told of a failure and left since this rank looked for one.
+  const std::uint64_t index = operation.index;
+  failures_.adopt();
+  if (failures_.has_failed_by(index) || failures_.is_being_told() ||
+      failures_.may_have_known(rank)) {
+    return true;
+  }
+  failures_.fail_all(
+      Code::rank_lost,
+      fmt::format("{}: {} cannot complete", members_.describe_loss(members_.cause_of_loss(rank)),
+                  describe(operation)),
+      index);
+  return true;
+}
+
+// A member that has ended the communicator, though it lives, does nothing more in it. True if an
+// operation fails because of that.
+bool Watchdog::examine_ends() {
+  for (int r = 0; r < members_.size(); ++r) {
+    if (r == members_.rank() || !members_.lives(r)) continue;
+    const auto end = ends_.of(r);
+    if (!end || end->has_failed) continue;  // the failure is told
+    const auto lacking = std::ranges::find_if(queue_.active(), [&](const Pending* pending) {
+      const engine::Operation& operation = pending->operation;
+      if (operation.index >= end->index) return true;
+      // Of another host, it may be known later what it has completed.
+      return !members_.is_remote(r) && !is_in_nic(operation) &&
+             !operation.engine->completed_by(operation, r);
+    });
+    if (lacking == queue_.active().end()) continue;
+    const engine::Operation& operation = (*lacking)->operation;
+    failures_.fail_without(r, describe(operation), operation.index);
+    return true;
+  }
+  return false;
+}
+
+// One that is stopped for good becomes lost, of which the alarm tells.
+void Watchdog::examine_stops() {
+  const auto waits_for = [this](int rank) {
+    return std::ranges::any_of(queue_.active(), [rank](const Pending* pending) {
+      return !pending->operation.engine->completed_by(pending->operation, rank);
+    });
+  };
+  for (int r = 0; r < members_.size(); ++r) {
+    if (members_.is_remote(r) || r == members_.rank() || !waits_for(r)) continue;
+    members_.job().is_stopped(members_.job_rank(r));
+  }
+}
+
+// A rank that has completed its part sends nothing more in it. A rank that still waits for it
+// expects a message that the other does not know of.
+void Watchdog::examine_silence() {
+  if (!queue_.machine().direct) return;
+  for (std::size_t i = 0; i < queue_.active().size(); ++i) {
+    const Pending* const pending = queue_.active()[i];
+    const engine::Operation& operation = pending->operation;
+    if (operation.plan->engine != EngineKind::inline_ || !operation.host.entered()) continue;
+    const int peer = operation.host.awaited();
+    const std::uint64_t sequence = operation.host.sequence();
+    // What a rank of another host has sent may still be on its way.
+    if (peer < 0 || peer == members_.rank() || members_.is_remote(peer) ||
+        !operation.engine->completed_by(operation, peer)) {
+      continue;
+    }
+    queue_.advance([this](const Pending& stuck, engine::Outcome outcome) {
+      return calls_.fail(stuck, outcome);
+    });
+    if (i >= queue_.active().size() || queue_.active()[i] != pending ||
+        operation.host.sequence() != sequence || operation.host.awaited() != peer) {
+      return;  // it was there
+    }
+    failures_.fail_all(
+        Code::mismatch,
+        fmt::format("{} waits in operation {} ({}) for {}, which has completed its part: their "
+                    "counts do not agree on who sends to whom",
+                    members_.name(members_.rank()), operation.index, describe_plan(*operation.plan),
+                    members_.name(peer)),
+        operation.index);
+    return;
+  }
+}
+
+void Watchdog::examine_deadline() {
+  if (queue_.active().empty()) return;  // what was found before has ended all
+  const std::int64_t limit = members_.job().settings().time_ns(base::Setting::timeout);
+  Pending& oldest = *queue_.active().front();
+  const std::int64_t now = base::now_ns();
+  if (oldest.started_ns == 0) oldest.started_ns = now;
+  if (limit <= 0 || now - oldest.started_ns < limit) return;
+  failures_.fail_all(
+      Code::timeout,
+      fmt::format("{} was not complete after {} ms (UNISONO_TIMEOUT){}", describe(oldest.operation),
+                  limit / base::kMillisecond, missing(oldest.operation)),
+      oldest.operation.index);
+}
+
+std::string Watchdog::missing(const engine::Operation& operation) const {
+  if (is_in_nic(operation)) return {};
+  const engine::Stall stall = operation.engine->describe_stall(operation);
+  if (stall.late >= 0) {
+    return fmt::format(": {} is still in operations before it", members_.locate(stall.late));
+  }
+  std::vector<std::string> absent;
+  for (const int rank : stall.not_called) {
+    // The records of ranks on other hosts are there.
+    if (!members_.is_remote(rank)) absent.push_back(members_.name(rank));
+  }
+  if (!absent.empty()) return fmt::format(": not called by {}", fmt::join(absent, ", "));
+  return members_.on_one_host() ? ": all ranks have called it, but some have not done their part"
+                                : ": all ranks of this host have called it";
+}
+
+}  // namespace unisono::comm

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Watchdog: looks for what keeps a communicator's operations from ending: a failure that another
+// member has told, a member that is gone or has ended the communicator, a process that is stopped,
+// calls that differ, a deadline. A rank that waits asks it in every turn; that costs two loads
+// while nothing is wrong. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "comm/failure/ends.hpp"
+#include "comm/failure/failure_state.hpp"
+#include "comm/members.hpp"
+#include "comm/operations/operation_queue.hpp"
+#include "comm/watch/call_check.hpp"
+
+namespace unisono::comm {
+
+class NicEngine;
+
+class Watchdog {
+ public:
+  // These outlive it.
+  Watchdog(const Members& members, OperationQueue& queue, FailureState& failures, CallCheck& calls,
+           const Ends& ends);
+  // From now on the operations of that engine are looked after, too; it outlives the watchdog's
+  // use.
+  void use_nic(NicEngine& nic) { nic_ = &nic; }
+  void forget_nic() { nic_ = nullptr; }
+
+  // In a turn of a wait; `thoroughly` when it has lasted.
+  void examine(bool thoroughly);
+  // After a sleep: thoroughly if it is time. A rank that is woken in every operation has no time
+  // for a thorough look in each.
+  void examine_after_sleep();
+  // For a rank that does not sleep itself: one that polls, and the agent.
+  void examine_now_and_then();
+  // Whether something has happened since the last look that may end what is pending.
+  bool is_alarmed() const { return members_.job().alarm() != alarm_seen_; }
+
+ private:
+  void look_at_alarm();
+  void ask_for_failure();
+  void examine_members();
+  bool examine_member(const Pending& pending, int rank);
+  bool examine_ends();
+  void examine_stops();
+  void examine_silence();
+  void examine_deadline();
+  std::string missing(const engine::Operation& operation) const;
+
+  const Members& members_;
+  OperationQueue& queue_;
+  FailureState& failures_;
+  CallCheck& calls_;
+  const Ends& ends_;
+  NicEngine* nic_ = nullptr;
+  std::uint32_t alarm_seen_;
+  bool someone_gone_ = false;
+  std::int64_t examined_ns_ = 0;  // the last thorough look
+};
+
+}  // namespace unisono::comm

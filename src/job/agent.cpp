@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "job/agent.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "base/thread.hpp"
+#include "job/job.hpp"
+
+namespace unisono::job {
+namespace {
+
+// So long after the application has looked, it is taken to be doing something else.
+constexpr std::int64_t kAboutNs = 2 * base::kMillisecond;
+
+thread_local bool is_carrying = false;
+
+}  // namespace
+
+bool Agent::is_self() { return is_carrying; }
+
+Agent::~Agent() { stop(); }
+
+void Agent::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  job_.doorbells().wake(job_.rank());
+  if (thread_.joinable()) thread_.join();
+}
+
+base::Status Agent::start() {
+  base::Result<std::thread> started = base::start_thread("unisono-agent", [this] { run(); });
+  if (!started.ok()) {
+    return base::Error{started.error().code,
+                       fmt::format("no thread for the agent: {} (UNISONO_AGENT=off goes without)",
+                                   started.error().message)};
+  }
+  thread_ = std::move(*started);
+  return base::success();
+}
+
+bool Agent::lend(Carried& carried, When when) {
+  const bool at_once = when != When::later;
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    lent_.push_back(&carried);
+    // What came before the agent could know of it.
+    if (when != When::now && !carry_one(carried)) {
+      lent_.pop_back();
+      return false;
+    }
+    at_once_ |= at_once;
+    looked_ns_ = base::now_ns();
+    wake = rests_ || at_once;
+  }
+  if (thread_.joinable()) {
+    if (wake) changed_.notify_one();
+    if (when == When::now)
+      job_.doorbells().wake(job_.rank());  // it may sleep there for another one
+  } else if (at_once) {
+    job_.network()->hand_over(when == When::now);
+  }
+  return true;
+}
+
+// With the lock.
+bool Agent::carry_one(Carried& carried) {
+  is_carrying = true;
+  const bool goes_on = carried.carry_on();
+  is_carrying = false;
+  return goes_on;
+}
+
+void Agent::take_back(Carried& carried) {
+  const std::lock_guard lock(mutex_);
+  std::erase(lent_, &carried);
+  looked_ns_ = base::now_ns();
+}
+
+bool Agent::carry() {
+  const std::lock_guard lock(mutex_);
+  bool any = false;
+  for (Carried* carried : lent_) any |= carry_one(*carried);
+  return any;
+}
+
+void Agent::rest(std::unique_lock<std::mutex>& lock) {
+  rests_ = true;
+  changed_.wait(lock, [this] { return stop_ || !lent_.empty(); });
+  rests_ = false;
+}
+
+void Agent::run() {
+  wait::Doorbells& doorbells = job_.doorbells();
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      const std::int64_t wait_ns = looked_ns_ + kAboutNs - base::now_ns();
+      if (!at_once_ && wait_ns > 0) {
+        changed_.wait_for(lock, std::chrono::nanoseconds(wait_ns),
+                          [this] { return stop_ || at_once_; });
+      } else if (lent_.empty()) {
+        rest(lock);
+      }
+      if (stop_) return;
+      at_once_ = false;
+      if (lent_.empty()) continue;
+    }
+    const std::uint32_t announced = doorbells.announce(job_.rank());
+    const bool more = carry();
+    if (more) doorbells.sleep(job_.rank(), announced, job_.watch_interval_ns());
+    doorbells.withdraw(job_.rank());
+    if (more) job_.watch(base::now_ns());
+  }
+}
+
+}  // namespace unisono::job

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Liveness: notices the death of the processes behind a job's ranks, by a pidfd each, or by looking
+// at /proc where pidfds are missing or the bound on descriptors is reached. poll() never blocks and
+// costs one system call for up to kMostDescriptors processes; it is for waits that have lasted a
+// while, not for the data path. One thread at a time. Beside it, what is needed to tell how long a
+// process that has not ended has been stopped (decision 35).
+#pragma once
+
+#include <poll.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/descriptor.hpp"
+#include "bootstrap/job_info.hpp"
+
+namespace unisono::job {
+
+class Liveness {
+ public:
+  // A job of more processes watches the rest through /proc, to leave descriptors to the
+  // application.
+  static constexpr std::size_t kMostDescriptors = 256;
+  enum class Method { automatic, proc_only };  // proc_only: as on a kernel without pidfd_open
+
+  // Members with this process's pid (itself, ranks that are its threads) are not watched, nor those
+  // of other hosts. A member
+  // that is dead already is reported by the first poll().
+  explicit Liveness(const std::vector<bootstrap::Member>& members,
+                    Method method = Method::automatic);
+
+  // The ranks whose process has ended since the last call, ascending; each is told once. A process
+  // that has ended but was not yet waited for by its parent counts as ended.
+  std::vector<int> poll();
+
+  // Readable while poll() would tell of a process that ended after the constructor, as far as these
+  // are watched by pidfds; -1: none are. To sleep on.
+  int descriptor() const { return ended_.get(); }
+
+  // Processes still watched.
+  std::size_t watched() const { return by_descriptor_.size() + by_proc_.size(); }
+
+ private:
+  struct Process {
+    pid_t pid = 0;
+    std::vector<int> ranks;
+    base::Descriptor pidfd;  // by_descriptor_ only
+    std::string start_time;  // by_proc_ only: tells the process from a later one with its pid
+  };
+  void watch(Process process, Method method);
+
+  std::vector<Process> by_descriptor_;
+  std::vector<pollfd> poll_set_;  // parallel to by_descriptor_
+  std::vector<Process> by_proc_;
+  std::vector<int> dead_;   // not told yet
+  base::Descriptor ended_;  // epoll of the pidfds
+};
+
+// Whether the process is stopped (SIGSTOP and its like). Not while a debugger holds it, nor if
+// /proc does not tell. Any thread.
+bool is_stopped(pid_t pid);
+
+// How long a process has been stopped as far as anyone saw, and when that was: one word, so that
+// all who wait for it share their looks. It says nothing about times in which nobody looked: looks
+// that are further apart than half the limit begin anew, for then whoever looks may have been
+// stopped itself, with all others. A value; 0 is the initial word.
+class StopWatch {
+ public:
+  explicit StopWatch(std::uint64_t word) : word_(word) {}
+
+  // Whether the last look is longer ago than a tenth of the limit.
+  bool is_due(std::int64_t now_ns, std::int64_t limit_ns) const;
+  // After a look.
+  StopWatch seen(bool stopped, std::int64_t now_ns, std::int64_t limit_ns) const;
+
+  bool is_stopped() const { return stopped_ms() != 0; }
+  // For as long as the limit.
+  bool is_over(std::int64_t limit_ns) const;
+  std::uint64_t word() const { return word_; }
+
+ private:
+  // 0: it ran; else one more than the time for which it has been seen stopped.
+  std::uint32_t stopped_ms() const { return static_cast<std::uint32_t>(word_); }
+  std::uint32_t looked_ms() const { return static_cast<std::uint32_t>(word_ >> 32); }
+
+  std::uint64_t word_;
+};
+
+}  // namespace unisono::job

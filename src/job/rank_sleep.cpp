@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "job/rank_sleep.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.hpp"
+
+namespace unisono::job {
+namespace {
+
+// How long a rank sleeps on its futex while it waits for a descriptor as well, which cannot wake it
+// there.
+constexpr std::int64_t kDeafNs = base::kMillisecond;
+
+}  // namespace
+
+// On the datagrams if the ranks of this host can wake it there; else the network's thread has to.
+RankSleep::RankSleep(Job& job) : job_(job) {
+  if (job.network() != nullptr) {
+    const bool alone = job.hosts().count_here() == 1;
+    pipe_ = !alone && job.doorbells().announce_poll_sleep(job.rank());
+    datagrams_ = alone || pipe_;
+  }
+  if (datagrams_) {
+    job.network()->announce();
+    before_ = job.network()->arrived();
+  } else {
+    announced_ = job.doorbells().announce(job.rank());
+  }
+}
+
+RankSleep::~RankSleep() { withdraw(); }
+
+void RankSleep::withdraw() {
+  if (std::exchange(is_withdrawn_, true)) return;
+  if (datagrams_) job_.network()->withdraw();
+  if (pipe_) return job_.doorbells().withdraw_poll_sleep(job_.rank());
+  if (!datagrams_) job_.doorbells().withdraw(job_.rank());
+}
+
+bool RankSleep::sleep(std::int64_t limit_ns, int descriptor) {
+  if (datagrams_) {
+    const int pipe = pipe_ ? job_.doorbells().pipe() : -1;
+    const network::Network::Woken woken = job_.network()->sleep(limit_ns, {pipe, descriptor});
+    withdraw();  // before a look at the network, which would wake this sleeper again
+    return has_come(woken);
+  }
+  if (descriptor >= 0) limit_ns = std::min(limit_ns, kDeafNs);
+  if (job_.network() != nullptr) job_.network()->hand_over();
+  return job_.doorbells().sleep(job_.rank(), announced_, limit_ns);
+}
+
+// A part of a message that comes slowly does not count: the rest will come. Nor does a question
+// whether this rank is there: to look out for more would keep a core busy all the time.
+bool RankSleep::has_come(network::Network::Woken woken) {
+  if (woken != network::Network::Woken::by_datagrams)
+    return woken == network::Network::Woken::by_other;
+  job_.carry_network();
+  const reliable::Reliable::Arrived now = job_.network()->arrived();
+  if (now.messages != before_.messages) return true;
+  return now.packets != before_.packets && !job_.network()->comes_slowly();
+}
+
+}  // namespace unisono::job

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// RankSleep: one sleep of a rank, on its doorbell, or on its datagrams if the ranks of its host can
+// wake it there. Announced when it is made, and withdrawn when it ends: whatever comes in between
+// ends it. For one thread; several threads of a rank may sleep.
+#pragma once
+
+#include <cstdint>
+
+#include "job/job.hpp"
+
+namespace unisono::job {
+
+class RankSleep {
+ public:
+  // Announces it. After that the caller looks once more for what it waits for.
+  explicit RankSleep(Job& job);
+  ~RankSleep();
+  RankSleep(const RankSleep&) = delete;
+  RankSleep& operator=(const RankSleep&) = delete;
+
+  // Once: until woken, `descriptor` (-1: none) is readable, or the time is over. True if woken by
+  // something that may concern this rank.
+  bool sleep(std::int64_t limit_ns, int descriptor);
+
+ private:
+  void withdraw();
+  bool has_come(network::Network::Woken woken);
+
+  Job& job_;
+  bool datagrams_ = false, pipe_ = false, is_withdrawn_ = false;
+  std::uint32_t announced_ = 0;  // of the doorbell, if it is neither
+  reliable::Reliable::Arrived before_{};
+};
+
+}  // namespace unisono::job

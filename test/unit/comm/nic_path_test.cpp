@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What ranks in the NIC path conclude from each other's standings, and which calls go there.
+#include "comm/nic/nic_path.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "algorithm/algorithm.hpp"
+#include "arith/type.hpp"
+#include "base/settings/settings.hpp"
+#include "group/nic_call.hpp"
+#include "nic/program/tables.h"
+#include "nic/service/client.hpp"
+#include "nic/service/probe.hpp"
+
+namespace unisono::comm {
+namespace {
+
+using schedule::Collective;
+
+// Of a rank that waits in its call number 11, the fifth in the NIC path.
+constexpr NicStanding kOwn = {.history = 0xABCDEF, .calls = 11, .completed = 4};
+
+NicStanding with(std::uint64_t calls, std::uint64_t completed, std::uint32_t history = 0xABCDEF) {
+  NicStanding standing;
+  standing.calls = calls;
+  standing.completed = completed;
+  standing.history = history;
+  return standing;
+}
+
+TEST(NicStanding, FitsAWord) {
+  NicStanding standing = with((1 << 18) - 1, (1 << 17) - 1, 0xFFFFFF);
+  EXPECT_EQ(NicStanding::of_word(standing.word()), standing);
+  standing.given = 0b1010;
+  EXPECT_EQ(NicStanding::of_word(standing.word()), standing);
+  standing = with(0, 0, 1);
+  standing.ended = true;
+  EXPECT_EQ(NicStanding::of_word(standing.word()), standing);
+  EXPECT_NE(with(0, 0, 1).word(), 0U) << "zero says that there is none";
+}
+
+TEST(NicStanding, CallsDiffer) {
+  EXPECT_FALSE(calls_differ(kOwn, kOwn));
+  EXPECT_FALSE(calls_differ(kOwn, with(10, 4, 1))) << "it may still come";
+  EXPECT_TRUE(calls_differ(kOwn, with(11, 4, 1))) << "another call, or in the other path";
+  EXPECT_TRUE(calls_differ(kOwn, with(12, 4, 1))) << "it got past without the result";
+  EXPECT_FALSE(calls_differ(kOwn, with(11, 5))) << "it has the result";
+  EXPECT_FALSE(calls_differ(kOwn, with(15, 7, 1)));
+  NicStanding gone = with(12, 4, 1);
+  gone.ended = true;
+  EXPECT_FALSE(calls_differ(kOwn, gone)) << "it is lost, and has not called something else";
+}
+
+TEST(NicStanding, NumbersWrap) {
+  NicStanding last = kOwn;
+  last.calls = (1 << 18) - 1;
+  last.completed = (1 << 17) - 1;
+  EXPECT_TRUE(has_result(last, with(0, 0)));
+  EXPECT_FALSE(has_result(with(0, 0), last));
+  EXPECT_TRUE(calls_differ(last, with(0, (1 << 17) - 1, 1)));
+  EXPECT_FALSE(calls_differ(with(0, 4), with((1 << 18) - 1, 4, 1)));
+}
+
+TEST(NicStanding, WhoHasGiven) {
+  NicStanding other = kOwn;
+  EXPECT_FALSE(has_given(kOwn, other, 0));
+  other.given = 0b10;
+  EXPECT_FALSE(has_given(kOwn, other, 0)) << "on another tree";
+  EXPECT_TRUE(has_given(kOwn, other, 1));
+  other.calls = 10;
+  EXPECT_FALSE(has_given(kOwn, other, 1)) << "to an earlier one";
+  EXPECT_TRUE(has_given(kOwn, with(12, 5), 1));
+}
+
+TEST(NicFarewell, IsOfItsCommunicator) {
+  const std::uint64_t mark = (std::uint64_t{1} << 60) + 77;
+  const auto read = read_farewell(mark, nic_farewell(mark, 5));
+  ASSERT_TRUE(read.has_value());
+  EXPECT_TRUE(read->ended);
+  EXPECT_TRUE(has_result(kOwn, *read));
+  EXPECT_FALSE(has_result(kOwn, *read_farewell(mark, nic_farewell(mark, 4))));
+  EXPECT_FALSE(read_farewell(mark + 1, nic_farewell(mark, 5)).has_value());
+  EXPECT_FALSE(read_farewell(0, 0).has_value());
+}
+
+group::Call call_of(Collective collective, arith::Type type, std::int64_t count) {
+  group::Call call;
+  call.collective = collective;
+  call.type = static_cast<std::int32_t>(type);
+  call.element_bytes = static_cast<std::int64_t>(arith::type_size(type));
+  call.count = count;
+  if (schedule::is_reduction(collective)) call.op = static_cast<std::int32_t>(arith::Operator::sum);
+  return call;
+}
+
+std::string refusal(const group::Call& call, select::Origin origin = select::Origin::rule,
+                    const std::vector<int>& hosts = {0, 1, 2},
+                    const nic::Preferences& preferences = {}) {
+  select::Choice choice;
+  choice.algorithm = algorithm::find(Collective::allreduce, "ring");
+  choice.origin = origin;
+  const auto map = topology::HostMap::of_labels(hosts);
+  const auto lowered =
+      group::nic_call_of(call, choice, {.hosts = map, .preferences = preferences}, 1);
+  return lowered.ok() ? "" : lowered.error().message;
+}
+
+TEST(NicCallOf, SmallReductionsOfBuiltInTypes) {
+  EXPECT_EQ(refusal(call_of(Collective::barrier, arith::Type::byte, 0)), "");
+  EXPECT_EQ(refusal(call_of(Collective::allreduce, arith::Type::float64, 350)), "");
+  EXPECT_EQ(refusal(call_of(Collective::allreduce, arith::Type::float64, 351)),
+            "a vector of 2808 bytes is faster without it; up to 2800 bytes go by it");
+  EXPECT_EQ(refusal(call_of(Collective::allreduce, arith::Type::int64, 700)), "");
+  EXPECT_NE(refusal(call_of(Collective::allreduce, arith::Type::int64, 701)), "");
+  EXPECT_NE(refusal(call_of(Collective::allreduce, arith::Type::int8, 1)), "");
+  EXPECT_EQ(refusal(call_of(Collective::allreduce, arith::Type::int64, 0)),
+            "there is nothing to send");
+  EXPECT_EQ(
+      refusal(call_of(Collective::allreduce, arith::Type::int64, 1), select::Origin::override_),
+      "UNISONO_ALGORITHM asks for ring");
+  group::Call call = call_of(Collective::allreduce, arith::Type::int64, 1);
+  call.op = group::kFirstUserNumber;
+  EXPECT_EQ(refusal(call), "the NIC knows no types and operators of the user's");
+  call.op = 0;
+  call.purpose = group::Purpose::duplicate;
+  EXPECT_EQ(refusal(call), "it makes a communicator");
+}
+
+TEST(NicCallOf, BroadcastsOfAnyTypeIfAskedFor) {
+  const auto asked = [](const group::Call& call) {
+    return refusal(call, select::Origin::rule, {0, 1, 2}, {.rooted = base::Toggle::on});
+  };
+  EXPECT_EQ(asked(call_of(Collective::broadcast, arith::Type::int8, 1400)), "");
+  EXPECT_EQ(asked(call_of(Collective::broadcast, arith::Type::int8, 1401)),
+            "a vector of 1401 bytes is faster without it; up to 1400 bytes go by it");
+  group::Call call = call_of(Collective::broadcast, arith::Type::byte, 100);
+  call.type = group::kFirstUserNumber;
+  call.element_bytes = 14;
+  EXPECT_EQ(asked(call), "");
+  ++call.count;
+  EXPECT_NE(asked(call), "");
+}
+
+TEST(NicCallOf, WhatHasARootWhereHostsWouldPassItOn) {
+  const auto on = [](Collective collective, int hosts, base::Toggle wish) {
+    std::vector<int> one_a_host(static_cast<std::size_t>(hosts));
+    std::iota(one_a_host.begin(), one_a_host.end(), 0);
+    return refusal(call_of(collective, arith::Type::int64, 1), select::Origin::rule, one_a_host,
+                   {.rooted = wish});
+  };
+  using base::Toggle;
+  const std::string all_wait = "all ranks would wait for all there (UNISONO_NIC_ROOTED=on)";
+  EXPECT_EQ(on(Collective::reduce, 8, Toggle::automatic), all_wait);
+  EXPECT_EQ(on(Collective::reduce, 9, Toggle::automatic), "");
+  EXPECT_EQ(on(Collective::reduce, 2, Toggle::on), "");
+  EXPECT_EQ(on(Collective::reduce, 9, Toggle::off), "UNISONO_NIC_ROOTED is off");
+  EXPECT_EQ(on(Collective::broadcast, 9, Toggle::automatic), all_wait);
+  EXPECT_EQ(on(Collective::broadcast, 2, Toggle::on), "");
+  EXPECT_EQ(on(Collective::broadcast, 2, Toggle::off), "UNISONO_NIC_ROOTED is off");
+  EXPECT_EQ(on(Collective::allreduce, 2, Toggle::off), "");
+  EXPECT_EQ(on(Collective::barrier, 2, Toggle::off), "");
+}
+
+TEST(NicCallOf, AllgathersOfOneRankAHost) {
+  const auto on = [](const std::vector<int>& hosts, std::int64_t bytes) {
+    return refusal(call_of(Collective::allgather, arith::Type::byte, bytes), select::Origin::rule,
+                   hosts);
+  };
+  EXPECT_EQ(on({0, 1, 2}, 1400), "");
+  EXPECT_EQ(on({0, 1, 2}, 1401), "blocks of 1401 bytes do not fit one packet, 1400 bytes");
+  EXPECT_EQ(on({0, 1, 1}, 8), "an allgather goes there with one rank a host only");
+  std::vector<int> many(UNISONO_NIC_RANKS_MAX + 1);
+  std::iota(many.begin(), many.end(), 0);
+  EXPECT_EQ(on(many, 8), "an allgather goes there with up to 64 ranks");
+  group::Call unequal = call_of(Collective::allgather, arith::Type::byte, 8);
+  unequal.purpose = group::Purpose::user_typed_blocks;
+  EXPECT_NE(refusal(unequal), "");
+}
+
+TEST(NicProbe, WithoutADaemonItSaysWhatToStart) {
+  const auto offer = nic::probe_capabilities("/nonexistent/nic.sock", {});
+  ASSERT_FALSE(offer.ok());
+  EXPECT_EQ(offer.error().code, base::Code::unsupported);
+  EXPECT_NE(offer.error().message.find("/nonexistent/nic.sock"), std::string::npos);
+  EXPECT_EQ(base::Settings().text(base::Setting::nic_socket), nic::kServicePath);
+}
+
+}  // namespace
+}  // namespace unisono::comm
