@@ -138,6 +138,40 @@ typedef struct unisono_comm_s* unisono_comm_t;
  * Errors: ARGUMENT (environment), STATE (second call), RANK_LOST, TIMEOUT, RESOURCES, SYSTEM. */
 UNISONO_API int unisono_init(unisono_comm_t* world);
 
+/* An allgather of the caller's, by which ranks reach each other before there is a job. Front ends
+ * have one (MPI, a store). The library calls it only during unisono_init_with, on the calling
+ * thread, with the same number of bytes (at most 1024) at all ranks.
+ * It has to write `bytes` bytes of each rank to `output`, in the order of ranks, and to return 0;
+ * any other value means failure. `user` is passed on. The allgather decides how long it waits for
+ * other ranks. If it fails at one rank it should fail at the others, which wait in it. */
+typedef struct {
+  int (*allgather)(const void* input, void* output, size_t bytes, void* user);
+  void* user;
+} unisono_exchange_t;
+
+/* Set `size` to sizeof before the call; later versions may add fields at the end. */
+typedef struct {
+  size_t size;
+  int64_t timeout_ms; /* of each phase of the start; 0: UNISONO_START_TIMEOUT */
+} unisono_init_options_t;
+
+/* Makes a job of `size` ranks, of which the caller is `rank`, over an exchange that the caller
+ * provides. It uses no launcher and no address. Call it as often as you like: each call makes
+ * another job with a world communicator of its own, which unisono_finalize ends. Ranks may be
+ * processes or threads, on one host or on several. `exchange` and `options` (NULL: defaults) are
+ * used during the call only. Threads may make different jobs at once, each with its own exchange.
+ *
+ * Collective: all ranks call it. Either all get a communicator, or all get an error. A rank that
+ * fails tells the others, and a rank that is lost ends the call at the deadline. The waiting time
+ * inside `allgather` is the caller's.
+ *
+ * Errors: ARGUMENT (of any rank, or different sizes), RANK_LOST, TIMEOUT, RESOURCES, SYSTEM (for
+ * instance, the allgather failed). UNSUPPORTED: ranks on a host in different pid namespaces, or
+ * another version of the library. The other ranks do not hear of an invalid rank, size or
+ * exchange. */
+UNISONO_API int unisono_init_with(int rank, int size, const unisono_exchange_t* exchange,
+                                  const unisono_init_options_t* options, unisono_comm_t* world);
+
 /* A job whose ranks are threads of this process, for tests and examples. Create the job once; then
  * each thread calls unisono_init_thread with its rank. Free the job after all have finalized. */
 typedef struct unisono_threads_s* unisono_threads_t;

@@ -22,6 +22,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <ranges>
 #include <span>
@@ -1351,6 +1352,35 @@ class job {
   /// Joins a job of threads as `rank`.
   job(const threads& group, int rank) {
     detail::check(unisono_init_thread(group.native(), rank, &world_.owner_.handle));
+  }
+  /// Makes a job of `size` ranks over an allgather that the caller provides (see
+  /// unisono_init_with). The function gets std::span<const std::byte> input and
+  /// std::span<std::byte> output, and fills the output with the inputs of all ranks. The
+  /// constructor throws its exceptions.
+  template <class Allgather>
+  requires std::invocable<Allgather&, std::span<const std::byte>, std::span<std::byte>> job(
+      int rank, int size, Allgather&& allgather, std::int64_t timeout_ms = 0) {
+    struct context {
+      Allgather& allgather;
+      std::size_t ranks;
+      std::exception_ptr thrown;
+    } user{allgather, static_cast<std::size_t>(size), nullptr};
+    const auto call = [](const void* input, void* output, std::size_t bytes, void* given) {
+      auto& self = *static_cast<context*>(given);
+      try {
+        self.allgather(std::span(static_cast<const std::byte*>(input), bytes),
+                       std::span(static_cast<std::byte*>(output), bytes * self.ranks));
+        return 0;
+      } catch (...) {
+        self.thrown = std::current_exception();
+        return 1;
+      }
+    };
+    const unisono_exchange_t exchange{call, &user};
+    const unisono_init_options_t options{sizeof(options), timeout_ms};
+    const int code = unisono_init_with(rank, size, &exchange, &options, &world_.owner_.handle);
+    if (user.thrown != nullptr) std::rethrow_exception(user.thrown);
+    detail::check(code);
   }
   job(job&&) noexcept = default;
   job& operator=(job&&) = delete;

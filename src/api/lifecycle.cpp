@@ -8,8 +8,13 @@
 #include "api/error.hpp"
 #include "api/objects.hpp"
 #include "base/check.hpp"
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "bootstrap/bootstrap.hpp"
+#include "bootstrap/exchange/exchange_rendezvous.hpp"
+#include "bootstrap/join.hpp"
+#include "bootstrap/kvs/key_exchange.hpp"
+#include "bootstrap/rendezvous/message.hpp"
 #include "comm/start.hpp"
 #include "memory/memory_file.hpp"
 #include "nic/service/probe.hpp"
@@ -31,10 +36,10 @@ using base::Error;
 using base::Result;
 
 Result<unisono_comm_t> enter(bootstrap::JobInfo info, std::shared_ptr<memory::JobMemory> memory,
-                             const base::Settings& settings, bool of_process,
-                             const std::optional<nic::Capabilities>& nic) {
-  auto rank = std::make_unique<Rank>();
-  rank->of_process = of_process;
+                             const base::Settings& process_settings,
+                             const std::optional<nic::Capabilities>& nic,
+                             std::unique_ptr<Rank> rank = std::make_unique<Rank>()) {
+  const base::Settings& settings = rank->settings ? *rank->settings : process_settings;
   base::set_check_rank(info.rank);
   base::set_log_rank(info.rank);
   std::unique_ptr<network::Network> network;
@@ -78,7 +83,7 @@ Result<unisono_comm_t> init_process() {
   UNISONO_ASSIGN(bootstrap::JobInfo info, bootstrap::join_job(std::move(job), *settings));
   const std::uint64_t bytes = info.memory_bytes;
   UNISONO_ASSIGN(auto memory, memory::JobMemory::map(std::move(info.memory), bytes));
-  return enter(std::move(info), std::move(memory), *settings, true, nic);
+  return enter(std::move(info), std::move(memory), *settings, nic);
 }
 
 Result<std::unique_ptr<unisono_threads_s>> make_threads(int ranks) {
@@ -106,7 +111,74 @@ Result<unisono_comm_t> init_thread(unisono_threads_s& threads, int rank) {
   info.ranks = threads.ranks;
   info.job = fmt::format("threads of {}", getpid());
   info.members.assign(static_cast<std::size_t>(threads.ranks), bootstrap::Member{getpid()});
-  return enter(std::move(info), threads.memory, *base::process_settings(), false, std::nullopt);
+  return enter(std::move(info), threads.memory, *base::process_settings(), std::nullopt);
+}
+
+// A rank's part of a job that it has joined and not yet entered.
+struct Joined {
+  bootstrap::JobInfo info;
+  std::shared_ptr<memory::JobMemory> memory;
+  std::optional<nic::Capabilities> nic;
+};
+
+Result<Joined> join_over(bootstrap::ExchangeRounds& rounds,
+                         const Result<base::Settings>& settings) try {
+  UNISONO_ASSIGN(bootstrap::ChosenRendezvous chosen,
+                 bootstrap::choose_rendezvous_by_exchange(rounds, settings));
+  bootstrap::JobDescription job;
+  job.rank = rounds.rank();
+  job.ranks = rounds.ranks();
+  job.address = std::move(chosen.address);
+  job.key = std::move(chosen.key);
+  job.memory_layout = comm::memory_layout(*settings);
+  Joined joined;
+  if (bootstrap::may_span_hosts(job)) joined.nic = find_nic(*settings, job.rank);
+  UNISONO_ASSIGN(joined.info, bootstrap::join(job, *settings, std::move(chosen.listener)));
+  bootstrap::wipe(job.key);
+  const std::uint64_t bytes = joined.info.memory_bytes;
+  UNISONO_ASSIGN(joined.memory, memory::JobMemory::map(std::move(joined.info.memory), bytes));
+  return joined;
+} catch (const std::exception& thrown) {
+  // The other ranks wait in a round for this one.
+  return Error{Code::resources, fmt::format("rank {}: {}", rounds.rank(), thrown.what())};
+}
+
+base::Status check_init_with(const unisono_init_options_t* options, const unisono_comm_t* world) {
+  constexpr std::int64_t kMostMs = std::int64_t{24} * 60 * 60 * 1000;  // a day
+  if (world == nullptr) return Error{Code::argument, "world is NULL"};
+  if (options == nullptr) return base::success();
+  if (options->size < sizeof(unisono_init_options_t)) {
+    return Error{Code::argument, "options->size is not set to sizeof(unisono_init_options_t)"};
+  }
+  if (options->timeout_ms < 0 || options->timeout_ms > kMostMs) {
+    return Error{Code::argument, fmt::format("options->timeout_ms is {}; it can be 0 .. {}",
+                                             options->timeout_ms, kMostMs)};
+  }
+  return base::success();
+}
+
+// The settings of the process, with the caller's deadline.
+Result<base::Settings> settings_with(const unisono_init_options_t* options) {
+  const auto& settings = base::process_settings();
+  if (!settings || options == nullptr || options->timeout_ms == 0) return settings;
+  base::Environment environment = base::process_environment();
+  environment["UNISONO_START_TIMEOUT"] = fmt::format("{}ms", options->timeout_ms);
+  return base::Settings::from(environment);
+}
+
+// A rank that fails by itself takes part in the next round, which tells the others.
+Result<unisono_comm_t> init_with(bootstrap::ExchangeRounds& rounds,
+                                 const unisono_init_options_t* options, const base::Status& valid) {
+  base::set_check_rank(rounds.rank());
+  base::set_log_rank(rounds.rank());
+  auto rank = std::make_unique<Rank>();
+  const Result<base::Settings> settings =
+      valid.ok() ? settings_with(options) : Result<base::Settings>(valid.error());
+  Result<Joined> joined = join_over(rounds, settings);
+  UNISONO_TRY(rounds.agree(joined.ok() ? base::success() : base::Status(joined.error())));
+  rank->settings = *settings;
+  return enter(std::move(joined->info), std::move(joined->memory), *settings, joined->nic,
+               std::move(rank));
 }
 
 // The error that was not yet reported to the rank, if there is one.
@@ -147,6 +219,32 @@ int unisono_init(unisono_comm_t* world) try {
 } catch (const std::exception& thrown) {
   unisono::api::release_process_init();
   return fail("unisono_init", thrown);
+}
+
+int unisono_init_with(int rank, int size, const unisono_exchange_t* exchange,
+                      const unisono_init_options_t* options, unisono_comm_t* world) try {
+  using namespace unisono::api;
+  if (world != nullptr) *world = nullptr;
+  constexpr int kMost = static_cast<int>(unisono::bootstrap::kMostRanks);
+  if (size < 1 || size > kMost || rank < 0 || rank >= size) {
+    return fail(Code::argument, fmt::format("unisono_init_with: rank {} of {} ranks; there can be "
+                                            "1 .. {} ranks, numbered from 0",
+                                            rank, size, kMost));
+  }
+  if (exchange == nullptr || exchange->allgather == nullptr) {
+    return fail(Code::argument, "unisono_init_with: exchange or its allgather is NULL");
+  }
+  unisono::bootstrap::ExchangeRounds rounds(
+      [exchange](const void* input, void* output, std::size_t bytes) {
+        return exchange->allgather(input, output, bytes, exchange->user);
+      },
+      rank, size);
+  const auto handle = init_with(rounds, options, check_init_with(options, world));
+  if (!handle) return fail("unisono_init_with", handle.error());
+  *world = *handle;
+  return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_init_with", thrown);
 }
 
 int unisono_threads_create(int ranks, unisono_threads_t* threads) try {

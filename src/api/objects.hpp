@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "api/handles.hpp"
@@ -147,12 +148,12 @@ struct PersistentPlan {
 
 // One rank of a job, from init to finalize.
 struct Rank {
+  std::optional<base::Settings> settings;  // if they differ from the process's; the job uses them
   bootstrap::JobInfo info;
   std::unique_ptr<job::Job> job;
   std::mutex mutex;  // for `comms`: threads make communicators from different ones at once
   std::set<unisono_comm_t> comms;
   unisono_comm_t world = nullptr;
-  bool of_process = false;  // by unisono_init
 };
 
 HandleTable<Comm, unisono_comm_t>& comms();

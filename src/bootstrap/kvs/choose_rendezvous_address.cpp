@@ -112,22 +112,11 @@ Result<IpAddress> AddressChoice::choose(const transport::NetworkSettings& networ
                                         const std::vector<HostValue>& others) const {
   const auto is_here = [this](const HostValue& value) { return value.host == host_.host; };
   if (std::ranges::all_of(others, is_here)) return transport::parse_ip("127.0.0.1");
-  const std::vector<IpAddress> peers = addresses_of_other_hosts(host_, others);
-  if (peers.empty()) {
-    return Error{
-        Code::argument,
-        fmt::format("rank 0's host knows no address of another host that it could reach "
-                    "(UNISONO_NETWORKS=\"{}\"; addresses that rank 0's host has as well are "
-                    "left out). Give all ranks the same UNISONO_RENDEZVOUS=tcp:HOST:PORT "
-                    "and UNISONO_JOB_KEY",
-                    network.networks.text())};
-  }
-  UNISONO_ASSIGN(
-      const transport::ChosenAddress chosen,
-      transport::choose_address(peers, network.networks, locals_, transport::source_towards));
-  base::log(base::LogLevel::info, "bootstrap", "rank 0 chose {} for the rendezvous ({})",
-            transport::ip_text(chosen.local.address), chosen.why);
-  return chosen.local.address;
+  Result<IpAddress> chosen = choose_listening_address(network, locals_, host_, others);
+  if (chosen.ok() || chosen.error().code != Code::argument) return chosen;
+  return Error{Code::argument, fmt::format("{}. Give all ranks the same "
+                                           "UNISONO_RENDEZVOUS=tcp:HOST:PORT and UNISONO_JOB_KEY",
+                                           chosen.error().message)};
 }
 
 Result<RendezvousAddress> AddressChoice::listen(const transport::NetworkSettings& network) {
@@ -169,6 +158,26 @@ Result<JobSecret> AddressChoice::open_secret(const PublicKey& rank0) const {
 }
 
 }  // namespace
+
+Result<IpAddress> choose_listening_address(const transport::NetworkSettings& network,
+                                           std::span<const transport::LocalAddress> locals,
+                                           const HostValue& own,
+                                           std::span<const HostValue> others) {
+  const std::vector<IpAddress> peers = addresses_of_other_hosts(own, others);
+  if (peers.empty()) {
+    return Error{Code::argument,
+                 fmt::format("rank 0's host knows no address of another host that it could reach "
+                             "(UNISONO_NETWORKS=\"{}\"; addresses that rank 0's host has as well "
+                             "are left out)",
+                             network.networks.text())};
+  }
+  UNISONO_ASSIGN(
+      const transport::ChosenAddress chosen,
+      transport::choose_address(peers, network.networks, locals, transport::source_towards));
+  base::log(base::LogLevel::info, "bootstrap", "rank 0 chose {} for the rendezvous ({})",
+            transport::ip_text(chosen.local.address), chosen.why);
+  return chosen.local.address;
+}
 
 Result<ChosenRendezvous> choose_rendezvous_address(KeyValueStore& store, const RankOfJob& own,
                                                    const base::Settings& settings) {

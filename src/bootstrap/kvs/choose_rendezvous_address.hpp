@@ -6,6 +6,7 @@
 // blocks, with a deadline in every phase. Any thread.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "base/descriptor.hpp"
@@ -13,6 +14,9 @@
 #include "base/settings/settings.hpp"
 #include "bootstrap/address.hpp"
 #include "bootstrap/kvs/key_value_store.hpp"
+#include "bootstrap/kvs/rendezvous_values.hpp"
+#include "transport/ip/interfaces.hpp"
+#include "transport/ip/network_settings.hpp"
 
 namespace unisono::bootstrap {
 
@@ -33,5 +37,11 @@ struct ChosenRendezvous {
 // what is in the store).
 base::Result<ChosenRendezvous> choose_rendezvous_address(KeyValueStore& store, const RankOfJob& own,
                                                          const base::Settings& settings);
+
+// By rank 0 of a job on several hosts: the local address that the other hosts reach. `own`: of its
+// host. Error: argument (there is none that UNISONO_NETWORKS allows).
+base::Result<transport::IpAddress> choose_listening_address(
+    const transport::NetworkSettings& network, std::span<const transport::LocalAddress> locals,
+    const HostValue& own, std::span<const HostValue> others);
 
 }  // namespace unisono::bootstrap

@@ -40,8 +40,8 @@ struct SessionKeys {
 
 Error unusable() {
   return {Code::state,
-          "a public key in the launcher's key-value store is not one that a rank makes; another "
-          "process has changed it"};
+          "a published public key is not one that a rank makes; another process has changed it "
+          "in the launcher's key-value store or in the exchange"};
 }
 
 }  // namespace
@@ -85,18 +85,19 @@ Result<SealedSecret> EphemeralKeys::seal(const JobSecret& secret, const PublicKe
   return sealed;
 }
 
-Result<JobSecret> EphemeralKeys::open(const SealedSecret& sealed, const PublicKey& rank0) const {
+Result<JobSecret> EphemeralKeys::open(const SealedSecret& sealed, const PublicKey& from) const {
   SessionKeys keys;
   if (crypto_kx_client_session_keys(keys.receive.data(), keys.send.data(), public_.data(),
-                                    secret_.data(), rank0.data()) != 0) {
+                                    secret_.data(), from.data()) != 0) {
     return unusable();
   }
   JobSecret secret;
   if (crypto_secretbox_open_easy(secret.bytes_.data(), sealed.data(), sealed.size(), kNonce.data(),
                                  keys.receive.data()) != 0) {
-    return Error{Code::state,
-                 "the job's key in the launcher's key-value store was not sealed for this rank: "
-                 "another process has changed the values there"};
+    return Error{
+        Code::state,
+        "the job's key was not sealed for this rank: another process has changed the values "
+        "in the launcher's key-value store or in the exchange"};
   }
   return secret;
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How ranks get a common key over a launcher's key-value store, which other processes may read.
-// Each rank publishes an ephemeral public key (X25519). Rank 0 makes the job's key and seals it for
-// each rank, with a key derived from its own pair and that rank's (libsodium: crypto_kx,
-// crypto_secretbox). A reader of the store learns nothing of the job's key. A process that can
-// write to the store can pretend to be a rank, since nothing proves the owner of a public key.
+// How ranks get a common key over a launcher's key-value store or a caller's exchange, which other
+// processes may read. Each rank publishes an ephemeral public key (X25519). Rank 0 makes the job's
+// key. A rank that has it seals it for another one, with a key derived from its own pair and that
+// rank's (libsodium: crypto_kx, crypto_secretbox). A reader learns nothing of the job's key. A
+// process that can change what is published can pretend to be a rank, since nothing proves the
+// owner of a public key.
 // Destructors overwrite what is secret. Any thread.
 #pragma once
 
@@ -50,10 +51,12 @@ class EphemeralKeys {
   ~EphemeralKeys();
 
   const PublicKey& public_key() const { return public_; }
-  // By rank 0, once for each other rank of a job. Errors: state (no rank makes such a public key).
+  // By a rank that has the secret, once for each other rank of a job. Errors: state (no rank makes
+  // such a public key).
   base::Result<SealedSecret> seal(const JobSecret& secret, const PublicKey& rank) const;
-  // By the other ranks. Errors: state (it was sealed for or by another public key, or was changed).
-  base::Result<JobSecret> open(const SealedSecret& sealed, const PublicKey& rank0) const;
+  // By the other ranks. `from`: of the rank that has sealed it. Errors: state (it was sealed for or
+  // by another public key, or was changed).
+  base::Result<JobSecret> open(const SealedSecret& sealed, const PublicKey& from) const;
 
  private:
   EphemeralKeys() = default;

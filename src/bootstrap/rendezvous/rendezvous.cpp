@@ -66,7 +66,11 @@ Status Rendezvous::start_listening(Descriptor listener) {
   } else {
     unix_address_ = address_;
   }
-  UNISONO_TRY(acceptor_->listen(unix_address_));
+  if (!tcp && listener.valid()) {
+    UNISONO_TRY(acceptor_->listen(std::move(listener), true));
+  } else {
+    UNISONO_TRY(acceptor_->listen(unix_address_));
+  }
   if (tcp) {
     if (listener.valid()) {
       UNISONO_TRY(acceptor_->listen(std::move(listener), false));

@@ -37,7 +37,7 @@ class Rendezvous {
   };
   enum class State { gathering, started, failed };
 
-  // `listener`: a socket that listens at the tcp address already; invalid: opens one.
+  // `listener`: a socket that listens at the address already; invalid: opens one.
   static base::Result<std::unique_ptr<Rendezvous>> open(
       const Options& options, base::Descriptor listener = base::Descriptor());
   Rendezvous(const Rendezvous&) = delete;

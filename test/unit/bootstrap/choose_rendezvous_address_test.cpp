@@ -170,8 +170,7 @@ TEST(ChooseRendezvousAddress, AWeakPublicKeyIsReportedToAll) {
     return key == "unisono-host-1" ? with_other_key(*parse_host_value(value), {}) : value;
   });
   for (const RankResult& each : choose_and_join(launcher, 3, "10min")) {
-    test::expect_error(each.info, Code::state,
-                       "rank 1: a public key in the launcher's key-value store");
+    test::expect_error(each.info, Code::state, "rank 1: a published public key");
   }
 }
 
