@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Fit: parameters of the model from measured times, by linear least squares. A time is a sum of
+// parameters, each counted as often as its factor says. Weights are relative: a long time may
+// deviate by more than a short one. Parameters are times and never negative. Control path; any
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace unisono::model {
+
+struct Observation {
+  std::vector<double> factors;  // one a parameter
+  double ns = 0;                // measured; more than 0
+};
+
+struct Estimate {
+  double value = 0;
+  double plus_minus = 0;  // half the width of the 95 % interval
+};
+
+struct Fit {
+  std::vector<Estimate> parameters;
+  std::vector<double> residuals;  // measured less fitted, relative to measured; one an observation
+  double deviation = 0;           // root of their mean square, by degrees of freedom
+};
+
+// Errors: Code::argument if there are not more observations than parameters, or if they cannot tell
+// the parameters apart.
+base::Result<Fit> fit_linear(std::span<const Observation> observations);
+
+// A reduction by an f-nomial tree, measured; a degree of at least `ranks` is the serial reduction.
+struct TreeTime {
+  int ranks = 2, degree = 2;
+  double ns = 0;
+};
+// Moody et al., SC 2003, section 5: C, L and r + c from measured trees of one size and operation.
+// Only trees of at least two phases tell C and L apart.
+struct TreeFit {
+  Estimate start_up, latency, child;
+  Fit fit;
+};
+base::Result<TreeFit> fit_trees(std::span<const TreeTime> times);
+
+// A line through times by size: what each message costs, and each byte.
+struct LineTime {
+  std::int64_t bytes = 0;
+  double ns = 0;
+};
+struct LineFit {
+  Estimate each, per_byte;
+  Fit fit;
+};
+base::Result<LineFit> fit_line(std::span<const LineTime> times);
+
+}  // namespace unisono::model

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Fits of synthetic data recover the parameters that made them.
+#include "model/fit.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "base/prng.hpp"
+#include "model/closed_form/nic_reduce.hpp"
+
+namespace unisono::model {
+namespace {
+
+constexpr nic_reduce::Parameters kElan{
+    .start_up = 9200, .latency = 2100, .reception = 420, .reduction = 1500};
+
+// From -1 to 1.
+double noise(base::Prng& prng) { return 2 * prng.unit() - 1; }
+
+std::vector<TreeTime> trees(double relative_noise, std::uint64_t seed) {
+  base::Prng prng(seed);
+  std::vector<TreeTime> times;
+  for (const int ranks : {2, 4, 5, 8, 13, 16, 27, 31, 32}) {
+    for (const int degree : {2, 3, 4, 8, 32}) {
+      const double exact = nic_reduce::fnomial(kElan, ranks, degree);
+      times.push_back({ranks, degree, exact * (1 + relative_noise * noise(prng))});
+    }
+  }
+  return times;
+}
+
+TEST(Fit, OfExactTreesIsExact) {
+  const auto fit = fit_trees(trees(0, 1));
+  ASSERT_TRUE(fit.ok()) << fit.error().message;
+  EXPECT_NEAR(fit->start_up.value, 9200, 1e-3);
+  EXPECT_NEAR(fit->latency.value, 2100, 1e-3);
+  EXPECT_NEAR(fit->child.value, 1920, 1e-3);
+  EXPECT_LT(fit->fit.deviation, 1e-9);
+}
+
+// 95 of 100 intervals hold the true value, on the average.
+TEST(Fit, IntervalsHoldTheTrueParameters) {
+  int held = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    const auto fit = fit_trees(trees(0.05, seed));
+    ASSERT_TRUE(fit.ok()) << fit.error().message;
+    EXPECT_NEAR(fit->latency.value, 2100, 500) << "seed " << seed;
+    EXPECT_LT(fit->fit.deviation, 0.05) << "seed " << seed;
+    if (std::abs(fit->latency.value - 2100) <= fit->latency.plus_minus) ++held;
+  }
+  EXPECT_GT(held, 180);
+  EXPECT_LT(held, 200);
+}
+
+TEST(Fit, OfALineHasItsResiduals) {
+  const std::vector<LineTime> times = {{0, 100}, {10, 150}, {20, 200}, {30, 500}, {40, 300}};
+  const auto fit = fit_line(times);
+  ASSERT_TRUE(fit.ok()) << fit.error().message;
+  ASSERT_EQ(fit->fit.residuals.size(), times.size());
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const double fitted =
+        fit->each.value + fit->per_byte.value * static_cast<double>(times[i].bytes);
+    EXPECT_NEAR(fit->fit.residuals[i], (times[i].ns - fitted) / times[i].ns, 1e-12);
+  }
+  // The outlier stands out.
+  EXPECT_GT(fit->fit.residuals[3], 0.3);
+  EXPECT_GT(fit->per_byte.plus_minus, 0);
+}
+
+TEST(Fit, NoParameterIsNegative) {
+  const auto fit = fit_line(std::vector<LineTime>{{1, 100}, {2, 90}, {3, 80}, {4, 70}});
+  ASSERT_TRUE(fit.ok()) << fit.error().message;
+  EXPECT_EQ(fit->per_byte.value, 0);
+  EXPECT_EQ(fit->per_byte.plus_minus, 0);
+  EXPECT_NEAR(fit->each.value, 82, 3);
+}
+
+TEST(Fit, RefusesWhatCannotBeFitted) {
+  // Serial reductions alone have C + L only.
+  const auto serial =
+      fit_trees(std::vector<TreeTime>{{2, 9, 10}, {3, 9, 12}, {4, 9, 14}, {5, 9, 16}});
+  ASSERT_FALSE(serial.ok());
+  EXPECT_EQ(serial.error().message, "the observations do not tell parameter 1 from those before");
+  EXPECT_FALSE(fit_line(std::vector<LineTime>{{1, 100}, {2, 90}}).ok());
+  EXPECT_FALSE(fit_line(std::vector<LineTime>{{1, 100}, {2, 0}, {3, 5}}).ok());
+  EXPECT_FALSE(fit_line({}).ok());
+}
+
+}  // namespace
+}  // namespace unisono::model
