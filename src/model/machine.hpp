@@ -103,9 +103,17 @@ struct Tree {
   bool operator==(const Tree&) const = default;
 };
 
+// What a machine was measured as: a file with it has a checksum, too.
+struct Fingerprint {
+  std::string machine, version, settings;
+
+  bool operator==(const Fingerprint&) const = default;
+};
+
 struct Machine {
   std::string name;
   std::string about;
+  std::optional<Fingerprint> fingerprint;
   int hosts = 1;
   int cores_per_host = 1;
   // Where ranks outnumber cores: passing a core from rank to rank; and from a doorbell to the

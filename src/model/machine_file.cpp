@@ -296,7 +296,27 @@ void read_tree(Context& context, Members& of, Machine& machine) {
   machine.tree = std::move(tree);
 }
 
-Machine read_machine(Context& context, const JsonNode& root) {
+void read_fingerprint(Context& context, Members& of, std::string_view text, Machine& machine) {
+  const JsonNode* node = of.find("fingerprint");
+  if (node == nullptr) return;
+  Members members(context, *node, "fingerprint");
+  Fingerprint fingerprint;
+  fingerprint.machine = members.text("machine");
+  fingerprint.version = members.text("version");
+  fingerprint.settings = members.text("settings");
+  const std::string checksum = members.text("checksum");
+  members.finish();
+  if (context.failed()) return;
+  const std::string expected = checksum_of(text);
+  if (checksum != expected) {
+    context.fail(node->line, fmt::format("\"checksum\": expected {}, found \"{:.40}\": the file is "
+                                         "damaged or was edited",
+                                         expected, checksum));
+  }
+  machine.fingerprint = std::move(fingerprint);
+}
+
+Machine read_machine(Context& context, const JsonNode& root, std::string_view text) {
   Machine machine;
   Members members(context, root, "machine file");
   constexpr std::array<std::string_view, 1> kSchemas = {"unisono-machine"};
@@ -306,6 +326,7 @@ Machine read_machine(Context& context, const JsonNode& root) {
   if (context.failed()) return machine;  // keys of another version would mislead
   machine.name = members.text("name");
   machine.about = members.text("about");
+  read_fingerprint(context, members, text, machine);
   machine.hosts = static_cast<int>(members.whole("hosts", 1, kMostCount));
   machine.cores_per_host = static_cast<int>(members.whole("cores_per_host", 1, kMostCount));
   machine.hand_over = read_optional(context, members, "hand_over", kTimeUnits);
@@ -328,7 +349,7 @@ base::Result<Machine> parse_machine(std::string_view text, std::string_view file
   JsonNode root;
   UNISONO_ASSIGN(root, parse_json(text, file));
   Context context(file);
-  Machine machine = read_machine(context, root);
+  Machine machine = read_machine(context, root, text);
   if (context.failed()) return context.error();
   return machine;
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,9 @@
 
 namespace unisono::model {
 namespace {
+
+constexpr std::string_view kChecksumKey = "\"checksum\": \"";
+constexpr std::string_view kNoChecksum = "0000000000000000";
 
 std::string json_quoted(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -112,6 +116,14 @@ std::string machine_text(const Machine& machine) {
   lines.add(fmt::format(R"("schema": "unisono-machine", "version": {})", kMachineFileVersion));
   lines.add(fmt::format("\"name\": {}", json_quoted(machine.name)));
   lines.add(fmt::format("\"about\": {}", json_quoted(machine.about)));
+  if (machine.fingerprint) {
+    Lines fingerprint(4);
+    fingerprint.add(fmt::format("\"machine\": {}", json_quoted(machine.fingerprint->machine)));
+    fingerprint.add(fmt::format("\"version\": {}", json_quoted(machine.fingerprint->version)));
+    fingerprint.add(fmt::format("\"settings\": {}", json_quoted(machine.fingerprint->settings)));
+    fingerprint.add(fmt::format("{}{}\"", kChecksumKey, kNoChecksum));
+    lines.add("\"fingerprint\": {", fingerprint, "}");
+  }
   lines.add(
       fmt::format(R"("hosts": {}, "cores_per_host": {})", machine.hosts, machine.cores_per_host));
   lines.add("hand_over", machine.hand_over);
@@ -128,7 +140,30 @@ std::string machine_text(const Machine& machine) {
   Lines paths(4);
   for (const PathParameters& path : machine.paths) paths.add("{", lines_of(path), "}");
   lines.add("\"paths\": [", paths, "]");
-  return fmt::format("{{\n{}\n}}\n", lines.text());
+  std::string text = fmt::format("{{\n{}\n}}\n", lines.text());
+  if (machine.fingerprint) {
+    text.replace(checksum_place(text), kNoChecksum.size(), checksum_of(text));
+  }
+  return text;
+}
+
+std::size_t checksum_place(std::string_view text) {
+  // The fingerprint stands before anything that may hold such a text, but for names.
+  const std::size_t at = text.find(kChecksumKey);
+  if (at == text.npos || text.size() - at < kChecksumKey.size() + kNoChecksum.size()) {
+    return text.npos;
+  }
+  return at + kChecksumKey.size();
+}
+
+std::string checksum_of(std::string_view text) {
+  const std::size_t own = checksum_place(text);
+  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_own = i >= own && i - own < kNoChecksum.size();
+    hash = (hash ^ static_cast<unsigned char>(is_own ? '0' : text[i])) * 0x100000001b3U;
+  }
+  return fmt::format("{:016x}", hash);
 }
 
 base::Status write_machine_file(const Machine& machine, const std::string& path) {
