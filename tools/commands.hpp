@@ -23,5 +23,6 @@ void add_show(CLI::App& app, int& exit_status);
 void add_hosts(CLI::App& app, int& exit_status);
 void add_nic(CLI::App& app, int& exit_status);
 void add_topology(CLI::App& app, int& exit_status);
+void add_sim(CLI::App& app, int& exit_status);
 
 }  // namespace unisono::tools

@@ -15,6 +15,7 @@
 #include "commands.hpp"
 #include "sim/step_loads.hpp"
 #include "sim/topology_file.hpp"
+#include "text_file.hpp"
 #include "topology/heat_map.hpp"
 
 namespace unisono::tools {
@@ -146,14 +147,6 @@ nlohmann::ordered_json as_json(const TopologyOptions& options, const Placement& 
   return result;
 }
 
-base::Status write_svg(const std::string& path, const std::string& text) {
-  std::FILE* file = std::fopen(path.c_str(), "w");
-  if (file == nullptr) return base::system_error(path, errno);
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (std::fclose(file) != 0 || !written) return base::system_error(path, errno);
-  return base::success();
-}
-
 base::Status show_topology(const TopologyOptions& options) {
   UNISONO_ASSIGN(const Placement placement, find_placement(options));
   if (options.schedule.empty()) {
@@ -172,8 +165,8 @@ base::Status show_topology(const TopologyOptions& options) {
     print_text(options, placement, loads);
   }
   if (options.svg.empty()) return base::success();
-  return write_svg(options.svg,
-                   heat_map(placement, loads.of.peak,
+  return write_text_file(
+      options.svg, heat_map(placement, loads.of.peak,
                             fmt::format("{}: most messages on each link in a step", loads.name)));
 }
 

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sim/collapse.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <unordered_map>
+
+#include "base/check.hpp"
+
+namespace unisono::sim {
+namespace {
+
+constexpr Time kUnfilled = -1;
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15U;
+  hash ^= hash >> 32;
+  return hash * 0xbf58476d1ce4e5b9U;
+}
+
+// A rank's clock, as in the sweep.
+struct Clock {
+  Time now = 0;
+  std::array<Time, 2> port{}, left{};
+
+  // When the message of the step arrives.
+  Time send(const Step& step, const StepCost& cost) {
+    if (step.kind == StepKind::send) {
+      now += cost.occupied;
+      left[step.port] = std::max(now, port[step.port]);
+      port[step.port] = left[step.port] + cost.gap;
+    }
+    return left[step.port] + cost.flight;
+  }
+};
+
+bool sends(const Step& step) {
+  return step.kind == StepKind::send || step.kind == StepKind::follow;
+}
+
+// Which step of which rank fills each slot.
+struct Origin {
+  int rank = -1;
+  std::uint32_t step = 0;
+};
+
+class Senders {
+ public:
+  explicit Senders(const ProgramSet& programs) {
+    std::size_t slots = 0;
+    for (int rank = 0; rank < programs.ranks(); ++rank) {
+      first_.push_back(slots);
+      slots += programs.program(rank).slots;
+    }
+    origins_.resize(slots);
+    for (int rank = 0; rank < programs.ranks(); ++rank) {
+      const auto steps = programs.steps(programs.program(rank));
+      for (std::uint32_t i = 0; i < steps.size(); ++i) {
+        if (!sends(steps[i])) continue;
+        origins_[place(programs.peer(rank, steps[i]), steps[i].slot)] = {rank, i};
+      }
+    }
+  }
+
+  const Origin& of(int rank, std::int32_t slot) const { return origins_[place(rank, slot)]; }
+
+ private:
+  std::size_t place(int rank, std::int32_t slot) const {
+    return first_[static_cast<std::size_t>(rank)] + static_cast<std::size_t>(slot);
+  }
+
+  std::vector<std::size_t> first_;
+  std::vector<Origin> origins_;
+};
+
+using Colours = std::vector<std::uint64_t>;
+
+std::size_t distinct(const Colours& colours) {
+  Colours sorted = colours;
+  std::ranges::sort(sorted);
+  return sorted.size() - std::ranges::unique(sorted).size();
+}
+
+// What a rank does, whoever its peers are.
+Colours first_colours(const ProgramSet& programs, std::span<const Time> skew) {
+  std::vector<std::uint64_t> of_program(programs.distinct());
+  std::vector<bool> known(programs.distinct());
+  Colours colours;
+  for (int rank = 0; rank < programs.ranks(); ++rank) {
+    const std::size_t number = programs.program_number(rank);
+    if (!known[number]) {
+      std::uint64_t hash = 0;
+      for (const Step& step : programs.steps(programs.program(rank))) {
+        hash = mix(hash, step.cost | static_cast<std::uint64_t>(step.kind) << 32 |
+                             static_cast<std::uint64_t>(step.port) << 40);
+      }
+      of_program[number] = hash;
+      known[number] = true;
+    }
+    const Time start = skew.empty() ? 0 : skew[static_cast<std::size_t>(rank)];
+    colours.push_back(mix(of_program[number], std::bit_cast<std::uint64_t>(start)));
+  }
+  return colours;
+}
+
+RankClasses classes_of(const ProgramSet& programs, const Senders& senders,
+                       std::span<const Time> skew) {
+  Colours colours = first_colours(programs, skew);
+  std::size_t count = distinct(colours);
+  for (std::size_t before = 0; before != count;) {
+    before = count;
+    Colours finer = colours;
+    for (int rank = 0; rank < programs.ranks(); ++rank) {
+      std::uint64_t& colour = finer[static_cast<std::size_t>(rank)];
+      for (const Step& step : programs.steps(programs.program(rank))) {
+        if (step.kind != StepKind::wait) continue;
+        const Origin& origin = senders.of(rank, step.slot);
+        UNISONO_CHECK(origin.rank >= 0, "a slot that nobody fills");
+        colour = mix(colour, colours[static_cast<std::size_t>(origin.rank)]);
+        colour = mix(colour, origin.step);
+      }
+    }
+    colours = std::move(finer);
+    count = distinct(colours);
+  }
+  RankClasses classes;
+  std::unordered_map<std::uint64_t, std::uint32_t> numbers;
+  for (int rank = 0; rank < programs.ranks(); ++rank) {
+    const auto [found, added] = numbers.emplace(colours[static_cast<std::size_t>(rank)],
+                                                static_cast<std::uint32_t>(numbers.size()));
+    if (added) classes.first_rank.push_back(rank);
+    classes.of_rank.push_back(found->second);
+  }
+  return classes;
+}
+
+// The first rank of each class, with the messages of the first ranks of other classes.
+class ClassRun {
+ public:
+  ClassRun(const ProgramSet& programs, const Senders& senders, const RankClasses& classes,
+           std::span<const Time> skew)
+      : programs_(programs), senders_(senders), classes_(classes) {
+    for (const int rank : classes.first_rank) {
+      const Program& program = programs.program(rank);
+      State state;
+      state.clock.now =
+          programs.start_up() + (skew.empty() ? 0 : skew[static_cast<std::size_t>(rank)]);
+      state.arrivals.assign(program.count, kUnfilled);
+      states_.push_back(std::move(state));
+    }
+  }
+
+  Outcome run() && {
+    for (bool goes_on = true; goes_on;) {
+      goes_on = false;
+      for (std::size_t i = 0; i < states_.size(); ++i) goes_on |= advance(i);
+    }
+    Outcome outcome;
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      const Program& program = programs_.program(classes_.first_rank[i]);
+      UNISONO_CHECK(states_[i].next == program.count, "schedules that deadlock");
+      outcome.steps += program.count;
+      outcome.finish = std::max(outcome.finish, states_[i].clock.now);
+    }
+    for (const std::uint32_t number : classes_.of_rank) {
+      outcome.by_rank.push_back(states_[number].clock.now);
+      outcome.messages += states_[number].sent;
+    }
+    return outcome;
+  }
+
+ private:
+  struct State {
+    Clock clock;
+    std::uint32_t next = 0;
+    std::int64_t sent = 0;
+    std::vector<Time> arrivals;  // of the messages of its steps
+  };
+
+  bool advance(std::size_t number) {
+    const int rank = classes_.first_rank[number];
+    const auto steps = programs_.steps(programs_.program(rank));
+    State& state = states_[number];
+    const std::uint32_t begin = state.next;
+    for (; state.next < steps.size(); ++state.next) {
+      const Step& step = steps[state.next];
+      const StepCost& cost = programs_.cost(step);
+      if (sends(step)) {
+        state.arrivals[state.next] = state.clock.send(step, cost);
+        ++state.sent;
+        continue;
+      }
+      if (step.kind == StepKind::wait) {
+        const Origin& origin = senders_.of(rank, step.slot);
+        const std::uint32_t sender = classes_.of_rank[static_cast<std::size_t>(origin.rank)];
+        const Time arrival = states_[sender].arrivals[origin.step];
+        if (arrival == kUnfilled) break;
+        state.clock.now = std::max(state.clock.now, arrival);
+      }
+      state.clock.now += cost.occupied;
+    }
+    return state.next != begin;
+  }
+
+  const ProgramSet& programs_;
+  const Senders& senders_;
+  const RankClasses& classes_;
+  std::vector<State> states_;
+};
+
+}  // namespace
+
+Outcome collapse_alike(const ProgramSet& programs) {
+  UNISONO_CHECK(programs.alike(), "ranks that are not alike, as one");
+  const auto steps = programs.steps(programs.program(0));
+  Clock clock;
+  clock.now = programs.start_up();
+  // What this rank sends to a slot of a peer, another one sends to its slot of that number.
+  std::vector<Time> arrivals(programs.program(0).slots, kUnfilled);
+  Outcome outcome;
+  for (const Step& step : steps) {
+    const StepCost& cost = programs.cost(step);
+    if (sends(step)) {
+      arrivals[static_cast<std::size_t>(step.slot)] = clock.send(step, cost);
+      outcome.messages += programs.ranks();
+      continue;
+    }
+    if (step.kind == StepKind::wait) {
+      const Time arrival = arrivals[static_cast<std::size_t>(step.slot)];
+      UNISONO_CHECK(arrival != kUnfilled, "ranks that are not alike");
+      clock.now = std::max(clock.now, arrival);
+    }
+    clock.now += cost.occupied;
+  }
+  outcome.finish = clock.now;
+  outcome.steps = static_cast<std::int64_t>(steps.size());
+  return outcome;
+}
+
+RankClasses find_classes(const ProgramSet& programs, std::span<const Time> skew) {
+  return classes_of(programs, Senders(programs), skew);
+}
+
+Outcome collapse(const ProgramSet& programs, std::span<const Time> skew) {
+  const Senders senders(programs);
+  return ClassRun(programs, senders, classes_of(programs, senders, skew), skew).run();
+}
+
+}  // namespace unisono::sim

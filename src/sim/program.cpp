@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sim/program.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+namespace unisono::sim {
+namespace {
+
+using schedule::Op;
+using schedule::OpKind;
+using schedule::Range;
+using schedule::Schedule;
+
+// What a range holds: the range, and how often its memory had been written.
+using Content = std::tuple<schedule::Memory, schedule::SlotId, std::int64_t, std::int64_t, int>;
+
+class Contents {
+ public:
+  Content of(const Range& source) const {
+    return {source.memory, source.slot, source.offset, source.count,
+            writes_[static_cast<std::size_t>(source.memory)]};
+  }
+  void note_write(const Range& target) { ++writes_[static_cast<std::size_t>(target.memory)]; }
+
+ private:
+  std::array<int, schedule::kMemoryCount> writes_{};
+};
+
+bool writes(const Op& op) { return op.kind == OpKind::reduce || op.kind == OpKind::copy; }
+
+struct CostHash {
+  std::size_t operator()(const StepCost& cost) const {
+    std::uint64_t hash = 0;
+    for (const double part : {cost.occupied, cost.gap, cost.flight, cost.on_wire, cost.streamed,
+                              static_cast<double>(cost.bytes)}) {
+      hash = (hash ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15U;
+      hash ^= hash >> 29;
+    }
+    return hash;
+  }
+};
+
+std::uint64_t hash_of(std::span<const Step> steps) {
+  std::uint64_t hash = steps.size();
+  for (const Step& step : steps) {
+    const auto low = static_cast<std::uint64_t>(static_cast<std::uint32_t>(step.peer));
+    const auto high = static_cast<std::uint64_t>(static_cast<std::uint32_t>(step.slot));
+    hash = (hash ^ (low | high << 32)) * 0x9e3779b97f4a7c15U;
+    hash ^= hash >> 29;
+    hash = (hash ^ (step.cost | static_cast<std::uint64_t>(step.kind) << 32)) * 0xbf58476d1ce4e5b9U;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+}  // namespace
+
+Time to_time(double ns) { return std::round(ns * 1e3); }
+
+class ProgramCompiler {
+ public:
+  ProgramCompiler(int ranks, const model::Machine& machine, const model::Work& work)
+      : ranks_(ranks), machine_(machine), work_(work) {
+    set_.ranks_ = ranks;
+  }
+
+  base::Result<ProgramSet> compile(const ScheduleOf& schedule_of) {
+    UNISONO_TRY(choose_coding(schedule_of));
+    set_.program_of_.resize(static_cast<std::size_t>(ranks_));
+    std::vector<Step> steps;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      UNISONO_ASSIGN(const Schedule schedule, schedule_of(rank));
+      translate(schedule, set_.coding_, steps);
+      set_.step_count_ += static_cast<std::int64_t>(steps.size());
+      set_.program_of_[static_cast<std::size_t>(rank)] =
+          number_of(steps, static_cast<std::uint32_t>(schedule.slots.size()));
+    }
+    return std::move(set_);
+  }
+
+  base::Result<ProgramSet> compile_alike(const ScheduleOf& schedule_of) {
+    UNISONO_TRY(choose_coding(schedule_of));
+    UNISONO_ASSIGN(const Schedule schedule, schedule_of(0));
+    std::vector<Step> steps;
+    translate(schedule, set_.coding_, steps);
+    number_of(steps, static_cast<std::uint32_t>(schedule.slots.size()));
+    set_.step_count_ = static_cast<std::int64_t>(steps.size()) * ranks_;
+    return std::move(set_);
+  }
+
+ private:
+  // The coding in which the fewest programs differ, by a sample of ranks.
+  base::Status choose_coding(const ScheduleOf& schedule_of) {
+    constexpr int kSamples = 33;
+    std::set<int> sample{0, ranks_ - 1};
+    for (int i = 0; i < kSamples; ++i) {
+      sample.insert(std::min(i, ranks_ - 1));
+      sample.insert(static_cast<int>(std::int64_t{ranks_ - 1} * i / kSamples));
+    }
+    std::array<std::set<std::uint64_t>, 2> programs;
+    std::vector<Step> steps;
+    for (const int rank : sample) {
+      UNISONO_ASSIGN(const Schedule schedule, schedule_of(rank));
+      if (!costs_) {
+        costs_.emplace(machine_, work_, schedule.shape);
+        set_.start_up_ = to_time(costs_->start_up().sum());
+      }
+      for (const Coding coding : {Coding::shift, Coding::exclusive_or}) {
+        translate(schedule, coding, steps);
+        programs[static_cast<std::size_t>(coding)].insert(hash_of(steps));
+      }
+    }
+    if (programs[1].size() < programs[0].size()) set_.coding_ = Coding::exclusive_or;
+    set_.regular_ = std::min(programs[0].size(), programs[1].size()) == 1;
+    return base::success();
+  }
+
+  std::int32_t relative(int rank, int peer, Coding coding) const {
+    if (coding == Coding::exclusive_or) return rank ^ peer;
+    return peer >= rank ? peer - rank : peer - rank + ranks_;
+  }
+
+  void translate(const Schedule& schedule, Coding coding, std::vector<Step>& steps) {
+    steps.clear();
+    count_copies(schedule);
+    Contents contents;
+    for (const Op& op : schedule.ops) {
+      switch (op.kind) {
+        case OpKind::send:
+        case OpKind::multicast:
+          send(schedule, op, contents, coding, steps);
+          break;
+        case OpKind::wait: {
+          const schedule::Slot& slot = schedule.slots[static_cast<std::size_t>(op.slot)];
+          const bool crosses = costs_->crosses_hosts(schedule.rank, slot.source);
+          StepCost cost{to_time(costs_->message(crosses, slot.count).reception.sum())};
+          cost.bytes = bytes_of(slot.count);
+          steps.push_back({relative(schedule.rank, slot.source, coding), op.slot, number_of(cost),
+                           StepKind::wait});
+          break;
+        }
+        case OpKind::reduce:
+          work(costs_->reduction(op.target.count), steps);
+          contents.note_write(op.target);
+          break;
+        case OpKind::copy:
+          if (op.left != op.target) work(costs_->copy(op.target.count), steps);
+          contents.note_write(op.target);
+          break;
+      }
+    }
+  }
+
+  void work(const model::Parts& parts, std::vector<Step>& steps) {
+    const Time time = to_time(parts.sum());
+    if (time > 0) steps.push_back({0, -1, number_of({time}), StepKind::work});
+  }
+
+  void send(const Schedule& schedule, const Op& op, const Contents& contents, Coding coding,
+            std::vector<Step>& steps) {
+    std::array<bool, 2> multicast{};
+    for (const schedule::Target& target : schedule.targets_of(op)) {
+      const bool crosses = costs_->crosses_hosts(schedule.rank, target.peer);
+      const model::MessageCost& cost = costs_->message(crosses, op.left.count);
+      const std::size_t port = crosses ? 1 : 0;
+      const bool once = op.kind == OpKind::multicast && cost.multicasts;
+      const bool follows = multicast[port];
+      const bool staged = !follows && crosses && stage(cost, contents.of(op.left), steps);
+      steps.push_back({relative(schedule.rank, target.peer, coding), target.slot,
+                       number_of(message_cost(cost, op.left.count, once, staged)),
+                       follows ? StepKind::follow : StepKind::send,
+                       static_cast<std::uint8_t>(port)});
+      multicast[port] = once;
+    }
+  }
+
+  // Whether the message is sent from staged memory; its first copy is brought there.
+  bool stage(const model::MessageCost& cost, const Content& content, std::vector<Step>& steps) {
+    if (!cost.can_be_staged) return false;
+    Copies& copies = copies_[content];
+    if (copies.count > 1 && !copies.staged) {
+      work(cost.staging, steps);
+      copies.staged = true;
+    }
+    return copies.count > 1;
+  }
+
+  StepCost message_cost(const model::MessageCost& cost, std::int64_t elements, bool once,
+                        bool staged) const {
+    const model::Parts& occupies = staged ? cost.occupies_staged : cost.occupies;
+    const model::Parts& gap = staged ? cost.gap_staged : cost.gap;
+    const model::Parts& flight =
+        once ? cost.multicast_flight : (staged ? cost.flight_staged : cost.flight);
+    return {to_time(occupies.sum()),
+            to_time(gap.sum()),
+            to_time(flight.sum()),
+            bytes_of(elements),
+            to_time(occupies.bytes + flight.bytes),
+            to_time(flight.bytes)};
+  }
+
+  std::int64_t bytes_of(std::int64_t elements) const {
+    return elements * static_cast<std::int64_t>(arith::type_size(work_.type));
+  }
+
+  void count_copies(const Schedule& schedule) {
+    copies_.clear();
+    if (!costs_->message(true, 1).can_be_staged) return;
+    Contents contents;
+    for (const Op& op : schedule.ops) {
+      for (const schedule::Target& target : schedule.targets_of(op)) {
+        if (costs_->crosses_hosts(schedule.rank, target.peer)) {
+          ++copies_[contents.of(op.left)].count;
+        }
+      }
+      if (writes(op)) contents.note_write(op.target);
+    }
+  }
+
+  std::uint32_t number_of(const StepCost& cost) {
+    const auto [found, added] =
+        cost_numbers_.emplace(cost, static_cast<std::uint32_t>(set_.costs_.size()));
+    if (added) set_.costs_.push_back(cost);
+    return found->second;
+  }
+
+  std::uint32_t number_of(std::span<const Step> steps, std::uint32_t slots) {
+    const std::uint64_t hash = hash_of(steps);
+    const auto [begin, end] = numbers_.equal_range(hash);
+    for (auto known = begin; known != end; ++known) {
+      const Program& program = set_.programs_[known->second];
+      if (program.slots == slots && std::ranges::equal(set_.steps(program), steps)) {
+        return known->second;
+      }
+    }
+    const auto number = static_cast<std::uint32_t>(set_.programs_.size());
+    set_.programs_.push_back({static_cast<std::uint32_t>(set_.pool_.size()),
+                              static_cast<std::uint32_t>(steps.size()), slots});
+    set_.pool_.insert(set_.pool_.end(), steps.begin(), steps.end());
+    numbers_.emplace(hash, number);
+    return number;
+  }
+
+  struct Copies {
+    int count = 0;
+    bool staged = false;
+  };
+  struct ContentHash {
+    std::size_t operator()(const Content& content) const {
+      const auto& [memory, slot, offset, count, written] = content;
+      std::uint64_t hash = static_cast<std::uint64_t>(offset) * 0x9e3779b97f4a7c15U;
+      for (const auto part :
+           {static_cast<std::uint64_t>(memory), static_cast<std::uint64_t>(slot),
+            static_cast<std::uint64_t>(count), static_cast<std::uint64_t>(written)}) {
+        hash = (hash ^ part) * 0xbf58476d1ce4e5b9U;
+        hash ^= hash >> 31;
+      }
+      return hash;
+    }
+  };
+
+  int ranks_;
+  const model::Machine& machine_;
+  model::Work work_;
+  std::optional<model::Costs> costs_;
+  ProgramSet set_;
+  std::unordered_map<Content, Copies, ContentHash> copies_;
+  std::unordered_map<StepCost, std::uint32_t, CostHash> cost_numbers_;
+  std::unordered_multimap<std::uint64_t, std::uint32_t> numbers_;
+};
+
+base::Result<ProgramSet> ProgramSet::compile_alike(int ranks, const ScheduleOf& schedule_of,
+                                                   const model::Machine& machine,
+                                                   const model::Work& work) {
+  return ProgramCompiler(ranks, machine, work).compile_alike(schedule_of);
+}
+
+base::Result<ProgramSet> ProgramSet::compile(int ranks, const ScheduleOf& schedule_of,
+                                             const model::Machine& machine,
+                                             const model::Work& work) {
+  return ProgramCompiler(ranks, machine, work).compile(schedule_of);
+}
+
+}  // namespace unisono::sim

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Programs: what simulations run. A schedule's ops with their costs on a machine, compiled one rank
+// at a time and then forgotten, so that a million ranks fit. Peers are written relative to the
+// rank, so ranks whose schedules are alike share one program. Costs have the meaning of
+// model/price.hpp, with a core for each rank. A value; any thread may read it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/result.hpp"
+#include "model/costs.hpp"
+#include "schedule/schedule.hpp"
+
+namespace unisono::sim {
+
+// Picoseconds. All times are whole numbers, so that sums are exact (up to 2.5 hours) and all tiers
+// agree to the last bit.
+using Time = double;
+Time to_time(double ns);
+inline double to_ns(Time time) { return time / 1e3; }
+
+enum class StepKind : std::uint8_t {
+  send,    // occupies the rank, then leaves as soon as the port is free
+  follow,  // another target of the last send of this port, which the network copies
+  wait,    // for the own slot
+  work,    // reduces, copies, stages
+};
+
+struct Step {
+  std::int32_t peer = 0;  // relative; of a wait: the sender
+  std::int32_t slot = -1;
+  std::uint32_t cost = 0;
+  StepKind kind = StepKind::send;
+  std::uint8_t port = 0;  // of a send: 0 within the host, 1 between hosts
+
+  bool operator==(const Step&) const = default;
+};
+
+// Of wait and work only `occupied` counts.
+struct StepCost {
+  Time occupied = 0, gap = 0, flight = 0;
+  std::int64_t bytes = 0;  // of a message
+  // The time in which the message is on the links of its network: some of it before the message has
+  // left its sender, the streamed part after that.
+  Time on_wire = 0, streamed = 0;
+
+  bool operator==(const StepCost&) const = default;
+};
+
+// How peers are written: as a difference modulo the number of ranks, or by exclusive or.
+enum class Coding : std::uint8_t { shift, exclusive_or };
+
+struct Program {
+  std::uint32_t first = 0, count = 0;  // steps
+  std::uint32_t slots = 0;
+
+  bool operator==(const Program&) const = default;
+};
+
+using ScheduleOf = std::function<base::Result<schedule::Schedule>(int rank)>;
+
+class ProgramSet {
+ public:
+  // `schedule_of` is asked for each rank in turn, and for some of them before.
+  static base::Result<ProgramSet> compile(int ranks, const ScheduleOf& schedule_of,
+                                          const model::Machine& machine, const model::Work& work);
+
+  // For ranks whose schedules are alike (algorithm::ranks_are_alike): only some are asked for.
+  static base::Result<ProgramSet> compile_alike(int ranks, const ScheduleOf& schedule_of,
+                                                const model::Machine& machine,
+                                                const model::Work& work);
+
+  int ranks() const { return ranks_; }
+  std::int64_t step_count() const { return step_count_; }  // of all ranks
+  std::size_t distinct() const { return programs_.size(); }
+  // All ranks run the same steps at the same time, with peers at the same distances.
+  bool uniform() const { return programs_.size() == 1 && regular_; }
+  // All ranks run the same steps at the same time, with whatever peers.
+  bool alike() const { return programs_.size() == 1; }
+  Coding coding() const { return coding_; }
+  Time start_up() const { return start_up_; }
+
+  const Program& program(int rank) const { return programs_[program_number(rank)]; }
+  std::uint32_t program_number(int rank) const {
+    return program_of_.empty() ? 0 : program_of_[static_cast<std::size_t>(rank)];
+  }
+  std::span<const Step> steps(const Program& program) const {
+    return {pool_.data() + program.first, program.count};
+  }
+  const StepCost& cost(const Step& step) const { return costs_[step.cost]; }
+  int peer(int rank, const Step& step) const {
+    if (coding_ == Coding::exclusive_or) return rank ^ step.peer;
+    const int sum = rank + step.peer;
+    return sum < ranks() ? sum : sum - ranks();
+  }
+
+ private:
+  friend class ProgramCompiler;
+
+  int ranks_ = 0;
+  Coding coding_ = Coding::shift;
+  bool regular_ = true;
+  Time start_up_ = 0;
+  std::int64_t step_count_ = 0;
+  std::vector<Step> pool_;
+  std::vector<StepCost> costs_;
+  std::vector<Program> programs_;
+  std::vector<std::uint32_t> program_of_;  // empty: all run the first
+};
+
+// What a simulation finds. by_rank is empty where one rank stands for all.
+struct Outcome {
+  Time finish = 0;  // of the last rank
+  std::vector<Time> by_rank;
+  std::int64_t steps = 0;     // simulated
+  std::int64_t messages = 0;  // of all ranks
+
+  bool operator==(const Outcome&) const = default;
+};
+
+}  // namespace unisono::sim

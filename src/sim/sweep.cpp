@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sim/sweep.hpp"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "base/check.hpp"
+
+namespace unisono::sim {
+namespace {
+
+constexpr Time kUnfilled = -1;
+
+struct Rank {
+  Time now = 0;
+  std::array<Time, 2> port{};  // when its next message may leave
+  std::array<Time, 2> left{};  // when its last one left
+  std::uint32_t next = 0;      // step
+  std::int32_t awaited = -1;   // slot
+};
+
+class RankSweep {
+ public:
+  RankSweep(const ProgramSet& programs, std::span<const Time> skew)
+      : programs_(programs), ranks_(static_cast<std::size_t>(programs.ranks())) {
+    first_slot_.reserve(ranks_.size());
+    std::size_t slots = 0;
+    for (int rank = 0; rank < programs.ranks(); ++rank) {
+      first_slot_.push_back(slots);
+      slots += programs.program(rank).slots;
+      ready_.push_back(rank);
+      at(rank).now =
+          programs.start_up() + (skew.empty() ? 0 : skew[static_cast<std::size_t>(rank)]);
+    }
+    arrivals_.assign(slots, kUnfilled);
+  }
+
+  Outcome run() && {
+    // Ranks that a round wakes run in the next one, in order, which keeps memory close.
+    std::vector<int> round;
+    while (!ready_.empty()) {
+      round.swap(ready_);
+      ready_.clear();
+      for (const int rank : round) advance(rank);
+    }
+    Outcome outcome;
+    outcome.by_rank.reserve(ranks_.size());
+    for (int rank = 0; rank < programs_.ranks(); ++rank) {
+      UNISONO_CHECK(at(rank).next == programs_.program(rank).count, "schedules that deadlock");
+      outcome.by_rank.push_back(at(rank).now);
+    }
+    outcome.finish = *std::ranges::max_element(outcome.by_rank);
+    outcome.steps = programs_.step_count();
+    outcome.messages = messages_;
+    return outcome;
+  }
+
+ private:
+  Rank& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+
+  void advance(int number) {
+    const Program& program = programs_.program(number);
+    const std::span<const Step> steps = programs_.steps(program);
+    Rank& rank = at(number);
+    rank.awaited = -1;
+    for (; rank.next < steps.size(); ++rank.next) {
+      const Step& step = steps[rank.next];
+      const StepCost& cost = programs_.cost(step);
+      switch (step.kind) {
+        case StepKind::send:
+          rank.now += cost.occupied;
+          rank.left[step.port] = std::max(rank.now, rank.port[step.port]);
+          rank.port[step.port] = rank.left[step.port] + cost.gap;
+          [[fallthrough]];
+        case StepKind::follow:
+          deliver(programs_.peer(number, step), step.slot, rank.left[step.port] + cost.flight);
+          break;
+        case StepKind::wait: {
+          const Time arrival = slot(number, step.slot);
+          if (arrival == kUnfilled) {
+            rank.awaited = step.slot;
+            return;
+          }
+          rank.now = std::max(rank.now, arrival) + cost.occupied;
+          break;
+        }
+        case StepKind::work:
+          rank.now += cost.occupied;
+          break;
+      }
+    }
+  }
+
+  Time& slot(int rank, std::int32_t number) {
+    return arrivals_[first_slot_[static_cast<std::size_t>(rank)] +
+                     static_cast<std::size_t>(number)];
+  }
+
+  void deliver(int peer, std::int32_t number, Time arrival) {
+    slot(peer, number) = arrival;
+    ++messages_;
+    if (at(peer).awaited != number) return;
+    at(peer).awaited = -1;
+    ready_.push_back(peer);
+  }
+
+  const ProgramSet& programs_;
+  std::vector<Rank> ranks_;
+  std::vector<std::size_t> first_slot_;
+  std::vector<Time> arrivals_;
+  std::vector<int> ready_;
+  std::int64_t messages_ = 0;
+};
+
+// One program for all ranks: each step for all of them, over arrays. Slots that are under way have
+// an array of the times at which their messages arrive, by sender.
+class StepSweep {
+ public:
+  StepSweep(const ProgramSet& programs, std::span<const Time> skew)
+      : programs_(programs), now_(static_cast<std::size_t>(programs.ranks()), programs.start_up()) {
+    for (std::size_t rank = 0; rank < skew.size(); ++rank) now_[rank] += skew[rank];
+    for (auto& port : port_) port.assign(now_.size(), 0);
+    const Program& program = programs.program(0);
+    under_way_.resize(program.slots);
+  }
+
+  Outcome run() && {
+    const auto steps = programs_.steps(programs_.program(0));
+    Outcome outcome;
+    for (const Step& step : steps) {
+      const StepCost& cost = programs_.cost(step);
+      switch (step.kind) {
+        case StepKind::send:
+          send(step, cost);
+          break;
+        case StepKind::follow:
+          follow(step, cost);
+          break;
+        case StepKind::wait:
+          wait(step, cost);
+          break;
+        case StepKind::work:
+          spent_ += cost.occupied;
+          break;
+      }
+      if (step.kind == StepKind::send || step.kind == StepKind::follow) {
+        outcome.messages += programs_.ranks();
+      }
+    }
+    for (Time& now : now_) now += spent_;
+    outcome.finish = *std::ranges::max_element(now_);
+    outcome.steps = programs_.step_count();
+    outcome.by_rank = std::move(now_);
+    return outcome;
+  }
+
+ private:
+  using Times = std::vector<Time>;
+
+  Times take_array() {
+    if (idle_.empty()) return Times(now_.size());
+    Times array = std::move(idle_.back());
+    idle_.pop_back();
+    return array;
+  }
+
+  void send(const Step& step, const StepCost& cost) {
+    // What all ranks spend alike is one number.
+    spent_ += cost.occupied;
+    Times arrivals = take_array();
+    Time* const arrival = arrivals.data();
+    Time* const port = port_[step.port].data();
+    const Time* const now = now_.data();
+    const std::size_t count = now_.size();
+    const Time spent = spent_, flight = cost.flight, gap = cost.gap;
+    if (!port_used_[step.port] && gap == 0) {
+      // A port without a gap never delays a message.
+      for (std::size_t i = 0; i < count; ++i) arrival[i] = now[i] + spent + flight;
+    } else {
+      port_used_[step.port] = true;
+      for (std::size_t i = 0; i < count; ++i) {
+        const Time ready = now[i] + spent;
+        const Time left = ready > port[i] ? ready : port[i];
+        port[i] = left + gap;
+        arrival[i] = left + flight;
+      }
+    }
+    last_send_[step.port] = &cost;
+    under_way_[static_cast<std::size_t>(step.slot)] = std::move(arrivals);
+    last_slot_[step.port] = step.slot;
+  }
+
+  // The last message of the port left so much before its slot's times.
+  void follow(const Step& step, const StepCost& cost) {
+    Times arrivals = take_array();
+    const Times& first = under_way_[static_cast<std::size_t>(last_slot_[step.port])];
+    const Time later = cost.flight - last_send_[step.port]->flight;
+    for (std::size_t i = 0; i < arrivals.size(); ++i) arrivals[i] = first[i] + later;
+    under_way_[static_cast<std::size_t>(step.slot)] = std::move(arrivals);
+  }
+
+  void wait(const Step& step, const StepCost& cost) {
+    Times arrivals = std::move(under_way_[static_cast<std::size_t>(step.slot)]);
+    UNISONO_CHECK(arrivals.size() == now_.size(), "a uniform program waits for what is not sent");
+    // Where the sender of slot s is rank + d, ranks are two runs of neighbours; with rank xor d,
+    // runs of the length of its lowest bit.
+    const auto ranks = static_cast<std::size_t>(programs_.ranks());
+    const auto distance = static_cast<std::size_t>(step.peer);
+    if (programs_.coding() == Coding::shift) {
+      take(0, distance, ranks - distance, arrivals);
+      take(ranks - distance, 0, distance, arrivals);
+    } else if (const std::size_t run = distance & (0 - distance); run >= kShortRun) {
+      for (std::size_t i = 0; i < ranks; i += run) take(i, i ^ distance, run, arrivals);
+    } else {
+      for (std::size_t i = 0; i < ranks; ++i) take(i, i ^ distance, 1, arrivals);
+    }
+    spent_ += cost.occupied;
+    idle_.push_back(std::move(arrivals));
+  }
+
+  void take(std::size_t rank, std::size_t sender, std::size_t count, const Times& arrivals) {
+    Time* const now = now_.data() + rank;
+    const Time* const arrival = arrivals.data() + sender;
+    const Time spent = spent_;
+    for (std::size_t i = 0; i < count; ++i) {
+      const Time arrived = arrival[i] - spent;
+      now[i] = now[i] > arrived ? now[i] : arrived;
+    }
+  }
+
+  static constexpr std::size_t kShortRun = 8;
+
+  const ProgramSet& programs_;
+  Times now_;  // less what all ranks have spent alike
+  Time spent_ = 0;
+  std::array<Times, 2> port_;
+  std::array<bool, 2> port_used_{};
+  std::array<const StepCost*, 2> last_send_{};
+  std::array<std::int32_t, 2> last_slot_{};
+  std::vector<Times> under_way_;  // by slot
+  std::vector<Times> idle_;
+};
+
+}  // namespace
+
+Outcome sweep_ranks(const ProgramSet& programs, std::span<const Time> skew) {
+  return RankSweep(programs, skew).run();
+}
+
+Outcome sweep_steps(const ProgramSet& programs, std::span<const Time> skew) {
+  UNISONO_CHECK(programs.uniform(), "ranks with different programs, step by step");
+  return StepSweep(programs, skew).run();
+}
+
+Outcome sweep(const ProgramSet& programs, std::span<const Time> skew) {
+  return programs.uniform() ? sweep_steps(programs, skew) : sweep_ranks(programs, skew);
+}
+
+}  // namespace unisono::sim

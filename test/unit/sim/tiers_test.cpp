@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The tiers without contention agree to the last bit: class collapse, the sweep step by step and
+// the sweep rank by rank, on random schedules and on all rows of the table.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "machines.hpp"
+#include "model/price.hpp"
+#include "random_schedule.hpp"
+#include "sim/collapse.hpp"
+#include "sim/sweep.hpp"
+
+namespace unisono::sim {
+namespace {
+
+constexpr MachineKind kKinds[] = {MachineKind::plain, MachineKind::gapless, MachineKind::staging,
+                                  MachineKind::multicasting};
+
+std::vector<Time> random_skew(int ranks, std::uint64_t seed) {
+  base::Prng random(seed);
+  std::vector<Time> skew;
+  for (int rank = 0; rank < ranks; ++rank) {
+    skew.push_back(static_cast<Time>(random.below(5'000'000)));
+  }
+  return skew;
+}
+
+bool needs_hosts(const algorithm::Algorithm& row) { return row.uses_hosts; }
+
+template <typename Check>
+void for_each_row(const std::vector<int>& rank_counts, const Check& check) {
+  for (const algorithm::Algorithm& row : algorithm::table()) {
+    if (needs_hosts(row)) continue;
+    for (const int ranks : rank_counts) {
+      const bool barrier = row.collective == schedule::Collective::barrier;
+      const schedule::Shape shape{row.collective, ranks, 0, barrier ? 0 : 24};
+      const auto parameters = algorithm::default_parameters(row, shape);
+      if (!algorithm::why_illegal(row, shape, parameters).empty()) continue;
+      SCOPED_TRACE(std::string(row.name) + " " + std::to_string(ranks));
+      check(row, shape);
+    }
+  }
+}
+
+TEST(Tiers, AgreeOnRandomSchedules) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const int ranks = 2 + static_cast<int>(seed % 9);
+    const auto set = random_set(ranks, 100, seed);
+    const ProgramSet programs = programs_of(set, test_machine(kKinds[seed % 4]));
+    const auto skew = random_skew(ranks, seed);
+    const Outcome by_rank = sweep_ranks(programs, skew);
+    const Outcome by_class = collapse(programs, skew);
+    EXPECT_EQ(by_rank.by_rank, by_class.by_rank);
+    EXPECT_EQ(by_rank.finish, by_class.finish);
+    EXPECT_EQ(by_rank.messages, by_class.messages);
+    EXPECT_GT(by_rank.finish, 0);
+  }
+}
+
+TEST(Tiers, AgreeOnAllRowsOfTheTable) {
+  for (const MachineKind kind : kKinds) {
+    const model::Machine machine = test_machine(kind);
+    for_each_row({1, 2, 5, 16, 33}, [&](const auto& row, const auto& shape) {
+      const ProgramSet programs = programs_of(set_of(row, shape), machine);
+      const Outcome by_rank = sweep_ranks(programs, {});
+      EXPECT_EQ(by_rank.by_rank, collapse(programs).by_rank);
+      if (!programs.uniform()) return;
+      EXPECT_EQ(by_rank, sweep_steps(programs, {}));
+      EXPECT_EQ(by_rank.finish, collapse_alike(programs).finish);
+    });
+  }
+}
+
+// Each step may round a picosecond.
+double rounding_ns(const ProgramSet& programs) {
+  return 1e-3 * static_cast<double>(programs.step_count());
+}
+
+TEST(Tiers, AgreeWithThePriceOfTheModel) {
+  for (const MachineKind kind : kKinds) {
+    const model::Machine machine = test_machine(kind);
+    for_each_row({2, 5, 16, 33}, [&](const auto& row, const auto& shape) {
+      const auto set = set_of(row, shape);
+      const ProgramSet programs = programs_of(set, machine);
+      EXPECT_NEAR(to_ns(sweep(programs).finish), model::price(set, machine, test_work()).ns,
+                  rounding_ns(programs));
+    });
+    for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+      const auto set = random_set(6, 80, seed);
+      const ProgramSet programs = programs_of(set, machine);
+      EXPECT_NEAR(to_ns(sweep(programs).finish), model::price(set, machine, test_work()).ns,
+                  rounding_ns(programs))
+          << "seed " << seed;
+    }
+  }
+}
+
+TEST(Tiers, TheSweepByStepsTakesSkew) {
+  for (const char* name : {"dissemination", "pairwise", "kdissemination"}) {
+    const auto* row = algorithm::find(schedule::Collective::barrier, name);
+    for (const int ranks : {16, 64}) {
+      const ProgramSet programs =
+          programs_of(set_of(*row, {schedule::Collective::barrier, ranks, 0, 0}), test_machine());
+      ASSERT_TRUE(programs.uniform()) << name;
+      const auto skew = random_skew(ranks, 5);
+      EXPECT_EQ(sweep_ranks(programs, skew), sweep_steps(programs, skew)) << name;
+    }
+  }
+}
+
+// Rows whose ranks are alike are one program in one of the codings.
+TEST(Programs, OfCirculantsAndButterfliesAreOne) {
+  for (const auto& [collective, name, coding] :
+       {std::tuple{schedule::Collective::barrier, "dissemination", Coding::shift},
+        {schedule::Collective::barrier, "pairwise", Coding::exclusive_or},
+        {schedule::Collective::allreduce, "pairwise", Coding::exclusive_or},
+        {schedule::Collective::barrier, "kdissemination", Coding::shift}}) {
+    const auto* row = algorithm::find(collective, name);
+    const bool barrier = collective == schedule::Collective::barrier;
+    const ProgramSet programs =
+        programs_of(set_of(*row, {collective, 64, 0, barrier ? 0 : 8}), test_machine());
+    EXPECT_TRUE(programs.uniform()) << name;
+    EXPECT_EQ(programs.coding(), coding) << name;
+    EXPECT_EQ(find_classes(programs).first_rank.size(), 1U) << name;
+  }
+}
+
+TEST(Classes, OfABinomialTreeAreFew) {
+  const auto* row = algorithm::find(schedule::Collective::reduce, "fnomial");
+  const schedule::Shape shape{schedule::Collective::reduce, 1024, 0, 1};
+  std::vector<schedule::Schedule> set;
+  for (int rank = 0; rank < 1024; ++rank) {
+    set.push_back(*algorithm::build(*row, shape, algorithm::Parameters{{2, 0}}, rank));
+  }
+  const ProgramSet programs = programs_of(set, test_machine());
+  const RankClasses classes = find_classes(programs);
+  EXPECT_EQ(classes.first_rank.size(), 11U) << "a class for each height";
+  EXPECT_EQ(collapse(programs).by_rank, sweep_ranks(programs, {}).by_rank);
+}
+
+// By hand: one message, then a reduction.
+TEST(Sweep, AddsUpWhatAMessageCosts) {
+  const schedule::Shape shape{schedule::Collective::reduce, 2, 0, 10};
+  schedule::Builder root(shape, 0), sender(shape, 1);
+  const auto slot = root.slot(1, 10);
+  const auto arrived = root.wait(slot);
+  root.reduce(schedule::output(0, 10), schedule::input(0, 10), root.of(slot), {arrived});
+  sender.send(0, slot, schedule::input(0, 10));
+  const ProgramSet programs =
+      programs_of({std::move(root).take(), std::move(sender).take()}, test_machine());
+  const Outcome outcome = sweep(programs);
+  // C, o + O m, L + G m, r(80 bytes), c(80 bytes); float64
+  const double reduction = 70 + (80.0 - 8) / (800 - 8) * (900 - 70);
+  const double sent = 41 + 310 + 0.37 * 80;
+  EXPECT_NEAR(to_ns(outcome.by_rank[1]), sent, 0.01);
+  EXPECT_NEAR(to_ns(outcome.by_rank[0]), sent + 1700 + 1.3 * 80 + 120 + 0.8 * 70 + reduction, 0.01);
+  EXPECT_EQ(outcome.messages, 1);
+  EXPECT_EQ(outcome.steps, 3);
+}
+
+TEST(Programs, HandOnTheErrorOfABuild) {
+  const auto programs = ProgramSet::compile(
+      4,
+      [](int) {
+        return base::Result<schedule::Schedule>(base::Error{base::Code::argument, "no"});
+      },
+      test_machine(), test_work());
+  ASSERT_FALSE(programs.ok());
+  EXPECT_EQ(programs.error().message, "no");
+}
+
+}  // namespace
+}  // namespace unisono::sim

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "text_file.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+
+namespace unisono::tools {
+
+base::Result<std::string> read_text_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return base::system_error(path, errno);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+base::Status write_text_file(const std::string& path, std::string_view text) {
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  if (file == nullptr) return base::system_error(path, errno);
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (std::fclose(file) != 0 || !written) return base::system_error(path, errno);
+  return base::success();
+}
+
+}  // namespace unisono::tools
