@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The `unisono` binary: registers the subcommands and turns what CLI11 has to say about the command
-// line into one line on stderr and exit status 2. Everything else is in the subcommands' files.
+// The `unisono` binary: registers the subcommands and turns CLI11's errors into one line on stderr
+// and exit status 2. Everything else is in the subcommands' files.
 #include <unisono/unisono.h>
 
 #include <CLI/CLI.hpp>

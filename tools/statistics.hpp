@@ -8,7 +8,7 @@
 
 namespace unisono::tools {
 
-// In the unit of the sample.
+// All values have the unit of the sample.
 struct Summary {
   std::size_t samples = 0;
   double minimum = 0;

@@ -28,7 +28,7 @@ std::string suggestion(std::string_view name) {
     known.push_back(row.name);
     known.push_back(schedule::collective_name(row.collective));
   }
-  // Whoever writes collective/name knows the form; the misspelling is then in the last part.
+  // A user who writes collective/name knows the form; the misspelling is then in the last part.
   const std::string_view last = name.substr(name.rfind('/') + 1);
   const std::string_view nearest = base::nearest_name(last, known);
   return nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest);

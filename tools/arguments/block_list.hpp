@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lengths of blocks as options take them: "3,0,2" for one block a rank; "1,2/3,4" for an alltoall,
-// a list for each sender; and the ranks that receive, "0,2". The error says what is wrong and what
-// would be right. Any thread.
+// Lengths of blocks as options take them: "3,0,2" for one block per rank; "1,2/3,4" for an
+// alltoall, a list for each sender; and the receiving ranks, "0,2". Errors say what is wrong and
+// what would be right. Any thread.
 #pragma once
 
 #include <string_view>

@@ -14,8 +14,8 @@ namespace unisono::tools {
 
 enum class Step { doubling, one };
 
-// Suffixes K, M, G are 1024 each. A doubling range ends with its last value even where that is no
-// doubling of the first. Numbers below `low` or above `high` are errors. In the order written.
+// Suffixes K, M, G are 1024 each. A doubling range ends with its last value even if that is no
+// doubling of the first. Numbers below `low` or above `high` are errors. The order is as written.
 base::Result<std::vector<std::int64_t>> parse_number_list(std::string_view text, Step step,
                                                           std::int64_t low, std::int64_t high);
 

@@ -30,14 +30,14 @@ namespace unisono::tools {
 namespace {
 
 constexpr int kMostRanks = 4096;
-// For the other ranks to report after one has failed.
+// Time for the other ranks to report after one has failed.
 constexpr std::int64_t kGrace = 2 * base::kSecond;
 constexpr std::string_view kSizes = "8:1M";
 constexpr std::string_view kHotSpot = "hot-spot";
 constexpr std::string_view kHotSpotSizes = "1K,64K";
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
 
-// The options as they are written; `options` has those that mean what they are.
+// The options as written; `options` has the parsed ones.
 struct BenchArguments {
   std::vector<std::string> collectives;
   int ranks = 0;
@@ -215,7 +215,7 @@ base::Status try_to_write(std::string_view option, const std::string& path) {
   return base::success();
 }
 
-// The arguments that `command` was given, so that they can be handed on and recorded.
+// The arguments of `command`, to be passed on and recorded.
 std::vector<std::string> given_arguments(const CLI::App& command) {
   std::vector<std::string> words;
   for (const CLI::Option* option : command.get_options()) {
@@ -264,7 +264,7 @@ bool wants_progress(const bench::Options& options) {
          (isatty(STDOUT_FILENO) != 1 || options.format == bench::Format::json);
 }
 
-// What only who starts the ranks can say.
+// Checks that only the process that starts the ranks can make.
 base::Status check_job(const BenchArguments& arguments, const bench::Options& options) {
   if (arguments.ranks == 0) {
     return argument_error("-n is missing: say how many ranks, as in -n 2");
@@ -302,7 +302,7 @@ int run_bench(const BenchArguments& arguments, const CLI::App& command) {
   return bench::run_session(*options);
 }
 
-// What else is measured of a collective; `others` are aims, or concern those, that exclude it.
+// Adds the studies of a collective. `others` are aims, or options of aims, that exclude them.
 void add_studies(CLI::App& command, BenchArguments& arguments,
                  const std::vector<CLI::Option*>& others) {
   CLI::Option* overlap =

@@ -13,7 +13,7 @@
 namespace unisono::tools::bench {
 namespace {
 
-// NAME=value of the settings for users that the environment gives.
+// NAME=value of the user settings that the environment sets.
 std::vector<std::string> given_settings() {
   const base::Environment environment = base::process_environment();
   std::vector<std::string> given;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What every result of the benchmark has, whatever was measured: where, with what, by which command
-// stand above it, and how times are written. Rank 0 only; one thread.
+// The head of every result of the benchmark: the machine, the settings and the command; and the
+// format of times. Rank 0 only; one thread.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -20,7 +20,7 @@ struct Job {
   std::vector<std::string> settings;  // NAME=value, those that the user set
 };
 
-// With what this process knows of its machine and its settings.
+// Includes this process's machine and settings.
 Job describe_job(const Options& options, int ranks);
 
 // One line to stdout, at once.
@@ -32,7 +32,7 @@ nlohmann::ordered_json json_head(const Job& job);
 // Times in microseconds.
 nlohmann::ordered_json summary_json(const Summary& summary);
 
-// "float32, sum, root 0": what of it concerns the subject.
+// "float32, sum, root 0": the options that apply to the subject.
 std::string type_and_operator(const Options& options, const Subject& subject);
 
 }  // namespace unisono::tools::bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What one run of the benchmark measures and how; the same on every rank. Values.
+// The options of one run of the benchmark; the same on every rank. Values.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace unisono::tools::bench {
 
 enum class Method { loop, single, both };
 enum class Format { table, osu, json };
-// What is asked of the collectives. All but the first two are studies (study/).
+// The aims of a run. All but the first two are studies (study/).
 enum class Aim { times, guidelines, overlap, consistency, cpu, hot_spot };
 
 struct Options {
@@ -27,14 +27,15 @@ struct Options {
   Format format = Format::table;
   std::int64_t iterations = 0;  // timed calls of each method; 0: as many as fit in `seconds`
   std::int64_t warmup = -1;     // calls before; -1: until the time of a call is known
-  double seconds = 0.3;         // for one line of the table, about
-  int usable_cores = 0;         // of the whole job, where the launcher knows; 0: ask
-  std::vector<std::int64_t> team_sizes;  // studies: of the first so many ranks; empty: all
+  double seconds = 0.3;         // time for one line of the table, about
+  int usable_cores = 0;         // of the whole job, if the launcher knows; 0: ask
+  std::vector<std::int64_t> team_sizes;  // studies: numbers of ranks, the first ones of the job;
+                                         // empty: all
   std::int64_t polls = 0;                // overlap: tests of the request during the work
   int workers = 0;                       // overlap: the first so many ranks work; 0: all
-  double factor = 1.25;                  // what a guideline allows is multiplied by it
+  double factor = 1.25;                  // tolerance: the limit of a guideline is multiplied by it
   bool tolerate = false;                 // a missed guideline is no failure
-  bool progress = false;                 // say on the terminal what is being measured
+  bool progress = false;                 // report progress on the terminal
   std::string json_path;                 // if not empty: also write JSON to this file
   std::string picture_path;              // likewise: draw the histograms of consistency into it
   std::string command;                   // the command line that asks for this, for the record

@@ -81,7 +81,7 @@ class TableReport final : public Report {
 };
 
 // As `osu_allreduce -f -c` prints it: size left in 10 columns, values right in 20 with 2 decimals.
-// The caller's processor time, which OSU does not have, comes last, so that no column moves.
+// The caller's processor time, which OSU does not have, is the last column, so that no other moves.
 class OsuReport final : public Report {
  public:
   void begin(const Job& job) override { options_ = job.options; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the benchmark writes, on rank 0: a table for people, the layout of the OSU micro-benchmarks
-// for the scripts that parse it, or JSON with everything. Lines come as soon as they are known,
-// except JSON, which is one document at the end. One thread.
+// The output of the benchmark, on rank 0: a table for people, the layout of the OSU
+// micro-benchmarks for scripts that parse it, or complete JSON. Lines are printed as soon as they
+// are known. JSON is one document at the end. One thread.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class Report {
   virtual void end() = 0;
 };
 
-// To stdout, and JSON to `json_path` too if it is not empty; the file is created at once.
+// Writes to stdout, and JSON to `json_path` too if it is not empty; the file is created at once.
 base::Result<std::unique_ptr<Report>> make_report(Format format, const std::string& json_path);
 
 }  // namespace unisono::tools::bench

@@ -9,7 +9,7 @@
 
 namespace unisono::tools::bench {
 
-// `option` is what the user gave the path with, for the error.
+// `option`: the option with which the user gave the path, for the error.
 base::Status write_text_file(std::string_view option, const std::string& path,
                              const std::string& text);
 

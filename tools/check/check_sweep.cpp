@@ -23,7 +23,7 @@ constexpr int kEveryRootUpTo = 16;
 constexpr int kEveryCombinationUpTo = 16;
 constexpr int kEveryPlacementUpTo = 8;
 constexpr std::size_t kMostFailures = 4;
-constexpr int kMostViolations = 3;  // of one set; the first explains most of the others
+constexpr int kMostViolations = 3;  // per set; the first explains most of the others
 
 std::vector<std::int64_t> sweep_counts(const Sweep& sweep, schedule::Collective collective,
                                        int ranks) {
@@ -53,8 +53,8 @@ std::int64_t small_count(base::Prng& random) {
   return random.below(3) == 0 ? 0 : static_cast<std::int64_t>(random.below(6));
 }
 
-// Counts that follow from the seed, a third of them 0; `alike`: both ways, so that an alltoall can
-// be in place.
+// Counts that follow from the seed, a third of them 0. `alike`: the same both ways, so that an
+// alltoall can be in place.
 std::vector<std::int64_t> pair_counts(int ranks, base::Prng& random, bool alike) {
   const auto n = static_cast<std::size_t>(ranks);
   std::vector<std::int64_t> counts(n * n);
@@ -124,7 +124,7 @@ void prove_orders(const algorithm::Algorithm& algorithm, schedule::Shape shape,
 // All roots, parameters and counts, on these hosts.
 void prove_on(const topology::HostMap& hosts, const Sweep& sweep,
               const algorithm::Algorithm& algorithm, int ranks, SweepResult& result) {
-  // Who names the counts wants these only.
+  // Explicit counts exclude unequal ones.
   const bool unequal = sweep.counts.empty() && algorithm.unequal_blocks;
   const auto blocks =
       unequal ? sweep_blocks(algorithm.collective, ranks) : std::vector<schedule::Blocks>();
@@ -160,7 +160,7 @@ SweepResult prove_all(const Sweep& sweep, const algorithm::Algorithm& algorithm,
   return result;
 }
 
-// The pieces of a sweep, handed to threads one after another, and what came of them.
+// The pieces of a sweep, handed to threads one after another, and their results.
 class Work {
  public:
   explicit Work(const Sweep& sweep)
@@ -224,7 +224,7 @@ class Work {
     changed_.notify_one();
   }
 
-  // In the order of the pieces, whichever of them were done first.
+  // In the order of the pieces, whatever the order in which they were done.
   void take_failures(std::size_t row) {
     std::vector<SweepFailure>& first = results_[row].failures;
     const std::size_t end = (row + 1) * sweep_.ranks.size();
@@ -315,7 +315,7 @@ std::vector<algorithm::Parameters> sweep_parameters(const algorithm::Algorithm& 
   std::vector<algorithm::Parameters> combinations = {usual};
   for (std::size_t i = 0; i < algorithm.parameters.size(); ++i) {
     const std::vector<int> values = sweep_values(algorithm.parameters[i], ranks);
-    // Of large groups one parameter at a time; small ones show what two do to each other.
+    // Large groups vary one parameter at a time; small ones try all combinations.
     const std::vector<algorithm::Parameters> before =
         ranks <= kEveryCombinationUpTo ? combinations : std::vector{usual};
     for (const algorithm::Parameters& each : before) {

@@ -31,7 +31,7 @@ struct SweepFailure {
 
 struct SweepResult {
   const algorithm::Algorithm* algorithm = nullptr;
-  std::int64_t sets = 0;  // sets of schedules judged
+  std::int64_t sets = 0;  // sets of schedules checked
   std::int64_t violated = 0;
   std::vector<SweepFailure> failures;  // the first few of the violated ones
   double seconds = 0;                  // of processor time, all threads together
@@ -44,22 +44,22 @@ struct SweepObserver {
 
 void run_sweep(const Sweep& sweep, const SweepObserver& observer);
 
-// The roots of a shape that a sweep tries: every one up to 16 ranks or where `every_root`, above
-// that 0, 1, P/2 and P-1 and two that are near powers of two. {0} where the collective has none.
+// The roots of a shape that a sweep tries: every one up to 16 ranks or with `every_root`. Above
+// that 0, 1, P/2 and P-1 and two near powers of two. {0} if the collective has no root.
 std::vector<int> sweep_roots(schedule::Collective collective, int ranks, bool every_root);
 
-// Blocks of unequal lengths, some of them empty, and one that alone is not: two choices, the same
-// each time. None where the collective has no blocks.
+// Two choices of blocks with unequal lengths, the same each time: one with some empty blocks, one
+// with a single block that is not empty. None if the collective has no blocks.
 std::vector<schedule::Blocks> sweep_blocks(schedule::Collective collective, int ranks);
 
-// Ways to put ranks on several hosts, for algorithms to which it matters: hosts of unequal sizes,
-// with ranks that follow one another or not; in small groups also pairs, ranks dealt out in turn
-// and one rank a host. The same each time.
+// Distributions of ranks over several hosts, for algorithms that depend on it. Hosts have unequal
+// sizes, with ranks that are consecutive or not. Small groups also have pairs, ranks dealt out in
+// turn and one rank per host. The same each time.
 std::vector<topology::HostMap> sweep_hosts(int ranks);
 
-// Of each parameter low, low + 1, low + 2, 4, fallback and the number of ranks, as far as they are
-// in range, or every choice: in small groups every combination, in large ones one parameter at a
-// time.
+// The values of each parameter: low, low + 1, low + 2, 4, fallback and the number of ranks, if they
+// are in range, or every choice. Small groups have every combination, large ones vary one parameter
+// at a time.
 std::vector<algorithm::Parameters> sweep_parameters(const algorithm::Algorithm& algorithm,
                                                     int ranks);
 

@@ -13,7 +13,7 @@ using base::Error;
 
 namespace {
 
-// Of a group's maps.
+// Descriptors of a group's maps.
 std::uint32_t descriptors_of(const unisono_nic_row& row) { return 2 + row.waiters; }
 
 base::Error refusal(const std::string& why, const char* option) {
@@ -116,7 +116,7 @@ void Groups::drop(const Client& client) {
   remove(own);
 }
 
-// Those whose removal has failed before are tried with them.
+// Also retries those whose removal failed before.
 void Groups::remove(const std::vector<std::uint32_t>& gone) {
   for (const std::uint32_t index : gone) {
     const auto found = groups_.find(index);

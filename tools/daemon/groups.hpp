@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Groups: which connection has which groups of the device, and how much each user has. A group is
-// its connection's, and nobody else can remove it. What a group took counts for its user until the
-// device has given its place back and no process has its memory. Knows no sockets. One thread.
+// Groups: the device's groups by connection, and the resources of each user. A group belongs to its
+// connection, and no other can remove it. Its resources count for its user until the device has
+// released its entry and no process has its memory. Knows no sockets. One thread.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace unisono::daemon {
 
-// Who asks: the kernel's word.
+// The client's identity, from the kernel.
 struct Client {
   int connection = -1;  // names it while it lasts
   std::uint32_t user = 0;
@@ -31,8 +31,8 @@ class Groups {
 
   // `row` has been checked (row_check.hpp). Its index.
   base::Result<std::uint32_t> join(const Client& client, const unisono_nic_row& row);
-  // The index of a group that a process of the same user has. Who does not know its key is told as
-  // little as if there were none.
+  // The index of a group that a process of the same user has. A client with a wrong key gets the
+  // same error as for a missing group.
   base::Result<std::uint32_t> share(const Client& client, const nic::Share& asked) const;
   base::Status leave(const Client& client, std::uint32_t index);
   // The connection is closed: its groups go.
@@ -41,12 +41,12 @@ class Groups {
   // Whether there are groups that the device could not remove; try_again() does.
   bool has_leaving() const { return !leaving_.empty(); }
   void try_again() { remove({}); }
-  // To be called before anything is asked for: processes give memory back without a word.
+  // Call it before each request: processes release memory without notice.
   void refresh() { retained_.refresh(); }
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(groups_.size()); }
   std::uint64_t bytes() const;
-  // What a user may still have.
+  // How much more a user may have.
   std::uint32_t groups_left(std::uint32_t user) const;
   std::uint64_t bytes_left(std::uint32_t user) const;
   // A user's; root's question is answered with those of all. At most kMostGroupLines.
@@ -64,7 +64,7 @@ class Groups {
     std::uint64_t bytes = 0;
   };
   Share share_of(std::uint32_t user) const;
-  // Of all users.
+  // The sum over all users.
   Share whole() const;
   base::Status check_quota(std::uint32_t user, const unisono_nic_row& row) const;
   base::Status check_capacity(std::uint32_t user, const unisono_nic_row& row) const;
@@ -74,8 +74,8 @@ class Groups {
   const Quota quota_;
   const Capacity capacity_;
   std::map<std::uint32_t, Group> groups_;   // by index
-  std::map<std::uint32_t, Group> leaving_;  // ... whose removal failed
-  bool removal_failed_ = false;             // since it last succeeded; said once
+  std::map<std::uint32_t, Group> leaving_;  // groups whose removal failed
+  bool removal_failed_ = false;             // since the last success; logged once
   Retained retained_;
 };
 

@@ -16,7 +16,7 @@ class LogLimit {
   static constexpr std::uint32_t kLines = 5;
   static constexpr std::int64_t kTimeNs = 60 * base::kSecond;
 
-  // Whether a line may be written now, and how many were left out before it.
+  // Whether a line may be written now, and how many were suppressed before it.
   std::optional<std::uint64_t> admit(std::uint32_t user, std::int64_t now_ns) {
     if (users_.size() > kMostUsers) forget_old(now_ns);
     User& own = users_[user];

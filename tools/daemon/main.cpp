@@ -85,13 +85,14 @@ void declare(CLI::App& app, Options& options) {
       "Example:\n  unisonod --interface eth0");
 }
 
-// Where the socket lies, if nobody has made it: /run is emptied at each start of a system.
+// The socket's folder, if it does not exist: /run is emptied at each start of the system.
 void make_directory(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash != std::string::npos && slash > 0) mkdir(path.substr(0, slash).c_str(), 0755);
 }
 
-// As far as it may be raised: connections and groups take descriptors. How many there are then.
+// Raises the limit as far as allowed, because connections and groups need descriptors. Returns the
+// new limit.
 std::uint64_t raise_descriptor_limit() {
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1024;
@@ -110,7 +111,7 @@ base::Descriptor end_signals() {
   return base::Descriptor(signalfd(-1, &set, SFD_CLOEXEC));
 }
 
-// Tells systemd, if it started this, that clients may come (Type=notify).
+// Tells systemd, if it started this process, that clients may connect (Type=notify).
 void tell_manager() {
   const base::Environment environment = base::process_environment();
   const auto found = environment.find("NOTIFY_SOCKET");
@@ -120,7 +121,7 @@ void tell_manager() {
   const std::string& path = found->second;
   path.copy(address.sun_path, path.size());
   const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());
-  if (path.starts_with('@')) address.sun_path[0] = '\0';  // not in the file system
+  if (path.starts_with('@')) address.sun_path[0] = '\0';  // an abstract socket
   const base::Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   constexpr std::string_view kReady = "READY=1";
   sendto(socket.get(), kReady.data(), kReady.size(), MSG_NOSIGNAL,
@@ -134,7 +135,7 @@ std::string mode_text(const nic::Device& device, const nic::Interface& interface
 }
 
 base::Status serve(const Options& options) {
-  signal(SIGPIPE, SIG_IGN);  // who reads what it logs may go; it goes on
+  signal(SIGPIPE, SIG_IGN);  // a log without a reader does not end the daemon
   const base::Descriptor stop = end_signals();
   UNISONO_ASSIGN(const nic::Interface interface, nic::read_interface(options.server.interface));
   nic::DeviceOptions device;

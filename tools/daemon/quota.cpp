@@ -6,8 +6,8 @@
 namespace unisono::daemon {
 namespace {
 
-// The program's, its links' and its maps', the listener, standard streams, and what is opened for
-// a moment: to read an interface, to refuse a connection.
+// Descriptors of the program, its links and its maps, the listener and the standard streams. Also
+// those opened for a moment, to read an interface or to refuse a connection.
 constexpr std::uint64_t kOwnDescriptors = 64;
 
 }  // namespace

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Retained: memory of groups that are gone, as long as a process still has it mapped or a
-// descriptor of it: the kernel keeps it, so it still counts for the user who had the group.
+// Retained: memory of removed groups, as long as a process has it mapped or holds a descriptor of
+// it. The kernel keeps that memory, so it still counts for the group's user.
 //
-// An epoll instance holds the files without owning them: the kernel takes a file off it when the
-// last descriptor and mapping of that file is gone, in whatever process. Which are still there is
-// what /proc says of the instance. A map that a user has pinned to a file system of its own (bpffs
-// in a user namespace) is not seen; the unit's MemoryMax= bounds that. One thread.
+// An epoll instance holds the files without owning them. The kernel removes a file from it when the
+// last descriptor and mapping of that file is gone, in any process. /proc lists the files that
+// remain. A map that a user has pinned to a file system of its own (bpffs in a user namespace) is
+// not seen; the unit's MemoryMax= bounds that. One thread.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ class Retained {
  public:
   Retained();
 
-  // A group's memory; before the daemon closes its own descriptors of it.
+  // A group's memory; called before the daemon closes its own descriptors of it.
   void add(std::uint32_t user, std::uint64_t bytes, const nic::GroupMaps& maps);
-  // Forgets what nobody has any more.
+  // Forgets memory that no process has any more.
   void refresh();
   std::uint64_t bytes(std::uint32_t user) const;
   std::uint64_t bytes() const;

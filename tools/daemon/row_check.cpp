@@ -22,9 +22,9 @@ using base::Status;
 
 constexpr std::uint32_t kKnownFlags =
     UNISONO_NIC_ROOT | UNISONO_NIC_RETURNS_VALUES | UNISONO_NIC_ON_QUERY;
-// Trees of clones have a few; what one packet may become is bounded by this, not by the tables.
+// Trees of clones have a few; this limit, not the tables, bounds the packets made from one packet.
 constexpr std::uint32_t kMostForwards = 64;
-constexpr std::uint16_t kFirstOpenPort = 1024;  // those below are the system's
+constexpr std::uint16_t kFirstOpenPort = 1024;  // lower ports need a privilege
 
 Error refusal(const std::string& why) {
   return {Code::argument, fmt::format("unisonod: a group that {}", why)};
@@ -80,7 +80,7 @@ Status check_routes(const unisono_nic_row& row) {
   return base::success();
 }
 
-// A message that goes has the own block in it, and one that comes has not.
+// A sent message contains the own block, and a received one does not.
 bool fits(const unisono_nic_message& message, const unisono_nic_row& row, bool goes) {
   const bool has_own = (message.blocks >> row.rank & 1) != 0;
   const std::uint64_t all = ~std::uint64_t{0} >> (64 - row.ranks);
@@ -147,7 +147,7 @@ bool has_multicast(const unisono_nic_row& row) {
   return std::memcmp(&row.down, &none, sizeof none) != 0;
 }
 
-// A packet that goes to several goes to each once, and not to this host.
+// A packet for several hosts goes to each once, and not to this host.
 Status check_different(std::span<const unisono_nic_address> targets, const nic::Served& served,
                        const char* what) {
   std::vector<std::uint32_t> known = {served.own.ipv4};
@@ -161,7 +161,7 @@ Status check_different(std::span<const unisono_nic_address> targets, const nic::
   return base::success();
 }
 
-// Of an allgather: each rank is at a host of its own, and a block goes to a rank once.
+// In an allgather, each rank is on its own host, and a block is sent to a rank once.
 Status check_targets(const unisono_nic_row& row) {
   std::vector<std::uint32_t> hosts;
   for (const unisono_nic_address& target : std::span(row.at, row.ranks)) {
@@ -184,7 +184,7 @@ Status check_targets(const unisono_nic_row& row) {
   return base::success();
 }
 
-// All ranks may be asked, and answered.
+// Each rank may be queried and answered.
 Status check_ranks(const unisono_nic_row& row, const nic::Served& served) {
   UNISONO_TRY(check_targets(row));
   for (const unisono_nic_address& target : std::span(row.at, row.ranks)) {

@@ -32,10 +32,10 @@ using nic::Refused;
 
 constexpr int kWaitingConnections = 64;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-// After what could not be done for lack of something that others may give back.
+// The pause after an operation failed for lack of a resource that others may release.
 constexpr std::int64_t kPauseNs = base::kSecond / 10;
 
-// For poll(); rounded up, so that it is time then.
+// For poll(); rounded up, so that the time has come afterwards.
 int milliseconds_until(std::int64_t time_ns, std::int64_t now_ns) {
   if (time_ns == kNever) return -1;
   const std::int64_t left = std::max<std::int64_t>(time_ns - now_ns, 0);
@@ -83,7 +83,7 @@ base::Result<Client> client_of(int connection) {
   return Client{connection, credentials.uid, static_cast<std::uint32_t>(credentials.pid)};
 }
 
-// False if the client does not read what it asked for, or has gone.
+// False if the client does not read its answers, or is gone.
 bool send_message(int connection, const Message& message, const nic::GroupMaps& maps = {}) {
   std::vector<std::byte> bytes = nic::encode(message);
   iovec part = {bytes.data(), bytes.size()};
@@ -116,7 +116,7 @@ base::Result<std::unique_ptr<Server>> Server::open(nic::Device& device, ServerOp
   UNISONO_TRY(clear_path(options.path, address));
   Descriptor listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener.valid()) return system_error("open a socket");
-  // All users may connect: the quota is what protects the daemon. (The umask does not apply.)
+  // All users may connect; the quota protects the daemon. (The umask does not apply.)
   if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       chmod(options.path.c_str(), 0666) != 0 || listen(listener.get(), kWaitingConnections) != 0) {
     return system_error(fmt::format("serve at {}", options.path));
@@ -128,7 +128,7 @@ Server::~Server() {
   unlink(options_.path.c_str());
   for (const auto& [descriptor, connection] : connections_) {
     send_message(descriptor,
-                 Refused{Code::cancelled, "unisonod was stopped; what runs in the NIC path ends"});
+                 Refused{Code::cancelled, "unisonod was stopped; operations in the NIC path end"});
     groups_.drop(connection.client);
   }
 }
@@ -139,7 +139,7 @@ base::Status Server::run(int stop) {
     std::int64_t next_ns = time_of_chores(now_ns);
     const bool accepts = now_ns >= accepts_from_ns_;
     if (!accepts) next_ns = std::min(next_ns, accepts_from_ns_);
-    // What is negative is looked over.
+    // poll() ignores negative descriptors.
     std::vector<pollfd> sources = {{stop, POLLIN, 0},
                                    {accepts ? listener_.get() : -1, POLLIN, 0},
                                    {tracer_.descriptor(), POLLIN, 0}};
@@ -147,7 +147,7 @@ base::Status Server::run(int stop) {
     for (const auto& [descriptor, connection] : connections_) {
       const std::int64_t wait_ns = turns_.wait_ns(connection.client.user, now_ns);
       if (wait_ns != 0) next_ns = std::min(next_ns, now_ns + wait_ns);
-      // That it has gone is seen in any case.
+      // A hang-up is reported in any case.
       const short events = wait_ns == 0 ? POLLIN : 0;
       sources.push_back({descriptor, events, 0});
     }
@@ -167,7 +167,7 @@ base::Status Server::run(int stop) {
   }
 }
 
-// What is to be done without being asked for. When the next of it is due.
+// Does the periodic work, and returns when the next of it is due.
 std::int64_t Server::time_of_chores(std::int64_t now_ns) {
   if (!groups_.has_leaving()) {
     try_again_ns_ = 0;
@@ -178,8 +178,8 @@ std::int64_t Server::time_of_chores(std::int64_t now_ns) {
   return try_again_ns_;
 }
 
-// Of the connections that have sent something, that of the user who has had least time; of those of
-// one user, each in its turn.
+// Serves a connection that has sent something: that of the user who has had the least time. The
+// connections of one user take turns.
 void Server::serve_next(const std::vector<int>& ready) {
   const auto turn_of = [this](int descriptor) {
     const Connection& connection = connections_.at(descriptor);
@@ -234,12 +234,12 @@ std::optional<Refused> Server::too_many_connections(std::uint32_t user) const {
   return Refused{
       Code::resources,
       fmt::format("unisonod: all users together have {} of {} connections, of which {} are kept "
-                  "for users with fewer than {}; raise its limit of file descriptors (ulimit -n, "
+                  "for users with fewer than {}. Raise its limit of file descriptors (ulimit -n, "
                   "LimitNOFILE= of the unit)",
                   connections_.size(), total, reserve_of(total), kLittle)};
 }
 
-// Who has gone is seen as the end of its connection.
+// A listener that is gone is noticed as the end of its connection.
 void Server::hand_out_records() {
   if (!tracer_.hand_out()) tracer_.stop(tracer_.connection());
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Server: unisonod's socket and its connections. It asks the kernel who is at the other end,
-// answers each message, and drops whoever sends nonsense, does not read, or is gone. It never waits
-// for a client. Users who ask at the same time are served in turn (turns.hpp). One thread.
+// Server: unisonod's socket and its connections. It asks the kernel for the identity of each
+// client, answers each message, and drops clients that send malformed messages, do not read, or are
+// gone. It never waits for a client. Users that ask at the same time are served in turn
+// (turns.hpp). One thread.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +25,17 @@ namespace unisono::daemon {
 
 struct ServerOptions {
   std::string path;        // of the socket
-  std::string interface;   // that the device is attached to
-  std::uint16_t port = 0;  // UDP, that other hosts send to
+  std::string interface;   // to which the device is attached
+  std::uint16_t port = 0;  // UDP port to which other hosts send
   Quota quota;
   Capacity capacity;
 };
 
 class Server {
  public:
-  // The device outlives it. An error if somebody serves at the path already.
+  // The device outlives it. An error if another process serves at the path already.
   static base::Result<std::unique_ptr<Server>> open(nic::Device& device, ServerOptions options);
-  // Tells all who are connected that it ends, and removes the socket.
+  // Informs all connected clients, and removes the socket.
   ~Server();
 
   // Until `stop` can be read.
@@ -48,7 +49,7 @@ class Server {
   };
   struct Reply {
     nic::Message message;
-    nic::GroupMaps maps;  // to be passed on with it, if valid
+    nic::GroupMaps maps;  // sent with it, if valid
   };
 
   Server(nic::Device& device, ServerOptions options, base::Descriptor listener)
@@ -80,9 +81,9 @@ class Server {
   Turns turns_;
   LogLimit complaints_;
   std::map<int, Connection> connections_;  // by descriptor
-  std::uint64_t messages_ = 0;             // that were served
-  std::int64_t accepts_from_ns_ = 0;       // before that it does not look for new connections
-  std::int64_t try_again_ns_ = 0;          // when groups are removed again that could not be
+  std::uint64_t messages_ = 0;             // number of messages served
+  std::int64_t accepts_from_ns_ = 0;       // until then it accepts no new connections
+  std::int64_t try_again_ns_ = 0;          // when failed removals of groups are retried
 };
 
 }  // namespace unisono::daemon

@@ -21,7 +21,7 @@ using base::Status;
 // So that others are served as well, however many packets there are.
 constexpr std::size_t kMostAtOnce = 8 * nic::kMostRecords;
 
-// Of the peer, besides its first.
+// The supplementary groups of the peer.
 std::vector<gid_t> more_groups(int connection) {
   std::vector<gid_t> groups(NGROUPS_MAX);
   auto bytes = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
@@ -61,7 +61,7 @@ Status Tracer::start(int connection, std::uint32_t every) {
 void Tracer::stop(int connection) {
   if (connection_ != connection || connection < 0) return;
   connection_ = -1;
-  static_cast<void>(device_.trace(0));  // to switch it off cannot fail
+  static_cast<void>(device_.trace(0));  // switching it off cannot fail
 }
 
 bool Tracer::hand_out() {

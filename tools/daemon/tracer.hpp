@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tracer: the one connection, if any, that is sent records of packets, and when the program makes
-// them: not while nobody listens. It never waits for who listens; what finds no room is counted.
-// One thread.
+// Tracer: the one connection, if any, that receives records of packets. It switches the program's
+// recording on while there is a listener. It never waits for the listener; records without room are
+// counted. One thread.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace unisono::daemon {
 
-// Headers say which users communicate when: root may see them, the user that the daemon runs as,
-// and members of its group. `connection`: a Unix socket whose peer the kernel names.
+// Headers show which users communicate when. So only root, the daemon's user and members of its
+// group may trace. `connection`: a Unix socket whose peer the kernel identifies.
 base::Status check_may_trace(int connection);
 
 class Tracer {
@@ -24,10 +24,10 @@ class Tracer {
   base::Status start(int connection, std::uint32_t every);
   // If it is that connection that traces.
   void stop(int connection);
-  int connection() const { return connection_; }  // -1: nobody traces
-  // Can be read when there is something to hand out; -1 if nobody traces.
+  int connection() const { return connection_; }  // -1: there is no listener
+  // Readable when there are records; -1 without a listener.
   int descriptor() const { return connection_ < 0 ? -1 : device_.trace_descriptor(); }
-  // Sends what there is. False: who listened has gone.
+  // Sends the available records. False: the listener is gone.
   bool hand_out();
 
  private:
@@ -35,7 +35,7 @@ class Tracer {
 
   nic::Device& device_;
   int connection_ = -1;
-  std::uint64_t lost_ = 0;  // not told yet
+  std::uint64_t lost_ = 0;  // not reported yet
 };
 
 }  // namespace unisono::daemon

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Turns: in which order users are served who ask at the same time, and how often one may join. A
-// join takes the daemon milliseconds, so the user comes first who has had least of its time:
-// however many connections another one has, it waits for no more than the message that is being
-// answered. Who joins too often is not refused: its messages wait. No clock of its own; one thread.
+// Turns: the order in which users are served that ask at the same time, and how often one may join.
+// A join takes the daemon milliseconds, so the user that has had the least of its time comes first.
+// However many connections another user has, it waits for at most the message being answered. A
+// user that joins too often is not refused: its messages wait. No clock of its own; one thread.
 //
 // The order is that of start-time fair queueing (Goyal, Vin, Cheng: "Start-time fair queueing",
-// SIGCOMM 1996), with a virtual clock that stands where the user's service began that was chosen
-// last, so that nobody saves up time by asking for nothing.
+// SIGCOMM 1996). The virtual clock is the start of the service chosen last, so that an idle user
+// does not save up time.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class Turns {
     std::int64_t& paid_ns = users_[user].joins_paid_ns;
     paid_ns = std::max(paid_ns, now_ns - burst_ * interval_ns_) + interval_ns_;
   }
-  // How long the user has to wait before its next message is read; 0: not at all.
+  // How long the user's next message has to wait; 0: not at all.
   std::int64_t wait_ns(std::uint32_t user, std::int64_t now_ns) const {
     const auto found = users_.find(user);
     if (found == users_.end()) return 0;
@@ -55,8 +55,8 @@ class Turns {
 
  private:
   struct User {
-    std::int64_t finish = 0;         // by the virtual clock, of what it has been served
-    std::int64_t joins_paid_ns = 0;  // each join moves it on by an interval; not beyond now
+    std::int64_t finish = 0;         // virtual time at which its service so far ends
+    std::int64_t joins_paid_ns = 0;  // each join advances it by an interval, but not beyond now
   };
 
   const std::int64_t burst_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// unisono explain: which algorithm a call gets and why, beside what each of the others would cost.
+// unisono explain: the algorithm of a call and the reason for it, and the costs of the other
+// algorithms.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -124,7 +125,7 @@ std::string remark(const Candidate& candidate) {
   return {};
 }
 
-// Of several hosts, two columns more: packets on the longest path, and all of them.
+// Two more columns for several hosts: packets on the longest path, and all of them.
 std::string between_hosts(const Candidate& candidate, const RanksPlace& place) {
   if (!place.hosts.given()) return {};
   if (!candidate.between_hosts) return fmt::format(" {:>8} {:>8}", "-", "-");
@@ -273,8 +274,8 @@ void add_explain(CLI::App& app, int& exit_status) {
       ->excludes(crowded);
   auto* hosts = command->add_option(
       "--hosts", options->hosts,
-      "As if the ranks were on several hosts: 4x2 is four hosts of two, 3,1,2 hosts of so many; "
-      "with :cyclic behind it, dealt out in turn");
+      "As if the ranks were on several hosts: 4x2 is four hosts of two, 3,1,2 hosts of so many. "
+      "With :cyclic behind it, ranks are dealt out in turn");
   command
       ->add_flag("--multicast", options->multicast,
                  "As if the network between the hosts carried multicast")

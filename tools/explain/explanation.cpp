@@ -16,9 +16,9 @@
 namespace unisono::tools {
 namespace {
 
-// What a communicator of all ranks of a job on this machine would say. Whether ranks can read each
-// other's memory turns out when a job starts; here they can, unless the setting forbids it. Ranks
-// of several hosts have no memory in common (comm::Communicator).
+// The context of a communicator of all ranks of a job on this machine. Whether ranks can read each
+// other's memory is found when a job starts; here they can, unless the setting forbids it. Ranks of
+// several hosts have no shared memory (comm::Communicator).
 base::Result<group::PlanContext> make_context(const RanksPlace& place,
                                               const base::Settings& settings) {
   const bool one_memory = !place.hosts.given();

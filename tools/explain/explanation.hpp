@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Why a call gets its algorithm: every row of the table with what it would cost, what the library
-// takes, and for what reason. It asks the very code that chooses in a job, with what a job on one
-// machine has, or on several hosts. Main thread.
+// Why a call gets its algorithm: every row of the table with its cost, the library's choice, and
+// the reason. It uses the code that chooses in a job, with the circumstances of a job on one
+// machine or on several hosts. Main thread.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,9 @@ struct Explanation {
   select::Choice choice;
   bool helping = false;
   bool single_copy = false;
-  bool bulk = false;  // long messages: not through the small windows
+  bool bulk = false;  // long messages, which do not use the small windows
   std::int64_t segments = 1;
-  bool by_nic = false;  // blocking calls
+  bool by_nic = false;  // blocking calls take the NIC path
   std::string why_nic;  // ... or why not
 };
 

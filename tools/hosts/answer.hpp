@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a forked child tells its parent over a pipe that what it was to set up is there, or why not:
-// the number of a code and the message. One answer for each pipe.
+// A forked child reports to its parent over a pipe that its setup is complete, or the error: the
+// number of a code and the message. One answer for each pipe.
 #pragma once
 
 #include <string>
@@ -16,9 +16,10 @@ struct AnswerPipe {
 };
 base::Result<AnswerPipe> make_answer_pipe();
 
-// False if nobody waits for it any more.
+// False if the parent no longer waits for it.
 bool send_answer(const base::Descriptor& writing, const base::Status& answer);
-// Waits for it. `who` is named if the child dies instead. All writing ends here must be closed.
+// Waits for it. If the child dies first, the error names `who`. All writing ends here must be
+// closed.
 base::Status receive_answer(const base::Descriptor& reading, const std::string& who);
 
 }  // namespace unisono::tools

@@ -22,14 +22,14 @@ using base::Code;
 using base::Descriptor;
 using base::Error;
 
-constexpr int kNotFound = 127;  // as a shell says it
+constexpr int kNotFound = 127;  // the exit status of a shell
 constexpr int kNoNamespace = 126;
 
 Error failed(const char* what) {
   return Error{Code::system, fmt::format("{}: {}", what, std::strerror(errno))};
 }
 
-// In the child.
+// Runs in the child.
 [[noreturn]] void become(const char* program, const Descriptor& input, const Descriptor& output,
                          pid_t network_of) {
   if (network_of != 0) {
@@ -44,7 +44,7 @@ Error failed(const char* what) {
   _exit(kNotFound);
 }
 
-// The first lines of what the program said, in one.
+// The first lines of the program's output, joined to one.
 std::string said(const Descriptor& output) {
   std::array<char, 512> text{};
   const ssize_t count = pread(output.get(), text.data(), text.size(), 0);

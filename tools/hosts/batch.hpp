@@ -12,8 +12,8 @@
 
 namespace unisono::tools {
 
-// `program` reads `commands` with -batch. `network_of`: the process in whose network namespace,
-// as the caller numbers processes; 0: the caller's. An error holds what the program said.
+// `program` reads `commands` with -batch. `network_of`: the process whose network namespace is
+// used, as the caller numbers processes; 0: the caller's. An error contains the program's output.
 base::Status run_batch(const char* program, const std::string& commands, pid_t network_of = 0);
 
 }  // namespace unisono::tools

@@ -40,7 +40,7 @@ Error failed(const std::string& what) {
   return Error{Code::system, fmt::format("{}: {}", what, std::strerror(errno))};
 }
 
-// Where a child's output goes; invalid: where the caller's goes. Without input it reads nothing.
+// The target of a child's output; invalid: the caller's. Without input the child reads nothing.
 struct Streams {
   Descriptor output;
   Descriptor error;
@@ -54,7 +54,7 @@ void die_with(const Descriptor& parent) {
   if (poll(&ended, 1, 0) != 0) _exit(kSignalled + SIGKILL);
 }
 
-// In the child.
+// Runs in the child.
 [[noreturn]] void become(const HostEntry& host, const std::vector<std::string>& command,
                          const Streams& streams, const Descriptor& parent) {
   die_with(parent);
@@ -96,8 +96,8 @@ int shell_status(int status) {
   return WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-// Waits for the child and passes signals on to it, but not what a terminal has sent: that went to
-// the whole foreground process group, to which the child belongs.
+// Waits for the child and forwards signals to it. Signals from a terminal are not forwarded,
+// because they go to the whole foreground process group, to which the child belongs.
 int wait_and_forward(pid_t child, const sigset_t& handled) {
   for (;;) {
     siginfo_t got{};

@@ -15,16 +15,16 @@ namespace unisono::tools {
 
 // Makes the children that the caller will fork processes of the set; for good.
 base::Status join_processes(const HostsRecord& record);
-// In such a child: makes it one of the host.
+// In such a child: moves it into the host's namespaces.
 base::Status become_process_of(const HostEntry& host);
 
-// Runs the command on one host, passes signals on, and gives its exit status as a shell would
-// (128 + signal; 127: not found; 126: cannot be executed).
+// Runs the command on one host, forwards signals, and returns its exit status as a shell would (128
+// + signal; 127: not found; 126: cannot be executed).
 base::Result<int> run_on_host(const HostsRecord& record, const HostEntry& host,
                               const std::vector<std::string>& command);
 
-// On all hosts at once, with no input, each line of output behind "[host] ". Gives the exit status
-// of the first host, in their order, that did not give 0.
+// Runs it on all hosts at once, without input, each line of output after "[host] ". Returns the
+// first exit status other than 0, in the order of hosts.
 base::Result<int> run_on_all_hosts(const HostsRecord& record,
                                    const std::vector<std::string>& command);
 

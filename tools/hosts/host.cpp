@@ -45,7 +45,7 @@ Status bind_hosts_file(const std::string& text) {
 }
 
 Status make_mounts(const std::string& hosts_file) {
-  // What is mounted here stays here; what the machine mounts is seen here too.
+  // Mounts made here stay here; mounts of the machine are visible here too.
   if (mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
     return failed("mount --make-rslave");
   if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {
@@ -54,11 +54,11 @@ Status make_mounts(const std::string& hosts_file) {
   if (mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") != 0) {
     return failed("mount /dev/shm");
   }
-  // /sys/class/net shows the network of whoever mounted it.
+  // /sys/class/net shows the network of the process that mounted it.
   if (mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {
     return failed("mount /sys");
   }
-  // For pinned BPF objects; a kernel without is none the worse for anything else.
+  // For pinned BPF objects; without kernel support everything else still works.
   mount("bpf", "/sys/fs/bpf", "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700");
   return bind_hosts_file(hosts_file);
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One test host: a process with namespaces of its own for the network, the hostname, IPC and
-// mounts, in which others find /dev/shm empty and private, /proc and /sys of their own and the
-// set's /etc/hosts. It does nothing but hold them until it is killed. Process 1 of the set forks
-// it.
+// One test host: a process with its own namespaces for the network, the hostname, IPC and mounts.
+// Processes in it have an empty, private /dev/shm, their own /proc and /sys, and the set's
+// /etc/hosts. It only holds the namespaces until it is killed. Process 1 of the set forks it.
 #pragma once
 
 #include <sys/types.h>

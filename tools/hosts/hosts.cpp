@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // unisono hosts: test hosts in network namespaces of this machine, for developers and tests. This
-// file is the command line; hosts/keeper.hpp says what a set of hosts is and why it leaves nothing
-// behind.
+// file is the command line; hosts/keeper.hpp explains what a set of hosts is and why it leaves
+// nothing behind.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -54,7 +54,7 @@ std::string random_name() {
   return name;
 }
 
-// Without a name: the short one if it is free, so that people type little; else one of its own.
+// Without a name, the set gets the short default name if it is free, otherwise a unique one.
 Result<HostsRecord> make_named_hosts(HostsPlan& plan, pid_t owner) {
   const bool any = plan.name.empty();
   if (any) plan.name = kDefaultName;
@@ -180,7 +180,7 @@ void add_exec(CLI::App& hosts, const std::shared_ptr<HostsArguments>& arguments,
   command->add_flag("--shell", arguments->shell,
                     "Join the words with blanks and give them to sh, as ssh does: then 'unisono "
                     "hosts exec --shell' can stand where a launcher wants ssh");
-  // As in `unisono run`: the words from the first that is no option of ours stay together.
+  // As in `unisono run`: all words from the first that is no option of ours stay together.
   command->prefix_command();
   command->validate_positionals();
   command->add_option("HOST", arguments->unused, "A host's name, or all; then the command")

@@ -37,11 +37,11 @@ Error failed(const char* what) {
   return Error{Code::system, fmt::format("{}: {}", what, std::strerror(errno))};
 }
 
-// What the keeper holds of the caller's.
+// The descriptors of the caller that the keeper holds.
 struct Inheritance {
   Descriptor lock;    // of the set's file
   Descriptor owner;   // invalid: none
-  Descriptor answer;  // where the caller waits
+  Descriptor answer;  // for the answer to the waiting caller
 };
 
 Status limit_rates(const HostsPlan& plan, const std::vector<pid_t>& pids) {
@@ -69,7 +69,7 @@ void leave_out_firewall() {
   }
 }
 
-// In process 1 of the set, whose network is empty still.
+// Runs in process 1 of the set, whose network is still empty.
 Result<std::vector<pid_t>> build(const HostsPlan& plan) {
   std::vector<pid_t> pids;
   const std::string names = hosts_file(plan);
@@ -122,10 +122,10 @@ Status set_up(const HostsPlan& plan, const Descriptor& lock) {
   return write_record(plan, pids, lock);
 }
 
-// Away from the caller's terminal and folder, so that nothing of it is held for hours.
+// Leaves the caller's terminal and folder, so that they are not held for hours.
 void detach() {
   setsid();
-  ::signal(SIGCHLD, SIG_DFL);  // ignored, it would take the ends of what we start with it
+  ::signal(SIGCHLD, SIG_DFL);  // ignored, it would lose the exit statuses of our commands
   prctl(PR_SET_NAME, "unisono-hosts");
   [[maybe_unused]] const int changed = chdir("/");
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -141,15 +141,15 @@ void detach() {
     _exit(1);
   }
   mine.answer.reset();
-  ::signal(SIGCHLD, SIG_IGN);  // process 1 inherits orphans: nobody waits for them
+  ::signal(SIGCHLD, SIG_IGN);  // process 1 inherits orphans and does not wait for them
   pollfd owner{mine.owner.get(), POLLIN, 0};
-  while (poll(&owner, 1, -1) <= 0) {  // for ever, without an owner
+  while (poll(&owner, 1, -1) <= 0) {  // forever, without an owner
   }
   forget_hosts(plan.name);
   _exit(0);
 }
 
-// In a child of the caller's, because the namespaces are those of its next child.
+// Runs in a child of the caller, because the new namespaces apply to that process's next child.
 [[noreturn]] void start_keeper(const HostsPlan& plan, Inheritance mine) {
   if (unshare(CLONE_NEWPID | CLONE_NEWNET) != 0) {
     send_answer(mine.answer,
@@ -165,7 +165,7 @@ void detach() {
   _exit(keeper < 0 ? 1 : 0);
 }
 
-// Only what the keeper needs: a pipe of the caller's that stayed open in it would never end.
+// Keeps only the needed descriptors: a pipe of the caller that stayed open here would never end.
 void close_others(const Inheritance& mine) {
   std::array<int, 3> kept{mine.lock.get(), mine.owner.get(), mine.answer.get()};
   std::sort(kept.begin(), kept.end());

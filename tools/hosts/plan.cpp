@@ -23,7 +23,7 @@ constexpr std::array<RateUnit, 4> kRateUnits{
 // Below, a single full packet takes seconds; above, the filter's own arithmetic is the limit.
 constexpr std::int64_t kLeastRate = 8'000;
 constexpr std::int64_t kMostRate = 100'000'000'000;
-// What the filter lets through at once: a millisecond's worth, and a few packets at the least.
+// The filter's burst: a millisecond of the rate, but at least a few packets.
 constexpr std::int64_t kLeastBurst = 15'000;
 constexpr std::int64_t kBurstsPerSecond = 1'000;
 
@@ -48,7 +48,8 @@ std::vector<std::string> inner_ports(const HostsPlan& plan) {
 }
 
 std::string add_switch(const std::string& name) {
-  // Without a querier a snooping switch would forget who listens, and with one it adds traffic.
+  // Without a querier a snooping switch would forget the group's members; a querier would add
+  // traffic.
   return fmt::format("link add name {0} type bridge mcast_snooping 0\nlink set dev {0} up\n", name);
 }
 
@@ -206,8 +207,8 @@ std::string switch_rates(const HostsPlan& plan) {
 }
 
 std::string host_links(int host) {
-  // The default route gives multicast and unknown addresses a way, as on most machines; nodad,
-  // because nobody else can have these addresses, and a tentative one cannot be bound.
+  // The default route carries multicast and unknown addresses, as on most machines. nodad: no other
+  // host can have these addresses, and a tentative one cannot be bound.
   return fmt::format(
       "link set dev lo up\n"
       "link set dev eth0 up\n"

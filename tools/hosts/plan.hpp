@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// HostsPlan: what a set of test hosts looks like, as a value, and the text that makes it: batches
-// for ip(8), bridge(8) and tc(8). Two shapes: a *star* is one switch with all hosts; a *tree* is a
+// HostsPlan: a set of test hosts as a value, and the text that creates it: batches for ip(8),
+// bridge(8) and tc(8). There are two shapes. A *star* is one switch with all hosts. A *tree* is a
 // k-ary 2-tree of k*k hosts, k leaf and k spine switches, each leaf linked with each spine. In a
-// tree a packet goes up to the spine that its destination names (number modulo k), so every pair of
-// hosts has one route; broadcast and multicast go by spine 0 alone, which makes them a tree without
+// tree a packet goes up to the spine given by its destination (number modulo k), so every pair of
+// hosts has one route. Broadcast and multicast use spine 0 only, which makes them a tree without
 // loops. Pure functions; any thread.
 #pragma once
 
@@ -23,7 +23,7 @@ struct HostsPlan {
   std::string name;  // of the set: lower-case letters; host i is name + (i + 1)
   int hosts = 0;
   HostsShape shape = HostsShape::star;
-  std::int64_t rate_bits = 0;  // of every link, each way, per second; 0: as fast as it goes
+  std::int64_t rate_bits = 0;  // of every link, each way, per second; 0: unlimited
 };
 
 // An interface name has at most 15 characters, and 3 are for the number.
@@ -31,7 +31,7 @@ inline constexpr std::size_t kMostSetName = 8;
 // One for each number of the address 10.77.0.x.
 inline constexpr int kMostHosts = 250;
 
-// An error says what does not fit.
+// The error says which values do not fit.
 base::Status check_plan(const HostsPlan& plan);
 // "200mbit", "1gbit", "64kbit": bits per second, or an error.
 base::Result<std::int64_t> parse_rate(const std::string& text);
@@ -51,7 +51,7 @@ struct TreePort {
   int number = 0;  // of the host, or of the switch in its row
   friend bool operator==(const TreePort&, const TreePort&) = default;
 };
-// Where a switch sends what is for `host`.
+// The port to which a switch sends packets for `host`.
 TreePort leaf_port(int arity, int leaf, int host);
 TreePort spine_port(int arity, int host);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A descriptor that stands for a process and, unlike its number, for no other later. By system
-// call: the header of glibc 2.36 declares its functions for C only. Any thread.
+// A descriptor that identifies a process for good, while its number may be reused. By system call:
+// the header of glibc 2.36 declares its functions for C only. Any thread.
 #pragma once
 
 #include <sys/syscall.h>

@@ -37,7 +37,7 @@ Error system_error(const std::string& what) {
   return Error{Code::system, fmt::format("{}: {}", what, std::strerror(errno))};
 }
 
-// Whether `file` is still what its path leads to: it may have been removed and made anew.
+// Whether `file` is still the file at its path: it may have been removed and created again.
 bool is_current(const Descriptor& file, const std::string& path) {
   struct stat opened {};
   struct stat found {};

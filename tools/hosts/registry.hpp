@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which sets of test hosts there are: a file for each in /run/unisono/hosts, locked (flock) by the
-// set's own processes for as long as one of them lives. So a file that can be locked is of a set
-// that is gone, whatever killed it, and whoever comes by removes it. Any thread; needs root.
+// The sets of test hosts: a file for each in /run/unisono/hosts, locked (flock) by the set's own
+// processes as long as one of them lives. A file that can be locked belongs to a dead set, whatever
+// killed it; the next user removes it. Any thread; needs root.
 #pragma once
 
 #include <sys/types.h>
@@ -47,7 +47,7 @@ base::Result<std::vector<HostsRecord>> list_hosts();
 // The set of that name, or the only one if it is empty.
 base::Result<HostsRecord> find_hosts(const std::string& name);
 
-// Kills the set and returns when all of it has gone.
+// Kills the set and returns when all its processes are gone.
 base::Status remove_hosts(const HostsRecord& record);
 
 }  // namespace unisono::tools

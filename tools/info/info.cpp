@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// unisono info: what this build is and has, as indented "key: value" lines or as the Markdown of
-// the reference pages. `info --config` is valid input for a shell.
+// unisono info: the features of this build and machine, as indented "key: value" lines or as the
+// Markdown of the reference pages. `info --config` is valid input for a shell.
 #include <fmt/format.h>
 #include <unisono/unisono.h>
 
@@ -93,7 +93,7 @@ std::string transports_text() {
   return out;
 }
 
-// What jobs of several hosts use is opened when they start, so there is no object to ask.
+// Jobs of several hosts open these transports when they start, so there is no object to ask.
 std::string between_hosts() {
   std::string out = "\n## Between hosts\n";
   for (const transport::DatagramsRow& row : transport::datagrams_rows()) {

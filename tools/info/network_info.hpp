@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What this host would use towards another: for `unisono info --network ADDRESS`. Opens the sockets
-// that a rank would, sends nothing, and closes them.
+// The transports that this host would use towards another: for `unisono info --network ADDRESS`.
+// Opens the sockets that a rank would, sends nothing, and closes them.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// unisono nic: what there is for the NIC path on this host, and what goes through it.
-// nic_status.hpp and nic_trace.hpp word it.
+// unisono nic: the state of the NIC path on this host, and its packets. The texts are in
+// nic_status.hpp and nic_trace.hpp.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -40,7 +40,7 @@ int show_status(const std::string& path) {
 
 struct TraceOptions {
   std::string path = nic::kServicePath;
-  std::string interface;    // empty: whichever the daemon serves
+  std::string interface;    // empty: the one that the daemon serves
   std::uint64_t count = 0;  // 0: no end
   std::uint32_t sample = 1;
 };
@@ -72,7 +72,7 @@ base::Status trace(const TraceOptions& options) {
       fmt::print("{}\n", trace_line(record, served.interface, offset_ns));
       if (++shown == options.count) return base::success();
     }
-    // Who reads may have gone.
+    // The reader of the output may be gone.
     if (std::fflush(stdout) != 0) return base::success();
   }
 }

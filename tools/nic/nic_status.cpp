@@ -27,7 +27,7 @@ namespace {
 
 // Since when there are TCX links (loader.cpp).
 constexpr std::pair kOldestKernel = {6, 6};
-// What the kernel calls its first user namespace (PROC_USER_INIT_INO).
+// The kernel's name of the initial user namespace (PROC_USER_INIT_INO).
 constexpr const char* kFirstUserNamespace = "user:[4026531837]";
 
 // Headers of older kernels lack the last ones.
@@ -38,7 +38,7 @@ struct Privilege {
 constexpr std::array<Privilege, 3> kNeeded = {
     {{39, "CAP_BPF"}, {CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {38, "CAP_PERFMON"}}};
 
-// What a program prints; empty if it cannot be run.
+// The output of a program; empty if it cannot be executed.
 std::string output_of(std::string program, std::string argument) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return "";
@@ -103,7 +103,7 @@ std::string privilege_answer(const Capability& capability) {
   const auto has = [&](unsigned number) { return (capability.privileges >> number & 1) != 0; };
   std::string missing;
   for (const Privilege& each : kNeeded) {
-    // Who has CAP_SYS_ADMIN may do what was cut out of it.
+    // CAP_SYS_ADMIN includes the capabilities that were split from it.
     if (has(each.number) || has(CAP_SYS_ADMIN)) continue;
     missing += fmt::format("{}{}", missing.empty() ? "" : ", ", each.name);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What `unisono nic status` says: what this host can do for the NIC path, from what the system
-// answers, its interfaces, and what unisonod answers. The texts are pure. Any thread.
+// The text of `unisono nic status`: the abilities of this host for the NIC path, its interfaces,
+// and the answers of the system and of unisonod. The texts are pure. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace unisono::tools {
 
-// What it takes to start unisonod here.
+// The requirements for unisonod on this host.
 struct Capability {
   std::string daemon;              // unisonod's file; empty: it is not where it is installed
   bool has_program = false;        // unisonod was built with the NIC program
   std::string kernel;              // "6.18.44"
   std::uint64_t privileges = 0;    // effective capabilities of this process, by their numbers
-  bool in_user_namespace = false;  // where the kernel lets nobody load programs
+  bool in_user_namespace = false;  // in a user namespace the kernel loads no programs
 };
 Capability read_capability();
 

@@ -10,7 +10,7 @@
 namespace unisono::tools {
 namespace {
 
-// By enum unisono_nic_kind, from its first on.
+// By enum unisono_nic_kind, from its first one on.
 constexpr std::array kKinds = {"give",     "result", "doorbell", "ask",      "ask-result",
                                "ask-give", "query",  "block",    "ask-block"};
 
@@ -32,7 +32,7 @@ const char* direction_text(std::uint8_t entry) {
   }
 }
 
-// What the kernel was told to do with the frame.
+// The action that the kernel was told for the frame.
 const char* verdict_text(const unisono_nic_trace& record) {
   constexpr int kDropped = 1;
   constexpr int kPassed = 2;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What `unisono nic trace` says of a packet: one line. Whoever sent the packet may have put
-// anything into it; the line is one of printable characters all the same. Pure; any thread.
+// The text of `unisono nic trace` for a packet: one line. The packet may be forged and contain
+// anything; the line has printable characters only. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace unisono::tools {
 
-// `clock_offset_ns`: what makes a time of the record (monotonic) one of the day (UTC). Without an
+// `clock_offset_ns`: converts a time of the record (monotonic) to one of the day (UTC). Without an
 // end of line.
 std::string trace_line(const unisono_nic_trace& record, const std::string& interface,
                        std::int64_t clock_offset_ns);

@@ -41,7 +41,7 @@ using base::Status;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 // Between SIGTERM and SIGKILL.
 constexpr std::int64_t kTerminateNs = 2 * base::kSecond;
-// For output of what ranks have left running in their process groups.
+// Time for the output of processes that ranks have left in their process groups.
 constexpr std::int64_t kDrainNs = base::kSecond / 2;
 // A background job may not read its terminal; after this time it is tried again.
 constexpr std::int64_t kTerminalRetryNs = base::kSecond / 2;
@@ -58,7 +58,8 @@ void open_standard_descriptors() {
   }
 }
 
-// As many descriptors as allowed, two and more being needed for each rank; gives the old limit.
+// Raises the limit of descriptors as far as allowed, because each rank needs two or more. Returns
+// the old limit.
 rlimit raise_descriptor_limit() {
   rlimit found{};
   getrlimit(RLIMIT_NOFILE, &found);
@@ -91,7 +92,7 @@ class Job {
         out_(STDOUT_FILENO),
         err_(STDERR_FILENO) {}
 
-  // On an error no rank is left running.
+  // On an error, all ranks have been ended.
   Status start(int& exit_status);
   int run();
 
@@ -101,7 +102,7 @@ class Job {
     bool error;
     LineBuffer lines;
   };
-  // What an entry of the poll set stands for.
+  // The source behind an entry of the poll set.
   struct Source {
     enum class Kind { signals, rendezvous, sink, stream, terminal, rank_input } kind;
     std::size_t index = 0;
@@ -150,7 +151,7 @@ class Job {
   std::int64_t job_deadline_ns_ = kNever;
   int interrupts_ = 0;
   int exit_status_ = 0;
-  int loss_status_ = 0;  // of the first rank that was killed, where that is a loss only
+  int loss_status_ = 0;  // of the first rank that was killed, if that counts as a loss only
   bool some_exited_ = false;
 };
 
@@ -158,7 +159,7 @@ Status Job::start(int& exit_status) {
   exit_status = 1;
   SpawnPlan plan;
   plan.environment = base::process_environment();
-  // Not process_settings(): the warnings are rank 0's to give.
+  // Not process_settings(): rank 0 prints the warnings.
   const Result<base::Settings> settings = base::Settings::from(plan.environment);
   if (!settings.ok()) return settings.error();
   UNISONO_TRY(select::overrides_of(*settings));
@@ -177,7 +178,7 @@ Status Job::start(int& exit_status) {
   UNISONO_ASSIGN(rendezvous_, bootstrap::Rendezvous::open(options));
   plan.rendezvous = rendezvous_->address();
   UNISONO_ASSIGN(signals_, open_signals());
-  // What a rank started and left behind becomes ours when the rank ends, so that we see its end
+  // When a rank ends, processes that it left behind become our children, so that we see their end
   // too.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   UNISONO_ASSIGN(Keeper keeper, Keeper::start());
@@ -205,7 +206,7 @@ int Job::run() {
     turn(std::min({phase_deadline_ns_, job_deadline_ns_, rendezvous_->next_deadline_ns()}));
     advance();
   }
-  // What the ranks' programs started and left behind must go too; it may have last words.
+  // Processes that the ranks left behind must end too; they may still write output.
   for (const RankProcess& rank : ranks_) rank.signal_group(SIGTERM);
   const std::int64_t drained_ns = base::now_ns() + kDrainNs;
   while (!streams_ended() && base::now_ns() < drained_ns) turn(drained_ns);
@@ -243,7 +244,7 @@ void Job::turn(std::int64_t deadline_ns) {
   for (std::size_t i = 0; i < poll_set_.size(); ++i) {
     if (poll_set_[i].revents != 0) handle(sources_[i]);
   }
-  rendezvous_->step();  // also looks at its deadline
+  rendezvous_->step();  // also checks its deadline
   drop_streams_without_reader();
   notice_ends();
 }
@@ -314,7 +315,7 @@ void Job::forward(int number) {
       raise(SIGSTOP);  // returns when the shell continues this job
       for (const RankProcess& rank : ranks_) rank.signal_group(SIGCONT);
       return;
-    default:  // one that asks for the end; the second of its kind insists
+    default:  // a signal to end; the second one forces it
       ++interrupts_;
       for (const RankProcess& rank : ranks_) rank.signal_group(number);
       if (interrupts_ == 2) enter(Phase::terminating, base::now_ns() + kTerminateNs);
@@ -336,7 +337,7 @@ void Job::read_stream(Stream& stream) {
   descriptor.reset();
 }
 
-// Ranks that write for a reader that has gone are to learn of it, as in any pipeline.
+// Ranks that write for a closed reader get an error, as in any pipeline.
 void Job::drop_streams_without_reader() {
   for (const Stream& stream : streams_) {
     if (sink_of(stream).closed()) descriptor_of(stream).reset();
@@ -379,7 +380,7 @@ void Job::notice_ends() {
   }
 }
 
-// A rank that was killed is what the others are to survive.
+// With --keep-going the others survive a rank that was killed.
 void Job::count_end(const RankProcess& rank) {
   const bool is_loss = options_.keep_going && rank.was_killed();
   int& status = is_loss ? loss_status_ : exit_status_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Job: what `unisono run` does between its command line and its exit status. One poll loop, one
-// thread: it hosts the rendezvous, forwards output, input and signals, and sees every rank to its
-// end. A rank that fails starts the end of the job, unless it is to keep going: the others have the
-// grace time to notice and report by themselves, then SIGTERM, then SIGKILL.
+// Job: the work of `unisono run` between its command line and its exit status. One poll loop, one
+// thread. It hosts the rendezvous, forwards output, input and signals, and waits for the end of
+// every rank. A rank that fails starts the end of the job, unless it is to keep going. The others
+// have the grace time to notice and report by themselves; then they get SIGTERM, then SIGKILL.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,10 @@ struct JobOptions {
 // Exit statuses besides those of the ranks.
 inline constexpr int kExitTimeout = 124;  // as timeout(1)
 
-// Runs the job to its end and gives the exit status of `unisono run`: 0 if all ranks gave 0, else
-// that of the rank that failed first; with keep_going, ranks that were killed count only if no rank
-// exited. Errors are for what went wrong before the ranks ran;
-// `exit_status` is then what to leave with. Once per process: it takes over signals.
+// Runs the job to its end and returns the exit status of `unisono run`: 0 if all ranks returned 0,
+// else that of the rank that failed first. With keep_going, ranks that were killed count only if no
+// rank exited. Errors occur only before the ranks run; `exit_status` is then the exit status. Once
+// per process: it takes over signals.
 base::Result<int> run_job(const JobOptions& options, int& exit_status);
 
 }  // namespace unisono::tools

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Keeper: a small process that outlives the launcher if that is killed, and then kills the process
-// groups of the ranks. The kernel's parent-death signal alone would reach the ranks' first
-// processes only, not what they started (a shell's program). It holds nothing of the launcher's but
-// a pipe.
+// Keeper: a small process that survives the launcher's death, and then kills the process groups of
+// the ranks. The kernel's parent-death signal alone would reach the ranks' first processes only,
+// not their children (a shell's program). Of the launcher's descriptors it holds one pipe only.
 #pragma once
 
 #include <sys/types.h>

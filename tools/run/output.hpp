@@ -11,13 +11,13 @@ namespace unisono::tools {
 
 class LineBuffer {
  public:
-  // A longer line goes out in parts, so that a rank without newlines cannot fill the memory.
+  // A longer line is written in parts, so that a rank without newlines cannot fill the memory.
   static constexpr std::size_t kMostLineBytes = 1 << 20;
 
-  // `tag` goes before each line. Without `whole_lines` bytes pass as they come.
+  // `tag` is put before each line. Without `whole_lines` bytes pass as they arrive.
   LineBuffer(std::string tag, bool whole_lines) : tag_(std::move(tag)), whole_lines_(whole_lines) {}
 
-  // Appends what is complete to `out`.
+  // Appends complete lines to `out`.
   void take(std::string_view bytes, std::string& out);
   // At the end of the stream: the rest, with the newline it lacks.
   void finish(std::string& out);
@@ -38,10 +38,10 @@ class Sink {
   bool wants_to_write() const { return !closed_ && !queue_.empty(); }
   // Whether ranks may be read for it: not while its reader lags behind.
   bool has_room() const { return queue_.size() < kMostQueuedBytes; }
-  // Its reader is gone; what is queued is dropped.
+  // Its reader is gone; queued output is dropped.
   bool closed() const { return closed_; }
 
-  // To be called when poll(2) says that it is writable.
+  // Call it when poll(2) reports that it is writable.
   void write_some();
 
  private:

@@ -100,7 +100,7 @@ struct ChildPlan {
   char* const* environment;
 };
 
-// In the child: becomes the program, or returns with errno.
+// Runs in the child: becomes the program, or returns with errno.
 void become_program(const ChildPlan& plan) {
   setpgid(0, 0);
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return;
@@ -208,7 +208,8 @@ void RankProcess::signal_group(int number) const { kill(-pid_, number); }
 void RankProcess::reap() {
   signal_group(SIGKILL);
   const std::int64_t deadline_ns = base::now_ns() + kReapNs;
-  // The rank, and what it started and left behind: that is ours since the rank ended (subreaper).
+  // The rank and the processes that it left behind; those are our children since the rank ended
+  // (subreaper).
   for (;;) {
     const pid_t reaped = waitpid(-pid_, nullptr, WNOHANG);
     if (reaped < 0 && errno != EINTR) return;

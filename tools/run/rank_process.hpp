@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // RankProcess: one rank of `unisono run`, from fork to the end of its process group. Each rank
-// leads a process group of its own, so that it and all it starts can be ended together and the
+// leads a process group of its own. So it and all its children can be ended together, and the
 // terminal's ^C reaches it exactly once, through the launcher. An ended rank stays a zombie until
-// reap(), which keeps its process group's number from being given to others. Main thread only.
+// reap(), which keeps its process group's number from reuse. Main thread only.
 #pragma once
 
 #include <sys/resource.h>
@@ -30,8 +30,8 @@ struct SpawnPlan {
 
 class RankProcess {
  public:
-  // Starts a rank; returns when its program runs. If it cannot, `exit_status` becomes what a shell
-  // would give (127: not found, 126: cannot be executed).
+  // Starts a rank; returns when its program runs. If it cannot run, `exit_status` becomes that of a
+  // shell (127: not found, 126: cannot be executed).
   static base::Result<RankProcess> spawn(const SpawnPlan& plan, int rank, int& exit_status);
 
   int rank() const { return rank_; }
@@ -50,7 +50,7 @@ class RankProcess {
   // To the rank's first process; to all of its process group.
   void signal(int number) const;
   void signal_group(int number) const;
-  // Kills what is left of the group, sees it gone, and frees its number.
+  // Kills the rest of the group, waits for its end, and frees its number.
   void reap();
 
   base::Descriptor output;  // reading ends, non-blocking; invalid after their end

@@ -96,20 +96,20 @@ void add_run(CLI::App& app, int& exit_status) {
       ->capture_default_str();
   command->add_flag("--keep-going", arguments->keep_going,
                     "A rank that fails does not end the others, which may shrink their "
-                    "communicators; the exit status is that of the first rank that exited with "
-                    "another one than 0, or of the first that was killed if all were");
+                    "communicators. The exit status is that of the first rank that exited with "
+                    "another one than 0. If all were killed, it is that of the first");
   command
       ->add_option("--timeout", arguments->timeout_seconds,
                    "End the job after this time; 0 means never")
       ->check(CLI::Range(0.0, kMostSeconds))
       ->type_name("SECONDS")
       ->capture_default_str();
-  // From the first word that is no option of ours on, nothing is: prefix_command() keeps it all.
-  // The positional is for the help and for "--", which CLI11 hands to the application unless one is
-  // left; it refuses every word, so the words stay together.
+  // All words from the first that is no option of ours belong to the program: prefix_command()
+  // keeps them. The positional serves the help and "--", which CLI11 would otherwise pass on to the
+  // application. It refuses every word, so the words stay together.
   command->prefix_command();
   command->validate_positionals();
-  command->add_option("PROGRAM", arguments->unused, "What to run, and its arguments")
+  command->add_option("PROGRAM", arguments->unused, "The program, and its arguments")
       ->check([](const std::string&) { return std::string("kept with the arguments"); })
       ->type_name("ARGUMENTS...");
   command->footer("Example:\n  unisono run -n 4 --tag ./program --its-option");

@@ -24,7 +24,7 @@ struct ShowOptions {
   int ranks = 0;
   int rank = -1;  // -1: all
   int root = 0;
-  std::int64_t count = -1;  // -1: a small one that shows the pattern
+  std::int64_t count = -1;  // -1: a small count that shows the pattern
   std::string blocks, receivers, hosts;
   bool ordered = false;
   std::vector<std::string> parameters;

@@ -159,7 +159,7 @@ TEST_F(Daemon, SaysWhenItIsStopped) {
   const auto why = own->lost();
   ASSERT_TRUE(why);
   EXPECT_EQ(why->code, base::Code::cancelled);
-  EXPECT_EQ(why->message, "unisonod was stopped; what runs in the NIC path ends");
+  EXPECT_EQ(why->message, "unisonod was stopped; operations in the NIC path end");
   EXPECT_FALSE(std::filesystem::exists(path(0)));
   const auto nobody = ServiceClient::connect(path(0));
   ASSERT_FALSE(nobody.ok());

@@ -45,8 +45,8 @@ constexpr Row kTable[] = {
     {reduce_scatter, {{{reduce, all_blocks}, {scatter, same}}}},
 };
 
-// A step to a longer vector may cross from one algorithm, or one kind of buffer, to another, and
-// the fifth rank of a hypercube adds two steps to the two of four ranks.
+// A longer vector may change the algorithm or the kind of buffer. The fifth rank of a hypercube
+// adds two steps to the two of four ranks.
 constexpr double kTwiceTheSize = 2.5;
 constexpr double kOneRankMore = 2.5;
 // With a rank less there is still communication.
@@ -128,8 +128,8 @@ class Maker {
     }
   }
 
-  // Not where the root would be missing, nor from a core for each rank to more ranks than cores:
-  // there is a cliff, and no library can level it.
+  // Skipped if the root would be missing. Also skipped if the last rank exceeds the cores: no
+  // library can avoid the jump in time there.
   void add_ranks(Collective collective) {
     if (ranks_ < kFewestRanks || ranks_ - 1 == options_.usable_cores) return;
     if (schedule::is_rooted(collective) && options_.root == ranks_ - 1) return;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Guidelines: what has to hold between the times of one library on one machine, whatever they are
-// (Träff, Gropp and Thakur, "Self-consistent MPI performance requirements"): a collective is
-// not slower than others that would do the same, and neither twice the vector nor one rank more
-// makes a cliff. The table is comparison.cpp's; comparisons() says what to measure for it. Pure;
-// any thread.
+// Guidelines: relations that must hold between the times of one library on one machine, whatever
+// the times are (Träff, Gropp and Thakur, "Self-consistent MPI performance requirements"). A
+// collective is not slower than others that would do the same. Neither twice the vector nor one
+// more rank makes a jump in time. The table is in comparison.cpp; comparisons() lists the
+// measurements for it. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,9 @@ struct Comparison {
   double limit = 1;
 };
 
-// Those of the guidelines whose left side is one of the options' collectives, at their sizes; what
-// depends on it is the same on all ranks. One that needs a reduction is left out where the operator
-// is not defined on the type.
+// The guidelines whose left side is one of the options' collectives, at their sizes. The result is
+// the same on all ranks. A guideline that needs a reduction is left out if the operator is not
+// defined on the type.
 std::vector<Comparison> comparisons(const Options& options, int ranks);
 
 }  // namespace unisono::tools::bench

@@ -10,10 +10,10 @@
 namespace unisono::tools::bench {
 namespace {
 
-constexpr int kRounds = 5;  // in each, a block of the left and a block of the right side
+constexpr int kRounds = 5;  // in each, a block of calls of the left and one of the right side
 constexpr std::int64_t kFewestCalls = 3;  // in a block
 constexpr std::int64_t kMostCalls = 20'000;
-constexpr double kWarmupShare = 0.05;  // of a side's time
+constexpr double kWarmupShare = 0.05;  // share of a side's time
 
 std::int64_t block_of(const Options& options, double fitting) {
   if (options.iterations > 0) return (options.iterations + kRounds - 1) / kRounds;
@@ -39,7 +39,7 @@ class Arena::Player {
     return player;
   }
 
-  // Finds how many calls a block has if kRounds of them take `share_ns`.
+  // Finds the number of calls in a block such that kRounds of them take `share_ns`.
   base::Status warm_up(const Options& options, double share_ns) {
     for (std::int64_t calls = std::max<std::int64_t>(options.warmup, 1);; calls *= 2) {
       const std::int64_t start = base::now_ns();
@@ -73,7 +73,7 @@ class Arena::Player {
     } else {
       for (std::int64_t i = 0; i < calls; ++i) UNISONO_TRY(play_once());
     }
-    // Who is not in the team sleeps in here until the others are done.
+    // Ranks outside the team sleep here until the others are done.
     return to_status(unisono_barrier(place_.control));
   }
 

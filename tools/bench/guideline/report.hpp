@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the benchmark writes about guidelines, on rank 0: a line for each as soon as it is known, or
-// JSON at the end. One thread.
+// The benchmark's output on guidelines, on rank 0: a line for each as soon as it is known, or JSON
+// at the end. One thread.
 #pragma once
 
 #include <memory>

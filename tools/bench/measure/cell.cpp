@@ -133,7 +133,7 @@ void Cell::prepare(std::int64_t turn, std::int64_t phase) {
   }
 }
 
-// Of a scatter, the root's.
+// In a scatter, the input is the root's.
 void Cell::fill_blocks(std::int64_t phase, std::byte* input) const {
   if (input_.counts.size() != static_cast<std::size_t>(shape_.ranks)) return;
   for (std::size_t block = 0; block < input_.counts.size(); ++block) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Cell: one collective at one size, bound to buffers, ready to be called again and again, and able
-// to say whether the result is right. It has several pairs of buffers, used in turn, so that a rank
-// that runs ahead into another's data is seen. One thread.
+// Cell: one collective at one size, bound to buffers, ready to be called repeatedly, and able to
+// verify the result. It has several pairs of buffers, used in turn, so that it detects a rank that
+// runs ahead into another's data. One thread.
 #pragma once
 
 #include <unisono/unisono.h>
@@ -20,7 +20,7 @@ namespace unisono::tools::bench {
 
 struct CellShape {
   Subject subject;
-  std::int64_t count = 0;  // of the vector, or of a block: on the average where they are unequal
+  std::int64_t count = 0;  // of the vector, or of a block (the average if lengths differ)
   int root = 0;
   int rank = 0;
   int ranks = 1;
@@ -35,9 +35,9 @@ class Cell {
   // Pairs of buffers; a power of two. `turn` below means pair turn % buffers().
   int buffers() const { return static_cast<int>(buffers_.size()); }
 
-  // Writes the input of this phase, and fills the output with what is not right.
+  // Writes the input of this phase, and fills the output with wrong values.
   void prepare(std::int64_t turn, std::int64_t phase);
-  // The collective; returns its error code. Nothing else happens in here: it is what is timed.
+  // The collective; returns its error code. Does nothing else: this call is timed.
   int call(std::int64_t turn) const;
   // The same in split phase: returns the error code of starting it.
   int start(std::int64_t turn, unisono_request_t* request) const;
@@ -53,7 +53,7 @@ class Cell {
     Memory input;
     Memory output;
   };
-  // What a buffer consists of, in elements.
+  // The blocks of a buffer, in elements.
   struct Blocks {
     std::vector<std::int64_t> counts;
     std::vector<std::int64_t> places;
@@ -72,7 +72,7 @@ class Cell {
   std::int64_t bytes(const Blocks& blocks) const { return blocks.total() * element_bytes_; }
   void fill_blocks(std::int64_t phase, std::byte* input) const;
   std::int64_t wrong_blocks(std::int64_t phase, const std::byte* output) const;
-  // As a whole; or started, if there is a request.
+  // A blocking call; with a request, a split-phase start.
   int call_or_start(std::int64_t turn, unisono_request_t* request) const;
   int equal(const void* input, void* output, unisono_request_t* request) const;
   int unequal(const void* input, void* output, unisono_request_t* request) const;

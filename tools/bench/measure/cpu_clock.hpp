@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Processor time that was spent, in nanoseconds: by the calling thread, and by all threads of the
-// process, of which the library's agent is one. Any thread.
+// Processor time in nanoseconds, of the calling thread and of all threads of the process, the
+// library's agent included. Any thread.
 #pragma once
 
 #include <time.h>
@@ -25,7 +25,7 @@ struct CpuTime {
     return {read_cpu_clock_ns(CLOCK_THREAD_CPUTIME_ID),
             read_cpu_clock_ns(CLOCK_PROCESS_CPUTIME_ID)};
   }
-  // Of the other threads.
+  // Time of the other threads.
   std::int64_t agent_ns() const { return process_ns > caller_ns ? process_ns - caller_ns : 0; }
 };
 

@@ -57,8 +57,8 @@ class Measurer {
 // Returns the number of calls that fit into the method's time, at least 1.
 base::Result<std::int64_t> Measurer::warm_up() {
   const double enough_ns = method_ns() * kWarmupShare;
-  // Two loops in a row have to be long enough, and the faster one counts: where ranks share cores,
-  // a loop of a few calls may wait a thousand times their duration for the scheduler.
+  // Two loops in a row must be long enough, and the faster one counts. Where ranks share cores, a
+  // loop of a few calls may wait a thousand times their duration for the scheduler.
   double last_ns = 0;
   double last_call_ns = std::numeric_limits<double>::max();
   for (std::int64_t calls = options_.warmup > 0 ? options_.warmup : 1;; calls *= 2) {
@@ -149,7 +149,8 @@ base::Status Measurer::single() {
   return base::success();
 }
 
-// The monotonic clock is one for all processes of the machine: nobody may leave before all entered.
+// All processes of the machine have the same monotonic clock: no rank may leave before all have
+// entered.
 base::Status Measurer::judge_barriers(std::vector<std::int64_t> enter,
                                       std::vector<std::int64_t> leave) {
   UNISONO_TRY(combine(place_, enter, UNISONO_MAX));

@@ -23,12 +23,12 @@ namespace unisono::tools::bench {
 // Times in microseconds.
 struct Measurement {
   Summary loop;                 // of one call, over the loops; samples: loops
-  std::int64_t loop_calls = 0;  // in each loop
+  std::int64_t loop_calls = 0;  // calls in each loop
   double cpu_us = 0;    // processor time of the caller for one call in the loops, mean over ranks
   double agent_us = 0;  // likewise, of the process's other threads
   Summary single;       // samples: calls
   double single_cpu_us = 0;  // processor time of the caller for one of them, mean over ranks
-  std::int64_t wrong = 0;    // elements, or barriers left before all had come
+  std::int64_t wrong = 0;    // elements, or barriers left before all had entered
   std::string algorithm;
   std::string engine;
 };

@@ -25,7 +25,7 @@ constexpr std::int64_t kRow = kPiece + kPeriod;
 // Enumerators of Reduced.
 constexpr std::size_t kReductions = 3;
 
-// The largest whole number up to which the type holds all of them.
+// The largest whole number up to which the type represents all whole numbers exactly.
 std::int64_t exact_limit(Type type) {
   switch (type) {
     case Type::int8:
@@ -174,7 +174,7 @@ Pattern::Pattern(Type type, Operator op, int ranks, int rank)
   }
   std::byte* const all = row_of(reduced_row(Reduced::all));
   std::memcpy(all, rows_.data(), kRow * size_);
-  const bool fits = arith::fits(op, type);  // not byte, which only moves
+  const bool fits = arith::fits(op, type);  // not byte, which has no operators
   const arith::Kernel kernel = fits ? arith::find_reference_kernel(op, type) : nullptr;
   for (int r = 0; fits && r < ranks; ++r) {
     if (r > 0) kernel(all, all, row_of(static_cast<std::size_t>(r)), kRow, nullptr);
@@ -228,7 +228,8 @@ std::int64_t Pattern::wrong_in_row(std::size_t index, std::int64_t phase, std::i
   return differences;
 }
 
-// A product of complex numbers may have a zero of either sign; all else is equal in every bit.
+// A product of complex numbers may have a zero of either sign; all other values must be equal in
+// every bit.
 bool Pattern::same(const std::byte* a, const std::byte* b) const {
   if (type_ == Type::complex64) return equal_numbers<std::complex<float>>(a, b);
   if (type_ == Type::complex128) return equal_numbers<std::complex<double>>(a, b);

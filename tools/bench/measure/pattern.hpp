@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The data of the benchmark. An element depends on its rank, on the iteration (its `phase`) and on
-// its index, and repeats with a prime period, so that a result that is late, shifted, doubled or of
-// another rank differs; yet what is right is known without adding anything up during the run.
-// Values are whole numbers small enough that every sum over the ranks is exact in the type: right
-// means equal in every bit. Immutable after it is made; any thread.
+// its index, and repeats with a prime period. So a result that is late, shifted, doubled or of
+// another rank differs. Yet the right result is known without adding anything up during the run.
+// Values are whole numbers small enough that every sum over the ranks is exact in the type, so
+// results are compared bit by bit. Immutable after it is made; any thread.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace unisono::tools::bench {
 
-// Whose elements are reduced: of a scan, those up to this rank; of an exscan, of those before it.
+// The ranks whose elements are reduced: for a scan up to this rank, for an exscan before it.
 enum class Reduced : std::uint8_t { all, upto, before };
 
 class Pattern {
@@ -25,14 +25,14 @@ class Pattern {
   // buffer[i] = element i of `rank` in this phase, for count elements.
   void fill(int rank, std::int64_t phase, std::int64_t count, std::byte* buffer) const;
 
-  // How many of count elements differ from what fill() would write.
+  // The number of elements that differ from those that fill() would write.
   std::int64_t wrong(int rank, std::int64_t phase, std::int64_t count,
                      const std::byte* buffer) const;
   // ... from the reduction of the ranks' elements. Rank 0 has none before it.
   std::int64_t wrong_reduced(std::int64_t phase, std::int64_t count, const std::byte* buffer,
                              Reduced reduced = Reduced::all) const;
 
-  // Block `block` of what consists of blocks is of this phase, so that no block is like another.
+  // The phase of block `block`, which differs between blocks.
   static std::int64_t phase_of(int block, std::int64_t phase) { return phase + 7 * block; }
 
  private:
@@ -43,7 +43,7 @@ class Pattern {
   bool same(const std::byte* a, const std::byte* b) const;
 
   arith::Type type_;
-  std::size_t size_;  // of an element
+  std::size_t size_;  // size of an element
   std::size_t ranks_;
   std::vector<std::byte> rows_;  // one for each rank, then one for each Reduced
 };

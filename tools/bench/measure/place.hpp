@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Place: where a rank of the benchmark stands, and what the ranks say to each other about the
+// Place: the position of a rank in the benchmark, and the communication of the ranks about
 // measuring. All ranks make the same calls. One thread.
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace unisono::tools::bench {
 
-// A rank's place, and a communicator of its own for what the benchmark itself has to say, so that
-// the measured one carries nothing but what is measured.
+// A rank's position, and a communicator of its own for the benchmark's messages, so that the
+// measured one carries measured calls only.
 struct Place {
   unisono_comm_t measured = nullptr;
   unisono_comm_t control = nullptr;

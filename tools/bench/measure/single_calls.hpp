@@ -22,7 +22,7 @@ struct SingleCalls {
   std::int64_t wrong = 0;  // elements
 
   std::vector<double> times_us() const;
-  // For one call, mean over the ranks, on all of them alike.
+  // For one call, mean over the ranks; the same on all of them.
   base::Result<double> mean_cpu_us(const Place& place) const;
 };
 

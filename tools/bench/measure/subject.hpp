@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Subject: what the benchmark measures: a collective, with blocks of equal or of unequal lengths.
-// Unequal ones: the block of a rank, or of a pair of ranks, has half as many elements as the size
-// says where the rank (the sum of the two) is even, and one and a half times as many where it is
-// odd; of an odd number of elements the half is rounded down. Values; any thread.
+// Subject: a collective to measure, with blocks of equal or unequal lengths. An unequal block has
+// half the given size if its rank (or the sum of the pair's ranks) is even, and one and a half
+// times the size if odd. Half of an odd number of elements is rounded down. Values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +25,7 @@ struct Subject {
   std::string_view name() const;
 };
 
-// Those that the C API has, in the order in which they are measured.
+// The collectives of the C API, in the order of measurement.
 std::span<const Subject> subjects();
 
 // Elements of the block with this number: the rank's, or the sum of the pair's.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Team: the first ranks of the job, with communicators of their own, so that one job can be
-// measured with more and more ranks. All ranks of the job make and end it together; who is not in
-// it has nothing to do in between. One thread.
+// measured with a growing number of ranks. All ranks of the job make and end it together; the
+// others have no calls in between. One thread.
 #pragma once
 
 #include "base/result.hpp"
@@ -15,7 +15,7 @@ class Team {
   static base::Result<Team> make(const Place& job, int ranks);
   bool has_me() const { return place_.measured != nullptr; }
   const Place& place() const { return place_; }
-  // To be called by all ranks of the job; who is not in the team sleeps in here until it is done.
+  // Called by all ranks of the job; ranks outside the team sleep here until it is done.
   base::Status end();
 
  private:

@@ -13,7 +13,7 @@ constexpr std::int64_t kWarmup = 100;
 constexpr int kTrimmedPercent = 1;
 constexpr int kBins = 64;
 
-// In %, of an ordered sample.
+// In %, of a sorted sample.
 double share_near(const std::vector<double>& sample, double mean) {
   const auto low = std::ranges::lower_bound(sample, 0.9 * mean);
   const auto high = std::ranges::upper_bound(sample, 1.1 * mean);
@@ -50,8 +50,9 @@ Study consistency_study() {
       .name = "consistency",
       .notes = {"calls one by one, a barrier before each, the slowest rank's time, in us; "
                 "the highest 1 % left out",
-                "near: share of the calls within 10 % of the mean, in %; caller: processor time "
-                "of the calling thread for one call, mean of the ranks, in us"},
+                "near: share of the calls within 10 % of the mean, in %",
+                "caller: processor time of the calling thread for one call, mean of the ranks, in "
+                "us"},
       .columns = {{"calls", "calls", 0},
                   {"mean", "mean_us"},
                   {"deviation", "deviation_us"},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Processor time beside completion time: what a call costs its caller, and the library's agent.
+// Processor time besides completion time: the cost of a call for its caller, and for the library's
+// agent.
 #pragma once
 
 #include "bench/study/study.hpp"

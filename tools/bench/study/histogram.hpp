@@ -20,7 +20,7 @@ Histogram make_histogram(std::span<const double> sample, int bins);
 
 struct Spread {
   double mean = 0;
-  double deviation = 0;  // of the sample: the sum of squares by its number less one
+  double deviation = 0;  // of the sample: the sum of squares is divided by its number less one
 };
 
 Spread spread_of(std::span<const double> sample);

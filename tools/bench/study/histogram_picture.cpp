@@ -16,7 +16,7 @@ constexpr double kTop = 30;
 constexpr double kBottom = 40;
 constexpr int kMarks = 5;  // on the axis of times
 
-// Of a panel whose upper edge is at `top`.
+// Draws a panel whose upper edge is at `top`.
 std::string draw(const Panel& panel, double top) {
   const Histogram& histogram = panel.histogram;
   const double base = top + kPanel - kBottom;

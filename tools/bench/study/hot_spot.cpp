@@ -25,11 +25,12 @@ base::Result<Finding> measure_hot_spot(const Place& place, Cell& cell, const Opt
 Study hot_spot_study() {
   return {
       .name = "hot-spot",
-      .notes = {"everyone sends a block of this size to the root (a gather), back to back",
+      .notes = {"all ranks send a block of this size to the root (a gather), back to back",
                 "time: for one block of everyone, the slowest rank's, median, in us",
-                "delivered: what arrives at the root from the others, in MB/s (10^6 bytes); "
-                "sender: each one's part of it; caller: processor time of the calling thread for "
-                "one call, mean of the ranks, in us"},
+                "delivered: bytes that arrive at the root from the others, in MB/s (10^6 bytes)",
+                "sender: each one's part of it",
+                "caller: processor time of the calling thread for one call, mean of the ranks, in "
+                "us"},
       .columns = {{"time", "time_us"},
                   {"delivered", "delivered_MBps"},
                   {"sender", "sender_MBps"},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The hot spot: everyone sends to one at once, and more and more do. What arrives there shows
-// whether the network, and the library's turns on it, hold up. A gather to the root, back to back.
+// The hot spot: all ranks send to one at once, and their number grows. The rate at the root shows
+// whether the network, and the library's scheduling on it, cope. A gather to the root, back to
+// back.
 #pragma once
 
 #include "bench/study/study.hpp"

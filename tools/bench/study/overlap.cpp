@@ -14,10 +14,11 @@ constexpr std::int64_t kTrialCalls = 8;
 constexpr std::int64_t kTrialShare = 5;  // rounds for each further trial call
 constexpr std::int64_t kFewestRounds = 5;
 constexpr std::int64_t kMostRounds = 100'000;
-constexpr std::int64_t kCalibration = 1 << 20;  // units of work whose processor time is taken
+constexpr std::int64_t kCalibration = 1 << 20;  // units of work in the calibration
 
-// What the caller computes: units that depend on each other, so that neither the compiler nor the
-// processor can shorten it. Counted, not timed: a caller that has lost its core has not computed.
+// The caller's work: units that depend on each other, so that neither the compiler nor the
+// processor can shorten it. It is counted, not timed: a caller that has lost its core has not
+// computed.
 class Work {
  public:
   void compute(std::int64_t units) {
@@ -26,7 +27,7 @@ class Work {
     value_ = value;
   }
 
-  // How many of them take so long on a core of one's own.
+  // The number of units that take this time on an undisturbed core.
   std::int64_t units_in(double ns) {
     const std::int64_t start = read_cpu_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     compute(kCalibration);
@@ -58,7 +59,8 @@ class OverlapMeasurer {
   // A turn of `units` of work with the operation under way, or without.
   base::Status turn(Turns& turns, bool communicates, std::int64_t units);
   base::Status communicate(std::int64_t units);
-  // How many ranks work, and whether this one does; what the others see is not reported.
+  // The number of ranks that work, and whether this one does; results of the others are not
+  // reported.
   int workers() const {
     return options_.workers == 0 ? place_.ranks : std::min(options_.workers, place_.ranks);
   }
@@ -73,7 +75,7 @@ class OverlapMeasurer {
   std::int64_t phase_ = 0;
   std::int64_t wrong_ = 0;
   Turns pure_, computed_, together_;
-  Turns empty_;  // what reading the clocks takes
+  Turns empty_;  // cost of reading the clocks
 };
 
 base::Status OverlapMeasurer::communicate(std::int64_t units) {
@@ -184,13 +186,14 @@ Study overlap_study() {
   return {
       .name = "overlap",
       .notes =
-          {"overall: start, compute, wait; compute: the work alone; pure: start and wait "
-           "alone; by turns, a barrier before each, mean of the ranks that work, median, in us",
-           "overlap: 1 - (overall - compute) / pure, in %; below 0: the two together took longer "
-           "than one after the other; above 100: less than the work alone",
-           "caller: processor time of the calling thread for one operation, its work not "
-           "counted; alone: the same in pure; agent: of the process's other threads in "
-           "overall; mean, in us"},
+          {"overall: start, compute, wait; compute: the work alone; pure: start and wait alone",
+           "times: by turns, a barrier before each, mean of the ranks that work, median, in us",
+           "overlap: 1 - (overall - compute) / pure, in %",
+           "below 0: both together took longer than one after the other; above 100: less than the "
+           "work alone",
+           "caller: processor time of the calling thread for one operation, without its work",
+           "alone: the same in pure; agent: that of the process's other threads in overall; mean, "
+           "in us"},
       .columns = {{"overall", "overall_us"},
                   {"compute", "compute_us"},
                   {"pure", "pure_us"},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Overlap: how much of a collective in split phase is hidden behind the caller's own work. Three
+// Overlap: how much of a split-phase collective is hidden behind the caller's own work. Three
 // things are timed by turns, a barrier before each: communication alone (start and wait), work
-// alone, of about that length, and both together (start, work, wait). What together takes less than
-// one after the other, as a share of communication, is the overlap, as in OSU's benchmarks.
+// alone, of about that length, and both together (start, work, wait). The overlap is the time saved
+// by doing both together, as a share of communication, as in OSU's benchmarks.
 #pragma once
 
 #include "bench/study/study.hpp"
@@ -11,7 +11,8 @@ namespace unisono::tools::bench {
 
 Study overlap_study();
 
-// Of medians, as measured: not cut off where the three were disturbed differently.
+// Computed from medians as measured. Results outside 0 to 100 are kept; they show that the three
+// were disturbed differently.
 double overlap_percent(double together, double computed, double pure);
 
 }  // namespace unisono::tools::bench

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Study: something other than how long a call takes that is measured of each collective at each
-// size. It says what its columns are and measures one cell; who goes through the cells and writes
-// the report need not know more. Values; one thread.
+// Study: a measurement other than the time of a call, made of each collective at each size. It
+// defines its columns and measures one cell; the loop over the cells and the report need no more.
+// Values; one thread.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Column {
   int decimals = 2;
 };
 
-// What came out at rank 0 for the ranks of `place`; elsewhere unspecified.
+// The result at rank 0 for the ranks of `place`; unspecified at the others.
 struct Finding {
   std::vector<double> values;  // as the columns
   std::int64_t wrong = 0;      // elements, of all ranks
@@ -39,7 +39,7 @@ struct Study {
                                    const CellShape& shape);
 };
 
-// Of the options, which ask for one.
+// The study that the options ask for.
 const Study& study_of(const Options& options);
 
 }  // namespace unisono::tools::bench

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the benchmark writes about a study, on rank 0: a table line by line, or JSON at the end, and
-// the picture of its histograms if one is wanted. One thread.
+// The benchmark's output on a study, on rank 0: a table line by line, or JSON at the end, and the
+// picture of its histograms if wanted. One thread.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace unisono::tools::bench {
 
-// What a line is about.
+// The subject of a line.
 struct StudyLine {
   Subject subject;
   std::int64_t bytes = 0;

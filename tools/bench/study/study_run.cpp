@@ -39,7 +39,7 @@ class StudyRun {
   std::int64_t wrong_ = 0;
 };
 
-// Not given: all ranks; for the hot spot, which is about their number, 2, 4, 8 ... and all.
+// By default all ranks. For the hot spot, which depends on their number, 2, 4, 8 ... and all.
 std::vector<std::int64_t> StudyRun::team_sizes() const {
   if (!options_.team_sizes.empty()) return options_.team_sizes;
   std::vector<std::int64_t> sizes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Goes through the cells of a study, every collective with every number of ranks at every size, and
-// reports on rank 0. All ranks call it together; the main thread.
+// Loops over the cells of a study (every collective, every number of ranks, every size) and reports
+// on rank 0. All ranks call it together; the main thread.
 #pragma once
 
 #include "bench/measure/place.hpp"
