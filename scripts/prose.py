@@ -9,7 +9,8 @@ of docs/explanation, docs/howto and docs/tutorial begins with two sentences: wha
 Blocks of code and code in `quotes` are exempt from everything, tables and headings from the length.
 
 In the folders of CODE_FOLDERS the same holds for comments and for the texts of the code: messages
-and help. A comment does not begin with a bare subject or with "Of ..." either. Names are exempt.
+and help. The texts of tests are data and exempt, and so are names. A comment does not begin with a
+bare subject or with "Of ..." either.
 """
 
 import fnmatch
@@ -23,9 +24,13 @@ PAGES = ["docs/*.md", "README.md", "ARCHITECTURE.md", "STYLE.md", "CONTRIBUTING.
 OPENED = ["docs/explanation/*.md", "docs/howto/*.md", "docs/tutorial/*.md"]
 
 # Folders whose comments and texts are held to the rules; the list grows to the whole tree.
-CODE_FOLDERS = ["include", "src/algorithm", "src/api", "src/arith", "src/base", "src/bootstrap",
-                "src/check", "src/memory", "src/schedule", "src/select", "src/transport",
-                "src/wait", "src/wire"]
+CODE_FOLDERS = ["bench", "include", "src/algorithm", "src/api", "src/arith", "src/base",
+                "src/bootstrap", "src/check", "src/memory", "src/schedule", "src/select",
+                "src/transport", "src/wait", "src/wire", "test/cli", "test/fuzz",
+                "test/unit/algorithm", "test/unit/api", "test/unit/arith", "test/unit/base",
+                "test/unit/bootstrap", "test/unit/check", "test/unit/daemon", "test/unit/memory",
+                "test/unit/model", "test/unit/schedule", "test/unit/select", "test/unit/sim",
+                "test/unit/transport", "test/unit/wait", "test/unit/wire"]
 CODE_SUFFIXES = (".c", ".h", ".cpp", ".hpp")
 
 # (pattern, what to write instead)
@@ -217,9 +222,9 @@ def text_blocks(code):
                 yield Block(line, "text", part)
 
 
-def code_problems(text):
+def code_problems(text, with_texts=True):
     """(line, what is wrong) of the comments and texts of a file of C or C++."""
-    for block in [*comment_blocks(text), *text_blocks(text)]:
+    for block in [*comment_blocks(text), *(text_blocks(text) if with_texts else ())]:
         bare = NAME.sub(lambda m: "code" + "." * m.group().endswith("."), plain(block.text))
         lines = block.kind != "text"
         for pattern, instead in WORD_RULES:
@@ -244,7 +249,7 @@ def check(name, text):
     if any_of(PAGES, name):
         yield from problems(text, any_of(OPENED, name))
     elif name.endswith(CODE_SUFFIXES) and name.startswith(tuple(f + "/" for f in CODE_FOLDERS)):
-        yield from code_problems(text)
+        yield from code_problems(text, not name.startswith("test/"))
 
 
 def main():
@@ -255,7 +260,7 @@ def main():
         name = str(path.relative_to(root)) if path.is_relative_to(root) else page
         text = path.read_text(encoding="utf-8")
         is_code = name.endswith(CODE_SUFFIXES)
-        found = code_problems(text) if is_code else problems(text, any_of(OPENED, name))
+        found = code_problems(text, not name.startswith("test/")) if is_code else problems(text, any_of(OPENED, name))
         for line, message in found:
             print(f"{page}:{line}: {message}")
             count += 1

@@ -56,7 +56,7 @@ std::int64_t cpu_ns() {
   return ns(usage.ru_utime) + ns(usage.ru_stime);
 }
 
-// Of this host, by all interfaces but the loopback: the tenth number of a line.
+// Packets of this host, by all interfaces but the loopback: the tenth number of a line.
 std::int64_t packets_sent() {
   std::ifstream file("/proc/net/dev");
   std::int64_t packets = 0;

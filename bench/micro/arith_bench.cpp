@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Time and throughput of the reduction kernels: kernel/OPERATOR/TYPE/COUNT, with the scalar
-// reference (reference/...) beside it and copy/BYTES as the yardstick. bytes_per_second
-// counts what is read and written: three streams for a kernel, two for a copy. The counts are tiny
-// vectors, then operands that fit the first- and the second-level cache, then memory.
+// reference (reference/...) and copy/BYTES for comparison. bytes_per_second counts reads and
+// writes: three streams for a kernel, two for a copy. The counts are tiny vectors, then operands
+// that fit the first- and the second-level cache, then memory.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -70,7 +70,7 @@ void add(const std::string& prefix, Kernel kernel, Operator op, Type type, std::
   for (const std::int64_t kib : {1, 8, 64, 16384}) row->Arg(kib * 1024 / size);
 }
 
-// What applications reduce most, then one of each kind of kernel.
+// The most frequent reductions of applications, then one of each kind of kernel.
 constexpr std::array<std::pair<Operator, Type>, 16> kMeasured = {{
     {Operator::sum, Type::float32},
     {Operator::sum, Type::float64},

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Time to build one rank's schedule at P = 64, for every row of the table:
-// schedule/COLLECTIVE/NAME/mean is over all 64 ranks in turn, .../longest is the rank with the most
-// ops (often the root, whose program grows with P where the others' does not). Both go through
-// algorithm::build, legality checks included, as the first call of a shape does; freeing the
-// schedule is part of it. `ops` is the mean length, `per_op` the time for one of them. The vector
-// has 4096 elements; what a schedule costs does not depend on it.
+// Time to build one rank's schedule at P = 64, for every row of the table.
+// schedule/COLLECTIVE/NAME/mean is over all 64 ranks in turn. .../longest is the rank with the most
+// ops, often the root, whose program grows with P. Both go through algorithm::build, legality
+// checks included, as the first call of a shape does; freeing the schedule is part of it. `ops` is
+// the mean length, `per_op` the time for one of them. The vector has 4096 elements; the cost of a
+// schedule does not depend on it.
 #include <benchmark/benchmark.h>
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a packet costs before and after the network: header and tag made, header and tag checked;
-// and what the network costs on loopback: batches of datagrams there and back by UDP.
+// The cost of a packet before and after the network: header and tag made, header and tag checked.
+// Also the cost of the network on loopback: batches of datagrams there and back by UDP.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -79,8 +79,8 @@ std::vector<std::unique_ptr<transport::Udp>> open_pair(benchmark::State& state) 
   return pair;
 }
 
-// `range(0)` datagrams of `range(1)` bytes there, the same back; one thread, so this is the price
-// of the system calls and of the kernel's work, not the latency between two processors.
+// `range(0)` datagrams of `range(1)` bytes there, the same back. One thread, so this is the cost of
+// the system calls and of the kernel's work, not the latency between two processors.
 void ping_pong(benchmark::State& state) {
   auto pair = open_pair(state);
   if (pair.empty()) return;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a hop costs in the NIC program: a contribution comes in, is verified, kept and combined, and
-// the sum goes out; and in an allgather: a block comes in, is verified, kept and sent on, alone, or
-// joined with as many as have come before: messages of 1, 2 and 4 blocks that become 2 and 4. One
-// packet at a time through the kernel's trial run, without a network; medians of its clock, in
-// nanoseconds. Also what the programs cost to load. Needs root.
+// Cost of a hop in the NIC program. In a reduction, a contribution comes in, is verified, kept and
+// combined, and the sum is sent. In an allgather, a block comes in, is verified, kept and sent on,
+// alone or joined with earlier ones: messages of 1, 2 and 4 blocks become 2 and 4. One packet at a
+// time through the kernel's trial run, without a network; medians of its clock, in nanoseconds.
+// Also the time to load the programs. Needs root.
 //
 //   hop [--repetitions 4000]
 #include <fmt/format.h>
@@ -84,7 +84,7 @@ double hop_ns(nic::Device& device, int words, std::uint32_t combine, int repetit
                                                    vector_of(random, words, real), row.key));
     if (!run.ok()) die(run.error().message);
     constexpr std::uint32_t kSend = 3;  // XDP_TX
-    if (run->verdict != kSend) die(fmt::format("verdict {}", run->verdict));
+    if (run->verdict != kSend) die(fmt::format("the program returned {}", run->verdict));
     times.push_back(run->run_ns);
   }
   if (!device.remove_group(*added).ok()) die("remove the group");
@@ -112,14 +112,14 @@ double block_ns(nic::Device& device, int words, int repetitions) {
                                                    vector_of(random, words, false), row.key));
     if (!run.ok()) die(run.error().message);
     constexpr std::uint32_t kSend = 3;  // XDP_TX
-    if (run->verdict != kSend) die(fmt::format("verdict {}", run->verdict));
+    if (run->verdict != kSend) die(fmt::format("the program returned {}", run->verdict));
     times.push_back(run->run_ns);
   }
   if (!device.remove_group(*added).ok()) die("remove the group");
   return median(std::move(times));
 }
 
-// Rank 0 of eight takes the message of step `step`, 2^step blocks, and, but after the last, sends
+// Rank 0 of eight takes the message of step `step`, 2^step blocks. Except after the last, it sends
 // one of twice as many on, as Bruck does.
 double message_ns(nic::Device& device, int words, int step, int repetitions) {
   constexpr int kRanks = 8;
@@ -164,7 +164,8 @@ double message_ns(nic::Device& device, int words, int step, int repetitions) {
                                                    row.key, room - payload.size()));
     if (!run.ok()) die(run.error().message);
     constexpr std::uint32_t kDrop = 1, kSend = 3;  // XDP_DROP, XDP_TX
-    if (run->verdict != (step == 2 ? kDrop : kSend)) die(fmt::format("verdict {}", run->verdict));
+    if (run->verdict != (step == 2 ? kDrop : kSend))
+      die(fmt::format("the program returned {}", run->verdict));
     times.push_back(run->run_ns);
   }
   if (!device.remove_group(*added).ok()) die("remove the group");
@@ -188,7 +189,7 @@ void print_programs(const nic::Device& device) {
 
 int main(int count, char** arguments) {
   int repetitions = 4000;
-  CLI::App app{"What a hop costs in the NIC program"};
+  CLI::App app{"Cost of a hop in the NIC program"};
   app.add_option("--repetitions", repetitions)->check(CLI::PositiveNumber);
   CLI11_PARSE(app, count, arguments);
   auto device = nic::load_device({});

@@ -146,7 +146,7 @@ class ByTcp final : public Path {
     Pair sum = {};
     allreduce(&nothing, &sum);
   }
-  // Sums of whole numbers: the order in which children have connected does not matter.
+  // Sums of whole numbers: the order in which children connected does not matter.
   void allreduce(const void* own, void* result) override {
     Pair& output = *static_cast<Pair*>(result);
     output = *static_cast<const Pair*>(own);
@@ -194,7 +194,8 @@ std::unique_ptr<Path> open_path(const std::string& name, const Job& job, const V
   return std::make_unique<ByApi>(job, vector.count, vector.type);
 }
 
-// What a rank gives to an operation, so that a result of another one is seen.
+// The value that a rank contributes to an operation; it differs between operations, so mixed-up
+// results are detected.
 float value_of(int rank, int operation) {
   return static_cast<float>((operation % 61) * 100 + rank);
 }
@@ -214,7 +215,7 @@ void check(const std::vector<T>& output, const Job& job, int operation, bool is_
   }
 }
 
-// What a rank's thread has used.
+// Time used by a rank's thread.
 struct Usage {
   double processor_us = 0;
   double wake_ups = 0;
@@ -229,7 +230,7 @@ Usage usage_now() {
   return {us(used.ru_utime) + us(used.ru_stime), static_cast<double>(used.ru_nvcsw)};
 }
 
-// Of an operation, the mean of the ranks that wait for the late one.
+// The mean for one operation, over the ranks that wait for the late one.
 Usage usage_of_waiters(const Job& job, const Usage& before, const Usage& after, int operations) {
   Usage sum;
   const auto all =
@@ -248,9 +249,9 @@ std::int64_t read_clock_ns(clockid_t clock) {
   return now.tv_sec * base::kSecond + now.tv_nsec;
 }
 
-// The calling thread's processor time in calls one by one, and that of the process's other threads,
-// which work during the pauses too, in the whole row. As in bench/peers/mpi_twin.c: reading the
-// clock is a system call, and the shortest reading is subtracted.
+// Processor time: of the calling thread in single calls, and of the process's other threads, which
+// also work during pauses, in the whole row. As in bench/peers/mpi_twin.c, reading the clock is a
+// system call, and the shortest reading is subtracted.
 class CallCpu {
  public:
   explicit CallCpu(std::int64_t row_start_ns = 0) : row_start_ns_(row_start_ns) {}
@@ -304,8 +305,8 @@ struct Pauses {
   unsigned late_us = 0;
 };
 
-// Long pauses are slept. In short ones a timer would count: it makes the core of who sleeps, and of
-// nobody else, do something between the calls.
+// Long pauses are slept. Short ones are not: a timer would give the sleeping rank's core extra work
+// between the calls.
 void rest(unsigned for_us) {
   if (for_us >= kSleptFromUs) {
     usleep(for_us);
@@ -315,7 +316,7 @@ void rest(unsigned for_us) {
   while (base::now_ns() < until_ns) sched_yield();
 }
 
-// Of each operation, the time of the rank that comes last to this point of it.
+// For each operation, the time of the rank that reaches this point last.
 void take_latest(std::vector<std::int64_t>& times_ns, const Job& job) {
   expect(unisono_allreduce(UNISONO_IN_PLACE, times_ns.data(),
                            static_cast<std::int64_t>(times_ns.size()), UNISONO_INT64, UNISONO_MAX,

@@ -63,7 +63,7 @@ constexpr std::uint16_t kTcpPort = 5001;
 
 enum Way { by_nic, by_udp_polling, by_udp, by_tcp, kWays };
 
-// A slow way leaves the caches cold for whoever comes next, so each has some operations in a row.
+// A slow path leaves the caches cold for the next one, so each has some operations in a row.
 constexpr int kInARow = 20;
 
 Way way_of(std::int64_t operation) { return static_cast<Way>(operation / kInARow % kWays); }
@@ -73,7 +73,7 @@ struct Times {
   std::int64_t in_memory_ns;  // the same until its memory had it, in the NIC path
 };
 
-// What the processes tell one another beside the measured path.
+// Data that the processes exchange besides the measured path.
 struct Shared {
   std::atomic<std::uint32_t>
       ready;  // operations' worth of ranks that have given their part; a futex
@@ -229,7 +229,7 @@ class Rank {
       children_.push_back(from);
       from_children_[static_cast<std::size_t>(from)] = std::move(accepted);
     }
-    // The one on whose side the leaf is comes last.
+    // The child on the leaf's side comes last.
     std::ranges::sort(children_, {}, [&](int child) { return is_above(child, leaf_); });
   }
 

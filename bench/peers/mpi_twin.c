@@ -62,7 +62,7 @@ static float* pattern;
 
 static enum collective collective;
 static int count; /* elements of the vector, or of a block of it (on the average) */
-/* Of the input and of the output: their blocks, or one where they do not consist of blocks. */
+/* The blocks of the input and of the output, or a single one for a whole vector. */
 static struct blocks { int blocks, total, *counts, *places; } sent, received;
 static int buffers; /* pairs, used in turn; a power of two */
 static float *inputs[MOST_BUFFERS], *outputs[MOST_BUFFERS];
@@ -147,7 +147,7 @@ static int has_output_blocks(void) {
   return (is_gather() && rank == 0) || is_alltoall() || is_allgather();
 }
 
-/* Of the rank with this number, or of the pair whose ranks have this sum. */
+/* `number`: a rank, or the sum of a pair's ranks. */
 static int block_count(int number) {
   if (!is_unequal()) return count;
   return number % 2 == 0 ? count / 2 : 2 * count - count / 2;
@@ -175,8 +175,8 @@ static void free_blocks(struct blocks* blocks) {
 static size_t output_bytes(void) { return (size_t)received.total * sizeof(float); }
 static size_t input_bytes(void) { return (size_t)sent.total * sizeof(float); }
 
-/* Of any rank: all take the same number of pairs, as the turns' phases depend on it. Unequal blocks
- * count as equal ones here. */
+/* The longest buffer of all ranks: all use the same number of pairs, as the turns' phases depend on
+ * it. Unequal blocks count as equal ones here. */
 static size_t longest_buffer(void) {
   const int blocks =
       is_gather() || is_scatter() || is_alltoall() || is_allgather() || is_reduce_scatter();
@@ -347,7 +347,7 @@ static void combine(double* values, int n, MPI_Op op) {
 
 /* ---- processor time -------------------------------------------------------------------------- */
 
-/* Of the calling thread, and of all threads of the process. */
+/* Processor time of the calling thread, and of all threads of the process. */
 struct cpu {
   int64_t caller_ns, process_ns;
 };
@@ -363,7 +363,7 @@ static void add_since(struct cpu* sum, struct cpu start) {
   sum->process_ns += now.process_ns - start.process_ns;
 }
 
-/* Of one call, the mean over the ranks: of the calling thread and of the process's others. */
+/* Processor time of one call, mean over the ranks: the calling thread's and the others'. */
 static void print_cpu(struct cpu spent, int64_t calls) {
   const int64_t others_ns = spent.process_ns - spent.caller_ns;
   double us[2] = {(double)spent.caller_ns * 1e-3, (double)(others_ns > 0 ? others_ns : 0) * 1e-3};
@@ -496,7 +496,7 @@ static void measure_single(void) {
   free(leave);
 }
 
-/* Of each call, the time of the rank that comes last to this point of it. */
+/* For each call, the time of the rank that reaches this point last. */
 static void take_latest(int64_t* times) {
   check(MPI_Allreduce(MPI_IN_PLACE, times, (int)operations, MPI_INT64_T, MPI_MAX, control));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The sweep of `unisono check`: what it tries, and that a wrong algorithm does not pass.
+// The sweep of `unisono check`: its cases, and that a wrong algorithm does not pass.
 #include "check/check_sweep.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What `unisono nic status` finds out of this host, and prints for what kernel and daemon may
-// answer.
+// `unisono nic status`: what it finds on this host, and its output for possible answers of kernel
+// and daemon.
 #include "nic/nic_status.hpp"
 
 #include <arpa/inet.h>

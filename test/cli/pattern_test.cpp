@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The benchmark's data: what is right passes, and any single fault is seen.
+// The benchmark's data: right data passes, and any single fault is detected.
 #include "bench/measure/pattern.hpp"
 
 #include <gtest/gtest.h>

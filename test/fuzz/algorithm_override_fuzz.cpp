@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Any bytes as UNISONO_ALGORITHM: the parser never crashes; what it refuses has a message that says
-// where; what it accepts survives print() and another reading, and gives every call an algorithm
-// that can be built.
+// Any bytes as UNISONO_ALGORITHM. The parser never crashes, and a refusal has a message with the
+// position. An accepted text survives print() and another reading, and gives every call an
+// algorithm that can be built.
 #include <cstdint>
 #include <string>
 #include <string_view>

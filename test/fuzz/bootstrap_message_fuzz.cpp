@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fuzzer of the bootstrap's wire format: whatever decode() accepts lies within the input and within
-// the limits, and survives another round trip.
+// Fuzzer of the bootstrap's wire format: an accepted message lies within the input and within the
+// limits, and survives another round trip.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fuzzer of what a launcher sends: lines of PMI's wire protocol, and the values of other ranks.
-// What is accepted means the same after a round trip.
+// Fuzzer of a launcher's data: lines of PMI's wire protocol, and the values of other ranks.
+// Accepted data means the same after a round trip.
 #include <cstddef>
 #include <cstdint>
 #include <string>

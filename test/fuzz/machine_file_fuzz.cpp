@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fuzzer of machine files: one that is accepted is the same after it was written and read again,
-// has finite costs, and a refused one gives file, line and what was expected.
+// Fuzzer of machine files. An accepted one is the same after it was written and read again, and has
+// finite costs. A refusal gives file, line and what was expected.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

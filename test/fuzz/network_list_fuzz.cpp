@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fuzzer of what users write about networks: a list that is accepted stays within its limits, means
-// the same when it is written and read again, and can be asked; so can an endpoint.
+// Fuzzer of the users' network lists and endpoints: an accepted one stays within its limits, means
+// the same when it is written and read again, and can be queried.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

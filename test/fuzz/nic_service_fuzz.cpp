@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fuzzer of the messages to unisonod: whatever decode() accepts is within its limits and survives
-// another round trip, and no row gets past row_check.hpp that the NIC program should not believe.
+// Fuzzer of the messages to unisonod: an accepted message is within its limits and survives another
+// round trip. No row passes row_check.hpp that the NIC program should not trust.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -56,8 +56,8 @@ std::vector<std::byte> empty_of(std::uint8_t type) {
 
 }  // namespace
 
-// The first byte is a type, the others are its fields: the head, which says how the tables of this
-// build are laid out, is a right one. And all of it as it is.
+// The first byte is a type, the others are its fields. The head, which describes the layout of this
+// build's tables, is a right one. The whole input is tried unchanged as well.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto input = std::as_bytes(std::span(data, size));
   check_bytes(input);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Any bytes as a schedule text: parse() never crashes; what it accepts survives print() and
+// Any bytes as a schedule text. parse() never crashes; an accepted text survives print() and
 // parse(); a picture and a proof of it never crash either.
 #include <algorithm>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fuzzer of topology files: a placement that is accepted has each rank on a leaf of its own within
-// the tree; a refusal names the file, a line and what was expected.
+// Fuzzer of topology files: an accepted placement has each rank on a leaf of its own within the
+// tree; a refusal names the file, a line and what was expected.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fuzzer of the packet's checks: what passes them lies within the input and within the job, goes
-// back to the same bytes, and still does not pass a gate without the key. What a gate has sealed
+// Fuzzer of the packet's checks. An accepted packet lies within the input and within the job, goes
+// back to the same bytes, and still does not pass a packet filter without the key. A sealed packet
 // passes, whatever the payload.
 #include <algorithm>
 #include <cstddef>

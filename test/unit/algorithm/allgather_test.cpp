@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the sources say about who talks to whom, and how often, against the schedules of the
+// Checks the peers and numbers of messages that the sources state against the schedules of the
 // allgathers.
 #include <gtest/gtest.h>
 

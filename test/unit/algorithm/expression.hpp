@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A small executor for the tests: runs the schedules of all ranks in a random legal order, with
-// expressions instead of numbers, so that a result shows what was combined with what, in which
-// order and with which brackets: "((0 1) 2)". Independent of src/check on purpose.
+// A small executor for the tests. It executes the schedules of all ranks in a random legal order,
+// with expressions instead of numbers. A result like "((0 1) 2)" shows the combined ranks, their
+// order and the brackets. Independent of src/check on purpose.
 #pragma once
 
 #include <gtest/gtest.h>

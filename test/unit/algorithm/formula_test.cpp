@@ -12,7 +12,7 @@
 namespace unisono::algorithm::test {
 namespace {
 
-// What a formula depends on.
+// The variables of a formula.
 struct Case {
   std::int64_t p = 1;  // ranks
   std::int64_t n = 0;  // elements of the vector or block
@@ -103,7 +103,7 @@ std::int64_t mesh_bytes(const Case& c) {
   if (c.p == 1) return 0;
   return (side(c) + (square(c) ? 1 : 3)) * c.n;
 }
-// Rounds of k messages, the last of which has one less, or less still where k does not divide P.
+// Rounds of k messages. The last round has one less, or fewer still if k does not divide P.
 std::int64_t batches(const Case& c) {
   const std::int64_t k = std::min<std::int64_t>(c.k, c.p);
   const std::int64_t rounds = (c.p + k - 1) / k;
@@ -112,7 +112,7 @@ std::int64_t batches(const Case& c) {
 }
 std::int64_t batch_bytes(const Case& c) { return batches(c) * c.n; }
 
-// Two levels on one host: a tree of fan-in l. What goes between hosts: two_level_test.cpp.
+// Two levels on one host: a tree of fan-in l. two_level_test.cpp checks the messages between hosts.
 std::int64_t climb_steps(const Case& c) { return ceil_log(c.l + 1, c.p); }
 std::int64_t climb_and_release_steps(const Case& c) { return c.p == 1 ? 0 : climb_steps(c) + 1; }
 bool full_climb(const Case& c) { return is_power(c.l + 1, c.p); }

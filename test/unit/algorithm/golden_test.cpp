@@ -56,7 +56,7 @@ Parameters two(const Algorithm& row, const Shape& shape) {
 TEST(Golden, FiveRanks) {
   for (const Algorithm& row : table()) {
     Shape shape = five_ranks(row);
-    // What cannot do five ranks is shown for six.
+    // Algorithms that refuse five ranks are shown for six.
     if (!why_illegal(row, shape, two(row, shape)).empty()) shape.ranks = 6;
     const auto set = build_set(row, shape, two(row, shape));
     expect_file(golden(row, ".txt"), schedule::print(set));

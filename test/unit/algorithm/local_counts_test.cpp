@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In a gather, scatter or all-to-all of MPI, a rank may know no other counts than those of the
-// blocks that it gives or gets. Rows that say so (Algorithm::local_counts) have to write the same
-// schedule from these alone.
+// In a gather, scatter or all-to-all of MPI, a rank may know only the counts of the blocks that it
+// sends or receives. Rows with Algorithm::local_counts must write the same schedule from these
+// alone.
 #include <gtest/gtest.h>
 
 #include <set>

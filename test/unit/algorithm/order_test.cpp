@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is combined with what: the brackets of every result. They depend on the shape and parameters
-// only, never on the order of arrival; all ranks of an allreduce get the same ones, and so the same
-// bits in floating point; ordered reductions have the ranks in order.
+// The brackets of every result. They depend on the shape and parameters only, never on the order of
+// arrival. All ranks of an allreduce get the same ones, and so the same bits in floating point.
+// Ordered reductions have the ranks in order.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -119,7 +119,7 @@ TEST(Order, FiveRanks) {
   EXPECT_EQ(brackets(Collective::exscan, "recursive-doubling", 0, 4, false), "(0 ((1 2) 3))");
 }
 
-// What is not combined is delivered as it was given, whatever arrives first.
+// Data that is not combined is delivered unchanged, whatever arrives first.
 TEST(Order, MovedVectorsArriveUnchanged) {
   for (const Algorithm& row : table()) {
     if (schedule::is_reduction(row.collective)) continue;

@@ -105,11 +105,11 @@ TEST(Dissemination, EveryoneHearsOfEveryone) {
   }
 }
 
-// With k targets a step a rank hears of everyone, and in the last step of nobody twice.
+// With k targets a step a rank hears from all ranks, and in the last step from none twice.
 TEST(Dissemination, EveryoneHearsOfEveryoneFromSeveral) {
   for (int ranks = 1; ranks <= kMostRanks; ++ranks) {
     for (int k = 1; k <= ranks; ++k) {
-      int reach = 1;  // whom a rank has heard of: itself and the reach - 1 ranks below
+      int reach = 1;  // ranks heard from: itself and the reach - 1 ranks below
       for (int stride = 1; stride < ranks; stride *= k + 1) {
         const int peers = dissemination_peers(ranks, stride, k);
         ASSERT_EQ(reach, stride);
@@ -148,8 +148,8 @@ TEST(FoldedGrid, ExchangeReachesEveryRankInOrder) {
       const FoldedGrid grid(ranks, base);
       ASSERT_LE(grid.size(), ranks);
       ASSERT_GT(grid.size() * base, ranks);
-      // The ranks that a position stands for before the first dimension, and what it knows later:
-      // from begin[p] to end[p].
+      // The ranks represented by a position before the first dimension, and the ranks known to it
+      // later: from begin[p] to end[p].
       std::vector<int> begin, end;
       for (int p = 0; p < grid.size(); ++p) {
         begin.push_back(grid.leader(p));

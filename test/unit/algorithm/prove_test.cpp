@@ -15,7 +15,7 @@
 namespace unisono::algorithm::test {
 namespace {
 
-// Bounds and corner cases show with few ranks already, which is what sanitizers look for.
+// A few ranks suffice for the bounds and corner cases that sanitizers look for.
 constexpr int kMostRanks = harness::kSanitized ? 9 : 16;
 
 int roots(const Shape& shape) { return schedule::is_rooted(shape.collective) ? shape.ranks : 1; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table as data: names, parameters, refusals and what they say.
+// The table as data: names, parameters, refusals and their reasons.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -85,7 +85,7 @@ TEST(Table, ARowMayRefuseRanks) {
   EXPECT_FALSE(build(divides, nine, {{2, 0}}, 0).ok());
 }
 
-// What a row refuses, it says in the table, and it takes something.
+// A row that refuses something says so in the table, and accepts something.
 TEST(Table, RowsThatRefuseSaySo) {
   for (const Algorithm& entry : table()) {
     EXPECT_EQ(entry.refuse == nullptr, entry.only.empty()) << entry.name;

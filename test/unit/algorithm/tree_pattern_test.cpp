@@ -26,7 +26,7 @@ int ceil_log(int base, int value) {
 struct Reference {
   int parent = -1;
   int child_number = 0;
-  std::vector<int> receives;  // per phase, of the phases in which the rank is a parent
+  std::vector<int> receives;  // for each phase in which the rank is a parent
 };
 
 Reference reference(int ranks, int degree, int rank) {
@@ -211,7 +211,7 @@ TEST(DoubleTree, HugeGroupsDoNotOverflow) {
   }
 }
 
-// From left to right: what is before a node, the node, what is after it.
+// From left to right: the ranks before a node, the node, the ranks after it.
 template <typename Tree>
 void in_order(const Tree& tree, int at, int depth, std::vector<int>& order, int& deepest) {
   const InOrderNode node = tree.node(at);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What two levels promise: between hosts goes what the inner algorithm sends for as many ranks as
-// there are hosts, whatever the number of ranks. That the results are right is proved in
-// prove_test.cpp.
+// Two levels send between hosts exactly the messages that the inner algorithm sends for as many
+// ranks as there are hosts, whatever the number of ranks. prove_test.cpp proves that the results
+// are right.
 #include "algorithm/two_level.hpp"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ std::vector<std::int64_t> counts_of_hosts(const Shape& shape) {
   return counts;
 }
 
-// What the inner algorithm sends among as many ranks as there are hosts, each on its own.
+// The cost of the inner algorithm among as many ranks as there are hosts, each on its own host.
 CostBetweenHosts cost_of_inner(const Shape& shape, int choice) {
   const ParameterSpec& inner = two_level_row(shape.collective).parameters[0];
   Shape leaders = shape;
@@ -199,7 +199,7 @@ TEST(TwoLevel, EveryInnerAlgorithmIsARowAndTakesAnyNumberOfHosts) {
       EXPECT_EQ(inner->refuse, nullptr) << name;
       EXPECT_TRUE(inner->unequal_blocks) << name;
       EXPECT_FALSE(inner->uses_hosts) << name;
-      // Of the blocks of pairs, a leader counts those of its own host only.
+      // With blocks of pairs, a leader counts those of its own host only.
       EXPECT_TRUE(inner->local_counts || !schedule::has_pairs(row.collective)) << name;
     }
   }

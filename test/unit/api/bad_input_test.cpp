@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Invalid arguments of the collectives without count arrays: null, misaligned and overlapping
-// buffers, counts, types, operators and roots; and what else such an error concerns, and what not.
+// buffers, counts, types, operators and roots. Also the scope of such an error.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -292,7 +292,7 @@ TEST_P(BadInput, OfAStartedCall) { check_bad_call(GetParam(), true); }
 INSTANTIATE_TEST_SUITE_P(Calls, BadInput, testing::ValuesIn(bad_calls()),
                          [](const auto& suite) { return std::string(suite.param.name); });
 
-// What another communicator does is none of the failed one's business.
+// An error does not affect other communicators.
 TEST(BadInputScope, OtherCommunicatorsGoOn) {
   run_threads(kRanks, [](ThreadRank& self) {
     unisono_comm_t other = nullptr;
@@ -304,7 +304,7 @@ TEST(BadInputScope, OtherCommunicatorsGoOn) {
     ASSERT_TRUE(succeeded(
         unisono_allreduce(UNISONO_IN_PLACE, &value, 1, UNISONO_INT32, UNISONO_SUM, self.world)));
     EXPECT_EQ(value, kRanks);
-    // Whoever had run ahead is told by the failed communicator's next call.
+    // A rank that had run ahead gets the error from the failed communicator's next call.
     EXPECT_TRUE(failed_with_any(unisono_barrier(other),
                                 {UNISONO_ERROR_ARGUMENT, UNISONO_ERROR_PEER_ARGUMENT}, {"rank 1"}));
     EXPECT_TRUE(succeeded(unisono_comm_free(other)));
@@ -327,7 +327,7 @@ TEST(BadInputScope, LaterCallsReturnTheSameError) {
   });
 }
 
-// A rank alone has nobody to tell, and gets the same errors.
+// A single rank has no others to inform, and gets the same errors.
 TEST(BadInputScope, OfAJobOfOneRank) {
   run_threads(1, [](ThreadRank& self) {
     EXPECT_TRUE(failed(unisono_broadcast(nullptr, 1, UNISONO_INT32, 0, self.world),

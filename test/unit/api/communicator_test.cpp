@@ -148,7 +148,7 @@ TEST_P(Communicators, NestedSplits) {
       ASSERT_EQ(sum_over(half, 1), rank < low ? low : size - low);
       ASSERT_EQ(sum_over(whole, 1), size);
     }
-    // Freed from the outside in: a part does not need what it was made from.
+    // Freed from the outside in: a part does not need its parent communicator.
     for (std::size_t level = 1; level < levels.size(); ++level) {
       ASSERT_EQ(sum_over(levels.back(), 5), size_of_comm(levels.back()) * 5);
       EXPECT_TRUE(succeeded(unisono_comm_free(levels[level])));
@@ -245,7 +245,7 @@ void make_and_free(const ThreadRank& self, std::int64_t rounds) {
 }
 
 TEST(CommunicatorMemory, HundredsMadeAndFreedTakeNoMoreThanAFew) {
-  constexpr std::int64_t kSlack = 8 << 20;  // what an allocator may keep
+  constexpr std::int64_t kSlack = 8 << 20;  // memory that an allocator may keep
   run_threads(4, [](ThreadRank& self) {
     ASSERT_NO_FATAL_FAILURE(make_and_free(self, 20));
     ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
@@ -254,7 +254,7 @@ TEST(CommunicatorMemory, HundredsMadeAndFreedTakeNoMoreThanAFew) {
     ASSERT_NO_FATAL_FAILURE(make_and_free(self, scaled(200)));
     ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
     const Memory after = process_memory();
-    if (kSanitized) return;  // a sanitizer keeps what was freed; the plain build judges
+    if (kSanitized) return;  // a sanitizer keeps freed memory; the plain build checks this
     EXPECT_LE(after.mapped_bytes, before.mapped_bytes + kSlack);
     EXPECT_LE(after.resident_bytes, before.resident_bytes + kSlack);
   });

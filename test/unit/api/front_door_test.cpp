@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls that one rank cannot make although the others do: no place for the request, no handle left,
-// no memory for what has to be prepared. That rank has an error that says why, every other rank one
-// that names it, and nobody waits for good.
+// Calls that one rank cannot make although the others do. It has no place for the request, no
+// handle left, or no memory for the preparation. That rank gets an error with the reason. Every
+// other rank gets one that names it, and no rank waits forever.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -123,8 +123,8 @@ std::vector<Start> all_starts() {
   };
 }
 
-// What a rank that makes the call is told: by its start, by its wait, or, if its part was over
-// before, by the next call.
+// The error that a calling rank gets: from its start, from its wait, or, if its part was already
+// over, from the next call.
 int told_of(const Start& call, unisono_comm_t comm) {
   Buffers buffers;
   unisono_request_t request = nullptr;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Handles that are NULL, garbage, ended or used twice, missing places for results, and what the
-// small functions say: always an error on the calling rank, never a crash, and no harm to the rest.
+// Handles that are NULL, garbage, ended or used twice, missing places for results, and the results
+// of the small functions. Always an error on the calling rank, never a crash, and no effect on the
+// rest.
 #include <gtest/gtest.h>
 
 #include <array>

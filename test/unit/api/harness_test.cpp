@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The tests' own arithmetic: that it stores and loads what it says, and that its naive reference
-// and the library's reference kernels, written apart from each other, agree bit for bit on the
-// samples.
+// The tests' own arithmetic. It stores and loads exact values. Its naive reference and the
+// library's reference kernels, written independently, agree bit for bit on the samples.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -350,7 +350,7 @@ TEST(Hpp, BlocksWithTypes) {
     world.alltoallw(bytes, output, sent, received);
     EXPECT_EQ(output[0].number, 2.5);
     EXPECT_EQ(output[0].words, (std::array<std::int16_t, 4>{4, 5, 6, 0}));
-    // The first block of rank 0 stays, of which rank 1 has none.
+    // The first block of rank 0 stays; rank 1 has no such block.
     const std::array<std::int64_t, 2> few[] = {{1, 0}, {0, 1}};
     world.alltoallw_plan(unisono::in_place, output, {}, {few[rank], types, to_places}).run();
     world.alltoallw_start(bytes, output, sent, received).wait();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks that call different things: for every pair of differing calls, whichever rank differs,
-// every rank gets MISMATCH (at this call or, having run ahead, at its next one or at finalize), and
-// the text says which two ranks called what.
+// Ranks that make different calls. For every pair of differing calls, whichever rank differs, every
+// rank gets MISMATCH: at this call or, having run ahead, at its next one or at finalize. The text
+// names two ranks and their calls.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -30,7 +30,7 @@ struct Desk {
 struct Variant {
   std::string name;
   std::string collective;   // as the text names it
-  std::string distinction;  // what sets it apart from others of its collective
+  std::string distinction;  // distinguishes it from others of its collective
   std::function<int(Desk&)> call;
 };
 
@@ -159,8 +159,8 @@ void check_pair(int ranks, int odd, const Variant& common, const Variant& differ
   });
 }
 
-// Two different collectives may write one slot at once: that is the caller's error, which these
-// tests make on purpose, and not a race of the library's.
+// Two different collectives may write one slot at once. That is the caller's error, which these
+// tests make on purpose; it is no race in the library.
 #define UNISONO_SKIP_UNDER_TSAN() \
   if (kThreadSanitizer) GTEST_SKIP() << "ranks that call different things write the same slots"
 
@@ -189,7 +189,7 @@ TEST(Mismatch, EveryPairOfDifferingCalls) {
 
 class MismatchRanks : public testing::TestWithParam<int> {};
 
-// The odd one out at every place, among few ranks and more than there are processors.
+// The mismatching rank in every position, among few ranks and more than there are processors.
 TEST_P(MismatchRanks, WhicheverRankDiffers) {
   UNISONO_SKIP_UNDER_TSAN();
   const int ranks = GetParam();
@@ -247,7 +247,7 @@ TEST(Mismatch, OfStartedOperationsAndPlans) {
   });
 }
 
-// The order is part of what was called.
+// The order of calls must match too.
 TEST(Mismatch, StartedInDifferentOrders) {
   UNISONO_SKIP_UNDER_TSAN();
   run_threads(2, [](ThreadRank& self) {
@@ -322,7 +322,7 @@ TEST(Mismatch, OfCountArrays) {
   check_arrays(common, swapped, same, reduce_scatter);
 }
 
-// Equal blocks or not is part of what is called.
+// Equal blocks and unequal blocks are different calls.
 TEST(Mismatch, OfEqualBlocksAndOnesOfEqualLength) {
   UNISONO_SKIP_UNDER_TSAN();
   const Arrays both{{3, 3, 3}, {1, 1, 1}};

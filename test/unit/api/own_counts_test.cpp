@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The collectives whose ranks know their own blocks only (gatherv, scatterv, alltoallv, alltoallw):
-// their results in every way of a call, and what ranks are told whose blocks or calls do not agree.
+// The collectives with local counts (gatherv, scatterv, alltoallv, alltoallw): their results in
+// every form of a call, and the errors if blocks or calls do not agree.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -123,7 +123,7 @@ TEST_P(OwnCounts, RepeatedCalls) {
   });
 }
 
-// What is in the arrays counts, and not which arrays they are.
+// The contents of the arrays count, not their addresses.
 TEST_P(OwnCounts, ArraysThatChangeBetweenCalls) {
   run_threads(ranks(), [](ThreadRank& self) {
     const std::size_t ranks = static_cast<std::size_t>(self.ranks);
@@ -151,7 +151,7 @@ TEST_P(OwnCounts, ArraysThatChangeBetweenCalls) {
   });
 }
 
-// Whoever is not the root passes anything at all.
+// A rank that is not the root may pass anything.
 TEST_P(OwnCounts, WhatIsIgnoredIsNotRead) {
   run_threads(ranks(), [](ThreadRank& self) {
     const Words counts = unequal_counts(self.ranks, 3);
@@ -304,8 +304,8 @@ int first_error(ThreadRank& self, int error) {
 
 enum class Which { gatherv, scatterv, alltoallv, alltoallw };
 
-// What `from` has for `to` is `length` words, but where it is called, one more or fewer at one end.
-// Both are named, with both lengths.
+// `from` sends `length` words to `to`, but the given call has one more or fewer at one end. The
+// error names both ranks, with both lengths.
 void check_mismatch(Which which, std::int64_t length, std::int64_t wrong, Way way) {
   const int from = which == Which::scatterv ? 2 : 1;
   const int to = which == Which::scatterv ? 1 : 2;
@@ -366,7 +366,7 @@ TEST(OwnCountsMismatch, OfLengthsNamesBothRanksAndBothLengths) {
   }
 }
 
-// Nothing comes of what one side does not know of; who waits for it is told.
+// A block that one side does not know of is not sent. A rank that waits for it gets an error.
 TEST(OwnCountsMismatch, OfABlockThatOneSideDoesNotKnowOf) {
   for (const bool sent : {false, true}) {
     SCOPED_TRACE(sent ? "sent and not expected" : "expected and not sent");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Plans: a collective prepared once and started many times with the same buffers, several plans at
-// once, mixed with blocking and started operations; and what a plan refuses.
+// once, mixed with blocking and started operations; and the refusals of plans.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -112,7 +112,8 @@ TEST(Persistent, PlanningIsLocal) {
     ASSERT_TRUE(succeeded(unisono_plan_start(plan)));
     ASSERT_TRUE(succeeded(unisono_plan_wait(plan)));
     EXPECT_EQ(value, 3);
-    // One rank does the same by hand: what counts is what is called, not how it was prepared.
+    // One rank makes the same call without a plan: ranks compare the calls, not how they were
+    // prepared.
     if (self.rank == 1) {
       ASSERT_TRUE(succeeded(
           unisono_allreduce(UNISONO_IN_PLACE, &value, 1, UNISONO_INT32, UNISONO_SUM, self.world)));
@@ -159,7 +160,7 @@ TEST(Persistent, EndsWithItsCommunicatorOrItself) {
   });
 }
 
-// A plan that is refused concerns nobody else: the communicator goes on.
+// A refused plan affects no other rank: the communicator still works.
 TEST(Persistent, ARefusedPlanIsLocal) {
   run_threads(3, [](ThreadRank& self) {
     std::int32_t value = 1;

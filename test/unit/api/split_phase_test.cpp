@@ -358,7 +358,7 @@ TEST(SplitPhase, CancelConcernsItsCommunicatorOnly) {
   });
 }
 
-// Rank 0 stays away until all others have cancelled what cannot be complete without it.
+// Rank 0 stays away until all others have cancelled the operation, which needs it.
 TEST(SplitPhase, CancelByManyIsOkForEach) {
   for (int round = 0; round < 20; ++round) {
     std::barrier started(3);
@@ -384,7 +384,7 @@ TEST(SplitPhase, CancelByManyIsOkForEach) {
   }
 }
 
-// One after the other: the second finds what the first has done.
+// The second cancellation comes after the first.
 TEST(SplitPhase, CancelOfWhatAnotherRankCancelledIsOk) {
   std::barrier cancelled(3);
   run_threads(3, [&](ThreadRank& self) {

@@ -150,7 +150,7 @@ TEST(Stress, ARankThatComesLateMissesNothing) {
   }
 }
 
-// The same for what is too long for one go, where the pieces wait for each other.
+// The same for operations that are done in several pieces, where pieces wait for each other.
 TEST(Stress, ARankThatComesLateToLongOperations) {
   run_threads(3, [](ThreadRank& self) {
     std::vector<double> values(100003);

@@ -19,7 +19,7 @@
 namespace unisono::harness {
 namespace {
 
-// ---- words: concatenation shows who contributed, how often, and in which order ----
+// ---- words: concatenation shows the contributing ranks, how often, and in which order ----
 
 struct Word {
   std::array<char, 40> letters{};

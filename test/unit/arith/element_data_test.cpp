@@ -95,7 +95,7 @@ Bytes pair_edges(const std::vector<T>& values) {
   for (const T value : values) {
     for (const std::int32_t index : {0, 1, -1, 7, std::numeric_limits<std::int32_t>::max(),
                                      std::numeric_limits<std::int32_t>::min()}) {
-      Bytes pair(sizeof(Pair<T>), padding++);  // what the members leave free stays as padding
+      Bytes pair(sizeof(Pair<T>), padding++);  // bytes not covered by members stay as padding
       std::memcpy(pair.data() + offsetof(Pair<T>, value), &value, sizeof value);
       std::memcpy(pair.data() + offsetof(Pair<T>, index), &index, sizeof index);
       edges.insert(edges.end(), pair.begin(), pair.end());
@@ -236,7 +236,7 @@ Bytes random_elements(Type type, std::size_t count, std::uint64_t seed) {
     const std::uint64_t dice = random();
     const std::size_t edge = (dice >> 8) % (edges.size() / size) * size;
     for (std::size_t byte = 0; byte < size; ++byte) {
-      // Of the others, half differ from a special value only in their lower bytes: numbers of
+      // Half of the others differ from a special value only in their lower bytes: numbers of
       // similar size, whose sums have to be rounded.
       const bool keep = dice % 2 == 0 || (dice % 4 == 1 && byte + 2 >= size);
       result.push_back(keep ? edges[edge + byte] : static_cast<unsigned char>(random()));

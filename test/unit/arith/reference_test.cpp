@@ -223,7 +223,7 @@ struct Located {
 
 template <class T>
 void expect_located(Type type, const Located<T>& c) {
-  // The padding is told apart, to see that it comes with the chosen operand.
+  // The padding differs, to check that it comes with the chosen operand.
   unsigned char left[sizeof(Pair<T>)];
   unsigned char right[sizeof(Pair<T>)];
   unsigned char result[sizeof(Pair<T>)];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bit patterns on which a software adder goes wrong, for the tests of soft_float.h in user space
-// and inside the kernel: every class of exponent with every class of fraction in both signs, and
-// random pairs of which most are close enough in size that digits cancel or have to be rounded.
+// Bit patterns on which a software adder fails easily, for the tests of soft_float.h in user space
+// and inside the kernel. Every class of exponent with every class of fraction in both signs. Also
+// random pairs; most are close enough in size that digits cancel or have to be rounded.
 #pragma once
 
 #include <cstdint>

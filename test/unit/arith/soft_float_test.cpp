@@ -109,7 +109,7 @@ TYPED_TEST(SoftFloat, AgreesOnRandomPairs) {
   }
 }
 
-// What the rules leave open and this header promises.
+// The standard leaves this open; the header defines it.
 TEST(SoftFloatNan, KeepsTheLeftPayloadAndIsQuiet) {
   const std::uint64_t signalling = 0xFFF0000000000123;
   const std::uint64_t other = 0x7FF8000000000456;

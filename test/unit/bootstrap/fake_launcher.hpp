@@ -24,7 +24,7 @@ namespace unisono::bootstrap::test {
 // A launcher with a connection to each rank; serves until all ranks have closed theirs.
 class FakeLauncher {
  public:
-  // What is stored under a key when a rank puts a value.
+  // Replaces the value that is stored under a key when a rank puts one.
   using Change = std::function<std::string(const std::string& key, const std::string& value)>;
 
   explicit FakeLauncher(int ranks, Change change = {}) : change_(std::move(change)) {

@@ -44,7 +44,7 @@ using test::RawRank;
 using test::settings_with;
 
 // A rendezvous that claims to be on another host, with rank 0; the other ranks are on this one. It
-// keeps the first as the relay, redirects the others to it, and then does what the test wants.
+// keeps the first as the relay and redirects the others to it. Then the test decides.
 class FarRendezvous {
  public:
   using ConnectionId = Acceptor::ConnectionId;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// bootstrap/kvs/key_exchange: who can open a sealed key, and who cannot.
+// bootstrap/kvs/key_exchange: which ranks can open a sealed key, and which cannot.
 #include "bootstrap/kvs/key_exchange.hpp"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(KeyExchange, NobodyElseDoes) {
   }
 }
 
-// Such a key would make the common secret one that everybody knows.
+// With such a key everybody would know the common secret.
 TEST(KeyExchange, APublicKeyOfLowOrderIsRefused) {
   const auto keys = *EphemeralKeys::make();
   PublicKey one{};

@@ -60,7 +60,7 @@ Descriptor connect_from(const std::string& source, const Address& target) {
   return socket;
 }
 
-// An acceptor whose steps the test makes.
+// An acceptor that the test steps.
 struct OpenAcceptor {
   explicit OpenAcceptor(int ranks, const std::string& at = kTcp) : address(*parse_address(at)) {
     acceptor = std::move(*Acceptor::open(wire::key_of(kKey), ranks));
@@ -84,7 +84,7 @@ void send_hello(MessageStream& stream) {
 }
 
 // A step reads 64 connections. The rank's is the oldest of its address, so it is the one to be
-// dropped, and it is not among those that the step reads anyway.
+// dropped. It is not among those that the step reads anyway.
 TEST(RejectedPeers, AHelloIsReadBeforeItsConnectionIsDropped) {
   constexpr std::uint64_t kAllowed = 65;
   const OpenAcceptor open(1);
@@ -135,8 +135,8 @@ TEST(RejectedPeers, OneStepAcceptsABoundedNumber) {
   while (open.acceptor->find(200) == nullptr) open.step();
 }
 
-// Listens at the address of a rendezvous, and does with the first connections what the test wants;
-// then a real rendezvous serves there.
+// Listens at the address of a rendezvous, and handles the first connections as the test says. Then
+// a real rendezvous serves there.
 class AfterRejectedPeers {
  public:
   AfterRejectedPeers() : address_(*parse_address(kTcp)) {
@@ -207,7 +207,7 @@ TEST(RejectedPeers, ATimeoutCountsTheClosedConnections) {
   std::optional<Result<JobInfo>> info;
   std::thread rank([&] { info.emplace(join(server.job(), settings_with("100ms"))); });
   server.accept_one();
-  rank.join();  // it has connected again, and nobody accepts
+  rank.join();  // it has connected again, and no process accepts
   expect_error(*info, Code::timeout, "it closed 1 connection of this rank without an answer");
 }
 

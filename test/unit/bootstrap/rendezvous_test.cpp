@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// bootstrap: ranks (threads and forked processes) join through a real rendezvous; everything
-// that can go wrong before the start is told to everyone it concerns.
+// bootstrap: ranks (threads and forked processes) join through a real rendezvous. Every error
+// before the start is reported to all ranks that it affects.
 #include "bootstrap/rendezvous/rendezvous.hpp"
 
 #include <gtest/gtest.h>

@@ -105,8 +105,8 @@ inline std::vector<Base> unequal_bases(std::initializer_list<int> rank_counts) {
   return bases;
 }
 
-// What one rank proves where ranks know their own counts only: the part of the exchange in which it
-// gives or gets. At the root of a gather or scatter that is all of it.
+// The set that one rank proves with local counts: the part of the exchange in which it sends or
+// receives. At the root of a gather or scatter that is all of it.
 inline std::vector<Base> local_bases(std::initializer_list<int> rank_counts) {
   std::vector<Base> bases;
   for (const auto& row : algorithm::table()) {

@@ -221,7 +221,7 @@ op 0 send input[0:3] to 1 slot 0
 op 1 copy output[0:3] = input[3:6]
 )";
 
-// What ranks 0 and 1 give each other is as long both ways, so that they may be in place.
+// The blocks of ranks 0 and 1 for each other have equal lengths, so they may be in place.
 inline constexpr std::string_view kAllToAllPairs = R"(
 schedule alltoall ranks 3 rank 0 blocks 1 2 0, 2 0 0, 0 0 4
 slot 0 from 1 count 2

@@ -244,7 +244,7 @@ Mutants slot_too_small(const Set& base) {
   });
 }
 
-// An empty slot that nobody uses is anybody's.
+// Any rank may be the source of an unused empty slot.
 Mutants slot_of_other_source(const Set& base) {
   return at_ranks(base, [](Set& set, Schedule& s) {
     const auto last = static_cast<int>(s.slots.size()) - 1;

@@ -298,7 +298,7 @@ TEST(Prove, StopsAtTheLimit) {
   EXPECT_EQ(prove(parsed(text), 0).size(), 1u);
 }
 
-// Each step doubles what the output holds: 2^60 contributions, were they kept.
+// Each step doubles the contributions of the output: 2^60 of them, if they were kept.
 TEST(Prove, BearsContributionsWithoutEnd) {
   std::string text =
       "schedule allreduce ranks 1 rank 0 count 1\n"

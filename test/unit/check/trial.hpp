@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Trials: runs a set element by element in random legal orders and compares with the definition of
-// the collective. Written apart from check/ (no pieces, no orders, no rules), to judge it by: what
-// prove() accepts, no trial may break.
+// Trials: execute a set element by element in random legal orders and compare with the definition
+// of the collective. Written independently of check/ (no pieces, no orders, no rules), to test it:
+// no trial may fail on a set that prove() accepts.
 #pragma once
 
 #include <fmt/format.h>
@@ -132,7 +132,8 @@ class Trial {
 
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-  // Blocks one after another in the order of ranks: whose block holds element i, and from where.
+  // Blocks one after another in the order of ranks: the rank whose block holds element i, and its
+  // offset in it.
   static std::pair<int, std::int64_t> origin(const schedule::Shape& shape, int rank,
                                              std::int64_t i) {
     for (int r = 0;; ++r) {
@@ -252,8 +253,8 @@ class Trial {
   std::vector<Rank> ranks_;
 };
 
-// What goes wrong with the set in some of `orders` random orders, in both placements; empty if
-// nothing does.
+// The error of the set in one of `orders` random orders, in both placements; empty if there is
+// none.
 inline std::string try_out(const Trial::Set& set, int orders, Trial::Random& random) {
   for (const bool in_place : {false, true}) {
     Trial sequential(set, in_place);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A device that keeps rows and runs nothing, for what unisonod decides without a kernel.
+// A device that keeps rows and executes nothing, for tests of unisonod's decisions without a
+// kernel.
 #pragma once
 
 #include <sys/eventfd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who may have which groups: quotas, owners, and what goes with a connection.
+// Which users may have which groups: quotas, owners, and the groups that end with a connection.
 #include "daemon/groups.hpp"
 
 #include <gtest/gtest.h>
@@ -120,7 +120,7 @@ TEST(Groups, QuotaOfDescriptors) {
   EXPECT_TRUE(groups.join(kBert, wide).ok());
 }
 
-// Whatever there is least of: the last eighth is for those who have little.
+// The last eighth of each resource is reserved for users who have little.
 TEST(Groups, OneUserCannotTakeAll) {
   const std::uint64_t bytes = nic::memory_bytes(row(1));
   const Capacity capacities[] = {{.groups = 16}, {.bytes = 16 * bytes}, {.descriptors = 16 * 2}};

@@ -98,7 +98,8 @@ TEST(RowCheck, RefusesWithAReason) {
          row.forwards = 3;
          row.forward[0] = row.forward[2] = host(9);
          row.forward[1] = host(8);
-         row.forward[2].mac[5] = 7;  // an address has one host, whatever Ethernet calls it
+         row.forward[2].mac[5] = 7;  // an IP address belongs to one host, whatever the MAC address
+                                     // is
        }},
       {"sends results on to 10.0.0.1, a host that is named twice or is this one",
        [](auto& row) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Records of packets go to the one who traces, and to nobody else; whoever does not read loses some
-// and is told how many.
+// Records of packets go to the listening connection only. A listener that does not read loses some
+// and gets their number.
 #include "daemon/tracer.hpp"
 
 #include <gtest/gtest.h>
@@ -88,7 +88,7 @@ TEST(Tracer, WhoDoesNotReadIsToldWhatItLost) {
   Tracer tracer(device);
   const Pair pair;
   ASSERT_TRUE(tracer.start(pair.daemon.get(), 1).ok());
-  constexpr std::size_t kRounds = 400;  // of which a socket holds some
+  constexpr std::size_t kRounds = 400;  // a socket holds only some of these
   for (std::size_t round = 0; round < kRounds; ++round) {
     fill(device, nic::kMostRecords);
     ASSERT_TRUE(tracer.hand_out());

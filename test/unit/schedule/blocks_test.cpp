@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Blocks of unequal lengths, and what shapes make of them: offsets, counts, and what is in place.
+// Blocks of unequal lengths, and their use in shapes: offsets, counts, and positions in place.
 #include "schedule/blocks.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ Shape shape_of(Collective collective, int root, Blocks blocks) {
   return shape;
 }
 
-// What 0, 1 and 2 send to 0, 1 and 2.
+// Elements that ranks 0, 1 and 2 send to ranks 0, 1 and 2.
 const std::vector<std::int64_t> kPairs = {1, 2, 0, 0, 3, 4, 5, 0, 6};
 
 TEST(Blocks, OneARankLieOneAfterAnother) {

@@ -55,7 +55,7 @@ TEST(Cost, AChainIsAsLongAsItHasMessages) {
             (Cost{2, 5}));
 }
 
-// Rank 0's second message need not wait for what the first one brings back.
+// Rank 0's second message need not wait for the answer to the first one.
 TEST(Cost, WhatIsNoPredecessorDoesNotLengthenThePath) {
   const std::string head =
       "schedule barrier ranks 2 rank 0 count 0\nslot 0 from 1 count 0\n"

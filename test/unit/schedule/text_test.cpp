@@ -209,7 +209,7 @@ TEST(Text, BlocksStandInPlaceOfTheCount) {
   const auto set = parsed("schedule alltoall ranks 2 rank 0 blocks 1 2, 3 4");
   EXPECT_EQ(set.front().shape.blocks, *Blocks::of_pairs(2, {1, 2, 3, 4}));
   EXPECT_EQ(set.front().shape.count, 0);
-  // All ranks is what no receivers say, too.
+  // Listing all ranks equals no list of receivers.
   EXPECT_EQ(print(parsed("schedule many_to_many ranks 2 rank 0 blocks 3 0 receivers 0 1")),
             "schedule many_to_many ranks 2 rank 0 blocks 3 0\n");
 }

@@ -37,7 +37,7 @@ TEST(NicJoinsBlocks, WhatFitsAPacket) {
   }
 }
 
-// What is joined at some length is joined at all shorter ones.
+// If blocks of some length are joined, all shorter ones are.
 TEST(NicJoinsBlocks, AndAllShorterOnes) {
   for (int ranks = 2; ranks <= UNISONO_NIC_RANKS_MAX; ++ranks) {
     bool joins = true;

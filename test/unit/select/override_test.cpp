@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// UNISONO_ALGORITHM: what its rules mean, what is wrong with those that are refused and where, and
-// which of them a call gets.
+// UNISONO_ALGORITHM: the meaning of its rules, the errors of refused ones with their positions, and
+// the rule for each call.
 #include "select/override.hpp"
 
 #include <gtest/gtest.h>
@@ -259,7 +259,7 @@ TEST(Overrides, RangesFitNoCallWhoseCountsAreLocal) {
   EXPECT_EQ(choice("gather:linear@0-1K", shape).origin, Origin::rule);
   EXPECT_EQ(choice("gather:linear@0-1K", {Collective::gather, 3, 0, 2, false}).origin,
             Origin::override_);
-  // Of an allgather all ranks know all counts; their average is what a rule sees.
+  // In an allgather all ranks know all counts; a rule sees their average.
   shape.collective = Collective::allgather;
   shape.blocks = *schedule::Blocks::of_ranks({30, 0, 60});
   EXPECT_EQ(choice("allgather:ring@30-31", shape).algorithm->name, "ring");

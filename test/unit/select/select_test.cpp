@@ -13,7 +13,7 @@ using schedule::Collective;
 using schedule::Shape;
 
 // choose() stops the process if a rule names an unknown algorithm, so walking the shapes is the
-// test; what it picks has to build, too, and a rule has to be the reason.
+// test. The chosen algorithm must build, too, and a rule must be the reason.
 TEST(Choose, PicksSomethingLegalForEveryShape) {
   int picks = 0;
   for (int c = 0; c < schedule::kCollectiveCount; ++c) {
@@ -150,8 +150,8 @@ TEST(Choose, OnlyShortBlocksOfAllRanksAreMulticastBetweenHosts) {
   EXPECT_NE(name({0, 0, 1, 1}, 1 << 20).find("ring"), std::string::npos);
 }
 
-// Packets cost processors' time before links are full, so that few rounds of them win; not so where
-// surplus hosts would send whole vectors to others, or vectors fill links.
+// Packets cost processor time before links are full, so few rounds are fastest. This changes if
+// surplus hosts would send whole vectors to others, or if vectors fill links.
 TEST(Choose, LongVectorsBetweenHostsTakeFewStepsUntilTheyFillLinks) {
   const auto name = [](int hosts, int ranks_of_host, std::int64_t bytes) {
     std::vector<int> labels;
@@ -192,8 +192,8 @@ TEST(Choose, ReleasesByMulticastWhereThereIsOneAndDownATreeElsewhere) {
   EXPECT_EQ(name(Collective::allgather, without), "gather-broadcast");
 }
 
-// Without its first choice, a collective takes what another circumstance would have had, and the
-// trees for want of a multicast come last.
+// Without its first choice, a collective takes the choice of another circumstance. The trees for
+// networks without multicast come last.
 TEST(Choose, TakesNoTreeForWantOfAMulticastWhereThereIsOne) {
   const auto overrides = parse_overrides("barrier: ^dissemination");
   ASSERT_TRUE(overrides.ok());

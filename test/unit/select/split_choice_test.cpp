@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// When vectors are cut in the NIC path: as it pays by what packets cost, and never where it loses.
+// When vectors are cut in the NIC path: if it is faster by the costs of packets, and never where it
+// is slower.
 #include "select/nic/split_choice.hpp"
 
 #include <gtest/gtest.h>
@@ -9,7 +10,7 @@
 namespace unisono::select::test {
 namespace {
 
-constexpr int kOwn = 1 << 20;  // processors that nobody runs out of
+constexpr int kOwn = 1 << 20;  // more processors than needed
 
 SplitWork work_of(int hosts, int processors, std::size_t words, bool adds_floats = true) {
   return {.hosts = hosts,
@@ -55,7 +56,7 @@ TEST(SplitChoice, NeverLosesByItsOwnReckoning) {
   }
 }
 
-// A packet more costs what its busiest host has to do, and not the whole way once more.
+// One more packet costs the work of its busiest host, not the whole path once more.
 TEST(SplitChoice, PacketsFollowOneAnother) {
   for (const int hosts : {2, 4, 8}) {
     const double one = split_cost_ns(work_of(hosts, kOwn, UNISONO_NIC_WORDS_MAX), 0);

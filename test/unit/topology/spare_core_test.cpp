@@ -48,7 +48,7 @@ TEST(SpareCore, RanksThatAreNotBoundKeepTheirs) {
   EXPECT_EQ(spare_core({cores({0, 1}), cores({2, 3})}, 1, cores({0, 1, 2, 3, 4})), std::nullopt);
 }
 
-// As where a launcher binds all of a host to the same few cores.
+// Some launchers bind all ranks of a host to the same few cores.
 TEST(SpareCore, RanksThatFillTheirCoresTogetherAreBound) {
   const std::vector<UsableCores> ranks = {cores({0, 1}), cores({0, 1})};
   EXPECT_EQ(spare_core(ranks, 0, cores({0, 1, 2, 3})), 2);

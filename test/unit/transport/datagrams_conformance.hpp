@@ -130,7 +130,7 @@ TYPED_TEST_P(DatagramsConformance, TheSourceMayBeReusedAtOnce) {
   EXPECT_EQ(receive_some(*this->world, 1, 1), only(before));
 }
 
-// Runs of one length, of one target, and of neither: whatever the system joins, borders stay.
+// Runs of one length, of one target, and of neither: the borders stay, whatever the system joins.
 TYPED_TEST_P(DatagramsConformance, ABatchKeepsItsBorders) {
   constexpr int kRanks = 3;
   UNISONO_MAKE_WORLD(kRanks);
@@ -173,14 +173,14 @@ TYPED_TEST_P(DatagramsConformance, MoreThanABatchInOneCall) {
   for (const DatagramBytes& bytes : sent) batch.push_back({1, bytes, {}});
   send_all(*this->world, 0, batch);
   std::sort(sent.begin(), sent.end());
-  // One at a time: what does not fit into a call waits for the next.
+  // One at a time: datagrams that do not fit into a call wait for the next.
   EXPECT_EQ(receive_some(*this->world, 1, sent.size(), 1), sent);
   EXPECT_EQ(this->world->at(0).counts().sent, sent.size());
   EXPECT_EQ(this->world->at(0).counts().refused, 0U);
   EXPECT_EQ(this->world->at(1).counts().received, sent.size());
 }
 
-// What a call gave stays as it is, may be written to, and ends with the next call only.
+// Received datagrams stay unchanged, may be written to, and end with the next call only.
 TYPED_TEST_P(DatagramsConformance, WhatHasComeStaysUntilTheNextCall) {
   UNISONO_MAKE_WORLD(3);
   std::vector<Incoming> incoming(8);
@@ -229,7 +229,7 @@ TYPED_TEST_P(DatagramsConformance, TheGroupIsAllOthersAndEachHearsItOnce) {
     for (const DatagramBytes& bytes : sent) batch.push_back({kGroup, bytes, {}});
     send_all(*this->world, source, batch);
     std::sort(sent.begin(), sent.end());
-    // What comes to everybody afterwards shows that nothing else came before.
+    // A datagram that reaches all ranks afterwards shows that nothing else came before.
     const DatagramBytes last(3, std::byte{7});
     for (int target = 0; target < kRanks; ++target) {
       if (target != source) {

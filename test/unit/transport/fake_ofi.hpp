@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// FakeOfi: a provider of libfabric that keeps what is posted until the test ends it, has no room
-// for some ranks, or has a completion queue that fails. No bytes move. One at a time, in one
-// thread. Needs libfabric's headers, and not the library.
+// FakeOfi: a provider of libfabric that keeps posted transfers until the test ends them, has no
+// room for some ranks, or has a completion queue that fails. No bytes move. One at a time, in one
+// thread. Needs libfabric's headers, but not the library.
 #pragma once
 
 #include <rdma/fi_cm.h>
@@ -69,7 +69,7 @@ class FakeOfi {
   FakeOfi(const FakeOfi&) = delete;
   FakeOfi& operator=(const FakeOfi&) = delete;
 
-  // For open_ofi_with(); of `ranks`, whose memory is `region` for all of them.
+  // For open_ofi_with(): one of `ranks`, which all have the memory `region`.
   base::Result<std::unique_ptr<RemoteMemory>> open(int ranks, std::span<std::byte> region) {
     UNISONO_ASSIGN(auto opened, open_ofi_with(library(), {.provider = "fake",
                                                           .address = *parse_ip("127.0.0.1"),
@@ -85,7 +85,7 @@ class FakeOfi {
     return opened;
   }
 
-  // Ends the oldest of what is posted to that rank.
+  // Completes the oldest transfer posted to that rank.
   void end_one(int rank) {
     const auto one = std::ranges::find(posted, rank, &Posted::rank);
     UNISONO_CHECK(one != posted.end(), "nothing is posted to that rank");
@@ -98,8 +98,8 @@ class FakeOfi {
 
   std::deque<Posted> posted;
   std::set<int> full;        // ranks for which it has no room
-  ssize_t queue_result = 0;  // what reading the queue comes to; 0: what has ended
-  ssize_t error_result = 0;  // what reading its error comes to
+  ssize_t queue_result = 0;  // result of reading the queue; 0: the completed transfers
+  ssize_t error_result = 0;  // result of reading its error
 
  private:
   static const OfiLibrary& library() {

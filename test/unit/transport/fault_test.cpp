@@ -74,7 +74,7 @@ TEST(Fault, WhatIsHeldComesLater) {
   EXPECT_EQ(got.size(), 100 - held);
   pair.network.advance_to(2000);
   std::vector<Incoming> none(1);
-  EXPECT_EQ(pair.sender.receive(none), 0U);  // who receives also sends what is due
+  EXPECT_EQ(pair.sender.receive(none), 0U);  // receive() also sends delayed datagrams that are due
   EXPECT_EQ(pair.sender.held(), 0U);
   for (const std::uint32_t each : pair.receive_all()) got.push_back(each);
   EXPECT_EQ(std::set(got.begin(), got.end()).size(), 100U);

@@ -21,7 +21,7 @@ namespace {
 
 constexpr wire::Key kKey{3, 4};
 
-// Delivers at once what `carries(source, target)` lets through.
+// Delivers the datagrams accepted by `carries(source, target)` at once.
 class Switch {
  public:
   using Rule = std::function<bool(int source, int target)>;
@@ -128,7 +128,7 @@ TEST(MulticastProbe, OneMuteMemberIsNamed) {
   EXPECT_NE(probes.probes[3]->note().find("nothing came from rank 1;"), std::string::npos);
 }
 
-// A sender that nobody but one hears does not spoil the answer of members that need not hear it.
+// A sender that only one rank hears does not change the answer of members that need not hear it.
 TEST(MulticastProbe, MembersOnlyCount) {
   Switch network(4, [](int source, int target) { return source != 1 && target != 1; });
   const std::vector<int> members{0, 2, 3};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Remote memory over a provider that does what the test says: parts that move, ranks for which
-// there is no room, and a completion queue that fails. Built where libfabric's headers are.
+// Remote memory over a provider controlled by the test: parts that move, ranks without room, and a
+// completion queue that fails. Built if libfabric's headers are installed.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -77,7 +77,7 @@ TEST_F(OfiProvider, ARankThatTakesNothingLeavesRoomForOthers) {
   EXPECT_EQ(memory_->moved(1), 0U);
   ASSERT_TRUE(write(3, kMebibyte));
   EXPECT_EQ(fake_.posted_to(3), 4U);
-  // As one ends, the next is posted, in order.
+  // When one ends, the next is posted, in order.
   fake_.end_one(1);
   poll();
   EXPECT_EQ(fake_.posted_to(1), most);

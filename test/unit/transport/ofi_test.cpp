@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Remote memory by libfabric, on loopback: when transfers are complete, and what becomes of them
-// when they cannot be. Without libfabric it is skipped, with the reason.
+// Remote memory by libfabric, on loopback: when transfers are complete, and how they fail. Without
+// libfabric it is skipped, with the reason.
 #include <gtest/gtest.h>
 #include <signal.h>
 

@@ -18,7 +18,7 @@ namespace unisono::transport {
 
 inline constexpr std::size_t kOfiRegion = std::size_t{24} << 20;
 
-// Pages of which only what is touched takes memory, as a job's.
+// Pages that take memory only when touched, like a job's.
 class Region {
  public:
   Region()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Each row of the table of transports does what its kind has to do, made as jobs make it. A row
-// that is added has its conformance tests here, by one line.
+// Each row of the table of transports passes the conformance tests of its kind, made as jobs make
+// it. A new row gets them by one line here.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What every transport has to do, and what is special to the virtual network.
+// The requirements on every transport, and the properties of the virtual network.
 #include <gtest/gtest.h>
 
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Addresses as text and in socket form, what a user's network list allows, and which of a host's
-// addresses is chosen.
+// Addresses as text and in socket form, the addresses that a user's network list allows, and the
+// choice among a host's addresses.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// UDP: options from settings, batches, sockets; and the whole under strangers' packets, floods and
+// UDP: options from settings, batches, sockets; and all together with foreign packets, floods and
 // refusals.
 #include "transport/udp/udp.hpp"
 
@@ -300,8 +300,8 @@ TEST(Udp, WhatOverflowsAndWhatIsTooLongIsCounted) {
   EXPECT_EQ(counts.received + counts.overflowed + counts.too_long, sent);
 }
 
-// A link that is slow and queues what the socket may hold, in a network of its own; nobody listens
-// at its other end.
+// A slow link that queues as much as the socket may hold, in a network of its own; no process
+// listens at its other end.
 TEST(Udp, WhoHadNoRoomIsWokenWhenThereIsSome) {
   const auto network = harness::NetworkNamespace::enter();
   if (!network.ok()) GTEST_SKIP() << network.error().message;
@@ -351,7 +351,7 @@ double waiting_packet_bytes(const std::string& interface) {
   return qdiscs[0].value("backlog", 0.0) / qdiscs[0].value("qlen", 0.0);
 }
 
-// What is longer than its burst, a shaper cuts into packets of one datagram each.
+// A shaper cuts messages longer than its burst into packets of one datagram each.
 TEST(Udp, AShaperPassesMessagesWhole) {
   const auto network = harness::NetworkNamespace::enter();
   if (!network.ok()) GTEST_SKIP() << network.error().message;
@@ -375,7 +375,7 @@ TEST(Udp, AShaperPassesMessagesWhole) {
   EXPECT_GT(waiting_packet_bytes("unisono0"), 4 * 1472);
 }
 
-// Strangers know the address, and have recorded a genuine packet.
+// The senders know the address, and have recorded a genuine packet.
 TEST(Udp, ForeignAndForgedPacketsHaveNoEffect) {
   constexpr std::uint64_t kSeed = 41;
   const auto local = loopback(Family::v4);

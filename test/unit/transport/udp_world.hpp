@@ -23,10 +23,10 @@ struct UdpWorldOptions {
   bool offloads = true;
   bool multicast = true;
   std::size_t max_payload = 0;
-  std::size_t common_payload = 0;  // as meet() is told; 0: max_payload
+  std::size_t common_payload = 0;  // meet()'s max_payload; 0: that of the options
 };
 
-// A group that no other test and no other run of this test has.
+// A group that no other test and no other run of this test uses.
 inline MulticastGroup test_group(Family family) {
   const auto key = wire::random_key();
   return {.endpoint = group_of_job(wire::job_of(*key), family), .ttl = 0};
@@ -60,7 +60,7 @@ class UdpRanks {
   // It is then the caller's.
   std::unique_ptr<Udp> take(int rank) { return std::move(ranks_[static_cast<std::size_t>(rank)]); }
   Udp& at(int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
-  // Loopback does not lose what fits into the buffers, so something comes.
+  // Loopback loses nothing that fits into the buffers, so a datagram will arrive.
   void wait(int rank) {
     pollfd one{.fd = at(rank).descriptor(), .events = POLLIN, .revents = 0};
     poll(&one, 1, -1);

@@ -115,7 +115,7 @@ std::uint64_t slice_ns() {
   return answer[6] | std::uint64_t{answer[7]} << 32;
 }
 
-// Of a thread that has asked for nothing.
+// The slice of a thread that has not asked for a short one.
 std::uint64_t usual_slice_ns() {
   std::uint64_t slice = 0;
   std::thread([&] { slice = slice_ns(); }).join();
@@ -187,7 +187,7 @@ TEST(Doorbells, AStrokeBetweenAnnouncementAndSleepIsNotLost) {
   EXPECT_FALSE(mine.anyone_asleep());
   const std::uint32_t announced = mine.announce(1);
   EXPECT_TRUE(mine.anyone_asleep());
-  mine.wake(0);  // somebody else's bell
+  mine.wake(0);  // the doorbell of another rank
   mine.wake(1);
   // Would sleep for a minute if the stroke were lost.
   EXPECT_TRUE(mine.sleep(1, announced, 60'000'000'000));
@@ -305,7 +305,7 @@ TEST(WakePipes, OpenNothingButThatPipe) {
   EXPECT_TRUE(readable(owner.descriptor(), 0));
 }
 
-// An open pipe outlives its owner, and ringing it kills nobody.
+// An open pipe outlives its owner, and ringing it raises no SIGPIPE.
 TEST(WakePipes, MayBeRungWhenTheirOwnerHasEnded) {
   PipeAddress address;
   WakePipes ringer(1);

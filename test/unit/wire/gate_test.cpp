@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a gate lets in and what it drops: every reason by a packet made for it, every bit of a
-// packet changed, and bytes from nowhere by the thousand.
+// The packets that a packet filter accepts and drops: every reason by a packet made for it, every
+// bit of a packet changed, and thousands of random packets.
 #include "wire/gate.hpp"
 
 #include <gtest/gtest.h>
@@ -190,7 +190,7 @@ TEST(Gate, APacketHasItsEffectOnce) {
   EXPECT_EQ(receiver.drops().of(Drop::replay), 8U);
 }
 
-// What was recorded on one link is nothing on another, nor back at its sender.
+// A packet recorded on one link is invalid on another, and back at its sender.
 TEST(Gate, APacketIsForItsReceiverOnly) {
   const Gate sender(kKey, 2, kRanks);
   Gate other(kKey, 0, kRanks);

@@ -56,7 +56,7 @@ TYPED_TEST(Sequence, EdgesOfTheWindowAcrossTheWrap) {
     EXPECT_EQ(window.take(static_cast<Number>(highest - 63)), Arrival::fresh);
     EXPECT_EQ(window.take(static_cast<Number>(highest - 63)), Arrival::seen);
     EXPECT_EQ(window.highest(), highest);
-    // One further: the lowest falls out, and what was skipped has not come.
+    // One further: the lowest leaves the window, and the skipped number has not come.
     EXPECT_EQ(window.take(static_cast<Number>(highest + 2)), Arrival::fresh);
     EXPECT_EQ(window.look(static_cast<Number>(highest - 63)), Arrival::old);
     EXPECT_EQ(window.take(static_cast<Number>(highest + 1)), Arrival::fresh);
