@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the kernel says of this host's network interfaces: names, drivers, addresses. Needs no
+// This host's network interfaces as reported by the kernel: names, drivers, addresses. Needs no
 // privilege. Control path; any thread, for the calling thread's network namespace.
 #pragma once
 
@@ -21,7 +21,7 @@ struct Interface {
   std::uint8_t mac[6] = {};
   std::uint32_t ipv4 = 0;  // the first address, network order; 0: none
   std::uint32_t mask = 0;  // of its network, network order
-  int mtu = 0;             // bytes of an IP packet that it carries in one piece
+  int mtu = 0;             // bytes of the largest IP packet that it sends unfragmented
   bool up = false;
   bool ethernet = false;
 };

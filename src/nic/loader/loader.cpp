@@ -43,10 +43,10 @@ using base::Status;
 constexpr auto kTcxIngress = static_cast<bpf_attach_type>(46);
 constexpr auto kTcxEgress = static_cast<bpf_attach_type>(47);
 constexpr std::size_t kLargestFrame = 4096;
-// The program of a process that was killed goes a moment after it.
+// The program of a killed process is removed a moment after it.
 constexpr std::int64_t kDetachNs = base::kSecond;
 
-// What libbpf had to say of the load in progress.
+// The messages of libbpf about the load in progress.
 thread_local std::string said;
 
 int keep_text(libbpf_print_level level, const char* format, std::va_list arguments) {
@@ -142,7 +142,7 @@ base::Result<base::Descriptor> make_wake_ring() {
   return system_error("make a wake ring", errno);
 }
 
-// As after the operation `depth` before the first, which has number 0.
+// Sets the state after operation -`depth`; the first operation has number 0.
 void clear(const unisono_nic_row& row, const GroupMemory& memory) {
   for (std::uint32_t i = 0; i < row.depth; ++i) {
     const std::uint64_t before = std::uint64_t{i} - row.depth;
@@ -158,14 +158,14 @@ void clear(const unisono_nic_row& row, const GroupMemory& memory) {
   }
 }
 
-// Whose frames are born as socket buffers: native mode would copy each, and asks for a program at
-// the peer before it lets a frame out.
+// Frames of veth are created as socket buffers. Native mode would copy each, and needs a program at
+// the peer before it sends a frame.
 bool is_veth(const std::string& name) {
   const auto interface = read_interface(name);
   return interface.ok() && interface->driver == "veth";
 }
 
-// As wake_waiters() of wake.bpf.h finds it.
+// The same index as in wake_waiters() of wake.bpf.h.
 std::uint32_t wake_place(std::uint32_t row, std::uint32_t waiter) {
   return row * UNISONO_NIC_WAITERS_MAX + waiter;
 }
@@ -176,8 +176,8 @@ using MapChanges = std::vector<std::function<int()>>;
 // More than a group has maps, unless very many of its ranks may sleep.
 constexpr std::size_t kThreadsMost = 32;
 
-// To change a map of maps waits for the program runs that may have looked into it, some 15 ms.
-// Changes that begin together wait together. The first one's error that failed; 0: none did.
+// A change of a map of maps waits some 15 ms, for program runs that may be reading it. Changes that
+// begin together wait together. Returns the error of the first change that failed; 0: none did.
 int change_together(const MapChanges& changes) {
   std::vector<int> errors(changes.size());
   const std::size_t shares = std::min(changes.size(), kThreadsMost);
@@ -415,7 +415,7 @@ GroupMaps LoadedDevice::maps(std::uint32_t row) const {
   return maps;
 }
 
-// What takes back what enter() has placed. Places that are empty are no error.
+// The changes that undo enter(). Empty entries are no error.
 void LoadedDevice::leave(std::uint32_t row, const Group& group, MapChanges& changes) const {
   const auto clear = [&](const char* name, std::uint32_t at) {
     changes.push_back([this, name, at] {
@@ -470,7 +470,7 @@ Status LoadedDevice::trace(std::uint32_t every) {
   if (every == 0) return base::success();
   trace_ring_.reset(ring_buffer__new(map("trace_records"), take_record, &take_record_, nullptr));
   if (!trace_ring_) return system_error("map the ring buffer of its trace", errno);
-  // What an earlier trace left; take_record_ is not set.
+  // Discards records of an earlier trace; take_record_ is not set.
   const int emptied = ring_buffer__consume(trace_ring_.get());
   if (emptied < 0) return system_error("read its trace", -emptied);
   word.store(every);

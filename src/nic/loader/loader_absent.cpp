@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Stands in for loader.cpp where clang or libbpf were missing when the library was built.
+// Replaces loader.cpp if clang or libbpf were missing when the library was built.
 #include "nic/loader/device.hpp"
 
 namespace unisono::nic {

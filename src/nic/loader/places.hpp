@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Places: which indices of a table are in use, by runs of neighbours; the lowest free run is taken.
-// Groups come and go seldom, so it looks at all runs. One thread at a time.
+// Places: allocates runs of neighbouring indices of a table; the lowest free run is taken. Groups
+// change rarely, so it searches all runs. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class Places {
     return first;
   }
 
-  // Gives a run back that take() returned.
+  // Frees a run that take() returned.
   void free(std::uint32_t first) {
     UNISONO_CHECK(used_.erase(first) == 1, "Places::free of a run that is not in use");
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads a schedule op by op, as an engine would run it, and keeps the node's part of the tree. The
-// order of the ops is the order of time: contributions come in and are combined; one message goes
-// up or, at the root, the result goes out; then the result comes down and is passed on.
+// Reads a schedule op by op, as an engine would execute it, and records the node's part of the
+// tree. The order of ops is the order of time. Contributions come in and are combined. One message
+// goes up or, at the root, the result goes out. Then the result comes down and is passed on.
 #include "nic/lowering/lower.hpp"
 
 #include <fmt/format.h>
@@ -35,7 +35,8 @@ struct Part {
 };
 Part part_of(const Range& range) { return {range.offset, range.count}; }
 
-// Which part each op is about. A slot's is known by the op that reads it and writes the vector.
+// The part to which each op belongs. For a wait, the op that reads its slot and writes the vector
+// shows it.
 class PartReader : ScheduleReader {
  public:
   explicit PartReader(const Schedule& schedule) : ScheduleReader(schedule) {}
@@ -73,12 +74,12 @@ class PartReader : ScheduleReader {
   Part own_;
 };
 
-// Of a schedule whose ops are about several parts, those of one.
+// The ops of one part, from a schedule with several.
 class TreeReader : ScheduleReader {
  public:
   explicit TreeReader(const Schedule& schedule)
       : TreeReader(schedule, {0, schedule.shape.count}, {}) {}
-  // `parts`: by op; none given: all are about this one.
+  // `parts`: by op; empty: all ops belong to this one.
   TreeReader(const Schedule& schedule, Part part, std::span<const Part> parts)
       : ScheduleReader(schedule),
         part_(part),
@@ -242,7 +243,7 @@ class TreeReader : ScheduleReader {
   const Part part_;
   const std::span<const Part> parts_;
   Node node_;
-  Range sum_;           // what there is so far, later the result
+  Range sum_;           // the sum so far, later the result
   SlotId waited_ = -1;  // arrived and not yet combined
   Stage stage_ = Stage::gathering;
 };

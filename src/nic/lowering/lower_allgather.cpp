@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whose block a slot holds is said by the copy that puts it in its place, which may come after it
-// has been sent on; so the copies are read first.
+// A slot's origin is known from the copy that puts its block in place, which may come after the
+// block was sent on. So the copies are read first.
 #include "nic/lowering/lower_allgather.hpp"
 
 #include <fmt/format.h>
@@ -91,7 +91,7 @@ class RoutesReader : ScheduleReader {
     return base::success();
   }
 
-  // The rank whose place in the output the range is; -1: none's.
+  // The rank whose block has this range in the output; -1: none.
   int block_at(const Range& range) const {
     if (range.memory != Memory::output) return -1;
     for (int rank = 0; rank < routes_.ranks; ++rank) {
@@ -115,7 +115,7 @@ class RoutesReader : ScheduleReader {
   Route& route_of(int origin) { return routes_.of[static_cast<std::size_t>(origin)]; }
 
   Routes routes_;
-  std::vector<int> origins_;  // by slot: whose block comes there
+  std::vector<int> origins_;  // by slot: the origin of its block
 };
 
 Error misfit(int rank, int origin, std::string_view what) {

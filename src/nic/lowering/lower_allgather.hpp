@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lowering of an allgather: where a rank's NIC takes each rank's block from and whom it sends it on
-// to, read off a schedule. The NIC program sends blocks on as they came, one to a packet, as soon
-// as they come; it neither joins nor splits them, and does not wait for one before it sends
-// another. So a schedule's paths are kept and its pace is not. A schedule that does anything else
-// is refused, and the message says which op it is that does not fit. Pure; any thread.
+// Lowering of an allgather: derives from a schedule the source of each rank's block at a rank's
+// NIC, and the ranks to which the NIC sends it on. The NIC program sends each block on in a packet
+// of its own as soon as it arrives. It neither joins nor splits blocks, and does not wait for one
+// before it sends another. So it keeps a schedule's paths, but not its order in time. Any other
+// schedule is refused, and the message names the op that does not fit. Pure; any thread.
 #pragma once
 
 #include <span>
@@ -31,12 +31,12 @@ struct Routes {
   bool operator==(const Routes&) const = default;
 };
 
-// No block may be empty. The routes serve blocks of any length.
+// No block may be empty. The routes hold for blocks of any length.
 base::Result<Routes> lower_allgather(const schedule::Schedule& schedule);
 
-// Whether the routes of ranks 0 .. P-1 bring each block to every rank once: each hears it from a
-// rank that sends it there, and every way begins at its origin. Some schedules can be lowered at
-// some ranks only, so a group lowers those of all ranks before it relies on any.
+// Whether the routes of ranks 0 .. P-1 bring each block to every rank once. Each rank must get it
+// from a rank that sends it there, and every path must begin at its origin. Some schedules can be
+// lowered at some ranks only, so a group lowers those of all ranks before it relies on any.
 base::Status check_routes(std::span<const Routes> all);
 
 }  // namespace unisono::nic

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads a schedule as an engine would run it, but for symbols instead of elements: what each place
-// holds is element e of the own block, or of a slot. Where the elements of a slot end up in the
-// result says whose they are, which may be after they were sent on; so it is read twice.
+// Executes a schedule with symbols instead of elements: each place holds element e of the own block
+// or of a slot. The final position of a slot's elements in the result shows their origin. That may
+// be known only after they were sent on, so the schedule is read twice.
 #include "nic/lowering/lower_doubling.hpp"
 
 #include <fmt/format.h>
@@ -29,9 +29,9 @@ using schedule::SlotId;
 constexpr SlotId kNothing = -2;
 constexpr SlotId kOwn = -1;
 
-// What an element of memory holds.
+// The symbolic contents of an element of memory.
 struct Symbol {
-  SlotId slot = kNothing;   // that it came by
+  SlotId slot = kNothing;   // the slot in which it arrived
   std::int64_t offset = 0;  // in the slot or the own block
 };
 
@@ -87,7 +87,7 @@ class DoublingReader : ScheduleReader {
     return symbols;
   }
 
-  // By where they are in the result at the end.
+  // By their final positions in the result.
   Status name_slots() {
     for (const schedule::Slot& each : schedule_.slots) {
       places_.emplace_back(static_cast<std::size_t>(each.count), -1);
@@ -187,7 +187,7 @@ class DoublingReader : ScheduleReader {
 
   Doubling doubling_;
   std::vector<Symbol> output_, scratch_;
-  std::vector<std::vector<std::int64_t>> places_;  // by slot and element: where in the result
+  std::vector<std::vector<std::int64_t>> places_;  // by slot and element: position in the result
 };
 
 Error misfit(int rank, std::string_view what) {
@@ -201,7 +201,7 @@ const BlockMessage* find_take(std::span<const Doubling> all, int giver, const Bl
   return take.peer == giver && take.blocks == give.blocks ? &take : nullptr;
 }
 
-// Each message is given once, as it is taken.
+// Each message is sent once, and its receiver expects it.
 Status check_pairs(std::span<const Doubling> all) {
   for (const Doubling& giver : all) {
     for (const BlockMessage& give : giver.gives) {
@@ -224,7 +224,7 @@ Status check_pairs(std::span<const Doubling> all) {
   return base::success();
 }
 
-// Sends what can be sent until nothing changes.
+// Sends all complete messages until nothing changes.
 Status check_progress(std::span<const Doubling> all) {
   std::vector<std::uint64_t> has;
   for (const Doubling& each : all) has.push_back(std::uint64_t{1} << each.rank);

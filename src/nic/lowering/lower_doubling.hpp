@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lowering of an allgather whose messages double: which blocks a rank's NIC joins in each message
-// that it sends, and which it finds in each that comes, read off a schedule. The NIC program sends
-// a message as soon as all blocks in it are there, the own one among them; so what a schedule sends
-// is kept, and its pace is not. A schedule that does anything else is refused, and the message says
-// which op it is that does not fit. Pure; any thread.
+// Lowering of an allgather with messages of doubling size: derives from a schedule the blocks that
+// a rank's NIC joins in each message it sends, and those in each message it receives. The NIC
+// program sends a message as soon as all its blocks are there, including the own one. So it keeps a
+// schedule's messages, but not its order in time. Any other schedule is refused, and the message
+// names the op that does not fit. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace unisono::nic {
 
 // Blocks of several origins, in the order of their ranks.
 struct BlockMessage {
-  int peer = -1;              // rank that it goes to, or comes from
-  schedule::SlotId slot = 0;  // of the rank that takes it: its number there
+  int peer = -1;              // the rank that receives or sends it
+  schedule::SlotId slot = 0;  // of the receiving rank: the message's number there
   std::uint64_t blocks = 0;   // bit o: that of rank o
 
   bool operator==(const BlockMessage&) const = default;
@@ -34,15 +34,15 @@ struct Doubling {
   bool operator==(const Doubling&) const = default;
 };
 
-// No block may be empty. The messages serve blocks of any length.
+// No block may be empty. The messages hold for blocks of any length.
 base::Result<Doubling> lower_doubling(const schedule::Schedule& schedule);
 
 // How many blocks the largest message has.
 int largest_message(const Doubling& doubling);
 
-// Whether all that ranks 0 .. P-1 take is given, no more, and everybody gets all blocks so; and
-// whether the largest messages of all are alike: a frame is made for one that large, so that it
-// need not grow where the next message takes its place. Some schedules can be lowered at some ranks
+// Whether ranks 0 .. P-1 send exactly the messages that they receive, all ranks get all blocks, and
+// the largest messages of all are equal. A frame is made with the largest size, so that it need not
+// grow when the next message replaces its contents. Some schedules can be lowered at some ranks
 // only, so a group lowers those of all ranks before it relies on any.
 base::Status check_doubling(std::span<const Doubling> all);
 

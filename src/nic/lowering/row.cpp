@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fills a row; see tables.h for what each field means to the program.
+// Fills a row; tables.h explains the meaning of each field for the program.
 #include "nic/lowering/row.hpp"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 namespace unisono::nic {
 namespace {
 
-// What a row has whatever its group does.
+// The fields that do not depend on the group's operation.
 unisono_nic_row begin_row(int rank, const GroupAddresses& group) {
   unisono_nic_row row = {};
   row.id = group.id;

@@ -12,15 +12,16 @@
 
 namespace unisono::nic {
 
-// What the ranks of a job know of one another.
+// The ranks' addresses and the job's key.
 struct GroupAddresses {
   unisono_nic_id id = {};
-  unisono_key key = {};                        // of the job: tags are made with it
-  std::span<const unisono_nic_address> ranks;  // where each rank's host listens
-  // What the group's results, and blocks for all, are sent to; none: the network carries none.
+  unisono_key key = {};                        // of the job, for tags
+  std::span<const unisono_nic_address> ranks;  // the address at which each rank's host listens
+  // The multicast address for results, and for blocks that go to all; none: the network carries no
+  // multicast.
   unisono_nic_address multicast = {};
-  // Operations in flight: a power of two, at most UNISONO_NIC_DEPTH_MAX / 2, because the results
-  // of as many before them are kept for those who lost them.
+  // Operations in flight: a power of two, at most UNISONO_NIC_DEPTH_MAX / 2. The results of as many
+  // earlier ones are kept for ranks that lost them.
   std::uint32_t depth = 2;
   std::uint32_t waiters = 1;  // processes of this rank's host that may sleep until one is done
   bool on_query =
@@ -31,10 +32,10 @@ struct GroupAddresses {
 base::Result<unisono_nic_row> make_row(const Node& node, const GroupAddresses& group);
 
 // A block that goes from its origin to all others goes in one packet if there is a multicast
-// address. Refused if the rank sends more packets than a row has room for.
+// address. Refused if the rank sends more packets than a row can hold.
 base::Result<unisono_nic_row> make_row(const Routes& routes, const GroupAddresses& group);
 
-// Messages that lower_doubling() made. Nothing of it is multicast.
+// Messages made by lower_doubling(). None of them is multicast.
 base::Result<unisono_nic_row> make_row(const Doubling& doubling, const GroupAddresses& group);
 
 // The Ethernet address of an IPv4 multicast group (RFC 1112): 01:00:5e and the lower 23 bits.

@@ -26,7 +26,7 @@ base::Status ScheduleReader::check_allgather() const {
   for (int rank = 0; rank < shape.ranks; ++rank) {
     if (schedule::block(shape, rank).count > 0) continue;
     return refuse(
-        fmt::format("the block of rank {} is empty, so that nobody can tell it from others; lower "
+        fmt::format("the block of rank {} is empty and cannot be told from others; lower "
                     "the same schedule of longer blocks, which go the same ways",
                     rank));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ScheduleReader: what the lowerings of this folder share: they go through a schedule op by op, as
-// an engine would run it, and say which op it is that the NIC program cannot do. A base for the
-// length of one lowering; no virtual functions.
+// ScheduleReader: the common base of the lowerings in this folder. They read a schedule op by op,
+// as an engine would execute it, and name the op that the NIC program cannot do. It lives for one
+// lowering; no virtual functions.
 #pragma once
 
 #include <string>
@@ -29,7 +29,7 @@ class ScheduleReader {
   // Names the op, if it is one's fault.
   base::Error refuse(std::string_view why) const;
 
-  // An allgather of as many ranks as a row has room for, each with something to give.
+  // An allgather of at most as many ranks as a row can hold, each with a block that is not empty.
   base::Status check_allgather() const;
 
   // The one, or first, target of a send.

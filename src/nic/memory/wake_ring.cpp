@@ -49,9 +49,9 @@ WakeRing::~WakeRing() {
   if (put_ != nullptr) munmap(const_cast<std::uint64_t*>(put_), page_bytes());
 }
 
-// A record that comes for an earlier arm() wakes once too often, which does no harm; so the ring is
-// emptied before the bit is set and never between that and sleep. Ports look for the end of an
-// operation by sequentially consistent loads, which do not overtake the bit.
+// A record for an earlier arm() wakes once too often, which is harmless. So the ring is emptied
+// before the bit is set, and never between that and sleep. Ports check for the end of an operation
+// by sequentially consistent loads, which do not overtake the bit.
 void WakeRing::arm(unisono_nic_slot& slot) {
   empty();
   std::atomic_ref(slot.waiting).fetch_or(bit_, std::memory_order_seq_cst);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The process's part of the protocol of tables.h. Its order of memory: the block and its length,
-// then its number, then the arrival bit; the program looks the other way round. Others' blocks come
-// in while it does so, or before.
+// The process's part of the protocol of tables.h. It writes the block and its length, then its
+// number, then the arrival bit; the program reads in the opposite order. Others' blocks may arrive
+// before or meanwhile.
 #include "nic/port/allgather_port.hpp"
 
 #include <algorithm>
@@ -41,8 +41,8 @@ base::Status AllgatherPort::post(std::span<const std::byte> block, std::uint32_t
   return send_packet(UNISONO_NIC_DOORBELL, sequence);
 }
 
-// As the program does for a block that comes. Where blocks are joined it does so for the own one
-// too, because what then can be sent is for who sets the bit.
+// As the program does for a received block. Where blocks are joined, the program does it for the
+// own one too, because the setter of the bit sends the messages that it completes.
 void AllgatherPort::mark_own(std::uint64_t sequence) const {
   unisono_nic_slot& operation = slot(sequence);
   const std::uint64_t bit = std::uint64_t{1} << row_.rank;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // AllgatherPort: a process's side of an allgather group in the NIC path. To post is a copy, an
-// atomic and the doorbell packet (doorbell_socket.hpp), which makes the program send the block;
-// from then on programs send all blocks on among themselves. Blocks are polled in memory.
+// atomic and the doorbell packet (doorbell_socket.hpp), which makes the program send the block.
+// From then on programs forward all blocks among themselves. Blocks are polled in memory.
 // Operations of a group are numbered from 0, and up to its depth may be in flight. Packets get
-// lost: who waits calls repair() now and then. One thread at a time. Data path: no allocation, no
-// lock.
+// lost, so a waiting process calls repair() now and then. One thread at a time. Data path: no
+// allocation, no lock.
 #pragma once
 
 #include <cstddef>
@@ -31,37 +31,37 @@ class AllgatherPort {
   int ranks() const { return static_cast<int>(row_.ranks); }
   // The number that the next post() has.
   std::uint64_t next() const { return next_; }
-  // Operations that may be in flight.
+  // The number of operations that may be in flight.
   std::uint32_t depth() const { return row_.depth / 2; }
-  // Whether the operation depth() before it is done. To that one all have contributed, for which
-  // they had all blocks of the one 2 depth() before, whose place this takes.
+  // Whether the operation depth() before it is done. All ranks have contributed to that one. They
+  // did so with all blocks of the one 2 depth() before, whose memory this one reuses.
   bool may_post() const { return is_done(next_ - depth()); }
 
-  // How long a block may be: what a packet holds or, if the group joins blocks in messages, a part.
+  // The longest block: what a packet holds or, if the group joins blocks in messages, a part of it.
   std::size_t most_bytes() const;
-  // Gives this process's block to operation next(): at most most_bytes(), as long as the other
-  // ranks' (filled up with zeros to whole words), and a mark that goes with it. Only if may_post().
-  // An error means that the doorbell packet was not sent; who lacks the block asks for it all the
+  // Gives this process's block to operation next(), with a mark. It has at most most_bytes() and is
+  // as long as the other ranks' (padded with zeros to whole words). Call it only if may_post(). An
+  // error means that the doorbell packet was not sent; ranks that lack the block request it all the
   // same.
   base::Status post(std::span<const std::byte> block, std::uint32_t mark = 0);
 
-  // Asks for the blocks that an operation lacks here that was posted; programs answer from what
-  // they keep, or pass the question on. Harmless at any time.
+  // Requests the blocks that a posted operation lacks here. Programs answer from memory, or forward
+  // the request. Harmless at any time.
   base::Status ask(std::uint64_t sequence);
   // As Port::repair().
   base::Result<int> repair(std::int64_t now_ns, std::int64_t delay_ns);
 
   bool is_done(std::uint64_t sequence) const;
-  // For who wants to sleep until then: the ring's descriptor shall say so. False: it has ended, and
-  // there is no need to. Afterwards disarm() in either case.
+  // For a process that wants to sleep until then: the ring's descriptor will show it. False: the
+  // operation has ended, so do not sleep. Afterwards disarm() in either case.
   bool arm(WakeRing& ring, std::uint64_t sequence) const;
   void disarm(WakeRing& ring, std::uint64_t sequence) const;
   // When a done operation's last block was in this host's memory, by the clock of base/clock.hpp.
   std::int64_t done_ns(std::uint64_t sequence) const;
-  // Of an operation that was posted: bit o for each block that is here.
+  // For a posted operation: bit o is set if the block of rank o is here.
   std::uint64_t arrived(std::uint64_t sequence) const;
-  // An origin's block in an operation that is done, in whole words, until depth() later ones are
-  // posted: from then on others may send new ones to its place.
+  // An origin's block in an operation that is done, in whole words. Valid until depth() later ones
+  // are posted; then other ranks may overwrite it.
   std::span<const std::byte> block(std::uint64_t sequence, int origin) const;
   std::uint32_t mark(std::uint64_t sequence, int origin) const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pieces are given and taken in order. Others' blocks come to a piece's place again as soon as the
-// piece one depth later is posted, so no more than a depth is given ahead of what was taken.
+// Pieces are posted and read in order. Others' blocks may overwrite a piece as soon as the piece
+// one depth later is posted. So at most a depth of pieces is posted ahead of those read.
 #include "nic/port/allgather_segments.hpp"
 
 #include <fmt/format.h>
@@ -74,7 +74,7 @@ base::Result<bool> AllgatherSegments::step() {
   }
   while (posted_ < pieces_ && posted_ - finished_ < port_.depth() && port_.may_post()) {
     const base::Status posted = port_.post(piece(posted_), mark_);
-    ++posted_;  // also if its doorbell packet was not sent, which repair() makes up for
+    ++posted_;  // also if its doorbell packet was not sent; repair() makes up for that
     UNISONO_TRY(posted);
   }
   return finished_ == pieces_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// AllgatherSegments: blocks of any length, the same at all ranks, in the NIC path, as operations of
-// a packet or less each, of which as many are in flight as the port allows. One allgather at a
-// time; while one is under way, nobody else posts. One thread at a time. Data path: no allocation,
-// no lock.
+// AllgatherSegments: blocks of any length, the same at all ranks, in the NIC path. They are cut
+// into operations of at most a packet each, and as many are in flight as the port allows. One
+// allgather at a time; meanwhile no other code posts. One thread at a time. Data path: no
+// allocation, no lock.
 #pragma once
 
 #include <cstddef>
@@ -21,19 +21,21 @@ class AllgatherSegments {
   // How many operations a block takes: the fewest; one if it is empty.
   static std::uint64_t pieces(std::size_t bytes, std::size_t piece_bytes);
 
-  // Starts with this rank's block. `result` has room for all ranks', one after another, or is empty
-  // if they are not wanted; the block may be its own place there. Both stay until it has ended. The
-  // mark has to be the same at all ranks. Only when what began before has ended.
+  // Starts with this rank's block. `result` has room for all ranks' blocks, one after another, or
+  // is empty if they are not wanted. The block may lie in its own place there. Both must stay until
+  // the end. The mark must be the same at all ranks. Call it only when the operation before has
+  // ended.
   void begin(std::span<const std::byte> block, std::span<std::byte> result, std::uint32_t mark = 0);
 
-  // Does what can be done without waiting: takes the blocks that are there, and gives the pieces
-  // that have room. True: all is done. While it is false, who waits calls AllgatherPort::repair()
-  // as well. The error names the rank whose block has another length or mark.
+  // Makes progress without waiting: copies the blocks that have arrived, and posts the pieces that
+  // have room. True: all is done. While it is false, a waiting process calls
+  // AllgatherPort::repair() as well. The error names the rank whose block has another length or
+  // mark.
   base::Result<bool> step();
   // That rank; -1: none.
   int mismatching_rank() const { return mismatching_rank_; }
 
-  // Bit o: what this waits for has rank o's block. While it is not done.
+  // Bit o: rank o's block has arrived in the awaited operation. Call it while not all is done.
   std::uint64_t arrived() const { return port_.arrived(awaited()); }
   // When the last block was there, once all is done; by the clock of base/clock.hpp.
   std::int64_t done_ns() const { return port_.done_ns(first_ + pieces_ - 1); }
@@ -51,9 +53,9 @@ class AllgatherSegments {
   std::uint32_t mark_ = 0;
   int mismatching_rank_ = -1;
   std::uint64_t first_ = 0;     // operation that has the first piece
-  std::uint64_t pieces_ = 0;    // of the block under way; of those ...
-  std::uint64_t posted_ = 0;    // ... so many are given,
-  std::uint64_t finished_ = 0;  // and of these, so many are done and taken
+  std::uint64_t pieces_ = 0;    // pieces of the current block
+  std::uint64_t posted_ = 0;    // ... of which so many are posted,
+  std::uint64_t finished_ = 0;  // ... and so many are done and read
 };
 
 }  // namespace unisono::nic

@@ -24,10 +24,10 @@ bool set(const base::Descriptor& socket, int level, int option, const void* valu
   return setsockopt(socket.get(), level, option, value, static_cast<socklen_t>(bytes)) == 0;
 }
 
-// Another host of the group, to which doorbell packets are addressed: the route to one host is kept
-// by the socket, that to many is looked for with each datagram, a tenth of what it takes to send
-// one. The program takes doorbell packets off before they are on the wire, and if it has gone they
-// end there, where nobody listens.
+// Another host of the group, to which doorbell packets are addressed. The socket keeps the route to
+// one host. A route to many would be looked up for each datagram, which takes a tenth of its
+// sending. The program intercepts doorbell packets before they are on the wire. If the program is
+// gone, they end at that host, where no process listens.
 std::uint32_t other_host(const unisono_nic_row& row) {
   if (row.ranks != 0) return row.at[row.rank == 0 ? 1 : 0].ipv4;
   return (row.flags & UNISONO_NIC_ROOT) != 0 ? row.child[0].ipv4 : row.up.ipv4;
@@ -43,7 +43,7 @@ base::Result<base::Descriptor> open_socket(const unisono_nic_row& row) {
   const bool prepared = set(opened, SOL_SOCKET, SO_BINDTOIFINDEX, &interface, sizeof interface) &&
                         set(opened, SOL_SOCKET, SO_NO_CHECK, &on, sizeof on);
   if (!prepared) return system_error("bind the socket to the group's interface");
-  // Interfaces and switches hold back what nobody has asked for.
+  // Interfaces and switches hold back multicasts without a member.
   ip_mreqn by = {};
   by.imr_ifindex = interface;
   by.imr_multiaddr.s_addr = row.down.ipv4;
@@ -61,8 +61,8 @@ base::Result<base::Descriptor> open_socket(const unisono_nic_row& row) {
   return opened;
 }
 
-// What an earlier datagram met that the program did not take off. It is told once, in the place of
-// sending.
+// An error of an earlier datagram that the program did not intercept. The kernel reports it once,
+// instead of sending.
 bool is_about_an_earlier_one(int error) {
   return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH;
 }
@@ -74,8 +74,8 @@ base::Result<std::unique_ptr<DoorbellSocket>> DoorbellSocket::open(const unisono
   return std::unique_ptr<DoorbellSocket>(new DoorbellSocket(row, std::move(socket)));
 }
 
-// What the program looks at before it believes that a packet is a doorbell packet of this group; it
-// writes all of it anew. The kernel shows packets to nobody without privilege.
+// Fields that the program checks to recognize a doorbell packet of this group; it rewrites all of
+// it. The kernel shows packets only to privileged processes.
 DoorbellSocket::DoorbellSocket(const unisono_nic_row& row, base::Descriptor socket)
     : socket_(std::move(socket)) {
   unisono_packet packet = {};
@@ -95,8 +95,9 @@ base::Status DoorbellSocket::send(std::uint8_t kind, std::uint64_t sequence, std
   const auto send_once = [&] { return ::send(socket_.get(), packet_.data(), bytes, MSG_DONTWAIT); };
   ssize_t sent = send_once();
   if (sent < 0 && is_about_an_earlier_one(errno)) sent = send_once();
-  // ENOBUFS is how the system tells that the program dropped what it needed no longer. Where the
-  // interface takes nothing (EAGAIN) the packet is lost like any other, and repair sends it again.
+  // The system reports ENOBUFS when the program dropped a packet that it no longer needed. If the
+  // interface accepts nothing (EAGAIN), the packet is lost like any other, and repair sends it
+  // again.
   if (sent < 0 && errno != ENOBUFS && errno != EAGAIN) {
     return system_error(kind == UNISONO_NIC_DOORBELL ? "send the doorbell packet"
                                                      : "send a question");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// DoorbellSocket: how a process tells the program of its host that it has something to do: a
-// datagram that the program catches before it leaves and writes anew, so it takes no privilege. It
-// carries a secret of the group, which no other process of this host knows. One thread at a time.
-// Data path: no allocation, no lock.
+// DoorbellSocket: signals the program of this host that there is work. It sends a datagram, which
+// the program intercepts and rewrites before it leaves the host, so no privilege is needed. The
+// datagram carries a secret of the group, which no other process of this host knows. One thread at
+// a time. Data path: no allocation, no lock.
 #pragma once
 
 #include <array>
@@ -18,11 +18,11 @@ namespace unisono::nic {
 
 class DoorbellSocket {
  public:
-  // For the group of a row as it was placed.
+  // For the group of a placed row.
   static base::Result<std::unique_ptr<DoorbellSocket>> open(const unisono_nic_row& row);
 
-  // UNISONO_NIC_DOORBELL, _ASK or _QUERY about an operation. What the program makes of it has room
-  // for a vector of `words`, at most UNISONO_NIC_WORDS_MAX.
+  // UNISONO_NIC_DOORBELL, _ASK or _QUERY for an operation. The packet that the program makes of it
+  // has room for a vector of `words`, at most UNISONO_NIC_WORDS_MAX.
   base::Status send(std::uint8_t kind, std::uint64_t sequence, std::size_t words);
 
  private:

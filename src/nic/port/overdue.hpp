@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Overdue: when a process that waits for its operations takes packets to be lost and asks: if for
-// some time none of them has ended and none was asked for. One thread at a time; no clock of its
+// Overdue: decides when a waiting process assumes that packets are lost and requests them: if for
+// some time no operation has ended and none was requested. One thread at a time; no clock of its
 // own.
 #pragma once
 
@@ -12,8 +12,8 @@ namespace unisono::nic {
 
 class Overdue {
  public:
-  // Of the operations before `next`: calls ask(sequence) for all of which is_over(sequence) is
-  // false, if it is time. Returns for how many. `now_ns` is of any one clock.
+  // If it is time, calls ask(sequence) for each operation before `next` whose is_over(sequence) is
+  // false. Returns their number. `now_ns` may be of any one clock.
   template <typename IsOver, typename Ask>
   base::Result<int> repair(std::uint64_t next, std::int64_t now_ns, std::int64_t delay_ns,
                            const IsOver& is_over, const Ask& ask) {
@@ -35,7 +35,7 @@ class Overdue {
 
  private:
   std::uint64_t first_waited_ = 0;  // all operations before it were over at the last repair()
-  bool idle_ = true;                // ... and there was no other
+  bool idle_ = true;                // ... and no other operation was waited for
   std::int64_t waits_since_ns_ = 0;
 };
 

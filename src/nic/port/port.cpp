@@ -34,8 +34,8 @@ base::Status Port::post(std::uint32_t combine, std::span<const std::uint64_t> ve
   return give(sequence, (before | 1) == all);
 }
 
-// Where ranks wait for the query, one that has come before this contribution finds nobody else who
-// would send it. The program marks the query and then looks for the arrival; this is the reverse.
+// If ranks wait for the query, a query that came before this contribution finds no other sender.
+// The program marks the query and then checks for the arrival; this code does the reverse.
 base::Status Port::give(std::uint64_t sequence, bool is_last) {
   const bool on_query = (row_.flags & UNISONO_NIC_ON_QUERY) != 0;
   if (on_query && (row_.flags & UNISONO_NIC_ROOT) != 0 && !is_last) {
@@ -54,7 +54,7 @@ base::Status Port::send_doorbell(std::uint64_t sequence) {
 }
 
 base::Status Port::ask(std::uint64_t sequence) {
-  // A doorbell packet that could not be sent is what it lacks, or it needs nothing more than time.
+  // Either a doorbell packet was not sent, or the operation needs only time.
   const std::uint64_t all = unisono_nic_all_arrived(&row_);
   const std::uint64_t arrived =
       std::atomic_ref(slot(sequence).arrived).load(std::memory_order_acquire);
@@ -128,7 +128,7 @@ unisono_nic_slot& Port::slot(std::uint64_t sequence) const {
 
 unisono_nic_block& Port::own(std::uint64_t sequence) const { return block(sequence, 0); }
 
-// As find_block() of state.bpf.h.
+// The same as find_block() of state.bpf.h.
 unisono_nic_block& Port::block(std::uint64_t sequence, std::uint32_t number) const {
   return memory_.blocks[(sequence & (row_.depth - 1)) * unisono_nic_blocks(&row_) + number];
 }

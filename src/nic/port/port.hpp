@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Port: a process's side of one group in the NIC path. To post is a store and an atomic; only the
-// process whose contribution is the last on its host makes a system call, the doorbell packet
+// Port: a process's side of one group in the NIC path. To post is a store and an atomic. Only the
+// process with the last contribution on its host makes a system call, the doorbell packet
 // (doorbell_socket.hpp). Results are polled in memory. Operations of a group are numbered from 0,
-// and up to its depth may be in flight. Packets get lost: who waits calls repair() now and then.
-// One thread at a time. Data path: no allocation, no lock.
+// and up to its depth may be in flight. Packets get lost, so a waiting process calls repair() now
+// and then. One thread at a time. Data path: no allocation, no lock.
 #pragma once
 
 #include <cstdint>
@@ -27,36 +27,36 @@ class Port {
 
   // The number that the next post() has.
   std::uint64_t next() const { return next_; }
-  // Operations that may be in flight.
+  // The number of operations that may be in flight.
   std::uint32_t depth() const { return row_.depth / 2; }
-  // Whether the operation depth() before it is done. All have contributed to that one, for which
-  // they needed the result of the one 2 depth() before, whose place this takes.
+  // Whether the operation depth() before it is done. All ranks have contributed to that one. For
+  // this they needed the result of the one 2 depth() before, whose memory this one reuses.
   bool may_post() const { return is_done(next_ - depth()); }
 
-  // Gives this process's vector to operation next(): words of 64 bits, combined as lower_operator()
-  // says. Only if may_post(). An error means that the doorbell packet was not sent; send_doorbell()
-  // tries again.
+  // Gives this process's vector to operation next(): words of 64 bits, combined by
+  // lower_operator(). Call it only if may_post(). An error means that the doorbell packet was not
+  // sent; send_doorbell() tries again.
   base::Status post(std::uint32_t combine, std::span<const std::uint64_t> vector);
-  // Operation next() is posted by another process of this host, by a port of its own to the same
-  // memory; this one waits for it as well. Each operation is posted by one of them, when all have
-  // the result of the one before.
+  // Another process of this host posts operation next(), by a port of its own to the same memory;
+  // this process waits for it as well. Each operation is posted by one of them, when all have the
+  // result of the one before.
   void follow() { ++next_; }
-  // Goes on with an operation whose contributions have all come; harmless at any time.
+  // Resumes an operation with all contributions; harmless at any time.
   base::Status send_doorbell(std::uint64_t sequence);
 
-  // Asks for what an operation lacks here that was posted: missing contributions of the children,
-  // or of the parent the result. Programs answer from what they keep, or pass the question on; no
-  // process is needed for it. Harmless at any time.
+  // Requests what a posted operation lacks here: contributions of the children, or the result from
+  // the parent. Programs answer from memory, or forward the request; no process is needed. Harmless
+  // at any time.
   base::Status ask(std::uint64_t sequence);
-  // For who waits: asks for all operations that are not done, if none has become done and none was
-  // asked for in the last `delay_ns`. Returns for how many. `now_ns` is of any one clock; the delay
-  // should be random, well above the time that a result takes, and grow with every time that it
-  // asked.
+  // For a waiting process. Requests all operations that are not done, if none has become done and
+  // none was requested in the last `delay_ns`. Returns their number. `now_ns` may be of any one
+  // clock. The delay should be random, well above the time of an operation, and grow with each
+  // request.
   base::Result<int> repair(std::int64_t now_ns, std::int64_t delay_ns);
 
   bool is_done(std::uint64_t sequence) const;
-  // For who wants to sleep until then: the ring's descriptor shall say so. False: it has ended, and
-  // there is no need to. Afterwards disarm() in either case.
+  // For a process that wants to sleep until then: the ring's descriptor will show it. False: the
+  // operation has ended, so do not sleep. Afterwards disarm() in either case.
   bool arm(WakeRing& ring, std::uint64_t sequence) const;
   void disarm(WakeRing& ring, std::uint64_t sequence) const;
   // When a done operation's result was in this host's memory, by the clock of base/clock.hpp: the
@@ -64,13 +64,14 @@ class Port {
   std::int64_t done_ns(std::uint64_t sequence) const;
   // The contributions differ in length or operator; it will never be done.
   bool is_broken(std::uint64_t sequence) const;
-  // Of one that is broken here: the first rank whose contribution differs from the own one; -1 if
-  // it is the result that does.
+  // For an operation that is broken here: the first rank whose contribution differs from the own
+  // one; -1 if the result differs.
   int mismatching_rank(std::uint64_t sequence) const;
-  // Whether all contributions to it have come here and gone on towards the root, or it is done.
+  // Whether all contributions have arrived here and gone on towards the root, or the operation is
+  // done.
   bool is_given(std::uint64_t sequence) const;
-  // Of an operation that is done, until that 2 depth() after it is posted. At the root or where the
-  // group returns values, the result; otherwise nothing of use.
+  // For an operation that is done, until that 2 depth() after it is posted. At the root, or if the
+  // group returns values, the result; otherwise unspecified.
   std::span<const std::uint64_t> result(std::uint64_t sequence) const;
 
   // How often it made the system call.

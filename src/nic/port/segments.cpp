@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pieces are given and taken in order. A result has to be taken before its place is used again, two
-// depths later. Results may come while pieces are given, so what the port allows is not enough of a
-// limit: no more than a depth is given ahead of what was taken.
+// Pieces are posted and read in order. A result must be read before its memory is reused, two
+// depths later. Results may arrive while pieces are posted, so the port's limit does not suffice:
+// at most a depth of pieces is posted ahead of those read.
 #include "nic/port/segments.hpp"
 
 #include <fmt/format.h>
@@ -49,13 +49,13 @@ base::Result<bool> Segments::step() {
   if (finished_ < posted_ && port_.is_broken(first_ + finished_)) {
     return base::Error{
         base::Code::mismatch,
-        fmt::format("NIC: piece {} of {} does not fit the other ranks' contributions, which differ "
-                    "in length, type or operator; call the same collective on all ranks",
+        fmt::format("NIC: piece {} of {} does not fit the other ranks' contributions (length, "
+                    "type or operator); call the same collective on all ranks",
                     finished_, pieces_)};
   }
   while (posted_ < pieces_ && posted_ - finished_ < port_.depth() && port_.may_post()) {
     const base::Status posted = port_.post(combine_, piece(posted_));
-    ++posted_;  // also if its doorbell packet was not sent, which repair() makes up for
+    ++posted_;  // also if its doorbell packet was not sent; repair() makes up for that
     UNISONO_TRY(posted);
   }
   return finished_ == pieces_;

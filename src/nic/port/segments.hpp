@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Segments: a vector of any length in the NIC path, as operations of a packet or less each, of
-// which as many are in flight as the port allows. All ranks cut alike: element i of the result is
-// in the same operation everywhere. One vector at a time; while one is under way, nobody else
-// posts. One thread at a time. Data path: no allocation, no lock.
+// Segments: a vector of any length in the NIC path. It is cut into operations of at most a packet
+// each, and as many are in flight as the port allows. All ranks cut alike: element i of the result
+// is in the same operation at all ranks. One vector at a time; meanwhile no other code posts. One
+// thread at a time. Data path: no allocation, no lock.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,21 @@ namespace unisono::nic {
 class Segments {
  public:
   // No piece is longer than `piece_words`, 1 .. UNISONO_NIC_WORDS_MAX, the same at all ranks. Short
-  // pieces follow one another up the tree sooner, and cost a header each. The port outlives this.
+  // pieces start up the tree sooner, but each costs a header. The port outlives this.
   explicit Segments(Port& port, std::uint32_t piece_words = UNISONO_NIC_WORDS_MAX);
 
-  // How many operations a vector takes: the fewest, of which none is empty but a barrier's.
+  // The number of operations for a vector: the fewest possible. None is empty but a barrier's.
   static std::uint64_t pieces(std::size_t words, std::uint32_t piece_words);
 
-  // Starts with a vector of words, combined as lower_operator() says. `result`, of the same length
-  // or empty if it is not wanted, may be the vector's own memory; both stay until it has ended.
-  // Only when what began before has ended.
+  // Starts with a vector of words, combined by lower_operator(). `result`, of the same length or
+  // empty if it is not wanted, may be the vector's own memory. Both must stay until the end. Call
+  // it only when the vector before has ended.
   void begin(std::uint32_t combine, std::span<const std::uint64_t> vector,
              std::span<std::uint64_t> result);
 
-  // Does what can be done without waiting: takes the results that are there, and gives the pieces
-  // that have room. True: all is done. While it is false, who waits calls Port::repair() as well.
+  // Makes progress without waiting: copies the results that have arrived, and posts the pieces that
+  // have room. True: all is done. While it is false, a waiting process calls Port::repair() as
+  // well.
   base::Result<bool> step();
 
  private:
@@ -40,9 +41,9 @@ class Segments {
   std::span<const std::uint64_t> vector_;
   std::span<std::uint64_t> result_;
   std::uint64_t first_ = 0;     // operation that has the first piece
-  std::uint64_t pieces_ = 0;    // of the vector under way; of those ...
-  std::uint64_t posted_ = 0;    // ... so many are given,
-  std::uint64_t finished_ = 0;  // and of these, so many are done and their results taken
+  std::uint64_t pieces_ = 0;    // pieces of the current vector
+  std::uint64_t posted_ = 0;    // ... of which so many are posted,
+  std::uint64_t finished_ = 0;  // ... and so many are done and their results read
 };
 
 }  // namespace unisono::nic

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// TreePorts: a rank's ports to the trees of a group, and the operation under way on them. A vector
-// goes whole by the first tree, or is cut into pieces that go by one tree each. A tree takes its
-// piece in packets; each packet is an operation of that tree's port. All ranks cut alike, so
-// element i is in the same packet everywhere. All packets of a vector are in flight at once, at
-// most as many as a port allows: a process that has given its vector need not run again before the
-// result is there. The operation is done when its last packet is. One operation at a time; one
-// thread at a time. Data path: no allocation, no lock.
+// TreePorts: a rank's ports to the trees of a group, and the current operation on them. A vector
+// uses the first tree as a whole, or is cut into pieces with one tree each. A tree takes its piece
+// in packets; each packet is an operation of that tree's port. All ranks cut alike, so element i is
+// in the same packet at all ranks. All packets of a vector are in flight at once, at most as many
+// as a port allows. So a process that has posted its vector need not run again before the result is
+// there. The operation is done when its last packet is. One operation at a time; one thread at a
+// time. Data path: no allocation, no lock.
 #pragma once
 
 #include <array>
@@ -26,29 +26,30 @@ namespace unisono::nic {
 
 class TreePorts {
  public:
-  // Where a vector of up to kWordsMax words is cut: piece i has the bytes from bounds[i] to
-  // bounds[i + 1] and goes by tree i. As the schedule cuts it, so between elements.
+  // The cuts of a vector of up to kWordsMax words: piece i has the bytes from bounds[i] to bounds[i
+  // + 1] and uses tree i. They are those of the schedule, so they lie between elements.
   struct Cut {
     int pieces = 1;
     std::array<std::size_t, kPiecesMax + 1> bounds = {};
     static Cut whole(std::size_t bytes) { return {.pieces = 1, .bounds = {0, bytes}}; }
   };
 
-  // Adds the tree in which this rank is `node`, made for kPacketsMax operations. `waiter`: this
-  // process, of those on its host that may sleep; none: the program does not wake it.
+  // Adds the tree in which this rank is `node`, made for kPacketsMax operations. `waiter`: the
+  // number of this process among those on its host that may sleep; none: the program does not wake
+  // it.
   base::Status add(const Node& node, std::unique_ptr<Membership> member,
                    std::optional<std::uint32_t> waiter);
   const std::vector<Node>& nodes() const { return nodes_; }
   // Whether the program can wake this process.
   bool is_woken() const { return !trees_.empty() && trees_[0].wakes != nullptr; }
 
-  // Starts the next operation, cut like this. This process gives its vector, or zeros if there is
+  // Starts the next operation, cut like this. This process posts its vector, or zeros if it has
   // none ...
   base::Status post(std::uint32_t combine, const Cut& cut, const void* vector);
-  // ... or another process of this host gives it.
+  // ... or another process of this host posts it.
   void follow(const Cut& cut);
 
-  // Of the last operation.
+  // For the last operation.
   bool is_done() const;
   bool is_broken() const;        // contributions differ; it will never be done
   std::int64_t done_ns() const;  // once it is done; as Port's
@@ -56,7 +57,7 @@ class TreePorts {
   // for trees that the operation does not use.
   std::uint32_t given() const;
   std::uint32_t lacking() const;  // bit t: the piece of tree t is not done
-  // The first rank whose contribution differs, if this host can see it; -1 if not.
+  // The first rank whose contribution differs, if this host can see it; otherwise -1.
   int mismatching_rank() const;
   // Its number on the first tree, which every operation uses; and the next one's.
   std::uint64_t number() const { return trees_[0].first; }
@@ -64,10 +65,10 @@ class TreePorts {
   // Copies the result to the place of the whole vector, once it is done; none: nowhere. False: the
   // result has another length.
   bool take(void* output) const;
-  // Asks for what may be lost, as Port does.
+  // Requests what may be lost, as Port does.
   base::Result<int> repair(std::int64_t now_ns, std::int64_t delay_ns);
 
-  // As WakeRing's, for one packet of the operation; others may still be missing when it wakes.
+  // As WakeRing's, for one packet of the operation; others may still be missing afterwards.
   bool arm();
   int wake_descriptor() const { return awaited_->wakes->descriptor(); }
   void disarm();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The longest vector that the NIC path carries. All its packets are in flight at once, so a process
-// that has given its vector need not run again to give more of it. The limit therefore says how
-// many operations a tree's port has room for, and how much memory a host's ranks share. From which
-// length on host processes are faster is another question: select/nic/pays.hpp. Pure; any thread.
+// that has posted its vector need not run again to post more of it. The limit therefore determines
+// how many operations a tree's port has room for, and how much memory a host's ranks share.
+// select/nic/pays.hpp decides from which length on host processes are faster. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ inline constexpr std::size_t kPacketBytes = UNISONO_NIC_WORDS_MAX * sizeof(std::
 // Packets of the longest vector; a power of two, as the depth of a port.
 inline constexpr std::uint32_t kPacketsMax = 4;
 inline constexpr std::size_t kWordsMax = std::size_t{kPacketsMax} * UNISONO_NIC_WORDS_MAX;
-// Pieces that it may be cut into, each of which goes by a tree of its own.
+// The most pieces of a vector, each with a tree of its own.
 inline constexpr int kPiecesMax = 4;
 
 // How many words of 64 bits hold so many bytes.

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Allgather inside the NIC program, by concurrent broadcasting: each rank's block goes down a tree
+ * Allgather inside the NIC program, by concurrent broadcasting. Each rank's block goes down a tree
  * of its own, whose branches at this rank are the row's route of the block's origin. A packet with
- * a block stays as its origin made it, tag and all, wherever it goes: only the addresses around it
- * are written anew. The own process need not have come. A block is claimed before it is written, so
- * a double finds its place taken, and is sent on by nobody: there is no way to go in circles.
+ * a block keeps its contents and tag everywhere; only the addresses around it are rewritten. The
+ * own process need not have called. A block is claimed before it is written, so a duplicate finds
+ * its memory taken and is not sent on: no packet can circulate.
  *
- * Who lacks a block asks the rank that it should have come from. Who has it answers, and who lacks
- * it too asks on, towards the origin; the answer is an ordinary block, which goes on to all who are
- * below. For nic.bpf.c only.
+ * A rank that lacks a block asks the rank that should have sent it. A rank that has the block
+ * answers. A rank that lacks it too asks on, towards the origin. The answer is an ordinary block,
+ * which goes on to all ranks below. For nic.bpf.c only.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ UNISONO_INLINE int is_of_allgather(uint8_t kind) {
   return kind == UNISONO_NIC_BLOCK || kind == UNISONO_NIC_ASK_BLOCK;
 }
 
-/* Masks show the verifier what add_group() and the daemon have checked. */
+/* Masks show the verifier the limits that add_group() and the daemon have checked. */
 UNISONO_INLINE const struct unisono_nic_route* find_route(const struct unisono_nic_row* row,
                                                           uint32_t origin) {
   return &row->route[origin & (UNISONO_NIC_RANKS_MAX - 1)];
@@ -36,10 +36,11 @@ UNISONO_INLINE const struct unisono_nic_address* find_target(const struct unison
   return target == UNISONO_NIC_TO_ALL ? &row->down : address_of(row, target);
 }
 
-/* Whether an origin's block is here, whole. The own process numbers its block when it is. Others
- * are numbered when they are claimed, and have come when their bit is set, which is read first:
- * while it is set, the block has what its number says. It is cleared when all have come, shortly
- * before the operation is done: who looks in between may miss others' blocks, but never the own. */
+/* Whether an origin's block is here, whole. The own process numbers its block when it is complete.
+ * Others are numbered when they are claimed, and are complete when their bit is set. The bit is
+ * read first: while it is set, the block belongs to its number. It is cleared when all have
+ * arrived, shortly before the operation is done. A reader in between may miss others' blocks, but
+ * never the own. */
 UNISONO_INLINE int has_block(const struct unisono_nic_row* row, struct unisono_nic_slot* slot,
                              const struct unisono_nic_block* block, uint64_t sequence,
                              uint32_t origin) {
@@ -49,8 +50,8 @@ UNISONO_INLINE int has_block(const struct unisono_nic_row* row, struct unisono_n
   return (arrived >> (origin & 63) & 1) != 0;
 }
 
-/* All have come. The word is free again before the operation is shown as done, which lets the next
- * block of its place be sent. */
+/* All have arrived. The word is cleared before the operation is shown as done, which lets the next
+ * block for this memory be sent. */
 UNISONO_INLINE void finish(const struct unisono_nic_row* row, struct unisono_nic_slot* slot,
                            uint64_t sequence) {
   __sync_lock_test_and_set(&slot->arrived, 0);
@@ -66,7 +67,7 @@ UNISONO_INLINE void mark_arrived(const struct unisono_nic_row* row, struct uniso
     finish(row, slot, sequence);
 }
 
-/* The received block goes on: to one at once, to several by unisono_spread. */
+/* The received block goes on: to one target at once, to several by unisono_spread. */
 UNISONO_INLINE int send_on(struct xdp_md* context, const struct unisono_nic_row* row,
                            const struct unisono_nic_route* route, uint32_t bytes) {
   void* data = (void*)(long)context->data;
@@ -77,7 +78,7 @@ UNISONO_INLINE int send_on(struct xdp_md* context, const struct unisono_nic_row*
   return count(UNISONO_NIC_BLOCK_PASSED, XDP_TX);
 }
 
-/* From whomever: the tag says that it is the origin's, or a member's who has it from there. */
+/* A block from any sender: the tag proves that it is the origin's, or a member's copy. */
 UNISONO_INLINE int take_block(struct xdp_md* context, const struct unisono_packet* packet,
                               const struct unisono_nic_row* row) {
   const uint64_t sequence = packet->sequence;
@@ -102,7 +103,7 @@ UNISONO_INLINE int take_block(struct xdp_md* context, const struct unisono_packe
   return send_on(context, row, find_route(row, origin), bytes);
 }
 
-/* What is said of an origin's block. */
+/* The header of a packet about an origin's block. */
 UNISONO_INLINE struct outgoing about_block(const struct unisono_nic_row* row, uint64_t sequence,
                                            uint32_t origin, uint32_t kind, uint32_t words) {
   const uint32_t from = find_route(row, origin)->from;
@@ -118,7 +119,8 @@ UNISONO_INLINE struct outgoing about_block(const struct unisono_nic_row* row, ui
   return out;
 }
 
-/* The received question goes on towards the origin, at which it ends: its process is late. */
+/* The received question goes on towards the origin. It ends there if the origin's process is
+ * late. */
 UNISONO_INLINE int ask_on(struct xdp_md* context, const struct unisono_nic_row* row,
                           const struct unisono_nic_block* block, struct outgoing out) {
   const uint64_t seen = block->sequence;
@@ -129,7 +131,7 @@ UNISONO_INLINE int ask_on(struct xdp_md* context, const struct unisono_nic_row* 
   return count(UNISONO_NIC_PASSED_ON, XDP_TX);
 }
 
-/* A rank lacks an origin's block: it gets it, or the question goes on. */
+/* A rank lacks an origin's block. It gets it, or the question goes on. */
 UNISONO_INLINE int answer_for_block(struct xdp_md* context, const struct unisono_packet* packet,
                                     const struct unisono_nic_row* row) {
   const uint64_t sequence = packet->sequence;
@@ -163,7 +165,7 @@ struct forwarding {
   uint32_t targets;
 };
 
-/* To all targets but the last, to which the frame itself is addressed then. */
+/* To all targets but the last; the frame itself is then addressed to that one. */
 static long send_to_target(uint32_t turn, struct forwarding* forwarding) {
   struct __sk_buff* frame = forwarding->frame;
   const struct unisono_nic_row* row = forwarding->row;
@@ -182,7 +184,7 @@ UNISONO_INLINE void send_to_targets(struct __sk_buff* frame, const struct unison
   bpf_loop(route->targets, send_to_target, &forwarding, 0);
 }
 
-/* A block that take_block() has passed on, because it goes to several. */
+/* A block for several targets, which take_block() has passed on. */
 UNISONO_INLINE int spread_block(struct __sk_buff* frame, const struct unisono_packet* packet,
                                 const void* end, const struct unisono_nic_row* row) {
   const void* data = (const void*)packet - UNISONO_NIC_HEADS;
@@ -197,7 +199,7 @@ UNISONO_INLINE int spread_block(struct __sk_buff* frame, const struct unisono_pa
   return count_several(UNISONO_NIC_BLOCK_PASSED, route->targets, TCX_REDIRECT);
 }
 
-/* The own process has given its block. */
+/* The own process has posted its block. */
 UNISONO_INLINE int send_own_block(struct __sk_buff* frame, const struct unisono_nic_row* row,
                                   const struct unisono_nic_block* own, uint64_t sequence) {
   const struct unisono_nic_route* route = find_route(row, row->rank);
@@ -229,8 +231,8 @@ static long ask_for_block(uint32_t origin, struct asking* asking) {
   return 0;
 }
 
-/* The own process says that an operation is late: each missing block is asked for. The question is
- * as long as the own block, which is as long as the others. */
+/* The own process reports that an operation is late: each missing block is requested. The question
+ * is as long as the own block, which is as long as the others. */
 UNISONO_INLINE int ask_for_blocks(struct __sk_buff* frame, const struct unisono_nic_row* row,
                                   struct unisono_nic_slot* slot,
                                   const struct unisono_nic_block* own, uint64_t sequence) {
@@ -248,7 +250,7 @@ UNISONO_INLINE int ask_for_blocks(struct __sk_buff* frame, const struct unisono_
   return count(UNISONO_NIC_ASKED, TCX_DROP);
 }
 
-/* Of the own process. */
+/* A packet of the own process. */
 UNISONO_INLINE int leave_singly(struct __sk_buff* frame, const struct unisono_nic_row* row,
                                 uint64_t sequence, uint8_t kind) {
   struct unisono_nic_slot* slot = find_slot(row, sequence);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * What every BPF file of this folder needs: the kernel's headers, and how functions are compiled. A
- * global function is checked by the verifier by itself, once; everything else is inlined.
+ * Common to all BPF files of this folder: the kernel's headers, and how functions are compiled. The
+ * verifier checks a global function separately, once; everything else is inlined.
  */
 #pragma once
 

@@ -44,9 +44,9 @@ UNISONO_GLOBAL uint64_t max_float32(uint64_t a, uint64_t b) {
     }                                             \
     return 0
 
-/* Sums of floating-point numbers are long, so calls would take a good part of their time; and were
- * they part of the loop over all words, the verifier would look at them as often. So several words
- * are one call. */
+/* Sums of floating-point numbers are long code, so calls of them take much of their time. Inlined
+ * into the loop over all words, the verifier would check them for each word. So one call sums
+ * several words. */
 #define UNISONO_AT_ONCE 7
 _Static_assert(UNISONO_NIC_WORDS_MAX % UNISONO_AT_ONCE == 0, "no call goes beyond a block");
 

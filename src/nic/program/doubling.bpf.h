@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Allgather inside the NIC program, by messages that double: what has come is joined to what there
- * is, and goes on as one packet. A message goes when the last of its blocks is there: whoever sets
- * the arrival bits that complete it sends it, in the frame that came, so nobody sends it twice and
- * nobody waits. The own process has to have come, whose block is in all that is sent here.
+ * Allgather inside the NIC program, by messages of doubling size. Arrived blocks are joined to
+ * those already there, and go on as one packet. A message is sent when the last of its blocks is
+ * there. The program run that sets its last arrival bit sends it, in the received frame. So no
+ * message is sent twice and no run waits. The own process must have posted, because its block is in
+ * every message sent here.
  *
- * All datagrams of an operation have the length of the largest message, because a frame is made
- * anew in the place of one that came, and drivers do not promise to let frames grow. Blocks that
- * differ in length are cut to what there is room for; their length and mark, a word before each,
- * always have room, so that every process sees which rank called something else.
+ * All datagrams of an operation have the length of the largest message. A frame is rewritten in the
+ * memory of a received one, and drivers do not promise that frames can grow. Blocks that differ in
+ * length are cut to the available room. Their length and mark, a word before each, always have
+ * room, so every process sees which rank made a different call.
  *
- * Who lacks a message asks the rank that it should have come from. Who has its blocks answers, and
- * who lacks some too asks on for the messages that bring those. For nic.bpf.c only.
+ * A rank that lacks a message asks the rank that should have sent it. A rank that has its blocks
+ * answers. A rank that lacks some too asks for the messages that bring those. For nic.bpf.c only.
  */
 #pragma once
 
@@ -32,7 +33,7 @@ UNISONO_INLINE uint64_t find_here(const struct unisono_nic_row* row, struct unis
   return slot->done == sequence - row->depth ? arrived : 0;
 }
 
-/* Which messages were not complete before these bits were set, and are so now. */
+/* The messages that were not complete before these bits were set, and are now. */
 UNISONO_INLINE uint32_t find_due(const struct unisono_nic_row* row, uint64_t before,
                                  uint64_t after) {
   uint32_t due = 0;
@@ -43,7 +44,7 @@ UNISONO_INLINE uint32_t find_due(const struct unisono_nic_row* row, uint64_t bef
   return due;
 }
 
-/* Which messages bring any of these blocks. */
+/* The messages that bring any of these blocks. */
 UNISONO_INLINE uint32_t find_takes(const struct unisono_nic_row* row, uint64_t blocks) {
   uint32_t takes = 0;
   for (uint32_t i = 0; i < UNISONO_NIC_MESSAGES_MAX; ++i) {
@@ -55,7 +56,7 @@ UNISONO_INLINE uint32_t find_takes(const struct unisono_nic_row* row, uint64_t b
 /* The lowest bit's number, of MESSAGES_MAX bits. */
 UNISONO_INLINE uint32_t lowest(uint32_t bits) { return count_bits((bits & -bits) - 1); }
 
-/* Sets the bits of blocks that are there, and says which messages can go for that. */
+/* Sets the bits of blocks that are there, and returns the messages that this completes. */
 UNISONO_INLINE uint32_t mark_blocks(const struct unisono_nic_row* row,
                                     struct unisono_nic_slot* slot, uint64_t sequence,
                                     uint64_t blocks) {
@@ -75,7 +76,7 @@ UNISONO_INLINE int pass_to_spread(struct xdp_md* context, const struct unisono_n
   return XDP_PASS;
 }
 
-/* What can go now, goes: one message at once, several by unisono_spread. */
+/* Sends the complete messages: one at once, several by unisono_spread. */
 UNISONO_INLINE int send_due(struct xdp_md* context, const struct unisono_nic_row* row,
                             uint64_t sequence, uint32_t due) {
   if (due == 0) return XDP_DROP;
@@ -88,7 +89,7 @@ UNISONO_INLINE int send_due(struct xdp_md* context, const struct unisono_nic_row
   return count(UNISONO_NIC_BLOCK_SENT, XDP_TX);
 }
 
-/* A message is claimed by the first of its blocks. */
+/* The first block of a message claims it. */
 UNISONO_INLINE int take_blocks(struct xdp_md* context, const struct unisono_packet* packet,
                                const struct unisono_nic_row* row) {
   const uint64_t sequence = packet->sequence;
@@ -118,7 +119,7 @@ UNISONO_INLINE int take_blocks(struct xdp_md* context, const struct unisono_pack
   return send_due(context, row, sequence, mark_blocks(row, slot, sequence, take->blocks));
 }
 
-/* The received question goes on to where what lacks comes from. */
+/* The received question goes on to the source of the missing blocks. */
 UNISONO_INLINE int ask_on_for_blocks(struct xdp_md* context, const struct unisono_nic_row* row,
                                      uint64_t sequence, uint64_t lacking, uint32_t hop) {
   const uint32_t takes = find_takes(row, lacking);
@@ -134,7 +135,7 @@ UNISONO_INLINE int ask_on_for_blocks(struct xdp_md* context, const struct unison
   return count(UNISONO_NIC_PASSED_ON, XDP_TX);
 }
 
-/* A rank lacks a message: it gets it, or the question goes on. */
+/* A rank lacks a message. It gets it, or the question goes on. */
 UNISONO_INLINE int answer_for_blocks(struct xdp_md* context, const struct unisono_packet* packet,
                                      const struct unisono_nic_row* row) {
   const uint64_t sequence = packet->sequence;
@@ -154,7 +155,7 @@ UNISONO_INLINE int answer_for_blocks(struct xdp_md* context, const struct unison
     if (slot->done != sequence - row->depth) return count(UNISONO_NIC_STALE, XDP_DROP);
     return ask_on_for_blocks(context, row, sequence, lacking, packet->hop + 1U);
   }
-  /* The process may be about to use the place again. */
+  /* The process may be about to reuse the memory. */
   const struct unisono_nic_block* own = find_block(row, sequence, row->rank);
   if (!own || own->sequence != sequence) return count(UNISONO_NIC_STALE, XDP_DROP);
   if (!join_in_received(context, row, number, sequence)) {
@@ -173,7 +174,7 @@ struct leaving {
   uint32_t failed;
 };
 
-/* All but the last, which is the frame itself then. */
+/* All but the last, which uses the frame itself. */
 static long send_message(uint32_t number, struct leaving* leaving) {
   const uint32_t left = leaving->messages >> (number & 31);
   if ((left & 1) == 0) return 0;
@@ -200,7 +201,7 @@ static long send_question_for(uint32_t number, struct leaving* leaving) {
   return 0;
 }
 
-/* Sends what can be sent; 0: there was no room for all. */
+/* Sends all complete messages; 0: there was no room for all. */
 UNISONO_INLINE int send_messages(struct leaving* leaving) {
   bpf_loop(UNISONO_NIC_MESSAGES_MAX, send_message, leaving, 0);
   return !leaving->failed;
@@ -211,7 +212,7 @@ UNISONO_INLINE int send_questions(struct leaving* leaving) {
   return !leaving->failed;
 }
 
-/* What take_blocks() or answer_for_blocks() has passed on, because it goes to several. */
+/* A packet for several targets, which take_blocks() or answer_for_blocks() has passed on. */
 UNISONO_INLINE int spread_joined(struct __sk_buff* frame, const struct unisono_packet* packet,
                                  const void* end, const struct unisono_nic_row* row) {
   const void* data = (const void*)packet - UNISONO_NIC_HEADS;
@@ -235,15 +236,15 @@ UNISONO_INLINE int spread_joined(struct __sk_buff* frame, const struct unisono_p
   return count_several(UNISONO_NIC_BLOCK_SENT, count_bits(leaving.messages), TCX_REDIRECT);
 }
 
-/* Makes the frame of the own process as long as all of the operation. */
+/* Makes the own process's frame as long as all frames of the operation. */
 UNISONO_INLINE int make_joined_room(struct __sk_buff* frame, const struct unisono_nic_row* row,
                                     const struct unisono_nic_block* own) {
   const struct outgoing room = {.words = unisono_nic_room(row, own->words)};
   return make_room(frame, &room);
 }
 
-/* Of the own process: it has given its block, once; or an operation is late, and what lacks is
- * asked for. */
+/* A packet of the own process. It has posted its block, once; or an operation is late, and the
+ * missing messages are requested. */
 UNISONO_INLINE int leave_by_doubling(struct __sk_buff* frame, const struct unisono_nic_row* row,
                                      uint64_t sequence, uint8_t kind) {
   struct unisono_nic_slot* slot = find_slot(row, sequence);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Frames inside the NIC program: finding the packet in one, checking its tag, and making one from a
- * block in the place of the frame that is there. `data` and `end` are those of XDP or tc; the
+ * block in the memory of the frame that is there. `data` and `end` are those of XDP or tc; the
  * verifier wants each access compared with `end`. For nic.bpf.c only.
  */
 #pragma once
@@ -37,15 +37,15 @@ UNISONO_INLINE struct unisono_packet* find_packet(void* data, void* end) {
   return packet;
 }
 
-/* Ethernet addresses lie at even places, in frames as in tables. */
+/* Ethernet addresses have even offsets, in frames as in tables. */
 UNISONO_INLINE int is_same_mac(const void* left, const uint8_t* right) {
   const uint16_t* a = left;
   const uint16_t* b = (const uint16_t*)right;
   return a[0] == b[0] && a[1] == b[1] && a[2] == b[2];
 }
 
-/* Whether a frame in which find_packet() has found one goes to this address, in all of its layers:
- * a host may forward frames and datagrams of others, and other services have other ports. */
+/* Whether a frame in which find_packet() has found one goes to this address, in all of its layers.
+ * A host may forward frames and datagrams of others, and other services have other ports. */
 UNISONO_INLINE int goes_to(const void* data, const struct unisono_nic_address* to) {
   const struct iphdr* ip = data + sizeof(struct ethhdr);
   const struct udphdr* udp = (const void*)(ip + 1);
@@ -57,15 +57,15 @@ UNISONO_INLINE int is_addressed(const void* data, const struct unisono_nic_row* 
   return goes_to(data, &row->own) || goes_to(data, &row->down);
 }
 
-/* Whether the frame was made at this address, for a program of it. */
+/* Whether the frame was sent from this address. */
 UNISONO_INLINE int comes_from(const void* data, const struct unisono_nic_address* from) {
   const struct ethhdr* ethernet = data;
   const struct udphdr* udp = data + sizeof(*ethernet) + sizeof(struct iphdr);
   return is_same_mac(ethernet->h_source, from->mac) && udp->dest == from->port;
 }
 
-/* Whether unisono_receive has passed the frame on to unisono_spread. From other hosts no such frame
- * gets there: unisono_receive lets none pass that goes to the row's own address. */
+/* Whether unisono_receive has passed the frame on to unisono_spread. Such frames from other hosts
+ * do not get there: unisono_receive drops those to the row's own address. */
 UNISONO_INLINE int is_to_oneself(const void* data, const struct unisono_nic_row* row) {
   const struct ethhdr* ethernet = data;
   return goes_to(data, &row->own) && is_same_mac(ethernet->h_source, row->own.mac);
@@ -137,7 +137,7 @@ UNISONO_INLINE void write_addresses(void* data, const struct unisono_nic_row* ro
   udp->check = 0; /* legal in IPv4; the tag says more */
 }
 
-/* What leaves, and to whom. A value without pointers: global functions take it. */
+/* An outgoing packet and its target. A value without pointers, for global functions. */
 struct outgoing {
   uint64_t sequence;
   uint32_t kind; /* enum unisono_nic_kind */
@@ -148,7 +148,7 @@ struct outgoing {
   struct unisono_nic_address to;
 };
 
-/* What all packets that this rank makes have in common. */
+/* The common part of all packets that this rank makes. */
 UNISONO_INLINE void write_identity(struct unisono_packet* packet,
                                    const struct unisono_nic_row* row) {
   packet->magic = UNISONO_PACKET_MAGIC;
@@ -159,8 +159,8 @@ UNISONO_INLINE void write_identity(struct unisono_packet* packet,
   packet->flag = UNISONO_PACKET_NONE;
 }
 
-/* Makes the frame, which has the right length, one that carries the block's first words. Each word
- * is read once: who changes it meanwhile, spoils no tag. */
+/* Turns the frame, which has the right length, into one with the block's first words. Each word is
+ * read once, so a concurrent change cannot invalidate the tag. */
 UNISONO_INLINE int write_frame(void* data, void* end, const struct unisono_nic_row* row,
                                const struct unisono_nic_block* block, const struct outgoing* out) {
   const uint32_t words = out->words;
@@ -210,7 +210,7 @@ UNISONO_GLOBAL int copy_received(struct xdp_md* context, struct unisono_nic_bloc
   return 0;
 }
 
-/* Makes the received frame one that carries what the block holds, with its length. */
+/* Turns the received frame into one with the block's contents, of its length. */
 UNISONO_GLOBAL int rewrite_received(struct xdp_md* context, const struct unisono_nic_row* row,
                                     const struct unisono_nic_block* block,
                                     const struct outgoing* out) {
@@ -221,7 +221,7 @@ UNISONO_GLOBAL int rewrite_received(struct xdp_md* context, const struct unisono
   return write_frame((void*)(long)context->data, (void*)(long)context->data_end, row, block, out);
 }
 
-/* The same for a frame that leaves, and has its length. */
+/* The same for an outgoing frame, which has its length. */
 UNISONO_GLOBAL int rewrite_leaving(struct __sk_buff* frame, const struct unisono_nic_row* row,
                                    const struct unisono_nic_block* block,
                                    const struct outgoing* out) {

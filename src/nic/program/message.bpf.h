@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Messages of several blocks in frames, for doubling.bpf.h: joining blocks in the place of the
- * frame that is there, and parting what came. How a message looks is said in tables.h. The frames
- * of XDP and of tc have the same functions twice.
+ * Messages of several blocks in frames, for doubling.bpf.h: joining blocks in the memory of the
+ * frame that is there, and splitting received ones. tables.h defines the layout of a message. The
+ * frames of XDP and of tc have the same functions twice.
  */
 #pragma once
 
@@ -29,7 +29,7 @@ UNISONO_INLINE uint32_t count_bits(uint64_t bits) {
   return (uint32_t)(bits * 0x0101010101010101 >> 56);
 }
 
-/* What leaves beside blocks. A value without pointers: global functions take it. */
+/* The header of a packet other than a block. A value without pointers, for global functions. */
 struct joined {
   uint64_t sequence;
   uint64_t value;
@@ -41,7 +41,7 @@ struct joined {
   uint32_t hop;
 };
 
-/* Between programs of one host: for unisono_spread, whose `value` says which messages. */
+/* Between programs of one host: for unisono_spread; `value` has the messages. */
 UNISONO_INLINE struct joined to_oneself(const struct unisono_nic_row* row, uint64_t sequence,
                                         uint32_t kind, uint32_t messages, uint32_t room,
                                         uint32_t hop) {
@@ -80,7 +80,7 @@ UNISONO_INLINE struct joined about_take(const struct unisono_nic_row* row, uint3
   return out;
 }
 
-/* Addresses and header, and the tag over what lies behind. */
+/* Writes addresses and header, and the tag over the payload. */
 UNISONO_INLINE int write_joined(void* data, void* end, const struct unisono_nic_row* row,
                                 const struct joined* out) {
   const uint32_t words = out->words;
@@ -110,7 +110,8 @@ UNISONO_INLINE int write_joined(void* data, void* end, const struct unisono_nic_
   return 1;
 }
 
-/* Puts a block behind the header, `offset` words on: `stride` words with the one before it. */
+/* Puts a block after the header, `offset` words on. `stride`: words of the block and the word
+ * before it. */
 UNISONO_INLINE int put_block(void* data, void* end, const struct unisono_nic_block* block,
                              uint32_t offset, uint32_t stride) {
   uint64_t* to = data + UNISONO_NIC_PAYLOAD + (offset & 0xFF) * 8;
@@ -139,7 +140,8 @@ UNISONO_GLOBAL int put_block_leaving(struct __sk_buff* frame, const struct uniso
   return put_block((void*)(long)frame->data, (void*)(long)frame->data_end, block, offset, stride);
 }
 
-/* The reverse. What is cut off stays as it was; the length says what there should be. */
+/* The reverse. Words that were cut off stay unchanged; the length shows how many there should
+ * be. */
 UNISONO_GLOBAL int take_out_block(struct xdp_md* context, struct unisono_nic_block* block,
                                   uint32_t offset, uint32_t stride) {
   void* end = (void*)(long)context->data_end;
@@ -166,7 +168,7 @@ UNISONO_GLOBAL int finish_leaving(struct __sk_buff* frame, const struct unisono_
   return write_joined((void*)(long)frame->data, (void*)(long)frame->data_end, row, out);
 }
 
-/* Going through the blocks of a message, origin by origin. */
+/* Iterates over the blocks of a message, origin by origin. */
 struct joining {
   struct xdp_md* context;  /* one of ... */
   struct __sk_buff* frame; /* ... these two */
@@ -177,7 +179,7 @@ struct joining {
   uint32_t failed;
 };
 
-/* Where an origin's block lies in the message, in words. */
+/* The position of an origin's block in the message, in words. */
 UNISONO_INLINE uint32_t offset_of(const struct joining* joining, uint32_t origin) {
   return count_bits(joining->blocks & (bit_of(origin) - 1)) * joining->stride;
 }
@@ -213,7 +215,7 @@ static long part_received(uint32_t origin, struct joining* joining) {
   return 0;
 }
 
-/* Words that a block takes in a message, if the datagram has so much room; 0: it has too little. */
+/* Words that a block takes in a message, if the datagram has room; 0: it has too little. */
 UNISONO_INLINE uint32_t stride_of(const struct unisono_nic_block* own, uint32_t blocks,
                                   uint32_t room) {
   const uint32_t wanted = 1 + own->words;
@@ -221,8 +223,8 @@ UNISONO_INLINE uint32_t stride_of(const struct unisono_nic_block* own, uint32_t 
   return wanted != 0 && wanted < possible ? wanted : possible;
 }
 
-/* Makes the received frame the message of this number, with room for no more than the largest of
- * this rank. */
+/* Turns the received frame into the message of this number, with room for no more than the largest
+ * of this rank. */
 UNISONO_GLOBAL int join_in_received(struct xdp_md* context, const struct unisono_nic_row* row,
                                     uint32_t number, uint64_t sequence) {
   if (!row) return 0;
@@ -246,7 +248,7 @@ UNISONO_GLOBAL int join_in_received(struct xdp_md* context, const struct unisono
   return finish_received(context, row, &out);
 }
 
-/* The same for a frame that leaves, and has its length. */
+/* The same for an outgoing frame, which has its length. */
 UNISONO_GLOBAL int join_in_leaving(struct __sk_buff* frame, const struct unisono_nic_row* row,
                                    uint32_t number, uint64_t sequence) {
   if (!row) return 0;

@@ -44,8 +44,9 @@ static long combine_child(uint32_t child, struct combining* combining) {
   return 0;
 }
 
-/* Combines all contributions in block 0, in order. The arrival words are free again before
- * anything is sent, because what is sent allows the children to use them. 0: they do not match. */
+/* Combines all contributions in block 0, in order. The arrival words are cleared before anything
+ * is sent, because a sent packet allows the children to use them. 0: the contributions do not
+ * match. */
 UNISONO_GLOBAL int combine_all(const struct unisono_nic_row* row, struct unisono_nic_slot* slot,
                                struct unisono_nic_block* own, uint64_t sequence) {
   if (!row || !slot || !own) return 0;
@@ -75,7 +76,7 @@ UNISONO_INLINE struct outgoing next_hop(const struct unisono_nic_row* row,
   return out;
 }
 
-/* Last, when block 0 is not needed any more: the result belongs to the process. */
+/* The last step, when block 0 is no longer needed: the result belongs to the process. */
 UNISONO_INLINE void hand_over(const struct unisono_nic_row* row, struct unisono_nic_slot* slot,
                               uint64_t sequence) {
   slot->claimed = sequence;
@@ -84,7 +85,7 @@ UNISONO_INLINE void hand_over(const struct unisono_nic_row* row, struct unisono_
   wake(row, slot);
 }
 
-/* The received frame leaves with what block 0 holds: up, or down to one. For several,
+/* The received frame leaves with the contents of block 0: up, or down to one. For several,
  * unisono_spread gets it, addressed to this host. */
 UNISONO_INLINE int leave(struct xdp_md* context, const struct unisono_nic_row* row,
                          struct unisono_nic_slot* slot, const struct unisono_nic_block* own,
@@ -107,8 +108,9 @@ UNISONO_INLINE int complete_received(struct xdp_md* context, const struct unison
   return leave(context, row, slot, own, is_root(row));
 }
 
-/* The received question goes on to the children whose contributions are missing: to one at once; to
- * several, and to those that have no bit in the first word, by unisono_spread. */
+/* The received question goes on to the children whose contributions are missing. To one child it
+ * goes at once. To several, or to children without a bit in the first word, it goes by
+ * unisono_spread. */
 UNISONO_INLINE int pass_down(struct xdp_md* context, const struct unisono_nic_row* row,
                              uint64_t sequence, uint64_t missing) {
   const uint64_t children = missing & ~1ULL; /* bits from 1 on */
@@ -129,8 +131,8 @@ UNISONO_INLINE int pass_down(struct xdp_md* context, const struct unisono_nic_ro
   return one ? count(UNISONO_NIC_PASSED_ON, XDP_TX) : XDP_PASS;
 }
 
-/* A question about an operation whose sum is not here either. If nothing lacks, nobody has gone on
- * since the last contribution came: this frame does. */
+/* A question about an operation whose sum is not here either. If nothing is missing, no packet has
+ * continued the operation since the last contribution arrived: this frame does. */
 UNISONO_INLINE int look_further(struct xdp_md* context, const struct unisono_nic_row* row,
                                 struct unisono_nic_slot* slot, uint64_t sequence,
                                 enum standing standing, uint64_t missing) {
@@ -142,7 +144,8 @@ UNISONO_INLINE int look_further(struct xdp_md* context, const struct unisono_nic
   return pass_down(context, row, sequence, missing);
 }
 
-/* A child that has given its vector lacks the result: it gets it, or the question goes on. */
+/* A child that has given its vector lacks the result. It gets the result, or the question goes
+ * on. */
 UNISONO_INLINE int answer_child(struct xdp_md* context, const struct unisono_nic_row* row,
                                 struct unisono_nic_slot* slot, uint64_t sequence, uint32_t child) {
   uint64_t missing = 0;
@@ -156,7 +159,7 @@ UNISONO_INLINE int answer_child(struct xdp_md* context, const struct unisono_nic
   if (!done && is_root(row)) return count(UNISONO_NIC_NOT_YET, XDP_DROP);
   if (own->sequence != sequence) return count(UNISONO_NIC_STALE, XDP_DROP);
   struct outgoing out = next_hop(row, own, done);
-  out.sequence = sequence; /* the process may be about to use the place again */
+  out.sequence = sequence; /* the process may be about to reuse the memory */
   out.kind = done ? UNISONO_NIC_RESULT : UNISONO_NIC_ASK_RESULT;
   out.target = done ? row->child_rank[child] : row->parent;
   out.to = done ? row->child[child] : row->up;
@@ -164,7 +167,7 @@ UNISONO_INLINE int answer_child(struct xdp_md* context, const struct unisono_nic
   return count(done ? UNISONO_NIC_ANSWERED : UNISONO_NIC_PASSED_ON, XDP_TX);
 }
 
-/* The parent lacks this host's contribution: it gets it, or the question goes on. */
+/* The parent lacks this host's contribution. It gets it, or the question goes on. */
 UNISONO_INLINE int answer_parent(struct xdp_md* context, const struct unisono_packet* packet,
                                  const struct unisono_nic_row* row) {
   const uint64_t sequence = packet->sequence;
@@ -185,7 +188,7 @@ UNISONO_INLINE int answer_parent(struct xdp_md* context, const struct unisono_pa
   return count(UNISONO_NIC_ANSWERED, XDP_TX);
 }
 
-/* Also of a child that gives it once more because it lacks the result. */
+/* Also takes a contribution that a child repeats because it lacks the result. */
 UNISONO_INLINE int take_contribution(struct xdp_md* context, const struct unisono_packet* packet,
                                      const struct unisono_nic_row* row) {
   const uint64_t sequence = packet->sequence;
@@ -212,7 +215,7 @@ UNISONO_INLINE int take_contribution(struct xdp_md* context, const struct unison
   return complete_received(context, row, slot, sequence);
 }
 
-/* From who sends results, or from the parent that was asked. */
+/* A result from its regular sender, or from the parent that was asked. */
 UNISONO_INLINE int take_result(struct xdp_md* context, const struct unisono_packet* packet,
                                const struct unisono_nic_row* row) {
   const uint64_t sequence = packet->sequence;
@@ -243,8 +246,9 @@ UNISONO_INLINE int take_result(struct xdp_md* context, const struct unisono_pack
   return outcome_of(UNISONO_NIC_CAME_DOWN, XDP_DROP);
 }
 
-/* The root asks all whether they have given. Yes is the contribution itself, combined on its way
- * up; nobody says no, but the question stays, so that who gives later sends at once. */
+/* The root asks all ranks whether they have contributed. The positive answer is the contribution
+ * itself, combined on its way up. There is no negative answer: the question is kept, so that a late
+ * rank sends at once. */
 UNISONO_INLINE int take_query(struct xdp_md* context, const struct unisono_packet* packet,
                               const struct unisono_nic_row* row) {
   const uint64_t sequence = packet->sequence;
@@ -262,14 +266,14 @@ UNISONO_INLINE int take_query(struct xdp_md* context, const struct unisono_packe
   return complete_received(context, row, slot, sequence);
 }
 
-/* Whether the kind is one that comes from other hosts' programs. */
+/* Whether other hosts' programs send packets of this kind. */
 UNISONO_INLINE int is_known(uint8_t kind) {
   return kind == UNISONO_NIC_GIVE || kind == UNISONO_NIC_RESULT || kind == UNISONO_NIC_ASK_RESULT ||
          kind == UNISONO_NIC_ASK_GIVE || kind == UNISONO_NIC_QUERY || is_of_allgather(kind) ||
          is_of_doubling(kind);
 }
 
-/* Whether it is one of the row's kind of group. */
+/* Whether the row's kind of group uses it. */
 UNISONO_INLINE int fits(const struct unisono_nic_row* row, uint8_t kind) {
   if (is_doubling(row)) return is_of_doubling(kind);
   return !is_of_doubling(kind) && is_allgather(row) == is_of_allgather(kind);
@@ -305,7 +309,7 @@ struct spreading {
   struct __sk_buff* frame;
   const struct unisono_nic_row* row;
   uint64_t sequence; /* of a question */
-  uint32_t kept;     /* of a result: clones that are not sent */
+  uint32_t kept;     /* clones of a result that are not sent */
   uint32_t words;
 };
 
@@ -343,23 +347,23 @@ static long send_question(uint32_t child, struct spreading* spreading) {
   return 0;
 }
 
-/* Sends clones of the frame to all that this rank sends results on to but, of them, the first
- * `kept`, to whom the frame itself is addressed then: 0 or 1. */
+/* Sends clones of the frame to the ranks to which this rank sends results, except the first `kept`
+ * (0 or 1). The frame itself is then addressed to that one. */
 UNISONO_INLINE void spread(struct __sk_buff* frame, const struct unisono_nic_row* row,
                            uint32_t kept) {
   struct spreading spreading = {.frame = frame, .row = row, .kept = kept};
   bpf_loop(row->forwards, send_clone, &spreading, 0);
 }
 
-/* Asks all children whose contributions are missing, by clones of the frame, whose length allows
- * for `words`. */
+/* Asks all children whose contributions are missing, by clones of the frame. Its length allows for
+ * `words`. */
 UNISONO_INLINE void ask_children(struct __sk_buff* frame, const struct unisono_nic_row* row,
                                  uint64_t sequence, uint32_t words) {
   struct spreading spreading = {.frame = frame, .row = row, .sequence = sequence, .words = words};
   bpf_loop(row->children, send_question, &spreading, 0);
 }
 
-/* A question that unisono_receive has passed on, because it goes to several children. */
+/* A question for several children, which unisono_receive has passed on. */
 UNISONO_INLINE int spread_question(struct __sk_buff* frame, const struct unisono_nic_row* row,
                                    uint64_t sequence, uint32_t words) {
   struct unisono_nic_slot* slot = find_slot(row, sequence);
@@ -371,7 +375,7 @@ UNISONO_INLINE int spread_question(struct __sk_buff* frame, const struct unisono
   return count(UNISONO_NIC_PASSED_ON, TCX_DROP);
 }
 
-/* What unisono_receive has passed on, because it goes to several. */
+/* A packet for several targets, which unisono_receive has passed on. */
 UNISONO_INLINE int spread_received(struct __sk_buff* frame) {
   void* data = (void*)(long)frame->data;
   void* end = (void*)(long)frame->data_end;
@@ -396,14 +400,14 @@ UNISONO_INLINE int spread_received(struct __sk_buff* frame) {
   return TCX_DROP;
 }
 
-/* The own process says that its contribution was the last one. */
+/* The own process reports that its contribution was the last one. */
 UNISONO_INLINE int go_on(struct __sk_buff* frame, const struct unisono_nic_row* row,
                          struct unisono_nic_slot* slot, struct unisono_nic_block* own,
                          uint64_t sequence) {
   if (own->sequence != sequence || slot->arrived != all_arrived(row)) {
     return count(UNISONO_NIC_STRAY_DOORBELL, TCX_DROP);
   }
-  /* Before the operation is taken: after it, it would be lost with the frame. */
+  /* Before the operation is taken: afterwards a failure would lose it with the frame. */
   const struct outgoing out = next_hop(row, own, is_root(row));
   if (!make_room(frame, &out)) return count(UNISONO_NIC_NO_ROOM, TCX_DROP);
   if (!take(slot, all_arrived(row))) return count(UNISONO_NIC_STRAY_DOORBELL, TCX_DROP);
@@ -415,7 +419,8 @@ UNISONO_INLINE int go_on(struct __sk_buff* frame, const struct unisono_nic_row* 
   return count(UNISONO_NIC_SENT_DOWN, TCX_NEXT);
 }
 
-/* The own process says that an operation is late: what lacks is asked for where it should be. */
+/* The own process reports that an operation is late: the missing packets are requested from their
+ * sources. */
 UNISONO_INLINE int ask(struct __sk_buff* frame, const struct unisono_nic_row* row,
                        struct unisono_nic_slot* slot, struct unisono_nic_block* own,
                        uint64_t sequence) {
@@ -435,7 +440,7 @@ UNISONO_INLINE int ask(struct __sk_buff* frame, const struct unisono_nic_row* ro
   return count(UNISONO_NIC_ASKED, TCX_NEXT);
 }
 
-/* The root's process asks whether all have given. */
+/* The root's process asks whether all ranks have contributed. */
 UNISONO_INLINE int query(struct __sk_buff* frame, const struct unisono_nic_row* row,
                          struct unisono_nic_block* own, uint64_t sequence) {
   if (own->sequence != sequence || !is_root(row)) {
@@ -467,7 +472,7 @@ UNISONO_INLINE int leave_host(struct __sk_buff* frame) {
     const int is_own = comes_from(data, &unisono_host.own);
     return is_own ? count(UNISONO_NIC_NO_GROUP, TCX_DROP) : TCX_NEXT;
   }
-  if (!comes_from(data, &row->own)) return TCX_NEXT; /* a guest's of this host */
+  if (!comes_from(data, &row->own)) return TCX_NEXT; /* a guest of this host sent it */
   if (!unisono_tag_equal(packet->tag, row->secret)) return count(UNISONO_NIC_BAD_TAG, TCX_DROP);
   const uint64_t sequence = packet->sequence;
   const uint8_t kind = packet->kind;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The maps of the NIC program, and finding one's way in them: rows, slots, blocks, counters; and
- * how far an operation is on this host. For nic.bpf.c only.
+ * The maps of the NIC program, and access to their rows, slots, blocks and counters; and the state
+ * of an operation on this host. For nic.bpf.c only.
  */
 #pragma once
 
@@ -14,8 +14,9 @@ struct {
   __type(value, struct unisono_nic_row);
 } rows SEC(".maps");
 
-/* What a group's process maps. The loader makes those maps, of the size that the group needs. Sizes
- * and no types: clang leaves types out that only a map inside of a map names. */
+/* The maps for a group's process. The loader makes them in the size that the group needs. They are
+ * given by sizes and not by types, because clang leaves out types that only a map inside of a map
+ * names. */
 struct slots_of_group {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
@@ -47,7 +48,7 @@ struct {
   __array(values, struct blocks_of_group);
 } blocks SEC(".maps");
 
-/* Which row a packet's group has. */
+/* The row of a packet's group. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, UNISONO_NIC_ROWS_MAX);
@@ -62,7 +63,7 @@ struct {
   __type(value, uint64_t);
 } counters SEC(".maps");
 
-/* Adds to the counter and returns it with the verdict, so that no way out is without. */
+/* Adds to the counter and returns it with the action, so that every exit is counted. */
 UNISONO_INLINE int count_several(uint32_t counter, uint64_t number, int verdict) {
   uint64_t* value = bpf_map_lookup_elem(&counters, &counter);
   if (value) *value += number;
@@ -86,8 +87,8 @@ UNISONO_INLINE struct unisono_nic_slot* find_slot(const struct unisono_nic_row* 
   return own_slots ? bpf_map_lookup_elem(own_slots, &index) : 0;
 }
 
-/* Of an operation: number 0 is the own process's, 1 + c is that of child c; of an allgather, by
- * origin. */
+/* The block of an operation: number 0 is the own process's, 1 + c is that of child c; in an
+ * allgather, by origin. */
 UNISONO_INLINE struct unisono_nic_block* find_block(const struct unisono_nic_row* row,
                                                     uint64_t sequence, uint32_t number) {
   void* own_blocks = bpf_map_lookup_elem(&blocks, &row->index);
@@ -114,13 +115,13 @@ UNISONO_INLINE int mark_child(const struct unisono_nic_row* row, struct unisono_
   return (__sync_fetch_and_or(&slot->arrived, bit) | bit) == all_arrived(row);
 }
 
-/* Makes the arrival words free for the next operation; the first one last, which says so. */
+/* Clears the arrival words for the next operation; the first one last, because it shows that. */
 UNISONO_INLINE void clear_arrived(struct unisono_nic_slot* slot) {
   for (uint32_t word = 0; word < UNISONO_NIC_FURTHER_WORDS; ++word) slot->further[word] = 0;
   __sync_lock_test_and_set(&slot->arrived, 0);
 }
 
-/* Only one of those who find everything there gets 1. */
+/* Only one of those that find all contributions gets 1. */
 UNISONO_INLINE int take(struct unisono_nic_slot* slot, uint64_t all) {
   return __sync_val_compare_and_swap(&slot->arrived, all, all | UNISONO_NIC_TAKEN) == all;
 }
@@ -136,7 +137,7 @@ UNISONO_INLINE int is_root(const struct unisono_nic_row* row) {
   return (row->flags & UNISONO_NIC_ROOT) != 0;
 }
 
-/* How far an operation is on this host. */
+/* The progress of an operation on this host. */
 enum standing {
   UNISONO_GONE,    /* outside of the window of operations, or broken */
   UNISONO_LACKING, /* contributions have not come */
@@ -145,8 +146,8 @@ enum standing {
   UNISONO_DONE     /* block 0 has the result */
 };
 
-/* `missing` gets the arrival bits that are not set, if it lacks some. The bits are read first: they
- * are cleared after the sum is marked as such. */
+/* `missing` gets the unset arrival bits, if some are missing. The bits are read first: they are
+ * cleared after the sum is marked as such. */
 UNISONO_INLINE enum standing find_standing(const struct unisono_nic_row* row,
                                            struct unisono_nic_slot* slot, uint64_t sequence,
                                            uint64_t* missing) {

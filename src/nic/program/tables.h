@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The memory that the NIC program (BPF) and a rank's process share: what a group is, and the state
- * of its operations. Plain C, compiled on both sides, so there is one definition of each place.
- * Nothing about a group is compiled into the program; it is a row here.
+ * The memory that the NIC program (BPF) and a rank's process share: the definition of a group, and
+ * the state of its operations. Plain C, compiled on both sides, so there is one definition of each
+ * field. Nothing about a group is compiled into the program; it is a row here.
  *
- * Each group has two maps of its own, one of slots and one of blocks, so that a process can be
- * given its group's memory and nobody else's. An operation with sequence number s uses the slot
- * s mod depth: one word of arrival bits, and a block per contribution; blocks lie slot by slot.
- * A group is a tree or, if its row has `ranks`, an allgather: of blocks that go singly or, if it
- * has `gives`, are joined to messages that double.
+ * Each group has two maps of its own, one of slots and one of blocks, so that a process gets access
+ * to its group's memory only. An operation with sequence number s uses the slot s mod depth: one
+ * word of arrival bits, and a block for each contribution; blocks lie slot by slot. A group is a
+ * tree or, if its row has `ranks`, an allgather. The allgather's blocks go singly or, with `gives`,
+ * are joined to messages of doubling size.
  *
- * In a tree, bit and block 0 are the own process, 1 + c is child c; children that find no room in
- * the arrival word have further words, and who fills one of those sets its bit in the first. Who
- * sets the last bit there combines the blocks, own op c0 op c1 ..., in block 0, which later takes
- * the result as well.
+ * In a tree, bit and block 0 are the own process, 1 + c is child c. Children without room in the
+ * arrival word have further words. The run that fills one of those sets its bit in the first. The
+ * run that sets the last bit there combines the blocks, own op c0 op c1 ..., in block 0, which
+ * later takes the result as well.
  *
- * In an allgather, bit and block o are those of rank o, its origin. A block that arrives is kept
- * and sent on as the row's route of its origin says, whether the own process has come or not; or
- * with the others of a message, when all of them are there. Who sets the last bit clears the word
- * and marks the operation as done. `combine` is what processes want to tell one another beside the
- * block.
+ * In an allgather, bit and block o are those of rank o, its origin. An arriving block is stored. It
+ * is sent on by the row's route of its origin, whether the own process has called or not; or with
+ * the others of a message, when all of them are there. The last setter clears the word and marks
+ * the operation as done. `combine` is data that processes exchange besides the block.
  *
- * What is kept answers those who lost it: the sum in block 0 until the result is there, which had
- * to have the sum in it; the result until the process posts operation s + depth. It may do so when
- * s + depth / 2 is done, to which every rank contributed, as it may when it has the result of s. So
- * nobody can lack a result that is gone. Blocks of an allgather likewise; and as others' blocks of
- * s + depth come as soon as the process has posted s + depth / 2, it has read those of s by then.
+ * Stored data answers requests for lost packets. The sum stays in block 0 until the result, which
+ * includes it, is there. The result stays until the process posts operation s + depth. It may do so
+ * when s + depth / 2 is done. Every rank contributed to that one, and could do so only with the
+ * result of s. So no rank can lack a result that was overwritten. The same holds for blocks of an
+ * allgather. Others' blocks of s + depth may arrive as soon as the process has posted s + depth /
+ * 2; it has read those of s by then.
  *
- * Who writes what: the process writes block 0 until it sets bit 0, and its bit of `waiting`, which
- * the program clears; a child's block is written by who claimed it (block.sequence moved from
- * s - depth to s); everything else by the program. In an allgather the process writes its own
- * block, and like the program completes an operation whose last bit it has set; but where blocks
- * are joined the program sets its bit for it, once, which it marks in `summed`.
+ * Writers: the process writes block 0 until it sets bit 0, and its bit of `waiting`, which the
+ * program clears. A child's block is written by the run that claimed it (block.sequence moved from
+ * s - depth to s). The program writes everything else. In an allgather the process writes its own
+ * block and, like the program, completes an operation whose last bit it has set. But where blocks
+ * are joined the program sets the process's bit, once, and marks that in `summed`.
  */
 #pragma once
 
@@ -38,51 +38,49 @@
 
 #include "wire/siphash.h"
 
-#define UNISONO_NIC_WORDS_MAX 175 /* 1400 bytes: what an MTU of 1500 leaves behind the headers */
+#define UNISONO_NIC_WORDS_MAX 175 /* 1400 bytes: an MTU of 1500 without the headers */
 /* An operation's arrival word has the own bit, one for each of the first children, one for each
- * further word of children that is full, and one that says "taken". */
+ * full further word, and one for "taken". */
 #define UNISONO_NIC_FIRST_CHILDREN 59
 #define UNISONO_NIC_FURTHER_WORDS 3
 #define UNISONO_NIC_CHILDREN_MAX (UNISONO_NIC_FIRST_CHILDREN + 64 * UNISONO_NIC_FURTHER_WORDS)
-#define UNISONO_NIC_FORWARDS_MAX 251 /* ranks that one sends a result on to */
+#define UNISONO_NIC_FORWARDS_MAX 251 /* ranks to which one sends a result */
 #define UNISONO_NIC_RANKS_MAX 64     /* of an allgather: one arrival word has a bit for each */
 #define UNISONO_NIC_TARGETS_MAX 64   /* packets that a rank sends in an allgather */
 #define UNISONO_NIC_MESSAGES_MAX 8   /* that a rank sends by doubling; 6 do for 64 ranks */
 #define UNISONO_NIC_ROWS_MAX 1024    /* groups of all jobs on a host */
 #define UNISONO_NIC_DEPTH_MAX 32     /* slots of a row, of which half are in flight */
-#define UNISONO_NIC_WAITERS_MAX 16   /* of a group: who may sleep until an operation is done */
+#define UNISONO_NIC_WAITERS_MAX 16   /* of a group: processes that may sleep for an operation */
 
-#define UNISONO_NIC_TAKEN (1ULL << 63) /* arrival word: somebody combines */
+#define UNISONO_NIC_TAKEN (1ULL << 63) /* arrival word: a program run is combining */
 
-/* Kinds of packets (wire/packet.h) that only NIC programs understand; a host takes them for
- * unknown. In them `sequence` is the number of the operation in its group, `position` the name
- * of the contribution at the parent, and `place` how vectors are combined. */
+/* Kinds of packets (wire/packet.h) that only NIC programs understand; a host drops them as unknown.
+ * `sequence` is the operation's number in its group, `position` the contribution's number at the
+ * parent. `place` is the way of combining vectors. */
 enum unisono_nic_kind {
   UNISONO_NIC_GIVE = 128, /* a contribution, from a child to its parent */
   UNISONO_NIC_RESULT,     /* down from the root; or from a parent to a child that asked */
-  UNISONO_NIC_DOORBELL,   /* from the own process to the own program: all is there, go on */
+  UNISONO_NIC_DOORBELL,   /* from the own process to the own program: all arrived, go on */
   UNISONO_NIC_ASK,        /* from the own process to the own program: it is late, ask */
   UNISONO_NIC_ASK_RESULT, /* from a child, which has given this vector and lacks the result */
-  UNISONO_NIC_ASK_GIVE,   /* from the parent, which lacks a contribution. The vector means
-                             nothing:   a question has the length of its answer, which so finds room
-                           */
-  UNISONO_NIC_QUERY, /* from the root to all: have you given? It stays: who gives later sends at
-                        once. From its process to its program: send this */
-  /* In an allgather `origin` is the rank whose block it is, which also the tag covers. */
-  UNISONO_NIC_BLOCK,     /* sent on as it came; `sender` is the origin, or who answered */
-  UNISONO_NIC_ASK_BLOCK, /* to who should have sent the block. `hop` counts who has passed it on,
-                            and the vector means nothing, as above */
-  /* Where blocks are joined `position` is the number of the message at the rank that takes it, and
-   * `value` its blocks. Each is a word with its length in words and, above, its mark; then its
-   * words. Their datagrams all have the length of the largest message, so that no frame has to
-   * grow; what is behind `length` means nothing. */
+  UNISONO_NIC_ASK_GIVE,   /* from the parent, which lacks a contribution. The vector has
+                             no meaning: it gives a question the length of its answer */
+  UNISONO_NIC_QUERY,      /* from the root to all: have you contributed? It is kept, so that a late
+                             rank sends at once. From its process to its program: send this */
+  /* In an allgather `origin` is the rank of the block; the tag covers it. */
+  UNISONO_NIC_BLOCK,     /* sent on unchanged; `sender` is the origin, or the answering rank */
+  UNISONO_NIC_ASK_BLOCK, /* to the rank that should have sent the block. `hop` counts the
+                            forwarding ranks; the vector has no meaning, as above */
+  /* Where blocks are joined, `position` is the number of the message at its receiver, and `value`
+   * its blocks. Each block is a word with its length in words and, above, its mark; then its words.
+   * All their datagrams have the length of the largest message, so that no frame has to grow. Bytes
+   * behind `length` mean nothing. */
   UNISONO_NIC_BLOCKS,
-  UNISONO_NIC_ASK_BLOCKS /* to who should have sent the message; `hop` as above */
+  UNISONO_NIC_ASK_BLOCKS /* to the rank that should have sent it; `hop` as above */
 };
 
-/* Contributions have to agree in a word of which this much says how they are combined. What is
- * above is the processes' own: a digest of their calls, so that those which differ are never
- * combined. */
+/* Contributions must agree in a word. Its lower bits define how they are combined. Its upper bits
+ * belong to the processes: a digest of their calls, so that different calls are never combined. */
 #define UNISONO_NIC_COMBINE_BITS 8
 #define UNISONO_NIC_COMBINE_MASK ((1U << UNISONO_NIC_COMBINE_BITS) - 1)
 
@@ -111,12 +109,12 @@ enum unisono_nic_combine {
   UNISONO_NIC_COMBINES
 };
 
-/* What became of packets: index into the counters, of which each processor has its own. Every way
- * out of the program has one. */
+/* The fate of packets: an index into the counters, one set for each processor. Every exit of the
+ * program counts one. */
 enum unisono_nic_counter {
   UNISONO_NIC_FOREIGN,        /* passed on: not a packet for this program */
-  UNISONO_NIC_OTHERS_FRAME,   /* passed on: somebody else's address, as a bridge floods them */
-  UNISONO_NIC_SHORT,          /* dropped: cut off, or the length is not what it says */
+  UNISONO_NIC_OTHERS_FRAME,   /* passed on: another address; a bridge floods such frames */
+  UNISONO_NIC_SHORT,          /* dropped: truncated, or its length field is wrong */
   UNISONO_NIC_NO_GROUP,       /* dropped: no such job and communicator here */
   UNISONO_NIC_BAD_TAG,        /* dropped: not made with the job's key */
   UNISONO_NIC_BAD_SENDER,     /* dropped: not from a child or the root, or not to this rank */
@@ -124,19 +122,19 @@ enum unisono_nic_counter {
   UNISONO_NIC_MISMATCH,       /* dropped: contributions that differ in length or operator */
   UNISONO_NIC_NO_ROOM,        /* dropped: the frame could not be cut or rewritten */
   UNISONO_NIC_STRAY_DOORBELL, /* dropped: a doorbell packet for an operation that is not complete */
-  UNISONO_NIC_NOT_YET,        /* dropped: a question for what is late, and not lost, here */
+  UNISONO_NIC_NOT_YET,        /* dropped: a question for data that is late here, not lost */
   UNISONO_NIC_LOST,           /* dropped: because a test wants losses */
   UNISONO_NIC_TAKEN_IN,       /* a contribution that was not the last */
   UNISONO_NIC_SENT_UP,        /* a sum that went to the parent */
   UNISONO_NIC_SENT_DOWN,      /* a result that went out from here */
   UNISONO_NIC_CAME_DOWN,      /* a result that was written to this host's memory */
   UNISONO_NIC_ASKED,          /* a question of the own process that went out */
-  UNISONO_NIC_ANSWERED,       /* a question that was answered from what is kept */
+  UNISONO_NIC_ANSWERED,       /* a question that was answered from stored data */
   UNISONO_NIC_QUERIED,        /* a query that went out from the root */
-  UNISONO_NIC_PASSED_ON,      /* a question that went on to who may know */
+  UNISONO_NIC_PASSED_ON,      /* a question that was forwarded */
   UNISONO_NIC_BLOCK_SENT,     /* a packet with the own block, alone or joined with others */
   UNISONO_NIC_BLOCK_TAKEN,    /* another rank's block that was written to this host's memory */
-  UNISONO_NIC_BLOCK_PASSED,   /* a packet with another rank's block, passed on as it came */
+  UNISONO_NIC_BLOCK_PASSED,   /* a packet with another rank's block, sent on unchanged */
   UNISONO_NIC_WOKEN,          /* no packet: a waiter that slept was woken */
   UNISONO_NIC_NOT_WOKEN,      /* ... or was not, because its ring is full */
   UNISONO_NIC_COUNTERS
@@ -147,7 +145,7 @@ enum unisono_nic_counter {
 /* Ranks without children send when the root asks, and not before. */
 #define UNISONO_NIC_ON_QUERY 4U
 
-/* Where packets go to. */
+/* Addresses of packets. */
 struct unisono_nic_address {
   uint8_t mac[6];
   uint16_t port; /* UDP, network order */
@@ -157,47 +155,49 @@ struct unisono_nic_address {
 /* As a target: all other ranks, by one multicast. */
 #define UNISONO_NIC_TO_ALL 255
 
-/* What a rank of an allgather does with one origin's block. */
+/* The handling of one origin's block at a rank of an allgather. */
 struct unisono_nic_route {
-  uint8_t from;    /* rank that it comes from, and that is asked for it; unused for the own block */
+  uint8_t from;    /* rank that sends it, and gets questions; unused for the own block */
   uint8_t first;   /* of its targets in the row's list ... */
   uint8_t targets; /* ... and how many */
   uint8_t unused;
 };
 
-/* Blocks that go in one packet, in the order of their origins. */
+/* Blocks that are sent in one packet, in the order of their origins. */
 struct unisono_nic_message {
   uint64_t blocks; /* bit o: that of rank o */
-  uint8_t peer;    /* rank it goes to, or comes from */
-  uint8_t slot;    /* its number at the rank that takes it */
+  uint8_t peer;    /* the rank that receives or sends it */
+  uint8_t slot;    /* its number at the receiver */
   uint8_t count;   /* of the blocks */
   uint8_t first;   /* of their origins */
   uint32_t unused;
 };
 
-/* Whose packets a row is for. */
+/* Identifies the group of a packet. */
 struct unisono_nic_id {
   uint32_t job;
   uint32_t communicator;
 };
 
-/* What the process of a group writes in the place of the tag when it tells its program to act
- * (DOORBELL, ASK and its own QUERY). It follows from the group's key and tells nothing of it, so a
- * doorbell packet costs one comparison, and processes without the key cannot make one. */
+/* The secret that a group's process writes in place of the tag into packets for its own program
+ * (DOORBELL, ASK and its own QUERY). It is derived from the group's key and reveals nothing of it.
+ * So checking a doorbell packet costs one comparison, and processes without the key cannot make
+ * one. */
 static inline uint64_t unisono_nic_secret(const struct unisono_key* key) {
   struct unisono_siphash_state hash = unisono_siphash_start(key);
   unisono_siphash_word(&hash, 0x6c6c6562726f6f64ULL); /* "doorbell" */
   return unisono_siphash_end(&hash, 0, 8);
 }
 
-/* What the loader tells the program, beside the groups. */
+/* Settings that the loader passes to the program, besides the groups. */
 struct unisono_nic_host {
-  uint32_t trace_every; /* how many packets there are to one that is recorded; 0: none is */
-  /* To what packets for this host are addressed. The last group's `own`; zero before the first. */
+  uint32_t trace_every; /* one of this many packets is recorded; 0: none */
+  /* The address of packets to this host. The last group's `own`; zero before the first. */
   struct unisono_nic_address own;
 };
 
-/* A group, as this host's NIC sees it. Written before its key is entered, and not changed then. */
+/* A group, as this host's NIC sees it. Written before its key is entered, and not changed
+ * afterwards. */
 struct unisono_nic_row {
   struct unisono_nic_id id;
   struct unisono_key key;
@@ -207,10 +207,10 @@ struct unisono_nic_row {
   uint32_t depth; /* slots: a power of two; half as many operations may be in flight */
   uint32_t index; /* of this row, and of the group's maps of slots and of blocks */
   uint32_t children;
-  uint32_t first_slot;  /* names that packets carry: of the first child's contribution here ... */
+  uint32_t first_slot;  /* numbers in packets: of the first child's contribution here ... */
   uint32_t own_slot;    /* ... and of the own one at the parent */
   uint32_t parent;      /* rank; unused at the root */
-  uint32_t down_source; /* rank that results come from */
+  uint32_t down_source; /* rank that sends results */
   struct unisono_nic_address own;
   struct unisono_nic_address up;   /* the parent; unused at the root */
   struct unisono_nic_address down; /* the multicast group in which the root sends */
@@ -221,15 +221,15 @@ struct unisono_nic_row {
   uint32_t waiters; /* rings of the group: processes that may sleep */
   uint32_t gives;   /* messages of an allgather whose blocks are joined; 0: they go singly */
   uint32_t takes;
-  uint32_t largest; /* blocks that a message has at most, the same at all ranks */
+  uint32_t largest; /* most blocks of a message, the same at all ranks */
   uint32_t child_rank[UNISONO_NIC_CHILDREN_MAX];
   struct unisono_nic_address child[UNISONO_NIC_CHILDREN_MAX];
   struct unisono_nic_address forward[UNISONO_NIC_FORWARDS_MAX];
-  /* Of an allgather: routes by origin, the targets of all routes, and addresses by rank. */
+  /* For an allgather: routes by origin, the targets of all routes, and addresses by rank. */
   struct unisono_nic_route route[UNISONO_NIC_RANKS_MAX];
   uint8_t target[UNISONO_NIC_TARGETS_MAX];
   struct unisono_nic_address at[UNISONO_NIC_RANKS_MAX];
-  /* ... by message, those that come by their numbers. Each that goes has the own block in it. */
+  /* ... by message; received ones by their numbers. Each sent message contains the own block. */
   struct unisono_nic_message give[UNISONO_NIC_MESSAGES_MAX];
   struct unisono_nic_message take[UNISONO_NIC_MESSAGES_MAX];
 };

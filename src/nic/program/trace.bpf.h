@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Tracing inside the NIC program: what a packet looked like when it was seen, and what became of
- * it, to a ring buffer. Off, which is nearly always, it is a branch on one word. A record is begun
- * before the packet is handled and ended after it; between, it lies in a place of the processor and
- * the program. For state.bpf.h and nic.bpf.c only.
+ * Tracing inside the NIC program: a packet as it was seen, and its fate, written to a ring buffer.
+ * When off, which is nearly always, it costs a branch on one word. A record is begun before the
+ * packet is handled and ended after it. In between it lies in memory of this processor and program.
+ * For state.bpf.h and nic.bpf.c only.
  */
 #pragma once
 
@@ -29,15 +29,15 @@ struct {
   __uint(max_entries, 256 * 1024);
 } trace_records SEC(".maps");
 
-/* How a packet is left: what the kernel is told, and the counter that says why. */
+/* How a packet leaves the program: the action for the kernel, and the counter with the reason. */
 UNISONO_INLINE int outcome_of(uint32_t counter, int verdict) {
   return (int)((counter + 1) << 8 | (uint8_t)verdict);
 }
 
 UNISONO_INLINE int verdict_of(int outcome) { return (int8_t)outcome; }
 
-/* Whether the program at `entry` does anything with packets of this kind. Others pass through it,
- * also while it handles one: clones leave by the way on which processes' packets come. */
+/* Whether the program at `entry` handles packets of this kind. Others pass through it, also while
+ * it handles one: clones take the same way as packets of processes. */
 UNISONO_INLINE int is_traced(uint32_t entry, uint8_t kind) {
   const int own = kind == UNISONO_NIC_DOORBELL || kind == UNISONO_NIC_ASK;
   if (entry == UNISONO_NIC_LEAVE) return own || kind == UNISONO_NIC_QUERY;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Waking processes that sleep until an operation is done (nic/memory/wake_ring.hpp): each waiter of
- * a group has a ring buffer of its own, on which it sleeps. While nobody does, it is a load from
- * the line that has just been written. For nic.bpf.c and allgather.bpf.h only.
+ * Wakes processes that sleep until an operation is done (nic/memory/wake_ring.hpp). Each waiter of
+ * a group has a ring buffer of its own, on which it sleeps. Without a sleeper, it costs a load from
+ * a line that has just been written. For nic.bpf.c and allgather.bpf.h only.
  */
 #pragma once
 
@@ -21,8 +21,8 @@ struct {
   __array(values, struct wake_ring_of_waiter);
 } wakes SEC(".maps");
 
-/* Whoever takes the bits wakes those whose they are. All records have one length, so a ring whose
- * process moves its position about still has heads where heads were. */
+/* Takes the bits and wakes their waiters. All records have one length. So a ring still has record
+ * headers at the right offsets if its process changes its position. */
 UNISONO_GLOBAL int wake_waiters(const struct unisono_nic_row* row, struct unisono_nic_slot* slot) {
   if (!row || !slot) return 0;
   const uint64_t waiting = __sync_lock_test_and_set(&slot->waiting, 0);
@@ -38,8 +38,8 @@ UNISONO_GLOBAL int wake_waiters(const struct unisono_nic_row* row, struct unison
   return 0;
 }
 
-/* After the operation's end was shown by an exchange, which is a barrier: a process sets its bit
- * and then looks whether it has ended, so one of the two sees the other. */
+/* Called after an exchange, which is a barrier, has shown the operation's end. A process sets its
+ * bit and then checks whether the operation has ended, so one of the two sees the other. */
 UNISONO_INLINE void wake(const struct unisono_nic_row* row, struct unisono_nic_slot* slot) {
   if (*(const volatile uint64_t*)&slot->waiting != 0) wake_waiters(row, slot);
 }

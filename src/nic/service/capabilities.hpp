@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Capabilities: what a rank's host can do in the NIC path. The ranks of a group exchange them as
+// Capabilities: the NIC path's features on a rank's host. The ranks of a group exchange them as
 // bytes, so that all decide alike: either all ranks use the NIC path or none does. Pure; any
 // thread.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace unisono::nic {
 
-// A user's settings, which have to be the same at all ranks.
+// User settings, which must be the same at all ranks.
 struct Preferences {
   std::int32_t splits = -1;  // how often long vectors are halved; -1: as the cost model says
   base::Toggle rooted = base::Toggle::automatic;  // whether rooted collectives use the NIC path
@@ -29,8 +29,9 @@ struct Capabilities {
   Preferences preferences = {};
 };
 
-// By host. The error says why these hosts have no common NIC path. It names hosts by `ranks`, one
-// of each; none given: one rank a host. Ranks with the same capabilities get the same answer.
+// By host. The error gives the reason why these hosts have no common NIC path. It names hosts by
+// `ranks`, one of each; empty: one rank per host. Ranks with the same capabilities get the same
+// answer.
 base::Status check_capabilities(std::span<const Capabilities> hosts,
                                 std::span<const int> ranks = {});
 

@@ -32,8 +32,8 @@ Error nobody_serves(const std::string& path, int error) {
                       none ? "; start it with `unisonod --interface NAME`" : "")};
 }
 
-// Of a call that may wait for the daemon, kPatience at most. The system does not restart such calls
-// after a signal; an application that has a timer may meet one in each.
+// Repeats a call that may wait for the daemon, kPatience at most, after a signal. The system does
+// not restart such calls; an application's timer may interrupt each.
 template <class Call>
 auto uninterrupted(const Call& call) -> decltype(call()) {
   const std::int64_t deadline_ns = base::now_ns() + kPatience.tv_sec * base::kSecond;
@@ -119,7 +119,8 @@ base::Result<ServiceClient::Answer> ServiceClient::receive(int flags) {
   header.msg_controllen = control.size();
   const auto take = [&] { return recvmsg(socket_.get(), &header, flags | MSG_CMSG_CLOEXEC); };
   ssize_t length = uninterrupted(take);
-  // It closed without having read a question: that is told first, and then what it had said.
+  // The daemon closed without reading a question. The kernel reports that first, and then the
+  // daemon's last message.
   if (length < 0 && errno == ECONNRESET) {
     length = uninterrupted(take);
   }
@@ -137,7 +138,7 @@ base::Result<ServiceClient::Answer> ServiceClient::ask(const Message& question) 
       uninterrupted([&] { return send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL); });
   if (sent < 0) {
     const int error = errno;
-    // What it said before it closed is still there, and says more.
+    // The daemon's last message before it closed can still be read, and explains more.
     const auto last = lost();
     return last ? *last : ended(error);
   }

@@ -16,11 +16,11 @@
 
 namespace unisono::nic {
 
-// Where unisonod serves if nobody says otherwise, and the UDP port of packets between hosts.
+// Default path of unisonod's socket, and the UDP port of packets between hosts.
 inline constexpr const char* kServicePath = "/run/unisono/nic.sock";
 inline constexpr std::uint16_t kServicePort = 47300;
 
-// A group in which this process takes part, until it leaves or the connection closes.
+// A group that this process has joined, until it leaves or the connection closes.
 struct Membership {
   unisono_nic_row row = {};  // as it was placed
   GroupMapping mapping;
@@ -29,19 +29,20 @@ struct Membership {
 
 class ServiceClient {
  public:
-  // Code::unsupported if nobody serves there: the message says what to start.
+  // Code::unsupported if no daemon serves there: the message says what to start.
   static base::Result<std::unique_ptr<ServiceClient>> connect(const std::string& path);
 
   base::Result<Served> describe();
   base::Result<std::unique_ptr<Membership>> join(const unisono_nic_row& row);
-  // A group that another process of this user and this host has joined with the same row: its
-  // memory as well, for as long as this process likes. The group ends with the other's connection.
+  // Shares a group that another process of this user and this host has joined with the same row.
+  // Its memory stays mapped as long as this process likes. The group ends with the other's
+  // connection.
   base::Result<std::unique_ptr<Membership>> share(const unisono_nic_row& row);
   base::Status leave(std::uint32_t index);
   base::Result<ServiceStatus> status();
 
-  // From here on this connection is for next_records() only. Refused to users who may not see what
-  // others do, and while another process traces.
+  // From then on this connection is for next_records() only. Refused to users who may not see
+  // others' packets, and while another process traces.
   base::Status start_trace(std::uint32_t every);
   // Waits; without records if none came in a few seconds.
   base::Result<Records> next_records();

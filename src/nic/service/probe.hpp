@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Asks this host's unisonod what the host can do, without joining a group: so a job knows at its
-// start which hosts have a NIC path. Where no unisonod runs, that is one system call. Any thread.
+// Asks this host's unisonod for the host's capabilities, without joining a group. So a job knows at
+// its start which hosts have a NIC path. Without unisonod, that is one system call. Any thread.
 #pragma once
 
 #include <string>

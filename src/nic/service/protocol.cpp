@@ -105,7 +105,7 @@ Message empty_message(std::size_t index) {
   return Message(std::in_place_index<kIndex>);
 }
 
-// What the types alone do not say.
+// Checks beyond those of the types.
 bool is_sound(const Message& message) {
   if (const auto* refused = std::get_if<Refused>(&message)) {
     return refused->code > Code::ok && refused->code <= Code::cancelled;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a process and unisonod say to each other, message by message, over a Unix socket that keeps
-// messages apart (SOCK_SEQPACKET). Both are on one machine, so numbers lie as in memory; a number
-// for the layout of tables.h keeps builds apart that differ in it. Each type names its fields, in
-// order, in each_field(). decode() takes nothing on trust. Pure; any thread.
+// The messages between a process and unisonod, over a Unix socket that preserves message borders
+// (SOCK_SEQPACKET). Both are on one machine, so numbers are sent as in memory. A number for the
+// layout of tables.h separates builds that differ in it. Each type names its fields, in order, in
+// each_field(). decode() takes untrusted bytes. Pure; any thread.
 #pragma once
 
 #include <array>
@@ -21,10 +21,10 @@ namespace unisono::nic {
 
 inline constexpr std::size_t kLongestMessage = 16 * 1024;
 inline constexpr std::size_t kLongestText = 1024;
-inline constexpr std::size_t kMostGroupLines = 256;  // that a status shows; it counts all
+inline constexpr std::size_t kMostGroupLines = 256;  // listed in a status, which counts all
 inline constexpr std::size_t kMostRecords = 128;     // of a trace, in one message
 
-// What a process asks for. Each is answered by one message.
+// The requests of a process. Each gets one message as its answer.
 struct Describe {
   static void each_field(auto&, auto&) {}
   bool operator==(const Describe&) const = default;
@@ -50,13 +50,13 @@ struct Trace {
   bool operator==(const Trace&) const = default;
 };
 
-// What the daemon answers.
+// The answers of the daemon.
 struct Served {
   std::string interface;
   std::string driver;
   std::uint8_t native = 0;        // the driver runs the program
-  unisono_nic_address own = {};   // what other hosts send to
-  std::uint32_t mask = 0;         // of the network that it serves, network order
+  unisono_nic_address own = {};   // the address to which other hosts send
+  std::uint32_t mask = 0;         // of the served network, network order
   std::uint64_t bytes_left = 0;   // most memory that the asking user may still have
   std::uint32_t groups_left = 0;  // ... and groups
   static void each_field(auto& self, auto& visit) {
@@ -83,7 +83,7 @@ struct Left {
   static void each_field(auto&, auto&) {}
   bool operator==(const Left&) const = default;
 };
-// Also sent unasked, before the daemon closes a connection.
+// Also sent without a request, before the daemon closes a connection.
 struct Refused {
   base::Code code = base::Code::system;
   std::string text;
@@ -111,7 +111,7 @@ struct ServiceStatus {
   std::uint32_t groups = 0;  // of all users
   std::uint64_t bytes = 0;
   std::array<std::uint64_t, UNISONO_NIC_COUNTERS> counters = {};
-  std::vector<GroupLine> own_groups;  // of the asking user; root sees all
+  std::vector<GroupLine> own_groups;  // of the asking user; root gets all
   static void each_field(auto& self, auto& visit) {
     self.served.each_field(self.served, visit);
     visit.plain(self.process);
@@ -129,7 +129,7 @@ struct Tracing {
 };
 // Sent unasked while a trace runs.
 struct Records {
-  std::uint64_t lost = 0;  // that found no room since the message before
+  std::uint64_t lost = 0;  // records without room since the message before
   std::vector<unisono_nic_trace> records;
   static void each_field(auto& self, auto& visit) {
     visit.plain(self.lost);
@@ -137,8 +137,8 @@ struct Records {
   }
 };
 
-// A group that another process of the same user has, for who knows its key: as Joined, but the
-// group stays that other one's.
+// Asks for a group that another process of the same user has, by its key. The answer is Joined, but
+// the group still belongs to the other process.
 struct Share {
   unisono_nic_id id = {};
   unisono_key key = {};
@@ -152,7 +152,7 @@ using Message = std::variant<Describe, Join, Leave, AskStatus, Served, Joined, L
                              ServiceStatus, Trace, Tracing, Records, Share>;
 
 std::vector<std::byte> encode(const Message& message);
-// The error says what is wrong; Code::unsupported if the other side is of another version.
+// The error says what is wrong; Code::unsupported if the other side has another version.
 base::Result<Message> decode(std::span<const std::byte> bytes);
 
 }  // namespace unisono::nic

@@ -147,10 +147,11 @@ TEST(LowerAllgatherRefuses, OtherShapes) {
 TEST(LowerAllgatherRefuses, EmptyBlocks) {
   Shape empty = shape_of(3);
   empty.count = 0;
-  EXPECT_EQ(reason(Builder(empty, 1).take()),
-            "the NIC cannot run this allgather at rank 1: the block of rank 0 is empty, so that "
-            "nobody can tell it from others; lower the same schedule of longer blocks, which go "
-            "the same ways");
+  EXPECT_EQ(
+      reason(Builder(empty, 1).take()),
+      "the NIC cannot run this allgather at rank 1: the block of rank 0 is empty and "
+      "cannot be told from others; lower the same schedule of longer blocks, which go the same "
+      "ways");
 }
 
 TEST(LowerAllgatherRefuses, MessagesOfSeveralBlocks) {
