@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A call of a collective with an invalid argument in the middle rank of a job of three: that rank
-// gets a clear error that names function, argument and rank, the others are told who did it, and
-// nobody hangs. For tests only; any thread.
+// A call of a collective with an invalid argument in the middle rank of a job of three. That rank
+// gets a clear error that names function, argument and rank. The others get an error that names the
+// rank, and no rank hangs. For tests only; any thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -137,15 +137,15 @@ inline void PrintTo(const BadCall& c, std::ostream* out) { *out << c.name; }
 inline const int kArgument = UNISONO_ERROR_ARGUMENT;
 inline const int kType = UNISONO_ERROR_TYPE;
 
-// A collective's name, a good call of it, and what is wrong at the bad rank.
+// A collective's name, a good call of it, and the fault at the bad rank.
 inline BadCall bad_call(const char* name, const char* function, std::vector<std::string> parts,
                         Call bad, Call good) {
   parts.emplace_back(function);
   return {name, kArgument, std::move(parts), std::move(bad), std::move(good)};
 }
 
-// What the rank is told at the latest: by the call, by its completion, by the next call on the
-// communicator, or (if it had run ahead of everything) at the end.
+// The first error of a rank. It comes from the call, from its completion, or from the next call on
+// the communicator. A rank that had run ahead of all that gets it at the end.
 inline int first_error(Desk& desk, const Call& call, ThreadRank& self) {
   int error = call(desk);
   if (error == UNISONO_OK && desk.started) error = unisono_wait(&desk.request);

@@ -23,7 +23,7 @@ inline Words untouched_words(std::int64_t count) {
   return Words(static_cast<std::size_t>(count), kUntouched);
 }
 
-// Word i of what `from` has for `to`; sums of them stay exact and distinct.
+// Word i of the block from `from` to `to`; sums of them stay exact and distinct.
 inline std::int64_t word(int from, int to, std::int64_t i) {
   return (std::int64_t{from} + 1) * 1'000'000'007 + std::int64_t{to} * 10'000'019 + i;
 }
@@ -40,7 +40,7 @@ inline Words words_of(int from, int to, std::int64_t count) {
   return words;
 }
 
-// The sum of what the ranks 0 .. ranks-1 have for `to`.
+// The sum of the blocks of ranks 0 .. ranks-1 for `to`.
 inline std::int64_t summed_word(int ranks, int to, std::int64_t i) {
   std::int64_t sum = 0;
   for (int rank = 0; rank < ranks; ++rank) sum += word(rank, to, i);

@@ -139,12 +139,12 @@ inline Bytes make_input(arith::Type type, bool product, int rank, std::int64_t c
   return bytes;
 }
 
-// As ==, which looks at one byte after another: most of a test's time with long vectors.
+// The same as ==, which compares byte by byte and takes most of a test's time with long vectors.
 inline bool same_bytes(const Bytes& a, const Bytes& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
-// What a collective is tried with: elements, and how two of them are combined.
+// The elements of a test, and how two of them are combined.
 struct Material {
   std::string name;
   std::int32_t type = 0, op = -1;  // the C API's numbers
@@ -152,7 +152,7 @@ struct Material {
   bool ordered = false;
   std::function<Bytes(int rank, std::int64_t count)> input;
   arith::Kernel combine = nullptr;
-  // For an operator of the user's, the same as its function.
+  // For a user-defined operator, the same as its function.
   decltype(group::UserOperator::function) user = nullptr;
 };
 
@@ -211,7 +211,7 @@ inline Material affine_maps() {
                      std::int32_t, void*) { follow(target, left, right, count, nullptr); }};
 }
 
-// What `rank` has to have in its output, by the collective's definition and the reference kernels.
+// The required output of `rank`, by the collective's definition and the reference kernels.
 inline Bytes expected_output(const schedule::Shape& shape, const Material& of, int rank) {
   using schedule::Collective;
   if (schedule::output_count(shape, rank) == 0) return {};

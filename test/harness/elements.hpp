@@ -28,7 +28,7 @@ struct Element {
 
 inline constexpr int kTypes = 20;
 inline constexpr int kOperators = 12;
-// What a value that is no integer (a fraction, NaN, infinity) loads as.
+// The loaded value of a number that is no integer (a fraction, NaN, infinity).
 inline constexpr std::int64_t kNoInteger = std::numeric_limits<std::int64_t>::min();
 
 inline bool is_integer(unisono_type_t t) { return t >= UNISONO_INT8 && t <= UNISONO_UINT64; }
@@ -311,7 +311,8 @@ inline Element sample_factor(unisono_type_t type, int rank, std::uint64_t bits) 
   return {sign, 0};
 }
 
-// What rank `rank` puts at `index`: wide in integers, small where floating point has to be exact.
+// The element of rank `rank` at `index`: wide in integers, small where floating point must be
+// exact.
 inline Element sample(TypedOp pair, int rank, std::int64_t index) {
   const std::uint64_t bits =
       mixed(static_cast<std::uint64_t>(rank), static_cast<std::uint64_t>(index));

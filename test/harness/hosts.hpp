@@ -31,7 +31,7 @@
 
 namespace unisono::harness {
 
-// Letters that no other set has, so that tests can run at the same time.
+// Letters that no other set uses, so that tests can run at the same time.
 inline std::string unique_hosts_name() {
   static base::Prng prng(static_cast<std::uint64_t>(base::now_ns()) ^
                          (static_cast<std::uint64_t>(getpid()) << 32));
@@ -69,7 +69,7 @@ class Line {
   base::Descriptor writing_;
 };
 
-// A body that runs on a host. The destructor kills it if nobody has waited.
+// A body that runs on a host. The destructor kills it if it was not waited for.
 class HostProcess {
  public:
   HostProcess(pid_t pid, Line line) : pid_(pid), line_(std::move(line)) {}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A network of its own for the calling thread, for tests that would otherwise depend on what the
-// machine's network is like. It goes with the object (and with the process, however that ends).
-// Needs the right to make one (root); the error says so, and a test skips with it.
+// A network of its own for the calling thread, for tests that would otherwise depend on the
+// machine's network. It ends with the object (and with the process, however that ends). Needs the
+// right to make one (root); otherwise the error says so, and a test skips with it.
 #pragma once
 
 #include <arpa/inet.h>
@@ -52,7 +52,7 @@ class NetworkNamespace {
                        fmt::format("`{}` failed; the package iproute2 has the command", command)};
   }
 
-  // An interface with both addresses, which carries multicast; there is nobody at its other end.
+  // An interface with both addresses, which carries multicast; no process is at its other end.
   base::Status add_interface(const std::string& name, const std::string& v4,
                              const std::string& v6) {
     UNISONO_TRY(ip(fmt::format("link add {0} type veth peer name {0}-peer", name)));

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The results of the collectives whose ranks know their own blocks only (gatherv, scatterv,
-// alltoallv, alltoallw), in every way a call can be made; every element that is not of a block has
-// to stay as it was. `Self` is a rank of any kind of job: rank, ranks, world. For tests only; any
-// thread.
+// The results of the collectives with local counts (gatherv, scatterv, alltoallv, alltoallw), in
+// every form of a call. Every element outside the blocks must stay as it was. `Self` is a rank of
+// any kind of job: rank, ranks, world. For tests only; any thread.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +12,7 @@
 
 namespace unisono::harness {
 
-// What each rank has for each other one, in words.
+// The words that each rank sends to each other one.
 struct PairCounts {
   int ranks = 0;
   Words counts;
@@ -113,7 +112,7 @@ void check_scatterv(const Self& self, const Words& counts, Places kind, int root
   ASSERT_EQ(input.words, before);
 }
 
-// The two buffers of an alltoall, and what the output is to be.
+// The two buffers of an alltoall, and the expected output.
 struct Exchanged {
   BlockBuffer input, output, expected;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What this process, or one that is forked for a test, writes to stderr from now on: the log, with
-// what a rank tells of its network at its end.
+// The text that this process, or one that is forked for a test, writes to stderr from now on: the
+// log, including a rank's network report at its end.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -87,7 +87,7 @@ class SharedDatagrams {
 // Thrown where a rank ends without a word.
 struct RankEnds {};
 
-// What one rank has.
+// The state of one rank.
 struct RankThread {
   int rank = 0;
   std::shared_ptr<memory::JobMemory> memory;

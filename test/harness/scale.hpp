@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How much less a test does under a sanitizer, which slows threads and memory several times. The
-// factor is printed once per program, so that a log says what was run. For tests only.
+// The factor by which a test does less under a sanitizer, which slows threads and memory several
+// times. It is printed once per program, so that a log shows the size of the test. For tests only.
 #pragma once
 
 #include <algorithm>

@@ -13,7 +13,7 @@ struct Seeds {
   std::uint64_t first = 1;
   int count = 0;
 
-  // What googletest has left of the arguments.
+  // `argc` and `argv`: the arguments that googletest has left.
   void read(int argc, char** argv) {
     for (int i = 1; i + 1 < argc; i += 2) {
       if (std::string_view(argv[i]) == "--seed")

@@ -25,7 +25,7 @@
 
 namespace unisono::harness {
 
-// Far above what any test needs, even on a busy machine under a sanitizer.
+// Far above the time of any test, even on a busy machine under a sanitizer.
 inline constexpr std::chrono::seconds kHangGuard{300};
 
 // One rank, as its body sees it.

@@ -15,8 +15,8 @@
 
 namespace unisono::harness {
 
-// Until a value appears in memory that the library writes; false if it takes so long that it never
-// will. A look at what is the operation's, which the thread sanitizer would rightly report.
+// Waits until a value appears in memory that the library writes. False if it takes so long that it
+// never will. It reads the operation's memory, which the thread sanitizer would rightly report.
 __attribute__((no_sanitize("thread"))) inline bool appears(const volatile std::int64_t& word,
                                                            std::int64_t value) {
   const std::int64_t deadline_ns = base::now_ns() + 30 * base::kSecond;
@@ -27,7 +27,7 @@ __attribute__((no_sanitize("thread"))) inline bool appears(const volatile std::i
   return true;
 }
 
-// A long operation whose start is the last that the library hears of its caller for a while.
+// A long operation after whose start its caller does not call the library for a while.
 template <class Self>
 void check_long_start(const Self& self) {
   std::vector<std::int64_t> values(100'000, self.rank);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Blocks of unequal lengths for tests: counts that follow from a seed, many of them 0; and what a
-// single rank knows of them.
+// Blocks of unequal lengths for tests: counts that follow from a seed, many of them 0; and the
+// local counts of a single rank.
 #pragma once
 
 #include "base/prng.hpp"
@@ -8,8 +8,8 @@
 
 namespace unisono::test {
 
-// For a collective that has blocks; `symmetric`, for pairs: both ways alike, so that an alltoall
-// can be in place. Of a many_to_many, some ranks receive. Counts are multiples of `unit`.
+// For a collective with blocks. `symmetric`, for pairs: both ways alike, so that an alltoall can be
+// in place. In a many_to_many, some ranks receive. Counts are multiples of `unit`.
 inline schedule::Blocks unequal_blocks(schedule::Collective collective, int ranks,
                                        std::uint64_t seed, bool symmetric = false,
                                        std::int64_t unit = 1) {
@@ -36,8 +36,8 @@ inline schedule::Blocks unequal_blocks(schedule::Collective collective, int rank
   return *schedule::Blocks::of_ranks(counts, std::move(receivers));
 }
 
-// Of the blocks of a gather, scatter or alltoall, those that the rank gives or gets: all of them at
-// the root of a gather or scatter.
+// The blocks of a gather, scatter or alltoall that the rank sends or receives. At the root of a
+// gather or scatter these are all.
 inline schedule::Blocks blocks_known_to(const schedule::Shape& shape, int rank) {
   const auto ranks = static_cast<std::size_t>(shape.ranks);
   if (schedule::is_rooted(shape.collective)) {

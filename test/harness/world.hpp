@@ -95,8 +95,8 @@ class World {
   base::Prng& prng() { return prng_; }
 
   const base::Settings& settings() const { return settings_; }
-  // Of all ranks, beside those that were set before; from now on, as far as they look at them
-  // again.
+  // The settings of all ranks, in addition to those set before. They hold from the next time that
+  // ranks read them.
   void set(const base::Environment& more) {
     for (const auto& [name, value] : more) environment_[name] = value;
     auto settings = base::Settings::from(environment_);

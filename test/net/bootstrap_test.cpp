@@ -124,8 +124,8 @@ int count_connections(const JobInfo& info, int family) {
   return count;
 }
 
-// Rank 0 has one to each other host and to each rank of its own; a relay has one to each other rank
-// of its host.
+// Rank 0 has one connection to each other host and to each rank of its own. A relay has one to each
+// other rank of its host.
 void expect_connections(const JobInfo& info, const Line& line) {
   line.say(std::to_string(info.accepted.size()));
   if (info.rank == 0) {
@@ -136,7 +136,7 @@ void expect_connections(const JobInfo& info, const Line& line) {
   }
 }
 
-// What each rank writes, those of its host read, and nobody else.
+// The ranks of a host can read what each of them writes; ranks of other hosts cannot.
 void expect_memory_of_host(const JobInfo& info, const Line& line) {
   constexpr std::size_t kBytes = 8 << 20;  // the largest wish, which only rank 4 had
   ASSERT_EQ(info.memory_bytes, kBytes);
@@ -214,7 +214,7 @@ TEST(NetBootstrap, RanksOfThreeHostsJoin) {
     const DatagramExchange datagrams(*info);
     datagrams.send_to_all();
     datagrams.receive_from_all();
-    pass_barrier(line);  // nobody's socket closes before all have heard
+    pass_barrier(line);  // no socket closes before all have heard
   };
   auto processes = start_ranks(hosts, all_ranks(), body);
   std::set<std::string> keys;
@@ -285,7 +285,7 @@ TEST(NetBootstrap, ARankThatIsMissingOnAnotherHostIsNamedOnAll) {
   const TestHosts hosts = TestHosts::up(kHosts);
   if (!hosts.reason_to_skip().empty()) GTEST_SKIP() << hosts.reason_to_skip();
   const auto body = [](int rank, const Line& line) {
-    pass_barrier(line);  // the time does not include what it takes to start processes
+    pass_barrier(line);  // the time does not include the start of processes
     expect_error(bootstrap::join(job_of(rank), settings_with("5s")), Code::timeout,
                  "1 of 6 ranks did not join within 5s (UNISONO_START_TIMEOUT): missing rank 4");
   };
@@ -294,7 +294,7 @@ TEST(NetBootstrap, ARankThatIsMissingOnAnotherHostIsNamedOnAll) {
   for (HostProcess& each : processes) EXPECT_EQ(each.wait(), 0);
 }
 
-// A rank whose messages the test sends.
+// A rank with messages made by the test.
 struct ByHand {
   std::optional<bootstrap::MessageStream> stream;
   bootstrap::Nonce challenge{};

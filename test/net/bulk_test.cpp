@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Jobs of several hosts whose long messages go by libfabric: the results of every collective, and
-// what becomes of the others when a rank dies, hangs, or cannot use it. Without libfabric it is
+// the errors of the others when a rank dies, hangs, or cannot use it. Without libfabric it is
 // skipped, with the reason.
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -38,7 +38,7 @@ class HostsBulk : public HostsTest {
   }
 };
 
-// Of some pieces for each rank, all of them long.
+// Several pieces for each rank, all of them long.
 constexpr std::int64_t kLongCount = 100'000;
 
 testing::AssertionResult allgather_is_right(const HostRank& self, std::int64_t count) {
@@ -146,11 +146,10 @@ TEST_F(HostsBulk, AHostThatIsGoneIsNoticed) { expect_loss(hosts_, 2, SIGKILL); }
 
 TEST_F(HostsBulk, AHostThatHangsIsNoticed) { expect_loss(hosts_, 2, SIGSTOP); }
 
-// A path that carries datagrams and no TCP segments, as behind some firewalls. What the host sends
-// vanishes, also in connections that are there already, for which the kernel would wait for 15
-// minutes.
+// A path that carries datagrams and no TCP segments, as behind some firewalls. Outgoing segments
+// vanish, also in existing connections. The kernel would wait 15 minutes for those.
 constexpr const char* kSwallowSent = "ip rule add pref 5 ipproto tcp blackhole";
-// What it is sent does so, so that no connection to it or from it is made.
+// Incoming segments vanish too, so that no connection to or from the host can be made.
 constexpr const char* kSwallowReceived =
     "ip rule add pref 10 lookup local && ip rule del pref 0 && "
     "ip rule add pref 5 iif eth0 ipproto tcp blackhole";

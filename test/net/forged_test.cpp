@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A stranger on the network of a running job: it has heard what goes to and from one host, and
-// throws at each rank's port, and at the job's multicast group, noise, cut and lengthened packets,
-// replays, packets with one bit changed, and packets of another job or without its key. All results
-// are right, nobody is lost, and every rank has counted what it dropped, by reason.
+// An attacker on the network of a running job. It has overheard the packets of one host. It sends
+// noise, cut and lengthened packets, replays, packets with one bit changed, and packets of another
+// job or without its key to each rank's port and to the job's multicast group. All results are
+// right, no rank is lost, and every rank has counted its dropped packets, by reason.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -55,15 +55,15 @@ unisono_packet header_of(const Bytes& packet) {
   return header;
 }
 
-// ---- what the stranger hears -------------------------------------------------------------------
+// ---- the packets that the attacker overhears ---------------------------------------------------
 
 struct Heard {
   sockaddr_in to;
   Bytes packet;
 };
 
-// Of an IP packet; nullopt: it is none of this library's. The kernel shows several datagrams that
-// go together as one: the first.
+// The part of an IP packet; nullopt: it is not of this library. The kernel shows several datagrams
+// that go together as one: the first.
 std::optional<Heard> packet_in(std::span<const std::byte> ip_packet) {
   iphdr ip;
   udphdr udp;
@@ -115,7 +115,7 @@ class Eavesdropper {
   std::array<std::byte, 65536> buffer_{};
 };
 
-// ---- what it makes of that ---------------------------------------------------------------------
+// ---- its forgeries -----------------------------------------------------------------------------
 
 enum class Trick {
   noise,
@@ -165,7 +165,7 @@ class Stranger {
     }
   }
 
-  // One of each kind to each port; and it hears what is new.
+  // Sends one of each kind to each port; and overhears new packets.
   void throw_all() {
     take(ears_.hear());
     ASSERT_FALSE(ears_.silent());
@@ -210,7 +210,7 @@ class Stranger {
       case Trick::cut:
         bytes.resize(below(bytes.size()));
         break;
-      case Trick::lengthened:  // now and then beyond what any packet has
+      case Trick::lengthened:  // now and then longer than any packet
         bytes.resize(bytes.size() + 1 + (below(8) == 0 ? 4000 : below(64)), noise());
         break;
       case Trick::replayed:
@@ -231,7 +231,7 @@ class Stranger {
     return bytes;
   }
 
-  // Sound in all that a stranger can know; its sequence number would be the next ones.
+  // Right in all fields that an attacker can know; its sequence number would be one of the next.
   void sign(Bytes& bytes, std::uint32_t other_job) {
     unisono_packet header = header_of(bytes);
     header.job += other_job;
@@ -301,7 +301,7 @@ void compute_until(const HostRank& self, const std::atomic<bool>& over) {
   }
 }
 
-// Of what a rank says at its end: "...; dropped: short 3, tag 12".
+// Parses a rank's line at its end: "...; dropped: short 3, tag 12".
 std::int64_t dropped(const std::string& log, const std::string& reason) {
   const std::size_t list = log.find("dropped: ");
   if (list == std::string::npos) return 0;
@@ -310,7 +310,7 @@ std::int64_t dropped(const std::string& log, const std::string& reason) {
   return place == std::string::npos ? 0 : std::stoll(drops.substr(place + reason.size() + 3));
 }
 
-// "..., 192 came twice": what is replayed.
+// "..., 192 came twice": replayed packets.
 bool tells_of_replays(const std::string& log) { return log.find(" came twice") != log.npos; }
 
 TEST_F(HostsForged, WhatStrangersThrowIsDroppedAndCounted) {

@@ -31,7 +31,7 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 
 // Hosts 0 and 1 have two ranks each, which are not neighbours; host 2 has one.
 inline int host_of(int rank) { return rank % kHosts; }
-// As an error of the others tells it.
+// The form in which an error of the others names it.
 inline std::string place_of(int rank) {
   return "host 10.77.0." + std::to_string(host_of(rank) + 1);
 }
@@ -47,7 +47,7 @@ inline void set_environment(int rank) {
   setenv("UNISONO_DETECT_TIMEOUT_HOSTS", "1s", 1);
 }
 
-// All ranks of a job; the body says what it expects.
+// All ranks of a job; the body contains the expectations.
 inline std::vector<HostProcess> start_job(const TestHosts& hosts, const RankBody& body,
                                           const Environment& environment = {}) {
   std::vector<HostProcess> processes;

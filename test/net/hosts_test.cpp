@@ -123,7 +123,7 @@ void expect_all_meet(const TestHosts& hosts) {
   for (HostProcess& each : processes) EXPECT_EQ(each.wait(), 0);
 }
 
-// What of the machine a set of hosts could have changed.
+// The parts of the machine's state that a set of hosts could have changed.
 struct MachineState {
   std::string name = host_name_here();
   std::vector<std::string> links = entries("/sys/class/net");
@@ -161,7 +161,7 @@ struct Inhabited {
     EXPECT_TRUE(is_inhabited(network));
   }
   void expect_gone() const {
-    EXPECT_EQ(end_of_it->hear(), "");  // its end, once nobody holds the other
+    EXPECT_EQ(end_of_it->hear(), "");  // its end, once no process holds the other
     EXPECT_FALSE(is_inhabited(network));
   }
 
@@ -326,7 +326,7 @@ TEST(NetHosts, OthersThanRootAreToldSo) {
 TEST(NetHosts, ARateLimitsEveryLink) {
   constexpr std::int64_t kRate = 100'000'000;
   constexpr std::size_t kBytes = 4'000'000;
-  constexpr double kLoose = 0.8;  // for what the filter lets through at once
+  constexpr double kLoose = 0.8;  // allows for the burst of the filter
   tools::HostsPlan plan;
   plan.hosts = 2;
   plan.rate_bits = kRate;
@@ -410,7 +410,7 @@ TEST(NetHosts, ATreeHasOneRouteForEachPair) {
             0);
   EXPECT_EQ(receiver.wait(), 0);
   auto after = packets_sent(hosts);
-  // Host 5 is on leaf 1, and 5 modulo 4 is spine 1. What else moves is neighbour discovery.
+  // Host 5 is on leaf 1, and 5 modulo 4 is spine 1. All other packets are neighbour discovery.
   for (int spine = 0; spine < 4; ++spine) {
     const std::string up = fmt::format("l0s{}", spine);
     const long sent = after.at(up) - before.at(up);

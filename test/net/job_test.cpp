@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Jobs of several hosts, from unisono_init to unisono_finalize: results of every collective, and
-// what becomes of the others when a rank calls something wrong, leaves, is killed or hangs. Each
-// rank is a process on a host with a network, a hostname and a memory of its own.
+// the errors of the others when a rank makes a wrong call, leaves, is killed or hangs. Each rank is
+// a process on a host with its own network, hostname and memory.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -73,7 +73,7 @@ struct Sent {
   std::int64_t v4 = 0, v6 = 0;
 };
 
-// One counter of a file of /proc/net whose lines are names and values; -1: it has none.
+// One counter of a file of /proc/net with lines of names and values; -1: it has none.
 std::int64_t read_counter(const char* path, const std::string& name) {
   std::ifstream file(path);
   std::string word;
@@ -166,7 +166,7 @@ TEST_F(HostsJob, WithoutMulticastAJobGoesOnUnlessItInsists) {
             const std::string message = unisono_last_error();
             EXPECT_NE(message.find("UNISONO_MULTICAST is on"), std::string::npos) << message;
             EXPECT_NE(message.find("rank " + std::to_string(rank)), std::string::npos) << message;
-            // Who has not found it itself, says of whom it has it.
+            // A rank that has not found it itself names the rank that reported it.
             const bool is_told = message.find("cannot start, as rank") != std::string::npos;
             EXPECT_EQ(message.find("failed: rank") != std::string::npos, is_told) << message;
             return;
@@ -325,7 +325,7 @@ void expect_loss(const TestHosts& hosts, int victim, int signal, const std::stri
   }
 }
 
-// Rank 1 is on the same host and sees its end; the others are told.
+// Rank 1 is on the same host and sees its end; the others are informed.
 TEST_F(HostsJob, AKilledRankIsNamedOnAllHosts) {
   expect_loss(hosts_, 4, SIGKILL, "its process ended without finalize");
 }
@@ -336,8 +336,8 @@ TEST_F(HostsJob, AHostThatIsGoneIsNoticed) {
 
 TEST_F(HostsJob, AHostThatHangsIsNoticed) { expect_loss(hosts_, 2, SIGSTOP, "it does not answer"); }
 
-// While one rank is late by seconds, another that waits uses hardly any of its core. In the
-// kernel that all hosts share, who sends a packet pays for its whole way.
+// While one rank is late by seconds, another that waits uses hardly any of its core. All hosts
+// share a kernel, in which the sender of a packet pays for its whole path.
 TEST_F(HostsJob, AWaitBurnsNothing) {
   auto processes = start_job(hosts_, [](const HostRank& self) {
     ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
@@ -406,7 +406,7 @@ TEST_F(HostsJob, EveryCollectiveIsRightOnABadNetwork) {
   expect_all_clean(processes);
 }
 
-// A root that computes and does not call the library: its agent is asked for what got lost.
+// A root that computes and does not call the library: its agent answers requests for lost packets.
 TEST_F(HostsJob, ARootThatDoesNotCallRepairs) {
   for (const char* const multicast : {"on", "off"}) {
     SCOPED_TRACE(multicast);

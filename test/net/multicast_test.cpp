@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The switch between the hosts of a job ceases to carry multicast to some hosts, or to all, as a
-// switch with IGMP snooping and no querier does after some minutes: the job goes on with right
-// results, and says once what has happened and what to do.
+// The switch between the hosts of a job stops carrying multicast to some hosts, or to all, as a
+// switch with IGMP snooping and no querier does after some minutes. The job continues with right
+// results, and logs once what has happened and what to do.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -18,7 +18,7 @@
 namespace unisono::harness {
 namespace {
 
-// What the ranks of a job write to their standard error, all together.
+// The standard error of all ranks of a job together.
 class JobLog {
  public:
   JobLog() : file_(memfd_create("job-log", MFD_CLOEXEC)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A link that carries less than the interfaces at both ends say, for datagrams that do not leave as
-// part of a longer one: the kernel's bridge drops them, and tells nobody. All collectives end with
+// A link with a smaller limit than the interfaces at both ends report, for datagrams that are sent
+// separately. The kernel's bridge drops longer ones without a report. All collectives end with
 // right results, and the log names the narrow path.
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -59,7 +59,7 @@ void work(const HostRank& self, int rounds) {
   }
 }
 
-// What the rank writes to stderr from now on.
+// The text that the rank writes to stderr from now on.
 std::function<std::string()> capture_log() {
   const int file = memfd_create("log", MFD_CLOEXEC);
   EXPECT_GE(file, 0);
@@ -118,7 +118,7 @@ TEST_F(HostsNarrow, FromTheMiddleOfTheJobOn) {
   EXPECT_GT(expect_clean_and_count_notes(processes), 0);
 }
 
-// A user who knows of it pays nothing.
+// A user who sets the limit has no cost.
 TEST_F(HostsNarrow, ShortDatagramsFromTheStart) {
   narrow_link_of(1);
   setenv("UNISONO_DATAGRAM", "1272", 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Jobs of several hosts that lose ranks, hosts and links: the others are told which,
-// shrink their communicator and go on with right results; who was only cut off or asleep is told
-// that they did.
+// Jobs of several hosts that lose ranks, hosts and links. The others get an error that names the
+// lost ranks, shrink their communicator and continue with right results. A rank that was only cut
+// off or stopped gets an error that says so.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <net/if.h>
@@ -25,7 +25,7 @@
 namespace unisono::harness {
 namespace {
 
-// In a test with this limit a loss is told because of an event: nobody is silent for so long.
+// In a test with this limit an event reports the loss: no rank is silent for so long.
 const Environment kNobodyIsSilent = {{"UNISONO_DETECT_TIMEOUT_HOSTS", "1h"}};
 
 class HostsSurvive : public HostsTest {};
@@ -62,8 +62,8 @@ void lose(Loss loss) {
   }
 }
 
-// The others are lost, say RANK_LOST, which one, and where it was, also if they ask again; all that
-// are lost at once are of one host. They shrink, and their sums are right.
+// The other ranks are lost: calls return RANK_LOST and name the rank and its host, also if
+// repeated. All ranks lost at once are on one host. The survivors shrink, and their sums are right.
 void survive(const HostRank& self, const std::vector<int>& lost) {
   EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_RANK_LOST,
                      {"rank " + (lost.size() == 1 ? std::to_string(lost[0]) + " is lost" : ""),
@@ -124,7 +124,7 @@ TEST_F(HostsSurvive, ADeathIsToldToOtherHostsByARankThatComputes) {
         ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
         self.line.say("ready");
         if (self.rank == 1) {
-          self.line.hear();  // until the others have been told
+          self.line.hear();  // until the others have got the error
         } else if (self.rank == 4) {
           self.line.hear();
           lose(Loss::kill);
@@ -308,7 +308,7 @@ TEST_F(HostsSurvive, AQueryIsAnsweredByRanksThatCompute) {
   expect_all_clean(processes);
 }
 
-// Asks until it is told of a loss.
+// Repeats the call until it returns a loss.
 void expect_heartbeat_stops(const TestHosts& hosts, int victim, Loss loss,
                             const Environment& environment = {}) {
   auto processes = start_job(

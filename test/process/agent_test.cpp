@@ -125,7 +125,7 @@ const std::vector<Between> kBetween = {
      }},
 };
 
-// What was started before ends without further calls, whatever the last one was.
+// Started operations end without further calls, whatever the last call was.
 TEST_P(AgentOf, GoesOnAfterAnyCall) {
   ProcessJob job(
       2,

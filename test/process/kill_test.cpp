@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // kill -9, and SIGSTOP for good, of a rank during every blocking call, once while all ranks are
-// busy and once while the others sleep in it: each survivor's call returns RANK_LOST and names the
-// rank. How long that took is printed, and not judged. Then a rank that never comes, and ranks that
-// die while the others finalize. Nothing is left on the machine.
+// busy and once while the others sleep in it. Each survivor's call returns RANK_LOST and names the
+// rank. The time that takes is printed, and not checked. Then a rank that never arrives, and ranks
+// that die while the others finalize. Nothing is left on the machine.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ namespace {
 
 void sleep_ms(std::int64_t time_ms) { usleep(static_cast<useconds_t>(time_ms * 1000)); }
 
-// What the repeated call of one rank needs.
+// Data for the repeated call of one rank.
 struct Desk {
   unisono_comm_t comm = nullptr;
   int ranks = 0;
@@ -42,7 +42,7 @@ struct BlockingCall {
   const char* name;
   std::function<int(Desk&)> once;
   std::map<std::string, std::string> environment = {};
-  // It takes a lock, if only for a moment, in which it had better not be stopped (decision 35).
+  // The call takes a lock for a moment, in which the process must not be stopped (decision 35).
   bool locks = false;
 };
 
@@ -294,7 +294,7 @@ TEST(KillMany, ACommunicatorWithoutTheDeadRankGoesOn) {
   job.expect_all_clean(1);
 }
 
-// Finalize waits for nobody: the others end well, wherever in it the victim was hit.
+// Finalize waits for no rank: the others end well, wherever in it the victim was hit.
 TEST(KillAtEnd, InTheMiddleOfFinalize) {
   const auto shm_before = unisono_files_in_shm();
   for (int round = 0; round < 20; ++round) {
@@ -320,7 +320,7 @@ TEST(KillAtEnd, InTheMiddleOfFinalize) {
   }
 }
 
-// A loss that another rank ran into, and this one has not been told of, comes with finalize.
+// Finalize returns a loss that another rank ran into and this one has not been informed of.
 TEST(KillAtEnd, FinalizeTellsOfALoss) {
   ProcessJob::Options options;
   options.joins = false;
@@ -351,7 +351,7 @@ TEST(KillAtEnd, FinalizeTellsOfALoss) {
   job.expect_all_clean(1);
 }
 
-// Before the job has begun: the others' init ends by its deadline and names who is missing.
+// Before the job has begun: the others' init ends by its deadline and names the missing ranks.
 TEST(KillAtStart, ARankThatNeverComes) {
   for (const int missing : {0, 2}) {
     const auto shm_before = unisono_files_in_shm();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ranks that leave by themselves: exit without finalize, finalize early, a closed world used again;
-// and what a process may do once only.
+// and calls that a process may make only once.
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -59,7 +59,7 @@ TEST(Leave, FinalizeEarlyIsALossForThoseWhoWait) {
   }
 }
 
-// Nobody waits for those who leave in an orderly way, however late the others are: each ends its
+// No rank waits for those that finalize in order, however late the others are. Each ends its
 // finalize before the next one begins its own.
 TEST(Leave, InTurnIsNoError) {
   ProcessJob::Options options;
@@ -112,7 +112,8 @@ TEST(Leave, InitAndFinalizeOncePerProcess) {
 
 void do_nothing(void*, const void*, const void*, std::int64_t, unisono_type_t, void*) {}
 
-// In a process of its own, for what is made lives until its end. Equal ones share a number.
+// In a process of its own, because types and operators live until its end. Equal ones share a
+// number.
 TEST(Limits, AThousandTypesAndOperators) {
   ProcessJob job(1, [](ProcessRank&) {
     unisono_type_t type = -1;

@@ -89,7 +89,7 @@ TEST(StoppedRank, IsWaitedForUpToTheBound) {
   job.expect_all_clean();
 }
 
-// As by Ctrl-Z, for longer than the bound: there is nobody who waited for so long.
+// As by Ctrl-Z, for longer than the limit: no rank was waiting for so long.
 TEST(StoppedJob, GoesOnWhereItWas) {
   ProcessJob::Options options;
   options.environment["UNISONO_DETECT_TIMEOUT"] = "500ms";
@@ -136,7 +136,8 @@ rlim_t mapped_bytes() {
   return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
 }
 
-// One rank that may not map the job's memory: it is told which limit, and the others do not hang.
+// One rank that may not map the job's memory: its error names the limit, and the others do not
+// hang.
 TEST(Limits, AddressSpaceTooSmallIsNamed) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer needs terabytes of address space for itself";
   const auto shm_before = unisono_files_in_shm();

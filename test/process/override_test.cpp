@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// UNISONO_ALGORITHM in real jobs: it is obeyed where it says so, the result stays right, ranks that
-// disagree are told, and what cannot be read is an error of unisono_init.
+// UNISONO_ALGORITHM in real jobs: its rules apply, the result stays right, ranks with different
+// rules get an error, and a malformed text is an error of unisono_init.
 #include <gtest/gtest.h>
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ std::string last_algorithm(unisono_comm_t comm) {
   return info.algorithm;
 }
 
-// The sum of `count` numbers on every rank, and what did it.
+// The sum of `count` numbers on every rank, and the algorithm used.
 std::string allreduce(unisono_comm_t comm, int ranks, std::size_t count) {
   const std::vector<std::int32_t> input(count, 3);
   std::vector<std::int32_t> output(count);

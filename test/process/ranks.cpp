@@ -21,7 +21,7 @@
 namespace unisono::harness {
 namespace {
 
-// A rank that lives longer hangs; far above what any test takes, under a sanitizer too.
+// A rank that lives longer hangs; far above the time of any test, under a sanitizer too.
 constexpr unsigned kHangSeconds = 120;
 
 void set_environment(int rank, int ranks, const std::string& token,

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A job whose ranks are real processes, forked from the test: each has its place in the job from
-// its environment and meets the others at a socket of a name of its own. What a rank says comes
-// back over a pipe. A rank that hangs is ended by its own alarm, all end with the test's process,
-// and the destructor kills, by their ids, those that are left. The test must not have threads.
-// Linux only.
+// A job whose ranks are real processes, forked from the test. Each gets its rank from its
+// environment and joins at a socket with a unique name. The output of a rank comes back over a
+// pipe. A rank that hangs is ended by its own alarm, all end with the test's process, and the
+// destructor kills, by their ids, the remaining ones. The test must not have threads. Linux only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -92,9 +91,9 @@ class ProcessJob {
   std::vector<Child> children_;
 };
 
-// Nothing of the job is to be found on this machine: no children of this process, no socket of its
-// name, no file in /dev/shm that speaks of it or that was not in `shm_before`.
 std::vector<std::string> unisono_files_in_shm();
+// Expects that nothing of the job remains on this machine: no children of this process and no
+// socket of its name. /dev/shm may have no file that refers to it or is not in `shm_before`.
 testing::AssertionResult nothing_left(const ProcessJob& job,
                                       const std::vector<std::string>& shm_before);
 

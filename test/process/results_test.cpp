@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Results between real processes, whose memory is not the same at the same addresses: collectives
-// of all sizes, split-phase, plans and communicators, with each engine, with and without single
-// copies, and with sequence numbers that wrap on the way.
+// Results between real processes, which map memory at different addresses: collectives of all
+// sizes, split-phase, plans and communicators, with each engine, with and without single copies,
+// and with sequence numbers that wrap meanwhile.
 #include <gtest/gtest.h>
 
 #include <signal.h>

@@ -144,7 +144,7 @@ TEST(LostAtStart, TheLeaderDies) {
   EXPECT_EQ(job.wait(0).status, SIGKILL);
 }
 
-// As after an error of its own, with which its process lives on.
+// As after an error of its own, after which its process continues.
 TEST(LostAtStart, TheLeaderLeaves) {
   ProcessJob job(
       3,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A rank that is stopped (SIGSTOP) after it has given its part of a collective delays nobody
-// else's: every collective, every rank in its turn, before the others begin and after they have
-// begun, in both lanes, with more ranks than cores. The test continues the rank only when all
-// others have their results; if they needed it, they would hang. Nothing here depends on time.
+// A rank that is stopped (SIGSTOP) after it has contributed to a collective delays no other rank.
+// This holds for every collective and every rank in its turn, before the others begin and after
+// they have begun, in both size classes, with more ranks than cores. The test continues the rank
+// only when all others have their results; if they needed it, they would hang. Nothing here depends
+// on time.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -178,7 +179,7 @@ const Case kCases[] = {
      [](const Desk& d) { expect_sum(d, kRanks, d.rank, d.own_count()); }, true},
 };
 
-// Which rank gives its part and stops; before the others begin, or when they have begun.
+// The rank that contributes and stops, before the others begin or when they have begun.
 struct Turn {
   std::int64_t count;
   int stopped;
@@ -198,7 +199,7 @@ std::vector<Turn> turns() {
 void take_turn(const ProcessRank& self, const Case& one, const Turn& turn) {
   Desk desk(self, turn.count);
   Words blocks = one.unequal ? desk.counts : equal(turn.count);
-  // Of unequal blocks, only a reduction has one for each rank.
+  // With unequal blocks, only a reduction has one for each rank.
   if (one.unequal && std::string(one.name) != "ReduceScatter") {
     blocks = equal(0);
     blocks[0] = desk.own_count();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks are killed, in the middle of what they do, and the others go on: they shrink the
-// communicator, and what they compute is right. Nothing of it is left behind. And queries, which
-// tell of a rank that is killed.
+// Ranks are killed at any moment. The others shrink the communicator and compute right results.
+// Nothing is left behind. Also queries, which report a killed rank.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -36,7 +35,7 @@ int sum_ranks(const ProcessRank& self, unisono_comm_t comm, std::int64_t* sum) {
   return error;
 }
 
-// Computes until somebody is lost.
+// Computes until a rank is lost.
 int repeat_until_lost(const ProcessRank& self, unisono_comm_t comm) {
   std::int64_t sum = 0;
   int error = UNISONO_OK;
@@ -144,7 +143,7 @@ TEST(Survive, MemoryOfWhatFailedIsUsedAgain) {
   job.expect_all_clean(0);
 }
 
-// Rank 1 has not noticed anything and is asked to take part by what it gets from its next call.
+// Rank 1 has not noticed anything; its next call returns the error that asks it to take part.
 TEST(Survive, WhoCallsItFirstEndsTheCommunicatorForAll) {
   ProcessJob job(3, [](ProcessRank& self) {
     if (self.rank == 1) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A fixture: two hosts on which a test starts unisonod as it likes, and users whose processes are
-// its clients. Skips, and says why, where the kernel does not let us.
+// A fixture: two hosts on which a test starts unisonod, and users whose processes are its clients.
+// Skips, with the reason, if the kernel does not allow it.
 #pragma once
 
 #include <arpa/inet.h>
@@ -72,7 +72,7 @@ class Daemon : public WithHosts<kHosts> {
     }).join();
   }
 
-  // A daemon on that host; returns what it says when it serves, or has given up.
+  // A daemon on that host; returns its output when it serves, or has given up.
   std::string start(int host, const std::vector<std::string>& more = {}) {
     StartedDaemon started = start_daemon(*hosts, host, path(host), more);
     daemons.push_back(std::move(started.process));

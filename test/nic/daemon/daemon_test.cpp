@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// unisonod itself, on hosts that are network namespaces, with clients of different users: processes
-// without privilege reduce through the NIC path, nobody gets at another's, and nothing is left
-// after any end of anybody.
+// unisonod itself, on hosts that are network namespaces, with clients of different users. Processes
+// without privilege reduce through the NIC path, no user can access another's group, and nothing is
+// left after any end of any process.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/bpf.h>
@@ -140,7 +140,7 @@ TEST_F(Daemon, AKilledDaemonLeavesNothingAndItsClientsAreTold) {
   on(0, [] {
     while (programs_on_egress() != 0) std::this_thread::yield();
   });
-  // The memory is there as long as somebody maps it; to write to it does no harm.
+  // The memory exists as long as a process maps it; writing to it is harmless.
   (*member)->mapping.memory().slots[0].waiting = 1;
   member->reset();
   for (const std::uint32_t map : maps) {
@@ -194,9 +194,8 @@ TEST_F(Daemon, NonsenseEndsAConnectionAndNothingElse) {
   EXPECT_EQ(other->status()->groups, 1U);
 }
 
-// In a namespace of its own, a switch whose ports have a program: a veth's driver lets a frame that
-// the program sends out only to an end whose driver has one, too. Descriptors are all that holds
-// it.
+// In a namespace of its own, a switch whose ports have a program. A veth's driver delivers a frame
+// sent by the program only to an end whose driver has one, too. Only descriptors hold the programs.
 class NativeDaemon : public Daemon {
  protected:
   void SetUp() override {
@@ -267,7 +266,7 @@ class NativeDaemon : public Daemon {
     ASSERT_TRUE(link.valid()) << std::strerror(errno);
   }
 
-  // As the kernel says, and as the daemon does.
+  // As the kernel reports it, and as the daemon does.
   void expect_mode(int host, const std::string& mode) {
     const std::string needs =
         mode == "native" ? "; the other end of a veth needs an XDP program in native mode, too"

@@ -35,29 +35,29 @@ using engine::NicGroup;
 constexpr int kHosts = 3;
 constexpr int kOperations = 60;
 constexpr uid_t kUser = 54321;
-// Who lost another rank is not told: NicGroup waits no longer than this.
+// A rank that lost another one gets no notice here; NicGroup waits no longer than this.
 constexpr std::int64_t kPatience = 100 * base::kMillisecond;
 constexpr std::int64_t kForever = 600 * base::kSecond;
-// Of all ranks of a group.
+// The steps of all ranks of a group.
 constexpr std::uint32_t kAllSteps = kHosts * (kOperations + 3);
 
 unisono::test::Seeds seeds{.count = 16};
 
 enum Outcome : int { kRight = 0, kError = 1, kWrong = 2, kKilled = 128 + SIGKILL };
 
-// What the processes of a round share.
+// Memory shared by the processes of a round.
 struct Round {
   std::atomic<std::uint32_t> steps;  // that ranks have made, of any kind
   std::atomic<int> described, joined, ended;
-  std::atomic<bool> over;  // somebody was killed, or failed: nobody waits for all to come
+  std::atomic<bool> over;  // a process was killed, or failed: do not wait for all to arrive
   std::array<nic::Capabilities, kHosts> hosts;
 };
 
-// The sum that every rank gets, and what each gives for it.
+// The sum that every rank gets, and the contribution of each.
 std::int64_t part_of(int rank, int operation) { return operation * 1000 + (1 << rank); }
 std::int64_t sum_of(int operation) { return kHosts * operation * 1000 + (1 << kHosts) - 1; }
 
-// False: somebody will not come.
+// False: a process will not arrive.
 bool all_came(const std::atomic<int>& count, const Round& round) {
   while (count < kHosts && !round.over) std::this_thread::yield();
   return count == kHosts;
@@ -104,11 +104,11 @@ Outcome run_rank(Round& round, const std::string& path, int rank, std::uint32_t 
   if (!all_came(round.joined, round)) return kError;
   const Outcome outcome = operate(**group, round, rank, patience_ns);
   ++round.ended;
-  if (outcome == kRight) all_came(round.ended, round);  // nobody goes while others lack a result
+  if (outcome == kRight) all_came(round.ended, round);  // all stay until the others have a result
   return outcome;
 }
 
-// Who dies, by host.
+// The victims, by host.
 struct Victims {
   std::array<bool, kHosts> ranks = {};
   std::array<bool, kHosts> daemons = {};
@@ -156,7 +156,7 @@ class NicKill : public testing::Test {
   Child& daemon_of(int host) { return daemons[static_cast<std::size_t>(host)]; }
   Child& rank_of(int host) { return ranks[static_cast<std::size_t>(host)]; }
 
-  // Starts the host's daemon, which takes over whatever a killed one has left.
+  // Starts the host's daemon, which takes over the remains of a killed one.
   void serve(int host) {
     StartedDaemon started = start_daemon(*hosts, host, path(host));
     daemon_of(host) = std::move(started.process);
@@ -172,7 +172,7 @@ class NicKill : public testing::Test {
       rank_of(rank) = run_as(kUser, *hosts, rank, [&, rank] {
         const Outcome outcome = run_rank(*round, path(rank), rank, communicator, patience_ns);
         if (outcome != kRight) round->over = true;
-        round->steps += kAllSteps;  // whoever waits for a step sees it
+        round->steps += kAllSteps;  // visible to any process that waits for a step
         return static_cast<int>(outcome);
       });
     }
@@ -196,7 +196,7 @@ class NicKill : public testing::Test {
   int failed = 0;
 };
 
-// What it had when it died, or nothing, if its end was to meet it where it was.
+// The objects that it had when it died. Empty if it was killed at an unknown moment.
 KernelObjects NicKill::kill_daemon(int host, base::Prng& random) {
   KernelObjects had;
   if (random.below(2) == 0) {
@@ -229,7 +229,7 @@ void NicKill::expect_nothing_of_a_daemon(int host) {
   }).join();
 }
 
-// A daemon that lives has taken away what was its ranks'.
+// A living daemon has removed the objects of its ranks.
 void NicKill::expect_nothing_of_ranks(int host) {
   const auto client = ServiceClient::connect(path(host));
   ASSERT_TRUE(client.ok()) << client.error().message;

@@ -28,7 +28,7 @@ namespace {
 
 class Limits : public Daemon {
  protected:
-  // A daemon of whose process `prepare` makes what it needs; returns when it serves.
+  // A daemon whose process runs `prepare` first; returns when it serves.
   void start_as(const std::function<void()>& prepare, const std::vector<std::string>& more = {}) {
     daemons.push_back(as(0, 0, [&] {
       prepare();
@@ -165,7 +165,7 @@ TEST_F(Limits, WhoJoinsTooOftenWaitsAndIsNotRefused) {
   EXPECT_GE(base::now_ns() - start_ns, (kJoins - kBurst - 1) * base::kSecond / kPerSecond);
 }
 
-// A connection that the daemon has accepted, of a process that says what it likes when it likes.
+// A connection that the daemon has accepted; the test controls what it sends and when.
 base::Descriptor connect_to(const std::string& path) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -188,8 +188,8 @@ std::optional<Message> hear(const base::Descriptor& socket) {
   return message.ok() ? std::optional(*std::move(message)) : std::nullopt;
 }
 
-// Each of many connections of one user asks for a group, and then comes another user, whose answer
-// says how many were served before.
+// Each of many connections of one user asks for a group. Then another user asks, and its answer
+// shows how many were served before.
 TEST_F(Limits, AUserWaitsForOneMessageOfAnotherWhateverItsConnections) {
   constexpr std::uint32_t kConnections = 30;
   start(0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Groups in the NIC path as communicators will use them: a rank and a daemon on each host. Results
-// have the bits of the host engine's on the same tree; the end of a daemon, a rank that does not
-// come and ranks that disagree are errors, and nobody hangs.
+// Groups in the NIC path as communicators use them: a rank and a daemon on each host. Results have
+// the bits of the host engine's on the same tree. The end of a daemon, a missing rank and ranks
+// that disagree are errors, and no rank hangs.
 #include "engine/nic/nic_wait.hpp"
 #include "select/nic/pays.hpp"
 
@@ -193,8 +193,8 @@ TEST_F(NicGroups, AllgathersOfAnyLength) {
   });
 }
 
-// Where there are many ranks short blocks are joined, and longer ones between them are not. Who
-// lacks some names them all: that of rank 2 would have come to rank 15 with that of rank 1.
+// With many ranks, short blocks are joined, and longer ones in between are not. A rank names all
+// blocks that it lacks: that of rank 2 would have come to rank 15 with that of rank 1.
 TEST_F(NicGroupsOfSixteen, AllgathersOfShortBlocksAndOthers) {
   constexpr int kRanks = 16;
   ASSERT_TRUE(select::nic_joins_blocks(kRanks, sizeof(double)));
@@ -253,7 +253,7 @@ TEST_F(NicGroups, ADaemonThatDiesIsAnErrorOnItsHost) {
     }
     base::Status status = base::success();
     while (status.ok()) {
-      // Who still has a daemon is not told by it, so it waits no longer than this.
+      // A rank whose own daemon lives gets no notice from it, so it waits no longer than this.
       const std::int64_t deadline =
           rank == 0 ? far_away() : base::now_ns() + 200 * base::kMillisecond;
       status = run_in_nic(group, barrier, nullptr, nullptr, deadline);
@@ -350,7 +350,7 @@ bool is_asleep(pid_t thread) {
   return record.has_value() && record->state == 'S';
 }
 
-// It looks around now and then, for what may be lost, and no more often.
+// It wakes now and then to check for lost packets, and not more often.
 TEST_F(NicGroups, WhoSleepsIsWokenByItsResult) {
   std::array<std::atomic<pid_t>, kHosts> threads = {};
   std::atomic<int> entered = 0;

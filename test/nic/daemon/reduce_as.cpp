@@ -39,7 +39,7 @@ int reduce_as(const std::string& path, int rank) {
   if (!member.ok()) return 2;
   const auto port = Port::open((*member)->row, (*member)->mapping.memory());
   if (!port.ok()) return 3;
-  // What is sent to a host whose group is not there yet is lost, so all have to be.
+  // Packets to a host without the group are lost, so all must have joined.
   const auto mark = [&](int of) {
     return path.substr(0, path.rfind('/')) + "/ready" + std::to_string(of);
   };

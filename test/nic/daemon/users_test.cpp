@@ -118,7 +118,7 @@ TEST_F(Users, ConnectionsAreCountedByUser) {
   EXPECT_EQ(bert.wait(), 0);
 }
 
-// The processes of one host in one group: who has the same user and knows the job's key.
+// The processes of one host share a group if they have the same user and know the job's key.
 TEST_F(Users, AGroupIsSharedWithWhoKnowsItsKey) {
   start(0);
   unisono_nic_row row = leaf_row(1);
@@ -190,7 +190,7 @@ bool may_open(const std::string& file) {
   return opened.valid() || (errno != EACCES && errno != EPERM);
 }
 
-// What a stranger can try on a process: 0 if the kernel refused all of it.
+// Attacks of another user on a process: 0 if the kernel refused all of them.
 int intrude(pid_t process, const KernelObjects& objects) {
   const std::string folder = "/proc/" + std::to_string(process);
   for (const char* file : {"/mem", "/maps", "/map_files", "/fd", "/fdinfo"}) {
@@ -228,7 +228,7 @@ TEST_F(Users, NobodyGetsAtMemoryPastTheDaemon) {
   EXPECT_EQ(bert.wait(), 0) << "of Anna's process";
 }
 
-// Headers say who communicates when.
+// Headers show which users communicate when.
 TEST_F(Users, OnlyRootAndTheDaemonsGroupMayTrace) {
   start(0);
   Child anna = as(kAnna, 0, [&] {
@@ -268,7 +268,7 @@ void expect_contributions(ServiceClient& watcher, const std::atomic<bool>& over)
   EXPECT_GT(seen, 0U);
 }
 
-// A trace sees what others do, and ends with who asked for it.
+// A trace shows others' packets, and ends with its process.
 TEST_F(Users, ATraceShowsOperationsAndEndsWithItsProcess) {
   for (int host = 0; host < kHosts; ++host) start(host);
   chmod(folder.c_str(), 0777);
@@ -297,8 +297,8 @@ TEST_F(Users, ATraceShowsOperationsAndEndsWithItsProcess) {
   while (!next->start_trace(1).ok()) std::this_thread::yield();
 }
 
-// All that a process can say to its program, and to the other host's, in the name of a group that
-// it has no part in. Until it is killed.
+// Sends every kind of doorbell packet to its own program and to the other host's, for a group that
+// it has not joined. It does so until it is killed.
 int disturb(const Word& word) {
   const base::Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ip_mreqn by = {};

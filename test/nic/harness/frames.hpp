@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Frames for the NIC program, built layer by layer as a sender would, independently of the
-// program's own way of building them: what it sends is compared with these byte by byte.
+// program's code. The program's output is compared with these byte by byte.
 #pragma once
 
 #include <cstddef>

@@ -44,7 +44,7 @@ int run_ip(int network, const std::string& lines) {
     _exit(127);
   }
   close(ends[0]);
-  // Short enough for the pipe: no SIGPIPE and no wait if nobody reads.
+  // Short enough for the pipe: no SIGPIPE and no wait without a reader.
   const bool written =
       write(ends[1], lines.data(), lines.size()) == static_cast<ssize_t>(lines.size());
   close(ends[1]);
@@ -53,7 +53,8 @@ int run_ip(int network, const std::string& lines) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// As in `unisono hosts`: where the kernel asks the firewall about each frame, a switch does not.
+// As in `unisono hosts`: if the kernel passes each frame to the firewall, a bridge does not work as
+// a switch.
 void leave_out_firewall(int network) {
   std::thread([network] {
     if (setns(network, CLONE_NEWNET) != 0) return;

@@ -35,14 +35,14 @@ struct Job {
   double loss = 0;        // share of the packets that come in; only on devices that lose
 };
 
-// Rank's vector of an operation, in whole words: any bits for integers, numbers of very different
+// Rank's vector of an operation, in whole words. Any bits for integers, numbers of very different
 // sizes for the others, so that each order of summation has another result.
 Words vector_of(const Job& job, int rank, int operation);
 
-// What the host engine makes of the same operations: results by operation.
+// The host engine's results of the same operations, by operation.
 std::vector<Words> host_results(const Job& job, int ranks);
 
-// What a job needs to know of a rank's part of it.
+// The data that a job needs from a rank.
 struct Rank {
   std::uint32_t row = 0;
   std::unique_ptr<Port> port;

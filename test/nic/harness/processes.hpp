@@ -31,14 +31,14 @@ class Child {
   // Its exit status; 128 + N if it was killed by signal N.
   int wait();
   int end(int signal);
-  // Returns when it has stopped, in the middle of whatever it did.
+  // Returns when it has stopped, wherever it was.
   void stop() const;
 
  private:
   pid_t pid_ = -1;
 };
 
-// unisonod on that host. `said` is what it says when it serves, or has given up.
+// unisonod on that host. `said`: its output when it serves, or has given up.
 struct StartedDaemon {
   Child process;
   std::string said;
@@ -48,7 +48,7 @@ StartedDaemon start_daemon(const Hosts& hosts, int host, const std::string& sock
 
 // A process of that user on that host; its exit status is what the body returns.
 Child run_as(uid_t user, const Hosts& hosts, int host, const std::function<int()>& body);
-// ... who is a member of these groups, too.
+// ... with these supplementary groups.
 Child run_as(uid_t user, const Hosts& hosts, int host, const std::vector<gid_t>& groups,
              const std::function<int()>& body);
 

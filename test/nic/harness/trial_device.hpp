@@ -15,7 +15,7 @@
 
 namespace unisono::nic::test {
 
-// xdp_action, and what the tc program answers.
+// xdp_action, and the return value of the tc program.
 inline constexpr std::uint32_t kDrop = 1;
 inline constexpr std::uint32_t kPass = 2;
 inline constexpr std::uint32_t kSend = 3;
@@ -52,7 +52,7 @@ class TrialDevice : public testing::Test {
   }
   void forget_counts() { before_ = *device->counters(); }
 
-  // What a group's operations look like in memory.
+  // The state of a group's operations in memory.
   static std::string memory_of(const unisono_nic_row& row) {
     std::string bytes;
     for (std::uint32_t i = 0; i < row.depth; ++i) {
@@ -114,8 +114,8 @@ class TrialDevice : public testing::Test {
   Counters before_ = {};
 };
 
-// Rank 1 of six: children 3 and 4, whose contributions are called 1 and 2 here; its own is 5 at
-// its parent 0, where results come from too.
+// Rank 1 of six: children 3 and 4, whose contributions have the numbers 1 and 2 here. Its own has
+// number 5 at its parent 0, which also sends the results.
 inline unisono_nic_row inner_row(std::uint32_t flags = UNISONO_NIC_RETURNS_VALUES) {
   unisono_nic_row row = {};
   row.id.job = 77;
@@ -166,7 +166,8 @@ inline unisono_packet give(const unisono_nic_row& row, std::uint32_t child, std:
   return packet;
 }
 
-// What the group's process tells its program: DOORBELL, ASK or QUERY, with room for so many words.
+// A packet of the group's process to its program: DOORBELL, ASK or QUERY, with room for this many
+// words.
 inline Frame from_process(const unisono_nic_row& row, std::uint8_t kind, std::uint64_t sequence,
                           std::size_t words = 0) {
   Frame frame =

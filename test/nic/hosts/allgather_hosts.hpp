@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A fixture: allgathers end to end, on hosts in network namespaces with one rank on each, whose
-// programs send blocks on or join them, with and without losses. Every result is compared with the
-// host engine's on the same schedule.
+// A fixture: allgathers end to end, on hosts in network namespaces with one rank on each. Programs
+// forward blocks or join them, with and without losses. Every result is compared with the host
+// engine's on the same schedule.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ inline algorithm::Parameters parameters_of(const Allgather& job) {
   return parameters;
 }
 
-// What the host engine gathers, by operation; the same at all ranks.
+// The host engine's results, by operation; the same at all ranks.
 inline std::vector<Bytes> host_results(const Allgather& job) {
   unisono::test::WorldOptions options;
   options.ranks = job.ranks;
@@ -103,7 +103,7 @@ inline std::vector<Bytes> host_results(const Allgather& job) {
 // Sixteen hosts whose programs may lose packets; jobs take the first of them.
 class AllgatherHosts : public LossyHostsOf<kMostHosts> {
  protected:
-  // All ranks run the job and compare what they get. Returns what was counted.
+  // All ranks run the job and compare their results. Returns the counters.
   Counters run(const Allgather& job) {
     SCOPED_TRACE(std::string(job.algorithm) + ", " + std::to_string(job.ranks) + " ranks, " +
                  std::to_string(job.bytes) + " bytes");
@@ -120,7 +120,7 @@ class AllgatherHosts : public LossyHostsOf<kMostHosts> {
         ADD_FAILURE() << index.error().message;
         failed = true;
       }
-      together.arrive_and_wait();  // nobody sends to a host that does not listen yet
+      together.arrive_and_wait();  // no rank sends to a host that does not listen yet
       if (!failed) operate(job, rank, *index, expected, waiting);
       together.arrive_and_wait();
       if (index.ok()) {
@@ -181,7 +181,7 @@ class AllgatherHosts : public LossyHostsOf<kMostHosts> {
   }
 
  private:
-  // Of the rank, if the parts of all fit one another.
+  // The row of the rank, if the parts of all fit one another.
   static unisono_nic_row row_of_all(const Allgather& job, int rank, const GroupAddresses& group,
                                     const auto& lower, const auto& check) {
     const auto* algorithm = algorithm::find(Collective::allgather, job.algorithm);
@@ -202,7 +202,7 @@ class AllgatherHosts : public LossyHostsOf<kMostHosts> {
     ASSERT_TRUE(port.ok()) << port.error().message;
     AllgatherSegments segments(**port);
     base::Prng random(static_cast<std::uint64_t>(rank) + 1);
-    // Where blocks are joined, how much can come depends on who is late.
+    // Where blocks are joined, the set of blocks that can arrive depends on the late rank.
     const std::uint64_t late_bit = std::uint64_t{1} << std::max(job.late, 0);
     const std::uint64_t enough =
         job.joins ? 0 : (~std::uint64_t{0} >> (64 - job.ranks)) & ~late_bit;

@@ -70,7 +70,7 @@ TEST_F(NicAllgather, BlocksOfSeveralPackets) {
   }
 }
 
-// What it does not have itself does not hold up what passes.
+// A host without its own block forwards others without delay.
 TEST_F(NicAllgather, BlocksPassARankThatIsLate) {
   Allgather job;
   job.multicasts = false;

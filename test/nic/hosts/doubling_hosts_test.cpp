@@ -59,7 +59,7 @@ TEST_F(NicDoubling, BlocksOfSeveralPackets) {
   }
 }
 
-// What came before it goes with it, in several messages at once.
+// Blocks that arrived before are sent with it, in several messages at once.
 TEST_F(NicDoubling, ALateRankCatchesUp) {
   Allgather job = bruck();
   for (const int ranks : {5, 8, 16}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Several ranks on each host, whose programs lose a share of what comes in: the host's sum, of one
-// packet or several, is posted by whoever comes last, another one asks for what is lost, and all
+// Several ranks on each host, whose programs lose a share of received packets. The host's sum, of
+// one packet or several, is posted by the last rank, another one requests lost packets, and all
 // find the result in memory.
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ class NicHostLoss : public LossyHosts {
     return sum;
   }
 
-  // As a rank of the host comes to it by its daemon.
+  // As a rank of the host joins it by its daemon.
   static base::Status join(TreePorts& trees, Device& device, std::uint32_t row) {
     auto member = std::make_unique<Membership>();
     member->row = device.row(row);
@@ -76,9 +76,9 @@ class NicHostLoss : public LossyHosts {
     }
   }
 
-  // `posted`, of the host's ranks, and the copy of the sum are for the thread sanitizer: it cannot
-  // see that the result, which the kernel puts together, orders who gives next after who has
-  // combined.
+  // `posted`, of the host's ranks, and the copy of the sum are for the thread sanitizer. The kernel
+  // puts the result together. So the sanitizer cannot see that it orders the next contribution
+  // after the combination.
   static void operate(TreePorts& trees, engine::HostReduction& reduction, int host, int place,
                       std::atomic<std::uint64_t>& posted) {
     const auto kernel = arith::find_kernel(arith::Operator::sum, arith::Type::int64);

@@ -78,7 +78,7 @@ class NicJobs : public NicHosts {
         ADD_FAILURE() << "rank " << rank << ": " << started.error().message;
         failed = true;
       }
-      together.arrive_and_wait();  // nobody sends to a host that does not listen yet
+      together.arrive_and_wait();  // no rank sends to a host that does not listen yet
       if (!failed) operate(job, rank, *started->port, expected);
       together.arrive_and_wait();
       if (failed) return;
@@ -313,8 +313,8 @@ TEST_F(NicHosts, ErrorsSayWhatToDo) {
   });
 }
 
-// Where no program takes them off, doorbell packets end at another host, which says that nobody
-// listens.
+// If no program intercepts them, doorbell packets end at another host, which reports that no
+// process listens.
 TEST_F(NicHosts, DoorbellsWithoutAProgramAreLost) {
   hosts->run([](int host) {
     if (host != 0) return;
@@ -341,7 +341,7 @@ TEST_F(NicHosts, DoorbellsWithoutAProgramAreLost) {
   });
 }
 
-// As after a kill: the program goes a moment later, and the next one waits for that.
+// As after a kill: the program is removed a moment later, and the next one waits for that.
 TEST_F(NicHosts, AttachingWaitsForAProgramThatGoes) {
   hosts->run([](int host) {
     if (host != 0) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Repair end to end: hosts in network namespaces whose NIC programs lose a share of what comes in.
-// Every result has to have the bits of the host engine's all the same. This kernel has no netem, so
-// the programs themselves lose packets, before they look at them.
+// Repair end to end: hosts in network namespaces whose NIC programs lose a share of received
+// packets. Every result must still have the bits of the host engine's. This kernel has no netem, so
+// the programs themselves drop packets, before they read them.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -21,8 +21,8 @@ namespace {
 
 class NicLoss : public LossyHosts {
  protected:
-  // All ranks run the job and ask for what does not come. A rank that has finished sleeps: from
-  // then on only its program answers. Returns what was counted.
+  // All ranks run the job and request missing packets. A rank that has finished sleeps: from then
+  // on only its program answers. Returns the counters.
   Counters run(const Job& job) {
     const std::vector<Words> expected = host_results(job, kHosts);
     const Counters before = counts();

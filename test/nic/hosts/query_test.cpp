@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Barriers in which the root asks whether all have come ("test and set"): ranks without children do
-// nothing until it does, and their programs answer. However they come one after another, there is
-// one question, one packet up from each rank and one release; and nobody leaves early.
+// Barriers in which the root asks whether all have arrived ("test and set"). Ranks without children
+// do nothing until then, and their programs answer. Whatever the order of arrival, there is one
+// question, one packet up from each rank and one release, and no rank leaves early.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -24,13 +24,13 @@ class NicQuery : public LossyHosts {
   struct Outcome {
     Counters counted = {};
     std::uint64_t doorbells = 0;  // of ranks that are not the root
-    int early = 0;                // barriers that somebody left before all had come
+    int early = 0;                // barriers that a rank left before all had arrived
   };
 
-  // Who comes after how many others, by rank, in a barrier.
+  // By rank, in a barrier: after how many others the rank arrives.
   using Order = std::array<int, kHosts>;
-  // When a rank counts as having come: before it gives its contribution, so that ranks give theirs
-  // at the same time, or when it has given it.
+  // The moment that counts as a rank's arrival: before it contributes, so that ranks contribute at
+  // the same time, or afterwards.
   enum class Comes { before_it_gives, when_it_has_given };
 
   static Job barrier_job(int parameter, double loss) {
@@ -65,7 +65,7 @@ class NicQuery : public LossyHosts {
       base::Prng random(static_cast<std::uint64_t>(rank) + 1);
       for (std::size_t i = 0; i < orders.size() && !failed; ++i) {
         Port& port = *started->port;
-        // A rank whose turn is late comes when the others wait already.
+        // A rank with a late turn arrives when the others wait already.
         while (come[i] < orders[i][static_cast<std::size_t>(rank)]) std::this_thread::yield();
         ++entered[i];
         EXPECT_TRUE(port.post(UNISONO_NIC_NOTHING, {}).ok());

@@ -123,7 +123,7 @@ std::string describe(const Scenario& drawn) {
 
 class NicRandom : public LossyHostsOf<kMostHosts> {
  protected:
-  // What the ranks of a scenario have in common.
+  // Data shared by the ranks of a scenario.
   struct Shared {
     explicit Shared(const Scenario& drawn)
         : entered(static_cast<std::size_t>(drawn.job.operations)) {}
@@ -144,7 +144,7 @@ class NicRandom : public LossyHostsOf<kMostHosts> {
   static void expect_packets(const Scenario& drawn, int senders, const Counters& counted);
   static void expect_nothing_outside(const Scenario& drawn, const Counters& before);
 
-  // Of hosts `first` and above.
+  // The counters of hosts `first` and above.
   static Counters counts_from(int first) {
     Counters sums = counts();
     const Counters below = counts(first);
@@ -171,7 +171,7 @@ void NicRandom::run(const Scenario& drawn) {
       ADD_FAILURE() << "rank " << rank << ": " << started.error().message;
       shared.failed = true;
     }
-    together.arrive_and_wait();  // nobody sends to a host that does not listen yet
+    together.arrive_and_wait();  // no rank sends to a host that does not listen yet
     if (!shared.failed) {
       const auto run = drawn.packets() > 1 ? run_segments : run_rank;
       run(drawn, rank, *started->port, shared);
@@ -259,7 +259,7 @@ void NicRandom::finish(const Scenario& drawn, int rank, Port& port, int operatio
       Words(result.begin(), result.end()) != shared.expected[static_cast<std::size_t>(operation)];
 }
 
-// Of all ranks. What is lost is answered for, and not sent once more as if it were new.
+// The packets of all ranks. A lost packet is answered, and not sent again as if it were new.
 void NicRandom::expect_packets(const Scenario& drawn, int senders, const Counters& counted) {
   const std::uint64_t operations = drawn.operations();
   const auto others = static_cast<std::uint64_t>(drawn.ranks - 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Vectors in pieces, each by a tree of its own, of one packet or several, between hosts whose
-// programs lose a share of what comes in: each packet is asked for by itself, and all are there in
+// programs lose a share of received packets. Each packet is requested separately, and all arrive in
 // the end.
 #include <gtest/gtest.h>
 
@@ -85,7 +85,7 @@ class NicTreesLoss : public LossyHosts {
     return base::success();
   }
 
-  // Who takes nothing to be lost does not ask, however late others come on a busy machine.
+  // With `asks` false, a rank never requests packets, however late others arrive on a busy machine.
   static void operate(TreePorts& trees, int rank, bool asks) {
     base::Prng random(static_cast<std::uint64_t>(rank));
     for (int operation = 0; operation < kReductions; ++operation) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allreduces of all types and operators that the NIC path knows, whose results depend on the order
-// of summation: a job tells what bits it has got, to be compared with another's.
+// Allreduces of all types and operators of the NIC path, with results that depend on the order of
+// summation. A job reports the bits of its results, to be compared with another's.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ std::vector<T> numbers_of(int seed, int rank, std::size_t count) {
   return values;
 }
 
-// FNV-1a of results; what all ranks have to come to.
+// FNV-1a of results; it must be the same at all ranks.
 struct Bits {
   std::uint64_t hash = 14695981039346656037U;
   template <class T>
@@ -97,7 +97,7 @@ inline void say_bits(const NicRank& self) {
   leave(self);
 }
 
-// What each rank says.
+// The output of each rank.
 inline std::vector<std::string> said_bits(std::vector<HostProcess> processes) {
   std::vector<std::string> said;
   for (const auto& process : processes) said.push_back(process.line().hear());

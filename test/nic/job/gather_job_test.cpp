@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Jobs whose allgathers go by the NIC path, among other operations there and elsewhere: each rank's
-// block is one packet, and whatever goes wrong is an error on all ranks.
+// Jobs whose allgathers go by the NIC path, among other operations there and elsewhere. Each rank's
+// block is one packet, and every failure is an error on all ranks.
 #include <signal.h>
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Jobs with several ranks on a host, whose communicators have a NIC path: the host's sum is made in
-// shared memory and goes there once. Results have the bits of the host engine's on the same two
-// levels, wherever the ranks are; what goes wrong is named as it is with one rank a host.
+// Jobs with several ranks on a host, whose communicators have a NIC path. The host's sum is made in
+// shared memory and sent there once. Results have the bits of the host engine's on the same two
+// levels, wherever the ranks are. Failures are named as with one rank per host.
 #include <signal.h>
 
 #include <string>
@@ -100,8 +100,8 @@ TEST_F(NicHostRanks, TheNetworkCarriesAContributionOfEachHost) {
 
 TEST_F(NicHostRanks, EveryCollectiveIsRight) { expect_everything_right(); }
 
-// Ranks that come late, each in its turn; communicators of some ranks of some hosts; what is
-// started before and ends after.
+// Each rank is late in its turn; communicators of some ranks of some hosts; operations that start
+// before and end after others.
 TEST_F(NicHostRanks, WhoeverComesLast) {
   start_daemons();
   auto processes = start_job([](const NicRank& self) {
@@ -238,7 +238,7 @@ TEST_F(NicHostRanks, CallsThatDifferAreFound) {
       [&](const NicRank& self) { return reduce(self, self.rank < 2 ? 1000 : 1, UNISONO_SUM); });
 }
 
-// One more on a host than the program can wake: it naps.
+// One rank more on a host than the program can wake: it polls with short sleeps.
 TEST_F(NicHostRanks, MoreRanksOfAHostThanCanBeWoken) {
   constexpr int kHere = UNISONO_NIC_WAITERS_MAX + 1;
   Placement host_of(kHere, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Jobs whose communicators have a NIC path (nic_setup, nic_engine, nic_peers), with a rank on each
-// of four hosts. What went by the NIC path is proved by its programs' counters.
+// of four hosts. The programs' counters prove which operations went by the NIC path.
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -99,8 +99,8 @@ TEST_F(NicJob, TypesAndOperatorsHaveTheBitsOfTheHostEngine) {
   expect_all_clean(by_hosts);
 }
 
-// Blocking, split-phase and persistent calls are one call for the others: each operation may be
-// made in another way by each rank, and all go by the NIC path.
+// Blocking, split-phase and persistent calls are the same call for other ranks. Each rank may make
+// an operation in another form, and all go by the NIC path.
 TEST_F(NicJob, SplitPhaseAndPersistentCallsGoThereToo) {
   constexpr int kRounds = 60;
   start_daemons();
@@ -219,8 +219,8 @@ TEST_F(NicJob, BroadcastsOfAnyTypeFromEveryRoot) {
   EXPECT_EQ(operations(), 201U);
 }
 
-// As long as nobody asks for that. If the root waited, none of them would ever go on: the others
-// call after it has said that it is done; and so it does after them.
+// A rooted collective that no rank waits for. If the root waited, no rank would continue: the
+// others call after it has reported that it is done. The root does the same after them.
 TEST_F(NicJob, WhoHasNothingToTakeWaitsForNobody) {
   environment_ = {{"UNISONO_NIC_ROOTED", "auto"}};
   start_daemons();
@@ -261,8 +261,8 @@ TEST_F(NicJob, WhoHasNothingToTakeWaitsForNobody) {
   EXPECT_EQ(operations(), 1U) << "the trial";
 }
 
-// What is started before, between and after is not held up by what goes by the NIC path, nor holds
-// it up; nor do long ones, communicators beside it, and ranks that come late.
+// Operations that start before, between and after others in the NIC path neither delay them nor are
+// delayed. The same holds for long ones, other communicators, and late ranks.
 TEST_F(NicJob, BothPathsKeepOneOrder) {
   start_daemons();
   auto processes = start_job([](const NicRank& self) {
@@ -300,8 +300,8 @@ TEST_F(NicJob, BothPathsKeepOneOrder) {
   EXPECT_GT(operations(), 700U);
 }
 
-// Each rank is the last in one barrier. All others sleep then, and are stopped in their sleep: so
-// the program finds all of them asleep, and whom it wakes does not depend on how fast they are.
+// Each rank is the last in one barrier. All others sleep then, and are stopped in their sleep. So
+// the program finds all of them asleep, and the woken ones do not depend on their speed.
 TEST_F(NicJob, WhoWaitsForLongIsWokenByItsResultOnly) {
   environment_ = {{"UNISONO_DETECT_TIMEOUT", "300s"}, {"UNISONO_DETECT_TIMEOUT_HOSTS", "300s"}};
   start_daemons();
@@ -465,8 +465,8 @@ TEST_F(NicJob, ADaemonThatEndsIsToldToAll) {
   }
 }
 
-// The daemon lives, and does not know: what comes in at a leaf, or at the root, is lost from some
-// moment on. (A doorbell packet that is not taken off is repaired: the parent asks.)
+// The daemon lives, and does not notice: packets received at a leaf, or at the root, are lost from
+// some moment on. (A doorbell packet that is not intercepted is repaired: the parent asks.)
 TEST_F(NicJob, AProgramThatSomebodyDetachesIsAnErrorForAll) {
   for (const int host : {2, 0}) {
     SCOPED_TRACE(host);
@@ -509,7 +509,7 @@ TEST_F(NicJob, CallsThatDifferAreFound) {
     return unisono_reduce(values.data(), &sum, 1, UNISONO_INT64, UNISONO_SUM,
                           self.rank == 2 ? 1 : 0, self.world);
   });
-  // In other numbers of packets: who gives more, who gives less, and who gives nothing.
+  // In different numbers of packets: more, fewer, and none.
   for (const int odd : {0, 2}) {
     for (const auto& [of_odd, of_others] :
          {std::pair{600, 200}, {200, 600}, {600, 700}, {1, 350}}) {

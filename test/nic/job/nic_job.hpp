@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A fixture: jobs whose communicators have a NIC path, from unisono_init to unisono_finalize, on
-// four hosts with a unisonod each. As the kernel takes a second to verify their programs, they
-// serve all tests of a suite until one spoils them. Skips, and says why, where the kernel does not
-// let us.
+// four hosts with a unisonod each. The kernel takes a second to verify their programs, so they
+// serve all tests of a suite until one spoils them. Skips, with the reason, if the kernel does not
+// allow it.
 #pragma once
 
 #include <arpa/inet.h>
@@ -68,7 +68,7 @@ class NicJob : public testing::Test {
     return folder_ + "/nic" + std::to_string(host) + "." + std::to_string(starts_);
   }
 
-  // Returns when so many serve, and nobody else.
+  // Returns when exactly this many serve.
   void start_daemons() { start_daemons(host_count_); }
   void start_daemons(int count) {
     if (is_spoilt_ || std::cmp_not_equal(daemons_.size(), count)) {
@@ -83,7 +83,7 @@ class NicJob : public testing::Test {
       before_.push_back(status(host).counters);
     }
   }
-  // That on one host lets a user have so many groups only; the next start knows nothing of it.
+  // On one host a user may have this many groups only; the next start has the default limit again.
   void start_daemons_with_quota(int host, int groups) {
     is_spoilt_ = true;
     quota_ = {host, groups};
@@ -108,7 +108,7 @@ class NicJob : public testing::Test {
   std::uint64_t counted(int host, unisono_nic_counter counter) const {
     return status(host).counters[counter] - before_[static_cast<std::size_t>(host)][counter];
   }
-  // Of all hosts.
+  // The sum over all hosts.
   std::uint64_t counted(unisono_nic_counter counter) const {
     std::uint64_t sum = 0;
     for (int host = 0; std::cmp_less(host, before_.size()); ++host) sum += counted(host, counter);
@@ -123,8 +123,8 @@ class NicJob : public testing::Test {
   static pid_t daemon_on(int host) {
     return nic::test::child_of(daemons_[static_cast<std::size_t>(host)].pid());
   }
-  // Stops a rank, alone on its host, as soon as the program is to wake it when its operation is
-  // done, and returns its process. The program does not notice: who is stopped waits on.
+  // Stops a rank, alone on its host, as soon as it has asked the program to wake it, and returns
+  // its process. The program does not notice: a stopped rank still waits.
   static pid_t stop_in_its_sleep(const HostProcess& rank, int host) {
     const pid_t process = nic::test::child_of(rank.pid());
     const pid_t daemon = daemon_on(host);
@@ -178,7 +178,7 @@ class NicJob : public testing::Test {
     }
   }
 
-  // Collectives of all kinds and sizes; what is small goes by the NIC path, and nothing is left.
+  // Collectives of all kinds and sizes; small ones go by the NIC path, and nothing is left.
   void expect_everything_right() {
     start_daemons();
     auto processes = start_job([](const NicRank& self) {
@@ -190,7 +190,7 @@ class NicJob : public testing::Test {
     for (int host = 0; host < kHosts; ++host) EXPECT_EQ(status(host).groups, 0U) << host;
   }
 
-  // All ranks make the call in a loop until a daemon is killed: all are told.
+  // All ranks make the call in a loop until a daemon is killed: all get an error.
   void expect_told_of_daemon(int host, const Call& call) const {
     auto processes = start_job([&call](const NicRank& self) {
       ASSERT_TRUE(succeeded(call(self)));
@@ -207,7 +207,7 @@ class NicJob : public testing::Test {
     kill_daemon(host);
     expect_all_clean(processes);
   }
-  // Ranks whose calls are not the same.
+  // Ranks that make different calls.
   void expect_difference(const Call& call) const {
     auto processes = start_job([&call](const NicRank& self) {
       ASSERT_TRUE(succeeded(unisono_barrier(self.world)));

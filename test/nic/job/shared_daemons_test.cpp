@@ -73,7 +73,7 @@ class NicSharedDaemons : public NicJob {
   }
 
   void expect_two_jobs_apart(const std::vector<int>& first, const std::vector<int>& second);
-  // The log of a job on all hosts, of which host 2 lets it have so many groups; so many are in use.
+  // The log of a job on all hosts. Host 2 allows it `groups` groups, of which `in_use` are in use.
   std::string log_with_quota(int groups, std::uint32_t in_use, const Body& body);
 };
 
@@ -101,7 +101,7 @@ void NicSharedDaemons::expect_two_jobs_apart(const std::vector<int>& first,
     EXPECT_EQ(counted[at][UNISONO_NIC_SENT_DOWN], kCalls * roots);
     EXPECT_EQ(counted[at][UNISONO_NIC_CAME_DOWN], kCalls * (there - roots));
     EXPECT_EQ(counted[at][UNISONO_NIC_SENT_UP], kCalls * (there - roots));
-    // What is multicast comes to hosts that do not have the job, too.
+    // Multicasts also reach hosts without the job.
     EXPECT_EQ(counted[at][UNISONO_NIC_OTHERS_FRAME] > 0, there < 2);
     for (const auto reason : {UNISONO_NIC_SHORT, UNISONO_NIC_BAD_TAG, UNISONO_NIC_BAD_SENDER,
                               UNISONO_NIC_MISMATCH, UNISONO_NIC_NO_ROOM}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Jobs whose vectors go in pieces in the NIC path, each by a tree of its own: results have the bits
-// of the host engine's on the same trees, and what goes wrong is told as where vectors go whole.
+// Jobs whose vectors go in pieces in the NIC path, each by a tree of its own. Results have the bits
+// of the host engine's on the same trees, and failures are reported as for whole vectors.
 #include <signal.h>
 #include <unistd.h>
 
@@ -36,7 +36,7 @@ int sum_in_pieces(const NicRank& self, std::int64_t count = kCount) {
 
 TEST_F(NicSplitJob, HasTheBitsOfTheHostEngineOnTheSameTrees) {
   start_daemons();
-  // What has no words for all pieces goes whole.
+  // A vector with fewer words than pieces goes whole.
   constexpr const char* kTwoLevels = "two-level(gather-release)@0-9; two-level(split-release)";
   struct Case {
     std::vector<int> host_of;
@@ -67,8 +67,8 @@ TEST_F(NicSplitJob, HasTheBitsOfTheHostEngineOnTheSameTrees) {
 
 TEST_F(NicSplitJob, EveryCollectiveIsRight) { expect_everything_right(); }
 
-// Whose contribution is missing on which tree differs; that nothing comes from a rank for longer
-// than it takes to notice a network that drops packets, is no error.
+// The missing contributions differ between the trees. It is no error if a rank sends nothing for
+// longer than the detection of a network that drops packets takes.
 TEST_F(NicSplitJob, ARankMayComeAsLateAsItLikes) {
   start_daemons();
   auto processes = start_job(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Jobs on so many hosts that the tree has inner nodes: contributions pass through the programs of
+// Jobs on so many hosts that the tree has inner nodes. Contributions pass through the programs of
 // their hosts, whose processes sleep. One set of hosts with their daemons serves all tests.
 #include <algorithm>
 #include <cstdint>
@@ -58,8 +58,8 @@ class NicTreeJob : public NicJob {
     }
   }
 
-  // The root is late: the contributions of all others have passed through the inner nodes, and have
-  // woken nobody; its result wakes each once.
+  // The root is late. The contributions of all others have passed through the inner nodes, without
+  // waking a process; its result wakes each once.
   void expect_inner_nodes_sleep();
 };
 
@@ -123,7 +123,7 @@ TEST_F(NicTreeJob, InnerNodesOfSixteenHostsSleepUntilTheResult) {
   expect_inner_nodes_sleep();
 }
 
-// Down the same tree by clones, of which inner nodes send several.
+// The result goes down the same tree by clones; inner nodes send several.
 TEST_F(NicTreeJob, InnerNodesOfEightHostsSleepUntilTheResultWithoutMulticast) {
   use(8, {{"UNISONO_MULTICAST", "off"}});
   expect_inner_nodes_sleep();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which packets the NIC program takes for its host's: a host may carry frames of its guests, route
-// datagrams of others, and have other services. What is not for a group of this host passes as it
-// came, and makes nobody send. What a process tells its program carries the group's secret.
+// The packets that the NIC program takes as its host's. A host may carry frames of its guests,
+// route datagrams of others, and have other services. A packet without a group on this host passes
+// unchanged, and causes no packet. A process's packets to its program carry the group's secret.
 #include <arpa/inet.h>
 
 #include <functional>
@@ -98,8 +98,8 @@ TEST_F(Address, AFrameOfAnUnkeyedStrangerToThisHostIsDropped) {
   expect_counted(UNISONO_NIC_BAD_TAG);
 }
 
-// Results and questions that this host has sent itself, and that come back: from whom overheard
-// them, at an address that lets them past the program at the entry, or at this host's own.
+// Results and questions that this host has sent itself, and that an eavesdropper sends back. They
+// have an address that passes the program at the entry, or this host's own.
 TEST_F(Address, AReplayedResultMakesNobodySend) {
   const unisono_nic_row row = add(forwarding_row());
   unisono_packet question = packet_of(UNISONO_NIC_ASK_GIVE, row.id, 1, 0);
@@ -162,7 +162,7 @@ TEST_F(Address, DoorbellPacketsWithoutTheSecretMakeNobodySend) {
       << "a question for the child that lacks, by a clone";
 }
 
-// Of a guest that has a program of its own, or has lost it.
+// Packets of a guest that has a program of its own, or has lost it.
 TEST_F(Address, DoorbellPacketsOfOtherHostsPass) {
   const unisono_nic_row row = add(inner_row());
   Frame frame = from_process(row, UNISONO_NIC_DOORBELL, 0);

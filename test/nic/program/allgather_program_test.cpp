@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allgather in the NIC program packet by packet, through the kernel's trial run: what goes in, the
-// verdict, what comes out (compared byte by byte with a frame built independently), which counters
-// moved, and, where a packet is refused, that no memory changed.
+// Allgather in the NIC program packet by packet, through the kernel's trial run. Checked are the
+// action, the output (compared byte by byte with a frame built independently), and the counters.
+// For refused packets, no memory may change.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::uint32_t kTcRedirect = 7;
 
-// Rank 1 of eight, concurrent broadcasting: its own block goes 1, 2 and 4 ranks on, that of rank 0,
-// which came over one rank, goes 2 and 4 ranks on, those of 7 and 6, which came over two, 4 ranks.
+// Rank 1 of eight, concurrent broadcasting. Its own block goes 1, 2 and 4 ranks on. That of rank 0
+// came over one rank and goes 2 and 4 ranks on. Those of 7 and 6 came over two and go 4 ranks on.
 unisono_nic_row gatherer() {
   unisono_nic_row row = {};
   row.id.job = 78;
@@ -41,7 +41,7 @@ unisono_nic_row gatherer() {
 
 class AllgatherProgram : public TrialDevice {
  protected:
-  // What the counters moved by since the last call, without those that did not.
+  // The changes of the counters since the last call, without zeros.
   static std::map<std::string, std::uint64_t> counted() {
     const Counters now = *device->counters();
     std::map<std::string, std::uint64_t> moved;
@@ -143,7 +143,7 @@ TEST_F(AllgatherProgram, ABlockForSeveralIsSpread) {
 TEST_F(AllgatherProgram, OnlyWhatWasTakenIsSpread) {
   const unisono_nic_row row = add(gatherer());
   Frame flooded = arriving(row, 0, 0, {1});
-  flooded[5] ^= std::byte{1};  // somebody else's, as a bridge floods them
+  flooded[5] ^= std::byte{1};  // another host's, as a bridge floods them
   EXPECT_EQ(run(Entry::receive, flooded).verdict, kPass);
   EXPECT_EQ(counted(), (Counts{{"others_frame", 1}}));
   EXPECT_EQ(run(Entry::spread, flooded).verdict, kTcNext);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allgather by messages that double in the NIC program, packet by packet, through the kernel's
-// trial run: what goes in, the verdict, what comes out (compared byte by byte with a frame built
-// independently), which counters moved, and, where a packet is refused, that no memory changed. And
-// whole groups of up to 64 ranks, whose packets the test carries.
+// Allgather by messages of doubling size in the NIC program, packet by packet, through the kernel's
+// trial run. Checked are the action, the output (compared byte by byte with a frame built
+// independently), and the counters. For refused packets, no memory may change. Also whole groups of
+// up to 64 ranks, whose packets the test carries.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -36,8 +36,9 @@ unisono_nic_row bruck_row(int ranks, int rank) {
   return *make_row(*lower_doubling(*algorithm::build(*bruck, shape, {}, rank)), group);
 }
 
-// Rank 1 of eight. It gives its own block to rank 0, those of 1 and 2 to rank 7, and those of 1 to
-// 4 to rank 5; it takes that of 2, those of 3 and 4, and those of 5 to 0, from the first of each.
+// Rank 1 of eight. It sends its own block to rank 0, those of 1 and 2 to rank 7, and those of 1 to
+// 4 to rank 5. It receives that of 2, those of 3 and 4, and those of 5 to 0, each from the first of
+// them.
 constexpr std::uint64_t kGiven[] = {0x02, 0x06, 0x1E};
 constexpr int kGivenTo[] = {0, 7, 5};
 constexpr std::uint64_t kTaken[] = {0x04, 0x18, 0xE1};
@@ -47,7 +48,7 @@ class DoublingProgram : public TrialDevice {
  protected:
   using Counts = std::map<std::string, std::uint64_t>;
 
-  // What the counters moved by since the last call, without those that did not.
+  // The changes of the counters since the last call, without zeros.
   static Counts counted() {
     const Counters now = *device->counters();
     Counts moved;
@@ -141,7 +142,7 @@ class DoublingProgram : public TrialDevice {
     packet.hop = static_cast<std::uint16_t>(hop);
     return frame(row, packet, {});
   }
-  // What is behind the packet's length may be anything.
+  // Bytes behind the packet's length may be anything.
   static void expect_frame(const Frame& seen, const Frame& expected, const char* what = "") {
     EXPECT_EQ(seen.size(), expected.size()) << what;
     const std::size_t bytes = kPayload + packet_in(expected).length;
@@ -350,7 +351,7 @@ TEST_F(DoublingProgram, TheOwnQuestionAsksForAllThatLacks) {
   EXPECT_EQ(counted(), (Counts{{"stray_doorbell", 1}}));
 }
 
-// Of what is longer than the own block there is no more than that; but everybody hears of it.
+// A block longer than the own one is cut to its length; but all ranks see the difference.
 TEST_F(DoublingProgram, BlocksOfOtherLengthsAreNamed) {
   const unisono_nic_row row = add(bruck_row(8, 1));
   post(row, 0, {value_of(1, 0)});
@@ -514,9 +515,9 @@ TEST_F(DoublingProgram, SpoiltPacketsByTheThousand) {
   EXPECT_EQ(memory_of(row), memory);
 }
 
-// All ranks of a group, each with a row of its own in one program. A packet is carried to the next
-// by giving it the name of the row that it goes to, in any order. Of several messages that a rank
-// sends at once, all but the last are clones, which leave a trial run unseen: those are asked for.
+// All ranks of a group, each with a row of its own in one program. The test carries a packet to the
+// next rank by giving it the id of that row, in any order. If a rank sends several messages at
+// once, all but the last are clones, which a trial run does not show: the ranks request those.
 class WholeGroup : public DoublingProgram {
  protected:
   void begin(int ranks) {
@@ -562,7 +563,7 @@ class WholeGroup : public DoublingProgram {
   base::Prng random{31};
 
  private:
-  // What the rank sends as it gets these blocks. `frame`: that, if it is one message.
+  // The messages that the rank sends on receiving these blocks. `frame`: the message, if it is one.
   void send(const unisono_nic_row& row, std::uint64_t sequence, std::uint64_t blocks,
             const Frame& frame) {
     const std::uint64_t before = held[row.rank];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Forged and malformed packets by the hundred thousand: through the kernel's trial run, where each
-// is dropped or passed on and no group's memory changes, and on the wire while operations run,
-// whose results stay right. `--seed N` starts elsewhere; `--seeds N` makes N thousand packets
-// (label slow: a million).
+// Hundreds of thousands of forged and malformed packets. Through the kernel's trial run, each is
+// dropped or passed on and no group's memory changes. On the wire, while operations run, their
+// results stay right. `--seed N` starts elsewhere; `--seeds N` makes N thousand packets (label
+// slow: a million).
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <linux/if_packet.h>
@@ -40,7 +40,7 @@ std::string how_to_repeat(std::int64_t packet) {
 
 class Forged : public TrialDevice {
  protected:
-  // A group in the middle of two operations: one child has given to the first, and nobody but the
+  // A group in the middle of two operations. One child has contributed to the first, and only the
   // own process to the second.
   unisono_nic_row add_busy(const unisono_nic_row& wanted) {
     const unisono_nic_row row = add(wanted);
@@ -49,7 +49,7 @@ class Forged : public TrialDevice {
     return row;
   }
 
-  // What comes next for such a group, of every kind.
+  // The possible next packets for such a group, of every kind.
   static std::vector<Frame> genuine_frames(const unisono_nic_row& row) {
     std::vector<Frame> frames;
     for (const std::uint64_t sequence : {0, 1}) {
@@ -108,10 +108,10 @@ TEST_F(Forged, WhatComesInIsRefusedAndCounted) {
   }
 }
 
-// Of Ethernet, without its checksum.
+// The minimum of Ethernet, without its checksum.
 constexpr std::size_t kLeast = 60;
 
-// Whoever may open a socket can make these: what a process says to its program has no tag.
+// Any process with a socket can make these: a process's packets to its program have no tag.
 TEST_F(Forged, WhatLeavesChangesNoMemory) {
   std::vector<unisono_nic_row> rows = {add_busy(inner_row()), add_busy(root_row())};
   Forger forger(seeds.first);
@@ -140,7 +140,7 @@ TEST_F(Forged, WhatLeavesChangesNoMemory) {
   EXPECT_EQ(memory_of(rows[0]) + memory_of(rows[1]), memory) << how_to_repeat(total);
 }
 
-// Three hosts with a rank each, and a stranger on their network.
+// Three hosts with a rank each, and an attacker on their network.
 class ForgedOnTheWire : public testing::Test {
  protected:
   static constexpr int kRanks = 3;
@@ -156,7 +156,7 @@ class ForgedOnTheWire : public testing::Test {
     hosts = *std::move(made);
   }
 
-  // Operations, until the stranger has done all that it can, or a test of them has failed.
+  // Operations, until the attacker has finished, or one of their checks has failed.
   void operate(Port& port, int rank) {
     base::Prng random(static_cast<std::uint64_t>(rank) + 1);
     for (std::uint64_t operation = 0;; ++operation) {
@@ -203,7 +203,7 @@ void overhear(const base::Descriptor& socket, Forger& forger) {
   if (packet_in(frame).magic == UNISONO_PACKET_MAGIC) forger.show(std::move(frame));
 }
 
-// Sends forgeries of what it overhears, and the very frames once more, to every host.
+// Sends forgeries of overheard packets, and the same frames again, to every host.
 void ForgedOnTheWire::disturb() {
   const base::Descriptor wire(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_IP)));
   sockaddr_ll place = {};

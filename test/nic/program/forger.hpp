@@ -19,7 +19,7 @@ class Forger {
   void show(Frame genuine);
   bool has_seen() const { return !genuine_.empty(); }
   Frame next();
-  // As it was shown: for replays.
+  // An overheard frame unchanged: for replays.
   const Frame& any() { return genuine_[random_.below(genuine_.size())]; }
 
  private:

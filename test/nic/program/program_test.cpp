@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The NIC program packet by packet, through the kernel's trial run: what goes in, the verdict, what
-// comes out (compared byte by byte with a frame built independently), which counter moved, and,
-// where a packet is refused, that no memory changed.
+// The NIC program packet by packet, through the kernel's trial run. Checked are the action, the
+// output (compared byte by byte with a frame built independently), and the counter. For refused
+// packets, no memory may change.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -143,7 +143,7 @@ TEST_F(Program, TwoOperationsInFlightDoNotMix) {
   EXPECT_EQ(first.frame, expected_up(row, 0, kSum, {6}));
 }
 
-// Two groups, of which one would take the other's packets if only ranks were looked at.
+// Two groups; one would accept the other's packets if only ranks were checked.
 TEST_F(Program, TwoGroupsDoNotMix) {
   const unisono_nic_row one = add(inner_row());
   const unisono_nic_row two = add(inner_row());
@@ -155,8 +155,8 @@ TEST_F(Program, TwoGroupsDoNotMix) {
   EXPECT_EQ(slot(two, 0).arrived, 2U);
 }
 
-// Numbers of children on both sides of what an arrival word holds, who come in any order, several
-// times over the same slots.
+// Numbers of children on both sides of an arrival word's capacity. They arrive in any order,
+// several times over the same slots.
 TEST_F(Program, ManyChildren) {
   base::Prng random(7);
   for (const int number :

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Questions of those who lost something, one by one through the kernel's trial run: who is answered
-// with what, where a question goes that cannot be answered, and that it does no harm.
+// Questions of ranks that lost a packet, one by one through the kernel's trial run: the answers,
+// the targets of forwarded questions, and that they are harmless.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -49,7 +49,7 @@ class Repair : public TrialDevice {
     return from_process(row, UNISONO_NIC_ASK, sequence, 2);
   }
 
-  // What `row` sends as a question or an answer. The vector is that in the frame, if it is filling.
+  // The question or answer that `row` sends. The vector is that in the frame, if it is filling.
   static Frame sent(const unisono_nic_row& row, std::uint8_t kind, int to, std::uint64_t sequence,
                     const Words& words) {
     unisono_packet packet = packet_of(kind, row.id, static_cast<int>(row.rank), sequence);
@@ -176,8 +176,7 @@ TEST_F(Repair, QuestionGoesOnToSeveralChildren) {
   expect_counted(UNISONO_NIC_PASSED_ON);
 }
 
-// Of those that have no bit in the first arrival word, too: each that lacks is asked, and nobody
-// else.
+// Also children without a bit in the first arrival word: each missing one is asked, and no other.
 TEST_F(Repair, QuestionGoesOnToOneOfManyChildren) {
   for (const std::uint32_t missing : {0U, 58U, 59U, 122U, 123U, 199U}) {
     const unisono_nic_row row = add(wide_row(200));
@@ -236,7 +235,7 @@ TEST_F(Repair, OwnQuestionGoesWhereTheAnswerIs) {
   expect_counted(UNISONO_NIC_STRAY_DOORBELL);
 }
 
-// Nobody who may ask can lack it then; a question that was long on the way gets nothing.
+// No rank that may ask can lack it then; a delayed question gets no answer.
 TEST_F(Repair, WhatIsGoneIsNotAnswered) {
   const unisono_nic_row row = add(inner_row());
   for (std::uint64_t sequence = 0; sequence < 2; ++sequence) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sums, minima and maxima of floating-point numbers inside the kernel, against the processor's
 // floating-point unit: all pairs of edge classes and random pairs, a packet of 175 (float64) or 350
-// (float32) at a time. Prints what the program costs.
+// (float32) at a time. Prints the cost of the program.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tracing in the program: a record for each packet that is sampled, with what it was before it was
-// rewritten and the counter that it was left by; none while nobody traces. By the trial run.
+// Tracing in the program. There is a record for each sampled packet, with its original contents and
+// its final counter, and none without a listener. By the trial run.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -83,7 +83,7 @@ TEST_F(Trace, SaysWhatAPacketWasAndWhatBecameOfIt) {
   EXPECT_EQ(std::memcmp(&seen[4].packet, &packet, sizeof packet), 0);
 }
 
-// -1 is what tc takes for "go on".
+// tc interprets -1 as "go on".
 TEST_F(Trace, ADoorbellThatGoesOnIsPassed) {
   const unisono_nic_row row = add(inner_row());
   run(Entry::receive, frame_of(row, give(row, 0, 0, kSum), {1, 10}));
@@ -146,7 +146,7 @@ TEST_F(Trace, WhatFindsNoRoomIsCounted) {
   const std::size_t kept = records().size();
   EXPECT_GT(kept, 1000U);
   ASSERT_LT(kept, kFrames);
-  // Whichever processors ran the others tell with their next.
+  // The processors that ran the others report the loss with their next record.
   std::uint64_t lost = 0;
   while (kept + lost < kFrames) {
     run(Entry::receive, frame);

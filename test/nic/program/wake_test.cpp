@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How the NIC program wakes who sleeps: only those whose bits are set, once, at the end of their
-// operation, good or bad; and what processes do to their rings is their own loss.
+// How the NIC program wakes sleepers: only those with set bits, once, at the end of their
+// operation, good or bad. A process that writes to its ring harms only itself.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -185,7 +185,7 @@ TEST_F(Wake, BitsOfNobodyDoNothing) {
   EXPECT_FALSE(is_rung(*others));
 }
 
-// It may map and write the position up to which it has read.
+// A process may map and write the position up to which it has read.
 TEST_F(Wake, WhoSpoilsItsRingSpoilsNoOthers) {
   const unisono_nic_row row = add(waiting_row(inner_row()));
   const unisono_nic_row other = add(waiting_row(inner_row()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the interface takes packets slower than they come, doorbell packets are lost and nobody
-// waits. As root.
+// If the interface accepts packets slower than they come, doorbell packets are lost and no process
+// waits. Needs root.
 #include "nic/port/doorbell_socket.hpp"
 
 #include <gtest/gtest.h>

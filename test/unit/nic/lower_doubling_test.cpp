@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lowering of allgathers whose messages double, against the arithmetic that Bruck's are made from,
-// for all numbers of ranks up to 64; and, for each thing that the NIC program cannot do, a schedule
-// that does it and the reason that is given.
+// Lowering of allgathers with messages of doubling size, against Bruck's arithmetic, for all
+// numbers of ranks up to 64. Also, for each thing that the NIC program cannot do, a schedule that
+// does it and the reason of the refusal.
 #include "nic/lowering/lower_doubling.hpp"
 
 #include <gtest/gtest.h>

@@ -37,7 +37,7 @@ class FakeDaemon {
 
   const std::string& path() const { return path_; }
 
-  // To whoever has asked for something, which it does not read.
+  // To a client that has asked, without reading its question.
   void refuse(const std::string& why) {
     const base::Descriptor client(accept(listener_.get(), nullptr, nullptr));
     pollfd asked = {client.get(), POLLIN, 0};

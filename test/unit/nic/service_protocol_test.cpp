@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages between a process and unisonod: what is sent comes out again, and nothing else is taken.
+// Messages between a process and unisonod: a sent message is decoded unchanged, and all other bytes
+// are refused.
 #include "nic/service/protocol.hpp"
 
 #include <gtest/gtest.h>
