@@ -8,9 +8,9 @@ A sentence has 25 words at most. Some words and forms do not come back (WORDS, B
 of docs/explanation, docs/howto and docs/tutorial begins with two sentences: what the reader learns.
 Blocks of code and code in `quotes` are exempt from everything, tables and headings from the length.
 
-In the folders of CODE_FOLDERS the same holds for comments and for the texts of the code: messages
-and help. The texts of tests are data and exempt, and so are names. A comment does not begin with a
-bare subject or with "Of ..." either.
+In the folders of CODE_FOLDERS the same holds for README.md, comments and the texts of the code:
+messages and help. The texts of tests are data and exempt, and so are names. A comment does not
+begin with a bare subject or with "Of ..." either.
 """
 
 import fnmatch
@@ -23,7 +23,7 @@ PAGES = ["docs/*.md", "README.md", "ARCHITECTURE.md", "STYLE.md", "CONTRIBUTING.
 # Pages that begin with two sentences; `*` also stands for `/`.
 OPENED = ["docs/explanation/*.md", "docs/howto/*.md", "docs/tutorial/*.md"]
 
-# Folders whose comments and texts are held to the rules; the list grows to the whole tree.
+# Folders whose comments, texts and README.md are checked; the list grows to the whole tree.
 CODE_FOLDERS = ["bench", "include", "src/algorithm", "src/api", "src/arith", "src/base",
                 "src/bootstrap", "src/check", "src/memory", "src/nic", "src/schedule", "src/select",
                 "src/transport", "src/wait", "src/wire", "test/cli", "test/fuzz", "test/net",
@@ -245,12 +245,18 @@ def any_of(patterns, name):
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
+def file_problems(name, text):
+    """(line, what is wrong) of the file with this path, whatever list it is on."""
+    if name.endswith(CODE_SUFFIXES):
+        return code_problems(text, not name.startswith("test/"))
+    return problems(text, any_of(OPENED, name))
+
+
 def check(name, text):
-    """(line, what is wrong) of the file with this path, if it is one that the rules hold for."""
-    if any_of(PAGES, name):
-        yield from problems(text, any_of(OPENED, name))
-    elif name.endswith(CODE_SUFFIXES) and name.startswith(tuple(f + "/" for f in CODE_FOLDERS)):
-        yield from code_problems(text, not name.startswith("test/"))
+    """The same, if the file is one that the rules hold for."""
+    in_code = name.startswith(tuple(f + "/" for f in CODE_FOLDERS))
+    if any_of(PAGES, name) or (in_code and name.endswith((*CODE_SUFFIXES, "README.md"))):
+        yield from file_problems(name, text)
 
 
 def main():
@@ -259,10 +265,7 @@ def main():
     for page in sys.argv[1:]:
         path = Path(page).resolve()
         name = str(path.relative_to(root)) if path.is_relative_to(root) else page
-        text = path.read_text(encoding="utf-8")
-        is_code = name.endswith(CODE_SUFFIXES)
-        found = code_problems(text, not name.startswith("test/")) if is_code else problems(text, any_of(OPENED, name))
-        for line, message in found:
+        for line, message in file_problems(name, path.read_text(encoding="utf-8")):
             print(f"{page}:{line}: {message}")
             count += 1
     return 1 if count else 0
