@@ -1,5 +1,5 @@
-# What `cmake --install` leaves besides the tool (tools/CMakeLists.txt): the two public headers, the
-# library, and what find_package(unisono) and pkg-config need. The package may be moved as a whole.
+# The files of `cmake --install` besides the tool (tools/CMakeLists.txt): the two public headers, the
+# library, and the files for find_package(unisono) and pkg-config. The package may be moved as a whole.
 include(CMakePackageConfigHelpers)
 
 set(unisono_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/unisono)

@@ -1,6 +1,6 @@
-# The transport by libfabric needs its headers only: the library is loaded when somebody asks for it
-# (docs/decisions/0018). Where the headers are missing, or UNISONO_OFI is OFF, everything else is
-# built, and asking is an error that says so.
+# The transport by libfabric needs its headers only: the library is loaded on demand
+# (docs/decisions/0018). If the headers are missing, or UNISONO_OFI is OFF, everything else is built.
+# A user who asks for libfabric then gets an error that says so.
 
 option(UNISONO_OFI "Build the transport by libfabric (needs its headers)" ON)
 

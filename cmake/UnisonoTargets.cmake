@@ -27,8 +27,8 @@ if(UNISONO_FUZZ)
   target_link_options(unisono_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# What most sources include, compiled once: it saves a third of a sanitizer's build. Other builds
-# show that each source includes what it needs, and the release preset of all that is no test.
+# The most included headers, compiled once: this saves a third of a sanitizer's build. Other builds
+# show that each source includes what it needs; the release preset shows it for all but the tests.
 set(UNISONO_PRECOMPILE OFF CACHE STRING
     "Precompile the headers that most sources include: ON, TESTS (of tests only) or OFF")
 set_property(CACHE UNISONO_PRECOMPILE PROPERTY STRINGS ON TESTS OFF)
@@ -84,7 +84,7 @@ function(unisono_leave_out name)
   set_property(GLOBAL APPEND PROPERTY UNISONO_LEFT_OUT ${name})
 endfunction()
 
-# What is built for `./dev test --all` only.
+# Programs that are built for `./dev test --all` only.
 add_custom_target(slow_tests)
 
 # unisono_leaves_out(RESULT NAME [label ...]): does a label leave the test out under this sanitizer?
@@ -116,7 +116,7 @@ function(unisono_sanitize_little target)
 endfunction()
 
 # unisono_test_harness(NAME SOURCES file ...)
-# What several test programs have in common, compiled once; they LINK it.
+# The common part of several test programs, compiled once; they LINK it.
 function(unisono_test_harness name)
   cmake_parse_arguments(ARG "" "" "SOURCES" ${ARGN})
   add_library(${name} STATIC EXCLUDE_FROM_ALL ${ARG_SOURCES})
@@ -132,8 +132,8 @@ endfunction()
 # is for --all, `root` needs it, and `no_asan`, `no_tsan` leave a test out where that sanitizer has
 # nothing to see: the thread sanitizer in a program whose work is done by one thread. Tests with
 # a COST start first, so that no core is idle at the end. Most take longer to compile than their own
-# code runs, so it is optimized little, except what COMPUTES. What runs for long has a part that says
-# most about memory and threads, SANITIZED, a filter of GoogleTest: under sanitizers that part is a
+# code runs, so it is optimized little, except what COMPUTES. A long test has a part that says
+# most about memory and threads: SANITIZED, a filter of GoogleTest. Under sanitizers that part is a
 # test, and the whole is slow. NONE: there is no part.
 function(unisono_test name)
   cmake_parse_arguments(ARG "COMPUTES" "COST;SANITIZED" "SOURCES;LABELS;LINK" ${ARGN})

@@ -15,7 +15,7 @@ from pathlib import Path
 MOST_FILES = 20
 MOST_LINES = 600
 MOST_MEMBERS = 30
-# What is beyond a limit, with its size: that may shrink and not grow.
+# Classes, folders and files beyond a limit, with their sizes, which may shrink but not grow.
 KNOWN_CLASSES = {"Agreement": 39, "Job": 75, "Network": 40, "Bulk": 31, "Group": 39, "Reliable": 72}
 KNOWN_FOLDERS = {"src/engine": 22, "src/reliable": 24}
 KNOWN_FILES = {"src/job/job.cpp": 645}
@@ -36,7 +36,7 @@ def bare(text):
 
 
 def body_from(text, start):
-    """What stands between the brace at `start` and the one that closes it."""
+    """The text between the brace at `start` and the one that closes it."""
     depth = 0
     for match in re.finditer(r"[{}]", text[start:]):
         depth += 1 if match.group(0) == "{" else -1
@@ -86,7 +86,7 @@ def classes(text):
 
 
 def breach(number, most, known=None):
-    """What is wrong with a size, or None. `known`: what it may have at present."""
+    """The fault of a size, or None. `known`: the size allowed at present."""
     if number <= most or (known is not None and number <= known):
         return None
     return f"{number}, {most} are allowed" + (f", and {known} at present" if known else "")

@@ -64,7 +64,7 @@ BANNED = [
      ("src/schedule/blocks", "src/topology/host_map"), "std::shared_ptr: one owner, or an index"),
 ]
 
-# What codespell takes for mistakes: names of variables and a part of a pattern.
+# Words that codespell takes for mistakes: names of variables and a part of a pattern.
 CORRECT_WORDS = "iif,get's,upto,otherways,tring,ot"
 CONSTANT = r"\bk[A-Z]\w*"
 
@@ -206,7 +206,7 @@ def check_banned(tree):
 
 
 def check_lines(tree):
-    """What holds for every text line: whitespace, unfinished work, paths of one machine, length."""
+    """Rules for every text line: whitespace, unfinished work, paths of one machine, length."""
     for path in tree.files:
         if path.suffix in (".png", ".svg", ".json", ".txt", ".golden") or "corpus" in path.parts:
             continue
@@ -342,9 +342,9 @@ def check_format(tree):
 
 
 def large_functions(text):
-    """(line, length) of functions beyond the large size. By indentation, which clang-format grants:
-    a body opens with a line that ends in `{` and closes with `}` in the same column, or left of it
-    if that line went on from another, as behind a list of initializers."""
+    """(line, length) of functions beyond the large size. Relies on the indentation that
+    clang-format gives. A body opens with a line that ends in `{` and closes with `}` in the same
+    column. It is left of it if that line continues another, as behind a list of initializers."""
     open_at = {}
     for number, line in enumerate(text.split("\n"), 1):
         column = len(line) - len(line.lstrip())

@@ -3,8 +3,8 @@
 """Two ways to a barrier between hosts, one rank on each, of which by turns one comes late.
 
 `signals` is unisono_barrier: all signal to rank 0, one multicast releases them. `asking` is a
-software test-and-set barrier: rank 0 asks all how far they are, again after a pause that doubles,
-and releases them with a multicast (bench/hosts/asking_barrier.cpp). The hosts are network
+software test-and-set barrier (bench/hosts/asking_barrier.cpp). Rank 0 asks all for their progress,
+again after a pause that doubles, and releases them with a multicast. The hosts are network
 namespaces of this machine (as root). A line is the median of the repetitions: from the last
 arrival until the last rank has left, and what one barrier takes in all hosts together.
 """

@@ -4,11 +4,11 @@
 
 The hosts are network namespaces of this machine (`unisono hosts`, as root), the same for all. Each
 implementation runs at its best setting (implementations.py says which), all in turn, again and
-again, so that whatever else the machine does meets all alike. Printed are, for each number of hosts
-and ranks, the median of the repetitions' medians and of their 99th percentiles, the least minimum,
-and the processor time of a call; ratio is the best other by Unisono. Everything goes to hosts.json
-as well, from which bench/peers/picture.py draws. Hosts and hogs are gone at the end, however it
-comes.
+again, so that other load on the machine affects all alike. For each number of hosts and ranks, it
+prints the median of the repetitions' medians and of their 99th percentiles, the least minimum, and
+the processor time of a call. ratio is the best other by Unisono. All figures are in hosts.json
+too, from which bench/peers/picture.py draws. Hosts and hogs are removed at the end, even after
+errors.
 """
 
 import argparse

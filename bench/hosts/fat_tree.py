@@ -11,10 +11,10 @@ kprefix and kshift are measured with the largest k of the paper that divides the
 the tables name it. With k = 1 kprefix is the ring, and is not measured as kprefix. Whatever is left
 out is listed with its reason.
 
-Printed is the effective bandwidth at each rank, (P - 1) blocks by the time of a call, in MB/s and
-as a share of a link's; below it that of the algorithms relative to kshift, here and there, and the
-processor time of a call at the calling thread. The machine is not the authors': what can be
-compared is the order.
+Prints the effective bandwidth at each rank, (P - 1) blocks by the time of a call, in MB/s and as a
+share of a link's. Below it stand the bandwidths relative to kshift, here and in the paper, and the
+processor time of a call at the calling thread. The machine is not the authors': only the order can
+be compared.
 """
 
 import argparse
@@ -55,7 +55,7 @@ PAPER = {
 
 
 def megabits(rate):
-    """Of 200mbit and the like."""
+    """Megabits per second of a rate such as 200mbit."""
     units = {"kbit": 1e-3, "mbit": 1, "gbit": 1e3}
     for unit, factor in units.items():
         if rate.endswith(unit):
@@ -92,7 +92,7 @@ def what_ran(algorithm, asked, ran, ranks):
 
 
 def measure_one(host_set, placement, algorithm, arguments):
-    """What ran, MB/s at each rank, and processor time of a call at its caller and elsewhere."""
+    """The algorithm, MB/s at each rank, processor time of a call: its caller's, and the rest."""
     ranks = len(placement)
     asked = to_ask_for(algorithm, ranks)
     words = ["bench", "allgather", "--as-rank", "--format", "json", "--method", "loop"]

@@ -120,7 +120,7 @@ class HostSet:
         )
 
     def run(self, commands, limit_seconds):
-        """Runs [(host, command, environment)] at once; what the first of them wrote to stdout."""
+        """Runs [(host, command, environment)] at once; returns the stdout of the first."""
         processes = [self.start(*each) for each in commands]
         try:
             outputs = [process.communicate(timeout=limit_seconds) for process in processes]

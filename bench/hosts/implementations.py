@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Who is compared between hosts, where each is found, and how it starts its ranks on a HostSet.
+"""The libraries compared between hosts, their locations, and how they start ranks on a HostSet.
 
 Each runs at its best setting for TCP between the hosts' only interface, eth0:
 

@@ -4,8 +4,8 @@
 
 The hosts are network namespaces of this machine (as root). Each of them drops a share of the
 datagrams that arrive (packet_loss.py says how); the repetitions go through all the shares in turn.
-A line is a share, with the median of the repetitions' medians, of their 99th percentiles, of their
-largest times, and of the calling thread's processor time for one call (cpu). All results are
+A line is a share, with medians over the repetitions: of their medians, 99th percentiles and largest
+times, and of the calling thread's processor time for one call (cpu). All results are
 verified.
 """
 

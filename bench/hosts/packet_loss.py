@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Makes hosts lose datagrams: a filter at each host's eth0 drops a share of the UDP packets of IPv4
-that arrive, each receiver on its own. What goes by TCP, as the rendezvous does, is left alone.
+that arrive, each receiver on its own. TCP, which the rendezvous uses, is not affected.
 
 The filter is a classic BPF program, which every kernel with CONFIG_NET_CLS_BPF takes; netem and
 the random action of tc are often not built. It needs tc (Debian: iproute2).
@@ -18,7 +18,7 @@ IPV4, UDP = 0x800, 17
 
 
 def program(share):
-    """Of the filter that drops this share, from 0 to 1."""
+    """The filter that drops this share, from 0 to 1."""
     below = min(int(share * 2**32), 2**32 - 1)
     lines = [
         LOAD_ETHERTYPE,

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs `unisono bench` between hosts in network namespaces of this machine (as root).
 
-What stands after -- are the arguments of `unisono bench`; it prints what rank 0 says. UNISONO_*
-settings in the environment hold for all ranks. The hosts are gone at the end, however it comes.
+The words after -- are the arguments of `unisono bench`; it prints the output of rank 0. UNISONO_*
+settings in the environment hold for all ranks. The hosts are removed at the end, even after errors.
 """
 
 import argparse

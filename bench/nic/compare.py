@@ -4,9 +4,9 @@
 
 The hosts are network namespaces of this machine (`unisono hosts`, as root), with one rank each or
 --per-host of them. Calls are made in a row and each is timed on rank 0, in all implementations
-alike. With --apart US each rank waits so many microseconds between its calls, and the last one as
-many more, so that all others have called; the times are from its call until all ranks have
-returned, the last in to the last out:
+alike. With --apart US each rank waits so many microseconds between its calls. The last one waits
+as many more, so that all others have called. The times are from its call until all ranks have
+returned:
 
   nic     the NIC path, by unisonod on each host
   whole, split1, split2   the same, with vectors whole, in two and in four pieces, if asked for
@@ -15,9 +15,9 @@ returned, the last in to the last out:
   others  as bench/hosts/implementations.py starts them
 
 All take turns, again and again, so that whatever else the machine does meets all alike. A short
-trial finds how many calls fit into --seconds; no more than --operations are made. Printed are
-median, mean, standard deviation and the tail; mean and deviation with the highest 1 % of the calls
-left out, and near, the share of the others within 10 % of that mean, in %; and the processor time
+trial finds how many calls fit into --seconds; no more than --operations are made. It prints
+median, mean, standard deviation and the tail. Mean and deviation leave out the highest 1 % of the
+calls; near is the share of the others within 10 % of that mean, in %. Then comes the processor time
 of a call, the mean of all ranks: cpu of the calling thread, others of the process's other threads.
 It is a table for
 docs/explanation/nic-path-costs.md; distributions go to nic.json, from which picture.py draws.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What compare.py says of many times, and enough of their distribution to draw it."""
+"""The statistics of compare.py for many times, and enough of their distribution to draw it."""
 
 import math
 import statistics
@@ -20,7 +20,7 @@ NEAR = 0.1  # of the mean
 
 
 def consistency(ordered):
-    """Of all but the highest percent, as one interrupt more or less decides on it."""
+    """Statistics without the highest percent, which one interrupt more or less decides."""
     kept = ordered[: len(ordered) - len(ordered) * TRIMMED_PERCENT // 100]
     mean = statistics.fmean(kept)
     near = sum((1 - NEAR) * mean <= time <= (1 + NEAR) * mean for time in kept)

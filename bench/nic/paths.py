@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """This project's paths between hosts, for compare.py: the NIC path with its daemons, as it chooses
-and with vectors whole or in pieces; processes over UDP and multicast; and a tree on TCP for a
-yardstick. What bench/hosts/implementations.py is for other libraries: find(), commands(), and here
+and with vectors whole or in pieces; processes over UDP and multicast; and a tree on TCP for
+comparison. The functions are those of bench/hosts/implementations.py: find(), commands(), and here
 around(), a context in which the commands run."""
 
 import contextlib

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a rank costs its processor while it waits: in the NIC path, and by processes.
+"""The processor time of a waiting rank: in the NIC path, and by processes.
 
-The hosts are network namespaces of this machine (as root), one rank each. All come to a call, and
-then the last rank does, --late microseconds later: the others have given their part, wait, and get
-the result. Of these, the mean of the processor time that a rank's thread uses for a call, and how
-often it is woken in it (naps included, voluntary context switches). What the kernel does for
-packets is in the time of the thread in which it happens to do it. Ways take turns; printed are
-medians of the rounds, as a table for docs/explanation/nic-path-costs.md.
+The hosts are network namespaces of this machine (as root), one rank each. All but the last rank
+call, and the last does so --late microseconds later. The others have contributed, wait, and get the
+result. Measured are the mean of their threads' processor time for a call, and how often they are
+woken in it (short sleeps included, voluntary context switches). The kernel's work for packets is in
+the time of the thread that happens to do it. The paths take turns. It prints medians of the rounds,
+as a table for docs/explanation/nic-path-costs.md.
 """
 
 import argparse

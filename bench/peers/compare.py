@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compares Unisono with Open MPI and MPICH on this machine.
 
-Builds mpi_twin.c, the twin of `unisono bench`, with each MPI that is installed, runs all of them in
-turn, again and again, so that whatever else the machine does meets all alike, and prints for each
-number of ranks the median of the medians with the ratio to the better MPI, and the same of the
-calling thread's processor time for one call. Each runs at its best
+Builds mpi_twin.c, the twin of `unisono bench`, with each installed MPI. Runs all of them in turn,
+repeatedly, so that other load on the machine affects all alike. Prints for each number of ranks the
+median of the medians with the ratio to the better MPI, and the same of the calling thread's
+processor time for one call. Each runs at its best
 setting: Open MPI with its default binding where there is a core for each rank, otherwise with
 --oversubscribe and mpi_yield_when_idle; MPICH has no such setting. Everything measured goes to a
 JSON file.
@@ -30,7 +30,7 @@ COLLECTIVES = [
     *["allgatherv", "gatherv", "scatterv", "alltoallv", "reduce_scatterv"],
 ]
 METHODS = ["loop", "single"]
-# What a run's report has of each method, and what is said of it above its table.
+# The figures of each method in a run's report, and their description above the table.
 STATISTICS = {
     "median_us": "us, median of the medians",
     "cpu_us": "us, processor time of the calling thread for one call, mean of the ranks, median",

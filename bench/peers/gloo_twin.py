@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The Gloo twin of `unisono bench`, through torch.distributed, as its users call it.
 
-The same two methods as mpi_twin.c (loop: one clock around back-to-back calls, the slowest rank's
-time; single: each call timed alone with a barrier before it, averaged over the ranks), the same
-processor time (of the calling thread, and in the loops of the process's others, which do Gloo's
-work), the same time per line, float32 and sum, results verified. JSON on rank 0. What Python adds
-to a call, a few microseconds, is in the figures.
+It has the two methods of mpi_twin.c. loop: one clock around back-to-back calls, the slowest rank's
+time. single: each call timed alone with a barrier before it, averaged over the ranks. Processor
+time is that of the calling thread and, in the loops, of the process's others, which do Gloo's work.
+The time per line is the same too; float32 and sum, results verified. JSON on rank 0. Python adds a
+few microseconds to a call, which are in the figures.
 
-With --operations N: how long each of N calls in a row took on rank 0 and the processor time of one,
-and with --late-us how long after the last rank's call all had returned, as in mpi_twin.c.
+With --operations N: the time of each of N calls in a row on rank 0 and the processor time of one.
+With --late-us: the time from the last rank's call until all had returned, as in mpi_twin.c.
 
   RANK=0 WORLD_SIZE=2 MASTER_ADDR=... MASTER_PORT=... gloo_twin.py --collectives barrier --sizes 8
 """
@@ -150,7 +150,7 @@ class CallClock:
 
 
 def one_loop(cell, calls):
-    """Elapsed and processor time. Gloo reduces in place, so what comes out of many calls in a row
+    """Elapsed and processor time. Gloo reduces in place, so the result of many calls in a row
     is no known sum; results are verified by the other method."""
     cell.prepare()
     dist.barrier()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the comparisons with other libraries have in common: reading and printing figures."""
+"""The common part of the comparisons with other libraries: reading and printing figures."""
 
 import json
 import math

@@ -24,7 +24,7 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 
-# What ctest is told by SKIP_RETURN_CODE: nothing went wrong, and not all could be run.
+# The SKIP_RETURN_CODE for ctest: nothing went wrong, but not everything could be run.
 SKIPPED = 77
 
 

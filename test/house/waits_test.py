@@ -82,7 +82,7 @@ class Tree:
 
 
 def wrong_wait(tree, row):
-    """What is wrong with a row of a table of waits: (function file, ..., not covered, test)."""
+    """The faults of a row of a table of waits: (function file, ..., not covered, test)."""
     named = QUOTED.findall(row[0])
     paths = [name for name in named if "/" in name]
     functions = [name for name in named if "/" not in name]

@@ -20,10 +20,10 @@ import tempfile
 import unittest
 
 OPTIONS = None
-# What ctest is told by SKIP_RETURN_CODE: nothing went wrong, and not all could be run.
+# The SKIP_RETURN_CODE for ctest: nothing went wrong, but not everything could be run.
 SKIPPED = 77
 PEERS = {"openmpi41": "mpirun.openmpi", "mpich40": "mpiexec.mpich"}
-# What they say where the machine does not let them.
+# Their messages if the machine does not allow something.
 OBSTACLES = [
     "does not let us make namespaces",
     "no token bucket filter",
@@ -60,7 +60,7 @@ class Benchmark(unittest.TestCase):
         return done.stdout
 
     def measure(self, file, *words):
-        """What it printed, and the JSON that it wrote."""
+        """The printed text and the JSON written."""
         printed = self.printed(*words)
         return printed, json.loads((self.folder / file).read_text())
 
@@ -279,7 +279,7 @@ class NicPath(Benchmark):
         self.assertEqual(len(document["results"]), 2 * len(names))
         for row in document["results"]:
             self.assertGreater(row["cpu_us"], 0, row)
-            # What the first rank waits for the last is not in it.
+            # The time that the first rank waits for the last is not in it.
             self.assertLess(row["min_us"], 4000, printed)
 
     def test_consistency_leaves_the_highest_percent_out(self):
@@ -325,7 +325,7 @@ ENDS = ["group.end()", "sys.exit(1)", "os.kill(os.getpid(), signal.SIGKILL)"]
 
 class Group(unittest.TestCase):
     def meanwhile(self, setting, end):
-        """What the setting is in a program that ends so, whose guard has ended too."""
+        """The setting after a program has ended so, and its guard too."""
         command = [sys.executable, "-c", ONE_GROUP + end, OPTIONS.scripts, setting]
         return subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout.strip()
 

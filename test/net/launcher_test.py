@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A job of several hosts under a real launcher, which reaches the test hosts as it would by ssh:
-all collectives through the C API, without a setting and with an address.
+"""A job of several hosts under a real launcher, which reaches the test hosts as it would by ssh.
+It runs all collectives through the C API, without a setting and with an address.
 
 usage: launcher_test.py --bin DIRECTORY --program CONFORMANCE --beside-mpi BESIDE_MPI LAUNCHER
 """
@@ -25,8 +25,8 @@ RANKS_PER_HOST = 2
 RANKS = HOSTS * RANKS_PER_HOST
 ADDRESS = "tcp:10.77.0.1:7000"
 
-# In place of ssh. Nothing of the launcher's environment reaches the other host, so that what the
-# ranks need has to come by the launcher. MPICH's -x is "no X11 forwarding".
+# In place of ssh. Nothing of the launcher's environment reaches the other host, so the launcher has
+# to pass on all that ranks need. MPICH's -x is "no X11 forwarding".
 AGENT = """#!/bin/sh
 [ "$1" = -x ] && shift
 exec env -i PATH="$PATH" TMPDIR="$TMPDIR" unisono hosts exec --shell "$@"
@@ -127,7 +127,7 @@ PartitionName=all Nodes=ALL Default=YES
 
 LAUNCHERS = {"openmpi": OpenMpi, "mpich": Mpich, "slurm": Slurm}
 OPTIONS = None
-# What ctest is told by SKIP_RETURN_CODE: nothing went wrong, and not all could be run.
+# The SKIP_RETURN_CODE for ctest: nothing went wrong, but not everything could be run.
 SKIPPED = 77
 
 
@@ -236,7 +236,7 @@ class JobOfSeveralHosts(unittest.TestCase):
                 self.expect_all_conform({}, store)
 
     def test_beside_mpi(self):
-        """Whichever begins first, and also if MPI is there but never begins."""
+        """MPI begins first, or second, or is there but never begins."""
         launcher = LAUNCHERS[OPTIONS.launcher]
         if launcher.library is None:
             self.skipTest("this launcher has no MPI library of its own")
