@@ -50,7 +50,7 @@ struct Curve {
   bool operator==(const Curve&) const = default;
 };
 
-// Of one operator and type; empty stands for any.
+// The cost for one operator and type; empty stands for any.
 struct ReductionCost {
   std::optional<arith::Operator> op;
   std::optional<arith::Type> type;
@@ -66,7 +66,7 @@ struct StartUp {
   bool operator==(const StartUp&) const = default;
 };
 
-// What a message goes through. `cache` and `memory` join ranks of a host, the other two hosts.
+// The medium of a message. `cache` and `memory` join ranks of a host, the other two hosts.
 enum class Level : std::uint8_t { cache, memory, hosts, nic };
 enum class Engine : std::uint8_t { any, inline_, helping, nic };
 
@@ -84,7 +84,7 @@ struct PathParameters {
   std::vector<ReductionCost> reduction;  // c(M, operator, type)
   std::vector<StartUp> start_up;         // C(operator)
   Value copy_per_byte;                   // gamma, of local copies that combine messages
-  // A multicast stages its message once, for delta a byte, and then sends it with this per byte in
+  // A multicast stages its message once, for delta a byte. Then it sends it with this per byte in
   // place of O + G: the beta of staged data. Both or neither.
   std::optional<Value> staged_per_byte;
   std::optional<Value> staging_per_byte;
@@ -131,13 +131,14 @@ struct Machine {
 // nullptr if the machine has none.
 const PathParameters* find_path(const Machine& machine, Level level, Engine engine,
                                 std::int64_t bytes);
-// Local messages take `cache` if it is there and holds for their size, else `memory`, else the
-// machine's first path; the same for `nic`, then `hosts`. Never fails on a valid machine.
+// Local messages take `cache` if it exists and holds for their size. Otherwise they take `memory`,
+// or else the machine's first path. The same holds for `nic`, then `hosts`. Never fails on a valid
+// machine.
 const PathParameters& local_path(const Machine& machine, Engine engine, std::int64_t bytes);
 const PathParameters& remote_path(const Machine& machine, Engine engine, std::int64_t bytes);
 
-// c of so many bytes: the entry of the operator and type, else of the operator, else of the type,
-// else of any; 0 where there is none, and for no bytes.
+// c of so many bytes. The entry is that of the operator and type, else of the operator, else of the
+// type, else of any. 0 if there is none, and for no bytes.
 double reduction_ns(const PathParameters& path, arith::Operator op, arith::Type type,
                     std::int64_t bytes);
 // C, in the same way.

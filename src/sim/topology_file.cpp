@@ -144,7 +144,7 @@ class Reader {
   std::string_view file_;
 };
 
-// Host names need no escapes; what a JSON file had as a name may.
+// Host names need no escapes, but names from a JSON file may need them.
 std::string quoted(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {

@@ -26,10 +26,10 @@ struct JobOptions {
 // Exit statuses besides those of the ranks.
 inline constexpr int kExitTimeout = 124;  // as timeout(1)
 
-// Runs the job to its end and returns the exit status of `unisono run`: 0 if all ranks returned 0,
-// else that of the rank that failed first. With keep_going, ranks that were killed count only if no
-// rank exited. Errors occur only before the ranks run; `exit_status` is then the exit status. Once
-// per process: it takes over signals.
+// Runs the job to its end and returns the exit status of `unisono run`. It is 0 if all ranks
+// returned 0, else that of the rank that failed first. With keep_going, ranks that were killed
+// count only if no rank exited. Errors occur only before the ranks run; `exit_status` is then the
+// exit status. Once per process: it takes over signals.
 base::Result<int> run_job(const JobOptions& options, int& exit_status);
 
 }  // namespace unisono::tools

@@ -15,7 +15,7 @@ using topology::fat_tree::Tree;
 
 constexpr double kWidth = 960, kLeft = 130, kStrip = 22, kTop = 56;
 
-// From pale yellow (one message) to dark red; grey where nothing goes.
+// From pale yellow (one message) to dark red; grey for links without messages.
 std::string colour(int load, int greatest) {
   if (load == 0) return "#eeeeee";
   const double share = greatest <= 1 ? 0.0 : static_cast<double>(load - 1) / (greatest - 1);

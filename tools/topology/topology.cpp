@@ -48,7 +48,7 @@ base::Result<Placement> find_placement(const TopologyOptions& options) {
 }
 
 struct Loads {
-  std::string name;  // of the schedule
+  std::string name;  // name of the schedule
   sim::ScheduleLoads of;
 };
 
@@ -205,7 +205,8 @@ void add_topology(CLI::App& app, int& exit_status) {
                    "least loaded port")
       ->check(CLI::IsMember({"source", "target", "adaptive"}))
       ->default_str("adaptive");
-  command->add_option("--seed", options->seed, "Of the choice among equal ports")->default_str("1");
+  command->add_option("--seed", options->seed, "Seed of the choice among equal ports")
+      ->default_str("1");
   command->add_option("--svg", options->svg, "Write a heat map of the links to this file")
       ->needs(schedule);
   command->add_flag("--json", options->json, "JSON instead of text");

@@ -29,8 +29,8 @@ double serial(const Parameters& p, int ranks);
 double fnomial_full(const Parameters& p, double ranks, double degree);
 
 // Section 5.2, T(P, f) of any number of ranks; ranks >= 1, degree >= 2. It counts L for each phase
-// of the root. A root whose last phase brings one small subtree waits less than that: T is an upper
-// bound of the schedule's price, by at most L.
+// of the root. If the root's last phase brings one small subtree, it waits less than that. So T is
+// an upper bound of the schedule's price, by at most L.
 double fnomial(const Parameters& p, int ranks, int degree);
 
 // Appendix B: the real f that solves f (ln f - 1) = L / (r + c) - 1; at least 1.

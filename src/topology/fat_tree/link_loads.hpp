@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// LinkLoads: how much goes over each directed link of a tree, for messages that are under way at
-// the same time. Deterministic by seed. One thread at a time.
+// LinkLoads: the number of messages on each directed link of a tree, for messages that are under
+// way at the same time. Deterministic by seed. One thread at a time.
 //
 // find_congestion says whether messages can meet at all. Every switch has as many ports up as down,
 // so an adaptive switch gives each message a port of its own going up, and messages meet only going
@@ -23,8 +23,8 @@ namespace unisono::topology::fat_tree {
 
 // How a switch chooses the port up.
 enum class Ascent : std::uint8_t {
-  by_source,     // by the digits of the source: each source has a way up of its own
-  by_target,     // by the digits of the target: each target has a way down of its own
+  by_source,     // by the digits of the source: each source has an upward path of its own
+  by_target,     // by the digits of the target: each target has a downward path of its own
   least_loaded,  // the port with the least load; a seeded choice among equals
 };
 std::string_view ascent_name(Ascent ascent);
@@ -59,8 +59,8 @@ struct Congestion {
   int height = 0, subtree = 0;
   Flow first, second;
 };
-// Of messages at the same time, at most one from each node; nullopt: they cannot meet whatever
-// ports the switches choose, as long as no two messages share a link going up.
+// Where simultaneous messages, at most one from each node, can meet. nullopt: they cannot meet
+// whatever ports the switches choose, as long as no two share a link going up.
 std::optional<Congestion> find_congestion(const Tree& tree, std::span<const Flow> flows);
 
 }  // namespace unisono::topology::fat_tree

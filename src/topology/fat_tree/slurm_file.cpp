@@ -39,7 +39,7 @@ bool equal_but_for_case(std::string_view a, std::string_view b) {
   });
 }
 
-// The names of a Slurm list such as n[0-3,08],login: commas outside brackets part its items.
+// The names of a Slurm list such as n[0-3,08],login: commas outside brackets separate its items.
 class HostList {
  public:
   HostList(const Position& position, int line) : position_(position), line_(line) {}
@@ -109,7 +109,7 @@ class HostList {
   }
 
   base::Status add(std::string name) {
-    constexpr std::size_t kMostNameBytes = 256;  // as in host names
+    constexpr std::size_t kMostNameBytes = 256;  // the limit of host names
     if (name.size() > kMostNameBytes) {
       return fail(fmt::format("expected names of at most {} bytes", kMostNameBytes));
     }
@@ -238,7 +238,7 @@ class SlurmTree {
     return *root;
   }
 
-  // Every switch has one parent at most, so what hangs below the root is a tree.
+  // The switches below the root form a tree, because each has one parent at most.
   base::Result<int> height(std::size_t at, int depth) {
     if (depth == Tree::kMostLevels) {
       return position_.error(lines_[at].line,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Slurm's topology.conf as a placement: each switch with its switches or nodes. The file says
-// nothing of parallel links, so the network is taken for the smallest k-ary n-tree that holds it,
-// with full bandwidth on all levels; places without a node are holes. Damaged files are refused
-// with file, line and what was expected. Control path; any thread.
+// Slurm's topology.conf as a placement: each switch with its switches or nodes. The file does not
+// describe parallel links. So the network is taken as the smallest k-ary n-tree that holds it, with
+// full bandwidth on all levels; places without a node are holes. Damaged files are refused with
+// file, line and what was expected. Control path; any thread.
 #pragma once
 
 #include <string_view>

@@ -40,7 +40,7 @@ class Tree {
 
   // A subtree of height h holds arity^h nodes; height 0 is a node, 1 the nodes of a leaf switch.
   int subtree(int node, int height) const { return node / power(height); }
-  // Of the smallest subtree that holds both.
+  // The height of the smallest subtree with both nodes.
   int height(int a, int b) const {
     int height = 0;
     while (subtree(a, height) != subtree(b, height)) ++height;

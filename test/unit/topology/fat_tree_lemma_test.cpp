@@ -108,8 +108,8 @@ TEST_P(Lemma, PrefixSendIsFreeIfTheNumberOfRanksIsAPowerOfTwo) {
   }
 }
 
-// ... and only then: otherwise some step is no permutation of the ranks. Whoever lets all of them
-// send in it, to the remainder by the number of ranks, sends two messages to one node.
+// ... and only then: otherwise some step is no permutation of the ranks. If all ranks send in such
+// a step, to the remainder by the number of ranks, two messages go to one node.
 TEST_P(Lemma, PrefixSendContendsIfTheNumberOfRanksIsNoPowerOfTwo) {
   for (int ranks = 3; ranks <= nodes_; ++ranks) {
     if (std::has_single_bit(static_cast<unsigned>(ranks))) continue;
@@ -134,7 +134,7 @@ TEST_P(Lemma, CyclicShiftIsFreeExactlyForOneToThreeTimesAPowerOfFour) {
   }
 }
 
-// Deterministic routes carry out what the criterion promises, and adaptive ones as well.
+// Deterministic routes fulfil the promise of the criterion, and adaptive ones as well.
 TEST_P(Lemma, NoLinkOfAFreePermutationHasTwoMessages) {
   base::Prng random(2);
   LinkLoads loads(tree_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Trees, placements and link loads: the paper's own small examples, and what holds for every tree.
+// Trees, placements and link loads: the paper's own small examples, and properties of every tree.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -123,7 +123,7 @@ TEST(LinkLoads, CountWhatTheRoutesCarry) {
   EXPECT_EQ(loads.greatest(), 0);
 }
 
-// A leaf switch whose four nodes all send up has four ports for them.
+// If all four nodes of a leaf switch send up, it has four ports for them.
 TEST(LinkLoads, AdaptiveSwitchesPartMessagesGoingUp) {
   const Tree tree = *Tree::make(4, 3);
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {

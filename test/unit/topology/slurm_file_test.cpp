@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Slurm's topology.conf: what it means, and what damaged files are told.
+// Slurm's topology.conf: its meaning, and the errors of damaged files.
 #include "topology/fat_tree/slurm_file.hpp"
 
 #include <gtest/gtest.h>
