@@ -13,7 +13,7 @@
 
 namespace unisono::model {
 
-// What schedules are run for. The element type also says how many bytes their elements have.
+// The setting in which schedules are priced. The element type also gives the size of elements.
 struct Work {
   Engine engine = Engine::any;
   arith::Type type = arith::Type::byte;

@@ -64,7 +64,7 @@ struct Rank {
   std::map<Contents::Key, bool> staged;
 };
 
-// What ranks do, whoever takes their messages.
+// The times of the ranks' actions, independent of where their messages go.
 class Clock {
  public:
   Clock(const Machine& machine, const Work& work, const schedule::Shape& shape)
@@ -179,7 +179,8 @@ class Clock {
   Parts flight_;              // of the message that left last
 };
 
-// All ranks, each until a slot that nobody has filled; whoever fills that slot wakes it.
+// Executes all ranks, each until a wait for an empty slot; the rank that fills this slot lets it
+// continue.
 class PriceWalk {
  public:
   PriceWalk(std::span<const Schedule> set, const Machine& machine, const Work& work)
@@ -258,7 +259,8 @@ Price price_of_alike(const Schedule& any, const Machine& machine, const Work& wo
     } else if (writes(op)) {
       clock.compute(any, op, rank);
     } else {
-      // What this rank sends to a slot of a peer, another one sends to its slot of that number.
+      // A message of this rank to a peer's slot stands for the one that it receives in its slot of
+      // that number.
       clock.send(any, op, rank, [&](const Target& target, const Moment& at) {
         rank.arrivals[static_cast<std::size_t>(target.slot)] = at;
         rank.filled[static_cast<std::size_t>(target.slot)] = true;

@@ -32,12 +32,12 @@ struct Price {
   bool operator==(const Price&) const = default;
 };
 
-// set[r] is the schedule of rank r. Of schedules that end (check/) only; others stop the process.
+// set[r] is the schedule of rank r. The schedules must terminate (check/); others stop the process.
 Price price(std::span<const schedule::Schedule> set, const Machine& machine, const Work& work);
 
-// The same from the schedule of any rank, where all ranks' schedules are alike
-// (algorithm::ranks_are_alike) and all ranks are on one host, or each on its own: every rank is at
-// the same op at the same time.
+// The same from the schedule of any rank, if all ranks' schedules are alike
+// (algorithm::ranks_are_alike). All ranks must be on one host, or each on its own: then every rank
+// is at the same op at the same time.
 Price price_of_alike(const schedule::Schedule& any, const Machine& machine, const Work& work);
 
 }  // namespace unisono::model

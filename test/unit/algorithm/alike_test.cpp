@@ -16,7 +16,8 @@ namespace {
 using schedule::Op;
 using schedule::OpKind;
 
-// What distinguishes an op of one rank from that of another; empty if nothing but peers and places.
+// The difference between an op of one rank and that of another; empty if only peers and places
+// differ.
 std::string difference(const Schedule& a, const Op& x, const Schedule& b, const Op& y) {
   if (x.kind != y.kind) return "kinds";
   if (x.left.count != y.left.count || x.right.count != y.right.count ||

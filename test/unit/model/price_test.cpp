@@ -233,7 +233,7 @@ TEST(PriceOfNicReduce, FiveRanksHaveTheSameTreeOfDegreeFourAndFive) {
   EXPECT_EQ(nic_reduce::fnomial(p, 5, 4), nic_reduce::fnomial(p, 5, 5) + 100);
 }
 
-// Of T, the best degrees are 4, 2, 2, 2 (nic_reduce_forms_test.cpp). The schedule of degree 2 is
+// By T, the best degrees are 4, 2, 2, 2 (nic_reduce_forms_test.cpp). The schedule of degree 2 is
 // one latency cheaper than T, because the last child of the root brings 15 ranks and not 16.
 TEST(PriceOfNicReduce, On31NodesDegreeTwoIsALatencyCheaperThanItsClosedForm) {
   const Machine crescendo = shipped("crescendo");
@@ -300,8 +300,8 @@ TEST(PriceOfFatTree, DirectStrategiesAreTheirEquations) {
   }
 }
 
-// Section 3 says "approximately": (3) counts sqrt(P) messages in place of sqrt(P) - 1 in each
-// phase, (5) ignores what folding saves, (6) the messages that its direct stages add.
+// Section 3 says "approximately". (3) counts sqrt(P) messages in place of sqrt(P) - 1 in each
+// phase. (5) ignores the savings of folding, (6) the messages that its direct stages add.
 TEST(PriceOfFatTree, CombiningStrategiesAreNearTheirEquations) {
   const Machine staged = lemieux(true);
   const auto p = fat_tree::parameters_of(staged.paths[1]);
