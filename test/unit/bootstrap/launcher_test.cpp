@@ -212,8 +212,8 @@ TEST(Launcher, ALauncherThatSaysNothingOfHostsIsAskedForItsStore) {
 TEST(Launcher, SeveralHostsWithoutAStoreNeedAnAddress) {
   expect_error(without(with(kOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}), "PMIX_NAMESPACE"),
                Code::unsupported,
-               "openmpi placed 2 of 3 ranks on this host, and the launcher has no PMI or PMIx by "
-               "which the ranks could choose one (srun --mpi=pmi2 has); give all ranks the same "
+               "openmpi placed 2 of 3 ranks on this host, and the launcher has no PMI or PMIx to "
+               "choose one by (srun --mpi=pmi2 has). Give all ranks the same "
                "UNISONO_RENDEZVOUS=tcp:HOST:PORT");
   expect_error(without(with(kHydra, {{"MPI_LOCALNRANKS", "1"}}), "PMI_FD"), Code::unsupported,
                "several hosts");
