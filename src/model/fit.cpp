@@ -14,7 +14,7 @@ namespace {
 
 using Matrix = std::vector<std::vector<double>>;  // columns
 
-// Of Student's distribution, two-sided 95 %.
+// The quantile of Student's distribution, two-sided 95 %.
 double student_95(std::size_t freedom) {
   constexpr std::array kTable = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
                                  2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120};

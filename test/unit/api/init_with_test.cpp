@@ -23,7 +23,7 @@
 namespace unisono::harness {
 namespace {
 
-// Of a phase that fails. Long enough for ranks of a busy machine that do not fail.
+// The timeout of a failing phase. Long enough for ranks of a busy machine that do not fail.
 constexpr std::int64_t kShortMs = 1500;
 constexpr std::int64_t kPatientMs = 120'000;
 
@@ -125,7 +125,7 @@ TEST(InitWithJobs, ManyJobsOneAfterTheOtherKeepNothing) {
   EXPECT_LE(descriptors(), before + 8);  // far fewer than one for each job
 }
 
-// What one rank's failure in step `step` of the exchange does: all ranks get an error.
+// The failure of one rank in a step of the exchange gives all ranks an error.
 void expect_failure_of_all(FakeExchange& exchange, int ranks, std::int64_t timeout_ms) {
   std::atomic<int> failures = 0;
   on_ranks(ranks, [&](int rank) {
