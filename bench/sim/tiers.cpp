@@ -35,7 +35,7 @@ model::Machine machine() {
   return machine;
 }
 
-// Of this thread's core: other programs of the machine do not count.
+// Time of this thread's core: other programs of the machine do not count.
 double seconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
