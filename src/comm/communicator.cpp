@@ -21,8 +21,8 @@ using base::Error;
 using base::Result;
 using base::Status;
 
-// Between hosts, no rank can do another's steps, read another's memory or see what is staged. All
-// members have to plan alike, however many cores their hosts have.
+// Between hosts, no rank can execute another's steps, read another's memory or see staged data. All
+// members must plan alike, however many cores their hosts have.
 group::PlanContext plan_context(const Members& members, const SegmentLayout& layout) {
   job::Job& job = members.job();
   const transport::Capabilities& can = job.transport().capabilities();
@@ -80,9 +80,9 @@ Communicator::Communicator(job::Job& job, std::vector<int> job_ranks, int rank, 
       plans_(plan_context(members_, grant.layout)),
       loan_(members_, segment_, queue_, calls_, watchdog_) {}
 
-// The last living member to end a communicator gives its memory back; of several hosts, the last of
-// each, and the leader makes the place free for others when all have said farewell. A rank that
-// leaves with the world says that it leaves.
+// The last living member to end a communicator gives its memory back. With several hosts, the last
+// one of each host does. The leader frees the segment for others when all leave records are there.
+// A rank that leaves with the world reports that it leaves.
 Communicator::~Communicator() {
   loan_.take_back();
   publish_progress();
@@ -100,7 +100,7 @@ Communicator::~Communicator() {
   queue_.give_back_stranded();
   const bool last_here = segment_.count_end(absent_);
   if (!members_.on_one_host()) {
-    // Before the first operation, nothing can be on its way that would come to a newer one.
+    // Before the first operation, no packet can be under way that would reach a newer communicator.
     segment_.say_farewell(last_here, has_failed && queue_.next_index() != 0, !is_world_);
   } else if (last_here) {
     segment_.release();
@@ -162,7 +162,7 @@ Status Communicator::start(group::CachedPlan& plan, const void* input, void* out
   }
   plans_.use(plan);
   queue_.add(pending);
-  // To send a long message is work that the agent can do as well.
+  // The agent can send long messages as well.
   const bool is_long = !members_.on_one_host() && plan.plan.segments > 1;
   if (is_long && loan_.lend_when(job::Agent::When::now)) return base::success();
   advance();
@@ -248,7 +248,7 @@ Result<bool> Communicator::query(Comparison how, std::uint64_t value) {
     answer = query_.step(how, value);
     return !answer || *answer;
   });
-  loan_.lend(false);  // what is under way goes on
+  loan_.lend(false);  // the started operations continue
   if (!answer) return answer.error();
   return **answer;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Communicator: some ranks of a job, in an order, and the collectives among them. It is a facade
-// over its parts: who takes part (Members), the shared memory (Segment), the operations in their
-// order (OperationQueue), what has failed (FailureState), what may keep operations from ending
-// (Watchdog, CallCheck), queries, and the ways to new communicators (Derivation, Shrink). One
-// thread at a time; between two calls the agent may carry its operations on.
+// over its parts: the ranks (Members), the shared memory (Segment), the operations in their order
+// (OperationQueue), the failure (FailureState). Watchdog and CallCheck look for reasons why
+// operations do not end. There are queries, and the ways to new communicators (Derivation, Shrink).
+// One thread at a time; between two calls the agent may progress its operations.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ namespace unisono::comm {
 struct CommunicatorStatistics {
   std::int64_t buffer_bytes = 0;  // committed buffers, all ranks together
   std::int64_t operations = 0;
-  std::int64_t in_nic = 0;  // of these, in the NIC path
+  std::int64_t in_nic = 0;  // of these, by the NIC path
   std::int64_t sleeps = 0;
   std::int64_t helped_steps = 0;
   engine::Counters engine;
@@ -65,8 +65,7 @@ class Communicator {
   base::Status start(group::CachedPlan& plan, const void* input, void* output, Pending& pending);
   // Carries all operations on; true if any ended.
   bool progress();
-  // The same, and now and then looks for what may be wrong, as a rank does that waits: for a rank
-  // that polls.
+  // The same, and now and then checks for failures, as a waiting rank does: for a rank that polls.
   void look();
   // Waits until one of `awaited` has ended. `communicators`, all of this rank, have to make
   // progress for it.
@@ -77,11 +76,11 @@ class Communicator {
   Made duplicate();
   Made split(int color, int key);
   Made from_list(std::span<const int> members);
-  // Collective over the members that live: those of them that all agree on, in their order. It ends
-  // this communicator, and can be done once. No operation is pending.
+  // Collective over the living members; the new one has those on which all agree, in their order.
+  // It ends this communicator, and can be called once. No operation may be pending.
   Made shrink();
   // The same in turns, for a caller that drives several ranks: begin_shrink(), then step_shrink()
-  // until it gives something.
+  // until it returns a communicator.
   base::Status begin_shrink();
   base::Result<std::optional<std::unique_ptr<Communicator>>> step_shrink();
 
@@ -89,7 +88,7 @@ class Communicator {
   Query& words();
   base::Result<bool> query(Comparison how, std::uint64_t value);
 
-  // What has failed, and how this rank ends the communicator for all.
+  // The failure of this communicator, and how this rank ends it for all.
   FailureState& failures() {
     loan_.take_back();
     return failures_;
@@ -97,8 +96,8 @@ class Communicator {
   Watchdog& watchdog() { return watchdog_; }
   const CommunicatorStatistics& statistics();
 
-  // Tells the members on other hosts which operations this rank has completed, before it goes, and
-  // leaves the NIC path.
+  // Before this rank leaves: informs the members on other hosts which operations it has completed,
+  // and leaves the NIC path.
   void publish_progress();
   // Lends the operations to the agent, and takes them back. All functions here take them back;
   // start(), and a run() beside others, lend at their end.
@@ -124,20 +123,20 @@ class Communicator {
   OperationQueue queue_;
   FailureState failures_;
   CallCheck calls_;
-  Ends ends_;  // of all members
+  Ends ends_;  // which members have ended it
   Watchdog watchdog_;
   Query query_;
   group::PlanCache plans_;
   std::unique_ptr<NicEngine> nic_;  // null: there is no NIC path
   std::unique_ptr<Shrink> shrink_;
-  Pending blocking_;         // of the blocking call, of which there is one at a time
+  Pending blocking_;         // of the blocking call; there is one at a time
   std::vector<int> absent_;  // members that never had the memory of this communicator
   CommunicatorStatistics statistics_;
   AgentLoan loan_;
 };
 
-// While it exists, the agent leaves the communicator alone; at its end, the agent carries on what
-// is under way. For entry points; null: there is nothing to leave alone.
+// While it exists, the agent does not touch the communicator; at its end, the agent continues the
+// started operations. For entry points; null: no communicator.
 class AgentPause {
  public:
   explicit AgentPause(Communicator* communicator) : communicator_(communicator) {
@@ -149,7 +148,7 @@ class AgentPause {
   AgentPause(const AgentPause&) = delete;
   AgentPause& operator=(const AgentPause&) = delete;
 
-  // The caller looks now and then, and may come back within a moment.
+  // The caller only polls, and may come back within a moment.
   void is_of_a_look() { at_once_ = false; }
 
  private:

@@ -20,7 +20,7 @@ bool CommunicatorWait::sleeps_at_once() const {
   });
 }
 
-// How long the operations let this rank sleep, and what wakes it.
+// How long the operations let this rank sleep, and the events that wake it.
 engine::SleepTarget CommunicatorWait::prepare_operations() {
   engine::SleepTarget all{.limit_ns = job_.watch_interval_ns()};
   for (Communicator* c : communicators_) {
@@ -36,7 +36,7 @@ engine::SleepTarget CommunicatorWait::prepare_operations() {
 }
 
 // True if woken, or if there was no need to sleep after all, so that more may come soon. A rank
-// whose operation is in the NIC path sleeps on: its engine says when it looks.
+// whose operation is in the NIC path sleeps on: its engine decides when to check.
 bool CommunicatorWait::sleep() {
   const engine::SleepTarget target = prepare_operations();
   const bool woken = target.limit_ns <= 0 || sleep_once(target);

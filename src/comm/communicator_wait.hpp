@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CommunicatorWait: how a rank waits for communicators: it carries their operations on, looks for
-// what may be wrong, and sleeps in between (wait/wait_until.hpp). For Communicator's own files.
+// CommunicatorWait: a rank's wait for communicators. It progresses their operations, checks for
+// failures, and sleeps in between (wait/wait_until.hpp). For Communicator's own files.
 #pragma once
 
 #include <span>
@@ -16,8 +16,8 @@ class CommunicatorWait {
   explicit CommunicatorWait(std::span<Communicator* const> communicators)
       : communicators_(communicators), job_(communicators.front()->job_) {}
 
-  // Until `over()` says so. It is asked before and after a look for what may be wrong: an event
-  // that comes after that look ends the sleep.
+  // Waits until `over()` is true. It is called before and after each check for failures: an event
+  // that comes after the check ends the sleep.
   template <class Over>
   void until(const Over& over) {
     wait::Waiter waiter(job_.wait_policy(), job_.foreign_load());

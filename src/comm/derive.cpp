@@ -23,7 +23,7 @@ using base::Code;
 using base::Error;
 using base::Result;
 
-// What each rank tells the others first.
+// The first message of each rank to the others.
 struct Wish {
   std::int32_t color = -1;
   std::int32_t key = 0;
@@ -40,13 +40,13 @@ std::int32_t list_digest(std::span<const int> members) {
   return static_cast<std::int32_t>(hash);
 }
 
-// What a rank that could not go along tells the others.
+// The reason of a rank that cannot take part, for the others.
 struct Reason {
   std::int32_t code = 0;
   char text[220] = {};  // ends with a zero
 };
 
-// Of SegmentHeader::derivation, below the number of the derivation.
+// The outcome in SegmentHeader::derivation, below the number of the derivation.
 enum class Agreed : std::uint64_t { open, made, given_up };
 constexpr unsigned kOutcomeBits = 2;
 
@@ -77,10 +77,10 @@ class Derivation {
   Communicator& parent_;
   group::Purpose purpose_;
   std::int32_t digest_;
-  std::uint64_t number_;      // of the first allgather among the parent's operations
+  std::uint64_t number_;      // number of the first allgather among the parent's operations
   std::vector<int> group_;    // the parent's ranks of this one's color, in their new order
-  std::optional<Grant> own_;  // which this rank has reserved
-  Grant grant_;               // of the group, as far as this rank knows and has the memory
+  std::optional<Grant> own_;  // reserved by this rank
+  Grant grant_;               // the group's, if this rank knows it and has the memory
   base::Status status_ = base::success();  // why this rank cannot go along
   std::optional<int> without_;             // the first rank that cannot
 };
@@ -104,7 +104,7 @@ Result<Derivation::Made> Derivation::make(const Wish& wish) {
   const base::Status agreed = agree(wish);
   const bool is_one_host = parent_.members_.on_one_host();
   if (!agreed) {
-    // A call that began nothing is no part of a derivation.
+    // A call that started nothing is no part of a derivation.
     const bool has_begun = parent_.queue_.next_index() != number_;
     const bool is_made = is_one_host && has_begun && decide(Agreed::given_up);
     if (!is_made) return end_after_loss(agreed.error());
@@ -157,9 +157,8 @@ base::Status Derivation::learn_group(const Wish& wish) {
   return base::success();
 }
 
-// Whether the new communicator is made: the first rank of the host that says so, or that it gives
-// up, decides. A word with a higher number is that of a later call, before which this one went
-// well.
+// Whether the new communicator is made. The first rank of the host that reports success or failure
+// decides. A word with a higher number belongs to a later call, so this one succeeded.
 bool Derivation::decide(Agreed outcome) {
   constexpr std::uint64_t kMask = (std::uint64_t{1} << kOutcomeBits) - 1;
   const std::uint64_t own = (number_ + 1) << kOutcomeBits | static_cast<std::uint64_t>(outcome);
@@ -195,7 +194,7 @@ Derivation::Made Derivation::build() const {
 // An allgather failed here, and the parent with it.
 Error Derivation::end_after_loss(const Error& why) {
   if (parent_.members_.on_one_host()) {
-    give_back();  // nobody uses it: that is decided
+    give_back();  // no rank uses it: that is decided
   } else {
     // Others may own it by now, or fail it as well; the last one gives it back.
     if (own_) grant_ = *own_;
@@ -204,14 +203,14 @@ Error Derivation::end_after_loss(const Error& why) {
   return why;
 }
 
-// All know that one rank cannot go along, and nobody uses the segments.
+// All know that one rank cannot take part, and no rank uses the segments.
 Error Derivation::end_without() {
   const bool is_one_host = parent_.members_.on_one_host();
   const bool has_adopted =
       !own_ && grant_.offset >= 0 && parent_.members_.is_remote(group_.front());
   if (has_adopted) parent_.job_.memory().empty(grant_.offset, grant_.layout.bytes);
   const Result<Reason> reason = spread_reason();
-  // Between hosts it is free when all have emptied what they have of it.
+  // Between hosts the segment is free when all have emptied their part of it.
   const std::uint8_t done = 1;
   std::vector<std::uint8_t> all(static_cast<std::size_t>(parent_.size()));
   const bool is_free =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What each member of a communicator shows to the others, in shared memory. Zero is the initial
+// The record of each member of a communicator for the others, in shared memory. Zero is the initial
 // state. Any thread.
 #pragma once
 
@@ -8,23 +8,23 @@
 
 namespace unisono::comm {
 
-// Of a member.
+// The record of one member.
 struct alignas(64) MemberRecord {
-  std::atomic<std::uint64_t> published;  // by its rank only
+  std::atomic<std::uint64_t> published;  // written by its rank only
   std::atomic<std::uint32_t> ended;      // 1: counted in CommunicatorHeader::freed
   std::atomic<std::uint64_t> consent;    // while the communicator shrinks (consent.hpp)
-  // Where there is a NIC path (nic_path.hpp). A newer communicator may lie where an older one has
-  // been, to which something still comes: the last three bear the communicator's mark.
+  // Used with a NIC path (nic_path.hpp). A newer communicator may use the memory of an older one to
+  // which a word is still under way. So the last three carry the communicator's mark.
   std::atomic<std::uint64_t> standing;      // a NicStanding; by its rank only
-  std::atomic<std::uint64_t> farewell;      // a NicFarewell; it comes when the rank leaves the path
-  std::atomic<std::uint64_t> heard;         // what its rank has answered, ...
+  std::atomic<std::uint64_t> farewell;      // a NicFarewell; arrives when the rank leaves the path
+  std::atomic<std::uint64_t> heard;         // the last answer of its rank, ...
   std::atomic<std::uint64_t> heard_number;  // ... and to which request
 };
 
-// What a member of another host has sent on request; by asking rank and member.
+// The answer of a member of another host; by asking rank and member.
 struct QueryAnswer {
   std::atomic<std::uint64_t> value;
-  std::atomic<std::uint64_t> number;  // of the request
+  std::atomic<std::uint64_t> number;  // number of the request
 };
 
 }  // namespace unisono::comm

@@ -53,8 +53,8 @@ std::vector<int> Members::one_of_each_remote_host() const {
   return targets;
 }
 
-// Multicasts come to the first rank of each host. So all of these have to be members: otherwise a
-// multicast would come to a host that has nothing of this communicator.
+// Multicasts reach the first rank of each host. So all of these have to be members: otherwise a
+// multicast would reach a host without memory of this communicator.
 std::vector<bool> Members::multicast_group() const {
   if (on_one_host() || !job_.network()->multicasts()) return {};
   const std::vector<int>& firsts = job_.hosts().firsts();

@@ -39,7 +39,7 @@ class Members {
   std::vector<std::vector<int>> remote_by_host() const;
   // One living member of each other host, as job ranks: to write a word into the memory of all.
   std::vector<int> one_of_each_remote_host() const;
-  // By member, whether it hears multicasts; empty if the members cannot use multicast.
+  // By member, whether it receives multicasts; empty if the members cannot use multicast.
   std::vector<bool> multicast_group() const;
 
   // "rank 3", with the job's number if that differs.

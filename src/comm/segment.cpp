@@ -18,8 +18,8 @@ namespace {
 using base::Result;
 using base::Status;
 
-// Receive buffers for small messages: enough lines for every rank to send to one, a ring of both
-// directions, and some room for payloads of more than a line.
+// Receive buffers for small messages. Lines suffice for every rank to send to one, and for a ring
+// in both directions. There is some room for payloads of more than a line.
 constexpr std::int64_t kSpareLines = 16;
 constexpr std::int64_t kSmallWindow = 8 * 1024;
 constexpr std::int64_t kBulkWindow = 128 * 1024;
@@ -32,7 +32,7 @@ std::int64_t round_up(std::int64_t bytes, std::int64_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-// The largest power of two that leaves the lane within its share of memory.
+// The largest power of two with which the size class stays within its share of memory.
 int fitting_channels(int most, std::int64_t window_bytes, int ranks, std::int64_t share) {
   int channels = most;
   while (channels > 2 && channels * window_bytes * ranks > share) channels /= 2;
@@ -137,8 +137,8 @@ FailurePlace Segment::failure_place() const {
           .answers = reinterpret_cast<FailureAnswer*>(at(layout_.failure_answers))};
 }
 
-// Each rank prepares the buffers of all ranks of its host, and those of other hosts' ranks in which
-// their multicasts lie.
+// Each rank prepares the buffers of all ranks of its host, and those of other hosts' ranks that
+// hold their multicasts.
 Status Segment::prepare_now(bool bulk, std::uint32_t need) {
   const std::int64_t windows = bulk ? layout_.bulk_windows : layout_.small_windows;
   const std::int64_t stride = (bulk ? layout_.bulk : layout_.small).rank_stride();
@@ -179,7 +179,7 @@ void Segment::release() { members_.job().memory().release(offset_, layout_.bytes
 void Segment::say_farewell(bool last_here, bool has_failed, bool tells) {
   job::Job& job = members_.job();
   const bool with_leader = !members_.is_remote(kLeader);
-  // Looked at before the farewell, after which a newer communicator may lie here.
+  // Checked before the leave record is sent; after that, a newer communicator may use this memory.
   const bool leader_is_gone = members_.state(kLeader) == job::RankState::dead;
   if (last_here && (!with_leader || leader_is_gone)) job.memory().empty(offset_, layout_.bytes);
   if (!tells || !job.settle_network()) return;
@@ -196,7 +196,7 @@ void Segment::say_farewell(bool last_here, bool has_failed, bool tells) {
   }
   if (members_.rank() == kLeader) {
     job.retire({offset_, layout_.bytes, farewells, members_.job_ranks()},
-               std::max(small_.next_sequence(), bulk_.next_sequence()) + 1);  // as the mark
+               std::max(small_.next_sequence(), bulk_.next_sequence()) + 1);  // for the mark
   }
 }
 

@@ -37,7 +37,7 @@ struct SegmentHeader {
   std::atomic<std::uint64_t> derivation;  // the last one's number and outcome (derive.cpp)
 };
 
-// What the leader of a new communicator tells its members.
+// The leader's message to the members of a new communicator.
 struct Grant {
   std::int64_t offset = -1;  // -1: there was no memory
   SegmentLayout layout{};
@@ -76,8 +76,8 @@ class Segment {
   engine::Lane& bulk() { return bulk_; }
   const engine::Lane& small() const { return small_; }
   const engine::Lane& bulk() const { return bulk_; }
-  // Makes the receive buffers of a lane real: a sender writes into others' buffers, perhaps before
-  // they have come. Costs a look if that was done.
+  // Allocates the receive buffers of a size class: a sender writes into others' buffers, perhaps
+  // before they have called. If that was done, it costs one check.
   base::Status prepare(bool bulk) {
     const std::uint32_t need = bulk ? kBulkPrepared : kSmallPrepared;
     if ((prepared_ & need) != 0) [[likely]]
@@ -91,8 +91,8 @@ class Segment {
   bool count_end(const std::vector<int>& absent);
   // Gives the memory back, on one host.
   void release();
-  // The same between hosts, for a member: tells the leader that it has ended the communicator, or
-  // as the leader keeps the place until all have.
+  // The same between hosts, for a member: informs the leader that it has ended the communicator;
+  // the leader itself keeps the segment until all have.
   void say_farewell(bool last_here, bool has_failed, bool tells);
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The start of a rank after the rendezvous: job, agent, world communicator. All ranks start, or
-// each gets an error that names a rank that could not: a rank that fails tells the others, and
-// nobody has started before all have said that they have everything. Control path.
+// each gets an error that names a rank that could not. A failing rank informs the others, and no
+// rank starts before all have reported that they have everything. Control path.
 #pragma once
 
 #include <memory>

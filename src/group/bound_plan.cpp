@@ -23,10 +23,11 @@ using schedule::Shape;
 
 // Segments are cut at a multiple of this, to keep vector loads aligned.
 constexpr std::int64_t kSegmentUnit = 256;
-// Of a rank in another's window, so that blocks of any length go between hosts in pieces.
+// The least share of a rank in another's receive buffer. With it, blocks of any length go between
+// hosts in pieces.
 constexpr std::int64_t kLeastShare = 64;
-// In an operation that goes in one copy, a message below this is put into the window all the same:
-// it is done before a system call would be.
+// In an operation with single copies, a shorter message goes through the receive buffer all the
+// same: that is faster than a system call.
 constexpr std::int64_t kLeastPull = 2048;
 
 // One in the making.
@@ -46,8 +47,8 @@ class BoundPlanMaker {
   }
 
  private:
-  // A user's function has an address in its own process only; and ranks that know their own
-  // counts only do not know each other's programs.
+  // A user's function has an address in its own process only. With local counts, ranks do not know
+  // each other's programs.
   bool wants_help() const {
     const bool can_help = context_.shared_windows && context_.ranks > 1 &&
                           call_.op < kFirstUserNumber && !call_.local_counts;
@@ -104,7 +105,7 @@ class BoundPlanMaker {
                              name(), violations.front().message)};
   }
 
-  // Of ranks that know all counts.
+  // For calls with counts that all ranks know.
   base::Status make_global() {
     longest_ = longest_vector(shape_);
     UNISONO_ASSIGN(const bool is_pulled, try_single_copy());
@@ -133,7 +134,7 @@ class BoundPlanMaker {
     return true;
   }
 
-  // Without segments, if the windows hold it. Errors: those of a proof.
+  // Without segments, if the receive buffers are large enough. Errors: those of a proof.
   Result<bool> try_whole(const engine::BindOptions& how) {
     UNISONO_ASSIGN(const auto set, build_set(shape_));
     if (!engine::window_need(set, how).fits(how.geometry)) return false;
@@ -164,7 +165,7 @@ class BoundPlanMaker {
     return base::success();
   }
 
-  // The longest segment whose schedules fit the bulk windows. All ranks find the same.
+  // The longest segment whose schedules fit the bulk buffers. All ranks find the same.
   Result<std::int64_t> find_segment() const {
     std::int64_t segment = std::max<std::int64_t>(
         1, std::min(longest_, context_.bulk.data_bytes / call_.element_bytes));
@@ -189,8 +190,8 @@ class BoundPlanMaker {
     }
   }
 
-  // This rank's own schedule. It is proved with those that the others would have if nobody dealt
-  // with anybody but this rank: what they do with each other is not known here.
+  // This rank's own schedule. It is proved with the schedules that the others would have if they
+  // exchanged data with this rank only. Their other counts are not known here.
   Result<Schedule> build_local() const {
     if (context_.check != base::Toggle::on) {
       return algorithm::build(*choice_.algorithm, shape_, {}, context_.rank);
@@ -200,7 +201,7 @@ class BoundPlanMaker {
     return std::move(set[static_cast<std::size_t>(context_.rank)]);
   }
 
-  // Of one part: ranks that do not know each other's counts cannot agree on more.
+  // One part only: ranks that do not know each other's counts cannot agree on more.
   base::Status make_local() {
     UNISONO_ASSIGN(const Schedule schedule, build_local());
     engine::LocalOptions how{.element_bytes = call_.element_bytes,

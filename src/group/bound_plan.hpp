@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// BoundPlan: what plans have in common whose calls differ in nothing but a type of the same size
-// and a built-in operator, which is most of their memory and of the time to make them: how the call
-// is cut into segments, and the programs of each. Control path; immutable once made; any thread.
+// BoundPlan: the common part of plans whose calls differ only in a type of the same size and a
+// built-in operator. It is most of their memory and of the time to make them: how the call is cut
+// into segments, and the programs of each. Control path; immutable once made; any thread.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ struct BoundPlan {
   std::int64_t staging_bytes = 0;
 };
 
-// Builds all ranks' schedules of the call by the algorithm of the choice, splits what is longer
-// than the windows into segments, and binds.
+// Builds all ranks' schedules of the call by the chosen algorithm, splits it into segments if it is
+// longer than the receive buffers, and binds.
 base::Result<std::shared_ptr<const BoundPlan>> bind_plan(const PlanContext& context,
                                                          const Call& call,
                                                          const select::Choice& choice);

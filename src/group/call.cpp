@@ -35,7 +35,7 @@ std::string name_of(Collective collective, Purpose purpose) {
   return purpose == Purpose::user_blocks ? name + "v" : name;
 }
 
-// Whose ranks know their own blocks only, so that their counts need not be alike.
+// Whether ranks may have local counts, so that their count arguments need not be equal.
 bool has_own_blocks(Collective c) {
   return c == Collective::gather || c == Collective::scatter || c == Collective::alltoall;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Call: one collective as the caller asked for it, with its arguments checked and its datatype and
+// Call: one collective as the caller requested it, with its arguments checked and its datatype and
 // operator resolved. A value; any thread.
 #pragma once
 
@@ -26,7 +26,7 @@ enum class Purpose : std::uint8_t {
   nic_path
 };
 
-// A user-defined operator; `type` is what its function is told.
+// A user-defined operator; `type` is passed to its function.
 struct UserOperator {
   void (*function)(void* target, const void* left, const void* right, std::int64_t count,
                    std::int32_t type, void* user) = nullptr;
@@ -46,14 +46,14 @@ struct Call {
   std::int32_t root = 0;  // for from_list: a digest of the list
   std::int64_t element_bytes = 1;
   bool ordered = false;  // the operator does not commute
-  UserOperator user{};   // for operators of the user's
+  UserOperator user{};   // for user-defined operators
   // Purpose::user_blocks and user_typed_blocks; `count` is then the elements of all blocks; with
   // local_counts, of those that this rank has, or for an alltoall sends.
   schedule::Blocks blocks{};
   Displacements input_places{}, output_places{};
-  // A rank knows no other counts than those of its own blocks; `blocks` has 0 for the others.
+  // The counts are local; `blocks` has 0 for unknown ones.
   bool local_counts = false;
-  bool in_place = false;  // only looked at with local_counts
+  bool in_place = false;  // used only with local_counts
 };
 
 // Types and operators from this number on are the user's.

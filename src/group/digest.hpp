@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Digest: what the ranks of an operation have to agree on, as a number that travels with every flag
-// of it (engine::kDigestMask), so that a call that differs is noticed. Control path; any thread.
+// Digest: the arguments on which the ranks of an operation must agree, as a number that is sent
+// with every flag of it (engine::kDigestMask). So a call that differs is detected. Control path;
+// any thread.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +13,15 @@ namespace unisono::group {
 
 class Digest {
  public:
-  // Of a call. A user's types and operators count by what can be compared between processes; where
-  // ranks know no counts but their own, counts are left out.
+  // The digest of a call. A user's types and operators contribute the part that processes can
+  // compare. With local counts, counts are left out.
   explicit Digest(const Call& call);
 
   void add(std::uint64_t value);
   void add(std::string_view text);
 
   std::uint64_t hash() const { return hash_; }
-  // Of the width that flags have room for, and never 0.
+  // In the width of a flag, and never 0.
   std::uint32_t folded() const;
 
  private:

@@ -15,7 +15,7 @@ using schedule::Collective;
 
 Error refusal(std::string why) { return {Code::unsupported, std::move(why)}; }
 
-// What its elements are does not matter where nothing is combined.
+// The type of elements does not matter if none are combined.
 engine::NicShape as_bytes(const Call& call, const topology::HostMap& hosts) {
   engine::NicShape shape;
   shape.ranks = hosts.ranks();

@@ -11,14 +11,14 @@
 
 namespace unisono::group {
 
-// What is the same at all ranks of a communicator that has the path.
+// The properties of a communicator with the path; the same at all its ranks.
 struct NicCommunicator {
   const topology::HostMap& hosts;
   nic::Preferences preferences = {};
 };
 
-// What `rank` does; the error says why the call stays with the host engine. `choice`: of the
-// algorithm there.
+// The part of `rank`; the error gives the reason why the call stays with the host engine. `choice`:
+// of the algorithm there.
 base::Result<engine::NicCall> nic_call_of(const Call& call, const select::Choice& choice,
                                           const NicCommunicator& path, int rank);
 

@@ -32,7 +32,7 @@ void call_user(void* target, const void* left, const void* right, std::int64_t c
 // One plan in the making.
 class PlanMaker {
  public:
-  // bound: what another plan has in common with it, or null.
+  // bound: the common part of this and another plan, or null.
   PlanMaker(const PlanContext& context, const Call& call, std::shared_ptr<const BoundPlan> bound)
       : context_(context), call_(call), shape_(shape_of(call, context)) {
     cached_->bound = std::move(bound);
@@ -118,7 +118,7 @@ class PlanMaker {
     plan.staging_bytes = bound.staging_bytes;
   }
 
-  // The choices count too: ranks whose settings differ would not fit together.
+  // The choices count too: ranks with different settings would not fit together.
   void fill_digest() {
     engine::Plan& plan = cached_->plan;
     Digest digest(call_);
@@ -136,8 +136,8 @@ class PlanMaker {
   std::unique_ptr<CachedPlan> cached_ = std::make_unique<CachedPlan>();
 };
 
-// The call as a BoundPlan sees it. It does not run what the operator is, but whether it is a user's
-// says whether others may.
+// The call as a BoundPlan sees it. It does not depend on the operator, except that helpers cannot
+// execute a user's.
 Call without_type(const Call& call) {
   Call same = call;
   same.type = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// PlanCache: the plans of a communicator. A call that was made before finds its plan by comparing a
-// few numbers; a new one chooses an algorithm, builds all ranks' schedules, splits what is longer
-// than the windows into segments, and binds; what it binds, calls with other types of that size and
-// other operators share. One thread at a time.
+// PlanCache: the plans of a communicator. A repeated call finds its plan by comparing a few
+// numbers. For a new one it chooses an algorithm, builds all ranks' schedules, splits long calls
+// into segments, and binds. Calls with other types of the same size and other operators share the
+// bound part. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 
 namespace unisono::group {
 
-// What plans depend on beside the call; the same on all ranks.
+// The facts besides the call on which plans depend; the same on all ranks.
 struct PlanContext {
   int rank = 0;
   int ranks = 1;
@@ -33,7 +33,7 @@ struct PlanContext {
   bool shared_windows = false;
   base::EngineChoice engine = base::EngineChoice::automatic;
   bool pull = false;                   // ranks can read each other's memory
-  topology::HostMap hosts{};           // not given: all ranks are on one host
+  topology::HostMap hosts{};           // empty: all ranks are on one host
   std::vector<bool> group{};           // as BindOptions::group
   std::int64_t single_copy_from = -1;  // UNISONO_SINGLE_COPY_FROM; negative: auto
   base::Toggle check = base::Toggle::off;
@@ -42,7 +42,7 @@ struct PlanContext {
   std::optional<nic::Preferences> nic = {};  // the communicator has a NIC path, used so
 };
 
-// What the choice of an algorithm for a call depends on.
+// The input of the choice of an algorithm for a call.
 schedule::Shape shape_of(const Call& call, const PlanContext& context);
 select::Circumstances circumstances_of(const Call& call, const PlanContext& context);
 
@@ -74,7 +74,7 @@ class PlanCache {
   std::uint64_t generation() const { return generation_; }
   // Forgets all plans. For tests.
   void override_with(const select::Overrides& overrides);
-  // From now on plans say what goes by the NIC path. Before the first user's.
+  // From now on plans say which calls use the NIC path. Called before the first user's call.
   void use_nic(const nic::Preferences& preferences);
 
  private:
@@ -91,7 +91,7 @@ class PlanCache {
     bool operator()(const Call& a, const Call& b) const { return same(a, b); }
   };
 
-  // Of calls without what a BoundPlan does not depend on.
+  // Compares calls without the parts on which a BoundPlan does not depend.
   struct SameBound {
     bool operator()(const Call& a, const Call& b) const {
       return same(a, b) && a.element_bytes == b.element_bytes && a.ordered == b.ordered;
@@ -109,7 +109,7 @@ class PlanCache {
   const CachedPlan* last_used_ = nullptr;
   CachedPlan* last_[schedule::kCollectiveCount] = {};
   std::unordered_map<Call, std::unique_ptr<CachedPlan>, Hash, Same> plans_;
-  // The plans own them, so that they are no more than those.
+  // Owned by the plans, so there are never more of them than plans.
   std::unordered_map<Call, std::weak_ptr<const BoundPlan>, Hash, SameBound> bound_;
 };
 

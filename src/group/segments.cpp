@@ -11,7 +11,7 @@ using schedule::Blocks;
 using schedule::Collective;
 using schedule::Shape;
 
-// Collectives whose input or output consists of blocks, one a rank.
+// Collectives whose input or output consists of blocks, one for each rank.
 bool has_input_blocks(Collective c) {
   return c == Collective::scatter || c == Collective::alltoall || c == Collective::reduce_scatter;
 }
@@ -19,7 +19,7 @@ bool has_output_blocks(Collective c) {
   return schedule::has_blocks(c) && c != Collective::scatter && c != Collective::reduce_scatter;
 }
 
-// All counts in the order in which Blocks takes them.
+// All counts in the order of Blocks.
 std::vector<std::int64_t> counts_of(const Blocks& blocks) {
   std::vector<std::int64_t> counts;
   for (int r = 0; r < blocks.ranks(); ++r) {

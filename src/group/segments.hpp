@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Segments: what is longer than the windows goes through them in parts. A part of a call is a part
-// of its vector, or of each of its blocks; this is the arithmetic of both, and of where the blocks
-// of a part lie in the caller's buffers. Control path; pure; any thread.
+// Segments: calls longer than the receive buffers are done in parts. A part of a call is a part of
+// its vector, or of each of its blocks. These functions compute both, and the positions of a part's
+// blocks in the caller's buffers. Control path; pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace unisono::group {
 
-// Elements of the vector, or of the longest block: what is cut.
+// Elements of the vector, or of the longest block, which are cut.
 std::int64_t longest_vector(const schedule::Shape& whole);
 
-// What of the call elements [from, from + most) of the vector, or of each block, are.
+// The part of the call with elements [from, from + most) of the vector, or of each block.
 schedule::Shape segment_of(const schedule::Shape& whole, std::int64_t from, std::int64_t most);
 
 // One of a rank's two buffers. places[r]: where the block for (or from) rank r begins, in elements;

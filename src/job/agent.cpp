@@ -14,7 +14,7 @@
 namespace unisono::job {
 namespace {
 
-// So long after the application has looked, it is taken to be doing something else.
+// If the application has not polled for this long, it is assumed to be doing something else.
 constexpr std::int64_t kAboutNs = 2 * base::kMillisecond;
 
 thread_local bool is_carrying = false;
@@ -52,7 +52,7 @@ bool Agent::lend(Carried& carried, When when) {
   {
     const std::lock_guard lock(mutex_);
     lent_.push_back(&carried);
-    // What came before the agent could know of it.
+    // Handles events that came before the agent could know of the communicator.
     if (when != When::now && !carry_one(carried)) {
       lent_.pop_back();
       return false;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Agent: carries split-phase operations on while the thread that started them does something else.
-// A communicator is lent to it when an operation was started and not finished at once, and taken
-// back by the next call that the application makes on it, so the two never touch it at the same
-// time. It sleeps unless something has come. In jobs of several hosts with one rank on each, the
-// network's thread does its work; elsewhere it has a thread of its own, which sleeps on the rank's
-// bell. Any thread.
+// Agent: progresses split-phase operations while the thread that started them does something else.
+// A communicator is lent to it when an operation was started and not finished at once. The
+// application's next call on it takes it back, so the two never touch it at the same time. The
+// agent sleeps unless there is an event. In jobs of several hosts with one rank on each, the
+// network's thread does its work. Elsewhere it has a thread of its own, which sleeps on the rank's
+// doorbell. Any thread.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace unisono::job {
 
 class Job;
 
-// What the agent carries on: the operations of a communicator.
+// The operations of a communicator, which the agent progresses.
 class Carried {
  public:
   virtual ~Carried() = default;
@@ -35,20 +35,21 @@ class Agent {
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  // Begins a thread of its own, where no other one carries it.
+  // Starts a thread of its own, if no other thread does its work.
   base::Status start();
   // Ends that thread, and waits for its end. From then on nothing is carried but by others.
   void stop();
 
-  // When the agent takes over: after a moment in which the application may take it back, as it may
-  // be polling; at once, when more has come; or now, for there is an operation to begin.
+  // When the agent takes over. later: after a moment in which the application may take the
+  // communicator back, as it may be polling. at_once: when more has come. now: there is an
+  // operation to begin.
   enum class When : std::uint8_t { later, at_once, now };
-  // The communicator has operations to be carried on; false if that ended while it was lent.
+  // The communicator has operations to progress; false if they ended during the call.
   bool lend(Carried& carried, When when);
-  // Waits until the agent has let go of it.
+  // Waits until the agent does not use it any more.
   void take_back(Carried& carried);
 
-  // Carries on what is lent; true if something is. By the agent's threads.
+  // Progresses the lent communicators; true if there are any. For the agent's threads.
   bool carry();
   // Whether the calling thread is carrying.
   static bool is_self();
@@ -64,7 +65,7 @@ class Agent {
   std::vector<Carried*> lent_;
   std::int64_t looked_ns_ = 0;  // when the application last took something back
   bool at_once_ = false;
-  bool rests_ = false;  // until it is told that something was lent
+  bool rests_ = false;  // until it is notified that something was lent
   bool stop_ = false;
   std::thread thread_;
 };

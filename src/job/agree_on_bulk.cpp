@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a job comes to carry long messages by remote memory: every rank tries to open it, shows all
-// other hosts what came of it and where it can be written to, and sees what came of it elsewhere.
-// So all ranks know the same, and do the same: all use it, or nobody.
+// How a job decides to carry long messages by remote memory. Every rank tries to open it, and shows
+// its result and its region's address to all other hosts. So all ranks know the same, and decide
+// alike: all use it, or none.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace unisono::job {
 // A rank's, in the shared memory of every host. Zero is its initial state.
 struct alignas(64) BulkEntry {
   transport::RegionCard card;
-  std::atomic<std::uint64_t> verdict;  // Verdict; a word that a put can write, after the card
+  std::atomic<std::uint64_t> verdict;  // a `Verdict`; a word that a put can write, after the card
 };
 
 namespace {
@@ -37,9 +37,9 @@ Verdict verdict_of(const BulkEntry& entry) {
 
 using Opened = base::Result<std::unique_ptr<transport::RemoteMemory>>;
 
-// A library may ask the system for all networks that it knows. It may take as long as a rank may be
-// silent, so a thread of its own does it, while this one answers; and if it takes too long, the
-// thread stays behind with the memory that it may be registering.
+// A library may query the system for all networks that it knows, which may take as long as a rank
+// may be silent. So a thread of its own does it, while this one answers. If it takes too long, the
+// thread stays behind, with the memory that it may be registering.
 std::future<Opened> start_opening(const transport::RemoteMemoryRow& row,
                                   const base::Settings& settings,
                                   const transport::RegionOptions& options,
@@ -109,11 +109,11 @@ base::Status Job::agree_on_bulk(const bootstrap::JobInfo& info) {
   return base::success();
 }
 
-// Shows all hosts what is this rank's, and returns when all ranks have done so.
+// Shows this rank's entry to all hosts, and returns when all ranks have done so.
 base::Status Job::exchange_bulk(std::span<BulkEntry> entries, Verdict own_verdict) {
   BulkEntry& own = entries[static_cast<std::size_t>(rank_)];
   own.verdict.store(static_cast<std::uint64_t>(own_verdict), std::memory_order_release);
-  for (const int first : hosts_.firsts()) {  // whose memory is all its host's
+  for (const int first : hosts_.firsts()) {  // their memory belongs to their whole host
     if (hosts_.is_here(first)) continue;
     network_->put({.target = first,
                    .source = reinterpret_cast<const std::byte*>(&own.card),

@@ -10,8 +10,8 @@ namespace {
 using base::Code;
 using base::Error;
 
-// A failure as another host hears of it: a word that a put can write. The text comes before it, to
-// a place of the rank's own, so that texts of several ranks do not mix.
+// A failure as sent to another host: a word that a put can write. The text is put before it, to an
+// entry of the rank's own, so that texts of several ranks do not mix.
 constexpr unsigned kCodeBit = 32;
 std::uint64_t failure_word(int rank, Code code) {
   return static_cast<std::uint64_t>(code) << kCodeBit | static_cast<std::uint32_t>(rank + 1);
@@ -22,8 +22,8 @@ constexpr int kStartJudge = 0;
 
 }  // namespace
 
-// The first failure is told to all. A rank that fails because of it, or after it, tells nobody; if
-// it has a reason of its own, it returns that.
+// The first failure is reported to all. A rank that fails because of it, or after it, reports
+// nothing; if it has a reason of its own, it returns that.
 Error Job::fail_start(const Error& why) {
   const bool is_own = why.code != Code::rank_lost && why.code != Code::timeout;
   if (const auto known = failed_start()) return is_own ? why : *known;
@@ -35,7 +35,7 @@ Error Job::fail_start(const Error& why) {
   }
   if (network_ == nullptr) return why;
   const FailureNotice::Text text = notice_text({.error = why});
-  for (const int first : hosts_.firsts()) {  // whose memory is all its host's
+  for (const int first : hosts_.firsts()) {  // their memory belongs to their whole host
     if (hosts_.is_here(first)) continue;
     if (rank_headers_ != nullptr) {
       network_->put({.target = first,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Failure: how a communicator tells all its members that it cannot go on, why, and from which
-// operation on: those of a host by a record in shared memory, the others by notices. The first to
-// find out writes why; who finds that an earlier operation fails too lowers the number. Any thread.
+// Failure: a communicator's report to all its members that it cannot go on, why, and from which
+// operation on. Members of a host share a record in memory; others get notices. The first rank that
+// finds a failure writes the reason. A rank that finds that an earlier operation fails too lowers
+// the number. Any thread.
 #pragma once
 
 #include <atomic>
@@ -14,17 +15,17 @@
 namespace unisono::job {
 
 struct alignas(64) FailureRecord {
-  std::atomic<std::uint32_t> state;  // of the text; 0: none, 1: being written, 2: there
+  std::atomic<std::uint32_t> state;  // of the text; 0: none, 1: being written, 2: complete
   std::int32_t code;
   std::uint64_t cause;                   // the operation that the text is about
   std::atomic<std::uint64_t> end;        // the first operation that fails, plus 1; 0: none
-  std::atomic<std::uint64_t> passed_on;  // as end: of which other hosts have been told
+  std::atomic<std::uint64_t> passed_on;  // as end: the value that other hosts have been informed of
   char text[480];                        // ends with a zero
 };
 
-// What a rank of another host has reported; it comes by puts. Text and numbers are there when the
+// The report of a rank of another host; it is written by puts. Text and numbers are there when the
 // first of the ends is, which a later one may overtake. A rank reports again when it finds that an
-// earlier operation fails; should it do so too often, the last report is about all operations.
+// earlier operation fails. If it does so too often, the last report is about all operations.
 inline constexpr int kMostReports = 4;
 struct alignas(64) FailureNotice {
   struct Text {

@@ -28,7 +28,7 @@ void pause_ns(std::int64_t duration_ns) {
   nanosleep(&duration, nullptr);
 }
 
-// What the ranks of this host have published, in their order.
+// The cores that the ranks of this host have published, in the order of ranks.
 std::vector<topology::UsableCores> cores_here(const RankHeader* headers, int ranks,
                                               const network::Hosts& hosts) {
   std::vector<topology::UsableCores> all;
@@ -70,7 +70,7 @@ base::Result<std::unique_ptr<Job>> Job::enter(const bootstrap::JobInfo& info,
 
 base::Status Job::meet_all(const bootstrap::JobInfo& info,
                            const std::optional<nic::Capabilities>& nic) {
-  // Before anything that waits for others, so that each rank says itself what is wrong.
+  // Before any step that waits for others, so that each rank reports its own errors.
   UNISONO_ASSIGN(overrides_, select::overrides_of(settings_));
   UNISONO_TRY(set_up_header());
   UNISONO_TRY(await_all());
@@ -103,7 +103,7 @@ Job::Job(const bootstrap::JobInfo& info, std::shared_ptr<memory::JobMemory> memo
   static_assert(sizeof(JobHeader) <= memory::kSegmentAlignment / 2);
 }
 
-// The agent's thread looks after the network, whose thread carries on the agent's work.
+// The agent's thread progresses the network; the network's thread does the agent's work.
 Job::~Job() {
   leave();
   if (agent_ != nullptr) agent_->stop();
@@ -240,7 +240,7 @@ base::Status Job::judge_reach() {
     return Error{Code::unsupported,
                  fmt::format("rank {}: UNISONO_SINGLE_COPY is on, but {} of {} ranks may not read "
                              "the others' memory (see kernel.yama.ptrace_scope, and the "
-                             "container's CAP_SYS_PTRACE); leave it at auto to go through buffers",
+                             "container's CAP_SYS_PTRACE). Leave it at auto to go through buffers",
                              rank_, count(Reach::not_all), ranks)};
   }
   return base::success();
@@ -307,7 +307,7 @@ base::Status Job::start_agent() {
   const bool wanted =
       ranks_ > 1 && (wish == base::Toggle::on || (wish == base::Toggle::automatic && pays));
   if (!wanted && network_ == nullptr) return base::success();
-  // What starts here inherits the place, whichever thread the agent is.
+  // Threads that start here inherit the core, whichever thread is the agent.
   std::size_t own = 0;
   for (int r = 0; r < rank_; ++r) own += hosts_.is_here(r) ? 1 : 0;
   const std::vector<topology::UsableCores> cores = cores_here(rank_headers_, ranks_, hosts_);
@@ -339,12 +339,12 @@ base::Status Job::start_agent() {
 void Job::carry_network() {
   if (network_ == nullptr || network_->progress() == 0) return;
   look_for_news();
-  // What came may be for another thread of this rank.
+  // The datagrams may be for another thread of this rank.
   if (doorbells_.anyone_asleep()) doorbells_.wake(rank_);
 }
 
 void Job::look_for_news() {
-  if (rank_headers_ == nullptr) return;  // of a rank that has left already; looked at later
+  if (rank_headers_ == nullptr) return;  // the rank has left already; checked later
   if (header_->news.load(std::memory_order_relaxed) == 0 || header_->news.exchange(0) == 0) return;
   for (int r = 0; r < ranks_; ++r) {
     if (has_gone(r)) network_->forget(r);
@@ -360,17 +360,17 @@ bool Job::has_living(int host) const {
   return false;
 }
 
-// In the tree of hosts (news_tree.hpp).
+// The neighbours in the tree of hosts (news_tree.hpp).
 std::vector<int> Job::neighbours() const {
   return news_neighbours(hosts_.own(), hosts_.count(), [this](int h) { return has_living(h); });
 }
 
-// That the rank is lost, along the tree of hosts; once from each host. Where it was
-// the last of its host, those behind that host have not heard of earlier losses, perhaps.
+// Reports that the rank is lost, along the tree of hosts, once from each host. If it was the last
+// one of its host, the hosts behind may have missed earlier losses.
 void Job::pass_on_state(int rank) {
   std::uint64_t not_yet = 0;
   if (!rank_headers_[rank].passed_on.compare_exchange_strong(not_yet, 1)) return;
-  // Should one that is silent be heard of again, it learns what it is for the others.
+  // A silent rank that answers again learns that the others count it as lost.
   if (state(rank) == RankState::silent && !hosts_.is_here(rank)) {
     tell_state_to(rank, rank, RankState::silent);
   }
@@ -404,10 +404,10 @@ void Job::send_news(int rank) {
 
 void Job::tell_state(int rank, RankState state) {
   for (int r = 0; r < ranks_; ++r) {
-    // Should one that is silent be heard of again, it learns what it is for the others.
+    // A silent rank that answers again learns that the others count it as lost.
     const bool is_itself = r == rank && state == RankState::silent;
-    // One that has told another rank of this host that it leaves may still wait until this one has
-    // heard it, or has left.
+    // A rank that has reported to another rank of this host that it leaves may wait until this one
+    // has received that, or has left.
     const bool may_wait = state == RankState::left && this->state(r) == RankState::left;
     const bool cares = this->state(r) == RankState::present || is_itself || may_wait;
     if (hosts_.is_here(r) || !cares) continue;
@@ -415,7 +415,7 @@ void Job::tell_state(int rank, RankState state) {
   }
 }
 
-// In one packet: a rank that hears of the state may leave at once, and acknowledge nothing more.
+// In one packet: a rank that receives the state may leave at once, and acknowledge nothing more.
 void Job::tell_state_to(int target, int rank, RankState state) {
   const auto word = static_cast<std::uint64_t>(state);
   network_->put({.target = target,
@@ -476,7 +476,7 @@ bool Job::watch_hosts() {
   for (int r = 0; r < ranks_; ++r) {
     if (hosts_.is_here(r)) continue;
     if (state(r) != RankState::present) {
-      // It was told after the news of it: what that rank lacks still takes up room.
+      // It was informed after the update about it: packets kept for that rank still take up room.
       network_->forget_once(r);
       continue;
     }
@@ -490,7 +490,7 @@ bool Job::watch_hosts() {
   return news;
 }
 
-// Each silence is told once by each host: by the first of its ranks that notices it.
+// Each host reports a silence once: by the first of its ranks that notices it.
 void Job::tell_of_silence(int rank, std::int64_t silence_ns) {
   std::atomic<std::uint64_t>& suspected_by = rank_headers_[rank].suspected_by;
   const auto own = static_cast<std::uint64_t>(rank_) + 1;
@@ -533,9 +533,9 @@ bool Job::is_stopped(int rank) {
   return watch.is_stopped();
 }
 
-// Of all that notice a death, one marks it; a rank that left in good order stays "left".
+// One of the ranks that notice a death marks it; a rank that left in good order stays "left".
 bool Job::mark_gone(int rank, RankState how) {
-  bool marked = rank_headers_ == nullptr;  // so early nobody can have left
+  bool marked = rank_headers_ == nullptr;  // no rank can have left so early
   for (const RankState before : {RankState::absent, RankState::present}) {
     if (marked) break;
     auto expected = static_cast<std::uint64_t>(before);
@@ -543,7 +543,7 @@ bool Job::mark_gone(int rank, RankState how) {
         expected, static_cast<std::uint64_t>(how), std::memory_order_acq_rel);
   }
   if (marked && network_ != nullptr && rank_headers_ != nullptr) {
-    // The room of what it lacks is needed to tell the others.
+    // The room of packets kept for it is needed to inform the others.
     if (!hosts_.is_here(rank)) network_->forget(rank);
     pass_on_state(rank);
   }
@@ -561,7 +561,7 @@ base::Result<std::int64_t> Job::await_world() {
   std::int64_t offset = 0;
   const int first = hosts_.first_here();
   const auto there_or_never = [&] {
-    // In this order, for it may publish and leave in between.
+    // In this order, because the rank may publish and leave in between.
     const bool left = state(first) == RankState::left;
     offset = header_->world_offset.load(std::memory_order_acquire);
     return offset != 0 || left;
@@ -575,7 +575,7 @@ base::Result<std::int64_t> Job::await_world() {
 
 void Job::leave() {
   if (left_.exchange(true) || rank_headers_ == nullptr) return;
-  // What this rank has told, of failures for example, is there before the others see that it left.
+  // All reports of this rank, such as failures, arrive before the others see that it left.
   const auto gone = [this](int rank) { return has_gone(rank); };
   const std::int64_t patience_ns = SilenceLimits::of(settings_).lost_ns;
   const auto look_at_multicast = [this] {
@@ -592,8 +592,8 @@ void Job::leave() {
   raise_alarm();
   if (network_ == nullptr) return;
   tell_state(rank_, RankState::left);
-  // Nobody lacks anything but that word. One that leaves at the same time may have gone without
-  // hearing it.
+  // The others lack only that word. A rank that leaves at the same time may have gone without
+  // receiving it.
   network_->finish(SilenceLimits::of(settings_).suspect_ns, gone);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Job: this rank's place among all ranks: who is alive, who sleeps, how many cores there are. The
-// ranks of a host share a memory file; every host has one of the same layout, and tells the others
-// by puts what concerns them. One per rank; communicators live in it. Control path, but for
-// doorbells() and alarm(). Used by the rank's threads at once.
+// Job: this rank's place among all ranks: which ranks live, which sleep, how many cores there are.
+// The ranks of a host share a memory file. Every host has one of the same layout, and updates the
+// others by puts. One per rank; communicators live in it. Control path, except doorbells() and
+// alarm(). Used by the rank's threads at once.
 #pragma once
 
 #include <atomic>
@@ -49,39 +49,40 @@ struct alignas(64) RankHeader {
   std::atomic<std::uint64_t> state;  // RankState; a word that a put can write
   std::atomic<std::uint32_t> quota_millicores;
   std::atomic<std::uint32_t> reach;  // Reach
-  // Where in this rank's own memory the others may try whether they can read it, and what they
-  // should find there.
+  // An address in this rank's own memory where the others may test whether they can read it, and
+  // the value that they should find there.
   std::atomic<std::uint64_t> probe_address, probe_value;
   std::atomic<std::uint64_t> stops;  // the word of a StopWatch; for the ranks of its host
-  // Of a rank of another host: the rank of this host that has logged its silence, + 1; 0: none.
+  // For a rank of another host: the rank of this host that has logged its silence, + 1; 0: none.
   std::atomic<std::uint64_t> suspected_by;
-  std::atomic<std::uint64_t> passed_on;  // 1: this host has told others that the rank is lost
-  // At the job's first rank, of each host's first: a Verdict. A word that a put can write. After
-  // the start a no says that the multicasts of some host reach it no more.
+  std::atomic<std::uint64_t> passed_on;  // 1: this host has reported to others that the rank is
+                                         // lost
+  // At the job's first rank, for each host's first: a `Verdict`, in a word that a put can write.
+  // After the start, a no says that the multicasts of some host no longer reach it.
   std::atomic<std::uint64_t> hears_multicast;
   // It has all that it needs; of a host's first rank, at the job's first: so have all of its host.
   std::atomic<std::uint64_t> started, host_started;
-  // Of a rank of another host: why it could not start (confirm_start.cpp), if it could say so. By a
-  // put.
+  // For a rank of another host: why it could not start (confirm_start.cpp), if it could report it.
+  // Written by a put.
   FailureNotice::Text start_failure;
-  // Of a host's first rank: what the host offers, once the Verdict says so. By puts.
+  // For a host's first rank: the host's abilities, valid by the `Verdict`. Written by puts.
   nic::Capabilities nic_offer;
   std::atomic<std::uint64_t> has_nic;
   std::atomic<std::uint64_t> cores[topology::kMostCores / 64];
 };
 
-// To a segment of several hosts. failed: it is not to be used again.
+// The leave record for a segment of several hosts. failed: the segment is not to be reused.
 enum class Farewell : std::uint64_t { none, clean, failed };
 
 // In shared memory; zero is its initial state.
 struct alignas(64) JobHeader {
   std::atomic<std::uint32_t> alarm;  // counts what may concern pending operations: deaths, failures
-  std::atomic<std::uint32_t> first_dead;  // rank + 1; 0: none. The same for all who report it
+  std::atomic<std::uint32_t> first_dead;  // rank + 1; 0: none. The same for all reporting ranks
   // 0: not there yet
   std::atomic<std::int64_t> ranks_offset, doorbells_offset, bulk_offset, world_offset;
   std::atomic<std::uint64_t> least_sequence;  // with which a communicator of several hosts begins
-  std::atomic<std::uint64_t> multicast;       // between the hosts: a Verdict
-  std::atomic<std::uint64_t> news;  // by a put from another host: there may be something to see
+  std::atomic<std::uint64_t> multicast;       // between the hosts: a `Verdict`
+  std::atomic<std::uint64_t> news;            // by a put from another host: there may be updates
   wait::SleeperTable sleepers;
   // A rank that could not start (confirm_start.cpp), and which one of another host has told so.
   FailureRecord start_failure;
@@ -93,8 +94,8 @@ struct BulkEntry;  // agree_on_bulk.cpp
 
 class Job {
  public:
-  // Returns when all ranks have entered. `nic`: what this host offers for the NIC path;
-  // nullopt: no rank asks the others for theirs.
+  // Returns when all ranks have entered. `nic`: this host's abilities in the NIC path; nullopt: no
+  // rank asks the others for theirs.
   static base::Result<std::unique_ptr<Job>> enter(
       const bootstrap::JobInfo& info, std::shared_ptr<memory::JobMemory> memory,
       const base::Settings& settings, std::unique_ptr<transport::Transport> transport,
@@ -112,7 +113,7 @@ class Job {
   wait::Doorbells& doorbells() { return doorbells_; }
   transport::Transport& transport() { return *transport_; }
   const network::Hosts& hosts() const { return hosts_; }
-  // To ranks on other hosts; null: there are none.
+  // The network to ranks on other hosts; null: there are none.
   network::Network* network() { return network_.get(); }
   // From now on the network, and with an agent() split-phase operations, are carried on also while
   // no thread of the application does it.
@@ -120,18 +121,18 @@ class Job {
   Agent* agent() { return agent_.get(); }
   // Carries the network on, if there is one.
   void carry_network();
-  // Lets a rank of another host look for what was put there before.
+  // Makes a rank of another host check for updates that were put there before.
   void send_news(int rank);
-  // Until all that this rank has put has arrived on the other hosts; false if that takes longer
+  // Waits until all puts of this rank have arrived on the other hosts. False if that takes longer
   // than a rank of another host may be silent, or the rank has left.
   bool settle_network();
 
-  // A segment that several hosts have, at the leader that has reserved it: it is used again when
-  // all members have said farewell to it. A newer communicator there begins beyond the operations
-  // of the older, so that words which still say something of them count as old.
+  // A segment of several hosts, at the leader that has reserved it. It is reused when the leave
+  // records of all members are there. A newer communicator there begins beyond the operations of
+  // the older one, so late words of that one count as old.
   struct Retired {
     std::int64_t offset = 0, bytes = 0;
-    const std::atomic<std::uint64_t>* farewells = nullptr;  // by member: Farewell
+    const std::atomic<std::uint64_t>* farewells = nullptr;  // by member: `Farewell`
     std::vector<int> members{};                             // ranks of the job
   };
   void retire(const Retired& segment, std::uint64_t next_sequence);
@@ -139,7 +140,7 @@ class Job {
   std::uint64_t least_sequence() const {
     return header_->least_sequence.load(std::memory_order_relaxed);
   }
-  // What each host offers for the NIC path, as it was at the start; empty: nobody has asked.
+  // Each host's abilities in the NIC path, as at the start; empty: no rank has asked.
   const std::vector<nic::Capabilities>& nic_offers() const { return nic_offers_; }
   const wire::Key& key() const { return key_; }
   bool oversubscribed() const { return oversubscribed_; }
@@ -154,15 +155,16 @@ class Job {
   // Looks for deaths and for silent ranks, at most a few times per UNISONO_DETECT_TIMEOUT; for
   // ranks that have waited, and agents.
   void watch(std::int64_t now_ns);
-  // Of a rank of this host for which somebody has waited a while: whether its process is stopped,
-  // as seen within a fifth of UNISONO_DETECT_TIMEOUT. Once that has lasted for the whole of it, the
-  // rank counts as silent, and all are told.
+  // For a rank of this host that some rank has waited for: whether its process is stopped, as seen
+  // within a fifth of UNISONO_DETECT_TIMEOUT. If that lasts for the whole of it, the rank counts as
+  // silent, and all are informed.
   bool is_stopped(int rank);
-  // False if it was known that the rank is gone. Others are told; raise the alarm afterwards.
+  // False if the rank was known to be gone. Informs the other hosts; the caller raises the event
+  // afterwards.
   bool mark_gone(int rank, RankState how);
-  // What a rank of another host lacks that is gone is not kept for it any more.
+  // Drops the packets that are kept for a rank of another host that is gone.
   void abandon(int rank);
-  // If the rank is gone, those next to this host hear of it once more, and it does.
+  // If the rank is gone, reports it once more to the neighbours of this host, and to the rank.
   void pass_on_loss(int rank);
   // How long a sleeper may sleep before it has to watch().
   std::int64_t watch_interval_ns() const;
@@ -190,14 +192,14 @@ class Job {
   base::Status confirm_for_all();
   base::Status set_up_header();
   base::Status await_all();
-  // Until the condition holds. Errors: rank_lost, at once; timeout, at the deadline of the start,
-  // with what `missing` says.
+  // Waits until the condition holds. Errors: rank_lost, at once; timeout, at the deadline of the
+  // start, with the text of `missing`.
   base::Status await(const std::function<bool()>& condition,
                      const std::function<std::string()>& missing);
   std::optional<int> dead_rank() const;
   bool watch_hosts();
   void tell_of_silence(int rank, std::int64_t silence_ns);
-  // Not bounded in how often, as watch() is: an event says that there is one.
+  // Not limited in frequency, as watch() is: it is called for an event.
   void look_for_deaths();
   bool has_gone(int rank) const;
   void give_up_silent(std::int64_t patience_ns);

@@ -23,7 +23,7 @@ bool has_ended(pid_t pid, const std::string& start_time) {
          record->state == 'X';
 }
 
-// Of a time that only differences are taken of.
+// A truncated time; only differences are used.
 std::uint32_t milliseconds(std::int64_t time_ns) {
   return static_cast<std::uint32_t>(time_ns / base::kMillisecond);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Liveness: notices the death of the processes behind a job's ranks, by a pidfd each, or by looking
-// at /proc where pidfds are missing or the bound on descriptors is reached. poll() never blocks and
-// costs one system call for up to kMostDescriptors processes; it is for waits that have lasted a
-// while, not for the data path. One thread at a time. Beside it, what is needed to tell how long a
-// process that has not ended has been stopped (decision 35).
+// Liveness: notices the death of the processes behind a job's ranks. It uses a pidfd each, or looks
+// at /proc where pidfds are missing or the limit of descriptors is reached. poll() never blocks and
+// costs one system call for up to kMostDescriptors processes. It is for waits that have lasted a
+// while, not for the data path. One thread at a time. Also measures how long a living process has
+// been stopped (decision 35).
 #pragma once
 
 #include <poll.h>
@@ -32,8 +32,8 @@ class Liveness {
   explicit Liveness(const std::vector<bootstrap::Member>& members,
                     Method method = Method::automatic);
 
-  // The ranks whose process has ended since the last call, ascending; each is told once. A process
-  // that has ended but was not yet waited for by its parent counts as ended.
+  // The ranks whose process has ended since the last call, ascending; each is reported once. A
+  // process that has ended but was not yet waited for by its parent counts as ended.
   std::vector<int> poll();
 
   // Readable while poll() would tell of a process that ended after the constructor, as far as these
@@ -55,7 +55,7 @@ class Liveness {
   std::vector<Process> by_descriptor_;
   std::vector<pollfd> poll_set_;  // parallel to by_descriptor_
   std::vector<Process> by_proc_;
-  std::vector<int> dead_;   // not told yet
+  std::vector<int> dead_;   // not reported yet
   base::Descriptor ended_;  // epoll of the pidfds
 };
 
@@ -63,10 +63,10 @@ class Liveness {
 // /proc does not tell. Any thread.
 bool is_stopped(pid_t pid);
 
-// How long a process has been stopped as far as anyone saw, and when that was: one word, so that
-// all who wait for it share their looks. It says nothing about times in which nobody looked: looks
-// that are further apart than half the limit begin anew, for then whoever looks may have been
-// stopped itself, with all others. A value; 0 is the initial word.
+// How long a process has been seen stopped, and when it was last seen. It is one word, so that all
+// ranks that wait for the process share their observations. It does not count times without
+// observation. If two looks are further apart than half the limit, it begins anew, because the
+// observer may have been stopped itself. A value; 0 is the initial word.
 class StopWatch {
  public:
   explicit StopWatch(std::uint64_t word) : word_(word) {}
@@ -77,7 +77,7 @@ class StopWatch {
   StopWatch seen(bool stopped, std::int64_t now_ns, std::int64_t limit_ns) const;
 
   bool is_stopped() const { return stopped_ms() != 0; }
-  // For as long as the limit.
+  // Whether it was stopped for as long as the limit.
   bool is_over(std::int64_t limit_ns) const;
   std::uint64_t word() const { return word_; }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The tree along which news of losses and failures go between hosts: who hears them first on its
-// host tells the neighbours, which do the same, so P hosts need about 2 P messages whoever begins,
-// and however many begin at the same time. A host on which nobody lives passes nothing on; the
-// first one below it that lives takes its place, so whatever dies it is a tree. Pure.
+// The tree along which updates on losses and failures go between hosts. The first rank of a host
+// that learns of one informs the neighbours, which do the same. So P hosts need about 2 P messages,
+// wherever and however often it begins. A host without living ranks passes nothing on. The first
+// living one below it takes its place, so it remains a tree whatever dies. Pure.
 #pragma once
 
 #include <algorithm>
@@ -10,11 +10,11 @@
 
 namespace unisono::job {
 
-// Children of a host: few enough that nobody has much to send, many enough that news arrive after
-// a few hops (1024 hosts: at most 8, from a leaf to a leaf).
+// Children of a host. Few, so that no host has much to send. Many, so that updates arrive after a
+// few hops (1024 hosts: at most 8, from a leaf to a leaf).
 inline constexpr int kNewsArity = 8;
 
-// Calls visit(child) until it gives true; whether it did.
+// Calls visit(child) until it returns true; returns whether it did.
 template <class Visit>
 bool any_news_child(int host, int hosts, const Visit& visit) {
   const int end = std::min(kNewsArity * (host + 1) + 1, hosts);
@@ -24,7 +24,7 @@ bool any_news_child(int host, int hosts, const Visit& visit) {
   return false;
 }
 
-// Who stands in the place of `host`; -1: nobody there or below it lives.
+// The host that takes the place of `host`; -1: neither it nor a host below it lives.
 template <class Lives>
 int news_stand_in(int host, int hosts, const Lives& lives) {
   if (lives(host)) return host;
@@ -49,7 +49,7 @@ std::vector<int> news_neighbours(int host, int hosts, const Lives& lives) {
     });
   };
   add_below(host);
-  // Up to the first place in which it does not stand.
+  // Up to the first place that it does not take.
   for (int place = host; place > 0;) {
     place = (place - 1) / kNewsArity;
     const int above = news_stand_in(place, hosts, is_there);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a job comes to know which of its hosts have a NIC path: the first rank of each tells those of
-// the others. So communicators need not ask where one of their hosts has none.
+// How a job learns which of its hosts have a NIC path: the first rank of each sends the abilities
+// of its host to the others. So communicators need not ask if one of their hosts has none.
 #include <algorithm>
 
 #include "base/clock.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a job finds out whether the network carries multicast between its hosts: the first rank of
-// each tries, the job's first rank hears what they have found, and tells them: all or nobody.
-// Should the network cease to carry it later, the job goes on by unicast (reliable/group.hpp), and
-// its first rank says so once.
+// How a job finds out whether the network carries multicast between its hosts. The first rank of
+// each host tries, and sends its result to the job's first rank. That one announces the decision:
+// all use multicast or none. If the network later stops carrying it, the job goes on by unicast
+// (reliable/group.hpp), and its first rank logs that once.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 using base::Code;
 using base::Error;
 
-// Where multicast is carried, the probe is over as soon as all have come.
+// If multicast works, the probe is over as soon as all have sent.
 constexpr std::int64_t kProbeNs = 500 * base::kMillisecond;
 constexpr int kJudge = 0;
 
@@ -90,8 +90,8 @@ void Job::watch_multicast() {
   has_warned_of_multicast_ = true;
   base::log(
       base::LogLevel::warn, "job",
-      "the network has ceased to carry multicast: rank {} ({}) hears nothing of it any more; "
-      "messages to many now go to it one by one, which is slower. A switch with IGMP snooping "
+      "the network has ceased to carry multicast: rank {} ({}) hears nothing of it any more. "
+      "Messages to many now go to it one by one, which is slower. A switch with IGMP snooping "
       "does that if there is no IGMP querier: enable a querier, or turn snooping off. With "
       "UNISONO_MULTICAST=off a job does without multicast from its start",
       *first, hosts_.place_of(*first));

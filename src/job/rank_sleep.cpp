@@ -15,7 +15,8 @@ constexpr std::int64_t kDeafNs = base::kMillisecond;
 
 }  // namespace
 
-// On the datagrams if the ranks of this host can wake it there; else the network's thread has to.
+// On the datagrams if the ranks of this host can wake it there; otherwise the network's thread has
+// to.
 RankSleep::RankSleep(Job& job) : job_(job) {
   if (job.network() != nullptr) {
     const bool alone = job.hosts().count_here() == 1;
@@ -51,8 +52,8 @@ bool RankSleep::sleep(std::int64_t limit_ns, int descriptor) {
   return job_.doorbells().sleep(job_.rank(), announced_, limit_ns);
 }
 
-// A part of a message that comes slowly does not count: the rest will come. Nor does a question
-// whether this rank is there: to look out for more would keep a core busy all the time.
+// A part of a long message that comes slowly does not count: the rest will come. Neither does a
+// question whether this rank lives: polling for more would keep a core busy all the time.
 bool RankSleep::has_come(network::Network::Woken woken) {
   if (woken != network::Network::Woken::by_datagrams)
     return woken == network::Network::Woken::by_other;

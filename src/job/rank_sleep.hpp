@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // RankSleep: one sleep of a rank, on its doorbell, or on its datagrams if the ranks of its host can
-// wake it there. Announced when it is made, and withdrawn when it ends: whatever comes in between
-// ends it. For one thread; several threads of a rank may sleep.
+// wake it there. It is announced by the constructor and withdrawn by the destructor; an event in
+// between ends it. For one thread; several threads of a rank may sleep.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace unisono::job {
 
 class RankSleep {
  public:
-  // Announces it. After that the caller looks once more for what it waits for.
+  // Announces it. After that the caller checks once more for the awaited event.
   explicit RankSleep(Job& job);
   ~RankSleep();
   RankSleep(const RankSleep&) = delete;
@@ -28,7 +28,7 @@ class RankSleep {
 
   Job& job_;
   bool datagrams_ = false, pipe_ = false, is_withdrawn_ = false;
-  std::uint32_t announced_ = 0;  // of the doorbell, if it is neither
+  std::uint32_t announced_ = 0;  // of the doorbell, if it uses neither
   reliable::Reliable::Arrived before_{};
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Silence: for how long a rank of another host may leave questions unanswered. A network can be out
-// for some seconds (a virtual machine moves, a switch learns a new spanning tree), so a silent rank
-// is suspected first, which the log says, and declared lost later. A process whose end its own host
-// sees is not silent but dead, and lost at once (liveness.hpp). Pure.
+// Silence: how long a rank of another host may leave questions unanswered. A network can be out for
+// some seconds (a virtual machine moves, a switch learns a new spanning tree). So a silent rank is
+// suspected first, which is logged, and declared lost later. A process whose end its own host sees
+// is not silent but dead, and lost at once (liveness.hpp). Pure.
 #pragma once
 
 #include <algorithm>

@@ -32,14 +32,14 @@ class Hosts {
   int own() const { return own_; }
   int of(int rank) const { return by_rank_[static_cast<std::size_t>(rank)]; }
   bool is_here(int rank) const { return of(rank) == own_; }
-  // The lowest rank of this host: it sets up what the host's ranks share.
+  // The lowest rank of this host: it sets up the shared memory of the host's ranks.
   int first_here() const { return first_here_; }
-  // Those of all hosts.
+  // The first ranks of all hosts.
   const std::vector<int>& firsts() const { return firsts_; }
   int count_here() const { return static_cast<int>(std::ranges::count(by_rank_, own_)); }
 
-  // For people: "host 10.0.0.3", where the rank is; empty if the job has one host. That of this
-  // host's ranks is told as well, for a message may be read on all hosts.
+  // For people: "host 10.0.0.3", the rank's host; empty if the job has one host. This host is named
+  // as well, because a message may be read on all hosts.
   std::string place_of(int rank) const {
     const auto& address = addresses_[static_cast<std::size_t>(rank)];
     return address ? "host " + transport::ip_text(*address) : std::string();
@@ -49,7 +49,7 @@ class Hosts {
     const std::string place = place_of(rank);
     return "rank " + std::to_string(rank) + (place.empty() ? "" : " (" + place + ")");
   }
-  // "host 10.0.0.3; ", if there is something to say of it, and the note.
+  // "host 10.0.0.3; " (if the host is to be named), and the note.
   std::string with_place(int rank, std::string_view note) const {
     std::string text = place_of(rank);
     if (!text.empty()) text += "; ";

@@ -36,7 +36,7 @@ std::function<void(int rank, std::size_t most_bytes)> narrow_path_log(
     const bool is_first = !std::exchange(warned, true);
     base::log(is_first ? base::LogLevel::warn : base::LogLevel::info, "network",
               "datagrams of {} bytes to {} vanish where shorter ones pass: the path carries less "
-              "than the interface says; from now on they have {} bytes at most. Look for an MTU on "
+              "than the interface says. From now on they have {} bytes at most. Look for an MTU on "
               "the way that is too small, or set UNISONO_DATAGRAM={} on all hosts{}",
               full_bytes, target, most_bytes, most_bytes,
               is_first ? "; of other ranks UNISONO_LOG=info tells" : "");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the log says of paths between hosts that carry less than the interfaces at their ends.
-// Control path: once a path.
+// Log lines about paths between hosts that carry less than the interfaces at their ends. Control
+// path: once a path.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace unisono::network {
 
-// For reliable::ReliableOptions::narrowed. `full_bytes`: of a datagram that is as long as it may
-// be. The first time is a warning; a rank may have many peers behind one switch.
+// For reliable::ReliableOptions::narrowed. `full_bytes`: the longest datagram allowed. The first
+// time is a warning; a rank may have many peers behind one switch.
 std::function<void(int rank, std::size_t most_bytes)> narrow_path_log(
     const std::vector<bootstrap::Member>& members, std::size_t full_bytes);
 

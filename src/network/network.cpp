@@ -34,15 +34,16 @@ constexpr std::int64_t kThreadAboutNs = 2 * base::kMillisecond;
 constexpr std::int64_t kLeaveNs = 250 * base::kMillisecond;
 constexpr std::int64_t kLongestSleepNs = base::kSecond;
 constexpr std::size_t kMostDescriptors = 4;
-// With operations to carry on: who has died meanwhile is to be noticed.
+// The limit of a sleep with pending operations: deaths must be noticed meanwhile.
 constexpr std::int64_t kBusySleepNs = 50 * base::kMillisecond;
-// For packets that may have to be repeated.
+// The pool for packets that may have to be repeated.
 constexpr std::size_t kPoolBytes = std::size_t{6} << 20;
 
 thread_local bool is_agent = false;
 
-// Until one of them is readable (-1: there is none), or the time is over. Bit i: the i-th is.
-// A list and not an array of a fixed size, which would fill up with 0: that is standard input.
+// Sleeps until one of them is readable (-1: there is none), or the time is over. Bit i: the i-th is
+// readable. A list and not an array of a fixed size: an array would fill up with 0, which is
+// standard input.
 unsigned sleep_on(std::initializer_list<int> descriptors, std::int64_t timeout_ns) {
   std::array<pollfd, kMostDescriptors> sources{};
   UNISONO_CHECK(descriptors.size() <= sources.size(), "descriptors to sleep on");
@@ -168,7 +169,7 @@ Network::Bed Network::bed() {
 }
 
 int Network::progress() {
-  // The agent carries operations as well, and is not the thread to which it leaves the datagrams.
+  // The agent's thread progresses operations too, and must not leave the datagrams to itself.
   if (!is_agent) {
     looked_ns_.store(base::now_ns(), std::memory_order_relaxed);
     handed_over_.store(false, std::memory_order_relaxed);
@@ -182,8 +183,8 @@ int Network::progress() {
   return came ? 1 : 0;
 }
 
-// Whether something has come that a rank may wait for. Nobody waits for questions whether a rank is
-// there, and answers; of what others have got, only who has yet to send.
+// Whether an awaited packet has come. No rank waits for questions whether it lives, nor for their
+// answers. Acknowledgements matter only to a rank with packets to send.
 bool Network::progress_held() {
   const std::int64_t before = reliable_->arrived().packets;
   const bool lacks_room = reliable_->lacks_room();
@@ -221,7 +222,7 @@ Network::Woken Network::sleep(std::int64_t timeout_ns, Others others) {
   if (taken_.valid()) eventfd_read(taken_.get(), &count);
   looked_ns_.store(base::now_ns(), std::memory_order_relaxed);
   if (woken == 0) return Woken::by_time;
-  // What remote memory brings is not counted.
+  // Arrivals by remote memory are not counted.
   return (woken & kOthers) != 0 || bulk_ != nullptr ? Woken::by_other : Woken::by_datagrams;
 }
 
@@ -252,7 +253,7 @@ void Network::run_agent() {
   }
 }
 
-// Also until somebody nudges it, or dies.
+// Sleeps also until it is woken, or a process dies.
 void Network::sleep_as_agent(int descriptor, std::int64_t timeout_ns) {
   constexpr unsigned kDeaths = 1U << 2;
   const unsigned woken = sleep_on({descriptor, bell_.get(), duties_.deaths}, timeout_ns);
@@ -261,8 +262,8 @@ void Network::sleep_as_agent(int descriptor, std::int64_t timeout_ns) {
   if ((woken & kDeaths) != 0 && !stop_.load()) duties_.someone_died();
 }
 
-// Sleeps until there is something to do, and does it. Whether something has come; nullopt if a
-// thread of the rank is about.
+// Sleeps until there is something to do, and does it. Returns whether something has come; nullopt
+// if a thread of the rank is active.
 std::optional<bool> Network::agent_turn(bool busy) {
   Bed bed;
   {
@@ -290,7 +291,7 @@ int Network::unreached_by() {
 
 std::int64_t Network::silence_ns(int rank) {
   const std::lock_guard lock(mutex_);
-  // It may answer, but what it lacks will not come.
+  // It may answer, but the missing writes will never come.
   if (bulk_ != nullptr && bulk_->has_lost(rank)) return std::numeric_limits<std::int64_t>::max();
   return reliable_->silence_ns(rank);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Network: a rank's way to ranks on other hosts: the reliable transport, used by the rank's threads
-// and by an agent that answers for it. A rank that computes has to repeat what was lost on the way
-// from it, and to say that it is alive; so while nobody looks, the agent's thread sleeps on the
-// datagrams and carries the transport on. Any thread.
+// Network: a rank's connection to ranks on other hosts: the reliable transport, used by the rank's
+// threads and by an agent that answers for it. A rank that computes has to repeat lost packets, and
+// to show that it lives. So while no thread of the rank polls, the agent's thread sleeps on the
+// datagrams and progresses the transport. Any thread.
 #pragma once
 
 #include <atomic>
@@ -44,9 +44,9 @@ class Network final : public transport::Transport {
                         reliable::BulkOptions options);
   std::string_view bulk_name() const { return bulk_ == nullptr ? "" : bulk_->memory().name(); }
 
-  // What the agent's thread calls: `heard` when it has looked at the network, with whether
-  // something had come; it says whether it awaits more. `someone_died` when `deaths` (-1: none) is
-  // readable, which it is not any more afterwards.
+  // Callbacks of the agent's thread. `heard` is called when it has polled the network, with whether
+  // something had come; it returns whether more is awaited. `someone_died` is called when `deaths`
+  // (-1: none) is readable, and makes it unreadable.
   struct Duties {
     std::function<bool(bool)> heard;
     int deaths = -1;
@@ -64,9 +64,9 @@ class Network final : public transport::Transport {
   void awaits(int rank) override;
   void awaits_multicast(int origin) override;
 
-  // For a thread of the rank, instead of the agent: announce, look once more, then sleep until
-  // something comes, also if another thread takes it, or one of `others` is readable, but not
-  // beyond `timeout_ns`; withdraw.
+  // For a thread of the rank, instead of the agent: announce, check once more, then sleep, then
+  // withdraw. The sleep ends when something comes, also if another thread takes it, when one of
+  // `others` is readable, or after `timeout_ns`.
   enum class Woken : std::uint8_t { by_time, by_datagrams, by_other };
   void announce() { sleepers_.fetch_add(1); }
   struct Others {
@@ -74,24 +74,24 @@ class Network final : public transport::Transport {
   };
   Woken sleep(std::int64_t timeout_ns, Others others);
   void withdraw() { sleepers_.fetch_sub(1); }
-  // The caller goes to sleep elsewhere: the agent takes over at once. `look`: and looks around also
-  // if nothing comes.
+  // The caller will sleep elsewhere: the agent takes over at once. `look`: it also polls if nothing
+  // comes.
   void hand_over(bool look = false);
 
-  // What has come from other hosts, but for what ranks tell each other of packets, and whether they
-  // are there.
+  // The packets received from other hosts, except acknowledgements and questions whether this rank
+  // lives.
   reliable::Reliable::Arrived arrived() {
     const std::lock_guard lock(mutex_);
     return reliable_->arrived();
   }
 
-  // A long message comes so slowly that it is not worth while to look out for it all the time.
+  // Whether a long message comes so slowly that polling for it all the time is not worthwhile.
   bool comes_slowly() {
     const std::lock_guard lock(mutex_);
     return reliable_->pause_ns() > 0;
   }
 
-  // Nothing that comes is written meanwhile, as far as this process does it.
+  // While held, this process writes no received data to memory.
   std::unique_lock<std::mutex> hold() { return std::unique_lock(mutex_); }
 
   // See Reliable.
@@ -118,7 +118,7 @@ class Network final : public transport::Transport {
   // The next ones under the mutex.
   transport::Transport& carrier();
   void forget_held(int rank);
-  // What to sleep on, and until when; at once before it.
+  // The descriptor to sleep on, and until when; used only at that time.
   struct Bed {
     int descriptor;
     std::int64_t deadline_ns;
@@ -127,12 +127,12 @@ class Network final : public transport::Transport {
   Bed bed();
 
   std::mutex mutex_;                        // of reliable_
-  std::atomic<std::thread::id> sending_{};  // who holds it for the puts that follow
+  std::atomic<std::thread::id> sending_{};  // the thread that holds it for the puts that follow
   std::unique_ptr<reliable::Reliable> reliable_;
   std::unique_ptr<reliable::Bulk> bulk_;  // beside reliable_; null: there is none
   Duties duties_;
   base::Descriptor bell_;   // eventfd: the agent is to look around
-  base::Descriptor taken_;  // eventfd: what came was taken by another thread than those that sleep
+  base::Descriptor taken_;  // eventfd: another thread than the sleeping ones took arrivals
   std::atomic<int> sleepers_{0};
   std::atomic<std::int64_t> looked_ns_{0};  // when a thread of the rank last carried it on
   std::atomic<bool> agent_rests_{false};    // it leaves the datagrams to the rank's threads

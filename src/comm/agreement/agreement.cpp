@@ -21,8 +21,8 @@ constexpr std::int64_t kLine = 64;
 
 std::int64_t round_up(std::int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
-// Ballot b is that of member b - 1; 0: none. What a host has promised and accepted is one word, so
-// that ranks of the host can change it at once, and be killed at it.
+// Ballot b is that of member b - 1; 0: none. A host's promise and acceptance form one word. So any
+// rank of the host can change both at once, and may be killed while doing so.
 constexpr int kAcceptedBits = 32;
 std::uint64_t acceptor_word(std::uint64_t promised, std::uint64_t accepted) {
   return promised << kAcceptedBits | accepted;
@@ -44,8 +44,9 @@ std::uint64_t load(const std::atomic<std::uint64_t>& word) {
 
 }  // namespace
 
-// The acceptor; words by member; answers by proposer and member; then the texts of each member:
-// the states it has seen, its proposal (a byte for each member: is in; then the payload).
+// The layout: the acceptor; words by member; answers by proposer and member; then the texts of each
+// member. These are the states it has seen and its proposal (a byte for each member: whether it is
+// in the list; then the payload).
 std::int64_t Agreement::table_bytes(int members, std::size_t payload_bytes) {
   const std::int64_t texts =
       round_up(members) + round_up(members + static_cast<std::int64_t>(payload_bytes));
@@ -92,7 +93,7 @@ std::int64_t Agreement::proposal_bytes() const {
 
 // ---- telling -----------------------------------------------------------------------------------
 
-// Every rank of a host gets it, for nobody knows which of them will live.
+// Sent to every rank of a host, since it is unknown which of them will live.
 void Agreement::put(int member, std::atomic<std::uint64_t>& word, std::uint64_t value,
                     std::span<const std::byte> text, std::span<std::byte> place) const {
   job_.network()->put({.target = job_rank(member),
@@ -139,7 +140,7 @@ void Agreement::respond(int proposer, std::atomic<std::uint64_t>& word, std::uin
   }
 }
 
-// Memory for what this rank will write here.
+// Memory for this rank's own entries.
 base::Status Agreement::prepare_memory() const {
   const auto commit = [this](const void* begin, std::int64_t bytes) {
     return job_.memory().commit(static_cast<const std::byte*>(begin) - job_.memory().at(0), bytes,
@@ -159,7 +160,7 @@ base::Status Agreement::join() {
 
 // ---- the acceptor's part: of any rank of a host, for the host ----------------------------------
 
-// What one has seen, all take for true: who is gone for one of the group is gone for all.
+// A member that is gone for one of the group is gone for all.
 void Agreement::believe(std::span<const std::byte> states) {
   for (int m = 0; m < size(); ++m) {
     const auto how = static_cast<job::RankState>(states[static_cast<std::size_t>(m)]);
@@ -214,7 +215,7 @@ bool Agreement::all_joined() const {
   return true;
 }
 
-// More than half of the communicator's hosts, or half of them with the first: any two such sets
+// More than half of the communicator's hosts, or half of them with the first. Any two such sets
 // have a host in common. says(m): member m speaks for its host.
 template <class Says>
 bool Agreement::has_quorum(const Says& says) const {
@@ -271,7 +272,7 @@ void Agreement::prepare() {
   answer_prepared();
 }
 
-// What may have been decided by a ballot before is proposed again.
+// Proposes again a list that an earlier ballot may have decided.
 void Agreement::propose(int accepted) {
   phase_ = Phase::proposing;
   std::vector<std::byte> proposal;
@@ -297,7 +298,7 @@ std::vector<std::byte> Agreement::own_proposal() const {
   return proposal;
 }
 
-// ---- everybody's part --------------------------------------------------------------------------
+// ---- the part of every member ------------------------------------------------------------------
 
 int Agreement::chosen_ballot() const {
   for (int m = 0; m < size(); ++m) {
@@ -307,14 +308,16 @@ int Agreement::chosen_ballot() const {
   return 0;
 }
 
-// This rank answers no more proposals. Who does not know of so many losses would wait for it: they
-// get to know of all that it knows of, and those who were taken for gone by hearsay that they are.
+// This rank answers no more proposals. Members that know of fewer losses would wait for it. So it
+// passes on all losses that it knows of. Members that were taken for gone by hearsay learn that
+// too.
 Error Agreement::give_up(Error why) const {
   for (int m = 0; m < size(); ++m) job_.pass_on_loss(job_rank(m));
   return why;
 }
 
-// Who knows tells all, those who were excluded as well, before it goes on.
+// A member that knows the decision sends it to all before it goes on, also to those that were
+// excluded.
 Agreement::Decision Agreement::adopt(int ballot) {
   const std::span<std::byte> text = proposal_text(ballot - 1);
   if (!told_) {
@@ -337,7 +340,7 @@ Result<std::optional<Agreement::Decision>> Agreement::step() {
   answer_prepared();
   answer_proposed();
   if (is_refused()) {
-    // Somebody higher has taken this rank for gone; then it is, for all.
+    // A member with a higher number has taken this rank for gone; then it is gone for all.
     job_.mark_gone(job_rank(options_.rank), job::RankState::silent);
     return give_up(excluded());
   }
@@ -363,7 +366,7 @@ std::vector<int> Agreement::awaited() const {
   return missing;
 }
 
-// So that what they have sent is repeated, and their silence, or stop, is noticed.
+// Waiting makes the transport repeat their packets, and notice their silence or stop.
 void Agreement::await_others() const {
   for (const int member : awaited()) {
     if (is_here(member)) {
@@ -386,8 +389,8 @@ Error Agreement::excluded() const {
   }
   return {
       Code::rank_lost,
-      fmt::format("this rank was taken for lost by the others, which did not hear of it for {}: "
-                  "they go on without it, and it cannot come back; end it",
+      fmt::format("this rank was taken for lost by the others, which did not hear of it for {}. "
+                  "They go on without it, and it cannot come back; end it",
                   limits)};
 }
 
@@ -399,11 +402,12 @@ Error Agreement::no_quorum() const {
     gone.push_back(place.empty() ? fmt::format("{}", m) : fmt::format("{} ({})", m, place));
   }
   return {Code::rank_lost,
-          fmt::format("ranks {} are lost, or have freed the communicator, and with them too many "
-                      "hosts: those that are left "
-                      "cannot know whether the others go on without them. It takes more than half "
-                      "of the communicator's hosts, or half of them with that of rank 0",
-                      fmt::join(gone, ", "))};
+          fmt::format(
+              "ranks {} are lost, or have freed the communicator, and with them too many "
+              "hosts. The others "
+              "cannot know whether the missing ones go on without them. It takes more than half "
+              "of the communicator's hosts, or half of them with that of rank 0",
+              fmt::join(gone, ", "))};
 }
 
 }  // namespace unisono::comm

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Agreement: how those members of a communicator that still live come to one list of themselves,
-// with something said about it (the payload), though members die meanwhile and learn of deaths at
-// different moments. Single-decree Paxos (Lamport, The part-time parliament) whose acceptors are
-// the hosts, in memory that all ranks of a host share; decision 14 has the argument.
+// Agreement: the living members of a communicator agree on one list of themselves, with a payload.
+// Members may die meanwhile and learn of deaths at different moments. It is single-decree Paxos
+// (Lamport, The part-time parliament) whose acceptors are the hosts, in memory that all ranks of a
+// host share; decision 14 has the argument.
 //
-// Every word and text in the table is written once, so that puts may overtake each other, and a
-// rank that is killed leaves nothing half done: whoever of its host is alive answers in its place.
-// A rank's ballot is its number, for only a rank that takes all lower ones for gone makes a
-// proposal, and who is once taken for gone stays so. One thread at a time.
+// Every word and text in the table is written once, so puts may overtake each other, and a killed
+// rank leaves nothing half done. Any living rank of its host answers in its place. A rank's ballot
+// is its number, because only a rank that takes all lower ones for gone makes a proposal. A rank
+// that is taken for gone stays gone. One thread at a time.
 #pragma once
 
 #include <atomic>
@@ -29,14 +29,15 @@ class Agreement {
   struct Options {
     std::vector<int> job_ranks;  // of the members
     int rank = 0;                // this one's, among them
-    std::byte* table = nullptr;  // in the host's shared memory, zero at first, alike on all hosts
+    std::byte* table = nullptr;  // in the host's shared memory, zero at first, same layout on all
+                                 // hosts
     std::size_t payload_bytes = 0;
-    // Whether a member lives and will never join; who is once said to have ended stays so.
+    // Whether a member lives and will never join; a member that has ended stays so.
     std::function<bool(int member)> has_ended;
-    // What goes with a list; called at most once, by the one whose proposal it is.
+    // The payload for a list; called at most once, by the member that proposes it.
     std::function<std::vector<std::byte>(const std::vector<int>& members)> offer;
   };
-  // The same on every rank that comes to one.
+  // The same on every rank that gets one.
   struct Decision {
     std::vector<int> members;  // ascending
     std::vector<std::byte> payload;
@@ -45,21 +46,22 @@ class Agreement {
 
   Agreement(job::Job& job, Options options);
 
-  // Tells all that this rank takes part. They wait for every member that lives and has not ended.
+  // Informs all members that this rank takes part. They wait for every member that lives and has
+  // not ended.
   base::Status join();
-  // One turn; empty: not yet. An error is for good: this rank has been excluded, or too few hosts
-  // are left to be sure that the others do not decide otherwise.
+  // One turn; empty: no decision yet. An error is final: this rank has been excluded, or too few
+  // hosts are left to be sure that the others do not decide otherwise.
   base::Result<std::optional<Decision>> step();
   // Members that this rank cannot go on without hearing of, for messages.
   std::vector<int> awaited() const;
-  // What a rank is told that is not in the list.
+  // The error of a rank that is not in the list.
   base::Error excluded() const;
 
  private:
   struct alignas(64) Words {
     std::atomic<std::uint64_t> joined, prepared, proposed, chosen;
   };
-  // To a proposer.
+  // An answer to a proposer.
   struct Answer {
     std::atomic<std::uint64_t> promise, acceptance;
   };
@@ -110,7 +112,7 @@ class Agreement {
   Options options_;
   Phase phase_ = Phase::joining;
   bool told_ = false;                      // the decision
-  std::vector<bool> promised_, accepted_;  // by proposer: answered
+  std::vector<bool> promised_, accepted_;  // by proposer: whether it was answered
 };
 
 }  // namespace unisono::comm

@@ -3,8 +3,8 @@
 
 namespace unisono::comm {
 
-// Every rank of a host gets it, for nobody knows which of them will live; and those that are
-// silent, which may be in the list and wait for it.
+// Sent to every rank of a host, since it is unknown which of them will live. Also to silent ranks,
+// which may be in the list and wait for it.
 void Consent::say(std::uint64_t word) {
   auto& own = records_[members_.rank()].consent;
   own.store(word, std::memory_order_release);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Consent: each member of a communicator that shrinks says once, to all others, whether it has the
-// memory that its part takes. All go on, or nobody does. One thread at a time.
+// Consent: each member of a shrinking communicator reports once, to all others, whether it has the
+// memory for its part. All go on, or none does. One thread at a time.
 //
-// A member that refuses to take part, before there is a decision, may die before all have heard it.
-// So a rank that hears of it refuses as well, with the name of the first. A member that lacks the
-// memory for the new communicator may die likewise: a rank that has heard it fails the new
-// communicator for those that took the member for dead and own it already.
+// A member that refuses to take part before there is a decision may die before all have received
+// the refusal. So a rank that receives it refuses as well, with the name of the first. A member
+// that lacks the memory for the new communicator may die likewise. A rank that has received this
+// fails the new communicator, for members that took the other for dead and own it already.
 #pragma once
 
 #include <optional>
@@ -24,16 +24,16 @@ class Consent {
   Consent(const Members& members, MemberRecord* records)
       : job_(members.job()), members_(members), records_(records) {}
 
-  // One of them, once. `origin`: the member that refused first.
+  // One of these is called, once. `origin`: the member that refused first.
   void refuse(int origin) { say(kRefuses + (static_cast<std::uint64_t>(origin) << kOriginBit)); }
   void say_yes() { say(kHasMemory); }
   void say_no() { say(kLacksMemory); }
-  // This rank has ended with an error. It concerns those with whom it is in a list.
+  // This rank has ended with an error. It affects the members that are in a list with it.
   void give_up() { say(kGivesUp); }
 
   // The member that refused first, if any has.
   std::optional<int> refusing() const;
-  // Those of the list that cannot go on. Who is lost is another matter, of the next call.
+  // The members of the list that cannot go on. Lost members are left to the next call.
   std::vector<int> missing(std::span<const int> members) const;
   bool lacks_memory(int member) const { return word_of(member) == kLacksMemory; }
   // Living members of the list that have said nothing. Looks after them, so that their silence, or
@@ -52,7 +52,7 @@ class Consent {
   }
   int job_rank(int member) const { return members_.job_rank(member); }
   bool lives(int member) const { return members_.lives(member); }
-  // What one says that is lost does not count, for not all may hear it.
+  // A lost member's word does not count, because not all may have received it.
   bool counts(int member) const {
     return lives(member) || job_.state(job_rank(member)) == job::RankState::left;
   }

@@ -67,7 +67,7 @@ Result<std::optional<Shrink::Outcome>> Shrink::step() {
     UNISONO_TRY(take(std::move(**decided)));
   }
   if (!consent_.await(decision_->members).empty()) {
-    // Those that took this rank for lost have dropped what it still lacks.
+    // Members that took this rank for lost have dropped the packets that it still lacks.
     if (!members_.lives(members_.rank())) return excluded();
     return std::optional<Outcome>();
   }
@@ -93,7 +93,7 @@ Grant Shrink::grant() const {
   return grant;
 }
 
-// Gets the memory that this rank needs of it, and says whether it has.
+// Allocates the memory that this rank needs, and reports whether it has it.
 Status Shrink::take(Agreement::Decision decision) {
   if (std::ranges::count(decision.members, members_.rank()) == 0) {
     return error(agreement_.excluded());
@@ -140,7 +140,8 @@ int Shrink::place_of(int member) const {
                           decision_->members.begin());
 }
 
-// A rank that took one of them for dead, and did not hear it, may own the new communicator.
+// A rank that took one of them for dead, and did not receive the refusal, may own the new
+// communicator.
 Error Shrink::end_without(std::span<const int> missing) {
   const bool lacks_memory = consent_.lacks_memory(missing.front());
   const Error why{lacks_memory ? Code::resources : Code::rank_lost,
@@ -153,7 +154,7 @@ Error Shrink::end_without(std::span<const int> missing) {
     for (const int member : missing) left_behind_->absent.push_back(place_of(member));
     return error(why);
   }
-  // The leader waits for the farewells of all, also of this rank, to use the segment again.
+  // The leader waits for the leave records of all, also of this rank, before it reuses the segment.
   const Grant given = grant();
   job::Job& job = members_.job();
   auto* const farewells =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Successor: makes the communicator that comes of a shrink. For Communicator's own files.
+// Successor: makes the new communicator of a shrink. For Communicator's own files.
 #pragma once
 
 #include <memory>

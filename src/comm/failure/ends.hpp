@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ends: which members have ended a communicator though they live, and with which call, so that
-// nobody waits for them. In the communicator's shared memory, on every host. A newer communicator
-// may lie where an older one has been, to which a word still comes: the words bear a mark.
+// Ends: the living members that have ended a communicator, and from which call on, so that no rank
+// waits for them. It is in the communicator's shared memory, on every host. A newer communicator
+// may use the memory of an older one to which a word is still under way. So the words carry a mark.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,8 @@ namespace unisono::comm {
 class Ends {
  public:
   struct End {
-    std::uint64_t index = 0;  // of the first operation in which the rank takes no part
-    bool has_failed = false;  // it has told why, or knows it from another
+    std::uint64_t index = 0;  // of the first operation without this rank
+    bool has_failed = false;  // it has reported the reason, or knows it from another
     bool has_shrunk = false;  // or begun to
   };
   static std::int64_t memory_bytes(int ranks) {

@@ -8,8 +8,8 @@
 namespace unisono::comm {
 namespace {
 
-// A rank that waits looks thoroughly so many times before it asks: mostly what it waits for comes,
-// or the news do.
+// The number of thorough checks of a waiting rank before it asks. In most cases the awaited message
+// comes first, or the update does.
 constexpr int kLooksBeforeAsking = 4;
 
 }  // namespace
@@ -32,7 +32,7 @@ void FailureNews::pass_on(const job::Failure& failure) {
   tell_neighbours();
 }
 
-// The one of this host that told them may have died before it was done.
+// The rank of this host that informed them may have died before it was done.
 void FailureNews::pass_on_again() {
   const auto is_lost = [this](int member) {
     const job::RankState state = members_.state(member);
@@ -43,12 +43,14 @@ void FailureNews::pass_on_again() {
   if (passes_on_) tell_neighbours();
 }
 
-// In this host's copy of what the others are told. False if as much is there already.
+// Writes it to this host's copy of the reports for other hosts. False if the copy is as complete
+// already.
 bool FailureNews::show(const job::Failure& failure) {
   const std::uint64_t end = failure.index + 1;
   if (shown_ == job::kMostReports || (shown_ > 0 && end >= shown_end_)) return false;
-  const auto held = job_.network()->hold();  // it may be read for another host
-  // The text goes with the first report, and stays: later ones only fail more.
+  const auto held = job_.network()->hold();  // another host may be reading it
+  // The text is written with the first report, and stays: later reports only lower the first failed
+  // operation.
   if (shown_ == 0) own().text = job::notice_text(failure);
   shown_end_ = shown_ == job::kMostReports - 1 ? 1 : end;
   own().ends[shown_++].store(shown_end_, std::memory_order_release);
@@ -62,8 +64,9 @@ void FailureNews::tell_neighbours() {
   }
 }
 
-// All its ranks, each writing the same: nobody knows which of them will live. Each report has a
-// word of its own, so that none can overtake another; the first comes with the text.
+// Sends to all ranks of the host, each with the same words, since it is unknown which of them will
+// live. Each report has a word of its own, so that none can overtake another; the first comes with
+// the text.
 void FailureNews::tell_host(int host) {
   int& told = told_[static_cast<std::size_t>(host)];
   if (told == shown_) return;
@@ -116,7 +119,7 @@ void FailureNews::ask(int member) {
     const auto ready =
         job_.memory().commit(reinterpret_cast<std::byte*>(&answer) - job_.memory().at(0),
                              sizeof answer, "an answer about a failure");
-    if (!ready) return;  // the news come without it as well
+    if (!ready) return;  // the update comes without it as well
   }
   const bool is_present = members_.lives(member);
   const bool is_answered = asked_ == 0 || answer.number.load(std::memory_order_acquire) == asked_;

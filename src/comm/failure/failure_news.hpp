@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// FailureNews: how a communicator's failure comes to its members on other hosts. The first rank of
-// a host that knows of it tells the neighbours in the tree of the communicator's hosts
-// (news_tree.hpp), which do the same: about 4 packets for each rank, however many find the failure
-// at the same time. Whoever fails in the middle of that holds up nobody for long: a rank that waits
-// for another asks it whether it knows of a failure, and reads that in its host's memory. One
+// FailureNews: brings a communicator's failure to its members on other hosts. The first rank of a
+// host that learns of it informs the neighbours in the tree of the communicator's hosts
+// (news_tree.hpp), which do the same. That takes about 4 packets for each rank, however many find
+// the failure at the same time. A rank that dies in the middle delays no rank for long. A rank that
+// waits for another asks it whether it knows of a failure, and reads that in its host's memory. One
 // thread at a time.
 #pragma once
 
@@ -18,16 +18,16 @@
 
 namespace unisono::comm {
 
-// What a member of another host has answered; in shared memory, of the asking rank.
+// The answer of a member of another host; in shared memory, of the asking rank.
 struct alignas(64) FailureAnswer {
   job::FailureNotice notice;
-  std::atomic<std::uint64_t> number;  // of the request
+  std::atomic<std::uint64_t> number;  // number of the request
 };
 
 struct FailurePlace {
   job::FailureRecord* record = nullptr;   // of this host
   job::FailureNotice* notices = nullptr;  // by member
-  FailureAnswer* answers = nullptr;       // by member; memory is needed where one asks
+  FailureAnswer* answers = nullptr;       // by member; memory is needed only for asked ones
 };
 
 class FailureNews {
@@ -35,16 +35,16 @@ class FailureNews {
   // `members` outlive it.
   FailureNews(const Members& members, const FailurePlace& place);
 
-  // Once this rank knows of it: it shows it to those that ask, and tells the neighbours unless
-  // another rank of this host has.
+  // Call it once this rank knows of the failure. It shows the failure to ranks that ask, and
+  // informs the neighbours unless another rank of this host has.
   void pass_on(const job::Failure& failure);
   // After losses: the neighbours may be others now.
   void pass_on_again();
 
-  // The earliest failure: this host's, one that was told, or that an answer tells.
+  // The earliest failure: of this host, from a report, or from an answer.
   std::optional<job::Failure> earliest() const;
 
-  // That member is waited for: asks it, one request at a time.
+  // For a member that is waited for: asks it, one request at a time.
   void ask(int member);
   void ask_now_and_then(int member);  // the same, in one of several looks
   std::uint64_t asked() const { return asked_; }
@@ -61,7 +61,7 @@ class FailureNews {
   job::Job& job_;
   FailurePlace place_;
   int own_host_ = 0;
-  std::vector<int> told_;  // by host: reports
+  std::vector<int> told_;  // by host: number of reports sent
   int shown_ = 0;          // reports; as many words of own().ends
   std::uint64_t shown_end_ = 0;
   bool passes_on_ = false;

@@ -23,7 +23,7 @@ void FailureState::fail_all(Code code, const std::string& message, std::uint64_t
   const bool is_news = job::report_failure(record_, failure);
   if (is_news) members_.job().raise_alarm();
   if (is_news && !members_.on_one_host()) news_.pass_on(failure);
-  // The record may hold another rank's failure of a later operation: a leaf of a reduce has gone on
+  // The record may hold another rank's failure of a later operation. A leaf of a reduce has gone on
   // long before its root finds that a member is lost.
   const auto told = job::read_failure(record_);
   const job::Failure& known = told && told->cause <= index ? *told : failure;
@@ -33,14 +33,14 @@ void FailureState::fail_all(Code code, const std::string& message, std::uint64_t
 }
 
 Error FailureState::refuse(Code code, const std::string& what) {
-  // Another rank's failure of the same call, seen first, is no more news than this one's.
+  // If another rank's failure of the same call was seen first, it is reported like this one's.
   if (!failure_ || queue_.next_index() <= failure_->index) {
     const bool is_invalid = code == Code::argument || code == Code::type || code == Code::state;
     fail_all(is_invalid ? Code::peer_argument : code,
              fmt::format("{} {}: {}", is_invalid ? "invalid call on" : "a call failed on",
                          members_.name(members_.rank()), what),
              queue_.next_index());
-    if (failure_) failure_->error = {code, what};  // what later calls of this rank get
+    if (failure_) failure_->error = {code, what};  // returned by later calls of this rank
     is_told_ = true;
   }
   return {code, fmt::format("rank {}: {}", members_.rank(), what)};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // FailureState: whether a communicator can go on, and if not, from which operation on and why. A
-// rank that finds a failure tells all members; each member adopts what it is told. All failures of
-// a call before its operation starts go through refuse(). One thread at a time.
+// rank that finds a failure informs all members, and each member adopts it. All failures of a call
+// before its operation starts go through refuse(). One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class FailureState {
   // These outlive it.
   FailureState(const Members& members, const Segment& segment, OperationQueue& queue);
 
-  // What this rank has adopted.
+  // The failure that this rank has adopted.
   bool has_failed() const { return failure_.has_value(); }
   const job::Failure& failure() const { return *failure_; }
   // So many failures have been adopted, each of an earlier operation than the one before.
@@ -30,21 +30,21 @@ class FailureState {
   // Whether the next operation fails. Those before the failed one are started still: others may
   // have started them, and would wait.
   bool starts_no_more() const { return has_failed_by(queue_.next_index()); }
-  // Whether some member has told of one.
+  // Whether some member has reported one.
   bool is_known() const { return news_.earliest().has_value(); }
 
   // Ends the communicator for all, from operation `index` on, and tells why.
   void fail_all(base::Code code, const std::string& message, std::uint64_t index);
-  // For a call that this rank cannot make and the others would wait for: ends the communicator for
-  // all from that call on, and gives the error for the caller. `what` begins with the function's
+  // For a call that this rank cannot make and the others would wait for. Ends the communicator for
+  // all from that call on, and returns the error for the caller. `what` begins with the function's
   // name.
   base::Error refuse(base::Code code, const std::string& what);
-  // Looks for a failure that another member has told, and adopts it.
+  // Checks for a failure reported by another member, and adopts it.
   void adopt();
-  // Member `rank` lives, and has ended the communicator: `what` cannot complete.
+  // Member `rank` lives, and has ended the communicator, so `what` cannot complete.
   void fail_without(int rank, const std::string& what, std::uint64_t index);
 
-  // For the caller, who has been told from now on.
+  // The error for the caller; from then on it counts as reported.
   base::Error tell();
   void count_as_told() { is_told_ = true; }
   bool is_told() const { return is_told_; }
@@ -52,8 +52,8 @@ class FailureState {
   // Whether a rank is just writing why it fails, so that a member which has left may have left
   // because of that.
   bool is_being_told() const;
-  // Whether member `rank` of another host may have left because of a failure of which the update is
-  // still on its way. For some time from the first question on.
+  // Whether member `rank` of another host may have left because of a failure whose update is still
+  // under way. True for some time from the first question on.
   bool may_have_known(int rank);
 
   FailureNews& news() { return news_; }

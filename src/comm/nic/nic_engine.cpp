@@ -19,12 +19,12 @@ using engine::Operation;
 using engine::Outcome;
 using namespace engine::nic_patience;
 
-// A result is there in microseconds if all have come. So often a rank looks before it does anything
-// else, and so often in each later turn. The core may be needed by the ranks that have to come:
-// 2000 looks made calls half as long again where ranks outnumber cores.
+// A result is there in microseconds if all ranks have called. A rank looks this often before it
+// does anything else, and this often in each later turn. The core may be needed by ranks that have
+// not called: 2000 looks made calls half as long again with more ranks than cores.
 constexpr int kFirstLooks = 100;
 constexpr int kLooks = 20;
-// After its turns it naps, for longer and longer, and then sleeps until it is woken.
+// After its turns it polls with short sleeps, which get longer, and then sleeps until it is woken.
 constexpr std::int64_t kFirstNapNs = 20 * base::kMicrosecond;
 constexpr std::int64_t kLongestNapNs = base::kMillisecond;
 
@@ -104,7 +104,7 @@ Error NicEngine::error(const Operation& operation) const {
   return *error_;
 }
 
-// It may be told of a failure in the middle of an operation, and will ask for nothing any more.
+// A failure may be reported in the middle of an operation, which then makes no more requests.
 void NicEngine::cancel(Operation& operation) {
   if (&operation == current() && std::exchange(is_armed_, false)) path_->group->disarm();
   std::erase(waiting_, &operation);
@@ -118,7 +118,7 @@ Error NicEngine::difference(const Operation& operation, int other) const {
   return {
       Code::mismatch,
       fmt::format("the ranks' calls differ at operation {} of the communicator: {} called {}, "
-                  "but {} something else, now or before; all ranks have to make the same calls "
+                  "but {} something else, now or before. All ranks have to make the same calls "
                   "in the same order",
                   operation.index, members_.name(members_.rank()), describe_plan(*operation.plan),
                   other < 0 ? "another rank" : members_.name(other))};
@@ -150,9 +150,9 @@ bool NicEngine::sleeps_at_once(std::int64_t now_ns) const {
   return !waiting_.empty() && path_->core_loss.is_there(now_ns);
 }
 
-// Where other programs compute on the core, a rank sleeps at once and until it is woken: a rank
-// that yields its core there does not get it back soon. Otherwise it naps for a while: where ranks
-// outnumber cores, each wake-up costs the others more than the naps do.
+// If other programs compute on the core, a rank sleeps at once and until it is woken. It would not
+// get a yielded core back soon. Otherwise it polls with short sleeps for a while. With more ranks
+// than cores, each wake-up costs the others more than those sleeps.
 engine::SleepTarget NicEngine::prepare_sleep(Operation& operation, std::int64_t limit_ns) {
   if (&operation != current()) return {.limit_ns = limit_ns};
   engine::NicGroup& group = *path_->group;
@@ -196,7 +196,7 @@ void NicEngine::examine() {
   if (now - own.examined_ns < members_.job().watch_interval_ns()) return;
   own.examined_ns = now;
   publish();
-  examine_standings(*operation);  // which were asked for the last time
+  examine_standings(*operation);  // from the answers to the last requests
   if (failures_.has_failed_by(operation->index)) return;
   for (NicPath::Neighbour& next : path_->neighbours) {
     if (path_->concerns(next)) peers_.ask(next);
@@ -244,8 +244,9 @@ bool NicEngine::examine_members() {
     const bool would_stay = path_->is_above(r) || path_->group->is_gathering();
     if (state == job::RankState::left && !would_stay && last && has_result(standing(), *last))
       continue;
-    // It may have told of a failure and left since this rank looked for one, or the update about
-    // that is overtaken by the one about its end. A failure of a later operation is a reason, too.
+    // It may have reported a failure and left since this rank last checked. Or the update about the
+    // failure was overtaken by the one about its end. A failure of a later operation is a reason,
+    // too.
     failures_.adopt();
     if (failures_.has_failed_by(operation->index) || failures_.is_being_told()) return true;
     std::int64_t& left_since_ns = operation->nic.left_since_ns;
@@ -269,9 +270,9 @@ bool NicEngine::examine_members() {
   return false;
 }
 
-// Whether all that the operation lacks has been sent by a neighbour who says so. Where nothing
-// holds it up, a host that has given on a tree waits for its parent there only, and one that has
-// not for its children.
+// Whether a neighbour reports that it has sent everything the operation lacks. If no rank delays
+// it, a host waits on a tree for one of two things. If it has contributed, it waits for its parent,
+// otherwise for its children.
 bool NicEngine::is_owed_by(const NicPath::Neighbour& next, const NicStanding& own,
                            const std::optional<NicStanding>& other) const {
   if (path_->group->is_gathering()) return other && has_given(own, *other, 0);
@@ -285,8 +286,8 @@ bool NicEngine::is_owed_by(const NicPath::Neighbour& next, const NicStanding& ow
   return true;
 }
 
-// Ranks may come as late as they like. What is sent to a host is for its leader to miss: the other
-// ranks wait only for ranks of their host.
+// Ranks may be late for any time. Only the leader of a host misses packets that were sent to the
+// host; its other ranks wait for ranks of their host only.
 void NicEngine::examine_standings(Operation& operation) {
   const NicStanding own = standing();
   bool owed = path_->group->leads() && path_->group->is_host_complete();
@@ -294,7 +295,7 @@ void NicEngine::examine_standings(Operation& operation) {
     if (!path_->concerns(next)) continue;
     const auto other = peers_.of(next);
     if (other && calls_differ(own, *other)) {
-      failures_.adopt();  // because of which it may have gone on
+      failures_.adopt();  // that may be why it has gone on
       if (failures_.has_failed_by(operation.index)) return;
       const Error why = difference(operation, next.rank);
       failures_.fail_all(why.code, why.message, operation.index);
@@ -310,14 +311,14 @@ void NicEngine::examine_standings(Operation& operation) {
   if (!owed || now - owed_since_ns < limit) return;
   failures_.fail_all(
       Code::system,
-      fmt::format("{} gets no further at {}: all that it lacks has been sent, and does not come; "
-                  "the network drops packets of the NIC path, or a unisonod has ended "
+      fmt::format("{} gets no further at {}: all that it lacks has been sent, and does not come. "
+                  "The network drops packets of the NIC path, or a unisonod has ended "
                   "(UNISONO_NIC=off goes without)",
                   describe(operation), members_.name(members_.rank())),
       operation.index);
 }
 
-// While one is posted, the rank stands there, whatever it has called since.
+// While an operation is posted, the progress word describes it, whatever the rank has called since.
 NicStanding NicEngine::standing() const {
   const bool is_posted = !waiting_.empty();
   return {.history = is_posted ? posted_history_ : queue_.history(),
@@ -327,12 +328,11 @@ NicStanding NicEngine::standing() const {
           .ended = failures_.has_failed()};
 }
 
-// Whether no neighbour may still ask this rank for the last result, and nothing that this rank has
-// asked for is still to come. It owes nothing to those on this host: their results are in memory
-// that they have as well.
+// Whether no neighbour may still ask this rank for the last result, and no requested packet is
+// under way to it. Ranks on this host need nothing from it: they have the results in shared memory.
 bool NicEngine::may_leave() const {
   NicStanding waiting = standing();
-  waiting.completed -= 1;  // as one that lacks the last result
+  waiting.completed -= 1;  // like a rank that lacks the last result
   return std::ranges::all_of(path_->neighbours, [&](const NicPath::Neighbour& next) {
     if (next.here || !members_.lives(next.rank)) return true;
     if (peers_.awaits_answer(next)) return false;

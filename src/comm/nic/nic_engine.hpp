@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// NicEngine: the engine of a communicator that has a NIC path. Its operations go there one at a
-// time: the first of those that have been started is posted, and the next one when that has ended.
-// While all goes well, no rank is told how far the others are. When an operation takes long, the
-// engine looks for the reason: packets that do not come, a member that has called something else or
-// is gone, a daemon that has ended. One thread at a time.
+// NicEngine: the engine of a communicator with a NIC path. It posts one operation at a time, in the
+// order of starts: the next one when the one before has ended. In the normal case, ranks exchange
+// no progress. When an operation takes long, the engine looks for the reason: lost packets, a
+// member that has made a different call or is gone, a daemon that has ended. One thread at a time.
 #pragma once
 
 #include <deque>
@@ -38,16 +37,15 @@ class NicEngine final : public engine::Engine {
   engine::SleepTarget prepare_sleep(engine::Operation& operation, std::int64_t limit_ns) override;
   void after_sleep(engine::Operation& operation, bool was_woken) override;
 
-  // While an operation takes long: repeats what may be lost, and now and then looks for a reason
-  // why it does not end.
+  // While an operation takes long: requests packets that may be lost, and now and then looks for
+  // the reason why it does not end.
   void examine();
-  // A member is gone: fails the operation that it is needed for. True if that is settled, or is
-  // just being told.
+  // A member is gone: fails the operation that needs it. True if that is done, or is in progress.
   bool examine_members();
   // Lets members on this host and on others see how far this rank is.
   void publish() { peers_.publish(standing()); }
-  // Before the communicator ends: waits until no neighbour may still ask this rank for anything,
-  // as the programs of this host answer for it until then.
+  // Before the communicator ends: waits until no neighbour may still ask this rank for a packet.
+  // Until then the programs of this host must answer for it.
   void leave();
 
  private:
@@ -69,11 +67,11 @@ class NicEngine final : public engine::Engine {
   FailureState& failures_;
   const std::unique_ptr<NicPath> path_;
   NicPeers peers_;
-  std::deque<engine::Operation*> waiting_;  // in their order
+  std::deque<engine::Operation*> waiting_;  // in the order of their starts
   std::uint64_t posted_calls_ = 0;          // calls of this rank up to the posted one
   std::uint32_t posted_history_ = 1;
-  std::optional<base::Error> error_;  // of the current operation
-  bool is_armed_ = false;             // the program wakes this rank
+  std::optional<base::Error> error_;  // error of the current operation
+  bool is_armed_ = false;             // the program will wake this rank
 };
 
 }  // namespace unisono::comm

@@ -9,7 +9,7 @@
 namespace unisono::comm {
 namespace {
 
-// The fields of a standing's word, from the lowest bit on.
+// The fields of a progress word, from the lowest bit on.
 constexpr unsigned kGivenBit = 0, kGivenBits = 1U << select::SplitChoice::kMost;
 constexpr unsigned kEndedBit = kGivenBit + kGivenBits;
 constexpr unsigned kCallsBit = kEndedBit + 1, kCallsBits = 18;
@@ -17,12 +17,13 @@ constexpr unsigned kCompletedBit = kCallsBit + kCallsBits, kCompletedBits = 17;
 constexpr unsigned kHistoryBit = kCompletedBit + kCompletedBits;
 static_assert(kHistoryBit + engine::kDigestBits == 64);
 
-// Of the requests of a communicator; more of them would be taken for the next one's.
+// Bits for the number of a communicator's request; a larger number would reach into the next
+// communicator's.
 constexpr unsigned kRequestBits = 24;
 
 constexpr std::uint64_t mask(unsigned bits) { return (std::uint64_t{1} << bits) - 1; }
 
-// By how much `other` is ahead of `own`, of numbers that were cut to so many bits.
+// The difference `other` - `own`, of numbers that were cut to so many bits.
 std::int64_t ahead(std::uint64_t own, std::uint64_t other, unsigned bits) {
   const unsigned unused = 64 - bits;
   return static_cast<std::int64_t>((other - own) << unused) >> unused;
@@ -49,8 +50,8 @@ bool has_result(const NicStanding& own, const NicStanding& other) {
   return ahead(own.completed, other.completed, kCompletedBits) > 0;
 }
 
-// Nobody gets past an operation of the NIC path without its result. Who has made fewer calls may
-// still come; who has ended calls nothing more, and what it is missed for is another matter.
+// No rank gets past an operation of the NIC path without its result. A rank with fewer calls may
+// still make them. A rank that has ended makes no more calls; its absence is detected elsewhere.
 bool calls_differ(const NicStanding& own, const NicStanding& other) {
   if (has_result(own, other) || other.ended) return false;
   const std::int64_t calls = ahead(own.calls, other.calls, kCallsBits);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NicPath: the NIC path of a communicator: the group of its ranks there, their neighbours in the
-// trees, and what ranks tell each other of how far they are. A digest of all calls so far goes with
-// each contribution, so that the communicator's order holds across the NIC path and the host
-// engines (decision 22). Used by NicEngine. What is here is pure.
+// trees, and the progress words that ranks exchange. A digest of all calls so far goes with each
+// contribution. So the communicator's order holds across the NIC path and the host engines
+// (decision 22). Used by NicEngine. The functions here are pure.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct NicStanding {
   std::uint32_t history = 1;    // digest of all its calls so far, in both paths; 24 bits
   std::uint64_t calls = 0;      // so many; 18 bits
   std::uint64_t completed = 0;  // operations in the NIC path; 17 bits
-  // Bit t: on tree t it has sent what it and those below it give to the next one; 4 bits.
+  // Bit t: on tree t it has sent the contribution of its subtree to its parent; 4 bits.
   std::uint32_t given = 0;
   bool ended = false;  // it needs nothing more from the group
 
@@ -31,14 +31,14 @@ struct NicStanding {
   bool operator==(const NicStanding&) const = default;
 };
 
-// What a rank says when it leaves the path, also to those who are still in it: the operations that
-// it has completed. Bears the mark of its communicator: the first sequence number of its segment.
+// The leave record of a rank, also for ranks still in the path: the number of operations that it
+// has completed. It carries the mark of its communicator: the first sequence number of its segment.
 std::uint64_t nic_farewell(std::uint64_t mark, std::uint64_t completed);
 // nullopt: none, or an older communicator's.
 std::optional<NicStanding> read_farewell(std::uint64_t mark, std::uint64_t word);
 
-// `own` waits in operation number own.completed of the NIC path.
-// Whether the other has made another call instead, so that it will never take part.
+// `own` waits in operation number own.completed of the NIC path. Whether the other rank has made
+// another call instead, so that it will never take part.
 bool calls_differ(const NicStanding& own, const NicStanding& other);
 // Whether it has the operation's result.
 bool has_result(const NicStanding& own, const NicStanding& other);
@@ -67,14 +67,14 @@ struct NicPath {
     return hosts.members(rank.host)[static_cast<std::size_t>(rank.place)];
   }
 
-  // Whether the operation under way may wait for that one: in an allgather, for whose block is
-  // missing, else for who is next in the tree or on this host.
+  // Whether the current operation may wait for that rank. In an allgather it waits for ranks whose
+  // block is missing, otherwise for neighbours in the tree or on this host.
   bool concerns(const Neighbour& next) const {
     if (!group->is_gathering()) return next.here || (next.above | next.below) != 0;
     return (group->missing() >> next.rank & 1) != 0;
   }
-  // Whether that one may still ask for something when this rank has the last result. Blocks are
-  // asked for where they come from.
+  // Whether that rank may still request something when this rank has the last result. Blocks are
+  // requested from the rank that sends them.
   bool may_be_asked_by(const Neighbour& next) const {
     return next.below != 0 || (group->is_gathering() && !next.here);
   }
@@ -90,7 +90,7 @@ struct NicPath {
   const std::uint64_t first_asked;  // before the first request
   const topology::HostMap hosts;
   std::vector<Neighbour> neighbours;
-  std::vector<int> awaited;  // of leaders, in the trees: all ranks of the hosts above and below
+  std::vector<int> awaited;  // for leaders, in the trees: all ranks of the hosts above and below
   std::uint64_t completed = 0;
   nic::Preferences preferences;  // of the first host, so that all ranks decide alike
   engine::CoreLoss core_loss;

@@ -4,7 +4,7 @@
 namespace unisono::comm {
 
 void NicPeers::publish(const NicStanding& own) {
-  const auto held = members_.job().network()->hold();  // it may be reading it for another host
+  const auto held = members_.job().network()->hold();  // another host may be reading it
   record(members_.rank()).standing.store(own.word(), std::memory_order_release);
 }
 

@@ -23,8 +23,8 @@ class NicPeers {
   // This rank leaves the path: tells all members how many operations it has completed.
   void say_farewell();
 
-  // What a neighbour told when it left, or else what it says here, or answered last; nullopt: it
-  // has told nothing, or its answer is still to come.
+  // The neighbour's leave record, or else its word in this host's memory, or its last answer.
+  // nullopt: there is none, or its answer is still under way.
   std::optional<NicStanding> of(const NicPath::Neighbour& next) const;
   std::optional<NicStanding> farewell_of(int rank) const;
   bool awaits_answer(const NicPath::Neighbour& next) const;

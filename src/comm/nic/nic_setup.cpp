@@ -27,8 +27,8 @@ constexpr std::uint32_t kGroups = 0xEFC00000;
 constexpr std::uint32_t kGroupMask = 0x3FFFF;
 constexpr std::uint64_t kTrialMark = 0x7472'6961'6C00'0000;  // "trial"
 
-// A broadcast of a full packet, as a network on the way may carry short ones only; and where there
-// is more to it, a block from everybody to everybody.
+// A broadcast of a full packet, because a network on the way may carry short ones only. If there is
+// more to the group, also a block from every rank to every rank.
 Status try_nic(engine::NicGroup& group, const topology::HostMap& hosts, int rank,
                std::int64_t deadline_ns) {
   std::vector<std::uint64_t> vector(UNISONO_NIC_WORDS_MAX);
@@ -84,8 +84,8 @@ class NicSetup {
   Status own_ = base::success();  // why this rank cannot take it
 };
 
-// All members come to the same: the segment is this communicator's alone, and its first sequence
-// number is not used again there.
+// All members compute the same: the segment belongs to this communicator alone, and its first
+// sequence number is not reused there.
 engine::NicGroupOptions NicSetup::options() const {
   const std::string name = fmt::format("nic {} {}", segment_.offset(), segment_.mark());
   const std::uint64_t hash = wire::hash(job_.key(), name);
@@ -132,7 +132,7 @@ base::Result<std::unique_ptr<NicPath>> NicSetup::make() {
     tell(possible.error().message);
     return std::unique_ptr<NicPath>();
   }
-  // What the leader of a host has joined, the others share.
+  // The other ranks of a host share what its leader has joined.
   const bool leads = hosts_.place(members_.rank()) == 0;
   if (leads) join();
   UNISONO_ASSIGN(std::optional<int> without, find_without());
@@ -172,14 +172,14 @@ base::Result<std::optional<int>> NicSetup::find_without() const {
   return std::optional(static_cast<int>(found - all.begin()));
 }
 
-// Only this rank knows why.
+// Only this rank knows the reason.
 void NicSetup::tell_own() const {
   base::log(insists() ? base::LogLevel::warn : base::LogLevel::info, "nic",
             "the NIC path is not used by a communicator of {} ranks: {}", members_.size(),
             own_.error().message);
 }
 
-// For the world at a level that users see; `why_not` is empty if it is used.
+// For the world, logs at a level that users see; `why_not` is empty if the path is used.
 void NicSetup::tell(const std::string& why_not) const {
   const base::Toggle wish = job_.settings().toggle(base::Setting::nic);
   if (members_.rank() != 0 || wish == base::Toggle::off) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a new communicator gets a NIC path. What hosts can do is known since the start of the job, so
-// its ranks talk about it only where all hosts have a NIC path: then all join, all try a broadcast,
-// and all take it or none does. Control path.
+// How a new communicator gets a NIC path. The abilities of hosts are known since the start of the
+// job. So ranks communicate about it only if all hosts have a NIC path. Then all join, all try a
+// broadcast, and all use it or none does. Control path.
 #pragma once
 
 #include <cstdint>

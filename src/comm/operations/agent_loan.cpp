@@ -27,7 +27,7 @@ void AgentLoan::end() {
   segment_.header().credit_sleepers.fetch_sub(1, std::memory_order_seq_cst);
 }
 
-// By the agent itself it is a look at its own.
+// The agent itself takes nothing back.
 void AgentLoan::take_back_now() {
   if (job::Agent::is_self()) return;
   members_.job().agent()->take_back(*this);

@@ -19,8 +19,8 @@ class AgentLoan final : public job::Carried {
             Watchdog& watchdog)
       : members_(members), segment_(segment), queue_(queue), calls_(calls), watchdog_(watchdog) {}
 
-  // Where there is an agent, it carries on what is under way while this thread does something else:
-  // at once, or if this thread does not come back within a moment.
+  // With an agent, it continues the started operations while this thread does something else. It
+  // begins at once, or if this thread does not come back within a moment.
   void lend(bool at_once) {
     lend_when(at_once ? job::Agent::When::at_once : job::Agent::When::later);
   }

@@ -152,7 +152,7 @@ void OperationQueue::carry_transports() {
   if (machine_.network != nullptr) members_.job().carry_network();
 }
 
-// A transport that repairs losses has to know for whom to ask.
+// A transport that repairs losses needs to know from whom to request packets.
 void OperationQueue::tell_awaited(const engine::Operation& operation) {
   const int rank = operation.engine->awaited(operation);
   if (rank < 0 || rank == members_.rank()) return;

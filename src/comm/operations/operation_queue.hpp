@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // OperationQueue: the operations of a communicator, in the order in which its ranks have called
-// them: it numbers them, gives each to its plan's engine, and carries on those that have not ended.
+// them. It numbers them, gives each to its plan's engine, and progresses those that have not ended.
 // One thread at a time.
 #pragma once
 
@@ -19,8 +19,8 @@ namespace unisono::comm {
 
 class OperationQueue;
 
-// An operation that was started and not yet collected by its owner. One that ends before its
-// operation does takes that out of the queue.
+// A started operation that its owner has not yet collected. If it is destroyed before the operation
+// ends, it removes the operation from the queue.
 struct Pending {
   Pending() = default;
   ~Pending();
@@ -31,9 +31,9 @@ struct Pending {
   engine::Operation operation;
   State state = State::running;
   std::int64_t started_ns = 0;      // when it was first seen to wait; 0: never
-  std::uint32_t looks = 0;          // thorough ones, at what it waits for
+  std::uint32_t looks = 0;          // number of thorough checks of what it waits for
   std::int64_t staging = 0;         // of the plan's staging_bytes in job memory; 0: none
-  OperationQueue* queue = nullptr;  // in which it is; null: in none
+  OperationQueue* queue = nullptr;  // the queue that holds it; null: none
 };
 
 // "allreduce(count 8, float64, sum)".
@@ -45,7 +45,7 @@ class OperationQueue {
  public:
   struct Counts {
     std::int64_t operations = 0;
-    std::int64_t in_nic = 0;  // of these, in the NIC path
+    std::int64_t in_nic = 0;  // of these, by the NIC path
     std::int64_t helped_steps = 0;
     engine::Counters engine;
   };
@@ -61,8 +61,8 @@ class OperationQueue {
   // Operations there fail.
   void forget_nic();
 
-  // Starts an operation and leaves it to its owner. `pending` stays where it is until it has ended.
-  // Errors: no memory for what the plan stages; nothing has been started.
+  // Starts an operation. `pending` must not move until it has ended. Error: no memory for the
+  // plan's staging; then nothing has been started.
   base::Status start(const engine::Plan& plan, const void* input, void* output, Pending& pending);
   // One step of an operation that has just been started. True: it has ended, and is not in the
   // queue.
@@ -91,18 +91,19 @@ class OperationQueue {
 
   const std::vector<Pending*>& active() const { return active_; }
   bool contains(const Pending* pending) const;
-  // Of the operation that is called next.
+  // The index of the operation that is called next.
   std::uint64_t next_index() const { return next_index_; }
-  // A digest of all calls so far, as it goes with each message; never 0.
+  // A digest of all calls so far, as sent with each message; never 0.
   std::uint32_t history() const {
     // The high bits are the mixed ones.
     return static_cast<std::uint32_t>(history_ >> (64 - engine::kDigestBits)) | 1U;
   }
   RemoteCalls& remote_calls() { return remote_calls_; }
-  // Whether one waits for credit: until all ranks have come so far that it may use its buffers.
+  // Whether an operation waits for credit: until all ranks have progressed so far that it may use
+  // its buffers.
   bool credit_blocked() const;
   const engine::Machine& machine() const { return machine_; }
-  // Tells members on other hosts how far this rank has come, before it goes.
+  // Informs members on other hosts of this rank's progress, before it leaves.
   void publish_progress();
   // At the end of the communicator: the staging of operations that failed, which others may still
   // have read.

@@ -8,13 +8,14 @@
 namespace unisono::comm {
 namespace {
 
-// Of a communicator; more of them would be taken for the next one's.
+// Bits for the number of a communicator's request; a larger number would reach into the next
+// communicator's.
 constexpr unsigned kCallRequestBits = 24;
 
 }  // namespace
 
 void RemoteCalls::note(network::Network& network, std::uint64_t index, std::uint32_t history) {
-  const auto held = network.hold();  // it may be reading it for another host
+  const auto held = network.hold();  // another host may be reading it
   row(rank_).calls[index % kKept] = engine::make_tag(index, history);
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// RemoteCalls: what members on other hosts have called. Every rank keeps, in its host's memory, a
-// digest of all its calls so far for each of its last calls, and a rank asks another one for all of
-// them: when it has waited for that one for long, as messages of calls that differ may go to
-// different places and never meet; and when it has met a message of another call, which may be
-// anybody's. The asked rank takes no part. One thread at a time; the network's threads read and
-// write the memory under its mutex.
+// RemoteCalls: the calls of members on other hosts. Every rank keeps, in its host's memory, a
+// digest of all its calls so far for each of its last calls. A rank asks another one for all of
+// them when it has waited for that one for long: messages of calls that differ may go to different
+// slots and never meet. It also asks when it has met a message of another call, which may be any
+// rank's. The asked rank takes no part. One thread at a time; the network's threads access the
+// memory under its mutex.
 #pragma once
 
 #include <array>
@@ -22,8 +22,8 @@ namespace unisono::comm {
 
 class RemoteCalls {
  public:
-  // Of each rank. As many operations may be under way as both lanes have channels, and nobody is
-  // further ahead of one that waits.
+  // The number of kept calls of each rank. Both size classes together have this many slot indices,
+  // so no rank can be further ahead of one that waits.
   static constexpr std::size_t kKept = 128;
   static std::int64_t memory_bytes(int ranks) {
     return std::int64_t{ranks} * static_cast<std::int64_t>(sizeof(Row));
@@ -36,20 +36,20 @@ class RemoteCalls {
 
   // A call of this rank.
   void note(network::Network& network, std::uint64_t index, std::uint32_t history);
-  // Asks for the calls of a member. Before: nobody is asked.
+  // Asks for the calls of a member. No other request may be open.
   void ask(network::Network& network, int member, int job_rank);
-  // The member that was asked last; -1: nobody was.
+  // The member that was asked last; -1: none.
   int asked() const { return asked_; }
   bool is_answered() const;
-  // By the last answer: the first call of those both have that differs, or one before it does.
+  // By the last answer: the first differing call of those that both have, or one before it.
   std::optional<std::uint64_t> find_difference() const;
 
  private:
   using Words = std::array<std::uint64_t, kKept>;  // index and digest, by index modulo kKept
   struct alignas(64) Row {
     Words calls;           // of the rank, in its own host's memory
-    Words answer;          // what it has been told of another one
-    std::uint64_t number;  // of the request, when the answer is there
+    Words answer;          // the received calls of another rank
+    std::uint64_t number;  // number of the request of the present answer
   };
 
   Row& row(int rank) const { return reinterpret_cast<Row*>(memory_ + table_)[rank]; }

@@ -18,7 +18,7 @@ using base::Code;
 using engine::Outcome;
 using engine::RecordCopy;
 
-// Of the looks at an operation, at least one of so many asks another host.
+// At least one of this many checks of an operation asks another host.
 constexpr std::uint32_t kLooksAtMost = 64;
 
 std::string describe(const RecordCopy& record) {
@@ -63,8 +63,8 @@ void CallCheck::examine() {
   if (!members_.on_one_host()) examine_remote_calls();
 }
 
-// The records of other hosts' ranks are on their hosts. A rank may come late, so one is asked again
-// and again, but ever more rarely.
+// The records of other hosts' ranks are on their hosts. A rank may be late, so it is asked
+// repeatedly, at growing intervals.
 void CallCheck::examine_remote_calls() {
   if (is_searching()) return;
   RemoteCalls& remote = queue_.remote_calls();
@@ -82,8 +82,8 @@ void CallCheck::examine_remote_calls() {
   }
 }
 
-// A message of another call may be anybody's: the members on other hosts are asked, one after the
-// other. False: the search is over, or there is no need of one.
+// A message of another call may be any rank's: the members on other hosts are asked, one after the
+// other. False: the search is over, or is not needed.
 bool CallCheck::search_difference() {
   if (members_.on_one_host() || find_difference()) return false;
   RemoteCalls& remote = queue_.remote_calls();
@@ -97,7 +97,8 @@ bool CallCheck::search_difference() {
   if (is_asked && remote.is_answered() && remote.find_difference()) return false;
   if (!is_searching()) searched_ = 0;
   failures_before_ = failures_.count();
-  // Twice: the calls of one may have come to others before it is asked, and those before not.
+  // Each is asked twice: a rank's calls may have reached others before it is asked, but after those
+  // before it were.
   const auto others = std::ssize(members_.remote());
   if (searched_ == 2 * others) return false;
   const int next = members_.remote()[static_cast<std::size_t>(searched_++ % others)];
@@ -151,8 +152,8 @@ void CallCheck::fail_unreadable(const Pending& pending) {
 }
 
 // A message that the operation waits for belongs to another call, or never comes because of one:
-// the calls differ there or before. The record of that call may not be there yet, and one of a
-// later call that differs as well may be.
+// the calls differ there or before. The record of that call may not be there yet, but one of a
+// later differing call may be.
 void CallCheck::fail_mismatch(const Pending& pending) {
   const std::uint64_t index = pending.operation.index;
   const auto difference = find_difference();
@@ -160,8 +161,8 @@ void CallCheck::fail_mismatch(const Pending& pending) {
   RemoteCalls& calls = queue_.remote_calls();
   const bool is_known = calls.asked() >= 0 && calls.is_answered();
   const auto remote = is_known ? calls.find_difference() : std::nullopt;
-  // Not the member that the operation awaits: the message may have come to another's place, or to a
-  // program that this rank has helped with.
+  // The sender need not be the awaited member. The message may have been sent to another rank, or
+  // to a program that this rank has helped with.
   if (!remote) return tell_meeting(pending, members_.size() == 2 ? 1 - members_.rank() : -1);
   const auto first = std::ranges::find_if(queue_.active(), [&](const Pending* other) {
     return other->operation.index >= *remote || other == &pending;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CallCheck: finds out that the ranks of a communicator have called different things, and says who
-// called what. It compares the call records that lie in this host's memory, and asks members on
-// other hosts for theirs (remote_calls.hpp). One thread at a time.
+// CallCheck: detects that the ranks of a communicator have made different calls, and names ranks
+// and calls. It compares the call records in this host's memory, and asks members on other hosts
+// for theirs (remote_calls.hpp). One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ class CallCheck {
             FailureState& failures)
       : members_(members), segment_(segment), queue_(queue), failures_(failures) {}
 
-  // An operation cannot go on: fails it with what can be said. False while members on other hosts
-  // are asked whose call it is; the others may go on meanwhile.
+  // An operation cannot go on: fails it with the known details. False while members on other hosts
+  // are asked for their calls; other operations may go on meanwhile.
   bool fail(const Pending& pending, engine::Outcome outcome);
   // Fails the first operation that another member has called otherwise. For waits that last.
   void examine();
 
  private:
-  // The first operation, of those whose records are still there, that a member called otherwise.
+  // The first operation, of those whose records are still there, that a member called differently.
   struct Difference {
     int other;
     engine::RecordCopy own, theirs;

@@ -23,7 +23,7 @@ QueryAnswer& Query::answer(int member) const {
   return answers[std::int64_t{members_.rank()} * members_.size() + member];
 }
 
-// What was asked for before may have been read before.
+// Answers to earlier requests may have been read before this query began.
 base::Status Query::begin() {
   asked_.resize(members_.remote().size());
   for (Asked& asked : asked_) asked.needed = asked.last + 1;
@@ -73,7 +73,7 @@ Result<std::optional<bool>> Query::step(Comparison how, std::uint64_t value) {
   bool holds = true;
   for (int r = 0; r < members_.size(); ++r) {
     if (members_.is_remote(r)) continue;
-    // As one of another host does not answer: until it is continued, or lost.
+    // Like a rank of another host that does not answer: until it is continued, or lost.
     if (members_.job().is_stopped(members_.job_rank(r))) return std::optional<bool>();
     holds &= compare(segment_.records()[r].published.load(std::memory_order_acquire), how, value);
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Query: whether something holds for the word that every member of a communicator has published.
+// Query: whether a comparison holds for the word that every member of a communicator has published.
 // The members take no part: a word is read from the host's memory, or sent by its rank's agent. It
 // is the global comparison of the ASCI Q's network (Petrini et al., HotI'03, table 1: heartbeats,
-// fault detection), where the worst of all answers wins (section 4.1): here a member that is gone
-// comes before one whose word does not compare. One thread at a time.
+// fault detection), where the worst of all answers wins (section 4.1). Here a lost member is worse
+// than a false comparison. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -52,11 +52,11 @@ class Query {
   base::Result<std::optional<bool>> step(Comparison how, std::uint64_t value);
 
  private:
-  // A member is asked once at a time, for answers may overtake each other. One that was asked by a
-  // query that failed is asked again when that answer is there.
+  // There is one request to a member at a time, because answers may overtake each other. A member
+  // that was asked by a failed query is asked again when that answer is there.
   struct Asked {
     std::uint64_t last = 0;    // the number of the last request
-    std::uint64_t needed = 0;  // of the one that this query goes by
+    std::uint64_t needed = 0;  // the request that this query uses
   };
   QueryAnswer& answer(int member) const;
   void ask();
@@ -64,7 +64,7 @@ class Query {
 
   const Members& members_;
   const Segment& segment_;
-  std::vector<Asked> asked_;  // of other hosts; by place in Members::remote()
+  std::vector<Asked> asked_;  // members on other hosts; by position in Members::remote()
 };
 
 }  // namespace unisono::comm

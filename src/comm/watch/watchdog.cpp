@@ -31,11 +31,11 @@ Watchdog::Watchdog(const Members& members, OperationQueue& queue, FailureState& 
       failures_(failures),
       calls_(calls),
       ends_(ends),
-      // A member may have come, and failed, before: the first look sees it.
+      // A member may have called, and failed, before: the first check sees it.
       alarm_seen_(members.job().alarm() - 1) {}
 
 void Watchdog::examine(bool thoroughly) {
-  // An update from another host may have overtaken what it is about.
+  // An update from another host may have overtaken the packets that it refers to.
   const bool anew = thoroughly && !members_.on_one_host();
   if (is_alarmed() || anew) [[unlikely]]
     look_at_alarm();
@@ -53,7 +53,8 @@ void Watchdog::examine(bool thoroughly) {
 
 void Watchdog::look_at_alarm() {
   alarm_seen_ = members_.job().alarm();
-  // In this order: a rank of this host that leaves because of a failure has shown it before.
+  // In this order: a rank of this host that leaves because of a failure has shown the failure
+  // before.
   for (int r = 0; r < members_.size(); ++r) someone_gone_ |= !members_.lives(r);
   failures_.adopt();
   if (someone_gone_) failures_.news().pass_on_again();
@@ -76,8 +77,8 @@ void Watchdog::examine_now_and_then() {
   examine(due);
 }
 
-// Asks a rank that this one waits for whether it knows of a failure that ends the wait: the update
-// may have been with a rank that died.
+// Asks a rank that this one waits for whether it knows of a failure that ends the wait. A rank that
+// died may have failed to pass on the update.
 void Watchdog::ask_for_failure() {
   for (const Pending* pending : queue_.active()) {
     if (is_in_nic(pending->operation)) continue;
@@ -101,21 +102,21 @@ void Watchdog::examine_members() {
 }
 
 // A member that is gone matters to an operation only if it had not completed its part of it. True:
-// there is no need to look further.
+// no further check is needed.
 bool Watchdog::examine_member(const Pending& pending, int rank) {
   const engine::Operation& operation = pending.operation;
   const auto waits = [&] { return operation.engine->awaited(operation) == rank; };
-  // What a rank of another host sent may have been under way when it ended.
+  // A rank of another host may have ended while its messages were under way.
   const bool lacks =
       members_.is_remote(rank) && members_.state(rank) != job::RankState::left && waits();
   if (operation.engine->completed_by(operation, rank) && !lacks) return false;
-  if (lacks) {  // it may have come since, before the update about its end
+  if (lacks) {  // it may have come since, before the update about the rank's end
     queue_.advance([this](const Pending& stuck, engine::Outcome outcome) {
       return calls_.fail(stuck, outcome);
     });
     if (!queue_.contains(&pending) || !waits()) return true;
   }
-  // It may have told of a failure and left since this rank looked for one.
+  // It may have reported a failure and left since this rank last checked.
   const std::uint64_t index = operation.index;
   failures_.adopt();
   if (failures_.has_failed_by(index) || failures_.is_being_told() ||
@@ -136,11 +137,11 @@ bool Watchdog::examine_ends() {
   for (int r = 0; r < members_.size(); ++r) {
     if (r == members_.rank() || !members_.lives(r)) continue;
     const auto end = ends_.of(r);
-    if (!end || end->has_failed) continue;  // the failure is told
+    if (!end || end->has_failed) continue;  // the failure is reported
     const auto lacking = std::ranges::find_if(queue_.active(), [&](const Pending* pending) {
       const engine::Operation& operation = pending->operation;
       if (operation.index >= end->index) return true;
-      // Of another host, it may be known later what it has completed.
+      // The completed operations of a rank of another host may become known later.
       return !members_.is_remote(r) && !is_in_nic(operation) &&
              !operation.engine->completed_by(operation, r);
     });
@@ -152,7 +153,7 @@ bool Watchdog::examine_ends() {
   return false;
 }
 
-// One that is stopped for good becomes lost, of which the alarm tells.
+// A rank that is stopped for good is declared lost, which raises an event.
 void Watchdog::examine_stops() {
   const auto waits_for = [this](int rank) {
     return std::ranges::any_of(queue_.active(), [rank](const Pending* pending) {
@@ -175,7 +176,7 @@ void Watchdog::examine_silence() {
     if (operation.plan->engine != EngineKind::inline_ || !operation.host.entered()) continue;
     const int peer = operation.host.awaited();
     const std::uint64_t sequence = operation.host.sequence();
-    // What a rank of another host has sent may still be on its way.
+    // Messages of a rank of another host may still be under way.
     if (peer < 0 || peer == members_.rank() || members_.is_remote(peer) ||
         !operation.engine->completed_by(operation, peer)) {
       continue;
@@ -199,7 +200,7 @@ void Watchdog::examine_silence() {
 }
 
 void Watchdog::examine_deadline() {
-  if (queue_.active().empty()) return;  // what was found before has ended all
+  if (queue_.active().empty()) return;  // an earlier check has ended all
   const std::int64_t limit = members_.job().settings().time_ns(base::Setting::timeout);
   Pending& oldest = *queue_.active().front();
   const std::int64_t now = base::now_ns();

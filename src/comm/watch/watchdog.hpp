@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Watchdog: looks for what keeps a communicator's operations from ending: a failure that another
-// member has told, a member that is gone or has ended the communicator, a process that is stopped,
-// calls that differ, a deadline. A rank that waits asks it in every turn; that costs two loads
-// while nothing is wrong. One thread at a time.
+// Watchdog: looks for reasons why a communicator's operations do not end. These are a failure that
+// another member has reported, a member that is gone or has ended the communicator, a stopped
+// process, calls that differ, and a deadline. A waiting rank asks it in every turn; that costs two
+// loads while nothing is wrong. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class Watchdog {
   void examine_after_sleep();
   // For a rank that does not sleep itself: one that polls, and the agent.
   void examine_now_and_then();
-  // Whether something has happened since the last look that may end what is pending.
+  // Whether an event since the last check may end a pending operation.
   bool is_alarmed() const { return members_.job().alarm() != alarm_seen_; }
 
  private:
