@@ -103,7 +103,7 @@ struct Tree {
   bool operator==(const Tree&) const = default;
 };
 
-// What a machine was measured as: a file with it has a checksum, too.
+// Identifies the measured machine; a file that contains it also has a checksum.
 struct Fingerprint {
   std::string machine, version, settings;
 

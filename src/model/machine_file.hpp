@@ -22,7 +22,8 @@ base::Result<Machine> parse_machine(std::string_view text, std::string_view file
 base::Result<Machine> read_machine_file(const std::string& path);
 
 std::string machine_text(const Machine& machine);
-// Of a text whose own checksum reads as zeros; 16 digits. It finds accidents, not intentions.
+// The checksum of a text whose own checksum reads as zeros; 16 digits. It detects accidents, not
+// intentions.
 std::string checksum_of(std::string_view text);
 // Where the 16 digits of the checksum stand in a text; npos if there are none.
 std::size_t checksum_place(std::string_view text);

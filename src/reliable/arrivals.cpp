@@ -14,7 +14,7 @@ Arrivals::Taken Arrivals::take(std::uint64_t number) {
   if ((word & bit_of(number)) != 0) return Taken::seen;
   word |= bit_of(number);
   if (!is_before(number, end_)) end_ = number + 1;
-  // The places that the vector moves over are for numbers a window ahead.
+  // The vector then has room for numbers one window ahead.
   while ((bits_[word_of(missing_)] & bit_of(missing_)) != 0) {
     bits_[word_of(missing_)] &= ~bit_of(missing_);
     ++missing_;

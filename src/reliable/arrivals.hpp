@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Arrivals: which packets of one link have come, as a bit vector over the numbers from the first
-// that is missing. What lies below has come, all of it; so a number is taken once, however often
-// and late its packet comes. Numbers wrap. A value type; one thread at a time.
+// Arrivals: the packets of one link that have arrived, as a bit vector over the numbers from the
+// first missing one. All lower numbers have arrived, so a number is taken once, however often and
+// late its packet comes. Numbers wrap. A value type; one thread at a time.
 #pragma once
 
 #include <array>
@@ -13,9 +13,9 @@
 namespace unisono::reliable {
 
 // How far a link's sender may be ahead of the first packet that its receiver lacks. At 1400 bytes a
-// packet that is 1.4 MB, ten times what a fast link holds under way within a host's response time.
+// packet that is 1.4 MB, ten times the bytes on a fast link within a host's response time.
 inline constexpr std::uint64_t kWindow = 1024;
-// As many numbers fit into the mask of one request for repetition.
+// The numbers in the mask of one request for repetition.
 inline constexpr std::uint64_t kMaskNumbers = 64;
 
 class Arrivals {
@@ -25,10 +25,10 @@ class Arrivals {
   enum class Taken : std::uint8_t {
     fresh,
     seen,
-    beyond,  // further ahead than a sender may be: not noted
+    beyond,  // further ahead than a sender may be: ignored
   };
   Taken take(std::uint64_t number);
-  // That numbers before `end` have been sent is known otherwise.
+  // Numbers before `end` were sent, as another packet shows.
   void expect_until(std::uint64_t end);
 
   bool has(std::uint64_t number) const;
@@ -37,7 +37,7 @@ class Arrivals {
   std::uint64_t missing() const { return missing_; }  // the first number that has not come
   std::uint64_t end() const { return end_; }          // all known numbers are before it
   bool has_gap() const { return missing_ != end_; }
-  // Bit i: number `from` + i has not come. `from` is at or after missing().
+  // Bit i: number `from` + i has not arrived. `from` is at or after missing().
   std::uint64_t mask(std::uint64_t from) const;
 
  private:

@@ -21,8 +21,8 @@ namespace {
 using base::Code;
 using base::Error;
 
-// Looks for stalls in each silence limit, and the part of it that one look may add at most: a
-// process that was itself stopped for long learns only now what has arrived meanwhile.
+// The number of checks for stalls in each silence limit, and the part of it that one check may add
+// at most. A process that was itself stopped for long learns only now of arrivals meanwhile.
 constexpr std::int64_t kLooksInLimit = 8;
 constexpr std::int64_t kMostOfLimit = 4;
 
@@ -128,7 +128,7 @@ void Bulk::put(const transport::Put& message) {
   }
   peer.open = kNone;
   Message& open = messages_[index];
-  if (open.writes_left == 0) {  // packets take care of it
+  if (open.writes_left == 0) {  // packets carry it instead
     put_kept(open);
     reliable_.put(message);
     return finish(index);
@@ -166,7 +166,7 @@ int Bulk::progress() {
   return arrived + reliable_.progress();
 }
 
-// What was written has flags, which are puts.
+// Written messages have flags, which are puts.
 bool Bulk::settle() {
   collect();
   const bool written = is_settled();
@@ -201,7 +201,7 @@ void Bulk::look_for_stalls() {
   for (int rank = 0; rank < options_.ranks; ++rank) {
     if (!has_stalled(rank, std::min(passed_ns, options_.silence_ns / kMostOfLimit))) continue;
     lose(rank, fmt::format("{}: transfers with rank {} have not moved for {} ({} under way; "
-                           "UNISONO_DETECT_TIMEOUT_HOSTS); check firewalls and the MTU of the path "
+                           "UNISONO_DETECT_TIMEOUT_HOSTS). Check firewalls and the MTU of the path "
                            "for the provider's packets, or set UNISONO_BULK=udp",
                            memory_->name(), rank, base::format_time_ns(options_.silence_ns),
                            peers_[static_cast<std::size_t>(rank)].transfers));
@@ -277,7 +277,7 @@ void Bulk::forget(int rank) {
 std::int64_t Bulk::longest_sleep_ns() const {
   const bool wakes = memory_->descriptor() >= 0;
   if (wakes && transfers_ == 0) return std::numeric_limits<std::int64_t>::max();
-  // What the provider did not take yet has nothing that wakes.
+  // Transfers that the provider has not accepted yet cause no wake-up.
   return wakes ? 5 * base::kMillisecond : base::kMillisecond;
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Bulk: long puts as writes to remote memory, beside a Reliable that carries everything else. A
-// flag always goes by the Reliable, and leaves only when the write is known to have arrived: so it
-// cannot be seen before its bytes whatever order the provider keeps, it is written by a process and
-// in one piece, and it bears the job's tag (docs/decisions/0018). A message of which some bytes
-// are written and others are not has the latter kept until then, too.
+// flag always goes by the Reliable, and is sent only when the write is known to have arrived. So it
+// cannot be seen before its bytes, whatever order the provider keeps. A process writes it, in one
+// piece, and it carries the job's tag (docs/decisions/0018). If some bytes of a message are written
+// and others are not, the latter are kept until then, too.
 //
 // A write that fails may still arrive later, so its bytes are not sent again another way: the peer
-// counts as lost. So does a peer with which transfers are under way and no part of them ends for as
-// long as a rank of another host may be silent, whether or not it answers datagrams: the provider
-// alone would wait for much longer. One object belongs to one rank; one thread at a time.
+// counts as lost. So does a peer if no part of its transfers ends for as long as a rank of another
+// host may be silent. Whether it answers datagrams does not matter: the provider alone would wait
+// for much longer. One object belongs to one rank; one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -43,13 +43,13 @@ struct BulkOptions {
 struct BulkCounts {
   std::uint64_t written = 0;  // puts, or parts of messages
   std::uint64_t read = 0;     // gets
-  std::uint64_t refused = 0;  // for which there was no room: they went as packets
+  std::uint64_t refused = 0;  // writes without room, sent as packets
   bool operator==(const BulkCounts&) const = default;
 };
 
 class Bulk final : public transport::Transport {
  public:
-  // `reliable` outlives it. Every peer that may be put to has been met by `memory`.
+  // `reliable` outlives it. `memory` has met every peer that may be put to.
   static base::Result<std::unique_ptr<Bulk>> over(Reliable& reliable,
                                                   std::unique_ptr<transport::RemoteMemory> memory,
                                                   BulkOptions options);
@@ -64,10 +64,10 @@ class Bulk final : public transport::Transport {
   // The Reliable's, too.
   int progress() override;
 
-  // As of a Reliable, which it also asks.
+  // Like those of the Reliable, which they also call.
   bool settle();
   void forget(int rank);
-  // A transfer with that rank has failed, or does not move: what was to go there will not.
+  // A transfer with that rank has failed, or makes no progress: its bytes will not arrive.
   bool has_lost(int rank) const { return peers_[static_cast<std::size_t>(rank)].lost; }
   // Why; empty if it has not.
   const std::string& why_lost(int rank) const { return peers_[static_cast<std::size_t>(rank)].why; }
@@ -82,7 +82,7 @@ class Bulk final : public transport::Transport {
   transport::RemoteMemory& memory() { return *memory_; }
 
  private:
-  // Of a message that is written, or begun.
+  // A part of a message that is written, or begun.
   struct Piece {
     std::byte* place;
     std::size_t begin;  // in `bytes`
@@ -91,7 +91,7 @@ class Bulk final : public transport::Transport {
   struct Message {
     int target = -1;
     std::size_t writes_left = 0;
-    std::vector<Piece> pieces{};  // that go as packets, before the flag
+    std::vector<Piece> pieces{};  // sent as packets, before the flag
     std::vector<std::byte> bytes{};
     std::uint64_t* flag = nullptr;  // null: not yet known
     std::uint64_t flag_value = 0;
@@ -103,7 +103,7 @@ class Bulk final : public transport::Transport {
     std::size_t under_way = 0;  // messages
     std::size_t transfers = 0;
     std::optional<std::uint64_t> moved{};  // RemoteMemory's, at the last look; none: not looked yet
-    std::int64_t still_ns = 0;             // for how long it has not changed
+    std::int64_t still_ns = 0;             // how long it has not changed
     bool lost = false;
     bool forgotten = false;
     std::string why{};
@@ -132,7 +132,7 @@ class Bulk final : public transport::Transport {
   base::Descriptor sleeper_;    // epoll: the datagrams' descriptor and the remote memory's
   int watched_ = -1;            // the latter
   std::vector<Peer> peers_;     // by rank
-  std::size_t transfers_ = 0;   // with all that are not given up
+  std::size_t transfers_ = 0;   // open transfers, without abandoned ones
   std::int64_t looked_ns_ = 0;  // for stalls
   std::vector<Message> messages_;
   std::vector<std::size_t> free_messages_;

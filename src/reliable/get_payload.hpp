@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a get's packet carries: where the bytes go at who asks, and how many. Pure; any thread.
+// The payload of a get's packet: the target offset at the asking rank, and the number of bytes.
+// Pure; any thread.
 #pragma once
 
 #include <array>

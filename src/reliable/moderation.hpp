@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Moderation: how long who sleeps on the datagrams leaves the packets of a long message to gather
-// before it looks, as network cards do with their interrupts. A wake-up costs as much as some
-// packets, and a part of a message helps nobody. Packets say how many follow them, so the end of a
-// message is seen when it comes. A value; no clock of its own.
+// Moderation: how long a rank that sleeps on datagrams lets the packets of a long message gather
+// before it polls, as network cards do with interrupts. A wake-up costs as much as several packets,
+// and a part of a message is useless. Packets carry the number of those that follow, so the end of
+// a message is noticed when it comes. A value; no clock of its own.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace unisono::reliable {
 
 class Moderation {
  public:
-  static constexpr std::int64_t kPackets = 8;  // to gather, if so many are to come
+  static constexpr std::int64_t kPackets = 8;  // to gather, if so many will come
   // A shorter sleep is not worth its timer.
   static constexpr std::int64_t kLeastNs = 40'000;
   static constexpr std::int64_t kMostNs = 500'000;
@@ -32,7 +32,7 @@ class Moderation {
     const std::int64_t wanted_ns = in_a_row ? since_ns * to_gather / packets : 0;
     pause_ns_ = whole || wanted_ns < kLeastNs ? 0 : std::min(wanted_ns, kMostNs);
   }
-  // 0: look as soon as something comes.
+  // 0: poll as soon as something comes.
   std::int64_t pause_ns() const { return pause_ns_; }
 
  private:

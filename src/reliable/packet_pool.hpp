@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// PacketPool: sealed packets that were sent, or will be, until their receivers have them. A fixed
-// number, allocated once; who finds it empty has to wait for an acknowledgement. One thread at a
+// PacketPool: sealed packets from before they are sent until their receivers have them. A fixed
+// number, allocated once; if it is empty, the sender waits for an acknowledgement. One thread at a
 // time.
 #pragma once
 
@@ -18,7 +18,7 @@ struct KeptPacket {
   std::uint32_t payload_bytes = 0;
   std::int32_t target = 0;   // as transport::Outgoing::target
   std::int64_t sent_ns = 0;  // the last time
-  bool queued = false;       // somebody will look at it once more
+  bool queued = false;       // will be looked at once more
   bool over = false;         // its receiver has it
 };
 

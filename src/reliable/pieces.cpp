@@ -7,10 +7,10 @@
 namespace unisono::reliable {
 namespace {
 
-// Shorter pieces would be headers above all; nobody makes them.
+// Shorter pieces would be mostly headers; no sender makes them.
 constexpr std::size_t kLeastPiece = 64;
 
-// Whatever it is: it is the same for all repetitions of a packet, and for no other.
+// The identifier only has to be the same for all repetitions of a packet, and different for others.
 std::uint64_t name_of(std::span<const std::byte> packet) {
   std::uint64_t tag = 0;
   std::memcpy(&tag, packet.data() + offsetof(unisono_packet, tag), sizeof tag);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who asks whom for what a multicast has lost: a k-ary tree over the members of the group with the
-// origin at its root. Each has one parent to ask and at most k children to answer, so that neither
-// requests nor acknowledgements of a large group meet at one rank. Who has left is passed over:
-// those below it ask, and answer to, those above. Members learn of that at different times, so two
-// may see different trees for a moment; requests are repeated. One thread at a time.
+// The tree for requests of lost multicasts: a k-ary tree over the members of the group with the
+// origin at its root. Each member has one parent to ask and at most k children to answer. So
+// neither requests nor acknowledgements of a large group meet at one rank. A member that has left
+// is passed over: those below it ask, and answer to, those above. Members learn of that at
+// different times, so two may see different trees for a moment; requests are repeated. One thread
+// at a time.
 #pragma once
 
 #include <vector>
@@ -17,7 +18,7 @@ class RepairTree {
 
   bool has(int rank) const { return place_of(rank) >= 0; }
   void forget(int rank);
-  // Of a member.
+  // Whether a member has left.
   bool has_left(int rank) const {
     return gone_ != 0 && left_[static_cast<std::size_t>(place_of(rank))];
   }

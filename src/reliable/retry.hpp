@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// RetryTimer: when to ask (again) for what has not come. The first delay is drawn at random from
-// [first, 2 first), so that many who lack the same do not ask at once; each further one is twice as
-// long, up to a limit. Knows no clock: time is a parameter. A value type; one thread at a time.
+// RetryTimer: when to request a missing packet, or request it again. The first delay is drawn at
+// random from [first, 2 first), so that many ranks that lack the same do not ask at once. Each
+// further one is twice as long, up to a limit. Knows no clock: time is a parameter. A value type;
+// one thread at a time.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What went otherwise than on a network without losses, strangers and full buffers, for people who
-// look for why their job is slow, or for who else is there. Control path; any thread, while nobody
-// else uses the Reliable.
+// Differences from a network without losses, foreign packets and full buffers, for people who look
+// for the reason of a slow job, or for other senders. Control path; any thread, while no other uses
+// the Reliable.
 #pragma once
 
 #include <string>

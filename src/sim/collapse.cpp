@@ -39,7 +39,7 @@ bool sends(const Step& step) {
   return step.kind == StepKind::send || step.kind == StepKind::follow;
 }
 
-// Which step of which rank fills each slot.
+// The step and rank that fill each slot.
 struct Origin {
   int rank = -1;
   std::uint32_t step = 0;
@@ -82,7 +82,7 @@ std::size_t distinct(const Colours& colours) {
   return sorted.size() - std::ranges::unique(sorted).size();
 }
 
-// What a rank does, whoever its peers are.
+// The program of a rank, independent of its peers.
 Colours first_colours(const ProgramSet& programs, std::span<const Time> skew) {
   std::vector<std::uint64_t> of_program(programs.distinct());
   std::vector<bool> known(programs.distinct());
@@ -216,7 +216,8 @@ Outcome collapse_alike(const ProgramSet& programs) {
   const auto steps = programs.steps(programs.program(0));
   Clock clock;
   clock.now = programs.start_up();
-  // What this rank sends to a slot of a peer, another one sends to its slot of that number.
+  // A message of this rank to a peer's slot stands for the one that it receives in its slot of that
+  // number.
   std::vector<Time> arrivals(programs.program(0).slots, kUnfilled);
   Outcome outcome;
   for (const Step& step : steps) {

@@ -28,7 +28,7 @@ Network::Network(const topology::fat_tree::Placement& placement, NetworkParamete
   open_.resize(links);
 }
 
-// What the way itself costs: far nodes are slower, and each switch takes its time.
+// Adds the costs of the path: far nodes are slower, and each switch takes its time.
 Passage Network::lengthened(const Passage& passage) const {
   Passage result = passage;
   const auto node = [&](int rank) { return placement_.leaves[static_cast<std::size_t>(rank)]; };

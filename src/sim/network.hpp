@@ -26,8 +26,9 @@ struct NetworkParameters {
   topology::fat_tree::Ascent ascent = topology::fat_tree::Ascent::least_loaded;
   double link_ns_per_byte = 0;  // of each direction; 0: links have no limit
   double switch_delay_ns = 0;   // of each switch on the way, beside the latency of the machine
-  // Of a way whose smallest subtree has this height: what a byte costs more than at the sender. Far
-  // nodes are slower where links wait for answers. Heights beyond the last are as the last.
+  // By the height of a path's smallest subtree: the additional time of a byte, compared with the
+  // sender. Far nodes are slower where links wait for answers. Heights beyond the last count as the
+  // last.
   std::vector<double> far_ns_per_byte;
 };
 
@@ -83,7 +84,7 @@ class Network {
   std::vector<Flow> flows_;
   std::vector<int> links_;     // of flows
   std::vector<int> flows_on_;  // sharing, by link
-  // Of share(), by link.
+  // Working memory of share(), by link.
   std::vector<double> load_, left_;
   std::vector<int> open_;
   std::int64_t held_up_ = 0;

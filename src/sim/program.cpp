@@ -16,7 +16,7 @@ using schedule::OpKind;
 using schedule::Range;
 using schedule::Schedule;
 
-// What a range holds: the range, and how often its memory had been written.
+// The contents of a range: the range, and how often its memory had been written.
 using Content = std::tuple<schedule::Memory, schedule::SlotId, std::int64_t, std::int64_t, int>;
 
 class Contents {

@@ -39,12 +39,12 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-// Of wait and work only `occupied` counts.
+// For wait and work only `occupied` counts.
 struct StepCost {
   Time occupied = 0, gap = 0, flight = 0;
   std::int64_t bytes = 0;  // of a message
-  // The time in which the message is on the links of its network: some of it before the message has
-  // left its sender, the streamed part after that.
+  // The time in which the message is on the links of its network. A part of it passes before the
+  // message has left its sender, the streamed part afterwards.
   Time on_wire = 0, streamed = 0;
 
   bool operator==(const StepCost&) const = default;
@@ -111,7 +111,7 @@ class ProgramSet {
   std::vector<std::uint32_t> program_of_;  // empty: all run the first
 };
 
-// What a simulation finds. by_rank is empty where one rank stands for all.
+// The result of a simulation. by_rank is empty if one rank stands for all.
 struct Outcome {
   Time finish = 0;  // of the last rank
   std::vector<Time> by_rank;

@@ -166,7 +166,7 @@ class StepSweep {
   }
 
   void send(const Step& step, const StepCost& cost) {
-    // What all ranks spend alike is one number.
+    // The time that all ranks spend alike is one number.
     spent_ += cost.occupied;
     Times arrivals = take_array();
     Time* const arrival = arrivals.data();
@@ -203,8 +203,8 @@ class StepSweep {
   void wait(const Step& step, const StepCost& cost) {
     Times arrivals = std::move(under_way_[static_cast<std::size_t>(step.slot)]);
     UNISONO_CHECK(arrivals.size() == now_.size(), "a uniform program waits for what is not sent");
-    // Where the sender of slot s is rank + d, ranks are two runs of neighbours; with rank xor d,
-    // runs of the length of its lowest bit.
+    // If the sender of slot s is rank + d, ranks form two runs of neighbours. With rank xor d, they
+    // form runs of the length of its lowest bit.
     const auto ranks = static_cast<std::size_t>(programs_.ranks());
     const auto distance = static_cast<std::size_t>(step.peer);
     if (programs_.coding() == Coding::shift) {

@@ -11,8 +11,8 @@
 
 namespace unisono::sim {
 
-// skew[r]: when rank r starts; empty: all at 0. Of schedules that end (check/); others stop the
-// process.
+// skew[r]: the start of rank r; empty: all at 0. The schedules must terminate (check/); others stop
+// the process.
 Outcome sweep(const ProgramSet& programs, std::span<const Time> skew = {});
 
 // The two ways of it, which agree: rank by rank, each until a message is missing; and step by step,

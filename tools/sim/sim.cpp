@@ -319,9 +319,10 @@ void add_disturbances(CLI::App& command, SimOptions& options) {
       ->check(CLI::IsMember({"source", "target", "adaptive"}))
       ->needs(contention)
       ->default_str("adaptive");
-  command.add_option("--noise", options.noise,
-                     "What takes cores away: fixed:PERIOD:LENGTH, random:PERIOD:LENGTH, or a file "
-                     "with lines START LENGTH in nanoseconds");
+  command.add_option(
+      "--noise", options.noise,
+      "Noise that takes cores away: fixed:PERIOD:LENGTH, random:PERIOD:LENGTH, or a file "
+      "with lines START LENGTH in nanoseconds");
   command.add_option("--skew", options.skew, "Ranks start at random times up to this")
       ->default_str("0");
   auto* loss = command.add_option("--loss", options.loss, "Share of messages that are lost")
@@ -333,9 +334,10 @@ void add_disturbances(CLI::App& command, SimOptions& options) {
   auto* after = command.add_option("--barrier-after", options.barrier_after,
                                    "A barrier of all ranks after so many messages received");
   command
-      .add_option("--barrier", options.barrier, "What it takes [the machine's hardware barrier]")
+      .add_option("--barrier", options.barrier,
+                  "Time of a barrier [the machine's hardware barrier]")
       ->needs(after);
-  command.add_option("--seed", options.seed, "Of all that is random")->default_str("1");
+  command.add_option("--seed", options.seed, "Seed of all random choices")->default_str("1");
 }
 
 }  // namespace
