@@ -41,8 +41,8 @@ inline std::vector<int> swept_ranks() {
   return all;
 }
 
-// Kernels do not know how many ranks there are: where only their memory matters, once in place and
-// once not is enough of the types and operators, which take most of the time.
+// Kernels do not depend on the number of ranks. Where only their memory matters, testing all types
+// and operators once in place and once not suffices; they take most of the time.
 inline bool all_types_at(int ranks) {
   return full_sweep || !harness::kSanitized || ranks == 2 || ranks == 3;
 }

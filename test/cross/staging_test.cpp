@@ -29,7 +29,7 @@ engine::Counters counted(World& world) {
   return all;
 }
 
-// Of all ranks' schedules: multicasts to several ranks, and how many those are together.
+// Totals of all ranks' schedules: multicasts to several ranks, and their receivers.
 struct Expected {
   std::int64_t multicasts = 0, receivers = 0;
 };

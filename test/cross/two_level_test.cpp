@@ -137,7 +137,7 @@ TEST_P(TwoLevel, EveryInnerAlgorithmEqualsTheReference) {
 // By collective, what the rules take without multicast between hosts, and with it.
 using Taken = std::map<Collective, std::pair<std::string, std::string>>;
 
-// What the rules take, without a wish of the user.
+// The choice of the rules, without a setting of the user.
 class TwoLevelRules : public TwoLevel {
  protected:
   void expect_taken(const std::vector<int>& hosts, const Taken& taken) {

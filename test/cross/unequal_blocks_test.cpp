@@ -24,7 +24,8 @@ using arith::Type;
 using schedule::Collective;
 using schedule::Shape;
 
-// Of 8 bytes each: two of the longest blocks are then more than a window of the bulk lane holds.
+// Elements of 8 bytes: two of the longest blocks are then longer than a receive buffer for long
+// messages.
 constexpr std::int64_t kSeveralSegments = 3'001;
 
 bool takes_unequal_blocks(const Algorithm& row) {

@@ -74,7 +74,7 @@ std::vector<int> named_in(const std::string& message) {
   return ranks;
 }
 
-// What comes to pass at most once in a scenario, and what it did to the calls.
+// Events that happen at most once in a scenario, and the results of the calls.
 struct Fates {
   int deaths = 0, hangs = 0, cuts = 0, one_way = 0, narrow = 0;
   int completed = 0, failed = 0, overdue = 0, groups = 0;
@@ -258,8 +258,8 @@ class Doomed {
     for (const int rank : named) EXPECT_TRUE(lost_.contains(rank)) << error.message;
   }
 
-  // All who come to a new communicator come to the same one; and if only deaths were to be found
-  // out, it is that of all who live, or of nobody: too few hosts are left to be sure.
+  // All survivors that get a new communicator get the same one. If there were only deaths, it has
+  // all living ranks. Or none gets one, because too few hosts are left to be sure.
   void go_on(Fates& fates) {
     ASSERT_TRUE(survivors_.run()) << "shrink does not end";
     comm::Communicator* const group = survivors_.expect_one_group();
@@ -277,7 +277,7 @@ class Doomed {
     if (!has_cuts_) survivors_.expect_sums();
   }
 
-  // Of what was given out since the job began nothing is kept once the survivors have ended their
+  // All memory given out since the job began is free again once the survivors have ended their
   // communicators.
   void expect_no_memory_left() {
     const std::int64_t before =

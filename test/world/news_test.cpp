@@ -29,8 +29,8 @@ using job::RankState;
 Seeds seeds{.count = 10};
 int hosts_of_many = 128;  // `--hosts`
 
-// A tree has an edge for each rank but one. By each go, both ways, a report and the word that there
-// is one, and a question and its answer where nothing else says that they have come.
+// A tree has an edge for each rank but one. Each edge carries, both ways, a report and a put that
+// announces it. It also carries a question and its answer if nothing else acknowledges them.
 constexpr std::int64_t kPacketsOfARank = 8;
 
 WorldOptions many_hosts(int hosts, std::uint64_t seed) {
@@ -78,7 +78,7 @@ class News {
       }
     }
     EXPECT_EQ(missing, 0U) << "ranks have not heard of it";
-    // What is under way, and repeats.
+    // Delivers packets under way, and repetitions.
     for (int round = 0; round < 20; ++round) {
       world.datagrams()->advance_to(world.datagrams()->now_ns() + kRoundNs);
       for (int r = 0; r < world.ranks(); ++r) {
@@ -124,9 +124,9 @@ TEST(News, OfAFailureTakeAFewPacketsForEachRank) {
   EXPECT_LE(of_loss, (kPacketsOfARank + 1) * hosts_of_many);
 }
 
-// Ranks that wait for each other in a barrier; some of them have died, inner nodes of the tree
-// among them, and nobody has noticed, and more die while the news spread. Those who wait ask whom
-// they wait for; whoever waits for a dead one finds it silent.
+// Ranks wait for each other in a barrier. Some of them have died unnoticed, inner nodes of the tree
+// among them, and more die while the updates spread. Waiting ranks ask the ranks they wait for; a
+// dead one stays silent.
 TEST(News, ReachAllSurvivorsAlsoWhereInnerHostsHaveDied) {
   constexpr int kRanks = 48;
   for (int i = 0; i < seeds.count; ++i) {
@@ -222,7 +222,7 @@ TEST(News, OfAShrinkThatIsGivenUpTakeAFewPacketsForEachRankAndLoss) {
 
 // ---- the tree -----------------------------------------------------------------------------------
 
-// Whoever lives is reached, if all know who does; and by few messages.
+// Reaches all living ranks with few messages, if all know which ranks live.
 TEST(NewsTree, ConnectsAllThatLive) {
   base::Prng prng(1);
   for (int round = 0; round < 200; ++round) {

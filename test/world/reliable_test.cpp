@@ -47,7 +47,7 @@ WorldOptions options_of(std::uint64_t seed, bool has_hosts, base::Prng& prng) {
   return options;
 }
 
-// What the network did, and what was done about it.
+// The faults of the network, and the repairs.
 struct Traffic {
   std::uint64_t multicasts = 0, passed_on = 0;
   int multicast_ends = 0;

@@ -56,7 +56,7 @@ void expect_all_agree(Survivors& survivors, const std::vector<int>& members) {
   survivors.expect_sums();
 }
 
-// Who lives and is in no group knows why: some are lost. How many they are.
+// A living rank without a group knows the reason: some ranks are lost. Returns their number.
 int expect_others_told(const Survivors& survivors) {
   int told = 0;
   for (const Survivor& each : survivors.ranks) {
@@ -111,9 +111,9 @@ TEST(Shrink, OfTwoHostsTheFirstGoesOn) {
   }
 }
 
-// Each of ranks 1 and 2 tells ranks 3 and 4 that the other is lost. For these two, of five hosts,
-// it is too many; whom they know to be lost by hearsay hears of it, or would wait for them for
-// ever, who live and answer.
+// Ranks 1 and 2 each report to ranks 3 and 4 that the other is lost. With five hosts, that is one
+// loss too many for these two. The ranks that they know to be lost only by hearsay live, and learn
+// of it; otherwise they would wait forever.
 TEST(Shrink, WhoIsLostByHearsayIsTold) {
   int told = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -182,8 +182,8 @@ TEST(Shrink, DeathsAtAnyMoment) {
   EXPECT_GT(summed, count / 4);
 }
 
-// One request of one rank is refused, at any step of the shrink, and at most one rank dies: nobody
-// hangs, and without a death all go on or all are told who could not.
+// One request of one rank is refused, at any step of the shrink, and at most one rank dies. No rank
+// hangs. Without a death all go on, or all get an error that names the refused rank.
 TEST(Shrink, MemoryRefusedAtAnyMoment) {
   const std::vector<std::vector<int>> placements = {{0, 0, 0, 0}, {0, 1, 2, 3}, {0, 1, 1, 2, 0}};
   int refused = 0;

@@ -44,8 +44,8 @@ void run_scenario(std::uint64_t seed) {
   RandomJobs(world, prng, 15 + prng.below(30), is_long ? 40'000 : 4'000).run();
 }
 
-// A request for memory of one rank is refused while many collectives are under way: each rank ends
-// all of them or gets an error, and what is complete is right.
+// A request for memory of one rank is refused while many collectives are in progress. Each rank
+// ends all of them or gets an error, and completed results are right.
 void refuse_in_scenario(std::uint64_t seed, int& refused) {
   base::Prng prng(seed);
   World world(options_of(seed, prng));

@@ -259,8 +259,9 @@ class Mistaken {
         if (is_other(rank, j)) continue;
         if (jobs_[j].is_complete_at(rank)) {
           const auto is_right = jobs_[j].is_right_at(rank);
-          // What the wrong call sends may lie where the right one's messages have come: a rank may
-          // not see that before its part is over, and is told that the communicator has failed.
+          // Data of the wrong call may overwrite received messages of the right one. A rank may not
+          // see that before its part is over; then its next call reports that the communicator has
+          // failed.
           const bool may_be_overwritten = is_other_call_ && j >= wrong_job_;
           if (!is_right && may_be_overwritten) {
             EXPECT_TRUE(world_.at(rank).failures().has_failed())

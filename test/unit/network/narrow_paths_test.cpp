@@ -18,7 +18,7 @@ std::string written_by(const std::function<void()>& call) {
   return testing::internal::GetCapturedStderr();
 }
 
-// Of a rank behind one bad switch, not a warning for each peer.
+// A rank behind one bad switch logs one warning, not one for each peer.
 TEST(NarrowPaths, TheFirstIsAWarningAndTheOthersAreNot) {
   base::set_log_level(base::LogLevel::warn);
   std::vector<bootstrap::Member> members(3);

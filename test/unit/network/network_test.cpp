@@ -81,7 +81,7 @@ void send_all(TwoHosts& hosts, int thread) {
   }
 }
 
-// Whose flag is up; a piece that is missing then is a failure.
+// The number of messages with a raised flag; a missing piece is then a failure.
 std::size_t whole_messages(TwoHosts& hosts) {
   std::size_t whole = 0;
   for (int t = 0; t < kThreads; ++t) {
