@@ -28,12 +28,13 @@ CODE_FOLDERS = ["bench", "examples", "include", "src/algorithm", "src/api", "src
                 "src/bootstrap", "src/check", "src/comm", "src/group", "src/job", "src/memory",
                 "src/model", "src/network", "src/nic", "src/schedule", "src/select", "src/sim",
                 "src/topology", "src/transport", "src/wait", "src/wire", "test/cli", "test/fuzz",
-                "test/net", "test/nic", "test/process", "test/unit/algorithm", "test/unit/api",
-                "test/unit/arith", "test/unit/base", "test/unit/bootstrap", "test/unit/check",
-                "test/unit/daemon", "test/unit/job", "test/unit/memory", "test/unit/model",
-                "test/unit/network", "test/unit/nic", "test/unit/no_memory", "test/unit/pmix",
-                "test/unit/schedule", "test/unit/select", "test/unit/sim", "test/unit/topology",
-                "test/unit/transport", "test/unit/wait", "test/unit/wire", "tools"]
+                "test/harness", "test/net", "test/nic", "test/process", "test/unit/algorithm",
+                "test/unit/api", "test/unit/arith", "test/unit/base", "test/unit/bootstrap",
+                "test/unit/check", "test/unit/daemon", "test/unit/job", "test/unit/memory",
+                "test/unit/model", "test/unit/network", "test/unit/nic", "test/unit/no_memory",
+                "test/unit/pmix", "test/unit/schedule", "test/unit/select", "test/unit/sim",
+                "test/unit/topology", "test/unit/transport", "test/unit/wait", "test/unit/wire",
+                "tools"]
 CODE_SUFFIXES = (".c", ".h", ".cpp", ".hpp")
 
 # (pattern, what to write instead)

@@ -167,8 +167,8 @@ TEST_F(BulkTest, TheFlagWaitsForTheWrite) {
   EXPECT_EQ(bulk_->counts().written, 1U);
 }
 
-// A note of the length, then the bytes with the flag, as the engines do; the note is not to be
-// missing when the flag is there, though another message passes.
+// A length header, then the bytes with the flag, as the engines send them. The header must be there
+// when the flag is, even if another message overtakes.
 TEST_F(BulkTest, ShortPiecesOfALongMessageComeBeforeItsFlag) {
   put(1, pattern(8, 9), 0, 0);
   put(1, pattern(kLong), 64, 5);
@@ -245,7 +245,7 @@ TEST_F(BulkTest, ALongGetIsARead) {
   EXPECT_EQ(bulk_->counts().read, 1U);
 }
 
-// What failed may still arrive, so neither its flag nor another copy of its bytes is sent.
+// A failed write may still arrive, so neither its flag nor another copy of its bytes is sent.
 TEST_F(BulkTest, APeerToWhichAWriteFailedIsLost) {
   put(1, pattern(kLong), 64, 5);
   put(2, pattern(kLong), 64, 6);

@@ -40,7 +40,7 @@ TEST(Get, BringsBytesOfSeveralPacketsThenTheFlag) {
   EXPECT_EQ(ranks.at(0).counts().asked, 0U);
 }
 
-// Nobody waits at the other side, so who asks sees to it that it is heard.
+// No rank waits at the other side, so the asking rank makes sure that the request arrives.
 TEST(Get, IsRepeatedUntilItIsAnswered) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE(seed);

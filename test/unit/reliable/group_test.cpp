@@ -338,7 +338,7 @@ TEST(Group, OnlyWhoHearsNoMulticastGetsItByUnicast) {
   }
 }
 
-// What is asked and answered by unicast moves the window also where nobody waits or sees a gap.
+// Questions and answers by unicast move the window even if no rank waits or sees a gap.
 TEST(Group, WhoHearsNothingAtAllFromTheStartGetsEverything) {
   Multicasters ranks(8, 2);
   for (int rank = 1; rank < 8; ++rank) ranks.network().stop_multicast(0, rank);
@@ -379,8 +379,8 @@ TEST(Group, OnlyWhoHasNotAnsweredIsAskedAgain) {
   EXPECT_TRUE(ranks.all_have(0, 1));
 }
 
-// With one level there are leaves only. Nothing of the origin reaches them any more, not even its
-// questions; what they ask for says what they have.
+// With one level there are leaves only. No packet of the origin reaches them any more, not even its
+// questions. Their requests show what they have.
 TEST(Group, ARequestOfALeafIsAnAnswer) {
   Multicasters ranks(4, 4);
   for (std::uint64_t i = 1; i <= 250; ++i) ranks.put_to_all(0, {}, 8 * i, i);
@@ -436,7 +436,8 @@ TEST(Group, WhatADeadOriginDidNotGetThroughIsNotAskedForForEver) {
   EXPECT_EQ(asked(), before);
 }
 
-// Of 1023 origins whose packets have come none is looked at again; one that is waited for is.
+// Packets of 1023 origins have come, and no timer checks these again; one origin is waited for, and
+// is checked.
 TEST(Group, OnlyOriginsThatAreWaitedForAreLookedAt) {
   constexpr int kRanks = 1024;
   constexpr int kReceiver = 5;  // multicast reaches nobody else, to save time and memory

@@ -6,7 +6,7 @@
 namespace unisono::reliable {
 namespace {
 
-// Of a link of 200 Mbit/s.
+// The time of a packet on a link of 200 Mbit/s.
 constexpr std::int64_t kPacketNs = 60'000;
 constexpr std::uint64_t kMany = 1000;
 

@@ -84,9 +84,9 @@ TEST(Reliable, NothingIsSentButWhatIsPut) {
   }
 }
 
-// A packet that comes after as many others as 16 bits can count says what its sender had then,
-// nothing, and not that it has what was put to it just now, which would never be repeated. Rank 1
-// is nothing but its packets.
+// A packet may come after as many others as 16 bits can count. It then says that its sender had
+// nothing. It must not say that it has the latest puts, which would never be repeated. The test
+// plays rank 1 by its packets alone.
 TEST(Reliable, AnOldPacketAcknowledgesNothingNew) {
   constexpr std::uint64_t kPuts = 0x10000 - 8;
   Ranks ranks(2);
@@ -289,8 +289,8 @@ TEST(Reliable, AFullPoolMakesPacketsWaitNotVanish) {
   EXPECT_TRUE(ranks.run_until(100 * kMillisecond, all_there));
 }
 
-// Rank 1 answers nothing any more: what it lacks, also of what is put to it later, keeps no room
-// from what the others are told.
+// Rank 1 no longer answers. Packets kept for it, also of later puts, take no room from those for
+// the others.
 TEST(Reliable, WhoIsForgottenLeavesItsRoomToTheOthers) {
   ReliableOptions options;
   options.pool_packets = 16;
@@ -443,7 +443,7 @@ TEST(Reliable, APeerIsNotSilentWhileNobodyAsks) {
   EXPECT_LT(ranks.at(0).silence_ns(1), 100 * kMillisecond);
 }
 
-// What strangers send has no effect; what a rank of the job sends to a wrong place has none either.
+// Packets of foreign senders have no effect, nor do a rank's packets to a wrong position.
 TEST(Reliable, ForgedAndMisplacedPacketsHaveNoEffect) {
   Ranks ranks(3);
   const auto wire = ranks.network().attach(2);
