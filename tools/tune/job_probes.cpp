@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tune/job_probes.hpp"
+
+#include <atomic>
+#include <barrier>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tune/bound_thread.hpp"
+
+namespace unisono::tools::tune {
+namespace {
+
+// One call; `number` counts the calls of the job. Returns the library's code.
+using Call = std::function<int(unisono_comm_t comm, int rank, std::int64_t number)>;
+
+class ThreadJob {
+ public:
+  ThreadJob(int ranks, Call call) : ranks_(ranks), call_(std::move(call)), meet_(ranks) {}
+
+  base::Result<Sample> measure(std::int64_t budget_ns) {
+    if (unisono_threads_create(ranks_, &job_) != UNISONO_OK) {
+      return base::Error{base::Code::resources, unisono_last_error()};
+    }
+    const cpu_set_t usable = BoundThread::usable();
+    const BoundThread bound(usable, 0);
+    std::vector<std::thread> threads;
+    for (int rank = 1; rank < ranks_; ++rank) {
+      threads.emplace_back([this, rank, usable] {
+        const BoundThread own(usable, rank);
+        follow(rank);
+      });
+    }
+    Sample result;
+    if (join(0)) {
+      result = sample(budget_ns, [this](std::int64_t calls) { together(calls); });
+      calls_ = 0;
+      meet_.arrive_and_wait();
+      unisono_finalize(comms_[0]);
+    }
+    for (std::thread& thread : threads) thread.join();
+    unisono_threads_free(job_);
+    if (failed_) return base::Error{base::Code::system, "a job of threads: " + why_};
+    return result;
+  }
+
+ private:
+  // The first rank's error is the cause of the others'.
+  void fail() {
+    const std::lock_guard lock(mutex_);
+    if (!failed_) why_ = unisono_last_error();
+    failed_ = true;
+  }
+  // Whether all ranks have joined.
+  bool join(int rank) {
+    if (unisono_init_thread(job_, rank, &comms_[static_cast<std::size_t>(rank)]) != UNISONO_OK) {
+      fail();
+    }
+    meet_.arrive_and_wait();
+    return !failed_;
+  }
+  void make_calls(int rank) {
+    const std::int64_t calls = calls_, first = first_;
+    for (std::int64_t i = 0; i < calls && !failed_; ++i) {
+      if (call_(comms_[static_cast<std::size_t>(rank)], rank, first + i) != UNISONO_OK) {
+        fail();
+      }
+    }
+  }
+  void together(std::int64_t calls) {
+    calls_ = calls;
+    meet_.arrive_and_wait();
+    make_calls(0);
+    meet_.arrive_and_wait();
+    first_ += calls;
+  }
+  void follow(int rank) {
+    if (!join(rank)) return;
+    for (;;) {
+      meet_.arrive_and_wait();
+      if (calls_ == 0) break;
+      make_calls(rank);
+      meet_.arrive_and_wait();
+    }
+    unisono_finalize(comms_[static_cast<std::size_t>(rank)]);
+  }
+
+  int ranks_;
+  Call call_;
+  std::barrier<> meet_;
+  unisono_threads_t job_ = nullptr;
+  std::vector<unisono_comm_t> comms_ =
+      std::vector<unisono_comm_t>(static_cast<std::size_t>(ranks_), nullptr);
+  std::atomic<std::int64_t> calls_{0}, first_{0};
+  std::atomic<bool> failed_{false};
+  std::mutex mutex_;
+  std::string why_;
+};
+
+// A buffer of each rank.
+std::vector<std::vector<double>> buffers(int ranks, std::int64_t bytes) {
+  return std::vector<std::vector<double>>(
+      static_cast<std::size_t>(ranks),
+      std::vector<double>(static_cast<std::size_t>(bytes / 8), 0.0));
+}
+
+}  // namespace
+
+base::Result<Sample> barrier(int ranks, std::int64_t budget_ns) {
+  return ThreadJob(ranks,
+                   [](unisono_comm_t comm, int, std::int64_t) { return unisono_barrier(comm); })
+      .measure(budget_ns);
+}
+
+base::Result<Sample> broadcast(int ranks, std::int64_t bytes, std::int64_t budget_ns) {
+  auto memory = buffers(ranks, bytes);
+  return ThreadJob(ranks,
+                   [&](unisono_comm_t comm, int rank, std::int64_t number) {
+                     return unisono_broadcast(memory[static_cast<std::size_t>(rank)].data(),
+                                              bytes / 8, UNISONO_FLOAT64,
+                                              static_cast<int>(number % ranks), comm);
+                   })
+      .measure(budget_ns);
+}
+
+base::Result<Sample> serial_reduction(int ranks, std::int64_t bytes, std::int64_t budget_ns) {
+  auto input = buffers(ranks, bytes), output = buffers(ranks, bytes);
+  return ThreadJob(ranks,
+                   [&](unisono_comm_t comm, int rank, std::int64_t number) {
+                     const auto r = static_cast<std::size_t>(rank);
+                     return unisono_reduce(input[r].data(), output[r].data(), bytes / 8,
+                                           UNISONO_FLOAT64, UNISONO_SUM,
+                                           static_cast<int>(number % ranks), comm);
+                   })
+      .measure(budget_ns);
+}
+
+}  // namespace unisono::tools::tune

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// unisono tune: measures this machine and writes its machine file into the user's cache folder.
+#include <fmt/format.h>
+#include <unisono/unisono.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "base/clock.hpp"
+#include "base/settings/user_folder.hpp"
+#include "commands.hpp"
+#include "model/machine_file.hpp"
+#include "model/own_machine.hpp"
+#include "own_fingerprint.hpp"
+#include "tune/job_probes.hpp"
+#include "tune/tuning.hpp"
+
+namespace unisono::tools {
+namespace {
+
+struct TuneArguments {
+  bool quick = false;
+  std::string output;
+};
+
+void print(const tune::Tuning& tuning) {
+  fmt::print("fits (95 % intervals):\n  {:<44} {:>22} {:>24} {:>9}\n", "", "each, ns",
+             "per byte, ns", "residual");
+  for (const tune::FitLine& fit : tuning.fits) {
+    fmt::print("  {:<44} {:>10.1f} +- {:>8.1f} {:>11.4f} +- {:>9.4f} {:>7.1f} %\n", fit.what,
+               fit.each_ns, fit.each_plus_minus, fit.per_byte_ns, fit.per_byte_plus_minus,
+               100 * fit.deviation);
+  }
+  fmt::print("\nmeasured and predicted:\n  {:<28} {:>13} {:>12} {:>13} {:>8}\n", "", "measured, ns",
+             "+-", "predicted, ns", "ratio");
+  for (const tune::Comparison& each : tuning.comparisons) {
+    fmt::print("  {:<28} {:>13.0f} {:>12.0f} {:>13.0f} {:>8.2f}\n", each.what, each.measured_ns,
+               each.plus_minus, each.predicted_ns, each.predicted_ns / each.measured_ns);
+  }
+  for (const std::string& each : tuning.left_out) fmt::print("left out: {}\n", each);
+}
+
+base::Result<std::string> write(const TuneArguments& arguments, const model::Machine& machine) {
+  if (!arguments.output.empty()) {
+    UNISONO_TRY(model::write_machine_file(machine, arguments.output));
+    return arguments.output;
+  }
+  const std::string folder = base::user_cache_folder(base::process_environment());
+  if (folder.empty()) {
+    return base::Error{base::Code::argument,
+                       "neither XDG_CACHE_HOME nor HOME says where to write: give --output"};
+  }
+  UNISONO_TRY(model::write_own_machine(machine, folder));
+  return model::own_machine_path(folder);
+}
+
+base::Status run_tune(const TuneArguments& arguments) {
+  const model::Fingerprint fingerprint = own_fingerprint();
+  // Only schedules whose prices are compared; before the library reads its settings.
+  ::setenv("UNISONO_ALGORITHM", tune::kProbedAlgorithms, 1);
+  tune::TuneOptions options{.quick = arguments.quick};
+  options.progress = [](const std::string& what) {
+    fmt::print(stderr, "unisono tune: {}\n", what);
+  };
+  const std::int64_t begin = base::now_ns();
+  tune::Tuning tuning;
+  UNISONO_ASSIGN(tuning, tune::tune_machine(options));
+  tuning.machine.fingerprint = fingerprint;
+  print(tuning);
+  std::string path;
+  UNISONO_ASSIGN(path, write(arguments, tuning.machine));
+  fmt::print("wrote {} after {:.1f} s\n", path,
+             static_cast<double>(base::now_ns() - begin) / base::kSecond);
+  return base::success();
+}
+
+}  // namespace
+
+void add_tune(CLI::App& app, int& exit_status) {
+  auto arguments = std::make_shared<TuneArguments>();
+  CLI::App* command = app.add_subcommand(
+      "tune",
+      "Measure this machine and write its machine file\n\n"
+      "Measures messages, copies, reduction kernels and passing a core on, fits the model's "
+      "parameters with 95 % intervals, and compares predictions with serial reductions.");
+  command->add_flag("--quick", arguments->quick, "Within about 10 s, with wider intervals");
+  command->add_option("--output", arguments->output,
+                      "Write this file [machine.json in $XDG_CACHE_HOME/unisono]");
+  command->footer("Example:\n  unisono tune --quick");
+  command->callback([arguments, &exit_status] {
+    const base::Status status = run_tune(*arguments);
+    if (status.ok()) return;
+    fmt::print(stderr, "unisono tune: {}\n", status.error().message);
+    exit_status = kExitFailure;
+  });
+}
+
+}  // namespace unisono::tools

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tune/tuning.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "algorithm/algorithm.hpp"
+#include "machine.hpp"
+#include "model/fit.hpp"
+#include "model/price.hpp"
+#include "tune/job_probes.hpp"
+#include "tune/loopback_probes.hpp"
+#include "tune/memory_probes.hpp"
+
+namespace unisono::tools::tune {
+namespace {
+
+using model::Unit;
+using model::Value;
+
+// Sizes that stay in a core's caches, and sizes that do not; the border is the largest of the
+// first.
+constexpr std::array<std::int64_t, 5> kCached = {8, 512, 4096, 16384, 65536};
+constexpr std::array<std::int64_t, 3> kLong = {262144, 524288, 1048576};
+constexpr std::array kDatagramSizes = {8, 256, 768, 1400};
+
+Value measured(double number, double plus_minus, std::string where, Unit unit = Unit::ns) {
+  // Three digits after the point of a nanosecond: more would be noise.
+  const auto rounded = [](double each) { return std::round(each * 1e3) / 1e3; };
+  return {.number = std::max(0.0, rounded(number)),
+          .plus_minus = std::max(0.0, rounded(plus_minus)),
+          .unit = unit,
+          .origin = model::Origin::measured,
+          .where = std::move(where)};
+}
+Value per_byte(const model::Estimate& estimate, std::string where) {
+  Value value = measured(0, 0, std::move(where), Unit::ns_per_byte);
+  value.number = std::round(estimate.value * 1e6) / 1e6;
+  value.plus_minus = std::round(estimate.plus_minus * 1e6) / 1e6;
+  return value;
+}
+Value none(std::string where, Unit unit = Unit::ns) {
+  return {.unit = unit, .origin = model::Origin::assumed, .where = std::move(where)};
+}
+double both(double a, double b) { return std::hypot(a, b); }  // of independent intervals
+
+class Tuner {
+ public:
+  explicit Tuner(const TuneOptions& options)
+      : options_(options),
+        probe_ns_((options.quick ? 120 : 600) * std::int64_t{1'000'000}),
+        cores_(tools::usable_cores()) {}
+
+  base::Result<Tuning> run() {
+    tuning_.machine.name = "this";
+    tuning_.machine.about = "measured by unisono tune";
+    tuning_.machine.hosts = 1;
+    tuning_.machine.cores_per_host = cores_;
+    UNISONO_TRY(measure_memory());
+    UNISONO_TRY(measure_loopback());
+    measure_cores();
+    UNISONO_TRY(compare());
+    tuning_.left_out.push_back("NIC path: not measured; prices take the path between hosts");
+    return std::move(tuning_);
+  }
+
+ private:
+  void say(const std::string& what) const {
+    if (options_.progress) options_.progress(what);
+  }
+
+  base::Result<model::LineFit> line(const std::string& what,
+                                    const std::vector<model::LineTime>& times) {
+    model::LineFit fit;
+    UNISONO_ASSIGN(fit, model::fit_line(times));
+    tuning_.fits.push_back({what, fit.each.value, fit.each.plus_minus, fit.per_byte.value,
+                            fit.per_byte.plus_minus, fit.fit.deviation});
+    return fit;
+  }
+
+  // A line through one probe's times of several sizes.
+  template <class Sizes, class Probe>
+  base::Result<model::LineFit> line_of(const std::string& what, const Sizes& sizes,
+                                       const Probe& probe) {
+    say(what);
+    std::vector<model::LineTime> times;
+    for (const auto bytes : sizes) times.push_back({bytes, probe(bytes, probe_ns_).ns});
+    return line(what, times);
+  }
+
+  model::ReductionCost reduction(std::optional<arith::Operator> op, std::optional<arith::Type> type,
+                                 bool is_long) {
+    model::ReductionCost cost{op, type, {}};
+    const auto add = [&](std::int64_t bytes) {
+      const Sample one = combining(op.value_or(arith::Operator::sum),
+                                   type.value_or(arith::Type::float64), bytes, probe_ns_ / 5);
+      double ns = one.ns;
+      // Beyond the last point, costs go on with the last slope, which must not fall.
+      if (!cost.curve.points.empty()) ns = std::max(ns, cost.curve.points.back().value.number);
+      cost.curve.points.push_back({bytes, measured(ns, one.plus_minus, "kernel")});
+    };
+    if (is_long) {
+      for (const std::int64_t bytes : kLong) add(bytes);
+    } else {
+      for (const std::int64_t bytes : kCached) add(bytes);
+    }
+    return cost;
+  }
+
+  std::vector<model::ReductionCost> reductions(bool is_long) {
+    say(is_long ? "kernels, long vectors" : "kernels");
+    std::vector<model::ReductionCost> costs;
+    costs.push_back(reduction(std::nullopt, std::nullopt, is_long));
+    for (const auto op : {arith::Operator::sum, arith::Operator::max}) {
+      for (const auto type : {arith::Type::int32, arith::Type::float32, arith::Type::float64}) {
+        costs.push_back(reduction(op, type, is_long));
+      }
+    }
+    return costs;
+  }
+
+  // Of a path within the host. The start C is what the library's calls take beyond the messages.
+  template <class Sizes>
+  base::Status measure_path(const Sizes& sizes, bool is_long, model::PathParameters& path) {
+    const std::string range = is_long ? "long messages" : "short messages";
+    model::LineFit flown, sent, copied, called;
+    UNISONO_ASSIGN(flown, line_of("ping-pong of flags, " + range, sizes, flight));
+    UNISONO_ASSIGN(sent, line_of("sending, " + range, sizes, sending));
+    UNISONO_ASSIGN(copied, line_of("copies, " + range, sizes, copying));
+    base::Status status = base::success();
+    UNISONO_ASSIGN(called, line_of("broadcasts between two ranks, " + range, sizes,
+                                   [&](std::int64_t bytes, std::int64_t budget_ns) {
+                                     auto one = broadcast(2, bytes, budget_ns);
+                                     if (one.ok()) return *one;
+                                     status = one.error();
+                                     return Sample{.ns = 1};
+                                   }));
+    UNISONO_TRY(std::move(status));
+    path.level = is_long ? model::Level::memory : model::Level::cache;
+    path.up_to_bytes = is_long ? 0 : sizes.back();
+    path.overhead = measured(sent.each.value, sent.each.plus_minus, "sending, fit over sizes");
+    path.overhead_per_byte = per_byte(sent.per_byte, "sending, fit over sizes");
+    // The line of long messages says nothing of small parts: its short ones do.
+    const model::PathParameters* cached = is_long ? &tuning_.machine.paths.front() : nullptr;
+    if (cached != nullptr) path.overhead = cached->overhead;
+    path.latency = cached != nullptr ? cached->latency
+                                     : measured(flown.each.value - sent.each.value,
+                                                both(flown.each.plus_minus, sent.each.plus_minus),
+                                                "ping-pong of flags less sending");
+    path.gap = none("a store leaves at once");
+    path.gap_per_byte = none("a store leaves at once", Unit::ns_per_byte);
+    path.copy_per_byte = per_byte(copied.per_byte, "copies, fit over sizes");
+    const double read =
+        std::max(0.0, called.per_byte.value - sent.per_byte.value - copied.per_byte.value);
+    const double read_error = both(called.per_byte.plus_minus, sent.per_byte.plus_minus);
+    const double last = static_cast<double>(sizes.back());
+    const std::string by = "broadcasts less sending and copying";
+    path.reception.points = {{0, none("in the latency")},
+                             {sizes.back(), measured(read * last, read_error * last, by)}};
+    path.reduction = reductions(is_long);
+    path.start_up = {
+        {std::nullopt, cached != nullptr
+                           ? cached->start_up.front().value
+                           : measured(called.each.value - flown.each.value,
+                                      both(called.each.plus_minus, flown.each.plus_minus),
+                                      "broadcasts between two ranks less a ping-pong of flags")}};
+    return base::success();
+  }
+
+  base::Status measure_memory() {
+    model::PathParameters cached, uncached;
+    UNISONO_TRY(measure_path(kCached, false, cached));
+    tuning_.machine.paths.push_back(std::move(cached));
+    UNISONO_TRY(measure_path(kLong, true, uncached));
+    tuning_.machine.paths.push_back(std::move(uncached));
+    return base::success();
+  }
+
+  base::Status measure_loopback() {
+    say("datagrams over loopback");
+    std::vector<model::LineTime> flown, sent, received;
+    for (const int bytes : kDatagramSizes) {
+      const auto times = datagrams(bytes, probe_ns_);
+      if (!times.ok()) {
+        tuning_.left_out.push_back("datagrams: " + times.error().message);
+        return base::success();
+      }
+      flown.push_back({bytes, times->flight.ns});
+      sent.push_back({bytes, times->sending.ns});
+      received.push_back({bytes, times->receiving.ns});
+    }
+    model::LineFit whole, sending_fit, receiving;
+    UNISONO_ASSIGN(whole, line("ping-pong of datagrams", flown));
+    UNISONO_ASSIGN(sending_fit, line("sending datagrams", sent));
+    UNISONO_ASSIGN(receiving, line("receiving datagrams", received));
+    model::PathParameters path = tuning_.machine.paths.back();
+    const std::string raw = "datagrams over loopback, fit over sizes";
+    path.level = model::Level::hosts;
+    path.overhead = measured(sending_fit.each.value, sending_fit.each.plus_minus, raw);
+    path.overhead_per_byte = per_byte(sending_fit.per_byte, raw);
+    path.latency = measured(
+        whole.each.value - sending_fit.each.value - receiving.each.value,
+        both(whole.each.plus_minus, both(sending_fit.each.plus_minus, receiving.each.plus_minus)),
+        "datagrams over loopback, without a network: ping-pong less its ends");
+    path.gap_per_byte = none("loopback has no link", Unit::ns_per_byte);
+    const double largest = kDatagramSizes.back();
+    path.reception.points = {
+        {0, measured(receiving.each.value, receiving.each.plus_minus, raw)},
+        {kDatagramSizes.back(),
+         measured(receiving.each.value + receiving.per_byte.value * largest,
+                  receiving.each.plus_minus + receiving.per_byte.plus_minus * largest, raw)}};
+    path.reduction = tuning_.machine.paths.front().reduction;
+    tuning_.machine.paths.push_back(std::move(path));
+    return base::success();
+  }
+
+  void measure_cores() {
+    say("passing a core on");
+    const Sample passed = handing_over(probe_ns_);
+    const Sample woken = waking_up(probe_ns_);
+    tuning_.machine.hand_over =
+        measured(passed.ns, passed.plus_minus, "two threads on one core that yield");
+    tuning_.machine.wake_up = measured(woken.ns, woken.plus_minus, "a futex of another thread");
+  }
+
+  template <class Probe>
+  base::Status compare_one(const std::string& what, schedule::Collective collective,
+                           const char* name, int ranks, std::int64_t bytes, const Probe& probe) {
+    const auto one = probe();
+    if (!one.ok()) return one.error();
+    const schedule::Shape shape{.collective = collective, .ranks = ranks, .count = bytes / 8};
+    const algorithm::Algorithm& row = *algorithm::find(collective, name);
+    std::vector<schedule::Schedule> set;
+    for (int r = 0; r < ranks; ++r) set.push_back(row.build(shape, {}, r));
+    model::Work work{.type = arith::Type::float64};
+    if (schedule::is_reduction(collective)) work.op = arith::Operator::sum;
+    const double price = model::price(set, tuning_.machine, work).ns;
+    tuning_.comparisons.push_back({what, one->ns, one->plus_minus, price});
+    return base::success();
+  }
+
+  // The serial reduction shows what the parameters are worth: none was fitted to it.
+  base::Status compare() {
+    say("serial reductions and barriers");
+    std::vector<int> numbers = {2};
+    for (int ranks = 3; ranks <= std::min(cores_, 8); ++ranks) numbers.push_back(ranks);
+    numbers.push_back(2 * cores_);
+    for (const int ranks : numbers) {
+      UNISONO_TRY(compare_one(fmt::format("barrier of {}", ranks), schedule::Collective::barrier,
+                              "dissemination", ranks, 0,
+                              [&] { return barrier(ranks, probe_ns_); }));
+      for (const std::int64_t bytes : {8, 4096, 65536, 524288}) {
+        UNISONO_TRY(compare_one(fmt::format("reduce of {}, {} bytes", ranks, bytes),
+                                schedule::Collective::reduce, "serial", ranks, bytes,
+                                [&] { return serial_reduction(ranks, bytes, probe_ns_); }));
+      }
+    }
+    return base::success();
+  }
+
+  TuneOptions options_;
+  std::int64_t probe_ns_;
+  int cores_;
+  Tuning tuning_;
+};
+
+}  // namespace
+
+base::Result<Tuning> tune_machine(const TuneOptions& options) { return Tuner(options).run(); }
+
+}  // namespace unisono::tools::tune
