@@ -83,6 +83,25 @@ class ProgramCompiler {
     return std::move(set_);
   }
 
+  ProgramSet compile_traces(std::span<const Trace> traces) {
+    schedule::Shape shape;
+    shape.ranks = ranks_;
+    costs_.emplace(machine_, work_, shape);
+    set_.start_up_ = to_time(costs_->start_up().sum());
+    std::vector<Step> steps;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      std::uint32_t slots = 0;
+      steps.clear();
+      for (const TraceStep& each : traces[static_cast<std::size_t>(rank)]) {
+        slots += each.kind == StepKind::wait ? 1 : 0;
+        steps.push_back(translate(rank, each));
+      }
+      set_.step_count_ += static_cast<std::int64_t>(steps.size());
+      set_.program_of_.push_back(number_of(steps, slots));
+    }
+    return std::move(set_);
+  }
+
   base::Result<ProgramSet> compile_alike(const ScheduleOf& schedule_of) {
     UNISONO_TRY(choose_coding(schedule_of));
     UNISONO_ASSIGN(const Schedule schedule, schedule_of(0));
@@ -154,6 +173,17 @@ class ProgramCompiler {
           break;
       }
     }
+  }
+
+  Step translate(int rank, const TraceStep& trace) {
+    if (trace.kind == StepKind::work) return {0, -1, number_of({trace.work}), StepKind::work};
+    const model::MessageCost& message = costs_->message(true, trace.bytes);
+    const bool sends = trace.kind == StepKind::send;
+    StepCost cost = message_cost(message, trace.bytes, false, false);
+    if (!sends) cost = {to_time(message.reception.sum()), 0, 0, trace.bytes};
+    const auto port = static_cast<std::uint8_t>(sends ? 1 : 0);
+    return {relative(rank, trace.peer, Coding::shift), trace.slot, number_of(cost), trace.kind,
+            port};
   }
 
   void work(const model::Parts& parts, std::vector<Step>& steps) {
@@ -273,6 +303,12 @@ class ProgramCompiler {
   std::unordered_map<StepCost, std::uint32_t, CostHash> cost_numbers_;
   std::unordered_multimap<std::uint64_t, std::uint32_t> numbers_;
 };
+
+ProgramSet ProgramSet::compile_traces(std::span<const Trace> traces,
+                                      const model::Machine& machine) {
+  const model::Work work{model::Engine::any, arith::Type::byte, std::nullopt, true};
+  return ProgramCompiler(static_cast<int>(traces.size()), machine, work).compile_traces(traces);
+}
 
 base::Result<ProgramSet> ProgramSet::compile_alike(int ranks, const ScheduleOf& schedule_of,
                                                    const model::Machine& machine,

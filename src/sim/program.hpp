@@ -60,6 +60,18 @@ struct Program {
   bool operator==(const Program&) const = default;
 };
 
+// A rank's operations without costs, where there is no schedule: in files of other simulators.
+struct TraceStep {
+  StepKind kind = StepKind::work;  // send, wait or work
+  int peer = 0;
+  std::int32_t slot = -1;  // the receiver's
+  std::int64_t bytes = 0;
+  Time work = 0;
+
+  bool operator==(const TraceStep&) const = default;
+};
+using Trace = std::vector<TraceStep>;
+
 using ScheduleOf = std::function<base::Result<schedule::Schedule>(int rank)>;
 
 class ProgramSet {
@@ -72,6 +84,9 @@ class ProgramSet {
   static base::Result<ProgramSet> compile_alike(int ranks, const ScheduleOf& schedule_of,
                                                 const model::Machine& machine,
                                                 const model::Work& work);
+
+  // The traces have to end; each rank is on a host of its own.
+  static ProgramSet compile_traces(std::span<const Trace> traces, const model::Machine& machine);
 
   int ranks() const { return ranks_; }
   std::int64_t step_count() const { return step_count_; }  // of all ranks

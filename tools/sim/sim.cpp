@@ -22,6 +22,7 @@
 #include "sim/collapse.hpp"
 #include "sim/events.hpp"
 #include "sim/export.hpp"
+#include "sim/goal/goal_file.hpp"
 #include "sim/sweep.hpp"
 #include "sim/topology_file.hpp"
 #include "text_file.hpp"
@@ -42,7 +43,7 @@ struct SimOptions {
   int barrier_after = 0;
   std::uint64_t seed = 1;
   bool json = false;
-  std::string timeline, goal;
+  std::string timeline, goal, from_goal;
 
   bool wants_events() const {
     return contention != "none" || !noise.empty() || skew != "0" || loss > 0 || barrier_after > 0 ||
@@ -114,6 +115,13 @@ struct Case {
 
 base::Result<Case> find_case(const SimOptions& options) {
   Case result;
+  if (options.from_goal.empty() == (options.algorithm.empty() || options.ranks.empty())) {
+    return usage("give COLLECTIVE/NAME and -n, or --from-goal");
+  }
+  if (!options.from_goal.empty()) {
+    UNISONO_ASSIGN(result.machine, model::read_machine_file(options.machine));
+    return result;
+  }
   UNISONO_ASSIGN(result.row, find_row(options.algorithm));
   UNISONO_ASSIGN(result.machine, model::read_machine_file(options.machine));
   constexpr std::int64_t kMostRanks = 1 << 24;  // a gigabyte of ranks
@@ -146,11 +154,16 @@ base::Result<Case> find_case(const SimOptions& options) {
 // Whether one rank's schedule is enough: nothing makes ranks differ, and nobody asks for each of
 // them.
 bool alike(const SimOptions& options, const Case& which) {
-  return algorithm::ranks_are_alike(*which.row, which.shape) && !options.wants_events() &&
-         options.goal.empty();
+  return which.row != nullptr && algorithm::ranks_are_alike(*which.row, which.shape) &&
+         !options.wants_events() && options.goal.empty();
 }
 
 base::Result<sim::ProgramSet> compile(const SimOptions& options, const Case& which) {
+  if (!options.from_goal.empty()) {
+    UNISONO_ASSIGN(const std::string text, read_text_file(options.from_goal));
+    UNISONO_ASSIGN(const auto traces, sim::parse_goal(text, options.from_goal));
+    return sim::ProgramSet::compile_traces(traces, which.machine);
+  }
   Progress progress;
   const auto schedule_of = [&](int rank) -> base::Result<schedule::Schedule> {
     constexpr int kBetweenLooks = 4096;
@@ -248,8 +261,10 @@ Ends ends_of(const sim::Outcome& outcome) {
 
 void print(const SimOptions& options, const Case& which, const sim::ProgramSet& programs,
            const Report& report) {
-  const std::string name = fmt::format("{}/{}", schedule::collective_name(which.row->collective),
-                                       algorithm::describe(*which.row, which.parameters));
+  const std::string name =
+      which.row == nullptr ? options.from_goal
+                           : fmt::format("{}/{}", schedule::collective_name(which.row->collective),
+                                         algorithm::describe(*which.row, which.parameters));
   const Ends ends = ends_of(report.result.outcome);
   const sim::EventOutcome& result = report.result;
   if (options.json) {
@@ -287,8 +302,9 @@ void print(const SimOptions& options, const Case& which, const sim::ProgramSet& 
 }
 
 base::Status run_sim(const SimOptions& options) {
-  UNISONO_ASSIGN(const Case which, find_case(options));
+  UNISONO_ASSIGN(Case which, find_case(options));
   UNISONO_ASSIGN(const sim::ProgramSet programs, compile(options, which));
+  which.shape.ranks = programs.ranks();
   UNISONO_ASSIGN(const Report report, simulate(options, which, programs));
   print(options, which, programs, report);
   if (!options.goal.empty()) UNISONO_TRY(write_text_file(options.goal, goal_text(programs)));
@@ -345,8 +361,8 @@ void add_disturbances(CLI::App& command, SimOptions& options) {
 void add_sim(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<SimOptions>();
   CLI::App* command = app.add_subcommand("sim", "Simulate a collective on a machine");
-  command->add_option("algorithm", options->algorithm, "COLLECTIVE/NAME")->required();
-  command->add_option("-n", options->ranks, "Number of ranks, e.g. 1M")->required();
+  command->add_option("algorithm", options->algorithm, "COLLECTIVE/NAME");
+  command->add_option("-n", options->ranks, "Number of ranks, e.g. 1M");
   command->add_option("-m,--machine", options->machine, "Machine file")->required();
   command
       ->add_option("-c,--count", options->count,
@@ -370,6 +386,8 @@ void add_sim(CLI::App& app, int& exit_status) {
   command->add_option("--timeline", options->timeline,
                       "Write what each rank does, for Perfetto or chrome://tracing");
   command->add_option("--goal", options->goal, "Write the schedule as GOAL text, for LogGOPSim");
+  command->add_option("--from-goal", options->from_goal,
+                      "Simulate a schedule in GOAL text in place of an algorithm");
   command->footer(
       "Example:\n"
       "  unisono sim allreduce/pairwise -n 1M -m machines/alc.json -t float64");
