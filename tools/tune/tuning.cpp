@@ -122,7 +122,7 @@ class Tuner {
     return costs;
   }
 
-  // Of a path within the host. The start C is what the library's calls take beyond the messages.
+  // Measures a path within the host. C is what the library's calls take beyond the messages.
   template <class Sizes>
   base::Status measure_path(const Sizes& sizes, bool is_long, model::PathParameters& path) {
     const std::string range = is_long ? "long messages" : "short messages";
