@@ -18,11 +18,11 @@ using base::Result;
 using base::Status;
 
 // The magic number names this form of the rounds. Another byte order changes it as well.
-constexpr std::uint64_t kMagic = 0x314f534f4e49554e;
+constexpr std::uint64_t kRoundMagic = 0x314f534f4e49554e;
 
 // A rank's contribution to a round.
 struct Record {
-  std::uint64_t magic = kMagic;
+  std::uint64_t magic = kRoundMagic;
   std::int32_t rank = 0;
   std::int32_t ranks = 0;
   std::uint32_t round = 0;
@@ -54,7 +54,7 @@ Status check_records(const std::vector<Record>& records, std::uint32_t round) {
   const Record& first = records.front();
   for (std::size_t i = 0; i < records.size(); ++i) {
     const Record& record = records[i];
-    if (record.magic != kMagic) {
+    if (record.magic != kRoundMagic) {
       return Error{Code::unsupported,
                    fmt::format("rank {} has another version of Unisono or another byte order, or "
                                "the exchange did not deliver what the rank gave",
