@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -41,6 +42,27 @@ std::function<void(int rank, std::size_t most_bytes)> narrow_path_log(
               full_bytes, target, most_bytes, most_bytes,
               is_first ? "; of other ranks UNISONO_LOG=info tells" : "");
   };
+}
+
+std::vector<int> hosts_of(const std::vector<bootstrap::Member>& members) {
+  std::vector<int> hosts(members.size());
+  std::ranges::transform(members, hosts.begin(), &bootstrap::Member::host);
+  return hosts;
+}
+
+std::vector<int> neighbours_of(int rank, const std::vector<int>& firsts) {
+  const auto self = std::ranges::find(firsts, rank);
+  if (self == firsts.end()) return {};
+  const auto own = static_cast<std::size_t>(self - firsts.begin());
+  std::vector<int> neighbours;
+  for (std::size_t distance = 1; distance < firsts.size(); distance *= 2) {
+    neighbours.push_back(firsts[(own + distance) % firsts.size()]);
+    neighbours.push_back(firsts[(own + firsts.size() - distance) % firsts.size()]);
+  }
+  std::ranges::sort(neighbours);
+  const auto twice = std::ranges::unique(neighbours);
+  neighbours.erase(twice.begin(), twice.end());
+  return neighbours;
 }
 
 }  // namespace unisono::network

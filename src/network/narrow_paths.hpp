@@ -16,4 +16,12 @@ namespace unisono::network {
 std::function<void(int rank, std::size_t most_bytes)> narrow_path_log(
     const std::vector<bootstrap::Member>& members, std::size_t full_bytes);
 
+// By rank.
+std::vector<int> hosts_of(const std::vector<bootstrap::Member>& members);
+
+// The ranks to which a rank sends full datagrams at the start, to find out whether they arrive.
+// `firsts`: the first rank of each host. The distances are powers of two, as in trees, rings and
+// cubes, so that many hosts need few probes. Empty for a rank that is not its host's first.
+std::vector<int> neighbours_of(int rank, const std::vector<int>& firsts);
+
 }  // namespace unisono::network

@@ -73,12 +73,15 @@ std::unique_ptr<Network> Network::over(bootstrap::JobInfo& info, const memory::J
   options.pool_packets =
       std::clamp<std::size_t>(kPoolBytes / info.datagrams->limits().max_payload, 128, 4096);
   options.seed = static_cast<std::uint64_t>(base::now_ns());
+  options.hosts = hosts_of(info.members);
   options.group = bootstrap::first_ranks(info.members);
   options.lull_ns = std::max(options.lull_ns, suspect_ns / 2);
   options.now_ns = base::now_ns;
   options.narrowed = narrow_path_log(info.members, info.datagrams->limits().max_payload);
-  return std::make_unique<Network>(
-      std::make_unique<reliable::Reliable>(std::move(info.datagrams), options));
+  const std::vector<int> neighbours = neighbours_of(info.rank, options.group);
+  auto reliable = std::make_unique<reliable::Reliable>(std::move(info.datagrams), options);
+  for (const int rank : neighbours) reliable->probe_path(rank);
+  return std::make_unique<Network>(std::move(reliable));
 }
 
 Network::~Network() {

@@ -216,7 +216,7 @@ void Group::forget(int rank, std::int64_t now_ns) {
   if (ask_.runs()) look_at_answers(now_ns);
 }
 
-void Group::take_nack(const wire::Header& header, std::int64_t now_ns) {
+bool Group::take_nack(const wire::Header& header, std::int64_t now_ns) {
   const int origin = static_cast<int>(header.origin);
   const int child = static_cast<int>(header.sender);
   const bool own = origin == rank();
@@ -225,6 +225,7 @@ void Group::take_nack(const wire::Header& header, std::int64_t now_ns) {
   note_child(header);
   note_floor(header, now_ns);
   bool has_some = false;
+  bool has_payload = false;
   bool lacks = false;
   std::uint64_t gone = 0;
   for (std::uint64_t i = 0; i < kMaskNumbers; ++i) {
@@ -233,6 +234,7 @@ void Group::take_nack(const wire::Header& header, std::int64_t now_ns) {
     if (KeptPackets::Packet* const packet = kept.find(number)) {
       repair(kept, *packet, child, now_ns);
       has_some = true;
+      has_payload |= packet->bytes != 0;
     } else if (!own) {
       const bool known = want(*stream, number, child, now_ns);
       if (stream->receiving.arrivals.has(number)) {
@@ -249,10 +251,11 @@ void Group::take_nack(const wire::Header& header, std::int64_t now_ns) {
     send_nack(*stream, origin, header.place, gone);
   }
   // Up at once: the child has waited its delay already. Requests that meet here are one.
-  if (!lacks || now_ns - stream->passed_up_ns < options_.linger_ns) return;
+  if (!lacks || now_ns - stream->passed_up_ns < options_.linger_ns) return has_payload;
   stream->passed_up_ns = now_ns;
   ++counts_.passed_up;
   send_nacks(*stream, origin);
+  return has_payload;
 }
 
 // A request says that all before its place has come to its sender. If no rank is below the sender,

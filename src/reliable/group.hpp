@@ -162,7 +162,8 @@ class Group {
   };
   Taken take_put(const wire::Parsed& packet, std::int64_t now_ns);
   void take_query(const wire::Header& header, std::int64_t now_ns);
-  void take_nack(const wire::Header& header, std::int64_t now_ns);
+  // Whether it had packets with a payload to repeat.
+  bool take_nack(const wire::Header& header, std::int64_t now_ns);
   void take_answer(const wire::Header& header, std::int64_t now_ns);
 
   // Whether the two take part, and the sender asks this rank for what the origin has sent.

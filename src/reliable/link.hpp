@@ -12,7 +12,7 @@
 
 #include "reliable/arrivals.hpp"
 #include "reliable/packet_pool.hpp"
-#include "reliable/path_size.hpp"
+#include "reliable/paths.hpp"
 #include "reliable/retry.hpp"
 #include "wire/gate.hpp"
 
@@ -28,6 +28,9 @@ inline void set_acknowledged(wire::Header& header, std::uint64_t number) {
 inline std::uint64_t acknowledged_in(const wire::Header& header) {
   return header.hop | std::uint64_t{header.communicator} << 16;
 }
+
+// `position` of a status that wants one in return.
+inline constexpr std::uint32_t kWantsAnswer = 1;
 
 // A packet that has its number but no place in the pool yet.
 struct WaitingPacket {
@@ -116,8 +119,7 @@ struct Link {
   wire::ReplayWindow<std::uint64_t, 64> control_seen;  // of the peer's
   bool ended = false;    // the peer has left: what it lacks it does not need
   bool watched = false;  // has a timer that runs
-  PathSize path;
-  bool status_queued = false;  // behind what is queued to be sent
+  PathReport probes;     // of the peer that have come
   // When the peer was first and last asked something since it was last heard; 0: not.
   std::int64_t asked_ns = 0, asked_again_ns = 0;
 };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The part of Reliable that deals with paths which carry less than the interfaces say: what shows
-// that one does, and what becomes of packets that are too long for it (path_size.hpp, pieces.hpp).
+// that one does, and what becomes of packets that are too long for it (paths.hpp, pieces.hpp).
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <utility>
+#include <span>
+#include <vector>
 
 #include "reliable/reliable.hpp"
 
@@ -12,11 +13,12 @@ namespace unisono::reliable {
 
 std::size_t Reliable::most_bytes_to(int target) const {
   if (target == transport::kGroup) return group_most_bytes_;
-  return links_[static_cast<std::size_t>(target)]->path.most_bytes();
+  return paths_.most_bytes(target);
 }
 
 bool Reliable::is_too_long(int target, std::size_t payload_bytes) const {
-  return is_narrow_ && wire::kHeaderBytes + payload_bytes > most_bytes_to(target);
+  if (!paths_.is_narrow() && group_most_bytes_ == Paths::kAny) return false;
+  return wire::kHeaderBytes + payload_bytes > most_bytes_to(target);
 }
 
 void Reliable::send_in_pieces(int target, const wire::Envelope& envelope,
@@ -39,28 +41,64 @@ void Reliable::take_piece(const wire::Parsed& piece) {
   if (static_cast<wire::Kind>(packet.header.kind) != wire::Kind::piece) handle(packet);
 }
 
-// What a request says of the path to who makes it.
-void Reliable::note_request(Link& link, int sender, int stream, const wire::Header& header) {
-  if (!link.path.note_request(stream, header.place, header.value, header.communicator)) return;
-  is_narrow_ = true;
-  if (options_.narrowed) {
-    options_.narrowed(sender, link.path.is_blocked() ? 0 : link.path.most_bytes());
+// Each leaves in a call of its own. Otherwise the kernel may join several to one message that is
+// cut only behind a narrow part of the path.
+void Reliable::send_probes(const Paths::Round& round) {
+  Link& link = link_to(round.rank);
+  const std::vector<std::byte> filling(payload_bytes_);
+  const auto target = static_cast<std::uint32_t>(round.rank);
+  for (const Paths::Probe& probe : round.probes) {
+    wire::Header header = gate_.header(wire::Kind::probe, target, link.control_number++);
+    header.position = static_cast<std::uint32_t>(probe.length);
+    header.value = round.number;
+    const std::span body = std::span(filling).first(probe.bytes - wire::kHeaderBytes);
+    const wire::Envelope envelope = gate_.seal(header, body);
+    const transport::Outgoing datagram{.target = round.rank, .head = envelope, .body = body};
+    if (datagrams_->send({&datagram, 1}) == 0) return paths_.withdraw(round);  // no room
   }
+  wire::Header question = status_header(link, round.rank);
+  question.position = kWantsAnswer;
+  question.flag = round.number;
+  question.sequence = link.control_number++;
+  // Not send_control(): nobody waits for this rank, and its silence is not counted.
+  send_packet(round.rank, gate_.seal(question, {}), {});
+  ++counts_.probes;
+}
+
+// If the path is found to be narrow, the packets that its host lacks and that are too long for it
+// have all vanished. They go again, in pieces, before they are requested. Multicasts pass there
+// too.
+void Reliable::take_report(int sender, const wire::Header& status) {
+  if (!paths_.take_report(sender, PathReport::of(status.flag), now_ns_)) return;
+  const std::size_t most_bytes = paths_.is_blocked(sender) ? 0 : paths_.most_bytes(sender);
+  if (options_.narrowed) options_.narrowed(sender, most_bytes);
+  if (most_bytes == 0) return;
+  for (std::size_t other = 0; other < links_.size(); ++other) {
+    const auto target = static_cast<int>(other);
+    if (links_[other] == nullptr || !paths_.same_host(sender, target)) continue;
+    const SendingSide& sending = links_[other]->sending;
+    for (std::uint64_t number = sending.lacking(); number != sending.unsent(); ++number) {
+      const std::uint32_t index = sending.kept(number);
+      KeptPacket& packet = pool_.at(index);
+      if (packet.queued || !is_too_long(target, packet.payload_bytes)) continue;
+      packet.queued = true;
+      queue_.push_back(index);
+      ++counts_.repeated;
+    }
+  }
+  if (group_.has(sender) && group_.has(datagrams_->rank())) narrow_group(most_bytes);
 }
 
 // A multicast that has to be repeated on a path that is known to be narrow was lost, most likely,
 // because it was too long for that part of the network: its origin is told, every time, for that
 // may be lost too.
-void Reliable::note_group_repeat(int target, const wire::Envelope& envelope,
-                                 std::size_t payload_bytes) {
+void Reliable::tell_origin(int target, const wire::Envelope& envelope, std::size_t payload_bytes) {
+  if (!is_too_long(target, payload_bytes)) return;
   wire::Header header;
   std::memcpy(&header, envelope.data(), sizeof header);
   unisono_packet_swap(&header);
   const int origin = static_cast<int>(header.origin);
-  Link& link = link_to(target);
-  link.path.note_repeat(origin, header.sequence, wire::kHeaderBytes + payload_bytes, now_ns_);
-  if (!is_too_long(target, payload_bytes)) return;
-  const std::size_t most_bytes = link.path.most_bytes();
+  const std::size_t most_bytes = paths_.most_bytes(target);
   if (origin == datagrams_->rank()) return narrow_group(most_bytes);
   wire::Header status = status_header(link_to(origin), origin);
   status.hop = static_cast<std::uint16_t>(most_bytes);
@@ -68,33 +106,11 @@ void Reliable::note_group_repeat(int target, const wire::Envelope& envelope,
 }
 
 void Reliable::narrow_group(std::size_t most_bytes) {
-  most_bytes = std::max(most_bytes, PathSize::kSteps.back());
+  if (!datagrams_->limits().multicast) return;
+  most_bytes = std::max(most_bytes, Paths::kSteps.back());
   if (most_bytes >= std::min(group_most_bytes_, datagrams_->limits().max_payload)) return;
   group_most_bytes_ = most_bytes;
-  is_narrow_ = true;
   if (options_.narrowed) options_.narrowed(transport::kGroup, most_bytes);
-}
-
-// Behind all that is to be sent, so that a peer which has heard of it has, but for what vanished on
-// its way, all that was repeated before. If that takes long, the peer hears at once besides that
-// this rank is there.
-void Reliable::queue_status(Link& link, int rank) {
-  constexpr std::size_t kMany = 64;
-  if (queue_.size() > kMany) send_status(link, rank, false);
-  if (std::exchange(link.status_queued, true)) return;
-  queue_.push_back(kStatusTo | static_cast<std::uint32_t>(rank));
-}
-
-bool Reliable::send_queued_status(int rank) {
-  Link& link = link_to(rank);
-  wire::Header header = status_header(link, rank);
-  header.sequence = link.control_number++;
-  const wire::Envelope envelope = gate_.seal(header, {});
-  const transport::Outgoing datagram{.target = rank, .head = envelope, .body = {}};
-  if (datagrams_->send({&datagram, 1}) == 0) return false;
-  link.status_queued = false;
-  link.path.note_status(header.sequence);
-  return true;
 }
 
 }  // namespace unisono::reliable

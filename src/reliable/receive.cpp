@@ -18,8 +18,6 @@ constexpr std::size_t kBatch = 32;
 constexpr int kMostBatches = 8;
 // Packets that wait for room and are not kept: of what is dropped, timers make new ones.
 constexpr std::size_t kMostLoose = 1024;
-// `position` of a status that wants one in return.
-constexpr std::uint32_t kWantsAnswer = 1;
 
 bool wants_answer(const wire::Header& header) {
   const auto kind = static_cast<wire::Kind>(header.kind);
@@ -38,6 +36,7 @@ int Reliable::progress() {
   if (!backlogged_.empty()) drain_backlogs();
   if (!watched_.empty()) look_at_timers();
   group_.look_at_timers(now_ns_);
+  while (const auto round = paths_.due(now_ns_)) send_probes(*round);
   if (!loose_.empty() || !queue_.empty()) flush();
   return received;
 }
@@ -72,7 +71,9 @@ void Reliable::handle(const wire::Parsed& packet) {
     return;
   }
   link.asked_ns = 0;
-  if (kind == wire::Kind::status) {
+  if (kind == wire::Kind::probe) {
+    link.probes.note_probe(header.position, static_cast<std::uint16_t>(header.value));
+  } else if (kind == wire::Kind::status) {
     handle_status(link, sender, header);
   } else if (kind == wire::Kind::answer) {
     if (group_.is_child(static_cast<int>(header.origin), sender)) {
@@ -88,10 +89,9 @@ void Reliable::handle(const wire::Parsed& packet) {
 // A repetition bears its origin's name, and may have nothing to repeat: so who asks hears besides
 // that this rank is there.
 void Reliable::handle_group_nack(Link& link, int sender, const wire::Header& header) {
-  const int origin = static_cast<int>(header.origin);
-  note_request(link, sender, origin, header);
-  if (group_.is_child(origin, sender)) group_.take_nack(header, now_ns_);
-  queue_status(link, sender);
+  const bool is_child = group_.is_child(static_cast<int>(header.origin), sender);
+  if (is_child && group_.take_nack(header, now_ns_)) paths_.search(sender, now_ns_);
+  send_status(link, sender, false);
 }
 
 // From its origin, or repeated by another rank as it was.
@@ -224,7 +224,6 @@ void Reliable::raise(const WaitingFlag& flag) {
 // hears in any case that somebody is there, even if all that is repeated vanishes on its way.
 void Reliable::handle_nack(Link& link, int sender, const wire::Header& header) {
   ++counts_.nacks_heard;
-  note_request(link, sender, PathSize::kLink, header);
   if (header.hop == 0) acknowledge(link, header.place);
   for (std::uint64_t i = 0; i < kMaskNumbers; ++i) {
     if ((header.value >> i & 1) == 0) continue;
@@ -238,11 +237,10 @@ void Reliable::handle_nack(Link& link, int sender, const wire::Header& header) {
     }
     packet.queued = true;
     queue_.push_back(index);
-    link.path.note_repeat(PathSize::kLink, header.place + i,
-                          wire::kHeaderBytes + packet.payload_bytes, now_ns_);
     ++counts_.repeated;
+    if (packet.payload_bytes != 0) paths_.search(sender, now_ns_);
   }
-  queue_status(link, sender);
+  send_status(link, sender, false);
 }
 
 void Reliable::handle_status(Link& link, int sender, const wire::Header& header) {
@@ -250,10 +248,10 @@ void Reliable::handle_status(Link& link, int sender, const wire::Header& header)
   if (header.hop != 0) narrow_group(header.hop);
   link.receiving.arrivals.expect_until(header.place + 1);
   if (link.receiving.arrivals.has_gap() && !link.receiving.lacks_gap) note_gap(link, sender, true);
-  if (header.position == kWantsAnswer) {
-    send_status(link, sender, false);
-    ++counts_.answered;
-  }
+  if (header.position != kWantsAnswer) return take_report(sender, header);
+  if (header.flag != 0) link.probes.note_question(static_cast<std::uint16_t>(header.flag));
+  send_status(link, sender, false);
+  ++counts_.answered;
 }
 
 void Reliable::awaits(int rank) {
@@ -337,6 +335,7 @@ void Reliable::send_status(Link& link, int rank, bool ask) {
   wire::Header header = status_header(link, rank);
   header.position = ask ? kWantsAnswer : 0;
   if (ask) ++counts_.asked;
+  if (!ask) header.flag = link.probes.word();
   send_control(rank, header);
 }
 
@@ -348,16 +347,13 @@ void Reliable::send_control(int target, wire::Header header) {
     link.asked_again_ns = now_ns_;
   }
   header.sequence = link.control_number++;
-  if (static_cast<wire::Kind>(header.kind) == wire::Kind::nack && link.control_seen.begun()) {
-    header.communicator = static_cast<std::uint32_t>(link.control_seen.highest());
-  }
   send_packet(target, gate_.seal(header, {}), {});
 }
 
 void Reliable::send_packet(int target, const wire::Envelope& envelope,
                            std::span<const std::byte> payload) {
   if (!payload.empty() && target != transport::kGroup) {
-    note_group_repeat(target, envelope, payload.size());
+    tell_origin(target, envelope, payload.size());
   }
   if (is_too_long(target, payload.size())) return send_in_pieces(target, envelope, payload);
   if (loose_.size() >= kMostLoose) {
@@ -369,12 +365,12 @@ void Reliable::send_packet(int target, const wire::Envelope& envelope,
 
 std::int64_t Reliable::silence_ns(int rank) const {
   const auto& link = links_[static_cast<std::size_t>(rank)];
-  if (link != nullptr && link->path.is_blocked()) return std::numeric_limits<std::int64_t>::max();
+  if (paths_.is_blocked(rank)) return std::numeric_limits<std::int64_t>::max();
   return link == nullptr || link->asked_ns == 0 ? 0 : link->asked_again_ns - link->asked_ns;
 }
 
 std::int64_t Reliable::next_deadline_ns() const {
-  std::int64_t soonest = group_.next_deadline_ns();
+  std::int64_t soonest = std::min(group_.next_deadline_ns(), paths_.next_deadline_ns());
   for (const int rank : watched_) {
     const Link& link = *links_[static_cast<std::size_t>(rank)];
     for (const RetryTimer* timer : {&link.receiving.lack, &link.sending.ask}) {

@@ -33,6 +33,13 @@ std::vector<int> members_of(const ReliableOptions& options) {
   return everyone;
 }
 
+std::vector<int> hosts_of(const ReliableOptions& options) {
+  if (!options.hosts.empty()) return options.hosts;
+  std::vector<int> own(static_cast<std::size_t>(options.ranks));
+  std::iota(own.begin(), own.end(), 0);
+  return own;
+}
+
 }  // namespace
 
 Reliable::Reliable(std::unique_ptr<transport::Datagrams> datagrams, ReliableOptions options)
@@ -55,6 +62,12 @@ Reliable::Reliable(std::unique_ptr<transport::Datagrams> datagrams, ReliableOpti
               .linger_ns = options_.linger_ns,
               .payload_bytes = payload_bytes_},
              gate_, *this, options_.seed + datagrams_->rank()),
+      paths_({.hosts = hosts_of(options_),
+              .full_bytes = wire::kHeaderBytes + payload_bytes_,
+              .apart = options_.gap,
+              .ask = options_.ask,
+              .slowest_ns = options_.await.most_ns,
+              .seed = options_.seed - datagrams_->rank()}),
       pieces_(datagrams_->limits().max_payload) {
   UNISONO_CHECK(datagrams_->limits().max_payload >= wire::kHeaderBytes + 8, "room in a datagram");
   UNISONO_CHECK(options_.now_ns != nullptr, "the clock of a reliable transport");
@@ -93,7 +106,7 @@ void Reliable::put(const transport::Put& message) {
   now_ns_ = options_.now_ns();
   const std::uint64_t place = message.bytes == 0 ? 0 : offset_of(message.place, message.bytes);
   Link& link = link_to(message.target);
-  const std::size_t most = payload_of(link.path.most_bytes());
+  const std::size_t most = payload_of(paths_.most_bytes(message.target));
   std::size_t done = 0;
   do {
     const std::size_t piece = std::min(most, message.bytes - done);
@@ -272,20 +285,16 @@ std::size_t Reliable::send_loose() {
   return taken;
 }
 
-// A batch of what is queued; gives how many of them need no more thought. A status leaves in a call
-// of its own: together with a packet before it the kernel may make one message that is cut only
-// behind a narrow part of the path, and passes there though the packet alone would not.
+// A batch of what is queued; gives how many of them need no more thought.
 std::size_t Reliable::send_some() {
   std::array<Outgoing, kMostBatch> batch;
   const std::size_t most = std::clamp<std::size_t>(datagrams_->limits().batch, 1, kMostBatch);
   std::size_t count = 0;
   std::size_t looked_at = 0;
   for (; looked_at < queue_.size() && count < most; ++looked_at) {
-    const std::uint32_t index = queue_[looked_at];
-    if ((index & kStatusTo) != 0) break;
-    const KeptPacket& packet = pool_.at(index);
+    const KeptPacket& packet = pool_.at(queue_[looked_at]);
     if (packet.over || is_too_long(packet.target, packet.payload_bytes)) break;
-    batch[count++] = {packet.target, packet.envelope, pool_.payload(index)};
+    batch[count++] = {packet.target, packet.envelope, pool_.payload(queue_[looked_at])};
   }
   if (count == 0) return send_front();
   const std::size_t taken = datagrams_->send(std::span(batch).first(count));
@@ -298,14 +307,9 @@ std::size_t Reliable::send_some() {
   return taken;
 }
 
-// What is no packet as others; gives 0 if there is no room for it.
+// What is no packet as others.
 std::size_t Reliable::send_front() {
   const std::uint32_t index = queue_.front();
-  if ((index & kStatusTo) != 0) {
-    if (!send_queued_status(static_cast<int>(index & ~kStatusTo))) return 0;
-    queue_.pop_front();
-    return 1;
-  }
   queue_.pop_front();
   KeptPacket& packet = pool_.at(index);
   if (packet.over) {  // acknowledged before it was its turn again
@@ -337,6 +341,7 @@ bool Reliable::is_settled() const {
 void Reliable::forget(int rank) {
   Link& link = link_to(rank);
   if (!std::exchange(link.ended, true)) group_.forget(rank, now_ns_);
+  paths_.forget(rank);
   // The room of what it lacks is for others.
   do {
     acknowledge(link, link.sending.unsent());

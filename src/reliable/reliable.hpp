@@ -30,6 +30,7 @@
 #include "reliable/link.hpp"
 #include "reliable/moderation.hpp"
 #include "reliable/packet_pool.hpp"
+#include "reliable/paths.hpp"
 #include "reliable/pieces.hpp"
 #include "reliable/retry.hpp"
 #include "transport/datagrams.hpp"
@@ -53,6 +54,9 @@ struct ReliableOptions {
   // For a sender without room.
   RetryDelays ask{.first_ns = 300'000, .most_ns = 20'000'000};
   int repair_arity = 4;  // of the tree in which a multicast is repaired
+  // By rank. What is found out of the path to one rank holds for all of its host. Empty: each rank
+  // has a host of its own.
+  std::vector<int> hosts{};
   // Who multicasts, and hears it; ranks, ascending. Empty: all.
   std::vector<int> group{};
   // What was sent so short a time ago is not sent again: many requests, one repetition.
@@ -81,6 +85,7 @@ struct ReliableCounts {
   std::uint64_t misplaced = 0;   // packets for a place outside the region: dropped
   std::uint64_t unsent = 0;      // requests and answers that found no room at all: dropped
   std::uint64_t pieces = 0;      // sent, of packets that were too long for their path
+  std::uint64_t probes = 0;      // rounds of probes of a path
   bool operator==(const ReliableCounts&) const = default;
 };
 
@@ -105,6 +110,9 @@ class Reliable final : public transport::Transport, private GroupPort {
   int unreached_by() const { return group_.unreached_by(); }
   // Whether every rank has all that this one has multicast; asks if that is not known.
   bool all_have_all();
+
+  // Finds out whether the path to that rank carries full datagrams, while progress() is called.
+  void probe_path(int rank) { paths_.search(rank, options_.now_ns()); }
 
   // Sees to it that what was put to that rank arrives, although nobody there may wait for it.
   void confirm(int rank);
@@ -148,9 +156,6 @@ class Reliable final : public transport::Transport, private GroupPort {
   transport::Datagrams& datagrams() { return *datagrams_; }
 
  private:
-  // In the queue, beside the pool's indices: a status to the rank that the other bits name.
-  static constexpr std::uint32_t kStatusTo = 1U << 31;
-
   // A packet that the pool does not keep.
   struct LoosePacket {
     int target;
@@ -175,7 +180,6 @@ class Reliable final : public transport::Transport, private GroupPort {
   void flush();
   std::size_t send_some();
   std::size_t send_front();
-  bool send_queued_status(int rank);
   std::size_t send_loose();
 
   int receive_all();
@@ -196,15 +200,15 @@ class Reliable final : public transport::Transport, private GroupPort {
   void send_nack(Link& link, int rank);
   wire::Header status_header(Link& link, int rank) const;
   void send_status(Link& link, int rank, bool ask);
-  void queue_status(Link& link, int rank);
   // The next ones: packets that are too long for their path.
   bool is_too_long(int target, std::size_t payload_bytes) const;
   std::size_t most_bytes_to(int target) const;
   void send_in_pieces(int target, const wire::Envelope& envelope,
                       std::span<const std::byte> payload);
   void take_piece(const wire::Parsed& piece);
-  void note_request(Link& link, int sender, int stream, const wire::Header& header);
-  void note_group_repeat(int target, const wire::Envelope& envelope, std::size_t payload_bytes);
+  void send_probes(const Paths::Round& round);
+  void take_report(int sender, const wire::Header& status);
+  void tell_origin(int target, const wire::Envelope& envelope, std::size_t payload_bytes);
   void narrow_group(std::size_t most_bytes);
   void send_control(int target, wire::Header header) override;
   void send_packet(int target, const wire::Envelope& envelope,
@@ -224,11 +228,11 @@ class Reliable final : public transport::Transport, private GroupPort {
   std::vector<std::unique_ptr<Link>> links_;  // by rank; made when first used
   std::vector<int> watched_;                  // ranks whose links have a timer that runs
   std::vector<int> backlogged_;               // ranks whose links have a backlog
-  std::deque<std::uint32_t> queue_;           // packets of the pool, to be sent, and statuses
+  std::deque<std::uint32_t> queue_;           // packets of the pool, to be sent
   std::deque<LoosePacket> loose_;             // before them
   Group group_;
-  std::size_t group_most_bytes_ = std::numeric_limits<std::size_t>::max();  // of a datagram to it
-  bool is_narrow_ = false;  // one path at least, or the group's
+  std::size_t group_most_bytes_ = Paths::kAny;  // of a datagram to it
+  Paths paths_;
   Pieces pieces_;
   ReliableCounts counts_;
   Arrived arrived_;

@@ -43,21 +43,21 @@ enum unisono_packet_kind {
    * of the same message follow. `position` is the fragment's number in its message. */
   UNISONO_PACKET_PUT = 1,
   /* Packets are missing: bit i of `value` stands for sequence number `place` + i. `flag` is 1 if
-   * they were sent to the group, 0 if to this rank. `communicator` has the low bits of the
-   * greatest sequence number of a status, request or answer received from the target. */
+   * they were sent to the group, 0 if to this rank. With `hop` 0 the sender lacks nothing before
+   * `place`. */
   UNISONO_PACKET_NACK = 2,
-  /* The sender's last sequence number is `place` to this rank and `flag` to the group, so that the
-   * loss of a last packet is found. `value` is the number up to which it has received. With
-   * `position` 1 it wants a status in return. `hop`, unless 0: the most bytes that a packet to the
-   * group may have, header included. */
+  /* The sender's last sequence number to this rank is `place`; it has received up to `value`. With
+   * `position` 1 it wants a status in return. `flag` belongs to a search by probes: see PathReport
+   * in reliable/paths.hpp. `hop`, unless 0: the most bytes that a packet to the group may have,
+   * header included. */
   UNISONO_PACKET_STATUS = 3,
   /* Asks whether every member has reached `value`; `place` says in which counter. */
   UNISONO_PACKET_QUERY = 4,
   /* Answers the query with sequence number `place`: `value` is the least progress in the sender's
    * part of the tree. */
   UNISONO_PACKET_ANSWER = 5,
-  /* Sent to the group to find out whether multicast is carried: `value` is 1 if the sender has
-   * heard the probes of all members. */
+  /* To the group: is multicast carried? `value` is 1 if the sender has heard all members' probes.
+   * To a rank: how long may datagrams be? `value` is the round, `position` says which length. */
   UNISONO_PACKET_PROBE = 6,
   /* Asks the target to put bytes of its memory from offset `place` on to the sender, with `flag`
    * and `value` as in a put. The payload is two 64-bit integers: the target offset and the number

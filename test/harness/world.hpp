@@ -90,6 +90,12 @@ class World {
   int ranks() const { return static_cast<int>(jobs_.size()); }
   comm::Communicator& at(int rank) { return *communicators_[static_cast<std::size_t>(rank)]; }
   transport::VirtualNetwork* network() { return network_.get(); }
+  bool are_on_one_host(int rank, int other) const {
+    const auto host = [this](int r) {
+      return hosts_.empty() ? r : hosts_[static_cast<std::size_t>(r)];
+    };
+    return host(rank) == host(other);
+  }
   transport::VirtualDatagramNetwork* datagrams() { return datagrams_.get(); }
   reliable::Reliable& reliable_at(int rank) { return *reliables_[static_cast<std::size_t>(rank)]; }
   base::Prng& prng() { return prng_; }
@@ -179,6 +185,7 @@ class World {
     options.group = std::move(group);
     options.key = wire::key_of("world");
     options.ranks = ranks;
+    options.hosts = hosts_;
     options.region = memory_of(rank)->at(0);
     options.region_bytes = kMemory;
     options.pool_packets = pool_packets_;

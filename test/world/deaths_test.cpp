@@ -87,6 +87,7 @@ class Doomed {
         world_(survivors_.world),
         prng_(prng),
         multicast_end_(prng),
+        narrow_paths_(prng),
         options_(options),
         next_(static_cast<std::size_t>(options.ranks)),
         refused_(next_.size()),
@@ -96,7 +97,6 @@ class Doomed {
   }
 
   void run(Fates& fates) {
-    if (narrow_some_paths(world_, prng_)) ++fates.narrow;
     const auto blows = 1 + prng_.below(4);
     for (std::uint64_t b = 0; b < blows; ++b) {
       const std::uint64_t most[] = {50, 500, 4'000};
@@ -180,6 +180,7 @@ class Doomed {
   // One step of somebody.
   void step() {
     multicast_end_.step(world_);
+    narrow_paths_.step(world_);
     survivors_.pass_time();
     const int rank = world_.random_rank();
     if (survivors_.at(rank).dead) return;
@@ -246,6 +247,7 @@ class Doomed {
       if (has_failed) expect_names_lost(world_.at(rank).failures().tell());
     }
     fates.overdue += is_overdue_ ? 1 : 0;
+    fates.narrow += narrow_paths_.have_come() ? 1 : 0;
   }
 
   // On a network that loses packets, one that lives may be taken for lost in so short a time.
@@ -293,6 +295,7 @@ class Doomed {
   World& world_;
   base::Prng& prng_;
   MulticastEnd multicast_end_;
+  NarrowPaths narrow_paths_;
   const WorldOptions& options_;
   std::deque<RandomJob> jobs_;
   std::vector<std::size_t> next_;  // by rank: the job it starts next

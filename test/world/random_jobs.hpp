@@ -15,6 +15,7 @@
 #include "harness/seeds.hpp"
 #include "harness/world.hpp"
 #include "world/multicast_end.hpp"
+#include "world/narrow_paths.hpp"
 
 namespace unisono::test {
 
@@ -33,27 +34,6 @@ inline std::vector<int> place_on_hosts(int ranks, base::Prng& prng) {
                              : static_cast<int>(prng.below(static_cast<std::uint64_t>(count))));
   }
   return hosts;
-}
-
-// The path between some ranks carries less than full datagrams of 1472 bytes, one way or both, and
-// nobody reports it: an MTU of 1499, 1300 or 576. At the start, of some worlds; whether it does.
-inline bool narrow_some_paths(World& world, base::Prng& prng) {
-  if (world.datagrams() == nullptr || world.ranks() < 2 || prng.below(3) != 0) return false;
-  const std::uint64_t paths = 1 + prng.below(4);
-  for (std::uint64_t p = 0; p < paths; ++p) {
-    const auto n = static_cast<std::uint64_t>(world.ranks());
-    const auto left = static_cast<int>(prng.below(n));
-    const auto right =
-        static_cast<int>((static_cast<std::uint64_t>(left) + 1 + prng.below(n - 1)) % n);
-    const std::size_t sizes[] = {1471, 1272, 1272, 548};
-    const std::size_t most_bytes = sizes[prng.below(4)];
-    if (prng.below(2) == 0) {
-      world.datagrams()->narrow(left, right, most_bytes);
-    } else {
-      world.datagrams()->narrow_one_way(left, right, most_bytes);
-    }
-  }
-  return true;
 }
 
 // With a message to many in each; the rules take others of them.
@@ -137,6 +117,7 @@ class RandomJobs {
       : world_(world),
         prng_(prng),
         multicast_end_(prng),
+        narrow_paths_(prng),
         next_(static_cast<std::size_t>(world.ranks()), 0) {
     for (std::size_t j = 0; j < jobs; ++j) jobs_.emplace_back(world.ranks(), prng, most_elements);
   }
@@ -147,6 +128,7 @@ class RandomJobs {
       const int rank = world_.random_rank();
       if (prng_.below(8) == 0) start_next(rank);
       multicast_end_.step(world_);
+      narrow_paths_.step(world_);
       world_.step();
     }
     ASSERT_TRUE(all_done()) << "no progress";
@@ -157,6 +139,7 @@ class RandomJobs {
     }
   }
   bool has_multicast_ended() const { return multicast_end_.has_come(); }
+  bool have_paths_narrowed() const { return narrow_paths_.have_come(); }
 
  private:
   void start_next(int rank) {
@@ -181,6 +164,7 @@ class RandomJobs {
   World& world_;
   base::Prng& prng_;
   MulticastEnd multicast_end_;
+  NarrowPaths narrow_paths_;
   std::deque<RandomJob> jobs_;     // that are under way stay where they are
   std::vector<std::size_t> next_;  // by rank: the job it starts next
   std::size_t done_ = 0;           // jobs before it are complete at all ranks

@@ -61,12 +61,12 @@ void run_scenario(std::uint64_t seed, bool has_hosts, Traffic& traffic) {
   base::Prng prng(seed);
   const WorldOptions options = options_of(seed, has_hosts, prng);
   World world(options);
-  if (narrow_some_paths(world, prng)) ++traffic.narrow;
   // Long enough to find out that multicast is not carried any more.
   const bool is_long = options.datagrams.multicast && prng.below(4) == 0;
   RandomJobs jobs(world, prng, 8 + prng.below(is_long ? 80 : 12), is_long ? 1'000 : 6'000);
   jobs.run();
   traffic.multicast_ends += options.datagrams.multicast && jobs.has_multicast_ended() ? 1 : 0;
+  traffic.narrow += jobs.have_paths_narrowed() ? 1 : 0;
   traffic.lost += world.datagrams()->lost();
   for (int rank = 0; rank < world.ranks(); ++rank) {
     const auto& counts = world.reliable_at(rank).counts();

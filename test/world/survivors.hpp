@@ -14,6 +14,7 @@
 #include "base/clock.hpp"
 #include "harness/world.hpp"
 #include "world/multicast_end.hpp"
+#include "world/narrow_paths.hpp"
 
 namespace unisono::test {
 
@@ -39,6 +40,7 @@ class Survivors {
       : world(options),
         hosts_(options.hosts),
         multicast_end_(world.prng()),
+        narrow_paths_(world.prng()),
         ranks(static_cast<std::size_t>(options.ranks)) {
     hosts_.resize(ranks.size());
   }
@@ -76,6 +78,7 @@ class Survivors {
   // One step of somebody.
   void step() {
     multicast_end_.step(world);
+    narrow_paths_.step(world);
     pass_time();
     const int rank = world.random_rank();
     Survivor& self = at(rank);
@@ -204,6 +207,7 @@ class Survivors {
   int requests_ = 0;         // for memory, of the rank to which some is refused
   bool was_refused_ = false;
   MulticastEnd multicast_end_;
+  NarrowPaths narrow_paths_;
 
  public:
   std::vector<Survivor> ranks;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "base/log.hpp"
 #include "transport/datagrams.hpp"
@@ -33,6 +34,20 @@ TEST(NarrowPaths, TheFirstIsAWarningAndTheOthersAreNot) {
   EXPECT_EQ(written_by([&note] { note(transport::kGroup, 1232); }), "");
   const std::string lost = written_by([&note] { note(2, 0); });
   EXPECT_NE(lost.find("rank 2 is taken to be lost"), std::string::npos) << lost;
+}
+
+TEST(NarrowPaths, NeighboursAreAtPowersOfTwo) {
+  const std::vector<int> firsts{0, 4, 8, 12, 16, 20, 24, 28, 32};
+  EXPECT_EQ(neighbours_of(0, firsts), (std::vector<int>{4, 8, 16, 20, 28, 32}));
+  EXPECT_EQ(neighbours_of(8, firsts), (std::vector<int>{0, 4, 12, 16, 24, 28}));
+  EXPECT_EQ(neighbours_of(0, {0, 1}), std::vector<int>{1});
+  EXPECT_EQ(neighbours_of(1, {0, 1, 2, 3}), (std::vector<int>{0, 2, 3}));
+  EXPECT_EQ(neighbours_of(5, firsts), std::vector<int>{}) << "not the first of its host";
+  EXPECT_EQ(neighbours_of(0, {0}), std::vector<int>{});
+}
+
+TEST(NarrowPaths, HostsAreThoseOfTheMembers) {
+  EXPECT_EQ(hosts_of({{.host = 0}, {.host = 1}, {.host = 0}}), (std::vector<int>{0, 1, 0}));
 }
 
 }  // namespace
