@@ -9,7 +9,7 @@
 
 #include "arith/type.hpp"
 #include "base/check.hpp"
-#include "group/plan_cache.hpp"
+#include "plan/plan_cache.hpp"
 
 namespace unisono::group {
 namespace {

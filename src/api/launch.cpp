@@ -20,7 +20,7 @@ enum class Others : std::uint8_t { wait_for_us, not_concerned };
 // A call that can be made.
 struct Prepared {
   Checked checked;
-  group::CachedPlan* plan = nullptr;
+  plan::CachedPlan* plan = nullptr;
 };
 
 Error cannot_make(Comm& comm, Others others, const Error& why) {

@@ -43,16 +43,16 @@ struct UserTable {
     const std::lock_guard lock(mutex);
     const int used = count.load(std::memory_order_relaxed);
     for (int i = 0; i < used; ++i) {
-      if (equal(entries[static_cast<std::size_t>(i)], entry)) return group::kFirstUserNumber + i;
+      if (equal(entries[static_cast<std::size_t>(i)], entry)) return plan::kFirstUserNumber + i;
     }
     if (used == kMostUserEntries) return std::nullopt;
     entries[static_cast<std::size_t>(used)] = entry;
     count.store(used + 1, std::memory_order_release);
-    return group::kFirstUserNumber + used;
+    return plan::kFirstUserNumber + used;
   }
 
   std::optional<Entry> find(std::int32_t number) const {
-    const int index = number - group::kFirstUserNumber;
+    const int index = number - plan::kFirstUserNumber;
     if (index < 0 || index >= count.load(std::memory_order_acquire)) return std::nullopt;
     return entries[static_cast<std::size_t>(index)];
   }
@@ -69,12 +69,12 @@ std::optional<TypeEntry> find_type(std::int32_t type) {
     return TypeEntry{static_cast<std::int64_t>(arith::type_size(known)),
                      static_cast<std::int64_t>(arith::type_alignment(known))};
   }
-  return type < group::kFirstUserNumber ? std::nullopt : user_types.find(type);
+  return type < plan::kFirstUserNumber ? std::nullopt : user_types.find(type);
 }
 
 std::optional<OperatorEntry> find_operator(std::int32_t op) {
   if (op >= 0 && op < arith::kOperatorCount) return OperatorEntry{};
-  return op < group::kFirstUserNumber ? std::nullopt : user_operators.find(op);
+  return op < plan::kFirstUserNumber ? std::nullopt : user_operators.find(op);
 }
 
 }  // namespace unisono::api

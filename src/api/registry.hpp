@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "group/call.hpp"
+#include "plan/call.hpp"
 
 namespace unisono::api {
 
@@ -17,7 +17,7 @@ struct TypeEntry {
 
 struct OperatorEntry {
   bool commutative = true;
-  group::UserOperator user;  // function is null for built-in ones
+  plan::UserOperator user;  // function is null for built-in ones
 };
 
 // nullopt for an unknown number.

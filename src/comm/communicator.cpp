@@ -23,7 +23,7 @@ using base::Status;
 
 // Between hosts, no rank can execute another's steps, read another's memory or see staged data. All
 // members must plan alike, however many cores their hosts have.
-group::PlanContext plan_context(const Members& members, const SegmentLayout& layout) {
+plan::PlanContext plan_context(const Members& members, const SegmentLayout& layout) {
   job::Job& job = members.job();
   const transport::Capabilities& can = job.transport().capabilities();
   const bool one_memory = members.on_one_host();
@@ -116,14 +116,14 @@ void Communicator::publish_progress() {
   queue_.publish_progress();
 }
 
-Result<group::CachedPlan*> Communicator::plan(const group::Call& call) {
+Result<plan::CachedPlan*> Communicator::plan(const plan::Call& call) {
   loan_.take_back();
-  UNISONO_ASSIGN(group::CachedPlan* const plan, plans_.find(call, queue_.active().empty()));
+  UNISONO_ASSIGN(plan::CachedPlan* const plan, plans_.find(call, queue_.active().empty()));
   UNISONO_TRY(segment_.prepare(plan->plan.bulk));
   return plan;
 }
 
-Status Communicator::run(const group::Call& call, const void* input, void* output) {
+Status Communicator::run(const plan::Call& call, const void* input, void* output) {
   loan_.take_back();
   if (failures_.starts_no_more()) [[unlikely]]
     return failures_.tell();
@@ -133,7 +133,7 @@ Status Communicator::run(const group::Call& call, const void* input, void* outpu
   return run(**found, input, output);
 }
 
-Status Communicator::run(group::CachedPlan& plan, const void* input, void* output) {
+Status Communicator::run(plan::CachedPlan& plan, const void* input, void* output) {
   loan_.take_back();
   if (failures_.starts_no_more()) [[unlikely]]
     return failures_.tell();
@@ -152,7 +152,7 @@ Status Communicator::run(group::CachedPlan& plan, const void* input, void* outpu
   return base::success();
 }
 
-Status Communicator::start(group::CachedPlan& plan, const void* input, void* output,
+Status Communicator::start(plan::CachedPlan& plan, const void* input, void* output,
                            Pending& pending) {
   loan_.take_back();
   if (failures_.starts_no_more()) [[unlikely]]
@@ -207,9 +207,9 @@ const CommunicatorStatistics& Communicator::statistics() {
   return statistics_;
 }
 
-Status Communicator::exchange(group::Purpose purpose, std::int32_t digest, const void* own,
+Status Communicator::exchange(plan::Purpose purpose, std::int32_t digest, const void* own,
                               void* all, std::int64_t bytes) {
-  group::Call call;
+  plan::Call call;
   call.collective = schedule::Collective::allgather;
   call.purpose = purpose;
   call.count = bytes;
@@ -220,7 +220,7 @@ Status Communicator::exchange(group::Purpose purpose, std::int32_t digest, const
 
 Status Communicator::join_nic() {
   const auto exchange = [this](const void* own, void* all, std::int64_t bytes) {
-    return this->exchange(group::Purpose::nic_path, 0, own, all, bytes);
+    return this->exchange(plan::Purpose::nic_path, 0, own, all, bytes);
   };
   UNISONO_ASSIGN(auto path, agree_on_nic(members_, segment_, is_world_, exchange));
   if (path == nullptr) return base::success();

@@ -25,9 +25,9 @@
 #include "comm/watch/call_check.hpp"
 #include "comm/watch/query.hpp"
 #include "comm/watch/watchdog.hpp"
-#include "group/call.hpp"
-#include "group/plan_cache.hpp"
 #include "job/job.hpp"
+#include "plan/call.hpp"
+#include "plan/plan_cache.hpp"
 
 namespace unisono::comm {
 
@@ -38,7 +38,7 @@ struct CommunicatorStatistics {
   std::int64_t sleeps = 0;
   std::int64_t helped_steps = 0;
   engine::Counters engine;
-  const group::CachedPlan* last_plan = nullptr;  // PlanCache::last_used
+  const plan::CachedPlan* last_plan = nullptr;  // PlanCache::last_used
 };
 
 class Communicator {
@@ -55,14 +55,14 @@ class Communicator {
   const Members& members() const { return members_; }
 
   // The plan of a call, prepared: buffers are there. Local.
-  base::Result<group::CachedPlan*> plan(const group::Call& call);
-  group::PlanCache& plans() { return plans_; }
+  base::Result<plan::CachedPlan*> plan(const plan::Call& call);
+  plan::PlanCache& plans() { return plans_; }
 
   // Blocking; the second with a plan of this communicator.
-  base::Status run(const group::Call& call, const void* input, void* output);
-  base::Status run(group::CachedPlan& plan, const void* input, void* output);
+  base::Status run(const plan::Call& call, const void* input, void* output);
+  base::Status run(plan::CachedPlan& plan, const void* input, void* output);
   // Split phase: `pending` is the caller's and stays where it is until it is complete or failed.
-  base::Status start(group::CachedPlan& plan, const void* input, void* output, Pending& pending);
+  base::Status start(plan::CachedPlan& plan, const void* input, void* output, Pending& pending);
   // Carries all operations on; true if any ended.
   bool progress();
   // The same, and now and then checks for failures, as a waiting rank does: for a rank that polls.
@@ -111,7 +111,7 @@ class Communicator {
 
   Communicator(job::Job& job, std::vector<int> job_ranks, int rank, const Grant& grant,
                bool is_world);
-  base::Status exchange(group::Purpose purpose, std::int32_t digest, const void* own, void* all,
+  base::Status exchange(plan::Purpose purpose, std::int32_t digest, const void* own, void* all,
                         std::int64_t bytes);
   bool advance();
   base::Status join_nic();
@@ -126,7 +126,7 @@ class Communicator {
   Ends ends_;  // which members have ended it
   Watchdog watchdog_;
   Query query_;
-  group::PlanCache plans_;
+  plan::PlanCache plans_;
   std::unique_ptr<NicEngine> nic_;  // null: there is no NIC path
   std::unique_ptr<Shrink> shrink_;
   Pending blocking_;         // of the blocking call; there is one at a time

@@ -45,7 +45,7 @@ bool CommunicatorWait::sleep() {
     for (Pending* pending : c->queue_.active()) {
       engine::Operation& operation = pending->operation;
       operation.engine->after_sleep(operation, woken);
-      is_in_nic |= operation.plan->engine == engine::EngineKind::nic;
+      is_in_nic |= operation.plan->engine == select::EngineKind::nic;
     }
     if (c->nic_ != nullptr) {
       c->nic_->publish();

@@ -57,7 +57,7 @@ class Derivation {
  public:
   using Made = std::unique_ptr<Communicator>;
 
-  Derivation(Communicator& parent, group::Purpose purpose, std::int32_t digest)
+  Derivation(Communicator& parent, plan::Purpose purpose, std::int32_t digest)
       : parent_(parent), purpose_(purpose), digest_(digest), number_(parent.queue_.next_index()) {}
 
   Result<Made> make(const Wish& wish);
@@ -75,7 +75,7 @@ class Derivation {
   bool leads() const { return !group_.empty() && group_.front() == parent_.rank(); }
 
   Communicator& parent_;
-  group::Purpose purpose_;
+  plan::Purpose purpose_;
   std::int32_t digest_;
   std::uint64_t number_;      // number of the first allgather among the parent's operations
   std::vector<int> group_;    // the parent's ranks of this one's color, in their new order
@@ -86,17 +86,17 @@ class Derivation {
 };
 
 Result<std::unique_ptr<Communicator>> Communicator::duplicate() {
-  return Derivation(*this, group::Purpose::duplicate, 0).make({0, rank()});
+  return Derivation(*this, plan::Purpose::duplicate, 0).make({0, rank()});
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key) {
-  return Derivation(*this, group::Purpose::split, 0).make({color, key});
+  return Derivation(*this, plan::Purpose::split, 0).make({color, key});
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::from_list(std::span<const int> members) {
   const auto place = std::ranges::find(members, rank());
   const int color = place == members.end() ? -1 : 0;
-  return Derivation(*this, group::Purpose::from_list, list_digest(members))
+  return Derivation(*this, plan::Purpose::from_list, list_digest(members))
       .make({color, static_cast<int>(place - members.begin())});
 }
 
@@ -180,7 +180,7 @@ Error Derivation::parents_failure() {
   if (failures.has_failed()) return failures.tell();
   return {Code::rank_lost,
           fmt::format("rank {}: another rank has given up {}", parent_.rank(),
-                      purpose_ == group::Purpose::split ? "this split" : "this call")};
+                      purpose_ == plan::Purpose::split ? "this split" : "this call")};
 }
 
 // Writes into the segment, so on one host not before it is decided that it will be used.
@@ -228,7 +228,7 @@ Result<Reason> Derivation::spread_reason() {
     own.code = static_cast<std::int32_t>(status_.error().code);
     status_.error().message.copy(own.text, sizeof own.text - 1);
   }
-  group::Call call;
+  plan::Call call;
   call.collective = schedule::Collective::broadcast;
   call.purpose = purpose_;
   call.count = sizeof own;

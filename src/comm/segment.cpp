@@ -45,7 +45,7 @@ SegmentLayout plan_segment(int ranks, const base::Settings& settings) {
   const std::int64_t share = settings.bytes(base::Setting::buffers) / 2;
   SegmentLayout g{};
   const std::int64_t lines = 2 * ranks + kSpareLines;
-  const std::int64_t line_bytes = lines * engine::kLineBytes;
+  const std::int64_t line_bytes = lines * plan::kLineBytes;
   const auto wanted = static_cast<int>(
       std::bit_floor(static_cast<std::uint64_t>(settings.integer(base::Setting::channels))));
   const std::int64_t small = std::max(kSmallWindow, round_up(line_bytes + kSmallWindow / 2, 4096));

@@ -21,7 +21,7 @@ namespace unisono::comm {
 
 // Offsets from the segment's start.
 struct SegmentLayout {
-  engine::LaneGeometry small, bulk;
+  plan::WindowGeometry small, bulk;
   std::int64_t notices, farewells, ends, members, calls, small_control, bulk_control;
   std::int64_t small_windows, bulk_windows;  // from here on memory only where it is needed
   std::int64_t agreement, answers, failure_answers, host_reduction, bytes;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Engine: carries out the operations of a communicator. There are three: inline (the calling rank
-// runs its own program), helping (any awake rank of the host runs what is ready), and the NIC path
-// (the program in the network interface). Blocking, split-phase and persistent calls use them
-// alike: start() once, then step() until it says finished. An engine never waits. One thread at a
-// time.
+// Engine: executes the operations of a communicator. There are three. Inline: the calling rank
+// executes its own program. Helping: any awake rank of the host executes ready steps. NIC path: the
+// program in the network interface. Blocking, split-phase and persistent calls use them alike:
+// start() once, then step() until it returns finished. An engine never waits. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +15,7 @@
 
 namespace unisono::engine {
 
-// What an operation that does not go on waits for, for messages.
+// The reason why an operation does not go on, for messages.
 struct Stall {
   int late = -1;                // a member that is still in operations before it; -1: none is known
   std::vector<int> not_called;  // members of this host that have not called it
@@ -34,8 +33,8 @@ class Engine {
 
   // Takes the operation's place in the communicator's order. The operation, the plan and the
   // buffers stay where they are until it is finished, or cancelled.
-  virtual void start(Operation& operation, const Plan& plan, const Launch& launch) = 0;
-  // Goes as far as it can without waiting. Outcome::failed: error() says why.
+  virtual void start(Operation& operation, const plan::Plan& plan, const Launch& launch) = 0;
+  // Goes as far as it can without waiting. Outcome::failed: error() has the reason.
   virtual Outcome step(Operation& operation) = 0;
   virtual base::Error error(const Operation& operation) const;
   // The operation has failed: nothing more happens in it.
@@ -47,14 +46,14 @@ class Engine {
   virtual bool completed_by(const Operation& operation, int rank) const = 0;
   virtual Stall describe_stall(const Operation& operation) const = 0;
 
-  // Whether a rank that waits for it should sleep at once, as another program has its core.
+  // Whether a rank that waits for it should sleep at once, because another program has its core.
   virtual bool sleeps_at_once(std::int64_t now_ns) const;
   // Before a sleep of at most `limit_ns`, and after it.
   virtual SleepTarget prepare_sleep(Operation& operation, std::int64_t limit_ns);
   virtual void after_sleep(Operation& operation, bool was_woken);
 };
 
-// The two engines of this host's processes. `machine` and the lanes outlive them.
+// The two engines of this host's processes. `machine` and the size classes outlive them.
 struct HostParts {
   const Machine& machine;
   Lane& small;
@@ -65,7 +64,7 @@ class HostEngine : public Engine {
  public:
   explicit HostEngine(const HostParts& parts) : parts_(parts) {}
 
-  void start(Operation& operation, const Plan& plan, const Launch& launch) final {
+  void start(Operation& operation, const plan::Plan& plan, const Launch& launch) final {
     operation.host.start(plan, plan.bulk ? parts_.bulk : parts_.small, launch);
   }
   int awaited(const Operation& operation) const final;

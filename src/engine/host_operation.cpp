@@ -8,7 +8,14 @@
 namespace unisono::engine {
 namespace {
 
-void write_record(CallRecord& record, const Plan& plan, std::uint64_t sequence,
+using plan::kAhead;
+using plan::Program;
+using plan::Space;
+using plan::Step;
+using plan::StepKind;
+using plan::strand_bit;
+
+void write_record(CallRecord& record, const plan::Plan& plan, std::uint64_t sequence,
                   std::uint64_t index) {
   // Each store is a release, so that no reader sees new contents under the old sequence.
   constexpr auto release = std::memory_order_release;
@@ -53,8 +60,8 @@ bool release(Task& task) {
   return false;
 }
 
-// Between a store and a load that must not change places: an owner publishes and looks at flags, a
-// sender raises a flag and looks whether its receiver has published.
+// Between a store and a load that must not change places. An owner publishes and then checks flags;
+// a sender raises a flag and then checks whether its receiver has published.
 void fence_stores() {
   static thread_local std::atomic<std::uint32_t> word{0};
   word.fetch_add(1, std::memory_order_seq_cst);
@@ -63,7 +70,7 @@ void fence_stores() {
 // How far along a chain of ranks one makes the next ready.
 constexpr int kMostHops = 256;
 
-// After a completion: for those that have to wait until everyone has come so far.
+// After a completion: wakes ranks that wait for credit.
 void ring_credit(const Machine& machine) {
   if (!machine.doorbells->anyone_asleep()) [[likely]]
     return;
@@ -71,7 +78,7 @@ void ring_credit(const Machine& machine) {
   for (int r = 0; r < machine.ranks; ++r) machine.doorbells->wake(machine.job_ranks[r]);
 }
 
-// The members on other hosts hear of it now and then.
+// The members on other hosts are informed now and then.
 void tell_credit(const Machine& machine, Lane& lane) {
   while (const auto news = lane.take_news(false)) {
     for (const int rank : news->ranks) {
@@ -103,7 +110,7 @@ std::int64_t steps_done(const Program& program, const Position& at) {
 
 }  // namespace
 
-void HostOperation::start(const Plan& plan, Lane& lane, const Launch& launch) {
+void HostOperation::start(const plan::Plan& plan, Lane& lane, const Launch& launch) {
   plan_ = &plan;
   lane_ = &lane;
   input_ = const_cast<std::byte*>(static_cast<const std::byte*>(launch.input));
@@ -196,7 +203,7 @@ Outcome HostOperation::advance(const Machine& machine) {
     Outcome outcome = published_ ? run_shared(machine) : run_private(machine);
     if (outcome == Outcome::blocked && !published_ && at_.pc < program().helpable_end) {
       publish();
-      continue;  // what arrived in between would have been left to nobody
+      continue;  // messages that arrived in between would have no helper
     }
     if (moved_) feed(machine, lane_->rank(), 0);
     moved_ = false;
@@ -235,7 +242,7 @@ Outcome HostOperation::run_shared(const Machine& machine) {
   return outcome == Outcome::finished ? run_private(machine) : outcome;
 }
 
-// From here on others may run the program, so what it touches has to lie in the window.
+// From then on others may execute the program, so its data must lie in the receive buffer.
 void HostOperation::publish() {
   const Program& own = program();
   if (own.stages_input && !own.gathers_input) stage_input();
@@ -263,7 +270,7 @@ Frame HostOperation::shared_frame(const Program& program) const {
   return frame;
 }
 
-// Follows the chain of who waits for whom to the first program that can go on, and runs it. Gives
+// Follows the chain of waiting ranks to the first program that can go on, and executes it. Returns
 // true if a step was done, so that the caller tries its own program again.
 bool HostOperation::help(const Machine& machine, Outcome& outcome) {
   int feeder = awaited();
@@ -289,8 +296,9 @@ bool HostOperation::help(const Machine& machine, Outcome& outcome) {
   return false;
 }
 
-// Programs that may have become ready because `rank` has sent something: their owners may not be
-// running, and who waits for them may sleep. Those of other calls say so to who awaits them.
+// Executes programs that may have become ready because `rank` has sent something: their owners may
+// not be running, and ranks that wait for them may sleep. Programs of other calls are left to the
+// ranks that await them.
 void HostOperation::feed(const Machine& machine, int rank, int depth) {
   const std::vector<std::int32_t>& receivers = programs()[static_cast<std::size_t>(rank)].feeds;
   if (receivers.empty() || depth == kMostHops) return;
@@ -312,8 +320,8 @@ void HostOperation::feed(const Machine& machine, int rank, int depth) {
   }
 }
 
-// Runs what is ready of the program of `rank`, whose claim this holds, and lets go. Gives the
-// number of steps.
+// Executes the ready steps of the program of `rank`, whose claim this holds, and releases the
+// claim. Returns the number of steps.
 std::int64_t HostOperation::run_claimed(const Machine& machine, int rank, Outcome& outcome) {
   Task& task = lane_->task(sequence_, rank);
   const Program& theirs = programs()[static_cast<std::size_t>(rank)];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// HostOperation: the state of a collective that this host's processes carry out, and its steps.
-// step() goes as far as it can without waiting; its caller decides when and how often. Inline, it
-// runs this rank's program only. Helping, a rank that is blocked runs the published programs of the
-// ranks it waits for, and a rank that has sent something runs those of its receivers. So whoever is
-// awake does whatever is ready, and a rank that has given its part and is not scheduled holds up
-// nobody. One thread at a time.
+// HostOperation: the state of a collective that this host's processes execute, and its steps.
+// step() goes as far as it can without waiting; its caller decides when and how often. The inline
+// engine executes this rank's program only. With the helping engine, a blocked rank executes the
+// published programs of the ranks it waits for, and a rank that has sent something executes those
+// of its receivers. So any awake rank does the ready steps, and a rank that has contributed and is
+// not scheduled delays no other. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -13,31 +13,31 @@
 
 #include "engine/interpreter.hpp"
 #include "engine/lane.hpp"
-#include "engine/program.hpp"
+#include "plan/plan.hpp"
 
 namespace unisono::engine {
 
-struct Plan;
 struct Launch;
 
 class HostOperation {
  public:
   // Takes its sequence numbers now; steps come later. Launch::history goes into the flags: ranks
   // whose calls differed find out at their next message, if not at this one.
-  void start(const Plan& plan, Lane& lane, const Launch& launch);
+  void start(const plan::Plan& plan, Lane& lane, const Launch& launch);
   // helps: by the helping engine. A plan is for one of the two.
   template <bool helps>
   Outcome step(const Machine& machine);
 
-  // The part it stands at.
+  // The sequence number of its current part.
   std::uint64_t sequence() const { return sequence_; }
   bool entered() const { return entered_; }
   const Lane& lane() const { return *lane_; }
-  // Whose message it waits for; -1 if it waits to be entered.
+  // The rank whose message it waits for; -1 if it waits for credit.
   int awaited() const;
-  // Whether that one comes by multicast from another host.
+  // Whether that message comes by multicast from another host.
   bool awaits_multicast() const;
-  // After Outcome::wrong_length: what this rank expected of awaited(), and what that sent; bytes.
+  // After Outcome::wrong_length: the bytes that this rank expected of awaited(), and those that it
+  // sent.
   struct Lengths {
     std::int64_t expected, sent;
   };
@@ -45,7 +45,7 @@ class HostOperation {
   std::int64_t helped_steps() const { return helped_steps_; }
 
  private:
-  const Step* awaited_step() const;
+  const plan::Step* awaited_step() const;
   void enter();
   template <bool helps>
   Outcome advance(const Machine& machine);
@@ -58,12 +58,14 @@ class HostOperation {
   void stage_input();
   void deliver();
 
-  const std::vector<Program>& programs() const;
-  const Program& program() const { return programs()[static_cast<std::size_t>(lane_->rank())]; }
-  // The frame in which a published program of `rank` is run, by whomever.
-  Frame shared_frame(const Program& program) const;
+  const std::vector<plan::Program>& programs() const;
+  const plan::Program& program() const {
+    return programs()[static_cast<std::size_t>(lane_->rank())];
+  }
+  // The frame in which any rank executes the published program of `rank`.
+  Frame shared_frame(const plan::Program& program) const;
 
-  const Plan* plan_ = nullptr;
+  const plan::Plan* plan_ = nullptr;
   Lane* lane_ = nullptr;
   std::byte* input_ = nullptr;
   std::byte* output_ = nullptr;

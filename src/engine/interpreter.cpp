@@ -10,6 +10,16 @@
 namespace unisono::engine {
 namespace {
 
+using plan::kAhead;
+using plan::kLinePayload;
+using plan::Multicast;
+using plan::Place;
+using plan::Program;
+using plan::Space;
+using plan::Step;
+using plan::StepKind;
+using plan::strand_bit;
+
 std::byte* address(const Frame& frame, const Place& place) {
   return frame.bases[static_cast<int>(place.space)] + place.offset;
 }
@@ -94,12 +104,12 @@ inline void put(const Program& program, const Step& step, const Frame& frame,
   ring(program, step, machine);
 }
 
-// An offer of job memory is an offset in it, with the highest bit set, which addresses of a process
-// do not have.
+// An advertisement of job memory is an offset in it, with the highest bit set, which addresses of a
+// process never have.
 constexpr std::uint64_t kInJobMemory = std::uint64_t{1} << 63;
 
-// The source's address instead of its bytes. Its receivers read it from another process, so it goes
-// as a number.
+// Sends the source's address instead of its bytes, as a number, because its receivers read it from
+// another process.
 void offer(const Program& program, const Step& step, const Frame& frame, const Machine& machine) {
   const std::byte* place = address(frame, step.left);
   const std::uint64_t source =
@@ -119,14 +129,15 @@ void offer(const Program& program, const Step& step, const Frame& frame, const M
   ring(program, step, machine);
 }
 
-// How far a get has come: in the line of the offer, which is the receiver's until the next
-// operation of its channel. Before the note, and never a flag of another operation.
+// The progress of a get, stored in the line of the advertisement. The line belongs to the receiver
+// until the next operation of its slot index. It lies before the length header, and never in a flag
+// of another operation.
 struct Getting {
   std::uint64_t offer;
-  std::uint64_t tag;    // of the operation it belongs to
+  std::uint64_t tag;    // of its operation
   std::uint64_t asked;  // bytes, the piece under way included
   std::uint64_t done;
-  std::uint64_t arrived;  // raised by the sender: what was asked
+  std::uint64_t arrived;  // raised by the sender when the requested bytes have arrived
 };
 static_assert(sizeof(Getting) <= kLinePayload - kNoteBytes);
 
@@ -197,7 +208,7 @@ Outcome run_in_order(const Program& program, const Frame& frame, const Machine& 
       case StepKind::wait: {
         const std::uint64_t flag = load_flag(frame, step.flag);
         if (flag == frame.tag) [[likely]] {
-          // Its sender may be ahead: the next operation's message is then on its way meanwhile.
+          // Its sender may be ahead: this fetches the next operation's message in advance.
           __builtin_prefetch(frame.bases[static_cast<int>(Space::windows)] + step.flag +
                              frame.next_channel);
           if (step.note >= 0 && noted_length(step, frame) != step.note) [[unlikely]]
@@ -239,12 +250,13 @@ bool may_begin(const Program& program, const Frame& frame, std::int32_t strand) 
   return first.kind != StepKind::wait || has_arrived(first, frame);
 }
 
-// Strands from `strand` on that may be looked at while it is blocked.
+// The end of the wait segments that may be checked while `strand` is blocked.
 std::int32_t horizon(const Program& program, std::int32_t strand) {
   return std::min(strand + kAhead, static_cast<std::int32_t>(program.strands.size()));
 }
 
-// While `strand` is blocked: every later strand that is ready. Gives true if there was one.
+// While `strand` is blocked: executes every later wait segment that is ready. Returns true if there
+// was one.
 bool run_ready(const Program& program, const Frame& frame, const Machine& machine, Position& at,
                std::int32_t strand, std::int32_t end, Outcome& outcome) {
   bool any = false;
@@ -270,7 +282,7 @@ bool run_ready(const Program& program, const Frame& frame, const Machine& machin
   return any;
 }
 
-// In order, passing over what was done ahead, and ahead where that is blocked.
+// In order, without those done out of order; and out of order where that is blocked.
 Outcome run_ahead(const Program& program, const Frame& frame, const Machine& machine, Position& at,
                   std::int32_t end) {
   std::int32_t strand = program.strand_at(at.pc);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Interpreter: the one place that carries out steps. It runs a program from a step on until it
-// ends or a message has not arrived; then what further on does not need that message (decision 11).
-// Data path: no allocation, lock, log or system call but the transport's and, if somebody sleeps, a
-// wake-up.
+// Interpreter: the one place that executes steps. It executes a program from a step on until it
+// ends or a message has not arrived. Then it executes later steps that do not need that message
+// (decision 11). Data path: no allocation, lock, log or system call but the transport's and, if a
+// rank sleeps, a wake-up.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 #include <span>
 
 #include "arith/kernel.hpp"
-#include "engine/program.hpp"
+#include "plan/program.hpp"
 #include "transport/transport.hpp"
 #include "wait/doorbells.hpp"
 
@@ -21,13 +21,13 @@ namespace unisono::engine {
 // wrong_length: a message is not as long as its receiver expects. failed: the engine says why.
 enum class Outcome : std::uint8_t { finished, blocked, mismatch, unreadable, wrong_length, failed };
 
-// What this rank has done, for itself or for others.
+// Counts of this rank's work, for itself or for others.
 struct Counters {
   std::int64_t multicasts = 0;  // messages to several ranks
   std::int64_t stagings = 0;    // times that one was written for its receivers to read
 };
 
-// What stays the same for all operations of a communicator.
+// The data that is the same for all operations of a communicator.
 struct Machine {
   transport::Transport* transport = nullptr;
   bool direct = false;                      // Capabilities::direct
@@ -36,42 +36,42 @@ struct Machine {
   const int* job_ranks = nullptr;  // by rank of the communicator
   int ranks = 0;
   std::byte* job_memory = nullptr;  // where Space::staging lies
-  // How many members sleep until somebody completes an operation (Lane::may_enter).
+  // The number of members that sleep until an operation completes (Lane::may_enter).
   std::atomic<std::uint32_t>* credit_sleepers = nullptr;
   Counters* counters = nullptr;
 };
 
-// What a program needs of one operation.
+// The data of one operation that a program needs.
 struct Frame {
-  std::byte* bases[kSpaceCount] = {};
+  std::byte* bases[plan::kSpaceCount] = {};
   std::uint64_t tag = 0;
-  std::int64_t next_channel = 0;  // bytes from this operation's windows to the next one's
+  std::int64_t next_channel = 0;  // bytes from this operation's receive buffers to the next one's
   arith::Kernel kernel = nullptr;
   const void* kernel_context = nullptr;
 };
 
-// How far a program has come: all steps before pc are done, and some strands further on.
+// The progress of a program: all steps before pc are done, and some wait segments further on.
 struct Position {
   std::int32_t pc = 0;
-  std::uint64_t ahead = 0;  // strand_bit() of those strands
+  std::uint64_t ahead = 0;  // strand_bit() of those wait segments
 
   bool operator==(const Position&) const = default;
 };
 
-// Carries steps before `end`, which is the end of a strand, out and moves `at`. blocked: pc stands
-// at the step that has to be repeated, and nothing else can be done. mismatch: the awaited message
-// belongs to another call. unreadable: pc stands at the pull.
-Outcome run(const Program& program, const Frame& frame, const Machine& machine, Position& at,
+// Executes steps before `end`, which is the end of a wait segment, and moves `at`. blocked: pc is
+// the step that has to be repeated, and nothing else can be done. mismatch: the awaited message
+// belongs to another call. unreadable: pc is the pull.
+Outcome run(const plan::Program& program, const Frame& frame, const Machine& machine, Position& at,
             std::int32_t end);
 
-// Whether run() would do something, from the first of all strands that are not done.
-bool can_run(const Program& program, const Frame& frame, std::int32_t strand, std::uint64_t ahead,
-             std::int32_t end);
+// Whether run() would do something, from the first wait segment that is not done.
+bool can_run(const plan::Program& program, const Frame& frame, std::int32_t strand,
+             std::uint64_t ahead, std::int32_t end);
 
 // How long the sender of a wait step's message says it is; the message is there.
-std::int64_t noted_length(const Step& step, const Frame& frame);
+std::int64_t noted_length(const plan::Step& step, const Frame& frame);
 
 // Whether the message of a wait step is there (or a wrong one, which run() will find).
-bool has_arrived(const Step& step, const Frame& frame);
+bool has_arrived(const plan::Step& step, const Frame& frame);
 
 }  // namespace unisono::engine

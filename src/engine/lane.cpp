@@ -10,18 +10,18 @@
 namespace unisono::engine {
 namespace {
 
-std::int64_t per_channel(const LaneGeometry& geometry) {
+std::int64_t per_channel(const plan::WindowGeometry& geometry) {
   return static_cast<std::int64_t>(geometry.ranks) * geometry.channels;
 }
 
 }  // namespace
 
-std::int64_t lane_control_bytes(const LaneGeometry& geometry) {
+std::int64_t lane_control_bytes(const plan::WindowGeometry& geometry) {
   return per_channel(geometry) * static_cast<std::int64_t>(sizeof(CallRecord) + sizeof(Task)) +
          geometry.ranks * static_cast<std::int64_t>(sizeof(Progress));
 }
 
-Lane::Lane(const LaneGeometry& geometry, int rank, std::byte* control, std::byte* windows,
+Lane::Lane(const plan::WindowGeometry& geometry, int rank, std::byte* control, std::byte* windows,
            std::uint64_t first_sequence)
     : geometry_(geometry),
       rank_(rank),
@@ -42,8 +42,8 @@ Lane::Lane(const LaneGeometry& geometry, int rank, std::byte* control, std::byte
   progress_[rank].done.store(done_, std::memory_order_release);
 }
 
-// If all told all at the same operation, it would take many times as long as the others: hosts have
-// their turns, and each rank begins with another.
+// If all ranks informed all others at the same operation, it would take many times as long as the
+// rest. So hosts take turns, and each rank begins with another one.
 void Lane::set_remote(std::vector<std::vector<int>> hosts) {
   is_remote_.assign(static_cast<std::size_t>(geometry_.ranks), false);
   remote_hosts_.clear();
@@ -112,7 +112,7 @@ std::uint64_t Lane::done_by(int rank) const {
   const bool is_remote = !is_remote_.empty() && is_remote_[static_cast<std::size_t>(rank)];
   if (!is_remote) [[likely]]
     return done;
-  // It was there when the lane was made, and tells only what came since.
+  // Memory existed before this object was made; only later values count.
   const std::uint64_t before = first_ - 1;
   return done != 0 && done - before < std::uint64_t{1} << 63 ? done : before;
 }
@@ -121,7 +121,7 @@ void Lane::refresh_slowest() {
   std::uint64_t slowest = done_;
   for (int r = 0; r < geometry_.ranks; ++r) {
     const std::uint64_t done = done_by(r);
-    // A rank that has not come yet shows 0: further behind than anyone.
+    // A rank that has not called yet shows 0: it is behind all others.
     if (done_ - done < std::uint64_t{1} << 63) slowest = std::min(slowest, done);
   }
   slowest_ = slowest;

@@ -20,46 +20,26 @@
 #include <span>
 #include <vector>
 
+#include "plan/geometry.hpp"
+
 namespace unisono::engine {
 
-inline constexpr std::int64_t kLineBytes = 64;
-inline constexpr std::int64_t kLinePayload = 56;  // and 8 bytes of flag
-inline constexpr int kMostChannels = 64;          // completions are kept in one 64-bit mask
+inline constexpr int kMostChannels = 64;  // completions are kept in one 64-bit mask
 
 // A flag word: 40 bits of sequence number, 24 bits of the call's digest. A wait looks for equality,
 // so the sequence may wrap.
-inline constexpr int kDigestBits = 24;
-inline constexpr std::uint64_t kDigestMask = (1U << kDigestBits) - 1;
 inline constexpr std::uint64_t make_tag(std::uint64_t sequence, std::uint32_t digest) {
-  return (sequence << kDigestBits) | (digest & kDigestMask);
+  return (sequence << plan::kDigestBits) | (digest & plan::kDigestMask);
 }
 // Whether a flag word belongs to operation `tag`, be its call the same or not. A word that was
 // never written is zero; a digest never is.
 inline constexpr bool same_operation(std::uint64_t flag, std::uint64_t tag) {
-  return flag != 0 && (flag >> kDigestBits) == (tag >> kDigestBits);
+  return flag != 0 && (flag >> plan::kDigestBits) == (tag >> plan::kDigestBits);
 }
 
-inline constexpr std::int64_t odd_lines(std::int64_t bytes) {
-  return ((bytes + kLineBytes - 1) / kLineBytes | 1) * kLineBytes;
-}
-
-struct LaneGeometry {
-  int ranks = 1;
-  int channels = 2;             // a power of two
-  std::int64_t lines = 1;       // per window
-  std::int64_t data_bytes = 0;  // per window, a multiple of kLineBytes
-
-  // An odd number of lines: operation after operation, flags would otherwise fall into the same few
-  // sets of a cache (measured: an exchange of two ranks takes twice as long at a power of two).
-  std::int64_t window_bytes() const { return odd_lines(lines * kLineBytes + data_bytes); }
-  // A rank's windows, of all channels, lie together; from one rank's to the next.
-  std::int64_t rank_stride() const { return odd_lines(channels * window_bytes()); }
-  std::int64_t windows_bytes() const { return rank_stride() * ranks; }
-};
-
-// What a rank called, for the others' error messages. Written by its rank at each operation's
-// start; readers take it as consistent when `sequence` is the same before and after.
-struct alignas(kLineBytes) CallRecord {
+// A rank's call, for the others' error messages. Its rank writes it at each operation's start.
+// Readers take it as consistent if `sequence` is the same before and after.
+struct alignas(plan::kLineBytes) CallRecord {
   std::atomic<std::uint64_t> sequence{0};
   std::atomic<std::uint64_t> index{0};  // of the operation in its communicator
   std::atomic<std::int64_t> count{0};
@@ -74,40 +54,39 @@ struct alignas(kLineBytes) CallRecord {
 // looks again before it lets go.
 enum class Claim : std::uint32_t { free, held, contended };
 
-// A rank's program that others may run: published by its owner when it cannot go on by itself.
-// Whoever holds the claim runs it. Strands, not steps, say how far it has come.
-struct alignas(kLineBytes) Task {
+// A rank's program that others may execute: its owner publishes it when it cannot go on by itself.
+// The holder of the claim executes it. Its progress is counted in wait segments, not steps.
+struct alignas(plan::kLineBytes) Task {
   std::atomic<std::uint64_t> tag{0};  // of the operation; 0: not published
   std::atomic<Claim> claim{Claim::free};
   std::atomic<std::int32_t> strand{0};  // all before it are done
-  std::atomic<std::uint64_t> ahead{0};  // and these further on (Position::ahead)
+  std::atomic<std::uint64_t> ahead{0};  // and these out of order (Position::ahead)
 };
 
-// How far a rank has come: all operations up to `done` are complete. Written by its rank only. A
-// rank of another host says so by puts, half a lane's channels apart, which move this forward only:
-// they overtake each other, and go to each rank of the host (docs/decisions/0013).
-struct alignas(kLineBytes) Progress {
+// A rank's progress: all operations up to `done` are complete. Written by its rank only. A rank of
+// another host updates it by puts, which only increase it, after each half of a size class's slot
+// indices. They may overtake each other, and go to each rank of the host (docs/decisions/0013).
+struct alignas(plan::kLineBytes) Progress {
   std::atomic<std::uint64_t> done{0};  // 0: nothing yet
 };
 
-// Bytes of a lane's control structs (records, tasks, progress), before its windows.
-std::int64_t lane_control_bytes(const LaneGeometry& geometry);
+// Bytes of a size class's control structs (records, tasks, progress), before its receive buffers.
+std::int64_t lane_control_bytes(const plan::WindowGeometry& geometry);
 
 class Lane {
  public:
   // `control` and `windows` lie in shared memory, zeroed, aligned to a line. All ranks use the same
   // `first_sequence`.
-  Lane(const LaneGeometry& geometry, int rank, std::byte* control, std::byte* windows,
+  Lane(const plan::WindowGeometry& geometry, int rank, std::byte* control, std::byte* windows,
        std::uint64_t first_sequence);
 
-  const LaneGeometry& geometry() const { return geometry_; }
+  const plan::WindowGeometry& geometry() const { return geometry_; }
   int rank() const { return rank_; }
 
-  // The members on other hosts, host by host. Before the first operation.
+  // The members on other hosts, host by host. Called before the first operation.
   void set_remote(std::vector<std::vector<int>> hosts);
-  // What the members on one of these hosts are to be told of this rank, and where. To be called
-  // until it is empty: it is too early for the others. `at_once`: it is not, if there is anything
-  // new.
+  // The progress to put to the members on one of these hosts. Called until it is empty; then the
+  // others need no put yet. `at_once`: they get one if there is any progress.
   struct News {
     std::span<const int> ranks;
     std::uint64_t* word;
@@ -117,7 +96,7 @@ class Lane {
   // A member of another host that keeps operation `sequence` from being entered; -1: none.
   int laggard(std::uint64_t sequence) const;
 
-  // Of the operation that begins next; the same on all ranks that have made the same calls.
+  // The sequence number of the next operation; the same on all ranks that have made the same calls.
   std::uint64_t next_sequence() const { return next_; }
   // The next sequence numbers, for an operation of `segments` parts.
   std::uint64_t take(std::int64_t segments);
@@ -148,11 +127,11 @@ class Lane {
     return static_cast<std::int64_t>(sequence &
                                      (static_cast<std::uint64_t>(geometry_.channels) - 1));
   }
-  // The members on another host, and what they know of this rank.
+  // The members on another host, and the progress that they know of this rank.
   struct RemoteHost {
     std::vector<int> ranks;
-    std::uint64_t told;  // which done_
-    std::uint64_t due;   // at which done_ they are told again
+    std::uint64_t told;  // the value of done_ that they know
+    std::uint64_t due;   // the value of done_ at which the next put is due
   };
   bool is_reached(std::uint64_t sequence) const {
     return done_ - sequence < std::uint64_t{1} << 63;
@@ -160,20 +139,20 @@ class Lane {
   void refresh_slowest();
   std::uint64_t done_by(int rank) const;
 
-  LaneGeometry geometry_;
+  plan::WindowGeometry geometry_;
   int rank_;
   std::int64_t window_bytes_;
   std::byte* windows_;
   CallRecord* records_;
   Task* tasks_;
   Progress* progress_;
-  std::vector<bool> is_remote_;  // by rank; empty: nobody is
+  std::vector<bool> is_remote_;  // by rank; empty: none is
   std::uint64_t first_;          // sequence number
   std::vector<RemoteHost> remote_hosts_;
-  std::uint64_t first_due_ = 0;  // of all remote hosts
+  std::uint64_t first_due_ = 0;  // the least of all remote hosts
   std::uint64_t next_;
-  std::uint64_t done_;                 // what progress_[rank_] says
-  std::uint64_t slowest_;              // a lower bound of everyone's done
+  std::uint64_t done_;                 // the value of progress_[rank_]
+  std::uint64_t slowest_;              // a lower bound of all members' done
   std::uint64_t completed_ahead_ = 0;  // bit i: operation done_ + 1 + i is complete
 };
 

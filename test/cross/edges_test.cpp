@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "cross/trial.hpp"
-#include "engine/bind_local.hpp"
 #include "engine/lane.hpp"
-#include "group/plan_cache.hpp"
 #include "harness/collective_data.hpp"
 #include "harness/world.hpp"
+#include "plan/bind/bind_local.hpp"
+#include "plan/plan_cache.hpp"
 #include "wire/packet.h"
 
 namespace unisono::test {
@@ -50,8 +50,8 @@ WorldOptions options_of(const Placing& setup) {
   return options;
 }
 
-group::Call call_of(Collective collective, std::int64_t bytes) {
-  group::Call call;
+plan::Call call_of(Collective collective, std::int64_t bytes) {
+  plan::Call call;
   call.collective = collective;
   call.count = bytes;
   call.type = static_cast<std::int32_t>(arith::Type::uint8);
@@ -65,7 +65,7 @@ group::Call call_of(Collective collective, std::int64_t bytes) {
 // What a plan differs in from one edge to the next.
 using Way = std::tuple<bool, std::int64_t, bool, std::string>;
 Way way_of(World& world, Collective collective, std::int64_t bytes) {
-  const group::CachedPlan* plan = *world.at(0).plan(call_of(collective, bytes));
+  const plan::CachedPlan* plan = *world.at(0).plan(call_of(collective, bytes));
   return {plan->plan.bulk, plan->plan.segments, plan->bound->single_copy, plan->algorithm};
 }
 
@@ -99,7 +99,7 @@ std::vector<std::int64_t> find_edges(World& world, Collective collective, std::i
 }
 
 void expect_right(World& world, Collective collective, std::int64_t bytes) {
-  const group::Call call = call_of(collective, bytes);
+  const plan::Call call = call_of(collective, bytes);
   schedule::Shape shape;
   shape.collective = collective;
   shape.ranks = world.ranks();
@@ -135,7 +135,7 @@ TEST_P(Edges, OneByteAroundEachTheResultsAreRight) {
         Collective::reduce, Collective::scatter}) {
     const std::int64_t most = 256 * 1024;
     std::vector<std::int64_t> edges = find_edges(world, collective, most, kinds);
-    edges.insert(edges.end(), {engine::kLinePayload, engine::kLineBytes});
+    edges.insert(edges.end(), {plan::kLinePayload, plan::kLineBytes});
     if (has_hosts) {
       const auto payload = static_cast<std::int64_t>(kPacket - UNISONO_PACKET_BYTES);
       edges.insert(edges.end(), {payload, 2 * payload});
@@ -178,12 +178,12 @@ TEST_P(Edges, OneByteAroundThoseOfCallsWithLocalCountsTheResultsAreRight) {
   World world(options_of(setup));
   const comm::SegmentLayout layout =
       comm::plan_segment(setup.ranks, world.at(0).members().job().settings());
-  std::vector<std::int64_t> lengths = {engine::kLinePayload - 8, engine::kLinePayload,
-                                       engine::kLineBytes};
-  for (const engine::LaneGeometry& geometry : {layout.small, layout.bulk}) {
-    engine::LocalOptions options;
+  std::vector<std::int64_t> lengths = {plan::kLinePayload - 8, plan::kLinePayload,
+                                       plan::kLineBytes};
+  for (const plan::WindowGeometry& geometry : {layout.small, layout.bulk}) {
+    plan::LocalOptions options;
     options.geometry = geometry;
-    lengths.push_back(engine::longest_block(options));
+    lengths.push_back(plan::longest_block(options));
   }
   if (!setup.hosts.empty()) {
     const auto payload = static_cast<std::int64_t>(kPacket - UNISONO_PACKET_BYTES);

@@ -112,7 +112,7 @@ class Trial {
 
   // Both buffers in one memory, the output behind the input or over it.
   struct Rank {
-    group::Call call;
+    plan::Call call;
     Pieces input, output;
     std::size_t input_offset = 0, output_offset = 0;  // bytes
     Bytes memory, before;
@@ -122,7 +122,7 @@ class Trial {
   };
 
   void complete(World& world) {
-    std::vector<group::Call> calls;
+    std::vector<plan::Call> calls;
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
     for (Rank& rank : ranks_) {
@@ -204,8 +204,8 @@ class Trial {
     return rank;
   }
 
-  group::Call call(int r, const Rank& rank, bool over) const {
-    group::Call call;
+  plan::Call call(int r, const Rank& rank, bool over) const {
+    plan::Call call;
     call.collective = shape_.collective;
     call.count = shape_.count;
     call.type = of_.type;
@@ -217,7 +217,7 @@ class Trial {
       call.user = {of_.user, nullptr, of_.type};
     }
     if (!shape_.blocks.given()) return call;
-    call.purpose = group::Purpose::user_blocks;
+    call.purpose = plan::Purpose::user_blocks;
     call.blocks = shape_.blocks;
     if (gap() > 0 && input_has_blocks()) call.input_places = places(rank.input);
     if (gap() > 0 && output_has_blocks()) call.output_places = places(rank.output);
@@ -231,7 +231,7 @@ class Trial {
     return call;
   }
 
-  static group::Displacements places(const Pieces& all) {
+  static plan::Displacements places(const Pieces& all) {
     std::vector<std::int64_t> places;
     for (const Piece& piece : all) places.push_back(static_cast<std::int64_t>(piece.place));
     return std::make_shared<const std::vector<std::int64_t>>(std::move(places));

@@ -12,7 +12,7 @@
 
 #include "arith/kernel.hpp"
 #include "arith/type.hpp"
-#include "group/call.hpp"
+#include "plan/call.hpp"
 #include "schedule/shape.hpp"
 
 namespace unisono::test {
@@ -153,7 +153,7 @@ struct Material {
   std::function<Bytes(int rank, std::int64_t count)> input;
   arith::Kernel combine = nullptr;
   // For a user-defined operator, the same as its function.
-  decltype(group::UserOperator::function) user = nullptr;
+  decltype(plan::UserOperator::function) user = nullptr;
 };
 
 inline Material material(arith::Type type, arith::Operator op) {
@@ -190,8 +190,8 @@ inline void follow(void* target, const void* left, const void* right, std::int64
 // An operator of the user's that does not commute, on a type of the user's.
 inline Material affine_maps() {
   return {.name = "affine maps",
-          .type = group::kFirstUserNumber,
-          .op = group::kFirstUserNumber,
+          .type = plan::kFirstUserNumber,
+          .op = plan::kFirstUserNumber,
           .size = sizeof(Affine),
           .ordered = true,
           .input =

@@ -139,13 +139,13 @@ class World {
 
   // One collective, started by all in random order. False if it did not complete within a bound
   // on steps that only a deadlock can reach.
-  bool run(const group::Call& call, const std::vector<const void*>& inputs,
+  bool run(const plan::Call& call, const std::vector<const void*>& inputs,
            const std::vector<void*>& outputs) {
-    return run(std::vector<group::Call>(jobs_.size(), call), inputs, outputs);
+    return run(std::vector<plan::Call>(jobs_.size(), call), inputs, outputs);
   }
 
   // The same with a call for each rank: its own counts, or places of its own.
-  bool run(const std::vector<group::Call>& calls, const std::vector<const void*>& inputs,
+  bool run(const std::vector<plan::Call>& calls, const std::vector<const void*>& inputs,
            const std::vector<void*>& outputs) {
     const std::size_t n = jobs_.size();
     std::vector<comm::Pending> pending(n);

@@ -46,7 +46,7 @@ bool step_until(World& world, const std::function<bool()>& condition) {
   return false;
 }
 
-group::Call barrier() { return {}; }
+plan::Call barrier() { return {}; }
 
 bool run_barriers(World& world, int count) {
   const std::vector<const void*> inputs(kRanks, nullptr);

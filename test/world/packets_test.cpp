@@ -50,8 +50,8 @@ std::int64_t messages_between_hosts(const Algorithm& row, const Shape& shape,
   return messages;
 }
 
-group::Call call_of(const Shape& shape) {
-  group::Call call;
+plan::Call call_of(const Shape& shape) {
+  plan::Call call;
   call.collective = shape.collective;
   call.count = shape.count;
   call.type = static_cast<int>(kType);

@@ -61,7 +61,7 @@ class RandomJob {
 
   base::Status start(comm::Communicator& communicator) {
     const auto r = static_cast<std::size_t>(communicator.rank());
-    group::Call call;
+    plan::Call call;
     call.collective = shape_.collective;
     call.count = shape_.count;
     call.type = static_cast<int>(kType);

@@ -163,7 +163,7 @@ class Survivors {
 
  private:
   void expect_sum_of(const std::vector<comm::Communicator*>& members) {
-    group::Call call;
+    plan::Call call;
     call.collective = schedule::Collective::allreduce;
     call.count = 100;
     call.element_bytes = sizeof(std::int64_t);

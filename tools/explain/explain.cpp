@@ -63,7 +63,7 @@ base::Result<std::int64_t> read_count(const ExplainOptions& options,
   return *count;
 }
 
-base::Status read_operator(const ExplainOptions& options, arith::Type type, group::Call& call) {
+base::Status read_operator(const ExplainOptions& options, arith::Type type, plan::Call& call) {
   if (!schedule::is_reduction(call.collective)) {
     if (!options.ordered) return base::success();
     return argument_error(
@@ -80,7 +80,7 @@ base::Status read_operator(const ExplainOptions& options, arith::Type type, grou
   return base::success();
 }
 
-base::Status read_root(const ExplainOptions& options, group::Call& call) {
+base::Status read_root(const ExplainOptions& options, plan::Call& call) {
   if (options.root < 0 || options.root >= options.ranks) {
     return argument_error(fmt::format("--root {} does not exist: the ranks are 0 to {}",
                                       options.root, options.ranks - 1));
@@ -93,14 +93,14 @@ base::Status read_root(const ExplainOptions& options, group::Call& call) {
   return base::success();
 }
 
-base::Result<group::Call> read_call(const ExplainOptions& options) {
+base::Result<plan::Call> read_call(const ExplainOptions& options) {
   const auto collective = schedule::collective_from_name(options.collective);
   if (!collective) {
     return argument_error(select::explain_unknown_collective(options.collective));
   }
   const auto type = arith::type_from_name(options.type);
   if (!type) return argument_error(fmt::format("-t: no type is named '{}'", options.type));
-  group::Call call;
+  plan::Call call;
   call.collective = *collective;
   call.type = static_cast<std::int32_t>(*type);
   call.element_bytes = static_cast<std::int64_t>(arith::type_size(*type));
@@ -138,12 +138,12 @@ std::string describe_place(const RanksPlace& place) {
   return place.oversubscribed ? "more than cores" : "a core each";
 }
 
-std::string text_of(const Explanation& explanation, const group::Call& call,
+std::string text_of(const Explanation& explanation, const plan::Call& call,
                     const RanksPlace& place) {
   std::string out =
       fmt::format("{}{} on {} ranks, {}:\n",
-                  group::describe_call(group::record_number(call.collective, call.purpose),
-                                       call.count, call.type, call.op, call.root),
+                  plan::describe_call(plan::record_number(call.collective, call.purpose),
+                                      call.count, call.type, call.op, call.root),
                   call.ordered ? " in the order of ranks" : "", place.ranks, describe_place(place));
   out +=
       fmt::format("  {:<30} {:>6} {:>14}{}\n", "algorithm", "steps", "bytes",
@@ -190,7 +190,7 @@ nlohmann::ordered_json json_of(const Candidate& candidate, std::int64_t element_
   return json;
 }
 
-std::string json_of(const Explanation& explanation, const group::Call& call,
+std::string json_of(const Explanation& explanation, const plan::Call& call,
                     const ExplainOptions& options, const RanksPlace& place) {
   nlohmann::ordered_json json;
   json["collective"] = schedule::collective_name(call.collective);

@@ -7,9 +7,9 @@
 
 #include "comm/communicator.hpp"
 #include "engine/nic/nic_group.hpp"
-#include "group/nic_call.hpp"
-#include "group/plan_cache.hpp"
 #include "nic/service/probe.hpp"
+#include "plan/lower_for_nic.hpp"
+#include "plan/plan_cache.hpp"
 #include "select/nic/tree_choice.hpp"
 #include "transport/table.hpp"
 
@@ -19,12 +19,12 @@ namespace {
 // The context of a communicator of all ranks of a job on this machine. Whether ranks can read each
 // other's memory is found when a job starts; here they can, unless the setting forbids it. Ranks of
 // several hosts have no shared memory (comm::Communicator).
-base::Result<group::PlanContext> make_context(const RanksPlace& place,
-                                              const base::Settings& settings) {
+base::Result<plan::PlanContext> make_context(const RanksPlace& place,
+                                             const base::Settings& settings) {
   const bool one_memory = !place.hosts.given();
   const transport::Capabilities has = transport::local_rows().front().capabilities();
   const comm::SegmentLayout layout = comm::plan_segment(place.ranks, settings);
-  group::PlanContext context;
+  plan::PlanContext context;
   context.ranks = place.ranks;
   context.hosts = place.hosts;
   for (int rank = 0; rank < place.ranks && !one_memory; ++rank) {
@@ -76,7 +76,7 @@ base::Result<Candidate> judge(const algorithm::Algorithm& row, const schedule::S
 // Whether the other hosts have a daemon is not to be known here; whether this one has, is.
 base::Error why_not_by_nic(const std::string& why) { return {base::Code::unsupported, why}; }
 
-base::Result<std::string> find_nic(const group::Call& call, const RanksPlace& place,
+base::Result<std::string> find_nic(const plan::Call& call, const RanksPlace& place,
                                    const base::Settings& settings, const select::Choice& choice) {
   if (!place.hosts.given()) return why_not_by_nic("all ranks are on one host");
   if (settings.toggle(base::Setting::nic) == base::Toggle::off) {
@@ -84,8 +84,8 @@ base::Result<std::string> find_nic(const group::Call& call, const RanksPlace& pl
   }
   const nic::Preferences preferences = nic::Preferences::of(settings);
   UNISONO_ASSIGN(
-      const engine::NicCall lowered,
-      group::nic_call_of(call, choice, {.hosts = place.hosts, .preferences = preferences}, 0));
+      const plan::NicCall lowered,
+      plan::nic_call_of(call, choice, {.hosts = place.hosts, .preferences = preferences}, 0));
   UNISONO_ASSIGN(const nic::Capabilities own,
                  nic::probe_capabilities(settings.text(base::Setting::nic_socket), preferences));
   // Hosts are machines of their own, like this one.
@@ -95,7 +95,7 @@ base::Result<std::string> find_nic(const group::Call& call, const RanksPlace& pl
   }
   const auto choice_of_splits =
       select::choose_splits(offers, place.hosts.are_alone(), place.multicast);
-  const int splits = engine::splits_of(lowered, choice_of_splits);
+  const int splits = plan::splits_of(lowered, choice_of_splits);
   const std::string tree = select::nic_tree_name(place.hosts, splits, place.multicast);
   const std::size_t packets = (lowered.bytes + nic::kPacketBytes - 1) / nic::kPacketBytes;
   const std::string whole = packets > 1 ? fmt::format("in {} packets ", packets) : "";
@@ -108,11 +108,11 @@ base::Result<std::string> find_nic(const group::Call& call, const RanksPlace& pl
 
 }  // namespace
 
-base::Result<Explanation> explain(const group::Call& call, const RanksPlace& place,
+base::Result<Explanation> explain(const plan::Call& call, const RanksPlace& place,
                                   const base::Settings& settings) {
-  UNISONO_ASSIGN(const group::PlanContext context, make_context(place, settings));
-  const schedule::Shape shape = group::shape_of(call, context);
-  const select::Circumstances now = group::circumstances_of(call, context);
+  UNISONO_ASSIGN(const plan::PlanContext context, make_context(place, settings));
+  const schedule::Shape shape = plan::shape_of(call, context);
+  const select::Circumstances now = plan::circumstances_of(call, context);
   Explanation result;
   result.choice = select::choose(shape, now, context.overrides);
   const select::Ruling ruling =
@@ -122,9 +122,9 @@ base::Result<Explanation> explain(const group::Call& call, const RanksPlace& pla
     UNISONO_ASSIGN(Candidate candidate, judge(row, shape, result.choice, ruling));
     result.candidates.push_back(std::move(candidate));
   }
-  group::PlanCache plans(context);
-  UNISONO_ASSIGN(const group::CachedPlan* const cached, plans.find(call, true));
-  result.helping = cached->plan.engine == engine::EngineKind::helping;
+  plan::PlanCache plans(context);
+  UNISONO_ASSIGN(const plan::CachedPlan* const cached, plans.find(call, true));
+  result.helping = cached->plan.engine == select::EngineKind::helping;
   result.single_copy = cached->bound->single_copy;
   result.bulk = cached->plan.bulk;
   result.segments = cached->plan.segments;

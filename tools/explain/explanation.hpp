@@ -11,7 +11,7 @@
 
 #include "base/result.hpp"
 #include "base/settings/settings.hpp"
-#include "group/call.hpp"
+#include "plan/call.hpp"
 #include "schedule/cost.hpp"
 #include "select/select.hpp"
 
@@ -44,7 +44,7 @@ struct RanksPlace {
   topology::HostMap hosts{};
   bool multicast = false;  // between hosts
 };
-base::Result<Explanation> explain(const group::Call& call, const RanksPlace& place,
+base::Result<Explanation> explain(const plan::Call& call, const RanksPlace& place,
                                   const base::Settings& settings);
 
 }  // namespace unisono::tools

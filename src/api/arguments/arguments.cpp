@@ -55,7 +55,7 @@ class Checker {
               .blocks = blocks_.blocks};
   }
 
-  void fill_call(group::Call& call) const {
+  void fill_call(plan::Call& call) const {
     call.collective = arguments_.collective;
     call.count = arguments_.count;
     call.type = arguments_.type;
@@ -69,11 +69,11 @@ class Checker {
     }
   }
 
-  void fill_blocks(group::Call& call, const BufferRule& rule) const {
+  void fill_blocks(plan::Call& call, const BufferRule& rule) const {
     if (!blocks_.blocks.given()) return;
     const Knowledge knowledge = arguments_.blocks->knowledge;
-    call.purpose = knowledge == Knowledge::of_own_typed ? group::Purpose::user_typed_blocks
-                                                        : group::Purpose::user_blocks;
+    call.purpose = knowledge == Knowledge::of_own_typed ? plan::Purpose::user_typed_blocks
+                                                        : plan::Purpose::user_blocks;
     call.count = blocks_.blocks.are_pairs() ? blocks_.blocks.sent_total(group_.rank())
                                             : blocks_.blocks.total();
     call.blocks = blocks_.blocks;
@@ -132,7 +132,7 @@ class Checker {
     operator_ = *entry;
     if (operator_.user.function != nullptr) return std::nullopt;
     const auto op = static_cast<arith::Operator>(arguments_.op);
-    if (arguments_.type >= group::kFirstUserNumber) {
+    if (arguments_.type >= plan::kFirstUserNumber) {
       return wrong(Code::type, "operator {} is not defined on a type of the user's",
                    arith::operator_name(op));
     }

@@ -6,13 +6,13 @@
 
 #include "api/objects.hpp"
 #include "base/result.hpp"
-#include "group/call.hpp"
+#include "plan/call.hpp"
 
 namespace unisono::api {
 
 // A call whose arguments are right.
 struct Checked {
-  group::Call call;
+  plan::Call call;
   const void* input = nullptr;
   void* output = nullptr;
   BufferRule rule;  // accepts other buffers that fit as well

@@ -13,7 +13,7 @@
 #include "api/objects.hpp"
 #include "api/registry.hpp"
 #include "base/result.hpp"
-#include "group/call.hpp"
+#include "plan/call.hpp"
 
 namespace unisono::api {
 
@@ -36,8 +36,8 @@ struct ArraySource {
 // In elements; in bytes if blocks have their own types.
 struct ReadBlocks {
   std::vector<std::int64_t> counts;
-  group::Displacements places;  // null: packed
-  std::int64_t extent = 0;      // from the buffer's start to the end of its last block
+  plan::Displacements places;  // null: packed
+  std::int64_t extent = 0;     // from the buffer's start to the end of its last block
 };
 
 // The types of the blocks.

@@ -40,8 +40,7 @@ NicEngine::NicEngine(const Members& members, const Segment& segment, OperationQu
 
 NicEngine::~NicEngine() = default;
 
-void NicEngine::start(Operation& operation, const engine::Plan& plan,
-                      const engine::Launch& launch) {
+void NicEngine::start(Operation& operation, const plan::Plan& plan, const engine::Launch& launch) {
   operation.nic = {.call = *plan.nic, .input = launch.input, .output = launch.output};
   operation.nic.call.combine |= launch.history << UNISONO_NIC_COMBINE_BITS;
   operation.nic.history = launch.history;

@@ -25,7 +25,7 @@ class NicEngine final : public engine::Engine {
             FailureState& failures, std::unique_ptr<NicPath> path);
   ~NicEngine() override;
 
-  void start(engine::Operation& operation, const engine::Plan& plan,
+  void start(engine::Operation& operation, const plan::Plan& plan,
              const engine::Launch& launch) override;
   engine::Outcome step(engine::Operation& operation) override;
   base::Error error(const engine::Operation& operation) const override;

@@ -15,7 +15,7 @@ constexpr unsigned kEndedBit = kGivenBit + kGivenBits;
 constexpr unsigned kCallsBit = kEndedBit + 1, kCallsBits = 18;
 constexpr unsigned kCompletedBit = kCallsBit + kCallsBits, kCompletedBits = 17;
 constexpr unsigned kHistoryBit = kCompletedBit + kCompletedBits;
-static_assert(kHistoryBit + engine::kDigestBits == 64);
+static_assert(kHistoryBit + plan::kDigestBits == 64);
 
 // Bits for the number of a communicator's request; a larger number would reach into the next
 // communicator's.

@@ -33,17 +33,17 @@ Status try_nic(engine::NicGroup& group, const topology::HostMap& hosts, int rank
                std::int64_t deadline_ns) {
   std::vector<std::uint64_t> vector(UNISONO_NIC_WORDS_MAX);
   if (rank == 0) std::iota(vector.begin(), vector.end(), kTrialMark);
-  engine::NicShape shape;
+  plan::NicShape shape;
   shape.collective = schedule::Collective::broadcast;
   shape.count = UNISONO_NIC_WORDS_MAX;
   shape.ranks = hosts.ranks();
   shape.one_a_host = hosts.are_alone();
-  UNISONO_ASSIGN(const engine::NicCall call, engine::lower_call(shape, rank));
+  UNISONO_ASSIGN(const plan::NicCall call, plan::lower_call(shape, rank));
   UNISONO_TRY(engine::run_in_nic(group, call, vector.data(), vector.data(), deadline_ns));
   if (vector.front() != kTrialMark || vector.back() != kTrialMark + vector.size() - 1) {
     return Error{Code::system, "NIC path: a trial's vector has come changed"};
   }
-  engine::NicCall blocks;
+  plan::NicCall blocks;
   blocks.gathers = true;
   return group.gathers() ? engine::run_in_nic(group, blocks, nullptr, nullptr, deadline_ns)
                          : base::success();

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "group/call.hpp"
+#include "plan/call.hpp"
 
 namespace unisono::comm {
 
@@ -13,7 +13,7 @@ bool AgentLoan::lend_when(job::Agent::When when) {
   if (is_lent_ || queue_.active().empty() || agent == nullptr) return is_lent_;
   // A user's operator is called by the application's threads only.
   const auto calls_user = [](const Pending* pending) {
-    return pending->operation.plan->op >= group::kFirstUserNumber;
+    return pending->operation.plan->op >= plan::kFirstUserNumber;
   };
   if (std::ranges::any_of(queue_.active(), calls_user)) return false;
   is_lent_ = true;

@@ -5,18 +5,18 @@
 
 #include <algorithm>
 
-#include "group/call.hpp"
+#include "plan/call.hpp"
 
 namespace unisono::comm {
 
 using base::Status;
 
-std::string describe_plan(const engine::Plan& plan) {
-  return group::describe_call(plan.collective, plan.count, plan.type, plan.op, plan.root);
+std::string describe_plan(const plan::Plan& plan) {
+  return plan::describe_call(plan.collective, plan.count, plan.type, plan.op, plan.root);
 }
 
 std::string describe(const engine::Operation& operation) {
-  const bool in_nic = operation.plan->engine == engine::EngineKind::nic;
+  const bool in_nic = operation.plan->engine == select::EngineKind::nic;
   return fmt::format("{} (operation {}{})", describe_plan(*operation.plan), operation.index,
                      in_nic ? ", in the NIC path" : "");
 }
@@ -44,7 +44,7 @@ void OperationQueue::give_back_stranded() {
   stranded_.clear();
 }
 
-Status OperationQueue::start(const engine::Plan& plan, const void* input, void* output,
+Status OperationQueue::start(const plan::Plan& plan, const void* input, void* output,
                              Pending& pending) {
   pending.state = Pending::State::running;
   pending.started_ns = 0;
@@ -64,7 +64,7 @@ Status OperationQueue::start(const engine::Plan& plan, const void* input, void* 
                               .index = operation.index,
                               .history = history(),
                               .staging = staging};
-  if (plan.engine == engine::EngineKind::inline_) [[likely]] {
+  if (plan.engine == select::EngineKind::inline_) [[likely]] {
     inline_.start(operation, plan, launch);
   } else {
     operation.engine->start(operation, plan, launch);
@@ -72,7 +72,7 @@ Status OperationQueue::start(const engine::Plan& plan, const void* input, void* 
   return base::success();
 }
 
-Status OperationQueue::stage(const engine::Plan& plan, Pending& pending) {
+Status OperationQueue::stage(const plan::Plan& plan, Pending& pending) {
   const std::int64_t bytes = plan.staging_bytes;
   memory::JobMemory& memory = members_.job().memory();
   UNISONO_ASSIGN(const std::int64_t offset, memory.allocate(bytes));
@@ -129,7 +129,7 @@ void OperationQueue::fail_from(std::uint64_t index) {
 
 void OperationQueue::forget_nic() {
   std::erase_if(active_, [](Pending* pending) {
-    if (pending->operation.plan->engine != engine::EngineKind::nic) return false;
+    if (pending->operation.plan->engine != select::EngineKind::nic) return false;
     pending->state = Pending::State::failed;
     pending->queue = nullptr;
     return true;
@@ -165,7 +165,7 @@ void OperationQueue::tell_awaited(const engine::Operation& operation) {
 bool OperationQueue::credit_blocked() const {
   return std::ranges::any_of(active_, [](const Pending* pending) {
     const engine::Operation& operation = pending->operation;
-    return operation.plan->engine != engine::EngineKind::nic && !operation.host.entered();
+    return operation.plan->engine != select::EngineKind::nic && !operation.host.entered();
   });
 }
 

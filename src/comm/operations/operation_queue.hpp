@@ -37,7 +37,7 @@ struct Pending {
 };
 
 // "allreduce(count 8, float64, sum)".
-std::string describe_plan(const engine::Plan& plan);
+std::string describe_plan(const plan::Plan& plan);
 // The same with its number, and "in the NIC path" if it is there.
 std::string describe(const engine::Operation& operation);
 
@@ -63,7 +63,7 @@ class OperationQueue {
 
   // Starts an operation. `pending` must not move until it has ended. Error: no memory for the
   // plan's staging; then nothing has been started.
-  base::Status start(const engine::Plan& plan, const void* input, void* output, Pending& pending);
+  base::Status start(const plan::Plan& plan, const void* input, void* output, Pending& pending);
   // One step of an operation that has just been started. True: it has ended, and is not in the
   // queue.
   bool ends_at_once(Pending& pending) {
@@ -96,7 +96,7 @@ class OperationQueue {
   // A digest of all calls so far, as sent with each message; never 0.
   std::uint32_t history() const {
     // The high bits are the mixed ones.
-    return static_cast<std::uint32_t>(history_ >> (64 - engine::kDigestBits)) | 1U;
+    return static_cast<std::uint32_t>(history_ >> (64 - plan::kDigestBits)) | 1U;
   }
   RemoteCalls& remote_calls() { return remote_calls_; }
   // Whether an operation waits for credit: until all ranks have progressed so far that it may use
@@ -113,15 +113,15 @@ class OperationQueue {
 
  private:
   engine::Engine*& nic_engine() {
-    return engines_[static_cast<std::size_t>(engine::EngineKind::nic)];
+    return engines_[static_cast<std::size_t>(select::EngineKind::nic)];
   }
-  base::Status stage(const engine::Plan& plan, Pending& pending);
+  base::Status stage(const plan::Plan& plan, Pending& pending);
   void give_back_staging(Pending& pending);
   void note_call(std::uint32_t digest);
   void finish(Pending& pending) {
     pending.state = Pending::State::complete;
     ++counts_.operations;
-    if (pending.operation.plan->engine == engine::EngineKind::nic) [[unlikely]] {
+    if (pending.operation.plan->engine == select::EngineKind::nic) [[unlikely]] {
       ++counts_.in_nic;
     } else {
       counts_.helped_steps += pending.operation.host.helped_steps();
@@ -138,7 +138,7 @@ class OperationQueue {
   engine::Machine machine_;
   engine::InlineEngine inline_;
   engine::HelpingEngine helping_;
-  std::array<engine::Engine*, engine::kEngineCount> engines_;
+  std::array<engine::Engine*, select::kEngineCount> engines_;
   std::vector<Pending*> active_;
   std::uint64_t next_index_ = 0;
   std::uint64_t history_ = 1;  // of all calls so far

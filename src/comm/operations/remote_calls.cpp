@@ -44,7 +44,7 @@ std::optional<std::uint64_t> RemoteCalls::find_difference() const {
     if (own.calls[i] == 0) continue;
     const bool are_of_one_call = engine::same_operation(own.answer[i], own.calls[i]);
     if (!are_of_one_call || own.calls[i] == own.answer[i]) continue;
-    const std::uint64_t index = own.calls[i] >> engine::kDigestBits;
+    const std::uint64_t index = own.calls[i] >> plan::kDigestBits;
     if (!first || index < *first) first = index;
   }
   return first;

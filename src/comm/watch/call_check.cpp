@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "group/call.hpp"
+#include "plan/call.hpp"
 
 namespace unisono::comm {
 namespace {
@@ -22,7 +22,7 @@ using engine::RecordCopy;
 constexpr std::uint32_t kLooksAtMost = 64;
 
 std::string describe(const RecordCopy& record) {
-  return group::describe_call(record.collective, record.count, record.type, record.op, record.root);
+  return plan::describe_call(record.collective, record.count, record.type, record.op, record.root);
 }
 
 std::string difference_text(std::uint64_t index, const std::string& calls) {
@@ -136,7 +136,7 @@ void CallCheck::fail_wrong_length(const Pending& pending) {
       fmt::format("{} sends {} bytes to {}, which expects {} (operation {}: {}); the counts of "
                   "the two calls have to agree",
                   members_.name(operation.host.awaited()), sent, members_.name(members_.rank()),
-                  expected, operation.index, group::call_name(operation.plan->collective)),
+                  expected, operation.index, plan::call_name(operation.plan->collective)),
       operation.index);
 }
 

@@ -14,7 +14,7 @@ namespace unisono::comm {
 namespace {
 
 using base::Code;
-using engine::EngineKind;
+using select::EngineKind;
 
 constexpr std::int64_t kThoroughlyEveryNs = 10 * base::kMillisecond;
 

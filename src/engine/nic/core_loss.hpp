@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CoreLoss: whether others have the core while a result lies in this rank's memory. A rank that
-// gives its core away by turns is the fastest as long as only ranks take turns there; where others
-// compute, it comes back late, and one that slept would have been let in when it was woken. The
-// program notes when a result was there, so how late this rank saw it is known exactly. What is
-// lost so leaks away at a quarter of the time; what is left of some slices says that there are
-// others. That holds for a while, for longer each time that they are found again at its end. Ranks
-// that take turns lose a millisecond to each other now and then, and a machine may stand still for
-// longer, which must not count: who sleeps makes the last one's call longer by a wake-up, and ranks
-// that do not sleep later. One thread at a time; no clock of its own.
+// CoreLoss: detects whether other programs have the core while a result lies in this rank's memory.
+// Yielding the core in turns is fastest as long as only ranks take turns there. If other programs
+// compute, the rank comes back late; if it had slept, its wake-up would have given it the core.
+//
+// The program notes when a result was there, so the delay until this rank saw it is known exactly.
+// The accumulated delay decays at a quarter of the elapsed time; a rest of several slices shows
+// that there are others. That conclusion holds for a while, longer each time that they are found
+// again at its end.
+//
+// Ranks that take turns lose a millisecond to each other now and then, and a machine may pause for
+// longer, which must not count. A sleeping rank makes the last rank's call longer by a wake-up, and
+// ranks that do not sleep later. One thread at a time; no clock of its own.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +22,9 @@ namespace unisono::engine {
 
 class CoreLoss {
  public:
-  // More than ranks that take turns mostly lose to each other.
+  // More than ranks that take turns usually lose to each other.
   static constexpr std::int64_t kLateNs = base::kMillisecond;
-  // One loss counts no more than this, however long it was: others that compute take more than one.
+  // One loss counts no more than this, however long it was: other programs cause more than one.
   static constexpr std::int64_t kMostNs = 2 * base::kMillisecond;
   static constexpr std::int64_t kLossNs = 3 * base::kMillisecond;
   static constexpr std::int64_t kLossAgainNs = base::kMillisecond;   // at the end of a hold

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The numbers under which a communicator's groups stand in the program's tables: its trees, and its
-// allgathers by either way. They differ from the communicator's own in the highest bits. Pure.
+// The numbers of a communicator's groups in the program's tables: its trees, and its allgathers of
+// both kinds. They differ from the communicator's own number in the highest bits. Pure.
 #pragma once
 
 #include <cstdint>

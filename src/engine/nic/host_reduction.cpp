@@ -10,7 +10,7 @@
 namespace unisono::engine {
 
 struct alignas(64) HostReduction::Header {
-  std::atomic<std::uint64_t> arrived;  // of all operations together
+  std::atomic<std::uint64_t> arrived;  // for all operations together
 };
 
 struct alignas(64) HostReduction::Place {

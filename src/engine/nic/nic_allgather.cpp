@@ -44,7 +44,7 @@ base::Result<unisono_nic_row> singly_row(int rank, nic::GroupAddresses group) {
   return nic::make_row(routes, group);
 }
 
-// One operation at a time: what is joined is never longer than a packet.
+// One operation at a time: joined blocks are never longer than a packet.
 base::Result<unisono_nic_row> joined_row(int rank, nic::GroupAddresses group) {
   group.id.communicator = group_number(group.id.communicator, NicWay::joined);
   group.depth = 1;

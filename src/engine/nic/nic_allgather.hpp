@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NicAllgather: a rank's part in the allgathers of a group of ranks, one on each host, in the NIC
 // path. Blocks have any length, the same at all ranks. They go singly, by multicast or from host to
-// host; or short ones of many ranks are joined to messages that double. One allgather at a time:
-// start(), poll() until it says true, and repair() now and then meanwhile. After an error it is of
-// no use. One thread at a time.
+// host. Short ones of many ranks are joined to messages of doubling size. One allgather at a time:
+// start(), poll() until it returns true, and repair() now and then meanwhile. After an error it is
+// unusable. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -23,20 +23,20 @@ namespace unisono::engine {
 class NicAllgather {
  public:
   // `group`: that of the ranks' tree, with its multicast address. Its rows end with the client's
-  // connection. Code::unsupported for more than UNISONO_NIC_RANKS_MAX ranks. Nothing may be started
-  // before all have joined.
+  // connection. Code::unsupported for more than UNISONO_NIC_RANKS_MAX ranks. All ranks must have
+  // joined before anything is started.
   static base::Result<std::unique_ptr<NicAllgather>> join(nic::ServiceClient& client,
                                                           const nic::GroupAddresses& group,
                                                           int rank);
 
-  // Gives the block, or as much of it as is in flight at once. The mark tells calls apart that
-  // ought to be the same at all ranks. `result` has room for the blocks of all ranks, one after
-  // another; the block may be its own place there. Both stay until poll() says true.
+  // Posts the block, or as much of it as may be in flight at once. The mark distinguishes calls
+  // that should be the same at all ranks. `result` has room for the blocks of all ranks, one after
+  // another; the block may lie in its own place there. Both must stay until poll() returns true.
   base::Status start(std::span<const std::byte> block, std::span<std::byte> result,
                      std::uint32_t mark);
-  // Gives more of the block, and writes blocks that are there to the result; true: it has all.
+  // Posts more of the block, and copies arrived blocks to the result; true: it has all.
   base::Result<bool> poll() { return way_->segments.step(); }
-  // Asks for packets that may be lost, if it is time to.
+  // Requests packets that may be lost, if it is time to.
   base::Status repair();
   // As NicGroup's.
   std::int64_t done_ns() const { return way_->segments.done_ns(); }
@@ -44,10 +44,10 @@ class NicAllgather {
   int wake_descriptor() const { return way_->wakes->descriptor(); }
   void disarm() { way_->port->disarm(*way_->wakes, way_->segments.awaited()); }
   void sleep(std::int64_t limit_ns);  // all three
-  // Whose call differs, once poll() has failed with Code::mismatch; -1: not known here.
+  // The rank whose call differs, once poll() has failed with Code::mismatch; -1: not known here.
   int mismatching_rank() const { return way_->segments.mismatching_rank(); }
-  // Of what poll() waits for: bit r for each rank whose block is not here. Where blocks are joined,
-  // blocks of ranks that have come may wait for one that has not.
+  // Bit r for each rank whose block poll() waits for. Where blocks are joined, blocks of ranks that
+  // have called may wait for one that has not.
   std::uint64_t missing() const;
   std::string describe() const;
 
@@ -76,7 +76,7 @@ class NicAllgather {
 
   const std::unique_ptr<Way> singly_;
   const std::unique_ptr<Way> joined_;  // may be absent
-  Way* way_;                           // of the allgather that is under way
+  Way* way_;                           // of the current allgather
   nic_patience::RepairDelay delay_;
 };
 

@@ -99,7 +99,7 @@ Status NicGroup::join_tree(const nic::Node& node, const nic::GroupAddresses& gro
   return reduction_->ports().add(node, std::move(member), waiter);
 }
 
-Status NicGroup::start(const NicCall& call, const void* input, void* output) {
+Status NicGroup::start(const plan::NicCall& call, const void* input, void* output) {
   UNISONO_CHECK(reduction_ != nullptr, "NicGroup::start before join");
   if (failure_) return *failure_;
   is_gathering_ = call.gathers;
@@ -126,8 +126,8 @@ Status NicGroup::take() {
   return taken.ok() ? taken : give_up(taken.error());
 }
 
-// What concerns other hosts and the daemon is the leader's business: while the host waits for them,
-// the leader waits as well.
+// The leader watches the other hosts and the daemon: while the host waits for them, the leader
+// waits as well.
 Status NicGroup::repair() {
   if (failure_) return *failure_;
   if (!leads()) return base::success();

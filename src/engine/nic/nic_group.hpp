@@ -23,10 +23,10 @@
 
 #include "base/result.hpp"
 #include "engine/nic/nic_allgather.hpp"
-#include "engine/nic/nic_call.hpp"
 #include "engine/nic/nic_reduction.hpp"
 #include "nic/service/capabilities.hpp"
 #include "nic/service/client.hpp"
+#include "plan/nic_call.hpp"
 
 namespace unisono::engine {
 
@@ -50,8 +50,8 @@ class NicGroup {
   // Connects to the daemon of this host.
   static base::Result<std::unique_ptr<NicGroup>> open(const NicGroupOptions& options);
   const nic::Capabilities& capabilities() const { return capabilities_; }
-  // Of all hosts. Nothing may be started before all have joined: packets that come earlier are
-  // lost.
+  // `hosts`: of all hosts. All must have joined before anything is started, because earlier packets
+  // are lost.
   base::Status join(std::span<const nic::Capabilities> hosts);
 
   // Whether this rank is its host's member of the group.
@@ -61,53 +61,53 @@ class NicGroup {
   // This host's places in the trees.
   const std::vector<nic::Node>& trees() const { return reduction_->ports().nodes(); }
 
-  // Gives this rank's part of an operation, once the one before has been taken. `input` and
-  // `output` stay until take(); poll() may write to the output.
-  base::Status start(const NicCall& call, const void* input, void* output);
+  // Posts this rank's part of an operation, once the one before has been taken. `input` and
+  // `output` must stay until take(); poll() may write to the output.
+  base::Status start(const plan::NicCall& call, const void* input, void* output);
   // Whether the operation is done.
   base::Result<bool> poll();
   // Completes the output of an operation that is done.
   base::Status take();
-  // Asks for packets that may be lost, if it is time to; the error says that unisonod has ended.
+  // Requests packets that may be lost, if it is time to; the error says that unisonod has ended.
   base::Status repair();
-  // Ends the group: the operation under way does not touch its buffers any more, and each further
-  // call returns this error. Other ranks that wait for this one are not told.
+  // Ends the group: the current operation no longer touches its buffers, and each further call
+  // returns this error. Other ranks that wait for this one are not informed.
   base::Error give_up(base::Error why);
   // Why the group has ended, if so.
   const std::optional<base::Error>& failure() const { return failure_; }
 
-  // To sleep until poll() has something to say: arm(); if it says true, poll wake_descriptor(),
-  // with whatever else is waited for, but not longer than repair() can wait; disarm(). Where a host
-  // has very many ranks, the program wakes some of them only; the others nap.
+  // To sleep until poll() has news: arm(); if it returns true, poll wake_descriptor(), with other
+  // descriptors, but not longer than repair() can wait; disarm(). On a host with very many ranks,
+  // the program wakes only some of them; the others poll with short sleeps.
   bool is_woken() const { return reduction_->ports().is_woken(); }
   bool arm() { return is_gathering_ ? allgather_->arm() : reduction_->ports().arm(); }
   int wake_descriptor() const {
     return is_gathering_ ? allgather_->wake_descriptor() : reduction_->ports().wake_descriptor();
   }
   void disarm() { is_gathering_ ? allgather_->disarm() : reduction_->ports().disarm(); }
-  // All three, and a nap where the program does not wake this rank.
+  // All three, and a short sleep if the program does not wake this rank.
   void sleep(std::int64_t limit_ns);
 
   // When the result was in memory, once it is; by the clock of base/clock.hpp.
   std::int64_t done_ns() const {
     return is_gathering_ ? allgather_->done_ns() : reduction_->ports().done_ns();
   }
-  // Whether the last operation is an allgather; of one that is not done, bit r for each rank whose
-  // block is missing.
+  // Whether the last operation is an allgather. If it is not done, missing() has bit r for each
+  // rank whose block is missing.
   bool is_gathering() const { return is_gathering_; }
   std::uint64_t missing() const { return is_gathering_ ? allgather_->missing() : 0; }
-  // Bit t: on tree t this host has sent the contributions of itself and those below it to the last
-  // operation, or the operation does not use that tree. An allgather contributes when it starts.
+  // Bit t: on tree t this host has sent the contributions of its subtree to the last operation, or
+  // the operation does not use that tree. An allgather contributes when it starts.
   std::uint32_t given() const {
     return is_gathering_ ? ~std::uint32_t{0} : reduction_->ports().given();
   }
   // Bit t: the piece of tree t is not done.
   std::uint32_t lacking() const { return is_gathering_ ? 0 : reduction_->ports().lacking(); }
-  // Whether all ranks of this host have come to the last operation.
+  // Whether all ranks of this host have arrived at the last operation.
   bool is_host_complete() const { return is_gathering_ || reduction_->is_host_complete(); }
-  // Whose call differs, after an error with Code::mismatch; none: not known here.
+  // The rank whose call differs, after an error with Code::mismatch; none: not known here.
   std::optional<NicRank> mismatching_rank() const;
-  // What the operation under way waits for, for people: "operation 3 on host 1 lacks ...".
+  // What the current operation lacks, for people: "operation 3 on host 1 lacks ...".
   std::string describe() const;
 
  private:

@@ -11,8 +11,9 @@
 
 namespace unisono::engine::nic_patience {
 
-// A rank looks at memory so often, then yields so often. Then it sleeps until the program wakes it,
-// or for so long, longer and longer: it has to notice lost packets, and the end of unisonod.
+// A rank polls memory this many times, then yields this many times. Then it sleeps until the
+// program wakes it, at most for a time that grows: it has to notice lost packets, and the end of
+// unisonod.
 inline constexpr int kSpins = 100;
 inline constexpr int kYields = 500;
 inline constexpr std::int64_t kFirstSleep = 10 * base::kMillisecond;

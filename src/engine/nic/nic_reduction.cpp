@@ -16,7 +16,7 @@ using base::Code;
 using base::Error;
 using base::Status;
 
-Status NicReduction::start(const NicCall& call, const void* input, void* output) {
+Status NicReduction::start(const plan::NicCall& call, const void* input, void* output) {
   UNISONO_CHECK(!ports_.nodes().empty(), "NicReduction::start without a tree");
   call_ = call;
   output_ = output;
@@ -25,10 +25,10 @@ Status NicReduction::start(const NicCall& call, const void* input, void* output)
   return ports_.post(call_.combine, cut(), call_.gives ? input : nullptr);
 }
 
-// The program's memory for an operation is used again by the post of a later one. That post comes
-// when all ranks of this host have given to the later operation, and a rank gives only after it has
-// taken the result of the one before: so no rank still reads what a post overwrites, however late
-// it looks.
+// The post of a later operation reuses the program's memory for an operation. It comes when all
+// ranks of this host have contributed to the later one. A rank contributes only after it has taken
+// the result of the one before. So no rank still reads what a post overwrites, however late it
+// looks.
 Status NicReduction::post_sum(const void* input) {
   if (!ranks_->give({call_.combine, call_.bytes, call_.gives ? input : nullptr})) {
     ports_.follow(cut());
@@ -47,7 +47,7 @@ Status NicReduction::post_sum(const void* input) {
 
 nic::TreePorts::Cut NicReduction::cut() const {
   nic::TreePorts::Cut cut;
-  cut.pieces = 1 << splits_of(call_, splits_);
+  cut.pieces = 1 << plan::splits_of(call_, splits_);
   const auto elements = static_cast<std::int64_t>(call_.bytes / call_.element_bytes);
   const algorithm::pattern::Blocks blocks(elements, cut.pieces);
   for (int piece = 0; piece < cut.pieces; ++piece) {
@@ -73,7 +73,7 @@ Status NicReduction::take() {
                                            ports_.number(), call_.bytes)};
 }
 
-// While a rank of this host has not come, nothing is lost.
+// While a rank of this host has not arrived, nothing is lost.
 Status NicReduction::repair() {
   if (!is_host_complete()) return base::success();
   UNISONO_ASSIGN(const int asked, ports_.repair(base::now_ns(), delay_.ns()));
@@ -81,7 +81,7 @@ Status NicReduction::repair() {
   return base::success();
 }
 
-// The ranks of a host differ from each other, or all of them from another host.
+// Either the ranks of a host differ from each other, or all of them differ from another host.
 std::optional<NicRank> NicReduction::mismatching_rank() const {
   if (mismatching_place_) return NicRank{host_, *mismatching_place_};
   const int host = ports_.mismatching_rank();

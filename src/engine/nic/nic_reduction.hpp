@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// NicReduction: the operation under way on the trees of a group, of one rank. Several ranks of a
-// host combine their vectors in shared memory first (host_reduction.hpp); the last of them to come
+// NicReduction: the current operation on the trees of a group, of one rank. Several ranks of a host
+// combine their vectors in shared memory first (host_reduction.hpp). The last of them to arrive
 // posts the sum, and all of them poll the result where the program writes it. One operation at a
-// time. After an error it is of no use. One thread at a time. Data path: no allocation, no lock,
-// but for the text of an error.
+// time. After an error it is unusable. One thread at a time. Data path: no allocation, no lock,
+// except for the text of an error.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 
 #include "base/result.hpp"
 #include "engine/nic/host_reduction.hpp"
-#include "engine/nic/nic_call.hpp"
 #include "engine/nic/nic_patience.hpp"
 #include "nic/port/tree_ports.hpp"
+#include "plan/nic_call.hpp"
 #include "select/nic/split_choice.hpp"
 
 namespace unisono::engine {
@@ -38,19 +38,19 @@ class NicReduction {
   nic::TreePorts& ports() { return ports_; }
   const nic::TreePorts& ports() const { return ports_; }
 
-  // Gives this rank's vector. `input` may be used again at once; `output` stays until take().
-  base::Status start(const NicCall& call, const void* input, void* output);
+  // Posts this rank's vector. `input` may be reused at once; `output` must stay until take().
+  base::Status start(const plan::NicCall& call, const void* input, void* output);
   // Whether the result is there, for take() to copy to the output.
   base::Result<bool> poll();
   base::Status take();
-  // Asks for packets that may be lost, if it is time to.
+  // Requests packets that may be lost, if it is time to.
   base::Status repair();
 
-  // Whether all ranks of this host have come to the last operation.
+  // Whether all ranks of this host have arrived at the last operation.
   bool is_host_complete() const { return ranks_ == nullptr || ranks_->is_complete(); }
-  // Whose call differs, after an error with Code::mismatch; none: not known here.
+  // The rank whose call differs, after an error with Code::mismatch; none: not known here.
   std::optional<NicRank> mismatching_rank() const;
-  // What it waits for, for people: "operation 3 on host 1 lacks ...".
+  // What the operation lacks, for people: "operation 3 on host 1 lacks ...".
   std::string describe() const;
 
  private:
@@ -62,7 +62,7 @@ class NicReduction {
   const select::SplitChoice splits_;
   nic::TreePorts ports_;
   nic_patience::RepairDelay delay_;
-  NicCall call_;
+  plan::NicCall call_;
   void* output_ = nullptr;
   std::optional<int> mismatching_place_;
 };

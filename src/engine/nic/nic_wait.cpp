@@ -13,7 +13,7 @@ namespace unisono::engine {
 
 using namespace nic_patience;
 
-base::Status run_in_nic(NicGroup& group, const NicCall& call, const void* input, void* output,
+base::Status run_in_nic(NicGroup& group, const plan::NicCall& call, const void* input, void* output,
                         std::int64_t deadline_ns) {
   UNISONO_TRY(group.start(call, input, output));
   std::int64_t sleep_ns = kFirstSleep;

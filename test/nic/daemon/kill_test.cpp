@@ -29,8 +29,8 @@
 namespace unisono::nic::test {
 namespace {
 
-using engine::NicCall;
 using engine::NicGroup;
+using plan::NicCall;
 
 constexpr int kHosts = 3;
 constexpr int kOperations = 60;
@@ -64,10 +64,10 @@ bool all_came(const std::atomic<int>& count, const Round& round) {
 }
 
 Outcome operate(NicGroup& group, Round& round, int rank, std::int64_t patience_ns) {
-  engine::NicShape shape;
+  plan::NicShape shape;
   shape.collective = schedule::Collective::allreduce;
   shape.count = 3;
-  const NicCall call = *engine::lower_call(shape, rank);
+  const NicCall call = *plan::lower_call(shape, rank);
   for (int operation = 0; operation < kOperations; ++operation) {
     ++round.steps;
     std::array<std::int64_t, 3> input;

@@ -129,7 +129,7 @@ TEST_F(NicGroups, AllFourCollectives) {
     for (int operation = 0; operation < 100; ++operation) {
       const auto count = 1 + static_cast<std::size_t>(operation) * 29 % nic::kWordsMax;
       const int root = operation % kHosts;
-      NicShape shape;
+      plan::NicShape shape;
       shape.type = arith::Type::float64;
       shape.count = 1;
       shape.root = root;
@@ -145,7 +145,8 @@ TEST_F(NicGroups, AllFourCollectives) {
                                           Collective::broadcast, Collective::barrier}) {
         shape.collective = collective;
         std::vector<double> output = untouched;
-        NicCall call = *lower_call(shape, rank);  // also of those that processes do faster
+        plan::NicCall call =
+            *plan::lower_call(shape, rank);  // also of those that processes do faster
         call.count = static_cast<std::int64_t>(count);
         call.bytes = collective == Collective::barrier ? 0 : count * sizeof(double);
         const base::Status done = run_in_nic(group, call, own.data(), output.data(), far_away());
@@ -163,8 +164,8 @@ TEST_F(NicGroups, AllFourCollectives) {
   });
 }
 
-NicCall allgather_of(std::size_t bytes) {
-  NicCall call;
+plan::NicCall allgather_of(std::size_t bytes) {
+  plan::NicCall call;
   call.bytes = bytes;
   call.gathers = true;
   return call;
@@ -186,7 +187,7 @@ TEST_F(NicGroups, AllgathersOfAnyLength) {
                                            result.data(), far_away());
       ASSERT_TRUE(done.ok()) << done.error().message;
       ASSERT_EQ(result, expected) << operation;
-      const NicCall barrier = *lower_call({}, rank);
+      const plan::NicCall barrier = *plan::lower_call({}, rank);
       ASSERT_TRUE(run_in_nic(group, barrier, nullptr, nullptr, far_away()).ok())
           << "the tree is there too";
     }
@@ -244,7 +245,7 @@ TEST_F(NicGroups, AnAllgatherSaysWhoDidNotCome) {
 TEST_F(NicGroups, ADaemonThatDiesIsAnErrorOnItsHost) {
   std::atomic<int> failed = 0;
   run([&](int rank, NicGroup& group) {
-    const NicCall barrier = *lower_call({}, rank);
+    const plan::NicCall barrier = *plan::lower_call({}, rank);
     ASSERT_TRUE(run_in_nic(group, barrier, nullptr, nullptr, far_away()).ok());
     if (rank == 0) {
       kill_daemon(0);
@@ -274,11 +275,11 @@ TEST_F(NicGroups, StartedOperationsEndWhileTheirRanksDoOtherWork) {
     for (int operation = 0; operation < 20; ++operation) {
       const std::int64_t own = 1 << rank;
       std::array<std::int64_t, kHosts> output = {-1, -1, -1};
-      NicShape shape;
+      plan::NicShape shape;
       shape.collective = operation % 2 == 0 ? Collective::allreduce : Collective::allgather;
       shape.count = 1;
       shape.ranks = kHosts;
-      const auto started = group.start(*lower_call(shape, rank), &own, output.data());
+      const auto started = group.start(*plan::lower_call(shape, rank), &own, output.data());
       ASSERT_TRUE(started.ok()) << started.error().message;
       EXPECT_EQ(output[0], -1);
       all_started.arrive_and_wait();
@@ -305,11 +306,11 @@ TEST_F(NicGroups, WhatIsGivenUpTouchesNoBuffer) {
       if (group.failure()) break;
       std::int64_t own = 1;
       std::array<std::int64_t, kHosts> output = {-1, -1, -1};
-      NicShape shape;
+      plan::NicShape shape;
       shape.collective = gathers ? Collective::allgather : Collective::allreduce;
       shape.count = 1;
       shape.ranks = kHosts;
-      const NicCall call = *lower_call(shape, rank);
+      const plan::NicCall call = *plan::lower_call(shape, rank);
       const bool gives_up = gathers && rank == 0;
       if (rank == 0) {
         ASSERT_TRUE(group.start(call, &own, output.data()).ok());
@@ -356,7 +357,7 @@ TEST_F(NicGroups, WhoSleepsIsWokenByItsResult) {
   std::atomic<int> entered = 0;
   run([&](int rank, NicGroup& group) {
     threads[static_cast<std::size_t>(rank)] = gettid();
-    const NicCall barrier = *lower_call({}, rank);
+    const plan::NicCall barrier = *plan::lower_call({}, rank);
     for (int operation = 0; operation < 4; ++operation) {
       const bool late = rank == operation % kHosts;
       // How long the others look and yield before they sleep is the machine's to say.
@@ -391,7 +392,7 @@ TEST_F(NicGroups, WhoSleepsIsWokenByItsResult) {
 TEST_F(NicGroups, ARankThatDoesNotComeIsATimeout) {
   run([&](int rank, NicGroup& group) {
     if (rank == 1) return;
-    const auto status = run_in_nic(group, *lower_call({}, rank), nullptr, nullptr,
+    const auto status = run_in_nic(group, *plan::lower_call({}, rank), nullptr, nullptr,
                                    base::now_ns() + 50 * base::kMillisecond);
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(status.error().message,
@@ -404,13 +405,13 @@ TEST_F(NicGroups, ARankThatDoesNotComeIsATimeout) {
 // Packets that agree are followed by those that do not.
 TEST_F(NicGroups, RanksThatDisagreeInALaterPacketGetNoSum) {
   run([&](int rank, NicGroup& group) {
-    NicShape shape;
+    plan::NicShape shape;
     shape.collective = Collective::allreduce;
     shape.count = rank == 2 ? 500 : 600;
     const std::vector<std::int64_t> input(600, 1);
     std::vector<std::int64_t> output(600, -1);
-    const auto status = run_in_nic(group, *lower_call(shape, rank), input.data(), output.data(),
-                                   base::now_ns() + 200 * base::kMillisecond);
+    const auto status = run_in_nic(group, *plan::lower_call(shape, rank), input.data(),
+                                   output.data(), base::now_ns() + 200 * base::kMillisecond);
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(output, std::vector<std::int64_t>(600, -1));
     EXPECT_EQ(status.error().code, rank == 0 ? base::Code::mismatch : base::Code::timeout);
@@ -422,13 +423,13 @@ TEST_F(NicGroups, RanksThatDisagreeInALaterPacketGetNoSum) {
 
 TEST_F(NicGroups, RanksThatDisagreeGetNoSum) {
   run([&](int rank, NicGroup& group) {
-    NicShape shape;
+    plan::NicShape shape;
     shape.collective = Collective::allreduce;
     shape.count = rank == 1 ? 2 : 1;
     const std::array<std::int64_t, 2> input = {1, 1};
     std::array<std::int64_t, 2> output = {-1, -1};
-    const auto status = run_in_nic(group, *lower_call(shape, rank), input.data(), output.data(),
-                                   base::now_ns() + 50 * base::kMillisecond);
+    const auto status = run_in_nic(group, *plan::lower_call(shape, rank), input.data(),
+                                   output.data(), base::now_ns() + 50 * base::kMillisecond);
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(output[0], -1);
     EXPECT_EQ(status.error().code, rank == 0 ? base::Code::mismatch : base::Code::timeout);

@@ -52,7 +52,7 @@ std::vector<Words> host_results(const Job& job, int ranks) {
   unisono::test::World world(options);
   const algorithm::Algorithm* row = algorithm::find(job.collective, job.algorithm);
   world.override_with(*row, algorithm::Parameters{{job.parameter}});
-  group::Call call;
+  plan::Call call;
   call.collective = job.collective;
   call.count = job.count;
   call.type = static_cast<std::int32_t>(job.type);

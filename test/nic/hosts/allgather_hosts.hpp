@@ -76,7 +76,7 @@ inline std::vector<Bytes> host_results(const Allgather& job) {
   options.ranks = job.ranks;
   unisono::test::World world(options);
   world.override_with(*algorithm::find(Collective::allgather, job.algorithm), parameters_of(job));
-  group::Call call;
+  plan::Call call;
   call.collective = Collective::allgather;
   call.count = static_cast<std::int64_t>(job.bytes);
   call.type = static_cast<std::int32_t>(arith::Type::uint8);

@@ -7,8 +7,8 @@
 
 #include "arith/type.hpp"
 #include "base/log.hpp"
-#include "group/plan_cache.hpp"
 #include "harness/world.hpp"
+#include "plan/plan_cache.hpp"
 
 namespace unisono::comm {
 namespace {
@@ -24,8 +24,8 @@ WorldOptions ranks(int number, base::Environment settings = {}) {
   return options;
 }
 
-group::Call allreduce(std::int64_t count) {
-  group::Call call;
+plan::Call allreduce(std::int64_t count) {
+  plan::Call call;
   call.collective = Collective::allreduce;
   call.count = count;
   call.type = static_cast<int>(arith::Type::float64);
@@ -37,7 +37,7 @@ group::Call allreduce(std::int64_t count) {
 TEST(PlanCache, TheSameCallFindsTheSamePlanAndOthersDoNot) {
   World world(ranks(2));
   Communicator& comm = world.at(0);
-  group::CachedPlan* plan = *comm.plan(allreduce(4));
+  plan::CachedPlan* plan = *comm.plan(allreduce(4));
   EXPECT_EQ(*comm.plan(allreduce(4)), plan);
   EXPECT_NE(*comm.plan(allreduce(5)), plan);
   EXPECT_EQ(*comm.plan(allreduce(4)), plan);
@@ -48,7 +48,7 @@ TEST(PlanCache, TheSameCallFindsTheSamePlanAndOthersDoNot) {
 TEST(PlanCache, EverNewCountsDoNotFillTheMemoryButPinnedPlansStay) {
   World world(ranks(1));
   Communicator& comm = world.at(0);
-  group::CachedPlan* pinned = *comm.plan(allreduce(1));
+  plan::CachedPlan* pinned = *comm.plan(allreduce(1));
   ++pinned->pins;
   for (int count = 2; count < 2000; ++count) ASSERT_TRUE(comm.plan(allreduce(count)).ok());
   EXPECT_EQ(*comm.plan(allreduce(1)), pinned);
@@ -59,9 +59,9 @@ TEST(PlanCache, ThePlanThatStatisticsTellOfIsNotEvicted) {
   Communicator& comm = world.at(0);
   double value = 1;
   ASSERT_TRUE(comm.run(allreduce(1), &value, &value).ok());
-  const group::CachedPlan* const used = comm.statistics().last_plan;
+  const plan::CachedPlan* const used = comm.statistics().last_plan;
   ASSERT_NE(used, nullptr);
-  const std::weak_ptr<const group::BoundPlan> bound = used->bound;
+  const std::weak_ptr<const plan::BoundPlan> bound = used->bound;
   const std::uint64_t generation = comm.plans().generation();
   for (int count = 2; comm.plans().generation() == generation; ++count) {
     ASSERT_LT(count, 10'000);
@@ -94,17 +94,17 @@ TEST(PlanCache, LongVectorsGoInSegmentsThroughTheBulkLane) {
 TEST(PlanCache, ProvesBeforeTheFirstUseWhereAsked) {
   World world(ranks(5, {{"UNISONO_CHECK", "on"}}));
   for (int c = 0; c < schedule::kCollectiveCount; ++c) {
-    group::Call call = allreduce(3);
+    plan::Call call = allreduce(3);
     call.collective = static_cast<Collective>(c);
     EXPECT_TRUE(world.at(0).plan(call).ok());
   }
 }
 
 // What rank 1 of 3 knows of an exchange.
-group::Call own_counts(Collective collective) {
-  group::Call call;
+plan::Call own_counts(Collective collective) {
+  plan::Call call;
   call.collective = collective;
-  call.purpose = group::Purpose::user_blocks;
+  call.purpose = plan::Purpose::user_blocks;
   call.local_counts = true;
   call.type = static_cast<int>(arith::Type::float64);
   call.element_bytes = 8;
@@ -154,7 +154,7 @@ TEST(PlanCache, FindsABrokenScheduleOfARankThatKnowsItsOwnCountsOnly) {
 
 TEST(PlanCache, WindowsTooSmallForOneElementAreAnError) {
   World world(ranks(2, {{"UNISONO_BUFFERS", "1M"}}));
-  group::Call call = allreduce(1);
+  plan::Call call = allreduce(1);
   call.element_bytes = 16 << 20;
   const auto plan = world.at(0).plan(call);
   ASSERT_FALSE(plan.ok());
@@ -163,22 +163,22 @@ TEST(PlanCache, WindowsTooSmallForOneElementAreAnError) {
 
 TEST(PlanCache, TheOverridesOfTheSettingsCountInPlanAndDigest) {
   World world(ranks(3, {{"UNISONO_ALGORITHM", "allreduce:ring"}}));
-  const group::CachedPlan* plan = *world.at(0).plan(allreduce(4));
+  const plan::CachedPlan* plan = *world.at(0).plan(allreduce(4));
   EXPECT_EQ(plan->algorithm, "ring");
   EXPECT_EQ((*world.at(1).plan(allreduce(4)))->plan.digest, plan->plan.digest);
   world.at(1).plans().override_with(*select::parse_overrides("allreduce:^ring"));
-  const group::CachedPlan* other = *world.at(1).plan(allreduce(4));
+  const plan::CachedPlan* other = *world.at(1).plan(allreduce(4));
   EXPECT_NE(other->algorithm, "ring");
   EXPECT_NE(other->plan.digest, plan->plan.digest);
 }
 
 TEST(PlanCache, SaysWhichOverridesItPassesOverAndWhy) {
   World world(ranks(3, {{"UNISONO_ALGORITHM", "allreduce:ring"}}));
-  group::Call call = allreduce(4);
+  plan::Call call = allreduce(4);
   call.ordered = true;
   base::set_log_level(base::LogLevel::info);
   testing::internal::CaptureStderr();
-  const group::CachedPlan* plan = *world.at(0).plan(call);
+  const plan::CachedPlan* plan = *world.at(0).plan(call);
   const std::string lines = testing::internal::GetCapturedStderr();
   base::set_log_level(base::LogLevel::warn);
   EXPECT_NE(plan->algorithm, "ring");
@@ -192,9 +192,9 @@ TEST(PlanCache, SaysWhichOverridesItPassesOverAndWhy) {
 // Another row would need what other ranks alone know.
 TEST(PlanCache, RanksThatKnowTheirOwnCountsOnlyTakeNoOverride) {
   World world(ranks(3, {{"UNISONO_ALGORITHM", "gather:fnomial|alltoall:pairwise"}}));
-  group::Call call;
+  plan::Call call;
   call.collective = Collective::gather;
-  call.purpose = group::Purpose::user_blocks;
+  call.purpose = plan::Purpose::user_blocks;
   call.type = static_cast<int>(arith::Type::byte);
   call.blocks = *schedule::Blocks::of_ranks({5, 0, 0});
   call.count = 5;
@@ -217,7 +217,7 @@ TEST(Helping, ARankThatGaveItsPartAndNeverRunsAgainHoldsNobodyUp) {
     World world(ranks(5, {{"UNISONO_ENGINE", "helping"}}));
     const auto* row = algorithm::find(collective, "gather-release");
     ASSERT_NE(row, nullptr);
-    group::Call call = allreduce(2);
+    plan::Call call = allreduce(2);
     call.collective = collective;
     if (!schedule::is_reduction(collective)) call.op = -1;
     if (collective == Collective::barrier) call.count = 0;
@@ -258,7 +258,7 @@ TEST(Helping, WhoSendsLooksAfterItsReceivers) {
   const auto* row = algorithm::find(Collective::reduce, "fnomial");
   ASSERT_NE(row, nullptr);
   world.override_with(*row, {{2}});
-  group::Call call = allreduce(1);
+  plan::Call call = allreduce(1);
   call.collective = Collective::reduce;
   const double inputs[4] = {1, 2, 4, 8};
   double output = 0;
@@ -283,24 +283,24 @@ TEST(Helping, WhoSendsLooksAfterItsReceivers) {
 // Blocks in several segments, and blocks with gaps, are helped as well.
 TEST(Helping, OfBlocksDoesNotDependOnHowTheyLie) {
   World world(ranks(3, {{"UNISONO_ENGINE", "helping"}}));
-  group::Call call = allreduce(100'000);
+  plan::Call call = allreduce(100'000);
   call.op = -1;
   call.collective = Collective::allgather;
-  const group::CachedPlan* segments = *world.at(0).plan(call);
+  const plan::CachedPlan* segments = *world.at(0).plan(call);
   EXPECT_GT(segments->plan.segments, 1);
-  EXPECT_TRUE(segments->plan.engine == engine::EngineKind::helping);
+  EXPECT_TRUE(segments->plan.engine == select::EngineKind::helping);
   call.count = 6;
-  call.purpose = group::Purpose::user_blocks;
+  call.purpose = plan::Purpose::user_blocks;
   call.blocks = *schedule::Blocks::of_ranks({1, 2, 3});
   call.output_places =
       std::make_shared<const std::vector<std::int64_t>>(std::vector<std::int64_t>{9, 0, 4});
-  EXPECT_TRUE((*world.at(0).plan(call))->plan.engine == engine::EngineKind::helping);
+  EXPECT_TRUE((*world.at(0).plan(call))->plan.engine == select::EngineKind::helping);
   call.local_counts = true;
   call.collective = Collective::gather;
-  EXPECT_FALSE((*world.at(0).plan(call))->plan.engine == engine::EngineKind::helping);
+  EXPECT_FALSE((*world.at(0).plan(call))->plan.engine == select::EngineKind::helping);
   call = allreduce(5);
-  call.op = group::kFirstUserNumber;
-  EXPECT_FALSE((*world.at(0).plan(call))->plan.engine == engine::EngineKind::helping);
+  call.op = plan::kFirstUserNumber;
+  EXPECT_FALSE((*world.at(0).plan(call))->plan.engine == select::EngineKind::helping);
 }
 
 TEST(Failure, IsOneForAllAndSparesOperationsBefore) {
@@ -330,7 +330,7 @@ TEST(Failure, OfCallsThatDifferEndsTheOneThatMetAnother) {
   World world(ranks(3, {{"UNISONO_ENGINE", "inline"}, {"UNISONO_BUFFERS", "512K"}}));
   constexpr std::int64_t kLong = 1 << 14;
   std::vector<double> in(kLong), out(kLong), other(kLong);
-  const auto start = [&](int rank, group::Call call, Pending& pending) {
+  const auto start = [&](int rank, plan::Call call, Pending& pending) {
     call.collective = Collective::broadcast;
     call.op = -1;
     call.root = 1;
@@ -432,29 +432,28 @@ TEST(FailureNotice, AReportThatOvertakesTheFirstSaysNothingYet) {
 }
 
 TEST(DescribeCall, SaysWhatMattersToTheCollective) {
-  const auto text = [](Collective c, group::Purpose p = group::Purpose::user) {
-    return group::describe_call(group::record_number(c, p), 8,
-                                static_cast<int>(arith::Type::float32),
-                                static_cast<int>(arith::Operator::max), 3);
+  const auto text = [](Collective c, plan::Purpose p = plan::Purpose::user) {
+    return plan::describe_call(plan::record_number(c, p), 8, static_cast<int>(arith::Type::float32),
+                               static_cast<int>(arith::Operator::max), 3);
   };
   EXPECT_EQ(text(Collective::barrier), "barrier()");
   EXPECT_EQ(text(Collective::broadcast), "broadcast(count 8, float32, root 3)");
   EXPECT_EQ(text(Collective::reduce), "reduce(count 8, float32, max, root 3)");
   EXPECT_EQ(text(Collective::allgather), "allgather(count 8, float32)");
-  EXPECT_EQ(text(Collective::allgather, group::Purpose::split), "comm_split");
+  EXPECT_EQ(text(Collective::allgather, plan::Purpose::split), "comm_split");
   EXPECT_EQ(text(Collective::scatter), "scatter(count 8, float32, root 3)");
   EXPECT_EQ(text(Collective::reduce_scatter), "reduce_scatter_block(count 8, float32, max)");
-  EXPECT_EQ(text(Collective::reduce_scatter, group::Purpose::user_blocks),
+  EXPECT_EQ(text(Collective::reduce_scatter, plan::Purpose::user_blocks),
             "reduce_scatter(blocks of 8 elements in all, float32, max)");
-  EXPECT_EQ(text(Collective::allgather, group::Purpose::user_blocks),
+  EXPECT_EQ(text(Collective::allgather, plan::Purpose::user_blocks),
             "allgatherv(blocks of 8 elements in all, float32)");
-  EXPECT_EQ(text(Collective::many_to_many, group::Purpose::user_blocks),
+  EXPECT_EQ(text(Collective::many_to_many, plan::Purpose::user_blocks),
             "many_to_many(blocks of 8 elements in all, float32)");
-  EXPECT_EQ(text(Collective::gather, group::Purpose::user_blocks),
+  EXPECT_EQ(text(Collective::gather, plan::Purpose::user_blocks),
             "gatherv(own blocks of 8 elements, float32, root 3)");
-  EXPECT_EQ(text(Collective::alltoall, group::Purpose::user_blocks),
+  EXPECT_EQ(text(Collective::alltoall, plan::Purpose::user_blocks),
             "alltoallv(own blocks of 8 elements, float32)");
-  EXPECT_EQ(text(Collective::alltoall, group::Purpose::user_typed_blocks),
+  EXPECT_EQ(text(Collective::alltoall, plan::Purpose::user_typed_blocks),
             "alltoallw(own blocks of 8 elements, float32)");
 }
 

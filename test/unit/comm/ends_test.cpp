@@ -24,7 +24,7 @@ using test::RankThreads;
 const std::vector<std::vector<int>> kPlacements = {{0, 0, 0}, {0, 1, 2}, {0, 1, 1, 2, 0}};
 
 Status barrier(Communicator& communicator) {
-  group::Call call;
+  plan::Call call;
   call.collective = schedule::Collective::barrier;
   return communicator.run(call, nullptr, nullptr);
 }

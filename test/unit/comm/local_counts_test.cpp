@@ -11,7 +11,7 @@
 namespace unisono::test {
 namespace {
 
-using group::Call;
+using plan::Call;
 using schedule::Blocks;
 using schedule::Collective;
 using Counts = std::vector<std::int64_t>;
@@ -50,7 +50,7 @@ struct Gapped {
   std::int64_t& at(int block, std::int64_t element) {
     return values[static_cast<std::size_t>(places[static_cast<std::size_t>(block)] + element)];
   }
-  group::Displacements displacements() const {
+  plan::Displacements displacements() const {
     return std::make_shared<const std::vector<std::int64_t>>(places);
   }
 };
@@ -86,7 +86,7 @@ std::vector<std::unique_ptr<Rank>> prepare(const Exchange& exchange, Collective 
     }
     Call& call = rank->call;
     call.collective = collective;
-    call.purpose = group::Purpose::user_blocks;
+    call.purpose = plan::Purpose::user_blocks;
     call.local_counts = true;
     call.type = 7;
     call.element_bytes = 8;

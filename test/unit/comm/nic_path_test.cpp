@@ -11,10 +11,10 @@
 #include "algorithm/algorithm.hpp"
 #include "arith/type.hpp"
 #include "base/settings/settings.hpp"
-#include "group/nic_call.hpp"
 #include "nic/program/tables.h"
 #include "nic/service/client.hpp"
 #include "nic/service/probe.hpp"
+#include "plan/lower_for_nic.hpp"
 
 namespace unisono::comm {
 namespace {
@@ -87,8 +87,8 @@ TEST(NicFarewell, IsOfItsCommunicator) {
   EXPECT_FALSE(read_farewell(0, 0).has_value());
 }
 
-group::Call call_of(Collective collective, arith::Type type, std::int64_t count) {
-  group::Call call;
+plan::Call call_of(Collective collective, arith::Type type, std::int64_t count) {
+  plan::Call call;
   call.collective = collective;
   call.type = static_cast<std::int32_t>(type);
   call.element_bytes = static_cast<std::int64_t>(arith::type_size(type));
@@ -97,7 +97,7 @@ group::Call call_of(Collective collective, arith::Type type, std::int64_t count)
   return call;
 }
 
-std::string refusal(const group::Call& call, select::Origin origin = select::Origin::rule,
+std::string refusal(const plan::Call& call, select::Origin origin = select::Origin::rule,
                     const std::vector<int>& hosts = {0, 1, 2},
                     const nic::Preferences& preferences = {}) {
   select::Choice choice;
@@ -105,7 +105,7 @@ std::string refusal(const group::Call& call, select::Origin origin = select::Ori
   choice.origin = origin;
   const auto map = topology::HostMap::of_labels(hosts);
   const auto lowered =
-      group::nic_call_of(call, choice, {.hosts = map, .preferences = preferences}, 1);
+      plan::nic_call_of(call, choice, {.hosts = map, .preferences = preferences}, 1);
   return lowered.ok() ? "" : lowered.error().message;
 }
 
@@ -122,23 +122,23 @@ TEST(NicCallOf, SmallReductionsOfBuiltInTypes) {
   EXPECT_EQ(
       refusal(call_of(Collective::allreduce, arith::Type::int64, 1), select::Origin::override_),
       "UNISONO_ALGORITHM asks for ring");
-  group::Call call = call_of(Collective::allreduce, arith::Type::int64, 1);
-  call.op = group::kFirstUserNumber;
+  plan::Call call = call_of(Collective::allreduce, arith::Type::int64, 1);
+  call.op = plan::kFirstUserNumber;
   EXPECT_EQ(refusal(call), "the NIC knows no types and operators of the user's");
   call.op = 0;
-  call.purpose = group::Purpose::duplicate;
+  call.purpose = plan::Purpose::duplicate;
   EXPECT_EQ(refusal(call), "it makes a communicator");
 }
 
 TEST(NicCallOf, BroadcastsOfAnyTypeIfAskedFor) {
-  const auto asked = [](const group::Call& call) {
+  const auto asked = [](const plan::Call& call) {
     return refusal(call, select::Origin::rule, {0, 1, 2}, {.rooted = base::Toggle::on});
   };
   EXPECT_EQ(asked(call_of(Collective::broadcast, arith::Type::int8, 1400)), "");
   EXPECT_EQ(asked(call_of(Collective::broadcast, arith::Type::int8, 1401)),
             "a vector of 1401 bytes is faster without it; up to 1400 bytes go by it");
-  group::Call call = call_of(Collective::broadcast, arith::Type::byte, 100);
-  call.type = group::kFirstUserNumber;
+  plan::Call call = call_of(Collective::broadcast, arith::Type::byte, 100);
+  call.type = plan::kFirstUserNumber;
   call.element_bytes = 14;
   EXPECT_EQ(asked(call), "");
   ++call.count;
@@ -176,8 +176,8 @@ TEST(NicCallOf, AllgathersOfOneRankAHost) {
   std::vector<int> many(UNISONO_NIC_RANKS_MAX + 1);
   std::iota(many.begin(), many.end(), 0);
   EXPECT_EQ(on(many, 8), "an allgather goes there with up to 64 ranks");
-  group::Call unequal = call_of(Collective::allgather, arith::Type::byte, 8);
-  unequal.purpose = group::Purpose::user_typed_blocks;
+  plan::Call unequal = call_of(Collective::allgather, arith::Type::byte, 8);
+  unequal.purpose = plan::Purpose::user_typed_blocks;
   EXPECT_NE(refusal(unequal), "");
 }
 

@@ -144,8 +144,8 @@ void refuse_each(const std::vector<int>& hosts, const Body& prepare, const Body&
   EXPECT_GT(refused, 0);
 }
 
-group::Call barrier_call() {
-  group::Call call;
+plan::Call barrier_call() {
+  plan::Call call;
   call.collective = schedule::Collective::barrier;
   return call;
 }
@@ -258,8 +258,8 @@ TEST(Refusal, ADeathInAShrinkLeavesNobodyWithACommunicatorThatHangs) {
   }
 }
 
-group::Call allreduce(std::int64_t count) {
-  group::Call call;
+plan::Call allreduce(std::int64_t count) {
+  plan::Call call;
   call.collective = schedule::Collective::allreduce;
   call.count = count;
   call.type = static_cast<int>(arith::Type::float64);
@@ -284,7 +284,7 @@ Body split_phase(std::int64_t count) {
     Communicator& world = *self.world;
     const auto found = world.plan(allreduce(count));
     if (!found) return world.failures().refuse(found.error().code, found.error().message);
-    group::CachedPlan* const plan = *found;
+    plan::CachedPlan* const plan = *found;
     for (int i = 0; i < 2; ++i) {
       Pending pending;
       UNISONO_TRY(world.start(*plan, in.data(), out.data(), pending));

@@ -29,7 +29,7 @@ TEST(CallRecord, IsReadWholeOrNotAtAll) {
 }
 
 TEST(CallRecord, ThoseOfARankAreOnesThatAreStillThere) {
-  const LaneGeometry geometry{.ranks = 2, .channels = 4, .lines = 4, .data_bytes = 64};
+  const plan::WindowGeometry geometry{.ranks = 2, .channels = 4, .lines = 4, .data_bytes = 64};
   std::vector<std::byte> control(static_cast<std::size_t>(lane_control_bytes(geometry)) + 64);
   std::vector<std::byte> windows(static_cast<std::size_t>(geometry.windows_bytes()) + 64);
   const auto aligned = [](std::vector<std::byte>& bytes) {

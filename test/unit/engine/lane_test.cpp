@@ -34,7 +34,7 @@ class LaneMemory {
   struct Free {
     void operator()(std::byte* memory) const { std::free(memory); }
   };
-  LaneGeometry geometry_;
+  plan::WindowGeometry geometry_;
   std::unique_ptr<std::byte, Free> memory_;
   std::vector<std::unique_ptr<Lane>> lanes_;
 };
@@ -53,7 +53,7 @@ TEST(Lane, ARankMayRunAheadByTheNumberOfChannelsAndNoFurther) {
 }
 
 TEST(Lane, AnAbsentRankHoldsTheOthersBack) {
-  LaneGeometry geometry{.ranks = 2, .channels = 2, .lines = 1, .data_bytes = 0};
+  plan::WindowGeometry geometry{.ranks = 2, .channels = 2, .lines = 1, .data_bytes = 0};
   alignas(64) std::byte memory[8192] = {};
   ASSERT_LE(lane_control_bytes(geometry), 4096);
   Lane lane(geometry, 0, memory, memory + 4096, 1000);  // rank 1's line still says 0
@@ -145,10 +145,11 @@ TEST(Lane, ChannelsAndRanksHaveRecordsTasksAndWindowsOfTheirOwn) {
 // Windows at multiples of a power of two would share a few sets of every cache.
 TEST(Lane, WindowsAreAnOddNumberOfLinesApart) {
   for (const std::int64_t bytes : {0, 64, 4096, 8192, 131072}) {
-    const LaneGeometry geometry{.ranks = 4, .channels = 8, .lines = 24, .data_bytes = bytes};
-    EXPECT_EQ(geometry.window_bytes() / kLineBytes % 2, 1);
-    EXPECT_EQ(geometry.rank_stride() / kLineBytes % 2, 1);
-    EXPECT_GE(geometry.window_bytes(), 24 * kLineBytes + bytes);
+    const plan::WindowGeometry geometry{
+        .ranks = 4, .channels = 8, .lines = 24, .data_bytes = bytes};
+    EXPECT_EQ(geometry.window_bytes() / plan::kLineBytes % 2, 1);
+    EXPECT_EQ(geometry.rank_stride() / plan::kLineBytes % 2, 1);
+    EXPECT_GE(geometry.window_bytes(), 24 * plan::kLineBytes + bytes);
     EXPECT_GE(geometry.rank_stride(), 8 * geometry.window_bytes());
   }
 }

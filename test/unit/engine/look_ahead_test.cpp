@@ -9,9 +9,9 @@
 
 #include "algorithm/algorithm.hpp"
 #include "base/prng.hpp"
-#include "engine/bind.hpp"
 #include "engine/interpreter.hpp"
 #include "harness/collective_data.hpp"
+#include "plan/bind/bind.hpp"
 
 namespace unisono::engine {
 namespace {
@@ -60,25 +60,25 @@ class Ranks {
     const Shape& shape = set_[0].shape;
     options_.element_bytes = static_cast<std::int64_t>(of_.size);
     options_.geometry = {.ranks = shape.ranks, .channels = 2, .lines = 1024, .data_bytes = 1 << 15};
-    windows_.resize(static_cast<std::size_t>(options_.geometry.windows_bytes() + kLineBytes));
+    windows_.resize(static_cast<std::size_t>(options_.geometry.windows_bytes() + plan::kLineBytes));
     job_ranks_.resize(set_.size());
     std::iota(job_ranks_.begin(), job_ranks_.end(), 0);
     for (int r = 0; r < shape.ranks; ++r) {
-      programs_.push_back(engine::bind(set_, r, options_)[at(r)]);
+      programs_.push_back(plan::bind(set_, r, options_)[at(r)]);
       inputs_.push_back(of_.input(r, schedule::input_count(shape, r)));
       outputs_.emplace_back(at(schedule::output_count(shape, r)) * of_.size);
     }
   }
 
-  const Program& program(int rank) const { return programs_[at(rank)]; }
+  const plan::Program& program(int rank) const { return programs_[at(rank)]; }
   Courier& courier() { return courier_; }
   const Bytes& output(int rank) const { return outputs_[at(rank)]; }
   Bytes expected(int rank) const { return test::expected_output(set_[0].shape, of_, rank); }
 
   // The flag of a rank's n-th wait.
   const std::uint64_t* awaited_flag(int rank, int n) {
-    const Program& program = programs_[at(rank)];
-    const Step& wait = program.steps[at(program.strands[at(n)].begin)];
+    const plan::Program& program = programs_[at(rank)];
+    const plan::Step& wait = program.steps[at(program.strands[at(n)].begin)];
     return reinterpret_cast<const std::uint64_t*>(base() + wait.flag);
   }
 
@@ -94,7 +94,7 @@ class Ranks {
                           .job_ranks = job_ranks_.data(),
                           .ranks = set_[0].shape.ranks,
                           .counters = &counters_};
-    const Program& program = programs_[at(rank)];
+    const plan::Program& program = programs_[at(rank)];
     return engine::run(program, frame, machine, positions_[at(rank)],
                        static_cast<std::int32_t>(program.steps.size()));
   }
@@ -103,18 +103,18 @@ class Ranks {
   static constexpr arith::Type kType = arith::Type::int32;
   static constexpr arith::Operator kSum = arith::Operator::sum;
   std::byte* base() {
-    return windows_.data() + kLineBytes -
-           reinterpret_cast<std::uintptr_t>(windows_.data()) % kLineBytes;
+    return windows_.data() + plan::kLineBytes -
+           reinterpret_cast<std::uintptr_t>(windows_.data()) % plan::kLineBytes;
   }
   static std::size_t at(std::int64_t number) { return static_cast<std::size_t>(number); }
 
   std::vector<Schedule> set_;
   std::vector<Position> positions_;
   test::Material of_;
-  BindOptions options_;
+  plan::BindOptions options_;
   Bytes windows_;
   std::vector<int> job_ranks_;
-  std::vector<Program> programs_;
+  std::vector<plan::Program> programs_;
   std::vector<Bytes> inputs_, outputs_;
   Courier courier_;
   Counters counters_;
@@ -210,12 +210,12 @@ TEST(LookAhead, AProgramWithOneWaitIsRunInOrder) {
 }
 
 TEST(LookAhead, NotWherePullsAre) {
-  BindOptions options{.element_bytes = 8, .input = {}, .output = {}, .geometry = {}};
+  plan::BindOptions options{.element_bytes = 8, .input = {}, .output = {}, .geometry = {}};
   options.geometry = {.ranks = 5, .channels = 2, .lines = 64, .data_bytes = 1 << 18};
   const auto set = build_set("direct", {Collective::allgather, 5, 0, 1000, false});
-  EXPECT_TRUE(engine::bind(set, 0, options)[0].looks_ahead);
+  EXPECT_TRUE(plan::bind(set, 0, options)[0].looks_ahead);
   options.pull_from = 64;
-  EXPECT_FALSE(engine::bind(set, 0, options)[0].looks_ahead);
+  EXPECT_FALSE(plan::bind(set, 0, options)[0].looks_ahead);
 }
 
 // Whatever comes when, every message is put once and every result is right; with more messages

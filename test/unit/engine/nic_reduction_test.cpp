@@ -89,8 +89,8 @@ class SharedMemory {
   nic::GroupMapping program_;
 };
 
-NicCall sum_of(std::size_t count) {
-  NicCall call;
+plan::NicCall sum_of(std::size_t count) {
+  plan::NicCall call;
   call.combine = UNISONO_NIC_SUM_INT64;
   call.bytes = count * sizeof(std::uint64_t);
   call.kernel = arith::find_kernel(arith::Operator::sum, arith::Type::int64);

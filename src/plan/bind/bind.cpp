@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "plan/bind/bind.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/check.hpp"
+#include "plan/bind/window_layout.hpp"
+
+namespace unisono::plan {
+namespace {
+
+using schedule::Memory;
+using schedule::Op;
+using schedule::OpKind;
+using schedule::Range;
+using schedule::Schedule;
+
+// Writes one rank's program.
+class Binder {
+ public:
+  Binder(std::span<const Schedule> set, int rank, bool is_own, const BindOptions& options,
+         const WindowLayout& layout)
+      : schedule_(set[static_cast<std::size_t>(rank)]),
+        rank_(rank),
+        is_own_(is_own),
+        options_(options),
+        layout_(layout),
+        order_(layout.order(rank)) {}
+
+  Program bind() {
+    program_.steps.reserve(schedule_.ops.size());
+    if (layout_.pulls().any()) find_last_readers();
+    strand_of_.resize(schedule_.ops.size());
+    for (std::size_t i = 0; i < order_.ops.size(); ++i) {
+      const schedule::OpId op = order_.ops[i];
+      note_strand(op, i > 0 && i == order_.helpable);
+      bind_op(schedule_.ops[static_cast<std::size_t>(op)], op);
+      if (layout_.pulls().any()) bind_taken(op);
+      if (i + 1 == order_.helpable) {
+        program_.helpable_end = static_cast<std::int32_t>(program_.steps.size());
+      }
+    }
+    if (layout_.pulls().any()) bind_returns();
+    program_.looks_ahead = looks_ahead();
+    if (order_.helpable > 0) note_staging();
+    return std::move(program_);
+  }
+
+ private:
+  void bind_op(const Op& op, schedule::OpId id) {
+    switch (op.kind) {
+      case OpKind::send:
+        bind_sends(op, id);
+        break;
+      case OpKind::multicast:
+        if (layout_.is_staged(rank_, op)) {
+          bind_staged(op, id);
+        } else {
+          bind_sends(op, id);
+        }
+        break;
+      case OpKind::wait: {
+        Step step;
+        step.kind = StepKind::wait;
+        step.peer = schedule_.slots[static_cast<std::size_t>(op.slot)].source;
+        step.flag = layout_.slot(rank_, op.slot).flag;
+        step.remote = is_remote(step.peer);
+        step.to_all = step.remote && is_in_window_of(step.peer, step.flag);
+        program_.steps.push_back(step);
+        break;
+      }
+      case OpKind::reduce:
+        bind_elements(op, StepKind::reduce);
+        break;
+      case OpKind::copy:
+        bind_elements(op, StepKind::copy);
+        break;
+    }
+  }
+
+  // A wait segment begins with each wait, and where helping ends. It needs the segments of its ops'
+  // predecessors.
+  void note_strand(schedule::OpId id, bool helping_ends) {
+    const Op& op = schedule_.ops[static_cast<std::size_t>(id)];
+    auto& strands = program_.strands;
+    if (op.kind == OpKind::wait || helping_ends) {
+      strands.push_back({.begin = static_cast<std::int32_t>(program_.steps.size()), .needs = 0});
+    }
+    const auto own = static_cast<std::int32_t>(strands.size()) - 1;
+    strand_of_[static_cast<std::size_t>(id)] = own;
+    for (const schedule::OpId before : schedule_.after_of(op)) {
+      const std::int32_t needed = strand_of_[static_cast<std::size_t>(before)];
+      if (needed >= 0 && needed < own && needed > own - kAhead) {
+        strands.back().needs |= strand_bit(needed);
+      }
+    }
+  }
+
+  // Not with pulls. Their sources are released after the last reader in the order of the program,
+  // and two reductions share the buffers for pulled data.
+  bool looks_ahead() const {
+    const auto& strands = program_.strands;
+    for (std::size_t s = 1; s < strands.size(); ++s) {
+      const std::uint64_t previous = strand_bit(static_cast<std::int32_t>(s) - 1);
+      if ((strands[s].needs & previous) == 0) return !layout_.pulls().any();
+    }
+    return false;
+  }
+
+  void bind_sends(const Op& op, schedule::OpId id) {
+    Multicast multicast = op.target_count > 1 ? Multicast::first : Multicast::no;
+    for (const schedule::Target& target : schedule_.targets_of(op)) {
+      Step step = put_to(target.peer);
+      step.multicast = multicast;
+      if (multicast == Multicast::first) multicast = Multicast::again;
+      bind_message(op.left, layout_.slot(target.peer, target.slot), step,
+                   layout_.pulls().sent(rank_, id));
+    }
+  }
+
+  Step put_to(std::int32_t peer) {
+    Step step;
+    step.kind = StepKind::put;
+    step.peer = peer;
+    step.remote = is_remote(peer);
+    if (step.remote) return step;  // its host wakes it
+    step.first_woken = static_cast<std::int32_t>(program_.woken.size());
+    step.woken_count = 1;
+    program_.woken.push_back(peer);
+    return step;
+  }
+
+  bool is_remote(int rank) const { return !options_.share_memory(rank_, rank); }
+
+  bool is_in_window_of(int rank, std::int64_t place) const {
+    return place / options_.geometry.rank_stride() == rank;
+  }
+
+  void bind_staged(const Op& op, schedule::OpId id) {
+    Step step;
+    step.kind = StepKind::put;
+    step.peer = rank_;
+    step.multicast = op.target_count > 1 ? Multicast::first : Multicast::no;
+    step.first_woken = static_cast<std::int32_t>(program_.woken.size());
+    for (const schedule::Target& target : schedule_.targets_of(op)) {
+      if (!is_remote(target.peer)) program_.woken.push_back(target.peer);
+    }
+    step.woken_count = static_cast<std::int32_t>(program_.woken.size()) - step.first_woken;
+    const MessagePlace& place = layout_.outbox(rank_, id);
+    if (step.woken_count == op.target_count) {
+      bind_message(op.left, place, step, layout_.pulls().sent(rank_, id));
+    } else {
+      bind_to_all(op.left, place, step);
+    }
+  }
+
+  // Other hosts get one piece. Data in several pieces, or read on this host too, is sent from the
+  // outbox.
+  void bind_to_all(const Range& source, const MessagePlace& place, const Step& local) {
+    const Place outbox = {Space::windows, place.payload};
+    const bool is_read_here = local.woken_count > 0;
+    const bool in_pieces = source.count > 0 && piece_length(source, 0) < source.count;
+    if (is_read_here || in_pieces) {
+      for (std::int64_t done = 0; done < source.count;) {
+        const std::int64_t piece = piece_length(source, done);
+        Step copy;
+        copy.target = {Space::windows, place.payload + done * options_.element_bytes};
+        copy.left = locate(source, done);
+        copy.count = piece;
+        copy.bytes = piece * options_.element_bytes;
+        program_.steps.push_back(copy);
+        done += piece;
+      }
+    }
+    Step step;
+    step.kind = StepKind::put;
+    step.multicast = local.multicast;
+    step.peer = rank_;
+    step.remote = step.to_all = true;
+    step.target = outbox;
+    step.left = source.count == 0 || is_read_here || in_pieces ? outbox : locate(source, 0);
+    step.bytes = source.count * options_.element_bytes;
+    step.flag = place.flag;
+    program_.steps.push_back(step);
+    if (!is_read_here) return;
+    step = local;
+    step.multicast = Multicast::no;
+    step.target = step.left = outbox;
+    step.flag = place.flag;
+    program_.steps.push_back(step);
+  }
+
+  // An advertisement, or one put for each contiguous piece of the source; the last one carries the
+  // flag.
+  void bind_message(const Range& source, const MessagePlace& place, Step step, bool offered) {
+    if (offered) {
+      step.kind = StepKind::offer;
+      step.target = {Space::windows, place.payload};
+      step.left = locate(source, 0);
+      step.flag = place.flag;
+      program_.steps.push_back(step);
+      return;
+    }
+    const Step last = step;
+    std::int64_t done = 0;
+    do {
+      const std::int64_t piece = piece_length(source, done);
+      step = last;
+      step.target = {Space::windows, place.payload + done * options_.element_bytes};
+      step.left = piece == 0 ? Place{Space::windows, place.payload} : locate(source, done);
+      step.bytes = piece * options_.element_bytes;
+      done += piece;
+      if (done == source.count) {
+        step.flag = place.flag;
+      } else {
+        step.woken_count = 0;
+        step.multicast = Multicast::no;  // the last piece counts for all
+      }
+      program_.steps.push_back(step);
+    } while (done < source.count);
+  }
+
+  void bind_elements(const Op& op, StepKind kind) {
+    const bool pulls_left = is_pulled(op.left);
+    const bool pulls_right = kind == StepKind::reduce && is_pulled(op.right);
+    for (std::int64_t done = 0; done < op.target.count;) {
+      std::int64_t piece = std::min(piece_length(op.target, done), piece_length(op.left, done));
+      if (kind == StepKind::reduce) piece = std::min(piece, piece_length(op.right, done));
+      if (kind == StepKind::copy && pulls_left) {
+        bind_pull(op.left, done, piece, locate(op.target, done));
+        done += piece;
+        continue;
+      }
+      if (pulls_left || pulls_right) piece = std::min(piece, layout_.bounce_count());
+      Step step;
+      step.kind = kind;
+      step.target = locate(op.target, done);
+      step.left = pulls_left ? bind_bounce(op.left, done, piece, 0) : locate(op.left, done);
+      if (kind == StepKind::reduce) {
+        step.right = pulls_right ? bind_bounce(op.right, done, piece, 1) : locate(op.right, done);
+      }
+      step.count = piece;
+      step.bytes = piece * options_.element_bytes;
+      program_.steps.push_back(step);
+      done += piece;
+    }
+  }
+
+  bool is_pulled(const Range& range) const {
+    return range.memory == Memory::slot && layout_.pulls().received(rank_, range.slot);
+  }
+
+  // Elements [done, done + piece) of a range of a pulled slot.
+  void bind_pull(const Range& range, std::int64_t done, std::int64_t piece, Place target) {
+    Step step;
+    step.kind = StepKind::pull;
+    step.peer = schedule_.slots[static_cast<std::size_t>(range.slot)].source;
+    step.target = target;
+    step.left = {Space::windows, layout_.slot(rank_, range.slot).payload};
+    step.count = (range.offset + done) * options_.element_bytes;
+    step.bytes = piece * options_.element_bytes;
+    program_.steps.push_back(step);
+  }
+  Place bind_bounce(const Range& range, std::int64_t done, std::int64_t piece, int number) {
+    const Place bounce = {Space::windows, layout_.bounce(rank_, number)};
+    bind_pull(range, done, piece, bounce);
+    return bounce;
+  }
+
+  void find_last_readers() {
+    last_reader_.assign(schedule_.slots.size(), -1);
+    for (std::size_t i = 0; i < schedule_.ops.size(); ++i) {
+      const Op& op = schedule_.ops[i];
+      const auto note = [&](schedule::SlotId slot) {
+        last_reader_[static_cast<std::size_t>(slot)] = static_cast<schedule::OpId>(i);
+      };
+      if (op.kind == OpKind::wait) note(op.slot);
+      if (op.kind != OpKind::copy && op.kind != OpKind::reduce) continue;
+      if (op.left.memory == Memory::slot) note(op.left.slot);
+      if (op.kind == OpKind::reduce && op.right.memory == Memory::slot) note(op.right.slot);
+    }
+  }
+
+  // Releases the sources whose last reader this op was.
+  void bind_taken(schedule::OpId op) {
+    for (std::size_t s = 0; s < last_reader_.size(); ++s) {
+      const auto slot = static_cast<schedule::SlotId>(s);
+      if (last_reader_[s] != op || !layout_.pulls().received(rank_, slot)) continue;
+      Step step = put_to(schedule_.slots[s].source);
+      step.flag = layout_.slot(rank_, slot).taken;
+      step.target = step.left = {Space::windows, step.flag};
+      program_.steps.push_back(step);
+    }
+  }
+
+  // At the end, the own sources have to be free again.
+  void bind_returns() {
+    for (std::size_t i = 0; i < schedule_.ops.size(); ++i) {
+      if (!layout_.pulls().sent(rank_, static_cast<schedule::OpId>(i))) continue;
+      for (const schedule::Target& target : schedule_.targets_of(schedule_.ops[i])) {
+        Step step;
+        step.kind = StepKind::wait;
+        step.peer = target.peer;
+        step.flag = layout_.slot(target.peer, target.slot).taken;
+        program_.steps.push_back(step);
+      }
+    }
+  }
+
+  // Data that others may touch is staged, without gaps. Only their owner knows and touches their
+  // buffers.
+  const BufferLayout* layout_of(Memory memory) const {
+    switch (memory) {
+      case Memory::input:
+        return is_own_ && !order_.stages_input ? &options_.input : nullptr;
+      case Memory::output:
+        return is_own_ && !order_.stages_output ? &options_.output : nullptr;
+      case Memory::scratch:
+      case Memory::slot:
+        return nullptr;
+    }
+    return nullptr;
+  }
+
+  // Elements of the range from its element `from` on that lie next to each other.
+  std::int64_t piece_length(const Range& range, std::int64_t from) const {
+    const std::int64_t left = range.count - from;
+    const BufferLayout* buffer = layout_of(range.memory);
+    // An empty range may lie behind the last piece.
+    if (left == 0 || buffer == nullptr || buffer->contiguous()) return left;
+    const BufferLayout::Piece& piece = buffer->piece_of(range.offset + from);
+    return std::min(left, piece.offset + piece.count - range.offset - from);
+  }
+
+  Place locate(const Range& range, std::int64_t from) const {
+    const std::int64_t element = range.offset + from;
+    switch (range.memory) {
+      case Memory::input:
+        return {Space::input, in_buffer(layout_of(Memory::input), element)};
+      case Memory::output:
+        return {Space::output, in_buffer(layout_of(Memory::output), element)};
+      case Memory::scratch:
+        return {Space::windows, layout_.scratch(rank_) + element * options_.element_bytes};
+      case Memory::slot:
+        return {Space::windows,
+                layout_.slot(rank_, range.slot).payload + element * options_.element_bytes};
+    }
+    return {};
+  }
+
+  std::int64_t in_buffer(const BufferLayout* buffer, std::int64_t element) const {
+    if (buffer != nullptr && !buffer->contiguous()) {
+      const BufferLayout::Piece& piece = buffer->piece_of(element);
+      element += piece.place - piece.offset;
+    }
+    return element * options_.element_bytes;
+  }
+
+  void note_staging() {
+    program_.stages_input = order_.stages_input;
+    program_.stages_output = order_.stages_output;
+    program_.gathers_input = order_.stages_input && is_own_ && !options_.input.contiguous();
+    program_.staged_input = layout_.staged_input(rank_);
+    program_.staged_output = layout_.staged_output(rank_);
+    program_.input_pieces = pieces(options_.input, schedule::input_count(schedule_.shape, rank_));
+    program_.output_pieces =
+        pieces(options_.output, schedule::output_count(schedule_.shape, rank_));
+  }
+
+  std::vector<Program::Piece> pieces(const BufferLayout& buffer, std::int64_t count) const {
+    const std::int64_t bytes = options_.element_bytes;
+    if (!is_own_ || count == 0) return {};
+    if (buffer.contiguous()) return {{.staged = 0, .place = 0, .bytes = count * bytes}};
+    std::vector<Program::Piece> all;
+    for (const auto& [offset, length, place] : buffer.pieces) {
+      all.push_back({.staged = offset * bytes, .place = place * bytes, .bytes = length * bytes});
+    }
+    return all;
+  }
+
+  const Schedule& schedule_;
+  int rank_;
+  bool is_own_;
+  const BindOptions& options_;
+  const WindowLayout& layout_;
+  const StepOrder& order_;
+  std::vector<schedule::OpId> last_reader_;  // by slot; only with pulls
+  std::vector<std::int32_t> strand_of_;      // by op; -1: before all wait segments
+  Program program_;
+};
+
+void find_fed(std::vector<Program>& programs) {
+  for (Program& program : programs) {
+    std::vector<std::int32_t>& fed = program.feeds;
+    for (const Step& step : program.steps) {
+      for (std::int32_t i = 0; i < step.woken_count; ++i) {
+        const std::int32_t peer = program.woken[static_cast<std::size_t>(step.first_woken + i)];
+        if (programs[static_cast<std::size_t>(peer)].helpable_end > 0) fed.push_back(peer);
+      }
+    }
+    std::ranges::sort(fed);
+    fed.erase(std::unique(fed.begin(), fed.end()), fed.end());
+  }
+}
+
+}  // namespace
+
+const BufferLayout::Piece& BufferLayout::piece_of(std::int64_t element) const {
+  const auto after = std::ranges::upper_bound(pieces, element, {}, &Piece::offset);
+  UNISONO_CHECK(
+      after != pieces.begin() && element < std::prev(after)->offset + std::prev(after)->count,
+      "an element outside a buffer's layout");
+  return *std::prev(after);
+}
+
+WindowNeed window_need(std::span<const schedule::Schedule> set, const BindOptions& options) {
+  return WindowLayout(set, options).need();
+}
+
+std::vector<Program> bind(std::span<const schedule::Schedule> set, int rank,
+                          const BindOptions& options) {
+  const WindowLayout layout(set, options);
+  UNISONO_CHECK(layout.need().fits(options.geometry), "a schedule set larger than its windows");
+  UNISONO_CHECK(!options.hosts.given() || (!options.helping && options.pull_from == 0),
+                "what needs one memory, between hosts");
+  UNISONO_CHECK(options.pull_from == 0 ||
+                    (!options.helping && options.input.contiguous() && options.output.contiguous()),
+                "pulls need contiguous buffers, and their owner to do it");
+  // If no send comes after a wait, no rank publishes anything, and others' programs are not needed.
+  const bool helps = std::ranges::any_of(
+      set, [&layout](const Schedule& each) { return layout.order(each.rank).helpable > 0; });
+  std::vector<Program> programs(set.size());
+  for (std::size_t r = 0; r < set.size(); ++r) {
+    const bool is_own = static_cast<int>(r) == rank;
+    if (!helps && !is_own) continue;
+    programs[r] = Binder(set, static_cast<int>(r), is_own, options, layout).bind();
+  }
+  if (helps) find_fed(programs);
+  return programs;
+}
+
+}  // namespace unisono::plan

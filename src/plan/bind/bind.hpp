@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Binding: from the schedules of all ranks to programs. Control path. Lays out every rank's receive
+// buffer, which all ranks compute alike: slots in lines; longer payloads, scratch and staging in
+// the data area. Turns logical ranges into pieces of the caller's buffers. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "plan/geometry.hpp"
+#include "plan/program.hpp"
+#include "schedule/schedule.hpp"
+#include "topology/host_map.hpp"
+
+namespace unisono::plan {
+
+// How a logical vector lies in a caller's buffer: in pieces, in logical order. None: contiguous.
+struct BufferLayout {
+  struct Piece {
+    std::int64_t offset = 0, count = 0;  // elements of the logical vector
+    std::int64_t place = 0;              // elements from the buffer's start
+  };
+  std::vector<Piece> pieces;  // none of them empty
+
+  bool contiguous() const { return pieces.empty(); }
+  // The piece that contains a logical element.
+  const Piece& piece_of(std::int64_t element) const;
+};
+
+// Whether two ranks are on one host.
+inline bool share_memory(const topology::HostMap& hosts, int a, int b) {
+  return !hosts.given() || hosts.of(a) == hosts.of(b);
+}
+
+struct BindOptions {
+  std::int64_t element_bytes = 1;
+  BufferLayout input;  // of the binding rank
+  BufferLayout output;
+  WindowGeometry geometry;
+  bool staged_multicast = false;  // Capabilities::multicast, among the ranks of a host
+  bool helping = false;           // stage data that others may touch, and bind all ranks' programs
+  // Messages of so many bytes or more are pulled from their sender's memory where that is safe
+  // (engine/pulls.hpp); 0: none. Not with helping.
+  std::int64_t pull_from = 0;
+  // Empty: all ranks are on one host. Not with helping or pulls.
+  topology::HostMap hosts{};
+  // By rank, whether it sends multicasts to other hosts, and receives them; empty: no rank does.
+  // One of each host.
+  std::vector<bool> group{};
+
+  bool share_memory(int a, int b) const { return plan::share_memory(hosts, a, b); }
+};
+
+// The most that the set needs of each receive buffer.
+struct WindowNeed {
+  std::int64_t lines = 0;
+  std::int64_t data_bytes = 0;
+
+  bool fits(const WindowGeometry& geometry) const {
+    return lines <= geometry.lines && data_bytes <= geometry.data_bytes;
+  }
+};
+WindowNeed window_need(std::span<const schedule::Schedule> set, const BindOptions& options);
+
+// The programs by rank, for use at `rank`. Without helping, or if no steps can be helped, those of
+// other ranks are empty. With it, they are right in the steps that may be helped, and have the same
+// wait segments as at their own ranks. The set has to fit the geometry (window_need).
+std::vector<Program> bind(std::span<const schedule::Schedule> set, int rank,
+                          const BindOptions& options);
+
+}  // namespace unisono::plan

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "plan/bind/bind_local.hpp"
+
+#include <algorithm>
+
+#include "base/check.hpp"
+#include "plan/bind/pulls.hpp"
+
+namespace unisono::plan {
+namespace {
+
+using schedule::Memory;
+using schedule::Op;
+using schedule::OpId;
+using schedule::OpKind;
+using schedule::Range;
+using schedule::Schedule;
+using schedule::SlotId;
+
+// A line holds payload or advertisement, then the length, then the flag.
+constexpr std::int64_t kMostInLine = kLinePayload - 8;
+
+class LocalBinder {
+ public:
+  LocalBinder(const Schedule& schedule, const LocalOptions& options)
+      : schedule_(schedule), options_(options), share_(longest_block(options)) {
+    UNISONO_CHECK(options.geometry.lines >= 2 * std::int64_t{options.geometry.ranks},
+                  "a window with two lines a rank");
+  }
+
+  Program bind() {
+    for (std::size_t i = 0; i < schedule_.ops.size(); ++i) {
+      const Op& op = schedule_.ops[i];
+      switch (op.kind) {
+        case OpKind::send:
+          bind_send(op, static_cast<OpId>(i));
+          break;
+        case OpKind::wait:
+          bind_wait(op.slot);
+          break;
+        case OpKind::copy:
+          bind_copy(op);
+          break;
+        case OpKind::multicast:
+        case OpKind::reduce:
+          UNISONO_CHECK(false, "an op that needs others' counts");
+      }
+    }
+    for (const std::int32_t peer : offered_to_) bind_return(peer);
+    return std::move(program_);
+  }
+
+ private:
+  std::int64_t bytes(std::int64_t count) const { return count * options_.element_bytes; }
+  std::int64_t line(int rank, std::int64_t number) const {
+    return rank * options_.geometry.rank_stride() + number * kLineBytes;
+  }
+  // The position of a message of so many bytes for a slot; an advertised one has its advertisement
+  // in the line.
+  Place payload(int rank, SlotId slot, std::int64_t bytes) const {
+    if (bytes <= kMostInLine || bytes > share_) return {Space::windows, line(rank, slot)};
+    return {Space::windows, line(rank, options_.geometry.lines) + slot * share_};
+  }
+  std::int64_t flag(int rank, SlotId slot) const { return line(rank, slot) + kLinePayload; }
+  // In the sender's buffers: its receiver no longer needs the source.
+  std::int64_t taken_flag(int sender, int receiver) const {
+    return line(sender, options_.geometry.ranks + receiver) + kLinePayload;
+  }
+
+  Step message_to(std::int32_t peer, StepKind kind) {
+    Step step;
+    step.kind = kind;
+    step.peer = peer;
+    step.remote = is_remote(peer);
+    if (step.remote) return step;  // its host wakes it
+    step.first_woken = static_cast<std::int32_t>(program_.woken.size());
+    step.woken_count = 1;
+    program_.woken.push_back(peer);
+    return step;
+  }
+
+  bool is_remote(int rank) const { return !share_memory(options_.hosts, schedule_.rank, rank); }
+
+  void bind_send(const Op& op, OpId id) {
+    const schedule::Target target = schedule_.targets_of(op)[0];
+    const std::int64_t length = bytes(op.left.count);
+    const bool offered = length > share_;
+    Step step = message_to(target.peer, offered ? StepKind::offer : StepKind::put);
+    step.target = payload(target.peer, target.slot, length);
+    step.left = locate(op.left);
+    step.flag = flag(target.peer, target.slot);
+    step.note = length;
+    if (!offered) {
+      step.bytes = length;
+    } else {
+      offered_to_.push_back(target.peer);
+      if (!options_.pull || !stays(schedule_, id, shared())) step.left = stage(op.left, length);
+    }
+    program_.steps.push_back(step);
+  }
+
+  std::optional<schedule::InPlace> shared() const {
+    if (!options_.in_place) return std::nullopt;
+    return schedule::in_place(schedule_.shape, schedule_.rank);
+  }
+
+  Place stage(const Range& source, std::int64_t length) {
+    Step step;
+    step.kind = StepKind::copy;
+    step.left = locate(source);
+    step.target = {Space::staging, program_.staging_bytes};
+    step.bytes = length;
+    program_.steps.push_back(step);
+    program_.staging_bytes += (length + kLineBytes - 1) / kLineBytes * kLineBytes;
+    return step.target;
+  }
+
+  void bind_wait(SlotId slot) {
+    const schedule::Slot& place = schedule_.slots[static_cast<std::size_t>(slot)];
+    Step step;
+    step.kind = StepKind::wait;
+    step.peer = place.source;
+    step.flag = flag(schedule_.rank, slot);
+    step.note = bytes(place.count);
+    program_.steps.push_back(step);
+  }
+
+  // A slot is copied whole, and once.
+  void bind_copy(const Op& op) {
+    Step step;
+    step.kind = StepKind::copy;
+    step.target = locate(op.target);
+    step.bytes = bytes(op.target.count);
+    if (op.left.memory != Memory::slot) {
+      if (op.target.count == 0) return;
+      step.left = locate(op.left);
+      program_.steps.push_back(step);
+      return;
+    }
+    const schedule::Slot& slot = schedule_.slots[static_cast<std::size_t>(op.left.slot)];
+    UNISONO_CHECK(op.left.offset == 0 && op.left.count == slot.count, "a copy of a whole slot");
+    step.left = payload(schedule_.rank, op.left.slot, step.bytes);
+    if (step.bytes <= share_) {
+      program_.steps.push_back(step);
+      return;
+    }
+    step.kind = StepKind::pull;
+    step.peer = slot.source;
+    if (is_remote(slot.source)) {
+      step.kind = StepKind::get;
+      // The slot's share of the data area is free, because its message is advertised instead.
+      step.right = payload(schedule_.rank, op.left.slot, share_);
+      step.count = share_;
+    }
+    program_.steps.push_back(step);
+    Step taken = message_to(slot.source, StepKind::put);
+    taken.flag = taken_flag(slot.source, schedule_.rank);
+    taken.target = taken.left = {Space::windows, taken.flag};
+    program_.steps.push_back(taken);
+  }
+
+  void bind_return(std::int32_t peer) {
+    Step step;
+    step.kind = StepKind::wait;
+    step.peer = peer;
+    step.flag = taken_flag(schedule_.rank, peer);
+    program_.steps.push_back(step);
+  }
+
+  Place locate(const Range& range) const {
+    const bool is_input = range.memory == Memory::input;
+    UNISONO_CHECK(is_input || range.memory == Memory::output, "a block of the caller's");
+    const BufferLayout& layout = is_input ? options_.input : options_.output;
+    std::int64_t element = range.offset;
+    if (range.count > 0 && !layout.contiguous()) {
+      const BufferLayout::Piece& piece = layout.piece_of(element);
+      UNISONO_CHECK(element + range.count <= piece.offset + piece.count, "a block in one piece");
+      element += piece.place - piece.offset;
+    }
+    return {is_input ? Space::input : Space::output, bytes(element)};
+  }
+
+  const Schedule& schedule_;
+  const LocalOptions& options_;
+  std::int64_t share_;  // bytes of the data area that a slot has
+  std::vector<std::int32_t> offered_to_;
+  Program program_;
+};
+
+}  // namespace
+
+std::int64_t longest_block(const LocalOptions& options) {
+  return options.geometry.data_bytes / options.geometry.ranks / kLineBytes * kLineBytes;
+}
+
+Program bind_local(const Schedule& schedule, const LocalOptions& options) {
+  return LocalBinder(schedule, options).bind();
+}
+
+}  // namespace unisono::plan

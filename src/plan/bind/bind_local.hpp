@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Binds a schedule with local counts (gatherv, scatterv, alltoallv). Others' buffers cannot be laid
+// out from their schedules, so all have the same layout: slot s has line s and an equal share of
+// the data area. Longer messages are advertised: from the caller's memory if it may be pulled and
+// stays unchanged, else from staging in job memory. A receiver on another host gets them from there
+// through its own share. Every message has its length beside its flag. Control path; pure; any
+// thread.
+#pragma once
+
+#include "plan/bind/bind.hpp"
+#include "plan/program.hpp"
+#include "schedule/schedule.hpp"
+
+namespace unisono::plan {
+
+struct LocalOptions {
+  std::int64_t element_bytes = 1;
+  BufferLayout input, output;  // each block in one piece
+  WindowGeometry geometry;     // at least 2 lines a rank
+  bool pull = false;           // ranks can read each other's memory
+  bool in_place = false;
+  topology::HostMap hosts{};  // as BindOptions::hosts
+};
+
+// The longest block in bytes that goes through the receive buffers.
+std::int64_t longest_block(const LocalOptions& options);
+
+// Schedules of send, wait and copy whose slots are numbered by their senders' ranks, without the
+// own one (slot_number). A rank with one sender only has slot 0.
+Program bind_local(const schedule::Schedule& schedule, const LocalOptions& options);
+
+}  // namespace unisono::plan

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "plan/bind/step_order.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace unisono::plan {
+namespace {
+
+using schedule::Memory;
+using schedule::Op;
+using schedule::OpId;
+using schedule::OpKind;
+using schedule::Schedule;
+
+std::size_t at(OpId op) { return static_cast<std::size_t>(op); }
+
+bool sends(const Op& op) { return op.kind == OpKind::send || op.kind == OpKind::multicast; }
+
+// By op: whether it is a send, or a send depends on it.
+std::vector<bool> needed_by_sends(const Schedule& schedule) {
+  std::vector<bool> needed(schedule.ops.size(), false);
+  for (std::size_t op = schedule.ops.size(); op-- > 0;) {
+    if (sends(schedule.ops[op])) needed[op] = true;
+    if (!needed[op]) continue;
+    for (const OpId before : schedule.after_of(schedule.ops[op])) needed[at(before)] = true;
+  }
+  return needed;
+}
+
+// Ops before the first wait may stay there: they are done before any rank can help.
+void put_own_work_last(const Schedule& schedule, std::vector<OpId>& ops) {
+  const std::vector<bool> needed = needed_by_sends(schedule);
+  const auto first_wait =
+      std::ranges::find_if(ops, [&](OpId op) { return schedule.ops[at(op)].kind == OpKind::wait; });
+  std::stable_partition(first_wait, ops.end(), [&](OpId op) { return needed[at(op)]; });
+}
+
+bool touches(const Op& op, Memory memory) {
+  switch (op.kind) {
+    case OpKind::wait:
+      return false;
+    case OpKind::send:
+    case OpKind::multicast:
+      return op.left.memory == memory;
+    case OpKind::reduce:
+      return op.target.memory == memory || op.left.memory == memory || op.right.memory == memory;
+    case OpKind::copy:
+      return op.target.memory == memory || op.left.memory == memory;
+  }
+  return false;
+}
+
+void find_helpable(const Schedule& schedule, StepOrder& order) {
+  bool waited = false, input = false, output = false;
+  for (std::size_t i = 0; i < order.ops.size(); ++i) {
+    const Op& op = schedule.ops[at(order.ops[i])];
+    waited = waited || op.kind == OpKind::wait;
+    if (!waited) continue;
+    input = input || touches(op, Memory::input);
+    output = output || touches(op, Memory::output);
+    if (!sends(op)) continue;
+    order.helpable = i + 1;
+    order.stages_input = input;
+    order.stages_output = output;
+  }
+}
+
+}  // namespace
+
+StepOrder order_steps(const Schedule& schedule, bool helping) {
+  StepOrder order;
+  order.ops.resize(schedule.ops.size());
+  std::iota(order.ops.begin(), order.ops.end(), 0);
+  if (!helping) return order;
+  put_own_work_last(schedule, order.ops);
+  find_helpable(schedule, order);
+  return order;
+}
+
+}  // namespace unisono::plan

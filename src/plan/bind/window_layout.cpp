@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "plan/bind/window_layout.hpp"
+
+#include <algorithm>
+
+namespace unisono::plan {
+namespace {
+
+using schedule::Memory;
+using schedule::Op;
+using schedule::OpId;
+using schedule::OpKind;
+using schedule::Range;
+using schedule::Schedule;
+using schedule::SlotId;
+using schedule::Target;
+
+constexpr std::int64_t kOfferBytes = 8;
+constexpr std::int64_t kBounceBytes = 32 * 1024;  // stays in a core's cache
+constexpr int kBounces = 2;                       // a reduce has two operands
+
+std::int64_t round_to_line(std::int64_t bytes) {
+  return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+}
+
+std::int64_t least_pulled(const BindOptions& options) {
+  return std::max<std::int64_t>(
+      1, (options.pull_from + options.element_bytes - 1) / options.element_bytes);
+}
+
+}  // namespace
+
+WindowLayout::WindowLayout(std::span<const Schedule> set, const BindOptions& options)
+    : set_(set), options_(options), ranks_(set.size()) {
+  if (options.pull_from > 0) pulls_ = Pulls(set, least_pulled(options));
+  const int ranks = static_cast<int>(set.size());
+  for (const Schedule& each : set) orders_.push_back(order_steps(each, options.helping));
+  for (int r = 0; r < ranks; ++r) {
+    at(r).slots.assign(schedule_of(r).slots.size(), {});
+    at(r).outboxes.assign(schedule_of(r).ops.size(), {});
+  }
+  if (options.staged_multicast || !options.group.empty()) {
+    for (int r = 0; r < ranks; ++r) place_outboxes(r);
+  }
+  for (int r = 0; r < ranks; ++r) place_rank(r);
+  if (!pulls_.any()) return;
+  for (int r = 0; r < ranks; ++r) place_taken(r);
+}
+
+// Sent to all other hosts if most of the group receives it; the other members ignore it.
+bool WindowLayout::is_staged(int rank, const Op& op) const {
+  const auto hears = [this](int r) {
+    return !options_.group.empty() && options_.group[static_cast<std::size_t>(r)];
+  };
+  int remote = 0;
+  for (const Target& target : schedule_of(rank).targets_of(op)) {
+    if (options_.share_memory(rank, target.peer)) continue;
+    if (!hears(target.peer)) return false;
+    ++remote;
+  }
+  const bool has_local = op.target_count > remote;
+  if (has_local && !options_.staged_multicast) return false;
+  if (remote == 0) return true;
+  const auto others = std::ranges::count(options_.group, true) - 1;
+  return hears(rank) && remote > 1 && 2 * remote >= others;
+}
+
+std::int64_t WindowLayout::bounce_count() const {
+  return std::max<std::int64_t>(1, kBounceBytes / options_.element_bytes);
+}
+
+std::int64_t WindowLayout::bounce(int rank, int operand) const {
+  return at(rank).bounce + operand * round_to_line(bytes(bounce_count()));
+}
+
+WindowNeed WindowLayout::need() const {
+  WindowNeed need;
+  for (const RankLayout& layout : ranks_) {
+    need.lines = std::max(need.lines, layout.lines);
+    need.data_bytes = std::max(need.data_bytes, layout.data_bytes);
+  }
+  return need;
+}
+
+std::int64_t WindowLayout::take_data(int rank, std::int64_t bytes) {
+  const WindowGeometry& geometry = options_.geometry;
+  const std::int64_t offset =
+      rank * geometry.rank_stride() + geometry.lines * kLineBytes + at(rank).data_bytes;
+  at(rank).data_bytes += round_to_line(bytes);
+  return offset;
+}
+
+// Payload and flag in one line where they fit, so that one transfer carries both.
+MessagePlace WindowLayout::take_message(int rank, std::int64_t bytes) {
+  const std::int64_t line = rank * options_.geometry.rank_stride() + at(rank).lines * kLineBytes;
+  ++at(rank).lines;
+  return {.payload = bytes <= kLinePayload ? line : take_data(rank, bytes),
+          .flag = line + kLinePayload};
+}
+
+// A multicast is written once, in the sender's buffers, where all its receivers read it.
+void WindowLayout::place_outboxes(int rank) {
+  const Schedule& schedule = schedule_of(rank);
+  for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
+    const Op& op = schedule.ops[i];
+    if (op.kind != OpKind::multicast || !is_staged(rank, op)) continue;
+    const bool pulled = pulls_.sent(rank, static_cast<OpId>(i));
+    const MessagePlace place = take_message(rank, pulled ? kOfferBytes : bytes(op.left.count));
+    at(rank).outboxes[i] = place;
+    for (const Target& target : schedule.targets_of(op)) {
+      at(target.peer).slots[static_cast<std::size_t>(target.slot)] = place;
+    }
+  }
+}
+
+void WindowLayout::place_rank(int rank) {
+  RankLayout& layout = at(rank);
+  const Schedule& schedule = schedule_of(rank);
+  for (std::size_t s = 0; s < schedule.slots.size(); ++s) {
+    if (layout.slots[s].flag >= 0) continue;  // in its sender's outbox
+    const bool pulled = pulls_.received(rank, static_cast<SlotId>(s));
+    layout.slots[s] = take_message(rank, pulled ? kOfferBytes : bytes(schedule.slots[s].count));
+  }
+  if (reduces_pulled(rank)) {
+    layout.bounce = take_data(rank, 0);
+    for (int i = 0; i < kBounces; ++i) take_data(rank, bytes(bounce_count()));
+  }
+  layout.scratch = take_data(rank, bytes(schedule.scratch_count));
+  if (order(rank).stages_input) {
+    layout.staged_input = take_data(rank, bytes(schedule::input_count(schedule.shape, rank)));
+  }
+  if (order(rank).stages_output) {
+    layout.staged_output = take_data(rank, bytes(schedule::output_count(schedule.shape, rank)));
+  }
+}
+
+void WindowLayout::place_taken(int rank) {
+  const Schedule& schedule = schedule_of(rank);
+  for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
+    if (!pulls_.sent(rank, static_cast<OpId>(i))) continue;
+    for (const Target& target : schedule.targets_of(schedule.ops[i])) {
+      at(target.peer).slots[static_cast<std::size_t>(target.slot)].taken =
+          take_message(rank, 0).flag;
+    }
+  }
+}
+
+bool WindowLayout::reduces_pulled(int rank) const {
+  const auto pulled = [&](const Range& range) {
+    return range.memory == Memory::slot && pulls_.received(rank, range.slot);
+  };
+  return std::ranges::any_of(schedule_of(rank).ops, [&](const Op& op) {
+    return op.kind == OpKind::reduce && (pulled(op.left) || pulled(op.right));
+  });
+}
+
+}  // namespace unisono::plan

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Window layout: the positions of the slots, outboxes, scratch and staging of a schedule set in
+// every rank's receive buffer, as offsets in Space::windows. All ranks compute the same from the
+// same set. Control path; only bind.cpp uses it; it refers to the set and the options it was made
+// of.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "plan/bind/bind.hpp"
+#include "plan/bind/pulls.hpp"
+#include "plan/bind/step_order.hpp"
+
+namespace unisono::plan {
+
+// The position of a message: payload and flag. A pulled message's payload is its advertisement. Its
+// receiver raises `taken` at the sender when it no longer needs the source.
+struct MessagePlace {
+  std::int64_t payload = -1;
+  std::int64_t flag = -1;
+  std::int64_t taken = -1;
+};
+
+class WindowLayout {
+ public:
+  WindowLayout(std::span<const schedule::Schedule> set, const BindOptions& options);
+
+  const MessagePlace& slot(int rank, schedule::SlotId id) const {
+    return at(rank).slots[static_cast<std::size_t>(id)];
+  }
+  const MessagePlace& outbox(int rank, schedule::OpId op) const {
+    return at(rank).outboxes[static_cast<std::size_t>(op)];
+  }
+  // Whether a multicast is written once, in the outbox, where its receivers read it: those on other
+  // hosts in their own copy of that outbox.
+  bool is_staged(int rank, const schedule::Op& op) const;
+  const Pulls& pulls() const { return pulls_; }
+  const StepOrder& order(int rank) const { return orders_[static_cast<std::size_t>(rank)]; }
+  // Pulled data that is to be reduced goes through `bounce`, so many elements at a time; one for
+  // each operand.
+  std::int64_t bounce(int rank, int operand) const;
+  std::int64_t bounce_count() const;
+  std::int64_t scratch(int rank) const { return at(rank).scratch; }
+  std::int64_t staged_input(int rank) const { return at(rank).staged_input; }
+  std::int64_t staged_output(int rank) const { return at(rank).staged_output; }
+  WindowNeed need() const;
+
+ private:
+  struct RankLayout {
+    std::vector<MessagePlace> slots;
+    std::vector<MessagePlace> outboxes;  // by op; multicasts only
+    std::int64_t scratch = 0, bounce = 0, staged_input = 0, staged_output = 0;
+    std::int64_t lines = 0, data_bytes = 0;
+  };
+
+  const RankLayout& at(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+  RankLayout& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  const schedule::Schedule& schedule_of(int rank) const {
+    return set_[static_cast<std::size_t>(rank)];
+  }
+  std::int64_t bytes(std::int64_t count) const { return count * options_.element_bytes; }
+  std::int64_t take_data(int rank, std::int64_t bytes);
+  MessagePlace take_message(int rank, std::int64_t bytes);
+  void place_outboxes(int rank);
+  void place_rank(int rank);
+  void place_taken(int rank);
+  bool reduces_pulled(int rank) const;
+
+  std::span<const schedule::Schedule> set_;
+  const BindOptions& options_;
+  Pulls pulls_;
+  std::vector<StepOrder> orders_;
+  std::vector<RankLayout> ranks_;
+};
+
+}  // namespace unisono::plan

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "plan/bound_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "check/check.hpp"
+#include "plan/bind/bind.hpp"
+#include "plan/bind/bind_local.hpp"
+#include "plan/plan_cache.hpp"
+#include "plan/segments.hpp"
+
+namespace unisono::plan {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Result;
+using schedule::Schedule;
+using schedule::Shape;
+
+// Segments are cut at a multiple of this, to keep vector loads aligned.
+constexpr std::int64_t kSegmentUnit = 256;
+// The least share of a rank in another's receive buffer. With it, blocks of any length go between
+// hosts in pieces.
+constexpr std::int64_t kLeastShare = 64;
+// In an operation with single copies, a shorter message goes through the receive buffer all the
+// same: that is faster than a system call.
+constexpr std::int64_t kLeastPull = 2048;
+
+// One in the making.
+class BoundPlanMaker {
+ public:
+  BoundPlanMaker(const PlanContext& context, const Call& call, const select::Choice& choice)
+      : context_(context), call_(call), choice_(choice), shape_(shape_of(call, context)) {}
+
+  Result<std::shared_ptr<const BoundPlan>> make() {
+    bound_->helping = wants_help();
+    if (call_.local_counts) {
+      UNISONO_TRY(make_local());
+    } else {
+      UNISONO_TRY(make_global());
+    }
+    return std::shared_ptr<const BoundPlan>(std::move(bound_));
+  }
+
+ private:
+  // A user's function has an address in its own process only. With local counts, ranks do not know
+  // each other's programs.
+  bool wants_help() const {
+    const bool can_help = context_.shared_windows && context_.ranks > 1 &&
+                          call_.op < kFirstUserNumber && !call_.local_counts;
+    return can_help &&
+           (context_.engine == base::EngineChoice::helping ||
+            (context_.engine == base::EngineChoice::automatic && context_.oversubscribed));
+  }
+
+  std::string name() const { return algorithm::describe(*choice_.algorithm, choice_.parameters); }
+
+  Result<std::vector<Schedule>> build_set(const Shape& shape) const {
+    std::vector<Schedule> set;
+    set.reserve(static_cast<std::size_t>(shape.ranks));
+    for (int r = 0; r < shape.ranks; ++r) {
+      UNISONO_ASSIGN(Schedule schedule,
+                     algorithm::build(*choice_.algorithm, shape, choice_.parameters, r));
+      set.push_back(std::move(schedule));
+    }
+    return set;
+  }
+
+  BufferLayout input_layout(const Shape& part) const {
+    return layout_of(shape_, part, {context_.rank, Buffer::Side::input, call_.input_places.get()});
+  }
+  BufferLayout output_layout(const Shape& part) const {
+    return layout_of(shape_, part,
+                     {context_.rank, Buffer::Side::output, call_.output_places.get()});
+  }
+
+  BindOptions options(const WindowGeometry& geometry, const Shape& part) const {
+    BindOptions options{.element_bytes = call_.element_bytes,
+                        .input = input_layout(part),
+                        .output = output_layout(part),
+                        .geometry = geometry,
+                        .staged_multicast = context_.staged_multicast,
+                        .helping = bound_->helping,
+                        .hosts = context_.hosts,
+                        .group = context_.group};
+    return options;
+  }
+
+  Result<std::vector<Program>> bind_set(const std::vector<Schedule>& set,
+                                        const BindOptions& options) const {
+    UNISONO_TRY(prove_if_asked(set));
+    return plan::bind(set, context_.rank, options);
+  }
+
+  base::Status prove_if_asked(const std::vector<Schedule>& set) const {
+    if (context_.check != base::Toggle::on) return base::success();
+    const auto violations = check::prove(set, 1);
+    if (violations.empty()) return base::success();
+    return Error{Code::unsupported,
+                 fmt::format("algorithm {} failed its proof: {} (a defect: please report it)",
+                             name(), violations.front().message)};
+  }
+
+  // For calls with counts that all ranks know.
+  base::Status make_global() {
+    longest_ = longest_vector(shape_);
+    UNISONO_ASSIGN(const bool is_pulled, try_single_copy());
+    if (is_pulled) return base::success();
+    UNISONO_ASSIGN(const bool is_small, try_small());
+    return is_small ? base::success() : make_bulk();
+  }
+
+  Result<bool> try_small() {
+    if (longest_ * call_.element_bytes > context_.small.window_bytes()) return false;
+    return try_whole(options(context_.small, shape_));
+  }
+
+  // The whole vector in one part, if every long message can be pulled.
+  Result<bool> try_single_copy() {
+    if (call_.blocks.given() ||
+        !select::prefers_single_copy(shape_, circumstances_of(call_, context_)))
+      return false;
+    BindOptions how = options(context_.bulk, shape_);
+    how.helping = false;
+    how.pull_from = std::clamp<std::int64_t>(longest_ * call_.element_bytes, 1, kLeastPull);
+    UNISONO_ASSIGN(const bool is_bound, try_whole(how));
+    if (!is_bound) return false;
+    bound_->bulk = true;
+    bound_->single_copy = true;
+    return true;
+  }
+
+  // Without segments, if the receive buffers are large enough. Errors: those of a proof.
+  Result<bool> try_whole(const BindOptions& how) {
+    UNISONO_ASSIGN(const auto set, build_set(shape_));
+    if (!window_need(set, how).fits(how.geometry)) return false;
+    UNISONO_ASSIGN(auto programs, bind_set(set, how));
+    bound_->helping = how.helping;
+    bound_->parts.push_back({1, std::move(programs)});
+    return true;
+  }
+
+  base::Status make_bulk() {
+    bound_->bulk = true;
+    UNISONO_ASSIGN(const std::int64_t segment, find_segment());
+    bound_->segments = std::max<std::int64_t>(1, (longest_ + segment - 1) / segment);
+    const std::int64_t stride = segment * call_.element_bytes;
+    bound_->input_stride = schedule::input_count(shape_, context_.rank) > 0 ? stride : 0;
+    bound_->output_stride = schedule::output_count(shape_, context_.rank) > 0 ? stride : 0;
+    for (std::int64_t n = 0; n < bound_->segments; ++n) {
+      const Shape part = segment_of(shape_, n * segment, segment);
+      if (n > 0 && part == last_part_) {
+        bound_->parts.back().end = n + 1;
+        continue;
+      }
+      UNISONO_ASSIGN(const auto set, build_set(part));
+      UNISONO_ASSIGN(auto programs, bind_set(set, options(context_.bulk, part)));
+      bound_->parts.push_back({n + 1, std::move(programs)});
+      last_part_ = part;
+    }
+    return base::success();
+  }
+
+  // The longest segment whose schedules fit the bulk buffers. All ranks find the same.
+  Result<std::int64_t> find_segment() const {
+    std::int64_t segment = std::max<std::int64_t>(
+        1, std::min(longest_, context_.bulk.data_bytes / call_.element_bytes));
+    for (;;) {
+      const Shape part = segment_of(shape_, 0, segment);
+      UNISONO_ASSIGN(const auto set, build_set(part));
+      const auto need = window_need(set, options(context_.bulk, part));
+      if (need.fits(context_.bulk)) return segment;
+      if (segment <= 1) {
+        return Error{Code::resources,
+                     fmt::format("{} on {} ranks needs windows of {} lines and {} bytes, but they "
+                                 "have {} and {}; raise UNISONO_BUFFERS",
+                                 name(), context_.ranks, need.lines, need.data_bytes,
+                                 context_.bulk.lines, context_.bulk.data_bytes)};
+      }
+      const std::int64_t fitting = static_cast<std::int64_t>(
+          static_cast<double>(segment) * static_cast<double>(context_.bulk.data_bytes) /
+          static_cast<double>(std::max<std::int64_t>(need.data_bytes, 1)));
+      std::int64_t next = std::min(segment - 1, fitting);
+      if (next > kSegmentUnit) next -= next % kSegmentUnit;
+      segment = std::max<std::int64_t>(1, next);
+    }
+  }
+
+  // This rank's own schedule. It is proved with the schedules that the others would have if they
+  // exchanged data with this rank only. Their other counts are not known here.
+  Result<Schedule> build_local() const {
+    if (context_.check != base::Toggle::on) {
+      return algorithm::build(*choice_.algorithm, shape_, {}, context_.rank);
+    }
+    UNISONO_ASSIGN(auto set, build_set(shape_));
+    UNISONO_TRY(prove_if_asked(set));
+    return std::move(set[static_cast<std::size_t>(context_.rank)]);
+  }
+
+  // One part only: ranks that do not know each other's counts cannot agree on more.
+  base::Status make_local() {
+    UNISONO_ASSIGN(const Schedule schedule, build_local());
+    LocalOptions how{.element_bytes = call_.element_bytes,
+                     .input = input_layout(shape_),
+                     .output = output_layout(shape_),
+                     .geometry = context_.bulk,
+                     .pull = context_.pull,
+                     .in_place = call_.in_place,
+                     .hosts = context_.hosts};
+    if (how.hosts.given() && longest_block(how) < kLeastShare) {
+      return Error{Code::resources,
+                   fmt::format("{} on {} ranks of several hosts needs a share of {} bytes of the "
+                               "windows for each, but they have {}; raise UNISONO_BUFFERS",
+                               name(), context_.ranks, kLeastShare, longest_block(how))};
+    }
+    std::vector<Program> programs(static_cast<std::size_t>(context_.ranks));
+    auto& own = programs[static_cast<std::size_t>(context_.rank)];
+    own = bind_local(schedule, how);
+    bound_->staging_bytes = own.staging_bytes;
+    bound_->bulk = true;
+    bound_->parts.push_back({1, std::move(programs)});
+    return base::success();
+  }
+
+  const PlanContext& context_;
+  const Call& call_;
+  const select::Choice& choice_;
+  Shape shape_;
+  std::int64_t longest_ = 0;
+  Shape last_part_;
+  std::unique_ptr<BoundPlan> bound_ = std::make_unique<BoundPlan>();
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const BoundPlan>> bind_plan(const PlanContext& context, const Call& call,
+                                                   const select::Choice& choice) {
+  return BoundPlanMaker(context, call, choice).make();
+}
+
+}  // namespace unisono::plan

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// WindowGeometry: the sizes of a communicator's receive buffers, and their positions in its shared
+// memory; and the part of a flag word that is the call's digest. All ranks compute the same.
+// Values; any thread.
+#pragma once
+
+#include <cstdint>
+
+namespace unisono::plan {
+
+inline constexpr std::int64_t kLineBytes = 64;
+inline constexpr std::int64_t kLinePayload = 56;  // and 8 bytes of flag
+
+// The other bits of a flag word are the operation's sequence number.
+inline constexpr int kDigestBits = 24;
+inline constexpr std::uint64_t kDigestMask = (1U << kDigestBits) - 1;
+
+// Bytes in whole lines, an odd number of them.
+inline constexpr std::int64_t odd_lines(std::int64_t bytes) {
+  return ((bytes + kLineBytes - 1) / kLineBytes | 1) * kLineBytes;
+}
+
+struct WindowGeometry {
+  int ranks = 1;
+  int channels = 2;             // a power of two
+  std::int64_t lines = 1;       // per window
+  std::int64_t data_bytes = 0;  // per window, a multiple of kLineBytes
+
+  // An odd number of lines. Otherwise the flags of successive operations would fall into the same
+  // few sets of a cache (measured: an exchange of two ranks takes twice as long at a power of two).
+  std::int64_t window_bytes() const { return odd_lines(lines * kLineBytes + data_bytes); }
+  // A rank's buffers, of all slot indices, lie together; this is the distance from one rank's to
+  // the next.
+  std::int64_t rank_stride() const { return odd_lines(channels * window_bytes()); }
+  std::int64_t windows_bytes() const { return rank_stride() * ranks; }
+};
+
+}  // namespace unisono::plan

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// NicCall: a collective as the NIC path executes it. The same trees serve barrier, allreduce,
+// reduce and broadcast. A reduce is an allreduce whose result only one rank takes. A broadcast is
+// one with the bitwise or to which all ranks but the root contribute zeros. Pure; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "arith/kernel.hpp"
+#include "arith/type.hpp"
+#include "base/result.hpp"
+#include "schedule/shape.hpp"
+#include "select/nic/split_choice.hpp"
+
+namespace unisono::plan {
+
+// A collective, as the NIC path does it.
+struct NicCall {
+  // enum unisono_nic_combine; above UNISONO_NIC_COMBINE_BITS a digest of the call, which
+  // distinguishes ranks whose vectors have other numbers of packets.
+  std::uint32_t combine = 0;
+  std::size_t bytes = 0;           // of the vector: up to nic::kWordsMax words
+  bool gives = true;               // this rank contributes a vector; zeros if not
+  bool takes = true;               // ... and one to take
+  arith::Kernel kernel = nullptr;  // the same operator on a processor; none: nothing is combined
+  std::int64_t count = 0;          // number of its elements, and ...
+  std::size_t element_bytes = 1;   // ... how long they are
+  bool gathers = false;            // an allgather with blocks of `bytes`
+};
+
+// The part of this rank in a collective; the error gives the reason why the NIC path does not do
+// it. Depends on nothing that differs between ranks but `rank`.
+struct NicShape {
+  schedule::Collective collective = schedule::Collective::barrier;
+  arith::Operator op = arith::Operator::sum;
+  arith::Type type = arith::Type::int64;
+  std::int64_t count = 0;
+  int root = 0;
+  int ranks = 1;
+  bool one_a_host = true;  // no two of them are on one host
+};
+// Code::unsupported if the NIC path cannot do it, or host processes are faster.
+base::Result<NicCall> lower_call(const NicShape& shape, int rank);
+
+// How often a call's vector is halved.
+int splits_of(const NicCall& call, const select::SplitChoice& choice);
+
+}  // namespace unisono::plan

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Plan: everything about a call that does not change from one time to the next. Immutable once
+// made; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "arith/kernel.hpp"
+#include "plan/nic_call.hpp"
+#include "plan/program.hpp"
+#include "select/engine_kind.hpp"
+
+namespace unisono::plan {
+
+struct Plan {
+  std::int32_t collective = 0;  // the caller's number, for records
+  std::int32_t type = 0, op = -1, root = 0;
+  std::int64_t count = 0;
+  std::uint32_t digest = 0;
+  select::EngineKind engine = select::EngineKind::inline_;
+  bool bulk = false;  // which lane
+
+  // The vector goes in `segments` segments, each `input_stride`/`output_stride` bytes after the one
+  // before. Equal neighbouring segments form a part: they use the same programs.
+  struct Part {
+    std::int64_t end = 1;           // its last segment's number + 1
+    std::vector<Program> programs;  // by rank
+  };
+  std::int64_t segments = 1;
+  std::int64_t input_stride = 0, output_stride = 0;
+  std::span<const Part> parts;     // other plans may have the same
+  std::int64_t staging_bytes = 0;  // job memory that this rank needs for each operation
+
+  arith::Kernel kernel = nullptr;
+  const void* kernel_context = nullptr;
+  std::optional<NicCall> nic;  // where the engine is the NIC path
+};
+
+}  // namespace unisono::plan

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Program: a schedule bound to bytes, for one rank: every range is an offset from one of three base
+// addresses, every slot a position in a receive buffer. Programs hold no pointers, so one program
+// serves all slot indices and buffers, and any process. Immutable once bound; any thread.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace unisono::plan {
+
+// offer: a put of the source's address instead of its bytes; pull: reads bytes at the peer's
+// advertised address, in the peer's own memory. get: the same from another host's shared memory,
+// piece by piece.
+enum class StepKind : std::uint8_t { put, offer, wait, pull, get, reduce, copy };
+
+// The receive buffers of all ranks for a slot index are one space, with slots, scratch and the data
+// for helpers. Staging is job memory of one operation (Program::staging_bytes).
+enum class Space : std::uint8_t { input, output, windows, staging };
+inline constexpr int kSpaceCount = 4;
+
+struct Place {
+  Space space = Space::input;
+  std::int64_t offset = 0;  // bytes
+};
+
+// For put and offer: whether their message goes to several ranks. first: the first step of such a
+// message; each is counted once, and so is each step that writes it (Counters).
+enum class Multicast : std::uint8_t { no, first, again };
+
+struct Step {
+  StepKind kind = StepKind::copy;
+  Multicast multicast = Multicast::no;
+  bool remote = false;  // put, offer: their target is on another host; wait: its sender is
+  // put: to the memory of all other hosts at once; wait: the message comes by multicast
+  bool to_all = false;
+  // The rank of the communicator: put, offer: the target; wait: the sender; pull: the owner of the
+  // memory
+  std::int32_t peer = -1;
+  // pull, get: left is the advertisement; get: right is where a piece arrives
+  Place target, left, right;
+  std::int64_t bytes = 0;  // put, pull, get, copy
+  // reduce: elements; pull: bytes to skip in the advertised data; get: bytes of a piece
+  std::int64_t count = 0;
+  std::int64_t flag = -1;  // put, offer, wait: the flag word, in Space::windows; -1: no flag
+  // put, offer, wait: the position of the length header, which the sender writes before the flag,
+  // for ranks with local counts; -1: none.
+  std::int64_t note = -1;
+  // put, offer: ranks that may sleep for it (Program::woken)
+  std::int32_t first_woken = 0, woken_count = 0;
+};
+
+// A wait segment: a wait with the steps behind it, up to the next one. While a message is late,
+// later segments may be executed (interpreter.hpp), if they depend only on finished ones. Where
+// helping ends, a segment begins that has no wait.
+struct Strand {
+  std::int32_t begin = 0;
+  // Bit s mod kAhead: segment s must be done before this one. Only for the kAhead - 1 before it,
+  // because the interpreter looks no further ahead.
+  std::uint64_t needs = 0;
+};
+inline constexpr int kAhead = 64;
+inline constexpr std::uint64_t strand_bit(std::int32_t strand) {
+  return std::uint64_t{1} << (static_cast<std::uint32_t>(strand) % kAhead);
+}
+
+struct Program {
+  std::vector<Step> steps;
+  std::vector<Strand> strands;      // the steps before the first one are executed first
+  bool looks_ahead = false;         // some segment does not need all those before it
+  std::vector<std::int32_t> woken;  // ranks of the communicator
+
+  // Steps before this index may be executed by other ranks once the owner has published them. It is
+  // the end of the last put that comes after a wait, and the end of a wait segment. 0: no steps
+  // that others could wait for.
+  std::int32_t helpable_end = 0;
+  // Whether those steps touch the caller's buffers, which then have to be staged in the receive
+  // buffer. The pieces describe the buffer of the program's own rank.
+  struct Piece {
+    std::int64_t staged = 0, place = 0, bytes = 0;  // from there in the receive buffer, here in the
+                                                    // caller's
+  };
+  bool stages_input = false;
+  bool stages_output = false;
+  bool gathers_input = false;     // it lies in pieces, so it is staged from the start
+  std::int64_t staged_input = 0;  // in Space::windows
+  std::int64_t staged_output = 0;
+  std::vector<Piece> input_pieces, output_pieces;
+  // Ranks with steps that others may do, to which this program sends.
+  std::vector<std::int32_t> feeds;
+
+  std::int64_t staging_bytes = 0;  // of Space::staging
+
+  // The first wait segment that begins at or after a step.
+  std::int32_t strand_at(std::int32_t step) const {
+    const auto found = std::ranges::lower_bound(strands, step, {}, &Strand::begin);
+    return static_cast<std::int32_t>(found - strands.begin());
+  }
+  // The first step of a wait segment; behind the last one, the end.
+  std::int32_t begin_of(std::int32_t strand) const {
+    return std::cmp_less(strand, strands.size()) ? strands[static_cast<std::size_t>(strand)].begin
+                                                 : static_cast<std::int32_t>(steps.size());
+  }
+};
+
+}  // namespace unisono::plan

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// EngineKind: which of the engines carries out a call. A value; any thread.
+#pragma once
+
+#include <cstdint>
+
+namespace unisono::select {
+
+// The engine that runs a plan's operations: on the calling rank, on any awake rank of the host, or
+// as the program in the NIC path.
+enum class EngineKind : std::uint8_t { inline_, helping, nic };
+inline constexpr int kEngineCount = 3;
+constexpr const char* engine_name(EngineKind engine) {
+  constexpr const char* kNames[] = {"inline", "helping", "nic"};
+  return kNames[static_cast<int>(engine)];
+}
+
+}  // namespace unisono::select

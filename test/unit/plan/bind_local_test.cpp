@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a schedule of local counts is bound; that it works is shown in unit/comm/local_counts_test.
+#include "plan/bind/bind_local.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "algorithm/algorithm.hpp"
+
+namespace unisono::plan {
+namespace {
+
+using schedule::Blocks;
+using schedule::Collective;
+
+constexpr WindowGeometry kGeometry{.ranks = 4, .channels = 2, .lines = 24, .data_bytes = 4096};
+
+Program bind_alltoall(int rank, std::int64_t length, bool pull, bool in_place) {
+  const std::vector<std::int64_t> counts(4, length);
+  schedule::Shape shape;
+  shape.collective = Collective::alltoall;
+  shape.ranks = 4;
+  shape.blocks = *Blocks::of_pairs_of(rank, counts, counts);
+  const auto* row = algorithm::find(shape.collective, "linear");
+  return bind_local(
+      *algorithm::build(*row, shape, {}, rank),
+      {.input = {}, .output = {}, .geometry = kGeometry, .pull = pull, .in_place = in_place});
+}
+
+std::int64_t count_of(const Program& program, StepKind kind) {
+  return std::ranges::count(program.steps, kind, &Step::kind);
+}
+
+// Sender and receiver compute the places apart from each other.
+TEST(BindLocal, BothEndsOfAMessageFindTheSamePlace) {
+  for (const std::int64_t length : {1, 48, 49, 1024, 1025}) {
+    std::vector<std::int64_t> sent, awaited;
+    for (int rank = 0; rank < 4; ++rank) {
+      for (const Step& step : bind_alltoall(rank, length, true, false).steps) {
+        if (step.flag < 0) continue;
+        (step.kind == StepKind::wait ? awaited : sent).push_back(step.flag);
+        EXPECT_EQ(step.flag % kLineBytes, kLinePayload);
+      }
+    }
+    std::ranges::sort(sent);
+    std::ranges::sort(awaited);
+    EXPECT_EQ(sent, awaited) << length;
+    EXPECT_EQ(std::ranges::adjacent_find(sent), sent.end()) << "a flag of two messages";
+  }
+}
+
+// Ranks 0 and 1 are on one host, 2 and 3 on another.
+TEST(BindLocal, WhatIsOfferedByAnotherHostIsGotThroughTheShare) {
+  const std::vector<std::int64_t> counts(4, 5000);
+  schedule::Shape shape;
+  shape.collective = Collective::alltoall;
+  shape.ranks = 4;
+  shape.blocks = *Blocks::of_pairs_of(1, counts, counts);
+  const auto schedule =
+      *algorithm::build(*algorithm::find(shape.collective, "linear"), shape, {}, 1);
+  const LocalOptions options{.input = {},
+                             .output = {},
+                             .geometry = kGeometry,
+                             .hosts = topology::HostMap::of_labels(std::vector{0, 0, 1, 1})};
+  const Program program = bind_local(schedule, options);
+  EXPECT_EQ(count_of(program, StepKind::get), 2);
+  EXPECT_EQ(count_of(program, StepKind::pull), 1);
+  EXPECT_EQ(program.staging_bytes, 3 * 5056);
+  for (const Step& step : program.steps) {
+    EXPECT_EQ(step.remote,
+              step.peer >= 2 && (step.kind == StepKind::offer || step.kind == StepKind::put))
+        << static_cast<int>(step.kind) << " " << step.peer;
+    EXPECT_FALSE(step.remote && step.woken_count > 0);
+    if (step.kind != StepKind::get) continue;
+    EXPECT_EQ(step.bytes, 5000);
+    EXPECT_EQ(step.count, longest_block(options));
+    EXPECT_EQ(step.right.space, Space::windows);
+  }
+}
+
+TEST(BindLocal, WhatDoesNotFitAShareOfTheWindowIsOffered) {
+  EXPECT_EQ(count_of(bind_alltoall(1, 1024, true, false), StepKind::offer), 0);
+  const Program offered = bind_alltoall(1, 1025, true, false);
+  EXPECT_EQ(count_of(offered, StepKind::offer), 3);
+  EXPECT_EQ(count_of(offered, StepKind::pull), 3);
+  EXPECT_EQ(offered.staging_bytes, 0);
+}
+
+TEST(BindLocal, WhatMayNotBePulledOrWillBeOverwrittenIsStaged) {
+  const Program unreadable = bind_alltoall(1, 1025, false, false);
+  EXPECT_EQ(unreadable.staging_bytes, 3 * 1088);
+  const Program in_place = bind_alltoall(1, 1025, true, true);
+  EXPECT_EQ(in_place.staging_bytes, 3 * 1088);
+  for (const Step& step : in_place.steps) {
+    if (step.kind == StepKind::offer) {
+      EXPECT_EQ(step.left.space, Space::staging);
+    }
+  }
+}
+
+TEST(BindLocal, EveryMessageHasItsLengthNoted) {
+  for (const std::int64_t length : {7, 100, 2000}) {
+    for (const Step& step : bind_alltoall(2, length, true, false).steps) {
+      const bool is_message =
+          step.kind == StepKind::offer || (step.kind == StepKind::put && step.bytes > 0);
+      if (is_message) {
+        EXPECT_EQ(step.note, length);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace unisono::plan

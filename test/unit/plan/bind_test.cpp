@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Binding and interpreting by hand: two ranks in one buffer.
+#include "plan/bind/bind.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+
+#include "algorithm/algorithm.hpp"
+#include "engine/interpreter.hpp"
+#include "plan/bind/pulls.hpp"
+#include "transport/shm/shm.hpp"
+
+namespace unisono::plan {
+namespace {
+
+using schedule::Collective;
+using schedule::Schedule;
+using schedule::Shape;
+
+std::vector<Schedule> build_set(std::string_view name, const Shape& shape) {
+  const auto* row = algorithm::find(shape.collective, name);
+  std::vector<Schedule> set;
+  for (int r = 0; r < shape.ranks; ++r) {
+    set.push_back(*algorithm::build(*row, shape, algorithm::default_parameters(*row, shape), r));
+  }
+  return set;
+}
+
+BindOptions options_for(int ranks, std::int64_t element_bytes) {
+  BindOptions options;
+  options.element_bytes = element_bytes;
+  options.geometry = {.ranks = ranks, .channels = 2, .lines = 32, .data_bytes = 8192};
+  return options;
+}
+
+std::vector<const Step*> steps_of(const Program& program, StepKind kind) {
+  std::vector<const Step*> found;
+  for (const Step& step : program.steps) {
+    if (step.kind == kind) found.push_back(&step);
+  }
+  return found;
+}
+
+TEST(Bind, APayloadThatFitsSharesItsLineWithTheFlag) {
+  const auto set = build_set("pairwise", {Collective::allreduce, 2, 0, 7, false});
+  const auto program = bind(set, 0, options_for(2, 8))[0];
+  const auto puts = steps_of(program, StepKind::put);
+  ASSERT_EQ(puts.size(), 1U);
+  EXPECT_EQ(puts[0]->bytes, kLinePayload);
+  EXPECT_EQ(puts[0]->target.offset / kLineBytes, puts[0]->flag / kLineBytes);
+}
+
+TEST(Bind, ALongerPayloadLiesInTheDataAreaAndItsFlagInALine) {
+  const auto set = build_set("pairwise", {Collective::allreduce, 2, 0, 8, false});
+  const BindOptions options = options_for(2, 8);
+  const auto program = bind(set, 0, options)[0];
+  const Step& put = *steps_of(program, StepKind::put)[0];
+  const std::int64_t window = options.geometry.rank_stride();  // of rank 1, the peer
+  EXPECT_GE(put.target.offset - window, options.geometry.lines * kLineBytes);
+  EXPECT_LT(put.flag - window, options.geometry.lines * kLineBytes);
+  EXPECT_EQ(put.flag % kLineBytes, kLinePayload);
+}
+
+TEST(Bind, FlagsNeverLieWherePayloadMay) {
+  for (const auto& row : algorithm::table()) {
+    for (const std::int64_t count : {0, 1, 7, 8, 40}) {
+      const Shape shape{row.collective, 5, 0, row.collective == Collective::barrier ? 0 : count,
+                        false};
+      if (!algorithm::why_illegal(row, shape, algorithm::default_parameters(row, shape)).empty()) {
+        continue;
+      }
+      const auto set = build_set(row.name, shape);
+      BindOptions options = options_for(5, 8);
+      options.geometry.data_bytes = 1 << 15;
+      options.helping = true;
+      for (const Program& program : bind(set, 0, options)) {
+        for (const Step& step : program.steps) {
+          if (step.flag >= 0) {
+            EXPECT_EQ(step.flag % kLineBytes, kLinePayload);
+            EXPECT_LT(step.flag % options.geometry.rank_stride(),
+                      options.geometry.lines * kLineBytes);
+          }
+          if (step.kind == StepKind::wait || step.target.space != Space::windows) continue;
+          const std::int64_t at = step.target.offset % options.geometry.rank_stride();
+          const std::int64_t end = at + step.bytes;
+          if (at < options.geometry.lines * kLineBytes) {
+            EXPECT_LE(at % kLineBytes + step.bytes, kLinePayload) << row.name;
+          } else {
+            EXPECT_LE(end, options.geometry.window_bytes()) << row.name;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Bind, AStagedMulticastIsPutOnceForAllItsReceivers) {
+  const auto set = build_set("flat", {Collective::broadcast, 5, 0, 1, false});
+  BindOptions options = options_for(5, 8);
+  EXPECT_EQ(steps_of(bind(set, 0, options)[0], StepKind::put).size(), 4U);
+  options.staged_multicast = true;
+  const auto program = bind(set, 0, options)[0];
+  const auto puts = steps_of(program, StepKind::put);
+  ASSERT_EQ(puts.size(), 1U);
+  EXPECT_EQ(puts[0]->woken_count, 4);
+  for (int r = 1; r < 5; ++r) {
+    const auto receiver = bind(set, r, options)[static_cast<std::size_t>(r)];
+    EXPECT_EQ(steps_of(receiver, StepKind::wait)[0]->flag, puts[0]->flag);
+  }
+}
+
+// Ranks 0 and 4 share a host; 4 is not in the group, so for it and others of its kind there is no
+// multicast between hosts, unless all it goes to are here.
+TEST(Bind, AMulticastGoesToAllHostsAtOnceIfAllItsReceiversHearIt) {
+  BindOptions options = options_for(5, 8);
+  options.staged_multicast = true;
+  options.hosts = topology::HostMap::of_labels(std::vector{0, 1, 2, 3, 0});
+  options.group = {true, true, true, true, false};
+  const auto set = build_set("flat", {Collective::broadcast, 5, 0, 1, false});
+  const auto puts_of_root = [&](int root) {
+    const auto from = build_set("flat", {Collective::broadcast, 5, root, 1, false});
+    const auto program = bind(from, root, options)[static_cast<std::size_t>(root)];
+    std::vector<Step> puts;
+    for (const Step* put : steps_of(program, StepKind::put)) puts.push_back(*put);
+    return puts;
+  };
+  // To the other hosts, and a flag for the rank on this one.
+  const auto puts = puts_of_root(0);
+  ASSERT_EQ(puts.size(), 2U);
+  EXPECT_TRUE(puts[0].to_all && puts[0].remote && puts[0].woken_count == 0);
+  EXPECT_EQ(puts[0].bytes, 8);
+  EXPECT_TRUE(!puts[1].to_all && !puts[1].remote && puts[1].woken_count == 1);
+  EXPECT_EQ(puts[1].flag, puts[0].flag);
+  for (int r = 1; r < 5; ++r) {
+    const auto receiver = bind(set, r, options)[static_cast<std::size_t>(r)];
+    const Step& wait = *steps_of(receiver, StepKind::wait)[0];
+    EXPECT_EQ(wait.flag, puts[0].flag);
+    EXPECT_EQ(wait.to_all, r != 4);
+  }
+  // Rank 4 is on another host than rank 1, and does not hear it.
+  EXPECT_EQ(puts_of_root(1).size(), 4U);
+  for (const Step& put : puts_of_root(4)) EXPECT_FALSE(put.to_all);
+  // Each host gets one packet: that is no more than one for all.
+  options.hosts = topology::HostMap::of_labels(std::vector{0, 1, 1, 1, 1});
+  options.group = {true, true, false, false, false};
+  for (const Step& put : puts_of_root(0)) EXPECT_FALSE(put.to_all);
+}
+
+TEST(Bind, ARangeThatIsNotContiguousBecomesPiecesAndTheLastRaisesTheFlag) {
+  const auto set = build_set("recursive-doubling", {Collective::allgather, 4, 0, 3, false});
+  BindOptions options = options_for(4, 4);
+  options.output = {{{0, 3, 0}, {3, 3, 10}, {6, 3, 20}, {9, 3, 30}}};
+  const auto program = bind(set, 0, options)[0];
+  std::int64_t pieces = 0;
+  for (const Step* put : steps_of(program, StepKind::put)) {
+    EXPECT_LE(put->bytes, 12);
+    pieces += put->flag < 0;
+  }
+  EXPECT_GT(pieces, 0);
+  std::set<std::int64_t> targets;
+  for (const Step* copy : steps_of(program, StepKind::copy)) {
+    if (copy->target.space == Space::output) targets.insert(copy->target.offset);
+  }
+  EXPECT_EQ(targets, (std::set<std::int64_t>{0, 40, 80, 120}));
+}
+
+// Such a block lies in no piece, and its message is a flag alone.
+TEST(Bind, AnEmptyBlockBehindTheLastPieceIsSent) {
+  const auto blocks = schedule::Blocks::of_ranks({3, 2, 0});
+  ASSERT_TRUE(blocks.ok());
+  Shape shape{Collective::reduce_scatter, 3, 0, 0, false};
+  shape.blocks = *blocks;
+  const auto set = build_set("ring", shape);
+  BindOptions options = options_for(3, 4);
+  options.input = {{{0, 3, 0}, {3, 2, 10}}};
+  for (int rank = 0; rank < 3; ++rank) {
+    const auto program = bind(set, rank, options)[static_cast<std::size_t>(rank)];
+    std::int64_t flags = 0;
+    for (const Step* put : steps_of(program, StepKind::put)) flags += put->flag >= 0;
+    EXPECT_EQ(flags, 2) << "rank " << rank;
+  }
+}
+
+TEST(Bind, OnlyWhatLeadsToAPutAfterAWaitIsHelpable) {
+  const auto set = build_set("serial", {Collective::reduce, 4, 0, 1, false});
+  BindOptions options = options_for(4, 8);
+  options.helping = true;
+  for (const Program& program : bind(set, 0, options)) EXPECT_EQ(program.helpable_end, 0);
+  // Then others' programs, of which there are many on many ranks, are not bound at all.
+  EXPECT_FALSE(bind(set, 0, options)[0].steps.empty());
+  EXPECT_TRUE(bind(set, 0, options)[1].steps.empty());
+  const auto tree = build_set("gather-release", {Collective::allreduce, 4, 0, 1, false});
+  const auto programs = bind(tree, 0, options);
+  EXPECT_GT(programs[0].helpable_end, 0);
+  EXPECT_TRUE(programs[0].stages_input);
+  EXPECT_TRUE(programs[0].stages_output);
+  EXPECT_EQ(programs[3].helpable_end, 0);
+}
+
+// A pulled message is an offer; its receiver gives the source back, and the sender awaits that
+// last.
+TEST(Bind, APulledMessageIsAnOfferThatIsGivenBack) {
+  const auto set = build_set("flat", {Collective::broadcast, 3, 0, 1000, false});
+  BindOptions options = options_for(3, 8);
+  options.staged_multicast = true;
+  options.pull_from = 64;
+  const auto root = bind(set, 0, options)[0];
+  EXPECT_TRUE(steps_of(root, StepKind::put).empty());
+  ASSERT_EQ(steps_of(root, StepKind::offer).size(), 1U);
+  const auto returns = steps_of(root, StepKind::wait);
+  ASSERT_EQ(returns.size(), 2U);
+  for (int r = 1; r < 3; ++r) {
+    const auto receiver = bind(set, r, options)[static_cast<std::size_t>(r)];
+    const auto pulls = steps_of(receiver, StepKind::pull);
+    ASSERT_EQ(pulls.size(), 1U);
+    EXPECT_EQ(pulls[0]->bytes, 8000);
+    EXPECT_EQ(pulls[0]->peer, 0);
+    const auto puts = steps_of(receiver, StepKind::put);
+    ASSERT_EQ(puts.size(), 1U);
+    EXPECT_EQ(puts[0]->bytes, 0);
+    EXPECT_EQ(puts[0]->flag, returns[static_cast<std::size_t>(r - 1)]->flag);
+    EXPECT_EQ(&receiver.steps.back(), puts[0]);
+  }
+  EXPECT_EQ(window_need(set, options).data_bytes, 0);
+}
+
+TEST(Bind, WhatIsPulledToBeReducedComesInPartsThatFitACache) {
+  const auto set = build_set("serial", {Collective::reduce, 2, 0, 10'000, false});
+  BindOptions options = options_for(2, 8);
+  options.geometry.data_bytes = 128 * 1024;
+  options.pull_from = 64;
+  const auto root = bind(set, 0, options)[0];
+  const auto pulls = steps_of(root, StepKind::pull);
+  const auto reduces = steps_of(root, StepKind::reduce);
+  EXPECT_GT(pulls.size(), 1U);
+  ASSERT_EQ(pulls.size(), reduces.size());
+  std::int64_t next = 0, elements = 0;
+  for (std::size_t i = 0; i < pulls.size(); ++i) {
+    EXPECT_EQ(pulls[i]->count, next);
+    EXPECT_EQ(pulls[i]->target.offset, reduces[i]->right.offset);
+    next += pulls[i]->bytes;
+    elements += reduces[i]->count;
+  }
+  EXPECT_EQ(next, 80'000);
+  EXPECT_EQ(elements, 10'000);
+}
+
+TEST(Pulls, OnlyFromMemoryThatStaysAndToOnesThatDoNotSendItOn) {
+  const auto pulled = [](std::string_view name, const Shape& shape) {
+    const auto set = build_set(name, shape);
+    const Pulls pulls(set, 1);
+    std::size_t sent = 0, messages = 0;
+    for (std::size_t r = 0; r < set.size(); ++r) {
+      for (std::size_t i = 0; i < set[r].ops.size(); ++i) {
+        if (set[r].targets_of(set[r].ops[i]).empty()) continue;
+        ++messages;
+        sent += pulls.sent(static_cast<int>(r), static_cast<schedule::OpId>(i));
+      }
+    }
+    return std::pair(sent, messages);
+  };
+  const auto [flat, flat_of] = pulled("flat", {Collective::broadcast, 5, 2, 8, false});
+  EXPECT_EQ(flat, flat_of);
+  const auto [direct, direct_of] = pulled("direct", {Collective::allgather, 5, 0, 8, false});
+  EXPECT_EQ(direct, direct_of);
+  const auto [serial, serial_of] = pulled("serial", {Collective::reduce, 5, 2, 8, false});
+  EXPECT_EQ(serial, serial_of);
+  // An inner rank of the tree sends on what it got, so its parent's message has to be in its slot.
+  const auto [tree, tree_of] = pulled("fnomial", {Collective::broadcast, 8, 0, 8, false});
+  EXPECT_LT(tree, tree_of);
+  // In place, the sum lies where the contribution was: the source would not stay.
+  const auto [pairwise, pairwise_of] = pulled("pairwise", {Collective::allreduce, 2, 0, 8, false});
+  EXPECT_EQ(pairwise, 0U);
+  EXPECT_EQ(pairwise_of, 2U);
+  // Messages below the bound go as they are.
+  EXPECT_FALSE(Pulls(build_set("flat", {Collective::broadcast, 5, 2, 8, false}), 9).any());
+}
+
+TEST(Bind, TheNeedOfWindowsIsKnownBeforehand) {
+  const auto set = build_set("serial", {Collective::reduce, 9, 0, 100, false});
+  const auto need = window_need(set, options_for(9, 8));
+  EXPECT_EQ(need.lines, 8);
+  EXPECT_GE(need.data_bytes, 8 * 800);
+  EXPECT_TRUE(need.fits({.ranks = 9, .channels = 2, .lines = 8, .data_bytes = need.data_bytes}));
+  EXPECT_FALSE(need.fits({.ranks = 9, .channels = 2, .lines = 7, .data_bytes = need.data_bytes}));
+  EXPECT_FALSE(
+      need.fits({.ranks = 9, .channels = 2, .lines = 8, .data_bytes = need.data_bytes - 1}));
+}
+
+// Two ranks exchange and add, one step at a time.
+TEST(Interpreter, BlocksUntilTheFlagOfItsOwnOperationAndCallArrives) {
+  const auto set = build_set("pairwise", {Collective::allreduce, 2, 0, 1, false});
+  const BindOptions options = options_for(2, 8);
+  const auto first = bind(set, 0, options)[0];
+  const auto second = bind(set, 1, options)[1];
+  alignas(64) static std::byte windows[64 * 1024] = {};
+  ASSERT_LE(options.geometry.rank_stride() * 2, static_cast<std::int64_t>(sizeof windows));
+  double in[2] = {1.5, 2.25}, out[2] = {};
+  transport::SharedMemory shm;
+  wait::SleeperTable sleepers;
+  wait::Doorbell bells[2];
+  wait::Doorbells ringing(sleepers, bells);
+  const int job_ranks[] = {0, 1};
+  Counters counters;
+  const Machine machine{.transport = &shm,
+                        .direct = true,
+                        .doorbells = &ringing,
+                        .job_ranks = job_ranks,
+                        .counters = &counters};
+  const auto frame_of = [&](int r, std::uint32_t digest) {
+    Frame frame;
+    frame.bases[0] = reinterpret_cast<std::byte*>(&in[r]);
+    frame.bases[1] = reinterpret_cast<std::byte*>(&out[r]);
+    frame.bases[2] = windows;
+    frame.tag = make_tag(9, digest);
+    frame.kernel = arith::find_kernel(arith::Operator::sum, arith::Type::float64);
+    return frame;
+  };
+  const auto end = [](const Program& program) {
+    return static_cast<std::int32_t>(program.steps.size());
+  };
+  Position at, other_at;
+  EXPECT_EQ(run(first, frame_of(0, 3), machine, at, end(first)), Outcome::blocked);
+  const std::int32_t stopped = at.pc;
+  EXPECT_EQ(run(first, frame_of(0, 3), machine, at, end(first)), Outcome::blocked);
+  EXPECT_EQ(at.pc, stopped);
+  EXPECT_EQ(run(second, frame_of(1, 4), machine, other_at, end(second)), Outcome::mismatch);
+  other_at = {};
+  EXPECT_EQ(run(second, frame_of(1, 3), machine, other_at, end(second)), Outcome::finished);
+  EXPECT_EQ(run(first, frame_of(0, 3), machine, at, end(first)), Outcome::finished);
+  EXPECT_EQ(out[0], 3.75);
+  EXPECT_EQ(out[1], 3.75);
+}
+
+}  // namespace
+}  // namespace unisono::plan

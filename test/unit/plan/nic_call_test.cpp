@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which collectives the NIC path does, and what each rank gives and takes there.
+#include "plan/nic_call.hpp"
+
+#include <gtest/gtest.h>
+
+#include "nic/program/tables.h"
+
+namespace unisono::plan::test {
+namespace {
+
+using schedule::Collective;
+
+TEST(NicCall, WhatItDoes) {
+  NicShape shape;
+  shape.collective = Collective::reduce;
+  shape.count = 3;
+  shape.root = 1;
+  const auto root = lower_call(shape, 1);
+  const auto other = lower_call(shape, 0);
+  ASSERT_TRUE(root.ok() && other.ok());
+  EXPECT_EQ(root->combine, static_cast<std::uint32_t>(UNISONO_NIC_SUM_INT64));
+  EXPECT_EQ(root->bytes, 24U);
+  EXPECT_TRUE(root->takes && other->gives);
+  EXPECT_FALSE(other->takes);
+  shape.collective = Collective::broadcast;
+  shape.type = arith::Type::float64;
+  const auto from = lower_call(shape, 1);
+  ASSERT_TRUE(from.ok());
+  EXPECT_EQ(from->combine, static_cast<std::uint32_t>(UNISONO_NIC_OR));
+  EXPECT_TRUE(from->gives && !from->takes);
+  EXPECT_FALSE(lower_call(shape, 0)->gives);
+}
+
+TEST(NicCall, WhatItDoesNot) {
+  NicShape shape;
+  shape.collective = Collective::scan;
+  shape.count = 1;
+  EXPECT_EQ(lower_call(shape, 0).error().message, "the NIC path does no scan");
+  shape.collective = Collective::allreduce;
+  shape.op = arith::Operator::prod;
+  EXPECT_EQ(lower_call(shape, 0).error().code, base::Code::unsupported);
+}
+
+// The longest vectors that go there, and why longer ones do not.
+TEST(NicCall, HowLongItsVectorsAre) {
+  NicShape shape;
+  const auto longest = [&](Collective collective, arith::Operator op, arith::Type type) {
+    shape.collective = collective;
+    shape.op = op;
+    shape.type = type;
+    shape.count = 1;
+    while (lower_call(shape, 0).ok()) ++shape.count;
+    return shape.count - 1;
+  };
+  using arith::Operator;
+  using arith::Type;
+  EXPECT_EQ(longest(Collective::allreduce, Operator::sum, Type::int64), 4 * 175);
+  EXPECT_EQ(longest(Collective::reduce, Operator::bitwise_or, Type::uint8), 4 * 1400);
+  EXPECT_EQ(longest(Collective::allreduce, Operator::max, Type::float64), 4 * 175);
+  EXPECT_EQ(longest(Collective::reduce, Operator::sum, Type::float32), 2 * 350);
+  EXPECT_EQ(longest(Collective::broadcast, Operator::sum, Type::float32), 350);
+  EXPECT_EQ(longest(Collective::allreduce, Operator::sum, Type::float64), 2 * 175);
+  EXPECT_EQ(lower_call(shape, 0).error().code, base::Code::unsupported);
+  EXPECT_EQ(lower_call(shape, 0).error().message,
+            "a vector of 2808 bytes is faster without it; up to 2800 bytes go by it");
+}
+
+}  // namespace
+}  // namespace unisono::plan::test

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Calls that the windows are too small for: the error says by how much, and what to raise. Which
+// calls share what was bound, and for how long. That plans are right is seen by those who run them
+// (local_counts_test.cpp, segments_test.cpp).
+#include "plan/plan_cache.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "arith/kernel.hpp"
+
+namespace unisono::plan {
+namespace {
+
+using schedule::Blocks;
+using schedule::Collective;
+
+constexpr int kRanks = 4;
+
+// Ranks 0 and 1 on one host, 2 and 3 on another.
+PlanContext context_of(std::int64_t lines, std::int64_t data_bytes) {
+  PlanContext context;
+  context.ranks = kRanks;
+  context.hosts = topology::HostMap::of_labels(std::vector{0, 0, 1, 1});
+  context.small = {.ranks = kRanks, .channels = 1, .lines = 1, .data_bytes = 0};
+  context.bulk = {.ranks = kRanks, .channels = 1, .lines = lines, .data_bytes = data_bytes};
+  return context;
+}
+
+Call alltoallv_of_own_counts() {
+  Call call{.collective = Collective::alltoall, .purpose = Purpose::user_blocks};
+  call.local_counts = true;
+  call.count = kRanks;
+  call.element_bytes = 8;
+  const std::vector<std::int64_t> counts(kRanks, 1);
+  call.blocks = *Blocks::of_pairs_of(0, counts, counts);
+  return call;
+}
+
+TEST(PlanCache, RanksOfSeveralHostsThatKnowTheirOwnCountsOnlyNeedAShareForEach) {
+  PlanCache short_of(context_of(2 * kRanks, 64 * kRanks - 64));
+  const auto refused = short_of.find(alltoallv_of_own_counts(), true);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, base::Code::resources);
+  EXPECT_EQ(refused.error().message,
+            "linear on 4 ranks of several hosts needs a share of 64 bytes of the windows for each, "
+            "but they have 0; raise UNISONO_BUFFERS");
+  PlanCache enough(context_of(2 * kRanks, 64 * kRanks));
+  const auto planned = enough.find(alltoallv_of_own_counts(), true);
+  EXPECT_TRUE(planned.ok()) << planned.error().message;
+}
+
+TEST(PlanCache, AnElementThatTheWindowsDoNotHoldIsAnErrorWithWhatItNeeds) {
+  Call call{.collective = Collective::alltoall, .count = 1, .element_bytes = 4096};
+  PlanCache short_of(context_of(2 * kRanks, 1024));
+  const auto refused = short_of.find(call, true);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, base::Code::resources);
+  EXPECT_NE(refused.error().message.find("bytes, but they have 8 and 1024; raise UNISONO_BUFFERS"),
+            std::string::npos)
+      << refused.error().message;
+  PlanCache enough(context_of(2 * kRanks, 1 << 20));
+  EXPECT_TRUE(enough.find(call, true).ok());
+}
+
+Call allreduce(arith::Type type, arith::Operator op, std::int64_t element_bytes) {
+  return {.collective = Collective::allreduce,
+          .count = 100,
+          .type = static_cast<std::int32_t>(type),
+          .op = static_cast<std::int32_t>(op),
+          .element_bytes = element_bytes};
+}
+
+const Call kSumOfInt32 = allreduce(arith::Type::int32, arith::Operator::sum, 4);
+
+TEST(PlanCache, TypesOfOneSizeAndOperatorsShareWhatIsBound) {
+  PlanCache plans(context_of(64, 1 << 16));
+  const CachedPlan& sum = **plans.find(kSumOfInt32, true);
+  const CachedPlan& most =
+      **plans.find(allreduce(arith::Type::float32, arith::Operator::max, 4), true);
+  EXPECT_NE(&sum, &most);
+  EXPECT_EQ(sum.bound, most.bound);
+  EXPECT_EQ(sum.algorithm, most.algorithm);
+  EXPECT_EQ(most.plan.parts.data(), most.bound->parts.data());
+  EXPECT_NE(sum.plan.digest, most.plan.digest);
+  EXPECT_EQ(sum.plan.kernel, arith::find_kernel(arith::Operator::sum, arith::Type::int32));
+  EXPECT_EQ(most.plan.kernel, arith::find_kernel(arith::Operator::max, arith::Type::float32));
+}
+
+TEST(PlanCache, AllElseThatProgramsDependOnTellsThemApart) {
+  PlanCache plans(context_of(64, 1 << 16));
+  std::vector<Call> calls(8, kSumOfInt32);
+  calls[1].count = 99;
+  calls[2].element_bytes = 8;  // and the type with it
+  calls[3].ordered = true;
+  calls[4].op = kFirstUserNumber;  // nobody helps with it
+  calls[5].collective = Collective::scan;
+  calls[6].collective = calls[7].collective = Collective::reduce;
+  calls[7].root = 1;
+  calls[2].type = static_cast<std::int32_t>(arith::Type::int64);
+  std::vector<std::shared_ptr<const BoundPlan>> bound;
+  for (const Call& call : calls) {
+    const auto found = plans.find(call, true);
+    ASSERT_TRUE(found.ok()) << found.error().message;
+    EXPECT_EQ(std::ranges::count(bound, (*found)->bound), 0);
+    bound.push_back((*found)->bound);
+  }
+}
+
+TEST(PlanCache, BlocksThatLieElsewhereAreBoundAnew) {
+  PlanCache plans(context_of(64, 1 << 16));
+  Call call{.collective = Collective::allgather, .purpose = Purpose::user_blocks, .count = 10};
+  call.blocks = *Blocks::of_ranks({1, 2, 3, 4});
+  call.element_bytes = 4;
+  Call elsewhere = call;
+  elsewhere.output_places =
+      std::make_shared<const std::vector<std::int64_t>>(std::vector<std::int64_t>{9, 6, 3, 0});
+  Call other_type = elsewhere;
+  other_type.type = call.type + 1;
+  const CachedPlan& dense = **plans.find(call, true);
+  const CachedPlan& apart = **plans.find(elsewhere, true);
+  const CachedPlan& again = **plans.find(other_type, true);
+  EXPECT_NE(dense.bound, apart.bound);
+  EXPECT_EQ(apart.bound, again.bound);
+}
+
+TEST(PlanCache, WhatIsBoundGoesWithTheLastPlanThatHasIt) {
+  PlanCache plans(context_of(64, 1 << 16));
+  CachedPlan& pinned = **plans.find(kSumOfInt32, true);
+  pinned.pins = 1;
+  Call call = kSumOfInt32;
+  call.count = 101;
+  const std::weak_ptr<const BoundPlan> unpinned = (*plans.find(call, true))->bound;
+  const std::uint64_t generation = plans.generation();
+  while (plans.generation() == generation) {
+    ++call.count;
+    ASSERT_LT(call.count, 10000) << "plans for ever new counts are all kept";
+    ASSERT_TRUE(plans.find(call, true).ok());
+  }
+  EXPECT_TRUE(unpinned.expired());
+  const auto alike = plans.find(allreduce(arith::Type::uint32, arith::Operator::sum, 4), true);
+  EXPECT_EQ((*alike)->bound, pinned.bound);
+}
+
+TEST(PlanCache, AnotherAlgorithmIsBoundAnew) {
+  PlanCache plans(context_of(64, 1 << 16));
+  const std::shared_ptr<const BoundPlan> before = (*plans.find(kSumOfInt32, true))->bound;
+  plans.override_with(*select::parse_overrides("allreduce: ring"));
+  const CachedPlan& after = **plans.find(kSumOfInt32, true);
+  EXPECT_EQ(after.algorithm, "ring");
+  EXPECT_NE(after.bound, before);
+}
+
+}  // namespace
+}  // namespace unisono::plan

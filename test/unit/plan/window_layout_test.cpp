@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Nothing in a window overlaps anything else, for every algorithm and way of binding.
+#include "plan/bind/window_layout.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "algorithm/algorithm.hpp"
+
+namespace unisono::plan {
+namespace {
+
+// Bytes of Space::windows that are taken, by first byte.
+class Taken {
+ public:
+  void take(std::int64_t offset, std::int64_t bytes, const std::string& what) {
+    if (bytes == 0) return;
+    const auto next = spans_.lower_bound(offset);
+    if (next != spans_.end()) {
+      EXPECT_LE(offset + bytes, next->first) << what;
+    }
+    if (next != spans_.begin()) {
+      const auto before = std::prev(next);
+      EXPECT_LE(before->first + before->second, offset) << what;
+    }
+    spans_[offset] = bytes;
+  }
+  std::size_t size() const { return spans_.size(); }
+
+ private:
+  std::map<std::int64_t, std::int64_t> spans_;
+};
+
+void check_disjoint(const std::vector<schedule::Schedule>& set, const BindOptions& options) {
+  const WindowLayout layout(set, options);
+  Taken taken;
+  const std::int64_t e = options.element_bytes;
+  for (std::size_t r = 0; r < set.size(); ++r) {
+    const int rank = static_cast<int>(r);
+    for (std::size_t i = 0; options.staged_multicast && i < set[r].ops.size(); ++i) {
+      if (set[r].ops[i].kind != schedule::OpKind::multicast) continue;
+      const auto op = static_cast<schedule::OpId>(i);
+      const MessagePlace& place = layout.outbox(rank, op);
+      const std::int64_t bytes = layout.pulls().sent(rank, op) ? 8 : set[r].ops[i].left.count * e;
+      taken.take(place.flag, 8, "outbox flag");
+      taken.take(place.payload, bytes, "outbox");
+      for (const auto& target : set[r].targets_of(set[r].ops[i])) {
+        EXPECT_EQ(layout.slot(target.peer, target.slot).flag, place.flag);
+        EXPECT_EQ(layout.slot(target.peer, target.slot).payload, place.payload);
+      }
+    }
+    for (const schedule::Op& op : set[r].ops) {
+      const bool outbox = op.kind == schedule::OpKind::multicast && options.staged_multicast;
+      for (const auto& target : set[r].targets_of(op)) {
+        const MessagePlace& place = layout.slot(target.peer, target.slot);
+        const bool pulled = layout.pulls().received(target.peer, target.slot);
+        if (pulled) taken.take(place.taken, 8, "taken");
+        if (outbox) continue;
+        taken.take(place.flag, 8, "slot flag");
+        taken.take(place.payload, pulled ? 8 : op.left.count * e, "slot");
+      }
+    }
+    taken.take(layout.scratch(rank), set[r].scratch_count * e, "scratch");
+    if (layout.order(rank).stages_input) {
+      taken.take(layout.staged_input(rank), schedule::input_count(set[r].shape, rank) * e, "input");
+    }
+    if (layout.order(rank).stages_output) {
+      taken.take(layout.staged_output(rank), schedule::output_count(set[r].shape, rank) * e,
+                 "output");
+    }
+  }
+}
+
+TEST(WindowLayout, KeepsEverythingApart) {
+  for (const algorithm::Algorithm& row : algorithm::table()) {
+    for (const int ranks : {2, 5, 8}) {
+      schedule::Shape shape;
+      shape.collective = row.collective;
+      shape.ranks = ranks;
+      shape.count = 24;
+      const auto parameters = algorithm::default_parameters(row, shape);
+      if (!algorithm::why_illegal(row, shape, parameters).empty()) continue;
+      std::vector<schedule::Schedule> set;
+      for (int r = 0; r < ranks; ++r) {
+        set.push_back(*algorithm::build(row, shape, parameters, r));
+      }
+      for (const int way : {0, 1, 2, 3, 4}) {
+        SCOPED_TRACE(std::string(row.name) + " on " + std::to_string(ranks) + " ranks, way " +
+                     std::to_string(way));
+        BindOptions options{.element_bytes = 8, .input = {}, .output = {}, .geometry = {}};
+        options.geometry = {.ranks = ranks, .channels = 2, .lines = 256, .data_bytes = 1 << 20};
+        options.staged_multicast = way % 2 == 1;
+        options.helping = way == 2 || way == 3;
+        options.pull_from = way == 4 ? 8 : 0;
+        check_disjoint(set, options);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace unisono::plan
