@@ -296,7 +296,7 @@ bool HostOperation::help(const Machine& machine, Outcome& outcome) {
   return false;
 }
 
-// Executes programs that may have become ready because `rank` has sent something: their owners may
+// Executes programs that may have become ready because `rank` has sent something. Their owners may
 // not be running, and ranks that wait for them may sleep. Programs of other calls are left to the
 // ranks that await them.
 void HostOperation::feed(const Machine& machine, int rank, int depth) {

@@ -27,7 +27,7 @@ struct WindowGeometry {
   std::int64_t data_bytes = 0;  // per window, a multiple of kLineBytes
 
   // An odd number of lines. Otherwise the flags of successive operations would fall into the same
-  // few sets of a cache (measured: an exchange of two ranks takes twice as long at a power of two).
+  // few sets of a cache. At a power of two an exchange of two ranks takes twice as long.
   std::int64_t window_bytes() const { return odd_lines(lines * kLineBytes + data_bytes); }
   // A rank's buffers, of all slot indices, lie together; this is the distance from one rank's to
   // the next.

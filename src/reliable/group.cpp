@@ -155,8 +155,8 @@ Group::Taken Group::take_put(const wire::Parsed& packet, std::int64_t now_ns) {
                                       packet.header.value)};
 }
 
-// To the children that have asked while this rank did not have it; what is new also to those that
-// multicast does not reach.
+// Forwards to the children that have asked while this rank did not have it. Those that multicast
+// does not reach get what is new as well.
 void Group::pass_on(Stream& stream, const wire::Parsed& packet, bool fresh) {
   if (fresh) {
     counts_.passed_on += stream.unreached.size();
@@ -179,7 +179,7 @@ void Group::note_way(Stream& stream, const wire::Header& header, bool fresh, std
   if (unreached_by_ < 0) unreached_by_ = static_cast<int>(header.origin);
 }
 
-// What a request or an answer says of its sender.
+// Notes what a request or an answer says of its sender.
 void Group::note_child(const wire::Header& header) {
   if (header.position != kUnreached) return;
   const int origin = static_cast<int>(header.origin);
@@ -363,8 +363,8 @@ wire::Header Group::query_header() const {
   return header;
 }
 
-// The question, or an answer to it, may be lost, or not be carried by multicast at all. Who has
-// answered need not do so again: among many ranks some answer is lost each time.
+// The question, or an answer to it, may be lost, or not be carried by multicast at all. A rank
+// that has answered need not do so again: among many ranks some answer is lost each time.
 void Group::ask_again() {
   const std::vector<int> silent = answers_.missing(options_.tree.children(rank(), rank()));
   if (silent.empty()) return send_query();  // all have answered, and one of them lacked something
@@ -392,8 +392,8 @@ void Group::take_query(const wire::Header& header, std::int64_t now_ns) {
   if (!stream.answered) pass_down(stream, header, fresh, now_ns);
 }
 
-// A question, to the children whose answers are missing: if it has come by multicast, to those that
-// it does not reach. What is played again sets off nothing more.
+// Forwards a question to the children whose answers are missing. If it has come by multicast, it
+// goes to those that multicast does not reach. A replayed question causes no further packets.
 void Group::pass_down(Stream& stream, const wire::Header& query, bool fresh, std::int64_t now_ns) {
   const bool by_unicast = query.hop == kByUnicast;
   if (!fresh && (!by_unicast || now_ns - stream.passed_down_ns < options_.linger_ns)) return;
@@ -489,7 +489,7 @@ bool Group::look_at(Stream& stream, int origin, std::int64_t now_ns) {
   ++counts_.looked_at;
   ReceivingSide& receiving = stream.receiving;
   if (!receiving.lack.is_due(now_ns)) return receiving.lack.runs();
-  // What an origin that has left did not get to everybody is asked for only by a rank that waits.
+  // Only a rank that waits requests the packets of an origin that has left.
   const bool gap = receiving.arrivals.has_gap() && !options_.tree.has_left(origin);
   if (!gap && !receiving.awaited) {
     receiving.lack.stop();

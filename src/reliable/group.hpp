@@ -66,7 +66,7 @@ struct GroupCounts {
   bool operator==(const GroupCounts&) const = default;
 };
 
-// What the children said to one question.
+// The answers of the children to one question.
 class Answers {
  public:
   void clear() { all_.clear(); }
@@ -83,9 +83,9 @@ class Answers {
   std::vector<std::pair<int, std::uint64_t>> all_;
 };
 
-// Whether the multicasts of one origin still reach this rank. If its packets come by unicast alone
-// again and again, the network does not carry its multicasts any more; it counts as lost for the
-// rest of the job. A burst of losses is one occasion, however many packets it takes.
+// Whether the multicasts of one origin still reach this rank. If its packets repeatedly come by
+// unicast alone, the network does not carry its multicasts any more. Multicast then counts as lost
+// for the rest of the job. A burst of losses is one occasion, however many packets it takes.
 class MulticastWatch {
  public:
   // So many occasions in a row: at a loss of 10 %, by chance once in 10^16 packets.
@@ -190,7 +190,7 @@ class Group {
     int child;
     std::int64_t expires_ns;
   };
-  // What this rank knows of one origin's packets.
+  // This rank's knowledge of one origin's packets.
   struct Stream {
     explicit Stream(const GroupOptions& options)
         : kept(options.repair_packets, options.payload_bytes) {}

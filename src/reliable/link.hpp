@@ -69,9 +69,9 @@ class SendingSide {
     if (wire::is_before(unsent_, number)) return;  // never sent: not to be believed
     while (wire::is_before(lacking_, number)) release(kept_[lacking_++ % kWindow]);
   }
-  // The number whose low bits a packet carries. A packet may be old when it comes, a repetition
-  // above all, and say what the peer had long ago: a number before `lacking()`, so that it tells
-  // nothing. Hence so many bits that no job sends as many packets meanwhile as could hide that.
+  // The number whose low bits a packet carries. A packet, above all a repetition, may be old when
+  // it comes. Its number is then before `lacking()` and says nothing new. There are so many bits
+  // that no job sends enough packets meanwhile to hide that.
   std::uint64_t complete_number(std::uint64_t low_bits) const {
     constexpr int kRest = 64 - kAcknowledgedBits;
     return lacking_ + static_cast<std::uint64_t>(

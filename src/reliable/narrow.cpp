@@ -32,7 +32,7 @@ void Reliable::send_in_pieces(int target, const wire::Envelope& envelope,
   }
 }
 
-// Whoever sent the pieces, the packet in them has a tag of its own.
+// The sender of the pieces need not be trusted: the packet in them has a tag of its own.
 void Reliable::take_piece(const wire::Parsed& piece) {
   const std::span<const std::byte> bytes = pieces_.take(piece.header, piece.payload);
   if (bytes.empty()) return;
@@ -89,9 +89,8 @@ void Reliable::take_report(int sender, const wire::Header& status) {
   if (group_.has(sender) && group_.has(datagrams_->rank())) narrow_group(most_bytes);
 }
 
-// A multicast that has to be repeated on a path that is known to be narrow was lost, most likely,
-// because it was too long for that part of the network: its origin is told, every time, for that
-// may be lost too.
+// A multicast that has to be repeated on a known narrow path was most likely too long for that part
+// of the network. Its origin is told each time, because that message may be lost too.
 void Reliable::tell_origin(int target, const wire::Envelope& envelope, std::size_t payload_bytes) {
   if (!is_too_long(target, payload_bytes)) return;
   wire::Header header;

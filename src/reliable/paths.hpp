@@ -25,7 +25,7 @@
 
 namespace unisono::reliable {
 
-// What a rank says of the probes that another one has sent to it; 64 bits of a status.
+// A rank's report on the probes that another one has sent to it; 64 bits of a status.
 struct PathReport {
   static constexpr std::size_t kLengths = 3;
 
@@ -49,14 +49,14 @@ struct PathOptions {
 
 class Paths {
  public:
-  // What every path of IPv6 carries (1280 bytes with 48 of IP and UDP), and every one of IPv4 (576
-  // with 68).
+  // Every path of IPv6 carries so many bytes (1280 with 48 of IP and UDP), and every path of IPv4
+  // (576 with 68).
   static constexpr std::array<std::size_t, 2> kSteps{1232, 508};
   static constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
-  // Of a path that loses every tenth datagram, one search in 10^9 goes wrong: see kCopies.
+  // If a path loses every tenth datagram, one search in 10^9 goes wrong: see kCopies.
   static constexpr int kRounds = 5;
   static constexpr int kCopies = 2;  // of the longest probe, in each round but the first
-  // Of a path that loses half of all, one in four thousand million.
+  // If a path loses half of all, one in four thousand million.
   static constexpr int kBlocked = 32;
   // Questions in a row without an answer, after which a search is given up. The next request of a
   // packet begins another one.
@@ -67,7 +67,7 @@ class Paths {
 
   explicit Paths(PathOptions options);
 
-  // Of a datagram to that rank's host, with its header.
+  // Bytes of a datagram to that rank's host, with its header.
   std::size_t most_bytes(int rank) const {
     const std::size_t most_bytes = path_to(rank).most_bytes;
     return most_bytes == 0 ? kAny : most_bytes;
@@ -82,7 +82,7 @@ class Paths {
   // That rank answers no more.
   void forget(int rank);
 
-  // What is to be sent now.
+  // The probes and reports that are to be sent now.
   struct Probe {
     std::size_t length;  // index of its length, as in PathReport
     std::size_t bytes;   // with its header
@@ -102,7 +102,7 @@ class Paths {
   bool take_report(int rank, const PathReport& report, std::int64_t now_ns);
 
  private:
-  // Of each host: a rank of a large job has many.
+  // The state for each host: a rank of a large job has many.
   struct Path {
     std::uint16_t most_bytes = 0;  // 0: any
     std::uint16_t round = 0;       // the last one sent

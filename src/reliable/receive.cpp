@@ -86,8 +86,8 @@ void Reliable::handle(const wire::Parsed& packet) {
   }
 }
 
-// A repetition bears its origin's name, and may have nothing to repeat: so who asks hears besides
-// that this rank is there.
+// A repetition bears its origin's name, and may have nothing to repeat. It also tells the asking
+// rank that this one is there.
 void Reliable::handle_group_nack(Link& link, int sender, const wire::Header& header) {
   const bool is_child = group_.is_child(static_cast<int>(header.origin), sender);
   if (is_child && group_.take_nack(header, now_ns_)) paths_.search(sender, now_ns_);
@@ -152,8 +152,8 @@ bool Reliable::get_is_valid(const wire::Parsed& packet) const {
          fits(target->place, target->bytes) && header.flag % 8 == 0 && fits(header.flag, 8);
 }
 
-// What another rank wants of this one's memory. Its own says where to, since all are laid out
-// alike.
+// Sends what another rank requests of this one's memory. The offset is the same in the memory of
+// both, since all are laid out alike.
 void Reliable::answer_get(int sender, const wire::Parsed& packet) {
   const wire::Header& header = packet.header;
   const GetTarget target = *decode_get(packet.payload);
@@ -199,8 +199,8 @@ void Reliable::handle_numbered(Link& link, int sender, const wire::Parsed& packe
   note_gap(link, sender, missing != arrivals.missing());
 }
 
-// After something has come. Whoever waits begins to count anew; a gap has its own time, which other
-// arrivals do not put off.
+// After something has come. A waiting rank begins to count anew. A gap has its own time, which
+// other arrivals do not put off.
 void Reliable::note_gap(Link& link, int rank, bool moved) {
   ReceivingSide& receiving = link.receiving;
   receiving.awaited = false;
@@ -302,8 +302,8 @@ bool Reliable::look_at(Link& link, int rank) {
   return receiving.lack.runs() || ask.runs();
 }
 
-// One request for each 64 numbers in which something is missing, the last with what may follow: the
-// end of what was sent is not known here.
+// One request for each 64 numbers in which something is missing. The last one includes what may
+// follow, because the end of what was sent is not known here.
 void Reliable::send_nack(Link& link, int rank) {
   const Arrivals& arrivals = link.receiving.arrivals;
   std::uint64_t from = arrivals.missing();

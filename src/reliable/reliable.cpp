@@ -21,7 +21,7 @@ using transport::Outgoing;
 
 // Datagrams of one call to the transport; more bring nothing, whatever it says of itself.
 constexpr std::size_t kMostBatch = 64;
-// Whose packets are asked about when so many are under way, before the window is full.
+// With so many packets under way, a rank asks about them before the window is full.
 constexpr std::uint64_t kAskFrom = kWindow / 2;
 
 std::vector<int> members_of(const ReliableOptions& options) {
@@ -208,7 +208,7 @@ void Reliable::submit(Link& link, int target, wire::Header header,
   ask_for_room(link, target);
 }
 
-// In the pool; kNone if there is none. What those lack who were forgotten gives way.
+// A place in the pool; kNone if there is none. Packets that only forgotten peers lack give way.
 std::uint32_t Reliable::take_room() {
   const std::uint32_t index = pool_.take();
   if (index != PacketPool::kNone) return index;
@@ -245,7 +245,7 @@ bool Reliable::keep(Link& link, int target, const wire::Envelope& envelope,
   return true;
 }
 
-// What is freed by one peer may be what another's packets wait for.
+// The place that one peer's packet frees may be what another peer's packets wait for.
 void Reliable::drain_backlogs() {
   std::erase_if(backlogged_, [this](int rank) {
     Link& link = link_to(rank);
@@ -307,7 +307,7 @@ std::size_t Reliable::send_some() {
   return taken;
 }
 
-// What is no packet as others.
+// Handles datagrams that are no ordinary packets.
 std::size_t Reliable::send_front() {
   const std::uint32_t index = queue_.front();
   queue_.pop_front();

@@ -54,19 +54,19 @@ struct ReliableOptions {
   // For a sender without room.
   RetryDelays ask{.first_ns = 300'000, .most_ns = 20'000'000};
   int repair_arity = 4;  // of the tree in which a multicast is repaired
-  // By rank. What is found out of the path to one rank holds for all of its host. Empty: each rank
-  // has a host of its own.
+  // By rank. The size found for the path to one rank holds for all ranks of its host. Empty: each
+  // rank has a host of its own.
   std::vector<int> hosts{};
-  // Who multicasts, and hears it; ranks, ascending. Empty: all.
+  // The ranks that multicast and receive multicasts, ascending. Empty: all.
   std::vector<int> group{};
-  // What was sent so short a time ago is not sent again: many requests, one repetition.
+  // A packet that was sent so short a time ago is not sent again: many requests, one repetition.
   std::int64_t linger_ns = 200'000;
-  // Who has asked nothing for so long has not waited: a peer's silence is counted anew. Above the
-  // longest time between two requests of somebody who waits.
+  // A rank that has asked nothing for so long has not waited: a peer's silence is counted anew. It
+  // is above the longest time between two requests of a waiting rank.
   std::int64_t lull_ns = 500'000'000;
   std::function<std::int64_t()> now_ns;
   // Datagrams to that rank (transport::kGroup: to all) have so many bytes at most from now on,
-  // because longer ones vanish while short ones come; 0: none but the shortest come, and the rank
+  // because longer ones vanish while short ones come. 0: only the shortest come, and the rank
   // counts as silent.
   std::function<void(int rank, std::size_t most_bytes)> narrowed{};
 };
@@ -99,8 +99,9 @@ class Reliable final : public transport::Transport, private GroupPort {
   int progress() override;
   void awaits(int rank) override;
 
-  // Whether the network carries multicast between the group's members, which all try at about the
-  // same time, before anything is put; until then, or the deadline. See multicast_probe.hpp.
+  // Finds out whether the network carries multicast between the group's members. All try at about
+  // the same time, before anything is put. Returns at the deadline at the latest. See
+  // multicast_probe.hpp.
   transport::MulticastReport probe_multicast(std::int64_t deadline_ns);
   // To every other member of the group at once. Only over datagrams with multicast, and among its
   // members. Multicasts of a rank and its puts to one rank may overtake each other.
@@ -114,7 +115,7 @@ class Reliable final : public transport::Transport, private GroupPort {
   // Finds out whether the path to that rank carries full datagrams, while progress() is called.
   void probe_path(int rank) { paths_.search(rank, options_.now_ns()); }
 
-  // Sees to it that what was put to that rank arrives, although nobody there may wait for it.
+  // Makes sure that puts to that rank arrive, although no rank there may wait for them.
   void confirm(int rank);
 
   // Whether every put is known to have arrived. At the end a rank calls settle() until then, or
@@ -132,13 +133,13 @@ class Reliable final : public transport::Transport, private GroupPort {
   // has left.
   void say_farewell();
 
-  // For how long that rank has been asked again and again, and not heard of at all; 0 if it has.
-  // The longest time of all if what it lacks does not come through to it.
+  // For how long that rank has been asked repeatedly without any answer; 0 if it has answered. It
+  // is the longest possible time if the packets that the rank lacks do not come through to it.
   std::int64_t silence_ns(int rank) const;
   // When progress() has something to do even if nothing comes; far in the future if never.
   std::int64_t next_deadline_ns() const;
 
-  // What has come of puts: packets, each once, and messages that became whole.
+  // Counts of received puts: packets, each once, and messages that became whole.
   struct Arrived {
     std::int64_t packets = 0, messages = 0;
     std::uint64_t following = 0;  // packets that the last one has announced

@@ -6,8 +6,8 @@
 
 namespace unisono::select {
 
-// The engine that runs a plan's operations: on the calling rank, on any awake rank of the host, or
-// as the program in the NIC path.
+// The engine that runs the operations of a plan: the calling rank, any awake rank of the host, or
+// the program in the NIC path.
 enum class EngineKind : std::uint8_t { inline_, helping, nic };
 inline constexpr int kEngineCount = 3;
 constexpr const char* engine_name(EngineKind engine) {

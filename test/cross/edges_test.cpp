@@ -62,7 +62,7 @@ plan::Call call_of(Collective collective, std::int64_t bytes) {
   return call;
 }
 
-// What a plan differs in from one edge to the next.
+// The property in which a plan differs from one edge to the next.
 using Way = std::tuple<bool, std::int64_t, bool, std::string>;
 Way way_of(World& world, Collective collective, std::int64_t bytes) {
   const plan::CachedPlan* plan = *world.at(0).plan(call_of(collective, bytes));

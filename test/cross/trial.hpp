@@ -153,7 +153,7 @@ class Trial {
     if (!(input ? input_has_blocks() : output_has_blocks())) {
       return {{0, static_cast<std::size_t>(whole)}};
     }
-    // Who has no such buffer has no blocks either.
+    // A rank without such a buffer has no blocks either.
     const bool any = whole > 0;
     Pieces all;
     std::size_t end = gap();

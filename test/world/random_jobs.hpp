@@ -24,7 +24,7 @@ inline std::string sequence_before_the_wrap(std::uint64_t operations) {
   return std::to_string((std::uint64_t{1} << 40) - operations - 1);
 }
 
-// Of one rank or several each, not always neighbours; hosts are numbered by their first ranks.
+// Hosts with one rank or several, not always neighbours, numbered by their first ranks.
 inline std::vector<int> place_on_hosts(int ranks, base::Prng& prng) {
   std::vector<int> hosts;
   int count = 0;
@@ -73,7 +73,7 @@ class RandomJob {
     return communicator.start(**plan, inputs_[r].data(), outputs_[r].data(), pending_[r]);
   }
 
-  // Of a rank that has started it.
+  // The state of a rank that has started it.
   comm::Pending& at(int rank) { return pending_[static_cast<std::size_t>(rank)]; }
   bool is_complete_at(int rank) const {
     return pending_[static_cast<std::size_t>(rank)].state == comm::Pending::State::complete;

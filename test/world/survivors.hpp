@@ -24,7 +24,7 @@ inline void watch_at(job::Job& job, std::int64_t virtual_ns) {
   job.watch(begin_ns + virtual_ns);
 }
 
-// What one rank does: nothing yet, shrink, and what came of it.
+// The state of one rank: nothing yet, shrink, and the result.
 struct Survivor {
   bool shrinking = false;
   bool dead = false;
@@ -146,7 +146,7 @@ class Survivors {
     return true;
   }
 
-  // What a rank that waits does now and then: look for who has died, or is silent.
+  // A waiting rank looks now and then for ranks that have died or are silent.
   void watch(int rank) {
     job::Job& job = world.at(rank).members().job();
     std::erase_if(unseen_, [&](int gone) {

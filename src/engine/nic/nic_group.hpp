@@ -96,8 +96,8 @@ class NicGroup {
   // rank whose block is missing.
   bool is_gathering() const { return is_gathering_; }
   std::uint64_t missing() const { return is_gathering_ ? allgather_->missing() : 0; }
-  // Bit t: on tree t this host has sent the contributions of its subtree to the last operation, or
-  // the operation does not use that tree. An allgather contributes when it starts.
+  // Bit t: this host has sent its subtree's contributions to the last operation on tree t, or that
+  // operation does not use the tree. An allgather contributes when it starts.
   std::uint32_t given() const {
     return is_gathering_ ? ~std::uint32_t{0} : reduction_->ports().given();
   }
@@ -107,7 +107,7 @@ class NicGroup {
   bool is_host_complete() const { return is_gathering_ || reduction_->is_host_complete(); }
   // The rank whose call differs, after an error with Code::mismatch; none: not known here.
   std::optional<NicRank> mismatching_rank() const;
-  // What the current operation lacks, for people: "operation 3 on host 1 lacks ...".
+  // Describes what the current operation lacks, for people: "operation 3 on host 1 lacks ...".
   std::string describe() const;
 
  private:

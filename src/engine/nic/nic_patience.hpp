@@ -12,7 +12,7 @@
 namespace unisono::engine::nic_patience {
 
 // A rank polls memory this many times, then yields this many times. Then it sleeps until the
-// program wakes it, at most for a time that grows: it has to notice lost packets, and the end of
+// program wakes it, but for a limited time that grows. It has to notice lost packets and the end of
 // unisonod.
 inline constexpr int kSpins = 100;
 inline constexpr int kYields = 500;

@@ -50,7 +50,7 @@ class NicReduction {
   bool is_host_complete() const { return ranks_ == nullptr || ranks_->is_complete(); }
   // The rank whose call differs, after an error with Code::mismatch; none: not known here.
   std::optional<NicRank> mismatching_rank() const;
-  // What the operation lacks, for people: "operation 3 on host 1 lacks ...".
+  // Describes what the operation lacks, for people: "operation 3 on host 1 lacks ...".
   std::string describe() const;
 
  private:

@@ -41,7 +41,7 @@ struct BindOptions {
   bool staged_multicast = false;  // Capabilities::multicast, among the ranks of a host
   bool helping = false;           // stage data that others may touch, and bind all ranks' programs
   // Messages of so many bytes or more are pulled from their sender's memory where that is safe
-  // (engine/pulls.hpp); 0: none. Not with helping.
+  // (pulls.hpp); 0: none. Not with helping.
   std::int64_t pull_from = 0;
   // Empty: all ranks are on one host. Not with helping or pulls.
   topology::HostMap hosts{};

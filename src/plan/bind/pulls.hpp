@@ -15,7 +15,7 @@
 namespace unisono::plan {
 
 // Whether the source of a send lies in the caller's memory and is not written in this operation any
-// more, with buffers that are `shared` like that, or separate.
+// more. `shared`: how input and output share a buffer, if they do.
 bool stays(const schedule::Schedule& schedule, schedule::OpId send,
            const std::optional<schedule::InPlace>& shared);
 

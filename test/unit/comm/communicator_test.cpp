@@ -100,7 +100,7 @@ TEST(PlanCache, ProvesBeforeTheFirstUseWhereAsked) {
   }
 }
 
-// What rank 1 of 3 knows of an exchange.
+// An exchange as rank 1 of 3 knows it.
 plan::Call own_counts(Collective collective) {
   plan::Call call;
   call.collective = collective;
@@ -203,7 +203,7 @@ TEST(PlanCache, RanksThatKnowTheirOwnCountsOnlyTakeNoOverride) {
   call.collective = Collective::alltoall;
   call.blocks = *schedule::Blocks::of_pairs_of(0, {1, 2, 3}, {1, 0, 4});
   EXPECT_EQ((*world.at(0).plan(call))->algorithm, "linear");
-  // Of equal blocks all is known.
+  // With equal blocks all is known.
   call = {};
   call.collective = Collective::gather;
   call.count = 5;
@@ -324,8 +324,8 @@ TEST(Failure, IsOneForAllAndSparesOperationsBefore) {
   EXPECT_EQ(world.at(1).failures().tell().message, "rank 1: because of a test again");
 }
 
-// Rank 0 made three calls, and rank 1 a long one instead of the second, which has to wait for room:
-// what rank 1 called then is not known yet when its third call is seen to differ as well.
+// Rank 0 made three calls. The second call of rank 1 is a long one instead, which has to wait for
+// room. It is not known yet when the third call is seen to differ as well.
 TEST(Failure, OfCallsThatDifferEndsTheOneThatMetAnother) {
   World world(ranks(3, {{"UNISONO_ENGINE", "inline"}, {"UNISONO_BUFFERS", "512K"}}));
   constexpr std::int64_t kLong = 1 << 14;
@@ -358,7 +358,7 @@ TEST(Failure, OfCallsThatDifferEndsTheOneThatMetAnother) {
   }
 }
 
-// Rank 3 dies. Rank 0 notices, is preempted while it tells, and rank 1 leaves because of it: rank 2
+// Rank 3 dies. Rank 0 notices, is preempted while it tells, and rank 1 leaves because of it. Rank 2
 // then names the dead one, not the one that left.
 TEST(Failure, OfADeathIsNotLaidToWhoLeftBecauseOfIt) {
   World world(ranks(4));

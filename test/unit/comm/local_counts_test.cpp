@@ -24,7 +24,7 @@ std::int64_t value(int from, int to, std::int64_t element) {
   return (from * 100 + to) * 1'000'000 + element;
 }
 
-// What all ranks together do; counts[from][to].
+// The exchange of all ranks together; counts[from][to].
 struct Exchange {
   int ranks;
   std::vector<Counts> counts;

@@ -21,7 +21,7 @@ namespace {
 
 using schedule::Collective;
 
-// Of a rank that waits in its call number 11, the fifth in the NIC path.
+// The state of a rank that waits in its call number 11, the fifth in the NIC path.
 constexpr NicStanding kOwn = {.history = 0xABCDEF, .calls = 11, .completed = 4};
 
 NicStanding with(std::uint64_t calls, std::uint64_t completed, std::uint32_t history = 0xABCDEF) {

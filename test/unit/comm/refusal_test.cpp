@@ -30,7 +30,7 @@ using Communicators = std::vector<std::unique_ptr<Communicator>>;
 
 const std::vector<std::vector<int>> kPlacements = {{0, 0, 0}, {0, 1, 1, 2}};
 
-// What each rank does, and keeps what it makes.
+// The calls of each rank, which keeps what it makes.
 using Body = std::function<Status(RankThread&, std::unique_ptr<Communicator>& made)>;
 
 // The n-th request of one rank is refused, once.

@@ -109,7 +109,7 @@ TEST(Lane, OtherHostsAreToldEveryHalfOfTheChannelsAndNotAllAtOnce) {
   EXPECT_EQ(behind, 0);
 }
 
-// Who waits asks the laggard for what may be lost, and must not ask another.
+// A waiting rank asks the slowest one for what may be lost, and must not ask another.
 TEST(Lane, WhoIsAheadIsNoLaggard) {
   constexpr std::uint64_t kFirst = UINT64_MAX - 4;  // the numbers wrap on the way
   LaneMemory memory(3, 4, kFirst);

@@ -135,8 +135,8 @@ std::vector<Schedule> build_set(std::string_view name, const Shape& shape) {
   return build_set(*algorithm::find(shape.collective, name), shape);
 }
 
-// Every piece but one comes to rank 0. What it passes on of the others is under way before the late
-// one comes, and what it gets of them is in its output.
+// Every piece but one comes to rank 0. It has passed on its share of the others before the late one
+// comes, and has its own share of them in its output.
 TEST(LookAhead, ALatePieceDoesNotDelayTheForwardingOfOthers) {
   constexpr int kRanks = 8;
   const Shape shape{Collective::allgather, kRanks, 0, 3, false};

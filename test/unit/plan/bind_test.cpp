@@ -111,8 +111,8 @@ TEST(Bind, AStagedMulticastIsPutOnceForAllItsReceivers) {
   }
 }
 
-// Ranks 0 and 4 share a host; 4 is not in the group, so for it and others of its kind there is no
-// multicast between hosts, unless all it goes to are here.
+// Ranks 0 and 4 share a host, and 4 is not in the group. For ranks like it there is no multicast
+// between hosts, unless all targets are on this host.
 TEST(Bind, AMulticastGoesToAllHostsAtOnceIfAllItsReceiversHearIt) {
   BindOptions options = options_for(5, 8);
   options.staged_multicast = true;

@@ -75,7 +75,7 @@ TEST(StepOrder, IsLegalAndNoSendComesLaterForEveryAlgorithm) {
   EXPECT_GT(moved, 10);
 }
 
-// What a ring's rank passes on lies in slots, so that a block of any length needs no staging.
+// The blocks that a ring's rank passes on lie in slots. So a block of any length needs no staging.
 TEST(StepOrder, WhatARankDoesForItselfComesLastAndNeedsNoStaging) {
   for (const char* name : {"ring", "concurrent-broadcast"}) {
     const Schedule schedule = build(name, {Collective::allgather, 5, 0, 8, false}, 2);

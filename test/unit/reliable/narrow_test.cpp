@@ -19,7 +19,7 @@ constexpr std::size_t kFull = 1400;    // bytes that fill a packet
 constexpr std::size_t kNarrow = 1272;  // of a datagram: an MTU of 1300
 constexpr std::int64_t kSecond = 1000 * kMillisecond;
 
-// What ranks were told of their paths.
+// The reports that ranks got of their paths.
 using Notes = std::vector<std::pair<int, std::size_t>>;
 
 ReliableOptions noting(Notes& notes) {
@@ -121,7 +121,7 @@ TEST(NarrowPath, OfOneDirectionAlone) {
   EXPECT_EQ(notes, Notes{});
 }
 
-// Of a tenth of all packets nobody need conclude anything.
+// The loss of a tenth of all packets need not lead to any conclusion.
 TEST(NarrowPath, LossIsNotTakenForOne) {
   Notes notes;
   auto network = steady();
