@@ -69,7 +69,7 @@ void Paths::search(int rank, std::int64_t now_ns) {
     return search.rank < 0 && now_ns >= search.until_ns;
   });
   Path& path = paths_[static_cast<std::size_t>(host_of(rank))];
-  if (path.blocked || search_of(host_of(rank)) != nullptr) return;
+  if (path.blocked != 0 || search_of(host_of(rank)) != nullptr) return;
   Search& search = searches_.emplace_back();
   search.host = host_of(rank);
   search.rank = rank;
@@ -175,10 +175,10 @@ bool Paths::judge(Search& search, std::int64_t now_ns) {
   Path& path = path_of(search);
   if (shorter != search.passes.end()) {
     const auto length = static_cast<std::size_t>(shorter - search.passes.begin());
-    path.most_bytes = static_cast<std::uint16_t>(bytes_of(length));
+    path.most_bytes = static_cast<std::uint16_t>(bytes_of(length)) & 0x7fffU;
     is_narrow_ = true;
   } else if (search.answered == kBlocked) {
-    path.blocked = true;
+    path.blocked = 1;
   } else {
     return false;
   }

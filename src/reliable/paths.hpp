@@ -72,7 +72,7 @@ class Paths {
     const std::size_t most_bytes = path_to(rank).most_bytes;
     return most_bytes == 0 ? kAny : most_bytes;
   }
-  bool is_blocked(int rank) const { return path_to(rank).blocked; }
+  bool is_blocked(int rank) const { return path_to(rank).blocked != 0; }
   bool is_narrow() const { return is_narrow_; }  // one of them at least
   bool same_host(int rank, int other) const { return host_of(rank) == host_of(other); }
 
@@ -104,9 +104,9 @@ class Paths {
  private:
   // The state for each host: a rank of a large job has many.
   struct Path {
-    std::uint16_t most_bytes = 0;  // 0: any
-    std::uint16_t round = 0;       // the last one sent
-    bool blocked = false;
+    std::uint16_t round = 0;            // the last one sent
+    std::uint16_t most_bytes : 15 = 0;  // 0: any
+    std::uint16_t blocked : 1 = 0;
   };
   // One that is under way, or has ended a short time ago.
   struct Search {
