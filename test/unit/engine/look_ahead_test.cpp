@@ -10,6 +10,7 @@
 #include "algorithm/algorithm.hpp"
 #include "base/prng.hpp"
 #include "engine/interpreter.hpp"
+#include "engine/lane.hpp"
 #include "harness/collective_data.hpp"
 #include "plan/bind/bind.hpp"
 
