@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Time of the first call of its kind to its plan, at one of P ranks that may help each other:
-// plan/new_shape/P       no call before it had its shape: algorithm, schedules of all ranks,
-// programs plan/other_operator/P  one had, of the same type with another operator: the programs are
-// shared The call is an allreduce of 64 elements of float32.
+// Time from the first call of its kind to its plan, at one of P ranks that may help each other. The
+// call is an allreduce of 64 elements of float32.
+//
+// plan/new_shape/P       no earlier call had its shape: algorithm, schedules of all ranks, programs
+// plan/other_operator/P  one had, of the same type with another operator: programs are shared
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 #include "base/check.hpp"
 #include "plan/plan_cache.hpp"
 
-namespace unisono::group {
+namespace unisono::plan {
 namespace {
 
 PlanContext context_of(int ranks) {
@@ -62,4 +63,4 @@ void run_other_operator(benchmark::State& state) {
 BENCHMARK(run_other_operator)->Name("plan/other_operator")->Arg(2)->Arg(8)->Arg(32);
 
 }  // namespace
-}  // namespace unisono::group
+}  // namespace unisono::plan
