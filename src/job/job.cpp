@@ -518,7 +518,7 @@ bool Job::is_stopped(int rank) {
   std::uint64_t before = stops.load(std::memory_order_relaxed);
   const std::int64_t now = base::now_ns();
   if (!StopWatch(before).is_due(now, limit_ns)) return StopWatch(before).is_stopped();
-  const StopWatch watch = StopWatch(before).seen(is_stopped(process), now, limit_ns);
+  const StopWatch watch = StopWatch(before).seen(process_is_stopped(process), now, limit_ns);
   // Should another rank have looked meanwhile, its look counts.
   if (!stops.compare_exchange_strong(before, watch.word(), std::memory_order_relaxed)) {
     return StopWatch(before).is_stopped();

@@ -96,7 +96,7 @@ std::vector<int> Liveness::poll() {
   return dead;
 }
 
-bool is_stopped(pid_t pid) {
+bool process_is_stopped(pid_t pid) {
   const std::optional<base::ProcessRecord> record = base::read_process(pid);
   return record && record->state == 'T';
 }

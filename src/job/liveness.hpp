@@ -61,7 +61,7 @@ class Liveness {
 
 // Whether the process is stopped (SIGSTOP and its like). Not while a debugger holds it, nor if
 // /proc does not tell. Any thread.
-bool is_stopped(pid_t pid);
+bool process_is_stopped(pid_t pid);
 
 // How long a process has been seen stopped, and when it was last seen. It is one word, so that all
 // ranks that wait for the process share their observations. It does not count times without

@@ -143,17 +143,17 @@ TEST(Liveness, WatchesNothingInAProcessOfThreads) {
 
 TEST(Liveness, KnowsAProcessThatIsStopped) {
   Sleeper sleeper;
-  EXPECT_FALSE(is_stopped(sleeper.pid()));
+  EXPECT_FALSE(process_is_stopped(sleeper.pid()));
   kill(sleeper.pid(), SIGSTOP);
   siginfo_t info{};
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(sleeper.pid()), &info, WSTOPPED), 0);
-  EXPECT_TRUE(is_stopped(sleeper.pid()));
+  EXPECT_TRUE(process_is_stopped(sleeper.pid()));
   kill(sleeper.pid(), SIGCONT);
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(sleeper.pid()), &info, WCONTINUED), 0);
-  EXPECT_FALSE(is_stopped(sleeper.pid()));
+  EXPECT_FALSE(process_is_stopped(sleeper.pid()));
   sleeper.kill_without_reaping();
   sleeper.reap();
-  EXPECT_FALSE(is_stopped(sleeper.pid()));
+  EXPECT_FALSE(process_is_stopped(sleeper.pid()));
 }
 
 constexpr std::int64_t kLimitNs = base::kSecond;
