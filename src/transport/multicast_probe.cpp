@@ -84,7 +84,9 @@ int MulticastProbe::step(std::int64_t now_ns) {
     for (const Incoming& one : std::span(incoming).first(count)) {
       const wire::Parsed parsed = gate_.open(one.bytes);
       if (parsed.drop != wire::Drop::none) continue;
-      if (parsed.header.kind == static_cast<std::uint8_t>(wire::Kind::probe)) take(parsed.header);
+      const bool is_probe = parsed.header.kind == static_cast<std::uint8_t>(wire::Kind::probe);
+      // A probe to one rank is of a path (reliable/paths.hpp) and says nothing of multicast.
+      if (is_probe && parsed.header.target == wire::kToGroup) take(parsed.header);
     }
     work += static_cast<int>(count);
   }

@@ -162,6 +162,20 @@ TEST(MulticastProbe, StrangersProveNothing) {
   EXPECT_NE(probes.probes[0]->note().find("nothing came from ranks 1, 2"), std::string::npos);
 }
 
+// A probe of a path goes to one rank and has the same kind. Its value may be 1 as well.
+TEST(MulticastProbe, AProbeOfAPathProvesNothing) {
+  Switch network(2, [](int, int) { return false; });
+  Probes probes(network, {0, 1}, {0, 1}, 2);
+  const wire::Gate member(kKey, 1, 2);
+  wire::Header header = member.header(wire::Kind::probe, 0, 1);
+  header.value = 1;
+  const wire::Envelope envelope = member.seal(header, {});
+  network.inject(0, DatagramBytes(envelope.begin(), envelope.end()));
+  EXPECT_FALSE(probes.run(base::kSecond));
+  EXPECT_EQ(probes.gates[0]->drops().of(wire::Drop::tag), 0U);
+  EXPECT_NE(probes.probes[0]->note().find("nothing came from rank 1"), std::string::npos);
+}
+
 TEST(MulticastProbe, LoopbackCarriesIt) {
   const auto local = loopback(Family::v4);
   ASSERT_TRUE(local.ok());
