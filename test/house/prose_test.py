@@ -162,7 +162,7 @@ class Code(unittest.TestCase):
 
     def test_which_code_is_checked(self):
         for name, held in [("src/base/log.cpp", True), ("src/base/README.md", True),
-                           ("src/based/log.cpp", False)]:
+                           ("source/base/log.cpp", False)]:
             with self.subTest(name):
                 self.assertEqual(bool([*prose.check(name, "// A rank may doze.\n")]), held)
 

@@ -139,7 +139,7 @@ class Tidy(unittest.TestCase):
         self.expect({"src/low/util/x.hpp": SPDX + "#pragma once\n"}, "named after its concept")
         self.expect({"src/low/README.md": None}, "src/low:0: no README.md")
         self.expect({"src/low/README.md": "# low\n\n## What it is\n"}, "headings have to be")
-        self.expect({"src/low/README.md": FOLDER_README + "more\n" * 40}, "40 are allowed")
+        self.expect({"src/low/README.md": FOLDER_README + "More.\n" * 40}, "40 are allowed")
 
     def test_untested_source(self):
         self.expect({"src/low/other.cpp": SPDX + "int other() { return 1; }\n"},

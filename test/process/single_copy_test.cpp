@@ -81,7 +81,7 @@ TEST_F(Unreadable, SingleCopiesThatAreAskedForAreAnErrorOnEveryRank) {
     EXPECT_TRUE(failed(unisono_init(&world), UNISONO_ERROR_UNSUPPORTED,
                        {fmt::format("rank {}", self.rank), "UNISONO_SINGLE_COPY is on",
                         "3 of 3 ranks may not read the others' memory", "kernel.yama.ptrace_scope",
-                        "CAP_SYS_PTRACE", "leave it at auto"}));
+                        "CAP_SYS_PTRACE", "Leave it at auto"}));
     EXPECT_EQ(world, nullptr);
   });
 }
