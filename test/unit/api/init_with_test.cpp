@@ -148,9 +148,9 @@ INSTANTIATE_TEST_SUITE_P(StepsAndRanks, FailingStep,
 
 // The others' call of this step succeeds, and they go on until something tells them.
 TEST_P(FailingStep, OfOneRankAloneIsAnErrorOfAll) {
-  const auto [step, victim] = GetParam();
+  const int step = std::get<0>(GetParam()), victim = std::get<1>(GetParam());
   FakeExchange* broken = nullptr;
-  FakeExchange exchange(3, [&, step = step, victim = victim](int rank, int at, auto) {
+  FakeExchange exchange(3, [&, step, victim](int rank, int at, auto) {
     if (rank != victim || at != step) return 0;
     broken->break_now();
     return 1;
@@ -161,9 +161,9 @@ TEST_P(FailingStep, OfOneRankAloneIsAnErrorOfAll) {
 
 // The rank goes on, with records that it cannot use.
 TEST_P(FailingStep, ByWhatARankReceivesIsAnErrorOfAll) {
-  const auto [step, victim] = GetParam();
+  const int step = std::get<0>(GetParam()), victim = std::get<1>(GetParam());
   FakeExchange* broken = nullptr;
-  FakeExchange exchange(3, [&, step = step, victim = victim](int rank, int at, auto output) {
+  FakeExchange exchange(3, [&, step, victim](int rank, int at, auto output) {
     if (rank == victim && at == step) {
       std::memset(output.data(), 0x5a, output.size());
       broken->break_now();  // this rank takes part in no further step
