@@ -93,7 +93,8 @@ const std::vector<Between> kBetween = {
      }},
     {"wait_any with a request that has ended", UNISONO_ERROR_STATE,
      [](unisono_comm_t, unisono_request_t& request, unisono_plan_t) {
-       unisono_request_t both[] = {request, reinterpret_cast<unisono_request_t>(&request)};
+       // The wrong one first: the call returns at the first request that it finds ended.
+       unisono_request_t both[] = {reinterpret_cast<unisono_request_t>(&request), request};
        int index = 0;
        return unisono_wait_any(both, 2, &index);
      }},
