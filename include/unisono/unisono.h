@@ -153,6 +153,11 @@ typedef struct {
 typedef struct {
   size_t size;
   int64_t timeout_ms; /* of each phase of the start; 0: UNISONO_START_TIMEOUT */
+  /* The library calls it with `user` while a blocking call of this job waits, at least every
+   * millisecond, on the calling thread. So the caller's own communication goes on meanwhile. It
+   * must not wait, and must not call this library. NULL: none. */
+  void (*carry_on)(void* user);
+  void* user;
 } unisono_init_options_t;
 
 /* Makes a job of `size` ranks, of which the caller is `rank`, over an exchange that the caller

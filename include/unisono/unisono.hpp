@@ -1377,7 +1377,7 @@ class job {
       }
     };
     const unisono_exchange_t exchange{call, &user};
-    const unisono_init_options_t options{sizeof(options), timeout_ms};
+    const unisono_init_options_t options{sizeof(options), timeout_ms, nullptr, nullptr};
     const int code = unisono_init_with(rank, size, &exchange, &options, &world_.owner_.handle);
     if (user.thrown != nullptr) std::rethrow_exception(user.thrown);
     detail::check(code);

@@ -177,8 +177,12 @@ Result<unisono_comm_t> init_with(bootstrap::ExchangeRounds& rounds,
   Result<Joined> joined = join_over(rounds, settings);
   UNISONO_TRY(rounds.agree(joined.ok() ? base::success() : base::Status(joined.error())));
   rank->settings = *settings;
-  return enter(std::move(joined->info), std::move(joined->memory), *settings, joined->nic,
-               std::move(rank));
+  Result<unisono_comm_t> world = enter(std::move(joined->info), std::move(joined->memory),
+                                       *settings, joined->nic, std::move(rank));
+  if (world.ok() && options != nullptr) {
+    comms().get(*world)->owner->job->carry_on = {options->carry_on, options->user};
+  }
+  return world;
 }
 
 // The error that was not yet reported to the rank, if there is one.

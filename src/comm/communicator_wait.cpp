@@ -35,10 +35,17 @@ engine::SleepTarget CommunicatorWait::prepare_operations() {
   return all;
 }
 
+void CommunicatorWait::limit_sleep_by_carry_on(engine::SleepTarget& target) {
+  job_.carry_on();
+  target.limit_ns = std::min(target.limit_ns, carry_on_sleep_ns_);
+  carry_on_sleep_ns_ = std::min(2 * carry_on_sleep_ns_, wait::CarryOn::kLongestSleepNs);
+}
+
 // True if woken, or if there was no need to sleep after all, so that more may come soon. A rank
 // whose operation is in the NIC path sleeps on: its engine decides when to check.
 bool CommunicatorWait::sleep() {
-  const engine::SleepTarget target = prepare_operations();
+  engine::SleepTarget target = prepare_operations();
+  if (job_.carry_on) limit_sleep_by_carry_on(target);
   const bool woken = target.limit_ns <= 0 || sleep_once(target);
   bool is_in_nic = false;
   for (Communicator* c : communicators_) {

@@ -3,6 +3,7 @@
 // failures, and sleeps in between (wait/wait_until.hpp). For Communicator's own files.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "comm/communicator.hpp"
@@ -26,6 +27,7 @@ class CommunicatorWait {
       for (Communicator* c : communicators_) c->advance();
       if (over()) return true;
       for (Communicator* c : communicators_) c->watchdog_.examine(false);
+      if (job_.carry_on && ++turns_ % wait::CarryOn::kTurns == 0) job_.carry_on();
       return over();
     };
     wait::wait_until(
@@ -37,10 +39,13 @@ class CommunicatorWait {
   bool sleep();
   bool sleep_once(const engine::SleepTarget& target);
   engine::SleepTarget prepare_operations();
+  void limit_sleep_by_carry_on(engine::SleepTarget& target);
   void change_credit_sleepers(bool are_asleep);
 
   std::span<Communicator* const> communicators_;
   job::Job& job_;
+  std::uint32_t turns_ = 0;
+  std::int64_t carry_on_sleep_ns_ = wait::CarryOn::kFirstSleepNs;
 };
 
 }  // namespace unisono::comm

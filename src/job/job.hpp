@@ -30,6 +30,7 @@
 #include "select/override.hpp"
 #include "topology/cores.hpp"
 #include "transport/transport.hpp"
+#include "wait/carry_on.hpp"
 #include "wait/doorbells.hpp"
 #include "wait/waiter.hpp"
 #include "wire/key.hpp"
@@ -146,6 +147,7 @@ class Job {
   bool oversubscribed() const { return oversubscribed_; }
   const wait::WaitPolicy& wait_policy() const { return wait_policy_; }
   wait::ForeignLoad& foreign_load() { return foreign_load_; }
+  wait::CarryOn carry_on{};  // set before the first call of a collective
 
   // Changes when something may have happened that ends pending operations.
   std::uint32_t alarm() const { return header_->alarm.load(std::memory_order_acquire); }

@@ -96,7 +96,7 @@ inline int init_over(FakeExchange& exchange, int rank, int ranks, unisono_comm_t
                      std::int64_t timeout_ms = 0) {
   FakeExchange::End end = exchange.end(rank);
   const unisono_exchange_t functions = end.functions();
-  const unisono_init_options_t options{sizeof options, timeout_ms};
+  const unisono_init_options_t options{sizeof options, timeout_ms, nullptr, nullptr};
   return unisono_init_with(rank, ranks, &functions, &options, world);
 }
 

@@ -269,6 +269,28 @@ TEST(InitWithLate, ARankThatIsLateForTheRendezvousIsAnErrorOfAll) {
   });
 }
 
+// Rank 1 comes to the collective only after rank 0, which waits there, has called its function.
+TEST(InitWithCarryOn, AWaitingRankCallsTheFunction) {
+  FakeExchange exchange(2);
+  std::atomic<int> calls = 0;
+  on_ranks(2, [&](int rank) {
+    FakeExchange::End end = exchange.end(rank);
+    const unisono_exchange_t functions = end.functions();
+    const unisono_init_options_t options{
+        sizeof options, kPatientMs, [](void* user) { ++*static_cast<std::atomic<int>*>(user); },
+        &calls};
+    unisono_comm_t world = nullptr;
+    ASSERT_TRUE(succeeded(unisono_init_with(rank, 2, &functions, &options, &world)));
+    // The last number is large enough for rank 0 to sleep, and to wake up for the function.
+    for (const int wanted : {1, 20, 300}) {
+      while (rank == 1 && calls < wanted) std::this_thread::yield();
+      EXPECT_TRUE(succeeded(unisono_barrier(world)));
+    }
+    EXPECT_TRUE(succeeded(unisono_finalize(world)));
+  });
+  EXPECT_GE(calls, 300);
+}
+
 TEST(InitWithCpp, AJobOverAFunction) {
   constexpr int kRanks = 3;
   FakeExchange exchange(kRanks);
