@@ -49,6 +49,7 @@ enum class Setting {
   nic_rooted,
   check,
   log,
+  mpi,
   rank,
   size,
   rendezvous,
@@ -56,7 +57,7 @@ enum class Setting {
   first_sequence,
   fault,
 };
-inline constexpr std::size_t kSettingCount = 34;
+inline constexpr std::size_t kSettingCount = 35;
 
 // The enumerations that settings take, in the order of their names in the table.
 enum class EngineChoice { automatic, inline_, helping };  // UNISONO_ENGINE

@@ -80,6 +80,8 @@ constexpr std::array<SettingRow, kSettingCount> kTable{{
      "Prove the schedules of all ranks before a plan's first use. With local counts (gatherv and others) only the schedule that the rank knows. The tests have proved the library's own."},
     {Setting::log, "UNISONO_LOG", SettingType::choice, "warn", 0, 0, false, "error|warn|info|debug", kUser,
      "Least severe messages to write to stderr."},
+    {Setting::mpi, "UNISONO_MPI", SettingType::text, "on", 0, 0, false, "", kUser,
+     "Collectives of an MPI program that Unisono does. on: all. off: none. Names, as in alltoall,scan: all others; the host MPI does these. The drop-in for MPI programs reads it."},
     {Setting::rank, "UNISONO_RANK", SettingType::integer, "", 0, kMostRanks - 1, false, "", kLauncher,
      "This process's rank."},
     {Setting::size, "UNISONO_SIZE", SettingType::integer, "", 1, kMostRanks, false, "", kLauncher,

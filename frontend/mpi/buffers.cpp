@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "buffers.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "host/host.hpp"
+
+namespace unisono::mpi {
+namespace {
+
+// MPI_Pack counts bytes in an int, so longer blocks are packed in parts.
+constexpr std::int64_t kMostPackedBytes = std::int64_t{1} << 30;
+
+std::byte* bytes_at(const void* buffer) {
+  return const_cast<std::byte*>(static_cast<const std::byte*>(buffer));
+}
+
+// By integers: the buffer may be MPI_BOTTOM.
+std::byte* moved(const void* buffer, std::int64_t bytes) {
+  return reinterpret_cast<std::byte*>(reinterpret_cast<std::intptr_t>(buffer) + bytes);
+}
+
+// Elements at a place, for the host's MPI_Pack. MPICH's refuses MPI_BOTTOM, from which a type of
+// absolute addresses counts: such a type is moved to count from another address.
+class Placed {
+ public:
+  Placed(std::byte* place, Handle type) : place_(place), type_(type) {
+    if (place != nullptr) return;
+    constexpr std::ptrdiff_t kElsewhere = 4096;
+    constexpr std::ptrdiff_t kBack = -kElsewhere;
+    constexpr int kOne = 1;
+    Handle created = 0;
+    if (host().Type_create_hindexed(1, &kOne, &kBack, type, &created) != 0) return;
+    host().Type_commit(&created);
+    moved_type_ = created;
+    type_ = created;
+    place_ = moved(nullptr, kElsewhere);
+  }
+  ~Placed() {
+    if (moved_type_ != 0) host().Type_free(&moved_type_);
+  }
+  Placed(const Placed&) = delete;
+  Placed& operator=(const Placed&) = delete;
+
+  std::byte* at(std::int64_t bytes) const { return moved(place_, bytes); }
+  Handle type() const { return type_; }
+
+ private:
+  std::byte* place_;
+  Handle type_;
+  Handle moved_type_ = 0;
+};
+
+}  // namespace
+
+std::int64_t Elements::part() const {
+  return std::max<std::int64_t>(1, kMostPackedBytes / std::max<std::int64_t>(1, info_.size));
+}
+
+Elements::Elements(const void* buffer, std::int64_t count, Handle type, Handle comm)
+    : type_(type), comm_(comm), info_(type_info(type)) {
+  bytes_ = count * info_.size;
+  blocks_.push_back({bytes_at(buffer), count, 0});
+  data_ = const_cast<void*>(buffer);
+}
+
+Elements::Elements(const void* buffer, const int* counts, const int* displacements, int blocks,
+                   Handle type, Handle comm)
+    : type_(type), comm_(comm), info_(type_info(type)) {
+  for (int i = 0; i < blocks; ++i) {
+    const std::int64_t offset = displacements[i] * info_.extent;
+    blocks_.push_back({moved(buffer, offset), counts[i], bytes_});
+    counts_.push_back(counts[i] * info_.size);
+    displacements_.push_back(info_.direct ? offset : bytes_);
+    bytes_ += counts_.back();
+  }
+  data_ = const_cast<void*>(buffer);
+}
+
+int Elements::load() {
+  if (info_.direct) return 0;
+  reserve();
+  for (const Block& block : blocks_) {
+    if (const int error = pack(block); error != 0) return error;
+  }
+  return 0;
+}
+
+void Elements::reserve() {
+  if (!info_.direct) data_ = scratch_.allocate(bytes_);
+}
+
+int Elements::store(std::size_t first, std::size_t end) {
+  if (info_.direct) return 0;
+  for (std::size_t i = first; i < end; ++i) {
+    if (const int error = unpack(blocks_[i]); error != 0) return error;
+  }
+  return 0;
+}
+
+int Elements::pack(const Block& block) {
+  if (block.count == 0) return 0;
+  const Placed placed(block.place, type_);
+  std::byte* const target = static_cast<std::byte*>(data_) + block.at;
+  for (std::int64_t done = 0; done < block.count; done += part()) {
+    const std::int64_t count = std::min(part(), block.count - done);
+    int position = 0;
+    const int error = host().Pack(placed.at(done * info_.extent), static_cast<int>(count),
+                                  placed.type(), target + done * info_.size,
+                                  static_cast<int>(count * info_.size), &position, comm_);
+    if (error != 0) return error;
+  }
+  return 0;
+}
+
+int Elements::unpack(const Block& block) {
+  if (block.count == 0) return 0;
+  const Placed placed(block.place, type_);
+  const std::byte* const source = static_cast<std::byte*>(data_) + block.at;
+  for (std::int64_t done = 0; done < block.count; done += part()) {
+    const std::int64_t count = std::min(part(), block.count - done);
+    int position = 0;
+    const int error = host().Unpack(
+        source + done * info_.size, static_cast<int>(count * info_.size), &position,
+        placed.at(done * info_.extent), static_cast<int>(count), placed.type(), comm_);
+    if (error != 0) return error;
+  }
+  return 0;
+}
+
+ReductionBuffers::ReductionBuffers(const void* send, void* receive, bool in_place,
+                                   std::int64_t input_bytes, std::int64_t output_bytes,
+                                   std::int64_t alignment)
+    : receive_(receive), output_bytes_(output_bytes), input_(send), output_(receive) {
+  const auto is_aligned = [alignment](const void* buffer) {
+    return reinterpret_cast<std::uintptr_t>(buffer) % static_cast<std::uintptr_t>(alignment) == 0;
+  };
+  if (in_place) input_ = UNISONO_IN_PLACE;
+  if (!in_place && !is_aligned(send) && input_bytes > 0) {
+    std::byte* const copy = input_copy_.allocate(input_bytes);
+    std::memcpy(copy, send, static_cast<std::size_t>(input_bytes));
+    input_ = copy;
+  }
+  if (receive != nullptr && !is_aligned(receive)) {
+    const std::int64_t all = std::max(input_bytes, output_bytes);
+    std::byte* const copy = output_copy_.allocate(all);
+    const std::int64_t kept = in_place ? input_bytes : output_bytes;
+    std::memcpy(copy, receive, static_cast<std::size_t>(kept));
+    output_ = copy;
+  }
+}
+
+void ReductionBuffers::finish() {
+  if (output_ == receive_ || receive_ == nullptr) return;
+  std::memcpy(receive_, output_, static_cast<std::size_t>(output_bytes_));
+}
+
+}  // namespace unisono::mpi

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Buffers of MPI calls as contiguous bytes, which is what Unisono moves. Elements without gaps stay
+// where they lie. Others are packed by the host MPI before the call, and unpacked after it. Ranks
+// may so use different datatypes of the same signature. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "host/types.hpp"
+
+namespace unisono::mpi {
+
+// Memory of a call's own, aligned for every type.
+class Scratch {
+ public:
+  std::byte* allocate(std::int64_t bytes) {
+    const auto blocks = static_cast<std::size_t>(bytes) / sizeof(std::max_align_t) + 1;
+    memory_ = std::make_unique_for_overwrite<std::max_align_t[]>(blocks);
+    return reinterpret_cast<std::byte*>(memory_.get());
+  }
+
+ private:
+  std::unique_ptr<std::max_align_t[]> memory_;
+};
+
+// Elements of one type in the caller's buffer: one block, or one for each rank.
+class Elements {
+ public:
+  // One block. Equal blocks of all ranks are one block as well.
+  Elements(const void* buffer, std::int64_t count, Handle type, Handle comm);
+  // Blocks with counts and displacements in elements.
+  Elements(const void* buffer, const int* counts, const int* displacements, int blocks, Handle type,
+           Handle comm);
+
+  // False: the type is invalid, and the host MPI has reported it.
+  bool valid() const { return info_.valid; }
+  std::int64_t type_bytes() const { return info_.size; }
+  bool direct() const { return info_.direct; }
+  // Bytes of the block, or of all.
+  std::int64_t bytes() const { return bytes_; }
+  // In bytes, for calls with blocks.
+  const std::int64_t* counts() const { return counts_.data(); }
+  const std::int64_t* displacements() const { return displacements_.data(); }
+
+  // Makes data() hold the elements. An MPI error code.
+  int load();
+  // Makes data() a place for the elements.
+  void reserve();
+  // Brings what was received at data() to the caller's buffer.
+  int store() { return store(0, blocks_.size()); }
+  int store(std::size_t first, std::size_t end);
+  void* data() const { return data_; }
+
+ private:
+  struct Block {
+    std::byte* place;    // in the caller's buffer
+    std::int64_t count;  // elements
+    std::int64_t at;     // bytes in data()
+  };
+  std::int64_t part() const;  // elements that one MPI_Pack takes
+  int pack(const Block& block);
+  int unpack(const Block& block);
+
+  Handle type_;
+  Handle comm_;
+  TypeInfo info_;
+  std::vector<Block> blocks_;
+  std::vector<std::int64_t> counts_, displacements_;
+  std::int64_t bytes_ = 0;
+  void* data_ = nullptr;
+  Scratch scratch_;
+};
+
+// The buffers of a reduction, aligned for the type: MPI allows any address.
+class ReductionBuffers {
+ public:
+  // `in_place`: receive holds the input.
+  ReductionBuffers(const void* send, void* receive, bool in_place, std::int64_t input_bytes,
+                   std::int64_t output_bytes, std::int64_t alignment);
+  const void* input() const { return input_; }  // or UNISONO_IN_PLACE
+  void* output() const { return output_; }
+  void finish();
+
+ private:
+  void* receive_;
+  std::int64_t output_bytes_;
+  const void* input_;
+  void* output_;
+  Scratch input_copy_, output_copy_;
+};
+
+}  // namespace unisono::mpi

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Communicator: what the drop-in keeps for a communicator of the program, as an attribute of it. At
+// the first blocking collective all its ranks agree on the collectives that Unisono does, and make
+// a Unisono job over the host's allgather. If that fails, it fails on all ranks, and the host MPI
+// does all collectives of the communicator. The attribute's deletion ends the job. As of MPI, one
+// thread at a time uses a communicator.
+#pragma once
+
+#include <cstdint>
+
+#include "host/functions.hpp"
+#include "unisono/unisono.h"
+
+namespace unisono::mpi {
+
+enum class Collective : std::uint8_t {
+#define UNISONO_MPI_NAME(name, ...) name,
+  UNISONO_MPI_COLLECTIVES(UNISONO_MPI_NAME)
+#undef UNISONO_MPI_NAME
+};
+const char* collective_name(Collective collective);
+
+struct Communicator {
+  Handle handle = 0;
+  int rank = 0;
+  int size = 0;
+  std::uint32_t collectives = 0;  // bits of Collective: those that Unisono does
+  unisono_comm_t job = nullptr;
+
+  bool does(Collective collective) const {
+    return (collectives >> static_cast<unsigned>(collective) & 1U) != 0;
+  }
+};
+
+// Null: the host MPI does the call. Between MPI_Init and MPI_Finalize otherwise null.
+Communicator* find_communicator(Handle comm, Collective collective);
+
+// Ends all jobs, before the host's MPI_Finalize. From then on the host MPI does all calls.
+void end_communicators();
+
+// Reports the error of the last failed call of the library by the communicator's error handler.
+// Gives the MPI error code, if the handler returns.
+int report_error(const Communicator& comm, int error);
+
+}  // namespace unisono::mpi

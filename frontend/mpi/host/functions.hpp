@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The MPI functions that the drop-in interposes and those that it calls, each with its parameters.
+// A handle (communicator, datatype, operator) is an int in MPICH and a pointer in Open MPI. Both
+// travel in one register or stack slot of 8 bytes, so one declaration serves both. The upper half
+// of an int handle is undefined: Host::handle() removes it. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace unisono::mpi {
+
+using Handle = std::uintptr_t;
+using CopyAttribute = int(Handle, int, void*, void*, void*, int*);
+using DeleteAttribute = int(Handle, int, void*, void*);
+using QueryRequest = int(void* extra, void* status);
+using FreeRequest = int(void* extra);
+using CancelRequest = int(void* extra, int is_complete);
+
+}  // namespace unisono::mpi
+
+// clang-format off
+#define UNISONO_MPI_COLLECTIVES(F) \
+  F(Barrier, (Handle comm), (comm)) \
+  F(Bcast, (void* buffer, int count, Handle type, int root, Handle comm), \
+    (buffer, count, type, root, comm)) \
+  F(Reduce, (const void* send, void* receive, int count, Handle type, Handle op, int root, \
+             Handle comm), \
+    (send, receive, count, type, op, root, comm)) \
+  F(Allreduce, (const void* send, void* receive, int count, Handle type, Handle op, Handle comm), \
+    (send, receive, count, type, op, comm)) \
+  F(Scan, (const void* send, void* receive, int count, Handle type, Handle op, Handle comm), \
+    (send, receive, count, type, op, comm)) \
+  F(Exscan, (const void* send, void* receive, int count, Handle type, Handle op, Handle comm), \
+    (send, receive, count, type, op, comm)) \
+  F(Reduce_scatter_block, \
+    (const void* send, void* receive, int count, Handle type, Handle op, Handle comm), \
+    (send, receive, count, type, op, comm)) \
+  F(Reduce_scatter, \
+    (const void* send, void* receive, const int* counts, Handle type, Handle op, Handle comm), \
+    (send, receive, counts, type, op, comm)) \
+  F(Allgather, (const void* send, int send_count, Handle send_type, void* receive, \
+                int receive_count, Handle receive_type, Handle comm), \
+    (send, send_count, send_type, receive, receive_count, receive_type, comm)) \
+  F(Allgatherv, (const void* send, int send_count, Handle send_type, void* receive, \
+                 const int* counts, const int* displacements, Handle receive_type, Handle comm), \
+    (send, send_count, send_type, receive, counts, displacements, receive_type, comm)) \
+  F(Gather, (const void* send, int send_count, Handle send_type, void* receive, \
+             int receive_count, Handle receive_type, int root, Handle comm), \
+    (send, send_count, send_type, receive, receive_count, receive_type, root, comm)) \
+  F(Gatherv, (const void* send, int send_count, Handle send_type, void* receive, \
+              const int* counts, const int* displacements, Handle receive_type, int root, \
+              Handle comm), \
+    (send, send_count, send_type, receive, counts, displacements, receive_type, root, comm)) \
+  F(Scatter, (const void* send, int send_count, Handle send_type, void* receive, \
+              int receive_count, Handle receive_type, int root, Handle comm), \
+    (send, send_count, send_type, receive, receive_count, receive_type, root, comm)) \
+  F(Scatterv, (const void* send, const int* counts, const int* displacements, Handle send_type, \
+               void* receive, int receive_count, Handle receive_type, int root, Handle comm), \
+    (send, counts, displacements, send_type, receive, receive_count, receive_type, root, comm)) \
+  F(Alltoall, (const void* send, int send_count, Handle send_type, void* receive, \
+               int receive_count, Handle receive_type, Handle comm), \
+    (send, send_count, send_type, receive, receive_count, receive_type, comm)) \
+  F(Alltoallv, (const void* send, const int* send_counts, const int* send_displacements, \
+                Handle send_type, void* receive, const int* receive_counts, \
+                const int* receive_displacements, Handle receive_type, Handle comm), \
+    (send, send_counts, send_displacements, send_type, receive, receive_counts, \
+     receive_displacements, receive_type, comm))
+
+// Functions of the host MPI that the drop-in calls.
+#define UNISONO_MPI_USED(F) \
+  F(Finalize, ()) \
+  F(Initialized, (int* flag)) \
+  F(Finalized, (int* flag)) \
+  F(Comm_rank, (Handle comm, int* rank)) \
+  F(Comm_size, (Handle comm, int* size)) \
+  F(Comm_test_inter, (Handle comm, int* flag)) \
+  F(Comm_create_keyval, (CopyAttribute* copy, DeleteAttribute* end, int* keyval, void* extra)) \
+  F(Comm_get_attr, (Handle comm, int keyval, void* value, int* flag)) \
+  F(Comm_set_attr, (Handle comm, int keyval, void* value)) \
+  F(Comm_call_errhandler, (Handle comm, int code)) \
+  F(Add_error_code, (int error_class, int* code)) \
+  F(Add_error_string, (int code, const char* text)) \
+  F(Grequest_start, (QueryRequest* query, FreeRequest* free, CancelRequest* cancel, void* extra, \
+                     Handle* request)) \
+  F(Grequest_complete, (Handle request)) \
+  F(Request_get_status, (Handle request, int* flag, void* status)) \
+  F(Wait, (Handle* request, void* status)) \
+  F(Type_size, (Handle type, int* size)) \
+  F(Type_create_hindexed, (int count, const int* lengths, const std::ptrdiff_t* displacements, \
+                           Handle type, Handle* created)) \
+  F(Type_commit, (Handle* type)) \
+  F(Type_free, (Handle* type)) \
+  F(Type_get_extent, (Handle type, std::ptrdiff_t* lower, std::ptrdiff_t* extent)) \
+  F(Pack, (const void* input, int count, Handle type, void* output, int bytes, int* position, \
+           Handle comm)) \
+  F(Unpack, (const void* input, int bytes, int* position, void* output, int count, Handle type, \
+             Handle comm))
+// clang-format on

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/host.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace unisono::mpi {
+namespace {
+
+// All loaded objects whose name begins like that of an MPI library.
+std::vector<std::string> candidates() {
+  std::vector<std::string> paths;
+  const auto look = [](dl_phdr_info* info, std::size_t, void* user) {
+    const char* const name = info->dlpi_name;
+    const char* const slash = std::strrchr(name, '/');
+    if (std::strncmp(slash == nullptr ? name : slash + 1, "libmpi", 6) == 0) {
+      static_cast<std::vector<std::string>*>(user)->emplace_back(name);
+    }
+    return 0;
+  };
+  dl_iterate_phdr(look, &paths);
+  return paths;
+}
+
+// Whether the object itself defines the function: wrappers for Fortran find it in another one.
+bool defines(const std::string& path, void* library, const char* function) {
+  void* const address = dlsym(library, function);
+  Dl_info info{};
+  if (address == nullptr || dladdr(address, &info) == 0) return false;
+  char resolved[2][4096];
+  if (realpath(path.c_str(), resolved[0]) == nullptr) return false;
+  if (realpath(info.dli_fname, resolved[1]) == nullptr) return false;
+  return std::strcmp(resolved[0], resolved[1]) == 0;
+}
+
+void find_code(Host& host) {
+  struct Search {
+    const std::string& path;
+    Host& found;
+  } search{host.path, host};
+  const auto look = [](dl_phdr_info* info, std::size_t, void* user) {
+    auto& wanted = *static_cast<Search*>(user);
+    if (wanted.path != info->dlpi_name) return 0;
+    for (int i = 0; i < info->dlpi_phnum; ++i) {
+      const auto& part = info->dlpi_phdr[i];
+      if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
+      wanted.found.code_begin = info->dlpi_addr + part.p_vaddr;
+      wanted.found.code_end = wanted.found.code_begin + part.p_memsz;
+    }
+    return 1;
+  };
+  dl_iterate_phdr(look, &search);
+}
+
+template <class Pointer>
+bool take(Pointer& pointer, void* library, const char* name) {
+  pointer = reinterpret_cast<Pointer>(dlsym(library, name));
+  return pointer != nullptr;
+}
+
+bool take_functions(Host& host) {
+  bool all = true;
+#define UNISONO_MPI_TAKE(name, ...) all &= take(host.name, host.library, "PMPI_" #name);
+  UNISONO_MPI_COLLECTIVES(UNISONO_MPI_TAKE)
+  UNISONO_MPI_USED(UNISONO_MPI_TAKE)
+#undef UNISONO_MPI_TAKE
+  return all;
+}
+
+Constants open_mpi_constants(const Host& host) {
+  const auto handle = [&host](const char* name) {
+    return reinterpret_cast<Handle>(find_object(host, name));
+  };
+  Constants constants;
+  constants.in_place = reinterpret_cast<const void*>(1);
+  constants.comm_null = handle("ompi_mpi_comm_null");
+  constants.byte = handle("ompi_mpi_byte");
+  constants.no_type = handle("ompi_mpi_datatype_null");
+  constants.error_arg = 13;
+  constants.error_type = 3;
+  constants.error_other = 16;
+  constants.error_no_mem = 39;
+  return constants;
+}
+
+Constants mpich_constants() {
+  Constants constants;
+  constants.in_place = reinterpret_cast<const void*>(-1);
+  constants.comm_null = 0x04000000;
+  constants.byte = 0x4c00010d;
+  constants.no_type = 0x0c000000;
+  constants.status_ignore = reinterpret_cast<void*>(1);
+  constants.error_arg = 12;
+  constants.error_type = 3;
+  constants.error_other = 15;
+  constants.error_no_mem = 34;
+  return constants;
+}
+
+void recognize(Host& host) {
+  if (dlsym(host.library, "ompi_mpi_comm_world") != nullptr) {
+    host.abi = Abi::open_mpi;
+    host.constants = open_mpi_constants(host);
+    take(host.progress, host.library, "opal_progress");
+  } else if (host.path.find("libmpi_abi") != std::string::npos) {
+    host.abi = Abi::other;
+  } else if (dlsym(host.library, "MPIR_F_MPI_IN_PLACE") != nullptr ||
+             dlsym(host.library, "MPIR_Err_create_code") != nullptr ||
+             dlsym(host.library, "MPID_Init") != nullptr ||
+             dlsym(host.library, "MPIX_Grequest_start") != nullptr) {
+    host.abi = Abi::mpich;
+    host.constants = mpich_constants();
+    host.handle_mask = 0xffffffff;
+    take(host.create_code, host.library, "MPIR_Err_create_code");
+  } else {
+    host.abi = Abi::other;
+  }
+}
+
+Host find_host() {
+  for (const std::string& path : candidates()) {
+    void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
+    if (library == nullptr) continue;
+    Host found;
+    found.path = path;
+    found.library = library;
+    if (defines(path, library, "PMPI_Comm_get_attr") && take_functions(found)) {
+      find_code(found);
+      recognize(found);
+      return found;
+    }
+  }
+  std::fprintf(stderr,
+               "unisono: pid %d calls an MPI function, and no MPI library is loaded "
+               "(libmpi.so, libmpich.so); run it without the drop-in\n",
+               static_cast<int>(getpid()));
+  std::abort();
+}
+
+}  // namespace
+
+void* find_object(const Host& host, const char* name) {
+  void* const first = dlsym(RTLD_DEFAULT, name);
+  return first != nullptr ? first : dlsym(host.library, name);
+}
+
+const Host& host() {
+  static const Host found = find_host();
+  return found;
+}
+
+void* find_tool(const char* name) {
+  void* const next = dlsym(RTLD_NEXT, name);
+  Dl_info info{}, own{};
+  if (next == nullptr || dladdr(next, &info) == 0) return nullptr;
+  const void* const base = info.dli_fbase;
+  if (dladdr(reinterpret_cast<void*>(host().Barrier), &own) != 0 && base == own.dli_fbase) {
+    return nullptr;
+  }
+  return next;
+}
+
+}  // namespace unisono::mpi

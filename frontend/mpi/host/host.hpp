@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Host: the MPI that the program has loaded. Its functions are taken from its library itself, so a
+// call through Host never comes back to the drop-in. host() finds it at the first call; any thread.
+#pragma once
+
+#include <string>
+
+#include "host/functions.hpp"
+
+namespace unisono::mpi {
+
+enum class Abi { none, open_mpi, mpich, other };
+
+// The values of mpi.h that differ between ABIs.
+struct Constants {
+  const void* in_place = nullptr;
+  Handle comm_null = 0;
+  Handle byte = 0;
+  void* status_ignore = nullptr;
+  Handle no_type = 0;
+  int error_arg = 0, error_type = 0, error_other = 0, error_no_mem = 0;
+};
+
+struct Host {
+#define UNISONO_MPI_POINTER(name, parameters, ...) int(*name) parameters = nullptr;
+  UNISONO_MPI_COLLECTIVES(UNISONO_MPI_POINTER)
+  UNISONO_MPI_USED(UNISONO_MPI_POINTER)
+#undef UNISONO_MPI_POINTER
+
+  Abi abi = Abi::none;
+  std::string path;  // of its library
+  Constants constants;
+  Handle handle_mask = ~Handle{0};
+  std::uintptr_t code_begin = 0, code_end = 0;  // of its library
+  void* library = nullptr;                      // for dlsym
+  int (*progress)() = nullptr;                  // Open MPI's opal_progress; null: there is none
+  // MPICH's, which makes an error code of a predefined class with a text; null: there is none.
+  int (*create_code)(int, int, const char*, int, int, const char*, const char*, ...) = nullptr;
+
+  Handle handle(Handle given) const { return given & handle_mask; }
+  // Whether the host's own code calls: its collectives within collectives are its own business.
+  bool is_own_code(const void* address) const {
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    return at >= code_begin && at < code_end;
+  }
+};
+
+// Ends the process with a message if no MPI is loaded.
+const Host& host();
+
+// Where an object of the MPI library is, such as one that a handle points to. A program that is
+// linked with the library may hold it itself (copy relocation). Null: there is none.
+void* find_object(const Host& host, const char* name);
+
+// The definition of an MPI function behind the drop-in, if it is not the host's: that of a
+// profiling tool, which calls the PMPI function in turn. Null: there is none.
+void* find_tool(const char* name);
+
+}  // namespace unisono::mpi

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/types.hpp"
+
+#include <array>
+#include <cwchar>
+#include <string>
+
+#include "host/host.hpp"
+
+namespace unisono::mpi {
+namespace {
+
+// The groups of types of the MPI standard, of which it says to which operators they belong.
+// `moved`: to none, or to none that Unisono has.
+enum class Group : std::uint8_t { integer, floating, complex, logical, byte, multi, moved };
+
+struct TypeRow {
+  const char* open_mpi;  // symbol behind "ompi_mpi_"
+  Handle mpich;
+  Group group;
+  unisono_type_t type;
+  std::int64_t size;
+};
+
+// clang-format off
+constexpr TypeRow kTypes[] = {
+    {"char", 0x4c000101, Group::moved, UNISONO_INT8, 1},
+    {"signed_char", 0x4c000118, Group::integer, UNISONO_INT8, 1},
+    {"unsigned_char", 0x4c000102, Group::integer, UNISONO_UINT8, 1},
+    {"byte", 0x4c00010d, Group::byte, UNISONO_UINT8, 1},
+    {"packed", 0x4c00010f, Group::moved, UNISONO_BYTE, 1},
+    {"wchar", 0x4c00040e, Group::moved, UNISONO_INT32, sizeof(wchar_t)},
+    {"short", 0x4c000203, Group::integer, UNISONO_INT16, 2},
+    {"unsigned_short", 0x4c000204, Group::integer, UNISONO_UINT16, 2},
+    {"int", 0x4c000405, Group::integer, UNISONO_INT32, 4},
+    {"unsigned", 0x4c000406, Group::integer, UNISONO_UINT32, 4},
+    {"long", 0x4c000807, Group::integer, UNISONO_INT64, 8},
+    {"unsigned_long", 0x4c000808, Group::integer, UNISONO_UINT64, 8},
+    {"long_long_int", 0x4c000809, Group::integer, UNISONO_INT64, 8},
+    {"unsigned_long_long", 0x4c000819, Group::integer, UNISONO_UINT64, 8},
+    {"float", 0x4c00040a, Group::floating, UNISONO_FLOAT32, 4},
+    {"double", 0x4c00080b, Group::floating, UNISONO_FLOAT64, 8},
+    {"long_double", 0x4c00100c, Group::moved, UNISONO_BYTE, 16},
+    {"int8_t", 0x4c000137, Group::integer, UNISONO_INT8, 1},
+    {"int16_t", 0x4c000238, Group::integer, UNISONO_INT16, 2},
+    {"int32_t", 0x4c000439, Group::integer, UNISONO_INT32, 4},
+    {"int64_t", 0x4c00083a, Group::integer, UNISONO_INT64, 8},
+    {"uint8_t", 0x4c00013b, Group::integer, UNISONO_UINT8, 1},
+    {"uint16_t", 0x4c00023c, Group::integer, UNISONO_UINT16, 2},
+    {"uint32_t", 0x4c00043d, Group::integer, UNISONO_UINT32, 4},
+    {"uint64_t", 0x4c00083e, Group::integer, UNISONO_UINT64, 8},
+    {"c_bool", 0x4c00013f, Group::logical, UNISONO_UINT8, 1},
+    {"c_complex", 0x4c000840, Group::complex, UNISONO_COMPLEX64, 8},
+    {"c_float_complex", 0x4c000840, Group::complex, UNISONO_COMPLEX64, 8},
+    {"c_double_complex", 0x4c001041, Group::complex, UNISONO_COMPLEX128, 16},
+    {"aint", 0x4c000843, Group::multi, UNISONO_INT64, 8},
+    {"offset", 0x4c000844, Group::multi, UNISONO_INT64, 8},
+    {"count", 0x4c000845, Group::multi, UNISONO_INT64, 8},
+    {"cxx_bool", 0x4c000133, Group::logical, UNISONO_UINT8, 1},
+    {"cxx_cplex", 0x4c000834, Group::complex, UNISONO_COMPLEX64, 8},
+    {"cxx_dblcplex", 0x4c001035, Group::complex, UNISONO_COMPLEX128, 16},
+    // Fortran, as gfortran and others have it without options that widen types.
+    {"character", 0x4c00011a, Group::moved, UNISONO_INT8, 1},
+    {"logical", 0x4c00041d, Group::moved, UNISONO_INT32, 4},
+    {"integer", 0x4c00041b, Group::integer, UNISONO_INT32, 4},
+    {"integer1", 0x4c00012d, Group::integer, UNISONO_INT8, 1},
+    {"integer2", 0x4c00022f, Group::integer, UNISONO_INT16, 2},
+    {"integer4", 0x4c000430, Group::integer, UNISONO_INT32, 4},
+    {"integer8", 0x4c000831, Group::integer, UNISONO_INT64, 8},
+    {"real", 0x4c00041c, Group::floating, UNISONO_FLOAT32, 4},
+    {"real4", 0x4c000427, Group::floating, UNISONO_FLOAT32, 4},
+    {"real8", 0x4c000829, Group::floating, UNISONO_FLOAT64, 8},
+    {"dblprec", 0x4c00081f, Group::floating, UNISONO_FLOAT64, 8},
+    {"cplex", 0x4c00081e, Group::complex, UNISONO_COMPLEX64, 8},
+    {"dblcplex", 0x4c001022, Group::complex, UNISONO_COMPLEX128, 16},
+    {"complex8", 0x4c000828, Group::complex, UNISONO_COMPLEX64, 8},
+    {"complex16", 0x4c00102a, Group::complex, UNISONO_COMPLEX128, 16},
+};
+// clang-format on
+
+struct OpRow {
+  const char* open_mpi;  // symbol behind "ompi_mpi_op_"
+  Handle mpich;
+  unisono_op_t op;
+  std::uint8_t groups;  // bits of Group
+};
+
+constexpr std::uint8_t bits(std::initializer_list<Group> groups) {
+  unsigned set = 0;
+  for (const Group group : groups) set |= 1U << static_cast<unsigned>(group);
+  return static_cast<std::uint8_t>(set);
+}
+// MPI 4.1, section 6.9.2.
+constexpr std::uint8_t kOrdered = bits({Group::integer, Group::floating, Group::multi});
+constexpr std::uint8_t kSummed =
+    bits({Group::integer, Group::floating, Group::multi, Group::complex});
+constexpr std::uint8_t kLogical = bits({Group::integer, Group::logical});
+constexpr std::uint8_t kBitwise = bits({Group::integer, Group::byte, Group::multi});
+
+constexpr OpRow kOps[] = {
+    {"max", 0x58000001, UNISONO_MAX, kOrdered},
+    {"min", 0x58000002, UNISONO_MIN, kOrdered},
+    {"sum", 0x58000003, UNISONO_SUM, kSummed},
+    {"prod", 0x58000004, UNISONO_PROD, kSummed},
+    {"land", 0x58000005, UNISONO_LOGICAL_AND, kLogical},
+    {"band", 0x58000006, UNISONO_BITWISE_AND, kBitwise},
+    {"lor", 0x58000007, UNISONO_LOGICAL_OR, kLogical},
+    {"bor", 0x58000008, UNISONO_BITWISE_OR, kBitwise},
+    {"lxor", 0x58000009, UNISONO_LOGICAL_XOR, kLogical},
+    {"bxor", 0x5800000a, UNISONO_BITWISE_XOR, kBitwise},
+};
+
+// From a handle to its row. Never full, so a search ends.
+template <class Row, std::size_t Slots>
+class HandleMap {
+ public:
+  void add(Handle handle, const Row& row) {
+    std::size_t at = slot(handle);
+    while (handles_[at] != 0) {
+      if (handles_[at] == handle) return;
+      at = (at + 1) % Slots;
+    }
+    handles_[at] = handle;
+    rows_[at] = &row;
+  }
+  const Row* find(Handle handle) const {
+    for (std::size_t at = slot(handle); handles_[at] != 0; at = (at + 1) % Slots) {
+      if (handles_[at] == handle) return rows_[at];
+    }
+    return nullptr;
+  }
+
+ private:
+  static std::size_t slot(Handle handle) {
+    constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
+    return static_cast<std::size_t>((handle * kGolden) >> 40) % Slots;
+  }
+  std::array<Handle, Slots> handles_{};
+  std::array<const Row*, Slots> rows_{};
+};
+
+struct Maps {
+  HandleMap<TypeRow, 256> types;
+  HandleMap<OpRow, 64> ops;
+
+  Maps() {
+    for (const TypeRow& row : kTypes) add(types, row, "ompi_mpi_");
+    for (const OpRow& row : kOps) add(ops, row, "ompi_mpi_op_");
+  }
+
+ private:
+  template <class Map, class Row>
+  void add(Map& map, const Row& row, const char* prefix) {
+    const Host& mpi = host();
+    if (mpi.abi == Abi::mpich) return map.add(row.mpich, row);
+    const std::string symbol = std::string(prefix) + row.open_mpi;
+    void* const address = find_object(mpi, symbol.c_str());
+    if (address != nullptr) map.add(reinterpret_cast<Handle>(address), row);
+  }
+};
+
+const Maps& maps() {
+  static const Maps all;
+  return all;
+}
+
+}  // namespace
+
+TypeInfo type_info(Handle type) {
+  const Host& mpi = host();
+  if (const TypeRow* const row = maps().types.find(mpi.handle(type))) {
+    return {row->size, row->size, true, true};
+  }
+  TypeInfo info;
+  if (mpi.handle(type) == mpi.constants.no_type) return info;
+  int size = 0;
+  std::ptrdiff_t lower = 0, extent = 0;
+  if (mpi.Type_size(type, &size) != 0 || size < 0) return info;
+  if (mpi.Type_get_extent(type, &lower, &extent) != 0) return info;
+  info.size = size;
+  info.extent = extent;
+  info.valid = true;
+  return info;
+}
+
+std::optional<Reduction> find_reduction(Handle type, Handle op) {
+  const Host& mpi = host();
+  const TypeRow* const row = maps().types.find(mpi.handle(type));
+  const OpRow* const by = maps().ops.find(mpi.handle(op));
+  if (row == nullptr || by == nullptr) return std::nullopt;
+  if ((by->groups >> static_cast<unsigned>(row->group) & 1U) == 0) return std::nullopt;
+  return Reduction{row->type, by->op, row->size};
+}
+
+}  // namespace unisono::mpi

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The datatypes and operators of MPI, and those of Unisono that equal them. Looking up a predefined
+// one takes a few instructions; for a derived one the host is asked. Any thread, after host().
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "host/functions.hpp"
+#include "unisono/unisono.h"
+
+namespace unisono::mpi {
+
+struct TypeInfo {
+  std::int64_t size = 0;    // bytes of an element's data
+  std::int64_t extent = 0;  // from one element to the next
+  bool direct = false;      // without gaps and in order, so elements can be moved where they lie
+  bool valid = false;
+};
+TypeInfo type_info(Handle type);
+
+struct Reduction {
+  unisono_type_t type = UNISONO_BYTE;
+  unisono_op_t op = UNISONO_SUM;
+  std::int64_t size = 0;  // of an element
+};
+// nullopt: MPI does not define it, or Unisono has no equivalent. MPI demands the same type and
+// operator at all ranks, so all ranks find the same.
+std::optional<Reduction> find_reduction(Handle type, Handle op);
+
+}  // namespace unisono::mpi

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "library.hpp"
+
+#include <dlfcn.h>
+
+#include "log.hpp"
+
+namespace unisono::mpi {
+namespace {
+
+template <class Pointer>
+bool take(Pointer& pointer, void* from, const char* name) {
+  pointer = reinterpret_cast<Pointer>(dlsym(from, name));
+  return pointer != nullptr;
+}
+
+Library load() {
+  Library found;
+  void* const object = dlopen("libunisono.so.0", RTLD_NOW | RTLD_LOCAL);  // by our own run path
+  if (object == nullptr) {
+    log_warning("libunisono.so.0 cannot be loaded, all collectives go to the host MPI: %s",
+                dlerror());
+    return found;
+  }
+  found.loaded = true;
+#define UNISONO_MPI_TAKE(name) found.loaded &= take(found.name, object, "unisono_" #name);
+  UNISONO_MPI_LIBRARY(UNISONO_MPI_TAKE)
+#undef UNISONO_MPI_TAKE
+  if (!found.loaded) log_warning("libunisono.so.0 is of another version than the drop-in");
+  return found;
+}
+
+}  // namespace
+
+const Library& library() {
+  static const Library loaded = load();
+  return loaded;
+}
+
+}  // namespace unisono::mpi

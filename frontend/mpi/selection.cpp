@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "selection.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "communicator.hpp"
+#include "log.hpp"
+
+namespace unisono::mpi {
+namespace {
+
+constexpr const char* kNames[] = {
+#define UNISONO_MPI_TEXT(name, ...) #name,
+    UNISONO_MPI_COLLECTIVES(UNISONO_MPI_TEXT)
+#undef UNISONO_MPI_TEXT
+};
+constexpr std::size_t kCount = sizeof kNames / sizeof kNames[0];
+constexpr std::uint32_t kAll = (std::uint32_t{1} << kCount) - 1;
+
+std::string lower(std::string_view text) {
+  std::string result;
+  for (const char letter : text) {
+    result += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  }
+  return result;
+}
+
+// 0: no collective has the name.
+std::uint32_t bit_of(const std::string& name) {
+  for (std::size_t i = 0; i < kCount; ++i) {
+    if (lower(kNames[i]) == name) return std::uint32_t{1} << i;
+  }
+  return 0;
+}
+
+std::uint32_t parse(std::string_view text) {
+  const std::string whole = lower(text);
+  if (whole.empty() || whole == "on" || whole == "auto") return kAll;
+  if (whole == "off") return 0;
+  std::uint32_t selected = kAll;
+  for (std::size_t at = 0; at <= whole.size();) {
+    const std::size_t end = std::min(whole.find(',', at), whole.size());
+    const std::string name = whole.substr(at, end - at);
+    if (bit_of(name) == 0) {
+      log_warning(
+          "UNISONO_MPI=\"%s\": there is no collective \"%s\"; give on, off, or names such "
+          "as \"alltoall,scan\" of those that the host MPI shall do",
+          std::string(text).c_str(), name.c_str());
+    }
+    selected &= ~bit_of(name);
+    at = end + 1;
+  }
+  return selected;
+}
+
+}  // namespace
+
+const char* collective_name(Collective collective) {
+  return kNames[static_cast<std::size_t>(collective)];
+}
+
+std::uint32_t selected_collectives() {
+  static const std::uint32_t selected = [] {
+    const char* const text = std::getenv("UNISONO_MPI");
+    return parse(text == nullptr ? "" : text);
+  }();
+  return selected;
+}
+
+}  // namespace unisono::mpi
