@@ -22,6 +22,7 @@ void add_explain(CLI::App& app, int& exit_status);
 void add_show(CLI::App& app, int& exit_status);
 void add_hosts(CLI::App& app, int& exit_status);
 void add_nic(CLI::App& app, int& exit_status);
+void add_mpirun(CLI::App& app, int& exit_status);
 void add_topology(CLI::App& app, int& exit_status);
 void add_sim(CLI::App& app, int& exit_status);
 void add_paper(CLI::App& app, int& exit_status);

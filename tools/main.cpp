@@ -59,6 +59,7 @@ int main(int argc, char** argv) {
   unisono::tools::add_show(app, exit_status);
   unisono::tools::add_hosts(app, exit_status);
   unisono::tools::add_nic(app, exit_status);
+  unisono::tools::add_mpirun(app, exit_status);
   unisono::tools::add_topology(app, exit_status);
   unisono::tools::add_sim(app, exit_status);
   unisono::tools::add_paper(app, exit_status);

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Unmodified MPI programs with the drop-in: results equal those of the bare MPI.
+
+usage: mpi_test.py --bin DIRECTORY --drop-in OBJECT [--seeds N] {openmpi,mpich} [TEST ...]
+
+Compiles the programs beside this file with the MPI's own compiler. Ends with 77 if the MPI is not
+installed.
+"""
+
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT_MAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+SKIPPED = 77
+MOST_SECONDS = 200  # of one run; a hang ends there
+OPTIONS = argparse.Namespace()
+
+
+def environment(more):
+    return {**os.environ, **ROOT_MAY, "PATH": f"{OPTIONS.folder}:{os.environ['PATH']}", **more}
+
+
+def mpirun(ranks, words, more=None, drop_in=True):
+    """The finished run; more: variables of the ranks."""
+    tool = [str(OPTIONS.bin / "unisono")] if drop_in else []
+    limit = ["timeout", str(MOST_SECONDS)]
+    return subprocess.run([*limit, *tool, "mpirun", "-n", str(ranks), *map(str, words)],
+                          env=environment(more or {}), capture_output=True, text=True)
+
+
+def compile_program(source, target, compiler="mpicc", words=()):
+    subprocess.run([f"{compiler}.{OPTIONS.mpi}", "-O1", "-g", str(HERE / source), *words, "-o",
+                    str(OPTIONS.folder / target)], check=True, cwd=OPTIONS.folder)
+    return OPTIONS.folder / target
+
+
+def write_command(path, program):
+    """Not a link: MPICH's mpirun looks for its parts beside the name that it is called by."""
+    path.write_text(f'#!/bin/sh\nexec {program} "$@"\n')
+    path.chmod(0o755)
+
+
+def set_up():
+    """Programs, and the MPI's commands under their plain names."""
+    for name in ("mpirun", "mpiexec"):
+        write_command(OPTIONS.folder / name, shutil.which(f"{name}.{OPTIONS.mpi}"))
+    OPTIONS.random = compile_program("random_program.c", "random_program")
+    OPTIONS.scenarios = compile_program("scenarios.c", "scenarios")
+
+
+class RandomPrograms(unittest.TestCase):
+    def run_both(self, seed, ranks):
+        words = [OPTIONS.random, seed, 80]
+        bare = mpirun(ranks, [*words, "plain"], drop_in=False)
+        self.assertEqual(bare.returncode, 0, bare.stderr)
+        ours = mpirun(ranks, [*words, "plain"])
+        self.assertEqual(ours.returncode, 0, f"seed {seed}, {ranks} ranks: {ours.stderr}")
+        self.assertEqual(sorted(ours.stdout.split("\n")), sorted(bare.stdout.split("\n")),
+                         f"seed {seed}, {ranks} ranks")
+        # With reductions in place at the root, which check themselves.
+        whole = mpirun(ranks, words)
+        self.assertEqual(whole.returncode, 0, f"seed {seed}, {ranks} ranks: {whole.stderr}")
+
+    def test_results_are_those_of_the_bare_mpi(self):
+        for ranks in range(1, 10):
+            for seed in range(OPTIONS.seeds):
+                with self.subTest(ranks=ranks, seed=seed):
+                    self.run_both(100 * ranks + seed, ranks)
+
+
+class Scenarios(unittest.TestCase):
+    def expect_fine(self, name, ranks=3, more=None):
+        done = mpirun(ranks, [OPTIONS.scenarios, name], more)
+        self.assertEqual((done.returncode, done.stdout), (0, "fine\n"), done.stderr)
+        return done
+
+    def test_programs_that_end_well(self):
+        for name in ("threads", "many", "attributes", "kinds", "misaligned", "bottom",
+                     "unexpected"):
+            for ranks in (2, 3, 5):
+                with self.subTest(name=name, ranks=ranks):
+                    self.expect_fine(name, ranks)
+
+    def test_an_invalid_argument_is_the_bare_mpis_business(self):
+        bare = mpirun(3, [OPTIONS.scenarios, "invalid"], drop_in=False)
+        if bare.returncode != 0:
+            self.skipTest("this MPI does not check arguments")
+        self.expect_fine("invalid")
+
+    def test_a_mismatch_is_an_error_with_a_class_and_a_text(self):
+        done = self.expect_fine("mismatch")
+        self.assertIn("rank 1 called allreduce(count 8, int32, sum)", done.stderr)
+
+    def test_the_error_handler_of_the_communicator_is_called(self):
+        self.expect_fine("handler")
+
+    def test_the_default_handler_ends_the_job_with_the_message(self):
+        done = mpirun(3, [OPTIONS.scenarios, "fatal"])
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("rank 1 called allreduce(count 8, int32, sum)", done.stderr)
+
+    def test_a_killed_rank_ends_the_job(self):
+        done = mpirun(3, [OPTIONS.scenarios, "killed"])
+        self.assertNotEqual(done.returncode, 0)
+
+    def test_who_does_the_collectives_is_in_the_log(self):
+        for value in ("", "off", "allreduce,barrier"):
+            with self.subTest(value=value):
+                more = {"UNISONO_MPI": value, "UNISONO_LOG": "info"}
+                done = self.expect_fine("attributes", 2, more)
+                self.assertEqual("Unisono does the collectives" in done.stderr, value != "off")
+
+    def test_a_collective_that_does_not_exist_is_a_warning(self):
+        done = self.expect_fine("attributes", 2, {"UNISONO_MPI": "allreduce,everything"})
+        self.assertIn('there is no collective "everything"', done.stderr)
+
+
+class Others(unittest.TestCase):
+    def test_the_tool_says_which_mpi_it_found(self):
+        done = mpirun(2, [OPTIONS.scenarios, "kinds"])
+        name = {"openmpi": "Open MPI ", "mpich": "MPICH "}[OPTIONS.mpi]
+        self.assertIn(f"unisono mpirun: {name}", done.stderr)
+
+    def test_fortran(self):
+        if shutil.which(f"mpif90.{OPTIONS.mpi}") is None:
+            self.skipTest("no Fortran compiler")
+        program = compile_program("wrappers.f90", "wrappers", "mpif90",
+                                  ["-fallow-argument-mismatch"])
+        for ranks in (2, 3):
+            done = mpirun(ranks, [program], {"UNISONO_LOG": "info"})
+            self.assertEqual((done.returncode, done.stdout), (0, "fine\n"), done.stderr)
+            self.assertIn("Unisono does the collectives", done.stderr)
+
+    def test_a_profiling_tool_sees_the_calls(self):
+        """Linked into the program, or preloaded behind the drop-in."""
+        linked = compile_program("scenarios.c", "profiled", words=[str(HERE / "profiler.c")])
+        tool = compile_program("profiler.c", "profiler.so", words=["-shared", "-fPIC"])
+        for words, more in (([linked, "many"], {}),
+                            ([OPTIONS.scenarios, "many"], {"LD_PRELOAD": str(tool)})):
+            with self.subTest(words=words):
+                done = mpirun(2, words, {**more, "UNISONO_LOG": "info"})
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(done.stdout.count("profiler: 300 allreduces"), 2, done.stdout)
+                self.assertIn("Unisono does the collectives", done.stderr)
+
+    def test_a_program_without_mpi_loads_nothing(self):
+        done = subprocess.run(["cat", "/proc/self/maps"], capture_output=True, text=True,
+                              check=True, env=environment({"LD_PRELOAD": str(OPTIONS.drop_in)}))
+        self.assertIn("libunisono_mpi.so", done.stdout)
+        self.assertNotIn("libunisono.so", done.stdout)
+        self.assertEqual(done.stderr, "")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--bin", required=True, type=pathlib.Path, help="where the tool is")
+    parser.add_argument("--drop-in", required=True, type=pathlib.Path, help="libunisono_mpi.so")
+    parser.add_argument("--seeds", type=int, default=2, help="random programs of each size")
+    parser.add_argument("mpi", choices=["openmpi", "mpich"])
+    parser.add_argument("tests", nargs="*", help="names of tests")
+    parser.parse_args(namespace=OPTIONS)
+    for program in (f"mpirun.{OPTIONS.mpi}", f"mpicc.{OPTIONS.mpi}"):
+        if shutil.which(program) is None:
+            print(f"skipped: {program} is not installed")
+            return SKIPPED
+    with tempfile.TemporaryDirectory() as folder:
+        OPTIONS.folder = pathlib.Path(folder)
+        set_up()
+        result = unittest.main(argv=[sys.argv[0], *OPTIONS.tests], exit=False, verbosity=2).result
+    return 0 if result.wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

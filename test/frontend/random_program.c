@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A random MPI program: random_program SEED STEPS [plain]. All ranks draw the same collectives,
+ * types, communicators and roots from the seed; each checks its results against what MPI defines.
+ * It also prints a hash of all that its ranks received, so that runs with and without the drop-in
+ * can be compared. Collectives on overlapping communicators, in place, with gaps, with zero counts,
+ * between point-to-point messages that a rank waits for in a collective. */
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t state;
+static uint64_t hash = 1469598103934665603ULL;
+static int world_rank;
+static int is_plain;
+
+static uint32_t draw(uint32_t below) { /* xorshift*; the same at all ranks */
+  state ^= state >> 12;
+  state ^= state << 25;
+  state ^= state >> 27;
+  return (uint32_t)((state * 2685821657736338717ULL) >> 33) % below;
+}
+
+static void note(const void* data, size_t bytes) {
+  for (size_t i = 0; i < bytes; ++i)
+    hash = (hash ^ ((const unsigned char*)data)[i]) * 1099511628211ULL;
+}
+
+/* The element i that rank r gives in a step. Small, so that sums are exact in every type. */
+static int value(int step, int r, int i) { return (step * 7 + r * 5 + i * 3) % 23 + 1; }
+
+#define MOST 9000
+static int in[16 * MOST], out[16 * MOST], expected[16 * MOST], more[MOST];
+
+typedef struct {
+  MPI_Datatype type;
+  int size;
+} Kind;
+
+static void put(MPI_Datatype type, void* buffer, int at, int v) {
+  if (type == MPI_INT)
+    ((int*)buffer)[at] = v;
+  else if (type == MPI_DOUBLE)
+    ((double*)buffer)[at] = v;
+  else if (type == MPI_FLOAT)
+    ((float*)buffer)[at] = (float)v;
+  else if (type == MPI_UNSIGNED_SHORT)
+    ((unsigned short*)buffer)[at] = (unsigned short)v;
+  else
+    ((int64_t*)buffer)[at] = v;
+}
+
+static int reduce_values(MPI_Op op, int a, int b) {
+  if (op == MPI_SUM) return a + b;
+  if (op == MPI_MAX) return a > b ? a : b;
+  return a < b ? a : b;
+}
+
+static int over_ranks(MPI_Op op, int step, int first, int end, int i) {
+  int result = value(step, first, i);
+  for (int r = first + 1; r < end; ++r) result = reduce_values(op, result, value(step, r, i));
+  return result;
+}
+
+static void check(const char* what, int step, const void* got, const void* want, size_t bytes) {
+  for (size_t i = 0; i < bytes; ++i) {
+    if (((const char*)got)[i] != ((const char*)want)[i]) {
+      fprintf(stderr, "rank %d: step %d: %s is wrong from byte %zu of %zu on\n", world_rank, step,
+              what, i, bytes);
+      MPI_Abort(MPI_COMM_WORLD, 3);
+    }
+  }
+  note(got, bytes);
+}
+
+static int counts[64], displacements[64], more_counts[64], more_displacements[64];
+
+static void reduction(int step, MPI_Comm comm, int rank, int size) {
+  const MPI_Op op = (MPI_Op[]){MPI_SUM, MPI_MAX, MPI_MIN}[draw(3)];
+  const Kind kind = (Kind[]){{MPI_INT, sizeof(int)},
+                             {MPI_DOUBLE, sizeof(double)},
+                             {MPI_FLOAT, sizeof(float)},
+                             {MPI_UNSIGNED_SHORT, sizeof(short)},
+                             {MPI_INT64_T, sizeof(int64_t)}}[draw(5)];
+  const int most = draw(4) == 0 ? MOST / 2 : 40;
+  const int count = (int)draw((uint32_t)most);
+  const int in_place = (int)draw(2);
+  const int root = (int)draw((uint32_t)size);
+  const size_t bytes = (size_t)count * (size_t)kind.size;
+  char* const send = (char*)in;
+  char* const receive = (char*)out;
+  const int which = (int)draw(6);
+  memset(out, 0x55, sizeof out);
+  if (which <= 3) {
+    for (int i = 0; i < count; ++i)
+      put(kind.type, in_place ? receive : send, i, value(step, rank, i));
+    const int begin = 0, end = which == 2 ? rank + 1 : which == 3 ? rank : size;
+    for (int i = 0; i < count && end > 0; ++i) {
+      put(kind.type, expected, i, over_ranks(op, step, begin, end, i));
+    }
+    void* const from = in_place ? MPI_IN_PLACE : send;
+    if (which == 0) {
+      MPI_Allreduce(from, receive, count, kind.type, op, comm);
+      check("allreduce", step, receive, expected, bytes);
+    } else if (which == 1) {
+      /* The input lies in the receive buffer if the call is in place. */
+      const void* const own = in_place ? receive : send;
+      void* const result = in_place && is_plain ? (void*)more : receive;
+      const int at_root = in_place && !is_plain;
+      MPI_Reduce(at_root && rank == root ? MPI_IN_PLACE : own, rank == root ? result : NULL, count,
+                 kind.type, op, root, comm);
+      if (rank == root) check("reduce", step, result, expected, bytes);
+    } else if (which == 2) {
+      MPI_Scan(from, receive, count, kind.type, op, comm);
+      check("scan", step, receive, expected, bytes);
+    } else {
+      MPI_Exscan(from, receive, count, kind.type, op, comm);
+      if (rank > 0) check("exscan", step, receive, expected, bytes);
+    }
+    return;
+  }
+  int before = 0, total = 0;
+  const int each = (int)draw(50);
+  for (int r = 0; r < size; ++r) {
+    counts[r] = which == 4 ? each : (int)draw(60) / (1 + (int)draw(3)) * (int)(draw(4) != 0);
+    if (r < rank) before += counts[r];
+    total += counts[r];
+  }
+  for (int i = 0; i < total; ++i)
+    put(kind.type, in_place ? receive : send, i, value(step, rank, i));
+  for (int i = 0; i < counts[rank]; ++i) {
+    put(kind.type, expected, i, over_ranks(op, step, 0, size, before + i));
+  }
+  void* const from = in_place ? MPI_IN_PLACE : send;
+  if (which == 4) {
+    MPI_Reduce_scatter_block(from, receive, each, kind.type, op, comm);
+  } else {
+    MPI_Reduce_scatter(from, receive, counts, kind.type, op, comm);
+  }
+  check("reduce_scatter", step, receive, expected, (size_t)counts[rank] * (size_t)kind.size);
+}
+
+/* Ints; `type` may have gaps: each element is followed by one int that must stay as it is. */
+static void moves(int step, MPI_Comm comm, int rank, int size, MPI_Datatype gapped) {
+  const int gaps_in = (int)draw(3) == 0, gaps_out = (int)draw(3) == 0;
+  const int si = gaps_in ? 2 : 1, so = gaps_out ? 2 : 1;
+  const MPI_Datatype ti = gaps_in ? gapped : MPI_INT, to = gaps_out ? gapped : MPI_INT;
+  const int count = draw(5) == 0 ? (int)draw(800) : (int)draw(12);
+  const int root = (int)draw((uint32_t)size);
+  const int in_place = (int)draw(3) == 0;
+  const int which = (int)draw(9);
+  for (int i = 0; i < 16 * MOST; ++i) in[i] = out[i] = expected[i] = -7;
+  int total = 0, own_before = 0;
+  for (int r = 0; r < size; ++r) {
+    counts[r] = which >= 5 ? (int)draw(20) * (int)(draw(4) != 0) : count;
+    total += (int)draw(3); /* a gap between blocks */
+    displacements[r] = total;
+    if (r == rank) own_before = total;
+    total += counts[r];
+  }
+  switch (which) {
+    case 0: { /* bcast: types may differ between ranks */
+      const int mine = rank % 2 == 0 ? si : so;
+      const MPI_Datatype type = rank % 2 == 0 ? ti : to;
+      for (int i = 0; i < count; ++i) expected[i * mine] = value(step, root, i);
+      if (rank == root) memcpy(out, expected, sizeof out);
+      MPI_Bcast(out, count, type, root, comm);
+      break;
+    }
+    case 1: /* allgather */
+      for (int i = 0; i < count; ++i) {
+        in[i * si] = value(step, rank, i);
+        if (in_place) out[(rank * count + i) * so] = in[i * si];
+      }
+      for (int r = 0; r < size; ++r) {
+        for (int i = 0; i < count; ++i) expected[(r * count + i) * so] = value(step, r, i);
+      }
+      MPI_Allgather(in_place ? MPI_IN_PLACE : in, count, ti, out, count, to, comm);
+      break;
+    case 2: /* gather */
+      for (int i = 0; i < count; ++i) {
+        in[i * si] = value(step, rank, i);
+        if (in_place && rank == root) out[(rank * count + i) * so] = in[i * si];
+      }
+      for (int r = 0; r < size && rank == root; ++r) {
+        for (int i = 0; i < count; ++i) expected[(r * count + i) * so] = value(step, r, i);
+      }
+      MPI_Gather(in_place && rank == root ? MPI_IN_PLACE : in, count, ti, out, count, to, root,
+                 comm);
+      break;
+    case 3: /* scatter */
+      for (int i = 0; i < count * size && rank == root; ++i) in[i * si] = value(step, root, i);
+      for (int i = 0; i < count; ++i) expected[i * so] = value(step, root, rank * count + i);
+      if (in_place && rank == root) {
+        MPI_Scatter(in, count, ti, MPI_IN_PLACE, count, to, root, comm);
+        memcpy(expected, out, sizeof out);
+      } else {
+        MPI_Scatter(in, count, ti, out, count, to, root, comm);
+      }
+      break;
+    case 4: /* alltoall */
+      for (int i = 0; i < count * size; ++i) {
+        in[i * si] = value(step, rank, i);
+        if (in_place) out[i * so] = in[i * si];
+      }
+      for (int r = 0; r < size; ++r) {
+        for (int i = 0; i < count; ++i)
+          expected[(r * count + i) * so] = value(step, r, rank * count + i);
+      }
+      MPI_Alltoall(in_place ? MPI_IN_PLACE : in, count, ti, out, count, to, comm);
+      break;
+    case 5: /* allgatherv */
+      for (int i = 0; i < counts[rank]; ++i) {
+        in[i * si] = value(step, rank, i);
+        if (in_place) out[(own_before + i) * so] = in[i * si];
+      }
+      for (int r = 0; r < size; ++r) {
+        for (int i = 0; i < counts[r]; ++i)
+          expected[(displacements[r] + i) * so] = value(step, r, i);
+      }
+      MPI_Allgatherv(in_place ? MPI_IN_PLACE : in, counts[rank], ti, out, counts, displacements, to,
+                     comm);
+      break;
+    case 6: /* gatherv */
+      for (int i = 0; i < counts[rank]; ++i) {
+        in[i * si] = value(step, rank, i);
+        if (in_place && rank == root) out[(own_before + i) * so] = in[i * si];
+      }
+      for (int r = 0; r < size && rank == root; ++r) {
+        for (int i = 0; i < counts[r]; ++i)
+          expected[(displacements[r] + i) * so] = value(step, r, i);
+      }
+      MPI_Gatherv(in_place && rank == root ? MPI_IN_PLACE : in, counts[rank], ti, out, counts,
+                  displacements, to, root, comm);
+      break;
+    case 7: /* scatterv */
+      for (int r = 0; r < size && rank == root; ++r) {
+        for (int i = 0; i < counts[r]; ++i) in[(displacements[r] + i) * si] = value(step, r, i);
+      }
+      for (int i = 0; i < counts[rank]; ++i) expected[i * so] = value(step, rank, i);
+      if (in_place && rank == root) {
+        MPI_Scatterv(in, counts, displacements, ti, MPI_IN_PLACE, 0, to, root, comm);
+        memcpy(expected, out, sizeof out);
+      } else {
+        MPI_Scatterv(in, counts, displacements, ti, out, counts[rank], to, root, comm);
+      }
+      break;
+    default: { /* alltoallv: rank a sends (a + b) % 7 or so elements to rank b */
+      const int odd = (int)draw(7);
+      int at_in = 0, at_out = 0;
+      for (int r = 0; r < size; ++r) {
+        counts[r] = more_counts[r] = (rank + r + odd) % 7 * 3;
+        displacements[r] = at_in += 2;
+        more_displacements[r] = at_out += 1;
+        at_in += counts[r];
+        at_out += more_counts[r];
+        for (int i = 0; i < counts[r]; ++i) {
+          in[(displacements[r] + i) * si] = value(step, rank, r * 11 + i);
+          if (in_place) out[(more_displacements[r] + i) * so] = value(step, rank, r * 11 + i);
+        }
+        for (int i = 0; i < more_counts[r]; ++i) {
+          expected[(more_displacements[r] + i) * so] = value(step, r, rank * 11 + i);
+        }
+      }
+      MPI_Alltoallv(in_place ? MPI_IN_PLACE : in, counts, displacements, ti, out, more_counts,
+                    more_displacements, to, comm);
+    }
+  }
+  static const char* const names[] = {"bcast",      "allgather", "gather",   "scatter",  "alltoall",
+                                      "allgatherv", "gatherv",   "scatterv", "alltoallv"};
+  check(names[which], step, out, expected, sizeof out);
+}
+
+/* Composes affine maps x -> p[0] x + p[1]: associative, and not commutative. */
+static void compose(void* a, void* b, int* length, MPI_Datatype* type) {
+  (void)type;
+  for (int i = 0; i < *length; ++i) {
+    const unsigned* const left = (unsigned*)a + 2 * i;
+    unsigned* const right = (unsigned*)b + 2 * i;
+    right[1] += left[1] * right[0];
+    right[0] *= left[0];
+  }
+}
+
+/* Operators and types that the host MPI applies. */
+static void by_host(int step, MPI_Comm comm, int rank, int size, MPI_Datatype pair, MPI_Op own) {
+  int mine[2] = {value(step, rank, 0), rank}, result[2] = {0, 0}, want[2];
+  want[0] = value(step, 0, 0), want[1] = 0;
+  for (int r = 1; r < size; ++r) {
+    if (value(step, r, 0) > want[0]) want[0] = value(step, r, 0), want[1] = r;
+  }
+  MPI_Allreduce(mine, result, 1, MPI_2INT, MPI_MAXLOC, comm);
+  check("maxloc", step, result, want, sizeof want);
+  unsigned map[2] = {3u + (unsigned)rank, (unsigned)value(step, rank, 1)}, composed[2];
+  unsigned whole[2] = {3u, (unsigned)value(step, 0, 1)};
+  for (int r = 1; r < size; ++r) {
+    whole[1] = (unsigned)value(step, r, 1) + whole[1] * (3u + (unsigned)r);
+    whole[0] *= 3u + (unsigned)r;
+  }
+  MPI_Allreduce(map, composed, 1, pair, own, comm);
+  check("own operator", step, composed, whole, sizeof whole);
+}
+
+/* A rank sends a long message to the next, which receives it while it waits in a collective. The
+ * sender reaches the collective only after its message has gone. */
+static void message_during_a_barrier(int step, MPI_Comm comm, int rank, int size) {
+  MPI_Request request;
+  const int count = 16 * MOST;
+  const int odd = (int)draw((uint32_t)size);
+  if (rank == (odd + 1) % size) {
+    MPI_Irecv(out, count, MPI_INT, odd, 5, comm, &request);
+    MPI_Barrier(comm);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int i = 0; i < count; ++i) expected[i] = value(step, odd, i);
+    check("message", step, out, expected, sizeof out);
+  } else {
+    if (rank == odd) {
+      for (int i = 0; i < count; ++i) in[i] = value(step, odd, i);
+      MPI_Ssend(in, count, MPI_INT, (odd + 1) % size, 5, comm);
+    }
+    MPI_Barrier(comm);
+  }
+}
+
+int main(int argc, char** argv) {
+  const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+  const int steps = argc > 2 ? atoi(argv[2]) : 100;
+  is_plain = argc > 3;
+  enum { kComms = 5 };
+  MPI_Comm comms[kComms];
+  MPI_Datatype gapped, two, pair;
+  MPI_Op own;
+  state = seed * 2654435761U + 88172645463325252ULL;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+  MPI_Type_vector(1, 1, 2, MPI_INT, &two);
+  MPI_Type_create_resized(two, 0, 2 * sizeof(int), &gapped);
+  MPI_Type_commit(&gapped);
+  MPI_Type_contiguous(2, MPI_INT, &pair);
+  MPI_Type_commit(&pair);
+  MPI_Op_create(compose, 0, &own);
+  comms[0] = MPI_COMM_WORLD;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]);
+  MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, -world_rank, &comms[2]);
+  MPI_Comm_split(comms[2], world_rank % 3 == 0, world_rank, &comms[3]);
+  comms[4] = MPI_COMM_NULL;
+  for (int step = 0; step < steps; ++step) {
+    const uint64_t whole = state;
+    const int which = (int)draw(kComms);
+    if (which == 4) { /* a communicator for one step */
+      if (comms[4] != MPI_COMM_NULL) MPI_Comm_free(&comms[4]);
+      MPI_Comm_dup(comms[draw(4)], &comms[4]);
+    }
+    int rank, size;
+    MPI_Comm_rank(comms[which], &rank);
+    MPI_Comm_size(comms[which], &size);
+    /* MPICH 4.0 has errors in reduce and allgatherv of one rank, which the drop-in leaves to it. */
+    if (size == 1) {
+      state = whole * 6364136223846793005ULL + 1442695040888963407ULL;
+      continue;
+    }
+    /* Ranks of different communicators draw differently below: so all begin a step alike. */
+    switch (draw(8)) {
+      case 0:
+        MPI_Barrier(comms[which]);
+        break;
+      case 1:
+        by_host(step, comms[which], rank, size, pair, own);
+        break;
+      case 2:
+        message_during_a_barrier(step, comms[which], rank, size);
+        break;
+      case 3:
+      case 4:
+        reduction(step, comms[which], rank, size);
+        break;
+      default:
+        moves(step, comms[which], rank, size, gapped);
+    }
+    state = whole * 6364136223846793005ULL + 1442695040888963407ULL;
+  }
+  for (int i = 1; i < kComms; ++i) {
+    if (comms[i] != MPI_COMM_NULL) MPI_Comm_free(&comms[i]);
+  }
+  MPI_Op_free(&own);
+  MPI_Type_free(&gapped);
+  MPI_Type_free(&two);
+  MPI_Type_free(&pair);
+  printf("rank %d: %d steps, hash %016llx\n", world_rank, steps, (unsigned long long)hash);
+  MPI_Finalize();
+  return 0;
+}
