@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "host/host.hpp"
+#include "reducer.hpp"
 
 namespace unisono::mpi {
 namespace {
@@ -61,7 +62,7 @@ std::int64_t Elements::part() const {
 Elements::Elements(const void* buffer, std::int64_t count, Handle type, Handle comm)
     : type_(type), comm_(comm), info_(type_info(type)) {
   bytes_ = count * info_.size;
-  blocks_.push_back({bytes_at(buffer), count, 0});
+  if (!info_.direct) blocks_.push_back({bytes_at(buffer), count, 0});
   data_ = const_cast<void*>(buffer);
 }
 
@@ -70,7 +71,7 @@ Elements::Elements(const void* buffer, const int* counts, const int* displacemen
     : type_(type), comm_(comm), info_(type_info(type)) {
   for (int i = 0; i < blocks; ++i) {
     const std::int64_t offset = displacements[i] * info_.extent;
-    blocks_.push_back({moved(buffer, offset), counts[i], bytes_});
+    if (!info_.direct) blocks_.push_back({moved(buffer, offset), counts[i], bytes_});
     counts_.push_back(counts[i] * info_.size);
     displacements_.push_back(info_.direct ? offset : bytes_);
     bytes_ += counts_.back();
@@ -131,29 +132,41 @@ int Elements::unpack(const Block& block) {
 
 ReductionBuffers::ReductionBuffers(const void* send, void* receive, bool in_place,
                                    std::int64_t input_bytes, std::int64_t output_bytes,
-                                   std::int64_t alignment)
-    : receive_(receive), output_bytes_(output_bytes), input_(send), output_(receive) {
-  const auto is_aligned = [alignment](const void* buffer) {
-    return reinterpret_cast<std::uintptr_t>(buffer) % static_cast<std::uintptr_t>(alignment) == 0;
+                                   const Reducer& reduction)
+    : reduction_(reduction),
+      receive_(receive),
+      output_bytes_(output_bytes),
+      input_(send),
+      output_(receive) {
+  const auto is_usable = [&reduction](const void* buffer) {
+    const auto address = reinterpret_cast<std::uintptr_t>(buffer);
+    return !reduction.has_gaps() &&
+           address % static_cast<std::uintptr_t>(reduction.alignment()) == 0;
   };
   if (in_place) input_ = UNISONO_IN_PLACE;
-  if (!in_place && !is_aligned(send) && input_bytes > 0) {
-    std::byte* const copy = input_copy_.allocate(input_bytes);
-    std::memcpy(copy, send, static_cast<std::size_t>(input_bytes));
-    input_ = copy;
+  if (!in_place && !is_usable(send) && input_bytes > 0) {
+    std::byte* const own = input_copy_.allocate(input_bytes);
+    copy(send, own, input_bytes);
+    input_ = own;
   }
-  if (receive != nullptr && !is_aligned(receive)) {
-    const std::int64_t all = std::max(input_bytes, output_bytes);
-    std::byte* const copy = output_copy_.allocate(all);
-    const std::int64_t kept = in_place ? input_bytes : output_bytes;
-    std::memcpy(copy, receive, static_cast<std::size_t>(kept));
-    output_ = copy;
+  if (receive != nullptr && !is_usable(receive)) {
+    std::byte* const own = output_copy_.allocate(std::max(input_bytes, output_bytes));
+    copy(receive, own, in_place ? input_bytes : output_bytes);
+    output_ = own;
   }
 }
 
 void ReductionBuffers::finish() {
   if (output_ == receive_ || receive_ == nullptr) return;
-  std::memcpy(receive_, output_, static_cast<std::size_t>(output_bytes_));
+  copy(output_, receive_, output_bytes_);
+}
+
+void ReductionBuffers::copy(const void* from, void* to, std::int64_t bytes) const {
+  if (reduction_.has_gaps()) {
+    reduction_.copy_elements(from, to, bytes / reduction_.size());
+  } else {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
 }
 
 }  // namespace unisono::mpi

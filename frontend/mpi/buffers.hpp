@@ -13,6 +13,8 @@
 
 namespace unisono::mpi {
 
+class Reducer;
+
 // Memory of a call's own, aligned for every type.
 class Scratch {
  public:
@@ -67,24 +69,28 @@ class Elements {
   Handle type_;
   Handle comm_;
   TypeInfo info_;
-  std::vector<Block> blocks_;
+  std::vector<Block> blocks_;  // of elements that are packed
   std::vector<std::int64_t> counts_, displacements_;
   std::int64_t bytes_ = 0;
   void* data_ = nullptr;
   Scratch scratch_;
 };
 
-// The buffers of a reduction, aligned for the type: MPI allows any address.
+// The buffers of a reduction, aligned for the type: MPI allows any address. Elements with gaps are
+// copied, so that the gaps in the caller's buffer stay as they are.
 class ReductionBuffers {
  public:
   // `in_place`: receive holds the input.
   ReductionBuffers(const void* send, void* receive, bool in_place, std::int64_t input_bytes,
-                   std::int64_t output_bytes, std::int64_t alignment);
+                   std::int64_t output_bytes, const Reducer& reduction);
   const void* input() const { return input_; }  // or UNISONO_IN_PLACE
   void* output() const { return output_; }
   void finish();
 
  private:
+  void copy(const void* from, void* to, std::int64_t bytes) const;
+
+  const Reducer& reduction_;
   void* receive_;
   std::int64_t output_bytes_;
   const void* input_;

@@ -7,7 +7,7 @@
 
 // clang-format off
 #define UNISONO_MPI_LIBRARY(F) \
-  F(last_error) F(error_name) F(init_with) F(finalize) F(barrier) F(broadcast) F(reduce) \
+  F(last_error) F(error_name) F(type_create) F(op_create) F(init_with) F(finalize) F(barrier) F(broadcast) F(reduce) \
   F(allreduce) F(scan) F(exscan) F(reduce_scatter_block) F(reduce_scatter) F(allgather) \
   F(allgatherv) F(gather) F(gatherv) F(scatter) F(scatterv) F(alltoall) F(alltoallv)
 // clang-format on

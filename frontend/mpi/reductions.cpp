@@ -10,17 +10,13 @@
 #include "host/host.hpp"
 #include "host/types.hpp"
 #include "library.hpp"
+#include "reducer.hpp"
 
 namespace unisono::mpi::ours {
 namespace {
 
 int result(const Communicator& comm, int error) {
   return error == UNISONO_OK ? 0 : report_error(comm, error);
-}
-
-std::int64_t alignment_of(const Reduction& reduction) {
-  constexpr std::int64_t kGreatest = 8;  // complex numbers are aligned as their parts
-  return std::min(reduction.size, kGreatest);
 }
 
 // Input and output are the same elements. Most MPIs take the same buffer twice for MPI_IN_PLACE.
@@ -32,13 +28,12 @@ using Reducing = int (*)(const void*, void*, std::int64_t, unisono_type_t, uniso
                          unisono_comm_t);
 
 // Allreduce, scan and exscan.
-int reduce_all(const Communicator& comm, Reducing reduce, const Reduction& reduction,
+int reduce_all(const Communicator& comm, Reducing reduce, const Reducer& reduction,
                const void* send, void* receive, int count) {
-  const std::int64_t bytes = count * reduction.size;
-  ReductionBuffers buffers(send, receive, is_in_place(send, receive), bytes, bytes,
-                           alignment_of(reduction));
+  const std::int64_t bytes = count * reduction.size();
+  ReductionBuffers buffers(send, receive, is_in_place(send, receive), bytes, bytes, reduction);
   const int error =
-      reduce(buffers.input(), buffers.output(), count, reduction.type, reduction.op, comm.job);
+      reduce(buffers.input(), buffers.output(), count, reduction.type(), reduction.op(), comm.job);
   if (error == UNISONO_OK) buffers.finish();
   return result(comm, error);
 }
@@ -53,45 +48,45 @@ int Barrier(Handle comm) {
 
 int Allreduce(const void* send, void* receive, int count, Handle type, Handle op, Handle comm) {
   const Communicator* const own = find_communicator(comm, Collective::Allreduce);
-  const auto reduction = find_reduction(type, op);
+  const Reducer reduction(type, op, comm);
   if (own == nullptr || !reduction || count < 0) {
     return host().Allreduce(send, receive, count, type, op, comm);
   }
-  return reduce_all(*own, library().allreduce, *reduction, send, receive, count);
+  return reduce_all(*own, library().allreduce, reduction, send, receive, count);
 }
 
 int Scan(const void* send, void* receive, int count, Handle type, Handle op, Handle comm) {
   const Communicator* const own = find_communicator(comm, Collective::Scan);
-  const auto reduction = find_reduction(type, op);
+  const Reducer reduction(type, op, comm);
   if (own == nullptr || !reduction || count < 0) {
     return host().Scan(send, receive, count, type, op, comm);
   }
-  return reduce_all(*own, library().scan, *reduction, send, receive, count);
+  return reduce_all(*own, library().scan, reduction, send, receive, count);
 }
 
 int Exscan(const void* send, void* receive, int count, Handle type, Handle op, Handle comm) {
   const Communicator* const own = find_communicator(comm, Collective::Exscan);
-  const auto reduction = find_reduction(type, op);
+  const Reducer reduction(type, op, comm);
   if (own == nullptr || !reduction || count < 0) {
     return host().Exscan(send, receive, count, type, op, comm);
   }
-  return reduce_all(*own, library().exscan, *reduction, send, receive, count);
+  return reduce_all(*own, library().exscan, reduction, send, receive, count);
 }
 
 int Reduce(const void* send, void* receive, int count, Handle type, Handle op, int root,
            Handle comm) {
   const Communicator* const own = find_communicator(comm, Collective::Reduce);
-  const auto reduction = find_reduction(type, op);
+  const Reducer reduction(type, op, comm);
   if (own == nullptr || !reduction || count < 0 || root < 0 || root >= own->size) {
     return host().Reduce(send, receive, count, type, op, root, comm);
   }
   const bool is_root = own->rank == root;
   if (!is_root) receive = nullptr;  // not significant there
-  const std::int64_t bytes = count * reduction->size;
+  const std::int64_t bytes = count * reduction.size();
   ReductionBuffers buffers(send, receive, is_root && is_in_place(send, receive), bytes,
-                           is_root ? bytes : 0, alignment_of(*reduction));
-  const int error = library().reduce(buffers.input(), buffers.output(), count, reduction->type,
-                                     reduction->op, root, own->job);
+                           is_root ? bytes : 0, reduction);
+  const int error = library().reduce(buffers.input(), buffers.output(), count, reduction.type(),
+                                     reduction.op(), root, own->job);
   if (error == UNISONO_OK) buffers.finish();
   return result(*own, error);
 }
@@ -99,15 +94,15 @@ int Reduce(const void* send, void* receive, int count, Handle type, Handle op, i
 int Reduce_scatter_block(const void* send, void* receive, int count, Handle type, Handle op,
                          Handle comm) {
   const Communicator* const own = find_communicator(comm, Collective::Reduce_scatter_block);
-  const auto reduction = find_reduction(type, op);
+  const Reducer reduction(type, op, comm);
   if (own == nullptr || !reduction || count < 0) {
     return host().Reduce_scatter_block(send, receive, count, type, op, comm);
   }
-  const std::int64_t bytes = count * reduction->size;
+  const std::int64_t bytes = count * reduction.size();
   ReductionBuffers buffers(send, receive, is_in_place(send, receive), bytes * own->size, bytes,
-                           alignment_of(*reduction));
+                           reduction);
   const int error = library().reduce_scatter_block(buffers.input(), buffers.output(), count,
-                                                   reduction->type, reduction->op, own->job);
+                                                   reduction.type(), reduction.op(), own->job);
   if (error == UNISONO_OK) buffers.finish();
   return result(*own, error);
 }
@@ -115,16 +110,16 @@ int Reduce_scatter_block(const void* send, void* receive, int count, Handle type
 int Reduce_scatter(const void* send, void* receive, const int* counts, Handle type, Handle op,
                    Handle comm) {
   const Communicator* const own = find_communicator(comm, Collective::Reduce_scatter);
-  const auto reduction = find_reduction(type, op);
+  const Reducer reduction(type, op, comm);
   const bool valid = own != nullptr && reduction && counts != nullptr &&
                      std::all_of(counts, counts + own->size, [](int count) { return count >= 0; });
   if (!valid) return host().Reduce_scatter(send, receive, counts, type, op, comm);
   const std::vector<std::int64_t> lengths(counts, counts + own->size);
   const std::int64_t all = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
-  ReductionBuffers buffers(send, receive, is_in_place(send, receive), all * reduction->size,
-                           counts[own->rank] * reduction->size, alignment_of(*reduction));
+  ReductionBuffers buffers(send, receive, is_in_place(send, receive), all * reduction.size(),
+                           counts[own->rank] * reduction.size(), reduction);
   const int error = library().reduce_scatter(buffers.input(), buffers.output(), lengths.data(),
-                                             reduction->type, reduction->op, own->job);
+                                             reduction.type(), reduction.op(), own->job);
   if (error == UNISONO_OK) buffers.finish();
   return result(*own, error);
 }

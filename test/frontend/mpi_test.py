@@ -133,12 +133,14 @@ class Others(unittest.TestCase):
     def test_fortran(self):
         if shutil.which(f"mpif90.{OPTIONS.mpi}") is None:
             self.skipTest("no Fortran compiler")
-        program = compile_program("wrappers.f90", "wrappers", "mpif90",
-                                  ["-fallow-argument-mismatch"])
-        for ranks in (2, 3):
-            done = mpirun(ranks, [program], {"UNISONO_LOG": "info"})
-            self.assertEqual((done.returncode, done.stdout), (0, "fine\n"), done.stderr)
-            self.assertIn("Unisono does the collectives", done.stderr)
+        for interface in ("MPIF_H", "USE_MPI", "USE_F08"):
+            program = compile_program("wrappers.F90", interface, "mpif90",
+                                      ["-fallow-argument-mismatch", f"-D{interface}"])
+            for ranks in (2, 3):
+                with self.subTest(interface=interface, ranks=ranks):
+                    done = mpirun(ranks, [program], {"UNISONO_LOG": "info"})
+                    self.assertEqual((done.returncode, done.stdout), (0, "fine\n"), done.stderr)
+                    self.assertIn("Unisono does the collectives", done.stderr)
 
     def test_a_profiling_tool_sees_the_calls(self):
         """Linked into the program, or preloaded behind the drop-in."""

@@ -273,34 +273,106 @@ static void moves(int step, MPI_Comm comm, int rank, int size, MPI_Datatype gapp
   check(names[which], step, out, expected, sizeof out);
 }
 
-/* Composes affine maps x -> p[0] x + p[1]: associative, and not commutative. */
+/* Composes affine maps x -> p[0] x + p[s]: associative, and not commutative. The type may have
+ * gaps, with which s is 2. */
 static void compose(void* a, void* b, int* length, MPI_Datatype* type) {
-  (void)type;
+  MPI_Aint lower, extent;
+  MPI_Type_get_extent(*type, &lower, &extent);
+  const int s = (int)(extent / (2 * (MPI_Aint)sizeof(unsigned)));
   for (int i = 0; i < *length; ++i) {
-    const unsigned* const left = (unsigned*)a + 2 * i;
-    unsigned* const right = (unsigned*)b + 2 * i;
-    right[1] += left[1] * right[0];
+    const unsigned* const left = (unsigned*)a + 2 * s * i;
+    unsigned* const right = (unsigned*)b + 2 * s * i;
+    right[s] += left[s] * right[0];
     right[0] *= left[0];
   }
 }
 
-/* Operators and types that the host MPI applies. */
-static void by_host(int step, MPI_Comm comm, int rank, int size, MPI_Datatype pair, MPI_Op own) {
-  int mine[2] = {value(step, rank, 0), rank}, result[2] = {0, 0}, want[2];
-  want[0] = value(step, 0, 0), want[1] = 0;
-  for (int r = 1; r < size; ++r) {
-    if (value(step, r, 0) > want[0]) want[0] = value(step, r, 0), want[1] = r;
+static void map_of(int step, int r, int i, unsigned* map) {
+  map[0] = 3u + (unsigned)r;
+  map[1] = (unsigned)value(step, r, i);
+}
+
+static void maps_over(int step, int first, int end, int i, unsigned* whole) {
+  unsigned next[2];
+  map_of(step, first, i, whole);
+  for (int r = first + 1; r < end; ++r) {
+    map_of(step, r, i, next);
+    whole[1] = next[1] + whole[1] * next[0];
+    whole[0] *= next[0];
   }
-  MPI_Allreduce(mine, result, 1, MPI_2INT, MPI_MAXLOC, comm);
-  check("maxloc", step, result, want, sizeof want);
-  unsigned map[2] = {3u + (unsigned)rank, (unsigned)value(step, rank, 1)}, composed[2];
-  unsigned whole[2] = {3u, (unsigned)value(step, 0, 1)};
-  for (int r = 1; r < size; ++r) {
-    whole[1] = (unsigned)value(step, r, 1) + whole[1] * (3u + (unsigned)r);
-    whole[0] *= 3u + (unsigned)r;
+}
+
+/* An operator of the program, on pairs with gaps or without. */
+static void own_operator(int step, MPI_Comm comm, int rank, int size, MPI_Datatype types[2],
+                         MPI_Op own) {
+  const int which = (int)draw(5);
+  /* MPICH 4.0 overruns its own buffers in a reduce-scatter of elements with gaps. */
+  const int s = which == 4 ? 1 : 1 + (int)draw(2);
+  const int count = draw(4) == 0 ? (int)draw(MOST / 8) : (int)draw(9);
+  const int in_place = (int)draw(2);
+  const int root = (int)draw((uint32_t)size);
+  const int all = which == 4 ? count * size : count;
+  unsigned* const send = (unsigned*)in;
+  unsigned* const receive = (unsigned*)out;
+  unsigned* const want = (unsigned*)expected;
+  for (int i = 0; i < 16 * MOST; ++i) in[i] = out[i] = expected[i] = -7;
+  /* The input lies in the receive buffer if the call is in place. */
+  const int place = in_place && (which != 1 || (rank == root && !is_plain));
+  for (int i = 0; i < all; ++i) {
+    unsigned map[2];
+    map_of(step, rank, i, map);
+    unsigned* const to = (place ? receive : send) + 2 * s * i;
+    to[0] = map[0], to[s] = map[1];
+    if (place) want[2 * s * i] = map[0], want[2 * s * i + s] = map[1];
   }
-  MPI_Allreduce(map, composed, 1, pair, own, comm);
-  check("own operator", step, composed, whole, sizeof whole);
+  const int end = which == 2 ? rank + 1 : which == 3 ? rank : size;
+  for (int i = 0; i < count && end > 0 && (which != 1 || rank == root); ++i) {
+    unsigned whole[2];
+    maps_over(step, 0, end, which == 4 ? rank * count + i : i, whole);
+    want[2 * s * i] = whole[0], want[2 * s * i + s] = whole[1];
+  }
+  const void* const from = place ? MPI_IN_PLACE : send;
+  const MPI_Datatype type = types[s - 1];
+  switch (which) {
+    case 0:
+      MPI_Allreduce(from, receive, count, type, own, comm);
+      break;
+    case 1:
+      MPI_Reduce(from, receive, count, type, own, root, comm);
+      break;
+    case 2:
+      MPI_Scan(from, receive, count, type, own, comm);
+      break;
+    case 3:
+      MPI_Exscan(from, receive, count, type, own, comm);
+      break;
+    default:
+      MPI_Reduce_scatter_block(from, receive, count, type, own, comm);
+  }
+  if (which == 3 && rank == 0) return;
+  /* Behind the result of a reduce-scatter in place, the rest is undefined. */
+  const size_t checked = which == 4 && place ? (size_t)(2 * s * count) * sizeof(int) : sizeof out;
+  check("own operator", step, out, expected, checked);
+}
+
+/* MPI's operators on pairs. */
+static void locations(int step, MPI_Comm comm, int rank, int size) {
+  struct {
+    double value;
+    int index;
+  } mine = {value(step, rank, 0), rank}, result = {0, 0};
+  int pair[2] = {value(step, rank, 1) / 8, rank}, least[2] = {0, 0};
+  double most = value(step, 0, 0);
+  int at[2] = {0, 0};
+  for (int r = 1; r < size; ++r) {
+    if (value(step, r, 0) > most) most = value(step, r, 0), at[0] = r;
+    if (value(step, r, 1) / 8 < value(step, at[1], 1) / 8) at[1] = r;
+  }
+  MPI_Allreduce(&mine, &result, 1, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
+  check("maxloc", step, &result.index, &at[0], sizeof(int));
+  check("maxloc's value", step, &result.value, &most, sizeof most);
+  MPI_Allreduce(pair, least, 1, MPI_2INT, MPI_MINLOC, comm);
+  check("minloc", step, &least[1], &at[1], sizeof(int));
 }
 
 /* A rank sends a long message to the next, which receives it while it waits in a collective. The
@@ -330,7 +402,7 @@ int main(int argc, char** argv) {
   is_plain = argc > 3;
   enum { kComms = 5 };
   MPI_Comm comms[kComms];
-  MPI_Datatype gapped, two, pair;
+  MPI_Datatype gapped, two, pair, apart, spread;
   MPI_Op own;
   state = seed * 2654435761U + 88172645463325252ULL;
   MPI_Init(&argc, &argv);
@@ -340,6 +412,9 @@ int main(int argc, char** argv) {
   MPI_Type_commit(&gapped);
   MPI_Type_contiguous(2, MPI_INT, &pair);
   MPI_Type_commit(&pair);
+  MPI_Type_vector(2, 1, 2, MPI_INT, &spread);
+  MPI_Type_create_resized(spread, 0, 4 * sizeof(int), &apart);
+  MPI_Type_commit(&apart);
   MPI_Op_create(compose, 0, &own);
   comms[0] = MPI_COMM_WORLD;
   MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]);
@@ -362,18 +437,21 @@ int main(int argc, char** argv) {
       continue;
     }
     /* Ranks of different communicators draw differently below: so all begin a step alike. */
-    switch (draw(8)) {
+    switch (draw(9)) {
       case 0:
         MPI_Barrier(comms[which]);
         break;
       case 1:
-        by_host(step, comms[which], rank, size, pair, own);
+        locations(step, comms[which], rank, size);
+        break;
+      case 3:
+        own_operator(step, comms[which], rank, size, (MPI_Datatype[]){pair, apart}, own);
         break;
       case 2:
         message_during_a_barrier(step, comms[which], rank, size);
         break;
-      case 3:
       case 4:
+      case 5:
         reduction(step, comms[which], rank, size);
         break;
       default:
@@ -388,6 +466,8 @@ int main(int argc, char** argv) {
   MPI_Type_free(&gapped);
   MPI_Type_free(&two);
   MPI_Type_free(&pair);
+  MPI_Type_free(&apart);
+  MPI_Type_free(&spread);
   printf("rank %d: %d steps, hash %016llx\n", world_rank, steps, (unsigned long long)hash);
   MPI_Finalize();
   return 0;

@@ -92,6 +92,9 @@ using CancelRequest = int(void* extra, int is_complete);
   F(Type_commit, (Handle* type)) \
   F(Type_free, (Handle* type)) \
   F(Type_get_extent, (Handle type, std::ptrdiff_t* lower, std::ptrdiff_t* extent)) \
+  F(Type_get_true_extent, (Handle type, std::ptrdiff_t* lower, std::ptrdiff_t* extent)) \
+  F(Op_commutative, (Handle op, int* commutative)) \
+  F(Reduce_local, (const void* first, void* second, int count, Handle type, Handle op)) \
   F(Pack, (const void* input, int count, Handle type, void* output, int bytes, int* position, \
            Handle comm)) \
   F(Unpack, (const void* input, int bytes, int* position, void* output, int count, Handle type, \

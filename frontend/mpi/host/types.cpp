@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/types.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cwchar>
 #include <string>
@@ -11,8 +12,9 @@ namespace unisono::mpi {
 namespace {
 
 // The groups of types of the MPI standard, of which it says to which operators they belong.
-// `moved`: to none, or to none that Unisono has.
-enum class Group : std::uint8_t { integer, floating, complex, logical, byte, multi, moved };
+// `pair`: those of MPI_MINLOC and MPI_MAXLOC that Unisono has. `moved`: to none, or to none that
+// Unisono has.
+enum class Group : std::uint8_t { integer, floating, complex, logical, byte, multi, pair, moved };
 
 struct TypeRow {
   const char* open_mpi;  // symbol behind "ompi_mpi_"
@@ -59,10 +61,16 @@ constexpr TypeRow kTypes[] = {
     {"cxx_bool", 0x4c000133, Group::logical, UNISONO_UINT8, 1},
     {"cxx_cplex", 0x4c000834, Group::complex, UNISONO_COMPLEX64, 8},
     {"cxx_dblcplex", 0x4c001035, Group::complex, UNISONO_COMPLEX128, 16},
+    {"short_int", 0x8c000003, Group::pair, UNISONO_INT16_INT32, 8},
+    {"2int", 0x4c000816, Group::pair, UNISONO_INT32_INT32, 8},
+    {"long_int", 0x8c000002, Group::pair, UNISONO_INT64_INT32, 16},
+    {"float_int", 0x8c000000, Group::pair, UNISONO_FLOAT32_INT32, 8},
+    {"double_int", 0x8c000001, Group::pair, UNISONO_FLOAT64_INT32, 16},
     // Fortran, as gfortran and others have it without options that widen types.
     {"character", 0x4c00011a, Group::moved, UNISONO_INT8, 1},
     {"logical", 0x4c00041d, Group::moved, UNISONO_INT32, 4},
     {"integer", 0x4c00041b, Group::integer, UNISONO_INT32, 4},
+    {"2integer", 0x4c000820, Group::pair, UNISONO_INT32_INT32, 8},
     {"integer1", 0x4c00012d, Group::integer, UNISONO_INT8, 1},
     {"integer2", 0x4c00022f, Group::integer, UNISONO_INT16, 2},
     {"integer4", 0x4c000430, Group::integer, UNISONO_INT32, 4},
@@ -108,6 +116,12 @@ constexpr OpRow kOps[] = {
     {"bor", 0x58000008, UNISONO_BITWISE_OR, kBitwise},
     {"lxor", 0x58000009, UNISONO_LOGICAL_XOR, kLogical},
     {"bxor", 0x5800000a, UNISONO_BITWISE_XOR, kBitwise},
+    {"minloc", 0x5800000b, UNISONO_MINLOC, bits({Group::pair})},
+    {"maxloc", 0x5800000c, UNISONO_MAXLOC, bits({Group::pair})},
+    // For one-sided calls only.
+    {"replace", 0x5800000d, UNISONO_SUM, 0},
+    {"no_op", 0x5800000e, UNISONO_SUM, 0},
+    {"null", 0x18000000, UNISONO_SUM, 0},
 };
 
 // From a handle to its row. Never full, so a search ends.
@@ -168,17 +182,24 @@ const Maps& maps() {
 
 TypeInfo type_info(Handle type) {
   const Host& mpi = host();
-  if (const TypeRow* const row = maps().types.find(mpi.handle(type))) {
-    return {row->size, row->size, true, true};
-  }
   TypeInfo info;
+  const TypeRow* const row = maps().types.find(mpi.handle(type));
+  if (row != nullptr && row->group != Group::pair) {  // pairs may have a gap at their end
+    info.size = info.extent = info.true_extent = row->size;
+    info.direct = info.valid = true;
+    return info;
+  }
   if (mpi.handle(type) == mpi.constants.no_type) return info;
   int size = 0;
-  std::ptrdiff_t lower = 0, extent = 0;
+  std::ptrdiff_t lower = 0, extent = 0, true_lower = 0, true_extent = 0;
   if (mpi.Type_size(type, &size) != 0 || size < 0) return info;
   if (mpi.Type_get_extent(type, &lower, &extent) != 0) return info;
+  if (mpi.Type_get_true_extent(type, &true_lower, &true_extent) != 0) return info;
   info.size = size;
   info.extent = extent;
+  info.lower = lower;
+  info.true_lower = true_lower;
+  info.true_extent = true_extent;
   info.valid = true;
   return info;
 }
@@ -189,7 +210,12 @@ std::optional<Reduction> find_reduction(Handle type, Handle op) {
   const OpRow* const by = maps().ops.find(mpi.handle(op));
   if (row == nullptr || by == nullptr) return std::nullopt;
   if ((by->groups >> static_cast<unsigned>(row->group) & 1U) == 0) return std::nullopt;
-  return Reduction{row->type, by->op, row->size};
+  // A pair's parts are as long as its half, a complex number's at most 8 bytes.
+  constexpr std::int64_t kGreatest = 8;
+  const std::int64_t part = row->group == Group::pair ? row->size / 2 : row->size;
+  return Reduction{row->type, by->op, row->size, std::min(part, kGreatest)};
 }
+
+bool is_own_operator(Handle op) { return maps().ops.find(host().handle(op)) == nullptr; }
 
 }  // namespace unisono::mpi

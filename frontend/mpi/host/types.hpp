@@ -14,7 +14,9 @@ namespace unisono::mpi {
 struct TypeInfo {
   std::int64_t size = 0;    // bytes of an element's data
   std::int64_t extent = 0;  // from one element to the next
-  bool direct = false;      // without gaps and in order, so elements can be moved where they lie
+  std::int64_t lower = 0;
+  std::int64_t true_lower = 0, true_extent = 0;  // of the data alone
+  bool direct = false;  // without gaps and in order, so elements can be moved where they lie
   bool valid = false;
 };
 TypeInfo type_info(Handle type);
@@ -23,9 +25,13 @@ struct Reduction {
   unisono_type_t type = UNISONO_BYTE;
   unisono_op_t op = UNISONO_SUM;
   std::int64_t size = 0;  // of an element
+  std::int64_t alignment = 1;
 };
 // nullopt: MPI does not define it, or Unisono has no equivalent. MPI demands the same type and
 // operator at all ranks, so all ranks find the same.
 std::optional<Reduction> find_reduction(Handle type, Handle op);
+
+// Whether it is an operator of the program, not one of MPI's.
+bool is_own_operator(Handle op);
 
 }  // namespace unisono::mpi
