@@ -31,7 +31,7 @@ plan::PlanContext plan_context(const Members& members, const SegmentLayout& layo
   const bool all_in_group = !group.empty() && std::ranges::count(group, false) == 0;
   return {.rank = members.rank(),
           .ranks = members.size(),
-          .oversubscribed = one_memory && job.oversubscribed(),
+          .oversubscribed = one_memory && job.cores().are_oversubscribed(),
           .staged_multicast = can.multicast,
           .multicast = one_memory ? can.multicast : all_in_group,
           .shared_windows = one_memory && can.shared_windows,
@@ -50,16 +50,16 @@ plan::PlanContext plan_context(const Members& members, const SegmentLayout& layo
 
 Communicator::Made Communicator::create_world(job::Job& job) {
   // The first rank of every host does the same, so all find the same offset.
-  if (job.rank() == job.hosts().first_here()) {
-    UNISONO_ASSIGN(const Grant grant, Segment::reserve(job, job.ranks()));
+  if (job.ranks().is_first_here()) {
+    UNISONO_ASSIGN(const Grant grant, Segment::reserve(job, job.ranks().count()));
     if (job.network() != nullptr) job.memory().confine(job.hosts().own(), job.hosts().count());
-    job.publish_world(grant.offset);
+    job.start_up().publish_world(grant.offset);
   }
-  UNISONO_ASSIGN(const std::int64_t offset, job.await_world());
-  std::vector<int> everyone(static_cast<std::size_t>(job.ranks()));
+  UNISONO_ASSIGN(const std::int64_t offset, job.start_up().await_world());
+  std::vector<int> everyone(static_cast<std::size_t>(job.ranks().count()));
   std::iota(everyone.begin(), everyone.end(), 0);
   std::unique_ptr<Communicator> world(
-      new Communicator(job, std::move(everyone), job.rank(),
+      new Communicator(job, std::move(everyone), job.ranks().own(),
                        {.offset = offset, .layout = Segment::layout_at(job, offset)}, true));
   UNISONO_TRY(world->join_nic());
   return world;
@@ -89,7 +89,7 @@ Communicator::~Communicator() {
   const bool has_failed = failures_.has_failed() || failures_.is_known();
   if (!is_world_) {
     std::vector<int> targets;
-    if (job_.state(job_.rank()) == job::RankState::present) {
+    if (job_.ranks().state(job_.ranks().own()) == job::RankState::present) {
       targets = members_.one_of_each_remote_host();
     }
     ends_.tell(
@@ -244,7 +244,7 @@ Result<bool> Communicator::query(Comparison how, std::uint64_t value) {
   Result<std::optional<bool>> answer = std::optional<bool>();
   Communicator* const self[] = {this};
   CommunicatorWait(self).until([&] {
-    job_.watch(base::now_ns());
+    job_.watch().look(base::now_ns());
     answer = query_.step(how, value);
     return !answer || *answer;
   });
@@ -284,7 +284,7 @@ Communicator::Made Communicator::shrink() {
       std::optional<std::unique_ptr<Communicator>>();
   Communicator* const self[] = {this};
   CommunicatorWait(self).until([&] {
-    job_.watch(base::now_ns());
+    job_.watch().look(base::now_ns());
     made = step_shrink();
     const bool is_late = made && !*made && limit_ns > 0 && base::now_ns() > deadline_ns;
     if (is_late) made = shrink_->late(limit_ns);

@@ -22,7 +22,7 @@ bool CommunicatorWait::sleeps_at_once() const {
 
 // How long the operations let this rank sleep, and the events that wake it.
 engine::SleepTarget CommunicatorWait::prepare_operations() {
-  engine::SleepTarget all{.limit_ns = job_.watch_interval_ns()};
+  engine::SleepTarget all{.limit_ns = job_.watch().interval_ns()};
   for (Communicator* c : communicators_) {
     for (Pending* pending : c->queue_.active()) {
       engine::Operation& operation = pending->operation;
@@ -82,7 +82,7 @@ bool CommunicatorWait::sleep_once(const engine::SleepTarget& target) {
     }
   }
   if (credit) change_credit_sleepers(false);
-  job_.watch(base::now_ns());
+  job_.watch().look(base::now_ns());
   return woken;
 }
 

@@ -21,7 +21,7 @@ class CommunicatorWait {
   // that comes after the check ends the sleep.
   template <class Over>
   void until(const Over& over) {
-    wait::Waiter waiter(job_.wait_policy(), job_.foreign_load());
+    wait::Waiter waiter(job_.cores().wait_policy(), job_.cores().contention());
     for (Communicator* c : communicators_) c->loan_.take_back();
     const auto turn = [&] {
       for (Communicator* c : communicators_) c->advance();

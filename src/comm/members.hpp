@@ -26,7 +26,7 @@ class Members {
   int size() const { return static_cast<int>(job_ranks_.size()); }
   const std::vector<int>& job_ranks() const { return job_ranks_; }
   int job_rank(int rank) const { return job_ranks_[static_cast<std::size_t>(rank)]; }
-  job::RankState state(int rank) const { return job_.state(job_rank(rank)); }
+  job::RankState state(int rank) const { return job_.ranks().state(job_rank(rank)); }
   bool lives(int rank) const { return state(rank) == job::RankState::present; }
 
   // Members on other hosts, ascending.

@@ -93,8 +93,9 @@ std::uint64_t memory_layout(const base::Settings& settings) {
 
 Result<Grant> Segment::reserve(job::Job& job, int ranks) {
   Grant grant{.layout = plan_segment(ranks, job.settings())};
-  grant.layout.first_sequence = std::max(grant.layout.first_sequence, job.least_sequence());
-  job.reclaim();
+  grant.layout.first_sequence =
+      std::max(grant.layout.first_sequence, job.retired().least_sequence());
+  job.retired().reclaim();
   UNISONO_ASSIGN(grant.offset, job.memory().allocate(grant.layout.bytes));
   if (const Status ready = adopt(job, grant); !ready) {
     job.memory().release(grant.offset, grant.layout.bytes);
@@ -185,7 +186,7 @@ void Segment::say_farewell(bool last_here, bool has_failed, bool tells) {
   if (!tells || !job.settle_network()) return;
   auto* const farewells = reinterpret_cast<std::atomic<std::uint64_t>*>(at(layout_.farewells));
   const auto said =
-      static_cast<std::uint64_t>(has_failed ? job::Farewell::failed : job::Farewell::clean);
+      static_cast<std::uint64_t>(has_failed ? job::LeaveRecord::failed : job::LeaveRecord::clean);
   auto& own = farewells[members_.rank()];
   if (with_leader) {
     own.store(said, std::memory_order_release);
@@ -195,8 +196,8 @@ void Segment::say_farewell(bool last_here, bool has_failed, bool tells) {
                         .flag_value = said});
   }
   if (members_.rank() == kLeader) {
-    job.retire({offset_, layout_.bytes, farewells, members_.job_ranks()},
-               std::max(small_.next_sequence(), bulk_.next_sequence()) + 1);  // for the mark
+    job.retired().add({offset_, layout_.bytes, farewells, members_.job_ranks()},
+                      std::max(small_.next_sequence(), bulk_.next_sequence()) + 1);  // for the mark
   }
 }
 

@@ -18,9 +18,9 @@ base::Result<Started> start_rank(const bootstrap::JobInfo& info,
   const auto go_on = [&]() -> base::Status {
     UNISONO_TRY(job.start_agent());
     UNISONO_ASSIGN(started.world, Communicator::create_world(job));
-    return job.confirm_start();
+    return job.start_up().confirm();
   };
-  if (const base::Status whole = go_on(); !whole) return job.fail_start(whole.error());
+  if (const base::Status whole = go_on(); !whole) return job.start_up().fail(whole.error());
   return started;
 }
 

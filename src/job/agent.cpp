@@ -9,7 +9,6 @@
 
 #include "base/clock.hpp"
 #include "base/thread.hpp"
-#include "job/job.hpp"
 
 namespace unisono::job {
 namespace {
@@ -31,7 +30,7 @@ void Agent::stop() {
     stop_ = true;
   }
   changed_.notify_all();
-  job_.doorbells().wake(job_.rank());
+  doorbells_.wake(rank_);
   if (thread_.joinable()) thread_.join();
 }
 
@@ -63,10 +62,9 @@ bool Agent::lend(Carried& carried, When when) {
   }
   if (thread_.joinable()) {
     if (wake) changed_.notify_one();
-    if (when == When::now)
-      job_.doorbells().wake(job_.rank());  // it may sleep there for another one
+    if (when == When::now) doorbells_.wake(rank_);  // it may sleep there for another one
   } else if (at_once) {
-    job_.network()->hand_over(when == When::now);
+    network_->hand_over(when == When::now);
   }
   return true;
 }
@@ -99,7 +97,6 @@ void Agent::rest(std::unique_lock<std::mutex>& lock) {
 }
 
 void Agent::run() {
-  wait::Doorbells& doorbells = job_.doorbells();
   for (;;) {
     {
       std::unique_lock lock(mutex_);
@@ -114,11 +111,11 @@ void Agent::run() {
       at_once_ = false;
       if (lent_.empty()) continue;
     }
-    const std::uint32_t announced = doorbells.announce(job_.rank());
+    const std::uint32_t announced = doorbells_.announce(rank_);
     const bool more = carry();
-    if (more) doorbells.sleep(job_.rank(), announced, job_.watch_interval_ns());
-    doorbells.withdraw(job_.rank());
-    if (more) job_.watch(base::now_ns());
+    if (more) doorbells_.sleep(rank_, announced, watch_.interval_ns());
+    doorbells_.withdraw(rank_);
+    if (more) watch_.look(base::now_ns());
   }
 }
 

@@ -15,10 +15,11 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "job/loss/rank_watch.hpp"
+#include "network/network.hpp"
+#include "wait/doorbells.hpp"
 
 namespace unisono::job {
-
-class Job;
 
 // The operations of a communicator, which the agent progresses.
 class Carried {
@@ -30,7 +31,9 @@ class Carried {
 
 class Agent {
  public:
-  explicit Agent(Job& job) : job_(job) {}
+  // The agent of that rank. `network`: null in a job of one host. All outlive it.
+  Agent(int rank, wait::Doorbells& doorbells, RankWatch& watch, network::Network* network)
+      : rank_(rank), doorbells_(doorbells), watch_(watch), network_(network) {}
   ~Agent();
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
@@ -59,7 +62,10 @@ class Agent {
   void run();
   void rest(std::unique_lock<std::mutex>& lock);
 
-  Job& job_;
+  const int rank_;
+  wait::Doorbells& doorbells_;
+  RankWatch& watch_;
+  network::Network* const network_;
   std::mutex mutex_;  // held while communicators are carried
   std::condition_variable changed_;
   std::vector<Carried*> lent_;

@@ -20,14 +20,14 @@ constexpr std::int64_t kDeafNs = base::kMillisecond;
 RankSleep::RankSleep(Job& job) : job_(job) {
   if (job.network() != nullptr) {
     const bool alone = job.hosts().count_here() == 1;
-    pipe_ = !alone && job.doorbells().announce_poll_sleep(job.rank());
+    pipe_ = !alone && job.doorbells().announce_poll_sleep(job.ranks().own());
     datagrams_ = alone || pipe_;
   }
   if (datagrams_) {
     job.network()->announce();
     before_ = job.network()->arrived();
   } else {
-    announced_ = job.doorbells().announce(job.rank());
+    announced_ = job.doorbells().announce(job.ranks().own());
   }
 }
 
@@ -36,8 +36,8 @@ RankSleep::~RankSleep() { withdraw(); }
 void RankSleep::withdraw() {
   if (std::exchange(is_withdrawn_, true)) return;
   if (datagrams_) job_.network()->withdraw();
-  if (pipe_) return job_.doorbells().withdraw_poll_sleep(job_.rank());
-  if (!datagrams_) job_.doorbells().withdraw(job_.rank());
+  if (pipe_) return job_.doorbells().withdraw_poll_sleep(job_.ranks().own());
+  if (!datagrams_) job_.doorbells().withdraw(job_.ranks().own());
 }
 
 bool RankSleep::sleep(std::int64_t limit_ns, int descriptor) {
@@ -49,7 +49,7 @@ bool RankSleep::sleep(std::int64_t limit_ns, int descriptor) {
   }
   if (descriptor >= 0) limit_ns = std::min(limit_ns, kDeafNs);
   if (job_.network() != nullptr) job_.network()->hand_over();
-  return job_.doorbells().sleep(job_.rank(), announced_, limit_ns);
+  return job_.doorbells().sleep(job_.ranks().own(), announced_, limit_ns);
 }
 
 // A part of a long message that comes slowly does not count: the rest will come. Neither does a

@@ -140,8 +140,8 @@ class RankThreads {
           body(rank);
         } catch (const RankEnds&) {
           rank.is_dead = true;
-          rank.job->mark_gone(rank.rank, job::RankState::dead);
-          rank.job->raise_alarm();
+          rank.job->losses().mark_gone(rank.rank, job::RankState::dead);
+          rank.job->events().raise();
         }
         guard.done(rank.rank);
       });

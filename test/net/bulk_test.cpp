@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Jobs of several hosts whose long messages go by libfabric: the results of every collective, and
-// the errors of the others when a rank dies, hangs, or cannot use it. Without libfabric it is
-// skipped, with the reason.
+// the errors of the others when a rank dies, hangs, or cannot use it (agree_on_bulk). Without
+// libfabric it is skipped, with the reason.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The switch between the hosts of a job stops carrying multicast to some hosts, or to all, as a
 // switch with IGMP snooping and no querier does after some minutes. The job continues with right
-// results, and logs once what has happened and what to do.
+// results, and logs once what has happened and what to do (multicast_vote).
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>

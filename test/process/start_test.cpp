@@ -15,7 +15,7 @@
 #include "bootstrap/bootstrap.hpp"
 #include "harness/outcome.hpp"
 #include "job/job.hpp"
-#include "job/liveness.hpp"
+#include "job/loss/liveness.hpp"
 #include "process/ranks.hpp"
 #include "transport/shm/shm.hpp"
 

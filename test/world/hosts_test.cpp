@@ -146,7 +146,7 @@ TEST(HostsWorld, ARankThatLeavesIsKnownToHaveLeft) {
     world.at(1).publish_progress();
     world.at(1).members().job().leave();
     const auto left = [&world](int rank) {
-      return world.at(rank).members().job().state(1) == RankState::left;
+      return world.at(rank).members().job().ranks().state(1) == RankState::left;
     };
     EXPECT_TRUE(step_until(world, [&] { return left(0) && left(2) && left(3) && left(4); }));
   }
@@ -249,8 +249,8 @@ TEST(HostsWorld, AnOutageOfSecondsIsToldOnceAndTheJobGoesOn) {
   EXPECT_EQ(count_of("waiting until 10s before it is declared lost", log),
             count_of("has not answered", log));
   for (int r = 0; r < 4; ++r) {
-    EXPECT_EQ(outage.at(0).members().job().state(r), RankState::present);
-    EXPECT_EQ(outage.at(2).members().job().state(r), RankState::present);
+    EXPECT_EQ(outage.at(0).members().job().ranks().state(r), RankState::present);
+    EXPECT_EQ(outage.at(2).members().job().ranks().state(r), RankState::present);
   }
 }
 

@@ -17,7 +17,7 @@
 #include "base/clock.hpp"
 #include "harness/seeds.hpp"
 #include "harness/world.hpp"
-#include "job/news_tree.hpp"
+#include "job/loss/news_tree.hpp"
 #include "world/survivors.hpp"
 
 namespace unisono::test {
@@ -114,10 +114,10 @@ TEST(News, OfAFailureTakeAFewPacketsForEachRank) {
   // And of a loss, which half of the ranks find at the same time.
   constexpr int kLost = 5;
   for (int r = 0; r < hosts_of_many; r += 2)
-    news.world.at(r).members().job().mark_gone(kLost, RankState::silent);
+    news.world.at(r).members().job().losses().mark_gone(kLost, RankState::silent);
   const auto hears = [&](int r) { news.world.at(r).progress(); };
   const auto has_heard = [&](int r) {
-    return news.world.at(r).members().job().state(kLost) == RankState::silent;
+    return news.world.at(r).members().job().ranks().state(kLost) == RankState::silent;
   };
   const std::int64_t of_loss = news.spread(hears, has_heard);
   std::printf("%d hosts: %lld packets\n", hosts_of_many, static_cast<long long>(of_loss));
@@ -175,8 +175,8 @@ TEST(News, AreToldByAnotherRankOfTheHostWhereTheFirstHasDied) {
   news.world.at(2).failures().fail_all(Code::rank_lost, "rank 5 is lost", 0);
   news.world.at(3).failures().adopt();
   ASSERT_TRUE(news.world.at(3).failures().has_failed());
-  news.world.at(3).members().job().mark_gone(2, RankState::dead);
-  news.world.at(3).members().job().raise_alarm();
+  news.world.at(3).members().job().losses().mark_gone(2, RankState::dead);
+  news.world.at(3).members().job().events().raise();
   news.spread(
       [&](int r) {
         news.world.at(r).progress();
@@ -194,13 +194,13 @@ TEST(News, OfAShrinkThatIsGivenUpTakeAFewPacketsForEachRankAndLoss) {
   const auto hears = [&](int r) { news.world.at(r).progress(); };
   const auto knows_all = [&](int r) {
     for (int lost = 0; lost < kLost; ++lost) {
-      if (news.world.at(r).members().job().state(lost) == RankState::present) return false;
+      if (news.world.at(r).members().job().ranks().state(lost) == RankState::present) return false;
     }
     return true;
   };
   for (int r = kLost; r < kRanks; ++r) {
     for (int lost = 0; lost < kLost; ++lost) {
-      news.world.at(r).members().job().mark_gone(lost, RankState::silent);
+      news.world.at(r).members().job().losses().mark_gone(lost, RankState::silent);
     }
   }
   news.spread(hears, knows_all);

@@ -21,7 +21,7 @@ namespace unisono::test {
 // A job's own clock was the machine's until it had begun.
 inline void watch_at(job::Job& job, std::int64_t virtual_ns) {
   static const std::int64_t begin_ns = base::now_ns() + 1'000 * base::kSecond;
-  job.watch(begin_ns + virtual_ns);
+  job.watch().look(begin_ns + virtual_ns);
 }
 
 // The state of one rank: nothing yet, shrink, and the result.
@@ -153,7 +153,7 @@ class Survivors {
       if (hosts_[static_cast<std::size_t>(gone)] != hosts_[static_cast<std::size_t>(rank)]) {
         return false;
       }
-      if (job.mark_gone(gone, job::RankState::dead)) job.raise_alarm();
+      if (job.losses().mark_gone(gone, job::RankState::dead)) job.events().raise();
       return true;
     });
     watch_at(job, now());
@@ -180,7 +180,7 @@ class Survivors {
     }
     const auto is_lost = [&](int other) {
       return std::ranges::any_of(members, [&](comm::Communicator* member) {
-        return member->members().job().state(other) != job::RankState::present;
+        return member->members().job().ranks().state(other) != job::RankState::present;
       });
     };
     const auto any_lost = [&] {

@@ -118,7 +118,7 @@ void Agreement::tell_all(std::atomic<std::uint64_t>& word, std::uint64_t value,
     std::memcpy(place.data(), text.data(), text.size());
   }
   word.store(value, std::memory_order_release);
-  job_.raise_alarm();
+  job_.events().raise();
   for (int m = 0; m < size(); ++m) {
     if (is_here(m)) continue;
     if (lives(m) || (also_silent && state(m) == job::RankState::silent)) {
@@ -132,7 +132,7 @@ void Agreement::respond(int proposer, std::atomic<std::uint64_t>& word, std::uin
                         int proposal) {
   if (is_here(proposer)) {
     word.store(value, std::memory_order_release);
-    job_.raise_alarm();
+    job_.events().raise();
   } else if (proposal < 0) {
     put(proposer, word, value, {}, {});
   } else {
@@ -165,7 +165,7 @@ void Agreement::believe(std::span<const std::byte> states) {
   for (int m = 0; m < size(); ++m) {
     const auto how = static_cast<job::RankState>(states[static_cast<std::size_t>(m)]);
     const bool gone = how == job::RankState::dead || how == job::RankState::silent;
-    if (gone && lives(m) && job_.mark_gone(job_rank(m), how)) job_.raise_alarm();
+    if (gone && lives(m) && job_.losses().mark_gone(job_rank(m), how)) job_.events().raise();
   }
 }
 
@@ -312,7 +312,7 @@ int Agreement::chosen_ballot() const {
 // passes on all losses that it knows of. Members that were taken for gone by hearsay learn that
 // too.
 Error Agreement::give_up(Error why) const {
-  for (int m = 0; m < size(); ++m) job_.pass_on_loss(job_rank(m));
+  for (int m = 0; m < size(); ++m) job_.losses().pass_on(job_rank(m));
   return why;
 }
 
@@ -322,7 +322,7 @@ Agreement::Decision Agreement::adopt(int ballot) {
   const std::span<std::byte> text = proposal_text(ballot - 1);
   if (!told_) {
     told_ = true;
-    for (int m = 0; m < size(); ++m) job_.abandon(job_rank(m));
+    for (int m = 0; m < size(); ++m) job_.losses().abandon(job_rank(m));
     tell_all(words(options_.rank).chosen, static_cast<std::uint64_t>(ballot), text, text, true);
   }
   const std::vector<std::byte> proposal = read(text);
@@ -341,7 +341,7 @@ Result<std::optional<Agreement::Decision>> Agreement::step() {
   answer_proposed();
   if (is_refused()) {
     // A member with a higher number has taken this rank for gone; then it is gone for all.
-    job_.mark_gone(job_rank(options_.rank), job::RankState::silent);
+    job_.losses().mark_gone(job_rank(options_.rank), job::RankState::silent);
     return give_up(excluded());
   }
   if (!has_quorum([this](int m) { return takes_part(m); })) return give_up(no_quorum());
@@ -370,7 +370,7 @@ std::vector<int> Agreement::awaited() const {
 void Agreement::await_others() const {
   for (const int member : awaited()) {
     if (is_here(member)) {
-      job_.is_stopped(job_rank(member));
+      job_.watch().is_stopped(job_rank(member));
     } else {
       job_.network()->awaits(job_rank(member));
     }

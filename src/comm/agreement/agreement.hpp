@@ -68,7 +68,7 @@ class Agreement {
 
   int size() const { return static_cast<int>(options_.job_ranks.size()); }
   int job_rank(int member) const { return options_.job_ranks[static_cast<std::size_t>(member)]; }
-  job::RankState state(int member) const { return job_.state(job_rank(member)); }
+  job::RankState state(int member) const { return job_.ranks().state(job_rank(member)); }
   bool lives(int member) const { return state(member) == job::RankState::present; }
   bool takes_part(int member) const { return lives(member) && !options_.has_ended(member); }
   bool is_here(int member) const { return job_.hosts().is_here(job_rank(member)); }

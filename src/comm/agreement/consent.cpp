@@ -8,15 +8,15 @@ namespace unisono::comm {
 void Consent::say(std::uint64_t word) {
   auto& own = records_[members_.rank()].consent;
   own.store(word, std::memory_order_release);
-  job_.raise_alarm();
+  job_.events().raise();
   for (std::size_t m = 0; m < members_.job_ranks().size(); ++m) {
     const int target = members_.job_ranks()[m];
-    const job::RankState state = job_.state(target);
+    const job::RankState state = job_.ranks().state(target);
     const bool hears = state == job::RankState::present || state == job::RankState::silent;
     if (job_.hosts().is_here(target) || !hears) continue;
     job_.network()->put(
         {.target = target, .flag = reinterpret_cast<std::uint64_t*>(&own), .flag_value = word});
-    job_.send_news(target);
+    job_.losses().send_update(target);
   }
 }
 
@@ -50,7 +50,7 @@ std::vector<int> Consent::await(std::span<const int> members) const {
   std::vector<int> silent = awaited(members);
   for (const int member : silent) {
     if (job_.hosts().is_here(job_rank(member))) {
-      job_.is_stopped(job_rank(member));
+      job_.watch().is_stopped(job_rank(member));
     } else {
       job_.network()->awaits(job_rank(member));
     }

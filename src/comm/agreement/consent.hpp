@@ -54,7 +54,7 @@ class Consent {
   bool lives(int member) const { return members_.lives(member); }
   // A lost member's word does not count, because not all may have received it.
   bool counts(int member) const {
-    return lives(member) || job_.state(job_rank(member)) == job::RankState::left;
+    return lives(member) || job_.ranks().state(job_rank(member)) == job::RankState::left;
   }
 
   job::Job& job_;

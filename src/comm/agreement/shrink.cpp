@@ -161,7 +161,7 @@ Error Shrink::end_without(std::span<const int> missing) {
       reinterpret_cast<std::uint64_t*>(job.memory().at(given.offset + given.layout.farewells));
   job.network()->put({.target = members_.job_rank(decision_->members.front()),
                       .flag = &farewells[place_of(members_.rank())],
-                      .flag_value = static_cast<std::uint64_t>(job::Farewell::clean)});
+                      .flag_value = static_cast<std::uint64_t>(job::LeaveRecord::clean)});
   return error({why.code, why.message + ": " + memory_ready_.error().message});
 }
 

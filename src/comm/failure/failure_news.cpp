@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "job/news_tree.hpp"
+#include "job/loss/news_tree.hpp"
 
 namespace unisono::comm {
 namespace {
@@ -84,7 +84,7 @@ void FailureNews::tell_host(int host) {
     if (!members_.lives(member)) continue;
     if (told == 0) put(member, 0);
     if (shown_ > 1) put(member, shown_ - 1);
-    job_.send_news(members_.job_rank(member));
+    job_.losses().send_update(members_.job_rank(member));
     job_.network()->confirm(members_.job_rank(member));
   }
   told = shown_;

@@ -21,7 +21,7 @@ FailureState::FailureState(const Members& members, const Segment& segment, Opera
 void FailureState::fail_all(Code code, const std::string& message, std::uint64_t index) {
   const job::Failure failure{index, {code, message}};
   const bool is_news = job::report_failure(record_, failure);
-  if (is_news) members_.job().raise_alarm();
+  if (is_news) members_.job().events().raise();
   if (is_news && !members_.on_one_host()) news_.pass_on(failure);
   // The record may hold another rank's failure of a later operation. A leaf of a reduce has gone on
   // long before its root finds that a member is lost.
@@ -75,7 +75,7 @@ Error FailureState::tell() {
 
 bool FailureState::is_being_told() const {
   const auto lives = [this](int job_rank) {
-    const job::RankState state = members_.job().state(job_rank);
+    const job::RankState state = members_.job().ranks().state(job_rank);
     return state == job::RankState::present || state == job::RankState::left;
   };
   return job::is_being_reported(record_) && std::ranges::all_of(members_.job_ranks(), lives);

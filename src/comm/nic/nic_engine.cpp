@@ -162,7 +162,8 @@ engine::SleepTarget NicEngine::prepare_sleep(Operation& operation, std::int64_t 
     nap_ns = std::min(nap_ns, kLongestNapNs);
     return {.limit_ns = std::min(limit_ns, nap_ns)};
   }
-  const bool may_ask = members_.job().wait_policy().short_slices != wait::ShortSlices::never;
+  const bool may_ask =
+      members_.job().cores().wait_policy().short_slices != wait::ShortSlices::never;
   if (at_once && may_ask) wait::ask_for_short_slices();
   nap_ns = std::max(nap_ns, kFirstSleep);
   is_armed_ = true;
@@ -192,7 +193,7 @@ void NicEngine::examine() {
   const std::int64_t now = base::now_ns();
   engine::NicOperation& own = operation->nic;
   if (own.examined_ns == 0) own.examined_ns = now;
-  if (now - own.examined_ns < members_.job().watch_interval_ns()) return;
+  if (now - own.examined_ns < members_.job().watch().interval_ns()) return;
   own.examined_ns = now;
   publish();
   examine_standings(*operation);  // from the answers to the last requests
@@ -354,7 +355,7 @@ void NicEngine::leave() {
     job.carry_network();
     if (!may_leave()) network.sleep(base::kMillisecond, {});
     network.withdraw();
-    job.watch(base::now_ns());
+    job.watch().look(base::now_ns());
   }
   NicStanding own = standing();
   own.ended = true;

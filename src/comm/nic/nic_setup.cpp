@@ -126,7 +126,7 @@ base::Result<std::unique_ptr<NicPath>> NicSetup::make() {
   for (int host = 0; host < hosts_.hosts(); ++host) {
     leaders.push_back(hosts_.members(host).front());
     const int job_host = job_.hosts().of(members_.job_rank(leaders.back()));
-    offers_.push_back(job_.nic_offers()[static_cast<std::size_t>(job_host)]);
+    offers_.push_back(job_.nic_capabilities()[static_cast<std::size_t>(job_host)]);
   }
   if (const Status possible = nic::check_capabilities(offers_, leaders); !possible) {
     tell(possible.error().message);
@@ -198,7 +198,7 @@ void NicSetup::tell(const std::string& why_not) const {
 
 base::Result<std::unique_ptr<NicPath>> agree_on_nic(const Members& members, const Segment& segment,
                                                     bool is_world, const NicExchange& exchange) {
-  if (members.on_one_host() || members.job().nic_offers().empty()) {
+  if (members.on_one_host() || members.job().nic_capabilities().empty()) {
     return std::unique_ptr<NicPath>();
   }
   return NicSetup(members, segment, is_world, exchange).make();

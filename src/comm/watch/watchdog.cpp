@@ -32,7 +32,7 @@ Watchdog::Watchdog(const Members& members, OperationQueue& queue, FailureState& 
       calls_(calls),
       ends_(ends),
       // A member may have called, and failed, before: the first check sees it.
-      alarm_seen_(members.job().alarm() - 1) {}
+      alarm_seen_(members.job().events().count() - 1) {}
 
 void Watchdog::examine(bool thoroughly) {
   // An update from another host may have overtaken the packets that it refers to.
@@ -52,7 +52,7 @@ void Watchdog::examine(bool thoroughly) {
 }
 
 void Watchdog::look_at_alarm() {
-  alarm_seen_ = members_.job().alarm();
+  alarm_seen_ = members_.job().events().count();
   // In this order: a rank of this host that leaves because of a failure has shown the failure
   // before.
   for (int r = 0; r < members_.size(); ++r) someone_gone_ |= !members_.lives(r);
@@ -69,10 +69,10 @@ void Watchdog::examine_after_sleep() {
 
 void Watchdog::examine_now_and_then() {
   const std::int64_t now = base::now_ns();
-  const bool due = now - examined_ns_ > members_.job().watch_interval_ns();
+  const bool due = now - examined_ns_ > members_.job().watch().interval_ns();
   if (due) {
     examined_ns_ = now;
-    members_.job().watch(now);
+    members_.job().watch().look(now);
   }
   examine(due);
 }
@@ -162,7 +162,7 @@ void Watchdog::examine_stops() {
   };
   for (int r = 0; r < members_.size(); ++r) {
     if (members_.is_remote(r) || r == members_.rank() || !waits_for(r)) continue;
-    members_.job().is_stopped(members_.job_rank(r));
+    members_.job().watch().is_stopped(members_.job_rank(r));
   }
 }
 

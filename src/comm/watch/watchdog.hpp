@@ -36,7 +36,7 @@ class Watchdog {
   // For a rank that does not sleep itself: one that polls, and the agent.
   void examine_now_and_then();
   // Whether an event since the last check may end a pending operation.
-  bool is_alarmed() const { return members_.job().alarm() != alarm_seen_; }
+  bool is_alarmed() const { return members_.job().events().count() != alarm_seen_; }
 
  private:
   void look_at_alarm();

@@ -367,13 +367,14 @@ TEST(Failure, OfADeathIsNotLaidToWhoLeftBecauseOfIt) {
   Pending pending;
   ASSERT_TRUE(world.at(2).start(**world.at(2).plan(allreduce(1)), &in, &out, pending).ok());
   job::Job& told = world.at(1).members().job();
-  auto& header = *reinterpret_cast<SegmentHeader*>(told.memory().at(*told.await_world()));
+  auto& header =
+      *reinterpret_cast<SegmentHeader*>(told.memory().at(*told.start_up().await_world()));
   header.failure.state = 1;
   told.leave();
   world.at(2).watchdog().examine(false);
   EXPECT_EQ(pending.state, Pending::State::running) << "rank 0 lives, and will say why";
-  told.mark_gone(3, job::RankState::dead);
-  told.raise_alarm();
+  told.losses().mark_gone(3, job::RankState::dead);
+  told.events().raise();
   world.at(2).watchdog().examine(false);
   EXPECT_EQ(pending.state, Pending::State::failed);
   EXPECT_NE(world.at(2).failures().tell().message.find("rank 3 is lost"), std::string::npos)

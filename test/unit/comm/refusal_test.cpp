@@ -82,7 +82,7 @@ void expect_given_out(RankThreads& ranks, const std::vector<std::int64_t>& befor
     const std::int64_t deadline_ns = base::now_ns() + 20 * base::kSecond;
     while (ranks.given_out() != before && base::now_ns() < deadline_ns) {
       for (int r = 0; r < ranks.size(); ++r) {
-        if (!ranks.at(r).is_dead) ranks.at(r).job->reclaim();
+        if (!ranks.at(r).is_dead) ranks.at(r).job->retired().reclaim();
       }
       std::this_thread::yield();
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// job/liveness: deaths of real processes are told, once each, by pidfd and through /proc.
-#include "job/liveness.hpp"
+// job/loss/liveness: deaths of real processes are told, once each, by pidfd and through /proc.
+#include "job/loss/liveness.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>

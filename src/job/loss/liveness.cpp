@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "job/liveness.hpp"
+#include "job/loss/liveness.hpp"
 
 #include <sys/epoll.h>
 #include <sys/syscall.h>

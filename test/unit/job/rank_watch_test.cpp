@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How long after the death of a process the other ranks of its host know: who waits calls
-// Job::watch() each watch interval at the latest, and the first call that far behind the last one
-// looks. The job's time is a number here; the process is real.
+// RankWatch::look() each watch interval at the latest, and the first call that far behind the last
+// one looks. The job's time is a number here; the process is real.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -52,19 +52,19 @@ TEST(Watch, ADeathIsKnownWithinAFifthOfTheTimeout) {
   Job& job = **entered;
 
   constexpr std::int64_t kTimeoutNs = base::kSecond;  // UNISONO_DETECT_TIMEOUT
-  EXPECT_EQ(job.watch_interval_ns(), kTimeoutNs / 5);
+  EXPECT_EQ(job.watch().interval_ns(), kTimeoutNs / 5);
   const std::int64_t begin_ns = base::now_ns() + 1'000 * base::kSecond;
-  job.watch(begin_ns);
-  EXPECT_EQ(job.state(1), RankState::present);
+  job.watch().look(begin_ns);
+  EXPECT_EQ(job.ranks().state(1), RankState::present);
   kill(other, SIGKILL);
   siginfo_t info{};
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(other), &info, WEXITED | WNOWAIT), 0);
-  const std::uint32_t alarm = job.alarm();
-  job.watch(begin_ns + kTimeoutNs / 100);
-  EXPECT_EQ(job.state(1), RankState::present) << "many who wait do not look each";
-  job.watch(begin_ns + kTimeoutNs / 5);
-  EXPECT_EQ(job.state(1), RankState::dead);
-  EXPECT_NE(job.alarm(), alarm);
+  const std::uint32_t alarm = job.events().count();
+  job.watch().look(begin_ns + kTimeoutNs / 100);
+  EXPECT_EQ(job.ranks().state(1), RankState::present) << "many who wait do not look each";
+  job.watch().look(begin_ns + kTimeoutNs / 5);
+  EXPECT_EQ(job.ranks().state(1), RankState::dead);
+  EXPECT_NE(job.events().count(), alarm);
   waitpid(other, nullptr, 0);
 }
 

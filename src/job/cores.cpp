@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "job/cores.hpp"
+
+#include "base/log.hpp"
+#include "topology/spare_core.hpp"
+#include "wait/short_slices.hpp"
+
+namespace unisono::job {
+namespace {
+
+topology::UsableCores published_by(const RankHeader& entry) {
+  topology::UsableCores cores;
+  for (std::size_t w = 0; w < cores.mask.size(); ++w) {
+    cores.mask[w] = entry.cores[w].load(std::memory_order_relaxed);
+  }
+  cores.quota = entry.quota_millicores.load(std::memory_order_relaxed) / 1000.0;
+  return cores;
+}
+
+// Whether this many threads of each rank have more than a core each.
+bool are_too_few(const std::vector<topology::UsableCores>& ranks, int threads) {
+  std::vector<topology::UsableCores> all;
+  for (int t = 0; t < threads; ++t) all.insert(all.end(), ranks.begin(), ranks.end());
+  return topology::oversubscribed(all);
+}
+
+}  // namespace
+
+void Cores::publish(const Ranks& ranks) {
+  const topology::UsableCores cores = topology::usable_cores();
+  RankHeader& own = ranks.entry(ranks.own());
+  for (std::size_t w = 0; w < cores.mask.size(); ++w) {
+    own.cores[w].store(cores.mask[w], std::memory_order_relaxed);
+  }
+  own.quota_millicores.store(static_cast<std::uint32_t>(cores.quota * 1000),
+                             std::memory_order_relaxed);
+}
+
+void Cores::settle(const Ranks& ranks, bool has_network, const base::Settings& settings) {
+  for (int r = 0; r < ranks.count(); ++r) {
+    if (!ranks.hosts().is_here(r)) continue;
+    if (r == ranks.own()) place_ = here_.size();
+    here_.push_back(published_by(ranks.entry(r)));
+  }
+  oversubscribed_ = are_too_few(here_, 1);
+  suffice_for_agents_ = !are_too_few(here_, 2);
+  // A look at the network is a system call: nothing is won by not giving the core away in between.
+  wait_policy_ = wait::WaitPolicy::for_ranks(oversubscribed_ || has_network,
+                                             settings.time_ns(base::Setting::spin));
+  const base::Toggle short_slices = settings.toggle(base::Setting::short_slices);
+  if (short_slices == base::Toggle::off) wait_policy_.short_slices = wait::ShortSlices::never;
+  if (short_slices == base::Toggle::on) wait_policy_.short_slices = wait::ShortSlices::at_once;
+  if (short_slices == base::Toggle::on && !wait::ask_for_short_slices()) {
+    base::log(base::LogLevel::warn, "job",
+              "UNISONO_SHORT_SLICES=on: this kernel grants no slices of {} us (Linux 6.12 does)",
+              wait::kShortSliceNs / 1000);
+  }
+}
+
+std::optional<int> Cores::place_of_agent() const {
+  if (!topology::fills_its_cores(here_, place_)) return std::nullopt;
+  return topology::spare_core(here_, place_, topology::allowed_cores());
+}
+
+}  // namespace unisono::job

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Cores: the cores that the ranks of this host share, and how a rank waits on them: whether there
+// are more ranks than cores, whether other programs compute there, where an agent may run.
+// Immutable once settle() has returned, but for the contention. Any thread.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/settings/settings.hpp"
+#include "job/ranks.hpp"
+#include "topology/cores.hpp"
+#include "wait/waiter.hpp"
+
+namespace unisono::job {
+
+class Cores {
+ public:
+  // Shows the others which cores this rank may use; before it enters.
+  void publish(const Ranks& ranks);
+  // When all ranks of the host have published theirs. `has_network`: a wait looks at a network.
+  void settle(const Ranks& ranks, bool has_network, const base::Settings& settings);
+
+  // More ranks than cores.
+  bool are_oversubscribed() const { return oversubscribed_; }
+  // A core for each rank, and one for each agent.
+  bool suffice_for_agents() const { return suffice_for_agents_; }
+  // The core to which no rank is bound, for this rank's agent; nullopt: it shares the rank's.
+  std::optional<int> place_of_agent() const;
+
+  const wait::WaitPolicy& wait_policy() const { return wait_policy_; }
+  wait::ForeignLoad& contention() { return contention_; }
+
+ private:
+  std::vector<topology::UsableCores> here_;  // by place among the ranks of this host
+  std::size_t place_ = 0;
+  bool oversubscribed_ = false;
+  bool suffice_for_agents_ = false;
+  wait::WaitPolicy wait_policy_;
+  wait::ForeignLoad contention_;
+};
+
+}  // namespace unisono::job

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "job/loss/losses.hpp"
+
+#include <algorithm>
+
+#include "job/loss/news_tree.hpp"
+
+namespace unisono::job {
+
+bool Losses::mark_gone(int rank, RankState how) {
+  // Before there are tables, no rank can have left.
+  if (ranks_.has_tables()) {
+    if (!ranks_.mark_gone(rank, how)) return false;
+    if (network_ != nullptr) {
+      // The room of packets kept for it is needed to inform the others.
+      if (!ranks_.hosts().is_here(rank)) network_->forget(rank);
+      pass_on_once(rank);
+    }
+  }
+  std::uint32_t none = 0;
+  header_.first_dead.compare_exchange_strong(none, static_cast<std::uint32_t>(rank + 1));
+  return true;
+}
+
+std::optional<int> Losses::first() const {
+  const std::uint32_t first = header_.first_dead.load(std::memory_order_acquire);
+  if (first == 0) return std::nullopt;
+  return static_cast<int>(first - 1);
+}
+
+void Losses::take_updates() {
+  if (!ranks_.has_tables()) return;  // the rank has left already; checked later
+  if (header_.updates.load(std::memory_order_relaxed) == 0 || header_.updates.exchange(0) == 0)
+    return;
+  for (int r = 0; r < ranks_.count(); ++r) {
+    if (ranks_.has_gone(r)) network_->forget(r);
+    if (ranks_.is_lost(r)) pass_on_once(r);
+  }
+  events_.raise();
+}
+
+std::vector<int> Losses::neighbours() const {
+  const network::Hosts& hosts = ranks_.hosts();
+  return news_neighbours(hosts.own(), hosts.count(),
+                         [this](int host) { return ranks_.has_living(host); });
+}
+
+void Losses::pass_on_once(int rank) {
+  std::uint64_t not_yet = 0;
+  if (!ranks_.entry(rank).passed_on.compare_exchange_strong(not_yet, 1)) return;
+  // A silent rank that answers again learns that the others count it as lost.
+  if (ranks_.state(rank) == RankState::silent && !ranks_.hosts().is_here(rank)) {
+    put_state(rank, rank, RankState::silent);
+  }
+  const std::vector<int> now = neighbours();
+  for (const int next : now) pass_on_to(next, rank);
+  catch_up_neighbours(rank, now);
+}
+
+// If the rank was the last one of its host, the hosts behind it may have missed earlier losses.
+void Losses::catch_up_neighbours(int rank, const std::vector<int>& neighbours) {
+  const network::Hosts& hosts = ranks_.hosts();
+  const int host = hosts.of(rank);
+  if (host == hosts.own() || ranks_.has_living(host)) return;
+  const std::vector<int> before = news_neighbours(hosts.own(), hosts.count(), [&](int other) {
+    return other == host || ranks_.has_living(other);
+  });
+  if (std::ranges::find(before, host) == before.end()) return;
+  for (const int next : neighbours) {
+    if (std::ranges::find(before, next) != before.end()) continue;
+    for (int r = 0; r < ranks_.count(); ++r) {
+      if (r != rank && ranks_.is_lost(r)) pass_on_to(next, r);
+    }
+  }
+}
+
+void Losses::pass_on_to(int host, int rank) {
+  for (int r = 0; r < ranks_.count(); ++r) {
+    if (ranks_.hosts().of(r) != host || ranks_.state(r) != RankState::present) continue;
+    put_state(r, rank, ranks_.state(rank));
+    network_->confirm(r);
+  }
+}
+
+void Losses::tell_leave() {
+  for (int r = 0; r < ranks_.count(); ++r) {
+    // A rank that has reported to another rank of this host that it leaves may wait until this one
+    // has received that, or has left.
+    const bool cares = ranks_.state(r) == RankState::present || ranks_.state(r) == RankState::left;
+    if (ranks_.hosts().is_here(r) || !cares) continue;
+    put_state(r, ranks_.own(), RankState::left);
+  }
+}
+
+// In one packet: a rank that receives the state may leave at once, and acknowledge nothing more.
+void Losses::put_state(int target, int rank, RankState state) {
+  const auto word = static_cast<std::uint64_t>(state);
+  network_->put({.target = target,
+                 .source = reinterpret_cast<const std::byte*>(&word),
+                 .place = reinterpret_cast<std::byte*>(&ranks_.entry(rank).state),
+                 .bytes = sizeof word,
+                 .flag = reinterpret_cast<std::uint64_t*>(&header_.updates),
+                 .flag_value = 1});
+}
+
+void Losses::send_update(int rank) {
+  network_->put({.target = rank,
+                 .flag = reinterpret_cast<std::uint64_t*>(&header_.updates),
+                 .flag_value = 1});
+}
+
+void Losses::abandon(int rank) {
+  if (ranks_.hosts().is_here(rank) || ranks_.state(rank) == RankState::present) return;
+  network_->forget(rank);
+  if (ranks_.state(rank) == RankState::silent) put_state(rank, rank, RankState::silent);
+}
+
+void Losses::pass_on(int rank) {
+  if (network_ == nullptr || ranks_.state(rank) == RankState::present) return;
+  abandon(rank);
+  for (const int next : neighbours()) pass_on_to(next, rank);
+}
+
+}  // namespace unisono::job

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Losses: the ranks that are lost, and how all hosts learn of them. A rank that finds a loss marks
+// it in its host's memory and passes it on along the tree of hosts (news_tree.hpp, decision 13).
+// Hosts that receive it do the same, once each. Any thread.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "job/events.hpp"
+#include "job/ranks.hpp"
+#include "network/network.hpp"
+
+namespace unisono::job {
+
+class Losses {
+ public:
+  // `network`: null in a job of one host. All outlive it.
+  Losses(const Ranks& ranks, JobHeader& header, Events& events, network::Network* network)
+      : ranks_(ranks), header_(header), events_(events), network_(network) {}
+
+  // False if the rank was known to be gone. Informs the other hosts; the caller raises the event
+  // afterwards.
+  bool mark_gone(int rank, RankState how);
+  // The rank that was lost first.
+  std::optional<int> first() const;
+  // If the rank is gone, reports it once more to the neighbours of this host, and to the rank.
+  void pass_on(int rank);
+  // Drops the packets that are kept for a rank of another host that is gone.
+  void abandon(int rank);
+  // Informs the ranks of other hosts that this one has left.
+  void tell_leave();
+
+  // Makes a rank of another host check for updates that were put there before.
+  void send_update(int rank);
+  // Looks for updates that other hosts have put here.
+  void take_updates();
+
+ private:
+  std::vector<int> neighbours() const;
+  void pass_on_once(int rank);
+  void catch_up_neighbours(int rank, const std::vector<int>& neighbours);
+  void pass_on_to(int host, int rank);
+  void put_state(int target, int rank, RankState state);
+
+  const Ranks& ranks_;
+  JobHeader& header_;
+  Events& events_;
+  network::Network* const network_;
+};
+
+}  // namespace unisono::job

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "job/ranks.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace unisono::job {
+
+Ranks::Ranks(const bootstrap::JobInfo& info) : own_(info.rank), hosts_(info.members, info.rank) {
+  for (const bootstrap::Member& member : info.members) processes_.push_back(member.pid);
+}
+
+// One of the ranks that notice a death marks it; a rank that left in good order stays "left".
+bool Ranks::mark_gone(int rank, RankState how) const {
+  for (const RankState before : {RankState::absent, RankState::present}) {
+    auto expected = static_cast<std::uint64_t>(before);
+    if (entries_[rank].state.compare_exchange_strong(expected, static_cast<std::uint64_t>(how),
+                                                     std::memory_order_acq_rel)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Ranks::has_living(int host) const {
+  for (int r = 0; r < count(); ++r) {
+    if (hosts_.of(r) == host && state(r) == RankState::present) return true;
+  }
+  return false;
+}
+
+std::string Ranks::absent() const {
+  std::vector<int> absent;
+  for (int r = 0; r < count(); ++r) {
+    if (state(r) == RankState::absent) absent.push_back(r);
+  }
+  return fmt::format("rank{} {}", absent.size() == 1 ? "" : "s", fmt::join(absent, ", "));
+}
+
+base::Error Ranks::cannot_start_without(int rank, std::string_view how) const {
+  return {base::Code::rank_lost, fmt::format("rank {}: rank {} is lost ({}): the job cannot start",
+                                             own_, rank, hosts_.with_place(rank, how))};
+}
+
+}  // namespace unisono::job

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the ranks of a job tell each other once, at the start: whether they can read each other's
+// memory, whether all can use remote memory, and which hosts have a NIC path. Each exchange ends
+// alike on all ranks. One thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/result.hpp"
+#include "bootstrap/job_info.hpp"
+#include "job/start/start_up.hpp"
+#include "memory/job_memory.hpp"
+#include "nic/service/capabilities.hpp"
+#include "transport/transport.hpp"
+
+namespace unisono::job {
+
+// Whether the ranks of a host can read each other's memory. It exists until all have decided.
+class ReachProbe {
+ public:
+  // Shows the others where to try; before this rank enters.
+  explicit ReachProbe(const Ranks& ranks);
+  ReachProbe(const ReachProbe&) = delete;
+  ReachProbe& operator=(const ReachProbe&) = delete;
+
+  // All ranks of the host read single-copy, or none.
+  base::Status decide(StartUp& start, transport::Transport& transport);
+
+ private:
+  Reach probe_others(transport::Transport& transport) const;
+
+  const Ranks& ranks_;
+  std::uint64_t word_;
+};
+
+// All ranks carry long messages by remote memory, or none.
+base::Status agree_on_bulk(StartUp& start, const bootstrap::JobInfo& info,
+                           const std::shared_ptr<memory::JobMemory>& memory);
+
+// Each host's abilities in the NIC path; empty if no rank asks. `own`: this host's; nullopt: no
+// rank asks.
+base::Result<std::vector<nic::Capabilities>> exchange_nic_capabilities(
+    StartUp& start, const std::optional<nic::Capabilities>& own);
+
+}  // namespace unisono::job

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "job/start/multicast_vote.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "job/start/start_up.hpp"
+
+namespace unisono::job {
+namespace {
+
+// If multicast works, the probe is over as soon as all have sent.
+constexpr std::int64_t kProbeNs = 500 * base::kMillisecond;
+constexpr int kDecider = 0;
+
+std::uint64_t word(Vote vote) { return static_cast<std::uint64_t>(vote); }
+
+}  // namespace
+
+Vote MulticastVote::vote_of(int first) const {
+  return static_cast<Vote>(ranks_.entry(first).hears_multicast.load(std::memory_order_acquire));
+}
+
+base::Status MulticastVote::decide(StartUp& start, std::optional<base::Toggle> wish) {
+  if (network_ == nullptr || !wish) return base::success();
+  const bool is_first = ranks_.is_first_here();
+  const std::string note = is_first ? probe() : "this host's first rank says why";
+  if (ranks_.own() == kDecider) UNISONO_TRY(collect_votes(start));
+  const auto decision = [this] {
+    return static_cast<Vote>(header_.multicast.load(std::memory_order_acquire));
+  };
+  const auto is_decided = [&] {
+    if (is_first && ranks_.own() != kDecider) network_->awaits(kDecider);
+    return decision() != Vote::unknown;
+  };
+  UNISONO_TRY(
+      start.await(is_decided, [] { return "rank 0 did not say whether there is multicast"; }));
+  if (decision() == Vote::yes) {
+    network_->allow_multicast();
+    return base::success();
+  }
+  network_->give_up_multicast(note);
+  if (is_first) base::log(base::LogLevel::info, "job", "{}", note);
+  if (*wish != base::Toggle::on) return base::success();
+  return base::Error{base::Code::unsupported,
+                     fmt::format("rank {}: UNISONO_MULTICAST is on, but not all hosts hear each "
+                                 "other's ({}); leave it at auto to go without",
+                                 ranks_.own(), note)};
+}
+
+// Sends this host's vote. Returns why the job may have to go without multicast.
+std::string MulticastVote::probe() {
+  const transport::MulticastReport report = network_->probe_multicast(base::now_ns() + kProbeNs);
+  auto& own = ranks_.entry(ranks_.own()).hears_multicast;
+  own.store(word(report.carries ? Vote::yes : Vote::no));
+  if (ranks_.own() != kDecider) {
+    network_->put({.target = kDecider,
+                   .flag = reinterpret_cast<std::uint64_t*>(&own),
+                   .flag_value = own.load()});
+  }
+  return report.carries ? "multicast is not carried: another host does not hear all" : report.note;
+}
+
+base::Status MulticastVote::collect_votes(StartUp& start) {
+  Vote decision = Vote::unknown;
+  const auto all_voted = [&] {
+    decision = Vote::yes;
+    for (const int first : ranks_.hosts().firsts()) {
+      const Vote vote = vote_of(first);
+      if (vote == Vote::unknown) {
+        network_->awaits(first);
+        return false;
+      }
+      if (vote == Vote::no) decision = Vote::no;
+    }
+    return true;
+  };
+  UNISONO_TRY(start.await(all_voted, [] { return "not every host has tried multicast"; }));
+  header_.multicast.store(word(decision), std::memory_order_release);
+  for (const int first : ranks_.hosts().firsts()) {
+    if (first == ranks_.own()) continue;
+    network_->put({.target = first,
+                   .flag = reinterpret_cast<std::uint64_t*>(&header_.multicast),
+                   .flag_value = word(decision)});
+  }
+  return base::success();
+}
+
+void MulticastVote::watch() {
+  if (!network_->multicasts()) return;
+  if (ranks_.is_first_here()) tell_loss_of_multicast();
+  if (ranks_.own() == kDecider && !has_warned_) log_loss_of_multicast();
+}
+
+void MulticastVote::tell_loss_of_multicast() {
+  const int origin = network_->unreached_by();
+  if (origin < 0 || vote_of(ranks_.own()) != Vote::yes) return;
+  base::log(base::LogLevel::info, "job",
+            "rank {}: multicasts of rank {} ({}) do not arrive any more", ranks_.own(), origin,
+            ranks_.hosts().place_of(origin));
+  auto& own = ranks_.entry(ranks_.own()).hears_multicast;
+  own.store(word(Vote::no));
+  if (ranks_.own() == kDecider) return;
+  network_->put({.target = kDecider,
+                 .flag = reinterpret_cast<std::uint64_t*>(&own),
+                 .flag_value = own.load()});
+}
+
+void MulticastVote::log_loss_of_multicast() {
+  const std::vector<int>& firsts = ranks_.hosts().firsts();
+  const auto first =
+      std::ranges::find_if(firsts, [this](int rank) { return vote_of(rank) == Vote::no; });
+  if (first == firsts.end()) return;
+  has_warned_ = true;
+  base::log(
+      base::LogLevel::warn, "job",
+      "the network has ceased to carry multicast: rank {} ({}) hears nothing of it any more. "
+      "Messages to many now go to it one by one, which is slower. A switch with IGMP snooping "
+      "does that if there is no IGMP querier: enable a querier, or turn snooping off. With "
+      "UNISONO_MULTICAST=off a job does without multicast from its start",
+      *first, ranks_.hosts().place_of(*first));
+}
+
+}  // namespace unisono::job

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// StartUp: the start of a job as all its ranks agree on it: its deadline, the error that one rank
+// reports to all, and the confirmation that all ranks have what they need. One thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/result.hpp"
+#include "base/settings/settings.hpp"
+#include "job/loss/losses.hpp"
+#include "job/ranks.hpp"
+#include "network/network.hpp"
+
+namespace unisono::job {
+
+class StartUp {
+ public:
+  // Begins the time of the start. `work`: what a waiting rank does in each turn. `network`: null in
+  // a job of one host. All outlive it.
+  StartUp(const Ranks& ranks, JobHeader& header, const Losses& losses, network::Network* network,
+          const base::Settings& settings, std::function<void()> work);
+
+  const Ranks& ranks() const { return ranks_; }
+  JobHeader& header() const { return header_; }
+  network::Network* network() const { return network_; }
+  const base::Settings& settings() const { return settings_; }
+
+  // Waits until the condition holds. Errors: rank_lost, at once; timeout, at the deadline of the
+  // start, with the text of `missing`.
+  base::Status await(const std::function<bool()>& condition,
+                     const std::function<std::string()>& missing);
+  // Until all ranks have entered.
+  base::Status await_ranks();
+
+  // The offset of the world's segment, which the host's first rank publishes and the others wait
+  // for.
+  void publish_world(std::int64_t offset);
+  base::Result<std::int64_t> await_world();
+  // This rank has all that it needs (comm/start.hpp): returns when that is so for all.
+  base::Status confirm();
+  // Tells the others that this rank cannot start; the error for its caller.
+  base::Error fail(const base::Error& why);
+
+ private:
+  std::optional<base::Error> reported_failure() const;
+  std::optional<base::Error> cannot_wait(const std::function<std::string()>& missing) const;
+  void send_failure(const base::Error& why);
+  void confirm_host();
+  base::Status confirm_for_all();
+
+  const Ranks& ranks_;
+  JobHeader& header_;
+  const Losses& losses_;
+  network::Network* const network_;
+  const base::Settings& settings_;
+  const std::function<void()> work_;
+  const std::int64_t deadline_ns_;
+};
+
+}  // namespace unisono::job

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The job's tables in the memory that the ranks of a host share. Every host has them at the same
+// offsets, so a rank updates those of another host by puts. The files that own an entry say who
+// writes it. Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "job/failure_record.hpp"
+#include "nic/service/capabilities.hpp"
+#include "topology/cores.hpp"
+#include "wait/doorbells.hpp"
+
+namespace unisono::job {
+
+// silent: it does not answer, on another host; or its process is stopped, on this one.
+enum class RankState : std::uint64_t { absent, present, left, dead, silent };
+
+// Whether a rank can read the memory of all others of its host.
+enum class Reach : std::uint32_t { unknown, all, not_all };
+
+enum class Vote : std::uint64_t { unknown, no, yes };
+
+// A rank's entry.
+struct alignas(64) RankHeader {
+  std::atomic<std::uint64_t> state;  // RankState; a word that a put can write
+  std::atomic<std::uint32_t> quota_millicores;
+  std::atomic<std::uint32_t> reach;  // Reach
+  // An address in this rank's own memory where the others may test whether they can read it, and
+  // the value that they should find there.
+  std::atomic<std::uint64_t> probe_address, probe_value;
+  std::atomic<std::uint64_t> stops;  // the word of a StopWatch; for the ranks of its host
+  // For a rank of another host: the rank of this host that has logged its silence, + 1; 0: none.
+  std::atomic<std::uint64_t> suspected_by;
+  std::atomic<std::uint64_t> passed_on;  // 1: this host has reported to others that the rank is
+                                         // lost
+  // At the job's first rank, for each host's first: a `Vote`, in a word that a put can write.
+  // After the start, a no says that the multicasts of some host no longer reach it.
+  std::atomic<std::uint64_t> hears_multicast;
+  // It has all that it needs; of a host's first rank, at the job's first: so have all of its host.
+  std::atomic<std::uint64_t> started, host_started;
+  // For a rank of another host: why it could not start (start/start_up.hpp), if it could report it.
+  // Written by a put.
+  FailureNotice::Text start_failure;
+  // For a host's first rank: the host's abilities, valid by the `Vote`. Written by puts.
+  nic::Capabilities nic_capabilities;
+  std::atomic<std::uint64_t> has_nic;
+  std::atomic<std::uint64_t> cores[topology::kMostCores / 64];
+};
+
+// Zero is its initial state.
+struct alignas(64) JobHeader {
+  std::atomic<std::uint32_t> events;      // see Events
+  std::atomic<std::uint32_t> first_dead;  // rank + 1; 0: none. The same for all reporting ranks
+  // 0: not there yet
+  std::atomic<std::int64_t> ranks_offset, doorbells_offset, bulk_offset, world_offset;
+  std::atomic<std::uint64_t> least_sequence;  // with which a communicator of several hosts begins
+  std::atomic<std::uint64_t> multicast;       // between the hosts: a `Vote`
+  std::atomic<std::uint64_t> updates;         // by a put from another host: there may be updates
+  wait::SleeperTable sleepers;
+  // A rank that could not start (start/start_up.hpp), and which one of another host reported it.
+  FailureRecord start_failure;
+  std::atomic<std::uint64_t> start_failed_elsewhere;
+  std::atomic<std::uint64_t> all_started;
+};
+
+}  // namespace unisono::job

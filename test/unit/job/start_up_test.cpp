@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// StartUp, and the exchanges of a job of one host: reach_probe, nic_capabilities.
+#include "job/start/start_up.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "job/start/exchanges.hpp"
+#include "transport/shm/shm.hpp"
+#include "unit/job/tables.hpp"
+
+namespace unisono::job::test {
+namespace {
+
+using base::Code;
+
+base::Settings settings_with(const base::Environment& environment) {
+  auto settings = base::Settings::from(environment);
+  EXPECT_TRUE(settings.ok());
+  return *settings;
+}
+
+struct Starting : Parts {
+  Starting(Tables& tables, int rank, const base::Settings& settings)
+      : Parts(tables, rank),
+        start(ranks, tables.header(), losses, nullptr, settings, [this] { ++turns; }) {}
+  int turns = 0;
+  StartUp start;
+};
+
+TEST(StartUp, WaitsAndWorksUntilTheConditionHolds) {
+  Tables tables(2);
+  const base::Settings settings;
+  Starting own(tables, 0, settings);
+  const auto after_turns = [&own] { return own.turns == 7; };
+  EXPECT_TRUE(own.start.await(after_turns, [] { return ""; }).ok());
+  EXPECT_EQ(own.turns, 7);
+}
+
+TEST(StartUp, TheDeadlineSaysWhoIsMissing) {
+  Tables tables(3);
+  const base::Settings settings = settings_with({{"UNISONO_START_TIMEOUT", "1ms"}});
+  Starting own(tables, 0, settings);
+  own.ranks.enter();
+  const base::Status late = own.start.await_ranks();
+  ASSERT_FALSE(late.ok());
+  EXPECT_EQ(late.error().code, Code::timeout);
+  EXPECT_NE(late.error().message.find("missing: ranks 1, 2"), std::string::npos)
+      << late.error().message;
+}
+
+TEST(StartUp, ADeathEndsIt) {
+  Tables tables(2);
+  const base::Settings settings;
+  Starting own(tables, 0, settings);
+  own.ranks.enter();
+  EXPECT_TRUE(own.losses.mark_gone(1, RankState::dead));
+  const base::Status lost = own.start.await_ranks();
+  ASSERT_FALSE(lost.ok());
+  EXPECT_EQ(lost.error().code, Code::rank_lost);
+  EXPECT_NE(lost.error().message.find("rank 1"), std::string::npos) << lost.error().message;
+}
+
+TEST(StartUp, AFailureOfOneRankIsTheErrorOfAll) {
+  Tables tables(3);
+  const base::Settings settings;
+  Starting one(tables, 1, settings);
+  Starting other(tables, 2, settings);
+  EXPECT_EQ(one.start.fail({Code::resources, "no memory"}).message, "no memory");
+  const base::Status failed = other.start.confirm();
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.error().code, Code::resources);
+  EXPECT_EQ(failed.error().message, "rank 2: the job cannot start, as rank 1 failed: no memory");
+  // It has a reason of its own, which its caller learns.
+  EXPECT_EQ(other.start.fail({Code::argument, "bad"}).message, "bad");
+}
+
+TEST(StartUp, IsConfirmedWhenAllRanksHaveWhatTheyNeed) {
+  Tables tables(2);
+  const base::Settings settings = settings_with({{"UNISONO_START_TIMEOUT", "1ms"}});
+  Starting first(tables, 0, settings);
+  Starting second(tables, 1, settings);
+  EXPECT_FALSE(first.start.confirm().ok());
+  EXPECT_TRUE(second.start.confirm().ok());
+}
+
+TEST(StartUp, TheWorldIsWhereTheFirstRankSays) {
+  Tables tables(2);
+  const base::Settings settings;
+  Starting first(tables, 0, settings);
+  Starting second(tables, 1, settings);
+  first.start.publish_world(4096);
+  const auto offset = second.start.await_world();
+  ASSERT_TRUE(offset.ok());
+  EXPECT_EQ(*offset, 4096);
+}
+
+TEST(StartUp, AFirstRankThatLeavesBeforeIsNamed) {
+  Tables tables(2);
+  const base::Settings settings;
+  Starting first(tables, 0, settings);
+  Starting second(tables, 1, settings);
+  first.ranks.enter();
+  first.ranks.leave();
+  const auto offset = second.start.await_world();
+  ASSERT_FALSE(offset.ok());
+  EXPECT_EQ(offset.error().code, Code::rank_lost);
+}
+
+// This process may read its own memory, and the setting forbids it.
+TEST(ReachProbe, AllRanksOfTheHostReadOrNone) {
+  for (const bool allowed : {true, false}) {
+    Tables tables(2);
+    const base::Settings settings =
+        settings_with({{"UNISONO_SINGLE_COPY", allowed ? "auto" : "off"}});
+    Starting first(tables, 0, settings);
+    Starting second(tables, 1, settings);
+    ReachProbe of_first(first.ranks);
+    const ReachProbe of_second(second.ranks);
+    tables.entries()[1].reach.store(static_cast<std::uint32_t>(Reach::all));
+    transport::SharedMemory transport;
+    ASSERT_TRUE(of_first.decide(first.start, transport).ok());
+    EXPECT_EQ(transport.capabilities().pull, allowed);
+  }
+}
+
+TEST(ReachProbe, ARankThatInsistsLearnsThatOthersCannot) {
+  Tables tables(2);
+  const base::Settings settings = settings_with({{"UNISONO_SINGLE_COPY", "on"}});
+  Starting first(tables, 0, settings);
+  Starting second(tables, 1, settings);
+  ReachProbe of_first(first.ranks);
+  const ReachProbe of_second(second.ranks);
+  tables.entries()[1].reach.store(static_cast<std::uint32_t>(Reach::not_all));
+  transport::SharedMemory transport;
+  const base::Status decided = of_first.decide(first.start, transport);
+  ASSERT_FALSE(decided.ok());
+  EXPECT_EQ(decided.error().code, Code::unsupported);
+  EXPECT_FALSE(transport.capabilities().pull);
+}
+
+TEST(NicCapabilities, AreNotExchangedOnOneHost) {
+  Tables tables(2);
+  const base::Settings settings;
+  Starting own(tables, 0, settings);
+  const auto all = exchange_nic_capabilities(own.start, nic::Capabilities{});
+  ASSERT_TRUE(all.ok());
+  EXPECT_TRUE(all->empty());
+}
+
+}  // namespace
+}  // namespace unisono::job::test
