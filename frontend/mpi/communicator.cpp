@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -125,6 +126,24 @@ void make_job(Communicator& comm) {
   comm.collectives = common;
 }
 
+// Whether all members belong to this rank's MPI_COMM_WORLD. Processes that were spawned or
+// connected may run without the drop-in. If one member finds another's world, so do all.
+bool is_of_one_world(const Communicator& comm) {
+  const Host& mpi = host();
+  Handle group = 0, world = 0;
+  if (mpi.Comm_group(comm.handle, &group) != 0) return false;
+  std::vector<int> ranks(static_cast<std::size_t>(comm.size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::vector<int> in_world(ranks.size(), -1);
+  if (mpi.Comm_group(mpi.constants.comm_world, &world) == 0) {
+    mpi.Group_translate_ranks(group, comm.size, ranks.data(), world, in_world.data());
+    mpi.Group_free(&world);
+  }
+  mpi.Group_free(&group);
+  // MPI_UNDEFINED is negative.
+  return std::all_of(in_world.begin(), in_world.end(), [](int rank) { return rank >= 0; });
+}
+
 // All that is looked at is the same at all ranks of the communicator.
 Communicator* make_communicator(Handle handle, int key) {
   const Host& mpi = host();
@@ -135,7 +154,7 @@ Communicator* make_communicator(Handle handle, int key) {
   mpi.Comm_test_inter(handle, &is_inter);
   mpi.Comm_rank(handle, &comm->rank);
   mpi.Comm_size(handle, &comm->size);
-  if (is_inter == 0 && comm->size > 1) make_job(*comm);
+  if (is_inter == 0 && comm->size > 1 && is_of_one_world(*comm)) make_job(*comm);
   log_info("rank %d of %d: %s does the collectives of a communicator", comm->rank, comm->size,
            comm->job != nullptr ? "Unisono" : "the host MPI");
   {

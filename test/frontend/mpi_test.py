@@ -108,6 +108,16 @@ class Scenarios(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("rank 1 called allreduce(count 8, int32, sum)", done.stderr)
 
+    def test_a_spawned_process_needs_no_drop_in(self):
+        program = OPTIONS.folder / "without"
+        program.write_text(f'#!/bin/sh\nunset LD_PRELOAD\nexec {OPTIONS.scenarios} "$@"\n')
+        program.chmod(0o755)
+        bare = mpirun(2, [OPTIONS.scenarios, "spawn", program], drop_in=False)
+        if bare.returncode != 0:
+            self.skipTest("this MPI cannot spawn here")
+        done = mpirun(2, [OPTIONS.scenarios, "spawn", program])
+        self.assertEqual((done.returncode, done.stdout), (0, "fine\n"), done.stderr)
+
     def test_a_killed_rank_ends_the_job(self):
         done = mpirun(3, [OPTIONS.scenarios, "killed"])
         self.assertNotEqual(done.returncode, 0)

@@ -243,6 +243,33 @@ static void unexpected(void) {
   free(message);
 }
 
+/* A process that was spawned without the drop-in: the host MPI does the collectives with it. */
+static void spawn(const char* program) {
+  MPI_Comm children, all;
+  MPI_Info info;
+  char* words[] = {"spawned", NULL};
+  MPI_Info_create(&info);
+  MPI_Comm_spawn(program, words, 1, info, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
+  MPI_Info_free(&info);
+  MPI_Intercomm_merge(children, 0, &all);
+  EXPECT(sum_of_ranks(all) == size * (size + 1) / 2);
+  MPI_Barrier(all);
+  EXPECT(sum_of_ranks(MPI_COMM_WORLD) == size * (size - 1) / 2);
+  MPI_Comm_free(&all);
+  MPI_Comm_disconnect(&children);
+}
+
+/* The spawned process. */
+static void spawned(void) {
+  MPI_Comm parents, all;
+  MPI_Comm_get_parent(&parents);
+  MPI_Intercomm_merge(parents, 1, &all);
+  EXPECT(sum_of_ranks(all) > 0);
+  MPI_Barrier(all);
+  MPI_Comm_free(&all);
+  MPI_Comm_disconnect(&parents);
+}
+
 static const struct {
   const char* name;
   void (*run)(void);
@@ -251,7 +278,8 @@ static const struct {
            {"killed", killed},     {"threads", threads},
            {"many", many},         {"attributes", attributes},
            {"kinds", kinds},       {"misaligned", misaligned},
-           {"bottom", bottom},     {"unexpected", unexpected}};
+           {"bottom", bottom},     {"unexpected", unexpected},
+           {"spawned", spawned}};
 
 int main(int argc, char** argv) {
   int provided = 0;
@@ -261,7 +289,8 @@ int main(int argc, char** argv) {
   for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i) {
     if (argc > 1 && strcmp(argv[1], all[i].name) == 0) all[i].run();
   }
-  if (rank == 0) puts("fine");
+  if (argc > 1 && strcmp(argv[1], "spawn") == 0) spawn(argc > 2 ? argv[2] : argv[0]);
+  if (rank == 0 && strcmp(argv[argc - 1], "spawned") != 0) puts("fine");
   MPI_Finalize();
   return 0;
 }

@@ -75,6 +75,9 @@ using CancelRequest = int(void* extra, int is_complete);
   F(Comm_rank, (Handle comm, int* rank)) \
   F(Comm_size, (Handle comm, int* size)) \
   F(Comm_test_inter, (Handle comm, int* flag)) \
+  F(Comm_group, (Handle comm, Handle* group)) \
+  F(Group_free, (Handle* group)) \
+  F(Group_translate_ranks, (Handle from, int count, const int* ranks, Handle to, int* result)) \
   F(Comm_create_keyval, (CopyAttribute* copy, DeleteAttribute* end, int* keyval, void* extra)) \
   F(Comm_get_attr, (Handle comm, int keyval, void* value, int* flag)) \
   F(Comm_set_attr, (Handle comm, int keyval, void* value)) \

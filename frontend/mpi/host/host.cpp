@@ -80,6 +80,7 @@ Constants open_mpi_constants(const Host& host) {
   Constants constants;
   constants.in_place = reinterpret_cast<const void*>(1);
   constants.comm_null = handle("ompi_mpi_comm_null");
+  constants.comm_world = handle("ompi_mpi_comm_world");
   constants.byte = handle("ompi_mpi_byte");
   constants.no_type = handle("ompi_mpi_datatype_null");
   constants.error_arg = 13;
@@ -93,6 +94,7 @@ Constants mpich_constants() {
   Constants constants;
   constants.in_place = reinterpret_cast<const void*>(-1);
   constants.comm_null = 0x04000000;
+  constants.comm_world = 0x44000000;
   constants.byte = 0x4c00010d;
   constants.no_type = 0x0c000000;
   constants.status_ignore = reinterpret_cast<void*>(1);

@@ -15,6 +15,7 @@ enum class Abi { none, open_mpi, mpich, other };
 struct Constants {
   const void* in_place = nullptr;
   Handle comm_null = 0;
+  Handle comm_world = 0;
   Handle byte = 0;
   void* status_ignore = nullptr;
   Handle no_type = 0;
