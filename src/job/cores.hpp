@@ -29,7 +29,7 @@ class Cores {
   std::optional<int> place_of_agent() const;
 
   const wait::WaitPolicy& wait_policy() const { return wait_policy_; }
-  wait::ForeignLoad& contention() { return contention_; }
+  wait::CoreContention& contention() { return contention_; }
 
  private:
   std::vector<topology::UsableCores> here_;  // by place among the ranks of this host
@@ -37,7 +37,7 @@ class Cores {
   bool oversubscribed_ = false;
   bool suffice_for_agents_ = false;
   wait::WaitPolicy wait_policy_;
-  wait::ForeignLoad contention_;
+  wait::CoreContention contention_;
 };
 
 }  // namespace unisono::job

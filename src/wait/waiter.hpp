@@ -4,13 +4,15 @@
 // Then it sleeps. With more ranks than cores it never spins.
 //
 // Where another program computes on the core, a yield costs a whole time slice, and a wake-up a few
-// microseconds. After such a yield was seen, ranks sleep at once for a while. Threads that share
+// microseconds. After such yields were seen, ranks sleep at once for a while
+// (wait/core_contention.hpp). Threads that share
 // cores ask for short slices (wait/short_slices.hpp) from the first wait in which they yield. One
 // Waiter per wait; a value.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+
+#include "wait/core_contention.hpp"
 
 namespace unisono::wait {
 
@@ -27,52 +29,10 @@ struct WaitPolicy {
   static WaitPolicy for_ranks(bool oversubscribed, std::int64_t spin_setting_ns);
 };
 
-// Contention of a rank's cores with other programs, seen by yields that cost a time slice. A few
-// such yields among many cheap ones prove nothing, because ranks that sleep and wake each other are
-// slower than ranks that take turns. All threads of the rank use it. Racy updates may miscount;
-// harmless.
-class ForeignLoad {
- public:
-  // A yield that lasts this long was a slice of another program; ranks that take turns are faster.
-  static constexpr std::int64_t kSliceNs = 1'000'000;
-  static constexpr int kSlices = 3;
-  // Contention needs kSlices such yields, each within this time of the one before, ...
-  static constexpr std::int64_t kMemoryNs = 500'000'000;
-  // ... and they must make up half of the time lost to yields, counted over a multiple of this.
-  static constexpr std::int64_t kWindowNs = 20'000'000;
-  // How long contention is assumed before the next check. A check costs one more slice of 2 to 4 ms
-  // if the load is still there. Where each of many ranks does that, it costs one operation in a
-  // hundred. So each check that finds the load doubles the time.
-  static constexpr std::int64_t kHoldNs = 100'000'000;
-  static constexpr std::int64_t kLongestHoldNs = 16 * kHoldNs;
-
-  // Whether the yield cost a slice.
-  bool given_away(std::int64_t from_ns, std::int64_t to_ns) {
-    const std::int64_t away_ns = to_ns - from_ns;
-    away_ns_.store(away_ns_.load(std::memory_order_relaxed) + away_ns, std::memory_order_relaxed);
-    if (away_ns < kSliceNs) [[likely]]
-      return false;
-    slice_lost(from_ns, to_ns);
-    return true;
-  }
-  bool is_there(std::int64_t now_ns) const {
-    return now_ns < until_ns_.load(std::memory_order_relaxed);
-  }
-
- private:
-  void slice_lost(std::int64_t from_ns, std::int64_t to_ns);
-
-  std::atomic<std::int64_t> until_ns_{0};  // the end of the assumed contention, or of the last
-                                           // slice
-  std::atomic<std::int64_t> hold_ns_{0};   // how long contention was assumed; 0: there was none
-  std::atomic<std::int64_t> away_ns_{0};   // time lost in all yields
-  std::atomic<std::int64_t> lost_ns_{0};   // time lost in those that cost a slice
-  std::atomic<int> slices_{0};
-};
-
 class Waiter {
  public:
-  Waiter(const WaitPolicy& policy, ForeignLoad& load) : policy_(policy), load_(&load) {}
+  Waiter(const WaitPolicy& policy, CoreContention& contention)
+      : policy_(policy), contention_(&contention) {}
 
   enum class Next : std::uint8_t { spin, yield, sleep };
   Next next();
@@ -83,7 +43,7 @@ class Waiter {
 
  private:
   WaitPolicy policy_;
-  ForeignLoad* load_;
+  CoreContention* contention_;
   std::int64_t started_ns_ = 0;
   std::int64_t yielded_ns_ = 0;  // 0: no yield since the last look at the clock
   int spins_ = 0;

@@ -35,6 +35,7 @@ NicEngine::NicEngine(const Members& members, const Segment& segment, OperationQu
     : members_(members),
       queue_(queue),
       failures_(failures),
+      contention_(members.job().cores().contention()),
       path_(std::move(path)),
       peers_(members, segment, *path_) {}
 
@@ -69,7 +70,7 @@ Outcome NicEngine::step(Operation& operation) {
     const auto done = path_->group->poll();
     if (!done) return fail(operation, done.error());
     if (!*done) continue;
-    if (took_turns) path_->core_loss.saw(path_->group->done_ns(), base::now_ns());
+    if (took_turns) contention_.saw_result(path_->group->done_ns(), base::now_ns());
     return finish(operation);
   }
   return Outcome::blocked;
@@ -146,7 +147,7 @@ engine::Stall NicEngine::describe_stall(const Operation& operation) const {
 }
 
 bool NicEngine::sleeps_at_once(std::int64_t now_ns) const {
-  return !waiting_.empty() && path_->core_loss.is_there(now_ns);
+  return !waiting_.empty() && contention_.is_there(now_ns);
 }
 
 // If other programs compute on the core, a rank sleeps at once and until it is woken. It would not

@@ -15,6 +15,7 @@
 #include "comm/nic/nic_peers.hpp"
 #include "comm/operations/operation_queue.hpp"
 #include "engine/engine.hpp"
+#include "wait/core_contention.hpp"
 
 namespace unisono::comm {
 
@@ -65,6 +66,7 @@ class NicEngine final : public engine::Engine {
   const Members& members_;
   OperationQueue& queue_;
   FailureState& failures_;
+  wait::CoreContention& contention_;
   const std::unique_ptr<NicPath> path_;
   NicPeers peers_;
   std::deque<engine::Operation*> waiting_;  // in the order of their starts

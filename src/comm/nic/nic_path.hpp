@@ -11,7 +11,6 @@
 #include <optional>
 #include <vector>
 
-#include "engine/nic/core_loss.hpp"
 #include "engine/nic/nic_group.hpp"
 #include "topology/host_map.hpp"
 
@@ -93,7 +92,6 @@ struct NicPath {
   std::vector<int> awaited;  // for leaders, in the trees: all ranks of the hosts above and below
   std::uint64_t completed = 0;
   nic::Preferences preferences;  // of the first host, so that all ranks decide alike
-  engine::CoreLoss core_loss;
 
  private:
   Neighbour& neighbour(int rank);  // is made if there is none

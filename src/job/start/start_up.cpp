@@ -59,8 +59,8 @@ base::Status StartUp::await(const std::function<bool()>& condition,
     nanosleep(&pause, nullptr);
     return false;
   };
-  wait::ForeignLoad load;
-  wait::Waiter waiter({.spin_ns = 0, .short_slices = wait::ShortSlices::never}, load);
+  wait::CoreContention contention;
+  wait::Waiter waiter({.spin_ns = 0, .short_slices = wait::ShortSlices::never}, contention);
   wait::wait_until(
       waiter, turn, [] { return false; }, sleep);
   return result;

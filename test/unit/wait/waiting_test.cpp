@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How ranks wait: waiter.hpp, bells.hpp, cores.hpp.
+// How ranks wait: waiter.hpp, doorbells.hpp, wake_pipes.hpp, short_slices.hpp.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -28,8 +28,8 @@ TEST(Waiter, SpinsThenYieldsThenSleepsWithinAMillisecond) {
   const WaitPolicy policy = WaitPolicy::for_ranks(false, -1);
   EXPECT_GT(policy.spin_ns, 0);
   EXPECT_LT(policy.spin_ns + policy.yield_ns, 1'000'000);
-  ForeignLoad load;
-  Waiter waiter(policy, load);
+  CoreContention contention;
+  Waiter waiter(policy, contention);
   EXPECT_EQ(waiter.next(), Waiter::Next::spin);
   bool yielded = false;
   std::int64_t now = 1'000'000;
@@ -43,69 +43,10 @@ TEST(Waiter, SpinsThenYieldsThenSleepsWithinAMillisecond) {
 }
 
 TEST(Waiter, NeverSpinsWhereRanksOutnumberCores) {
-  ForeignLoad load;
-  Waiter waiter(WaitPolicy::for_ranks(true, -1), load);
+  CoreContention contention;
+  Waiter waiter(WaitPolicy::for_ranks(true, -1), contention);
   EXPECT_EQ(waiter.next(), Waiter::Next::yield);
   EXPECT_EQ(WaitPolicy::for_ranks(true, 7).spin_ns, 7) << "the setting wins";
-}
-
-constexpr std::int64_t kSlice = ForeignLoad::kSliceNs;
-
-// The time after `count` slices that were lost `pause` apart, the first of them at `now`.
-std::int64_t lose_slices(ForeignLoad& load, std::int64_t now, int count, std::int64_t pause) {
-  for (int i = 0; i < count; ++i) {
-    if (i > 0) now += pause;
-    load.given_away(now, now + kSlice);
-    now += kSlice;
-  }
-  return now;
-}
-
-TEST(ForeignLoad, IsManySlicesSoonAfterEachOther) {
-  constexpr std::int64_t kStart = 1'000'000'000;
-  ForeignLoad load;
-  EXPECT_FALSE(load.given_away(kStart, kStart + kSlice - 1));
-  std::int64_t now = lose_slices(load, kStart, ForeignLoad::kSlices - 1, ForeignLoad::kMemoryNs);
-  EXPECT_FALSE(load.is_there(now));
-  // Too long after the others: the first of a new row.
-  now = lose_slices(load, now + ForeignLoad::kMemoryNs + 1, ForeignLoad::kSlices - 1, 0);
-  EXPECT_FALSE(load.is_there(now));
-  now = lose_slices(load, now, 1, 0);
-  EXPECT_TRUE(load.is_there(now));
-  EXPECT_TRUE(load.is_there(now + ForeignLoad::kHoldNs - 1));
-  EXPECT_FALSE(load.is_there(now + ForeignLoad::kHoldNs));
-  // Still there: one slice tells, and it is looked for half as often.
-  std::int64_t hold = ForeignLoad::kHoldNs;
-  for (int look = 0; look < 10; ++look) {
-    now = lose_slices(load, now + hold, 1, 0);
-    hold = std::min(2 * hold, ForeignLoad::kLongestHoldNs);
-    EXPECT_TRUE(load.is_there(now + hold - 1));
-    EXPECT_FALSE(load.is_there(now + hold));
-  }
-  // Gone in the meantime.
-  now = lose_slices(load, now + hold + ForeignLoad::kMemoryNs + 1, 1, 0);
-  EXPECT_FALSE(load.is_there(now));
-  now = lose_slices(load, now, ForeignLoad::kSlices - 1, 0);
-  EXPECT_TRUE(load.is_there(now + ForeignLoad::kHoldNs - 1));
-  EXPECT_FALSE(load.is_there(now + ForeignLoad::kHoldNs));
-}
-
-// Sixteen ranks on a core: each turn of the others takes its time, and now and then one takes long.
-TEST(ForeignLoad, IsNotASliceAmongManyTurns) {
-  constexpr std::int64_t kTurn = 100'000;
-  ForeignLoad load;
-  std::int64_t now = 1'000'000'000;
-  for (int slice = 0; slice < 1000; ++slice) {
-    for (int turn = 0; turn < 20; ++turn, now += kTurn) load.given_away(now, now + kTurn);
-    EXPECT_TRUE(load.given_away(now, now + kSlice));
-    now += kSlice;
-    ASSERT_FALSE(load.is_there(now)) << "slice " << slice;
-  }
-  // Then a program comes that computes.
-  int slices = 0;
-  for (; !load.is_there(now) && slices < 100; ++slices) now = lose_slices(load, now, 1, 0);
-  EXPECT_LE(slices * kSlice, 3 * ForeignLoad::kWindowNs);
-  EXPECT_TRUE(load.is_there(now));
 }
 
 // The calling thread's slice as the kernel says it: sched_runtime of its struct sched_attr.
@@ -140,8 +81,8 @@ TEST(ShortSlices, AreTheThreadsThatAsked) {
 std::uint64_t slice_after_a_yield(const WaitPolicy& policy) {
   std::uint64_t slice = 0;
   std::thread([&] {
-    ForeignLoad load;
-    Waiter waiter(policy, load);
+    CoreContention contention;
+    Waiter waiter(policy, contention);
     const std::int64_t start = 1'000'000'000;
     waiter.next_at(start);
     EXPECT_EQ(waiter.next_at(start + policy.spin_ns), Waiter::Next::yield);
@@ -165,15 +106,15 @@ TEST(ShortSlices, AreAskedForBeforeTurnsAreTaken) {
 TEST(Waiter, SleepsAtOnceWhereSomebodyElseComputes) {
   for (const bool oversubscribed : {false, true}) {
     const WaitPolicy policy = WaitPolicy::for_ranks(oversubscribed, -1);
-    ForeignLoad load;
+    CoreContention contention;
     std::int64_t now = 1'000'000'000;
-    for (int i = 0; i < ForeignLoad::kSlices; ++i) {
-      Waiter waiter(policy, load);
+    for (int i = 0; i < CoreContention::kSlices; ++i) {
+      Waiter waiter(policy, contention);
       waiter.next_at(now);
       ASSERT_EQ(waiter.next_at(now += policy.spin_ns), Waiter::Next::yield);
-      EXPECT_EQ(waiter.next_at(now += kSlice), Waiter::Next::sleep);
+      EXPECT_EQ(waiter.next_at(now += CoreContention::kSliceNs), Waiter::Next::sleep);
     }
-    Waiter waiter(policy, load);
+    Waiter waiter(policy, contention);
     EXPECT_EQ(waiter.next_at(now), oversubscribed ? Waiter::Next::sleep : Waiter::Next::spin);
     EXPECT_EQ(waiter.next_at(now + policy.spin_ns), Waiter::Next::sleep);
   }
