@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "engine/nic/nic_patience.hpp"
 #include "wait/short_slices.hpp"
+#include "wait/wait_until.hpp"
 
 namespace unisono::comm {
 namespace {
@@ -348,7 +349,8 @@ void NicEngine::leave() {
   const std::int64_t deadline_ns = base::now_ns() + job::SilenceLimits::of(job.settings()).lost_ns;
   network::Network& network = *job.network();
   publish();
-  while (!may_leave() && base::now_ns() < deadline_ns) {
+  const auto turn = [&] { return may_leave() || base::now_ns() >= deadline_ns; };
+  const auto sleep = [&] {
     for (NicPath::Neighbour& next : path_->neighbours) {
       if (path_->may_be_asked_by(next)) peers_.ask(next);
     }
@@ -357,7 +359,12 @@ void NicEngine::leave() {
     if (!may_leave()) network.sleep(base::kMillisecond, {});
     network.withdraw();
     job.watch().look(base::now_ns());
-  }
+    return false;
+  };
+  // It has to ask before anything can come, so it sleeps at once.
+  wait::Waiter waiter(job.cores().wait_policy(), contention_);
+  wait::wait_until(
+      waiter, turn, [] { return true; }, sleep);
   NicStanding own = standing();
   own.ended = true;
   peers_.publish(own);

@@ -11,11 +11,8 @@
 
 namespace unisono::engine::nic_patience {
 
-// A rank polls memory this many times, then yields this many times. Then it sleeps until the
-// program wakes it, but for a limited time that grows. It has to notice lost packets and the end of
-// unisonod.
-inline constexpr int kSpins = 100;
-inline constexpr int kYields = 500;
+// A rank that no longer polls memory sleeps until the program wakes it, but for a limited time that
+// grows. It has to notice lost packets and the end of unisonod.
 inline constexpr std::int64_t kFirstSleep = 10 * base::kMillisecond;
 inline constexpr std::int64_t kLongestSleep = 50 * base::kMillisecond;
 // ... and so long if nothing wakes it.

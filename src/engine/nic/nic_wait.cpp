@@ -4,10 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
+#include <optional>
 
 #include "base/clock.hpp"
 #include "engine/nic/nic_patience.hpp"
+#include "wait/wait_until.hpp"
 
 namespace unisono::engine {
 
@@ -16,24 +17,36 @@ using namespace nic_patience;
 base::Status run_in_nic(NicGroup& group, const plan::NicCall& call, const void* input, void* output,
                         std::int64_t deadline_ns) {
   UNISONO_TRY(group.start(call, input, output));
+  std::optional<base::Status> result;
+  const auto turn = [&] {
+    if (result) return true;
+    const base::Result<bool> done = group.poll();
+    if (!done) {
+      result = done.error();
+    } else if (*done) {
+      result = group.take();
+    }
+    return result.has_value();
+  };
   std::int64_t sleep_ns = kFirstSleep;
-  for (int turn = 0;; ++turn) {
-    UNISONO_ASSIGN(const bool done, group.poll());
-    if (done) return group.take();
-    if (turn < kSpins) continue;
-    if (turn < kSpins + kYields) {
-      std::this_thread::yield();
-      continue;
-    }
-    UNISONO_TRY(group.repair());
+  const auto sleep = [&] {
     const std::int64_t now = base::now_ns();
-    if (now >= deadline_ns) {
-      return group.give_up(
+    if (const base::Status repaired = group.repair(); !repaired) {
+      result = repaired;
+    } else if (now >= deadline_ns) {
+      result = group.give_up(
           {base::Code::timeout, fmt::format("NIC path: {} in time", group.describe())});
+    } else {
+      group.sleep(std::min(sleep_ns, deadline_ns - now));
+      sleep_ns = std::min(2 * sleep_ns, kLongestSleep);
     }
-    group.sleep(std::min(sleep_ns, deadline_ns - now));
-    sleep_ns = std::min(2 * sleep_ns, kLongestSleep);
-  }
+    return false;
+  };
+  wait::CoreContention contention;
+  wait::Waiter waiter({.short_slices = wait::ShortSlices::never}, contention);
+  wait::wait_until(
+      waiter, turn, [] { return false; }, sleep);
+  return *result;
 }
 
 }  // namespace unisono::engine
