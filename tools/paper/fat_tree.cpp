@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kumar and Kalé, ICPADS 2004, table 1: all-to-all multicast of 256 KiB on Lemieux, with and
-// without missing nodes. Messages share links, a barrier follows each message (section 4.6), and
-// nothing is fitted: where the paper has no number, the parameter is left out.
+// Kumar and Kalé, ICPADS 2004: all-to-all multicast of 256 KiB on Lemieux, with and without missing
+// nodes (table 1), and cyclic shifts (section 4.1). Messages share links. A barrier follows each
+// message of a multicast (section 4.6). Nothing is fitted: where the paper has no number, the
+// parameter is left out.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <optional>
+#include <numeric>
 
-#include "algorithm/algorithm.hpp"
 #include "paper/claim.hpp"
+#include "paper/simulate.hpp"
 #include "sim/events.hpp"
 
 namespace unisono::tools {
@@ -25,64 +26,84 @@ constexpr double kTolerancePercent = 20;
 struct Strategy {
   const char* name;
   const char* row;
-  int k;  // 0: has none
+  int k;       // 0: has none
+  int column;  // of table 1
 };
-constexpr std::array<Strategy, 3> kStrategies{
-    {{"kShift", "kshift", 8}, {"kPrefix", "kprefix", 8}, {"prefix-send", "prefix-send", 0}}};
+constexpr std::array<Strategy, 3> kStrategies{{{"kShift", "kshift", 8, 1},
+                                               {"kPrefix", "kprefix", 8, 2},
+                                               {"prefix-send", "prefix-send", 0, 3}}};
 
 struct Row {
   int nodes;
   int holes;
-  std::array<int, 3> published;  // MB/s a node, by strategy; 0: none
+  const char* name;  // in numbers.json
 };
 constexpr Row kRows[] = {
-    Row{64, 0, {507, 531, 520}}, Row{128, 0, {432, 519, 428}}, Row{144, 0, {433, 521, 0}},
-    Row{192, 0, {416, 516, 0}},  Row{256, 0, {405, 511, 429}}, Row{128, 1, {392, 338, 316}},
-    Row{128, 2, {399, 373, 0}},  Row{240, 1, {394, 346, 0}},
+    {64, 0, "64"},   {128, 0, "128"},        {144, 0, "144"},         {192, 0, "192"},
+    {256, 0, "256"}, {128, 1, "128_1_hole"}, {128, 2, "128_2_holes"}, {240, 1, "240_1_hole"},
 };
 
 // The paper does not say which nodes were missing: the mean over some places.
 constexpr int kPlaces = 8;
 
-// Section 4.1: the bandwidth at distances above 16 and 64, of prefix-send; a byte costs as much
-// more.
-std::vector<double> far_costs() {
-  const auto more = [](double megabytes) {
-    return 2e9 / (megabytes * kMegabyte) - 2e9 / (610 * kMegabyte);
+struct Setting {
+  model::Machine machine;
+  sim::NetworkParameters network;
+};
+
+base::Result<Setting> find_setting(Inputs& inputs) {
+  Setting setting;
+  UNISONO_ASSIGN(setting.machine, inputs.machine("lemieux"));
+  if (!setting.machine.tree || !setting.machine.hardware_barrier) {
+    return base::Error{base::Code::argument, "lemieux.json lacks tree or hardware_barrier"};
+  }
+  for (model::PathParameters& path : setting.machine.paths) path.copy_per_byte.number = 0;
+  // Section 4.1: the bandwidth of prefix-send at distances above 16 and 64; a byte costs as much
+  // more.
+  const auto ns_per_byte = [&](const char* name) {
+    return 2e9 / (inputs.published().at(std::string("/fat-tree/prefix_send_drop_MBps/") + name) *
+                  kMegabyte);
   };
-  return {0, 0, 0, more(534), more(470)};
+  const double near = ns_per_byte("k_up_to_16");
+  setting.network.contention = sim::Contention::sharing;
+  setting.network.link_ns_per_byte = setting.machine.tree->link_per_byte.ns();
+  setting.network.far_ns_per_byte = {0, 0, 0, ns_per_byte("k_above_16") - near,
+                                     ns_per_byte("k_above_64") - near};
+  return setting;
 }
 
-base::Result<double> bandwidth(const model::Machine& machine, const Strategy& strategy,
-                               const Placement& placement, std::uint64_t seed) {
-  const auto* row = algorithm::find(schedule::Collective::allgather, strategy.row);
-  const int ranks = placement.ranks();
-  const schedule::Shape shape{schedule::Collective::allgather, ranks, 0, kBlock};
-  algorithm::Parameters parameters = algorithm::default_parameters(*row, shape);
-  if (strategy.k > 0) parameters.values[0] = strategy.k;
-  const model::Work work{model::Engine::any, arith::Type::byte, std::nullopt, true};
-  UNISONO_ASSIGN(
-      const sim::ProgramSet programs,
-      sim::ProgramSet::compile(
-          ranks, [&](int rank) { return build(*row, shape, parameters, rank); }, machine, work));
+base::Result<Tree> tree_of(int nodes) {
+  return Tree::make(4, nodes <= 64 ? 3 : (nodes <= 256 ? 4 : 5));
+}
+
+// MB/s a node, both directions.
+double bandwidth(double bytes, sim::Time time) {
+  return 2 * bytes / (sim::to_ns(time) * 1e-9) / kMegabyte;
+}
+
+base::Result<double> multicast_bandwidth(const Setting& setting, const Strategy& strategy,
+                                         const Placement& placement, std::uint64_t seed) {
+  Operation operation;
+  operation.shape = {schedule::Collective::allgather, placement.ranks(), 0, kBlock};
+  operation.algorithm = strategy.row;
+  const auto* row = algorithm::find(operation.shape.collective, strategy.row);
+  operation.parameters = algorithm::default_parameters(*row, operation.shape);
+  if (strategy.k > 0) operation.parameters.values[0] = strategy.k;
+  UNISONO_ASSIGN(const sim::ProgramSet programs, compile(setting.machine, operation));
   sim::EventOptions options;
   options.placement = &placement;
-  options.network.contention = sim::Contention::sharing;
-  options.network.link_ns_per_byte = machine.tree->link_per_byte.ns();
-  options.network.far_ns_per_byte = far_costs();
+  options.network = setting.network;
   options.barrier_after = 1;
-  options.barrier = sim::to_time(machine.hardware_barrier->ns());
+  options.barrier = sim::to_time(setting.machine.hardware_barrier->ns());
   options.seed = seed;
   UNISONO_ASSIGN(const sim::EventOutcome simulated, sim::simulate_events(programs, options));
-  const double seconds = sim::to_ns(simulated.outcome.finish) * 1e-9;
-  // Both directions of a node count.
-  return 2.0 * (ranks - 1) * static_cast<double>(kBlock) / seconds / kMegabyte;
+  return bandwidth((placement.ranks() - 1) * static_cast<double>(kBlock), simulated.outcome.finish);
 }
 
-base::Result<double> mean_bandwidth(const model::Machine& machine, const Strategy& strategy,
+base::Result<double> mean_bandwidth(const Setting& setting, const Strategy& strategy,
                                     const Row& row) {
   const int nodes = row.nodes + row.holes;
-  UNISONO_ASSIGN(const Tree tree, Tree::make(4, nodes <= 64 ? 3 : (nodes <= 256 ? 4 : 5)));
+  UNISONO_ASSIGN(const Tree tree, tree_of(nodes));
   const int places = row.holes > 0 ? kPlaces : 1;
   base::Prng random(1);
   double sum = 0;
@@ -93,8 +114,8 @@ base::Result<double> mean_bandwidth(const model::Machine& machine, const Strateg
       if (std::ranges::find(holes, hole) == holes.end()) holes.push_back(hole);
     }
     UNISONO_ASSIGN(const Placement placement, place_around(tree, holes, row.nodes));
-    UNISONO_ASSIGN(const double one,
-                   bandwidth(machine, strategy, placement, static_cast<std::uint64_t>(i) + 1));
+    UNISONO_ASSIGN(const double one, multicast_bandwidth(setting, strategy, placement,
+                                                         static_cast<std::uint64_t>(i) + 1));
     sum += one;
   }
   return sum / places;
@@ -105,23 +126,96 @@ std::string name_of(const Row& row) {
   return fmt::format("{} nodes, {} missing", row.nodes, row.holes);
 }
 
-void add_orders(const Row& row, const std::array<double, 3>& simulated, PaperReport& report) {
+using Bandwidths = std::array<double, kStrategies.size()>;  // 0: none
+
+void add_orders(const Row& row, const Bandwidths& published, const Bandwidths& simulated,
+                PaperReport& report) {
   for (std::size_t a = 0; a < kStrategies.size(); ++a) {
     for (std::size_t b = 0; b < kStrategies.size(); ++b) {
-      if (row.published[a] <= row.published[b] || row.published[b] == 0) continue;
+      if (published[a] <= published[b] || published[b] == 0) continue;
       report.orders.push_back(
           {fmt::format("{}: {} before {}", name_of(row), kStrategies[a].name, kStrategies[b].name),
-           (1.0 * row.published[a] / row.published[b] - 1) * 100, simulated[a] > simulated[b]});
+           (published[a] / published[b] - 1) * 100, simulated[a] > simulated[b]});
     }
   }
 }
 
+base::Status add_table(Inputs& inputs, const Setting& setting, PaperReport& report) {
+  for (const Row& row : kRows) {
+    Bandwidths published{}, simulated{};
+    for (std::size_t i = 0; i < kStrategies.size(); ++i) {
+      published[i] =
+          inputs.published()
+              .find(fmt::format("/fat-tree/effective_bandwidth_MBps_per_node_256KB/{}/{}", row.name,
+                                kStrategies[i].column))
+              .value_or(0);
+      if (published[i] == 0) continue;
+      UNISONO_ASSIGN(simulated[i], mean_bandwidth(setting, kStrategies[i], row));
+      report.claims.push_back({fmt::format("{}: {}", name_of(row), kStrategies[i].name), "MB/s",
+                               published[i], simulated[i], kTolerancePercent});
+    }
+    add_orders(row, published, simulated, report);
+  }
+  return base::success();
+}
+
+// Each rank sends to the one `shift` above, once.
+base::Result<double> shift_bandwidth(const Setting& setting, const Placement& placement,
+                                     int shift) {
+  const int ranks = placement.ranks();
+  std::vector<sim::Trace> traces;
+  for (int rank = 0; rank < ranks; ++rank) {
+    traces.push_back({{sim::StepKind::send, (rank + shift) % ranks, 0, kBlock, 0},
+                      {sim::StepKind::wait, (rank + ranks - shift) % ranks, 0, kBlock, 0}});
+  }
+  const sim::ProgramSet programs = sim::ProgramSet::compile_traces(traces, setting.machine);
+  sim::EventOptions options;
+  options.placement = &placement;
+  options.network = setting.network;
+  UNISONO_ASSIGN(const sim::EventOutcome simulated, sim::simulate_events(programs, options));
+  return bandwidth(static_cast<double>(kBlock), simulated.outcome.finish);
+}
+
+// The mean over the shifts without congestion: a 4^j, a = 1, 2, 3 (lemma 6).
+base::Result<double> peak_of_shifts(const Setting& setting, int nodes) {
+  UNISONO_ASSIGN(const Tree tree, tree_of(nodes));
+  UNISONO_ASSIGN(const Placement placement, place_around(tree, {}, nodes));
+  double sum = 0;
+  int shifts = 0;
+  for (int power = 1; power < nodes; power *= 4) {
+    for (int a = 1; a <= 3; ++a, ++shifts) {
+      UNISONO_ASSIGN(const double one, shift_bandwidth(setting, placement, a * power));
+      sum += one;
+    }
+  }
+  return sum / shifts;
+}
+
+base::Status add_shifts(Inputs& inputs, const Setting& setting, PaperReport& report) {
+  Setting staged = setting;  // messages come from the NIC's memory
+  for (model::PathParameters& path : staged.machine.paths) {
+    if (path.staged_per_byte) path.overhead_per_byte = *path.staged_per_byte;
+  }
+  for (const int nodes : {64, 256}) {
+    const std::string place = fmt::format("/fat-tree/cyclic_shift_peaks_MBps/{}_nodes/", nodes);
+    const double middle =
+        (inputs.published().at(place + "0") + inputs.published().at(place + "1")) / 2;
+    UNISONO_ASSIGN(const double peak, peak_of_shifts(staged, nodes));
+    report.claims.push_back({fmt::format("{} nodes: cyclic shifts without congestion", nodes),
+                             "MB/s", middle, peak, kTolerancePercent});
+  }
+  UNISONO_ASSIGN(const double slow, peak_of_shifts(setting, 64));
+  report.claims.push_back(
+      {"cyclic shift from main memory", "MB/s",
+       inputs.published().at("/fat-tree/cyclic_shift_peaks_MBps/from_main_memory"), slow,
+       kTolerancePercent});
+  return base::success();
+}
+
 }  // namespace
 
-base::Result<PaperReport> report_fat_tree(const model::Machine& lemieux) {
-  if (!lemieux.tree || !lemieux.hardware_barrier) {
-    return base::Error{base::Code::argument, "the machine file lacks tree or hardware_barrier"};
-  }
+base::Result<PaperReport> report_fat_tree(Inputs& inputs) {
+  UNISONO_ASSIGN(const Setting setting, find_setting(inputs));
   PaperReport report{
       "fat-tree", "Kumar, Kalé: Scaling All-to-All Multicast on Fat-tree Networks", {}, {}, {}};
   report.parameters = {
@@ -131,19 +225,8 @@ base::Result<PaperReport> report_fat_tree(const model::Machine& lemieux) {
       "left out: copies of received blocks; equations 8 to 10 have none",
       "assumed: places of the missing nodes; the mean over 8 random ones",
       "fitted: nothing"};
-  model::Machine machine = lemieux;
-  for (model::PathParameters& path : machine.paths) path.copy_per_byte.number = 0;
-  for (const Row& row : kRows) {
-    std::array<double, 3> simulated{};
-    for (std::size_t i = 0; i < kStrategies.size(); ++i) {
-      if (row.published[i] == 0) continue;
-      UNISONO_ASSIGN(simulated[i], mean_bandwidth(machine, kStrategies[i], row));
-      report.claims.push_back({fmt::format("{}: {}", name_of(row), kStrategies[i].name), "MB/s",
-                               static_cast<double>(row.published[i]), simulated[i],
-                               kTolerancePercent});
-    }
-    add_orders(row, simulated, report);
-  }
+  UNISONO_TRY(add_table(inputs, setting, report));
+  UNISONO_TRY(add_shifts(inputs, setting, report));
   return report;
 }
 

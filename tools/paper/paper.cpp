@@ -5,77 +5,71 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "commands.hpp"
-#include "model/machine_file.hpp"
 #include "paper/claim.hpp"
+#include "paper/report.hpp"
+#include "text_file.hpp"
 
 namespace unisono::tools {
 namespace {
 
 struct PaperOptions {
-  std::string paper, machines = "machines";
+  std::string paper, machines = "machines", numbers = "paper/numbers.json", write;
   bool json = false;
 };
 
 struct Source {
   const char* name;
-  const char* machine;
-  base::Result<PaperReport> (*report)(const model::Machine& machine);
+  base::Result<PaperReport> (*report)(Inputs& inputs);
 };
-constexpr Source kSources[] = {{"fat-tree", "lemieux.json", report_fat_tree},
-                               {"nic-reduce", "alc.json", report_nic_reduce}};
+constexpr Source kSources[] = {{"nic-reduce", report_nic_reduce},
+                               {"fat-tree", report_fat_tree},
+                               {"nic-allgather", report_nic_allgather},
+                               {"asci-q", report_asci_q},
+                               {"rdma-mcast", report_rdma_mcast}};
 
-void print(const PaperReport& report) {
-  fmt::print("{}: {}\n", report.paper, report.title);
-  for (const std::string& parameter : report.parameters) fmt::print("  {}\n", parameter);
-  fmt::print("{:<34} {:>9} {:>9} {:>9} {:>9}  {}\n", "claim", "published", "simulated", "deviation",
-             "tolerance", "verdict");
-  for (const Claim& claim : report.claims) {
-    fmt::print("{:<34} {:>4.0f} {:>4} {:>9.1f} {:>+8.1f}% {:>8.0f}%  {}\n", claim.what,
-               claim.published, claim.unit, claim.simulated, claim.deviation_percent(),
-               claim.tolerance_percent, claim.holds() ? "holds" : "deviates: " + claim.why);
+base::Status write_page(const std::string& folder, const std::vector<PaperReport>& reports,
+                        const Published& published) {
+  for (const PaperReport& report : reports) {
+    UNISONO_TRY(
+        write_text_file(fmt::format("{}/{}.svg", folder, report.paper), deviation_picture(report)));
   }
-  for (const OrderClaim& order : report.orders) {
-    fmt::print("{:<54} {:>5.1f}% apart  {}\n", order.what, order.published_gap_percent,
-               order.holds ? "holds" : "the other way");
+  const std::vector<std::string> unused = published.unused();
+  for (const std::string& place : unused) {
+    if (!why_without_claim(place).empty()) continue;
+    return base::Error{base::Code::argument,
+                       fmt::format("the published number {} has neither a claim nor a reason for "
+                                   "having none; state one in tools/paper/published.cpp",
+                                   place)};
   }
-}
-
-nlohmann::ordered_json as_json(const PaperReport& report) {
-  nlohmann::ordered_json result{{"paper", report.paper}, {"parameters", report.parameters}};
-  for (const Claim& claim : report.claims) {
-    result["claims"].push_back({{"what", claim.what},
-                                {"unit", claim.unit},
-                                {"published", claim.published},
-                                {"simulated", claim.simulated},
-                                {"tolerance_percent", claim.tolerance_percent},
-                                {"holds", claim.holds()}});
-  }
-  for (const OrderClaim& order : report.orders) {
-    result["orders"].push_back({{"what", order.what},
-                                {"published_gap_percent", order.published_gap_percent},
-                                {"holds", order.holds}});
-  }
-  return result;
+  return write_text_file(folder + "/REPORT.md", report_page(reports, unused));
 }
 
 // Whether all claims hold.
 base::Result<bool> report_papers(const PaperOptions& options) {
-  bool all_hold = true;
+  UNISONO_ASSIGN(Published published, Published::read(options.numbers));
+  Inputs inputs(options.machines, std::move(published));
+  std::vector<PaperReport> reports;
   for (const Source& source : kSources) {
     if (options.paper != "all" && options.paper != source.name) continue;
-    UNISONO_ASSIGN(const model::Machine machine,
-                   model::read_machine_file(options.machines + "/" + source.machine));
-    UNISONO_ASSIGN(const PaperReport report, source.report(machine));
-    if (options.json) {
-      fmt::print("{}\n", as_json(report).dump(1));
-    } else {
-      print(report);
-    }
+    UNISONO_ASSIGN(PaperReport report, source.report(inputs));
+    reports.push_back(std::move(report));
+  }
+  if (!inputs.published().fault().empty()) {
+    return base::Error{
+        base::Code::argument,
+        fmt::format("{}: expected a number at {}", options.numbers, inputs.published().fault())};
+  }
+  bool all_hold = true;
+  for (const PaperReport& report : reports) {
+    fmt::print("{}", options.json ? report_json(report).dump(1) + "\n" : report_table(report));
     for (const Claim& claim : report.claims) all_hold &= claim.holds();
+  }
+  if (!options.write.empty()) {
+    UNISONO_TRY(write_page(options.write, reports, inputs.published()));
   }
   return all_hold;
 }
@@ -85,14 +79,25 @@ base::Result<bool> report_papers(const PaperOptions& options) {
 void add_paper(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<PaperOptions>();
   CLI::App* command = app.add_subcommand("paper", "Compare papers' figures with simulated ones");
-  command->add_option("paper", options->paper, "fat-tree, nic-reduce or all")
+  std::vector<std::string> names{"all"};
+  for (const Source& source : kSources) names.emplace_back(source.name);
+  command->add_option("paper", options->paper, "The paper, or all")
       ->required()
-      ->check(CLI::IsMember({"fat-tree", "nic-reduce", "all"}));
+      ->check(CLI::IsMember(names));
   command->add_option("--machines", options->machines, "Folder of the machine files")
       ->default_str("machines");
+  command->add_option("--numbers", options->numbers, "File of the published numbers")
+      ->default_str("paper/numbers.json");
   command->add_flag("--json", options->json, "JSON instead of tables");
-  command->footer("Example:\n  unisono paper fat-tree --machines machines");
+  command->add_option("--write", options->write,
+                      "Write REPORT.md and its pictures into this folder; all papers only");
+  command->footer("Example:\n  unisono paper all --write paper");
   command->callback([options, &exit_status] {
+    if (!options->write.empty() && options->paper != "all") {
+      fmt::print(stderr, "unisono paper: --write is for all papers\n");
+      exit_status = kExitUsage;
+      return;
+    }
     const auto all_hold = report_papers(*options);
     if (!all_hold.ok()) {
       fmt::print(stderr, "unisono paper: {}\n", all_hold.error().message);
