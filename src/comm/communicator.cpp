@@ -52,7 +52,9 @@ Communicator::Made Communicator::create_world(job::Job& job) {
   // The first rank of every host does the same, so all find the same offset.
   if (job.ranks().is_first_here()) {
     UNISONO_ASSIGN(const Grant grant, Segment::reserve(job, job.ranks().count()));
-    if (job.network() != nullptr) job.memory().confine(job.hosts().own(), job.hosts().count());
+    if (job.network() != nullptr) {
+      UNISONO_TRY(job.memory().confine(job.hosts().own(), job.hosts().count()));
+    }
     job.start_up().publish_world(grant.offset);
   }
   UNISONO_ASSIGN(const std::int64_t offset, job.start_up().await_world());

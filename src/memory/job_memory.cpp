@@ -4,13 +4,18 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
+#include "base/log.hpp"
 #include "base/process_record.hpp"
+#include "base/text.hpp"
 #include "base/thread_signals.hpp"
 
 namespace unisono::memory {
@@ -23,37 +28,70 @@ std::int64_t whole_segments(std::int64_t bytes) {
   return (bytes + kSegmentAlignment - 1) / kSegmentAlignment * kSegmentAlignment;
 }
 
-// A waiting process yields this many times before it checks whether the lock's holder is dead.
-constexpr int kLockLooks = 1000;
+// A waiting process yields so often before it looks at the lock's holder. Then it sleeps before
+// each further look, so that giving up takes at least a second in which it runs. A job that is
+// stopped and continued as a whole loses none of that.
+constexpr int kYields = 1000;
+constexpr int kMostLooks = 1000;
+constexpr auto kSleepAfterLook = std::chrono::milliseconds(1);
 
-bool has_ended(std::uint32_t pid) {
-  const auto record = base::read_process(static_cast<pid_t>(pid));
-  return !record || record->state == 'Z' || record->state == 'X';
+std::uint64_t mark_of(pid_t pid, const base::ProcessRecord& record) {
+  const auto start = static_cast<std::uint64_t>(base::parse_integer(record.start_time).value_or(0));
+  return static_cast<std::uint64_t>(pid) << 32 | (start & 0xffff'ffffU);
 }
 
-// A process holds the lock for a few dozen instructions and may be killed at any of them. Then the
-// next one takes it over. Changes under it are ordered such that an interrupted one can only lose
-// free room.
+pid_t process_of(std::uint64_t mark) { return static_cast<pid_t>(mark >> 32); }
+
+// Without /proc a process counts as the one of the mark if its number is in use.
+bool has_ended(std::uint64_t mark) {
+  const pid_t pid = process_of(mark);
+  const auto record = base::read_process(pid);
+  if (!record) return kill(pid, 0) != 0 && errno == ESRCH;
+  return record->state == 'Z' || record->state == 'X' || mark_of(pid, *record) != mark;
+}
+
+// A process holds the lock for a few dozen instructions and may be killed or stopped at any of
+// them. A dead one's lock is taken over: changes under it are ordered such that an interrupted one
+// can only lose free room. A stopped one may go on at any time, so its lock is not to be had.
 class HeaderLock {
  public:
-  explicit HeaderLock(MemoryHeader& header) : lock_(header.lock) {
-    const auto self = static_cast<std::uint32_t>(getpid());
-    std::uint32_t holder = 0;
-    for (int tries = 1; !lock_.compare_exchange_strong(holder, self); ++tries) {
-      // The holder is another thread of this process.
-      const bool stale =
-          holder != 0 && holder != self && tries % kLockLooks == 0 && has_ended(holder);
-      if (stale && lock_.compare_exchange_strong(holder, self)) return;
+  HeaderLock(MemoryHeader& header, std::uint64_t own_mark) : lock_(header.lock) {
+    for (int yields = 0; yields < kYields; ++yields) {
+      if (take(own_mark)) return;
       sched_yield();
-      holder = 0;
+    }
+    for (int looks = 0; looks < kMostLooks; ++looks) {
+      // With the own mark it is another thread of this process.
+      const bool is_left = holder_ != own_mark && has_ended(holder_);
+      if (is_left && take(own_mark, holder_)) return;
+      std::this_thread::sleep_for(kSleepAfterLook);
+      if (take(own_mark)) return;
     }
   }
-  ~HeaderLock() { lock_.store(0, std::memory_order_release); }
+  ~HeaderLock() {
+    if (is_held_) lock_.store(0, std::memory_order_release);
+  }
   HeaderLock(const HeaderLock&) = delete;
   HeaderLock& operator=(const HeaderLock&) = delete;
 
+  bool is_held() const { return is_held_; }
+  Error why_not() const {
+    return {
+        Code::resources,
+        fmt::format("process {} holds the lock of the job's memory table and does not go on; is "
+                    "it stopped? Continue it (SIGCONT) or end it",
+                    process_of(holder_))};
+  }
+
  private:
-  std::atomic<std::uint32_t>& lock_;
+  bool take(std::uint64_t own_mark, std::uint64_t from = 0) {
+    holder_ = from;
+    return is_held_ = lock_.compare_exchange_strong(holder_, own_mark);
+  }
+
+  std::atomic<std::uint64_t>& lock_;
+  bool is_held_ = false;
+  std::uint64_t holder_ = 0;
 };
 
 std::int64_t first_offset() {
@@ -61,6 +99,11 @@ std::int64_t first_offset() {
 }
 
 }  // namespace
+
+std::uint64_t process_mark() {
+  const auto own = base::read_process(getpid());
+  return mark_of(getpid(), own.value_or(base::ProcessRecord{}));
+}
 
 base::Result<std::shared_ptr<JobMemory>> JobMemory::map(base::Descriptor file,
                                                         std::uint64_t bytes) {
@@ -82,7 +125,7 @@ base::Result<std::shared_ptr<JobMemory>> JobMemory::map(base::Descriptor file,
 }
 
 JobMemory::JobMemory(base::Descriptor file, std::byte* base, std::int64_t bytes)
-    : file_(std::move(file)), base_(base), bytes_(bytes) {}
+    : file_(std::move(file)), base_(base), bytes_(bytes), mark_(process_mark()) {}
 
 JobMemory::~JobMemory() { munmap(base_, static_cast<std::size_t>(bytes_)); }
 
@@ -94,7 +137,8 @@ base::Result<std::int64_t> JobMemory::allocate(std::int64_t bytes) {
                              "test",
                              bytes)};
   }
-  const HeaderLock lock(header());
+  const HeaderLock lock(header(), mark_);
+  if (!lock.is_held()) return lock.why_not();
   MemoryHeader& state = header();
   for (std::uint32_t i = 0; i < state.free_count; ++i) {
     auto& free = state.free[i];
@@ -122,7 +166,12 @@ base::Result<std::int64_t> JobMemory::allocate(std::int64_t bytes) {
 void JobMemory::release(std::int64_t offset, std::int64_t bytes) {
   bytes = whole_segments(bytes);
   empty(offset, bytes);
-  const HeaderLock lock(header());
+  const HeaderLock lock(header(), mark_);
+  if (!lock.is_held()) {
+    base::log(base::LogLevel::warn, "memory", "{} bytes of the job's file are lost: {}", bytes,
+              lock.why_not().message);
+    return;
+  }
   MemoryHeader& state = header();
   for (std::uint32_t i = 0; i < state.free_count; ++i) {
     auto& free = state.free[i];
@@ -148,12 +197,14 @@ void JobMemory::empty(std::int64_t offset, std::int64_t bytes) {
   fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, whole_segments(bytes));
 }
 
-void JobMemory::confine(int part, int parts) {
-  const HeaderLock lock(header());
+base::Status JobMemory::confine(int part, int parts) {
+  const HeaderLock lock(header(), mark_);
+  if (!lock.is_held()) return lock.why_not();
   MemoryHeader& state = header();
   const std::int64_t share = (bytes_ - state.used_end) / parts / kSegmentAlignment;
   state.used_end += part * share * kSegmentAlignment;
   state.limit = state.used_end + share * kSegmentAlignment;
+  return base::success();
 }
 
 base::Status JobMemory::commit(std::int64_t offset, std::int64_t bytes, const char* purpose) {

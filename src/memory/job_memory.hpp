@@ -20,9 +20,13 @@ namespace unisono::memory {
 inline constexpr std::int64_t kSegmentAlignment = 64 * 1024;
 inline constexpr int kMostFreeSegments = 1024;
 
+// Names this process by its number and the time of its start: a process that ended, and whose
+// number another one has got, differs. Never 0.
+std::uint64_t process_mark();
+
 // At the start of the file; zero is its initial state.
 struct MemoryHeader {
-  std::atomic<std::uint32_t> lock;  // the process that holds it; 0: none
+  std::atomic<std::uint64_t> lock;  // the process that holds it, as process_mark(); 0: none
   std::uint32_t free_count;
   std::int64_t used_end;  // segments from here on were never used; 0: none yet
   std::int64_t limit;     // end of the part that this host allocates from; 0: none
@@ -43,16 +47,18 @@ class JobMemory {
   std::byte* at(std::int64_t offset) const { return base_ + offset; }
   MemoryHeader& header() const { return *reinterpret_cast<MemoryHeader*>(base_); }
 
-  // A zeroed segment for the caller alone; commit it before use.
+  // A zeroed segment for the caller alone; commit it before use. The error names a process that
+  // keeps the allocator's lock, as one that was stopped while it held it.
   base::Result<std::int64_t> allocate(std::int64_t bytes);
-  // Gives the segment back; no process may use it any more.
+  // Gives the segment back; no process may use it any more. Where the allocator's lock is not to be
+  // had, its pages are free, and its room in the file is lost.
   void release(std::int64_t offset, std::int64_t bytes);
   // Gives the pages of a segment back, but keeps the segment: for one that other hosts have as
   // well.
   void empty(std::int64_t offset, std::int64_t bytes);
   // Restricts allocation to the `part`-th of `parts` equal parts of the unused rest. The first rank
   // of each host calls it when all hosts have allocated the same segments.
-  void confine(int part, int parts);
+  base::Status confine(int part, int parts);
   // Makes the range real memory: after it, no access to the range can fail for lack of memory.
   // `purpose` names it in the error.
   base::Status commit(std::int64_t offset, std::int64_t bytes, const char* purpose);
@@ -68,6 +74,7 @@ class JobMemory {
   base::Descriptor file_;
   std::byte* base_;
   std::int64_t bytes_;
+  std::uint64_t mark_;  // of the process that maps it
   Refuses refuses_;
 };
 

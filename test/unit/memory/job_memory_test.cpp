@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -54,23 +55,68 @@ TEST(JobMemory, AFullFileIsAnErrorThatNamesTheLimit) {
   EXPECT_TRUE(memory->allocate(1 << 20).ok()) << "what fits still fits";
 }
 
+// A process that takes the lock of `memory` and then a signal.
+pid_t fork_holder(JobMemory& memory, int signal) {
+  const pid_t holder = fork();
+  EXPECT_GE(holder, 0);
+  if (holder == 0) {
+    memory.header().lock.store(process_mark());
+    raise(signal);
+    memory.header().lock.store(0);  // after SIGCONT
+    _exit(0);
+  }
+  return holder;
+}
+
 // Killed with the lock in its hands: the others go on.
 TEST(JobMemory, TheLockOfADeadProcessIsTakenOver) {
   auto memory = make_memory(64 << 20);
-  const pid_t holder = fork();
-  ASSERT_GE(holder, 0);
-  if (holder == 0) {
-    memory->header().lock.store(static_cast<std::uint32_t>(getpid()));
-    raise(SIGKILL);
-  }
+  const pid_t holder = fork_holder(*memory, SIGKILL);
   siginfo_t ended{};
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(holder), &ended, WEXITED | WNOWAIT), 0);
-  EXPECT_EQ(memory->header().lock.load(), static_cast<std::uint32_t>(holder));
+  const std::uint64_t mark = memory->header().lock.load();
+  EXPECT_EQ(mark >> 32, static_cast<std::uint64_t>(holder));
   EXPECT_TRUE(memory->allocate(100'000).ok()) << "of a zombie";
   ASSERT_EQ(waitpid(holder, nullptr, 0), holder);
-  memory->header().lock.store(static_cast<std::uint32_t>(holder));
+  memory->header().lock.store(mark);
   EXPECT_TRUE(memory->allocate(100'000).ok()) << "of a process that is gone";
   EXPECT_EQ(memory->header().lock.load(), 0U);
+}
+
+TEST(JobMemory, TheLockOfADeadProcessWhoseNumberIsInUseAgainIsTakenOver) {
+  auto memory = make_memory(64 << 20);
+  const pid_t other = fork();
+  ASSERT_GE(other, 0);
+  if (other == 0) {
+    memory->header().lock.store(process_mark() ^ 1);  // it began at another time
+    for (;;) pause();
+  }
+  while (memory->header().lock.load() == 0) std::this_thread::yield();
+  EXPECT_TRUE(memory->allocate(100'000).ok());
+  EXPECT_EQ(memory->header().lock.load(), 0U);
+  kill(other, SIGKILL);
+  EXPECT_EQ(waitpid(other, nullptr, 0), other);
+}
+
+TEST(JobMemory, TheLockOfAStoppedProcessIsAnErrorUntilItGoesOn) {
+  auto memory = make_memory(64 << 20);
+  const std::int64_t before = *memory->allocate(100'000);
+  const pid_t holder = fork_holder(*memory, SIGSTOP);
+  int status = 0;
+  ASSERT_EQ(waitpid(holder, &status, WUNTRACED), holder);
+  ASSERT_TRUE(WIFSTOPPED(status));
+
+  const auto refused = memory->allocate(100'000);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, base::Code::resources);
+  const std::string name = "process " + std::to_string(holder);
+  EXPECT_NE(refused.error().message.find(name), std::string::npos) << refused.error().message;
+  EXPECT_FALSE(memory->confine(0, 2).ok());
+  memory->release(before, 100'000);  // which returns
+
+  kill(holder, SIGCONT);
+  ASSERT_EQ(waitpid(holder, nullptr, 0), holder);
+  EXPECT_TRUE(memory->allocate(100'000).ok());
 }
 
 // A signal every 200 us until `most` have come, however long the caller takes.
