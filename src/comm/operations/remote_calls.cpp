@@ -16,7 +16,8 @@ constexpr unsigned kCallRequestBits = 24;
 
 void RemoteCalls::note(network::Network& network, std::uint64_t index, std::uint32_t history) {
   const auto held = network.hold();  // another host may be reading it
-  row(rank_).calls[index % kKept] = engine::make_tag(index, history);
+  std::atomic_ref(row(rank_).calls[index % kKept])
+      .store(engine::make_tag(index, history), std::memory_order_relaxed);
 }
 
 bool RemoteCalls::is_answered() const {
@@ -38,13 +39,21 @@ void RemoteCalls::ask(network::Network& network, int member, int job_rank) {
 }
 
 std::optional<std::uint64_t> RemoteCalls::find_difference() const {
-  const Row& own = row(rank_);
+  return find_difference_with(row(rank_).answer);
+}
+
+std::optional<std::uint64_t> RemoteCalls::find_difference_with(int member) const {
+  return find_difference_with(row(member).calls);
+}
+
+std::optional<std::uint64_t> RemoteCalls::find_difference_with(Words& theirs) const {
+  const Words& own = row(rank_).calls;
   std::optional<std::uint64_t> first;
   for (std::size_t i = 0; i < kKept; ++i) {
-    if (own.calls[i] == 0) continue;
-    const bool are_of_one_call = engine::same_operation(own.answer[i], own.calls[i]);
-    if (!are_of_one_call || own.calls[i] == own.answer[i]) continue;
-    const std::uint64_t index = own.calls[i] >> plan::kDigestBits;
+    if (own[i] == 0) continue;
+    const std::uint64_t other = std::atomic_ref(theirs[i]).load(std::memory_order_relaxed);
+    if (!engine::same_operation(other, own[i]) || other == own[i]) continue;
+    const std::uint64_t index = own[i] >> plan::kDigestBits;
     if (!first || index < *first) first = index;
   }
   return first;

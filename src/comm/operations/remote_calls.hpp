@@ -3,8 +3,9 @@
 // digest of all its calls so far for each of its last calls. A rank asks another one for all of
 // them when it has waited for that one for long: messages of calls that differ may go to different
 // slots and never meet. It also asks when it has met a message of another call, which may be any
-// rank's. The asked rank takes no part. One thread at a time; the network's threads access the
-// memory under its mutex.
+// rank's. The asked rank takes no part. The digests of a member on this host are read in memory:
+// its call record (lane.hpp) is missing while the call waits for room. One thread at a time; the
+// network's threads access the memory under its mutex.
 #pragma once
 
 #include <array>
@@ -41,8 +42,10 @@ class RemoteCalls {
   // The member that was asked last; -1: none.
   int asked() const { return asked_; }
   bool is_answered() const;
-  // By the last answer: the first differing call of those that both have, or one before it.
+  // The first differing call of those that both have, or one before it: by the last answer, or with
+  // a member on this host.
   std::optional<std::uint64_t> find_difference() const;
+  std::optional<std::uint64_t> find_difference_with(int member) const;
 
  private:
   using Words = std::array<std::uint64_t, kKept>;  // index and digest, by index modulo kKept
@@ -51,6 +54,8 @@ class RemoteCalls {
     Words answer;          // the received calls of another rank
     std::uint64_t number;  // number of the request of the present answer
   };
+
+  std::optional<std::uint64_t> find_difference_with(Words& theirs) const;
 
   Row& row(int rank) const { return reinterpret_cast<Row*>(memory_ + table_)[rank]; }
 

@@ -82,10 +82,11 @@ void CallCheck::examine_remote_calls() {
   }
 }
 
-// A message of another call may be any rank's: the members on other hosts are asked, one after the
-// other. False: the search is over, or is not needed.
+// A message of another call may be any rank's. The digests of this host's members are read. If none
+// differs, the members on other hosts are asked, one after the other. False: the search is over, or
+// is not needed.
 bool CallCheck::search_difference() {
-  if (members_.on_one_host() || find_difference()) return false;
+  if (members_.on_one_host() || find_difference() || find_digest()) return false;
   RemoteCalls& remote = queue_.remote_calls();
   network::Network& network = *members_.job().network();
   const bool is_asked = remote.asked() >= 0;
@@ -94,7 +95,6 @@ bool CallCheck::search_difference() {
     network.awaits(members_.job_rank(asked));
     return true;
   }
-  if (is_asked && remote.is_answered() && remote.find_difference()) return false;
   if (!is_searching()) searched_ = 0;
   failures_before_ = failures_.count();
   // Each is asked twice: a rank's calls may have reached others before it is asked, but after those
@@ -104,6 +104,17 @@ bool CallCheck::search_difference() {
   const int next = members_.remote()[static_cast<std::size_t>(searched_++ % others)];
   remote.ask(network, next, members_.job_rank(next));
   return true;
+}
+
+std::optional<CallCheck::Digest> CallCheck::find_digest() const {
+  const RemoteCalls& calls = queue_.remote_calls();
+  for (int r = 0; r < members_.size(); ++r) {
+    if (r == members_.rank() || members_.is_remote(r)) continue;
+    if (const auto index = calls.find_difference_with(r)) return Digest{r, *index};
+  }
+  if (calls.asked() < 0 || !calls.is_answered()) return std::nullopt;
+  const auto index = calls.find_difference();
+  return index ? std::optional(Digest{calls.asked(), *index}) : std::nullopt;
 }
 
 std::vector<RecordCopy> CallCheck::records_of(int rank) const {
@@ -158,16 +169,14 @@ void CallCheck::fail_mismatch(const Pending& pending) {
   const std::uint64_t index = pending.operation.index;
   const auto difference = find_difference();
   if (difference && difference->own.index <= index) return tell_difference(*difference);
-  RemoteCalls& calls = queue_.remote_calls();
-  const bool is_known = calls.asked() >= 0 && calls.is_answered();
-  const auto remote = is_known ? calls.find_difference() : std::nullopt;
+  const auto digest = find_digest();
   // The sender need not be the awaited member. The message may have been sent to another rank, or
   // to a program that this rank has helped with.
-  if (!remote) return tell_meeting(pending, members_.size() == 2 ? 1 - members_.rank() : -1);
+  if (!digest) return tell_meeting(pending, members_.size() == 2 ? 1 - members_.rank() : -1);
   const auto first = std::ranges::find_if(queue_.active(), [&](const Pending* other) {
-    return other->operation.index >= *remote || other == &pending;
+    return other->operation.index >= digest->index || other == &pending;
   });
-  tell_meeting(**first, calls.asked());
+  tell_meeting(**first, digest->member);
 }
 
 void CallCheck::tell_meeting(const Pending& pending, int other) {

@@ -34,6 +34,13 @@ class CallCheck {
     engine::RecordCopy own, theirs;
   };
   std::optional<Difference> find_difference() const;
+  // A member whose digests differ from this rank's: one of this host, or the one that has answered
+  // last. The index is of the first differing call, or of one after it.
+  struct Digest {
+    int member;
+    std::uint64_t index;
+  };
+  std::optional<Digest> find_digest() const;
   std::vector<engine::RecordCopy> records_of(int rank) const;
   void examine_remote_calls();
   bool search_difference();
