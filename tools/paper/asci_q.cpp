@@ -57,7 +57,8 @@ base::Status add_barriers(Inputs& inputs, const model::Machine& machine, PaperRe
                            inputs.published().at(place + "software_tree"), counted,
                            kTolerancePercent});
   report.parameters.push_back(
-      fmt::format("assumed: the NIC counts signals as events, which cost its processor nothing. If "
+      fmt::format("assumed, since data messages disagree: the NIC counts signals as events, which "
+                  "cost its processor nothing. If "
                   "it received each like a message, the software barrier would take {:.0f} us, and "
                   "{:.0f} us if it sent only one every L",
                   received, dear));
