@@ -161,6 +161,11 @@ Result<ConnectAttempt> connect_to_one(const Address& address, std::int64_t deadl
     case ETIMEDOUT:
       result.busy = true;
       return result;
+    // The kernel makes an interface's IPv6 routes a while after it is up.
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+      result.unreachable = error_number;
+      return result;
     default:
       return base::system_error(
           fmt::format("cannot connect to the rendezvous at {}", address_text(address)),

@@ -27,6 +27,7 @@ base::Result<base::Descriptor> listen_at(Address& address);
 struct ConnectAttempt {
   base::Descriptor socket;  // invalid: not connected
   bool busy = false;        // a process listens, but accepts nothing at present
+  int unreachable = 0;      // EHOSTUNREACH or ENETUNREACH: there is no route, perhaps only not yet
   int others = 0;           // sockets of other users with such a name
 };
 // With TCP, waits for the peer until the deadline.

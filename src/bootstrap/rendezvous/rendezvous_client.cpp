@@ -99,6 +99,16 @@ class RendezvousClient {
   std::string unproved_refusal_;  // text of the last refusal without proof
 };
 
+namespace {
+
+std::string_view why_not_connected(const ConnectAttempt& attempt) {
+  if (attempt.unreachable == EHOSTUNREACH) return "no route to the host";
+  if (attempt.unreachable == ENETUNREACH) return "no route to the network";
+  return attempt.busy ? "no process accepts connections" : "no process listens";
+}
+
+}  // namespace
+
 Result<Descriptor> RendezvousClient::connect(std::int64_t deadline_ns, const Error& gone) const {
   std::int64_t retry_ns = kFirstRetryNs;
   for (;;) {
@@ -109,8 +119,8 @@ Result<Descriptor> RendezvousClient::connect(std::int64_t deadline_ns, const Err
     if (left_ns <= 0) {
       std::string message = fmt::format(
           "{}: {} at {} after {} (UNISONO_START_TIMEOUT); {} serves the rendezvous, did it start?",
-          who_, attempt.busy ? "no process accepts connections" : "no process listens",
-          address_text(address_), base::format_time_ns(request_.timeout_ns), server_);
+          who_, why_not_connected(attempt), address_text(address_),
+          base::format_time_ns(request_.timeout_ns), server_);
       if (attempt.others > 0) {
         message += fmt::format(" {} {} of other users {} such a name", attempt.others,
                                attempt.others == 1 ? "socket" : "sockets",

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -24,6 +25,8 @@
 #include "base/clock.hpp"
 #include "bootstrap/join.hpp"
 #include "bootstrap/rendezvous/message_stream.hpp"
+#include "bootstrap/socket.hpp"
+#include "harness/network_namespace.hpp"
 #include "memory/memory_file.hpp"
 #include "unit/bootstrap/served_rendezvous.hpp"
 #include "unit/bootstrap/shared_memory_check.hpp"
@@ -396,6 +399,30 @@ TEST(BootstrapJoin, PidsFromAnotherHostAreNotBelieved) {
 TEST(BootstrapJoin, GarbageFromTheServerIsAnError) {
   const FakeServer server("tcp:127.0.0.1:0", [](const Hello&) { return std::string(64, 'x'); });
   expect_error(join(server.job(), settings_with("30s")), Code::argument, "magic");
+}
+
+// As while the kernel sets up an interface: the rank tries again until the start limit.
+TEST(BootstrapJoin, ARouteThatIsMissingIsATimeoutThatSaysSo) {
+  const auto network = harness::NetworkNamespace::enter();
+  if (!network.ok()) GTEST_SKIP() << network.error().message;
+  ASSERT_TRUE((*network)->ip("link set lo up").ok());
+  const Address address = *parse_address("tcp:10.71.0.9:7000");
+  const std::int64_t deadline_ns = base::now_ns() + 1'000'000'000;
+  const auto attempt = attempt_connect(address, deadline_ns);
+  ASSERT_TRUE(attempt.ok());
+  EXPECT_EQ(attempt->unreachable, ENETUNREACH);
+  JobDescription job;
+  job.rank = 1;
+  job.ranks = 2;
+  job.address = address;
+  job.address_given = true;
+  expect_error(join(job, settings_with("50ms")), Code::timeout,
+               "rank 1 of 2: no route to the network at tcp:10.71.0.9:7000");
+
+  ASSERT_TRUE((*network)->ip("addr add 10.71.0.9/32 dev lo").ok());
+  const auto later = attempt_connect(address, deadline_ns);
+  ASSERT_TRUE(later.ok());
+  EXPECT_EQ(later->unreachable, 0);
 }
 
 TEST(BootstrapJoin, AMissingServerIsATimeoutThatNamesTheAddress) {
