@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Unmodified MPI programs with the drop-in: results equal those of the bare MPI.
 
-usage: mpi_test.py --bin DIRECTORY --drop-in OBJECT [--seeds N] {openmpi,mpich} [TEST ...]
+usage: mpi_test.py --bin DIRECTORY --drop-in OBJECT [--seeds N] [--most-ranks N]
+           {openmpi,mpich} [TEST ...]
 
 Compiles the programs beside this file with the MPI's own compiler. Ends with 77 if the MPI is not
 installed.
@@ -71,7 +72,7 @@ class RandomPrograms(unittest.TestCase):
         self.assertEqual(whole.returncode, 0, f"seed {seed}, {ranks} ranks: {whole.stderr}")
 
     def test_results_are_those_of_the_bare_mpi(self):
-        for ranks in range(1, 10):
+        for ranks in range(1, OPTIONS.most_ranks + 1):
             for seed in range(OPTIONS.seeds):
                 with self.subTest(ranks=ranks, seed=seed):
                     self.run_both(100 * ranks + seed, ranks)
@@ -177,6 +178,7 @@ def main():
     parser.add_argument("--bin", required=True, type=pathlib.Path, help="where the tool is")
     parser.add_argument("--drop-in", required=True, type=pathlib.Path, help="libunisono_mpi.so")
     parser.add_argument("--seeds", type=int, default=2, help="random programs of each size")
+    parser.add_argument("--most-ranks", type=int, default=9, help="of random programs")
     parser.add_argument("mpi", choices=["openmpi", "mpich"])
     parser.add_argument("tests", nargs="*", help="names of tests")
     parser.parse_args(namespace=OPTIONS)
