@@ -7,9 +7,13 @@
 
 // clang-format off
 #define UNISONO_MPI_LIBRARY(F) \
-  F(last_error) F(error_name) F(type_create) F(op_create) F(init_with) F(finalize) F(barrier) F(broadcast) F(reduce) \
-  F(allreduce) F(scan) F(exscan) F(reduce_scatter_block) F(reduce_scatter) F(allgather) \
-  F(allgatherv) F(gather) F(gatherv) F(scatter) F(scatterv) F(alltoall) F(alltoallv)
+  F(last_error) F(error_name) F(type_create) F(op_create) F(init_with) F(finalize) F(test) F(wait) \
+  F(barrier) F(barrier_start) F(broadcast) F(broadcast_start) F(reduce) F(reduce_start) \
+  F(allreduce) F(allreduce_start) F(scan) F(scan_start) F(exscan) F(exscan_start) \
+  F(reduce_scatter_block) F(reduce_scatter_block_start) F(reduce_scatter) F(reduce_scatter_start) \
+  F(allgather) F(allgather_start) F(allgatherv) F(allgatherv_start) F(gather) F(gather_start) \
+  F(gatherv) F(gatherv_start) F(scatter) F(scatter_start) F(scatterv) F(scatterv_start) \
+  F(alltoall) F(alltoall_start) F(alltoallv) F(alltoallv_start)
 // clang-format on
 
 namespace unisono::mpi {

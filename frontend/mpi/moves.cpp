@@ -1,169 +1,211 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The collectives that move equal blocks. All go to Unisono as bytes, whatever their types: ranks
-// may give different types of the same signature, so the type cannot decide.
-#include "buffers.hpp"
-#include "collectives.hpp"
-#include "communicator.hpp"
+#include "moves.hpp"
+
+#include <algorithm>
+
 #include "host/host.hpp"
-#include "host/types.hpp"
 #include "library.hpp"
 
-namespace unisono::mpi::ours {
+namespace unisono::mpi {
 namespace {
-
-int result(const Communicator& comm, int error) {
-  return error == UNISONO_OK ? 0 : report_error(comm, error);
-}
 
 bool is_in_place(const void* buffer) { return buffer == host().constants.in_place; }
 
-std::byte* block_at(void* buffer, int rank, std::int64_t bytes) {
-  return static_cast<std::byte*>(buffer) + rank * bytes;
+bool is_root(const Communicator& own, int root) { return own.rank == root; }
+
+bool is_rank(const Communicator& own, int root) { return root >= 0 && root < own.size; }
+
+bool are_counts(const int* counts, const int* displacements, int blocks) {
+  return counts != nullptr && displacements != nullptr &&
+         std::all_of(counts, counts + blocks, [](int count) { return count >= 0; });
+}
+
+const std::int64_t* counts_of(const std::optional<Elements>& elements) {
+  return elements ? elements->counts() : nullptr;
+}
+
+const std::int64_t* displacements_of(const std::optional<Elements>& elements) {
+  return elements ? elements->displacements() : nullptr;
+}
+
+std::int64_t bytes_of(const std::optional<Elements>& elements) {
+  return elements ? elements->bytes() : 0;
 }
 
 }  // namespace
 
-int Bcast(void* buffer, int count, Handle type, int root, Handle comm) {
-  const Communicator* const own = find_communicator(comm, Collective::Bcast);
-  if (own == nullptr || count < 0 || root < 0 || root >= own->size) {
-    return host().Bcast(buffer, count, type, root, comm);
-  }
-  Elements elements(buffer, count, type, comm);
-  if (!elements.valid()) return host().Bcast(buffer, count, type, root, comm);
-  const bool is_root = own->rank == root;
-  elements.reserve();
-  if (is_root) {
-    if (const int error = elements.load(); error != 0) return error;
-  }
-  const int error =
-      library().broadcast(elements.data(), elements.bytes(), UNISONO_BYTE, root, own->job);
-  if (error != UNISONO_OK) return report_error(*own, error);
-  return is_root ? 0 : elements.store();
+int Move::load() {
+  if (output_ && !in_place_) output_->reserve();
+  if (input_) return input_->load();
+  // This rank's block lies in the output: all of that is packed, if any.
+  return output_ && in_place_ ? output_->load() : 0;
 }
 
-int Allgather(const void* send, int send_count, Handle send_type, void* receive, int receive_count,
-              Handle receive_type, Handle comm) {
-  const Communicator* const own = find_communicator(comm, Collective::Allgather);
-  const auto by_host = [&] {
-    return host().Allgather(send, send_count, send_type, receive, receive_count, receive_type,
-                            comm);
-  };
-  const bool in_place = is_in_place(send);
-  if (own == nullptr || receive_count < 0 || (!in_place && send_count < 0)) return by_host();
-  Elements output(receive, std::int64_t{own->size} * receive_count, receive_type, comm);
-  if (!output.valid()) return by_host();
-  const std::int64_t block = receive_count * output.type_bytes();
-  // Its own block lies in the output: all of that is packed, if any.
-  if (in_place) {
-    if (const int error = output.load(); error != 0) return error;
-    const int error =
-        library().allgather(UNISONO_IN_PLACE, output.data(), block, UNISONO_BYTE, own->job);
-    return error == UNISONO_OK ? output.store() : report_error(*own, error);
-  }
-  Elements input(send, send_count, send_type, comm);
-  if (!input.valid()) return by_host();
-  output.reserve();
-  if (const int error = input.load(); error != 0) return error;
-  const void* const from =
-      input.data() == block_at(output.data(), own->rank, block) ? UNISONO_IN_PLACE : input.data();
-  const int error = library().allgather(from, output.data(), input.bytes(), UNISONO_BYTE, own->job);
-  return error == UNISONO_OK ? output.store() : report_error(*own, error);
+bool BcastCall::take(const Communicator& own, void* buffer, int count, Handle type, int root,
+                     Handle comm) {
+  if (count < 0 || !is_rank(own, root)) return false;
+  root_ = root;
+  return is_root(own, root) ? set_input(buffer, count, type, comm)
+                            : set_output(buffer, count, type, comm);
 }
 
-int Gather(const void* send, int send_count, Handle send_type, void* receive, int receive_count,
-           Handle receive_type, int root, Handle comm) {
-  const Communicator* const own = find_communicator(comm, Collective::Gather);
-  const auto by_host = [&] {
-    return host().Gather(send, send_count, send_type, receive, receive_count, receive_type, root,
-                         comm);
-  };
-  if (own == nullptr || root < 0 || root >= own->size) return by_host();
-  if (own->rank != root) {
-    if (send_count < 0) return by_host();
-    Elements input(send, send_count, send_type, comm);
-    if (!input.valid()) return by_host();
-    if (const int error = input.load(); error != 0) return error;
-    return result(
-        *own, library().gather(input.data(), nullptr, input.bytes(), UNISONO_BYTE, root, own->job));
-  }
-  const bool in_place = is_in_place(send);
-  if (receive_count < 0 || (!in_place && send_count < 0)) return by_host();
-  Elements output(receive, std::int64_t{own->size} * receive_count, receive_type, comm);
-  if (!output.valid()) return by_host();
-  const std::int64_t block = receive_count * output.type_bytes();
-  if (in_place) {
-    if (const int error = output.load(); error != 0) return error;
-    const int error =
-        library().gather(UNISONO_IN_PLACE, output.data(), block, UNISONO_BYTE, root, own->job);
-    return error == UNISONO_OK ? output.store() : report_error(*own, error);
-  }
-  Elements input(send, send_count, send_type, comm);
-  if (!input.valid()) return by_host();
-  output.reserve();
-  if (const int error = input.load(); error != 0) return error;
-  const int error =
-      library().gather(input.data(), output.data(), block, UNISONO_BYTE, root, own->job);
-  return error == UNISONO_OK ? output.store() : report_error(*own, error);
+int BcastCall::call(const Communicator& own, unisono_request_t* request) {
+  const Elements& elements = input_ ? *input_ : *output_;
+  return invoke(request, library().broadcast, library().broadcast_start, elements.data(),
+                elements.bytes(), UNISONO_BYTE, root_, own.job);
 }
 
-int Scatter(const void* send, int send_count, Handle send_type, void* receive, int receive_count,
-            Handle receive_type, int root, Handle comm) {
-  const Communicator* const own = find_communicator(comm, Collective::Scatter);
-  const auto by_host = [&] {
-    return host().Scatter(send, send_count, send_type, receive, receive_count, receive_type, root,
-                          comm);
-  };
-  if (own == nullptr || root < 0 || root >= own->size) return by_host();
-  if (own->rank != root) {
-    if (receive_count < 0) return by_host();
-    Elements output(receive, receive_count, receive_type, comm);
-    if (!output.valid()) return by_host();
-    output.reserve();
-    const int error =
-        library().scatter(nullptr, output.data(), output.bytes(), UNISONO_BYTE, root, own->job);
-    return error == UNISONO_OK ? output.store() : report_error(*own, error);
+bool AllgatherCall::take(const Communicator& own, const void* send, int send_count,
+                         Handle send_type, void* receive, int receive_count, Handle receive_type,
+                         Handle comm) {
+  in_place_ = is_in_place(send);
+  if (receive_count < 0 || (!in_place_ && send_count < 0)) return false;
+  if (!set_output(receive, std::int64_t{own.size} * receive_count, receive_type, comm)) {
+    return false;
   }
-  const bool in_place = is_in_place(receive);
-  if (send_count < 0 || (!in_place && receive_count < 0)) return by_host();
-  Elements input(send, std::int64_t{own->size} * send_count, send_type, comm);
-  if (!input.valid()) return by_host();
-  if (const int error = input.load(); error != 0) return error;
-  const std::int64_t block = send_count * input.type_bytes();
-  if (in_place) {
-    return result(*own, library().scatter(input.data(), UNISONO_IN_PLACE, block, UNISONO_BYTE, root,
-                                          own->job));
-  }
-  Elements output(receive, receive_count, receive_type, comm);
-  if (!output.valid()) return by_host();
-  output.reserve();
-  const int error =
-      library().scatter(input.data(), output.data(), block, UNISONO_BYTE, root, own->job);
-  return error == UNISONO_OK ? output.store() : report_error(*own, error);
+  block_ = receive_count * output_->type_bytes();
+  return in_place_ || set_input(send, send_count, send_type, comm);
 }
 
-int Alltoall(const void* send, int send_count, Handle send_type, void* receive, int receive_count,
-             Handle receive_type, Handle comm) {
-  const Communicator* const own = find_communicator(comm, Collective::Alltoall);
-  const auto by_host = [&] {
-    return host().Alltoall(send, send_count, send_type, receive, receive_count, receive_type, comm);
-  };
-  const bool in_place = is_in_place(send);
-  if (own == nullptr || receive_count < 0 || (!in_place && send_count < 0)) return by_host();
-  Elements output(receive, std::int64_t{own->size} * receive_count, receive_type, comm);
-  if (!output.valid()) return by_host();
-  const std::int64_t block = receive_count * output.type_bytes();
-  if (in_place) {
-    if (const int error = output.load(); error != 0) return error;
-    const int error =
-        library().alltoall(UNISONO_IN_PLACE, output.data(), block, UNISONO_BYTE, own->job);
-    return error == UNISONO_OK ? output.store() : report_error(*own, error);
-  }
-  Elements input(send, std::int64_t{own->size} * send_count, send_type, comm);
-  if (!input.valid()) return by_host();
-  output.reserve();
-  if (const int error = input.load(); error != 0) return error;
-  const int error = library().alltoall(input.data(), output.data(), block, UNISONO_BYTE, own->job);
-  return error == UNISONO_OK ? output.store() : report_error(*own, error);
+int AllgatherCall::call(const Communicator& own, unisono_request_t* request) {
+  const void* const from_place = static_cast<std::byte*>(to()) + own.rank * block_;
+  const void* const input = from() == from_place ? UNISONO_IN_PLACE : from();
+  return invoke(request, library().allgather, library().allgather_start, input, to(),
+                in_place_ ? block_ : input_->bytes(), UNISONO_BYTE, own.job);
 }
 
-}  // namespace unisono::mpi::ours
+bool GatherCall::take(const Communicator& own, const void* send, int send_count, Handle send_type,
+                      void* receive, int receive_count, Handle receive_type, int root,
+                      Handle comm) {
+  if (!is_rank(own, root)) return false;
+  root_ = root;
+  if (is_root(own, root)) {
+    in_place_ = is_in_place(send);
+    if (receive_count < 0) return false;
+    if (!set_output(receive, std::int64_t{own.size} * receive_count, receive_type, comm)) {
+      return false;
+    }
+    block_ = receive_count * output_->type_bytes();
+    if (in_place_) return true;
+  }
+  if (send_count < 0 || !set_input(send, send_count, send_type, comm)) return false;
+  if (!is_root(own, root)) block_ = input_->bytes();
+  return true;
+}
+
+int GatherCall::call(const Communicator& own, unisono_request_t* request) {
+  return invoke(request, library().gather, library().gather_start, from(), to(), block_,
+                UNISONO_BYTE, root_, own.job);
+}
+
+bool ScatterCall::take(const Communicator& own, const void* send, int send_count, Handle send_type,
+                       void* receive, int receive_count, Handle receive_type, int root,
+                       Handle comm) {
+  if (!is_rank(own, root)) return false;
+  root_ = root;
+  if (is_root(own, root)) {
+    in_place_ = is_in_place(receive);
+    if (send_count < 0) return false;
+    if (!set_input(send, std::int64_t{own.size} * send_count, send_type, comm)) return false;
+    block_ = send_count * input_->type_bytes();
+    if (in_place_) return true;
+  }
+  if (receive_count < 0 || !set_output(receive, receive_count, receive_type, comm)) return false;
+  if (!is_root(own, root)) block_ = output_->bytes();
+  return true;
+}
+
+int ScatterCall::call(const Communicator& own, unisono_request_t* request) {
+  return invoke(request, library().scatter, library().scatter_start, from(), to(), block_,
+                UNISONO_BYTE, root_, own.job);
+}
+
+bool AlltoallCall::take(const Communicator& own, const void* send, int send_count, Handle send_type,
+                        void* receive, int receive_count, Handle receive_type, Handle comm) {
+  in_place_ = is_in_place(send);
+  if (receive_count < 0 || (!in_place_ && send_count < 0)) return false;
+  if (!set_output(receive, std::int64_t{own.size} * receive_count, receive_type, comm)) {
+    return false;
+  }
+  block_ = receive_count * output_->type_bytes();
+  return in_place_ || set_input(send, std::int64_t{own.size} * send_count, send_type, comm);
+}
+
+int AlltoallCall::call(const Communicator& own, unisono_request_t* request) {
+  return invoke(request, library().alltoall, library().alltoall_start, from(), to(), block_,
+                UNISONO_BYTE, own.job);
+}
+
+bool AllgathervCall::take(const Communicator& own, const void* send, int send_count,
+                          Handle send_type, void* receive, const int* counts,
+                          const int* displacements, Handle receive_type, Handle comm) {
+  in_place_ = is_in_place(send);
+  if (!are_counts(counts, displacements, own.size)) return false;
+  if (!set_output(receive, counts, displacements, own.size, receive_type, comm)) return false;
+  return in_place_ || (send_count >= 0 && set_input(send, send_count, send_type, comm));
+}
+
+int AllgathervCall::call(const Communicator& own, unisono_request_t* request) {
+  return invoke(request, library().allgatherv, library().allgatherv_start, from(), bytes_of(input_),
+                to(), counts_of(output_), displacements_of(output_), UNISONO_BYTE, own.job);
+}
+
+bool GathervCall::take(const Communicator& own, const void* send, int send_count, Handle send_type,
+                       void* receive, const int* counts, const int* displacements,
+                       Handle receive_type, int root, Handle comm) {
+  if (!is_rank(own, root)) return false;
+  root_ = root;
+  if (is_root(own, root)) {
+    in_place_ = is_in_place(send);
+    if (!are_counts(counts, displacements, own.size)) return false;
+    if (!set_output(receive, counts, displacements, own.size, receive_type, comm)) return false;
+    if (in_place_) return true;
+  }
+  return send_count >= 0 && set_input(send, send_count, send_type, comm);
+}
+
+int GathervCall::call(const Communicator& own, unisono_request_t* request) {
+  return invoke(request, library().gatherv, library().gatherv_start, from(), bytes_of(input_), to(),
+                counts_of(output_), displacements_of(output_), UNISONO_BYTE, root_, own.job);
+}
+
+bool ScattervCall::take(const Communicator& own, const void* send, const int* counts,
+                        const int* displacements, Handle send_type, void* receive,
+                        int receive_count, Handle receive_type, int root, Handle comm) {
+  if (!is_rank(own, root)) return false;
+  root_ = root;
+  if (is_root(own, root)) {
+    in_place_ = is_in_place(receive);
+    if (!are_counts(counts, displacements, own.size)) return false;
+    if (!set_input(send, counts, displacements, own.size, send_type, comm)) return false;
+    if (in_place_) return true;
+  }
+  return receive_count >= 0 && set_output(receive, receive_count, receive_type, comm);
+}
+
+int ScattervCall::call(const Communicator& own, unisono_request_t* request) {
+  return invoke(request, library().scatterv, library().scatterv_start, from(), counts_of(input_),
+                displacements_of(input_), to(), bytes_of(output_), UNISONO_BYTE, root_, own.job);
+}
+
+bool AlltoallvCall::take(const Communicator& own, const void* send, const int* send_counts,
+                         const int* send_displacements, Handle send_type, void* receive,
+                         const int* receive_counts, const int* receive_displacements,
+                         Handle receive_type, Handle comm) {
+  in_place_ = is_in_place(send);
+  if (!are_counts(receive_counts, receive_displacements, own.size)) return false;
+  if (!set_output(receive, receive_counts, receive_displacements, own.size, receive_type, comm)) {
+    return false;
+  }
+  if (in_place_) return true;
+  return are_counts(send_counts, send_displacements, own.size) &&
+         set_input(send, send_counts, send_displacements, own.size, send_type, comm);
+}
+
+int AlltoallvCall::call(const Communicator& own, unisono_request_t* request) {
+  return invoke(request, library().alltoallv, library().alltoallv_start, from(), counts_of(input_),
+                displacements_of(input_), to(), counts_of(output_), displacements_of(output_),
+                UNISONO_BYTE, own.job);
+}
+
+}  // namespace unisono::mpi

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Call: one call of a collective by Unisono: the program's buffers as Unisono takes them, the call
+// itself, and what is left to do after it. Each collective is a class (moves.hpp, reductions.hpp)
+// with, beside what is declared here,
+//     bool take(const Communicator& own, <MPI's parameters>)
+// which gives false if the host MPI does the call, or has to report what is invalid in it.
+#pragma once
+
+#include "communicator.hpp"
+#include "unisono/unisono.h"
+
+namespace unisono::mpi {
+
+class Call {
+ public:
+  Call() = default;
+  virtual ~Call() = default;
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  // Before the call: the contents of the buffers. An MPI error code.
+  virtual int load() { return 0; }
+  // Calls Unisono. `request` null: until it is complete; else it is only started. An error of
+  // Unisono's.
+  virtual int call(const Communicator& own, unisono_request_t* request) = 0;
+  // After a call without error: results reach the program's buffers. An MPI error code.
+  virtual int finish() = 0;
+};
+
+// The function of Unisono or its counterpart `_start`.
+template <class Blocking, class Starting, class... Arguments>
+int invoke(unisono_request_t* request, Blocking blocking, Starting start, Arguments... arguments) {
+  return request == nullptr ? blocking(arguments...) : start(arguments..., request);
+}
+
+}  // namespace unisono::mpi

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The collectives that move blocks. All go to Unisono as bytes, whatever their types: ranks may
+// give different types of the same signature, so the type cannot decide.
+#pragma once
+
+#include <optional>
+
+#include "buffers.hpp"
+#include "call.hpp"
+
+namespace unisono::mpi {
+
+// What they have in common: elements that go out, elements that come in, or both.
+class Move : public Call {
+ public:
+  int load() override;
+  int finish() override { return output_ ? output_->store() : 0; }
+
+ protected:
+  // False: the type is invalid.
+  template <class... Arguments>
+  bool set_input(const Arguments&... arguments) {
+    return input_.emplace(arguments...).valid();
+  }
+  template <class... Arguments>
+  bool set_output(const Arguments&... arguments) {
+    return output_.emplace(arguments...).valid();
+  }
+  // Without elements of its own: the other buffer has them, or this rank has none.
+  const void* from() const { return input_ ? input_->data() : without(); }
+  void* to() const { return output_ ? output_->data() : without(); }
+
+  std::optional<Elements> input_, output_;
+  // The output holds this rank's input, or the input its output.
+  bool in_place_ = false;
+
+ private:
+  void* without() const { return in_place_ ? UNISONO_IN_PLACE : nullptr; }
+};
+
+class BcastCall final : public Move {
+ public:
+  bool take(const Communicator& own, void* buffer, int count, Handle type, int root, Handle comm);
+  int call(const Communicator& own, unisono_request_t* request) override;
+
+ private:
+  int root_ = 0;
+};
+
+// Equal blocks: allgather, gather, scatter, alltoall.
+class BlockMove : public Move {
+ protected:
+  std::int64_t block_ = 0;  // bytes
+  int root_ = 0;
+};
+
+class AllgatherCall final : public BlockMove {
+ public:
+  bool take(const Communicator& own, const void* send, int send_count, Handle send_type,
+            void* receive, int receive_count, Handle receive_type, Handle comm);
+  int call(const Communicator& own, unisono_request_t* request) override;
+};
+
+class GatherCall final : public BlockMove {
+ public:
+  bool take(const Communicator& own, const void* send, int send_count, Handle send_type,
+            void* receive, int receive_count, Handle receive_type, int root, Handle comm);
+  int call(const Communicator& own, unisono_request_t* request) override;
+};
+
+class ScatterCall final : public BlockMove {
+ public:
+  bool take(const Communicator& own, const void* send, int send_count, Handle send_type,
+            void* receive, int receive_count, Handle receive_type, int root, Handle comm);
+  int call(const Communicator& own, unisono_request_t* request) override;
+};
+
+class AlltoallCall final : public BlockMove {
+ public:
+  bool take(const Communicator& own, const void* send, int send_count, Handle send_type,
+            void* receive, int receive_count, Handle receive_type, Handle comm);
+  int call(const Communicator& own, unisono_request_t* request) override;
+};
+
+class AllgathervCall final : public Move {
+ public:
+  bool take(const Communicator& own, const void* send, int send_count, Handle send_type,
+            void* receive, const int* counts, const int* displacements, Handle receive_type,
+            Handle comm);
+  int call(const Communicator& own, unisono_request_t* request) override;
+};
+
+class GathervCall final : public Move {
+ public:
+  bool take(const Communicator& own, const void* send, int send_count, Handle send_type,
+            void* receive, const int* counts, const int* displacements, Handle receive_type,
+            int root, Handle comm);
+  int call(const Communicator& own, unisono_request_t* request) override;
+
+ private:
+  int root_ = 0;
+};
+
+class ScattervCall final : public Move {
+ public:
+  bool take(const Communicator& own, const void* send, const int* counts, const int* displacements,
+            Handle send_type, void* receive, int receive_count, Handle receive_type, int root,
+            Handle comm);
+  int call(const Communicator& own, unisono_request_t* request) override;
+
+ private:
+  int root_ = 0;
+};
+
+class AlltoallvCall final : public Move {
+ public:
+  bool take(const Communicator& own, const void* send, const int* send_counts,
+            const int* send_displacements, Handle send_type, void* receive,
+            const int* receive_counts, const int* receive_displacements, Handle receive_type,
+            Handle comm);
+  int call(const Communicator& own, unisono_request_t* request) override;
+};
+
+}  // namespace unisono::mpi

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Barrier and the collectives with an operator.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "buffers.hpp"
+#include "call.hpp"
+#include "reducer.hpp"
+
+namespace unisono::mpi {
+
+class BarrierCall final : public Call {
+ public:
+  bool take(const Communicator&, Handle) { return true; }
+  int call(const Communicator& own, unisono_request_t* request) override;
+  int finish() override { return 0; }
+};
+
+class ReductionCall : public Call {
+ public:
+  int finish() override {
+    buffers_->finish();
+    return 0;
+  }
+
+ protected:
+  // False: the operator on this type is not for Unisono.
+  bool set_reducer(Handle type, Handle op, Handle comm) {
+    return static_cast<bool>(reducer_.emplace(type, op, comm));
+  }
+  // In elements.
+  void set_buffers(const void* send, void* receive, bool in_place, std::int64_t input,
+                   std::int64_t output);
+
+  std::optional<Reducer> reducer_;
+  std::optional<ReductionBuffers> buffers_;
+  std::int64_t count_ = 0;
+};
+
+// Allreduce, scan and exscan.
+class ReduceAllCall : public ReductionCall {
+ public:
+  bool take(const Communicator& own, const void* send, void* receive, int count, Handle type,
+            Handle op, Handle comm);
+
+ protected:
+  template <class Blocking, class Starting>
+  int call_with(Blocking blocking, Starting start, const Communicator& own,
+                unisono_request_t* request) {
+    return invoke(request, blocking, start, buffers_->input(), buffers_->output(), count_,
+                  reducer_->type(), reducer_->op(), own.job);
+  }
+};
+
+class AllreduceCall final : public ReduceAllCall {
+ public:
+  int call(const Communicator& own, unisono_request_t* request) override;
+};
+
+class ScanCall final : public ReduceAllCall {
+ public:
+  int call(const Communicator& own, unisono_request_t* request) override;
+};
+
+class ExscanCall final : public ReduceAllCall {
+ public:
+  int call(const Communicator& own, unisono_request_t* request) override;
+};
+
+class ReduceCall final : public ReductionCall {
+ public:
+  bool take(const Communicator& own, const void* send, void* receive, int count, Handle type,
+            Handle op, int root, Handle comm);
+  int call(const Communicator& own, unisono_request_t* request) override;
+
+ private:
+  int root_ = 0;
+};
+
+class Reduce_scatter_blockCall final : public ReductionCall {  // NOLINT: MPI's name
+ public:
+  bool take(const Communicator& own, const void* send, void* receive, int count, Handle type,
+            Handle op, Handle comm);
+  int call(const Communicator& own, unisono_request_t* request) override;
+};
+
+class Reduce_scatterCall final : public ReductionCall {  // NOLINT: MPI's name
+ public:
+  bool take(const Communicator& own, const void* send, void* receive, const int* counts,
+            Handle type, Handle op, Handle comm);
+  int call(const Communicator& own, unisono_request_t* request) override;
+
+ private:
+  std::vector<std::int64_t> counts_;
+};
+
+}  // namespace unisono::mpi
