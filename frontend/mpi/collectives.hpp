@@ -9,7 +9,9 @@
 
 namespace unisono::mpi::ours {
 
-#define UNISONO_MPI_DECLARE(name, parameters, ...) int name parameters;
+#define UNISONO_MPI_DECLARE(name, nonblocking, parameters, ...) \
+  int name parameters;                                          \
+  int nonblocking(UNISONO_MPI_UNPACK parameters, Handle* request);
 UNISONO_MPI_COLLECTIVES(UNISONO_MPI_DECLARE)
 #undef UNISONO_MPI_DECLARE
 

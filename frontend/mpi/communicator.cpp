@@ -21,7 +21,8 @@ namespace {
 struct Registry {
   std::mutex mutex;
   std::vector<Communicator*> all;
-  // Their attributes were deleted while a rank waited in a collective. Their jobs end later.
+  // Their attributes were deleted while a rank waited in a collective, or while the program held
+  // requests. Their jobs end later.
   std::vector<Communicator*> freed;
   int key = 0;
   bool has_key = false;
@@ -60,9 +61,13 @@ void end_freed() {
   std::vector<Communicator*> freed;
   {
     const std::lock_guard lock(known.mutex);
-    freed.swap(known.freed);
+    const auto is_used = [](const Communicator* comm) { return comm->pending.has_requests(); };
+    const auto begin = std::partition(known.freed.begin(), known.freed.end(), is_used);
+    freed.assign(begin, known.freed.end());
+    known.freed.erase(begin, known.freed.end());
   }
   for (Communicator* const comm : freed) {
+    forget_calls(*comm);
     end_job(*comm);
     delete comm;
   }
@@ -75,6 +80,7 @@ int delete_attribute(Handle, int, void* value, void*) {
     auto* const comm = static_cast<Communicator*>(value);
     std::erase(known.all, comm);
     known.freed.push_back(comm);
+    comm->handle = host().constants.comm_world;  // for errors of calls that are under way
     ++known.generation;
   }
   if (!is_carrying_host_on()) end_freed();
@@ -173,7 +179,8 @@ bool is_running() {
   return initialized != 0 && finalized == 0;
 }
 
-Communicator* look_up(Handle handle) {
+// `makes`: a communicator that has no attribute gets one.
+Communicator* look_up(Handle handle, bool makes) {
   Registry& known = registry();
   if (known.ended.load(std::memory_order_relaxed) || !is_running()) return nullptr;
   const Host& mpi = host();
@@ -186,7 +193,8 @@ Communicator* look_up(Handle handle) {
   // An invalid communicator: the call itself then reports it.
   if (handle == 0 || handle == mpi.constants.comm_null) return nullptr;
   if (mpi.Comm_get_attr(handle, key, &value, &flag) != 0) return nullptr;
-  return flag != 0 ? static_cast<Communicator*>(value) : make_communicator(handle, key);
+  if (flag != 0) return static_cast<Communicator*>(value);
+  return makes ? make_communicator(handle, key) : nullptr;
 }
 
 // An error code of the class with the text.
@@ -204,17 +212,25 @@ int error_code(int error_class, const std::string& text) {
   return code;
 }
 
-}  // namespace
-
-Communicator* find_communicator(Handle comm, Collective collective) {
+Communicator* find(Handle comm, Collective collective, bool makes) {
   const Handle handle = host().handle(comm);
   const std::uint64_t generation = registry().generation.load(std::memory_order_acquire);
   if (last_used.handle != handle || last_used.generation != generation) [[unlikely]] {
-    Communicator* const found = look_up(handle);
+    Communicator* const found = look_up(handle, makes);
     if (found == nullptr) return nullptr;
     last_used = {handle, generation, found};
   }
   return last_used.comm->does(collective) ? last_used.comm : nullptr;
+}
+
+}  // namespace
+
+Communicator* find_communicator(Handle comm, Collective collective) {
+  return find(comm, collective, true);
+}
+
+Communicator* find_made_communicator(Handle comm, Collective collective) {
+  return find(comm, collective, false);
 }
 
 void end_communicators() {
@@ -226,14 +242,14 @@ void end_communicators() {
     all.swap(known.all);
     ++known.generation;
   }
+  end_calls();
   end_freed();
   for (Communicator* comm : all) end_job(*comm);
   end_progress();
 }
 
-int report_error(const Communicator& comm, int error) {
+int report_error(const Communicator& comm, int error, const std::string& text) {
   const Host& mpi = host();
-  const std::string text = library().last_error();
   log_warning("%s", text.c_str());
   const Constants& values = mpi.constants;
   int error_class = values.error_other;

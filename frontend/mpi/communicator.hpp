@@ -2,13 +2,15 @@
 // Communicator: what the drop-in keeps for a communicator of the program, as an attribute of it. At
 // the first blocking collective all its ranks agree on the collectives that Unisono does, and make
 // a Unisono job over the host's allgather. If that fails, it fails on all ranks, and the host MPI
-// does all collectives of the communicator. The attribute's deletion ends the job. As of MPI, one
-// thread at a time uses a communicator.
+// does all collectives of the communicator. The attribute's deletion ends the job, once no request
+// of the communicator is left. As of MPI, one thread at a time calls its collectives.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "host/functions.hpp"
+#include "pending.hpp"
 #include "unisono/unisono.h"
 
 namespace unisono::mpi {
@@ -26,20 +28,23 @@ struct Communicator {
   int size = 0;
   std::uint32_t collectives = 0;  // bits of Collective: those that Unisono does
   unisono_comm_t job = nullptr;
+  PendingCalls pending;
 
   bool does(Collective collective) const {
     return (collectives >> static_cast<unsigned>(collective) & 1U) != 0;
   }
 };
 
-// Null: the host MPI does the call. Between MPI_Init and MPI_Finalize otherwise null.
+// Null: the host MPI does the call, as outside of MPI_Init and MPI_Finalize.
 Communicator* find_communicator(Handle comm, Collective collective);
+// The same for a nonblocking call, which cannot make a job: no rank waits for another in it.
+Communicator* find_made_communicator(Handle comm, Collective collective);
 
 // Ends all jobs, before the host's MPI_Finalize. From then on the host MPI does all calls.
 void end_communicators();
 
-// Reports the error of the last failed call of the library by the communicator's error handler.
-// Gives the MPI error code, if the handler returns.
-int report_error(const Communicator& comm, int error);
+// Reports an error of Unisono by the communicator's error handler. Gives the MPI error code, if the
+// handler returns.
+int report_error(const Communicator& comm, int error, const std::string& text);
 
 }  // namespace unisono::mpi

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The symbols that the drop-in interposes: each collective as MPI_X and as PMPI_X, for Open MPI's
-// wrappers for Fortran call the one and MPICH's the other. If a profiling tool defines MPI_X behind
-// the drop-in, MPI_X goes to the tool, which calls PMPI_X. Calls from the host MPI's own code go
-// straight back to it. Nothing is thrown into the program. Any thread.
+// The symbols that the drop-in interposes: each collective, blocking and nonblocking, as MPI_X and
+// as PMPI_X, for Open MPI's wrappers for Fortran call the one and MPICH's the other. If a profiling
+// tool defines MPI_X behind the drop-in, MPI_X goes to the tool, which calls PMPI_X. Calls from the
+// host MPI's own code go straight back to it. Nothing is thrown into the program. Any thread.
 #include <exception>
 
 #include "collectives.hpp"
@@ -29,8 +29,8 @@ int dispatch(const void* caller, Ours* ours, Ours* by_host, Arguments... argumen
 extern "C" {
 
 // NOLINTBEGIN: MPI's names
-#define UNISONO_MPI_UNPACK(...) __VA_ARGS__
-#define UNISONO_MPI_ENTRY(name, parameters, arguments)                                        \
+// `parameters` and `arguments` are in parentheses.
+#define UNISONO_MPI_ONE_ENTRY(name, parameters, arguments)                                    \
   __attribute__((visibility("default"))) int PMPI_##name parameters {                         \
     using namespace unisono::mpi;                                                             \
     return dispatch(__builtin_return_address(0), ours::name, host().name,                     \
@@ -43,6 +43,10 @@ extern "C" {
     return dispatch(__builtin_return_address(0), ours::name, host().name,                     \
                     UNISONO_MPI_UNPACK arguments);                                            \
   }
+#define UNISONO_MPI_ENTRY(name, nonblocking, parameters, arguments)                     \
+  UNISONO_MPI_ONE_ENTRY(name, parameters, arguments)                                    \
+  UNISONO_MPI_ONE_ENTRY(nonblocking, (UNISONO_MPI_UNPACK parameters, Handle * request), \
+                        (UNISONO_MPI_UNPACK arguments, request))
 
 using unisono::mpi::Handle;
 UNISONO_MPI_COLLECTIVES(UNISONO_MPI_ENTRY)

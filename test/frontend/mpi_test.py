@@ -56,6 +56,7 @@ def set_up():
         write_command(OPTIONS.folder / name, shutil.which(f"{name}.{OPTIONS.mpi}"))
     OPTIONS.random = compile_program("random_program.c", "random_program")
     OPTIONS.scenarios = compile_program("scenarios.c", "scenarios")
+    OPTIONS.nonblocking = compile_program("nonblocking.c", "nonblocking")
 
 
 class RandomPrograms(unittest.TestCase):
@@ -78,12 +79,14 @@ class RandomPrograms(unittest.TestCase):
                     self.run_both(100 * ranks + seed, ranks)
 
 
-class Scenarios(unittest.TestCase):
-    def expect_fine(self, name, ranks=3, more=None):
-        done = mpirun(ranks, [OPTIONS.scenarios, name], more)
+class Running(unittest.TestCase):
+    def expect_fine(self, name, ranks=3, more=None, program="scenarios"):
+        done = mpirun(ranks, [getattr(OPTIONS, program), name], more)
         self.assertEqual((done.returncode, done.stdout), (0, "fine\n"), done.stderr)
         return done
 
+
+class Scenarios(Running):
     def test_programs_that_end_well(self):
         for name in ("threads", "many", "attributes", "kinds", "misaligned", "bottom",
                      "unexpected"):
@@ -133,6 +136,18 @@ class Scenarios(unittest.TestCase):
     def test_a_collective_that_does_not_exist_is_a_warning(self):
         done = self.expect_fine("attributes", 2, {"UNISONO_MPI": "allreduce,everything"})
         self.assertIn('there is no collective "everything"', done.stderr)
+
+
+class Nonblocking(Running):
+    def test_programs_that_end_well(self):
+        for name in ("overlap", "blocked", "first", "freed", "between", "status", "threads"):
+            for ranks in (2, 3, 5):
+                with self.subTest(name=name, ranks=ranks):
+                    self.expect_fine(name, ranks, program="nonblocking")
+
+    def test_a_mismatch_is_an_error_of_the_wait(self):
+        done = self.expect_fine("mismatch", program="nonblocking")
+        self.assertIn("rank 1 called allreduce(count 8, int32, sum)", done.stderr)
 
 
 class Others(unittest.TestCase):

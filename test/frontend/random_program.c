@@ -4,7 +4,8 @@
  * types, communicators and roots from the seed; each checks its results against what MPI defines.
  * It also prints a hash of all that its ranks received, so that runs with and without the drop-in
  * can be compared. Collectives on overlapping communicators, in place, with gaps, with zero counts,
- * between point-to-point messages that a rank waits for in a collective. */
+ * between point-to-point messages that a rank waits for in a collective; some of them nonblocking.
+ */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -77,6 +78,39 @@ static void check(const char* what, int step, const void* got, const void* want,
 
 static int counts[64], displacements[64], more_counts[64], more_displacements[64];
 
+/* Ends a nonblocking collective, in one of the ways that MPI has; each rank chooses its own. */
+static void complete(MPI_Request* request, uint32_t way) {
+  MPI_Request two[2] = {MPI_REQUEST_NULL, *request};
+  int done = 0, index = 0;
+  switch ((way + (uint32_t)world_rank) % 4) {
+    case 0:
+      MPI_Wait(request, MPI_STATUS_IGNORE);
+      break;
+    case 1:
+      while (!done) MPI_Test(request, &done, MPI_STATUS_IGNORE);
+      break;
+    case 2:
+      MPI_Waitall(2, two, MPI_STATUSES_IGNORE);
+      break;
+    default:
+      MPI_Waitany(2, two, &index, MPI_STATUS_IGNORE);
+      break;
+  }
+}
+
+/* The collective, at random as a nonblocking one. */
+#define CALL(name, nonblocking, ...)                    \
+  do {                                                  \
+    if (draw(3) == 0) {                                 \
+      MPI_Request request_of_call;                      \
+      const uint32_t way = draw(4);                     \
+      MPI_##nonblocking(__VA_ARGS__, &request_of_call); \
+      complete(&request_of_call, way);                  \
+    } else {                                            \
+      MPI_##name(__VA_ARGS__);                          \
+    }                                                   \
+  } while (0)
+
 static void reduction(int step, MPI_Comm comm, int rank, int size) {
   const MPI_Op op = (MPI_Op[]){MPI_SUM, MPI_MAX, MPI_MIN}[draw(3)];
   const Kind kind = (Kind[]){{MPI_INT, sizeof(int)},
@@ -102,21 +136,21 @@ static void reduction(int step, MPI_Comm comm, int rank, int size) {
     }
     void* const from = in_place ? MPI_IN_PLACE : send;
     if (which == 0) {
-      MPI_Allreduce(from, receive, count, kind.type, op, comm);
+      CALL(Allreduce, Iallreduce, from, receive, count, kind.type, op, comm);
       check("allreduce", step, receive, expected, bytes);
     } else if (which == 1) {
       /* The input lies in the receive buffer if the call is in place. */
       const void* const own = in_place ? receive : send;
       void* const result = in_place && is_plain ? (void*)more : receive;
       const int at_root = in_place && !is_plain;
-      MPI_Reduce(at_root && rank == root ? MPI_IN_PLACE : own, rank == root ? result : NULL, count,
-                 kind.type, op, root, comm);
+      CALL(Reduce, Ireduce, at_root && rank == root ? MPI_IN_PLACE : own,
+           rank == root ? result : NULL, count, kind.type, op, root, comm);
       if (rank == root) check("reduce", step, result, expected, bytes);
     } else if (which == 2) {
-      MPI_Scan(from, receive, count, kind.type, op, comm);
+      CALL(Scan, Iscan, from, receive, count, kind.type, op, comm);
       check("scan", step, receive, expected, bytes);
     } else {
-      MPI_Exscan(from, receive, count, kind.type, op, comm);
+      CALL(Exscan, Iexscan, from, receive, count, kind.type, op, comm);
       if (rank > 0) check("exscan", step, receive, expected, bytes);
     }
     return;
@@ -135,9 +169,9 @@ static void reduction(int step, MPI_Comm comm, int rank, int size) {
   }
   void* const from = in_place ? MPI_IN_PLACE : send;
   if (which == 4) {
-    MPI_Reduce_scatter_block(from, receive, each, kind.type, op, comm);
+    CALL(Reduce_scatter_block, Ireduce_scatter_block, from, receive, each, kind.type, op, comm);
   } else {
-    MPI_Reduce_scatter(from, receive, counts, kind.type, op, comm);
+    CALL(Reduce_scatter, Ireduce_scatter, from, receive, counts, kind.type, op, comm);
   }
   check("reduce_scatter", step, receive, expected, (size_t)counts[rank] * (size_t)kind.size);
 }
@@ -166,7 +200,7 @@ static void moves(int step, MPI_Comm comm, int rank, int size, MPI_Datatype gapp
       const MPI_Datatype type = rank % 2 == 0 ? ti : to;
       for (int i = 0; i < count; ++i) expected[i * mine] = value(step, root, i);
       if (rank == root) memcpy(out, expected, sizeof out);
-      MPI_Bcast(out, count, type, root, comm);
+      CALL(Bcast, Ibcast, out, count, type, root, comm);
       break;
     }
     case 1: /* allgather */
@@ -177,7 +211,7 @@ static void moves(int step, MPI_Comm comm, int rank, int size, MPI_Datatype gapp
       for (int r = 0; r < size; ++r) {
         for (int i = 0; i < count; ++i) expected[(r * count + i) * so] = value(step, r, i);
       }
-      MPI_Allgather(in_place ? MPI_IN_PLACE : in, count, ti, out, count, to, comm);
+      CALL(Allgather, Iallgather, in_place ? MPI_IN_PLACE : in, count, ti, out, count, to, comm);
       break;
     case 2: /* gather */
       for (int i = 0; i < count; ++i) {
@@ -187,17 +221,17 @@ static void moves(int step, MPI_Comm comm, int rank, int size, MPI_Datatype gapp
       for (int r = 0; r < size && rank == root; ++r) {
         for (int i = 0; i < count; ++i) expected[(r * count + i) * so] = value(step, r, i);
       }
-      MPI_Gather(in_place && rank == root ? MPI_IN_PLACE : in, count, ti, out, count, to, root,
-                 comm);
+      CALL(Gather, Igather, in_place && rank == root ? MPI_IN_PLACE : in, count, ti, out, count, to,
+           root, comm);
       break;
     case 3: /* scatter */
       for (int i = 0; i < count * size && rank == root; ++i) in[i * si] = value(step, root, i);
       for (int i = 0; i < count; ++i) expected[i * so] = value(step, root, rank * count + i);
       if (in_place && rank == root) {
-        MPI_Scatter(in, count, ti, MPI_IN_PLACE, count, to, root, comm);
+        CALL(Scatter, Iscatter, in, count, ti, MPI_IN_PLACE, count, to, root, comm);
         memcpy(expected, out, sizeof out);
       } else {
-        MPI_Scatter(in, count, ti, out, count, to, root, comm);
+        CALL(Scatter, Iscatter, in, count, ti, out, count, to, root, comm);
       }
       break;
     case 4: /* alltoall */
@@ -209,7 +243,7 @@ static void moves(int step, MPI_Comm comm, int rank, int size, MPI_Datatype gapp
         for (int i = 0; i < count; ++i)
           expected[(r * count + i) * so] = value(step, r, rank * count + i);
       }
-      MPI_Alltoall(in_place ? MPI_IN_PLACE : in, count, ti, out, count, to, comm);
+      CALL(Alltoall, Ialltoall, in_place ? MPI_IN_PLACE : in, count, ti, out, count, to, comm);
       break;
     case 5: /* allgatherv */
       for (int i = 0; i < counts[rank]; ++i) {
@@ -220,8 +254,8 @@ static void moves(int step, MPI_Comm comm, int rank, int size, MPI_Datatype gapp
         for (int i = 0; i < counts[r]; ++i)
           expected[(displacements[r] + i) * so] = value(step, r, i);
       }
-      MPI_Allgatherv(in_place ? MPI_IN_PLACE : in, counts[rank], ti, out, counts, displacements, to,
-                     comm);
+      CALL(Allgatherv, Iallgatherv, in_place ? MPI_IN_PLACE : in, counts[rank], ti, out, counts,
+           displacements, to, comm);
       break;
     case 6: /* gatherv */
       for (int i = 0; i < counts[rank]; ++i) {
@@ -232,8 +266,8 @@ static void moves(int step, MPI_Comm comm, int rank, int size, MPI_Datatype gapp
         for (int i = 0; i < counts[r]; ++i)
           expected[(displacements[r] + i) * so] = value(step, r, i);
       }
-      MPI_Gatherv(in_place && rank == root ? MPI_IN_PLACE : in, counts[rank], ti, out, counts,
-                  displacements, to, root, comm);
+      CALL(Gatherv, Igatherv, in_place && rank == root ? MPI_IN_PLACE : in, counts[rank], ti, out,
+           counts, displacements, to, root, comm);
       break;
     case 7: /* scatterv */
       for (int r = 0; r < size && rank == root; ++r) {
@@ -241,10 +275,10 @@ static void moves(int step, MPI_Comm comm, int rank, int size, MPI_Datatype gapp
       }
       for (int i = 0; i < counts[rank]; ++i) expected[i * so] = value(step, rank, i);
       if (in_place && rank == root) {
-        MPI_Scatterv(in, counts, displacements, ti, MPI_IN_PLACE, 0, to, root, comm);
+        CALL(Scatterv, Iscatterv, in, counts, displacements, ti, MPI_IN_PLACE, 0, to, root, comm);
         memcpy(expected, out, sizeof out);
       } else {
-        MPI_Scatterv(in, counts, displacements, ti, out, counts[rank], to, root, comm);
+        CALL(Scatterv, Iscatterv, in, counts, displacements, ti, out, counts[rank], to, root, comm);
       }
       break;
     default: { /* alltoallv: rank a sends (a + b) % 7 or so elements to rank b */
@@ -264,8 +298,8 @@ static void moves(int step, MPI_Comm comm, int rank, int size, MPI_Datatype gapp
           expected[(more_displacements[r] + i) * so] = value(step, r, rank * 11 + i);
         }
       }
-      MPI_Alltoallv(in_place ? MPI_IN_PLACE : in, counts, displacements, ti, out, more_counts,
-                    more_displacements, to, comm);
+      CALL(Alltoallv, Ialltoallv, in_place ? MPI_IN_PLACE : in, counts, displacements, ti, out,
+           more_counts, more_displacements, to, comm);
     }
   }
   static const char* const names[] = {"bcast",      "allgather", "gather",   "scatter",  "alltoall",
@@ -335,19 +369,19 @@ static void own_operator(int step, MPI_Comm comm, int rank, int size, MPI_Dataty
   const MPI_Datatype type = types[s - 1];
   switch (which) {
     case 0:
-      MPI_Allreduce(from, receive, count, type, own, comm);
+      CALL(Allreduce, Iallreduce, from, receive, count, type, own, comm);
       break;
     case 1:
-      MPI_Reduce(from, receive, count, type, own, root, comm);
+      CALL(Reduce, Ireduce, from, receive, count, type, own, root, comm);
       break;
     case 2:
-      MPI_Scan(from, receive, count, type, own, comm);
+      CALL(Scan, Iscan, from, receive, count, type, own, comm);
       break;
     case 3:
-      MPI_Exscan(from, receive, count, type, own, comm);
+      CALL(Exscan, Iexscan, from, receive, count, type, own, comm);
       break;
     default:
-      MPI_Reduce_scatter_block(from, receive, count, type, own, comm);
+      CALL(Reduce_scatter_block, Ireduce_scatter_block, from, receive, count, type, own, comm);
   }
   if (which == 3 && rank == 0) return;
   /* Behind the result of a reduce-scatter in place, the rest is undefined. */
@@ -368,10 +402,10 @@ static void locations(int step, MPI_Comm comm, int rank, int size) {
     if (value(step, r, 0) > most) most = value(step, r, 0), at[0] = r;
     if (value(step, r, 1) / 8 < value(step, at[1], 1) / 8) at[1] = r;
   }
-  MPI_Allreduce(&mine, &result, 1, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
+  CALL(Allreduce, Iallreduce, &mine, &result, 1, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
   check("maxloc", step, &result.index, &at[0], sizeof(int));
   check("maxloc's value", step, &result.value, &most, sizeof most);
-  MPI_Allreduce(pair, least, 1, MPI_2INT, MPI_MINLOC, comm);
+  CALL(Allreduce, Iallreduce, pair, least, 1, MPI_2INT, MPI_MINLOC, comm);
   check("minloc", step, &least[1], &at[1], sizeof(int));
 }
 
@@ -439,7 +473,7 @@ int main(int argc, char** argv) {
     /* Ranks of different communicators draw differently below: so all begin a step alike. */
     switch (draw(9)) {
       case 0:
-        MPI_Barrier(comms[which]);
+        CALL(Barrier, Ibarrier, comms[which]);
         break;
       case 1:
         locations(step, comms[which], rank, size);

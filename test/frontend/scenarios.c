@@ -3,22 +3,12 @@
  * MPI programs of a few lines each, by name: scenarios NAME. Each prints "fine" at rank 0 if what
  * it expects came true; others end as their name says. */
 #include <dirent.h>
-#include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-static int rank, size;
-
-static void expect(int condition, const char* what) {
-  if (condition) return;
-  fprintf(stderr, "rank %d: not true: %s\n", rank, what);
-  MPI_Abort(MPI_COMM_WORLD, 3);
-}
-#define EXPECT(condition) expect(condition, #condition)
+#include "scenario.h"
 
 static int sum_of_ranks(MPI_Comm comm) {
   int own, sum = -1;
@@ -270,25 +260,17 @@ static void spawned(void) {
   MPI_Comm_disconnect(&parents);
 }
 
-static const struct {
-  const char* name;
-  void (*run)(void);
-} all[] = {{"mismatch", mismatch}, {"handler", handler},
-           {"fatal", fatal},       {"invalid", invalid},
-           {"killed", killed},     {"threads", threads},
-           {"many", many},         {"attributes", attributes},
-           {"kinds", kinds},       {"misaligned", misaligned},
-           {"bottom", bottom},     {"unexpected", unexpected},
-           {"spawned", spawned}};
+static const Scenario all[] = {{"mismatch", mismatch}, {"handler", handler},
+                               {"fatal", fatal},       {"invalid", invalid},
+                               {"killed", killed},     {"threads", threads},
+                               {"many", many},         {"attributes", attributes},
+                               {"kinds", kinds},       {"misaligned", misaligned},
+                               {"bottom", bottom},     {"unexpected", unexpected},
+                               {"spawned", spawned}};
 
 int main(int argc, char** argv) {
-  int provided = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i) {
-    if (argc > 1 && strcmp(argv[1], all[i].name) == 0) all[i].run();
-  }
+  start_scenarios(&argc, &argv);
+  if (argc > 1) run_scenario(all, sizeof all / sizeof all[0], argv[1]);
   if (argc > 1 && strcmp(argv[1], "spawn") == 0) spawn(argc > 2 ? argv[2] : argv[0]);
   if (rank == 0 && strcmp(argv[argc - 1], "spawned") != 0) puts("fine");
   MPI_Finalize();

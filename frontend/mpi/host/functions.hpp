@@ -14,54 +14,61 @@ using Handle = std::uintptr_t;
 using CopyAttribute = int(Handle, int, void*, void*, void*, int*);
 using DeleteAttribute = int(Handle, int, void*, void*);
 using QueryRequest = int(void* extra, void* status);
+using PollRequest = int(void* extra, void* status);
+using WaitForRequests = int(int count, void** extras, double timeout, void* status);
 using FreeRequest = int(void* extra);
 using CancelRequest = int(void* extra, int is_complete);
 
 }  // namespace unisono::mpi
 
+// The parameters or arguments of a list below without their parentheses.
+#define UNISONO_MPI_UNPACK(...) __VA_ARGS__
+
+// Each collective with the name of its nonblocking counterpart, which has one more parameter:
+// Handle* request.
 // clang-format off
 #define UNISONO_MPI_COLLECTIVES(F) \
-  F(Barrier, (Handle comm), (comm)) \
-  F(Bcast, (void* buffer, int count, Handle type, int root, Handle comm), \
+  F(Barrier, Ibarrier, (Handle comm), (comm)) \
+  F(Bcast, Ibcast, (void* buffer, int count, Handle type, int root, Handle comm), \
     (buffer, count, type, root, comm)) \
-  F(Reduce, (const void* send, void* receive, int count, Handle type, Handle op, int root, \
+  F(Reduce, Ireduce, (const void* send, void* receive, int count, Handle type, Handle op, int root, \
              Handle comm), \
     (send, receive, count, type, op, root, comm)) \
-  F(Allreduce, (const void* send, void* receive, int count, Handle type, Handle op, Handle comm), \
+  F(Allreduce, Iallreduce, (const void* send, void* receive, int count, Handle type, Handle op, Handle comm), \
     (send, receive, count, type, op, comm)) \
-  F(Scan, (const void* send, void* receive, int count, Handle type, Handle op, Handle comm), \
+  F(Scan, Iscan, (const void* send, void* receive, int count, Handle type, Handle op, Handle comm), \
     (send, receive, count, type, op, comm)) \
-  F(Exscan, (const void* send, void* receive, int count, Handle type, Handle op, Handle comm), \
+  F(Exscan, Iexscan, (const void* send, void* receive, int count, Handle type, Handle op, Handle comm), \
     (send, receive, count, type, op, comm)) \
-  F(Reduce_scatter_block, \
+  F(Reduce_scatter_block, Ireduce_scatter_block, \
     (const void* send, void* receive, int count, Handle type, Handle op, Handle comm), \
     (send, receive, count, type, op, comm)) \
-  F(Reduce_scatter, \
+  F(Reduce_scatter, Ireduce_scatter, \
     (const void* send, void* receive, const int* counts, Handle type, Handle op, Handle comm), \
     (send, receive, counts, type, op, comm)) \
-  F(Allgather, (const void* send, int send_count, Handle send_type, void* receive, \
+  F(Allgather, Iallgather, (const void* send, int send_count, Handle send_type, void* receive, \
                 int receive_count, Handle receive_type, Handle comm), \
     (send, send_count, send_type, receive, receive_count, receive_type, comm)) \
-  F(Allgatherv, (const void* send, int send_count, Handle send_type, void* receive, \
+  F(Allgatherv, Iallgatherv, (const void* send, int send_count, Handle send_type, void* receive, \
                  const int* counts, const int* displacements, Handle receive_type, Handle comm), \
     (send, send_count, send_type, receive, counts, displacements, receive_type, comm)) \
-  F(Gather, (const void* send, int send_count, Handle send_type, void* receive, \
+  F(Gather, Igather, (const void* send, int send_count, Handle send_type, void* receive, \
              int receive_count, Handle receive_type, int root, Handle comm), \
     (send, send_count, send_type, receive, receive_count, receive_type, root, comm)) \
-  F(Gatherv, (const void* send, int send_count, Handle send_type, void* receive, \
+  F(Gatherv, Igatherv, (const void* send, int send_count, Handle send_type, void* receive, \
               const int* counts, const int* displacements, Handle receive_type, int root, \
               Handle comm), \
     (send, send_count, send_type, receive, counts, displacements, receive_type, root, comm)) \
-  F(Scatter, (const void* send, int send_count, Handle send_type, void* receive, \
+  F(Scatter, Iscatter, (const void* send, int send_count, Handle send_type, void* receive, \
               int receive_count, Handle receive_type, int root, Handle comm), \
     (send, send_count, send_type, receive, receive_count, receive_type, root, comm)) \
-  F(Scatterv, (const void* send, const int* counts, const int* displacements, Handle send_type, \
+  F(Scatterv, Iscatterv, (const void* send, const int* counts, const int* displacements, Handle send_type, \
                void* receive, int receive_count, Handle receive_type, int root, Handle comm), \
     (send, counts, displacements, send_type, receive, receive_count, receive_type, root, comm)) \
-  F(Alltoall, (const void* send, int send_count, Handle send_type, void* receive, \
+  F(Alltoall, Ialltoall, (const void* send, int send_count, Handle send_type, void* receive, \
                int receive_count, Handle receive_type, Handle comm), \
     (send, send_count, send_type, receive, receive_count, receive_type, comm)) \
-  F(Alltoallv, (const void* send, const int* send_counts, const int* send_displacements, \
+  F(Alltoallv, Ialltoallv, (const void* send, const int* send_counts, const int* send_displacements, \
                 Handle send_type, void* receive, const int* receive_counts, \
                 const int* receive_displacements, Handle receive_type, Handle comm), \
     (send, send_counts, send_displacements, send_type, receive, receive_counts, \
@@ -89,10 +96,13 @@ using CancelRequest = int(void* extra, int is_complete);
   F(Grequest_complete, (Handle request)) \
   F(Request_get_status, (Handle request, int* flag, void* status)) \
   F(Wait, (Handle* request, void* status)) \
+  F(Status_set_elements, (void* status, Handle type, int count)) \
+  F(Status_set_cancelled, (void* status, int flag)) \
   F(Type_size, (Handle type, int* size)) \
   F(Type_create_hindexed, (int count, const int* lengths, const std::ptrdiff_t* displacements, \
                            Handle type, Handle* created)) \
   F(Type_commit, (Handle* type)) \
+  F(Type_dup, (Handle type, Handle* created)) \
   F(Type_free, (Handle* type)) \
   F(Type_get_extent, (Handle type, std::ptrdiff_t* lower, std::ptrdiff_t* extent)) \
   F(Type_get_true_extent, (Handle type, std::ptrdiff_t* lower, std::ptrdiff_t* extent)) \

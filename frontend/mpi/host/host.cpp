@@ -67,8 +67,11 @@ bool take(Pointer& pointer, void* library, const char* name) {
 bool take_functions(Host& host) {
   bool all = true;
 #define UNISONO_MPI_TAKE(name, ...) all &= take(host.name, host.library, "PMPI_" #name);
-  UNISONO_MPI_COLLECTIVES(UNISONO_MPI_TAKE)
+#define UNISONO_MPI_TAKE_BOTH(name, nonblocking, ...) \
+  UNISONO_MPI_TAKE(name) UNISONO_MPI_TAKE(nonblocking)
+  UNISONO_MPI_COLLECTIVES(UNISONO_MPI_TAKE_BOTH)
   UNISONO_MPI_USED(UNISONO_MPI_TAKE)
+#undef UNISONO_MPI_TAKE_BOTH
 #undef UNISONO_MPI_TAKE
   return all;
 }
@@ -83,6 +86,7 @@ Constants open_mpi_constants(const Host& host) {
   constants.comm_world = handle("ompi_mpi_comm_world");
   constants.byte = handle("ompi_mpi_byte");
   constants.no_type = handle("ompi_mpi_datatype_null");
+  constants.error_in_status = 2;
   constants.error_arg = 13;
   constants.error_type = 3;
   constants.error_other = 16;
@@ -98,6 +102,7 @@ Constants mpich_constants() {
   constants.byte = 0x4c00010d;
   constants.no_type = 0x0c000000;
   constants.status_ignore = reinterpret_cast<void*>(1);
+  constants.error_in_status = 4;
   constants.error_arg = 12;
   constants.error_type = 3;
   constants.error_other = 15;
@@ -110,6 +115,7 @@ void recognize(Host& host) {
     host.abi = Abi::open_mpi;
     host.constants = open_mpi_constants(host);
     take(host.progress, host.library, "opal_progress");
+    take(host.progress_register, host.library, "opal_progress_register");
   } else if (host.path.find("libmpi_abi") != std::string::npos) {
     host.abi = Abi::other;
   } else if (dlsym(host.library, "MPIR_F_MPI_IN_PLACE") != nullptr ||
@@ -120,6 +126,7 @@ void recognize(Host& host) {
     host.constants = mpich_constants();
     host.handle_mask = 0xffffffff;
     take(host.create_code, host.library, "MPIR_Err_create_code");
+    take(host.start_polled, host.library, "PMPIX_Grequest_start");
   } else {
     host.abi = Abi::other;
   }

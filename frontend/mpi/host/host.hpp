@@ -3,6 +3,7 @@
 // call through Host never comes back to the drop-in. host() finds it at the first call; any thread.
 #pragma once
 
+#include <cstring>
 #include <string>
 
 #include "host/functions.hpp"
@@ -18,14 +19,19 @@ struct Constants {
   Handle comm_world = 0;
   Handle byte = 0;
   void* status_ignore = nullptr;
+  std::size_t error_in_status = 0;  // which int of an MPI_Status is its MPI_ERROR
   Handle no_type = 0;
   int error_arg = 0, error_type = 0, error_other = 0, error_no_mem = 0;
 };
 
 struct Host {
-#define UNISONO_MPI_POINTER(name, parameters, ...) int(*name) parameters = nullptr;
-  UNISONO_MPI_COLLECTIVES(UNISONO_MPI_POINTER)
+#define UNISONO_MPI_POINTER(name, parameters) int(*name) parameters = nullptr;
+#define UNISONO_MPI_POINTERS(name, nonblocking, parameters, ...) \
+  UNISONO_MPI_POINTER(name, parameters)                          \
+  UNISONO_MPI_POINTER(nonblocking, (UNISONO_MPI_UNPACK parameters, Handle * request))
+  UNISONO_MPI_COLLECTIVES(UNISONO_MPI_POINTERS)
   UNISONO_MPI_USED(UNISONO_MPI_POINTER)
+#undef UNISONO_MPI_POINTERS
 #undef UNISONO_MPI_POINTER
 
   Abi abi = Abi::none;
@@ -35,10 +41,23 @@ struct Host {
   std::uintptr_t code_begin = 0, code_end = 0;  // of its library
   void* library = nullptr;                      // for dlsym
   int (*progress)() = nullptr;                  // Open MPI's opal_progress; null: there is none
+  // Open MPI's, which adds a function to what opal_progress() calls; null: there is none.
+  int (*progress_register)(int (*function)()) = nullptr;
+  // MPICH's MPIX_Grequest_start, for requests with a function that MPI_Wait and MPI_Test call;
+  // null: there is none.
+  int (*start_polled)(QueryRequest* query, FreeRequest* free, CancelRequest* cancel,
+                      PollRequest* poll, WaitForRequests* wait, void* extra,
+                      Handle* request) = nullptr;
   // MPICH's, which makes an error code of a predefined class with a text; null: there is none.
   int (*create_code)(int, int, const char*, int, int, const char*, const char*, ...) = nullptr;
 
   Handle handle(Handle given) const { return given & handle_mask; }
+  // The handle at an address of the program's, which may be an int.
+  Handle handle_at(const Handle* place) const {
+    Handle found = 0;
+    std::memcpy(&found, place, abi == Abi::mpich ? sizeof(int) : sizeof found);
+    return found;
+  }
   // Whether the host's own code calls: its collectives within collectives are its own business.
   bool is_own_code(const void* address) const {
     const auto at = reinterpret_cast<std::uintptr_t>(address);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "reductions.hpp"
+#include "calls/reductions.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -18,6 +18,10 @@ class Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
+  // Whether the call can go on in another thread, after the program's call. The same at all ranks.
+  virtual bool may_start() const { return true; }
+  // Keeps what the program may free between the start and the end. An MPI error code.
+  virtual int keep() { return 0; }
   // Before the call: the contents of the buffers. An MPI error code.
   virtual int load() { return 0; }
   // Calls Unisono. `request` null: until it is complete; else it is only started. An error of

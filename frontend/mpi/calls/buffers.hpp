@@ -36,6 +36,9 @@ class Elements {
   // Blocks with counts and displacements in elements.
   Elements(const void* buffer, const int* counts, const int* displacements, int blocks, Handle type,
            Handle comm);
+  ~Elements();
+  Elements(const Elements&) = delete;
+  Elements& operator=(const Elements&) = delete;
 
   // False: the type is invalid, and the host MPI has reported it.
   bool valid() const { return info_.valid; }
@@ -47,6 +50,8 @@ class Elements {
   const std::int64_t* counts() const { return counts_.data(); }
   const std::int64_t* displacements() const { return displacements_.data(); }
 
+  // From now on the caller may free the type and the communicator. An MPI error code.
+  int keep();
   // Makes data() hold the elements. An MPI error code.
   int load();
   // Makes data() a place for the elements.
@@ -68,6 +73,7 @@ class Elements {
 
   Handle type_;
   Handle comm_;
+  Handle kept_type_ = 0;
   TypeInfo info_;
   std::vector<Block> blocks_;  // of elements that are packed
   std::vector<std::int64_t> counts_, displacements_;

@@ -30,6 +30,8 @@ class Reducer {
   // Bytes from one element to the next; also its size for Unisono.
   std::int64_t size() const { return reduction_.size; }
   std::int64_t alignment() const { return alignment_; }
+  // Whether the host applies the operator. MPI demands the same at all ranks.
+  bool is_by_host() const { return by_host_ != nullptr; }
   // Whether elements have bytes that belong to the program and not to the call.
   bool has_gaps() const { return has_gaps_; }
   // Copies elements from one buffer to another, without the gaps. An MPI error code.

@@ -5,14 +5,15 @@
 
 #include <optional>
 
-#include "buffers.hpp"
-#include "call.hpp"
+#include "calls/buffers.hpp"
+#include "calls/call.hpp"
 
 namespace unisono::mpi {
 
 // What they have in common: elements that go out, elements that come in, or both.
 class Move : public Call {
  public:
+  int keep() override;
   int load() override;
   int finish() override { return output_ ? output_->store() : 0; }
 

@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "buffers.hpp"
-#include "call.hpp"
-#include "reducer.hpp"
+#include "calls/buffers.hpp"
+#include "calls/call.hpp"
+#include "calls/reducer.hpp"
 
 namespace unisono::mpi {
 
@@ -20,6 +20,8 @@ class BarrierCall final : public Call {
 
 class ReductionCall : public Call {
  public:
+  // Operators of the program are applied in calls of the program only.
+  bool may_start() const override { return !reducer_->is_by_host(); }
   int finish() override {
     buffers_->finish();
     return 0;

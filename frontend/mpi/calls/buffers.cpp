@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "buffers.hpp"
+#include "calls/buffers.hpp"
 
 #include <algorithm>
 #include <cstring>
 
+#include "calls/reducer.hpp"
 #include "host/host.hpp"
-#include "reducer.hpp"
 
 namespace unisono::mpi {
 namespace {
@@ -77,6 +77,18 @@ Elements::Elements(const void* buffer, const int* counts, const int* displacemen
     bytes_ += counts_.back();
   }
   data_ = const_cast<void*>(buffer);
+}
+
+Elements::~Elements() {
+  if (kept_type_ != 0) host().Type_free(&kept_type_);
+}
+
+int Elements::keep() {
+  if (info_.direct) return 0;
+  if (const int error = host().Type_dup(type_, &kept_type_); error != 0) return error;
+  type_ = kept_type_;
+  comm_ = host().constants.comm_world;
+  return 0;
 }
 
 int Elements::load() {

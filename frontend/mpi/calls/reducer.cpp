@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "reducer.hpp"
+#include "calls/reducer.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "buffers.hpp"
+#include "calls/buffers.hpp"
 #include "host/host.hpp"
 #include "library.hpp"
 #include "log.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "moves.hpp"
+#include "calls/moves.hpp"
 
 #include <algorithm>
 
@@ -33,6 +33,9 @@ std::int64_t bytes_of(const std::optional<Elements>& elements) {
 }
 
 }  // namespace
+
+// What goes out is packed in the call already.
+int Move::keep() { return output_ ? output_->keep() : 0; }
 
 int Move::load() {
   if (output_ && !in_place_) output_->reserve();
