@@ -9,13 +9,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/descriptor.hpp"
 #include "base/settings/settings.hpp"
+#include "topology/host_map.hpp"
 #include "transport/datagrams.hpp"
 #include "transport/ip/ip.hpp"
 #include "wire/key.hpp"
@@ -26,24 +25,14 @@ namespace unisono::bootstrap {
 struct Member {
   pid_t pid = 0;  // in this process's pid namespace, as the kernel reports it for the rank's
                   // connection; 0: on another host
-  int host = 0;   // hosts are numbered by their lowest rank, in the order of ranks
   // The host's address on the network that the job uses; nullopt in a job of one host.
   std::optional<transport::IpAddress> address{};
 };
 
-// The lowest rank of each host, ascending.
-inline std::vector<int> first_ranks(std::span<const Member> members) {
-  std::vector<int> firsts;
-  for (std::size_t r = 0; r < members.size(); ++r) {
-    if (std::cmp_equal(members[r].host, firsts.size())) firsts.push_back(static_cast<int>(r));
-  }
-  return firsts;
-}
-
 struct JobInfo {
   int rank = 0;
   int ranks = 1;
-  int hosts = 1;
+  topology::HostMap hosts;  // empty: one host
   std::string job;          // name for people and logs; unique per job on this machine
   base::Descriptor memory;  // this host's memory file: a sparse memfd, sealed against shrinking
   std::uint64_t memory_bytes = 0;  // its length, the same on all hosts

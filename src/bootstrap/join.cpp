@@ -65,7 +65,7 @@ Result<JobInfo> Joining::alone() const {
   info.ranks = job_.ranks;
   info.job = fmt::format("unisono-{}-pid-{}", geteuid(), getpid());
   info.memory_bytes = memory_bytes_;
-  info.members.push_back(Member{.pid = getpid(), .host = 0});
+  info.members.push_back(Member{.pid = getpid()});
   UNISONO_ASSIGN(info.memory, memory::create_memory(memory_bytes_));
   return info;
 }
@@ -135,7 +135,6 @@ Result<JobInfo> Joining::job_info_of(Joined joined) {
   JobInfo info;
   info.rank = job_.rank;
   info.ranks = job_.ranks;
-  info.hosts = static_cast<int>(welcome.hosts);
   info.job = welcome.job;
   info.memory_bytes = welcome.memory_bytes;
   info.key = packet_key(wire::key_of(job_.key), welcome.job_id);
@@ -145,13 +144,16 @@ Result<JobInfo> Joining::job_info_of(Joined joined) {
   const WelcomeMember& own = welcome.members[static_cast<std::size_t>(job_.rank)];
   const std::uint32_t own_host = own.host;
   info.address = own.endpoint.address;
+  std::vector<int> hosts;
   for (const WelcomeMember& each : welcome.members) {
-    Member member{.pid = static_cast<pid_t>(each.pid), .host = static_cast<int>(each.host)};
+    Member member{.pid = static_cast<pid_t>(each.pid)};
     if (welcome.hosts > 1) member.address = each.endpoint.address;
     info.members.push_back(member);
+    hosts.push_back(static_cast<int>(each.host));
   }
+  info.hosts = topology::HostMap::of_labels(hosts);
   base::log(base::LogLevel::info, "bootstrap", "job {}: host {} of {}", info.job, own_host,
-            info.hosts);
+            info.hosts.hosts());
   if (welcome.hosts > 1) UNISONO_TRY(connect_datagrams(welcome, info));
   return info;
 }
@@ -171,11 +173,9 @@ Status Joining::connect_datagrams(const Welcome& welcome, JobInfo& info) {
 // By one rank of each host: what it receives is in the host's memory, for all its ranks.
 Status Joining::join_group(JobInfo& info) {
   constexpr int kLeastHosts = 3;  // a message to one other host needs no multicast
-  if (info.hosts < kLeastHosts) return base::success();
+  if (info.hosts.hosts() < kLeastHosts) return base::success();
   info.multicast = settings_.toggle(Setting::multicast);
-  const int host = info.members[static_cast<std::size_t>(info.rank)].host;
-  const auto first = std::ranges::find(info.members, host, &Member::host);
-  if (first - info.members.begin() != info.rank) return base::success();
+  if (info.hosts.place(info.rank) != 0) return base::success();
   return datagrams_->join_multicast(wire::job_of(info.key));
 }
 

@@ -53,11 +53,17 @@ std::vector<int> Members::one_of_each_remote_host() const {
   return targets;
 }
 
+network::Router Members::router() const {
+  const network::Router router(job_.transport(), job_.network(), job_.hosts().map(),
+                               job_.ranks().own());
+  return on_one_host() ? router.within_host() : router;
+}
+
 // Multicasts reach the first rank of each host. So all of these have to be members: otherwise a
 // multicast would reach a host without memory of this communicator.
 std::vector<bool> Members::multicast_group() const {
   if (on_one_host() || !job_.network()->multicasts()) return {};
-  const std::vector<int>& firsts = job_.hosts().firsts();
+  const auto firsts = job_.hosts().firsts();
   std::vector<bool> group;
   for (const int job_rank : job_ranks_) {
     group.push_back(std::ranges::binary_search(firsts, job_rank));

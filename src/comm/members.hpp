@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "job/job.hpp"
+#include "network/router.hpp"
 #include "topology/host_map.hpp"
 
 namespace unisono::comm {
@@ -39,6 +40,8 @@ class Members {
   std::vector<std::vector<int>> remote_by_host() const;
   // One living member of each other host, as job ranks: to write a word into the memory of all.
   std::vector<int> one_of_each_remote_host() const;
+  // The way to all members, by job rank.
+  network::Router router() const;
   // By member, whether it receives multicasts; empty if the members cannot use multicast.
   std::vector<bool> multicast_group() const;
 

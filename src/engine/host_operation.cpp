@@ -82,10 +82,10 @@ void ring_credit(const Machine& machine) {
 void tell_credit(const Machine& machine, Lane& lane) {
   while (const auto news = lane.take_news(false)) {
     for (const int rank : news->ranks) {
-      machine.network->put({.target = machine.job_ranks[rank],
-                            .flag = news->word,
-                            .flag_value = news->done,
-                            .forward = true});
+      machine.router.put({.target = machine.job_ranks[rank],
+                          .flag = news->word,
+                          .flag_value = news->done,
+                          .forward = true});
     }
   }
 }
@@ -138,7 +138,7 @@ Outcome HostOperation::step(const Machine& machine) {
     if (outcome != Outcome::finished) return outcome;
     lane_->complete(sequence_);
     ring_credit(machine);
-    if (machine.network != nullptr) [[unlikely]]
+    if (machine.router.leads_elsewhere()) [[unlikely]]
       tell_credit(machine, *lane_);
     if (++segment_ == plan_->segments) return Outcome::finished;
     if (segment_ == plan_->parts[part_].end) ++part_;

@@ -24,17 +24,6 @@ std::byte* address(const Frame& frame, const Place& place) {
   return frame.bases[static_cast<int>(place.space)] + place.offset;
 }
 
-// Most messages are a word or a few; a call to memcpy would cost as much as the rest of the step.
-inline void copy_bytes(std::byte* target, const std::byte* source, std::int64_t bytes) {
-  if (bytes == 8) {
-    std::memcpy(target, source, 8);
-  } else if (bytes == 4) {
-    std::memcpy(target, source, 4);
-  } else if (bytes != 0 && target != source) {
-    std::memcpy(target, source, static_cast<std::size_t>(bytes));
-  }
-}
-
 inline std::uint64_t load_flag(const Frame& frame, std::int64_t flag) {
   auto* word =
       reinterpret_cast<std::uint64_t*>(frame.bases[static_cast<int>(Space::windows)] + flag);
@@ -53,17 +42,13 @@ inline void ring(const Program& program, const Step& step, const Machine& machin
 // A message's length lies before its flag.
 constexpr std::int64_t kNoteBytes = 8;
 
-transport::Transport& carrier(const Step& step, const Machine& machine) {
-  return step.remote ? *machine.network : *machine.transport;
-}
-
 void note_length(const Step& step, const Frame& frame, const Machine& machine) {
-  carrier(step, machine)
-      .put({.target = machine.job_ranks[step.peer],
-            .source = reinterpret_cast<const std::byte*>(&step.note),
-            .place = frame.bases[static_cast<int>(Space::windows)] + step.flag - kNoteBytes,
-            .bytes = kNoteBytes,
-            .flag = nullptr});
+  machine.router.put(
+      {.target = machine.job_ranks[step.peer],
+       .source = reinterpret_cast<const std::byte*>(&step.note),
+       .place = frame.bases[static_cast<int>(Space::windows)] + step.flag - kNoteBytes,
+       .bytes = kNoteBytes,
+       .flag = nullptr});
 }
 
 inline void count_multicast(const Step& step, const Machine& machine, int stagings) {
@@ -84,22 +69,16 @@ inline void put(const Program& program, const Step& step, const Frame& frame,
   if (step.note >= 0) [[unlikely]]
     note_length(step, frame, machine);
   count_multicast(step, machine, 1);
-  if (machine.direct && !step.remote) [[likely]] {
-    copy_bytes(place, source, step.bytes);
-    if (flag == nullptr) return;
-    std::atomic_ref(*flag).store(frame.tag, std::memory_order_release);
+  const transport::Put message{.target = machine.job_ranks[step.peer],
+                               .source = source,
+                               .place = place,
+                               .bytes = static_cast<std::size_t>(step.bytes),
+                               .flag = flag,
+                               .flag_value = frame.tag};
+  if (step.to_all) [[unlikely]] {
+    machine.router.put_to_all(message);
   } else {
-    const transport::Put message{.target = machine.job_ranks[step.peer],
-                                 .source = source,
-                                 .place = place,
-                                 .bytes = static_cast<std::size_t>(step.bytes),
-                                 .flag = flag,
-                                 .flag_value = frame.tag};
-    if (step.to_all) {
-      machine.network->put_to_all(message);
-    } else {
-      carrier(step, machine).put(message);
-    }
+    machine.router.put(message);
   }
   ring(program, step, machine);
 }
@@ -118,14 +97,13 @@ void offer(const Program& program, const Step& step, const Frame& frame, const M
           : reinterpret_cast<std::uint64_t>(place);
   if (step.note >= 0) note_length(step, frame, machine);
   count_multicast(step, machine, 0);
-  carrier(step, machine)
-      .put({.target = machine.job_ranks[step.peer],
-            .source = reinterpret_cast<const std::byte*>(&source),
-            .place = address(frame, step.target),
-            .bytes = sizeof source,
-            .flag = reinterpret_cast<std::uint64_t*>(frame.bases[static_cast<int>(Space::windows)] +
-                                                     step.flag),
-            .flag_value = frame.tag});
+  machine.router.put({.target = machine.job_ranks[step.peer],
+                      .source = reinterpret_cast<const std::byte*>(&source),
+                      .place = address(frame, step.target),
+                      .bytes = sizeof source,
+                      .flag = reinterpret_cast<std::uint64_t*>(
+                          frame.bases[static_cast<int>(Space::windows)] + step.flag),
+                      .flag_value = frame.tag});
   ring(program, step, machine);
 }
 
@@ -162,12 +140,12 @@ Outcome get(const Step& step, const Frame& frame, const Machine& machine) {
     const std::uint64_t piece =
         std::min(bytes - getting.done, static_cast<std::uint64_t>(step.count));
     getting.asked = getting.done + piece;
-    machine.network->get({.source = machine.job_ranks[step.peer],
-                          .offset = (getting.offer & ~kInJobMemory) + getting.done,
-                          .place = address(frame, step.right),
-                          .bytes = static_cast<std::size_t>(piece),
-                          .flag = &getting.arrived,
-                          .flag_value = getting.asked});
+    machine.router.get({.source = machine.job_ranks[step.peer],
+                        .offset = (getting.offer & ~kInJobMemory) + getting.done,
+                        .place = address(frame, step.right),
+                        .bytes = static_cast<std::size_t>(piece),
+                        .flag = &getting.arrived,
+                        .flag_value = getting.asked});
   }
 }
 
@@ -180,10 +158,10 @@ Outcome pull(const Step& step, const Frame& frame, const Machine& machine) {
                 static_cast<std::size_t>(step.bytes));
     return Outcome::finished;
   }
-  switch (machine.transport->pull({.source = machine.job_ranks[step.peer],
-                                   .address = source + static_cast<std::uint64_t>(step.count),
-                                   .target = address(frame, step.target),
-                                   .bytes = static_cast<std::size_t>(step.bytes)})) {
+  switch (machine.router.pull({.source = machine.job_ranks[step.peer],
+                               .address = source + static_cast<std::uint64_t>(step.count),
+                               .target = address(frame, step.target),
+                               .bytes = static_cast<std::size_t>(step.bytes)})) {
     case transport::Pulled::done:
       return Outcome::finished;
     case transport::Pulled::gone:
@@ -238,7 +216,8 @@ Outcome run_in_order(const Program& program, const Frame& frame, const Machine& 
                      address(frame, step.right), step.count, frame.kernel_context);
         break;
       case StepKind::copy:
-        copy_bytes(address(frame, step.target), address(frame, step.left), step.bytes);
+        transport::copy_bytes(address(frame, step.target), address(frame, step.left),
+                              static_cast<std::size_t>(step.bytes));
         break;
     }
   }

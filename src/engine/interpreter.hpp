@@ -11,8 +11,8 @@
 #include <span>
 
 #include "arith/kernel.hpp"
+#include "network/router.hpp"
 #include "plan/program.hpp"
-#include "transport/transport.hpp"
 #include "wait/doorbells.hpp"
 
 namespace unisono::engine {
@@ -29,9 +29,7 @@ struct Counters {
 
 // The data that is the same for all operations of a communicator.
 struct Machine {
-  transport::Transport* transport = nullptr;
-  bool direct = false;                      // Capabilities::direct
-  transport::Transport* network = nullptr;  // to the members on other hosts; null: there are none
+  network::Router router;
   wait::Doorbells* doorbells = nullptr;
   const int* job_ranks = nullptr;  // by rank of the communicator
   int ranks = 0;

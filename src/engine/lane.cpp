@@ -45,11 +45,9 @@ Lane::Lane(const plan::WindowGeometry& geometry, int rank, std::byte* control, s
 // If all ranks informed all others at the same operation, it would take many times as long as the
 // rest. So hosts take turns, and each rank begins with another one.
 void Lane::set_remote(std::vector<std::vector<int>> hosts) {
-  is_remote_.assign(static_cast<std::size_t>(geometry_.ranks), false);
   remote_hosts_.clear();
   const auto half = static_cast<std::uint64_t>(geometry_.channels) / 2;
   for (std::vector<int>& ranks : hosts) {
-    for (const int rank : ranks) is_remote_[static_cast<std::size_t>(rank)] = true;
     const std::size_t turn =
         (remote_hosts_.size() + static_cast<std::size_t>(rank_)) % hosts.size();
     const std::uint64_t due = done_ + half - turn * half / hosts.size();
@@ -77,9 +75,9 @@ std::optional<Lane::News> Lane::take_news(bool at_once) {
 
 int Lane::laggard(std::uint64_t sequence) const {
   const auto channels = static_cast<std::uint64_t>(geometry_.channels);
-  for (std::size_t r = 0; r < is_remote_.size(); ++r) {
-    if (is_remote_[r] && !completed_by(static_cast<int>(r), sequence - channels)) {
-      return static_cast<int>(r);
+  for (const RemoteHost& host : remote_hosts_) {
+    for (const int rank : host.ranks) {
+      if (!completed_by(rank, sequence - channels)) return rank;
     }
   }
   return -1;
@@ -109,10 +107,8 @@ bool Lane::completed_by(int rank, std::uint64_t sequence) const {
 
 std::uint64_t Lane::done_by(int rank) const {
   const std::uint64_t done = progress_[rank].done.load(std::memory_order_acquire);
-  const bool is_remote = !is_remote_.empty() && is_remote_[static_cast<std::size_t>(rank)];
-  if (!is_remote) [[likely]]
-    return done;
-  // Memory existed before this object was made; only later values count.
+  // 0: the rank has not called yet. Memory between hosts existed before this object was made; only
+  // later values count.
   const std::uint64_t before = first_ - 1;
   return done != 0 && done - before < std::uint64_t{1} << 63 ? done : before;
 }
@@ -121,7 +117,6 @@ void Lane::refresh_slowest() {
   std::uint64_t slowest = done_;
   for (int r = 0; r < geometry_.ranks; ++r) {
     const std::uint64_t done = done_by(r);
-    // A rank that has not called yet shows 0: it is behind all others.
     if (done_ - done < std::uint64_t{1} << 63) slowest = std::min(slowest, done);
   }
   slowest_ = slowest;

@@ -146,8 +146,7 @@ class Lane {
   CallRecord* records_;
   Task* tasks_;
   Progress* progress_;
-  std::vector<bool> is_remote_;  // by rank; empty: none is
-  std::uint64_t first_;          // sequence number
+  std::uint64_t first_;  // sequence number
   std::vector<RemoteHost> remote_hosts_;
   std::uint64_t first_due_ = 0;  // the least of all remote hosts
   std::uint64_t next_;

@@ -64,7 +64,7 @@ bool Agent::lend(Carried& carried, When when) {
     if (wake) changed_.notify_one();
     if (when == When::now) doorbells_.wake(rank_);  // it may sleep there for another one
   } else if (at_once) {
-    network_->hand_over(when == When::now);
+    network_->agent().hand_over(when == When::now);
   }
   return true;
 }

@@ -172,9 +172,9 @@ base::Status Job::start_network_thread() {
     return awaits;
   };
   // Other hosts learn of a death at once, also while all ranks of this host compute.
-  return network_->start_agent({.heard = heard, .deaths = watch_.deaths(), .someone_died = [this] {
-                                  watch_.look_for_deaths();
-                                }});
+  return network_->agent().start({.heard = heard,
+                                  .deaths = watch_.deaths(),
+                                  .someone_died = [this] { watch_.look_for_deaths(); }});
 }
 
 void Job::carry_network() {

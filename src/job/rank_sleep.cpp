@@ -24,7 +24,7 @@ RankSleep::RankSleep(Job& job) : job_(job) {
     datagrams_ = alone || pipe_;
   }
   if (datagrams_) {
-    job.network()->announce();
+    job.network()->agent().announce();
     before_ = job.network()->arrived();
   } else {
     announced_ = job.doorbells().announce(job.ranks().own());
@@ -35,7 +35,7 @@ RankSleep::~RankSleep() { withdraw(); }
 
 void RankSleep::withdraw() {
   if (std::exchange(is_withdrawn_, true)) return;
-  if (datagrams_) job_.network()->withdraw();
+  if (datagrams_) job_.network()->agent().withdraw();
   if (pipe_) return job_.doorbells().withdraw_poll_sleep(job_.ranks().own());
   if (!datagrams_) job_.doorbells().withdraw(job_.ranks().own());
 }
@@ -43,20 +43,19 @@ void RankSleep::withdraw() {
 bool RankSleep::sleep(std::int64_t limit_ns, int descriptor) {
   if (datagrams_) {
     const int pipe = pipe_ ? job_.doorbells().pipe() : -1;
-    const network::Network::Woken woken = job_.network()->sleep(limit_ns, {pipe, descriptor});
+    const auto woken = job_.network()->agent().sleep(limit_ns, {pipe, descriptor});
     withdraw();  // before a look at the network, which would wake this sleeper again
     return has_come(woken);
   }
   if (descriptor >= 0) limit_ns = std::min(limit_ns, kDeafNs);
-  if (job_.network() != nullptr) job_.network()->hand_over();
+  if (job_.network() != nullptr) job_.network()->agent().hand_over(false);
   return job_.doorbells().sleep(job_.ranks().own(), announced_, limit_ns);
 }
 
 // A part of a long message that comes slowly does not count: the rest will come. Neither does a
 // question whether this rank lives: polling for more would keep a core busy all the time.
-bool RankSleep::has_come(network::Network::Woken woken) {
-  if (woken != network::Network::Woken::by_datagrams)
-    return woken == network::Network::Woken::by_other;
+bool RankSleep::has_come(Woken woken) {
+  if (woken != Woken::by_datagrams) return woken == Woken::by_other;
   job_.carry_network();
   const reliable::Reliable::Arrived now = job_.network()->arrived();
   if (now.messages != before_.messages) return true;

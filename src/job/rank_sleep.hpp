@@ -24,7 +24,8 @@ class RankSleep {
 
  private:
   void withdraw();
-  bool has_come(network::Network::Woken woken);
+  using Woken = network::AnsweringThread::Woken;
+  bool has_come(Woken woken);
 
   Job& job_;
   bool datagrams_ = false, pipe_ = false, is_withdrawn_ = false;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Hosts: which ranks of a job share memory with this one, and which are on other hosts. A host is
-// where one memory file can be mapped, not a name. Immutable; any thread.
+// Hosts: the hosts of a job as one of its ranks sees them: which ranks share memory with it, and
+// how messages name a rank's host. A host is where one memory file can be mapped, not a name.
+// Immutable; any thread.
 #pragma once
 
-#include <algorithm>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,32 +11,28 @@
 #include <vector>
 
 #include "bootstrap/job_info.hpp"
+#include "topology/host_map.hpp"
 #include "transport/ip/ip.hpp"
 
 namespace unisono::network {
 
 class Hosts {
  public:
-  Hosts(std::span<const bootstrap::Member> members, int rank) {
-    for (const bootstrap::Member& member : members) {
-      by_rank_.push_back(member.host);
-      addresses_.push_back(member.address);
-    }
-    firsts_ = bootstrap::first_ranks(members);
-    own_ = by_rank_[static_cast<std::size_t>(rank)];
-    count_ = std::ranges::max(by_rank_) + 1;
-    first_here_ = firsts_[static_cast<std::size_t>(own_)];
+  explicit Hosts(const bootstrap::JobInfo& info)
+      : map_(info.hosts.ranks() == 0 ? topology::HostMap::together(info.ranks) : info.hosts),
+        rank_(info.rank) {
+    for (const bootstrap::Member& member : info.members) addresses_.push_back(member.address);
   }
 
-  int count() const { return count_; }
-  int own() const { return own_; }
-  int of(int rank) const { return by_rank_[static_cast<std::size_t>(rank)]; }
-  bool is_here(int rank) const { return of(rank) == own_; }
+  const topology::HostMap& map() const { return map_; }
+  int count() const { return map_.hosts(); }
+  int own() const { return map_.of(rank_); }
+  int of(int rank) const { return map_.of(rank); }
+  bool is_here(int rank) const { return map_.share(rank, rank_); }
   // The lowest rank of this host: it sets up the shared memory of the host's ranks.
-  int first_here() const { return first_here_; }
-  // The first ranks of all hosts.
-  const std::vector<int>& firsts() const { return firsts_; }
-  int count_here() const { return static_cast<int>(std::ranges::count(by_rank_, own_)); }
+  int first_here() const { return map_.first(own()); }
+  std::span<const std::int32_t> firsts() const { return map_.firsts(); }
+  int count_here() const { return static_cast<int>(map_.members(own()).size()); }
 
   // For people: "host 10.0.0.3", the rank's host; empty if the job has one host. This host is named
   // as well, because a message may be read on all hosts.
@@ -57,12 +53,9 @@ class Hosts {
   }
 
  private:
-  std::vector<int> by_rank_;
+  topology::HostMap map_;
+  int rank_;
   std::vector<std::optional<transport::IpAddress>> addresses_;  // by rank
-  std::vector<int> firsts_;                                     // by host
-  int own_ = 0;
-  int count_ = 1;
-  int first_here_ = 0;
 };
 
 }  // namespace unisono::network

@@ -9,24 +9,21 @@
 
 #include "base/log.hpp"
 #include "transport/datagrams.hpp"
-#include "transport/ip/ip.hpp"
 
 namespace unisono::network {
 namespace {
 
-std::string target_text(const std::vector<bootstrap::Member>& members, int rank) {
-  if (rank == transport::kGroup) return "all by multicast";
-  const auto& address = members[static_cast<std::size_t>(rank)].address;
-  if (!address) return fmt::format("rank {}", rank);
-  return fmt::format("rank {} (host {})", rank, transport::ip_text(*address));
+std::string target_text(const Hosts& hosts, int rank) {
+  return rank == transport::kGroup ? "all by multicast" : hosts.name_of(rank);
 }
 
 }  // namespace
 
-std::function<void(int rank, std::size_t most_bytes)> narrow_path_log(
-    const std::vector<bootstrap::Member>& members, std::size_t full_bytes) {
-  return [members, full_bytes, warned = false](int rank, std::size_t most_bytes) mutable {
-    const std::string target = target_text(members, rank);
+std::function<void(int rank, std::size_t most_bytes)> narrow_path_log(Hosts hosts,
+                                                                      std::size_t full_bytes) {
+  return [hosts = std::move(hosts), full_bytes, warned = false](int rank,
+                                                                std::size_t most_bytes) mutable {
+    const std::string target = target_text(hosts, rank);
     if (most_bytes == 0) {
       base::log(base::LogLevel::warn, "network",
                 "{} is taken to be lost: it answers, but what it asks for again and again vanishes "
@@ -44,20 +41,13 @@ std::function<void(int rank, std::size_t most_bytes)> narrow_path_log(
   };
 }
 
-std::vector<int> hosts_of(const std::vector<bootstrap::Member>& members) {
-  std::vector<int> hosts(members.size());
-  std::ranges::transform(members, hosts.begin(), &bootstrap::Member::host);
-  return hosts;
-}
-
-std::vector<int> neighbours_of(int rank, const std::vector<int>& firsts) {
-  const auto self = std::ranges::find(firsts, rank);
-  if (self == firsts.end()) return {};
-  const auto own = static_cast<std::size_t>(self - firsts.begin());
+std::vector<int> neighbours_of(int rank, const topology::HostMap& hosts) {
+  if (hosts.place(rank) != 0) return {};
+  const int count = hosts.hosts();
   std::vector<int> neighbours;
-  for (std::size_t distance = 1; distance < firsts.size(); distance *= 2) {
-    neighbours.push_back(firsts[(own + distance) % firsts.size()]);
-    neighbours.push_back(firsts[(own + firsts.size() - distance) % firsts.size()]);
+  for (int distance = 1; distance < count; distance *= 2) {
+    neighbours.push_back(hosts.first((hosts.of(rank) + distance) % count));
+    neighbours.push_back(hosts.first((hosts.of(rank) + count - distance) % count));
   }
   std::ranges::sort(neighbours);
   const auto twice = std::ranges::unique(neighbours);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Network: a rank's connection to ranks on other hosts: the reliable transport, used by the rank's
-// threads and by an agent that answers for it. A rank that computes has to repeat lost packets, and
-// to show that it lives. So while no thread of the rank polls, the agent's thread sleeps on the
-// datagrams and progresses the transport. Any thread.
+// Network: a rank's connection to ranks on other hosts. The rank's threads use it at once with the
+// thread that answers for the rank while it computes (AnsweringThread). Any thread.
 #pragma once
 
 #include <atomic>
@@ -10,16 +8,14 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 
-#include "base/descriptor.hpp"
 #include "base/result.hpp"
 #include "bootstrap/job_info.hpp"
 #include "memory/job_memory.hpp"
-#include "reliable/bulk.hpp"
-#include "reliable/reliable.hpp"
+#include "network/answering_thread.hpp"
+#include "network/carrier.hpp"
 
 namespace unisono::network {
 
@@ -42,18 +38,10 @@ class Network final : public transport::Transport {
   // Before the agent: long puts and gets go by remote memory from now on.
   base::Status use_bulk(std::unique_ptr<transport::RemoteMemory> memory,
                         reliable::BulkOptions options);
-  std::string_view bulk_name() const { return bulk_ == nullptr ? "" : bulk_->memory().name(); }
+  std::string_view bulk_name() const { return carrier_.bulk_name(); }
 
-  // Callbacks of the agent's thread. `heard` is called when it has polled the network, with whether
-  // something had come; it returns whether more is awaited. `someone_died` is called when `deaths`
-  // (-1: none) is readable, and makes it unreadable.
-  struct Duties {
-    std::function<bool(bool)> heard;
-    int deaths = -1;
-    std::function<void()> someone_died;
-  };
-  // The agent begins.
-  base::Status start_agent(Duties duties);
+  // The thread that answers for this rank; it runs from start() on.
+  AnsweringThread& agent() { return agent_; }
 
   const transport::Capabilities& capabilities() const override;
   // A message of several puts is one thread's until the last, which has the flag: others wait.
@@ -64,31 +52,17 @@ class Network final : public transport::Transport {
   void awaits(int rank) override;
   void awaits_multicast(int origin) override;
 
-  // For a thread of the rank, instead of the agent: announce, check once more, then sleep, then
-  // withdraw. The sleep ends when something comes, also if another thread takes it, when one of
-  // `others` is readable, or after `timeout_ns`.
-  enum class Woken : std::uint8_t { by_time, by_datagrams, by_other };
-  void announce() { sleepers_.fetch_add(1); }
-  struct Others {
-    int first = -1, second = -1;  // descriptors; -1: none
-  };
-  Woken sleep(std::int64_t timeout_ns, Others others);
-  void withdraw() { sleepers_.fetch_sub(1); }
-  // The caller will sleep elsewhere: the agent takes over at once. `look`: it also polls if nothing
-  // comes.
-  void hand_over(bool look = false);
-
   // The packets received from other hosts, except acknowledgements and questions whether this rank
   // lives.
   reliable::Reliable::Arrived arrived() {
     const std::lock_guard lock(mutex_);
-    return reliable_->arrived();
+    return carrier_.reliable().arrived();
   }
 
   // Whether a long message comes so slowly that polling for it all the time is not worthwhile.
   bool comes_slowly() {
     const std::lock_guard lock(mutex_);
-    return reliable_->pause_ns() > 0;
+    return carrier_.reliable().pause_ns() > 0;
   }
 
   // While held, this process writes no received data to memory.
@@ -110,37 +84,11 @@ class Network final : public transport::Transport {
   void finish(std::int64_t patience_ns, const std::function<bool(int rank)>& has_left);
 
  private:
-  void run_agent();
-  std::optional<bool> agent_turn(bool busy);
-  bool progress_held();
-  void nudge() const;
-  void sleep_as_agent(int descriptor, std::int64_t timeout_ns);
-  // The next ones under the mutex.
-  transport::Transport& carrier();
-  void forget_held(int rank);
-  // The descriptor to sleep on, and until when; used only at that time.
-  struct Bed {
-    int descriptor;
-    std::int64_t deadline_ns;
-    std::int64_t pause_ns;  // first, without looking at the descriptor
-  };
-  Bed bed();
-
-  std::mutex mutex_;                        // of reliable_
+  std::mutex mutex_;                        // of carrier_
   std::atomic<std::thread::id> sending_{};  // the thread that holds it for the puts that follow
-  std::unique_ptr<reliable::Reliable> reliable_;
-  std::unique_ptr<reliable::Bulk> bulk_;  // beside reliable_; null: there is none
-  Duties duties_;
-  base::Descriptor bell_;   // eventfd: the agent is to look around
-  base::Descriptor taken_;  // eventfd: another thread than the sleeping ones took arrivals
-  std::atomic<int> sleepers_{0};
-  std::atomic<std::int64_t> looked_ns_{0};  // when a thread of the rank last carried it on
-  std::atomic<bool> agent_rests_{false};    // it leaves the datagrams to the rank's threads
-  std::atomic<bool> handed_over_{false};
-  std::atomic<bool> look_{false};  // the agent's next turn is at once
-  std::atomic<bool> stop_{false};
+  Carrier carrier_;
   bool multicasts_ = false;  // does not change once the agent runs
-  std::thread agent_;
+  AnsweringThread agent_;    // it uses the rest
 };
 
 }  // namespace unisono::network

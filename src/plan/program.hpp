@@ -33,8 +33,7 @@ enum class Multicast : std::uint8_t { no, first, again };
 struct Step {
   StepKind kind = StepKind::copy;
   Multicast multicast = Multicast::no;
-  bool remote = false;  // put, offer: their target is on another host; wait: its sender is
-  // put: to the memory of all other hosts at once; wait: the message comes by multicast
+  // put: to the memory of all other hosts at once; wait: the message lies in the sender's outbox
   bool to_all = false;
   // The rank of the communicator: put, offer: the target; wait: the sender; pull: the owner of the
   // memory

@@ -49,7 +49,7 @@ PathReport PathReport::of(std::uint64_t word) {
 
 Paths::Paths(PathOptions options)
     : options_(std::move(options)),
-      paths_(static_cast<std::size_t>(std::ranges::max(options_.hosts)) + 1),
+      paths_(static_cast<std::size_t>(options_.hosts.hosts())),
       prng_(options_.seed) {
   static_assert(PathReport::kLengths == kSteps.size() + 1);
   UNISONO_CHECK(options_.full_bytes != 0, "the longest datagram");

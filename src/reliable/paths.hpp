@@ -22,6 +22,7 @@
 
 #include "base/prng.hpp"
 #include "reliable/retry.hpp"
+#include "topology/host_map.hpp"
 
 namespace unisono::reliable {
 
@@ -39,7 +40,7 @@ struct PathReport {
 };
 
 struct PathOptions {
-  std::vector<int> hosts;       // by rank
+  topology::HostMap hosts;
   std::size_t full_bytes = 0;   // of the longest datagram
   RetryDelays apart;            // between a round's answer and the next round
   RetryDelays ask;              // until a question is repeated
@@ -74,7 +75,7 @@ class Paths {
   }
   bool is_blocked(int rank) const { return path_to(rank).blocked != 0; }
   bool is_narrow() const { return is_narrow_; }  // one of them at least
-  bool same_host(int rank, int other) const { return host_of(rank) == host_of(other); }
+  bool same_host(int rank, int other) const { return options_.hosts.share(rank, other); }
 
   // A packet to that rank may have vanished because of its length; or nothing is known of the path
   // yet. Begins a search, unless one is under way or has just ended.
@@ -122,7 +123,7 @@ class Paths {
     std::int64_t until_ns = 0;  // the next search begins no earlier than that, once it has ended
   };
 
-  int host_of(int rank) const { return options_.hosts[static_cast<std::size_t>(rank)]; }
+  int host_of(int rank) const { return options_.hosts.of(rank); }
   const Path& path_to(int rank) const { return paths_[static_cast<std::size_t>(host_of(rank))]; }
   Path& path_of(const Search& search) { return paths_[static_cast<std::size_t>(search.host)]; }
   Search* search_of(int host);

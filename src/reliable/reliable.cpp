@@ -24,27 +24,18 @@ constexpr std::size_t kMostBatch = 64;
 // With so many packets under way, a rank asks about them before the window is full.
 constexpr std::uint64_t kAskFrom = kWindow / 2;
 
-std::vector<int> members_of(const ReliableOptions& options) {
+ReliableOptions completed(ReliableOptions options) {
   UNISONO_CHECK(options.repair_arity >= 1 && options.repair_arity <= kMostArity,
                 "arity of repairs");
-  if (!options.group.empty()) return options.group;
-  std::vector<int> everyone(static_cast<std::size_t>(options.ranks));
-  std::iota(everyone.begin(), everyone.end(), 0);
-  return everyone;
-}
-
-std::vector<int> hosts_of(const ReliableOptions& options) {
-  if (!options.hosts.empty()) return options.hosts;
-  std::vector<int> own(static_cast<std::size_t>(options.ranks));
-  std::iota(own.begin(), own.end(), 0);
-  return own;
+  if (options.hosts.ranks() == 0) options.hosts = topology::HostMap::apart(options.ranks);
+  return options;
 }
 
 }  // namespace
 
 Reliable::Reliable(std::unique_ptr<transport::Datagrams> datagrams, ReliableOptions options)
     : datagrams_(std::move(datagrams)),
-      options_(std::move(options)),
+      options_(completed(std::move(options))),
       capabilities_{
           .name = datagrams_->limits().name, .one_sided = false, .ordered = false, .get = true},
       gate_(options_.key, datagrams_->rank(), options_.ranks),
@@ -55,14 +46,14 @@ Reliable::Reliable(std::unique_ptr<transport::Datagrams> datagrams, ReliableOpti
       prng_(options_.seed ^ (static_cast<std::uint64_t>(datagrams_->rank()) << 32)),
       links_(static_cast<std::size_t>(options_.ranks)),
       group_({.ranks = options_.ranks,
-              .tree = {options_.ranks, members_of(options_), options_.repair_arity},
+              .tree = {options_.hosts, options_.repair_arity},
               .gap = options_.gap,
               .await = options_.await,
               .ask = options_.ask,
               .linger_ns = options_.linger_ns,
               .payload_bytes = payload_bytes_},
              gate_, *this, options_.seed + datagrams_->rank()),
-      paths_({.hosts = hosts_of(options_),
+      paths_({.hosts = options_.hosts,
               .full_bytes = wire::kHeaderBytes + payload_bytes_,
               .apart = options_.gap,
               .ask = options_.ask,
@@ -158,7 +149,7 @@ transport::MulticastReport Reliable::probe_multicast(std::int64_t deadline_ns) {
     const std::string& note = datagrams_->multicast_note();
     return {.carries = false, .note = note.empty() ? "multicast is off" : note};
   }
-  return transport::probe_multicast(*datagrams_, gate_, members_of(options_), deadline_ns);
+  return transport::probe_multicast(*datagrams_, gate_, options_.hosts.firsts(), deadline_ns);
 }
 
 void Reliable::put_to_all(const transport::Put& message) {

@@ -33,6 +33,7 @@
 #include "reliable/paths.hpp"
 #include "reliable/pieces.hpp"
 #include "reliable/retry.hpp"
+#include "topology/host_map.hpp"
 #include "transport/datagrams.hpp"
 #include "transport/multicast_probe.hpp"
 #include "transport/transport.hpp"
@@ -54,11 +55,9 @@ struct ReliableOptions {
   // For a sender without room.
   RetryDelays ask{.first_ns = 300'000, .most_ns = 20'000'000};
   int repair_arity = 4;  // of the tree in which a multicast is repaired
-  // By rank. The size found for the path to one rank holds for all ranks of its host. Empty: each
-  // rank has a host of its own.
-  std::vector<int> hosts{};
-  // The ranks that multicast and receive multicasts, ascending. Empty: all.
-  std::vector<int> group{};
+  // The size found for the path to one rank holds for all ranks of its host. The first rank of each
+  // host multicasts and receives multicasts. Empty: each rank has a host of its own.
+  topology::HostMap hosts{};
   // A packet that was sent so short a time ago is not sent again: many requests, one repetition.
   std::int64_t linger_ns = 200'000;
   // A rank that has asked nothing for so long has not waited: a peer's silence is counted anew. It

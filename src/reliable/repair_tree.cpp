@@ -6,15 +6,10 @@
 
 namespace unisono::reliable {
 
-RepairTree::RepairTree(int ranks, std::vector<int> members, int arity)
-    : members_(std::move(members)),
-      places_(static_cast<std::size_t>(ranks), -1),
+RepairTree::RepairTree(topology::HostMap hosts, int arity)
+    : hosts_(std::move(hosts)),
       arity_(arity),
-      left_(members_.size(), false) {
-  for (std::size_t i = 0; i < members_.size(); ++i) {
-    places_[static_cast<std::size_t>(members_[i])] = static_cast<int>(i);
-  }
-}
+      left_(static_cast<std::size_t>(hosts_.hosts()), false) {}
 
 void RepairTree::forget(int rank) {
   if (!has(rank) || has_left(rank)) return;

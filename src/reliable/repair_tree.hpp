@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The tree for requests of lost multicasts: a k-ary tree over the members of the group with the
-// origin at its root. Each member has one parent to ask and at most k children to answer. So
-// neither requests nor acknowledgements of a large group meet at one rank. A member that has left
-// is passed over: those below it ask, and answer to, those above. Members learn of that at
-// different times, so two may see different trees for a moment; requests are repeated. One thread
-// at a time.
+// The tree for requests of lost multicasts: a k-ary tree over the members of the group, the first
+// rank of each host, with the origin at its root. Each member has one parent to ask and at most k
+// children to answer. So neither requests nor acknowledgements of a large group meet at one rank. A
+// member that has left is passed over: those below it ask, and answer to, those above. Members
+// learn of that at different times, so two may see different trees for a moment; requests are
+// repeated. One thread at a time.
 #pragma once
 
 #include <vector>
+
+#include "topology/host_map.hpp"
 
 namespace unisono::reliable {
 
 class RepairTree {
  public:
-  // `members`: ranks, ascending. `ranks`: of the job.
-  RepairTree(int ranks, std::vector<int> members, int arity);
+  RepairTree(topology::HostMap hosts, int arity);
 
-  bool has(int rank) const { return place_of(rank) >= 0; }
+  bool has(int rank) const { return hosts_.place(rank) == 0; }
   void forget(int rank);
   // Whether a member has left.
   bool has_left(int rank) const {
@@ -31,18 +32,17 @@ class RepairTree {
   int number_of(int origin, int rank) const { return (relative(origin, rank) - 1) % arity_; }
 
  private:
-  int size() const { return static_cast<int>(members_.size()); }
-  int place_of(int rank) const { return places_[static_cast<std::size_t>(rank)]; }
+  int size() const { return hosts_.hosts(); }
+  int place_of(int rank) const { return hosts_.of(rank); }
   int relative(int origin, int rank) const {
     return (place_of(rank) - place_of(origin) + size()) % size();
   }
   int absolute(int origin, int place) const {
-    return members_[static_cast<std::size_t>((place + place_of(origin)) % size())];
+    return hosts_.first((place + place_of(origin)) % size());
   }
   void add_children(int origin, int place, std::vector<int>& all) const;
 
-  std::vector<int> members_;
-  std::vector<int> places_;  // by rank; -1: no member
+  topology::HostMap hosts_;
   int arity_;
   std::vector<bool> left_;  // by place
   int gone_ = 0;

@@ -10,7 +10,7 @@ namespace unisono::schedule {
 namespace {
 
 bool crosses(const topology::HostMap& hosts, int source, int target) {
-  return hosts.given() && hosts.of(source) != hosts.of(target);
+  return !hosts.share(source, target);
 }
 
 // Executes the set without data. Each rank executes its ops in order up to a wait for an empty

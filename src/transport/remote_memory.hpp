@@ -2,7 +2,8 @@
 // RemoteMemory: writes to and reads from other ranks' regions without datagrams, as RDMA network
 // interfaces (or their emulations) do. All regions have the same size and layout, so a position is
 // an offset. A completion is reported to the rank that wrote, never to the target. The caller has
-// to notify the reader (reliable/bulk.hpp). One object belongs to one rank; one thread at a time.
+// to notify the reader (reliable/bulk/bulk.hpp). One object belongs to one rank; one thread at a
+// time.
 #pragma once
 
 #include <array>

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,6 +56,23 @@ inline void raise(std::uint64_t* flag, std::uint64_t value, bool forward) {
          !word.compare_exchange_weak(seen, value, std::memory_order_release,
                                      std::memory_order_relaxed)) {
   }
+}
+
+// Most messages are a word or a few; a call to memcpy would cost as much as the rest of a step.
+inline void copy_bytes(std::byte* target, const std::byte* source, std::size_t bytes) {
+  if (bytes == 8) {
+    std::memcpy(target, source, 8);
+  } else if (bytes == 4) {
+    std::memcpy(target, source, 4);
+  } else if (bytes != 0 && target != source) {
+    std::memcpy(target, source, bytes);
+  }
+}
+
+// A put into memory that this process can address.
+inline void store(const Put& message) {
+  copy_bytes(message.place, message.source, message.bytes);
+  if (message.flag != nullptr) raise(message.flag, message.flag_value, message.forward);
 }
 
 // `bytes` from `address` in the memory of rank `source` of the job, to `target` here.

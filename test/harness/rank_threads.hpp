@@ -158,12 +158,13 @@ class RankThreads {
     info.job = "threads";
     for (const int host : hosts_) {
       const bool here = host == hosts_[static_cast<std::size_t>(self.rank)];
-      info.members.push_back({.pid = here ? getpid() : 0, .host = host});
+      info.members.push_back({.pid = here ? getpid() : 0});
     }
+    info.hosts = topology::HostMap::of_labels(hosts_);
     std::unique_ptr<network::Network> network;
     if (has_several_hosts()) {
       reliable::ReliableOptions options;
-      options.group = bootstrap::first_ranks(info.members);
+      options.hosts = info.hosts;
       options.key = wire::key_of("threads");
       options.ranks = size();
       options.region = self.memory->at(0);

@@ -180,12 +180,11 @@ class World {
   }
 
   std::unique_ptr<reliable::Reliable> make_reliable(int rank, int ranks,
-                                                    std::vector<int> group = {}) {
+                                                    topology::HostMap hosts = {}) {
     reliable::ReliableOptions options;
-    options.group = std::move(group);
     options.key = wire::key_of("world");
     options.ranks = ranks;
-    options.hosts = hosts_;
+    options.hosts = std::move(hosts);
     options.region = memory_of(rank)->at(0);
     options.region_bytes = kMemory;
     options.pool_packets = pool_packets_;
@@ -212,8 +211,9 @@ class World {
     std::unique_ptr<network::Network> network;
     for (std::size_t r = 0; r < hosts_.size(); ++r) {
       const bool here = hosts_[r] == hosts_[static_cast<std::size_t>(rank)];
-      info.members[r] = {.pid = here ? getpid() : 0, .host = hosts_[r]};
+      info.members[r] = {.pid = here ? getpid() : 0};
     }
+    info.hosts = topology::HostMap::of_labels(hosts_);
     if (network_) {
       transport = network_->attach(rank);
     } else if (datagrams_ && hosts_.empty()) {
@@ -222,8 +222,7 @@ class World {
       transport = std::make_unique<transport::SharedMemory>();
     }
     if (!hosts_.empty()) {
-      network = std::make_unique<network::Network>(
-          make_reliable(rank, ranks, bootstrap::first_ranks(info.members)));
+      network = std::make_unique<network::Network>(make_reliable(rank, ranks, info.hosts));
       if (multicasts_) network->allow_multicast();
     }
     auto job =

@@ -102,11 +102,11 @@ void expect_error(const Result<JobInfo>& info, Code code, const std::string& par
 
 void expect_places(const JobInfo& info) {
   EXPECT_EQ(info.ranks, kRanks);
-  EXPECT_EQ(info.hosts, kHosts);
+  EXPECT_EQ(info.hosts.hosts(), kHosts);
   ASSERT_EQ(info.members.size(), static_cast<std::size_t>(kRanks));
   for (int rank = 0; rank < kRanks; ++rank) {
     const bootstrap::Member& member = info.members[static_cast<std::size_t>(rank)];
-    EXPECT_EQ(member.host, host_of(rank)) << rank;
+    EXPECT_EQ(info.hosts.of(rank), host_of(rank)) << rank;
     EXPECT_EQ(member.pid != 0, host_of(rank) == host_of(info.rank)) << rank;
   }
   EXPECT_EQ(info.members[static_cast<std::size_t>(info.rank)].pid, getpid());

@@ -347,17 +347,17 @@ bool NicEngine::may_leave() const {
 void NicEngine::leave() {
   job::Job& job = members_.job();
   const std::int64_t deadline_ns = base::now_ns() + job::SilenceLimits::of(job.settings()).lost_ns;
-  network::Network& network = *job.network();
+  network::AnsweringThread& thread = job.network()->agent();
   publish();
   const auto turn = [&] { return may_leave() || base::now_ns() >= deadline_ns; };
   const auto sleep = [&] {
     for (NicPath::Neighbour& next : path_->neighbours) {
       if (path_->may_be_asked_by(next)) peers_.ask(next);
     }
-    network.announce();
+    thread.announce();
     job.carry_network();
-    if (!may_leave()) network.sleep(base::kMillisecond, {});
-    network.withdraw();
+    if (!may_leave()) thread.sleep(base::kMillisecond, {});
+    thread.withdraw();
     job.watch().look(base::now_ns());
     return false;
   };

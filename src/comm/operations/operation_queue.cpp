@@ -24,9 +24,7 @@ std::string describe(const engine::Operation& operation) {
 OperationQueue::OperationQueue(const Members& members, Segment& segment)
     : members_(members),
       segment_(segment),
-      machine_{.transport = &members.job().transport(),
-               .direct = members.job().transport().capabilities().direct,
-               .network = members.on_one_host() ? nullptr : members.job().network(),
+      machine_{.router = members.router(),
                .doorbells = &members.job().doorbells(),
                .job_ranks = members.job_ranks().data(),
                .ranks = members.size(),
@@ -143,23 +141,20 @@ bool OperationQueue::contains(const Pending* pending) const {
 
 void OperationQueue::note_call(std::uint32_t digest) {
   history_ = (history_ ^ digest) * 0x9e3779b97f4a7c15U;
-  if (machine_.network != nullptr) [[unlikely]]
+  if (machine_.router.leads_elsewhere()) [[unlikely]]
     remote_calls_.note(*members_.job().network(), next_index_, history());
 }
 
 void OperationQueue::carry_transports() {
-  machine_.transport->progress();
-  if (machine_.network != nullptr) members_.job().carry_network();
+  machine_.router.progress_here();
+  if (machine_.router.leads_elsewhere()) members_.job().carry_network();
 }
 
 // A transport that repairs losses needs to know from whom to request packets.
 void OperationQueue::tell_awaited(const engine::Operation& operation) {
   const int rank = operation.engine->awaited(operation);
   if (rank < 0 || rank == members_.rank()) return;
-  const int job_rank = members_.job_rank(rank);
-  if (!members_.is_remote(rank)) return machine_.transport->awaits(job_rank);
-  machine_.network->awaits(job_rank);
-  if (operation.host.awaits_multicast()) machine_.network->awaits_multicast(job_rank);
+  machine_.router.awaits(members_.job_rank(rank), operation.host.awaits_multicast());
 }
 
 bool OperationQueue::credit_blocked() const {
@@ -173,10 +168,10 @@ void OperationQueue::publish_progress() {
   for (engine::Lane* lane : {&segment_.small(), &segment_.bulk()}) {
     while (const auto update = lane->take_news(true)) {
       for (const int member : update->ranks) {
-        machine_.network->put({.target = members_.job_rank(member),
-                               .flag = update->word,
-                               .flag_value = update->done,
-                               .forward = true});
+        machine_.router.put({.target = members_.job_rank(member),
+                             .flag = update->word,
+                             .flag_value = update->done,
+                             .forward = true});
       }
     }
   }

@@ -68,7 +68,7 @@ class OperationQueue {
   // queue.
   bool ends_at_once(Pending& pending) {
     engine::Operation& operation = pending.operation;
-    if (!active_.empty() || !machine_.direct) [[unlikely]]
+    if (!active_.empty() || !machine_.router.stores_here()) [[unlikely]]
       return false;
     const bool is_inline = operation.engine == &inline_;
     const engine::Outcome outcome =
@@ -163,7 +163,7 @@ bool OperationQueue::advance(const Stuck& stuck) {
     }
     if (outcome != engine::Outcome::blocked) {
       if (stuck(pending, outcome)) return true;
-    } else if (!machine_.direct || machine_.network != nullptr) {
+    } else if (!machine_.router.only_stores()) {
       tell_awaited(pending.operation);
     }
     ++i;

@@ -158,7 +158,7 @@ void CallCheck::fail_unreadable(const Pending& pending) {
       fmt::format("{} cannot read the memory of {}: {}; set UNISONO_SINGLE_COPY=off to go through "
                   "buffers",
                   members_.name(members_.rank()), members_.name(operation.host.awaited()),
-                  queue_.machine().transport->pull_error()),
+                  queue_.machine().router.pull_error()),
       operation.index);
 }
 

@@ -169,7 +169,7 @@ void Watchdog::examine_stops() {
 // A rank that has completed its part sends nothing more in it. A rank that still waits for it
 // expects a message that the other does not know of.
 void Watchdog::examine_silence() {
-  if (!queue_.machine().direct) return;
+  if (!queue_.machine().router.stores_here()) return;
   for (std::size_t i = 0; i < queue_.active().size(); ++i) {
     const Pending* const pending = queue_.active()[i];
     const engine::Operation& operation = pending->operation;

@@ -65,8 +65,7 @@ class Binder {
         step.kind = StepKind::wait;
         step.peer = schedule_.slots[static_cast<std::size_t>(op.slot)].source;
         step.flag = layout_.slot(rank_, op.slot).flag;
-        step.remote = is_remote(step.peer);
-        step.to_all = step.remote && is_in_window_of(step.peer, step.flag);
+        step.to_all = is_in_window_of(step.peer, step.flag);
         program_.steps.push_back(step);
         break;
       }
@@ -123,15 +122,11 @@ class Binder {
     Step step;
     step.kind = StepKind::put;
     step.peer = peer;
-    step.remote = is_remote(peer);
-    if (step.remote) return step;  // its host wakes it
     step.first_woken = static_cast<std::int32_t>(program_.woken.size());
     step.woken_count = 1;
     program_.woken.push_back(peer);
     return step;
   }
-
-  bool is_remote(int rank) const { return !options_.share_memory(rank_, rank); }
 
   bool is_in_window_of(int rank, std::int64_t place) const {
     return place / options_.geometry.rank_stride() == rank;
@@ -144,7 +139,7 @@ class Binder {
     step.multicast = op.target_count > 1 ? Multicast::first : Multicast::no;
     step.first_woken = static_cast<std::int32_t>(program_.woken.size());
     for (const schedule::Target& target : schedule_.targets_of(op)) {
-      if (!is_remote(target.peer)) program_.woken.push_back(target.peer);
+      if (options_.hosts.share(rank_, target.peer)) program_.woken.push_back(target.peer);
     }
     step.woken_count = static_cast<std::int32_t>(program_.woken.size()) - step.first_woken;
     const MessagePlace& place = layout_.outbox(rank_, id);
@@ -177,7 +172,7 @@ class Binder {
     step.kind = StepKind::put;
     step.multicast = local.multicast;
     step.peer = rank_;
-    step.remote = step.to_all = true;
+    step.to_all = true;
     step.target = outbox;
     step.left = source.count == 0 || is_read_here || in_pieces ? outbox : locate(source, 0);
     step.bytes = source.count * options_.element_bytes;

@@ -28,11 +28,6 @@ struct BufferLayout {
   const Piece& piece_of(std::int64_t element) const;
 };
 
-// Whether two ranks are on one host.
-inline bool share_memory(const topology::HostMap& hosts, int a, int b) {
-  return !hosts.given() || hosts.of(a) == hosts.of(b);
-}
-
 struct BindOptions {
   std::int64_t element_bytes = 1;
   BufferLayout input;  // of the binding rank
@@ -48,8 +43,6 @@ struct BindOptions {
   // By rank, whether it sends multicasts to other hosts, and receives them; empty: no rank does.
   // One of each host.
   std::vector<bool> group{};
-
-  bool share_memory(int a, int b) const { return plan::share_memory(hosts, a, b); }
 };
 
 // The most that the set needs of each receive buffer.

@@ -71,15 +71,11 @@ class LocalBinder {
     Step step;
     step.kind = kind;
     step.peer = peer;
-    step.remote = is_remote(peer);
-    if (step.remote) return step;  // its host wakes it
     step.first_woken = static_cast<std::int32_t>(program_.woken.size());
     step.woken_count = 1;
     program_.woken.push_back(peer);
     return step;
   }
-
-  bool is_remote(int rank) const { return !share_memory(options_.hosts, schedule_.rank, rank); }
 
   void bind_send(const Op& op, OpId id) {
     const schedule::Target target = schedule_.targets_of(op)[0];
@@ -146,7 +142,7 @@ class LocalBinder {
     }
     step.kind = StepKind::pull;
     step.peer = slot.source;
-    if (is_remote(slot.source)) {
+    if (!options_.hosts.share(schedule_.rank, slot.source)) {
       step.kind = StepKind::get;
       // The slot's share of the data area is free, because its message is advertised instead.
       step.right = payload(schedule_.rank, op.left.slot, share_);

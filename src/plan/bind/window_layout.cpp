@@ -54,7 +54,7 @@ bool WindowLayout::is_staged(int rank, const Op& op) const {
   };
   int remote = 0;
   for (const Target& target : schedule_of(rank).targets_of(op)) {
-    if (options_.share_memory(rank, target.peer)) continue;
+    if (options_.hosts.share(rank, target.peer)) continue;
     if (!hears(target.peer)) return false;
     ++remote;
   }

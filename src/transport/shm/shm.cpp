@@ -2,7 +2,6 @@
 #include "transport/shm/shm.hpp"
 
 #include <cerrno>
-#include <cstring>
 #include <system_error>
 
 #include "transport/shm/process_memory.hpp"
@@ -11,10 +10,7 @@ namespace unisono::transport {
 
 thread_local int SharedMemory::pull_errno_ = 0;
 
-void SharedMemory::put(const Put& message) {
-  if (message.bytes != 0) std::memcpy(message.place, message.source, message.bytes);
-  if (message.flag != nullptr) raise(message.flag, message.flag_value, message.forward);
-}
+void SharedMemory::put(const Put& message) { store(message); }
 
 bool SharedMemory::try_pull(pid_t process, std::uint64_t address, std::byte* target,
                             std::size_t bytes) {

@@ -239,17 +239,17 @@ TEST(HostRelay, RanksOfOneHostShareItsMemoryAndKnowAllRanks) {
   const int relay = static_cast<int>(server.relay_rank());
   for (const auto& info : joined) {
     ASSERT_TRUE(info.ok()) << info.error().message;
-    EXPECT_EQ(info->hosts, 2);
+    EXPECT_EQ(info->hosts.hosts(), 2);
     EXPECT_EQ(info->memory_bytes, FarRendezvous::kMemoryBytes);
     EXPECT_TRUE(memory::verify_memory(info->memory, FarRendezvous::kMemoryBytes).ok());
     ASSERT_EQ(info->members.size(), 3U);
     EXPECT_EQ(info->members[0].pid, 0);
-    EXPECT_EQ(info->members[0].host, 0);
+    EXPECT_EQ(info->hosts.of(0), 0);
     EXPECT_EQ(info->members[0].address, *transport::parse_ip("10.0.0.1"));
     EXPECT_EQ(info->members[1].address, *transport::parse_ip("127.0.0.1"));
     for (const std::size_t rank : {std::size_t{1}, std::size_t{2}}) {
       EXPECT_EQ(info->members[rank].pid, getpid());
-      EXPECT_EQ(info->members[rank].host, 1);
+      EXPECT_EQ(info->hosts.of(static_cast<int>(rank)), 1);
     }
     EXPECT_TRUE(info->connection.valid());
     EXPECT_EQ(info->accepted.size(), info->rank == relay ? 1U : 0U);

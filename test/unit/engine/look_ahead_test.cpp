@@ -90,7 +90,7 @@ class Ranks {
     frame.bases[2] = base();
     frame.tag = make_tag(3, 1);
     frame.kernel = arith::find_kernel(kSum, kType);
-    const Machine machine{.transport = &courier_,
+    const Machine machine{.router = network::Router(courier_),
                           .doorbells = &doorbells_,
                           .job_ranks = job_ranks_.data(),
                           .ranks = set_[0].shape.ranks,

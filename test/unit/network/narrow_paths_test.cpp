@@ -22,9 +22,11 @@ std::string written_by(const std::function<void()>& call) {
 // A rank behind one bad switch logs one warning, not one for each peer.
 TEST(NarrowPaths, TheFirstIsAWarningAndTheOthersAreNot) {
   base::set_log_level(base::LogLevel::warn);
-  std::vector<bootstrap::Member> members(3);
-  members[1].address = *transport::parse_ip("10.0.0.7");
-  const auto note = narrow_path_log(members, 1472);
+  bootstrap::JobInfo info;
+  info.ranks = 3;
+  info.members.resize(3);
+  info.members[1].address = *transport::parse_ip("10.0.0.7");
+  const auto note = narrow_path_log(Hosts(info), 1472);
   const std::string first = written_by([&note] { note(1, 1232); });
   EXPECT_NE(first.find("datagrams of 1472 bytes to rank 1 (host 10.0.0.7) vanish"),
             std::string::npos)
@@ -37,17 +39,15 @@ TEST(NarrowPaths, TheFirstIsAWarningAndTheOthersAreNot) {
 }
 
 TEST(NarrowPaths, NeighboursAreAtPowersOfTwo) {
-  const std::vector<int> firsts{0, 4, 8, 12, 16, 20, 24, 28, 32};
-  EXPECT_EQ(neighbours_of(0, firsts), (std::vector<int>{4, 8, 16, 20, 28, 32}));
-  EXPECT_EQ(neighbours_of(8, firsts), (std::vector<int>{0, 4, 12, 16, 24, 28}));
-  EXPECT_EQ(neighbours_of(0, {0, 1}), std::vector<int>{1});
-  EXPECT_EQ(neighbours_of(1, {0, 1, 2, 3}), (std::vector<int>{0, 2, 3}));
-  EXPECT_EQ(neighbours_of(5, firsts), std::vector<int>{}) << "not the first of its host";
-  EXPECT_EQ(neighbours_of(0, {0}), std::vector<int>{});
-}
-
-TEST(NarrowPaths, HostsAreThoseOfTheMembers) {
-  EXPECT_EQ(hosts_of({{.host = 0}, {.host = 1}, {.host = 0}}), (std::vector<int>{0, 1, 0}));
+  std::vector<int> in_fours;  // nine hosts
+  for (int rank = 0; rank < 36; ++rank) in_fours.push_back(rank / 4);
+  const auto hosts = topology::HostMap::of_labels(in_fours);
+  EXPECT_EQ(neighbours_of(0, hosts), (std::vector<int>{4, 8, 16, 20, 28, 32}));
+  EXPECT_EQ(neighbours_of(8, hosts), (std::vector<int>{0, 4, 12, 16, 24, 28}));
+  EXPECT_EQ(neighbours_of(0, topology::HostMap::apart(2)), std::vector<int>{1});
+  EXPECT_EQ(neighbours_of(1, topology::HostMap::apart(4)), (std::vector<int>{0, 2, 3}));
+  EXPECT_EQ(neighbours_of(5, hosts), std::vector<int>{}) << "not the first of its host";
+  EXPECT_EQ(neighbours_of(0, topology::HostMap::apart(1)), std::vector<int>{});
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "ranks.hpp"
-#include "reliable/bulk.hpp"
+#include "reliable/bulk/bulk.hpp"
 
 namespace unisono::reliable {
 namespace {

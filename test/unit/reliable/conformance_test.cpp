@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "reliable/bulk.hpp"
+#include "reliable/bulk/bulk.hpp"
 #include "reliable/reliable.hpp"
 #include "unit/transport/ofi_world.hpp"
 #include "unit/transport/transport_conformance.hpp"

@@ -55,10 +55,16 @@ class Multicasters : public Ranks {
   }
 };
 
-std::vector<int> every_third(int members) {
-  std::vector<int> ranks;
-  for (int i = 0; i < members; ++i) ranks.push_back(3 * i + 1);
-  return ranks;
+// Hosts of three ranks each, dealt out one after the other: the first ranks are those below
+// `count`.
+topology::HostMap in_threes(int count) {
+  std::vector<int> hosts;
+  for (int rank = 0; rank < 3 * count; ++rank) hosts.push_back(rank % count);
+  return topology::HostMap::of_labels(hosts);
+}
+
+std::vector<int> first_ranks(const topology::HostMap& hosts) {
+  return {hosts.firsts().begin(), hosts.firsts().end()};
 }
 
 // Each but the origin is the child of one other, its parent; those in `left` of nobody.
@@ -81,9 +87,10 @@ void expect_tree(const RepairTree& tree, const std::vector<int>& members, int or
 TEST(RepairTree, EveryMemberButTheOriginIsOneChildOfItsParent) {
   for (const int arity : {1, 2, 4, 8}) {
     for (int size = 1; size <= 40; ++size) {
-      const std::vector<int> members = every_third(size);
-      const RepairTree tree(3 * size, members, arity);
-      EXPECT_FALSE(tree.has(0));
+      const topology::HostMap hosts = in_threes(size);
+      const std::vector<int> members = first_ranks(hosts);
+      const RepairTree tree(hosts, arity);
+      EXPECT_FALSE(tree.has(3 * size - 1));
       for (const int origin : {members.front(), members[members.size() / 2], members.back()}) {
         expect_tree(tree, members, origin, {});
         for (const int rank : members) {
@@ -97,8 +104,9 @@ TEST(RepairTree, EveryMemberButTheOriginIsOneChildOfItsParent) {
 TEST(RepairTree, WhoHasLeftIsPassedOver) {
   base::Prng prng(7);
   for (int size = 2; size <= 24; ++size) {
-    const std::vector<int> members = every_third(size);
-    RepairTree tree(3 * size, members, 2);
+    const topology::HostMap hosts = in_threes(size);
+    const std::vector<int> members = first_ranks(hosts);
+    RepairTree tree(hosts, 2);
     std::set<int> left;
     for (int i = 0; i < size; ++i) {
       const int rank = members[prng.below(members.size())];

@@ -82,7 +82,7 @@ TEST(NarrowPath, ProbesOfAPathThatCarriesAllAreThreePackets) {
 TEST(NarrowPath, OneSearchIsEnoughForAllRanksOfAHost) {
   Notes notes;
   ReliableOptions options = noting(notes);
-  options.hosts = {0, 1, 1};
+  options.hosts = topology::HostMap::of_labels(std::vector{0, 1, 1});
   Ranks ranks(3, steady(), options);
   ranks.network().narrow(0, 1, kNarrow);
   ranks.network().narrow(0, 2, kNarrow);

@@ -13,8 +13,8 @@ constexpr std::size_t kFull = 1472;
 constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-PathOptions options_of(std::vector<int> hosts, std::size_t full_bytes = kFull) {
-  return {.hosts = std::move(hosts),
+PathOptions options_of(const std::vector<int>& hosts, std::size_t full_bytes = kFull) {
+  return {.hosts = topology::HostMap::of_labels(hosts),
           .full_bytes = full_bytes,
           .apart = {.first_ns = 300'000, .most_ns = 20 * kMillisecond},
           .ask = {.first_ns = 300'000, .most_ns = 20 * kMillisecond},

@@ -22,6 +22,7 @@
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
+#include "reliable/bulk/bulk_messages.hpp"
 #include "reliable/reliable.hpp"
 #include "transport/remote_memory.hpp"
 #include "transport/transport.hpp"
@@ -82,22 +83,6 @@ class Bulk final : public transport::Transport {
   transport::RemoteMemory& memory() { return *memory_; }
 
  private:
-  // A part of a message that is written, or begun.
-  struct Piece {
-    std::byte* place;
-    std::size_t begin;  // in `bytes`
-    std::size_t count;
-  };
-  struct Message {
-    int target = -1;
-    std::size_t writes_left = 0;
-    std::vector<Piece> pieces{};  // sent as packets, before the flag
-    std::vector<std::byte> bytes{};
-    std::uint64_t* flag = nullptr;  // null: not yet known
-    std::uint64_t flag_value = 0;
-    bool forward = false;
-    bool is_get = false;
-  };
   struct Peer {
     std::size_t open = kNone;   // message that waits for its flag
     std::size_t under_way = 0;  // messages
@@ -114,8 +99,6 @@ class Bulk final : public transport::Transport {
   Bulk(Reliable& reliable, std::unique_ptr<transport::RemoteMemory> memory, BulkOptions options);
   std::size_t take_message(int target);
   bool write(std::size_t index, const transport::Put& message);
-  static void keep(Message& message, const transport::Put& piece);
-  void put_kept(const Message& message);
   void begin_transfer(int rank);
   int collect();
   void look_for_stalls();
@@ -134,8 +117,7 @@ class Bulk final : public transport::Transport {
   std::vector<Peer> peers_;     // by rank
   std::size_t transfers_ = 0;   // open transfers, without abandoned ones
   std::int64_t looked_ns_ = 0;  // for stalls
-  std::vector<Message> messages_;
-  std::vector<std::size_t> free_messages_;
+  BulkMessages messages_;
   BulkCounts counts_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "reliable/bulk.hpp"
+#include "reliable/bulk/bulk.hpp"
 
 #include <fmt/format.h>
 #include <sys/epoll.h>
@@ -58,35 +58,8 @@ Bulk::Bulk(Reliable& reliable, std::unique_ptr<transport::RemoteMemory> memory, 
       peers_(static_cast<std::size_t>(options_.ranks)) {}
 
 std::size_t Bulk::take_message(int target) {
-  if (free_messages_.empty()) {
-    free_messages_.push_back(messages_.size());
-    messages_.emplace_back();
-  }
-  const std::size_t index = free_messages_.back();
-  free_messages_.pop_back();
-  Message& message = messages_[index];
-  message.target = target;
-  message.writes_left = 0;
-  message.pieces.clear();
-  message.bytes.clear();  // keeps its memory for the next
-  message.flag = nullptr;
-  message.is_get = false;
   ++peers_[static_cast<std::size_t>(target)].under_way;
-  return index;
-}
-
-void Bulk::keep(Message& message, const transport::Put& piece) {
-  message.pieces.push_back({piece.place, message.bytes.size(), piece.bytes});
-  message.bytes.insert(message.bytes.end(), piece.source, piece.source + piece.bytes);
-}
-
-void Bulk::put_kept(const Message& message) {
-  for (const Piece& piece : message.pieces) {
-    reliable_.put({.target = message.target,
-                   .source = message.bytes.data() + piece.begin,
-                   .place = piece.place,
-                   .bytes = piece.count});
-  }
+  return messages_.take(target);
 }
 
 void Bulk::begin_transfer(int rank) {
@@ -123,17 +96,17 @@ void Bulk::put(const transport::Put& message) {
   const std::size_t index = peer.open;
   const bool written = is_long && write(index, message);
   if (message.flag == nullptr) {
-    if (!written) keep(messages_[index], message);
+    if (!written) messages_[index].keep(message);
     return;
   }
   peer.open = kNone;
-  Message& open = messages_[index];
+  BulkMessage& open = messages_[index];
   if (open.writes_left == 0) {  // packets carry it instead
-    put_kept(open);
+    open.put_kept(reliable_);
     reliable_.put(message);
     return finish(index);
   }
-  if (!written && message.bytes != 0) keep(open, message);
+  if (!written && message.bytes != 0) open.keep(message);
   open.flag = message.flag;
   open.flag_value = message.flag_value;
   open.forward = message.forward;
@@ -152,7 +125,7 @@ void Bulk::get(const transport::Get& wanted) {
     finish(index);
     return reliable_.get(wanted);
   }
-  Message& message = messages_[index];
+  BulkMessage& message = messages_[index];
   message.is_get = true;
   message.writes_left = 1;
   message.flag = wanted.flag;
@@ -229,7 +202,7 @@ void Bulk::complete(const transport::Completion& completion) {
   --peer.transfers;
   if (!peer.is_given_up()) --transfers_;
   if (!completion.arrived) lose(completion.rank, memory_->error_of(completion.rank));
-  Message& message = messages_[index];
+  BulkMessage& message = messages_[index];
   if (--message.writes_left != 0) return;
   if (message.flag == nullptr) return;  // it is still being put
   finish(index);
@@ -237,10 +210,10 @@ void Bulk::complete(const transport::Completion& completion) {
 
 // All its bytes are there: the rest, and the flag.
 void Bulk::finish(std::size_t index) {
-  Message& message = messages_[index];
+  BulkMessage& message = messages_[index];
   Peer& peer = peers_[static_cast<std::size_t>(message.target)];
   if (message.flag != nullptr && !peer.lost) {
-    put_kept(message);
+    message.put_kept(reliable_);
     if (message.is_get) {
       std::atomic_ref(*message.flag).store(message.flag_value, std::memory_order_release);
     } else {
@@ -251,7 +224,7 @@ void Bulk::finish(std::size_t index) {
     }
   }
   --peer.under_way;
-  free_messages_.push_back(index);
+  messages_.give_back(index);
 }
 
 void Bulk::lose(int rank, const std::string& why) {

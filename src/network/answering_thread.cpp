@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "network/answering_thread.hpp"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "base/thread.hpp"
+#include "network/sleep_on.hpp"
+
+namespace unisono::network {
+namespace {
+
+using base::Code;
+using base::Error;
+
+// So long after a thread of the rank has looked, it is taken to be still about.
+constexpr std::int64_t kThreadAboutNs = 2 * base::kMillisecond;
+// How long a thread that sleeps on the datagrams itself is left alone.
+constexpr std::int64_t kLeaveNs = 250 * base::kMillisecond;
+// The limit of a sleep with pending operations: deaths must be noticed meanwhile.
+constexpr std::int64_t kBusySleepNs = 50 * base::kMillisecond;
+
+thread_local bool is_answering = false;
+
+}  // namespace
+
+AnsweringThread::~AnsweringThread() {
+  stop_.store(true);
+  nudge();
+  if (thread_.joinable()) thread_.join();
+}
+
+base::Status AnsweringThread::start(Duties duties) {
+  duties_ = std::move(duties);
+  bell_ = base::Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  taken_ = base::Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!bell_.valid() || !taken_.valid()) {
+    return Error{Code::system, fmt::format("eventfd: {}", std::strerror(errno))};
+  }
+  base::Result<std::thread> started = base::start_thread("unisono-net", [this] { run(); });
+  if (!started.ok()) {
+    return Error{started.error().code,
+                 fmt::format("no thread for the network's agent: {}", started.error().message)};
+  }
+  thread_ = std::move(*started);
+  return base::success();
+}
+
+// This thread progresses operations too, and must not leave the datagrams to itself.
+void AnsweringThread::note_look() {
+  if (is_answering) return;
+  looked_ns_.store(base::now_ns(), std::memory_order_relaxed);
+  handed_over_.store(false, std::memory_order_relaxed);
+}
+
+void AnsweringThread::note_arrival() {
+  if (sleepers_.load() > 0 && taken_.valid()) eventfd_write(taken_.get(), 1);
+}
+
+void AnsweringThread::hand_over(bool look) {
+  handed_over_.store(true);
+  if (look) look_.store(true);
+  if (look || rests_.load()) nudge();
+}
+
+AnsweringThread::Woken AnsweringThread::sleep(std::int64_t timeout_ns, Others others) {
+  Carrier::SleepTarget target;
+  bool counts_arrivals;
+  {
+    const std::lock_guard lock(mutex_);
+    target = carrier_.sleep_target();
+    counts_arrivals = carrier_.counts_arrivals();
+  }
+  const std::int64_t now = base::now_ns();
+  looked_ns_.store(now + kLeaveNs, std::memory_order_relaxed);
+  const std::int64_t limit_ns = std::min({timeout_ns, target.deadline_ns - now, kLeaveNs});
+  constexpr unsigned kOthers = 3U << 2;
+  const bool pauses = target.pause_ns > 0;
+  unsigned woken =
+      sleep_on({pauses ? -1 : target.descriptor, taken_.get(), others.first, others.second},
+               pauses ? std::min(limit_ns, target.pause_ns) : limit_ns);
+  if (pauses) woken |= 1U;  // something has come, most likely
+  eventfd_t count = 0;
+  if (taken_.valid()) eventfd_read(taken_.get(), &count);
+  looked_ns_.store(base::now_ns(), std::memory_order_relaxed);
+  if (woken == 0) return Woken::by_time;
+  return (woken & kOthers) != 0 || !counts_arrivals ? Woken::by_other : Woken::by_datagrams;
+}
+
+void AnsweringThread::nudge() const {
+  if (bell_.valid()) eventfd_write(bell_.get(), 1);
+}
+
+void AnsweringThread::run() {
+  is_answering = true;
+  bool busy = false;
+  while (!stop_.load()) {
+    const std::int64_t about_ns = looked_ns_.load(std::memory_order_relaxed) + kThreadAboutNs;
+    const std::int64_t now = base::now_ns();
+    if (!handed_over_.load() && now < about_ns) {
+      rests_.store(true);
+      if (!handed_over_.load() && !stop_.load()) sleep_until_nudged(-1, about_ns - now);
+      rests_.store(false);
+      continue;
+    }
+    const std::optional<bool> came = turn(busy);
+    if (came && duties_.heard) busy = duties_.heard(*came);
+  }
+}
+
+// Also until a process dies.
+void AnsweringThread::sleep_until_nudged(int descriptor, std::int64_t timeout_ns) {
+  constexpr unsigned kDeaths = 1U << 2;
+  const unsigned woken = sleep_on({descriptor, bell_.get(), duties_.deaths}, timeout_ns);
+  eventfd_t count = 0;
+  eventfd_read(bell_.get(), &count);
+  if ((woken & kDeaths) != 0 && !stop_.load()) duties_.someone_died();
+}
+
+// Sleeps until there is something to do, and does it. Returns whether something has come; nullopt
+// if a thread of the rank is active.
+std::optional<bool> AnsweringThread::turn(bool busy) {
+  Carrier::SleepTarget target;
+  {
+    const std::lock_guard lock(mutex_);
+    target = carrier_.sleep_target();
+  }
+  std::int64_t sleep_ns = target.deadline_ns - base::now_ns();
+  if (busy) sleep_ns = std::min(sleep_ns, kBusySleepNs);
+  if (target.pause_ns > 0) {
+    target.descriptor = -1;
+    sleep_ns = std::min(sleep_ns, target.pause_ns);
+  }
+  if (!look_.load()) sleep_until_nudged(target.descriptor, sleep_ns);
+  look_.store(false);
+  const std::int64_t about_ns = looked_ns_.load(std::memory_order_relaxed) + kThreadAboutNs;
+  if (!handed_over_.load() && base::now_ns() < about_ns) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  return carrier_.progress();
+}
+
+}  // namespace unisono::network

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// AnsweringThread: looks after a rank's datagrams while no thread of the rank does. A rank that
+// computes has to repeat lost packets, and to show that it lives. While a thread of the rank polls
+// or sleeps on the datagrams itself, this thread leaves them to it. Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "base/descriptor.hpp"
+#include "base/result.hpp"
+#include "network/carrier.hpp"
+
+namespace unisono::network {
+
+class AnsweringThread {
+ public:
+  // `mutex`: of `carrier`. Both outlive it.
+  AnsweringThread(Carrier& carrier, std::mutex& mutex) : carrier_(carrier), mutex_(mutex) {}
+  ~AnsweringThread();
+  AnsweringThread(const AnsweringThread&) = delete;
+  AnsweringThread& operator=(const AnsweringThread&) = delete;
+
+  // Callbacks of this thread. `heard` is called when it has polled the network, with whether
+  // something had come; it returns whether more is awaited. `someone_died` is called when `deaths`
+  // (-1: none) is readable, and makes it unreadable.
+  struct Duties {
+    std::function<bool(bool)> heard;
+    int deaths = -1;
+    std::function<void()> someone_died;
+  };
+  base::Status start(Duties duties);
+
+  // A thread polls the datagrams; if it is one of the rank's, this one leaves them to it.
+  void note_look();
+  // A thread has polled, and something has come: the sleeping ones look.
+  void note_arrival();
+  // The caller will sleep elsewhere: this thread takes over at once. `look`: it also polls if
+  // nothing comes.
+  void hand_over(bool look);
+
+  // For a thread of the rank that sleeps on the datagrams itself: announce, check once more, then
+  // sleep, then withdraw. The sleep ends when something comes, also if another thread takes it,
+  // when one of `others` is readable, or after `timeout_ns`.
+  enum class Woken : std::uint8_t { by_time, by_datagrams, by_other };
+  void announce() { sleepers_.fetch_add(1); }
+  struct Others {
+    int first = -1, second = -1;  // descriptors; -1: none
+  };
+  Woken sleep(std::int64_t timeout_ns, Others others);
+  void withdraw() { sleepers_.fetch_sub(1); }
+
+ private:
+  void run();
+  std::optional<bool> turn(bool busy);
+  void nudge() const;
+  void sleep_until_nudged(int descriptor, std::int64_t timeout_ns);
+
+  Carrier& carrier_;
+  std::mutex& mutex_;  // of carrier_
+  Duties duties_;
+  base::Descriptor bell_;   // eventfd: this thread is to look around
+  base::Descriptor taken_;  // eventfd: another thread than the sleeping ones took arrivals
+  std::atomic<int> sleepers_{0};
+  std::atomic<std::int64_t> looked_ns_{0};  // when a thread of the rank last polled
+  std::atomic<bool> rests_{false};          // it leaves the datagrams to the rank's threads
+  std::atomic<bool> handed_over_{false};
+  std::atomic<bool> look_{false};  // the next turn is at once
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace unisono::network

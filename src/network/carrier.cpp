@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "network/carrier.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/clock.hpp"
+
+namespace unisono::network {
+
+base::Status Carrier::use_bulk(std::unique_ptr<transport::RemoteMemory> memory,
+                               reliable::BulkOptions options) {
+  UNISONO_ASSIGN(bulk_, reliable::Bulk::over(*reliable_, std::move(memory), std::move(options)));
+  return base::success();
+}
+
+transport::Transport& Carrier::transport() const {
+  if (bulk_ != nullptr) return *bulk_;
+  return *reliable_;
+}
+
+bool Carrier::progress() {
+  const std::int64_t before = reliable_->arrived().packets;
+  const bool lacks_room = reliable_->lacks_room();
+  const int received = transport().progress();
+  if (bulk_ != nullptr || lacks_room) return received > 0;
+  return reliable_->arrived().packets != before;
+}
+
+std::int64_t Carrier::silence_ns(int rank) const {
+  // It may answer, but the missing writes will never come.
+  if (bulk_ != nullptr && bulk_->has_lost(rank)) return std::numeric_limits<std::int64_t>::max();
+  return reliable_->silence_ns(rank);
+}
+
+std::string Carrier::why_lost(int rank) const {
+  return bulk_ == nullptr ? std::string() : bulk_->why_lost(rank);
+}
+
+void Carrier::forget(int rank) {
+  if (bulk_ != nullptr) return bulk_->forget(rank);
+  reliable_->forget(rank);
+}
+
+bool Carrier::settle() { return bulk_ != nullptr ? bulk_->settle() : reliable_->settle(); }
+
+Carrier::SleepTarget Carrier::sleep_target() {
+  SleepTarget target{.descriptor = reliable_->datagrams().descriptor(),
+                     .deadline_ns = reliable_->next_deadline_ns()};
+  if (bulk_ == nullptr) {
+    target.pause_ns = reliable_->pause_ns();
+    return target;
+  }
+  target.descriptor = bulk_->descriptor();
+  const std::int64_t now = base::now_ns();
+  if (!bulk_->may_sleep()) {
+    target.deadline_ns = now;
+  } else if (const std::int64_t longest_ns = bulk_->longest_sleep_ns();
+             target.deadline_ns - now > longest_ns) {
+    target.deadline_ns = now + longest_ns;
+  }
+  return target;
+}
+
+}  // namespace unisono::network

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "network/answering_thread.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+
+#include <atomic>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/descriptor.hpp"
+#include "network/sleep_on.hpp"
+#include "transport/virtual/datagrams.hpp"
+
+namespace unisono::network {
+namespace {
+
+base::Descriptor event(unsigned value) {
+  base::Descriptor made(eventfd(value, EFD_CLOEXEC | EFD_NONBLOCK));
+  EXPECT_TRUE(made.valid());
+  return made;
+}
+
+TEST(SleepOn, SaysWhichDescriptorIsReadable) {
+  const base::Descriptor quiet = event(0), readable = event(1);
+  EXPECT_EQ(sleep_on({quiet.get(), readable.get()}, base::kSecond), 2U);
+  EXPECT_EQ(sleep_on({readable.get(), -1, readable.get()}, base::kSecond), 5U);
+  EXPECT_EQ(sleep_on({quiet.get(), -1}, 0), 0U);
+}
+
+// Rank 0 of two hosts, whose datagrams nobody carries on.
+class OneRank {
+ public:
+  OneRank() : network_(2, {}), region_(64) {
+    reliable::ReliableOptions options;
+    options.key = wire::key_of("test");
+    options.ranks = 2;
+    options.region = reinterpret_cast<std::byte*>(region_.data());
+    options.region_bytes = region_.size() * sizeof region_[0];
+    options.now_ns = base::now_ns;
+    carrier = std::make_unique<Carrier>(
+        std::make_unique<reliable::Reliable>(network_.attach(0), options));
+    thread = std::make_unique<AnsweringThread>(*carrier, mutex);
+  }
+
+ private:
+  transport::VirtualDatagramNetwork network_;
+  std::vector<std::uint64_t> region_;
+
+ public:
+  std::mutex mutex;
+  std::unique_ptr<Carrier> carrier;
+  std::unique_ptr<AnsweringThread> thread;
+};
+
+TEST(AnsweringThread, LooksAtOnceWhenItIsHandedOver) {
+  OneRank rank;
+  std::atomic<int> turns = 0;
+  const auto heard = [&turns](bool came) {
+    EXPECT_FALSE(came);
+    ++turns;
+    turns.notify_all();
+    return false;
+  };
+  ASSERT_TRUE(rank.thread->start({.heard = heard, .someone_died = [] {}}));
+  for (int before = 0; before < 3; ++before) {
+    rank.thread->hand_over(true);
+    turns.wait(before);
+  }
+  EXPECT_GE(turns.load(), 3);
+}
+
+TEST(AnsweringThread, ReportsDeathsWhileItSleeps) {
+  OneRank rank;
+  const base::Descriptor deaths = event(0);
+  std::atomic<bool> has_reported = false;
+  const auto someone_died = [&] {
+    eventfd_t count = 0;
+    eventfd_read(deaths.get(), &count);
+    has_reported = true;
+    has_reported.notify_all();
+  };
+  ASSERT_TRUE(rank.thread->start(
+      {.heard = [](bool) { return false; }, .deaths = deaths.get(), .someone_died = someone_died}));
+  rank.thread->hand_over(true);
+  eventfd_write(deaths.get(), 1);
+  has_reported.wait(false);
+  EXPECT_TRUE(has_reported);
+}
+
+TEST(AnsweringThread, AnArrivalEndsTheSleepOfAnotherThread) {
+  OneRank rank;
+  ASSERT_TRUE(rank.thread->start({.heard = [](bool) { return false; }, .someone_died = [] {}}));
+  rank.thread->announce();
+  rank.thread->note_arrival();
+  EXPECT_EQ(rank.thread->sleep(base::kSecond, {}), AnsweringThread::Woken::by_datagrams);
+  const base::Descriptor other = event(1);
+  EXPECT_EQ(rank.thread->sleep(base::kSecond, {.second = other.get()}),
+            AnsweringThread::Woken::by_other);
+  rank.thread->withdraw();
+  rank.thread->note_arrival();
+  EXPECT_EQ(rank.thread->sleep(0, {}), AnsweringThread::Woken::by_time)
+      << "no rank sleeps that would have to be told";
+}
+
+}  // namespace
+}  // namespace unisono::network
