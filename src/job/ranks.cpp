@@ -6,7 +6,7 @@
 
 namespace unisono::job {
 
-Ranks::Ranks(const bootstrap::JobInfo& info) : own_(info.rank), hosts_(info.members, info.rank) {
+Ranks::Ranks(const bootstrap::JobInfo& info) : own_(info.rank), hosts_(info) {
   for (const bootstrap::Member& member : info.members) processes_.push_back(member.pid);
 }
 

@@ -117,7 +117,7 @@ TEST(StateOfARank, LinksGrowWithTheLogarithmOfTheRanks) {
     constexpr std::int64_t kLinkBytes = 6 * 1024;
     EXPECT_LE(state.used, state.peers * kLinkBytes);
     // Pointers to what is not there yet, numbers, its host and the state of the path to it.
-    constexpr std::int64_t kBytesOfARank = 40;
+    constexpr std::int64_t kBytesOfARank = 32;
     constexpr std::int64_t kRounding = 512;  // an allocator gives a bit more than is asked for
     EXPECT_LE(state.made - least.made, ranks * kBytesOfARank + kRounding);
   }

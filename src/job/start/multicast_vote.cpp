@@ -111,7 +111,7 @@ void MulticastVote::tell_loss_of_multicast() {
 }
 
 void MulticastVote::log_loss_of_multicast() {
-  const std::vector<int>& firsts = ranks_.hosts().firsts();
+  const auto firsts = ranks_.hosts().firsts();
   const auto first =
       std::ranges::find_if(firsts, [this](int rank) { return vote_of(rank) == Vote::no; });
   if (first == firsts.end()) return;

@@ -33,7 +33,7 @@ base::Result<std::vector<nic::Capabilities>> exchange_nic_capabilities(
   std::vector<nic::Capabilities> by_host;
   if (start.network() == nullptr || !own) return by_host;
   const Ranks& ranks = start.ranks();
-  const std::vector<int>& firsts = ranks.hosts().firsts();
+  const auto firsts = ranks.hosts().firsts();
   if (ranks.is_first_here()) advertise(start, *own);
   const auto has_advertised = [&ranks](int first) {
     return static_cast<Vote>(ranks.entry(first).has_nic.load(std::memory_order_acquire)) !=
