@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "plan/call.hpp"
 
@@ -141,8 +142,10 @@ bool OperationQueue::contains(const Pending* pending) const {
 
 void OperationQueue::note_call(std::uint32_t digest) {
   history_ = (history_ ^ digest) * 0x9e3779b97f4a7c15U;
+  std::unique_lock<std::mutex> held;
   if (machine_.router.leads_elsewhere()) [[unlikely]]
-    remote_calls_.note(*members_.job().network(), next_index_, history());
+    held = members_.job().network()->hold();  // another host may be reading them
+  remote_calls_.note(next_index_, history());
 }
 
 void OperationQueue::carry_transports() {

@@ -14,12 +14,6 @@ constexpr unsigned kCallRequestBits = 24;
 
 }  // namespace
 
-void RemoteCalls::note(network::Network& network, std::uint64_t index, std::uint32_t history) {
-  const auto held = network.hold();  // another host may be reading it
-  std::atomic_ref(row(rank_).calls[index % kKept])
-      .store(engine::make_tag(index, history), std::memory_order_relaxed);
-}
-
 bool RemoteCalls::is_answered() const {
   return std::atomic_ref(row(rank_).number).load(std::memory_order_acquire) ==
          (mark_ << kCallRequestBits) + requests_;

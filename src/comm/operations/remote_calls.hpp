@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// RemoteCalls: the calls of members on other hosts. Every rank keeps, in its host's memory, a
-// digest of all its calls so far for each of its last calls. A rank asks another one for all of
-// them when it has waited for that one for long: messages of calls that differ may go to different
-// slots and never meet. It also asks when it has met a message of another call, which may be any
-// rank's. The asked rank takes no part. The digests of a member on this host are read in memory:
-// its call record (lane.hpp) is missing while the call waits for room. One thread at a time; the
-// network's threads access the memory under its mutex.
+// RemoteCalls: the calls of the other members. Every rank keeps, in its host's memory, a digest of
+// all its calls so far for each of its last calls. Members of one host compare theirs in memory: a
+// call record (lane.hpp) is missing while its call waits for room, and is written over soon. A rank
+// asks a member on another host for all of them when it has waited for that one for long: messages
+// of calls that differ may go to different slots and never meet. It also asks when it has met a
+// message of another call, which may be any rank's. The asked rank takes no part. One thread at a
+// time; the network's threads access the memory under its mutex.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -35,8 +36,11 @@ class RemoteCalls {
   RemoteCalls(std::byte* memory, std::int64_t table, int rank, std::uint64_t mark)
       : memory_(memory), table_(table), rank_(rank), mark_(mark) {}
 
-  // A call of this rank.
-  void note(network::Network& network, std::uint64_t index, std::uint32_t history);
+  // A call of this rank. Between hosts, under the network's mutex.
+  void note(std::uint64_t index, std::uint32_t history) {
+    std::atomic_ref(row(rank_).calls[index % kKept])
+        .store(engine::make_tag(index, history), std::memory_order_relaxed);
+  }
   // Asks for the calls of a member. No other request may be open.
   void ask(network::Network& network, int member, int job_rank);
   // The member that was asked last; -1: none.

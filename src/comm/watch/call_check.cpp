@@ -37,7 +37,7 @@ std::string difference_text(std::uint64_t index, const std::string& calls) {
 bool CallCheck::fail(const Pending& pending, Outcome outcome) {
   switch (outcome) {
     case Outcome::mismatch:
-      if (search_difference()) return false;
+      if (search_difference(pending)) return false;
       fail_mismatch(pending);
       break;
     case Outcome::wrong_length:
@@ -59,8 +59,20 @@ bool CallCheck::fail(const Pending& pending, Outcome outcome) {
 }
 
 void CallCheck::examine() {
-  if (const auto difference = find_difference()) return tell_difference(*difference);
+  tell_known_difference();
   if (!members_.on_one_host()) examine_remote_calls();
+}
+
+// The records have the details. The digests are kept for longer. A rank may go on in one size class
+// while another waits in the other one for a call that differs.
+void CallCheck::tell_known_difference() {
+  const auto difference = find_difference();
+  const auto digest = find_digest();
+  if (difference && (!digest || difference->own.index <= digest->index)) {
+    if (!failures_.has_failed_by(difference->own.index)) tell_difference(*difference);
+  } else if (digest && !failures_.has_failed_by(digest->index)) {
+    tell_digest(*digest);
+  }
 }
 
 // The records of other hosts' ranks are on their hosts. A rank may be late, so it is asked
@@ -72,9 +84,6 @@ void CallCheck::examine_remote_calls() {
     const int other = pending->operation.engine->awaited(pending->operation);
     if (other < 0 || !members_.is_remote(other)) continue;
     const bool is_asked = remote.asked() >= 0;
-    if (is_asked && remote.is_answered() && remote.find_difference()) {
-      return fail_mismatch(*pending);
-    }
     const std::uint32_t looks = ++pending->looks;
     if (!std::has_single_bit(looks) && looks % kLooksAtMost != 0) continue;
     if (is_asked && !remote.is_answered()) continue;
@@ -85,7 +94,7 @@ void CallCheck::examine_remote_calls() {
 // A message of another call may be any rank's. The digests of this host's members are read. If none
 // differs, the members on other hosts are asked, one after the other. False: the search is over, or
 // is not needed.
-bool CallCheck::search_difference() {
+bool CallCheck::search_difference(const Pending& pending) {
   if (members_.on_one_host() || find_difference() || find_digest()) return false;
   RemoteCalls& remote = queue_.remote_calls();
   network::Network& network = *members_.job().network();
@@ -95,8 +104,10 @@ bool CallCheck::search_difference() {
     network.awaits(members_.job_rank(asked));
     return true;
   }
-  if (!is_searching()) searched_ = 0;
-  failures_before_ = failures_.count();
+  if (!is_searching()) {
+    searched_ = 0;
+    searched_for_ = pending.operation.index;
+  }
   // Each is asked twice: a rank's calls may have reached others before it is asked, but after those
   // before it were.
   const auto others = std::ssize(members_.remote());
@@ -106,15 +117,24 @@ bool CallCheck::search_difference() {
   return true;
 }
 
+bool CallCheck::is_searching() const {
+  return searched_ != 0 && std::ranges::any_of(queue_.active(), [this](const Pending* pending) {
+           return pending->operation.index == searched_for_;
+         });
+}
+
 std::optional<CallCheck::Digest> CallCheck::find_digest() const {
   const RemoteCalls& calls = queue_.remote_calls();
+  std::optional<Digest> first;
+  const auto consider = [&first](int member, std::optional<std::uint64_t> index) {
+    if (index && (!first || *index < first->index)) first = Digest{member, *index};
+  };
   for (int r = 0; r < members_.size(); ++r) {
     if (r == members_.rank() || members_.is_remote(r)) continue;
-    if (const auto index = calls.find_difference_with(r)) return Digest{r, *index};
+    consider(r, calls.find_difference_with(r));
   }
-  if (calls.asked() < 0 || !calls.is_answered()) return std::nullopt;
-  const auto index = calls.find_difference();
-  return index ? std::optional(Digest{calls.asked(), *index}) : std::nullopt;
+  if (calls.asked() >= 0 && calls.is_answered()) consider(calls.asked(), calls.find_difference());
+  return first;
 }
 
 std::vector<RecordCopy> CallCheck::records_of(int rank) const {
@@ -163,28 +183,30 @@ void CallCheck::fail_unreadable(const Pending& pending) {
 }
 
 // A message that the operation waits for belongs to another call, or never comes because of one:
-// the calls differ there or before. The record of that call may not be there yet, but one of a
-// later differing call may be.
+// the calls differ there or before.
 void CallCheck::fail_mismatch(const Pending& pending) {
-  const std::uint64_t index = pending.operation.index;
-  const auto difference = find_difference();
-  if (difference && difference->own.index <= index) return tell_difference(*difference);
-  const auto digest = find_digest();
+  tell_known_difference();
+  const engine::Operation& operation = pending.operation;
+  if (failures_.has_failed_by(operation.index)) return;
   // The sender need not be the awaited member. The message may have been sent to another rank, or
   // to a program that this rank has helped with.
-  if (!digest) return tell_meeting(pending, members_.size() == 2 ? 1 - members_.rank() : -1);
-  const auto first = std::ranges::find_if(queue_.active(), [&](const Pending* other) {
-    return other->operation.index >= digest->index || other == &pending;
-  });
-  tell_meeting(**first, digest->member);
+  const auto digest = find_digest();
+  const int other = digest ? digest->member : members_.size() == 2 ? 1 - members_.rank() : -1;
+  tell_meeting(operation.index, describe_plan(*operation.plan), other);
 }
 
-void CallCheck::tell_meeting(const Pending& pending, int other) {
-  const engine::Operation& operation = pending.operation;
-  const std::string text = fmt::format(
-      "{} called {}, but {} something else, now or before", members_.name(members_.rank()),
-      describe_plan(*operation.plan), other < 0 ? "another rank" : members_.name(other));
-  failures_.fail_all(Code::mismatch, difference_text(operation.index, text), operation.index);
+void CallCheck::tell_digest(const Digest& digest) {
+  const std::vector<RecordCopy> own = records_of(members_.rank());
+  const auto record = std::ranges::find(own, digest.index, &RecordCopy::index);
+  tell_meeting(digest.index, record != own.end() ? describe(*record) : "another operation",
+               digest.member);
+}
+
+void CallCheck::tell_meeting(std::uint64_t index, const std::string& call, int other) {
+  const std::string text = fmt::format("{} called {}, but {} something else, now or before",
+                                       members_.name(members_.rank()), call,
+                                       other < 0 ? "another rank" : members_.name(other));
+  failures_.fail_all(Code::mismatch, difference_text(index, text), index);
 }
 
 void CallCheck::tell_difference(const Difference& difference) {

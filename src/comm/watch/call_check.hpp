@@ -34,8 +34,8 @@ class CallCheck {
     engine::RecordCopy own, theirs;
   };
   std::optional<Difference> find_difference() const;
-  // A member whose digests differ from this rank's: one of this host, or the one that has answered
-  // last. The index is of the first differing call, or of one after it.
+  // The first differing digest of the calls so far, or one after it. The member is of this host, or
+  // the one that has answered last.
   struct Digest {
     int member;
     std::uint64_t index;
@@ -43,21 +43,23 @@ class CallCheck {
   std::optional<Digest> find_digest() const;
   std::vector<engine::RecordCopy> records_of(int rank) const;
   void examine_remote_calls();
-  bool search_difference();
+  bool search_difference(const Pending& pending);
+  void tell_known_difference();
   void fail_mismatch(const Pending& pending);
   void fail_wrong_length(const Pending& pending);
   void fail_unreadable(const Pending& pending);
-  void tell_meeting(const Pending& pending, int other);
+  void tell_digest(const Digest& digest);
+  void tell_meeting(std::uint64_t index, const std::string& call, int other);
   void tell_difference(const Difference& difference);
 
   const Members& members_;
   const Segment& segment_;
   OperationQueue& queue_;
   FailureState& failures_;
-  // A search for a call that differs ends with the next failure.
-  bool is_searching() const { return searched_ != 0 && failures_before_ == failures_.count(); }
-  int searched_ = 0;         // remote members asked so far
-  int failures_before_ = 0;  // when it began
+  // A search for a call that differs is over when the operation has ended that began it.
+  bool is_searching() const;
+  int searched_ = 0;                // remote members asked so far
+  std::uint64_t searched_for_ = 0;  // the operation's index
 };
 
 }  // namespace unisono::comm
