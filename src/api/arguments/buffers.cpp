@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/arguments/buffers.hpp"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <vector>
 
 namespace unisono::api {
@@ -15,6 +19,17 @@ using schedule::Collective;
 struct Extent {
   std::uintptr_t begin, end;
 };
+
+// Whether this process has memory where the buffer ends. It is a system call, so only a message
+// asks it.
+bool ends_in_memory(const void* buffer, std::int64_t bytes) {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const std::uintptr_t last =
+      reinterpret_cast<std::uintptr_t>(buffer) + static_cast<std::uintptr_t>(bytes) - 1;
+  unsigned char is_resident = 0;
+  return mincore(reinterpret_cast<void*>(last / page * page), 1, &is_resident) == 0 ||
+         errno != ENOMEM;
+}
 
 class BufferChecker {
  public:
@@ -174,6 +189,15 @@ class BufferChecker {
     return parts;
   }
 
+  // Buffers that overlap because a count is far too large.
+  Status check_end(const char* name, const void* buffer, std::int64_t bytes) const {
+    if (ends_in_memory(buffer, bytes)) return base::success();
+    return wrong_argument(
+        "the count is too large for the {}: {} bytes from address {} go beyond the end of the "
+        "memory there",
+        name, bytes, fmt::ptr(buffer));
+  }
+
   Status check_overlap() const {
     const auto in = reinterpret_cast<std::uintptr_t>(arguments_.input);
     const auto out = reinterpret_cast<std::uintptr_t>(arguments_.output);
@@ -190,6 +214,8 @@ class BufferChecker {
       return meets != outputs.end() && meets->begin < input.end;
     });
     if (!overlap) return base::success();
+    UNISONO_TRY(check_end("output", arguments_.output, output_bytes()));
+    UNISONO_TRY(check_end("input", arguments_.input, input_bytes()));
     return wrong_argument(
         "input and output overlap; pass UNISONO_IN_PLACE as the {}, or use two buffers",
         arguments_.collective == Collective::scatter

@@ -138,6 +138,11 @@ std::vector<BadCall> bad_allreduces() {
             return d.allreduce(d.a.data(), d.b.data(), std::numeric_limits<std::int64_t>::min(),
                                UNISONO_INT64, UNISONO_SUM);
           }),
+      bad("AllreduceCountBeyondMemory", kArgument, {"count is too large", "8796093022208 bytes"},
+          [](Desk& d) {
+            return d.allreduce(d.a.data(), d.b.data(), std::int64_t{1} << 40, UNISONO_INT64,
+                               UNISONO_SUM);
+          }),
       bad("AllreduceOperatorDoesNotFit", kType, {"logical_and", "float32"},
           [](Desk& d) {
             return d.allreduce(d.a.data(), d.b.data(), 4, UNISONO_FLOAT32, UNISONO_LOGICAL_AND);
