@@ -12,6 +12,11 @@
  * Threads: one thread at a time uses a communicator, its requests and its plans. Different threads
  * may use different communicators at once.
  *
+ * Fork: a child of fork() is no rank. There unisono_init and every call with a handle of the parent
+ * return STATE. The child may exec, do anything that does not use this library, and end in any way.
+ * The parent goes on as if there were no child. The child keeps the job's shared memory and sockets
+ * open until it execs or ends.
+ *
  * Counts are elements of the given type, 64 bits, and may be 0. Buffers belong to the caller and
  * must not overlap each other. A collective uses them from its start until its completion.
  */

@@ -45,6 +45,15 @@ class HandleTable {
     return entry.object.load(std::memory_order_relaxed);
   }
 
+  // Ends all handles and leaves their objects alone. For a child of fork(), which has one thread.
+  void disown_all() {
+    for (std::uint32_t index = 0; index < used_; ++index) {
+      std::atomic<std::uint32_t>& generation = entries_[index].generation;
+      const std::uint32_t now = generation.load(std::memory_order_relaxed);
+      if (now % 2 != 0) generation.store(now + 1, std::memory_order_relaxed);
+    }
+  }
+
   // Ends the handle. Needs no memory, so it never fails on a living one.
   std::unique_ptr<Object> remove(Handle handle) {
     const std::lock_guard lock(mutex_);

@@ -210,8 +210,8 @@ int unisono_init(unisono_comm_t* world) try {
   if (world == nullptr) return fail(Code::argument, "unisono_init: world is NULL");
   if (!claim_process_init()) {
     return fail(Code::state,
-                "unisono_init: this process is a rank already, or was one; init is "
-                "once per process");
+                "unisono_init: this process is a rank already, or was one, or its parent was "
+                "when it forked; init is once per process");
   }
   auto handle = init_process();
   if (!handle) {

@@ -2,6 +2,7 @@
 #include "api/objects.hpp"
 
 #include <fmt/format.h>
+#include <pthread.h>
 
 #include "api/block_repeat.hpp"
 
@@ -28,7 +29,27 @@ HandleTable<PersistentPlan, unisono_plan_t>& plans() {
   return table;
 }
 
+namespace {
+
+std::atomic<bool> process_initialized{false};
+std::atomic<bool> is_child_of_rank{false};
+
+// A child of fork() shares its parent's sockets and memory and has none of its threads. Without the
+// handles it cannot touch what is the parent's.
+void disown_in_children() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] {
+    is_child_of_rank = true;
+    comms().disown_all();
+    requests().disown_all();
+    plans().disown_all();
+  });
+  static_cast<void>(registered);
+}
+
+}  // namespace
+
 base::Result<unisono_comm_t> reserve_comm(Rank& rank) {
+  disown_in_children();
   auto comm = std::make_unique<Comm>();
   comm->owner = &rank;
   const unisono_comm_t handle = comms().insert(std::move(comm));
@@ -64,14 +85,15 @@ Error bad_comm(const char* function, unisono_comm_t comm) {
                                      "pass what it gave",
                                      function)};
   }
+  if (is_child_of_rank) {
+    return {Code::state, fmt::format("{}: this process is a child that a rank has forked, and has "
+                                     "no part in the job; use Unisono in the parent only",
+                                     function)};
+  }
   return {Code::state,
           fmt::format("{}: the communicator has ended (freed, or its job finalized) or "
                       "never was one",
                       function)};
-}
-
-namespace {
-std::atomic<bool> process_initialized{false};
 }
 
 bool claim_process_init() { return !process_initialized.exchange(true); }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks that leave by themselves: exit without finalize, finalize early, a closed world used again;
-// and calls that a process may make only once.
+// Ranks that leave by themselves: exit without finalize, finalize early, a closed world used again.
+// Calls that a process may make only once. Children that a rank forks.
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <cstdlib>
 
 #include "harness/outcome.hpp"
 #include "process/ranks.hpp"
@@ -107,6 +110,68 @@ TEST(Leave, InitAndFinalizeOncePerProcess) {
         EXPECT_TRUE(failed(unisono_init(&world), UNISONO_ERROR_STATE, {"unisono_init"}));
       },
       options);
+  job.expect_all_clean();
+}
+
+// The child of a rank, forked between collectives and while one is under way. Returns its status.
+int run_child(unisono_comm_t world, unisono_request_t request) {
+  const pid_t child = fork();
+  if (child == 0) {
+    std::int32_t value = 1;
+    unisono_comm_t again = nullptr;
+    const bool is_refused =
+        failed(unisono_barrier(world), UNISONO_ERROR_STATE, {"unisono_barrier", "forked"}) &&
+        failed(unisono_allreduce(UNISONO_IN_PLACE, &value, 1, UNISONO_INT32, UNISONO_SUM, world),
+               UNISONO_ERROR_STATE, {"unisono_allreduce", "forked"}) &&
+        failed(unisono_wait(&request), UNISONO_ERROR_STATE, {"unisono_wait"}) &&
+        failed(unisono_comm_dup(world, &again), UNISONO_ERROR_STATE, {"forked"}) &&
+        failed(unisono_init(&again), UNISONO_ERROR_STATE, {"unisono_init", "forked"}) &&
+        failed(unisono_finalize(world), UNISONO_ERROR_STATE, {"unisono_finalize", "forked"});
+    exit(is_refused ? 0 : 1);  // with all handlers of the process's end
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return status;
+}
+
+TEST(Fork, AChildHasNoPartInTheJobAndDisturbsNoRank) {
+  const auto shm_before = unisono_files_in_shm();
+  ProcessJob job(3, [](ProcessRank& self) {
+    for (int round = 0; round < 3; ++round) {
+      std::int32_t sum = 1;
+      unisono_request_t request = nullptr;
+      ASSERT_TRUE(succeeded(unisono_allreduce_start(UNISONO_IN_PLACE, &sum, 1, UNISONO_INT32,
+                                                    UNISONO_SUM, self.world, &request)));
+      const int child_status = self.rank == round ? run_child(self.world, request) : 0;
+      EXPECT_EQ(child_status, 0);
+      ASSERT_TRUE(succeeded(unisono_wait(&request)));
+      EXPECT_EQ(sum, 3);
+      ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    }
+  });
+  job.expect_all_clean();
+  EXPECT_TRUE(nothing_left(job, shm_before));
+}
+
+// It lives until the other ranks have ended.
+TEST(Fork, AChildThatLivesOnDoesNotHideTheDeathOfItsParent) {
+  int others_end[2];
+  ASSERT_EQ(pipe(others_end), 0);
+  ProcessJob job(3, [&](ProcessRank& self) {
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    if (self.rank == 1) {
+      if (fork() == 0) {
+        close(others_end[1]);
+        char byte = 0;
+        while (read(others_end[0], &byte, 1) > 0) {
+        }
+      }
+      _exit(0);
+    }
+    EXPECT_TRUE(failed(barriers_until_an_error(self.world), UNISONO_ERROR_RANK_LOST, {"rank 1"}));
+  });
+  close(others_end[0]);
+  close(others_end[1]);
   job.expect_all_clean();
 }
 

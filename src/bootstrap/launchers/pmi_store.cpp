@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -71,9 +72,12 @@ PmiStore::~PmiStore() {
   }
   // MPI finalizes for both, if it is ever initialized.
   static StoreOptions at_exit;
+  static pid_t owner;
   at_exit = options_;
+  owner = getpid();
   std::atexit([] {
-    if (!mpi_is_initialized()) PmiStore(at_exit, true).finalize();
+    const bool is_child = getpid() != owner;  // of fork(), which is not the launcher's rank
+    if (!is_child && !mpi_is_initialized()) PmiStore(at_exit, true).finalize();
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -162,7 +163,12 @@ bool finalize_at_exit(PmixFinalize finalize, std::int64_t timeout_ns) {
   static std::atomic<std::int64_t> at_exit_timeout_ns;
   at_exit = finalize;
   at_exit_timeout_ns = timeout_ns;
-  return std::atexit([] { finalize_within(at_exit, at_exit_timeout_ns); }) == 0;
+  static pid_t owner;
+  owner = getpid();
+  return std::atexit([] {
+           const bool is_child = getpid() != owner;  // of fork(), which is not the launcher's rank
+           if (!is_child) finalize_within(at_exit, at_exit_timeout_ns);
+         }) == 0;
 }
 
 std::string pmix_key(std::string_view key) { return fmt::format("unisono.{}", key); }
