@@ -12,6 +12,7 @@
 #include "comm/agreement/successor.hpp"
 #include "comm/communicator_wait.hpp"
 #include "comm/nic/nic_setup.hpp"
+#include "comm/reservations.hpp"
 
 namespace unisono::comm {
 namespace {
@@ -100,6 +101,8 @@ Communicator::~Communicator() {
         targets, job_.network());
   }
   queue_.give_back_stranded();
+  if (shrink_ != nullptr) shrink_->give_back_unused();
+  Reservations(members_, segment_).give_back_failed();
   const bool last_here = segment_.count_end(absent_);
   if (!members_.on_one_host()) {
     // Before the first operation, no packet can be under way that would reach a newer communicator.

@@ -8,6 +8,8 @@
 // some ranks only, because a member was lost, then
 //   - on one host a word of the parent decides for all, by compare and exchange;
 //   - between hosts a rank without success fails the new communicator for those that own it.
+// A segment is noted from its reservation until a communicator owns it. So a rank that dies in
+// between leaves nothing behind (reservations.hpp).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +17,7 @@
 
 #include "arith/type.hpp"
 #include "comm/communicator.hpp"
+#include "comm/reservations.hpp"
 
 namespace unisono::comm {
 namespace {
@@ -58,7 +61,11 @@ class Derivation {
   using Made = std::unique_ptr<Communicator>;
 
   Derivation(Communicator& parent, plan::Purpose purpose, std::int32_t digest)
-      : parent_(parent), purpose_(purpose), digest_(digest), number_(parent.queue_.next_index()) {}
+      : parent_(parent),
+        purpose_(purpose),
+        digest_(digest),
+        number_(parent.queue_.next_index()),
+        reservations_(parent.members_, parent.segment_) {}
 
   Result<Made> make(const Wish& wish);
 
@@ -67,11 +74,11 @@ class Derivation {
   base::Status learn_group(const Wish& wish);
   bool decide(Agreed outcome);
   Made build() const;
-  Error end_after_loss(const Error& why);
+  Error end_after_loss(const Error& why, bool has_begun);
   Error end_without();
   Result<Reason> spread_reason();
   Error parents_failure();
-  void give_back();
+  void give_up();
   bool leads() const { return !group_.empty() && group_.front() == parent_.rank(); }
 
   Communicator& parent_;
@@ -83,6 +90,7 @@ class Derivation {
   Grant grant_;               // the group's, if this rank knows it and has the memory
   base::Status status_ = base::success();  // why this rank cannot go along
   std::optional<int> without_;             // the first rank that cannot
+  Reservations reservations_;
 };
 
 Result<std::unique_ptr<Communicator>> Communicator::duplicate() {
@@ -107,12 +115,13 @@ Result<Derivation::Made> Derivation::make(const Wish& wish) {
     // A call that started nothing is no part of a derivation.
     const bool has_begun = parent_.queue_.next_index() != number_;
     const bool is_made = is_one_host && has_begun && decide(Agreed::given_up);
-    if (!is_made) return end_after_loss(agreed.error());
+    if (!is_made) return end_after_loss(agreed.error(), has_begun);
   } else if (without_) {
     return end_without();
   } else if (is_one_host && !decide(Agreed::made)) {
-    return end_after_loss(parents_failure());
+    return end_after_loss(parents_failure(), true);
   }
+  reservations_.hand_over();
   if (group_.empty()) return Made();
   Made made = build();
   UNISONO_TRY(made->join_nic());
@@ -122,7 +131,8 @@ Result<Derivation::Made> Derivation::make(const Wish& wish) {
 base::Status Derivation::agree(const Wish& wish) {
   UNISONO_TRY(learn_group(wish));
   if (leads()) {
-    const auto reserved = Segment::reserve(parent_.job_, static_cast<int>(group_.size()));
+    const auto reserved = Segment::reserve(parent_.job_, static_cast<int>(group_.size()),
+                                           &reservations_.own(), number_ + 1);
     if (reserved) own_ = *reserved;
     if (!reserved) status_ = reserved.error();
   }
@@ -133,6 +143,7 @@ base::Status Derivation::agree(const Wish& wish) {
     // Without one, it is the leader that does not go along.
     const Grant& grant = grants[static_cast<std::size_t>(group_.front())];
     if (grant.offset >= 0 && parent_.members_.is_remote(group_.front())) {
+      reservations_.own().note(grant.offset, grant.layout.bytes, number_ + 1);
       status_ = Segment::adopt(parent_.job_, grant);
     }
     if (status_) grant_ = grant;
@@ -192,30 +203,37 @@ Derivation::Made Derivation::build() const {
 }
 
 // An allgather failed here, and the parent with it.
-Error Derivation::end_after_loss(const Error& why) {
+Error Derivation::end_after_loss(const Error& why, bool has_begun) {
   if (parent_.members_.on_one_host()) {
-    give_back();  // no rank uses it: that is decided
+    reservations_.release_own();  // no rank uses it: that is decided
   } else {
-    // Others may own it by now, or fail it as well; the last one gives it back.
+    // Others may own it by now, or fail it as well.
     if (own_) grant_ = *own_;
     if (grant_.offset >= 0) build()->failures().fail_all(why.code, why.message, 0);
   }
+  if (has_begun) give_up();
   return why;
+}
+
+// The last rank of the host that has none gives the segment back, also where the rank that reserved
+// it is dead.
+void Derivation::give_up() {
+  reservations_.give_up(number_ + 1);
+  reservations_.give_back_failed();
 }
 
 // All know that one rank cannot take part, and no rank uses the segments.
 Error Derivation::end_without() {
   const bool is_one_host = parent_.members_.on_one_host();
-  const bool has_adopted =
-      !own_ && grant_.offset >= 0 && parent_.members_.is_remote(group_.front());
-  if (has_adopted) parent_.job_.memory().empty(grant_.offset, grant_.layout.bytes);
+  if (!own_) reservations_.empty_own();  // what this rank has adopted
   const Result<Reason> reason = spread_reason();
   // Between hosts the segment is free when all have emptied their part of it.
   const std::uint8_t done = 1;
   std::vector<std::uint8_t> all(static_cast<std::size_t>(parent_.size()));
   const bool is_free =
       is_one_host || parent_.exchange(purpose_, digest_, &done, all.data(), sizeof done).ok();
-  if (is_free) give_back();
+  if (is_free) reservations_.release_own();
+  give_up();
   return {reason ? static_cast<Code>(reason->code) : Code::resources,
           fmt::format("rank {}: no rank gets a new communicator: {}: {}", parent_.rank(),
                       parent_.members_.locate(*without_), reason ? reason->text : "it says why")};
@@ -237,11 +255,6 @@ Result<Reason> Derivation::spread_reason() {
   Reason told;
   UNISONO_TRY(parent_.run(call, &own, &told));
   return *without_ == parent_.rank() ? own : told;
-}
-
-void Derivation::give_back() {
-  if (own_) parent_.job_.memory().release(own_->offset, own_->layout.bytes);
-  own_.reset();
 }
 
 }  // namespace unisono::comm

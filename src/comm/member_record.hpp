@@ -8,11 +8,27 @@
 
 namespace unisono::comm {
 
+// A segment that a rank has reserved, or has real memory in, for a communicator that is not made
+// yet. The rank that takes the offset out gives the memory back (reservations.hpp).
+struct Reservation {
+  std::atomic<std::int64_t> offset;   // 0: none
+  std::atomic<std::int64_t> bytes;    // there when the offset is
+  std::atomic<std::uint64_t> number;  // likewise: what it is for
+
+  void note(std::int64_t at, std::int64_t size, std::uint64_t purpose) {
+    bytes.store(size, std::memory_order_relaxed);
+    number.store(purpose, std::memory_order_relaxed);
+    offset.store(at, std::memory_order_release);
+  }
+};
+
 // The record of one member.
 struct alignas(64) MemberRecord {
   std::atomic<std::uint64_t> published;  // written by its rank only
   std::atomic<std::uint32_t> ended;      // 1: counted in CommunicatorHeader::freed
   std::atomic<std::uint64_t> consent;    // while the communicator shrinks (consent.hpp)
+  Reservation reservation;
+  std::atomic<std::uint64_t> given_up;  // the last making of a communicator that failed at its rank
   // Used with a NIC path (nic_path.hpp). A newer communicator may use the memory of an older one to
   // which a word is still under way. So the last three carry the communicator's mark.
   std::atomic<std::uint64_t> standing;      // a NicStanding; by its rank only

@@ -91,13 +91,16 @@ std::uint64_t memory_layout(const base::Settings& settings) {
                                 settings.choice(base::Setting::bulk)));
 }
 
-Result<Grant> Segment::reserve(job::Job& job, int ranks) {
+Result<Grant> Segment::reserve(job::Job& job, int ranks, Reservation* reservation,
+                               std::uint64_t number) {
   Grant grant{.layout = plan_segment(ranks, job.settings())};
   grant.layout.first_sequence =
       std::max(grant.layout.first_sequence, job.retired().least_sequence());
   job.retired().reclaim();
   UNISONO_ASSIGN(grant.offset, job.memory().allocate(grant.layout.bytes));
+  if (reservation != nullptr) reservation->note(grant.offset, grant.layout.bytes, number);
   if (const Status ready = adopt(job, grant); !ready) {
+    if (reservation != nullptr) reservation->offset.store(0, std::memory_order_relaxed);
     job.memory().release(grant.offset, grant.layout.bytes);
     return ready.error();
   }

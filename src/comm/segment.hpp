@@ -50,8 +50,10 @@ std::uint64_t memory_layout(const base::Settings& settings);
 
 class Segment {
  public:
-  // Reserves one for so many members, with its control data. By its leader.
-  static base::Result<Grant> reserve(job::Job& job, int ranks);
+  // Reserves one for so many members, with its control data. By its leader. It is noted in
+  // `reservation` with that number, if there is one, before its control data is made.
+  static base::Result<Grant> reserve(job::Job& job, int ranks, Reservation* reservation = nullptr,
+                                     std::uint64_t number = 0);
   // Makes the control data real where a rank of another host has reserved the segment.
   static base::Status adopt(job::Job& job, const Grant& grant);
   // The layout that its leader has written; on the leader's host.

@@ -183,6 +183,24 @@ class RankThreads {
     return base::success();
   }
 
+  // The real memory of a host from an offset on.
+  std::int64_t real_bytes_from(int host, std::int64_t offset) const {
+    const int file = files_[static_cast<std::size_t>(host)].get();
+    std::int64_t bytes = 0;
+    while ((offset = lseek(file, offset, SEEK_DATA)) >= 0) {
+      const std::int64_t end = lseek(file, offset, SEEK_HOLE);
+      bytes += end - offset;
+      offset = end;
+    }
+    return bytes;
+  }
+  bool has_living(int host) {
+    return std::ranges::any_of(ranks_, [&](const RankThread& rank) {
+      return hosts_[static_cast<std::size_t>(rank.rank)] == host && !rank.is_dead;
+    });
+  }
+  int hosts() const { return static_cast<int>(files_.size()); }
+
   // Bytes of segments that the hosts' memories have given out.
   std::vector<std::int64_t> given_out() {
     std::vector<std::int64_t> all;

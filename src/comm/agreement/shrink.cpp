@@ -20,6 +20,7 @@ using base::Status;
 Shrink::Shrink(const Members& members, const Segment& segment, const Ends& ends)
     : members_(members),
       ends_(ends),
+      reservations_(members, segment),
       consent_(members, segment.records()),
       agreement_(members.job(),
                  {.job_ranks = members.job_ranks(),
@@ -44,10 +45,9 @@ Status Shrink::join() {
 
 std::vector<std::byte> Shrink::offer_segment(const std::vector<int>& members) {
   Grant grant;
-  if (const auto reserved = Segment::reserve(members_.job(), static_cast<int>(members.size()))) {
-    grant = *reserved;
-    offered_ = grant;
-  }
+  const auto reserved = Segment::reserve(members_.job(), static_cast<int>(members.size()),
+                                         &reservations_.own(), Reservations::kOfShrink);
+  if (reserved) grant = *reserved;
   std::vector<std::byte> bytes(sizeof grant);
   std::memcpy(bytes.data(), &grant, sizeof grant);
   return bytes;
@@ -93,6 +93,10 @@ Grant Shrink::grant() const {
   return grant;
 }
 
+void Shrink::give_back_unused() const {
+  if (decision_) reservations_.give_back_unused(grant().offset);
+}
+
 // Allocates the memory that this rank needs, and reports whether it has it.
 Status Shrink::take(Agreement::Decision decision) {
   if (std::ranges::count(decision.members, members_.rank()) == 0) {
@@ -101,8 +105,9 @@ Status Shrink::take(Agreement::Decision decision) {
   decision_ = std::move(decision);
   const Grant given = grant();
   const int leader = decision_->members.front();
-  const bool is_unused = offered_.offset >= 0 && offered_.offset != given.offset;
-  if (is_unused) members_.job().memory().release(offered_.offset, offered_.layout.bytes);
+  const bool is_used = reservations_.own().offset.load(std::memory_order_relaxed) == given.offset;
+  is_used ? reservations_.hand_over() : reservations_.release_own();
+  give_back_unused();
   if (given.offset < 0) {
     decision_.reset();
     return error({Code::resources,

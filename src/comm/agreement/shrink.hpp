@@ -17,6 +17,7 @@
 #include "comm/agreement/consent.hpp"
 #include "comm/failure/ends.hpp"
 #include "comm/members.hpp"
+#include "comm/reservations.hpp"
 #include "comm/segment.hpp"
 
 namespace unisono::comm {
@@ -45,6 +46,8 @@ class Shrink {
   // Whether it has ended with a decision, so that the communicator has been shrunk.
   bool is_over() const { return is_over_; }
   base::Error late(std::int64_t limit_ns) const;
+  // Once more at the communicator's end: what members had reserved that have died since.
+  void give_back_unused() const;
 
  private:
   base::Error error(const base::Error& why) const;
@@ -59,11 +62,11 @@ class Shrink {
 
   const Members& members_;
   const Ends& ends_;
+  Reservations reservations_;
   Consent consent_;
   Agreement agreement_;
   std::optional<Agreement::Decision> decision_;
   base::Status memory_ready_ = base::success();  // for the new communicator
-  Grant offered_;                                // reserved by this rank for it
   std::optional<Outcome> left_behind_;
   bool is_over_ = false;
 };
