@@ -184,7 +184,7 @@ static void moves(int step, MPI_Comm comm, int rank, int size, MPI_Datatype gapp
   const int count = draw(5) == 0 ? (int)draw(800) : (int)draw(12);
   const int root = (int)draw((uint32_t)size);
   const int in_place = (int)draw(3) == 0;
-  const int which = (int)draw(9);
+  const int which = (int)draw(10);
   for (int i = 0; i < 16 * MOST; ++i) in[i] = out[i] = expected[i] = -7;
   int total = 0, own_before = 0;
   for (int r = 0; r < size; ++r) {
@@ -281,7 +281,7 @@ static void moves(int step, MPI_Comm comm, int rank, int size, MPI_Datatype gapp
         CALL(Scatterv, Iscatterv, in, counts, displacements, ti, out, counts[rank], to, root, comm);
       }
       break;
-    default: { /* alltoallv: rank a sends (a + b) % 7 or so elements to rank b */
+    case 8: { /* alltoallv: rank a sends (a + b) % 7 or so elements to rank b */
       const int odd = (int)draw(7);
       int at_in = 0, at_out = 0;
       for (int r = 0; r < size; ++r) {
@@ -300,10 +300,32 @@ static void moves(int step, MPI_Comm comm, int rank, int size, MPI_Datatype gapp
       }
       CALL(Alltoallv, Ialltoallv, in_place ? MPI_IN_PLACE : in, counts, displacements, ti, out,
            more_counts, more_displacements, to, comm);
+      break;
+    }
+    default: { /* alltoallw: the same with types that differ by peer, and now and then none */
+      enum { kRoom = 64 }; /* ints for a block */
+      const int odd = (int)draw(7);
+      MPI_Datatype types[64], more_types[64];
+      for (int r = 0; r < size; ++r) {
+        const int is_apart = (step + rank + r) % 2, is_more_apart = (step + 2 * rank + r) % 3 == 0;
+        counts[r] = more_counts[r] = (rank + r + odd) % 7 * 3;
+        displacements[r] = more_displacements[r] = r * kRoom * (int)sizeof(int);
+        types[r] = counts[r] == 0 ? MPI_CHAR : is_apart ? gapped : MPI_INT;
+        more_types[r] = more_counts[r] == 0 ? MPI_DOUBLE : is_more_apart ? gapped : MPI_INT;
+        for (int i = 0; i < counts[r]; ++i) {
+          const int at_out = r * kRoom + i * (is_more_apart ? 2 : 1);
+          in[r * kRoom + i * (is_apart ? 2 : 1)] = value(step, rank, r * 11 + i);
+          if (in_place) out[at_out] = value(step, rank, r * 11 + i);
+          expected[at_out] = value(step, r, rank * 11 + i);
+        }
+      }
+      CALL(Alltoallw, Ialltoallw, in_place ? MPI_IN_PLACE : in, counts, displacements, types, out,
+           more_counts, more_displacements, more_types, comm);
     }
   }
-  static const char* const names[] = {"bcast",      "allgather", "gather",   "scatter",  "alltoall",
-                                      "allgatherv", "gatherv",   "scatterv", "alltoallv"};
+  static const char* const names[] = {"bcast",     "allgather",  "gather",  "scatter",
+                                      "alltoall",  "allgatherv", "gatherv", "scatterv",
+                                      "alltoallv", "alltoallw"};
   check(names[which], step, out, expected, sizeof out);
 }
 

@@ -55,44 +55,77 @@ class Placed {
 
 }  // namespace
 
-std::int64_t Elements::part() const {
-  return std::max<std::int64_t>(1, kMostPackedBytes / std::max<std::int64_t>(1, info_.size));
+std::int64_t Elements::Block::part() const {
+  return std::max<std::int64_t>(1, kMostPackedBytes / std::max<std::int64_t>(1, info.size));
 }
 
-Elements::Elements(const void* buffer, std::int64_t count, Handle type, Handle comm)
-    : type_(type), comm_(comm), info_(type_info(type)) {
-  bytes_ = count * info_.size;
-  if (!info_.direct) blocks_.push_back({bytes_at(buffer), count, 0});
+Elements::Elements(const void* buffer, std::int64_t count, Handle type, Handle comm) : comm_(comm) {
+  const TypeInfo info = type_info(type);
+  valid_ = info.valid;
+  direct_ = info.direct;
+  type_bytes_ = info.size;
+  bytes_ = count * info.size;
+  if (!direct_) blocks_.push_back({bytes_at(buffer), count, 0, type, info});
   data_ = const_cast<void*>(buffer);
 }
 
 Elements::Elements(const void* buffer, const int* counts, const int* displacements, int blocks,
                    Handle type, Handle comm)
-    : type_(type), comm_(comm), info_(type_info(type)) {
+    : comm_(comm) {
+  const TypeInfo info = type_info(type);
+  valid_ = info.valid;
+  direct_ = info.direct;
+  type_bytes_ = info.size;
   for (int i = 0; i < blocks; ++i) {
-    const std::int64_t offset = displacements[i] * info_.extent;
-    if (!info_.direct) blocks_.push_back({moved(buffer, offset), counts[i], bytes_});
-    counts_.push_back(counts[i] * info_.size);
-    displacements_.push_back(info_.direct ? offset : bytes_);
+    const std::int64_t offset = displacements[i] * info.extent;
+    if (!direct_) blocks_.push_back({moved(buffer, offset), counts[i], bytes_, type, info});
+    counts_.push_back(counts[i] * info.size);
+    displacements_.push_back(direct_ ? offset : bytes_);
     bytes_ += counts_.back();
   }
   data_ = const_cast<void*>(buffer);
 }
 
+Elements::Elements(const void* buffer, const int* counts, const int* displacements, int blocks,
+                   const void* types, Handle comm)
+    : comm_(comm) {
+  for (int i = 0; i < blocks; ++i) {
+    const Handle type = host().handle_at(types, i);
+    // An empty block's type may be anything.
+    const TypeInfo info =
+        counts[i] == 0 ? TypeInfo{.direct = true, .valid = true} : type_info(type);
+    valid_ = valid_ && info.valid;
+    direct_ = direct_ && info.direct;
+    blocks_.push_back({moved(buffer, displacements[i]), counts[i], bytes_, type, info});
+    counts_.push_back(counts[i] * info.size);
+    displacements_.push_back(bytes_);
+    bytes_ += counts_.back();
+  }
+  if (direct_) {
+    blocks_.clear();
+    displacements_.assign(displacements, displacements + blocks);
+  }
+  data_ = const_cast<void*>(buffer);
+}
+
 Elements::~Elements() {
-  if (kept_type_ != 0) host().Type_free(&kept_type_);
+  for (Handle& type : kept_types_) host().Type_free(&type);
 }
 
 int Elements::keep() {
-  if (info_.direct) return 0;
-  if (const int error = host().Type_dup(type_, &kept_type_); error != 0) return error;
-  type_ = kept_type_;
-  comm_ = host().constants.comm_world;
+  for (Block& block : blocks_) {
+    if (block.count == 0) continue;
+    Handle kept = 0;
+    if (const int error = host().Type_dup(block.type, &kept); error != 0) return error;
+    kept_types_.push_back(kept);
+    block.type = kept;
+  }
+  if (!blocks_.empty()) comm_ = host().constants.comm_world;
   return 0;
 }
 
 int Elements::load() {
-  if (info_.direct) return 0;
+  if (direct_) return 0;
   reserve();
   for (const Block& block : blocks_) {
     if (const int error = pack(block); error != 0) return error;
@@ -101,11 +134,11 @@ int Elements::load() {
 }
 
 void Elements::reserve() {
-  if (!info_.direct) data_ = scratch_.allocate(bytes_);
+  if (!direct_) data_ = scratch_.allocate(bytes_);
 }
 
 int Elements::store(std::size_t first, std::size_t end) {
-  if (info_.direct) return 0;
+  if (direct_) return 0;
   for (std::size_t i = first; i < end; ++i) {
     if (const int error = unpack(blocks_[i]); error != 0) return error;
   }
@@ -114,14 +147,14 @@ int Elements::store(std::size_t first, std::size_t end) {
 
 int Elements::pack(const Block& block) {
   if (block.count == 0) return 0;
-  const Placed placed(block.place, type_);
+  const Placed placed(block.place, block.type);
   std::byte* const target = static_cast<std::byte*>(data_) + block.at;
-  for (std::int64_t done = 0; done < block.count; done += part()) {
-    const std::int64_t count = std::min(part(), block.count - done);
+  for (std::int64_t done = 0; done < block.count; done += block.part()) {
+    const std::int64_t count = std::min(block.part(), block.count - done);
     int position = 0;
-    const int error = host().Pack(placed.at(done * info_.extent), static_cast<int>(count),
-                                  placed.type(), target + done * info_.size,
-                                  static_cast<int>(count * info_.size), &position, comm_);
+    const int error = host().Pack(placed.at(done * block.info.extent), static_cast<int>(count),
+                                  placed.type(), target + done * block.info.size,
+                                  static_cast<int>(count * block.info.size), &position, comm_);
     if (error != 0) return error;
   }
   return 0;
@@ -129,14 +162,14 @@ int Elements::pack(const Block& block) {
 
 int Elements::unpack(const Block& block) {
   if (block.count == 0) return 0;
-  const Placed placed(block.place, type_);
+  const Placed placed(block.place, block.type);
   const std::byte* const source = static_cast<std::byte*>(data_) + block.at;
-  for (std::int64_t done = 0; done < block.count; done += part()) {
-    const std::int64_t count = std::min(part(), block.count - done);
+  for (std::int64_t done = 0; done < block.count; done += block.part()) {
+    const std::int64_t count = std::min(block.part(), block.count - done);
     int position = 0;
     const int error = host().Unpack(
-        source + done * info_.size, static_cast<int>(count * info_.size), &position,
-        placed.at(done * info_.extent), static_cast<int>(count), placed.type(), comm_);
+        source + done * block.info.size, static_cast<int>(count * block.info.size), &position,
+        placed.at(done * block.info.extent), static_cast<int>(count), placed.type(), comm_);
     if (error != 0) return error;
   }
   return 0;

@@ -28,7 +28,7 @@ class Scratch {
   std::unique_ptr<std::max_align_t[]> memory_;
 };
 
-// Elements of one type in the caller's buffer: one block, or one for each rank.
+// Elements in the caller's buffer: one block, or one for each rank.
 class Elements {
  public:
   // One block. Equal blocks of all ranks are one block as well.
@@ -36,14 +36,17 @@ class Elements {
   // Blocks with counts and displacements in elements.
   Elements(const void* buffer, const int* counts, const int* displacements, int blocks, Handle type,
            Handle comm);
+  // The same with displacements in bytes, and a type for each block: an array of the program's.
+  Elements(const void* buffer, const int* counts, const int* displacements, int blocks,
+           const void* types, Handle comm);
   ~Elements();
   Elements(const Elements&) = delete;
   Elements& operator=(const Elements&) = delete;
 
-  // False: the type is invalid, and the host MPI has reported it.
-  bool valid() const { return info_.valid; }
-  std::int64_t type_bytes() const { return info_.size; }
-  bool direct() const { return info_.direct; }
+  // False: a type is invalid, and the host MPI has reported it.
+  bool valid() const { return valid_; }
+  // Of elements of one type.
+  std::int64_t type_bytes() const { return type_bytes_; }
   // Bytes of the block, or of all.
   std::int64_t bytes() const { return bytes_; }
   // In bytes, for calls with blocks.
@@ -66,16 +69,20 @@ class Elements {
     std::byte* place;    // in the caller's buffer
     std::int64_t count;  // elements
     std::int64_t at;     // bytes in data()
+    Handle type;
+    TypeInfo info;
+
+    std::int64_t part() const;  // elements that one MPI_Pack takes
   };
-  std::int64_t part() const;  // elements that one MPI_Pack takes
   int pack(const Block& block);
   int unpack(const Block& block);
 
-  Handle type_;
   Handle comm_;
-  Handle kept_type_ = 0;
-  TypeInfo info_;
-  std::vector<Block> blocks_;  // of elements that are packed
+  bool valid_ = true;
+  bool direct_ = true;  // the elements stay where they lie
+  std::int64_t type_bytes_ = 0;
+  std::vector<Block> blocks_;       // of elements that are packed
+  std::vector<Handle> kept_types_;  // the drop-in's own, of the blocks
   std::vector<std::int64_t> counts_, displacements_;
   std::int64_t bytes_ = 0;
   void* data_ = nullptr;

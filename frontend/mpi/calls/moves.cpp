@@ -211,4 +211,25 @@ int AlltoallvCall::call(const Communicator& own, unisono_request_t* request) {
                 UNISONO_BYTE, own.job);
 }
 
+// As bytes it is an alltoallv.
+bool AlltoallwCall::take(const Communicator& own, const void* send, const int* send_counts,
+                         const int* send_displacements, const void* send_types, void* receive,
+                         const int* receive_counts, const int* receive_displacements,
+                         const void* receive_types, Handle comm) {
+  in_place_ = is_in_place(send);
+  if (receive_types == nullptr || !are_counts(receive_counts, receive_displacements, own.size) ||
+      !set_output(receive, receive_counts, receive_displacements, own.size, receive_types, comm)) {
+    return false;
+  }
+  if (in_place_) return true;
+  return send_types != nullptr && are_counts(send_counts, send_displacements, own.size) &&
+         set_input(send, send_counts, send_displacements, own.size, send_types, comm);
+}
+
+int AlltoallwCall::call(const Communicator& own, unisono_request_t* request) {
+  return invoke(request, library().alltoallv, library().alltoallv_start, from(), counts_of(input_),
+                displacements_of(input_), to(), counts_of(output_), displacements_of(output_),
+                UNISONO_BYTE, own.job);
+}
+
 }  // namespace unisono::mpi

@@ -122,4 +122,14 @@ class AlltoallvCall final : public Move {
   int call(const Communicator& own, unisono_request_t* request) override;
 };
 
+class AlltoallwCall final : public Move {
+ public:
+  // The types are arrays of the program's.
+  bool take(const Communicator& own, const void* send, const int* send_counts,
+            const int* send_displacements, const void* send_types, void* receive,
+            const int* receive_counts, const int* receive_displacements, const void* receive_types,
+            Handle comm);
+  int call(const Communicator& own, unisono_request_t* request) override;
+};
+
 }  // namespace unisono::mpi

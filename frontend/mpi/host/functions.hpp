@@ -72,7 +72,13 @@ using CancelRequest = int(void* extra, int is_complete);
                 Handle send_type, void* receive, const int* receive_counts, \
                 const int* receive_displacements, Handle receive_type, Handle comm), \
     (send, send_counts, send_displacements, send_type, receive, receive_counts, \
-     receive_displacements, receive_type, comm))
+     receive_displacements, receive_type, comm)) \
+  F(Alltoallw, Ialltoallw, (const void* send, const int* send_counts, \
+                            const int* send_displacements, const void* send_types, void* receive, \
+                            const int* receive_counts, const int* receive_displacements, \
+                            const void* receive_types, Handle comm), \
+    (send, send_counts, send_displacements, send_types, receive, receive_counts, \
+     receive_displacements, receive_types, comm))
 
 // Functions of the host MPI that the drop-in calls.
 #define UNISONO_MPI_USED(F) \

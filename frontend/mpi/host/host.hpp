@@ -52,10 +52,12 @@ struct Host {
   int (*create_code)(int, int, const char*, int, int, const char*, const char*, ...) = nullptr;
 
   Handle handle(Handle given) const { return given & handle_mask; }
-  // The handle at an address of the program's, which may be an int.
-  Handle handle_at(const Handle* place) const {
+  // A handle in the program's memory, where it may be an int: that at this index of an array.
+  Handle handle_at(const void* array, int index = 0) const {
+    const std::size_t size = abi == Abi::mpich ? sizeof(int) : sizeof(Handle);
     Handle found = 0;
-    std::memcpy(&found, place, abi == Abi::mpich ? sizeof(int) : sizeof found);
+    std::memcpy(&found, static_cast<const char*>(array) + static_cast<std::size_t>(index) * size,
+                size);
     return found;
   }
   // Whether the host's own code calls: its collectives within collectives are its own business.
