@@ -565,6 +565,26 @@ UNISONO_API int unisono_publish(unisono_comm_t comm, uint64_t value);
 UNISONO_API int unisono_query(unisono_comm_t comm, unisono_compare_t how, uint64_t value,
                               int* result);
 
+/* ---- for front ends ---------------------------------------------------------------------------
+ */
+
+/* For a front end that checks arguments itself: this rank cannot make its next collective on comm,
+ * because of `why` (NULL: no reason given). As after an invalid argument, the communicator has then
+ * failed: the other ranks get PEER_ARGUMENT, with `why` and the name of this rank. Returns ARGUMENT
+ * with the message for this rank, or STATE. */
+UNISONO_API int unisono_refuse(unisono_comm_t comm, const char* why);
+
+/* Whether a waiting call has to end, for instance because of a signal; nonzero: yes. */
+typedef int (*unisono_interrupt_t)(void* user);
+/* A rank that waits for operations of comm asks `interrupt` on the waiting thread. It asks after a
+ * signal that ends its sleep, and at least every fifth of UNISONO_DETECT_TIMEOUT. Short waits do
+ * not ask. If the answer is nonzero, the operations in progress end for all ranks: the
+ * communicator has failed with CANCELLED, which names this rank. `interrupt` may do anything but
+ * use the communicator. NULL: none. Communicators made from comm do not take it over. Errors:
+ * STATE. */
+UNISONO_API int unisono_set_interrupt(unisono_comm_t comm, unisono_interrupt_t interrupt,
+                                      void* user);
+
 /* ---- what is going on -------------------------------------------------------------------------
  */
 

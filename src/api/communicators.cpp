@@ -228,4 +228,23 @@ int unisono_comm_info(unisono_comm_t comm, unisono_comm_info_t* info) try {
   return fail("unisono_comm_info", thrown);
 }
 
+int unisono_refuse(unisono_comm_t comm, const char* why) try {
+  Comm* const found = comms().get(comm);
+  if (found == nullptr) return fail(bad_comm("unisono_refuse", comm));
+  const AgentPause pause(found->group.get());
+  return refuse(*found, Code::argument, why == nullptr ? "no reason given" : why);
+} catch (const std::exception& thrown) {
+  return fail("unisono_refuse", thrown);
+}
+
+int unisono_set_interrupt(unisono_comm_t comm, unisono_interrupt_t interrupt, void* user) try {
+  Comm* const found = comms().get(comm);
+  if (found == nullptr) return fail(bad_comm("unisono_set_interrupt", comm));
+  const AgentPause pause(found->group.get());
+  found->group->failures().set_interrupt({interrupt, user});
+  return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_set_interrupt", thrown);
+}
+
 }  // extern "C"

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <optional>
 
 #include "api/error.hpp"
@@ -143,43 +146,48 @@ Result<Joined> join_over(bootstrap::ExchangeRounds& rounds,
   return Error{Code::resources, fmt::format("rank {}: {}", rounds.rank(), thrown.what())};
 }
 
-base::Status check_init_with(const unisono_init_options_t* options, const unisono_comm_t* world) {
+// The options with the fields that the caller's version has; the others have their defaults.
+Result<unisono_init_options_t> read_options(const unisono_init_options_t* options,
+                                            const unisono_comm_t* world) {
   constexpr std::int64_t kMostMs = std::int64_t{24} * 60 * 60 * 1000;  // a day
+  constexpr std::size_t kOldestSize = offsetof(unisono_init_options_t, carry_on);
   if (world == nullptr) return Error{Code::argument, "world is NULL"};
-  if (options == nullptr) return base::success();
-  if (options->size < sizeof(unisono_init_options_t)) {
+  unisono_init_options_t read{};
+  if (options == nullptr) return read;
+  if (options->size < kOldestSize) {
     return Error{Code::argument, "options->size is not set to sizeof(unisono_init_options_t)"};
   }
-  if (options->timeout_ms < 0 || options->timeout_ms > kMostMs) {
+  std::memcpy(&read, options, std::min(options->size, sizeof read));
+  if (read.timeout_ms < 0 || read.timeout_ms > kMostMs) {
     return Error{Code::argument, fmt::format("options->timeout_ms is {}; it can be 0 .. {}",
-                                             options->timeout_ms, kMostMs)};
+                                             read.timeout_ms, kMostMs)};
   }
-  return base::success();
+  return read;
 }
 
 // The settings of the process, with the caller's deadline.
-Result<base::Settings> settings_with(const unisono_init_options_t* options) {
+Result<base::Settings> settings_with(const unisono_init_options_t& options) {
   const auto& settings = base::process_settings();
-  if (!settings || options == nullptr || options->timeout_ms == 0) return settings;
+  if (!settings || options.timeout_ms == 0) return settings;
   base::Environment environment = base::process_environment();
-  environment["UNISONO_START_TIMEOUT"] = fmt::format("{}ms", options->timeout_ms);
+  environment["UNISONO_START_TIMEOUT"] = fmt::format("{}ms", options.timeout_ms);
   return base::Settings::from(environment);
 }
 
 // A rank that fails by itself takes part in the next round, which tells the others.
 Result<unisono_comm_t> init_with(bootstrap::ExchangeRounds& rounds,
-                                 const unisono_init_options_t* options, const base::Status& valid) {
+                                 const Result<unisono_init_options_t>& options) {
   base::set_check_rank(rounds.rank());
   base::set_log_rank(rounds.rank());
   auto rank = std::make_unique<Rank>();
   const Result<base::Settings> settings =
-      valid.ok() ? settings_with(options) : Result<base::Settings>(valid.error());
+      options.ok() ? settings_with(*options) : Result<base::Settings>(options.error());
   Result<Joined> joined = join_over(rounds, settings);
   UNISONO_TRY(rounds.agree(joined.ok() ? base::success() : base::Status(joined.error())));
   rank->settings = *settings;
   Result<unisono_comm_t> world = enter(std::move(joined->info), std::move(joined->memory),
                                        *settings, joined->nic, std::move(rank));
-  if (world.ok() && options != nullptr) {
+  if (world.ok()) {
     comms().get(*world)->owner->job->carry_on = {options->carry_on, options->user};
   }
   return world;
@@ -243,7 +251,7 @@ int unisono_init_with(int rank, int size, const unisono_exchange_t* exchange,
         return exchange->allgather(input, output, bytes, exchange->user);
       },
       rank, size);
-  const auto handle = init_with(rounds, options, check_init_with(options, world));
+  const auto handle = init_with(rounds, read_options(options, world));
   if (!handle) return fail("unisono_init_with", handle.error());
   *world = *handle;
   return UNISONO_OK;

@@ -60,6 +60,7 @@ bool CommunicatorWait::sleep() {
     }
     c->watchdog_.examine_after_sleep();
   }
+  ask_for_interrupt(woken);
   return woken && !is_in_nic;
 }
 
@@ -84,6 +85,18 @@ bool CommunicatorWait::sleep_once(const engine::SleepTarget& target) {
   if (credit) change_credit_sleepers(false);
   job_.watch().look(base::now_ns());
   return woken;
+}
+
+// A sleep that nobody ended may have been ended by a signal. One that came before the sleep is
+// noticed at its time limit, or, where others keep waking this rank, by the clock.
+void CommunicatorWait::ask_for_interrupt(bool woken) {
+  const auto has_one = [](const Communicator* c) { return c->failures_.has_interrupt(); };
+  if (std::ranges::none_of(communicators_, has_one)) return;
+  const std::int64_t now = base::now_ns();
+  if (asked_ns_ == 0) asked_ns_ = now;
+  if (woken && now - asked_ns_ < job_.watch().interval_ns()) return;
+  asked_ns_ = now;
+  for (Communicator* c : communicators_) c->failures_.ask_for_interrupt();
 }
 
 void CommunicatorWait::change_credit_sleepers(bool are_asleep) {

@@ -41,11 +41,13 @@ class CommunicatorWait {
   engine::SleepTarget prepare_operations();
   void limit_sleep_by_carry_on(engine::SleepTarget& target);
   void change_credit_sleepers(bool are_asleep);
+  void ask_for_interrupt(bool woken);
 
   std::span<Communicator* const> communicators_;
   job::Job& job_;
   std::uint32_t turns_ = 0;
   std::int64_t carry_on_sleep_ns_ = wait::CarryOn::kFirstSleepNs;
+  std::int64_t asked_ns_ = 0;  // when the application was asked for an interrupt; 0: never
 };
 
 }  // namespace unisono::comm

@@ -59,6 +59,16 @@ void FailureState::fail_pending(const job::Failure& failure) {
   queue_.fail_from(failure.index);
 }
 
+void FailureState::ask_for_interrupt() {
+  if (!has_interrupt() || queue_.active().empty()) return;
+  if (interrupt_.function(interrupt_.user) == 0) return;
+  const std::uint64_t index = queue_.active().front()->operation.index;
+  fail_all(Code::cancelled,
+           fmt::format("{} was interrupted in a wait and cancelled operation {}",
+                       members_.name(members_.rank()), index),
+           index);
+}
+
 void FailureState::fail_without(int rank, const std::string& what, std::uint64_t index) {
   fail_all(Code::rank_lost,
            fmt::format("{} is lost to this communicator (it has ended it, as by "

@@ -16,6 +16,12 @@
 
 namespace unisono::comm {
 
+// Whether a wait has to end, as the application says; function may be null.
+struct Interrupt {
+  int (*function)(void*) = nullptr;
+  void* user = nullptr;
+};
+
 class FailureState {
  public:
   // These outlive it.
@@ -41,6 +47,11 @@ class FailureState {
   base::Error refuse(base::Code code, const std::string& what);
   // Checks for a failure reported by another member, and adopts it.
   void adopt();
+  // Asks the application of a waiting rank; if it says so, the operations in progress are
+  // cancelled.
+  void set_interrupt(const Interrupt& interrupt) { interrupt_ = interrupt; }
+  bool has_interrupt() const { return interrupt_.function != nullptr; }
+  void ask_for_interrupt();
   // Member `rank` lives, and has ended the communicator, so `what` cannot complete.
   void fail_without(int rank, const std::string& what, std::uint64_t index);
 
@@ -66,6 +77,7 @@ class FailureState {
   OperationQueue& queue_;
   FailureNews news_;
   std::optional<job::Failure> failure_;
+  Interrupt interrupt_;
   int count_ = 0;
   bool is_told_ = false;
   std::int64_t left_since_ns_ = 0;  // since when a member that lacks its part has left; 0: none

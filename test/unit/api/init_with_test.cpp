@@ -291,6 +291,22 @@ TEST(InitWithCarryOn, AWaitingRankCallsTheFunction) {
   EXPECT_GE(calls, 300);
 }
 
+// A program that was compiled before there was carry_on passes a shorter struct.
+TEST(InitWithCarryOn, OptionsOfAnEarlierVersionEndBeforeIt) {
+  FakeExchange exchange(1);
+  FakeExchange::End end = exchange.end(0);
+  const unisono_exchange_t functions = end.functions();
+  unisono_init_options_t options{offsetof(unisono_init_options_t, carry_on), kPatientMs,
+                                 [](void*) { ADD_FAILURE() << "called"; }, nullptr};
+  unisono_comm_t world = nullptr;
+  ASSERT_TRUE(succeeded(unisono_init_with(0, 1, &functions, &options, &world)));
+  EXPECT_TRUE(succeeded(unisono_barrier(world)));
+  EXPECT_TRUE(succeeded(unisono_finalize(world)));
+  --options.size;
+  EXPECT_TRUE(failed(unisono_init_with(0, 1, &functions, &options, &world), UNISONO_ERROR_ARGUMENT,
+                     {"options->size"}));
+}
+
 TEST(InitWithCpp, AJobOverAFunction) {
   constexpr int kRanks = 3;
   FakeExchange exchange(kRanks);
