@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Array: the memory of a caller's array, found by the buffer protocol or by DLPack, and kept alive
+// for as long as this object lives. It is contiguous in C order, and in host memory. Callers hold
+// the GIL.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <unisono/unisono.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dlpack.hpp"
+
+namespace unisono::python {
+
+// What an element is for a collective. An opaque one can be moved, and not reduced.
+struct Element {
+  unisono_type_t type = UNISONO_BYTE;
+  bool is_opaque = true;
+  bool is_bool = false;
+  friend bool operator==(const Element&, const Element&) = default;
+};
+
+// unisono/_arrays.py: what arrays need of NumPy.
+nanobind::handle arrays_module();
+
+class Array {
+ public:
+  enum class Use { input, output };
+
+  Array() = default;
+  // `name` is that of the argument, for messages. Throws BadArgument.
+  Array(nanobind::handle object, Use use, const char* name);
+  ~Array() { release(); }
+  Array(Array&& other) noexcept { *this = std::move(other); }
+  Array& operator=(Array&& other) noexcept;
+
+  void* data() const { return data_; }
+  std::int64_t count() const { return count_; }
+  std::int64_t item_bytes() const { return item_bytes_; }
+  std::int64_t bytes() const { return count_ * item_bytes_; }
+  const Element& element() const { return element_; }
+  const char* name() const { return name_; }
+  // Whether the caller passed a number.
+  bool is_number() const { return is_number_; }
+  std::vector<std::int64_t> shape() const;
+  // The element's type, as messages name it.
+  std::string type_name() const;
+
+  // Which type a format of the buffer protocol is.
+  static Element element_of(const char* format, std::int64_t item_bytes);
+
+ private:
+  bool take_buffer(nanobind::handle object, Use use);
+  void take_converted(nanobind::handle object, Use use);
+  void take_dlpack(nanobind::handle object, Use use);
+  void release();
+
+  Py_buffer buffer_{};  // obj is null: not taken
+  DlTensor tensor_;     // or this one
+  void* data_ = nullptr;
+  std::int64_t count_ = 0;
+  std::int64_t item_bytes_ = 1;
+  Element element_;
+  const char* name_ = "";
+  bool is_number_ = false;
+};
+
+}  // namespace unisono::python

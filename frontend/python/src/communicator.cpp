@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "communicator.hpp"
+
+#include <nanobind/stl/string.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <set>
+#include <utility>
+
+namespace unisono::python {
+
+namespace nb = nanobind;
+
+namespace {
+
+unsigned forks = 0;
+bool joined = false;
+
+// The worlds that have not ended. They outlive the interpreter on purpose.
+std::set<Communicator*>& worlds() {
+  static auto* const all = new std::set<Communicator*>;
+  return *all;
+}
+
+// The state of an exchange of unisono_init_with.
+struct Exchange {
+  nb::callable allgather;
+  int size;
+  nb::object error;
+
+  static int call(const void* input, void* output, std::size_t bytes, void* user) {
+    const nb::gil_scoped_acquire gil;
+    auto& self = *static_cast<Exchange*>(user);
+    try {
+      const nb::object all = self.allgather(nb::bytes(static_cast<const char*>(input), bytes));
+      const nb::bytes text(all);
+      if (text.size() != bytes * static_cast<std::size_t>(self.size)) {
+        raise(UNISONO_ERROR_ARGUMENT, "allgather returned " + std::to_string(text.size()) +
+                                          " bytes, not " + std::to_string(bytes) + " of each of " +
+                                          std::to_string(self.size) + " ranks");
+      }
+      std::memcpy(output, text.c_str(), text.size());
+      return 0;
+    } catch (nb::python_error& error) {
+      self.error = nb::borrow(error.value());
+      return 1;
+    } catch (const std::exception&) {
+      return 1;
+    }
+  }
+};
+
+}  // namespace
+
+Communicator::Communicator(unisono_comm_t handle, bool is_world)
+    : handle_(handle), is_world_(is_world), forks_(forks) {
+  check(unisono_comm_rank(handle, &rank_));
+  check(unisono_comm_size(handle, &size_));
+  check(unisono_set_interrupt(handle, &ask_for_signals, this));
+  if (is_world) worlds().insert(this);
+}
+
+// A forked child leaves everything as it is: it belongs to the parent.
+Communicator::~Communicator() {
+  if (!is_open()) return;
+  const unisono_comm_t handle = std::exchange(handle_, nullptr);
+  {
+    const nb::gil_scoped_release release;
+    if (is_world_) {
+      unisono_finalize(handle);
+    } else {
+      unisono_comm_free(handle);
+    }
+  }
+  drop_completed();
+  if (is_world_) worlds().erase(this);
+}
+
+void Communicator::close() {
+  if (handle_ == nullptr) return;
+  if (!is_own()) {  // a forked child has nothing to end
+    handle_ = nullptr;
+    return;
+  }
+  const Use use(*this);
+  const unisono_comm_t handle = std::exchange(handle_, nullptr);
+  if (is_world_) worlds().erase(this);
+  int code = UNISONO_OK;
+  {
+    const nb::gil_scoped_release release;
+    code = is_world_ ? unisono_finalize(handle) : unisono_comm_free(handle);
+  }
+  drop_completed();
+  check(code);
+}
+
+bool Communicator::is_own() const { return forks_ == forks; }
+
+void Communicator::Use::prepare() {
+  if (!communicator_.is_own()) {
+    raise(UNISONO_ERROR_STATE,
+          "this communicator belongs to the parent process; a forked child has no part in the job");
+  }
+  if (communicator_.handle_ == nullptr) {
+    raise(UNISONO_ERROR_STATE, "the communicator has been closed");
+  }
+  if (communicator_.is_in_use_) {
+    raise(UNISONO_ERROR_STATE,
+          "another thread, or an operator of this call, is in a call on this communicator; give "
+          "each thread a dup() of its own");
+  }
+  // Other threads may come while it is without the GIL.
+  communicator_.is_in_use_ = true;
+  communicator_.drop_completed();
+}
+
+void Communicator::raise_failure(int code) {
+  const std::string message = unisono_last_error();
+  if (interrupt_.is_valid()) raise(std::exchange(interrupt_, nb::object()));
+  raise(code, message);
+}
+
+void Communicator::refuse_because_of(const std::string& why) {
+  const nb::gil_scoped_release release;
+  unisono_refuse(handle_, why.c_str());
+}
+
+void Communicator::refuse(const char* function, const BadArgument& why) {
+  const bool is_type = why.kind() == BadArgument::Kind::type;
+  const std::string what = std::string(function) + ": " + why.what();
+  refuse_because_of(what);
+  raise(is_type ? UNISONO_ERROR_TYPE : UNISONO_ERROR_ARGUMENT,
+        "rank " + std::to_string(rank_) + ": " + what);
+}
+
+void Communicator::keep(Abandoned abandoned) { abandoned_.push_back(std::move(abandoned)); }
+
+void Communicator::drop_completed() {
+  std::vector<Abandoned> dropped;
+  const auto has_ended = [](Abandoned& abandoned) {
+    int done = 0;
+    const nb::gil_scoped_release release;
+    if (abandoned.plan == nullptr) {
+      return unisono_test(&abandoned.request, &done) != UNISONO_OK || done != 0;
+    }
+    if (unisono_plan_test(abandoned.plan, &done) == UNISONO_OK && done == 0) return false;
+    unisono_plan_free(abandoned.plan);
+    return true;
+  };
+  const auto end = std::ranges::partition(abandoned_, [&](Abandoned& a) { return !has_ended(a); });
+  for (Abandoned& abandoned : end) dropped.push_back(std::move(abandoned));
+  abandoned_.erase(end.begin(), end.end());
+}
+
+std::unique_ptr<Communicator> Communicator::adopt(unisono_comm_t handle) const {
+  if (handle == nullptr) return nullptr;
+  return std::make_unique<Communicator>(handle, false);
+}
+
+// On a thread that waits in the library. Python handles signals on its main thread only.
+int Communicator::ask_for_signals(void* communicator) {
+  const nb::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() == 0) return 0;
+  const nb::python_error error;
+  static_cast<Communicator*>(communicator)->interrupt_ = nb::borrow(error.value());
+  return 1;
+}
+
+bool has_joined() { return joined; }
+
+std::unique_ptr<Communicator> init() {
+  joined = true;
+  unisono_comm_t world = nullptr;
+  int code = UNISONO_OK;
+  {
+    const nb::gil_scoped_release release;
+    code = unisono_init(&world);
+  }
+  check(code);
+  return std::make_unique<Communicator>(world, true);
+}
+
+std::unique_ptr<Communicator> init_with(int rank, int size, const nb::callable& allgather,
+                                        double timeout) {
+  Exchange exchange{allgather, size, {}};
+  const unisono_exchange_t door{&Exchange::call, &exchange};
+  unisono_init_options_t options{};
+  options.size = sizeof options;
+  options.timeout_ms = static_cast<std::int64_t>(std::ceil(timeout * 1000));
+  unisono_comm_t world = nullptr;
+  int code = UNISONO_OK;
+  {
+    const nb::gil_scoped_release release;
+    code = unisono_init_with(rank, size, &door, &options, &world);
+  }
+  if (exchange.error.is_valid()) raise(exchange.error);
+  check(code);
+  return std::make_unique<Communicator>(world, true);
+}
+
+void close_all() {
+  for (Communicator* const world : std::set<Communicator*>(worlds())) {
+    try {
+      world->close();
+    } catch (const nb::python_error&) {
+      // The process ends; nobody would hear of it.
+    }
+  }
+}
+
+void watch_forks() {
+  pthread_atfork(nullptr, nullptr, [] {
+    ++forks;
+    worlds().clear();
+  });
+}
+
+}  // namespace unisono::python

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Communicator: a communicator of the library, and what Python adds to it: errors of a thread that
+// comes while another one is in a call, of a forked child, and after the end; Ctrl-C in a wait; and
+// arrays that outlive a request which nobody waits for. Callers hold the GIL.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <unisono/unisono.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "errors.hpp"
+
+namespace unisono::python {
+
+// A started operation that nobody will wait for: a request, or the start of a plan.
+struct Abandoned {
+  unisono_request_t request = nullptr;
+  std::shared_ptr<void> arrays;
+  unisono_plan_t plan = nullptr;
+};
+
+class Communicator {
+ public:
+  Communicator(unisono_comm_t handle, bool is_world);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  // It has not ended, and is of this process.
+  bool is_open() const { return handle_ != nullptr && is_own(); }
+  // Not of the parent process.
+  bool is_own() const;
+  // Ends this rank's part: finalizes the job, for its world communicator.
+  void close();
+  unisono_comm_t handle() const { return handle_; }
+
+  // One call of the library. A Use exists from the look at the arguments until the end.
+  class Use {
+   public:
+    // Throws StateError.
+    explicit Use(Communicator& communicator) : communicator_(communicator) {
+      if (!communicator.is_ready()) [[unlikely]]
+        prepare();
+      communicator.is_in_use_ = true;
+    }
+    ~Use() { communicator_.is_in_use_ = false; }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+    // Runs `call`, which returns the library's code, without the GIL. Raises its error.
+    template <class Call>
+    void run(const Call& call) {
+      PyThreadState* const state = PyEval_SaveThread();
+      const int code = call();
+      PyEval_RestoreThread(state);
+      if (code != UNISONO_OK) [[unlikely]]
+        communicator_.raise_failure(code);
+    }
+
+   private:
+    void prepare();
+
+    Communicator& communicator_;
+  };
+
+  // This rank cannot make its call. Tells the others, and raises ArgumentError or DatatypeError.
+  [[noreturn]] void refuse(const char* function, const BadArgument& why);
+  // The same, for an exception that the caller passes on.
+  void refuse_because_of(const std::string& why);
+  // Keeps the arrays of a request until it has ended.
+  void keep(Abandoned abandoned);
+
+  // A communicator that came of this one; nullptr for a rank outside it.
+  std::unique_ptr<Communicator> adopt(unisono_comm_t handle) const;
+
+ private:
+  // Most often there is nothing to look at before a call.
+  bool is_ready() const { return is_open() && !is_in_use_ && abandoned_.empty(); }
+  [[noreturn]] void raise_failure(int code);
+  void drop_completed();
+  static int ask_for_signals(void* communicator);
+
+  unisono_comm_t handle_;
+  int rank_ = 0, size_ = 0;
+  bool is_world_;
+  unsigned forks_;  // of this process, when it was made
+  bool is_in_use_ = false;
+  nanobind::object interrupt_;  // raised by a handler of signals in a wait
+  std::vector<Abandoned> abandoned_;
+};
+
+// Joins the job of the environment, or makes one over an allgather of the caller's.
+std::unique_ptr<Communicator> init();
+// Whether this process, or one that it was forked from, has called init().
+bool has_joined();
+std::unique_ptr<Communicator> init_with(int rank, int size, const nanobind::callable& allgather,
+                                        double timeout);
+// Ends all worlds: at the interpreter's end.
+void close_all();
+// Counts forks, so that a child does not use what is its parent's.
+void watch_forks();
+
+}  // namespace unisono::python

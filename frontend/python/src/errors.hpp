@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// From error codes and wrong arguments to Python's exceptions, whose classes are in
+// unisono/_errors.py. Callers hold the GIL.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace unisono::python {
+
+// An argument that a collective cannot take. It becomes a Python exception after the other ranks
+// have been told (Communicator::refuse).
+class BadArgument : public std::invalid_argument {
+ public:
+  enum class Kind { value, type };
+  explicit BadArgument(const std::string& what, Kind kind = Kind::value)
+      : std::invalid_argument(what), kind_(kind) {}
+  Kind kind() const { return kind_; }
+
+ private:
+  Kind kind_;
+};
+
+// Raises the exception of this code.
+[[noreturn]] void raise(int code, const std::string& message);
+// Raises an exception that was kept (python_error::value()).
+[[noreturn]] void raise(const nanobind::object& exception);
+// Raises unisono_last_error() if the code is not UNISONO_OK.
+void check(int code);
+
+}  // namespace unisono::python

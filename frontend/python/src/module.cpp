@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The extension module unisono._native: the communicator's methods, each blocking, as a start and
+// as a plan. unisono/_native.pyi has their types; users see the names of unisono/__init__.py.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "collectives.hpp"
+#include "communicator.hpp"
+#include "request.hpp"
+
+namespace unisono::python {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;  // NOLINT: "name"_a
+
+Communicator& communicator_of(nb::handle self) { return *nb::inst_ptr<Communicator>(self); }
+
+// The three ways in which the function `prepare_` is called. The communicator is a handle, so that
+// requests and plans can keep it.
+template <auto prepare_>
+struct Ways;
+
+template <class... Arguments, void (*prepare_)(Call&, Arguments...)>
+struct Ways<prepare_> {
+  static nb::object run(nb::handle self, const char* name, Arguments... arguments) {
+    Communicator& communicator = communicator_of(self);
+    Communicator::Use use(communicator);
+    Call call(communicator);
+    prepare(call, name, arguments...);
+    use.run([&call] { return call.run(); });
+    return finish(call);
+  }
+
+  template <class Kept>
+  static std::unique_ptr<Kept> keep(nb::handle self, const char* name, Arguments... arguments) {
+    Communicator& communicator = communicator_of(self);
+    auto call = std::make_unique<Call>(communicator);
+    {
+      const Communicator::Use use(communicator);
+      prepare(*call, name, arguments...);
+    }
+    return std::make_unique<Kept>(nb::borrow(self), std::move(call));
+  }
+
+ private:
+  static void prepare(Call& call, const char* name, Arguments... arguments) {
+    try {
+      prepare_(call, arguments...);
+    } catch (const BadArgument& why) {
+      call.comm.refuse(name, why);
+    } catch (const nb::python_error& error) {
+      call.comm.refuse_because_of(std::string(name) + ": " + error.what());
+      throw;
+    }
+  }
+};
+
+// Defines NAME, NAME_start and NAME_plan.
+template <auto prepare_, class Signature>
+struct Definition;
+
+template <auto prepare_, class... Arguments>
+struct Definition<prepare_, void (*)(Call&, Arguments...)> {
+  template <class... Extra>
+  static void add(nb::class_<Communicator>& type, const char* name, const char* doc,
+                  const Extra&... extra) {
+    // One of each for each collective; the interpreter may name a function until its very end.
+    static const char* const blocking = name;
+    static const std::string* const start = new std::string(std::string(name) + "_start");
+    static const std::string* const plan = new std::string(std::string(name) + "_plan");
+    const std::string start_doc = "Starts " + std::string(name) + "() and returns at once.";
+    const std::string plan_doc = "Prepares " + std::string(name) + "() with these arrays.";
+    type.def(
+        blocking,
+        [](nb::handle self, Arguments... a) { return Ways<prepare_>::run(self, blocking, a...); },
+        doc, extra...);
+    type.def(
+        start->c_str(),
+        [](nb::handle self, Arguments... a) {
+          return Ways<prepare_>::template keep<Request>(self, start->c_str(), a...);
+        },
+        start_doc.c_str(), extra...);
+    type.def(
+        plan->c_str(),
+        [](nb::handle self, Arguments... a) {
+          return Ways<prepare_>::template keep<Plan>(self, plan->c_str(), a...);
+        },
+        plan_doc.c_str(), extra...);
+  }
+};
+
+template <auto prepare_, class... Extra>
+void define(nb::class_<Communicator>& type, const char* name, const char* doc,
+            const Extra&... extra) {
+  Definition<prepare_, decltype(prepare_)>::add(type, name, doc, extra...);
+}
+
+void define_collectives(nb::class_<Communicator>& type) {
+  const auto none = nb::none();
+  define<&prepare_barrier>(type, "barrier", "Returns when all ranks have called it.");
+  define<&prepare_broadcast>(type, "broadcast",
+                             "Copies the root's buffer to every rank's buffer, and returns it.",
+                             "buffer"_a, "root"_a = 0);
+  define<&prepare_reduce>(
+      type, "reduce", "At the root, the elements of all ranks combined by op; None at the others.",
+      "send"_a.none(), "recv"_a = none, "op"_a = "sum", "root"_a = 0);
+  define<&prepare_allreduce>(
+      type, "allreduce",
+      "The elements of all ranks combined by op, at every rank, with the same bits.",
+      "send"_a.none(), "recv"_a = none, "op"_a = "sum");
+  define<&prepare_allgather>(type, "allgather",
+                             "The arrays of all ranks, by rank: a new first dimension, or recv.",
+                             "send"_a.none(), "recv"_a = none);
+  define<&prepare_gather>(type, "gather", "As allgather, at the root; None at the others.",
+                          "send"_a.none(), "recv"_a = none, "root"_a = 0);
+  define<&prepare_scatter>(
+      type, "scatter",
+      "Block r of the root's send, at rank r. recv is needed at all ranks but the root.",
+      "send"_a.none(), "recv"_a = none, "root"_a = 0);
+  define<&prepare_alltoall>(type, "alltoall",
+                            "Block s of the result of rank r is block r of the send of rank s.",
+                            "send"_a.none(), "recv"_a = none);
+  define<&prepare_reduce_scatter>(
+      type, "reduce_scatter",
+      "The elements of all ranks combined by op; rank r gets block r, of counts[r] elements.",
+      "send"_a.none(), "recv"_a = none, "op"_a = "sum", "counts"_a = none);
+  define<&prepare_scan>(type, "scan", "The elements of ranks 0 to this one combined by op.",
+                        "send"_a.none(), "recv"_a = none, "op"_a = "sum");
+  define<&prepare_exscan>(
+      type, "exscan",
+      "The elements of the ranks before this one combined by op. Rank 0 gets nothing.",
+      "send"_a.none(), "recv"_a = none, "op"_a = "sum");
+  define<&prepare_allgatherv>(
+      type, "allgatherv",
+      "As allgather, with counts[r] elements of rank r, at displacements[r] of recv.",
+      "send"_a.none(), "recv"_a = none, "counts"_a, "displacements"_a = none);
+  define<&prepare_many_to_many>(
+      type, "many_to_many",
+      "An allgatherv from ranks with a count to ranks whose entry of receives is true.",
+      "send"_a.none(), "recv"_a = none, "counts"_a, "receives"_a = none, "displacements"_a = none);
+  define<&prepare_gatherv>(
+      type, "gatherv", "As allgatherv, at the root, which alone needs counts and displacements.",
+      "send"_a.none(), "recv"_a = none, "counts"_a = none, "displacements"_a = none, "root"_a = 0);
+  define<&prepare_scatterv>(
+      type, "scatterv", "Rank r gets counts[r] elements of the root's send, from displacements[r].",
+      "send"_a.none(), "recv"_a = none, "counts"_a = none, "displacements"_a = none, "root"_a = 0);
+  define<&prepare_alltoallv>(
+      type, "alltoallv",
+      "An alltoall with counts and displacements for each pair of ranks, in elements.",
+      "send"_a.none(), "send_counts"_a.none(), "recv"_a.none(), "recv_counts"_a,
+      "send_displacements"_a = none, "recv_displacements"_a = none);
+  define<&prepare_alltoallw>(
+      type, "alltoallw", "An alltoallv with a type for each block; displacements are in bytes.",
+      "send"_a.none(), "send_counts"_a.none(), "send_displacements"_a.none(), "send_types"_a.none(),
+      "recv"_a.none(), "recv_counts"_a, "recv_displacements"_a.none(), "recv_types"_a);
+}
+
+std::unique_ptr<Communicator> dup(Communicator& self) {
+  Communicator::Use use(self);
+  unisono_comm_t made = nullptr;
+  use.run([&] { return unisono_comm_dup(self.handle(), &made); });
+  return self.adopt(made);
+}
+
+std::unique_ptr<Communicator> split(Communicator& self, int color, int key) {
+  Communicator::Use use(self);
+  unisono_comm_t made = nullptr;
+  use.run([&] { return unisono_comm_split(self.handle(), color, key, &made); });
+  return self.adopt(made);
+}
+
+std::unique_ptr<Communicator> subgroup(Communicator& self, const std::vector<int>& ranks) {
+  Communicator::Use use(self);
+  unisono_comm_t made = nullptr;
+  use.run([&] {
+    return unisono_comm_from_list(self.handle(), ranks.data(), static_cast<int>(ranks.size()),
+                                  &made);
+  });
+  return self.adopt(made);
+}
+
+std::unique_ptr<Communicator> shrink(Communicator& self) {
+  Communicator::Use use(self);
+  unisono_comm_t made = nullptr;
+  use.run([&] { return unisono_shrink(self.handle(), &made); });
+  return self.adopt(made);
+}
+
+void publish(Communicator& self, std::uint64_t value) {
+  Communicator::Use use(self);
+  use.run([&] { return unisono_publish(self.handle(), value); });
+}
+
+bool query(Communicator& self, const std::string& how, std::uint64_t value) {
+  constexpr const char* kHow[] = {"==", "!=", "<", "<=", ">", ">="};
+  unisono_compare_t number = 0;
+  while (number < 6 && how != kHow[number]) ++number;
+  if (number == 6) raise(UNISONO_ERROR_ARGUMENT, "query: how is one of == != < <= > >=");
+  Communicator::Use use(self);
+  int result = 0;
+  use.run([&] { return unisono_query(self.handle(), number, value, &result); });
+  return result != 0;
+}
+
+nb::dict info(Communicator& self) {
+  Communicator::Use use(self);
+  unisono_comm_info_t info{};
+  info.size = sizeof info;
+  use.run([&] { return unisono_comm_info(self.handle(), &info); });
+  nb::dict all;
+  all["buffer_bytes"] = info.buffer_bytes;
+  all["operations"] = info.operations;
+  all["sleeps"] = info.sleeps;
+  all["helped_steps"] = info.helped_steps;
+  all["algorithm"] = nb::str(info.algorithm);
+  all["engine"] = nb::str(info.engine);
+  all["multicasts"] = info.multicasts;
+  all["stagings"] = info.stagings;
+  return all;
+}
+
+void define_communicator(nb::module_& module) {
+  nb::class_<Communicator> type(module, "Communicator", nb::is_weak_referenceable());
+  type.def_prop_ro("rank", &Communicator::rank)
+      .def_prop_ro("size", &Communicator::size)
+      .def_prop_ro("is_open", &Communicator::is_open)
+      .def("close", &Communicator::close,
+           "Ends this rank's use of it; for the communicator of all ranks, its part in the job.")
+      .def("dup", &dup, "A communicator with the same members. Collective.")
+      .def("split", &split,
+           "A communicator for each color, its ranks ordered by (key, old rank). Collective. None "
+           "for a negative color.",
+           "color"_a, "key"_a = 0)
+      .def("subgroup", &subgroup,
+           "A communicator of these members, in this order. Collective: all members call it; None "
+           "outside.",
+           "ranks"_a)
+      .def("shrink", &shrink,
+           "A communicator of the members that live. Each of them calls it; it ends this one.")
+      .def("publish", &publish, "Sets the word of this rank, which query() of any rank sees.",
+           "value"_a)
+      .def("query", &query,
+           "Whether `word how value` holds for the words of all members; how is one of == != < <= "
+           "> >=.",
+           "how"_a, "value"_a)
+      .def("info", &info, "Memory and counters: see unisono_comm_info_t.")
+      .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
+      .def("__exit__", [](Communicator& self, const nb::args&) { self.close(); });
+  define_collectives(type);
+}
+
+void define_request(nb::module_& module) {
+  nb::class_<Request>(module, "Request", nb::is_weak_referenceable())
+      .def("wait", &Request::wait, "Waits for the end, and returns the result.")
+      .def("done", &Request::done, "Whether it has ended; then wait() returns at once.")
+      .def("cancel", &Request::cancel,
+           "Ends it for all ranks, unless it is complete: the communicator then fails.")
+      .def("__await__",
+           [](nb::handle self) {
+             return nb::module_::import_("unisono._waiting").attr("of_request")(self);
+           })
+      .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
+      .def("__exit__", [](Request& self, const nb::args&) { self.wait(); });
+  nb::class_<Plan>(module, "Plan", nb::is_weak_referenceable())
+      .def("start", &Plan::start, "Starts the collective.")
+      .def("wait", &Plan::wait, "Waits for the end, and returns the result.")
+      .def("done", &Plan::done, "Whether it has ended; then wait() returns at once.")
+      .def("close", &Plan::close, "Waits for an active start, and frees what is prepared.")
+      .def("__call__", &Plan::run, "Starts the collective, waits for it, and returns the result.")
+      .def("__await__",
+           [](nb::handle self) {
+             return nb::module_::import_("unisono._waiting").attr("of_request")(self);
+           })
+      .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
+      .def("__exit__", [](Plan& self, const nb::args&) { self.close(); });
+}
+
+}  // namespace
+}  // namespace unisono::python
+
+NB_MODULE(_native, module) {
+  using namespace unisono::python;  // NOLINT: the one function outside it
+  namespace nb = nanobind;
+  using namespace nb::literals;  // NOLINT: "name"_a
+  // Communicators that are open at the end are closed by close_all; they are no leaks.
+  nb::set_leak_warnings(false);
+  watch_forks();
+  define_communicator(module);
+  define_request(module);
+  module.def("init", &init, "Joins the job of the environment; the communicator of all its ranks.");
+  module.def(
+      "init_with", &init_with,
+      "Makes a job over an allgather of the caller's: a function from the bytes of this rank "
+      "to those of all ranks.",
+      "rank"_a, "size"_a, "allgather"_a, "timeout"_a = 0.0);
+  module.def("has_joined", &has_joined);
+  module.def("close_all", &close_all);
+  module.def("set_in_place", [](nb::handle object) { set_in_place(object); });
+  module.def("version", [] { return unisono_version(); });
+  module.def("error_name", [](int code) { return unisono_error_name(code); });
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "operators.hpp"
+
+#include <nanobind/stl/string.h>
+
+#include <deque>
+#include <string>
+#include <utility>
+
+#include "errors.hpp"
+
+namespace unisono::python {
+
+namespace nb = nanobind;
+
+class UserOperator {
+ public:
+  UserOperator(nb::object function, bool is_commutative)
+      : function_(std::move(function)), is_commutative_(is_commutative) {}
+
+  bool is(nb::handle function, bool is_commutative) const {
+    return function_.is(function) && is_commutative_ == is_commutative;
+  }
+  // Takes a number of the library.
+  void create() { check(unisono_op_create(&call, is_commutative_ ? 1 : 0, this, &op_)); }
+  unisono_op_t op() const { return op_; }
+
+  nb::object take_error() { return std::exchange(error_, nb::object()); }
+
+ private:
+  // By the library, on any of its threads, without the GIL.
+  static void call(void* target, const void* left, const void* right, std::int64_t count,
+                   unisono_type_t type, void* user) {
+    const nb::gil_scoped_acquire gil;
+    auto& self = *static_cast<UserOperator*>(user);
+    if (self.error_.is_valid()) return;  // the results are lost already
+    try {
+      const auto bytes = static_cast<Py_ssize_t>(unisono_type_size(type)) * count;
+      const auto view = [bytes](const void* memory, int flags) {
+        char* const start = const_cast<char*>(static_cast<const char*>(memory));
+        return nb::steal(PyMemoryView_FromMemory(start, bytes, flags));
+      };
+      arrays_module().attr("apply")(self.function_, view(target, PyBUF_WRITE),
+                                    view(left, PyBUF_READ), view(right, PyBUF_READ), type);
+    } catch (nb::python_error& error) {
+      self.error_ = nb::borrow(error.value());
+    }
+  }
+
+  nb::object function_;
+  bool is_commutative_;
+  unisono_op_t op_ = 0;
+  nb::object error_;
+};
+
+namespace {
+
+// Never taken back, as the library's operators; it outlives the interpreter on purpose.
+std::deque<UserOperator>& user_operators() {
+  static auto* const all = new std::deque<UserOperator>;
+  return *all;
+}
+
+constexpr std::pair<const char*, unisono_op_t> kNames[] = {{"sum", UNISONO_SUM},
+                                                           {"max", UNISONO_MAX},
+                                                           {"min", UNISONO_MIN},
+                                                           {"prod", UNISONO_PROD},
+                                                           {"logical_and", UNISONO_LOGICAL_AND},
+                                                           {"logical_or", UNISONO_LOGICAL_OR},
+                                                           {"logical_xor", UNISONO_LOGICAL_XOR},
+                                                           {"bitwise_and", UNISONO_BITWISE_AND},
+                                                           {"bitwise_or", UNISONO_BITWISE_OR},
+                                                           {"bitwise_xor", UNISONO_BITWISE_XOR},
+                                                           {"minloc", UNISONO_MINLOC},
+                                                           {"maxloc", UNISONO_MAXLOC}};
+
+// As NumPy has it: a sum of truth values is whether any of them is true.
+unisono_op_t of_truth_values(unisono_op_t op) {
+  switch (op) {
+    case UNISONO_SUM:
+    case UNISONO_MAX:
+      return UNISONO_LOGICAL_OR;
+    case UNISONO_PROD:
+    case UNISONO_MIN:
+      return UNISONO_LOGICAL_AND;
+    default:
+      return op;
+  }
+}
+
+Operator find_function(nb::handle function, bool is_commutative) {
+  for (UserOperator& known : user_operators()) {
+    if (known.is(function, is_commutative)) return {known.op(), &known};
+  }
+  UserOperator& made = user_operators().emplace_back(nb::borrow(function), is_commutative);
+  try {
+    made.create();
+  } catch (const nb::python_error&) {
+    user_operators().pop_back();
+    throw;
+  }
+  return {made.op(), &made};
+}
+
+}  // namespace
+
+Operator find_operator(nb::handle op, const Element& element) {
+  if (PyUnicode_Check(op.ptr())) [[likely]] {
+    for (const auto& [name, number] : kNames) {
+      if (PyUnicode_CompareWithASCIIString(op.ptr(), name) != 0) continue;
+      if (element.is_opaque) {
+        throw BadArgument("no operator by name takes elements of this type; give a type of numbers",
+                          BadArgument::Kind::type);
+      }
+      return {element.is_bool ? of_truth_values(number) : number, nullptr};
+    }
+    std::string known;
+    for (const auto& [name, number] : kNames)
+      known += std::string(known.empty() ? "" : ", ") + name;
+    throw BadArgument("op is '" + nb::cast<std::string>(op) + "'; known are " + known +
+                      ", and functions");
+  }
+  if (element.is_opaque) {
+    throw BadArgument("operators do not take elements of this type", BadArgument::Kind::type);
+  }
+  if (nb::hasattr(op, "_unisono_op")) {
+    return find_function(op.attr("function"), nb::cast<bool>(op.attr("commutative")));
+  }
+  if (PyCallable_Check(op.ptr()) != 0) return find_function(op, true);
+  throw BadArgument("op is neither a name, nor a function, nor a unisono.Op",
+                    BadArgument::Kind::type);
+}
+
+nb::object take_error(UserOperator& user) { return user.take_error(); }
+
+}  // namespace unisono::python

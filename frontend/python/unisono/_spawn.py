@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranks that are started by a program itself, for instance from a notebook."""
+
+import os
+import pickle
+import secrets
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from multiprocessing.connection import Connection, Pipe, wait
+from typing import Any, Callable, NoReturn, Optional
+
+from . import _native
+from ._errors import PeerArgumentError, RankLostError
+
+
+# Seconds that the other ranks have to end by themselves after one has failed.
+_GRACE = 5.0
+
+
+class SpawnError(RuntimeError):
+    """A rank of spawn() has raised an exception, or has ended without a result.
+
+    `rank` is the first such rank. The exception that it raised is the cause, if it can be pickled.
+    """
+
+    def __init__(self, message: str, rank: int) -> None:
+        super().__init__(message)
+        self.rank = rank
+
+
+class _Outcome:
+    """What a rank sends to the parent: a result, or an exception and its text."""
+
+    def __init__(self, result: Any = None, error: Optional[BaseException] = None,
+                 text: str = "") -> None:
+        self.result = result
+        self.error = error
+        self.text = text
+
+
+def _pickled(outcome: _Outcome) -> bytes:
+    try:
+        return pickle.dumps(outcome)
+    except Exception as error:  # of the caller's object: any kind
+        text = outcome.text or f"its result cannot be pickled: {error}"
+        return pickle.dumps(_Outcome(text=text))
+
+
+def _run(function: Callable[..., Any], args: Sequence[Any], connection: Connection) -> NoReturn:
+    """In a child, which never returns to the program."""
+    status = 1
+    try:
+        try:
+            outcome = _Outcome(function(*args))
+            status = 0
+        except BaseException as error:  # noqa: B902 (SystemExit as well)
+            outcome = _Outcome(error=error, text=traceback.format_exc())
+        connection.send_bytes(_pickled(outcome))
+        connection.close()
+        _native.close_all()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(status)
+
+
+def _child(function: Callable[..., Any], args: Sequence[Any], connection: Connection,
+           environment: dict[str, str]) -> NoReturn:
+    os.environ.update(environment)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    _run(function, args, connection)
+
+
+def spawn(function: Callable[..., Any], args: Sequence[Any] = (), *, ranks: int) -> list[Any]:
+    """Runs `function(*args)` in `ranks` forked processes, and returns their results by rank.
+
+    In it, `unisono.init()` joins a job of these ranks. The calling process is none of them, and
+    must not have called `unisono.init()` before. Results have to be picklable; the function need
+    not be. If a rank fails, the others are told by their next collective, and SpawnError is raised.
+    """
+    if ranks < 1:
+        raise ValueError(f"ranks is {ranks}; it must be at least 1")
+    if _native.has_joined():
+        raise RuntimeError("spawn: this process has called unisono.init(), so its children cannot; "
+                           "call spawn first, or in another process")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    name = f"unix:@unisono-spawn-{os.getpid()}-{secrets.token_hex(8)}"
+    children: dict[int, int] = {}
+    connections: dict[Connection, int] = {}
+    outcomes: dict[int, _Outcome] = {}
+    try:
+        for rank in range(ranks):
+            receiver, sender = Pipe(duplex=False)
+            environment = {"UNISONO_RANK": str(rank), "UNISONO_SIZE": str(ranks),
+                           "UNISONO_RENDEZVOUS": name}
+            child = os.fork()
+            if child == 0:
+                receiver.close()
+                for other in connections:
+                    other.close()
+                _child(function, args, sender, environment)
+            sender.close()
+            children[rank] = child
+            connections[receiver] = rank
+        waiting = dict(connections)
+        limit: Optional[float] = None
+        while waiting:
+            ended = wait(list(waiting), limit)
+            if not ended:
+                break
+            for ready in ended:
+                assert isinstance(ready, Connection)
+                rank = waiting.pop(ready)
+                outcomes[rank] = _receive(ready)
+                if outcomes[rank].text:
+                    limit = _GRACE
+        return _results(outcomes, children)
+    finally:
+        for connection in connections:
+            connection.close()
+        _end(children)
+
+
+def _receive(connection: Connection) -> _Outcome:
+    try:
+        outcome = pickle.loads(connection.recv_bytes())
+        assert isinstance(outcome, _Outcome)
+        return outcome
+    except EOFError:
+        return _Outcome(text="it ended without a result")
+    except Exception as error:  # of the caller's class: any kind
+        return _Outcome(text=f"its result cannot be unpickled: {error}")
+
+
+def _results(outcomes: dict[int, _Outcome], children: dict[int, int]) -> list[Any]:
+    failed = [rank for rank, outcome in outcomes.items() if outcome.text]
+    if not failed:
+        for rank, child in list(children.items()):
+            os.waitpid(child, 0)
+            del children[rank]
+        return [outcomes[rank].result for rank in range(len(outcomes))]
+    # In the order in which they ended, those that failed because of another rank last.
+    because_of_others = (RankLostError, PeerArgumentError)
+    failed.sort(key=lambda rank: isinstance(outcomes[rank].error, because_of_others))
+    first = outcomes[failed[0]]
+    raise SpawnError(f"rank {failed[0]} failed: {first.text.rstrip()}", failed[0]) from first.error
+
+
+def _end(children: dict[int, int]) -> None:
+    """Of a spawn that has failed."""
+    for child in children.values():
+        os.kill(child, signal.SIGKILL)
+    for child in children.values():
+        os.waitpid(child, 0)

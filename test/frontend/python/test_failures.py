@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Wrong calls, lost ranks and signals: clear exceptions on every rank, and no hang."""
+
+import os
+import signal
+import threading
+
+import numpy
+import pytest
+import unisono
+
+GOOD = numpy.ones(4)
+
+
+def read_only():
+    array = numpy.ones(4)
+    array.flags.writeable = False
+    return array
+
+
+def misaligned():
+    return numpy.frombuffer(bytearray(40), numpy.uint8)[1:33].view("f8")
+
+
+WRONG = {
+    "type": (lambda c: c.allreduce(GOOD, numpy.ones(4, "f4")), unisono.DatatypeError, "float32"),
+    "shape": (lambda c: c.allreduce(GOOD, numpy.ones(5)), unisono.ArgumentError, "5 elements"),
+    "short": (lambda c: c.allgather(GOOD, numpy.ones(4)), unisono.ArgumentError, "recv has 4"),
+    "read_only": (lambda c: c.allreduce(GOOD, read_only()), unisono.ArgumentError, "read-only"),
+    "strides": (lambda c: c.allreduce(numpy.ones(8)[::2]), unisono.ArgumentError, "contiguous"),
+    "alignment": (lambda c: c.allreduce(misaligned(), numpy.ones(4)), unisono.ArgumentError,
+                  "align"),
+    "no_array": (lambda c: c.allreduce("text", GOOD), unisono.DatatypeError, "DLPack"),
+    "objects": (lambda c: c.allreduce(numpy.array([{}])), unisono.DatatypeError, "object"),
+    "op": (lambda c: c.allreduce(GOOD, op="plus"), unisono.ArgumentError, "plus"),
+    "root": (lambda c: c.broadcast(GOOD, root=7), unisono.ArgumentError, "root"),
+    "multiple": (lambda c: c.reduce_scatter(numpy.ones(7)), unisono.ArgumentError, "multiple"),
+    "block": (lambda c: c.allgatherv(GOOD, numpy.ones(4), counts=[4, 4]), unisono.ArgumentError,
+              "not within"),
+    "counts": (lambda c: c.allgatherv(GOOD, counts=[4]), unisono.ArgumentError, "1 entries"),
+}
+
+
+def wrong_call(name):
+    call, kind, text = WRONG[name]
+    with unisono.init() as world:
+        comm = world.dup()
+        if comm.rank == 1:
+            with pytest.raises(kind, match=text) as caught:
+                call(comm)
+        else:
+            with pytest.raises(unisono.PeerArgumentError) as caught:
+                comm.allreduce(GOOD)
+        assert caught.value.rank == 1
+        world.barrier()
+        return True
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_call_is_an_error_on_every_rank(name):
+    assert unisono.spawn(wrong_call, (name,), ranks=2) == [True, True]
+
+
+def ended():
+    world = unisono.init()
+    comm = world.dup()
+    request = comm.allreduce_start(GOOD)
+    request.wait()
+    plan = comm.allreduce_plan(GOOD)
+    comm.close()
+    comm.close()
+    for call in (comm.barrier, plan, lambda: comm.allreduce(GOOD), comm.info):
+        with pytest.raises(unisono.StateError, match="closed"):
+            call()
+    assert request.wait().tolist() == [2.0] * 4
+    world.close()
+    with pytest.raises(unisono.StateError):
+        world.barrier()
+    with pytest.raises(unisono.StateError):
+        unisono.init()
+    return True
+
+
+def test_use_after_the_end():
+    assert unisono.spawn(ended, ranks=2) == [True, True]
+
+
+def forked():
+    with unisono.init() as comm:
+        request = comm.allreduce_start(GOOD)
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                comm.barrier()
+            except unisono.StateError as error:
+                status = 0 if "parent" in str(error) else 2
+            comm.close()
+            os._exit(status)
+        _, status = os.waitpid(child, 0)
+        assert request.wait()[0] == comm.size
+        comm.barrier()
+        return os.waitstatus_to_exitcode(status)
+
+
+def test_a_forked_child_has_no_part_in_the_job():
+    assert unisono.spawn(forked, ranks=2) == [0, 0]
+
+
+def leaving_without_waiting():
+    comm = unisono.init()
+    comm.allreduce_start(numpy.ones(100_000))  # nobody waits for it, and its arrays go
+    return comm.rank
+
+
+def test_the_end_with_operations_in_flight():
+    assert unisono.spawn(leaving_without_waiting, ranks=3) == [0, 1, 2]
+
+
+def killed():
+    comm = unisono.init()
+    comm.barrier()
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    with pytest.raises(unisono.RankLostError, match="rank 1") as caught:
+        comm.allreduce(GOOD)
+    with comm.shrink() as rest:
+        return caught.value.rank, rest.size
+
+
+def test_a_killed_rank_is_named():
+    with pytest.raises(unisono.SpawnError) as caught:
+        unisono.spawn(killed, ranks=3)
+    assert caught.value.rank == 1
+
+
+def interrupted(reader, writer):
+    comm = unisono.init()
+    comm.barrier()
+    if comm.rank == 0:
+        main = threading.main_thread().ident
+        threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            comm.barrier()
+        os.write(writer, b".")
+    else:
+        os.read(reader, 1)
+    with pytest.raises(unisono.CancelledError) as caught:
+        comm.barrier()  # the first of rank 1 may have all that it needs from rank 0
+        comm.barrier()
+    return caught.value.rank
+
+
+def test_control_c_ends_a_wait():
+    assert unisono.spawn(interrupted, os.pipe(), ranks=2) == [0, 0]
+
+
+def raising():
+    with unisono.init() as comm:
+        def divide(left, right):
+            raise ZeroDivisionError("by the operator")
+        kinds = (ZeroDivisionError, unisono.PeerArgumentError)
+        with pytest.raises(kinds):
+            comm.allreduce(GOOD, op=divide)
+            comm.barrier()
+        return True
+
+
+def test_an_operator_that_raises():
+    assert unisono.spawn(raising, ranks=3) == [True] * 3
+
+
+def failing(rank):
+    with unisono.init() as comm:
+        if comm.rank == rank:
+            raise LookupError("of this rank")
+        comm.barrier()
+
+
+def test_spawn_names_the_rank_and_keeps_its_exception():
+    with pytest.raises(unisono.SpawnError, match="of this rank") as caught:
+        unisono.spawn(failing, (1,), ranks=3)
+    assert caught.value.rank == 1
+    assert isinstance(caught.value.__cause__, LookupError)
