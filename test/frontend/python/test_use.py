@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How programs use it: event loops, threads, loops of many calls, ends without warning."""
+
+import asyncio
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy
+import pytest
+import unisono
+
+
+def awaiting():
+    with unisono.init() as comm:
+        order = []
+
+        async def other():
+            for turn in range(3):
+                order.append(turn)
+                await asyncio.sleep(0)
+
+        async def main():
+            mine = numpy.full(10, comm.rank + 1.0)
+            task = asyncio.create_task(other())
+            total = await comm.allreduce_start(mine)
+            parts = await asyncio.gather(*(as_task(comm.allgather_start(mine[:1] * i))
+                                           for i in range(5)))
+            with comm.allreduce_plan(mine) as plan:
+                plan.start()
+                planned = await plan
+            await task
+            return total[0], [part[-1][0] for part in parts], planned[0]
+
+        async def as_task(request):
+            return await request
+
+        found = asyncio.run(main())
+        assert order == [0, 1, 2]
+        return found
+
+
+def test_requests_and_plans_are_awaited():
+    assert unisono.spawn(awaiting, ranks=3) == [(6.0, [0.0, 3.0, 6.0, 9.0, 12.0], 6.0)] * 3
+
+
+def others_go_on(reader, writer):
+    """Rank 1 starts only after another task of rank 0, which awaits the collective, has run."""
+    with unisono.init() as comm:
+        async def main():
+            async def say():
+                await asyncio.sleep(0)
+                os.write(writer, b".")
+            task = asyncio.create_task(say())
+            total = await comm.allreduce_start(numpy.ones(1))
+            await task
+            return total[0]
+        if comm.rank == 1:
+            os.read(reader, 1)
+            return comm.allreduce(numpy.ones(1))[0]
+        return asyncio.run(main())
+
+
+def test_an_await_lets_other_tasks_run():
+    assert unisono.spawn(others_go_on, os.pipe(), ranks=2) == [2.0, 2.0]
+
+
+def awaiting_a_failure():
+    comm = unisono.init()
+    if comm.rank == 1:
+        with pytest.raises(unisono.ArgumentError):
+            comm.allreduce(numpy.ones(2), op="none")
+        return True
+
+    async def main():
+        with pytest.raises(unisono.PeerArgumentError):
+            await comm.allreduce_start(numpy.ones(2))
+            await comm.barrier_start()
+    asyncio.run(main())
+    return True
+
+
+def test_an_await_raises_the_error():
+    assert unisono.spawn(awaiting_a_failure, ranks=2) == [True, True]
+
+
+def in_threads():
+    with unisono.init() as world:
+        comms = [world.dup() for _ in range(4)]
+        sums = [0.0] * len(comms)
+
+        def work(index):
+            for turn in range(200):
+                sums[index] += comms[index].allreduce(numpy.full(3, float(turn)))[0]
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(len(comms))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return sums
+
+
+def test_each_thread_has_its_communicator():
+    assert unisono.spawn(in_threads, ranks=2) == [[2.0 * sum(range(200))] * 4] * 2
+
+
+def two_threads_in_one(reader, writer):
+    with unisono.init() as comm:
+        if comm.rank == 1:
+            os.read(reader, 1)
+            comm.barrier()
+            return True
+        thread = threading.Thread(target=comm.barrier)
+        thread.start()
+        refused = None
+        while refused is None:  # until the thread is in its call
+            try:
+                comm.info()
+            except unisono.StateError as error:
+                refused = str(error)
+        os.write(writer, b".")
+        thread.join()
+        return "another thread" in refused
+
+
+def test_a_second_thread_is_refused():
+    assert unisono.spawn(two_threads_in_one, os.pipe(), ranks=2) == [True, True]
+
+
+def surviving():
+    comm = unisono.init()
+    comm.barrier()
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        while True:
+            comm.allreduce(numpy.ones(4))
+    except unisono.RankLostError as error:
+        lost = error.rank
+    with comm.shrink() as rest:
+        return lost, rest.size, rest.allgather(rest.rank).ravel().tolist()
+
+
+def run_ranks(function, ranks, tmp_path):
+    """As spawn, for ranks that may die: the results are written to files."""
+    children = []
+    for rank in range(ranks):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                os.environ.update(UNISONO_RANK=str(rank), UNISONO_SIZE=str(ranks),
+                                  UNISONO_RENDEZVOUS=f"unix:@unisono-test-{os.getppid()}-survive")
+                (tmp_path / str(rank)).write_text(repr(function()))
+                status = 0
+            finally:
+                os._exit(status)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
+    return [(tmp_path / str(rank)).read_text() if (tmp_path / str(rank)).exists() else None
+            for rank in range(ranks)]
+
+
+def test_those_that_live_go_on_after_a_killed_rank(tmp_path):
+    survivor = repr((1, 2, [0, 1]))
+    assert run_ranks(surviving, 3, tmp_path) == [survivor, None, survivor]
+
+
+def counting():
+    """How many more blocks and references there are after many calls than after some."""
+    with unisono.init() as comm:
+        mine, total = numpy.ones(5), numpy.empty(5)
+        operator = numpy.add
+
+        def some_calls():
+            for _ in range(50):
+                comm.allreduce(mine, total)
+                comm.allreduce(mine)
+                comm.allreduce(3)
+                comm.allgather(mine)
+                comm.broadcast(total)
+                comm.allgatherv(mine, counts=[5] * comm.size)
+                comm.allreduce(mine, op=operator)
+                comm.allreduce_start(mine, total).wait()
+                comm.allreduce_start(mine)  # nobody waits
+                comm.barrier()
+                with comm.allreduce_plan(mine, total) as plan:
+                    plan()
+                try:
+                    comm.allreduce_plan(mine, total)()
+                finally:
+                    comm.info()
+                with comm.dup() as other:
+                    other.barrier()
+            comm.barrier()
+            gc.collect()
+            return sys.getallocatedblocks(), sys.getrefcount(mine), sys.getrefcount(total)
+
+        some_calls()
+        before = some_calls()
+        after = some_calls()
+        return [last - first for first, last in zip(before, after)]
+
+
+def test_no_reference_is_left():
+    for blocks, mine, total in unisono.spawn(counting, ranks=2):
+        assert blocks < 50  # fewer than one for each turn
+        assert (mine, total) == (0, 0)
+
+
+ENDS = """
+import numpy, sys, unisono
+comm = unisono.init()
+request = comm.allreduce_start(numpy.ones(200_000))
+plan = comm.allreduce_plan(numpy.ones(3))
+plan.start()
+print("ends", comm.rank, flush=True)
+{last}
+"""
+
+
+@pytest.mark.parametrize("last", ["", "sys.exit(0)", "del comm, plan", "request.wait()"])
+def test_the_interpreter_ends_with_operations_in_flight(last, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(ENDS.format(last=last))
+    ended = subprocess.run([sys.executable, "-m", "unisono", "run", "-n", "2", sys.executable,
+                            program], check=False, text=True, capture_output=True)
+    assert ended.returncode == 0, ended.stderr
+    assert sorted(line for line in ended.stdout.splitlines() if "ends" in line) == ["ends 0",
+                                                                                   "ends 1"]
+    assert "Fatal" not in ended.stderr and "Traceback" not in ended.stderr
+
+
+def test_an_exception_ends_the_other_ranks(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("import unisono\ncomm = unisono.init()\n"
+                       "if comm.rank == 0: raise KeyError('of rank 0')\ncomm.barrier()\n")
+    ended = subprocess.run([sys.executable, "-m", "unisono", "run", "-n", "2", sys.executable,
+                            program], check=False, text=True, capture_output=True)
+    assert ended.returncode != 0
+    assert "of rank 0" in ended.stderr
