@@ -36,7 +36,7 @@ Call allreduce(arith::Operator op) {
 void find(PlanCache& plans, arith::Operator op) {
   const auto found = plans.find(allreduce(op), true);
   UNISONO_CHECK(found.ok(), "a call without a plan");
-  benchmark::DoNotOptimize((*found)->plan.parts.data());
+  benchmark::DoNotOptimize((*found)->parts.get());
 }
 
 void run_new_shape(benchmark::State& state) {

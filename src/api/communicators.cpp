@@ -215,9 +215,8 @@ int unisono_comm_info(unisono_comm_t comm, unisono_comm_info_t* info) try {
   if (statistics.last_plan != nullptr) {
     const auto& plan = *statistics.last_plan;
     plan.algorithm.copy(full.algorithm, sizeof full.algorithm - 1);
-    const std::string engine = unisono::select::engine_name(plan.plan.engine);
-    const bool pulls =
-        plan.bound->single_copy && plan.plan.engine == unisono::select::EngineKind::inline_;
+    const std::string engine = unisono::select::engine_name(plan.engine);
+    const bool pulls = plan.single_copy && plan.engine == unisono::select::EngineKind::inline_;
     (pulls ? engine + ", pull" : engine).copy(full.engine, sizeof full.engine - 1);
   }
   full.multicasts = statistics.engine.multicasts;

@@ -20,7 +20,7 @@ enum class Others : std::uint8_t { wait_for_us, not_concerned };
 // A call that can be made.
 struct Prepared {
   Checked checked;
-  plan::CachedPlan* plan = nullptr;
+  const plan::Plan* plan = nullptr;
 };
 
 Error cannot_make(Comm& comm, Others others, const Error& why) {
@@ -160,16 +160,14 @@ int make_plan(const Arguments& arguments, unisono_plan_t* handle) try {
   auto plan = std::make_unique<PersistentPlan>();
   comm->plans.insert(plan.get());
   plan->comm = comm;
-  plan->cached = made->plan;
+  plan->plan = made->plan->shared_from_this();
   plan->input = made->checked.input;
   plan->output = made->checked.output;
-  PersistentPlan* const raw = plan.get();
   *handle = plans().insert(std::move(plan));
   if (*handle == nullptr) {
     return fail(Code::resources, fmt::format("{}: there are {} plans already; free some",
                                              arguments.function, plans().kMost));
   }
-  ++raw->cached->pins;
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
   return fail(arguments.function, thrown);

@@ -104,7 +104,7 @@ struct Repeat {
   unisono_op_t op = -1;
   int root = 0;
   BufferRule buffers;
-  plan::CachedPlan* plan = nullptr;  // belongs to the cache's generation
+  const plan::Plan* plan = nullptr;  // belongs to the cache's generation
   std::uint64_t generation = 0;
 
   bool fits(const Arguments& call) const {
@@ -139,7 +139,7 @@ struct PersistentPlan {
     if (comm != nullptr) comm->plans.erase(this);
   }
   Comm* comm = nullptr;
-  plan::CachedPlan* cached = nullptr;
+  std::shared_ptr<const plan::Plan> plan;
   const void* input = nullptr;
   void* output = nullptr;
   bool active = false;

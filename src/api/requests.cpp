@@ -222,7 +222,7 @@ int unisono_plan_start(unisono_plan_t handle) try {
     return refuse(*plan.comm, Code::state,
                   "unisono_plan_start: a start of this plan is still active; wait for it first");
   }
-  const auto status = plan.comm->group->start(*plan.cached, plan.input, plan.output, plan.pending);
+  const auto status = plan.comm->group->start(*plan.plan, plan.input, plan.output, plan.pending);
   if (!status) return fail(status.error());
   plan.active = true;
   return UNISONO_OK;
@@ -276,7 +276,6 @@ int unisono_plan_free(unisono_plan_t handle) try {
                   "unisono_plan_free: a start of this plan is still active; wait for "
                   "it first");
     }
-    --plan->cached->pins;
   }
   plans().remove(handle);
   return UNISONO_OK;

@@ -121,10 +121,10 @@ void Communicator::publish_progress() {
   queue_.publish_progress();
 }
 
-Result<plan::CachedPlan*> Communicator::plan(const plan::Call& call) {
+Result<const plan::Plan*> Communicator::plan(const plan::Call& call) {
   loan_.take_back();
-  UNISONO_ASSIGN(plan::CachedPlan* const plan, plans_.find(call, queue_.active().empty()));
-  UNISONO_TRY(segment_.prepare(plan->plan.bulk));
+  UNISONO_ASSIGN(const plan::Plan* const plan, plans_.find(call, queue_.active().empty()));
+  UNISONO_TRY(segment_.prepare(plan->bulk));
   return plan;
 }
 
@@ -138,11 +138,11 @@ Status Communicator::run(const plan::Call& call, const void* input, void* output
   return run(**found, input, output);
 }
 
-Status Communicator::run(plan::CachedPlan& plan, const void* input, void* output) {
+Status Communicator::run(const plan::Plan& plan, const void* input, void* output) {
   loan_.take_back();
   if (failures_.starts_no_more()) [[unlikely]]
     return failures_.tell();
-  const Status started = queue_.start(plan.plan, input, output, blocking_);
+  const Status started = queue_.start(plan, input, output, blocking_);
   if (!started) [[unlikely]]
     return failures_.refuse(started.error().code, started.error().message);
   plans_.use(plan);
@@ -157,18 +157,18 @@ Status Communicator::run(plan::CachedPlan& plan, const void* input, void* output
   return base::success();
 }
 
-Status Communicator::start(plan::CachedPlan& plan, const void* input, void* output,
+Status Communicator::start(const plan::Plan& plan, const void* input, void* output,
                            Pending& pending) {
   loan_.take_back();
   if (failures_.starts_no_more()) [[unlikely]]
     return failures_.tell();
-  if (const Status started = queue_.start(plan.plan, input, output, pending); !started) {
+  if (const Status started = queue_.start(plan, input, output, pending); !started) {
     return failures_.refuse(started.error().code, started.error().message);
   }
   plans_.use(plan);
   queue_.add(pending);
   // The agent can send long messages as well.
-  const bool is_long = !members_.on_one_host() && plan.plan.segments > 1;
+  const bool is_long = !members_.on_one_host() && plan.segments > 1;
   if (is_long && loan_.lend_when(job::Agent::When::now)) return base::success();
   advance();
   loan_.lend(true);

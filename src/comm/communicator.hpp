@@ -38,7 +38,7 @@ struct CommunicatorStatistics {
   std::int64_t sleeps = 0;
   std::int64_t helped_steps = 0;
   engine::Counters engine;
-  const plan::CachedPlan* last_plan = nullptr;  // PlanCache::last_used
+  const plan::Plan* last_plan = nullptr;  // PlanCache::last_used
 };
 
 class Communicator {
@@ -55,14 +55,14 @@ class Communicator {
   const Members& members() const { return members_; }
 
   // The plan of a call, prepared: buffers are there. Local.
-  base::Result<plan::CachedPlan*> plan(const plan::Call& call);
+  base::Result<const plan::Plan*> plan(const plan::Call& call);
   plan::PlanCache& plans() { return plans_; }
 
   // Blocking; the second with a plan of this communicator.
   base::Status run(const plan::Call& call, const void* input, void* output);
-  base::Status run(plan::CachedPlan& plan, const void* input, void* output);
+  base::Status run(const plan::Plan& plan, const void* input, void* output);
   // Split phase: `pending` is the caller's and stays where it is until it is complete or failed.
-  base::Status start(plan::CachedPlan& plan, const void* input, void* output, Pending& pending);
+  base::Status start(const plan::Plan& plan, const void* input, void* output, Pending& pending);
   // Carries all operations on; true if any ended.
   bool progress();
   // The same, and now and then checks for failures, as a waiting rank does: for a rank that polls.

@@ -190,7 +190,7 @@ void HostOperation::enter() {
   frame_.next_channel = lane_->channel_base(sequence_ + 1) - windows;
   frame_.tag = make_tag(sequence_, history_);
   frame_.kernel = plan_->kernel;
-  frame_.kernel_context = plan_->kernel_context;
+  frame_.kernel_context = &plan_->user;
   moved_ = false;
   if (own.gathers_input) [[unlikely]]
     stage_input();

@@ -10,7 +10,7 @@
 #include "arith/kernel.hpp"
 #include "arith/type.hpp"
 #include "base/result.hpp"
-#include "schedule/shape.hpp"
+#include "select/nic/by_nic.hpp"
 #include "select/nic/split_choice.hpp"
 
 namespace unisono::plan {
@@ -29,18 +29,9 @@ struct NicCall {
   bool gathers = false;            // an allgather with blocks of `bytes`
 };
 
-// The part of this rank in a collective; the error gives the reason why the NIC path does not do
-// it. Depends on nothing that differs between ranks but `rank`.
-struct NicShape {
-  schedule::Collective collective = schedule::Collective::barrier;
-  arith::Operator op = arith::Operator::sum;
-  arith::Type type = arith::Type::int64;
-  std::int64_t count = 0;
-  int root = 0;
-  int ranks = 1;
-  bool one_a_host = true;  // no two of them are on one host
-};
-// Code::unsupported if the NIC path cannot do it, or host processes are faster.
+using select::NicShape;
+
+// The part of `rank` in a collective; Code::unsupported as select::check_nic_shape says.
 base::Result<NicCall> lower_call(const NicShape& shape, int rank);
 
 // How often a call's vector is halved.

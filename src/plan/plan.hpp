@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Plan: everything about a call that does not change from one time to the next. Immutable once
-// made; any thread.
+// Plan: everything about a call that does not change from one time to the next. Blocking,
+// split-phase and persistent calls share one. Immutable once made; any thread.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
-#include <span>
+#include <string>
 #include <vector>
 
 #include "arith/kernel.hpp"
+#include "plan/call.hpp"
 #include "plan/nic_call.hpp"
 #include "plan/program.hpp"
 #include "select/engine_kind.hpp"
 
 namespace unisono::plan {
 
-struct Plan {
+struct Plan : std::enable_shared_from_this<Plan> {
   std::int32_t collective = 0;  // the caller's number, for records
   std::int32_t type = 0, op = -1, root = 0;
   std::int64_t count = 0;
   std::uint32_t digest = 0;
   select::EngineKind engine = select::EngineKind::inline_;
-  bool bulk = false;  // which lane
+  bool bulk = false;         // which lane
+  bool single_copy = false;  // long messages are read from their sender's memory
 
   // The vector goes in `segments` segments, each `input_stride`/`output_stride` bytes after the one
   // before. Equal neighbouring segments form a part: they use the same programs.
@@ -31,12 +34,16 @@ struct Plan {
   };
   std::int64_t segments = 1;
   std::int64_t input_stride = 0, output_stride = 0;
-  std::span<const Part> parts;     // other plans may have the same
+  // The last one ends with the last segment. Plans of other types of the same size and of other
+  // operators have the same. None where the engine is the NIC path.
+  std::shared_ptr<const Part[]> parts;
   std::int64_t staging_bytes = 0;  // job memory that this rank needs for each operation
 
   arith::Kernel kernel = nullptr;
-  const void* kernel_context = nullptr;
+  UserOperator user;           // the kernel's context, for an operator of the user's
   std::optional<NicCall> nic;  // where the engine is the NIC path
+
+  std::string algorithm;  // with its parameters, for people
 };
 
 }  // namespace unisono::plan

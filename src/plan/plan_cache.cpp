@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "arith/kernel.hpp"
 #include "base/log.hpp"
 #include "plan/digest.hpp"
-#include "plan/lower_for_nic.hpp"
+#include "plan/make_programs.hpp"
 
 namespace unisono::plan {
 namespace {
@@ -20,8 +22,6 @@ using schedule::Shape;
 
 // Calls with ever new counts would fill the memory.
 constexpr std::size_t kMostPlans = 512;
-// The algorithm where ranks know no counts but their own; a row of every such collective.
-constexpr std::string_view kLocal = "linear";
 
 void call_user(void* target, const void* left, const void* right, std::int64_t count,
                const void* context) {
@@ -32,41 +32,29 @@ void call_user(void* target, const void* left, const void* right, std::int64_t c
 // One plan in the making.
 class PlanMaker {
  public:
-  // bound: the common part of this and another plan, or null.
-  PlanMaker(const PlanContext& context, const Call& call, std::shared_ptr<const BoundPlan> bound)
-      : context_(context), call_(call), shape_(shape_of(call, context)) {
-    cached_->bound = std::move(bound);
-  }
+  // alike: a plan with the same programs if its algorithm is the same, or null.
+  PlanMaker(const PlanContext& context, const Call& call, const Plan* alike)
+      : context_(context), call_(call), shape_(shape_of(call, context)), alike_(alike) {}
 
-  Result<std::unique_ptr<CachedPlan>> make() {
+  Result<std::shared_ptr<const Plan>> make() {
     choose();
-    cached_->call = call_;
-    cached_->algorithm = algorithm::describe(*choice_.algorithm, choice_.parameters);
-    fill_call();
-    if (context_.nic) lower_for_nic();
-    if (cached_->bound == nullptr) {
-      UNISONO_ASSIGN(cached_->bound, bind_plan(context_, call_, choice_));
+    if (choice_.engine == select::EngineKind::nic) {
+      UNISONO_TRY(lower_for_nic());
+    } else if (alike_ != nullptr && alike_->algorithm == name_) {
+      *plan_ = *alike_;
+    } else {
+      UNISONO_TRY(make_programs(context_, call_, choice_, *plan_));
     }
-    fill_bound();
+    fill_call();
     fill_digest();
-    return std::move(cached_);
+    return std::shared_ptr<const Plan>(std::move(plan_));
   }
 
  private:
   void choose() {
     choice_ = select::choose(shape_, circumstances_of(call_, context_), context_.overrides);
-    if (call_.local_counts) insist_on_local();
+    name_ = algorithm::describe(*choice_.algorithm, choice_.parameters);
     if (base::log_enabled(base::LogLevel::info)) log_choice();
-  }
-
-  void insist_on_local() {
-    if (choice_.algorithm->name == kLocal) return;
-    choice_.passed_over.push_back(fmt::format(
-        "{}: only {} is for ranks that know no counts but their own", choice_.reason, kLocal));
-    choice_.algorithm = algorithm::find(call_.collective, kLocal);
-    choice_.parameters = {};
-    choice_.origin = select::Origin::rule;
-    choice_.reason = "ranks know no counts but their own";
   }
 
   void log_choice() const {
@@ -75,68 +63,58 @@ class PlanMaker {
     for (const std::string& text : choice_.passed_over) {
       base::log(base::LogLevel::info, "select", "{}: passed over {}", called, text);
     }
-    base::log(base::LogLevel::debug, "select", "{}: {} ({})", called,
-              algorithm::describe(*choice_.algorithm, choice_.parameters), choice_.reason);
+    base::log(base::LogLevel::debug, "select", "{}: {} ({}), {} ({})", called, name_,
+              choice_.reason, select::engine_name(choice_.engine), choice_.engine_reason);
+    if (choice_.why_not_nic.empty()) return;
+    base::log(base::LogLevel::debug, "select", "{}: not by the NIC path: {}", called,
+              choice_.why_not_nic);
   }
 
-  void lower_for_nic() {
-    const NicCommunicator path = {.hosts = context_.hosts, .preferences = *context_.nic};
-    const auto lowered = nic_call_of(call_, choice_, path, context_.rank);
-    if (lowered.ok()) cached_->plan.nic = *lowered;
-    base::log(base::LogLevel::debug, "nic", "{}: {}", call_name(cached_->plan.collective),
-              lowered.ok() ? "by the NIC path" : lowered.error().message);
+  base::Status lower_for_nic() {
+    const NicShape shape = select::nic_shape_of(shape_, circumstances_of(call_, context_));
+    UNISONO_ASSIGN(plan_->nic, lower_call(shape, context_.rank));
+    plan_->engine = select::EngineKind::nic;
+    return base::success();
   }
 
   void fill_call() {
-    Plan& plan = cached_->plan;
-    plan.collective = record_number(call_.collective, call_.purpose);
-    plan.type = call_.type;
-    plan.op = call_.op;
-    plan.root = call_.root;
-    plan.count = call_.count;
+    plan_->collective = record_number(call_.collective, call_.purpose);
+    plan_->type = call_.type;
+    plan_->op = call_.op;
+    plan_->root = call_.root;
+    plan_->count = call_.count;
+    plan_->algorithm = std::move(name_);
+    plan_->user = {};
+    plan_->kernel = nullptr;
     if (call_.op >= kFirstUserNumber) {
-      cached_->user = call_.user;
-      plan.kernel = call_user;
-      plan.kernel_context = &cached_->user;
+      plan_->user = call_.user;
+      plan_->kernel = call_user;
     } else if (call_.op >= 0) {
-      plan.kernel = arith::find_kernel(static_cast<arith::Operator>(call_.op),
-                                       static_cast<arith::Type>(call_.type));
+      plan_->kernel = arith::find_kernel(static_cast<arith::Operator>(call_.op),
+                                         static_cast<arith::Type>(call_.type));
     }
-  }
-
-  void fill_bound() {
-    const BoundPlan& bound = *cached_->bound;
-    Plan& plan = cached_->plan;
-    plan.engine = plan.nic        ? select::EngineKind::nic
-                  : bound.helping ? select::EngineKind::helping
-                                  : select::EngineKind::inline_;
-    plan.bulk = bound.bulk;
-    plan.segments = bound.segments;
-    plan.input_stride = bound.input_stride;
-    plan.output_stride = bound.output_stride;
-    plan.parts = bound.parts;
-    plan.staging_bytes = bound.staging_bytes;
   }
 
   // The choices count too: ranks with different settings would not fit together.
   void fill_digest() {
-    Plan& plan = cached_->plan;
     Digest digest(call_);
-    digest.add(cached_->algorithm);
-    digest.add(static_cast<std::uint64_t>(plan.engine));
-    digest.add(cached_->bound->single_copy ? 1 : 0);
-    digest.add(static_cast<std::uint64_t>(plan.segments));
-    plan.digest = digest.folded();
+    digest.add(plan_->algorithm);
+    digest.add(static_cast<std::uint64_t>(plan_->engine));
+    digest.add(plan_->single_copy ? 1 : 0);
+    digest.add(static_cast<std::uint64_t>(plan_->segments));
+    plan_->digest = digest.folded();
   }
 
   const PlanContext& context_;
   const Call& call_;
   Shape shape_;
+  const Plan* alike_;
   select::Choice choice_;
-  std::unique_ptr<CachedPlan> cached_ = std::make_unique<CachedPlan>();
+  std::string name_;  // of the algorithm, with its parameters
+  std::shared_ptr<Plan> plan_ = std::make_shared<Plan>();
 };
 
-// The call as a BoundPlan sees it. It does not depend on the operator, except that helpers cannot
+// The call as make_programs sees it. It does not depend on the operator, except that helpers cannot
 // execute a user's.
 Call without_type(const Call& call) {
   Call same = call;
@@ -144,6 +122,12 @@ Call without_type(const Call& call) {
   same.op = call.op < 0 ? -1 : call.op < kFirstUserNumber ? 0 : kFirstUserNumber;
   same.user = {};
   return same;
+}
+
+template <class Kind>
+std::optional<Kind> built_in(std::int32_t number) {
+  if (number < 0 || number >= kFirstUserNumber) return std::nullopt;
+  return static_cast<Kind>(number);
 }
 
 // Whether the first rank of each host is in the group that multicasts between hosts.
@@ -175,7 +159,14 @@ select::Circumstances circumstances_of(const Call& call, const PlanContext& cont
           .multicast = context.multicast,
           .leaders_multicast = leaders_multicast(context),
           .pull = context.pull,
-          .single_copy_from = context.single_copy_from};
+          .single_copy_from = context.single_copy_from,
+          .op = built_in<arith::Operator>(call.op),
+          .type = built_in<arith::Type>(call.type),
+          .local_counts = call.local_counts,
+          .is_plain = call.purpose == Purpose::user,
+          .shared_windows = context.shared_windows,
+          .engine = context.engine,
+          .nic = context.nic};
 }
 
 bool PlanCache::same_blocks(const Call& a, const Call& b) {
@@ -206,15 +197,16 @@ void PlanCache::use_nic(const nic::Preferences& preferences) {
 void PlanCache::forget_all() {
   last_used_ = nullptr;
   plans_.clear();
-  bound_.clear();
+  with_programs_.clear();
   forget_found();
 }
 
+// Plans that somebody shares stay.
 void PlanCache::evict() {
-  std::erase_if(plans_, [this](const auto& entry) {
-    return entry.second->pins == 0 && entry.second.get() != last_used_;
+  std::erase_if(plans_, [this](const Entry& entry) {
+    return entry.second.use_count() == 1 && entry.second.get() != last_used_;
   });
-  std::erase_if(bound_, [](const auto& entry) { return entry.second.expired(); });
+  std::erase_if(with_programs_, [](const auto& entry) { return entry.second.expired(); });
   forget_found();
 }
 
@@ -223,23 +215,23 @@ void PlanCache::forget_found() {
   std::ranges::fill(last_, nullptr);
 }
 
-Result<std::unique_ptr<CachedPlan>> PlanCache::make(const Call& call) {
-  const Call alike = without_type(call);
-  const auto found = bound_.find(alike);
-  auto bound = found == bound_.end() ? nullptr : found->second.lock();
-  UNISONO_ASSIGN(auto made, PlanMaker(context_, call, std::move(bound)).make());
-  bound_[alike] = made->bound;
+Result<std::shared_ptr<const Plan>> PlanCache::make(const Call& call) {
+  const Call key = without_type(call);
+  const auto found = with_programs_.find(key);
+  const auto alike = found == with_programs_.end() ? nullptr : found->second.lock();
+  UNISONO_ASSIGN(auto made, PlanMaker(context_, call, alike.get()).make());
+  if (made->parts != nullptr) with_programs_[key] = made;
   return made;
 }
 
-Result<CachedPlan*> PlanCache::find_or_make(const Call& call, bool may_evict) {
+Result<const Plan*> PlanCache::find_or_make(const Call& call, bool may_evict) {
   auto found = plans_.find(call);
   if (found == plans_.end()) {
     if (plans_.size() >= kMostPlans && may_evict) evict();
     UNISONO_ASSIGN(auto made, make(call));
     found = plans_.emplace(call, std::move(made)).first;
   }
-  last_[static_cast<int>(call.collective)] = found->second.get();
+  last_[static_cast<int>(call.collective)] = &*found;
   return found->second.get();
 }
 

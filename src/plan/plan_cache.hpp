@@ -14,7 +14,6 @@
 
 #include "base/result.hpp"
 #include "base/settings/settings.hpp"
-#include "plan/bound_plan.hpp"
 #include "plan/call.hpp"
 #include "plan/geometry.hpp"
 #include "plan/plan.hpp"
@@ -46,30 +45,22 @@ struct PlanContext {
 schedule::Shape shape_of(const Call& call, const PlanContext& context);
 select::Circumstances circumstances_of(const Call& call, const PlanContext& context);
 
-struct CachedPlan {
-  Call call;
-  std::string algorithm;  // with its parameters
-  UserOperator user;      // the kernel's context, for an operator of the user's
-  int pins = 0;           // persistent plans that hold it
-  std::shared_ptr<const BoundPlan> bound;
-  Plan plan;  // of `bound`
-};
-
 class PlanCache {
  public:
   explicit PlanCache(const PlanContext& context) : context_(context) {}
 
-  // The call's plan, valid until the cache is cleared; may_evict: no operation is in progress.
-  base::Result<CachedPlan*> find(const Call& call, bool may_evict) {
-    CachedPlan* last = last_[static_cast<int>(call.collective)];
-    if (last != nullptr && same(last->call, call)) [[likely]]
-      return last;
+  // The call's plan, valid until generation() changes. A persistent plan shares it and keeps it
+  // longer (shared_from_this). may_evict: no operation is in progress.
+  base::Result<const Plan*> find(const Call& call, bool may_evict) {
+    const Entry* last = last_[static_cast<int>(call.collective)];
+    if (last != nullptr && same(last->first, call)) [[likely]]
+      return last->second.get();
     return find_or_make(call, may_evict);
   }
   // The plan of the last operation that began, which stays when others are evicted; null: none, or
   // all were forgotten since.
-  const CachedPlan* last_used() const { return last_used_; }
-  void use(const CachedPlan& plan) { last_used_ = &plan; }
+  const Plan* last_used() const { return last_used_; }
+  void use(const Plan& plan) { last_used_ = &plan; }
   // Changes when plans that were found before may be gone.
   std::uint64_t generation() const { return generation_; }
   // Forgets all plans. For tests.
@@ -91,26 +82,29 @@ class PlanCache {
     bool operator()(const Call& a, const Call& b) const { return same(a, b); }
   };
 
-  // Compares calls without the parts on which a BoundPlan does not depend.
-  struct SameBound {
+  // Compares calls from which without_type() has removed what make_programs ignores.
+  struct SamePrograms {
     bool operator()(const Call& a, const Call& b) const {
       return same(a, b) && a.element_bytes == b.element_bytes && a.ordered == b.ordered;
     }
   };
 
-  base::Result<CachedPlan*> find_or_make(const Call& call, bool may_evict);
-  base::Result<std::unique_ptr<CachedPlan>> make(const Call& call);
+  using Plans = std::unordered_map<Call, std::shared_ptr<const Plan>, Hash, Same>;
+  using Entry = Plans::value_type;
+
+  base::Result<const Plan*> find_or_make(const Call& call, bool may_evict);
+  base::Result<std::shared_ptr<const Plan>> make(const Call& call);
   void evict();
   void forget_all();
   void forget_found();
 
   PlanContext context_;
   std::uint64_t generation_ = 1;
-  const CachedPlan* last_used_ = nullptr;
-  CachedPlan* last_[schedule::kCollectiveCount] = {};
-  std::unordered_map<Call, std::unique_ptr<CachedPlan>, Hash, Same> plans_;
-  // Owned by the plans, so there are never more of them than plans.
-  std::unordered_map<Call, std::weak_ptr<const BoundPlan>, Hash, SameBound> bound_;
+  const Plan* last_used_ = nullptr;
+  const Entry* last_[schedule::kCollectiveCount] = {};
+  Plans plans_;
+  // The newest plan with such programs. There are never more of them than plans.
+  std::unordered_map<Call, std::weak_ptr<const Plan>, Hash, SamePrograms> with_programs_;
 };
 
 }  // namespace unisono::plan

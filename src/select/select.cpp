@@ -8,6 +8,7 @@
 #include <ranges>
 
 #include "base/check.hpp"
+#include "select/nic/by_nic.hpp"
 #include "select/rules.hpp"
 
 namespace unisono::select {
@@ -21,46 +22,57 @@ using schedule::Shape;
 // receiver each have a core. A reduction does better with the parts that buffers give it.
 constexpr std::int64_t kSingleCopyBytes = 4 << 20;
 
-// The candidates, best first. First come rules that hold, then the others from the last one up, as
-// the last ones are the most general. Then come algorithms without a rule.
-class Candidates {
+// The algorithm where ranks know no counts but their own; a row of every such collective.
+constexpr std::string_view kLocal = "linear";
+
+struct Candidate {
+  const Algorithm* row = nullptr;
+  Parameters parameters = {};
+  std::string_view reason = {};
+};
+
+// Looks at the candidates, best first, until one is legal and no override excludes it. First come
+// rules that hold, then the others from the last one up, as the last ones are the most general.
+// Then come algorithms without a rule.
+class Search {
  public:
-  Candidates(const Situation& call, const Ruling& ruling) : shape_(call.shape), ruling_(ruling) {
+  Search(const Situation& call, const Ruling& ruling) : shape_(call.shape), ruling_(ruling) {
     const auto of_collective = [&](const auto& each) {
       return each.collective == shape_.collective;
     };
     for (const Rule& rule : rules()) {
-      if (of_collective(rule) && rule.holds(call)) add(rule);
+      if (of_collective(rule) && rule.holds(call) && takes(rule)) return;
     }
     for (const Rule& rule : std::views::reverse(rules())) {
-      if (of_collective(rule) && !rule.holds(call)) add(rule);
+      if (of_collective(rule) && !rule.holds(call) && takes(rule)) return;
     }
     for (const Algorithm& row : algorithm::table()) {
-      if (of_collective(row)) add(row, algorithm::default_parameters(row, shape_), {});
+      if (!of_collective(row)) continue;
+      if (takes({.row = &row, .parameters = algorithm::default_parameters(row, shape_)})) return;
     }
   }
 
-  // The first that no override excludes; if all are excluded, the first of all.
-  Choice take() {
-    UNISONO_CHECK(!legal_.empty(), "a collective without rules");
-    const Choice& first = legal_.front();
-    for (Choice& choice : legal_) {
-      if (ruling_.excluded_by(*choice.algorithm) != nullptr) continue;
-      if (choice.algorithm != first.algorithm) {
-        choice.reason = fmt::format("{} excludes {}, the rule's choice",
-                                    describe(*ruling_.excluded_by(*first.algorithm)),
-                                    algorithm::describe(*first.algorithm, first.parameters));
-      }
-      return std::move(choice);
+  // The candidate that was found; if all are excluded, the first legal one.
+  Choice choice() const {
+    UNISONO_CHECK(first_.row != nullptr, "a collective without rules");
+    const Candidate& taken = taken_.row != nullptr ? taken_ : first_;
+    Choice choice;
+    choice.algorithm = taken.row;
+    choice.parameters = taken.parameters;
+    choice.reason = taken.reason;
+    if (taken.row == first_.row && taken_.row != nullptr) return choice;
+    const std::string rule = describe(*ruling_.excluded_by(*first_.row));
+    if (taken_.row == nullptr) {
+      choice.passed_over.push_back(fmt::format("{}: no other algorithm is legal", rule));
+    } else {
+      choice.reason = fmt::format("{} excludes {}, the rule's choice", rule,
+                                  algorithm::describe(*first_.row, first_.parameters));
     }
-    Choice choice = first;
-    choice.passed_over.emplace_back(fmt::format("{}: no other algorithm is legal",
-                                                describe(*ruling_.excluded_by(*choice.algorithm))));
     return choice;
   }
 
  private:
-  void add(const Rule& rule) {
+  bool takes(const Rule& rule) {
     const Algorithm* row = algorithm::find(rule.collective, rule.algorithm);
     UNISONO_CHECK(row != nullptr, "a rule that names no algorithm of the table");
     Parameters parameters = algorithm::default_parameters(*row, shape_);
@@ -70,7 +82,7 @@ class Candidates {
       parameters.values[0] = std::clamp(shape_.ranks, spec.low, high);
     }
     read_choices(rule.choices, *row, parameters);
-    add(*row, parameters, rule.reason);
+    return takes({.row = row, .parameters = parameters, .reason = rule.reason});
   }
 
   static void read_choices(std::string_view choices, const Algorithm& row, Parameters& parameters) {
@@ -83,15 +95,61 @@ class Candidates {
     }
   }
 
-  void add(const Algorithm& row, const Parameters& parameters, std::string_view reason) {
-    if (!why_not(row, shape_, parameters).empty()) return;
-    legal_.push_back({&row, parameters, Origin::rule, std::string(reason), {}});
+  bool takes(const Candidate& candidate) {
+    if (!why_not(*candidate.row, shape_, candidate.parameters).empty()) return false;
+    if (first_.row == nullptr) first_ = candidate;
+    if (ruling_.excluded_by(*candidate.row) != nullptr) return false;
+    taken_ = candidate;
+    return true;
   }
 
   const Shape& shape_;
   const Ruling& ruling_;
-  std::vector<Choice> legal_;
+  Candidate first_, taken_;  // the first legal one; the first that is not excluded
 };
+
+void insist_on_local(schedule::Collective collective, Choice& choice) {
+  if (choice.algorithm->name == kLocal) return;
+  choice.passed_over.push_back(fmt::format(
+      "{}: only {} is for ranks that know no counts but their own", choice.reason, kLocal));
+  choice.algorithm = algorithm::find(collective, kLocal);
+  choice.parameters = {};
+  choice.origin = Origin::rule;
+  choice.reason = "ranks know no counts but their own";
+}
+
+// Why ranks do not do each other's steps; empty: they do.
+std::string_view why_not_helping(const Shape& shape, const Circumstances& now) {
+  if (!now.shared_windows) return "ranks do not share their windows";
+  if (shape.ranks == 1) return "there is one rank";
+  if (schedule::is_reduction(shape.collective) && !now.op) {
+    return "a user's function has an address in its own process only";
+  }
+  if (now.local_counts) return "ranks do not know each other's counts";
+  if (now.engine == base::EngineChoice::inline_) return "UNISONO_ENGINE asks for it";
+  if (now.engine == base::EngineChoice::automatic && !now.oversubscribed) {
+    return "every rank has a core";
+  }
+  return {};
+}
+
+void choose_engine(const Shape& shape, const Circumstances& now, Choice& choice) {
+  if (now.nic) {
+    const base::Status fits = check_nic_call(shape, now, choice);
+    if (fits.ok()) {
+      choice.engine = EngineKind::nic;
+      choice.engine_reason = "all hosts have a NIC path, and it is faster or asked for";
+      return;
+    }
+    choice.why_not_nic = fits.error().message;
+  }
+  const std::string_view why_not = why_not_helping(shape, now);
+  choice.engine = why_not.empty() ? EngineKind::helping : EngineKind::inline_;
+  choice.engine_reason = !why_not.empty() ? why_not
+                         : now.engine == base::EngineChoice::automatic
+                             ? "ranks outnumber cores, so that one without a core would delay all"
+                             : "UNISONO_ENGINE asks for it";
+}
 
 }  // namespace
 
@@ -115,13 +173,17 @@ Choice choose(const Shape& shape, const Circumstances& circumstances, const Over
   Ruling ruling = rule_on(overrides, shape, bytes);
   Choice choice;
   if (ruling.rule != nullptr) {
-    choice = {
-        ruling.rule->algorithm, ruling.parameters, Origin::override_, describe(*ruling.rule), {}};
+    choice.algorithm = ruling.rule->algorithm;
+    choice.parameters = ruling.parameters;
+    choice.origin = Origin::override_;
+    choice.reason = describe(*ruling.rule);
   } else {
-    choice = Candidates({shape, circumstances, bytes.value_or(0)}, ruling).take();
+    choice = Search({shape, circumstances, bytes.value_or(0)}, ruling).choice();
   }
   std::ranges::move(choice.passed_over, std::back_inserter(ruling.passed_over));
   choice.passed_over = std::move(ruling.passed_over);
+  if (circumstances.local_counts) insist_on_local(shape.collective, choice);
+  choose_engine(shape, circumstances, choice);
   return choice;
 }
 

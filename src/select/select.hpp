@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Choice of algorithm and parameters for a shape: the user's overrides, or else the table of rules
-// (rules.hpp). Pure: all ranks choose alike, since they have the same input. Any thread.
+// Choice of algorithm, parameters and engine for a call: the user's overrides, or else the table of
+// rules (rules.hpp). Pure: all ranks choose alike, since they have the same input. Any thread.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "algorithm/algorithm.hpp"
+#include "arith/type.hpp"
+#include "base/settings/settings.hpp"
+#include "nic/service/capabilities.hpp"
+#include "select/engine_kind.hpp"
 #include "select/override.hpp"
 
 namespace unisono::select {
@@ -22,6 +28,17 @@ struct Circumstances {
   bool pull = false;  // ranks can read each other's memory
   // Bytes from which that is preferred to buffers; negative: as measured.
   std::int64_t single_copy_from = -1;
+
+  // The call: its built-in operator and type. A user's own are none here.
+  std::optional<arith::Operator> op = {};
+  std::optional<arith::Type> type = {};
+  bool local_counts = false;  // ranks know the counts of their own blocks only
+  bool is_plain = true;       // made by the user, with blocks of one length
+
+  // The communicator.
+  bool shared_windows = false;                                // ranks can do each other's steps
+  base::EngineChoice engine = base::EngineChoice::automatic;  // UNISONO_ENGINE
+  std::optional<nic::Preferences> nic = {};                   // it has a NIC path
 };
 
 // The source of the choice.
@@ -34,11 +51,15 @@ struct Choice {
   const algorithm::Algorithm* algorithm = nullptr;
   algorithm::Parameters parameters;
   Origin origin = Origin::rule;
-  std::string reason;                    // half a sentence for people
-  std::vector<std::string> passed_over;  // overrides that do not fit this call, and why
+  std::string reason;                         // half a sentence for people
+  std::vector<std::string> passed_over = {};  // overrides that do not fit this call, and why
+  EngineKind engine = EngineKind::inline_;
+  std::string_view engine_reason = {};  // the same, of static storage
+  // The same; empty if there is no NIC path, or the call takes it.
+  std::string why_not_nic = {};
 };
 
-// Always finds a legal one.
+// Always finds a legal one. The engine may still become inline, if long messages can be pulled.
 Choice choose(const schedule::Shape& shape, const Circumstances& circumstances,
               const Overrides& overrides = {});
 

@@ -65,8 +65,8 @@ plan::Call call_of(Collective collective, std::int64_t bytes) {
 // The property in which a plan differs from one edge to the next.
 using Way = std::tuple<bool, std::int64_t, bool, std::string>;
 Way way_of(World& world, Collective collective, std::int64_t bytes) {
-  const plan::CachedPlan* plan = *world.at(0).plan(call_of(collective, bytes));
-  return {plan->plan.bulk, plan->plan.segments, plan->bound->single_copy, plan->algorithm};
+  const plan::Plan* plan = *world.at(0).plan(call_of(collective, bytes));
+  return {plan->bulk, plan->segments, plan->single_copy, plan->algorithm};
 }
 
 // Lengths up to `most` at which the way changes: the first of the new one. `kinds` counts, of those

@@ -115,6 +115,12 @@ std::string_view way_of(const Explanation& explanation) {
   return explanation.bulk ? "bulk buffers" : "small buffers";
 }
 
+// The buffers' size decides whether long messages can be pulled, after the choice.
+std::string_view engine_reason(const Explanation& explanation) {
+  if (explanation.single_copy) return "ranks read long messages from their sender's memory";
+  return explanation.choice.engine_reason;
+}
+
 std::string_view origin_name(select::Origin origin) {
   return origin == select::Origin::rule ? "rule" : "override";
 }
@@ -163,7 +169,8 @@ std::string text_of(const Explanation& explanation, const plan::Call& call,
   for (const std::string& text : choice.passed_over) {
     out += fmt::format("  passed over: {}\n", text);
   }
-  out += fmt::format("  engine: {}\n", explanation.helping ? "helping" : "inline");
+  out += fmt::format("  engine: {}, because {}\n", select::engine_name(explanation.engine),
+                     engine_reason(explanation));
   out += fmt::format("  through: {}, {} part{}\n", way_of(explanation), explanation.segments,
                      explanation.segments == 1 ? "" : "s");
   if (place.hosts.given()) {
@@ -211,7 +218,8 @@ std::string json_of(const Explanation& explanation, const plan::Call& call,
   json["origin"] = origin_name(choice.origin);
   json["reason"] = choice.reason;
   json["passed_over"] = choice.passed_over;
-  json["engine"] = explanation.helping ? "helping" : "inline";
+  json["engine"] = select::engine_name(explanation.engine);
+  json["engine_reason"] = engine_reason(explanation);
   json["through"] = way_of(explanation);
   json["parts"] = explanation.segments;
   json["nic_path"] = explanation.by_nic;

@@ -8,8 +8,8 @@
 #include "comm/communicator.hpp"
 #include "engine/nic/nic_group.hpp"
 #include "nic/service/probe.hpp"
-#include "plan/lower_for_nic.hpp"
 #include "plan/plan_cache.hpp"
+#include "select/nic/by_nic.hpp"
 #include "select/nic/tree_choice.hpp"
 #include "transport/table.hpp"
 
@@ -76,16 +76,18 @@ base::Result<Candidate> judge(const algorithm::Algorithm& row, const schedule::S
 // Whether the other hosts have a daemon is not to be known here; whether this one has, is.
 base::Error why_not_by_nic(const std::string& why) { return {base::Code::unsupported, why}; }
 
-base::Result<std::string> find_nic(const plan::Call& call, const RanksPlace& place,
-                                   const base::Settings& settings, const select::Choice& choice) {
+base::Result<std::string> find_nic(const schedule::Shape& shape, select::Circumstances now,
+                                   const RanksPlace& place, const base::Settings& settings,
+                                   const select::Choice& choice) {
   if (!place.hosts.given()) return why_not_by_nic("all ranks are on one host");
   if (settings.toggle(base::Setting::nic) == base::Toggle::off) {
     return why_not_by_nic("UNISONO_NIC is off");
   }
   const nic::Preferences preferences = nic::Preferences::of(settings);
-  UNISONO_ASSIGN(
-      const plan::NicCall lowered,
-      plan::nic_call_of(call, choice, {.hosts = place.hosts, .preferences = preferences}, 0));
+  now.nic = preferences;
+  UNISONO_TRY(select::check_nic_call(shape, now, choice));
+  UNISONO_ASSIGN(const plan::NicCall lowered,
+                 plan::lower_call(select::nic_shape_of(shape, now), 0));
   UNISONO_ASSIGN(const nic::Capabilities own,
                  nic::probe_capabilities(settings.text(base::Setting::nic_socket), preferences));
   // Hosts are machines of their own, like this one.
@@ -123,12 +125,12 @@ base::Result<Explanation> explain(const plan::Call& call, const RanksPlace& plac
     result.candidates.push_back(std::move(candidate));
   }
   plan::PlanCache plans(context);
-  UNISONO_ASSIGN(const plan::CachedPlan* const cached, plans.find(call, true));
-  result.helping = cached->plan.engine == select::EngineKind::helping;
-  result.single_copy = cached->bound->single_copy;
-  result.bulk = cached->plan.bulk;
-  result.segments = cached->plan.segments;
-  const auto nic = find_nic(call, place, settings, result.choice);
+  UNISONO_ASSIGN(const plan::Plan* const plan, plans.find(call, true));
+  result.engine = plan->engine;
+  result.single_copy = plan->single_copy;
+  result.bulk = plan->bulk;
+  result.segments = plan->segments;
+  const auto nic = find_nic(shape, now, place, settings, result.choice);
   result.by_nic = nic.ok();
   result.why_nic = nic.ok() ? *nic : nic.error().message;
   return result;

@@ -29,7 +29,7 @@ struct Candidate {
 struct Explanation {
   std::vector<Candidate> candidates;  // in the order of the table
   select::Choice choice;
-  bool helping = false;
+  select::EngineKind engine = select::EngineKind::inline_;
   bool single_copy = false;
   bool bulk = false;  // long messages, which do not use the small windows
   std::int64_t segments = 1;

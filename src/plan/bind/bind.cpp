@@ -413,8 +413,8 @@ WindowNeed window_need(std::span<const schedule::Schedule> set, const BindOption
   return WindowLayout(set, options).need();
 }
 
-std::vector<Program> bind(std::span<const schedule::Schedule> set, int rank,
-                          const BindOptions& options) {
+std::vector<Program> bind_schedules(std::span<const schedule::Schedule> set, int rank,
+                                    const BindOptions& options) {
   const WindowLayout layout(set, options);
   UNISONO_CHECK(layout.need().fits(options.geometry), "a schedule set larger than its windows");
   UNISONO_CHECK(!options.hosts.given() || (!options.helping && options.pull_from == 0),

@@ -59,7 +59,7 @@ WindowNeed window_need(std::span<const schedule::Schedule> set, const BindOption
 // The programs by rank, for use at `rank`. Without helping, or if no steps can be helped, those of
 // other ranks are empty. With it, they are right in the steps that may be helped, and have the same
 // wait segments as at their own ranks. The set has to fit the geometry (window_need).
-std::vector<Program> bind(std::span<const schedule::Schedule> set, int rank,
-                          const BindOptions& options);
+std::vector<Program> bind_schedules(std::span<const schedule::Schedule> set, int rank,
+                                    const BindOptions& options);
 
 }  // namespace unisono::plan

@@ -37,21 +37,20 @@ plan::Call allreduce(std::int64_t count) {
 TEST(PlanCache, TheSameCallFindsTheSamePlanAndOthersDoNot) {
   World world(ranks(2));
   Communicator& comm = world.at(0);
-  plan::CachedPlan* plan = *comm.plan(allreduce(4));
+  const plan::Plan* plan = *comm.plan(allreduce(4));
   EXPECT_EQ(*comm.plan(allreduce(4)), plan);
   EXPECT_NE(*comm.plan(allreduce(5)), plan);
   EXPECT_EQ(*comm.plan(allreduce(4)), plan);
-  EXPECT_EQ((*world.at(1).plan(allreduce(4)))->plan.digest, plan->plan.digest);
-  EXPECT_NE((*comm.plan(allreduce(5)))->plan.digest, plan->plan.digest);
+  EXPECT_EQ((*world.at(1).plan(allreduce(4)))->digest, plan->digest);
+  EXPECT_NE((*comm.plan(allreduce(5)))->digest, plan->digest);
 }
 
 TEST(PlanCache, EverNewCountsDoNotFillTheMemoryButPinnedPlansStay) {
   World world(ranks(1));
   Communicator& comm = world.at(0);
-  plan::CachedPlan* pinned = *comm.plan(allreduce(1));
-  ++pinned->pins;
+  const std::shared_ptr<const plan::Plan> pinned = (*comm.plan(allreduce(1)))->shared_from_this();
   for (int count = 2; count < 2000; ++count) ASSERT_TRUE(comm.plan(allreduce(count)).ok());
-  EXPECT_EQ(*comm.plan(allreduce(1)), pinned);
+  EXPECT_EQ(*comm.plan(allreduce(1)), pinned.get());
 }
 
 TEST(PlanCache, ThePlanThatStatisticsTellOfIsNotEvicted) {
@@ -59,15 +58,15 @@ TEST(PlanCache, ThePlanThatStatisticsTellOfIsNotEvicted) {
   Communicator& comm = world.at(0);
   double value = 1;
   ASSERT_TRUE(comm.run(allreduce(1), &value, &value).ok());
-  const plan::CachedPlan* const used = comm.statistics().last_plan;
+  const plan::Plan* const used = comm.statistics().last_plan;
   ASSERT_NE(used, nullptr);
-  const std::weak_ptr<const plan::BoundPlan> bound = used->bound;
+  const std::weak_ptr<const plan::Plan> kept = used->weak_from_this();
   const std::uint64_t generation = comm.plans().generation();
   for (int count = 2; comm.plans().generation() == generation; ++count) {
     ASSERT_LT(count, 10'000);
     ASSERT_TRUE(comm.plan(allreduce(count)).ok());
   }
-  EXPECT_FALSE(bound.expired());
+  EXPECT_FALSE(kept.expired());
   EXPECT_EQ(comm.statistics().last_plan, used);
 }
 
@@ -83,10 +82,10 @@ TEST(PlanCache, StatisticsTellOfNoPlanThatWasForgotten) {
 
 TEST(PlanCache, LongVectorsGoInSegmentsThroughTheBulkLane) {
   World world(ranks(3));
-  const auto& small = (*world.at(0).plan(allreduce(10)))->plan;
+  const plan::Plan& small = **world.at(0).plan(allreduce(10));
   EXPECT_FALSE(small.bulk);
   EXPECT_EQ(small.segments, 1);
-  const auto& bulk = (*world.at(0).plan(allreduce(1 << 20)))->plan;
+  const plan::Plan& bulk = **world.at(0).plan(allreduce(1 << 20));
   EXPECT_TRUE(bulk.bulk);
   EXPECT_GT(bulk.segments, 8);
 }
@@ -163,13 +162,13 @@ TEST(PlanCache, WindowsTooSmallForOneElementAreAnError) {
 
 TEST(PlanCache, TheOverridesOfTheSettingsCountInPlanAndDigest) {
   World world(ranks(3, {{"UNISONO_ALGORITHM", "allreduce:ring"}}));
-  const plan::CachedPlan* plan = *world.at(0).plan(allreduce(4));
+  const plan::Plan* plan = *world.at(0).plan(allreduce(4));
   EXPECT_EQ(plan->algorithm, "ring");
-  EXPECT_EQ((*world.at(1).plan(allreduce(4)))->plan.digest, plan->plan.digest);
+  EXPECT_EQ((*world.at(1).plan(allreduce(4)))->digest, plan->digest);
   world.at(1).plans().override_with(*select::parse_overrides("allreduce:^ring"));
-  const plan::CachedPlan* other = *world.at(1).plan(allreduce(4));
+  const plan::Plan* other = *world.at(1).plan(allreduce(4));
   EXPECT_NE(other->algorithm, "ring");
-  EXPECT_NE(other->plan.digest, plan->plan.digest);
+  EXPECT_NE(other->digest, plan->digest);
 }
 
 TEST(PlanCache, SaysWhichOverridesItPassesOverAndWhy) {
@@ -178,7 +177,7 @@ TEST(PlanCache, SaysWhichOverridesItPassesOverAndWhy) {
   call.ordered = true;
   base::set_log_level(base::LogLevel::info);
   testing::internal::CaptureStderr();
-  const plan::CachedPlan* plan = *world.at(0).plan(call);
+  const plan::Plan* plan = *world.at(0).plan(call);
   const std::string lines = testing::internal::GetCapturedStderr();
   base::set_log_level(base::LogLevel::warn);
   EXPECT_NE(plan->algorithm, "ring");
@@ -286,21 +285,21 @@ TEST(Helping, OfBlocksDoesNotDependOnHowTheyLie) {
   plan::Call call = allreduce(100'000);
   call.op = -1;
   call.collective = Collective::allgather;
-  const plan::CachedPlan* segments = *world.at(0).plan(call);
-  EXPECT_GT(segments->plan.segments, 1);
-  EXPECT_TRUE(segments->plan.engine == select::EngineKind::helping);
+  const plan::Plan* segments = *world.at(0).plan(call);
+  EXPECT_GT(segments->segments, 1);
+  EXPECT_TRUE(segments->engine == select::EngineKind::helping);
   call.count = 6;
   call.purpose = plan::Purpose::user_blocks;
   call.blocks = *schedule::Blocks::of_ranks({1, 2, 3});
   call.output_places =
       std::make_shared<const std::vector<std::int64_t>>(std::vector<std::int64_t>{9, 0, 4});
-  EXPECT_TRUE((*world.at(0).plan(call))->plan.engine == select::EngineKind::helping);
+  EXPECT_TRUE((*world.at(0).plan(call))->engine == select::EngineKind::helping);
   call.local_counts = true;
   call.collective = Collective::gather;
-  EXPECT_FALSE((*world.at(0).plan(call))->plan.engine == select::EngineKind::helping);
+  EXPECT_FALSE((*world.at(0).plan(call))->engine == select::EngineKind::helping);
   call = allreduce(5);
   call.op = plan::kFirstUserNumber;
-  EXPECT_FALSE((*world.at(0).plan(call))->plan.engine == select::EngineKind::helping);
+  EXPECT_FALSE((*world.at(0).plan(call))->engine == select::EngineKind::helping);
 }
 
 TEST(Failure, IsOneForAllAndSparesOperationsBefore) {

@@ -14,7 +14,8 @@
 #include "nic/program/tables.h"
 #include "nic/service/client.hpp"
 #include "nic/service/probe.hpp"
-#include "plan/lower_for_nic.hpp"
+#include "plan/plan_cache.hpp"
+#include "select/nic/by_nic.hpp"
 
 namespace unisono::comm {
 namespace {
@@ -103,10 +104,13 @@ std::string refusal(const plan::Call& call, select::Origin origin = select::Orig
   select::Choice choice;
   choice.algorithm = algorithm::find(Collective::allreduce, "ring");
   choice.origin = origin;
-  const auto map = topology::HostMap::of_labels(hosts);
-  const auto lowered =
-      plan::nic_call_of(call, choice, {.hosts = map, .preferences = preferences}, 1);
-  return lowered.ok() ? "" : lowered.error().message;
+  plan::PlanContext context;
+  context.ranks = static_cast<int>(hosts.size());
+  context.hosts = topology::HostMap::of_labels(hosts);
+  context.nic = preferences;
+  const auto checked = select::check_nic_call(plan::shape_of(call, context),
+                                              plan::circumstances_of(call, context), choice);
+  return checked.ok() ? "" : checked.error().message;
 }
 
 TEST(NicCallOf, SmallReductionsOfBuiltInTypes) {

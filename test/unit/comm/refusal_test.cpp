@@ -324,7 +324,7 @@ Body split_phase(std::int64_t count) {
     Communicator& world = *self.world;
     const auto found = world.plan(allreduce(count));
     if (!found) return world.failures().refuse(found.error().code, found.error().message);
-    plan::CachedPlan* const plan = *found;
+    const plan::Plan* const plan = *found;
     for (int i = 0; i < 2; ++i) {
       Pending pending;
       UNISONO_TRY(world.start(*plan, in.data(), out.data(), pending));

@@ -65,7 +65,7 @@ class Ranks {
     job_ranks_.resize(set_.size());
     std::iota(job_ranks_.begin(), job_ranks_.end(), 0);
     for (int r = 0; r < shape.ranks; ++r) {
-      programs_.push_back(plan::bind(set_, r, options_)[at(r)]);
+      programs_.push_back(bind_schedules(set_, r, options_)[at(r)]);
       inputs_.push_back(of_.input(r, schedule::input_count(shape, r)));
       outputs_.emplace_back(at(schedule::output_count(shape, r)) * of_.size);
     }
@@ -214,9 +214,9 @@ TEST(LookAhead, NotWherePullsAre) {
   plan::BindOptions options{.element_bytes = 8, .input = {}, .output = {}, .geometry = {}};
   options.geometry = {.ranks = 5, .channels = 2, .lines = 64, .data_bytes = 1 << 18};
   const auto set = build_set("direct", {Collective::allgather, 5, 0, 1000, false});
-  EXPECT_TRUE(plan::bind(set, 0, options)[0].looks_ahead);
+  EXPECT_TRUE(bind_schedules(set, 0, options)[0].looks_ahead);
   options.pull_from = 64;
-  EXPECT_FALSE(plan::bind(set, 0, options)[0].looks_ahead);
+  EXPECT_FALSE(bind_schedules(set, 0, options)[0].looks_ahead);
 }
 
 // Whatever comes when, every message is put once and every result is right; with more messages

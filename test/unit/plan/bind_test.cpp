@@ -52,7 +52,7 @@ std::vector<const Step*> steps_of(const Program& program, StepKind kind) {
 
 TEST(Bind, APayloadThatFitsSharesItsLineWithTheFlag) {
   const auto set = build_set("pairwise", {Collective::allreduce, 2, 0, 7, false});
-  const auto program = plan::bind(set, 0, options_for(2, 8))[0];
+  const auto program = bind_schedules(set, 0, options_for(2, 8))[0];
   const auto puts = steps_of(program, StepKind::put);
   ASSERT_EQ(puts.size(), 1U);
   EXPECT_EQ(puts[0]->bytes, kLinePayload);
@@ -62,7 +62,7 @@ TEST(Bind, APayloadThatFitsSharesItsLineWithTheFlag) {
 TEST(Bind, ALongerPayloadLiesInTheDataAreaAndItsFlagInALine) {
   const auto set = build_set("pairwise", {Collective::allreduce, 2, 0, 8, false});
   const BindOptions options = options_for(2, 8);
-  const auto program = plan::bind(set, 0, options)[0];
+  const auto program = bind_schedules(set, 0, options)[0];
   const Step& put = *steps_of(program, StepKind::put)[0];
   const std::int64_t window = options.geometry.rank_stride();  // of rank 1, the peer
   EXPECT_GE(put.target.offset - window, options.geometry.lines * kLineBytes);
@@ -82,7 +82,7 @@ TEST(Bind, FlagsNeverLieWherePayloadMay) {
       BindOptions options = options_for(5, 8);
       options.geometry.data_bytes = 1 << 15;
       options.helping = true;
-      for (const Program& program : plan::bind(set, 0, options)) {
+      for (const Program& program : bind_schedules(set, 0, options)) {
         for (const Step& step : program.steps) {
           if (step.flag >= 0) {
             EXPECT_EQ(step.flag % kLineBytes, kLinePayload);
@@ -106,14 +106,14 @@ TEST(Bind, FlagsNeverLieWherePayloadMay) {
 TEST(Bind, AStagedMulticastIsPutOnceForAllItsReceivers) {
   const auto set = build_set("flat", {Collective::broadcast, 5, 0, 1, false});
   BindOptions options = options_for(5, 8);
-  EXPECT_EQ(steps_of(plan::bind(set, 0, options)[0], StepKind::put).size(), 4U);
+  EXPECT_EQ(steps_of(bind_schedules(set, 0, options)[0], StepKind::put).size(), 4U);
   options.staged_multicast = true;
-  const auto program = plan::bind(set, 0, options)[0];
+  const auto program = bind_schedules(set, 0, options)[0];
   const auto puts = steps_of(program, StepKind::put);
   ASSERT_EQ(puts.size(), 1U);
   EXPECT_EQ(puts[0]->woken_count, 4);
   for (int r = 1; r < 5; ++r) {
-    const auto receiver = plan::bind(set, r, options)[static_cast<std::size_t>(r)];
+    const auto receiver = bind_schedules(set, r, options)[static_cast<std::size_t>(r)];
     EXPECT_EQ(steps_of(receiver, StepKind::wait)[0]->flag, puts[0]->flag);
   }
 }
@@ -128,7 +128,7 @@ TEST(Bind, AMulticastGoesToAllHostsAtOnceIfAllItsReceiversHearIt) {
   const auto set = build_set("flat", {Collective::broadcast, 5, 0, 1, false});
   const auto puts_of_root = [&](int root) {
     const auto from = build_set("flat", {Collective::broadcast, 5, root, 1, false});
-    const auto program = plan::bind(from, root, options)[static_cast<std::size_t>(root)];
+    const auto program = bind_schedules(from, root, options)[static_cast<std::size_t>(root)];
     std::vector<Step> puts;
     for (const Step* put : steps_of(program, StepKind::put)) puts.push_back(*put);
     return puts;
@@ -141,7 +141,7 @@ TEST(Bind, AMulticastGoesToAllHostsAtOnceIfAllItsReceiversHearIt) {
   EXPECT_TRUE(!puts[1].to_all && puts[1].woken_count == 1);
   EXPECT_EQ(puts[1].flag, puts[0].flag);
   for (int r = 1; r < 5; ++r) {
-    const auto receiver = plan::bind(set, r, options)[static_cast<std::size_t>(r)];
+    const auto receiver = bind_schedules(set, r, options)[static_cast<std::size_t>(r)];
     const Step& wait = *steps_of(receiver, StepKind::wait)[0];
     EXPECT_EQ(wait.flag, puts[0].flag);
     EXPECT_TRUE(wait.to_all);
@@ -159,7 +159,7 @@ TEST(Bind, ARangeThatIsNotContiguousBecomesPiecesAndTheLastRaisesTheFlag) {
   const auto set = build_set("recursive-doubling", {Collective::allgather, 4, 0, 3, false});
   BindOptions options = options_for(4, 4);
   options.output = {{{0, 3, 0}, {3, 3, 10}, {6, 3, 20}, {9, 3, 30}}};
-  const auto program = plan::bind(set, 0, options)[0];
+  const auto program = bind_schedules(set, 0, options)[0];
   std::int64_t pieces = 0;
   for (const Step* put : steps_of(program, StepKind::put)) {
     EXPECT_LE(put->bytes, 12);
@@ -183,7 +183,7 @@ TEST(Bind, AnEmptyBlockBehindTheLastPieceIsSent) {
   BindOptions options = options_for(3, 4);
   options.input = {{{0, 3, 0}, {3, 2, 10}}};
   for (int rank = 0; rank < 3; ++rank) {
-    const auto program = plan::bind(set, rank, options)[static_cast<std::size_t>(rank)];
+    const auto program = bind_schedules(set, rank, options)[static_cast<std::size_t>(rank)];
     std::int64_t flags = 0;
     for (const Step* put : steps_of(program, StepKind::put)) flags += put->flag >= 0;
     EXPECT_EQ(flags, 2) << "rank " << rank;
@@ -194,12 +194,12 @@ TEST(Bind, OnlyWhatLeadsToAPutAfterAWaitIsHelpable) {
   const auto set = build_set("serial", {Collective::reduce, 4, 0, 1, false});
   BindOptions options = options_for(4, 8);
   options.helping = true;
-  for (const Program& program : plan::bind(set, 0, options)) EXPECT_EQ(program.helpable_end, 0);
+  for (const Program& program : bind_schedules(set, 0, options)) EXPECT_EQ(program.helpable_end, 0);
   // Then others' programs, of which there are many on many ranks, are not bound at all.
-  EXPECT_FALSE(plan::bind(set, 0, options)[0].steps.empty());
-  EXPECT_TRUE(plan::bind(set, 0, options)[1].steps.empty());
+  EXPECT_FALSE(bind_schedules(set, 0, options)[0].steps.empty());
+  EXPECT_TRUE(bind_schedules(set, 0, options)[1].steps.empty());
   const auto tree = build_set("gather-release", {Collective::allreduce, 4, 0, 1, false});
-  const auto programs = plan::bind(tree, 0, options);
+  const auto programs = bind_schedules(tree, 0, options);
   EXPECT_GT(programs[0].helpable_end, 0);
   EXPECT_TRUE(programs[0].stages_input);
   EXPECT_TRUE(programs[0].stages_output);
@@ -213,13 +213,13 @@ TEST(Bind, APulledMessageIsAnOfferThatIsGivenBack) {
   BindOptions options = options_for(3, 8);
   options.staged_multicast = true;
   options.pull_from = 64;
-  const auto root = plan::bind(set, 0, options)[0];
+  const auto root = bind_schedules(set, 0, options)[0];
   EXPECT_TRUE(steps_of(root, StepKind::put).empty());
   ASSERT_EQ(steps_of(root, StepKind::offer).size(), 1U);
   const auto returns = steps_of(root, StepKind::wait);
   ASSERT_EQ(returns.size(), 2U);
   for (int r = 1; r < 3; ++r) {
-    const auto receiver = plan::bind(set, r, options)[static_cast<std::size_t>(r)];
+    const auto receiver = bind_schedules(set, r, options)[static_cast<std::size_t>(r)];
     const auto pulls = steps_of(receiver, StepKind::pull);
     ASSERT_EQ(pulls.size(), 1U);
     EXPECT_EQ(pulls[0]->bytes, 8000);
@@ -238,7 +238,7 @@ TEST(Bind, WhatIsPulledToBeReducedComesInPartsThatFitACache) {
   BindOptions options = options_for(2, 8);
   options.geometry.data_bytes = 128 * 1024;
   options.pull_from = 64;
-  const auto root = plan::bind(set, 0, options)[0];
+  const auto root = bind_schedules(set, 0, options)[0];
   const auto pulls = steps_of(root, StepKind::pull);
   const auto reduces = steps_of(root, StepKind::reduce);
   EXPECT_GT(pulls.size(), 1U);
@@ -300,8 +300,8 @@ TEST(Bind, TheNeedOfWindowsIsKnownBeforehand) {
 TEST(Interpreter, BlocksUntilTheFlagOfItsOwnOperationAndCallArrives) {
   const auto set = build_set("pairwise", {Collective::allreduce, 2, 0, 1, false});
   const BindOptions options = options_for(2, 8);
-  const auto first = plan::bind(set, 0, options)[0];
-  const auto second = plan::bind(set, 1, options)[1];
+  const auto first = bind_schedules(set, 0, options)[0];
+  const auto second = bind_schedules(set, 1, options)[1];
   alignas(64) static std::byte windows[64 * 1024] = {};
   ASSERT_LE(options.geometry.rank_stride() * 2, static_cast<std::int64_t>(sizeof windows));
   double in[2] = {1.5, 2.25}, out[2] = {};

@@ -79,16 +79,14 @@ const Call kSumOfInt32 = allreduce(arith::Type::int32, arith::Operator::sum, 4);
 
 TEST(PlanCache, TypesOfOneSizeAndOperatorsShareWhatIsBound) {
   PlanCache plans(context_of(64, 1 << 16));
-  const CachedPlan& sum = **plans.find(kSumOfInt32, true);
-  const CachedPlan& most =
-      **plans.find(allreduce(arith::Type::float32, arith::Operator::max, 4), true);
+  const Plan& sum = **plans.find(kSumOfInt32, true);
+  const Plan& most = **plans.find(allreduce(arith::Type::float32, arith::Operator::max, 4), true);
   EXPECT_NE(&sum, &most);
-  EXPECT_EQ(sum.bound, most.bound);
+  EXPECT_EQ(sum.parts.get(), most.parts.get());
   EXPECT_EQ(sum.algorithm, most.algorithm);
-  EXPECT_EQ(most.plan.parts.data(), most.bound->parts.data());
-  EXPECT_NE(sum.plan.digest, most.plan.digest);
-  EXPECT_EQ(sum.plan.kernel, arith::find_kernel(arith::Operator::sum, arith::Type::int32));
-  EXPECT_EQ(most.plan.kernel, arith::find_kernel(arith::Operator::max, arith::Type::float32));
+  EXPECT_NE(sum.digest, most.digest);
+  EXPECT_EQ(sum.kernel, arith::find_kernel(arith::Operator::sum, arith::Type::int32));
+  EXPECT_EQ(most.kernel, arith::find_kernel(arith::Operator::max, arith::Type::float32));
 }
 
 TEST(PlanCache, AllElseThatProgramsDependOnTellsThemApart) {
@@ -102,12 +100,12 @@ TEST(PlanCache, AllElseThatProgramsDependOnTellsThemApart) {
   calls[6].collective = calls[7].collective = Collective::reduce;
   calls[7].root = 1;
   calls[2].type = static_cast<std::int32_t>(arith::Type::int64);
-  std::vector<std::shared_ptr<const BoundPlan>> bound;
+  std::vector<std::shared_ptr<const Plan::Part[]>> parts;
   for (const Call& call : calls) {
     const auto found = plans.find(call, true);
     ASSERT_TRUE(found.ok()) << found.error().message;
-    EXPECT_EQ(std::ranges::count(bound, (*found)->bound), 0);
-    bound.push_back((*found)->bound);
+    EXPECT_EQ(std::ranges::count(parts, (*found)->parts), 0);
+    parts.push_back((*found)->parts);
   }
 }
 
@@ -121,20 +119,19 @@ TEST(PlanCache, BlocksThatLieElsewhereAreBoundAnew) {
       std::make_shared<const std::vector<std::int64_t>>(std::vector<std::int64_t>{9, 6, 3, 0});
   Call other_type = elsewhere;
   other_type.type = call.type + 1;
-  const CachedPlan& dense = **plans.find(call, true);
-  const CachedPlan& apart = **plans.find(elsewhere, true);
-  const CachedPlan& again = **plans.find(other_type, true);
-  EXPECT_NE(dense.bound, apart.bound);
-  EXPECT_EQ(apart.bound, again.bound);
+  const Plan& dense = **plans.find(call, true);
+  const Plan& apart = **plans.find(elsewhere, true);
+  const Plan& again = **plans.find(other_type, true);
+  EXPECT_NE(dense.parts.get(), apart.parts.get());
+  EXPECT_EQ(apart.parts.get(), again.parts.get());
 }
 
 TEST(PlanCache, WhatIsBoundGoesWithTheLastPlanThatHasIt) {
   PlanCache plans(context_of(64, 1 << 16));
-  CachedPlan& pinned = **plans.find(kSumOfInt32, true);
-  pinned.pins = 1;
+  const auto pinned = (*plans.find(kSumOfInt32, true))->shared_from_this();
   Call call = kSumOfInt32;
   call.count = 101;
-  const std::weak_ptr<const BoundPlan> unpinned = (*plans.find(call, true))->bound;
+  const std::weak_ptr<const Plan> unpinned = (*plans.find(call, true))->weak_from_this();
   const std::uint64_t generation = plans.generation();
   while (plans.generation() == generation) {
     ++call.count;
@@ -143,16 +140,16 @@ TEST(PlanCache, WhatIsBoundGoesWithTheLastPlanThatHasIt) {
   }
   EXPECT_TRUE(unpinned.expired());
   const auto alike = plans.find(allreduce(arith::Type::uint32, arith::Operator::sum, 4), true);
-  EXPECT_EQ((*alike)->bound, pinned.bound);
+  EXPECT_EQ((*alike)->parts.get(), pinned->parts.get());
 }
 
 TEST(PlanCache, AnotherAlgorithmIsBoundAnew) {
   PlanCache plans(context_of(64, 1 << 16));
-  const std::shared_ptr<const BoundPlan> before = (*plans.find(kSumOfInt32, true))->bound;
+  const auto before = (*plans.find(kSumOfInt32, true))->parts;
   plans.override_with(*select::parse_overrides("allreduce: ring"));
-  const CachedPlan& after = **plans.find(kSumOfInt32, true);
+  const Plan& after = **plans.find(kSumOfInt32, true);
   EXPECT_EQ(after.algorithm, "ring");
-  EXPECT_NE(after.bound, before);
+  EXPECT_NE(after.parts.get(), before.get());
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "harness/unequal_blocks.hpp"
 #include "select/rules.hpp"
 
@@ -227,6 +229,57 @@ TEST(Rules, TheReasonIsThatOfTheRuleThatHolds) {
   const Shape shape{Collective::barrier, 4, 0, 0, false};
   EXPECT_NE(choose(shape, {}).reason, choose(shape, {.oversubscribed = true}).reason);
   EXPECT_EQ(choose(shape, {}).reason, "every rank has a core, and this takes the fewest steps");
+}
+
+TEST(ChooseEngine, EachWithItsReason) {
+  const Shape shape{.collective = Collective::allreduce, .ranks = 4, .count = 1};
+  const Circumstances oversubscribed{.oversubscribed = true,
+                                     .op = arith::Operator::sum,
+                                     .type = arith::Type::int64,
+                                     .shared_windows = true};
+  const auto expect = [&](const Circumstances& now, EngineKind engine, std::string_view reason) {
+    const Choice choice = choose(shape, now);
+    EXPECT_EQ(choice.engine, engine) << reason;
+    EXPECT_EQ(choice.engine_reason, reason);
+    EXPECT_EQ(choice.why_not_nic, "");
+  };
+  expect(oversubscribed, EngineKind::helping,
+         "ranks outnumber cores, so that one without a core would delay all");
+  Circumstances now = oversubscribed;
+  now.oversubscribed = false;
+  expect(now, EngineKind::inline_, "every rank has a core");
+  now.engine = base::EngineChoice::helping;
+  expect(now, EngineKind::helping, "UNISONO_ENGINE asks for it");
+  now = oversubscribed;
+  now.engine = base::EngineChoice::inline_;
+  expect(now, EngineKind::inline_, "UNISONO_ENGINE asks for it");
+  now = oversubscribed;
+  now.op = std::nullopt;
+  expect(now, EngineKind::inline_, "a user's function has an address in its own process only");
+  now = oversubscribed;
+  now.shared_windows = false;
+  expect(now, EngineKind::inline_, "ranks do not share their windows");
+}
+
+TEST(ChooseEngine, TheNicPathOrTheReasonAgainstIt) {
+  Shape shape{.collective = Collective::allreduce, .ranks = 4, .count = 1};
+  shape.hosts = topology::HostMap::of_labels(std::vector<int>{0, 1, 2, 3});
+  const Circumstances now{.element_bytes = 8,
+                          .op = arith::Operator::sum,
+                          .type = arith::Type::int64,
+                          .nic = nic::Preferences{}};
+  const Choice by_nic = choose(shape, now);
+  EXPECT_EQ(by_nic.engine, EngineKind::nic);
+  EXPECT_EQ(by_nic.why_not_nic, "");
+  shape.count = 1 << 20;
+  const Choice longer = choose(shape, now);
+  EXPECT_EQ(longer.engine, EngineKind::inline_);
+  EXPECT_NE(longer.why_not_nic.find("faster without it"), std::string::npos);
+  const Choice overridden =
+      choose({.collective = Collective::allreduce, .ranks = 4, .count = 1, .hosts = shape.hosts},
+             now, *parse_overrides("allreduce:ring"));
+  EXPECT_EQ(overridden.engine, EngineKind::inline_);
+  EXPECT_EQ(overridden.why_not_nic, "UNISONO_ALGORITHM asks for ring");
 }
 
 TEST(Choose, AnOperatorThatDoesNotCommuteGetsAnAlgorithmThatKeepsOrder) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "plan/bound_plan.hpp"
+#include "plan/make_programs.hpp"
 
 #include <fmt/format.h>
 
@@ -30,33 +30,27 @@ constexpr std::int64_t kLeastShare = 64;
 // same: that is faster than a system call.
 constexpr std::int64_t kLeastPull = 2048;
 
-// One in the making.
-class BoundPlanMaker {
+// The programs of one plan in the making.
+class ProgramMaker {
  public:
-  BoundPlanMaker(const PlanContext& context, const Call& call, const select::Choice& choice)
-      : context_(context), call_(call), choice_(choice), shape_(shape_of(call, context)) {}
+  ProgramMaker(const PlanContext& context, const Call& call, const select::Choice& choice,
+               Plan& plan)
+      : context_(context),
+        call_(call),
+        choice_(choice),
+        plan_(plan),
+        shape_(shape_of(call, context)) {}
 
-  Result<std::shared_ptr<const BoundPlan>> make() {
-    bound_->helping = wants_help();
-    if (call_.local_counts) {
-      UNISONO_TRY(make_local());
-    } else {
-      UNISONO_TRY(make_global());
-    }
-    return std::shared_ptr<const BoundPlan>(std::move(bound_));
+  base::Status make() {
+    plan_.engine = choice_.engine;
+    UNISONO_TRY(call_.local_counts ? make_local() : make_global());
+    const std::shared_ptr<Plan::Part[]> parts = std::make_shared<Plan::Part[]>(parts_.size());
+    std::ranges::move(parts_, parts.get());
+    plan_.parts = parts;
+    return base::success();
   }
 
  private:
-  // A user's function has an address in its own process only. With local counts, ranks do not know
-  // each other's programs.
-  bool wants_help() const {
-    const bool can_help = context_.shared_windows && context_.ranks > 1 &&
-                          call_.op < kFirstUserNumber && !call_.local_counts;
-    return can_help &&
-           (context_.engine == base::EngineChoice::helping ||
-            (context_.engine == base::EngineChoice::automatic && context_.oversubscribed));
-  }
-
   std::string name() const { return algorithm::describe(*choice_.algorithm, choice_.parameters); }
 
   Result<std::vector<Schedule>> build_set(const Shape& shape) const {
@@ -84,7 +78,7 @@ class BoundPlanMaker {
                         .output = output_layout(part),
                         .geometry = geometry,
                         .staged_multicast = context_.staged_multicast,
-                        .helping = bound_->helping,
+                        .helping = plan_.engine == select::EngineKind::helping,
                         .hosts = context_.hosts,
                         .group = context_.group};
     return options;
@@ -93,7 +87,7 @@ class BoundPlanMaker {
   Result<std::vector<Program>> bind_set(const std::vector<Schedule>& set,
                                         const BindOptions& options) const {
     UNISONO_TRY(prove_if_asked(set));
-    return plan::bind(set, context_.rank, options);
+    return bind_schedules(set, context_.rank, options);
   }
 
   base::Status prove_if_asked(const std::vector<Schedule>& set) const {
@@ -129,8 +123,9 @@ class BoundPlanMaker {
     how.pull_from = std::clamp<std::int64_t>(longest_ * call_.element_bytes, 1, kLeastPull);
     UNISONO_ASSIGN(const bool is_bound, try_whole(how));
     if (!is_bound) return false;
-    bound_->bulk = true;
-    bound_->single_copy = true;
+    plan_.engine = select::EngineKind::inline_;
+    plan_.bulk = true;
+    plan_.single_copy = true;
     return true;
   }
 
@@ -139,27 +134,26 @@ class BoundPlanMaker {
     UNISONO_ASSIGN(const auto set, build_set(shape_));
     if (!window_need(set, how).fits(how.geometry)) return false;
     UNISONO_ASSIGN(auto programs, bind_set(set, how));
-    bound_->helping = how.helping;
-    bound_->parts.push_back({1, std::move(programs)});
+    parts_.push_back({1, std::move(programs)});
     return true;
   }
 
   base::Status make_bulk() {
-    bound_->bulk = true;
+    plan_.bulk = true;
     UNISONO_ASSIGN(const std::int64_t segment, find_segment());
-    bound_->segments = std::max<std::int64_t>(1, (longest_ + segment - 1) / segment);
+    plan_.segments = std::max<std::int64_t>(1, (longest_ + segment - 1) / segment);
     const std::int64_t stride = segment * call_.element_bytes;
-    bound_->input_stride = schedule::input_count(shape_, context_.rank) > 0 ? stride : 0;
-    bound_->output_stride = schedule::output_count(shape_, context_.rank) > 0 ? stride : 0;
-    for (std::int64_t n = 0; n < bound_->segments; ++n) {
+    plan_.input_stride = schedule::input_count(shape_, context_.rank) > 0 ? stride : 0;
+    plan_.output_stride = schedule::output_count(shape_, context_.rank) > 0 ? stride : 0;
+    for (std::int64_t n = 0; n < plan_.segments; ++n) {
       const Shape part = segment_of(shape_, n * segment, segment);
       if (n > 0 && part == last_part_) {
-        bound_->parts.back().end = n + 1;
+        parts_.back().end = n + 1;
         continue;
       }
       UNISONO_ASSIGN(const auto set, build_set(part));
       UNISONO_ASSIGN(auto programs, bind_set(set, options(context_.bulk, part)));
-      bound_->parts.push_back({n + 1, std::move(programs)});
+      parts_.push_back({n + 1, std::move(programs)});
       last_part_ = part;
     }
     return base::success();
@@ -220,26 +214,27 @@ class BoundPlanMaker {
     std::vector<Program> programs(static_cast<std::size_t>(context_.ranks));
     auto& own = programs[static_cast<std::size_t>(context_.rank)];
     own = bind_local(schedule, how);
-    bound_->staging_bytes = own.staging_bytes;
-    bound_->bulk = true;
-    bound_->parts.push_back({1, std::move(programs)});
+    plan_.staging_bytes = own.staging_bytes;
+    plan_.bulk = true;
+    parts_.push_back({1, std::move(programs)});
     return base::success();
   }
 
   const PlanContext& context_;
   const Call& call_;
   const select::Choice& choice_;
+  Plan& plan_;
   Shape shape_;
   std::int64_t longest_ = 0;
   Shape last_part_;
-  std::unique_ptr<BoundPlan> bound_ = std::make_unique<BoundPlan>();
+  std::vector<Plan::Part> parts_;
 };
 
 }  // namespace
 
-Result<std::shared_ptr<const BoundPlan>> bind_plan(const PlanContext& context, const Call& call,
-                                                   const select::Choice& choice) {
-  return BoundPlanMaker(context, call, choice).make();
+base::Status make_programs(const PlanContext& context, const Call& call,
+                           const select::Choice& choice, Plan& plan) {
+  return ProgramMaker(context, call, choice, plan).make();
 }
 
 }  // namespace unisono::plan

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "select/nic/by_nic.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "base/check.hpp"
+#include "nic/lowering/lower.hpp"
+#include "nic/port/vector_limit.hpp"
+#include "select/nic/pays.hpp"
+#include "select/select.hpp"
+
+namespace unisono::select {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Status;
+using schedule::Collective;
+
+Error refusal(std::string why) { return {Code::unsupported, std::move(why)}; }
+
+std::size_t bytes_of(const NicShape& shape) {
+  return static_cast<std::size_t>(shape.count) * arith::type_size(shape.type);
+}
+
+Status check_blocks(const NicShape& shape) {
+  if (!shape.one_a_host) return refusal("an allgather goes there with one rank a host only");
+  if (shape.ranks > UNISONO_NIC_RANKS_MAX) {
+    return refusal(
+        fmt::format("an allgather goes there with up to {} ranks", UNISONO_NIC_RANKS_MAX));
+  }
+  if (bytes_of(shape) <= nic::kPacketBytes) return base::success();
+  return refusal(fmt::format("blocks of {} bytes do not fit one packet, {} bytes", bytes_of(shape),
+                             nic::kPacketBytes));
+}
+
+Status check_vector(const NicShape& shape, std::uint32_t combine) {
+  const std::size_t most = nic_packets_that_pay(shape.collective, combine) * nic::kPacketBytes;
+  if (bytes_of(shape) <= most) return base::success();
+  return refusal(fmt::format("a vector of {} bytes is faster without it; up to {} bytes go by it",
+                             bytes_of(shape), most));
+}
+
+Status check_rooted(Collective collective, int hosts, base::Toggle wish) {
+  if (collective != Collective::reduce && collective != Collective::broadcast) {
+    return base::success();
+  }
+  if (wish == base::Toggle::off) return refusal("UNISONO_NIC_ROOTED is off");
+  if (wish == base::Toggle::on || nic_rooted_pays(collective, hosts)) return base::success();
+  return refusal("all ranks would wait for all there (UNISONO_NIC_ROOTED=on)");
+}
+
+}  // namespace
+
+NicShape nic_shape_of(const schedule::Shape& shape, const Circumstances& now) {
+  NicShape nic;
+  nic.collective = shape.collective;
+  nic.type = arith::Type::byte;
+  nic.count = shape.count * now.element_bytes;
+  nic.root = shape.root;
+  nic.ranks = shape.ranks;
+  nic.one_a_host = shape.hosts.are_alone();
+  if (!schedule::is_reduction(shape.collective)) return nic;
+  UNISONO_CHECK(now.op && now.type, "a user's operator in the NIC path");
+  nic.op = *now.op;
+  nic.type = *now.type;
+  nic.count = shape.count;
+  return nic;
+}
+
+Status check_nic_shape(const NicShape& shape) {
+  switch (shape.collective) {
+    case Collective::barrier:
+      return base::success();
+    case Collective::allreduce:
+    case Collective::reduce: {
+      UNISONO_ASSIGN(const std::uint32_t combine, nic::lower_operator(shape.op, shape.type));
+      return check_vector(shape, combine);
+    }
+    case Collective::broadcast:
+      return check_vector(shape, UNISONO_NIC_OR);
+    case Collective::allgather:
+      return check_blocks(shape);
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::alltoall:
+    case Collective::reduce_scatter:
+    case Collective::scan:
+    case Collective::exscan:
+    case Collective::many_to_many:
+      break;
+  }
+  return refusal(
+      fmt::format("the NIC path does no {}", schedule::collective_name(shape.collective)));
+}
+
+Status check_nic_call(const schedule::Shape& shape, const Circumstances& now,
+                      const Choice& choice) {
+  if (!now.nic) return refusal("the communicator has none");
+  if (!now.is_plain) {
+    return refusal(shape.blocks.given() ? "its blocks have lengths of their own"
+                                        : "it makes a communicator");
+  }
+  if (choice.origin == Origin::override_) {
+    return refusal("UNISONO_ALGORITHM asks for " +
+                   algorithm::describe(*choice.algorithm, choice.parameters));
+  }
+  if (shape.collective != Collective::barrier && shape.count == 0) {
+    return refusal("there is nothing to send");
+  }
+  UNISONO_TRY(check_rooted(shape.collective, shape.hosts.hosts(), now.nic->rooted));
+  if (schedule::is_reduction(shape.collective) && !(now.op && now.type)) {
+    return refusal("the NIC knows no types and operators of the user's");
+  }
+  return check_nic_shape(nic_shape_of(shape, now));
+}
+
+}  // namespace unisono::select

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which calls go by the NIC path, on a communicator that has it. It depends on nothing that differs
+// between ranks, so all decide alike. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "arith/type.hpp"
+#include "base/result.hpp"
+#include "schedule/shape.hpp"
+
+namespace unisono::select {
+
+struct Circumstances;
+struct Choice;
+
+// A collective as the NIC path sees it. The type does not matter if nothing is combined: elements
+// are then bytes.
+struct NicShape {
+  schedule::Collective collective = schedule::Collective::barrier;
+  arith::Operator op = arith::Operator::sum;
+  arith::Type type = arith::Type::int64;
+  std::int64_t count = 0;
+  int root = 0;
+  int ranks = 1;
+  bool one_a_host = true;  // no two of them are on one host
+};
+// The shape has several hosts; a reduction has a built-in type and operator.
+NicShape nic_shape_of(const schedule::Shape& shape, const Circumstances& circumstances);
+
+// Code::unsupported with the reason if the NIC path cannot do it, or host processes are faster.
+base::Status check_nic_shape(const NicShape& shape);
+
+// The same for a call; also if the user prefers host processes for it. `choice`: the algorithm of
+// host processes.
+base::Status check_nic_call(const schedule::Shape& shape, const Circumstances& circumstances,
+                            const Choice& choice);
+
+}  // namespace unisono::select
