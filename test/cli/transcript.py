@@ -90,6 +90,8 @@ def check(path, environment, obstacles):
     names ends it; behind other mistakes it is a mistake."""
     wrong = 0
     with tempfile.TemporaryDirectory(prefix="unisono-transcript-") as directory:
+        # Not the machine file of the user who runs the test.
+        environment = {**environment, "XDG_CACHE_HOME": f"{directory}/cache"}
         for step in parse(path):
             status, output = run(step, directory, environment)
             if status == step.status and matches(step.output, output):

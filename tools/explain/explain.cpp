@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// unisono explain: the algorithm of a call and the reason for it, and the costs of the other
-// algorithms.
+// unisono explain: the algorithm of a call and the reason for it, and the costs and predicted times
+// of the other algorithms.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +14,7 @@
 #include "base/text.hpp"
 #include "commands.hpp"
 #include "explain/explanation.hpp"
+#include "explain/priced_machine.hpp"
 #include "machine.hpp"
 
 namespace unisono::tools {
@@ -35,6 +36,7 @@ struct ExplainOptions {
   int cores = 0;  // 0: those that this process may use
   std::string hosts;
   bool multicast = false;  // between them
+  std::string machine;
   std::string format = "text";
 };
 
@@ -139,29 +141,43 @@ std::string between_hosts(const Candidate& candidate, const RanksPlace& place) {
                      candidate.between_hosts->messages);
 }
 
+std::string microseconds(double ns) { return fmt::format("{:.2f} us", ns / 1000); }
+
+std::string predicted(const std::optional<model::Price>& price) {
+  return price ? microseconds(price->ns) : "-";
+}
+
+std::string describe(const model::Price& price) {
+  const auto us = [](double ns) { return fmt::format("{:.2f}", ns / 1000); };
+  return fmt::format("{}: latency {}, bytes {}, reduction {}, hand-overs {}",
+                     microseconds(price.ns), us(price.parts.latency), us(price.parts.bytes),
+                     us(price.parts.reduction), us(price.parts.hand_over));
+}
+
 std::string describe_place(const RanksPlace& place) {
   if (place.hosts.given()) return fmt::format("{} hosts", place.hosts.hosts());
   return place.oversubscribed ? "more than cores" : "a core each";
 }
 
-std::string text_of(const Explanation& explanation, const plan::Call& call,
-                    const RanksPlace& place) {
+std::string text_of(const Explanation& explanation, const plan::Call& call, const RanksPlace& place,
+                    const model::Machine& machine) {
   std::string out =
       fmt::format("{}{} on {} ranks, {}:\n",
                   plan::describe_call(plan::record_number(call.collective, call.purpose),
                                       call.count, call.type, call.op, call.root),
                   call.ordered ? " in the order of ranks" : "", place.ranks, describe_place(place));
-  out +=
-      fmt::format("  {:<30} {:>6} {:>14}{}\n", "algorithm", "steps", "bytes",
-                  place.hosts.given() ? fmt::format(" {:>8} {:>8}", "of hosts", "messages") : "");
+  out += fmt::format("  {:<30} {:>6} {:>14}{} {:>14}\n", "algorithm", "steps", "bytes",
+                     place.hosts.given() ? fmt::format(" {:>8} {:>8}", "of hosts", "messages") : "",
+                     "predicted");
   for (const Candidate& candidate : explanation.candidates) {
     const bool chosen = candidate.row == explanation.choice.algorithm;
     const std::string steps = candidate.cost ? fmt::format("{}", candidate.cost->steps) : "-";
     const std::string bytes =
         candidate.cost ? fmt::format("{}", candidate.cost->elements * call.element_bytes) : "-";
-    out += fmt::format("{} {:<30} {:>6} {:>14}{}{}\n", chosen ? '*' : ' ',
-                       algorithm::describe(*candidate.row, candidate.parameters), steps, bytes,
-                       between_hosts(candidate, place), remark(candidate));
+    out +=
+        fmt::format("{} {:<30} {:>6} {:>14}{} {:>14}{}\n", chosen ? '*' : ' ',
+                    algorithm::describe(*candidate.row, candidate.parameters), steps, bytes,
+                    between_hosts(candidate, place), predicted(candidate.price), remark(candidate));
   }
   const select::Choice& choice = explanation.choice;
   out += fmt::format("chosen: {}\n", algorithm::describe(*choice.algorithm, choice.parameters));
@@ -169,6 +185,11 @@ std::string text_of(const Explanation& explanation, const plan::Call& call,
   for (const std::string& text : choice.passed_over) {
     out += fmt::format("  passed over: {}\n", text);
   }
+  const select::Priced& cheapest = explanation.priced.front();
+  out += fmt::format("  predicted on \"{}\": {}\n", machine.name, describe(explanation.price));
+  out += fmt::format("  cheapest there: {}, {}\n",
+                     algorithm::describe(*cheapest.row, cheapest.parameters),
+                     microseconds(cheapest.price.ns));
   out += fmt::format("  engine: {}, because {}\n", select::engine_name(explanation.engine),
                      engine_reason(explanation));
   out += fmt::format("  through: {}, {} part{}\n", way_of(explanation), explanation.segments,
@@ -194,11 +215,21 @@ nlohmann::ordered_json json_of(const Candidate& candidate, std::int64_t element_
     json["steps_between_hosts"] = candidate.between_hosts->steps;
     json["messages_between_hosts"] = candidate.between_hosts->messages;
   }
+  if (candidate.price) json["predicted_ns"] = candidate.price->ns;
   return json;
 }
 
+nlohmann::ordered_json json_of(const model::Price& price) {
+  return {{"ns", price.ns},
+          {"latency_ns", price.parts.latency},
+          {"bytes_ns", price.parts.bytes},
+          {"reduction_ns", price.parts.reduction},
+          {"hand_over_ns", price.parts.hand_over}};
+}
+
 std::string json_of(const Explanation& explanation, const plan::Call& call,
-                    const ExplainOptions& options, const RanksPlace& place) {
+                    const ExplainOptions& options, const RanksPlace& place,
+                    const model::Machine& machine) {
   nlohmann::ordered_json json;
   json["collective"] = schedule::collective_name(call.collective);
   json["ranks"] = options.ranks;
@@ -218,6 +249,14 @@ std::string json_of(const Explanation& explanation, const plan::Call& call,
   json["origin"] = origin_name(choice.origin);
   json["reason"] = choice.reason;
   json["passed_over"] = choice.passed_over;
+  json["machine"] = machine.name;
+  json["predicted"] = json_of(explanation.price);
+  json["priced"] = nlohmann::ordered_json::array();
+  for (const select::Priced& each : explanation.priced) {
+    nlohmann::ordered_json one = json_of(each.price);
+    one["algorithm"] = algorithm::describe(*each.row, each.parameters);
+    json["priced"].push_back(std::move(one));
+  }
   json["engine"] = select::engine_name(explanation.engine);
   json["engine_reason"] = engine_reason(explanation);
   json["through"] = way_of(explanation);
@@ -235,6 +274,7 @@ int explain_call(const ExplainOptions& options) {
   }
   const int cores = options.cores > 0 ? options.cores : usable_cores();
   RanksPlace place{.ranks = options.ranks,
+                   .cores = cores,
                    .oversubscribed = options.oversubscribed || options.ranks > cores};
   if (!options.hosts.empty()) {
     auto hosts = parse_hosts(options.ranks, options.hosts);
@@ -246,15 +286,23 @@ int explain_call(const ExplainOptions& options) {
     place.multicast = options.multicast;
     place.oversubscribed = place.oversubscribed && !place.hosts.given();
   }
+  const auto priced = find_priced_machine(options.machine);
+  if (!priced) {
+    fmt::print(stderr, "unisono explain: {}\n", priced.error().message);
+    return kExitUsage;
+  }
+  if (!priced->note.empty()) fmt::print(stderr, "unisono explain: note: {}\n", priced->note);
+  const model::Machine& machine = priced->machine;
   const auto& settings = base::process_settings();
-  const auto explanation =
-      settings ? explain(*call, place, *settings) : base::Result<Explanation>(settings.error());
+  const auto explanation = settings ? explain(*call, place, *settings, machine)
+                                    : base::Result<Explanation>(settings.error());
   if (!explanation) {
     fmt::print(stderr, "unisono explain: {}\n", explanation.error().message);
     return kExitFailure;
   }
-  const std::string text = options.format == "json" ? json_of(*explanation, *call, options, place)
-                                                    : text_of(*explanation, *call, place);
+  const std::string text = options.format == "json"
+                               ? json_of(*explanation, *call, options, place, machine)
+                               : text_of(*explanation, *call, place, machine);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return kExitSuccess;
 }
@@ -288,6 +336,9 @@ void add_explain(CLI::App& app, int& exit_status) {
       ->add_flag("--multicast", options->multicast,
                  "As if the network between the hosts carried multicast")
       ->needs(hosts);
+  command->add_option(
+      "-m,--machine", options->machine,
+      "Machine file for predicted times [that of unisono tune, or the default one]");
   command->add_option("--format", options->format, "text or json")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));

@@ -44,7 +44,43 @@ base::Result<plan::PlanContext> make_context(const RanksPlace& place,
   return context;
 }
 
-base::Status fill_costs(Candidate& candidate, const schedule::Shape& shape) {
+// How calls of this shape are priced: by which machine, engine, operator and type.
+struct Pricing {
+  model::Machine machine;
+  model::Work work;
+};
+
+model::Engine priced_engine(select::EngineKind engine) {
+  switch (engine) {
+    case select::EngineKind::inline_:
+      return model::Engine::inline_;
+    case select::EngineKind::helping:
+      return model::Engine::helping;
+    case select::EngineKind::nic:
+      return model::Engine::nic;
+  }
+  return model::Engine::any;
+}
+
+Pricing pricing_of(const model::Machine& machine, const RanksPlace& place,
+                   const select::Circumstances& now, select::EngineKind engine) {
+  Pricing pricing{.machine = machine,
+                  .work = {.engine = priced_engine(engine),
+                           .type = now.type.value_or(arith::Type::byte),
+                           .op = now.op}};
+  if (!place.hosts.given()) {
+    pricing.machine.cores_per_host =
+        place.oversubscribed ? std::max(1, std::min(place.cores, place.ranks - 1)) : place.cores;
+  }
+  for (model::PathParameters& path : pricing.machine.paths) {
+    const bool leaves_host = path.level == model::Level::hosts || path.level == model::Level::nic;
+    if (leaves_host && !place.multicast) path.multicast_latency = {};
+  }
+  return pricing;
+}
+
+base::Status fill_costs(Candidate& candidate, const schedule::Shape& shape,
+                        const Pricing& pricing) {
   std::vector<schedule::Schedule> set;
   set.reserve(static_cast<std::size_t>(shape.ranks));
   for (int rank = 0; rank < shape.ranks; ++rank) {
@@ -53,12 +89,15 @@ base::Status fill_costs(Candidate& candidate, const schedule::Shape& shape) {
     set.push_back(std::move(one));
   }
   candidate.cost = schedule::cost(set);
+  UNISONO_ASSIGN(candidate.price, select::price_of(*candidate.row, candidate.parameters, shape,
+                                                   pricing.machine, pricing.work));
   if (shape.hosts.given()) candidate.between_hosts = schedule::cost_between_hosts(set);
   return base::success();
 }
 
 base::Result<Candidate> judge(const algorithm::Algorithm& row, const schedule::Shape& shape,
-                              const select::Choice& choice, const select::Ruling& ruling) {
+                              const select::Choice& choice, const select::Ruling& ruling,
+                              const Pricing& pricing) {
   Candidate candidate{.row = &row,
                       .parameters = choice.algorithm == &row
                                         ? choice.parameters
@@ -66,10 +105,11 @@ base::Result<Candidate> judge(const algorithm::Algorithm& row, const schedule::S
                       .why_not = {},
                       .excluded_by = {},
                       .cost = {},
-                      .between_hosts = {}};
+                      .between_hosts = {},
+                      .price = {}};
   if (const auto* rule = ruling.excluded_by(row)) candidate.excluded_by = describe(*rule);
   candidate.why_not = select::why_not(row, shape, candidate.parameters);
-  if (candidate.why_not.empty()) UNISONO_TRY(fill_costs(candidate, shape));
+  if (candidate.why_not.empty()) UNISONO_TRY(fill_costs(candidate, shape, pricing));
   return candidate;
 }
 
@@ -111,7 +151,7 @@ base::Result<std::string> find_nic(const schedule::Shape& shape, select::Circums
 }  // namespace
 
 base::Result<Explanation> explain(const plan::Call& call, const RanksPlace& place,
-                                  const base::Settings& settings) {
+                                  const base::Settings& settings, const model::Machine& machine) {
   UNISONO_ASSIGN(const plan::PlanContext context, make_context(place, settings));
   const schedule::Shape shape = plan::shape_of(call, context);
   const select::Circumstances now = plan::circumstances_of(call, context);
@@ -119,9 +159,13 @@ base::Result<Explanation> explain(const plan::Call& call, const RanksPlace& plac
   result.choice = select::choose(shape, now, context.overrides);
   const select::Ruling ruling =
       select::rule_on(context.overrides, shape, select::common_bytes(shape, now));
+  const Pricing pricing = pricing_of(machine, place, now, result.choice.engine);
+  UNISONO_ASSIGN(result.priced, select::price_candidates(shape, pricing.machine, pricing.work));
+  UNISONO_ASSIGN(result.price, select::price_of(*result.choice.algorithm, result.choice.parameters,
+                                                shape, pricing.machine, pricing.work));
   for (const algorithm::Algorithm& row : algorithm::table()) {
     if (row.collective != call.collective) continue;
-    UNISONO_ASSIGN(Candidate candidate, judge(row, shape, result.choice, ruling));
+    UNISONO_ASSIGN(Candidate candidate, judge(row, shape, result.choice, ruling, pricing));
     result.candidates.push_back(std::move(candidate));
   }
   plan::PlanCache plans(context);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Why a call gets its algorithm: every row of the table with its cost, the library's choice, and
-// the reason. It uses the code that chooses in a job, with the circumstances of a job on one
-// machine or on several hosts. Main thread.
+// Why a call gets its algorithm: every row of the table with its cost and predicted time, the
+// library's choice, and the reason. It uses the code that chooses in a job, with the circumstances
+// of a job on one machine or on several hosts. Main thread.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,10 @@
 
 #include "base/result.hpp"
 #include "base/settings/settings.hpp"
+#include "model/price.hpp"
 #include "plan/call.hpp"
 #include "schedule/cost.hpp"
+#include "select/candidates.hpp"
 #include "select/select.hpp"
 
 namespace unisono::tools {
@@ -24,11 +26,14 @@ struct Candidate {
   std::string excluded_by;
   std::optional<schedule::Cost> cost;  // if legal: of the whole vector in one part
   std::optional<schedule::CostBetweenHosts> between_hosts;  // if legal, and there are several
+  std::optional<model::Price> price;                        // if legal, as `cost`
 };
 
 struct Explanation {
-  std::vector<Candidate> candidates;  // in the order of the table
+  std::vector<Candidate> candidates;   // in the order of the table
+  std::vector<select::Priced> priced;  // all legal parameters of all rows, cheapest first
   select::Choice choice;
+  model::Price price;  // of the choice
   select::EngineKind engine = select::EngineKind::inline_;
   bool single_copy = false;
   bool bulk = false;  // long messages, which do not use the small windows
@@ -37,14 +42,16 @@ struct Explanation {
   std::string why_nic;  // ... or why not
 };
 
-// Where the ranks run. `oversubscribed` does not count where there are several hosts.
+// Where the ranks run. `cores` and `oversubscribed` do not count where there are several hosts.
 struct RanksPlace {
   int ranks = 1;
+  int cores = 1;  // of this host
   bool oversubscribed = false;
   topology::HostMap hosts{};
   bool multicast = false;  // between hosts
 };
+// `machine` is the one for predicted times.
 base::Result<Explanation> explain(const plan::Call& call, const RanksPlace& place,
-                                  const base::Settings& settings);
+                                  const base::Settings& settings, const model::Machine& machine);
 
 }  // namespace unisono::tools
