@@ -16,8 +16,8 @@ MOST_FILES = 20
 MOST_LINES = 600
 MOST_MEMBERS = 30
 # Classes, folders and files beyond a limit, with their sizes, which may shrink but not grow.
-KNOWN_CLASSES = {"Agreement": 39, "Group": 39, "Reliable": 72}
-KNOWN_FOLDERS = {"src/reliable": 22}
+KNOWN_CLASSES = {"Agreement": 39}
+KNOWN_FOLDERS = {}
 KNOWN_FILES = {}
 
 CLASS = re.compile(r"\b(?:class|struct)\s+(?:alignas\([^)]*\)\s*)?([A-Za-z_]\w*)(?:\s+final)?"

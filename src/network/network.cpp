@@ -113,7 +113,7 @@ void Network::awaits_multicast(int origin) {
 
 int Network::unreached_by() {
   const std::lock_guard lock(mutex_);
-  return carrier_.reliable().unreached_by();
+  return carrier_.reliable().group().unreached_by();
 }
 
 std::int64_t Network::silence_ns(int rank) {

@@ -1,108 +1,86 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The sending half: from a put to datagrams, and what becomes of them until the peer has them. The
-// receiving half is receive.cpp.
+// From a put to packets, and from packets to puts. The parts decide when packets leave and what is
+// repeated.
 #include "reliable/reliable.hpp"
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <cstring>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "base/check.hpp"
-#include "reliable/get_payload.hpp"
+#include "reliable/link/get_payload.hpp"
 
 namespace unisono::reliable {
 namespace {
 
-using transport::Outgoing;
-
-// Datagrams of one call to the transport; more bring nothing, whatever it says of itself.
-constexpr std::size_t kMostBatch = 64;
-// With so many packets under way, a rank asks about them before the window is full.
-constexpr std::uint64_t kAskFrom = kWindow / 2;
+// Datagrams of one call, and calls of one progress(): a flood must not keep a rank from its steps.
+constexpr std::size_t kBatch = 32;
+constexpr int kMostBatches = 8;
 
 ReliableOptions completed(ReliableOptions options) {
   UNISONO_CHECK(options.repair_arity >= 1 && options.repair_arity <= kMostArity,
                 "arity of repairs");
+  UNISONO_CHECK(options.now_ns != nullptr, "the clock of a reliable transport");
   if (options.hosts.ranks() == 0) options.hosts = topology::HostMap::apart(options.ranks);
   return options;
 }
 
+PathOptions path_options(const Context& context, std::size_t payload_bytes) {
+  const ReliableOptions& options = context.options;
+  return {.hosts = options.hosts,
+          .full_bytes = wire::kHeaderBytes + payload_bytes,
+          .apart = options.gap,
+          .ask = options.ask,
+          .slowest_ns = options.await.most_ns,
+          .seed = options.seed - static_cast<std::uint64_t>(context.rank)};
+}
+
+GroupOptions group_options(const Context& context, std::size_t payload_bytes) {
+  const ReliableOptions& options = context.options;
+  return {.ranks = options.ranks,
+          .tree = {options.hosts, options.repair_arity},
+          .gap = options.gap,
+          .await = options.await,
+          .ask = options.ask,
+          .linger_ns = options.linger_ns,
+          .payload_bytes = payload_bytes};
+}
+
 }  // namespace
 
-Reliable::Reliable(std::unique_ptr<transport::Datagrams> datagrams, ReliableOptions options)
+Reliable::Reliable(std::unique_ptr<transport::Datagrams> datagrams, const ReliableOptions& options)
     : datagrams_(std::move(datagrams)),
-      options_(completed(std::move(options))),
+      context_(completed(options), datagrams_->rank()),
       capabilities_{
           .name = datagrams_->limits().name, .one_sided = false, .ordered = false, .get = true},
-      gate_(options_.key, datagrams_->rank(), options_.ranks),
-      payload_bytes_(std::min<std::size_t>(datagrams_->limits().max_payload - wire::kHeaderBytes,
-                                           std::numeric_limits<std::uint16_t>::max()) /
-                     8 * 8),
-      pool_(options_.pool_packets, payload_bytes_),
-      prng_(options_.seed ^ (static_cast<std::uint64_t>(datagrams_->rank()) << 32)),
-      links_(static_cast<std::size_t>(options_.ranks)),
-      group_({.ranks = options_.ranks,
-              .tree = {options_.hosts, options_.repair_arity},
-              .gap = options_.gap,
-              .await = options_.await,
-              .ask = options_.ask,
-              .linger_ns = options_.linger_ns,
-              .payload_bytes = payload_bytes_},
-             gate_, *this, options_.seed + datagrams_->rank()),
-      paths_({.hosts = options_.hosts,
-              .full_bytes = wire::kHeaderBytes + payload_bytes_,
-              .apart = options_.gap,
-              .ask = options_.ask,
-              .slowest_ns = options_.await.most_ns,
-              .seed = options_.seed - datagrams_->rank()}),
-      pieces_(datagrams_->limits().max_payload) {
-  UNISONO_CHECK(datagrams_->limits().max_payload >= wire::kHeaderBytes + 8, "room in a datagram");
-  UNISONO_CHECK(options_.now_ns != nullptr, "the clock of a reliable transport");
-  now_ns_ = options_.now_ns();
-}
-
-Link& Reliable::link_to(int rank) {
-  auto& link = links_[static_cast<std::size_t>(rank)];
-  if (link == nullptr) link = std::make_unique<Link>();
-  return *link;
-}
-
-std::uint64_t Reliable::offset_of(const void* address, std::size_t bytes) const {
-  const auto* const place = static_cast<const std::byte*>(address);
-  UNISONO_CHECK(
-      place >= options_.region && place + bytes <= options_.region + options_.region_bytes,
-      "a put outside the region");
-  return static_cast<std::uint64_t>(place - options_.region);
-}
-
-std::uint64_t Reliable::flag_of(const transport::Put& message) const {
-  return offset_of(message.flag, sizeof *message.flag) + (message.forward ? wire::kForward : 0);
-}
-
-void Reliable::put_here(const transport::Put& message) {
-  if (message.bytes != 0 && message.place != message.source) {
-    std::memcpy(message.place, message.source, message.bytes);
-  }
-  if (message.flag == nullptr) return;
-  transport::raise(message.flag, message.flag_value, message.forward);
-}
+      region_(options.region, options.region_bytes),
+      sizes_(*datagrams_, path_options(context_, DatagramSizes::full_payload(datagrams_->limits())),
+             options.narrowed),
+      links_(options.ranks),
+      outbox_(context_, *datagrams_, sizes_),
+      control_(context_, links_, outbox_),
+      requests_(context_, links_, control_),
+      deliveries_(context_, links_, outbox_, control_),
+      narrow_(context_, links_, outbox_, control_, sizes_, *datagrams_),
+      pieces_(datagrams_->limits().max_payload),
+      group_(group_options(context_, DatagramSizes::full_payload(datagrams_->limits())),
+             context_.gate, {narrow_, outbox_, control_},
+             options.seed + static_cast<std::uint64_t>(context_.rank)) {}
 
 void Reliable::put(const transport::Put& message) {
-  if (message.target == datagrams_->rank()) return put_here(message);
+  if (message.target == context_.rank) return transport::store(message);
   if (message.bytes == 0 && message.flag == nullptr) return;
-  now_ns_ = options_.now_ns();
-  const std::uint64_t place = message.bytes == 0 ? 0 : offset_of(message.place, message.bytes);
-  Link& link = link_to(message.target);
-  const std::size_t most = payload_of(paths_.most_bytes(message.target));
+  context_.now_ns = context_.options.now_ns();
+  const std::uint64_t place =
+      message.bytes == 0 ? 0 : region_.offset_of(message.place, message.bytes);
+  Link& link = links_.of(message.target);
+  const std::size_t most = sizes_.most_payload(message.target);
   std::size_t done = 0;
   do {
     const std::size_t piece = std::min(most, message.bytes - done);
-    wire::Header header = gate_.header(wire::Kind::put, static_cast<std::uint32_t>(message.target),
-                                       link.sending.take_number());
+    wire::Header header = context_.gate.header(
+        wire::Kind::put, static_cast<std::uint32_t>(message.target), link.sending.take_number());
     header.position = link.sending.position++;
     header.place = place + done;
     set_acknowledged(header, link.receiving.arrivals.missing());
@@ -111,37 +89,31 @@ void Reliable::put(const transport::Put& message) {
     done += piece;
     header.value = (message.bytes - done + most - 1) / most;  // packets that follow
     if (done == message.bytes && message.flag != nullptr) {
-      header.flag = flag_of(message);
+      header.flag = region_.flag_of(message);
       header.value = message.flag_value;
       link.sending.position = 0;
     }
-    submit(link, message.target, header, payload);
+    deliveries_.submit(link, message.target, header, payload);
   } while (done < message.bytes);
-  flush();
+  outbox_.flush();
 }
 
 void Reliable::get(const transport::Get& wanted) {
-  now_ns_ = options_.now_ns();
-  Link& link = link_to(wanted.source);
-  wire::Header header = gate_.header(wire::Kind::get, static_cast<std::uint32_t>(wanted.source),
-                                     link.sending.take_number());
+  context_.now_ns = context_.options.now_ns();
+  Link& link = links_.of(wanted.source);
+  wire::Header header = context_.gate.header(
+      wire::Kind::get, static_cast<std::uint32_t>(wanted.source), link.sending.take_number());
   header.place = wanted.offset;
-  header.flag = offset_of(wanted.flag, sizeof *wanted.flag);
+  header.flag = region_.offset_of(wanted.flag, sizeof *wanted.flag);
   header.value = wanted.flag_value;
   set_acknowledged(header, link.receiving.arrivals.missing());
   link.receiving.told = link.receiving.arrivals.missing();
-  const GetPayload payload = encode_get({offset_of(wanted.place, wanted.bytes), wanted.bytes});
-  submit(link, wanted.source, header, payload);
+  const GetPayload payload =
+      encode_get({region_.offset_of(wanted.place, wanted.bytes), wanted.bytes});
+  deliveries_.submit(link, wanted.source, header, payload);
   // The other side does not wait for it, and would not ask if it were lost.
   confirm(wanted.source);
-  flush();
-}
-
-void Reliable::confirm(int rank) {
-  Link& link = link_to(rank);
-  if (link.sending.ask.runs() || link.ended) return;
-  link.sending.ask.start(now_ns_, options_.ask, prng_);
-  watch(link, rank);
+  outbox_.flush();
 }
 
 transport::MulticastReport Reliable::probe_multicast(std::int64_t deadline_ns) {
@@ -149,219 +121,209 @@ transport::MulticastReport Reliable::probe_multicast(std::int64_t deadline_ns) {
     const std::string& note = datagrams_->multicast_note();
     return {.carries = false, .note = note.empty() ? "multicast is off" : note};
   }
-  return transport::probe_multicast(*datagrams_, gate_, options_.hosts.firsts(), deadline_ns);
+  return transport::probe_multicast(*datagrams_, context_.gate, context_.options.hosts.firsts(),
+                                    deadline_ns);
 }
 
 void Reliable::put_to_all(const transport::Put& message) {
-  UNISONO_CHECK(datagrams_->limits().multicast && group_.has(datagrams_->rank()),
+  UNISONO_CHECK(datagrams_->limits().multicast && context_.is_in_group(context_.rank),
                 "a multicast over datagrams without");
-  const std::uint64_t place = message.bytes == 0 ? 0 : offset_of(message.place, message.bytes);
-  now_ns_ = options_.now_ns();
-  const std::size_t most = payload_of(group_most_bytes_);
+  const std::uint64_t place =
+      message.bytes == 0 ? 0 : region_.offset_of(message.place, message.bytes);
+  context_.now_ns = context_.options.now_ns();
+  const std::size_t most = sizes_.most_payload(transport::kGroup);
   std::size_t done = 0;
   std::uint32_t position = 0;
   do {
     const std::size_t piece = std::min(most, message.bytes - done);
-    wire::Header header = gate_.header(wire::Kind::put, wire::kToGroup, 0);
+    wire::Header header = context_.gate.header(wire::Kind::put, wire::kToGroup, 0);
     header.position = position++;
     header.place = place + done;
     const std::span payload(message.source + done, piece);
     done += piece;
     header.value = (message.bytes - done + most - 1) / most;
     if (done == message.bytes && message.flag != nullptr) {
-      header.flag = flag_of(message);
+      header.flag = region_.flag_of(message);
       header.value = message.flag_value;
     }
-    group_.put(header, payload, now_ns_);
+    group_.put(header, payload, context_.now_ns);
   } while (done < message.bytes);
-  flush();
+  outbox_.flush();
 }
 
-void Reliable::awaits_multicast(int origin) { group_.awaits(origin, now_ns_); }
-
-bool Reliable::all_have_all() {
-  progress();
-  group_.ask(now_ns_);
-  flush();
-  return group_.is_settled();
+void Reliable::probe_path(int rank) {
+  context_.now_ns = context_.options.now_ns();
+  narrow_.search(rank);
 }
 
-void Reliable::submit(Link& link, int target, wire::Header header,
-                      std::span<const std::byte> payload) {
-  const wire::Envelope envelope = gate_.seal(header, payload);
-  if (link.sending.backlog.empty() && keep(link, target, envelope, payload)) {
-    if (link.sending.under_way() == kAskFrom) ask_for_room(link, target);
+int Reliable::progress() {
+  context_.now_ns = context_.options.now_ns();
+  const Arrived before = arrived();
+  std::array<transport::Incoming, kBatch> batch;
+  int received = 0;
+  for (int i = 0; i < kMostBatches; ++i) {
+    const std::size_t count = datagrams_->receive(batch);
+    for (std::size_t d = 0; d < count; ++d) {
+      const wire::Parsed packet = context_.gate.open(batch[d].bytes);
+      if (packet.drop == wire::Drop::none) take(packet);
+    }
+    received += static_cast<int>(count);
+    if (count < kBatch) break;
+  }
+  moderation_.note(context_.now_ns, arrived().packets - before.packets,
+                   arrived().messages != before.messages, arrived().following);
+  deliveries_.drain_backlogs();
+  links_.look_at_timers([this](Link& link, int rank) {
+    const bool lacks = requests_.look_at_timer(link, rank);
+    const bool asks = deliveries_.look_at_timer(link, rank);
+    return lacks || asks;
+  });
+  group_.look_at_timers(context_.now_ns);
+  narrow_.send_probes();
+  outbox_.flush();
+  return received;
+}
+
+void Reliable::take(const wire::Parsed& packet) {
+  const auto kind = static_cast<wire::Kind>(packet.header.kind);
+  if (kind == wire::Kind::piece) {
+    // The sender of the pieces need not be trusted: the packet in them has a tag of its own.
+    const std::span<const std::byte> bytes = pieces_.take(packet.header, packet.payload);
+    if (bytes.empty()) return;
+    const wire::Parsed whole = context_.gate.open(bytes);
+    const bool is_piece = static_cast<wire::Kind>(whole.header.kind) == wire::Kind::piece;
+    if (whole.drop == wire::Drop::none && !is_piece) take(whole);
     return;
   }
-  ++counts_.waited;
-  if (link.sending.backlog.empty()) backlogged_.push_back(target);
-  link.sending.backlog.push_back({envelope, {payload.begin(), payload.end()}});
-  ask_for_room(link, target);
+  if (packet.header.target == wire::kToGroup) return take_multicast(packet);
+  Link& link = links_.of(static_cast<int>(packet.header.sender));
+  if (kind == wire::Kind::put || kind == wire::Kind::get) return take_numbered(link, packet);
+  if (Control::take(link, packet.header)) return take_control(link, packet.header);
+  ++context_.counts.duplicates;
 }
 
-// A place in the pool; kNone if there is none. Packets that only forgotten peers lack give way.
-std::uint32_t Reliable::take_room() {
-  const std::uint32_t index = pool_.take();
-  if (index != PacketPool::kNone) return index;
-  flush();  // once they are sent all the same: they say what those ranks are for the others
-  for (const auto& link : links_) {
-    if (link != nullptr && link->ended) acknowledge(*link, link->sending.unsent());
+void Reliable::take_numbered(Link& link, const wire::Parsed& packet) {
+  const wire::Header& header = packet.header;
+  const auto sender = static_cast<int>(header.sender);
+  const bool is_get = static_cast<wire::Kind>(header.kind) == wire::Kind::get;
+  if (!(is_get ? region_.fits_get(packet) : region_.fits_put(packet))) {
+    ++context_.counts.misplaced;
+    return;
   }
-  return pool_.take();
-}
-
-// False if there is no room for it.
-bool Reliable::keep(Link& link, int target, const wire::Envelope& envelope,
-                    std::span<const std::byte> payload) {
-  if (!link.sending.has_room()) return false;
-  const std::uint32_t index = take_room();
-  if (index == PacketPool::kNone) {
-    // It is others' packets that fill the pool.
-    for (std::size_t rank = 0; rank < links_.size(); ++rank) {
-      if (links_[rank] != nullptr && links_[rank]->sending.under_way() != 0) {
-        ask_for_room(*links_[rank], static_cast<int>(rank));
-      }
-    }
-    return false;
+  Arrivals& arrivals = link.receiving.arrivals;
+  const std::uint64_t missing = arrivals.missing();
+  switch (arrivals.take(header.sequence)) {
+    case Arrivals::Taken::seen:
+      ++context_.counts.duplicates;
+      return;
+    case Arrivals::Taken::beyond:
+      ++context_.counts.beyond;
+      return;
+    case Arrivals::Taken::fresh:
+      break;
   }
-  KeptPacket& packet = pool_.at(index);
-  packet.envelope = envelope;
-  packet.payload_bytes = static_cast<std::uint32_t>(payload.size());
-  packet.target = target;
-  packet.queued = true;
-  if (!payload.empty()) std::memcpy(pool_.room(index).data(), payload.data(), payload.size());
-  link.sending.note_sent(index);
-  queue_.push_back(index);
-  ++counts_.packets;
-  return true;
+  Control::note_heard(link);
+  deliveries_.acknowledge(link, link.sending.complete_number(acknowledged_in(header)));
+  if (is_get) {
+    // Offsets are the same in the memory of both, since all regions have the same layout.
+    const GetTarget target = *decode_get(packet.payload);
+    put({.target = sender,
+         .source = region_.at(header.place),
+         .place = region_.at(target.place),
+         .bytes = static_cast<std::size_t>(target.bytes),
+         .flag = reinterpret_cast<std::uint64_t*>(region_.at(header.flag)),
+         .flag_value = header.value});
+  } else {
+    region_.write(packet);
+    const WaitingFlag* const flag =
+        link.receiving.note(header.sequence, header.position, header.flag, header.value);
+    if (flag != nullptr) region_.raise(flag->flag, flag->value);
+  }
+  requests_.note_arrival(link, sender, missing != arrivals.missing());
 }
 
-// The place that one peer's packet frees may be what another peer's packets wait for.
-void Reliable::drain_backlogs() {
-  std::erase_if(backlogged_, [this](int rank) {
-    Link& link = link_to(rank);
-    auto& backlog = link.sending.backlog;
-    while (!backlog.empty() &&
-           keep(link, rank, backlog.front().envelope, backlog.front().payload)) {
-      backlog.pop_front();
-    }
-    if (!backlog.empty()) ask_for_room(link, rank);
-    return backlog.empty();
-  });
-}
-
-// Once; the timer asks again if no answer comes.
-void Reliable::ask_for_room(Link& link, int rank) {
-  if (link.sending.ask.runs() || link.sending.under_way() == 0) return;
-  send_status(link, rank, true);
-  link.sending.ask.start(now_ns_, options_.ask, prng_);
-  watch(link, rank);
-}
-
-void Reliable::flush() {
-  while (!loose_.empty() || !queue_.empty()) {
-    if ((loose_.empty() ? send_some() : send_loose()) == 0) return;
+void Reliable::take_control(Link& link, const wire::Header& header) {
+  const auto sender = static_cast<int>(header.sender);
+  const auto kind = static_cast<wire::Kind>(header.kind);
+  const auto is_child = [&] { return group_.is_child(static_cast<int>(header.origin), sender); };
+  if (kind == wire::Kind::probe) {
+    NarrowPaths::take_probe(link, header);
+  } else if (kind == wire::Kind::answer) {
+    if (is_child()) group_.take_answer(header, context_.now_ns);
+  } else if (kind == wire::Kind::nack) {
+    // It may have nothing to repeat. The status also tells the asking rank that this one is there.
+    const bool is_for_group = header.flag != 0;
+    const bool repeats_payload = is_for_group
+                                     ? is_child() && group_.take_request(header, context_.now_ns)
+                                     : deliveries_.take_request(link, header);
+    if (repeats_payload) narrow_.search(sender);
+    control_.send_status(link, sender, false);
+  } else if (kind == wire::Kind::status) {
+    deliveries_.acknowledge(link, header.value);
+    if (header.hop != 0) sizes_.narrow_group(header.hop);
+    requests_.expect_until(link, sender, header.place + 1);
+    if (header.position != kWantsAnswer) return narrow_.take_report(sender, header);
+    if (header.flag != 0) link.probes.note_question(static_cast<std::uint16_t>(header.flag));
+    control_.send_status(link, sender, false);
+    ++context_.counts.answered;
   }
 }
 
-std::size_t Reliable::send_loose() {
-  std::array<Outgoing, kMostBatch> batch;
-  const std::size_t most = std::clamp<std::size_t>(datagrams_->limits().batch, 1, kMostBatch);
-  const std::size_t count = std::min(most, loose_.size());
-  for (std::size_t i = 0; i < count; ++i) {
-    batch[i] = {loose_[i].target, loose_[i].envelope, loose_[i].payload};
+// From its origin, or repeated by another rank as it was.
+void Reliable::take_multicast(const wire::Parsed& packet) {
+  const wire::Header& header = packet.header;
+  if (header.origin != header.sender || !context_.is_in_group(static_cast<int>(header.origin)) ||
+      !context_.is_in_group(context_.rank)) {
+    return;
   }
-  const std::size_t taken = datagrams_->send(std::span(batch).first(count));
-  loose_.erase(loose_.begin(), loose_.begin() + static_cast<std::ptrdiff_t>(taken));
-  return taken;
+  const auto kind = static_cast<wire::Kind>(header.kind);
+  if (kind == wire::Kind::query) return group_.take_query(header, context_.now_ns);
+  if (kind != wire::Kind::put) return;
+  if (!region_.fits_put(packet)) {
+    ++context_.counts.misplaced;
+    return;
+  }
+  const Group::Taken taken = group_.take_put(packet, context_.now_ns);
+  if (!taken.fresh) return;
+  region_.write(packet);
+  if (taken.flag != nullptr) region_.raise(taken.flag->flag, taken.flag->value);
 }
 
-// A batch of what is queued; gives how many of them need no more thought.
-std::size_t Reliable::send_some() {
-  std::array<Outgoing, kMostBatch> batch;
-  const std::size_t most = std::clamp<std::size_t>(datagrams_->limits().batch, 1, kMostBatch);
-  std::size_t count = 0;
-  std::size_t looked_at = 0;
-  for (; looked_at < queue_.size() && count < most; ++looked_at) {
-    const KeptPacket& packet = pool_.at(queue_[looked_at]);
-    if (packet.over || is_too_long(packet.target, packet.payload_bytes)) break;
-    batch[count++] = {packet.target, packet.envelope, pool_.payload(queue_[looked_at])};
-  }
-  if (count == 0) return send_front();
-  const std::size_t taken = datagrams_->send(std::span(batch).first(count));
-  for (std::size_t i = 0; i < taken; ++i) {
-    KeptPacket& packet = pool_.at(queue_.front());
-    packet.queued = false;
-    packet.sent_ns = now_ns_;
-    queue_.pop_front();
-  }
-  return taken;
+void Reliable::awaits(int rank) {
+  if (rank != context_.rank) requests_.await(rank);
 }
 
-// Handles datagrams that are no ordinary packets.
-std::size_t Reliable::send_front() {
-  const std::uint32_t index = queue_.front();
-  queue_.pop_front();
-  KeptPacket& packet = pool_.at(index);
-  if (packet.over) {  // acknowledged before it was its turn again
-    pool_.give_back(index);
-    return 1;
-  }
-  packet.queued = false;
-  packet.sent_ns = now_ns_;
-  send_in_pieces(packet.target, packet.envelope, pool_.payload(index));
-  return 1;
+std::int64_t Reliable::silence_ns(int rank) const {
+  if (sizes_.paths().is_blocked(rank)) return std::numeric_limits<std::int64_t>::max();
+  return control_.silence_ns(rank);
 }
 
-void Reliable::acknowledge(Link& link, std::uint64_t number) {
-  const std::uint64_t before = link.sending.lacking();
-  link.sending.acknowledge(number, [this](std::uint32_t index) {
-    KeptPacket& packet = pool_.at(index);
-    packet.over = true;
-    if (!packet.queued) pool_.give_back(index);
-  });
-  if (link.sending.lacking() != before) link.sending.ask.stop();
-}
-
-bool Reliable::is_settled() const {
-  return group_.is_settled() && std::ranges::all_of(links_, [](const auto& link) {
-           return link == nullptr || link->ended || link->sending.is_settled();
-         });
+std::int64_t Reliable::next_deadline_ns() const {
+  return std::min(
+      {links_.next_deadline_ns(), group_.next_deadline_ns(), sizes_.paths().next_deadline_ns()});
 }
 
 void Reliable::forget(int rank) {
-  Link& link = link_to(rank);
-  if (!std::exchange(link.ended, true)) group_.forget(rank, now_ns_);
-  paths_.forget(rank);
-  // The room of what it lacks is for others.
-  do {
-    acknowledge(link, link.sending.unsent());
-    drain_backlogs();
-  } while (link.sending.under_way() != 0);
+  if (!has_forgotten(rank)) group_.forget(rank, context_.now_ns);
+  sizes_.paths().forget(rank);
+  deliveries_.forget(rank);
 }
 
 bool Reliable::settle() {
   progress();
-  for (std::size_t rank = 0; rank < links_.size(); ++rank) {
-    if (links_[rank] == nullptr || links_[rank]->ended || links_[rank]->sending.is_settled()) {
-      continue;
-    }
-    ask_for_room(*links_[rank], static_cast<int>(rank));
-  }
-  group_.ask(now_ns_);
-  flush();
+  deliveries_.ask_unsettled();
+  group_.ask(context_.now_ns);
+  outbox_.flush();
   return is_settled();
 }
 
 void Reliable::say_farewell() {
-  for (std::size_t rank = 0; rank < links_.size(); ++rank) {
-    if (links_[rank] == nullptr) continue;
-    Link& link = *links_[rank];
+  links_.for_each([this](Link& link, int rank) {
     if (link.receiving.told != link.receiving.arrivals.missing()) {
-      send_status(link, static_cast<int>(rank), false);
+      control_.send_status(link, rank, false);
     }
-  }
-  flush();
+  });
+  outbox_.flush();
 }
 
 }  // namespace unisono::reliable

@@ -18,7 +18,7 @@ void add(std::string& text, std::uint64_t count, std::string_view what) {
 
 std::string trouble_text(Reliable& reliable) {
   const ReliableCounts& links = reliable.counts();
-  const GroupCounts& group = reliable.group_counts();
+  const GroupCounts& group = reliable.group().counts();
   const transport::DatagramCounts datagrams = reliable.datagrams().counts();
   std::string text;
   add(text, links.repeated + group.repaired, "packets repeated");

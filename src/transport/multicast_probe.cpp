@@ -85,7 +85,7 @@ int MulticastProbe::step(std::int64_t now_ns) {
       const wire::Parsed parsed = gate_.open(one.bytes);
       if (parsed.drop != wire::Drop::none) continue;
       const bool is_probe = parsed.header.kind == static_cast<std::uint8_t>(wire::Kind::probe);
-      // A probe to one rank is of a path (reliable/paths.hpp) and says nothing of multicast.
+      // A probe to one rank is of a path (reliable/path/paths.hpp) and says nothing of multicast.
       if (is_probe && parsed.header.target == wire::kToGroup) take(parsed.header);
     }
     work += static_cast<int>(count);

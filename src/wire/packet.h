@@ -48,8 +48,8 @@ enum unisono_packet_kind {
   UNISONO_PACKET_NACK = 2,
   /* The sender's last sequence number to this rank is `place`; it has received up to `value`. With
    * `position` 1 it wants a status in return. `flag` belongs to a search by probes: see PathReport
-   * in reliable/paths.hpp. `hop`, unless 0: the most bytes that a packet to the group may have,
-   * header included. */
+   * in reliable/path/paths.hpp. `hop`, unless 0: the most bytes of a packet to the group, header
+   * included. */
   UNISONO_PACKET_STATUS = 3,
   /* Asks whether every member has reached `value`; `place` says in which counter. */
   UNISONO_PACKET_QUERY = 4,

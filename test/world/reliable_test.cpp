@@ -72,8 +72,8 @@ void run_scenario(std::uint64_t seed, bool has_hosts, Traffic& traffic) {
     const auto& counts = world.reliable_at(rank).counts();
     traffic.repeated += counts.repeated;
     traffic.pieces += counts.pieces;
-    traffic.multicasts += world.reliable_at(rank).group_counts().packets;
-    traffic.passed_on += world.reliable_at(rank).group_counts().passed_on;
+    traffic.multicasts += world.reliable_at(rank).group().counts().packets;
+    traffic.passed_on += world.reliable_at(rank).group().counts().passed_on;
     if (options.datagrams.loss == 0) {
       EXPECT_EQ(counts.beyond, 0U);
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // MulticastVote: whether the network carries multicast between the hosts of a job. The first rank
 // of each host tries, and sends its vote to rank 0. That one decides: all use multicast or none.
-// If the network later stops carrying it, the job goes on by unicast (reliable/group.hpp), and rank
-// 0 logs that once. watch() is for one thread at a time.
+// If the network later stops carrying it, the job goes on by unicast (reliable/group), and rank 0
+// logs that once. watch() is for one thread at a time.
 #pragma once
 
 #include <optional>

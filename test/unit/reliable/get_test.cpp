@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "reliable/get_payload.hpp"
+#include "reliable/link/get_payload.hpp"
 #include "unit/reliable/ranks.hpp"
 
 namespace unisono::reliable {

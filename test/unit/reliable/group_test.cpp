@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reliable multicast, packet by packet: who is asked for what is lost, what is passed up and on,
 // and how the origin learns that everybody has everything.
-#include "reliable/group.hpp"
+#include "reliable/group/group.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "reliable/repair_tree.hpp"
+#include "reliable/group/repair_tree.hpp"
 #include "unit/reliable/ranks.hpp"
 
 namespace unisono::reliable {
@@ -38,7 +38,7 @@ class Multicasters : public Ranks {
   Multicasters(int ranks, const VirtualDatagramOptions& network, const ReliableOptions& options)
       : Ranks(ranks, network, options) {}
 
-  const GroupCounts& counts(int rank) { return at(rank).group_counts(); }
+  const GroupCounts& counts(int rank) { return at(rank).group().counts(); }
   void put_to_all(int from, const std::vector<std::byte>& bytes, std::size_t flag,
                   std::uint64_t value) {
     at(from).put_to_all({.source = bytes.data(),
@@ -213,8 +213,8 @@ TEST(Group, WhoAwaitsAMulticastFindsTheLossOfTheLast) {
 TEST(Group, TheOriginLearnsThatAllHaveAllByOneAnswerOfEachChild) {
   Multicasters ranks(15, 2);
   for (std::uint64_t i = 1; i <= 5; ++i) ranks.put_to_all(0, {}, kFlag, i);
-  EXPECT_FALSE(ranks.at(0).all_have_all());
-  EXPECT_TRUE(ranks.run_until(10 * kMillisecond, [&] { return ranks.at(0).all_have_all(); }));
+  EXPECT_FALSE(ranks.at(0).settle());
+  EXPECT_TRUE(ranks.run_until(10 * kMillisecond, [&] { return ranks.at(0).settle(); }));
   EXPECT_EQ(ranks.counts(0).queries, 1U);
   for (int rank = 1; rank < 15; ++rank) EXPECT_EQ(ranks.counts(rank).answers, 1U);
   // 5 multicasts, the question, and an answer of each to its parent.
@@ -226,11 +226,11 @@ TEST(Group, TheWorstAnswerWins) {
   ranks.network().lose_next(0, 11, 1);
   ranks.put_to_all(0, {}, kFlag, 1);
   ranks.run_for(kDelayNs + 1);
-  EXPECT_FALSE(ranks.at(0).all_have_all());
+  EXPECT_FALSE(ranks.at(0).settle());
   ranks.run_for(3 * kDelayNs);
-  EXPECT_FALSE(ranks.at(0).all_have_all()) << "one of fifteen lacks it";
+  EXPECT_FALSE(ranks.at(0).settle()) << "one of fifteen lacks it";
   EXPECT_EQ(ranks.word(11), 0U);
-  EXPECT_TRUE(ranks.run_until(50 * kMillisecond, [&] { return ranks.at(0).all_have_all(); }));
+  EXPECT_TRUE(ranks.run_until(50 * kMillisecond, [&] { return ranks.at(0).settle(); }));
   EXPECT_EQ(ranks.word(11), 1U);
   EXPECT_LE(ranks.counts(0).queries, 6U) << "asked at growing intervals";
 }
@@ -239,7 +239,7 @@ TEST(Group, ADeadRankIsNeverTakenForOneThatHasAll) {
   Multicasters ranks(7, 2);
   ranks.network().kill(6);
   ranks.put_to_all(0, {}, kFlag, 1);
-  EXPECT_FALSE(ranks.run_until(500 * kMillisecond, [&] { return ranks.at(0).all_have_all(); }));
+  EXPECT_FALSE(ranks.run_until(500 * kMillisecond, [&] { return ranks.at(0).settle(); }));
   EXPECT_EQ(ranks.word(5), 1U);
   EXPECT_LT(ranks.counts(0).queries, 40U) << "the origin asks less and less often";
 }
@@ -249,7 +249,7 @@ TEST(Group, MoreThanTheWindowWaitsAndArrives) {
   constexpr std::uint64_t kPuts = 1500;
   for (std::uint64_t i = 0; i < kPuts; ++i) ranks.put_to_all(0, {}, 8 * i, i + 1);
   EXPECT_GT(ranks.counts(0).waited, 0U);
-  EXPECT_TRUE(ranks.run_until(1000 * kMillisecond, [&] { return ranks.at(0).all_have_all(); }));
+  EXPECT_TRUE(ranks.run_until(1000 * kMillisecond, [&] { return ranks.at(0).settle(); }));
   for (int rank = 1; rank < 5; ++rank) {
     for (std::uint64_t i = 0; i < kPuts; ++i) ASSERT_EQ(ranks.word(rank, 8 * i), i + 1);
   }
@@ -278,10 +278,10 @@ void expect_many(Multicasters& ranks, int from, std::uint64_t first = 1) {
 TEST(Group, ASenderWhoseMulticastsNobodyHearsGetsOn) {
   Multicasters ranks(15, 2);
   put_many(ranks, 0);
-  ASSERT_TRUE(ranks.run_until(1000 * kMillisecond, [&] { return ranks.at(0).all_have_all(); }));
+  ASSERT_TRUE(ranks.run_until(1000 * kMillisecond, [&] { return ranks.at(0).settle(); }));
   ranks.network().stop_multicast();
   put_many(ranks, 0, kMany);
-  EXPECT_TRUE(ranks.run_until(1000 * kMillisecond, [&] { return ranks.at(0).all_have_all(); }));
+  EXPECT_TRUE(ranks.run_until(1000 * kMillisecond, [&] { return ranks.at(0).settle(); }));
   expect_many(ranks, 0, kMany);
 }
 
@@ -301,21 +301,21 @@ TEST(Group, WhoHearsNoMulticastAnyMoreGetsAllByUnicastWithoutAsking) {
   };
   const auto all_know = [&] {
     bool all = true;
-    for (int rank = 1; rank < 15; ++rank) all &= ranks.at(rank).unreached_by() == 0;
+    for (int rank = 1; rank < 15; ++rank) all &= ranks.at(rank).group().unreached_by() == 0;
     return all;
   };
   std::uint64_t learn = 1;
   for (; learn < 1000 && !all_know(); ++learn) ASSERT_TRUE(next(learn));
   ASSERT_TRUE(all_know());
   ASSERT_TRUE(ranks.run_until(ranks.network().now_ns() + 1000 * kMillisecond,
-                              [&] { return ranks.at(0).all_have_all(); }));
+                              [&] { return ranks.at(0).settle(); }));
   const std::int64_t before_ns = ranks.network().now_ns();
   const std::int64_t before = ranks.network().sent();
   ASSERT_TRUE(next(learn + 1));
   // Down the three levels of the tree, and nobody has asked.
   EXPECT_LT(ranks.network().now_ns() - before_ns, 4 * kDelayNs);
   EXPECT_EQ(ranks.network().sent() - before, 1 + 14);
-  EXPECT_EQ(ranks.at(0).unreached_by(), -1);
+  EXPECT_EQ(ranks.at(0).group().unreached_by(), -1);
 }
 
 // Rank 5's parent from origin 0 with arity 2 is 2.
@@ -329,14 +329,14 @@ TEST(Group, OnlyWhoHearsNoMulticastGetsItByUnicast) {
         ranks.network().now_ns() + 1000 * kMillisecond, [&] { return ranks.word(5) == value; },
         [&] { ranks.at(5).awaits_multicast(0); }));
   }
-  EXPECT_EQ(ranks.at(5).unreached_by(), 0);
+  EXPECT_EQ(ranks.at(5).group().unreached_by(), 0);
   ranks.run_for(100 * kMillisecond);  // what was asked for has expired
   const std::int64_t before = ranks.network().sent();
   ranks.put_to_all(0, {}, kFlag, value);
   ranks.run_for(3 * kDelayNs);
   EXPECT_TRUE(ranks.all_have(0, value));
   EXPECT_EQ(ranks.network().sent() - before, 1 + 1);
-  for (const int rank : {0, 1, 2, 3, 4, 6, 7}) EXPECT_EQ(ranks.at(rank).unreached_by(), -1);
+  for (const int rank : {0, 1, 2, 3, 4, 6, 7}) EXPECT_EQ(ranks.at(rank).group().unreached_by(), -1);
   // In the other direction, and of others, rank 5 hears and is heard.
   for (const int origin : {5, 3}) {
     for (std::uint64_t i = 1; i <= 3; ++i) ranks.put_to_all(origin, {}, kFlag + 8, i);
@@ -351,7 +351,7 @@ TEST(Group, WhoHearsNothingAtAllFromTheStartGetsEverything) {
   Multicasters ranks(8, 2);
   for (int rank = 1; rank < 8; ++rank) ranks.network().stop_multicast(0, rank);
   put_many(ranks, 0);
-  EXPECT_TRUE(ranks.run_until(1000 * kMillisecond, [&] { return ranks.at(0).all_have_all(); }));
+  EXPECT_TRUE(ranks.run_until(1000 * kMillisecond, [&] { return ranks.at(0).settle(); }));
   expect_many(ranks, 0);
   EXPECT_LT(ranks.counts(0).asked_again, 200U);
 }
@@ -363,7 +363,7 @@ TEST(Group, LossesDoNotLookLikeMulticastThatIsNotCarried) {
   for (std::uint64_t round = 0; round < 20; ++round) {
     put_many(ranks, 0, 1 + round * kMany);
     ASSERT_TRUE(ranks.run_until(ranks.network().now_ns() + 10'000 * kMillisecond,
-                                [&] { return ranks.at(0).all_have_all(); }));
+                                [&] { return ranks.at(0).settle(); }));
   }
   // Nor do many that are lost at a time, as in a full buffer.
   ranks.network().set_loss(0);
@@ -371,9 +371,9 @@ TEST(Group, LossesDoNotLookLikeMulticastThatIsNotCarried) {
     ranks.network().lose_next(0, 5, 200);
     put_many(ranks, 0, 1 + (20 + static_cast<std::uint64_t>(burst)) * kMany);
     ASSERT_TRUE(ranks.run_until(ranks.network().now_ns() + 10'000 * kMillisecond,
-                                [&] { return ranks.at(0).all_have_all(); }));
+                                [&] { return ranks.at(0).settle(); }));
   }
-  for (int rank = 0; rank < 8; ++rank) EXPECT_EQ(ranks.at(rank).unreached_by(), -1);
+  for (int rank = 0; rank < 8; ++rank) EXPECT_EQ(ranks.at(rank).group().unreached_by(), -1);
 }
 
 // 40 ranks and a loss of 20 %: that a question reaches all and every answer arrives is as good as
@@ -383,7 +383,7 @@ TEST(Group, OnlyWhoHasNotAnsweredIsAskedAgain) {
   network.loss = 0.2;
   Multicasters ranks(40, 4, network);
   ranks.put_to_all(0, {}, kFlag, 1);
-  EXPECT_TRUE(ranks.run_until(1000 * kMillisecond, [&] { return ranks.at(0).all_have_all(); }));
+  EXPECT_TRUE(ranks.run_until(1000 * kMillisecond, [&] { return ranks.at(0).settle(); }));
   EXPECT_TRUE(ranks.all_have(0, 1));
 }
 
@@ -402,7 +402,7 @@ TEST(Group, ARequestOfALeafIsAnAnswer) {
         for (int rank = 1; rank < 4; ++rank) ranks.at(rank).awaits_multicast(0);
       }));
   for (int rank = 1; rank < 4; ++rank) ranks.network().lose_next(0, rank, 0);
-  EXPECT_TRUE(ranks.run_until(1000 * kMillisecond, [&] { return ranks.at(0).all_have_all(); }));
+  EXPECT_TRUE(ranks.run_until(1000 * kMillisecond, [&] { return ranks.at(0).settle(); }));
 }
 
 TEST(Group, WhoDiesInTheMiddleOfAQuestionIsPassedOver) {
@@ -410,12 +410,12 @@ TEST(Group, WhoDiesInTheMiddleOfAQuestionIsPassedOver) {
   ranks.network().stop_multicast();
   put_many(ranks, 0);
   ranks.run_for(5 * kMillisecond);
-  ASSERT_FALSE(ranks.at(0).all_have_all());
+  ASSERT_FALSE(ranks.at(0).settle());
   ranks.network().kill(2);
   ranks.run_for(20 * kMillisecond);
-  EXPECT_FALSE(ranks.at(0).all_have_all());
+  EXPECT_FALSE(ranks.at(0).settle());
   for (int rank = 0; rank < 15; ++rank) ranks.at(rank).forget(2);
-  EXPECT_TRUE(ranks.run_until(2000 * kMillisecond, [&] { return ranks.at(0).all_have_all(); }));
+  EXPECT_TRUE(ranks.run_until(2000 * kMillisecond, [&] { return ranks.at(0).settle(); }));
   for (int rank = 1; rank < 15; ++rank) {
     for (std::uint64_t i = 1; i <= kMany && rank != 2; ++i) {
       ASSERT_EQ(ranks.word(rank, 8 * (i - 1)), i);
@@ -517,7 +517,7 @@ TEST(Group, EverybodyGetsEverythingOnABadNetwork) {
     }
     const auto everybody = [&] {
       bool all = true;
-      for (int rank = 0; rank < size; ++rank) all &= ranks.at(rank).all_have_all();
+      for (int rank = 0; rank < size; ++rank) all &= ranks.at(rank).settle();
       return all;
     };
     ASSERT_TRUE(ranks.run_until(100'000 * kMillisecond, everybody));

@@ -214,11 +214,11 @@ TEST(NarrowPath, MulticastsBecomeShorter) {
     EXPECT_TRUE(ranks.passes_to_all(0, 3 * kFull, 1, 5 * kSecond)) << arity;
     ranks.run_for(10 * kMillisecond);
     EXPECT_NE(std::ranges::find(notes, std::pair(kGroup, std::size_t{1232})), notes.end());
-    const std::uint64_t repaired = ranks.at(0).group_counts().repaired;
+    const std::uint64_t repaired = ranks.at(0).group().counts().repaired;
     for (std::uint64_t i = 2; i < 50; ++i) {
       EXPECT_TRUE(ranks.passes_to_all(0, 3 * kFull, i, kMillisecond)) << arity;
     }
-    EXPECT_EQ(ranks.at(0).group_counts().repaired, repaired);
+    EXPECT_EQ(ranks.at(0).group().counts().repaired, repaired);
   }
 }
 
@@ -230,7 +230,7 @@ TEST(NarrowPath, MulticastsAreShortFromTheFirstAfterAProbe) {
   ranks.at(0).probe_path(5);
   ranks.run_for(10 * kMillisecond);
   EXPECT_TRUE(ranks.passes_to_all(0, 3 * kFull, 1, 2 * kDelayNs));
-  EXPECT_EQ(ranks.at(0).group_counts().repaired, 0U);
+  EXPECT_EQ(ranks.at(0).group().counts().repaired, 0U);
 }
 
 // Each origin finds out for itself.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "reliable/pieces.hpp"
+#include "reliable/path/pieces.hpp"
 
 #include <gtest/gtest.h>
 

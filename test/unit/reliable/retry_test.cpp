@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "reliable/retry.hpp"
+#include "reliable/link/retry.hpp"
 
 #include <gtest/gtest.h>
 

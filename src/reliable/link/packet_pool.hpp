@@ -43,6 +43,7 @@ class PacketPool {
   void give_back(std::uint32_t index) { free_.push_back(index); }
 
   KeptPacket& at(std::uint32_t index) { return packets_[index]; }
+  const KeptPacket& at(std::uint32_t index) const { return packets_[index]; }
   // Room for its payload.
   std::span<std::byte> room(std::uint32_t index) {
     return std::span(bytes_).subspan(index * payload_bytes_, payload_bytes_);

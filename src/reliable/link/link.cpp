@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "reliable/link.hpp"
+#include "reliable/link/link.hpp"
 
 #include <algorithm>
 

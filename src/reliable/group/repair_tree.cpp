@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "reliable/repair_tree.hpp"
+#include "reliable/group/repair_tree.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "reliable/arrivals.hpp"
+#include "reliable/link/arrivals.hpp"
 
 namespace unisono::reliable {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "reliable/paths.hpp"
+#include "reliable/path/paths.hpp"
 
 #include <algorithm>
 #include <utility>

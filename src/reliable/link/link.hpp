@@ -10,10 +10,10 @@
 #include <deque>
 #include <vector>
 
-#include "reliable/arrivals.hpp"
-#include "reliable/packet_pool.hpp"
-#include "reliable/paths.hpp"
-#include "reliable/retry.hpp"
+#include "reliable/link/arrivals.hpp"
+#include "reliable/link/packet_pool.hpp"
+#include "reliable/link/retry.hpp"
+#include "reliable/path/paths.hpp"
 #include "wire/gate.hpp"
 
 namespace unisono::reliable {

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "base/prng.hpp"
-#include "reliable/retry.hpp"
+#include "reliable/link/retry.hpp"
 #include "topology/host_map.hpp"
 
 namespace unisono::reliable {

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "reliable/link/outbox.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "reliable/path/pieces.hpp"
+
+namespace unisono::reliable {
+namespace {
+
+using transport::Outgoing;
+
+// Datagrams of one call to the transport; more bring nothing, whatever it says of itself.
+constexpr std::size_t kMostBatch = 64;
+// Packets that wait for room and are not kept. Timers replace those that are dropped.
+constexpr std::size_t kMostLoose = 1024;
+
+std::size_t batch_of(const transport::Datagrams& datagrams) {
+  return std::clamp<std::size_t>(datagrams.limits().batch, 1, kMostBatch);
+}
+
+}  // namespace
+
+std::uint32_t Outbox::keep(int target, const wire::Envelope& envelope,
+                           std::span<const std::byte> payload) {
+  const std::uint32_t index = pool_.take();
+  KeptPacket& packet = pool_.at(index);
+  packet.envelope = envelope;
+  packet.payload_bytes = static_cast<std::uint32_t>(payload.size());
+  packet.target = target;
+  packet.queued = true;
+  if (!payload.empty()) std::memcpy(pool_.room(index).data(), payload.data(), payload.size());
+  queue_.push_back(index);
+  ++context_.counts.packets;
+  return index;
+}
+
+void Outbox::repeat(std::uint32_t index) {
+  KeptPacket& packet = pool_.at(index);
+  if (packet.queued) return;
+  packet.queued = true;
+  queue_.push_back(index);
+  ++context_.counts.repeated;
+}
+
+void Outbox::release(std::uint32_t index) {
+  KeptPacket& packet = pool_.at(index);
+  packet.over = true;
+  if (!packet.queued) pool_.give_back(index);
+}
+
+void Outbox::send(int target, const wire::Envelope& envelope, std::span<const std::byte> payload) {
+  if (sizes_.is_too_long(target, payload.size())) return send_in_pieces(target, envelope, payload);
+  if (loose_.size() >= kMostLoose) {
+    loose_.pop_front();
+    ++context_.counts.unsent;
+  }
+  loose_.push_back({target, envelope, {payload.begin(), payload.end()}});
+}
+
+void Outbox::send_in_pieces(int target, const wire::Envelope& envelope,
+                            std::span<const std::byte> payload) {
+  const std::vector<std::byte> packet = joined(envelope, payload);
+  const auto to = target == transport::kGroup ? wire::kToGroup : static_cast<std::uint32_t>(target);
+  for (const Piece& piece : cut(context_.gate, to, packet, sizes_.most_bytes(target))) {
+    loose_.push_back({target,
+                      context_.gate.seal(piece.header, piece.bytes),
+                      {piece.bytes.begin(), piece.bytes.end()}});
+    ++context_.counts.pieces;
+  }
+}
+
+void Outbox::flush() {
+  while (!is_empty()) {
+    if ((loose_.empty() ? send_kept() : send_loose()) == 0) return;
+  }
+}
+
+std::size_t Outbox::send_loose() {
+  std::array<Outgoing, kMostBatch> batch;
+  const std::size_t count = std::min(batch_of(datagrams_), loose_.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    batch[i] = {loose_[i].target, loose_[i].envelope, loose_[i].payload};
+  }
+  const std::size_t taken = datagrams_.send(std::span(batch).first(count));
+  loose_.erase(loose_.begin(), loose_.begin() + static_cast<std::ptrdiff_t>(taken));
+  return taken;
+}
+
+// A batch of the queue; returns how many of its packets are handled.
+std::size_t Outbox::send_kept() {
+  std::array<Outgoing, kMostBatch> batch;
+  const std::size_t most = batch_of(datagrams_);
+  std::size_t count = 0;
+  std::size_t looked_at = 0;
+  for (; looked_at < queue_.size() && count < most; ++looked_at) {
+    const KeptPacket& packet = pool_.at(queue_[looked_at]);
+    if (packet.over || sizes_.is_too_long(packet.target, packet.payload_bytes)) break;
+    batch[count++] = {packet.target, packet.envelope, pool_.payload(queue_[looked_at])};
+  }
+  if (count == 0) return send_front();
+  const std::size_t taken = datagrams_.send(std::span(batch).first(count));
+  for (std::size_t i = 0; i < taken; ++i) {
+    KeptPacket& packet = pool_.at(queue_.front());
+    packet.queued = false;
+    packet.sent_ns = context_.now_ns;
+    queue_.pop_front();
+  }
+  return taken;
+}
+
+// A packet that does not leave in one datagram.
+std::size_t Outbox::send_front() {
+  const std::uint32_t index = queue_.front();
+  queue_.pop_front();
+  KeptPacket& packet = pool_.at(index);
+  if (packet.over) {  // acknowledged before it was its turn again
+    pool_.give_back(index);
+    return 1;
+  }
+  packet.queued = false;
+  packet.sent_ns = context_.now_ns;
+  send_in_pieces(packet.target, packet.envelope, pool_.payload(index));
+  return 1;
+}
+
+}  // namespace unisono::reliable

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The parts of a group that decide on numbers alone.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <vector>
+
+#include "reliable/group/answers.hpp"
+#include "reliable/group/kept_packets.hpp"
+#include "reliable/group/multicast_watch.hpp"
+
+namespace unisono::reliable {
+namespace {
+
+TEST(Answers, TheWorstCountsOnceAllHaveAnswered) {
+  Answers answers;
+  const std::vector<int> children{3, 5};
+  EXPECT_EQ(answers.worst(children, 9), std::nullopt);
+  answers.note(3, 7);
+  EXPECT_EQ(answers.worst(children, 9), std::nullopt);
+  EXPECT_EQ(answers.missing(children), std::vector{5});
+  answers.note(5, 8);
+  EXPECT_EQ(answers.worst(children, 9), 7U);
+  EXPECT_EQ(answers.worst(children, 6), 6U);
+  answers.note(3, 20);
+  answers.note(3, 10);
+  EXPECT_EQ(answers.worst(children, 30), 8U);
+  EXPECT_EQ(answers.worst(std::vector{3}, 30), 20U) << "a late answer does not go back";
+  answers.clear();
+  EXPECT_EQ(answers.worst({}, 4), 4U);
+  EXPECT_EQ(answers.missing(children), children);
+}
+
+TEST(MulticastWatch, IsLostAfterManyOccasionsInARow) {
+  MulticastWatch watch;
+  constexpr std::int64_t kApart = 100;
+  std::int64_t now = 0;
+  for (int i = 1; i < MulticastWatch::kMostMissed; ++i) {
+    EXPECT_FALSE(watch.note_unicast(now += kApart, kApart));
+    EXPECT_FALSE(watch.note_unicast(now + kApart - 1, kApart)) << "the same occasion";
+  }
+  watch.note_multicast();
+  for (int i = 1; i < MulticastWatch::kMostMissed; ++i) {
+    EXPECT_FALSE(watch.note_unicast(now += kApart, kApart));
+  }
+  EXPECT_FALSE(watch.is_lost());
+  EXPECT_TRUE(watch.note_unicast(now += kApart, kApart));
+  EXPECT_FALSE(watch.note_unicast(now + kApart, kApart)) << "once";
+  watch.note_multicast();
+  EXPECT_TRUE(watch.is_lost()) << "for the rest of the job";
+}
+
+TEST(KeptPackets, KeepsTheLastOnes) {
+  KeptPackets kept(2, 8);
+  EXPECT_EQ(kept.find(1), nullptr);
+  wire::Header header{};
+  for (unsigned number = 1; number <= 3; ++number) {
+    header.sequence = number;
+    const std::array payload{static_cast<std::byte>(number)};
+    kept.keep(header, payload, 10 * number);
+  }
+  EXPECT_EQ(kept.find(1), nullptr) << "its place was used again";
+  for (unsigned number = 2; number <= 3; ++number) {
+    const KeptPackets::Packet* const packet = kept.find(number);
+    ASSERT_NE(packet, nullptr);
+    EXPECT_EQ(packet->sent_ns[0], 10 * number);
+    ASSERT_EQ(kept.payload(*packet).size(), 1U);
+    EXPECT_EQ(kept.payload(*packet)[0], static_cast<std::byte>(number));
+  }
+}
+
+}  // namespace
+}  // namespace unisono::reliable
