@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "comm/agreement/agreement.hpp"
+#include "comm/agreement/agreement_table.hpp"
 #include "comm/failure/ends.hpp"
 #include "comm/operations/remote_calls.hpp"
 #include "engine/nic/host_reduction.hpp"
@@ -74,7 +74,7 @@ SegmentLayout plan_segment(int ranks, const base::Settings& settings) {
   g.bulk_control = place(engine::lane_control_bytes(g.bulk));
   g.small_windows = place(g.small.windows_bytes());
   g.bulk_windows = place(g.bulk.windows_bytes());
-  g.agreement = place(Agreement::table_bytes(ranks, sizeof(Grant)));
+  g.agreement = place(AgreementTable::bytes(ranks, sizeof(Grant)));
   g.answers = place(std::int64_t{ranks} * ranks * static_cast<std::int64_t>(sizeof(QueryAnswer)));
   g.failure_answers = place(ranks * static_cast<std::int64_t>(sizeof(FailureAnswer)));
   g.host_reduction = place(engine::HostReduction::memory_bytes(ranks));

@@ -22,10 +22,8 @@ Shrink::Shrink(const Members& members, const Segment& segment, const Ends& ends)
       ends_(ends),
       reservations_(members, segment),
       consent_(members, segment.records()),
-      agreement_(members.job(),
-                 {.job_ranks = members.job_ranks(),
-                  .rank = members.rank(),
-                  .table = segment.at(segment.layout().agreement),
+      agreement_(members,
+                 {.table = segment.at(segment.layout().agreement),
                   .payload_bytes = sizeof(Grant),
                   .has_ended =
                       [this](int member) {
