@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Makes the virtual environment in which the Python front end is tested.
+"""Makes the virtual environments in which the Python front ends are tested.
 
     scripts/python_environment.py --build build/release --environment build/venv-python
+    scripts/python_environment.py --build build/release --environment build/venv-torch --torch
 
 Installs test/frontend/python/requirements.txt, which needs a package index, and the wheel of
-frontend/python with the library and the tool of the build. Ends with 1 and the reason if pip fails.
-Standard library only.
+frontend/python with the library and the tool of the build. With --torch also torch, which is
+some gigabytes, and the wheel of frontend/torch. Ends with 1 and the reason if pip fails. Standard
+library only.
 """
 
 import argparse
@@ -16,6 +18,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[1]
 REQUIREMENTS = TOP / "test" / "frontend" / "python" / "requirements.txt"
+TORCH = TOP / "test" / "frontend" / "torch" / "requirements.txt"
 
 
 def run(*command):
@@ -30,20 +33,27 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=Path, required=True, help="with bin, lib and include")
     parser.add_argument("--environment", type=Path, required=True)
+    parser.add_argument("--torch", action="store_true", help="with torch and its back end")
     options = parser.parse_args()
     python = options.environment / "bin" / "python"
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     wanted = options.environment / "requirements.stamp"
     complete = options.environment / "wheel.stamp"
     complete.unlink(missing_ok=True)
-    if not wanted.is_file() or wanted.read_text() != REQUIREMENTS.read_text():
+    files = [REQUIREMENTS, *([TORCH] if options.torch else [])]
+    text = "".join(file.read_text() for file in files)
+    if not wanted.is_file() or wanted.read_text() != text:
         run(sys.executable, "-m", "venv", options.environment)
-        run(*pip, "-r", REQUIREMENTS)
-        wanted.write_text(REQUIREMENTS.read_text())
-    # The build folder stays, so that only what has changed is compiled.
-    run(*pip, "--no-build-isolation", "--no-deps", "--force-reinstall",
-        f"-Ccmake.define.UNISONO_PREFIX={options.build.resolve()}",
+        for file in files:
+            run(*pip, "-r", file)
+        wanted.write_text(text)
+    # The build folders stay, so that only what has changed is compiled.
+    install = [*pip, "--no-build-isolation", "--no-deps", "--force-reinstall"]
+    run(*install, f"-Ccmake.define.UNISONO_PREFIX={options.build.resolve()}",
         f"-Cbuild-dir={options.environment.resolve()}/wheel-build", TOP / "frontend" / "python")
+    if options.torch:
+        run(*install, f"-Cbuild-dir={options.environment.resolve()}/torch-build",
+            TOP / "frontend" / "torch")
     complete.write_text("")
 
 

@@ -5,9 +5,10 @@
 A ```console block is a transcript: lines after `$ ` are commands for sh (a line that ends in `\\`
 goes on), the lines below are what they print. `[..]` stands for any text within a line, a line of
 three dots for any number of lines. Commands run in a copy of the tree's top folder in which
-build/release is the build under test. PAGES_OF_PYTHON need packages: test/frontend/python runs
-them, and the ```python blocks of all pages. ```c and ```cpp blocks are complete programs, or
-statements inside main after the headers; they have to compile. Other blocks (```sh) are not run.
+build/release is the build under test. PAGES_OF_PYTHON and PAGES_OF_TORCH need packages: the tests
+in test/frontend run them, and the ```python blocks of all pages. ```c and ```cpp blocks are
+complete programs, or statements inside main after the headers; they have to compile. Other blocks
+(```sh) are not run.
 """
 
 import argparse
@@ -25,6 +26,7 @@ from transcript import matches  # noqa: E402  (the wildcards are those of test/c
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 PAGES = ["README.md", "docs/tutorial/*.md"]
 PAGES_OF_PYTHON = ["docs/tutorial/04-python.md"]
+PAGES_OF_TORCH = ["docs/tutorial/05-pytorch.md"]
 
 
 def blocks(text, *languages):
@@ -71,7 +73,7 @@ class Pages(unittest.TestCase):
     def test_transcripts(self):
         count = 0
         for page, text in self.pages():
-            if str(page) in PAGES_OF_PYTHON:
+            if str(page) in PAGES_OF_PYTHON + PAGES_OF_TORCH:
                 continue
             for line, _, body in blocks(text, "console"):
                 for command, expected in commands(body):

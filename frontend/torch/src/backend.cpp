@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backend.hpp"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/record_function.h>
+
+#include <algorithm>
+
+#include "errors.hpp"
+#include "signals.hpp"
+
+namespace unisono::pytorch {
+namespace {
+
+using c10d::OpType;
+
+// c10d passes lists of one tensor.
+const Tensor& only(const Tensors& tensors) {
+  TORCH_CHECK_VALUE(tensors.size() == 1, "unisono takes one tensor for each rank, not ",
+                    tensors.size());
+  return tensors.front();
+}
+
+Tensors flattened(const std::vector<Tensors>& lists) {
+  Tensors all;
+  for (const Tensors& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+// Stops at the first error.
+template <class Each>
+int for_each_of(std::size_t count, const Each& each) {
+  int code = UNISONO_OK;
+  for (std::size_t i = 0; i < count && code == UNISONO_OK; ++i) code = each(i);
+  return code;
+}
+
+}  // namespace
+
+Backend::Backend(StorePtr store, int rank, int size, Milliseconds timeout)
+    : c10d::Backend(rank, size),
+      store_(std::move(store)),
+      options_(c10::make_intrusive<Options>("unisono", timeout)),
+      group_(store_, "group", rank, size, timeout),
+      channels_(store_, rank, size) {}
+
+Backend::~Backend() {
+  abort();
+  queue_.finish();
+  channels_.finish();
+}
+
+c10::intrusive_ptr<c10d::Backend> Backend::split(const StorePtr& store,
+                                                 const std::vector<int>& ranks,
+                                                 const OptionsPtr& options) {
+  const auto own = std::ranges::find(ranks, getRank());
+  if (own == ranks.end()) return nullptr;
+  return c10::make_intrusive<Backend>(store, static_cast<int>(own - ranks.begin()),
+                                      static_cast<int>(ranks.size()), options->timeout);
+}
+
+void Backend::abort() {
+  group_.abort();
+  channels_.abort();
+}
+
+void Backend::shutdown() {
+  without_gil([this] {
+    queue_.finish();
+    channels_.finish();
+    group_.close();
+  });
+}
+
+template <class CallOptions>
+Backend::WorkPtr Backend::submit(OpType type, const char* name, const CallOptions& options,
+                                 Tensors results, Operation operation) {
+  ++sequence_;
+  const Milliseconds timeout = options.timeout.count() > 0 ? options.timeout : options_->timeout;
+  auto run = [this, name, timeout, operation = std::move(operation)] {
+    RECORD_FUNCTION(name, c10::ArrayRef<const c10::IValue>{});
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    group_.run(name, timeout, [&](unisono_comm_t comm) {
+      return operation({comm, getRank(), getSize()});
+    });
+  };
+  auto work = c10::make_intrusive<QueuedWork>(getRank(), type, std::move(results));
+  if (!options.asyncOp && queue_.is_idle()) {
+    run();
+    work->complete(nullptr);
+  } else {
+    queue_.push(work, std::move(run));
+  }
+  return work;
+}
+
+Backend::WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
+  return submit(OpType::BROADCAST, "unisono:broadcast", options, tensors,
+                [tensor = only(tensors), root = static_cast<int>(options.rootRank)](
+                    const Peers& peers) { return pytorch::broadcast(peers, tensor, root); });
+}
+
+Backend::WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
+  return submit(OpType::ALLREDUCE, "unisono:all_reduce", options, tensors,
+                [tensor = only(tensors), op = options.reduceOp](const Peers& peers) {
+                  return all_reduce(peers, tensor, op);
+                });
+}
+
+Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors,
+                                              const c10d::AllreduceCoalescedOptions& options) {
+  return submit(OpType::ALLREDUCE_COALESCED, "unisono:all_reduce_coalesced", options, tensors,
+                [tensors, op = options.reduceOp](const Peers& peers) {
+                  return for_each_of(tensors.size(), [&](std::size_t i) {
+                    return all_reduce(peers, tensors[i], op);
+                  });
+                });
+}
+
+Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
+  return submit(
+      OpType::REDUCE, "unisono:reduce", options, tensors,
+      [tensor = only(tensors), op = options.reduceOp, root = static_cast<int>(options.rootRank)](
+          const Peers& peers) { return pytorch::reduce(peers, tensor, op, root); });
+}
+
+Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                                    const c10d::AllgatherOptions& options) {
+  return submit(OpType::ALLGATHER, "unisono:all_gather", options, flattened(outputs),
+                [outputs = flattened(outputs), input = only(inputs)](const Peers& peers) {
+                  return all_gather(peers, outputs, input);
+                });
+}
+
+Backend::WorkPtr Backend::all_gather_single(Tensor& output, Tensor& input,
+                                            const c10d::AllgatherOptions& options) {
+  return submit(OpType::_ALLGATHER_BASE, "unisono:all_gather_single", options, {output},
+                [output, input](const Peers& peers) { return all_gather(peers, output, input); });
+}
+
+Backend::WorkPtr Backend::all_gather_single_coalesced(Tensors& outputs, Tensors& inputs,
+                                                      const c10d::AllgatherOptions& options) {
+  TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "unisono: ", outputs.size(), " outputs for ",
+                    inputs.size(), " inputs");
+  return submit(OpType::ALLGATHER_INTO_TENSOR_COALESCED, "unisono:all_gather_single_coalesced",
+                options, outputs, [outputs, inputs](const Peers& peers) {
+                  return for_each_of(outputs.size(), [&](std::size_t i) {
+                    return all_gather(peers, outputs[i], inputs[i]);
+                  });
+                });
+}
+
+Backend::WorkPtr Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
+                                 const c10d::GatherOptions& options) {
+  return submit(OpType::GATHER, "unisono:gather", options, flattened(outputs),
+                [outputs = flattened(outputs), input = only(inputs),
+                 root = static_cast<int>(options.rootRank)](const Peers& peers) {
+                  return pytorch::gather(peers, outputs, input, root);
+                });
+}
+
+Backend::WorkPtr Backend::gather_single(Tensor& output, Tensor& input,
+                                        const c10d::GatherOptions& options) {
+  return submit(OpType::GATHER, "unisono:gather_single", options, {output},
+                [output, input, root = static_cast<int>(options.rootRank)](const Peers& peers) {
+                  return pytorch::gather(peers, output, input, root);
+                });
+}
+
+Backend::WorkPtr Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                                  const c10d::ScatterOptions& options) {
+  return submit(OpType::SCATTER, "unisono:scatter", options, outputs,
+                [output = only(outputs), inputs = flattened(inputs),
+                 root = static_cast<int>(options.rootRank)](const Peers& peers) {
+                  return pytorch::scatter(peers, output, inputs, root);
+                });
+}
+
+Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                                         const c10d::ReduceScatterOptions& options) {
+  return submit(
+      OpType::REDUCE_SCATTER, "unisono:reduce_scatter", options, outputs,
+      [output = only(outputs), inputs = flattened(inputs), op = options.reduceOp](
+          const Peers& peers) { return pytorch::reduce_scatter(peers, output, inputs, op); });
+}
+
+Backend::WorkPtr Backend::reduce_scatter_single(Tensor& output, Tensor& input,
+                                                const c10d::ReduceScatterOptions& options) {
+  return submit(OpType::_REDUCE_SCATTER_BASE, "unisono:reduce_scatter_single", options, {output},
+                [output, input, op = options.reduceOp](const Peers& peers) {
+                  return pytorch::reduce_scatter(peers, output, input, op);
+                });
+}
+
+Backend::WorkPtr Backend::reduce_scatter_single_coalesced(
+    Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options) {
+  TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "unisono: ", outputs.size(), " outputs for ",
+                    inputs.size(), " inputs");
+  return submit(OpType::REDUCE_SCATTER_TENSOR_COALESCED, "unisono:reduce_scatter_single_coalesced",
+                options, outputs, [outputs, inputs, op = options.reduceOp](const Peers& peers) {
+                  return for_each_of(outputs.size(), [&](std::size_t i) {
+                    return pytorch::reduce_scatter(peers, outputs[i], inputs[i], op);
+                  });
+                });
+}
+
+Backend::WorkPtr Backend::all_to_all_single(Tensor& output, Tensor& input, Counts& output_rows,
+                                            Counts& input_rows,
+                                            const c10d::AllToAllOptions& options) {
+  return submit(OpType::ALLTOALL_BASE, "unisono:all_to_all_single", options, {output},
+                [output, input, output_rows, input_rows](const Peers& peers) {
+                  return all_to_all(peers, output, input, output_rows, input_rows);
+                });
+}
+
+Backend::WorkPtr Backend::alltoall(Tensors& outputs, Tensors& inputs,
+                                   const c10d::AllToAllOptions& options) {
+  return submit(
+      OpType::ALLTOALL, "unisono:all_to_all", options, outputs,
+      [outputs, inputs](const Peers& peers) { return all_to_all(peers, outputs, inputs); });
+}
+
+Backend::WorkPtr Backend::barrier(const c10d::BarrierOptions& options) {
+  return submit(OpType::BARRIER, "unisono:barrier", options, {},
+                [](const Peers& peers) { return unisono_barrier(peers.comm); });
+}
+
+void Backend::monitoredBarrier(const c10d::BarrierOptions& options, bool /*wait_all_ranks*/) {
+  submit(OpType::BARRIER, "unisono:monitored_barrier", options, {}, [](const Peers& peers) {
+    return unisono_barrier(peers.comm);
+  })->wait();
+}
+
+Backend::WorkPtr Backend::send(Tensors& tensors, int target, int tag) {
+  return channels_.between(getRank(), target).send(only(tensors), tag, options_->timeout);
+}
+
+Backend::WorkPtr Backend::recv(Tensors& tensors, int source, int tag) {
+  return channels_.between(source, getRank()).receive(only(tensors), tag, options_->timeout);
+}
+
+}  // namespace unisono::pytorch

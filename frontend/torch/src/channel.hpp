@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Channel: messages from one rank to another, in their order. The two ranks make a job of their own
+// for it at the first message; each message is two broadcasts of the sender, its header and its
+// elements. A thread of the channel does them, so that messages wait for no collective. Channels:
+// those of one rank.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectives.hpp"
+#include "group.hpp"
+#include "tensors.hpp"
+#include "work.hpp"
+
+namespace unisono::pytorch {
+
+class Channel {
+ public:
+  using Milliseconds = std::chrono::milliseconds;
+  // A message of at most this length is copied, and its send is complete at once, as with Gloo's
+  // sockets. Ranks may so send to each other before they receive.
+  static constexpr std::int64_t kBufferedBytes = 64 * 1024;
+
+  Channel(c10::intrusive_ptr<c10d::Store> store, int source, int target, int rank);
+  ~Channel() { abort(); }
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  c10::intrusive_ptr<c10d::Work> send(const Tensor& tensor, int tag, Milliseconds timeout);
+  c10::intrusive_ptr<c10d::Work> receive(const Tensor& tensor, int tag, Milliseconds timeout);
+  void abort() { group_.abort(); }
+  // Waits until what was sent has been taken; nobody waits for a receive any more.
+  void finish();
+
+ private:
+  struct Header {
+    std::int64_t tag = 0, bytes = 0;
+  };
+  struct Message {
+    std::int64_t tag;
+    std::vector<char> bytes;
+  };
+
+  void open(Milliseconds timeout);
+  int receive_into(unisono_comm_t comm, const Flat& target, std::int64_t tag);
+  bool take_early(const Flat& target, std::int64_t tag);
+
+  c10::intrusive_ptr<c10d::Store> store_;
+  int source_, target_, rank_;
+  bool is_open_ = false;        // of the queue's thread, as the next one
+  std::vector<Message> early_;  // of other tags than the one waited for
+  std::mutex mutex_;
+  std::exception_ptr error_;  // of a buffered send; under mutex_
+  Group group_;
+  WorkQueue queue_;  // the last one: its thread uses the others
+};
+
+class Channels {
+ public:
+  Channels(c10::intrusive_ptr<c10d::Store> store, int rank, int size)
+      : store_(std::move(store)), rank_(rank), size_(size) {}
+
+  // This rank is one of the two ends. Throws ValueError.
+  Channel& between(int source, int target);
+  void abort();
+  void finish();
+
+ private:
+  c10::intrusive_ptr<c10d::Store> store_;
+  int rank_, size_;
+  std::mutex mutex_;
+  std::map<std::pair<int, int>, std::unique_ptr<Channel>> all_;
+};
+
+}  // namespace unisono::pytorch

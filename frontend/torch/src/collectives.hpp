@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The collectives on tensors, blocking: each checks its tensors, calls the library, and puts the
+// result where it belongs. They return the library's code and throw BadArgument. `peers` says which
+// rank this is and of how many. One thread at a time, as the communicator.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <unisono/unisono.h>
+
+#include <torch/csrc/distributed/c10d/Types.hpp>
+#include <vector>
+
+namespace unisono::pytorch {
+
+using at::Tensor;
+using Tensors = std::vector<Tensor>;
+using Counts = std::vector<std::int64_t>;
+
+struct Peers {
+  unisono_comm_t comm;
+  int rank, size;
+};
+
+int broadcast(const Peers& peers, const Tensor& tensor, int root);
+int all_reduce(const Peers& peers, const Tensor& tensor, const c10d::ReduceOp& op);
+int reduce(const Peers& peers, const Tensor& tensor, const c10d::ReduceOp& op, int root);
+// `output` has the elements of all ranks.
+int all_gather(const Peers& peers, const Tensor& output, const Tensor& input);
+int all_gather(const Peers& peers, const Tensors& outputs, const Tensor& input);
+// At other ranks than the root, `output` is not used, nor are `outputs`.
+int gather(const Peers& peers, const Tensor& output, const Tensor& input, int root);
+int gather(const Peers& peers, const Tensors& outputs, const Tensor& input, int root);
+int scatter(const Peers& peers, const Tensor& output, const Tensors& inputs, int root);
+int reduce_scatter(const Peers& peers, const Tensor& output, const Tensor& input,
+                   const c10d::ReduceOp& op);
+int reduce_scatter(const Peers& peers, const Tensor& output, const Tensors& inputs,
+                   const c10d::ReduceOp& op);
+// Rows of the first dimension for each rank; empty: equal parts.
+int all_to_all(const Peers& peers, const Tensor& output, const Tensor& input,
+               const Counts& output_rows, const Counts& input_rows);
+int all_to_all(const Peers& peers, const Tensors& outputs, const Tensors& inputs);
+
+}  // namespace unisono::pytorch

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "group.hpp"
+
+#include <string>
+#include <utility>
+
+#include "errors.hpp"
+#include "signals.hpp"
+#include "store_exchange.hpp"
+
+namespace unisono::pytorch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
+
+Group::Group(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name, int rank,
+             int size, Milliseconds timeout) {
+  start(store, name, rank, size, timeout);
+}
+
+void Group::start(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name, int rank,
+                  int size, Milliseconds timeout) {
+  StoreExchange exchange(store, name, rank, size, timeout, is_aborted_);
+  const unisono_comm_t comm = exchange.init();
+  const std::lock_guard lock(mutex_);
+  comm_ = comm;
+  rank_ = rank;
+  unisono_set_interrupt(comm_, &asks_to_stop, this);
+}
+
+void Group::run(const char* name, Milliseconds timeout, const Call& call) {
+  const std::lock_guard lock(mutex_);
+  TORCH_CHECK_WITH(DistBackendError, comm_ != nullptr && !is_aborted_, name,
+                   ": the group has been ", is_aborted_ ? "aborted" : "shut down");
+  deadline_ = Clock::now() + timeout;
+  is_late_ = false;
+  try {
+    const int code = call(comm_);
+    if (code == UNISONO_OK) [[likely]]
+      return;
+  } catch (const BadArgument& why) {
+    unisono_refuse(comm_, (std::string(name) + ": " + why.what()).c_str());
+    why.raise(name);
+  } catch (const std::exception& error) {  // of torch, for instance for lack of memory
+    unisono_refuse(comm_, (std::string(name) + ": " + error.what()).c_str());
+    throw;
+  }
+  raise(name, timeout);
+}
+
+void Group::raise(const char* name, Milliseconds timeout) {
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  std::string text = std::string(name) + ": " + unisono_last_error();
+  if (is_late_) {
+    text = std::string(name) + ": rank " + std::to_string(rank_) + " timed out after " +
+           std::to_string(timeout.count()) +
+           " ms: other ranks have not called it. The group has ended.";
+  } else if (is_aborted_) {
+    text = std::string(name) + ": the group has been aborted";
+  }
+  C10_THROW_ERROR(DistBackendError, text);
+}
+
+// On the thread that waits in a call.
+int Group::asks_to_stop(void* group) {
+  auto& self = *static_cast<Group*>(group);
+  if (self.is_aborted_) return 1;
+  self.error_ = exception_of_signals();
+  self.is_late_ = Clock::now() >= self.deadline_;
+  return self.error_ || self.is_late_ ? 1 : 0;
+}
+
+void Group::close() {
+  const std::lock_guard lock(mutex_);
+  // An error that nobody has seen is one of a call that nobody has waited for.
+  if (comm_ != nullptr) unisono_finalize(std::exchange(comm_, nullptr));
+}
+
+}  // namespace unisono::pytorch

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Group: the communicator of a process group. It runs one call at a time, from any thread, with a
+// deadline, and turns the library's errors into torch's. A call that is aborted, late or
+// interrupted by a signal is cancelled for all ranks.
+#pragma once
+
+#include <unisono/unisono.h>
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+namespace unisono::pytorch {
+
+// The library's calls for one operation; returns its code. May throw BadArgument.
+using Call = std::function<int(unisono_comm_t)>;
+
+class Group {
+ public:
+  using Milliseconds = std::chrono::milliseconds;
+
+  // Makes the job of this group: all its ranks do.
+  Group(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name, int rank, int size,
+        Milliseconds timeout);
+  // For a job that is made by start(), on another thread.
+  Group() = default;
+  ~Group() { close(); }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  void start(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name, int rank,
+             int size, Milliseconds timeout);
+  // Runs the call and throws its error. `name` is that of the operation, for messages.
+  void run(const char* name, Milliseconds timeout, const Call& call);
+  // Ends the call in progress, for all ranks, and all later ones.
+  void abort() { is_aborted_ = true; }
+  bool is_aborted() const { return is_aborted_; }
+  void close();
+
+ private:
+  static int asks_to_stop(void* group);
+  [[noreturn]] void raise(const char* name, Milliseconds timeout);
+
+  std::mutex mutex_;
+  unisono_comm_t comm_ = nullptr;
+  int rank_ = 0;
+  std::atomic<bool> is_aborted_ = false;
+  // Of the call in progress; used by the thread that runs it.
+  std::chrono::steady_clock::time_point deadline_;
+  bool is_late_ = false;
+  std::exception_ptr error_;  // of Python's handler of a signal
+};
+
+}  // namespace unisono::pytorch

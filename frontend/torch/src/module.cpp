@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The extension module unisono.torch._c10d: makes back ends for unisono/torch/__init__.py.
+#include <pybind11/chrono.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include "backend.hpp"
+#include "signals.hpp"
+
+namespace unisono::pytorch {
+
+namespace py = pybind11;
+
+std::exception_ptr exception_of_signals() {
+  if (Py_IsInitialized() == 0) return nullptr;
+  const py::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() == 0) return nullptr;
+  return std::make_exception_ptr(py::error_already_set());
+}
+
+void without_gil(const std::function<void()>& wait) {
+  if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
+    const py::gil_scoped_release release;
+    wait();
+  } else {
+    wait();
+  }
+}
+
+}  // namespace unisono::pytorch
+
+PYBIND11_MODULE(_c10d, module) {
+  using namespace unisono::pytorch;  // NOLINT: the one function outside it
+  module.attr("torch_version") = UNISONO_TORCH_VERSION;
+  module.def(
+      "create",
+      [](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+         std::chrono::milliseconds timeout) -> c10::intrusive_ptr<c10d::Backend> {
+        return c10::make_intrusive<Backend>(store, rank, size, timeout);
+      },
+      py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
+      py::call_guard<py::gil_scoped_release>());
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "store_exchange.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "errors.hpp"
+
+namespace unisono::pytorch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+// A wait in a store cannot be ended from outside, so it is repeated.
+constexpr std::chrono::milliseconds kTurn{500};
+
+}  // namespace
+
+StoreExchange::StoreExchange(c10::intrusive_ptr<c10d::Store> store, std::string name, int rank,
+                             int size, std::chrono::milliseconds timeout,
+                             const std::atomic<bool>& stop)
+    : store_(std::move(store)),
+      name_(std::move(name)),
+      rank_(rank),
+      size_(size),
+      timeout_(timeout),
+      stop_(stop) {}
+
+unisono_comm_t StoreExchange::init() {
+  const unisono_exchange_t exchange{&StoreExchange::call, this};
+  unisono_init_options_t options{};
+  options.size = sizeof options;
+  constexpr std::int64_t kMostMs = 24 * 60 * 60 * 1000;
+  options.timeout_ms = std::clamp<std::int64_t>(timeout_.count(), 1, kMostMs);
+  unisono_comm_t comm = nullptr;
+  const int code = unisono_init_with(rank_, size_, &exchange, &options, &comm);
+  if (error_) std::rethrow_exception(error_);
+  if (code != UNISONO_OK) C10_THROW_ERROR(DistBackendError, unisono_last_error());
+  clean_up();
+  return comm;
+}
+
+int StoreExchange::call(const void* input, void* output, std::size_t bytes, void* self) {
+  auto& exchange = *static_cast<StoreExchange*>(self);
+  try {
+    exchange.allgather(input, output, bytes);
+    return 0;
+  } catch (...) {
+    exchange.error_ = std::current_exception();
+    return 1;
+  }
+}
+
+std::string StoreExchange::key(int round, int rank) const {
+  return "unisono/" + name_ + "/" + std::to_string(round) + "/" + std::to_string(rank);
+}
+
+void StoreExchange::allgather(const void* input, void* output, std::size_t bytes) {
+  const auto* const begin = static_cast<const std::uint8_t*>(input);
+  store_->set(key(round_, rank_), std::vector<std::uint8_t>(begin, begin + bytes));
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < size_; ++rank) keys.push_back(key(round_, rank));
+  wait(keys);
+  auto* target = static_cast<std::uint8_t*>(output);
+  for (const std::string& each : keys) {
+    const std::vector<std::uint8_t> value = store_->get(each);
+    TORCH_CHECK_WITH(DistBackendError, value.size() == bytes, "unisono: the store has ",
+                     value.size(), " bytes for ", each, ", not ", bytes);
+    std::memcpy(target, value.data(), bytes);
+    target += bytes;
+  }
+  // Whoever has written to this round has read the one before.
+  if (round_ > 0) store_->deleteKey(key(round_ - 1, rank_));
+  ++round_;
+}
+
+void StoreExchange::wait(const std::vector<std::string>& keys) {
+  const Clock::time_point limit = Clock::now() + timeout_;
+  for (;;) {
+    try {
+      store_->wait(keys, kTurn);
+      return;
+    } catch (const c10::DistStoreError&) {
+      if (stop_) C10_THROW_ERROR(DistBackendError, "unisono: the group has been aborted");
+      if (Clock::now() < limit) continue;
+    }
+    std::string missing;
+    for (int rank = 0; rank < size_; ++rank) {
+      if (!store_->check({keys[static_cast<std::size_t>(rank)]})) {
+        missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+      }
+    }
+    C10_THROW_ERROR(DistBackendError, "unisono: rank " + std::to_string(rank_) + " waited " +
+                                          std::to_string(timeout_.count()) +
+                                          " ms for the group to start; missing are ranks " +
+                                          missing);
+  }
+}
+
+// The last rank that comes here deletes what is left.
+void StoreExchange::clean_up() {
+  const std::string count = "unisono/" + name_ + "/ready";
+  if (store_->add(count, 1) < size_) return;
+  for (int rank = 0; rank < size_; ++rank) store_->deleteKey(key(round_ - 1, rank));
+  store_->deleteKey(count);
+}
+
+}  // namespace unisono::pytorch

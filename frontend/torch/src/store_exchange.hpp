@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// StoreExchange: an allgather over a store of torch, by which the ranks of a group make their job.
+// A value in the store is deleted when all ranks have read it, so a later group may have the same
+// name. One thread uses it.
+#pragma once
+
+#include <unisono/unisono.h>
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <string>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
+
+namespace unisono::pytorch {
+
+class StoreExchange {
+ public:
+  // `name` is that of the group within the store. A wait ends when `stop` becomes true.
+  StoreExchange(c10::intrusive_ptr<c10d::Store> store, std::string name, int rank, int size,
+                std::chrono::milliseconds timeout, const std::atomic<bool>& stop);
+
+  // Makes the job. Throws DistBackendError, or the store's error.
+  unisono_comm_t init();
+
+ private:
+  static int call(const void* input, void* output, std::size_t bytes, void* self);
+  void allgather(const void* input, void* output, std::size_t bytes);
+  void wait(const std::vector<std::string>& keys);
+  std::string key(int round, int rank) const;
+  void clean_up();
+
+  c10::intrusive_ptr<c10d::Store> store_;
+  std::string name_;
+  int rank_, size_;
+  std::chrono::milliseconds timeout_;
+  const std::atomic<bool>& stop_;
+  int round_ = 0;
+  std::exception_ptr error_;
+};
+
+}  // namespace unisono::pytorch

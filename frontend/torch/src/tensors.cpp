@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tensors.hpp"
+
+#include <ATen/ATen.h>
+
+#include <string>
+#include <utility>
+
+#include "errors.hpp"
+
+namespace unisono::pytorch {
+namespace {
+
+using Kind = BadArgument::Kind;
+
+std::string type_name(const at::Tensor& tensor) { return c10::toString(tensor.scalar_type()); }
+
+void require_host(const at::Tensor& tensor) {
+  if (!tensor.device().is_cpu()) {
+    throw BadArgument("a tensor is on " + tensor.device().str() +
+                      "; this back end takes tensors in host memory (tensor.cpu())");
+  }
+  if (tensor.layout() != at::kStrided) throw BadArgument("a tensor is not dense; pass to_dense()");
+}
+
+bool is_plain(const at::Tensor& tensor) {
+  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
+}
+
+}  // namespace
+
+Element element_of(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kBool:
+    case at::kByte:
+      return {UNISONO_UINT8, 1, true};
+    case at::kChar:
+      return {UNISONO_INT8, 1, true};
+    case at::kShort:
+      return {UNISONO_INT16, 1, true};
+    case at::kInt:
+      return {UNISONO_INT32, 1, true};
+    case at::kLong:
+      return {UNISONO_INT64, 1, true};
+    case at::kUInt16:
+      return {UNISONO_UINT16, 1, true};
+    case at::kUInt32:
+      return {UNISONO_UINT32, 1, true};
+    case at::kUInt64:
+      return {UNISONO_UINT64, 1, true};
+    case at::kHalf:
+      return {UNISONO_FLOAT16, 1, true};
+    case at::kBFloat16:
+      return {UNISONO_BFLOAT16, 1, true};
+    case at::kFloat:
+      return {UNISONO_FLOAT32, 1, true};
+    case at::kDouble:
+      return {UNISONO_FLOAT64, 1, true};
+    case at::kComplexFloat:
+      return {UNISONO_COMPLEX64, 1, true};
+    case at::kComplexDouble:
+      return {UNISONO_COMPLEX128, 1, true};
+    default:
+      return {UNISONO_BYTE, static_cast<std::int64_t>(tensor.element_size()), false};
+  }
+}
+
+Flat::Flat(const at::Tensor& target, at::Tensor flat)
+    : target_(target), flat_(std::move(flat)), element_(element_of(flat_)) {}
+
+Flat Flat::input(const at::Tensor& tensor) {
+  require_host(tensor);
+  return {tensor, is_plain(tensor) ? tensor : tensor.resolve_conj().resolve_neg().contiguous()};
+}
+
+Flat Flat::output(const at::Tensor& tensor) {
+  require_host(tensor);
+  return {tensor, is_plain(tensor) ? tensor
+                                   : at::empty(tensor.sizes(), tensor.options().memory_format(
+                                                                   at::MemoryFormat::Contiguous))};
+}
+
+Flat Flat::in_place(const at::Tensor& tensor) { return input(tensor); }
+
+void Flat::replace(const at::Tensor& values) { flat_.copy_(values); }
+
+void Flat::write_back() const {
+  if (!flat_.is_same(target_)) target_.copy_(flat_);
+}
+
+at::Tensor joined(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> flat;
+  for (const at::Tensor& tensor : tensors) {
+    require_host(tensor);
+    require_type(tensor, tensors.front());
+    flat.push_back(tensor.resolve_conj().resolve_neg().reshape({-1}));
+  }
+  return at::cat(flat);
+}
+
+at::Tensor room_for(const std::vector<at::Tensor>& tensors) {
+  std::int64_t numel = 0;
+  for (const at::Tensor& tensor : tensors) {
+    require_host(tensor);
+    require_type(tensor, tensors.front());
+    numel += tensor.numel();
+  }
+  return at::empty({numel}, at::TensorOptions().dtype(tensors.front().scalar_type()));
+}
+
+void take_apart(const at::Tensor& joined, const std::vector<at::Tensor>& tensors) {
+  std::int64_t begin = 0;
+  for (const at::Tensor& tensor : tensors) {
+    tensor.copy_(joined.narrow(0, begin, tensor.numel()).view(tensor.sizes()));
+    begin += tensor.numel();
+  }
+}
+
+void require_type(const at::Tensor& tensor, const at::Tensor& like) {
+  if (tensor.scalar_type() == like.scalar_type()) return;
+  throw BadArgument(
+      "tensors have different types, " + type_name(tensor) + " and " + type_name(like), Kind::type);
+}
+
+void require_equal(const std::vector<at::Tensor>& tensors, const at::Tensor& like,
+                   const char* name) {
+  for (const at::Tensor& tensor : tensors) {
+    require_type(tensor, like);
+    if (tensor.numel() == like.numel()) continue;
+    throw BadArgument("a tensor of " + std::string(name) + " has " +
+                      std::to_string(tensor.numel()) + " elements, another tensor has " +
+                      std::to_string(like.numel()));
+  }
+}
+
+Reduction::Reduction(const c10d::ReduceOp& op, const at::Tensor& tensor) {
+  using Type = c10d::ReduceOp::RedOpType;
+  const bool is_bool = tensor.scalar_type() == at::kBool;
+  const bool is_real = at::isFloatingType(tensor.scalar_type());
+  const bool is_complex = at::isComplexType(tensor.scalar_type());
+  const auto refuse = [&](const char* name) {
+    throw BadArgument(std::string(name) + " does not take tensors of type " + type_name(tensor),
+                      Kind::type);
+  };
+  if (!element_of(tensor).can_be_reduced) refuse("a reduction");
+  switch (op.op_) {
+    case Type::SUM:
+      op_ = is_bool ? UNISONO_LOGICAL_OR : UNISONO_SUM;
+      return;
+    case Type::AVG:
+      if (is_bool) refuse("AVG");
+      is_average_ = true;
+      return;
+    case Type::PREMUL_SUM:
+      if (!is_real && !is_complex) refuse("PREMUL_SUM");
+      factor_ = op.supplement_;
+      return;
+    case Type::PRODUCT:
+      op_ = is_bool ? UNISONO_LOGICAL_AND : UNISONO_PROD;
+      return;
+    case Type::MIN:
+      if (is_complex) refuse("MIN");
+      op_ = is_bool ? UNISONO_LOGICAL_AND : UNISONO_MIN;
+      return;
+    case Type::MAX:
+      if (is_complex) refuse("MAX");
+      op_ = is_bool ? UNISONO_LOGICAL_OR : UNISONO_MAX;
+      return;
+    case Type::BAND:
+      if (is_real || is_complex) refuse("BAND");
+      op_ = UNISONO_BITWISE_AND;
+      return;
+    case Type::BOR:
+      if (is_real || is_complex) refuse("BOR");
+      op_ = UNISONO_BITWISE_OR;
+      return;
+    case Type::BXOR:
+      if (is_real || is_complex) refuse("BXOR");
+      op_ = UNISONO_BITWISE_XOR;
+      return;
+    case Type::UNUSED:
+      break;
+  }
+  throw BadArgument("the reduction is unknown");
+}
+
+bool Reduction::prepare(at::Tensor& values) const {
+  if (!factor_) return false;
+  const auto* const by = dynamic_cast<const c10d::PreMulSumSupplement*>(factor_.get());
+  if (by == nullptr) throw BadArgument("the factor of a PREMUL_SUM is unknown");
+  values = by->tensor_factor.defined() ? values.mul(by->tensor_factor.to(values.scalar_type()))
+                                       : values.mul(by->double_factor);
+  return true;
+}
+
+void Reduction::finish(const at::Tensor& values, int ranks) const {
+  if (!is_average_) return;
+  if (at::isIntegralType(values.scalar_type(), false)) {
+    values.div_(ranks, "trunc");
+  } else {
+    values.div_(ranks);
+  }
+}
+
+}  // namespace unisono::pytorch

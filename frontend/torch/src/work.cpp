@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "work.hpp"
+
+#include <ATen/core/ivalue.h>
+#include <pthread.h>
+
+#include <utility>
+
+#include "errors.hpp"
+#include "signals.hpp"
+
+namespace unisono::pytorch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+// A waiting thread of Python looks so often whether a signal has come.
+constexpr std::chrono::milliseconds kTurn{100};
+
+}  // namespace
+
+bool QueuedWork::wait(std::chrono::milliseconds timeout) {
+  const Clock::time_point limit = Clock::now() + timeout;
+  std::unique_lock lock(mutex_);
+  while (!cv_.wait_for(lock, kTurn, [this] { return completed_; })) {
+    lock.unlock();
+    if (const std::exception_ptr error = exception_of_signals()) std::rethrow_exception(error);
+    TORCH_CHECK_WITH(DistBackendError, timeout == kNoTimeout || Clock::now() < limit,
+                     "unisono: ", c10d::opTypeToString(opType_), ": a wait timed out after ",
+                     timeout.count(), " ms; the operation goes on");
+    lock.lock();
+  }
+  if (exception_) std::rethrow_exception(exception_);
+  return true;
+}
+
+void QueuedWork::settle(c10::ivalue::Future& future, const std::exception_ptr& error,
+                        const std::vector<at::Tensor>& results) {
+  if (error) {
+    future.setError(error);
+  } else {
+    future.markCompleted(c10::IValue(results));
+  }
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> QueuedWork::getFuture() {
+  std::unique_lock lock(mutex_);
+  if (future_) return future_;
+  future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+  if (completed_) settle(*future_, exception_, results_);
+  return future_;
+}
+
+void QueuedWork::complete(std::exception_ptr error) {
+  c10::intrusive_ptr<c10::ivalue::Future> future;
+  {
+    const std::lock_guard lock(mutex_);
+    completed_ = true;
+    exception_ = error;
+    future = future_;
+  }
+  cv_.notify_all();
+  if (future) settle(*future, error, results_);  // runs callbacks, so without the lock
+}
+
+void WorkQueue::push(c10::intrusive_ptr<QueuedWork> work, std::function<void()> run) {
+  {
+    const std::lock_guard lock(mutex_);
+    TORCH_CHECK_WITH(DistBackendError, !is_finished_, "unisono: the group has been shut down");
+    if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
+    pending_.fetch_add(1, std::memory_order_relaxed);
+    items_.push_back({std::move(work), std::move(run)});
+  }
+  changed_.notify_one();
+}
+
+void WorkQueue::finish() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_finished_ = true;
+  }
+  changed_.notify_one();
+  without_gil([this] {
+    if (thread_.joinable()) thread_.join();
+  });
+}
+
+void WorkQueue::serve() {
+  pthread_setname_np(pthread_self(), "unisono-torch");
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return is_finished_ || !items_.empty(); });
+    if (items_.empty()) return;
+    Item item = std::move(items_.front());
+    items_.pop_front();
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      item.run();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    item.run = nullptr;
+    pending_.fetch_sub(1, std::memory_order_release);
+    item.work->complete(error);
+    item.work.reset();
+    lock.lock();
+  }
+}
+
+}  // namespace unisono::pytorch

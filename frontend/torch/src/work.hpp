@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// QueuedWork: one operation as c10d sees it, with its future. WorkQueue: a thread that runs
+// operations in their order. A queue may be used by any thread.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+#include <vector>
+
+namespace unisono::pytorch {
+
+class QueuedWork : public c10d::Work {
+ public:
+  QueuedWork(int rank, c10d::OpType type, std::vector<at::Tensor> results)
+      : Work(rank, type), results_(std::move(results)) {}
+
+  bool wait(std::chrono::milliseconds timeout) override;
+  std::vector<at::Tensor> result() override { return results_; }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+
+  // Once, by the thread that has run it; null: without an error.
+  void complete(std::exception_ptr error);
+
+ private:
+  static void settle(c10::ivalue::Future& future, const std::exception_ptr& error,
+                     const std::vector<at::Tensor>& results);
+
+  std::vector<at::Tensor> results_;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;  // made when it is asked for; under mutex_
+};
+
+class WorkQueue {
+ public:
+  WorkQueue() = default;
+  ~WorkQueue() { finish(); }
+  WorkQueue(const WorkQueue&) = delete;
+  WorkQueue& operator=(const WorkQueue&) = delete;
+
+  // Nothing is queued or running.
+  bool is_idle() const { return pending_.load(std::memory_order_acquire) == 0; }
+  // `work` is completed with what `run` throws. The thread starts with the first one.
+  void push(c10::intrusive_ptr<QueuedWork> work, std::function<void()> run);
+  // Runs what is queued and ends the thread. Later operations fail.
+  void finish();
+
+ private:
+  struct Item {
+    c10::intrusive_ptr<QueuedWork> work;
+    std::function<void()> run;
+  };
+
+  void serve();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Item> items_;
+  std::atomic<int> pending_ = 0;
+  bool is_finished_ = false;
+  std::thread thread_;
+};
+
+}  // namespace unisono::pytorch

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A test that hangs ends with the stacks of all threads, before the limit of the whole run."""
+
+import faulthandler
+
+import pytest
+
+SECONDS = 300
+
+
+@pytest.fixture(autouse=True)
+def stacks_of_a_hang():
+    faulthandler.dump_traceback_later(SECONDS, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()

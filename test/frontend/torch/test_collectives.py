@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every collective of c10d with every type and layout, against torch in one process."""
+
+import functools
+
+import pytest
+import torch
+import torch.distributed as dist
+from jobs import run
+
+INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
+REALS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+COMPLEX = [torch.complex64, torch.complex128]
+TYPES = [*INTEGERS, *REALS, *COMPLEX, torch.bool]
+SHAPES = [(), (1,), (6,), (3, 4), (0,), (20_000,)]
+LAYOUTS = ["plain", "transposed", "strided", "within"]
+Op = dist.ReduceOp
+
+
+def data(rank, shape, dtype):
+    """Small numbers, so that sums and products of five ranks are exact in every type."""
+    count = int(torch.Size(shape).numel())
+    values = (torch.arange(count) * 3 + rank) % 4
+    if dtype in COMPLEX:
+        return (values + 1j * ((values + 1) % 2)).to(dtype).reshape(shape)
+    return values.to(dtype).reshape(shape)
+
+
+def laid_out(values, layout):
+    """A tensor of the same values whose elements lie elsewhere."""
+    if layout == "transposed":
+        return values.t().contiguous().t() if values.dim() == 2 else values.clone()
+    if layout == "strided":
+        return torch.stack([values, values], dim=-1)[..., 0]
+    if layout == "within":
+        around = torch.zeros(values.numel() + 8, dtype=values.dtype)
+        around[4:4 + values.numel()] = values.reshape(-1)
+        return around[4:4 + values.numel()].view(values.shape)
+    return values.clone()
+
+
+def combined(op, tensors):
+    integers = {Op.BAND: torch.bitwise_and, Op.BOR: torch.bitwise_or, Op.BXOR: torch.bitwise_xor}
+    is_bool = tensors[0].dtype == torch.bool
+    functions = {Op.SUM: torch.logical_or if is_bool else torch.add,
+                 Op.PRODUCT: torch.logical_and if is_bool else torch.mul,
+                 Op.MIN: torch.logical_and if is_bool else torch.minimum,
+                 Op.MAX: torch.logical_or if is_bool else torch.maximum, **integers}
+    if op == Op.AVG:
+        total = functools.reduce(torch.add, tensors)
+        exact = not (total.is_floating_point() or total.is_complex())
+        return torch.div(total, len(tensors), rounding_mode="trunc" if exact else None)
+    return functools.reduce(functions[op], tensors)
+
+
+def ops_of(dtype):
+    if dtype in COMPLEX:
+        return [Op.SUM, Op.AVG]  # torch refuses others
+    if dtype in REALS:
+        return [Op.SUM, Op.PRODUCT, Op.MIN, Op.MAX, Op.AVG]
+    bits = [Op.SUM, Op.PRODUCT, Op.MIN, Op.MAX, Op.BAND, Op.BOR, Op.BXOR]
+    return bits if dtype == torch.bool else [*bits, Op.AVG]
+
+
+def close(got, expected, *what):
+    """An average of complex numbers may be rounded otherwise by torch's loops for few numbers."""
+    torch.testing.assert_close(got, expected, rtol=1e-6, atol=0, msg=lambda text: f"{what}: {text}")
+
+
+def same(got, expected, *what):
+    if Op.AVG in what and expected.is_complex():
+        return close(got, expected, *what)
+    assert got.dtype == expected.dtype, what
+    assert got.shape == expected.shape, (what, got.shape, expected.shape)
+    assert torch.equal(got, expected), (what, got, expected)
+
+
+def reductions(everyone, layout):
+    rank, size = dist.get_rank(), dist.get_world_size()
+    mine, dtype = everyone[rank], everyone[0].dtype
+    for op in ops_of(dtype):
+        total = combined(op, everyone)
+        for is_async in (False, True):
+            tensor = laid_out(mine, layout)
+            work = dist.all_reduce(tensor, op, async_op=is_async)
+            if is_async:
+                work.wait()
+            same(tensor, total, "all_reduce", op, is_async)
+        tensor = laid_out(mine, layout)
+        dist.reduce(tensor, dst=size - 1, op=op)
+        same(tensor, total if rank == size - 1 else mine, "reduce", op)
+
+
+def moves(everyone, layout):
+    rank, size = dist.get_rank(), dist.get_world_size()
+    mine = everyone[rank]
+
+    def rooms():
+        return [laid_out(torch.zeros_like(mine), layout) for _ in range(size)]
+
+    for root in {0, size - 1}:
+        tensor = laid_out(mine, layout)
+        dist.broadcast(tensor, src=root)
+        same(tensor, everyone[root], "broadcast")
+        found = rooms() if rank == root else None
+        dist.gather(laid_out(mine, layout), found, dst=root)
+        for got, expected in zip(found or [], everyone):
+            same(got, expected, "gather")
+        tensor = rooms()[0]
+        parts = [laid_out(each, layout) for each in everyone]
+        dist.scatter(tensor, parts if rank == root else None, src=root)
+        same(tensor, mine, "scatter")
+    found = rooms()
+    dist.all_gather(found, laid_out(mine, layout))
+    for got, expected in zip(found, everyone):
+        same(got, expected, "all_gather")
+    table = [mine.roll(other) if mine.dim() else mine for other in range(size)]
+    found = rooms()
+    dist.all_to_all(found, [laid_out(part, layout) for part in table])
+    for other, got in enumerate(found):
+        expected = everyone[other].roll(rank) if mine.dim() else everyone[other]
+        same(got, expected, "all_to_all")
+
+
+def single_tensors(everyone, layout):
+    rank, size = dist.get_rank(), dist.get_world_size()
+    mine = everyone[rank]
+    stacked = torch.stack(everyone)
+    got = laid_out(torch.zeros_like(stacked), layout)
+    dist.all_gather_into_tensor(got, laid_out(mine, layout))
+    same(got, stacked, "all_gather_into_tensor")
+    in_place = torch.zeros_like(stacked)
+    in_place[rank] = mine
+    dist.all_gather_into_tensor(in_place, in_place[rank])
+    same(in_place, stacked, "all_gather_into_tensor in place")
+    columns = torch.stack([each.reshape(-1) for each in everyone])
+    for op in ops_of(mine.dtype):
+        rows = [torch.stack([each.roll(r) if each.dim() else each for r in range(size)])
+                for each in everyone]
+        expected = combined(op, rows)[rank]
+        got = laid_out(torch.zeros_like(mine), layout)
+        dist.reduce_scatter_tensor(got, laid_out(rows[rank], layout), op)
+        same(got, expected, "reduce_scatter_tensor", op)
+        got = laid_out(torch.zeros_like(mine), layout)
+        dist.reduce_scatter(got, [laid_out(row, layout) for row in rows[rank]], op)
+        same(got, expected, "reduce_scatter", op)
+    got = torch.zeros_like(columns)
+    dist.all_to_all_single(got, laid_out(columns, "plain"))
+    for other in range(size):
+        same(got[other], everyone[rank].reshape(-1), "all_to_all_single")
+
+
+def everything(dtypes):
+    size = dist.get_world_size()
+    for dtype in dtypes:
+        for shape in SHAPES:
+            for layout in LAYOUTS:
+                everyone = [data(rank, shape, dtype) for rank in range(size)]
+                reductions(everyone, layout)
+                moves(everyone, layout)
+                single_tensors(everyone, layout)
+    dist.barrier()
+    dist.monitored_barrier()
+    return True
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("dtypes", [INTEGERS, REALS, COMPLEX, [torch.bool]],
+                         ids=["integers", "reals", "complex", "bool"])
+def test_every_collective(tmp_path, ranks, dtypes):
+    assert run(everything, tmp_path, ranks, dtypes) == [True] * ranks
+
+
+def unequal():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    give = [rank + other for other in range(size)]  # rows for each rank
+    send = torch.cat([torch.full((give[other], 2), 10 * rank + other) for other in range(size)])
+    expected = torch.cat([torch.full((rank + other, 2), 10 * other + rank)
+                          for other in range(size)])
+    got = torch.empty_like(expected)
+    dist.all_to_all_single(got, send, give, give)
+    same(got, expected, "all_to_all_single with rows")
+    lengths = [other + 1 for other in range(size)]
+    part = torch.empty(lengths[rank])
+    dist.reduce_scatter(part, [torch.full((length,), float(rank)) for length in lengths])
+    same(part, torch.full((lengths[rank],), float(sum(range(size)))), "reduce_scatter, unequal")
+    return True
+
+
+def test_blocks_of_different_lengths(tmp_path):
+    assert run(unequal, tmp_path, 3) == [True] * 3
+
+
+def others():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    found = [None] * size
+    dist.all_gather_object(found, {"rank": rank, "text": "x" * rank})
+    assert found == [{"rank": r, "text": "x" * r} for r in range(size)]
+    objects = [rank, "of the root"] if rank == 0 else [None, None]
+    dist.broadcast_object_list(objects, src=0)
+    assert objects == [0, "of the root"]
+    tensor = torch.full((3,), 2.0)
+    dist.all_reduce(tensor, dist._make_nccl_premul_sum(0.5))
+    assert tensor.tolist() == [float(size)] * 3
+    eighth = torch.tensor([1.0]).to(torch.float8_e4m3fn)
+    dist.broadcast(eighth, src=0)  # moved, though it cannot be reduced
+    assert eighth.to(torch.float32).item() == 1.0
+    with dist._coalescing_manager():
+        tensors = [torch.full((4,), float(i + rank)) for i in range(3)]
+        for each in tensors:
+            dist.all_reduce(each)
+    assert [each[0].item() for each in tensors] == [size * i + sum(range(size)) for i in range(3)]
+    return True
+
+
+def test_objects_factors_and_coalesced_calls(tmp_path):
+    assert run(others, tmp_path, 2) == [True, True]
+
+
+def futures():
+    tensors = [torch.full((1000,), float(i)) for i in range(8)]
+    works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+    halved = works[3].get_future().then(lambda future: future.value()[0] / 2)
+    for i in (7, 0, 5):
+        works[i].wait()
+        assert works[i].is_completed() and works[i].is_success()
+    assert halved.wait()[0].item() == 3 * dist.get_world_size() / 2
+    torch.futures.wait_all([work.get_future() for work in works])
+    assert [tensor[0].item() for tensor in tensors] == [i * dist.get_world_size() for i in range(8)]
+    return True
+
+
+def test_asynchronous_calls_and_futures(tmp_path):
+    assert run(futures, tmp_path, 2) == [True, True]
+
+
+def groups():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    even = dist.new_group([r for r in range(size) if r % 2 == 0])
+    odd = dist.new_group([r for r in range(size) if r % 2 == 1])
+    mine = even if rank % 2 == 0 else odd
+    tensor = torch.tensor([rank])
+    dist.all_reduce(tensor, group=mine)
+    assert tensor.item() == sum(r for r in range(size) if r % 2 == rank % 2)
+    halves = [list(range(size // 2)), list(range(size // 2, size))]
+    half = dist.split_group(split_ranks=halves)
+    tensor = torch.tensor([rank])
+    dist.all_reduce(tensor, group=half)
+    assert tensor.item() == sum(halves[0] if rank in halves[0] else halves[1])
+    dist.destroy_process_group(half)
+    tensor = torch.tensor([1])
+    dist.all_reduce(tensor)
+    return tensor.item()
+
+
+def test_groups(tmp_path):
+    assert run(groups, tmp_path, 4) == [4] * 4
+
+
+def messages():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    right, left = (rank + 1) % size, (rank - 1) % size
+    got = torch.zeros(100)
+    dist.send(torch.full((100,), float(rank)), right)  # all send first: small ones are buffered
+    dist.recv(got, left)
+    assert (got == left).all()
+    large = torch.full((200_000,), float(rank))
+    room = torch.zeros_like(large)
+    works = dist.batch_isend_irecv([dist.P2POp(dist.isend, large, right),
+                                    dist.P2POp(dist.irecv, room, left)])
+    for work in works:
+        work.wait()
+    assert (room == left).all()
+    if rank == 0:  # tags out of order, and columns
+        dist.send(torch.tensor([1.0]), 1, tag=1)
+        dist.send(torch.tensor([2.0]), 1, tag=2)
+        dist.send(torch.arange(6.0).reshape(2, 3).t(), 1)
+    if rank == 1:
+        second, first, table = torch.zeros(1), torch.zeros(1), torch.zeros(2, 3).t()
+        dist.recv(second, 0, tag=2)
+        dist.recv(first, 0, tag=1)
+        dist.recv(table, 0)
+        assert (first.item(), second.item()) == (1.0, 2.0)
+        assert torch.equal(table, torch.arange(6.0).reshape(2, 3).t())
+    dist.barrier()
+    return True
+
+
+def test_messages(tmp_path):
+    assert run(messages, tmp_path, 3) == [True] * 3

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Wrong calls, lost and late ranks: exceptions that say what happened, and no hang."""
+
+import datetime
+import os
+import signal
+import threading
+
+import pytest
+import torch
+import torch.distributed as dist
+import unisono
+from jobs import run
+
+GOOD = (4,)
+WRONG = {
+    "type": (lambda: dist.all_reduce(torch.ones(4), dist.ReduceOp.BAND), TypeError, "BAND"),
+    "elements": (lambda: dist.all_reduce(torch.ones(4).to(torch.float8_e4m3fn)), TypeError,
+                 "Float8"),
+    "multiple": (lambda: dist.all_to_all_single(torch.ones(3), torch.ones(3)), ValueError,
+                 "no multiple"),
+    "device": (lambda: dist.distributed_c10d._get_default_group()._get_backend(
+        torch.device("cpu")).allreduce([torch.ones(4, device="meta")]).wait(), ValueError,
+        "host memory"),
+}
+
+
+def wrong_call(name):
+    call, kind, text = WRONG[name]
+    if dist.get_rank() == 1:
+        with pytest.raises(kind, match=text):
+            call()
+    else:
+        with pytest.raises(dist.DistBackendError, match=f"rank 1.*{text}"):
+            dist.all_reduce(torch.ones(GOOD))
+            dist.barrier()
+    return True
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_call_is_an_error_on_every_rank(tmp_path, name):
+    assert run(wrong_call, tmp_path, 2, name) == [True, True]
+
+
+def mismatch():
+    with pytest.raises(dist.DistBackendError, match="rank"):
+        dist.all_reduce(torch.ones(3 + dist.get_rank()))
+        dist.barrier()
+    return True
+
+
+def test_different_lengths(tmp_path):
+    assert run(mismatch, tmp_path, 2) == [True, True]
+
+
+def killed():
+    dist.barrier()
+    if dist.get_rank() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    work = dist.all_reduce(torch.ones(GOOD), async_op=True)
+    with pytest.raises(dist.DistBackendError, match="rank 1"):
+        work.wait()
+    with pytest.raises(dist.DistBackendError, match="rank 1"):
+        dist.all_reduce(torch.ones(GOOD))
+    return True
+
+
+def test_a_killed_rank_is_named(tmp_path):
+    with pytest.raises(unisono.SpawnError, match="without a result") as caught:
+        run(killed, tmp_path, 3)
+    assert caught.value.rank == 1
+
+
+def late():
+    group = dist.new_group(timeout=datetime.timedelta(seconds=1))
+    if dist.get_rank() == 0:
+        with pytest.raises(dist.DistBackendError, match="rank 0 timed out after 1000 ms"):
+            dist.all_reduce(torch.ones(GOOD), group=group)
+    dist.barrier()
+    if dist.get_rank() == 1:
+        with pytest.raises(dist.DistBackendError, match="rank 0"):
+            dist.all_reduce(torch.ones(GOOD), group=group)  # may have all that it needs of rank 0
+            dist.all_reduce(torch.ones(GOOD), group=group)
+    return True
+
+
+def test_a_late_rank_ends_the_group_at_its_timeout(tmp_path):
+    assert run(late, tmp_path, 2) == [True, True]
+
+
+def message_of_another_length():
+    if dist.get_rank() == 0:
+        dist.send(torch.ones(5), 1)
+    else:
+        with pytest.raises(dist.DistBackendError, match="has sent 20 bytes.*has 16"):
+            dist.recv(torch.ones(GOOD), 0)
+        with pytest.raises(RuntimeError, match="recvAnysource"):
+            dist.recv(torch.ones(GOOD))
+        with pytest.raises(ValueError, match="cannot exchange"):
+            dist.recv(torch.ones(GOOD), 1)
+    return True
+
+
+def test_messages_that_do_not_fit(tmp_path):
+    assert run(message_of_another_length, tmp_path, 2) == [True, True]
+
+
+def ended():
+    work = dist.all_reduce(torch.ones(GOOD), async_op=True)
+    backend = dist.distributed_c10d._get_default_group()._get_backend(torch.device("cpu"))
+    work.wait()
+    backend.shutdown()
+    with pytest.raises(dist.DistBackendError, match="shut down"):
+        dist.all_reduce(torch.ones(GOOD))
+    return True
+
+
+def test_a_group_after_its_end(tmp_path):
+    assert run(ended, tmp_path, 2) == [True, True]
+
+
+def leaving():
+    dist.all_reduce(torch.ones(100_000), async_op=True)  # nobody waits for it
+    return dist.get_rank()
+
+
+def test_the_end_with_operations_in_flight(tmp_path):
+    assert run(leaving, tmp_path, 2) == [0, 1]
+
+
+def interrupted(reader, writer):
+    dist.barrier()
+    if dist.get_rank() == 0:
+        main = threading.main_thread().ident
+        threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            dist.barrier()
+        os.write(writer, b".")
+    else:
+        os.read(reader, 1)
+        with pytest.raises(dist.DistBackendError, match="rank 0"):
+            dist.barrier()  # may have all that it needs of rank 0
+            dist.barrier()
+    return True
+
+
+def test_control_c_ends_a_blocking_call(tmp_path):
+    assert run(interrupted, tmp_path, 2, *os.pipe()) == [True, True]
+
+
+def interrupted_wait():
+    group = dist.new_group()
+    if dist.get_rank() == 0:
+        work = dist.all_reduce(torch.ones(GOOD), group=group, async_op=True)
+        main = threading.main_thread().ident
+        threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            work.wait()
+        dist.barrier()
+        work.wait()
+    else:
+        dist.barrier()
+        dist.all_reduce(torch.ones(GOOD), group=group)
+    return True
+
+
+def test_control_c_ends_a_wait_and_not_the_operation(tmp_path):
+    assert run(interrupted_wait, tmp_path, 2) == [True, True]
