@@ -58,6 +58,7 @@ struct ReliableCounts {
   std::uint64_t unsent = 0;      // requests and answers that found no room at all: dropped
   std::uint64_t pieces = 0;      // sent, of packets that were too long for their path
   std::uint64_t probes = 0;      // rounds of probes of a path
+  std::uint64_t looked_at = 0;   // timers of peers that are waited for
   bool operator==(const ReliableCounts&) const = default;
 };
 

@@ -32,6 +32,7 @@ void Requests::expect_until(Link& link, int rank, std::uint64_t end) {
 }
 
 bool Requests::look_at_timer(Link& link, int rank) {
+  ++context_.counts.looked_at;
   ReceivingSide& receiving = link.receiving;
   if (!receiving.lack.is_due(context_.now_ns)) return receiving.lack.runs();
   const bool gap = receiving.arrivals.has_gap();

@@ -214,6 +214,38 @@ TEST(Reliable, TheLastPacketIsAskedForByWhoAwaitsIt) {
   EXPECT_EQ(ranks.at(1).counts().nacks, 1U);
 }
 
+TEST(Reliable, OnlyPeersWithSomethingOutstandingAreLookedAt) {
+  constexpr int kRanks = 1024;
+  constexpr int kReceiver = 5;
+  VirtualDatagramOptions network = steady();
+  network.max_payload = wire::kHeaderBytes + 8;  // to save memory
+  ReliableOptions options;
+  options.pool_packets = 8;
+  Ranks ranks(kRanks, network, options);
+  Reliable& receiver = ranks.at(kReceiver);
+  for (int origin = 0; origin < kRanks; ++origin) {
+    if (origin == kReceiver) continue;
+    receiver.awaits(origin);
+    ranks.raise(origin, kReceiver, kFlag, static_cast<std::uint64_t>(origin) + 1);
+    ranks.network().advance();
+    receiver.progress();
+    ASSERT_EQ(ranks.word(kReceiver), static_cast<std::uint64_t>(origin) + 1);
+  }
+  const auto looked_at = [&](int times) {
+    const std::uint64_t before = receiver.counts().looked_at;
+    for (int i = 0; i < times; ++i) receiver.progress();
+    return receiver.counts().looked_at - before;
+  };
+  // Each timer runs out, and once more: nothing is awaited any more.
+  for (int i = 0; i < 2; ++i) {
+    ranks.network().advance_to(ranks.network().now_ns() + options.await.most_ns * 2);
+    receiver.progress();
+  }
+  EXPECT_EQ(looked_at(100), 0U);
+  receiver.awaits(7);
+  EXPECT_EQ(looked_at(100), 100U);
+}
+
 TEST(Reliable, WhoeverStillWaitsAsksLessAndLessOften) {
   Ranks ranks(2);
   ranks.run_until(
