@@ -185,6 +185,26 @@ TEST(News, AreToldByAnotherRankOfTheHostWhereTheFirstHasDied) {
       [&](int r) { return news.world.at(r).failures().has_failed(); });
 }
 
+// A rank that leaves tells each rank of other hosts itself. Where it has no room for so many
+// packets, it asks whether the first have arrived.
+TEST(News, OfALeaveIsAPacketForEachOtherRank) {
+  News news(many_hosts(hosts_of_many, 1));
+  for (const int leaver : {5, hosts_of_many / 2, hosts_of_many - 1}) {
+    const auto hears = [&](int r) { news.world.at(r).progress(); };
+    const auto has_heard = [&](int r) {
+      const RankState state = news.world.at(r).members().job().ranks().state(leaver);
+      return r == leaver || state == RankState::left;
+    };
+    const std::int64_t before = news.world.datagrams()->sent();
+    news.world.at(leaver).members().job().losses().tell_leave();
+    news.spread(hears, has_heard);
+    const std::int64_t packets = news.world.datagrams()->sent() - before;
+    std::printf("%d hosts: %lld packets\n", hosts_of_many, static_cast<long long>(packets));
+    EXPECT_GE(packets, hosts_of_many - 1);
+    EXPECT_LE(packets, kPacketsOfARank * hosts_of_many);
+  }
+}
+
 // A minority that shrinks gives up, and each of it tells what it knows once more.
 TEST(News, OfAShrinkThatIsGivenUpTakeAFewPacketsForEachRankAndLoss) {
   constexpr int kRanks = 48;

@@ -82,6 +82,9 @@ void Losses::pass_on_to(int host, int rank) {
   }
 }
 
+// Not along the tree, though it is a packet for each of these ranks. At the end of a job all leave
+// at about the same time, and an inner host that has left passes on nothing. A rank that waits for
+// this one would then hear of it at the silence limit only. A rank leaves once.
 void Losses::tell_leave() {
   for (int r = 0; r < ranks_.count(); ++r) {
     // A rank that has reported to another rank of this host that it leaves may wait until this one
