@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "harness/outcome.hpp"
+#include "harness/scale.hpp"
 #include "process/ranks.hpp"
 #include "process/word.hpp"
 
@@ -127,7 +128,10 @@ int run_child(unisono_comm_t world, unisono_request_t request) {
         failed(unisono_comm_dup(world, &again), UNISONO_ERROR_STATE, {"forked"}) &&
         failed(unisono_init(&again), UNISONO_ERROR_STATE, {"unisono_init", "forked"}) &&
         failed(unisono_finalize(world), UNISONO_ERROR_STATE, {"unisono_finalize", "forked"});
-    exit(is_refused ? 0 : 1);  // with all handlers of the process's end
+    const int status = is_refused ? 0 : 1;
+    // A sanitizer's handler would look for leaks, without the stacks of the parent's threads.
+    if (kSanitized) _exit(status);
+    exit(status);  // with all handlers of the process's end
   }
   int status = -1;
   EXPECT_EQ(waitpid(child, &status, 0), child);
