@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
@@ -18,6 +20,7 @@
 #include "bootstrap/launchers/pmi_line.hpp"
 #include "bootstrap/launchers/pmi_store.hpp"
 #include "bootstrap/launchers/stores.hpp"
+#include "harness/scale.hpp"
 #include "unit/bootstrap/fake_launcher.hpp"
 
 namespace unisono::bootstrap {
@@ -92,6 +95,22 @@ TEST(PmiStore, WithAnMpiLibraryItNeitherInitializesNorFinalizes) {
     ASSERT_TRUE(store.ok()) << store.error().message;
     EXPECT_TRUE((*store)->fence().ok());
   }
+  EXPECT_EQ(launcher.finalized(), 0);
+}
+
+// The handler at the end of the process is the rank's, and not that of a child that it has forked.
+TEST(PmiStore, TheExitOfAForkedChildDoesNotFinalize) {
+  FakeLauncher launcher(1);
+  ASSERT_TRUE(PmiStore::open(launcher.options(0), true).ok());
+  const pid_t child = fork();
+  if (child == 0) {
+    // A sanitizer's handler would look for leaks, without the stacks of the parent's threads.
+    if (harness::kSanitized) _exit(0);
+    exit(0);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
   EXPECT_EQ(launcher.finalized(), 0);
 }
 
