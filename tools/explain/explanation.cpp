@@ -7,6 +7,7 @@
 
 #include "comm/communicator.hpp"
 #include "engine/nic/nic_group.hpp"
+#include "model/default_machine.hpp"
 #include "nic/service/probe.hpp"
 #include "plan/plan_cache.hpp"
 #include "select/nic/by_nic.hpp"
@@ -135,8 +136,8 @@ base::Result<std::string> find_nic(const schedule::Shape& shape, select::Circums
   for (std::size_t host = 0; host < offers.size(); ++host) {
     offers[host].machine = static_cast<std::uint32_t>(host);
   }
-  const auto choice_of_splits =
-      select::choose_splits(offers, place.hosts.are_alone(), place.multicast);
+  const auto choice_of_splits = select::choose_splits(offers, place.hosts.are_alone(),
+                                                      place.multicast, model::default_machine());
   const int splits = plan::splits_of(lowered, choice_of_splits);
   const std::string tree = select::nic_tree_name(place.hosts, splits, place.multicast);
   const std::size_t packets = (lowered.bytes + nic::kPacketBytes - 1) / nic::kPacketBytes;

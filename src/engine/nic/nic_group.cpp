@@ -11,6 +11,7 @@
 #include "base/clock.hpp"
 #include "engine/nic/group_number.hpp"
 #include "engine/nic/nic_patience.hpp"
+#include "model/default_machine.hpp"
 #include "nic/lowering/lower.hpp"
 #include "nic/lowering/row.hpp"
 #include "nic/service/probe.hpp"
@@ -73,7 +74,10 @@ base::Result<std::unique_ptr<NicGroup>> NicGroup::open(const NicGroupOptions& op
 Status NicGroup::join(std::span<const nic::Capabilities> hosts) {
   UNISONO_CHECK(std::cmp_equal(hosts.size(), options_.ranks), "the capabilities of each host");
   UNISONO_TRY(nic::check_capabilities(hosts));
-  const auto splits = select::choose_splits(hosts, options_.one_a_host, options_.multicasts);
+  // Part of the library, so that all ranks have the same one.
+  const model::Machine& machine = model::default_machine();
+  const auto splits =
+      select::choose_splits(hosts, options_.one_a_host, options_.multicasts, machine);
   UNISONO_ASSIGN(const auto nodes,
                  nodes_of(options_.rank, options_.ranks, splits.most(), options_.multicasts));
   std::vector<unisono_nic_address> addresses;

@@ -12,22 +12,31 @@
 namespace unisono::select {
 namespace {
 
-// Costs at a host's processor, in nanoseconds (bench/hop and bench/root_has_sum). The kernel's part
-// of a packet, which the program does not see, is measured by the cost of another level of a tree.
-constexpr double kPacketNs = 1780;  // a packet that arrives, is verified and kept
-constexpr double kPacketWordNs = 4.2;
-constexpr double kSendNs = 130;  // a packet made from kept data
-constexpr double kSendWordNs = 3.3;
-constexpr double kIntegerNs = 1;  // a word combined with another
-constexpr double kFloatNs = 8.8;
-constexpr double kDoorbellNs =
-    2500;  // the system call of a contribution that is the last on its host
 // The computed costs are right within about a tenth.
 constexpr double kWorthIt = 0.9;
 
 static_assert(1 << SplitChoice::kMost <= nic::kPiecesMax);
 
 }  // namespace
+
+// The kernel's part of a packet, which the program does not see, is in r: the cost of another level
+// of a tree.
+NicCosts NicCosts::of(const model::Machine& machine) {
+  const auto bytes = static_cast<std::int64_t>(nic::kPacketBytes);
+  const model::PathParameters& path = model::remote_path(machine, model::Engine::nic, bytes);
+  const double words = UNISONO_NIC_WORDS_MAX;
+  const double word_bytes = static_cast<double>(bytes) / words;
+  const auto combined = [&](arith::Type type) {
+    return model::reduction_ns(path, arith::Operator::sum, type, bytes) / words;
+  };
+  return {.packet = path.reception.ns(0),
+          .packet_word = (path.reception.ns(bytes) - path.reception.ns(0)) / words,
+          .send = path.overhead.ns(),
+          .send_word = path.overhead_per_byte.ns() * word_bytes,
+          .integer = combined(arith::Type::int64),
+          .real = combined(arith::Type::float64),
+          .doorbell = model::start_up_ns(path, arith::Operator::sum)};
+}
 
 int processors_of(std::span<const nic::Capabilities> hosts) {
   std::map<std::uint32_t, std::uint32_t> of_machine;
@@ -56,15 +65,16 @@ double split_cost_ns(const SplitWork& work, int splits) {
       (work.words + static_cast<std::size_t>(trees) - 1) / static_cast<std::size_t>(trees);
   const auto packets = static_cast<double>(nic::Segments::pieces(piece, UNISONO_NIC_WORDS_MAX));
   const double words = static_cast<double>(piece) / packets;
-  const double taken = kPacketNs + words * kPacketWordNs;
-  const double sent = kSendNs + words * kSendWordNs;
-  const double combined = words * (work.adds_floats ? kFloatNs : kIntegerNs);
-  const double way = trees * kDoorbellNs + (fan_in + levels - 1) * taken + levels * sent +
+  const NicCosts& costs = work.costs;
+  const double taken = costs.packet + words * costs.packet_word;
+  const double sent = costs.send + words * costs.send_word;
+  const double combined = words * (work.adds_floats ? costs.real : costs.integer);
+  const double way = trees * costs.doorbell + (fan_in + levels - 1) * taken + levels * sent +
                      fan_in * levels * (levels + 1) / 2 * combined + trees * taken;
   const double busiest =
-      std::max(trees * kDoorbellNs, fan_in * levels * (taken + combined) + sent + trees * taken);
+      std::max(trees * costs.doorbell, fan_in * levels * (taken + combined) + sent + trees * taken);
   const double work_ns = packets * trees *
-                         (work.hosts * kDoorbellNs + (work.hosts - 1) * (taken + combined) +
+                         (work.hosts * costs.doorbell + (work.hosts - 1) * (taken + combined) +
                           work.hosts * (sent + taken));
   return std::max(way + (packets - 1) * busiest, work_ns / work.processors);
 }
@@ -101,15 +111,18 @@ SplitChoice SplitChoice::forced(int splits) {
 // Where hosts have several ranks each, the trees of hosts are part of another algorithm, which uses
 // them with their usual parameters.
 SplitChoice choose_splits(std::span<const nic::Capabilities> hosts, bool one_rank_a_host,
-                          bool multicasts) {
+                          bool multicasts, const model::Machine& machine) {
   const auto count = static_cast<int>(hosts.size());
   if (!reaches_all(count, multicasts)) return {};
   const int most = std::min(one_rank_a_host ? SplitChoice::kMost : usual_splits(count),
                             algorithm::pattern::FoldedCube(count).dimensions());
   const std::int32_t wanted = hosts[0].preferences.splits;
   if (wanted >= 0) return SplitChoice::forced(std::min(wanted, most));
-  return SplitChoice::computed(
-      {.hosts = count, .processors = processors_of(hosts), .fan_in = nic_fan_in(count)}, most);
+  return SplitChoice::computed({.hosts = count,
+                                .processors = processors_of(hosts),
+                                .fan_in = nic_fan_in(count),
+                                .costs = NicCosts::of(machine)},
+                               most);
 }
 
 }  // namespace unisono::select

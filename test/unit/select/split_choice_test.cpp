@@ -7,6 +7,8 @@
 
 #include <vector>
 
+#include "model/default_machine.hpp"
+
 namespace unisono::select::test {
 namespace {
 
@@ -17,7 +19,37 @@ SplitWork work_of(int hosts, int processors, std::size_t words, bool adds_floats
           .processors = processors,
           .fan_in = std::min(7, hosts - 1),
           .words = words,
-          .adds_floats = adds_floats};
+          .adds_floats = adds_floats,
+          .costs = NicCosts::of(model::default_machine())};
+}
+
+TEST(NicCosts, AreThoseOfTheMachinesNicPath) {
+  const NicCosts costs = NicCosts::of(model::default_machine());
+  EXPECT_DOUBLE_EQ(costs.packet, 1780);
+  EXPECT_NEAR(costs.packet_word, 4.2, 1e-9);
+  EXPECT_DOUBLE_EQ(costs.send, 130);
+  EXPECT_NEAR(costs.send_word, 3.3, 1e-9);
+  EXPECT_NEAR(costs.integer, 1, 1e-9);
+  EXPECT_NEAR(costs.real, 8.8, 1e-9);
+  EXPECT_DOUBLE_EQ(costs.doorbell, 2500);
+}
+
+// The files of the papers' machines and those of tune have no operators, or no NIC path.
+TEST(NicCosts, WithoutANicPathAreThoseBetweenHosts) {
+  model::Machine machine = model::default_machine();
+  std::erase_if(machine.paths, [](const auto& path) { return path.level == model::Level::nic; });
+  const NicCosts costs = NicCosts::of(machine);
+  EXPECT_DOUBLE_EQ(costs.send, 1500);
+  EXPECT_GT(costs.doorbell, 0);
+}
+
+// A tree more pays if only combining costs, and never if only doorbells do.
+TEST(SplitChoice, FollowsTheMachine) {
+  SplitWork work = work_of(8, kOwn, 0);
+  work.costs = {.real = 100};
+  EXPECT_EQ(SplitChoice::computed(work, SplitChoice::kMost).splits(175, true), SplitChoice::kMost);
+  work.costs = {.real = 0.01, .doorbell = 1000};
+  EXPECT_EQ(SplitChoice::computed(work, SplitChoice::kMost).most(), 0);
 }
 
 TEST(SplitChoice, PaysForLongVectorsOfManyHosts) {
