@@ -11,7 +11,7 @@
 
 #include "transport/udp/options.hpp"
 #include "transport/udp/udp.hpp"
-#include "wire/gate.hpp"
+#include "wire/packet_filter.hpp"
 
 namespace unisono {
 namespace {
@@ -19,12 +19,12 @@ namespace {
 constexpr wire::Key kKey{1, 2};
 
 void seal(benchmark::State& state) {
-  const wire::Gate gate(kKey, 0, 2);
+  const wire::PacketFilter filter(kKey, 0, 2);
   const std::vector<std::byte> payload(static_cast<std::size_t>(state.range(0)));
   std::uint64_t sequence = 0;
   for (auto turn : state) {
     static_cast<void>(turn);
-    benchmark::DoNotOptimize(gate.seal(gate.header(wire::Kind::put, 1, ++sequence), payload));
+    benchmark::DoNotOptimize(filter.seal(filter.header(wire::Kind::put, 1, ++sequence), payload));
   }
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }
@@ -33,7 +33,7 @@ BENCHMARK(seal)->Arg(0)->Arg(64)->Arg(1400)->Arg(8900);
 // Each packet is checked once as fresh, as in life; the packets are made beforehand.
 void admit(benchmark::State& state) {
   constexpr std::uint64_t kPackets = 4096;
-  const wire::Gate sender(kKey, 0, 2);
+  const wire::PacketFilter sender(kKey, 0, 2);
   const std::vector<std::byte> payload(static_cast<std::size_t>(state.range(0)));
   std::vector<std::vector<std::byte>> packets;
   for (std::uint64_t i = 0; i < kPackets; ++i) {
@@ -41,15 +41,15 @@ void admit(benchmark::State& state) {
     packets.emplace_back(envelope.size() + payload.size());
     std::copy(envelope.begin(), envelope.end(), packets.back().begin());
   }
-  auto gate = std::make_unique<wire::Gate>(kKey, 1, 2);
+  auto filter = std::make_unique<wire::PacketFilter>(kKey, 1, 2);
   std::uint64_t i = 0;
   for (auto turn : state) {
     static_cast<void>(turn);
-    benchmark::DoNotOptimize(gate->admit(packets[i]));
+    benchmark::DoNotOptimize(filter->admit(packets[i]));
     if (++i < kPackets) continue;
     state.PauseTiming();
-    if (gate->drops().total() != 0) state.SkipWithError("a packet was dropped");
-    gate = std::make_unique<wire::Gate>(kKey, 1, 2);
+    if (filter->drops().total() != 0) state.SkipWithError("a packet was dropped");
+    filter = std::make_unique<wire::PacketFilter>(kKey, 1, 2);
     i = 0;
     state.ResumeTiming();
   }

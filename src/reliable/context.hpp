@@ -10,7 +10,7 @@
 #include "base/prng.hpp"
 #include "reliable/link/retry.hpp"
 #include "topology/host_map.hpp"
-#include "wire/gate.hpp"
+#include "wire/packet_filter.hpp"
 
 namespace unisono::reliable {
 
@@ -65,7 +65,7 @@ struct ReliableCounts {
 struct Context {
   explicit Context(const ReliableOptions& given, int own_rank)
       : options(given),
-        gate(given.key, own_rank, given.ranks),
+        filter(given.key, own_rank, given.ranks),
         prng(given.seed ^ (static_cast<std::uint64_t>(own_rank) << 32)),
         rank(own_rank),
         now_ns(given.now_ns()) {}
@@ -74,7 +74,7 @@ struct Context {
   bool is_in_group(int any_rank) const { return options.hosts.place(any_rank) == 0; }
 
   ReliableOptions options;
-  wire::Gate gate;
+  wire::PacketFilter filter;
   base::Prng prng;  // of the delays
   int rank;         // this one
   std::int64_t now_ns;

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "transport/transport.hpp"
-#include "wire/gate.hpp"
+#include "wire/packet_filter.hpp"
 
 namespace unisono::reliable {
 

@@ -65,7 +65,7 @@ Reliable::Reliable(std::unique_ptr<transport::Datagrams> datagrams, const Reliab
       narrow_(context_, links_, outbox_, control_, sizes_, *datagrams_),
       pieces_(datagrams_->limits().max_payload),
       group_(group_options(context_, DatagramSizes::full_payload(datagrams_->limits())),
-             context_.gate, {narrow_, outbox_, control_},
+             context_.filter, {narrow_, outbox_, control_},
              options.seed + static_cast<std::uint64_t>(context_.rank)) {}
 
 void Reliable::put(const transport::Put& message) {
@@ -79,7 +79,7 @@ void Reliable::put(const transport::Put& message) {
   std::size_t done = 0;
   do {
     const std::size_t piece = std::min(most, message.bytes - done);
-    wire::Header header = context_.gate.header(
+    wire::Header header = context_.filter.header(
         wire::Kind::put, static_cast<std::uint32_t>(message.target), link.sending.take_number());
     header.position = link.sending.position++;
     header.place = place + done;
@@ -101,7 +101,7 @@ void Reliable::put(const transport::Put& message) {
 void Reliable::get(const transport::Get& wanted) {
   context_.now_ns = context_.options.now_ns();
   Link& link = links_.of(wanted.source);
-  wire::Header header = context_.gate.header(
+  wire::Header header = context_.filter.header(
       wire::Kind::get, static_cast<std::uint32_t>(wanted.source), link.sending.take_number());
   header.place = wanted.offset;
   header.flag = region_.offset_of(wanted.flag, sizeof *wanted.flag);
@@ -121,7 +121,7 @@ transport::MulticastReport Reliable::probe_multicast(std::int64_t deadline_ns) {
     const std::string& note = datagrams_->multicast_note();
     return {.carries = false, .note = note.empty() ? "multicast is off" : note};
   }
-  return transport::probe_multicast(*datagrams_, context_.gate, context_.options.hosts.firsts(),
+  return transport::probe_multicast(*datagrams_, context_.filter, context_.options.hosts.firsts(),
                                     deadline_ns);
 }
 
@@ -136,7 +136,7 @@ void Reliable::put_to_all(const transport::Put& message) {
   std::uint32_t position = 0;
   do {
     const std::size_t piece = std::min(most, message.bytes - done);
-    wire::Header header = context_.gate.header(wire::Kind::put, wire::kToGroup, 0);
+    wire::Header header = context_.filter.header(wire::Kind::put, wire::kToGroup, 0);
     header.position = position++;
     header.place = place + done;
     const std::span payload(message.source + done, piece);
@@ -164,7 +164,7 @@ int Reliable::progress() {
   for (int i = 0; i < kMostBatches; ++i) {
     const std::size_t count = datagrams_->receive(batch);
     for (std::size_t d = 0; d < count; ++d) {
-      const wire::Parsed packet = context_.gate.open(batch[d].bytes);
+      const wire::Parsed packet = context_.filter.open(batch[d].bytes);
       if (packet.drop == wire::Drop::none) take(packet);
     }
     received += static_cast<int>(count);
@@ -190,7 +190,7 @@ void Reliable::take(const wire::Parsed& packet) {
     // The sender of the pieces need not be trusted: the packet in them has a tag of its own.
     const std::span<const std::byte> bytes = pieces_.take(packet.header, packet.payload);
     if (bytes.empty()) return;
-    const wire::Parsed whole = context_.gate.open(bytes);
+    const wire::Parsed whole = context_.filter.open(bytes);
     const bool is_piece = static_cast<wire::Kind>(whole.header.kind) == wire::Kind::piece;
     if (whole.drop == wire::Drop::none && !is_piece) take(whole);
     return;

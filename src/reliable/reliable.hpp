@@ -90,7 +90,7 @@ class Reliable final : public transport::Transport {
 
   int ranks() const { return context_.options.ranks; }
   const ReliableCounts& counts() const { return context_.counts; }
-  const wire::Drops& drops() const { return context_.gate.drops(); }
+  const wire::Drops& drops() const { return context_.filter.drops(); }
   transport::Datagrams& datagrams() { return *datagrams_; }
 
  private:

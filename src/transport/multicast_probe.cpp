@@ -26,8 +26,9 @@ constexpr int kMostBatches = 64;       // per step
 
 }  // namespace
 
-MulticastProbe::MulticastProbe(Datagrams& datagrams, wire::Gate& gate, std::span<const int> members)
-    : datagrams_(datagrams), gate_(gate), interval_ns_(kFirstInterval) {
+MulticastProbe::MulticastProbe(Datagrams& datagrams, wire::PacketFilter& filter,
+                               std::span<const int> members)
+    : datagrams_(datagrams), filter_(filter), interval_ns_(kFirstInterval) {
   UNISONO_CHECK(datagrams.limits().multicast, "a probe of multicast that is not there");
   for (const int rank : members) {
     if (rank != datagrams.rank()) members_.push_back({.rank = rank});
@@ -57,10 +58,10 @@ void MulticastProbe::take(const wire::Header& header) {
 }
 
 bool MulticastProbe::send(std::int64_t now_ns) {
-  wire::Header header = gate_.header(wire::Kind::probe, wire::kToGroup, sequence_);
+  wire::Header header = filter_.header(wire::Kind::probe, wire::kToGroup, sequence_);
   const bool all_heard = heard_ == others_;
   header.value = all_heard ? 1 : 0;
-  const wire::Envelope envelope = gate_.seal(header, {});
+  const wire::Envelope envelope = filter_.seal(header, {});
   std::array<Outgoing, kLastCopies> copies;
   copies.fill({.target = kGroup, .head = envelope, .body = {}});
   const std::size_t count = all_heard ? copies.size() : 1;
@@ -82,7 +83,7 @@ int MulticastProbe::step(std::int64_t now_ns) {
     const std::size_t count = datagrams_.receive(incoming);
     if (count == 0) break;
     for (const Incoming& one : std::span(incoming).first(count)) {
-      const wire::Parsed parsed = gate_.open(one.bytes);
+      const wire::Parsed parsed = filter_.open(one.bytes);
       if (parsed.drop != wire::Drop::none) continue;
       const bool is_probe = parsed.header.kind == static_cast<std::uint8_t>(wire::Kind::probe);
       // A probe to one rank is of a path (reliable/path/paths.hpp) and says nothing of multicast.
@@ -115,9 +116,9 @@ std::string MulticastProbe::note() const {
       others_ - satisfied_, others_);
 }
 
-MulticastReport probe_multicast(Datagrams& datagrams, wire::Gate& gate,
+MulticastReport probe_multicast(Datagrams& datagrams, wire::PacketFilter& filter,
                                 std::span<const int> members, std::int64_t deadline_ns) {
-  MulticastProbe probe(datagrams, gate, members);
+  MulticastProbe probe(datagrams, filter, members);
   while (true) {
     const std::int64_t now = base::now_ns();
     const int work = probe.step(now);

@@ -14,7 +14,7 @@
 
 #include "base/result.hpp"
 #include "transport/datagrams.hpp"
-#include "wire/gate.hpp"
+#include "wire/packet_filter.hpp"
 
 namespace unisono::transport {
 
@@ -22,7 +22,7 @@ class MulticastProbe {
  public:
   // A probe between the ranks `members` of the job; datagrams.rank() is one of them. Both
   // references outlive the probe.
-  MulticastProbe(Datagrams& datagrams, wire::Gate& gate, std::span<const int> members);
+  MulticastProbe(Datagrams& datagrams, wire::PacketFilter& filter, std::span<const int> members);
 
   // Sends and receives; returns the amount of work done. It drops packets that are no probes: none
   // are expected before the probe is over.
@@ -46,7 +46,7 @@ class MulticastProbe {
   bool send(std::int64_t now_ns);
 
   Datagrams& datagrams_;
-  wire::Gate& gate_;
+  wire::PacketFilter& filter_;
   std::vector<Member> members_;  // the others, by rank
   std::size_t others_ = 0;
   std::size_t heard_ = 0;
@@ -64,7 +64,7 @@ struct MulticastReport {
 
 // Runs a probe until it knows that multicast carries, or the deadline. Sleeps in between, if there
 // is something to sleep on. To be called by all members at about the same time.
-MulticastReport probe_multicast(Datagrams& datagrams, wire::Gate& gate,
+MulticastReport probe_multicast(Datagrams& datagrams, wire::PacketFilter& filter,
                                 std::span<const int> members, std::int64_t deadline_ns);
 
 }  // namespace unisono::transport

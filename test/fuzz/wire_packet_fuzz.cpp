@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/check.hpp"
-#include "wire/gate.hpp"
+#include "wire/packet_filter.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace unisono::wire;
@@ -36,17 +36,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     UNISONO_CHECK(static_cast<std::size_t>(parsed.drop) < kDropCount, "reason of a drop");
   }
 
-  Gate gate(kKey, kRank, kRanks);
-  UNISONO_CHECK(gate.admit(bytes).drop != Drop::none, "a packet made without the key");
-  UNISONO_CHECK(gate.drops().total() == 1, "drops are counted");
+  PacketFilter filter(kKey, kRank, kRanks);
+  UNISONO_CHECK(filter.admit(bytes).drop != Drop::none, "a packet made without the key");
+  UNISONO_CHECK(filter.drops().total() == 1, "drops are counted");
 
-  const Gate sender(kKey, 0, kRanks);
+  const PacketFilter sender(kKey, 0, kRanks);
   const auto payload = bytes.first(std::min<std::size_t>(size, 65535));
   const Envelope envelope = sender.seal(sender.header(Kind::put, kRank, size), payload);
   std::vector<std::byte> packet(envelope.size() + payload.size());
   std::copy(payload.begin(), payload.end(),
             std::copy(envelope.begin(), envelope.end(), packet.begin()));
-  UNISONO_CHECK(gate.admit(packet).drop == Drop::none, "a sealed packet was dropped");
-  UNISONO_CHECK(gate.admit(packet).drop == Drop::replay, "a packet was taken twice");
+  UNISONO_CHECK(filter.admit(packet).drop == Drop::none, "a sealed packet was dropped");
+  UNISONO_CHECK(filter.admit(packet).drop == Drop::replay, "a packet was taken twice");
   return 0;
 }

@@ -5,9 +5,9 @@
 
 namespace unisono::reliable {
 
-Group::Group(const GroupOptions& options, const wire::Gate& gate, const GroupPackets& packets,
-             std::uint64_t seed)
-    : context_{.options = options, .gate = gate, .packets = packets, .prng = base::Prng(seed)},
+Group::Group(const GroupOptions& options, const wire::PacketFilter& filter,
+             const GroupPackets& packets, std::uint64_t seed)
+    : context_{.options = options, .filter = filter, .packets = packets, .prng = base::Prng(seed)},
       sender_(context_),
       receiver_(context_) {
   UNISONO_CHECK(options.window >= 2 && options.window <= kWindow, "window of a group");

@@ -31,7 +31,7 @@ namespace unisono::reliable {
 
 class Group {
  public:
-  Group(const GroupOptions& options, const wire::Gate& gate, const GroupPackets& packets,
+  Group(const GroupOptions& options, const wire::PacketFilter& filter, const GroupPackets& packets,
         std::uint64_t seed);
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;

@@ -7,7 +7,7 @@ void GroupContext::send_by_unicast(std::span<const int> children, wire::Header h
                                    std::span<const std::byte> payload) {
   if (children.empty()) return;
   header.hop = kByUnicast;
-  const wire::Envelope envelope = gate.seal(header, payload);
+  const wire::Envelope envelope = filter.seal(header, payload);
   for (const int child : children) {
     if (!options.tree.has_left(child)) packets.send(child, envelope, payload);
   }

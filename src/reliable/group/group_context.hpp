@@ -66,12 +66,12 @@ struct GroupPackets {
 
 struct GroupContext {
   GroupOptions options;
-  const wire::Gate& gate;
+  const wire::PacketFilter& filter;
   GroupPackets packets;
   base::Prng prng;  // of the delays
   GroupCounts counts{};
 
-  int rank() const { return static_cast<int>(gate.identity().rank); }
+  int rank() const { return static_cast<int>(filter.identity().rank); }
   std::vector<int> children(int origin) const { return options.tree.children(origin, rank()); }
   // To each of the children that has not left.
   void send_by_unicast(std::span<const int> children, wire::Header header,

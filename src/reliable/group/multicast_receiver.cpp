@@ -187,7 +187,7 @@ void MulticastReceiver::ask_for(const Stream& stream, int origin, std::uint64_t 
   if (mask == 0) return;
   const int parent = context_.options.tree.parent(origin, context_.rank());
   wire::Header header =
-      context_.gate.header(wire::Kind::nack, static_cast<std::uint32_t>(parent), 0);
+      context_.filter.header(wire::Kind::nack, static_cast<std::uint32_t>(parent), 0);
   header.origin = static_cast<std::uint32_t>(origin);
   header.flag = 1;
   header.place = place;
@@ -263,7 +263,7 @@ void MulticastReceiver::answer_if_complete(Stream& stream, int origin) {
   ++context_.counts.answers;
   const int parent = context_.options.tree.parent(origin, context_.rank());
   wire::Header header =
-      context_.gate.header(wire::Kind::answer, static_cast<std::uint32_t>(parent), 0);
+      context_.filter.header(wire::Kind::answer, static_cast<std::uint32_t>(parent), 0);
   header.origin = static_cast<std::uint32_t>(origin);
   header.place = stream.query;
   header.position = stream.watch.is_lost() ? kUnreached : 0;

@@ -22,7 +22,7 @@ void MulticastSender::send_out(const wire::Header& header, std::span<const std::
   ++unsent_;
   sent_.keep(header, payload, now_ns);
   ++context_.counts.packets;
-  context_.packets.send(transport::kGroup, context_.gate.seal(header, payload), payload);
+  context_.packets.send(transport::kGroup, context_.filter.seal(header, payload), payload);
   context_.counts.passed_on += unreached_.size();
   context_.send_by_unicast(unreached_, header, payload);
 }
@@ -95,13 +95,13 @@ void MulticastSender::send_query() {
   ++context_.counts.queries;
   answers_.clear();
   const wire::Header header = query_header();
-  context_.packets.send(transport::kGroup, context_.gate.seal(header, {}), {});
+  context_.packets.send(transport::kGroup, context_.filter.seal(header, {}), {});
   context_.counts.passed_on += unreached_.size();
   context_.send_by_unicast(unreached_, header, {});
 }
 
 wire::Header MulticastSender::query_header() const {
-  wire::Header header = context_.gate.header(wire::Kind::query, wire::kToGroup, query_);
+  wire::Header header = context_.filter.header(wire::Kind::query, wire::kToGroup, query_);
   header.place = 0;        // this rank's multicasts
   header.value = unsent_;  // so a rank that has lost the last packet learns of it
   return header;

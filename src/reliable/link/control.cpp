@@ -25,12 +25,12 @@ void Control::send(int target, wire::Header header) {
 
 void Control::send_uncounted(int target, wire::Header header) {
   header.sequence = links_.of(target).control_number++;
-  outbox_.send(target, context_.gate.seal(header, {}), {});
+  outbox_.send(target, context_.filter.seal(header, {}), {});
 }
 
 wire::Header Control::status_header(Link& link, int rank) const {
   wire::Header header =
-      context_.gate.header(wire::Kind::status, static_cast<std::uint32_t>(rank), 0);
+      context_.filter.header(wire::Kind::status, static_cast<std::uint32_t>(rank), 0);
   header.place = link.sending.unsent() - 1;
   header.value = link.receiving.arrivals.missing();
   link.receiving.told = header.value;

@@ -11,7 +11,7 @@ constexpr std::uint64_t kAskFrom = kWindow / 2;
 
 void Deliveries::submit(Link& link, int target, const wire::Header& header,
                         std::span<const std::byte> payload) {
-  const wire::Envelope envelope = context_.gate.seal(header, payload);
+  const wire::Envelope envelope = context_.filter.seal(header, payload);
   if (link.sending.backlog.empty() && keep(link, target, envelope, payload)) {
     if (link.sending.under_way() == kAskFrom) ask(link, target);
     return;

@@ -14,7 +14,7 @@
 #include "reliable/link/packet_pool.hpp"
 #include "reliable/link/retry.hpp"
 #include "reliable/path/paths.hpp"
-#include "wire/gate.hpp"
+#include "wire/packet_filter.hpp"
 
 namespace unisono::reliable {
 

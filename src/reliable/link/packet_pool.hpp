@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "wire/gate.hpp"
+#include "wire/packet_filter.hpp"
 
 namespace unisono::reliable {
 

@@ -54,7 +54,7 @@ void Requests::ask(Link& link, int rank) {
   std::uint64_t from = arrivals.missing();
   do {
     wire::Header header =
-        context_.gate.header(wire::Kind::nack, static_cast<std::uint32_t>(rank), 0);
+        context_.filter.header(wire::Kind::nack, static_cast<std::uint32_t>(rank), 0);
     header.place = from;
     header.value = arrivals.mask(from);
     header.flag = 0;

@@ -10,7 +10,7 @@
 
 #include "reliable/path/paths.hpp"
 #include "transport/datagrams.hpp"
-#include "wire/gate.hpp"
+#include "wire/packet_filter.hpp"
 
 namespace unisono::reliable {
 

@@ -18,11 +18,11 @@ void NarrowPaths::send_round(const Paths::Round& round) {
   const std::vector<std::byte> filling(DatagramSizes::full_payload(datagrams_.limits()));
   const auto target = static_cast<std::uint32_t>(round.rank);
   for (const Paths::Probe& probe : round.probes) {
-    wire::Header header = context_.gate.header(wire::Kind::probe, target, link.control_number++);
+    wire::Header header = context_.filter.header(wire::Kind::probe, target, link.control_number++);
     header.position = static_cast<std::uint32_t>(probe.length);
     header.value = round.number;
     const std::span body = std::span(filling).first(probe.bytes - wire::kHeaderBytes);
-    const wire::Envelope envelope = context_.gate.seal(header, body);
+    const wire::Envelope envelope = context_.filter.seal(header, body);
     const transport::Outgoing datagram{.target = round.rank, .head = envelope, .body = body};
     if (datagrams_.send({&datagram, 1}) == 0) return sizes_.paths().withdraw(round);  // no room
   }

@@ -25,10 +25,10 @@ std::vector<std::byte> joined(const wire::Envelope& envelope, std::span<const st
   return packet;
 }
 
-std::vector<Piece> cut(const wire::Gate& gate, std::uint32_t target,
+std::vector<Piece> cut(const wire::PacketFilter& filter, std::uint32_t target,
                        std::span<const std::byte> packet, std::size_t most_bytes) {
   const std::size_t length = (most_bytes - wire::kHeaderBytes) / 8 * 8;
-  wire::Header header = gate.header(wire::Kind::piece, target, 0);
+  wire::Header header = filter.header(wire::Kind::piece, target, 0);
   header.position = static_cast<std::uint32_t>(length);
   header.value = packet.size();
   header.flag = name_of(packet);

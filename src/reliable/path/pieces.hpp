@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "wire/gate.hpp"
+#include "wire/packet_filter.hpp"
 
 namespace unisono::reliable {
 
@@ -22,7 +22,7 @@ struct Piece {
   std::span<const std::byte> bytes{};  // of the packet that was cut
 };
 // Cuts a packet, as joined() returns it, into datagrams of at most `most_bytes` with their headers.
-std::vector<Piece> cut(const wire::Gate& gate, std::uint32_t target,
+std::vector<Piece> cut(const wire::PacketFilter& filter, std::uint32_t target,
                        std::span<const std::byte> packet, std::size_t most_bytes);
 
 class Pieces {

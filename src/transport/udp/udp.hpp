@@ -2,7 +2,7 @@
 // Udp: datagrams over UDP, to one rank or by IP multicast to all others of the job. It is opened in
 // two steps, because a rank needs an address before it can know the others': open() binds, meet()
 // takes the peers' endpoints. It delivers every datagram that reaches the two sockets; the packet's
-// tag shows whether it is genuine (wire/gate.hpp). One thread at a time.
+// tag shows whether it is genuine (wire/packet_filter.hpp). One thread at a time.
 #pragma once
 
 #include <cstddef>

@@ -16,8 +16,8 @@ class Sender : public Parts {
   void submit(int target) {
     Link& link = links.of(target);
     deliveries.submit(link, target,
-                      context.gate.header(wire::Kind::put, static_cast<std::uint32_t>(target),
-                                          link.sending.take_number()),
+                      context.filter.header(wire::Kind::put, static_cast<std::uint32_t>(target),
+                                            link.sending.take_number()),
                       {});
   }
   std::vector<std::uint64_t> puts_at(int rank) {

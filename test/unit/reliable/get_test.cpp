@@ -65,7 +65,7 @@ TEST(Get, IsRepeatedUntilItIsAnswered) {
 TEST(Get, OutsideOfTheRegionIsDropped) {
   Ranks ranks(3);
   const auto wire = ranks.network().attach(2);
-  const wire::Gate own(wire::key_of("test"), 2, 3);
+  const wire::PacketFilter own(wire::key_of("test"), 2, 3);
   const auto send = [&](std::uint64_t from, std::uint64_t flag, const GetTarget& target,
                         std::size_t payload_bytes = kGetPayloadBytes) {
     wire::Header header = own.header(wire::Kind::get, 0, 1);

@@ -36,7 +36,7 @@ class Origin : public Parts {
   Origin() : Parts(5), sender(group) {}
 
   void put() {
-    wire::Header header = context.gate.header(Kind::put, wire::kToGroup, 0);
+    wire::Header header = context.filter.header(Kind::put, wire::kToGroup, 0);
     header.flag = wire::kNoPlace;
     sender.put(header, {}, context.now_ns);
   }
@@ -108,7 +108,7 @@ class Member : public Parts {
 
   bool take_put(std::uint64_t number, std::uint16_t hop = 0) {
     wire::Parsed packet;
-    packet.header = gate_of(kOrigin).header(Kind::put, wire::kToGroup, number);
+    packet.header = filter_of(kOrigin).header(Kind::put, wire::kToGroup, number);
     packet.header.place = 0;
     packet.header.hop = hop;
     return receiver.take_put(packet, context.now_ns).fresh;

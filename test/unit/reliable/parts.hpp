@@ -41,12 +41,12 @@ class Parts {
                           .ask = context.options.ask,
                           .linger_ns = context.options.linger_ns,
                           .payload_bytes = DatagramSizes::full_payload(datagrams->limits())},
-              .gate = context.gate,
+              .filter = context.filter,
               .packets = {narrow, outbox, control},
               .prng = base::Prng(1)} {
     for (int rank = 1; rank < ranks; ++rank) {
       others_.push_back(network_.attach(rank));
-      gates_.push_back(std::make_unique<wire::Gate>(context.options.key, rank, ranks));
+      filters_.push_back(std::make_unique<wire::PacketFilter>(context.options.key, rank, ranks));
     }
   }
 
@@ -59,14 +59,16 @@ class Parts {
     std::vector<wire::Header> headers;
     const std::size_t count = others_[other]->receive(batch);
     for (std::size_t i = 0; i < count; ++i) {
-      const wire::Parsed packet = gates_[other]->open(batch[i].bytes);
+      const wire::Parsed packet = filters_[other]->open(batch[i].bytes);
       EXPECT_EQ(packet.drop, wire::Drop::none);
       headers.push_back(packet.header);
     }
     return headers;
   }
   // The packet filter of another rank, which makes the headers of its packets.
-  const wire::Gate& gate_of(int rank) const { return *gates_[static_cast<std::size_t>(rank - 1)]; }
+  const wire::PacketFilter& filter_of(int rank) const {
+    return *filters_[static_cast<std::size_t>(rank - 1)];
+  }
   void pass_ns(std::int64_t time_ns) { context.now_ns += time_ns; }
 
  private:
@@ -88,7 +90,7 @@ class Parts {
   transport::VirtualDatagramNetwork network_;
   std::int64_t now_ns_;
   std::vector<std::unique_ptr<transport::Datagrams>> others_;
-  std::vector<std::unique_ptr<wire::Gate>> gates_;
+  std::vector<std::unique_ptr<wire::PacketFilter>> filters_;
 
  public:
   std::vector<std::pair<int, std::size_t>> narrowed;

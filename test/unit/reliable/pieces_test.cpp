@@ -10,7 +10,7 @@
 namespace unisono::reliable {
 namespace {
 
-const wire::Gate kGate(wire::key_of("test"), 1, 3);
+const wire::PacketFilter kGate(wire::key_of("test"), 1, 3);
 
 std::vector<std::byte> packet_of(std::size_t payload_bytes, std::uint64_t number = 1) {
   const auto payload = pattern(payload_bytes);

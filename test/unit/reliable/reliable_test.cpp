@@ -92,9 +92,9 @@ TEST(Reliable, AnOldPacketAcknowledgesNothingNew) {
   Ranks ranks(2);
   ranks.network().cut(0, 1);
   const auto wire = ranks.network().attach(1);
-  const wire::Gate gate(wire::key_of("test"), 1, 2);
+  const wire::PacketFilter filter(wire::key_of("test"), 1, 2);
   const auto send = [&](wire::Header header) {
-    const wire::Envelope envelope = gate.seal(header, {});
+    const wire::Envelope envelope = filter.seal(header, {});
     const transport::Outgoing datagram{.target = 0, .head = envelope};
     ranks.network().mend(0, 1);
     ASSERT_EQ(wire->send({&datagram, 1}), 1U);
@@ -105,21 +105,21 @@ TEST(Reliable, AnOldPacketAcknowledgesNothingNew) {
   for (std::uint64_t i = 1; i <= kPuts; ++i) {
     ranks.raise(0, 1, kFlag, i);
     if (i % 256 != 0 && i != kPuts) continue;
-    wire::Header status = gate.header(wire::Kind::status, 0, ++control);
+    wire::Header status = filter.header(wire::Kind::status, 0, ++control);
     status.place = 0;
     status.value = i + 1;
     send(status);
   }
   ASSERT_TRUE(ranks.at(0).is_settled());
   for (std::uint64_t i = 0; i < 16; ++i) ranks.raise(0, 1, kFlag, 7);
-  wire::Header old = gate.header(wire::Kind::put, 0, 1);
+  wire::Header old = filter.header(wire::Kind::put, 0, 1);
   old.flag = kFlag;
   old.value = 1;
   set_acknowledged(old, 1);
   send(old);
   EXPECT_EQ(ranks.word(0), 1U) << "it came";
   ranks.run_for(kMillisecond);  // what was just sent is not repeated
-  wire::Header nack = gate.header(wire::Kind::nack, 0, ++control);
+  wire::Header nack = filter.header(wire::Kind::nack, 0, ++control);
   nack.place = kPuts + 1;
   nack.value = 1;
   nack.flag = 0;
@@ -429,11 +429,11 @@ TEST(Reliable, ADeadPeerCostsLessAndLess) {
 TEST(Reliable, APeerIsSilentFromTheFirstQuestionUntilItIsHeard) {
   Ranks ranks(3);
   const auto wire = ranks.network().attach(2);
-  const wire::Gate gate(wire::key_of("test"), 2, 3);
-  wire::Header header = gate.header(wire::Kind::put, 0, 1);
+  const wire::PacketFilter filter(wire::key_of("test"), 2, 3);
+  wire::Header header = filter.header(wire::Kind::put, 0, 1);
   header.flag = kFlag;
   header.value = 1;
-  const wire::Envelope envelope = gate.seal(header, {});
+  const wire::Envelope envelope = filter.seal(header, {});
   const transport::Outgoing datagram{.target = 0, .head = envelope};
   const auto pass = [&ranks](int milliseconds) {
     for (int i = 0; i < milliseconds; ++i) {
@@ -479,18 +479,18 @@ TEST(Reliable, APeerIsNotSilentWhileNobodyAsks) {
 TEST(Reliable, ForgedAndMisplacedPacketsHaveNoEffect) {
   Ranks ranks(3);
   const auto wire = ranks.network().attach(2);
-  const auto send = [&wire](const wire::Gate& gate, wire::Header header,
+  const auto send = [&wire](const wire::PacketFilter& filter, wire::Header header,
                             const std::vector<std::byte>& payload) {
-    const wire::Envelope envelope = gate.seal(header, payload);
+    const wire::Envelope envelope = filter.seal(header, payload);
     const transport::Outgoing datagram{0, envelope, payload};
     ASSERT_EQ(wire->send({&datagram, 1}), 1U);
   };
   const auto bytes = pattern(64);
-  const wire::Gate stranger(wire::key_of("another"), 2, 3);
+  const wire::PacketFilter stranger(wire::key_of("another"), 2, 3);
   wire::Header header = stranger.header(wire::Kind::put, 0, 1);
   header.place = 0;
   send(stranger, header, bytes);
-  const wire::Gate own(wire::key_of("test"), 2, 3);
+  const wire::PacketFilter own(wire::key_of("test"), 2, 3);
   for (const std::uint64_t place : {std::uint64_t{kRegion}, std::uint64_t{kRegion - 63},
                                     std::numeric_limits<std::uint64_t>::max() - 10}) {
     header = own.header(wire::Kind::put, 0, 1);

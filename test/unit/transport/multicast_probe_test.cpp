@@ -78,8 +78,9 @@ struct Probes {
   Probes(Switch& network, const std::vector<int>& ranks, const std::vector<int>& members,
          int job_ranks) {
     for (const int rank : ranks) {
-      gates.push_back(std::make_unique<wire::Gate>(kKey, rank, job_ranks));
-      probes.push_back(std::make_unique<MulticastProbe>(network.at(rank), *gates.back(), members));
+      filters.push_back(std::make_unique<wire::PacketFilter>(kKey, rank, job_ranks));
+      probes.push_back(
+          std::make_unique<MulticastProbe>(network.at(rank), *filters.back(), members));
     }
   }
   // Until all carry, or the time is over; in steps of a millisecond.
@@ -94,7 +95,7 @@ struct Probes {
     return std::all_of(probes.begin(), probes.end(),
                        [](const auto& probe) { return probe->carries(); });
   }
-  std::vector<std::unique_ptr<wire::Gate>> gates;
+  std::vector<std::unique_ptr<wire::PacketFilter>> filters;
   std::vector<std::unique_ptr<MulticastProbe>> probes;
 };
 
@@ -151,14 +152,14 @@ TEST(MulticastProbe, StrangersProveNothing) {
   Switch network(3, [](int source, int) { return source == 0; });
   const std::vector<int> members{0, 1, 2};
   Probes probes(network, members, members, 3);
-  const wire::Gate stranger({5, 6}, 1, 3);
+  const wire::PacketFilter stranger({5, 6}, 1, 3);
   wire::Header header = stranger.header(wire::Kind::probe, wire::kToGroup, 1);
   header.value = 1;
   header.job = wire::job_of(kKey);
   const wire::Envelope envelope = stranger.seal(header, {});
   network.inject(0, DatagramBytes(envelope.begin(), envelope.end()));
   EXPECT_FALSE(probes.run(base::kSecond));
-  EXPECT_EQ(probes.gates[0]->drops().of(wire::Drop::tag), 1U);
+  EXPECT_EQ(probes.filters[0]->drops().of(wire::Drop::tag), 1U);
   EXPECT_NE(probes.probes[0]->note().find("nothing came from ranks 1, 2"), std::string::npos);
 }
 
@@ -166,13 +167,13 @@ TEST(MulticastProbe, StrangersProveNothing) {
 TEST(MulticastProbe, AProbeOfAPathProvesNothing) {
   Switch network(2, [](int, int) { return false; });
   Probes probes(network, {0, 1}, {0, 1}, 2);
-  const wire::Gate member(kKey, 1, 2);
+  const wire::PacketFilter member(kKey, 1, 2);
   wire::Header header = member.header(wire::Kind::probe, 0, 1);
   header.value = 1;
   const wire::Envelope envelope = member.seal(header, {});
   network.inject(0, DatagramBytes(envelope.begin(), envelope.end()));
   EXPECT_FALSE(probes.run(base::kSecond));
-  EXPECT_EQ(probes.gates[0]->drops().of(wire::Drop::tag), 0U);
+  EXPECT_EQ(probes.filters[0]->drops().of(wire::Drop::tag), 0U);
   EXPECT_NE(probes.probes[0]->note().find("nothing came from rank 1"), std::string::npos);
 }
 
@@ -187,10 +188,10 @@ TEST(MulticastProbe, LoopbackCarriesIt) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < kRanks; ++rank) {
     threads.emplace_back([&, rank] {
-      wire::Gate gate(kKey, rank, kRanks);
+      wire::PacketFilter filter(kKey, rank, kRanks);
       // Far enough away that only an answer ends it.
-      reports[static_cast<std::size_t>(rank)] =
-          probe_multicast((*ranks)->at(rank), gate, members, base::now_ns() + 3600 * base::kSecond);
+      reports[static_cast<std::size_t>(rank)] = probe_multicast(
+          (*ranks)->at(rank), filter, members, base::now_ns() + 3600 * base::kSecond);
     });
   }
   for (auto& thread : threads) thread.join();
@@ -202,10 +203,10 @@ TEST(MulticastProbe, TheDeadlineEndsIt) {
   ASSERT_TRUE(local.ok());
   auto ranks = UdpRanks::open(2, {.local = *local});
   ASSERT_TRUE(ranks.ok());
-  wire::Gate gate(kKey, 0, 2);
+  wire::PacketFilter filter(kKey, 0, 2);
   const std::vector<int> members{0, 1};
   const std::int64_t deadline = base::now_ns() + 20 * base::kMillisecond;
-  const MulticastReport report = probe_multicast((*ranks)->at(0), gate, members, deadline);
+  const MulticastReport report = probe_multicast((*ranks)->at(0), filter, members, deadline);
   EXPECT_FALSE(report.carries);
   EXPECT_NE(report.note.find("rank 1"), std::string::npos);
   EXPECT_GE(base::now_ns(), deadline);

@@ -27,7 +27,7 @@
 #include "transport/udp/send_batch.hpp"
 #include "transport/udp/sockets.hpp"
 #include "udp_world.hpp"
-#include "wire/gate.hpp"
+#include "wire/packet_filter.hpp"
 
 namespace unisono::transport {
 namespace {
@@ -384,8 +384,8 @@ TEST(Udp, ForeignAndForgedPacketsHaveNoEffect) {
   ASSERT_TRUE(ranks.ok());
   const auto key = wire::random_key();
   ASSERT_TRUE(key.ok());
-  const wire::Gate sender(*key, 0, 2);
-  wire::Gate gate(*key, 1, 2);
+  const wire::PacketFilter sender(*key, 0, 2);
+  wire::PacketFilter filter(*key, 1, 2);
   Udp& receiver = (*ranks)->at(1);
   const auto stranger = Udp::open({.rank = 0, .local = *local});
   ASSERT_TRUE(stranger.ok());
@@ -407,7 +407,7 @@ TEST(Udp, ForeignAndForgedPacketsHaveNoEffect) {
   const auto drain = [&] {
     while (const std::size_t count = receiver.receive(incoming)) {
       for (std::size_t i = 0; i < count; ++i) {
-        ++(gate.admit(incoming[i].bytes).drop == wire::Drop::none ? admitted : dropped);
+        ++(filter.admit(incoming[i].bytes).drop == wire::Drop::none ? admitted : dropped);
       }
     }
   };
@@ -434,9 +434,9 @@ TEST(Udp, ForeignAndForgedPacketsHaveNoEffect) {
   }
   EXPECT_EQ(admitted, 1U) << "seed " << kSeed;  // recorded, and never sent by its owner
   EXPECT_EQ(dropped, static_cast<std::uint64_t>(turns) - 1);
-  EXPECT_EQ(gate.drops().total(), dropped);
-  EXPECT_GE(gate.drops().of(wire::Drop::replay), static_cast<std::uint64_t>(turns) / 4 - 1);
-  EXPECT_GT(gate.drops().of(wire::Drop::tag), 0U);
+  EXPECT_EQ(filter.drops().total(), dropped);
+  EXPECT_GE(filter.drops().of(wire::Drop::replay), static_cast<std::uint64_t>(turns) / 4 - 1);
+  EXPECT_GT(filter.drops().of(wire::Drop::tag), 0U);
   const DatagramBytes next = genuine(2);
   const Outgoing one{1, next, {}};
   send_all(**ranks, 0, std::span(&one, 1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gate: the packet filter of a rank. Outgoing packets get a tag; incoming packets pass if their
-// form, addressing and tag are right. All others are dropped, counted by reason, and have no
+// PacketFilter: the packet filter of a rank. Outgoing packets get a tag; incoming packets pass if
+// their form, addressing and tag are right. All others are dropped, counted by reason, and have no
 // effect; no reply is ever sent. It knows no socket. One object per rank; one thread at a time.
 #pragma once
 
@@ -47,14 +47,14 @@ struct Parsed {
 // The form and the addressing of a datagram, without its tag: see unisono_packet_check().
 Parsed parse(std::span<const std::byte> datagram, const unisono_receiver& receiver);
 
-class Gate {
+class PacketFilter {
  public:
   // How many packets of one sender may overtake another that is still accepted.
   static constexpr std::size_t kReplayNumbers = 1024;
 
-  Gate(const Key& key, int rank, int ranks);
-  Gate(const Gate&) = delete;
-  Gate& operator=(const Gate&) = delete;
+  PacketFilter(const Key& key, int rank, int ranks);
+  PacketFilter(const PacketFilter&) = delete;
+  PacketFilter& operator=(const PacketFilter&) = delete;
 
   const unisono_receiver& identity() const { return identity_; }
 

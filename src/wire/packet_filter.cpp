@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The checks of incoming packets, the cheapest first (gate.hpp). Data path: it allocates only the
-// replay windows of a sender, at the first genuine packet.
-#include "wire/gate.hpp"
+// The checks of incoming packets, the cheapest first (packet_filter.hpp). Data path: it allocates
+// only the replay windows of a sender, at the first genuine packet.
+#include "wire/packet_filter.hpp"
 
 #include <cstring>
 #include <limits>
@@ -28,14 +28,14 @@ Parsed parse(std::span<const std::byte> datagram, const unisono_receiver& receiv
   return result;
 }
 
-Gate::Gate(const Key& key, int rank, int ranks)
+PacketFilter::PacketFilter(const Key& key, int rank, int ranks)
     : key_(key),
       identity_{job_of(key), static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(ranks)},
       windows_(static_cast<std::size_t>(ranks)) {
   UNISONO_CHECK(rank >= 0 && rank < ranks, "rank of a packet filter");
 }
 
-Header Gate::header(Kind kind, std::uint32_t target, std::uint64_t sequence) const {
+Header PacketFilter::header(Kind kind, std::uint32_t target, std::uint64_t sequence) const {
   Header header{};
   header.magic = UNISONO_PACKET_MAGIC;
   header.version = UNISONO_PACKET_VERSION;
@@ -50,7 +50,7 @@ Header Gate::header(Kind kind, std::uint32_t target, std::uint64_t sequence) con
   return header;
 }
 
-Envelope Gate::seal(Header header, std::span<const std::byte> payload) const {
+Envelope PacketFilter::seal(Header header, std::span<const std::byte> payload) const {
   UNISONO_CHECK(payload.size() <= std::numeric_limits<std::uint16_t>::max(), "payload of a packet");
   header.length = static_cast<std::uint16_t>(payload.size());
   header.tag = unisono_packet_tag(&key_, &header, payload.data());
@@ -60,14 +60,14 @@ Envelope Gate::seal(Header header, std::span<const std::byte> payload) const {
   return envelope;
 }
 
-Parsed Gate::dropped(Drop reason) {
+Parsed PacketFilter::dropped(Drop reason) {
   drops_.count(reason);
   Parsed result;
   result.drop = reason;
   return result;
 }
 
-Parsed Gate::open(std::span<const std::byte> datagram) {
+Parsed PacketFilter::open(std::span<const std::byte> datagram) {
   const Parsed parsed = parse(datagram, identity_);
   if (parsed.drop != Drop::none) return dropped(parsed.drop);
   const std::uint64_t tag = unisono_packet_tag(&key_, &parsed.header, parsed.payload.data());
@@ -75,7 +75,7 @@ Parsed Gate::open(std::span<const std::byte> datagram) {
   return parsed;
 }
 
-Parsed Gate::admit(std::span<const std::byte> datagram) {
+Parsed PacketFilter::admit(std::span<const std::byte> datagram) {
   const Parsed parsed = open(datagram);
   if (parsed.drop != Drop::none) return parsed;
   auto& windows = windows_[parsed.header.sender];

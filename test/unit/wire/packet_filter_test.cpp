@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The packets that a packet filter accepts and drops: every reason by a packet made for it, every
 // bit of a packet changed, and thousands of random packets.
-#include "wire/gate.hpp"
+#include "wire/packet_filter.hpp"
 
 #include <gtest/gtest.h>
 
@@ -29,21 +29,21 @@ Bytes bytes_of(const std::string& text) {
   return result;
 }
 
-Bytes packet(const Gate& gate, const Header& header, const Bytes& payload) {
-  const Envelope envelope = gate.seal(header, payload);
+Bytes packet(const PacketFilter& filter, const Header& header, const Bytes& payload) {
+  const Envelope envelope = filter.seal(header, payload);
   Bytes result(envelope.size() + payload.size());
   std::copy(payload.begin(), payload.end(),
             std::copy(envelope.begin(), envelope.end(), result.begin()));
   return result;
 }
 
-Bytes packet(const Gate& gate, std::uint32_t target, std::uint64_t sequence) {
-  return packet(gate, gate.header(Kind::put, target, sequence), bytes_of("payload"));
+Bytes packet(const PacketFilter& filter, std::uint32_t target, std::uint64_t sequence) {
+  return packet(filter, filter.header(Kind::put, target, sequence), bytes_of("payload"));
 }
 
 TEST(Packet, BytesOnTheWire) {
-  const Gate gate(kKey, 2, kRanks);
-  Header header = gate.header(Kind::put, 1, 0x0102030405060708);
+  const PacketFilter filter(kKey, 2, kRanks);
+  Header header = filter.header(Kind::put, 1, 0x0102030405060708);
   header.origin = 3;
   header.communicator = 0xa1a2a3a4;
   header.hop = 0xb1b2;
@@ -51,7 +51,7 @@ TEST(Packet, BytesOnTheWire) {
   header.place = 0xd1d2d3d4d5d6d7d8;
   header.flag = 0xe1e2e3e4e5e6e7e8;
   header.value = 0xf1f2f3f4f5f6f7f8;
-  const Bytes whole = packet(gate, header, Bytes(0x0203, std::byte{9}));
+  const Bytes whole = packet(filter, header, Bytes(0x0203, std::byte{9}));
   ASSERT_EQ(whole.size(), kHeaderBytes + 0x0203);
   const std::uint32_t job = job_of(kKey);
   const auto job_byte = [&](int i) { return static_cast<unsigned char>(job >> (8 * i)); };
@@ -68,8 +68,8 @@ TEST(Packet, BytesOnTheWire) {
 }
 
 TEST(Packet, ComesInAsItWentOut) {
-  const Gate sender(kKey, 2, kRanks);
-  Gate receiver(kKey, 1, kRanks);
+  const PacketFilter sender(kKey, 2, kRanks);
+  PacketFilter receiver(kKey, 1, kRanks);
   for (const std::uint32_t target : {1U, kToGroup}) {
     Header header = sender.header(Kind::nack, target, 77);
     header.place = 5;
@@ -91,8 +91,8 @@ TEST(Packet, ComesInAsItWentOut) {
 }
 
 TEST(Packet, EmptyAndLongestPayload) {
-  const Gate sender(kKey, 0, kRanks);
-  Gate receiver(kKey, 1, kRanks);
+  const PacketFilter sender(kKey, 0, kRanks);
+  PacketFilter receiver(kKey, 1, kRanks);
   for (const std::size_t length : {std::size_t{0}, std::size_t{1}, std::size_t{65535}}) {
     const Header header = sender.header(Kind::put, 1, length);
     const Bytes whole = packet(sender, header, Bytes(length, std::byte{0x5a}));
@@ -103,8 +103,8 @@ TEST(Packet, EmptyAndLongestPayload) {
 }
 
 // A packet that only one check can find, for each reason there is.
-TEST(Gate, EveryReasonForADrop) {
-  const Gate sender(kKey, 2, kRanks);
+TEST(PacketFilter, EveryReasonForADrop) {
+  const PacketFilter sender(kKey, 2, kRanks);
   const auto with = [&](const std::function<void(Header&)>& change) {
     Header header = sender.header(Kind::put, 1, 5);
     change(header);
@@ -118,7 +118,7 @@ TEST(Gate, EveryReasonForADrop) {
   const Bytes whole = packet(sender, 1, 5);
   std::memcpy(huge.data(), whole.data(), kHeaderBytes);
   const Bytes one_less(whole.begin(), whole.begin() + kHeaderBytes - 1);
-  const Gate other_key({kKey.low ^ 1, kKey.high}, 2, kRanks);
+  const PacketFilter other_key({kKey.low ^ 1, kKey.high}, 2, kRanks);
   const struct {
     Drop drop;
     Bytes bytes;
@@ -148,7 +148,7 @@ TEST(Gate, EveryReasonForADrop) {
                       bytes_of("x"))},
   };
   for (const auto& one : cases) {
-    Gate receiver(kKey, 1, kRanks);
+    PacketFilter receiver(kKey, 1, kRanks);
     const Parsed parsed = receiver.admit(one.bytes);
     EXPECT_EQ(parsed.drop, one.drop) << drop_name(one.drop);
     EXPECT_TRUE(parsed.payload.empty());
@@ -159,10 +159,10 @@ TEST(Gate, EveryReasonForADrop) {
   }
 }
 
-TEST(Gate, NoBitMayDiffer) {
-  const Gate sender(kKey, 2, kRanks);
+TEST(PacketFilter, NoBitMayDiffer) {
+  const PacketFilter sender(kKey, 2, kRanks);
   const Bytes whole = packet(sender, 1, 5);
-  Gate receiver(kKey, 1, kRanks);
+  PacketFilter receiver(kKey, 1, kRanks);
   for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
     Bytes changed = whole;
     changed[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
@@ -172,10 +172,10 @@ TEST(Gate, NoBitMayDiffer) {
   EXPECT_EQ(receiver.admit(whole).drop, Drop::none);
 }
 
-TEST(Gate, APacketHasItsEffectOnce) {
-  const Gate sender(kKey, 2, kRanks);
-  const Gate third(kKey, 3, kRanks);
-  Gate receiver(kKey, 1, kRanks);
+TEST(PacketFilter, APacketHasItsEffectOnce) {
+  const PacketFilter sender(kKey, 2, kRanks);
+  const PacketFilter third(kKey, 3, kRanks);
+  PacketFilter receiver(kKey, 1, kRanks);
   const std::uint64_t start = ~std::uint64_t{0} - 3;  // the numbers wrap in the middle
   for (std::uint64_t i = 0; i < 8; ++i) {
     EXPECT_EQ(receiver.admit(packet(sender, 1, start + i)).drop, Drop::none);
@@ -191,20 +191,20 @@ TEST(Gate, APacketHasItsEffectOnce) {
 }
 
 // A packet recorded on one link is invalid on another, and back at its sender.
-TEST(Gate, APacketIsForItsReceiverOnly) {
-  const Gate sender(kKey, 2, kRanks);
-  Gate other(kKey, 0, kRanks);
-  Gate itself(kKey, 2, kRanks);
+TEST(PacketFilter, APacketIsForItsReceiverOnly) {
+  const PacketFilter sender(kKey, 2, kRanks);
+  PacketFilter other(kKey, 0, kRanks);
+  PacketFilter itself(kKey, 2, kRanks);
   EXPECT_EQ(other.admit(packet(sender, 1, 5)).drop, Drop::target);
   EXPECT_EQ(itself.admit(packet(sender, 1, 5)).drop, Drop::sender);
   EXPECT_EQ(itself.admit(packet(sender, kToGroup, 5)).drop, Drop::sender);
 }
 
-TEST(Gate, StrangersBytesHaveNoEffect) {
+TEST(PacketFilter, StrangersBytesHaveNoEffect) {
   constexpr std::uint64_t kSeed = 23;
   base::Prng prng(kSeed);
-  const Gate sender(kKey, 2, kRanks);
-  Gate receiver(kKey, 1, kRanks);
+  const PacketFilter sender(kKey, 2, kRanks);
+  PacketFilter receiver(kKey, 1, kRanks);
   const std::int64_t turns = harness::scaled(200'000);
   std::uint64_t dropped = 0;
   for (std::int64_t turn = 0; turn < turns; ++turn) {
