@@ -106,7 +106,7 @@ Communicator::~Communicator() {
   const bool last_here = segment_.count_end(absent_);
   if (!members_.on_one_host()) {
     // Before the first operation, no packet can be under way that would reach a newer communicator.
-    segment_.say_farewell(last_here, has_failed && queue_.next_index() != 0, !is_world_);
+    segment_.leave(last_here, has_failed && queue_.next_index() != 0, !is_world_);
   } else if (last_here) {
     segment_.release();
   }

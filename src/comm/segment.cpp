@@ -66,7 +66,7 @@ SegmentLayout plan_segment(int ranks, const base::Settings& settings) {
     return offset;
   };
   g.notices = place(ranks * static_cast<std::int64_t>(sizeof(job::FailureNotice)));
-  g.farewells = place(ranks * static_cast<std::int64_t>(sizeof(std::uint64_t)));
+  g.leave_records = place(ranks * static_cast<std::int64_t>(sizeof(std::uint64_t)));
   g.ends = place(Ends::memory_bytes(ranks));
   g.members = place(ranks * static_cast<std::int64_t>(sizeof(MemberRecord)));
   g.calls = place(RemoteCalls::memory_bytes(ranks));
@@ -180,17 +180,18 @@ bool Segment::count_end(const std::vector<int>& absent) {
 
 void Segment::release() { members_.job().memory().release(offset_, layout_.bytes); }
 
-void Segment::say_farewell(bool last_here, bool has_failed, bool tells) {
+void Segment::leave(bool last_here, bool has_failed, bool tells) {
   job::Job& job = members_.job();
   const bool with_leader = !members_.is_remote(kLeader);
   // Checked before the leave record is sent; after that, a newer communicator may use this memory.
   const bool leader_is_gone = members_.state(kLeader) == job::RankState::dead;
   if (last_here && (!with_leader || leader_is_gone)) job.memory().empty(offset_, layout_.bytes);
   if (!tells || !job.settle_network()) return;
-  auto* const farewells = reinterpret_cast<std::atomic<std::uint64_t>*>(at(layout_.farewells));
+  auto* const leave_records =
+      reinterpret_cast<std::atomic<std::uint64_t>*>(at(layout_.leave_records));
   const auto said =
       static_cast<std::uint64_t>(has_failed ? job::LeaveRecord::failed : job::LeaveRecord::clean);
-  auto& own = farewells[members_.rank()];
+  auto& own = leave_records[members_.rank()];
   if (with_leader) {
     own.store(said, std::memory_order_release);
   } else {
@@ -199,7 +200,7 @@ void Segment::say_farewell(bool last_here, bool has_failed, bool tells) {
                         .flag_value = said});
   }
   if (members_.rank() == kLeader) {
-    job.retired().add({offset_, layout_.bytes, farewells, members_.job_ranks()},
+    job.retired().add({offset_, layout_.bytes, leave_records, members_.job_ranks()},
                       std::max(small_.next_sequence(), bulk_.next_sequence()) + 1);  // for the mark
   }
 }

@@ -22,7 +22,7 @@ namespace unisono::comm {
 // Offsets from the segment's start.
 struct SegmentLayout {
   plan::WindowGeometry small, bulk;
-  std::int64_t notices, farewells, ends, members, calls, small_control, bulk_control;
+  std::int64_t notices, leave_records, ends, members, calls, small_control, bulk_control;
   std::int64_t small_windows, bulk_windows;  // from here on memory only where it is needed
   std::int64_t agreement, answers, failure_answers, host_reduction, bytes;
   std::uint64_t first_sequence;
@@ -95,7 +95,7 @@ class Segment {
   void release();
   // The same between hosts, for a member: informs the leader that it has ended the communicator;
   // the leader itself keeps the segment until all have.
-  void say_farewell(bool last_here, bool has_failed, bool tells);
+  void leave(bool last_here, bool has_failed, bool tells);
 
  private:
   static constexpr std::uint32_t kSmallPrepared = 1, kBulkPrepared = 2;

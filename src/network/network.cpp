@@ -166,7 +166,7 @@ bool Network::settle(std::int64_t patience_ns, const std::function<bool(int rank
 void Network::finish(std::int64_t patience_ns, const std::function<bool(int rank)>& has_left) {
   settle(patience_ns, has_left);
   const std::lock_guard lock(mutex_);
-  carrier_.reliable().say_farewell();
+  carrier_.reliable().send_last_statuses();
 }
 
 }  // namespace unisono::network

@@ -80,7 +80,7 @@ class Network final : public transport::Transport {
   // Until all that was put has arrived, but at ranks that have left, or the time is over. False:
   // some may not have arrived.
   bool settle(std::int64_t patience_ns, const std::function<bool(int rank)>& has_left);
-  // The same, and says goodbye.
+  // The same. Then it tells the others how far their packets have come.
   void finish(std::int64_t patience_ns, const std::function<bool(int rank)>& has_left);
 
  private:

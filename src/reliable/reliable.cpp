@@ -317,7 +317,7 @@ bool Reliable::settle() {
   return is_settled();
 }
 
-void Reliable::say_farewell() {
+void Reliable::send_last_statuses() {
   links_.for_each([this](Link& link, int rank) {
     if (link.receiving.told != link.receiving.arrivals.missing()) {
       control_.send_status(link, rank, false);

@@ -73,7 +73,7 @@ class Reliable final : public transport::Transport {
   bool has_forgotten(int rank) const { return deliveries_.has_forgotten(rank); }
   // Tells those who sent to this rank how far it has come, so that they need not ask a rank that
   // has left.
-  void say_farewell();
+  void send_last_statuses();
 
   // For how long that rank has been asked repeatedly without any answer; 0 if it has answered. It
   // is the longest possible time if the packets that the rank lacks do not come through to it.

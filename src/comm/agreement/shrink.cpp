@@ -160,10 +160,10 @@ Error Shrink::end_without(std::span<const int> missing) {
   // The leader waits for the leave records of all, also of this rank, before it reuses the segment.
   const Grant given = grant();
   job::Job& job = members_.job();
-  auto* const farewells =
-      reinterpret_cast<std::uint64_t*>(job.memory().at(given.offset + given.layout.farewells));
+  auto* const leave_records =
+      reinterpret_cast<std::uint64_t*>(job.memory().at(given.offset + given.layout.leave_records));
   job.network()->put({.target = members_.job_rank(decision_->members.front()),
-                      .flag = &farewells[place_of(members_.rank())],
+                      .flag = &leave_records[place_of(members_.rank())],
                       .flag_value = static_cast<std::uint64_t>(job::LeaveRecord::clean)});
   return error({why.code, why.message + ": " + memory_ready_.error().message});
 }

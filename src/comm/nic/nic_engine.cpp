@@ -242,7 +242,7 @@ bool NicEngine::examine_members() {
   for (int r = 0; r < members_.size(); ++r) {
     const job::RankState state = members_.state(r);
     if (state == job::RankState::present) continue;
-    const auto last = peers_.farewell_of(r);
+    const auto last = peers_.leave_record_of(r);
     const bool would_stay = path_->is_above(r) || path_->group->is_gathering();
     if (state == job::RankState::left && !would_stay && last && has_result(standing(), *last))
       continue;
@@ -368,7 +368,7 @@ void NicEngine::leave() {
   NicStanding own = standing();
   own.ended = true;
   peers_.publish(own);
-  peers_.say_farewell();
+  peers_.publish_leave_record();
 }
 
 }  // namespace unisono::comm

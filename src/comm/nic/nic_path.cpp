@@ -74,11 +74,11 @@ bool has_given(const NicStanding& own, const NicStanding& other, int tree) {
 // The lowest bit: that there is one.
 constexpr unsigned kMarkBit = 1 + kCompletedBits;
 
-std::uint64_t nic_farewell(std::uint64_t mark, std::uint64_t completed) {
+std::uint64_t nic_leave_record(std::uint64_t mark, std::uint64_t completed) {
   return mark << kMarkBit | (completed & mask(kCompletedBits)) << 1 | 1;
 }
 
-std::optional<NicStanding> read_farewell(std::uint64_t mark, std::uint64_t word) {
+std::optional<NicStanding> read_leave_record(std::uint64_t mark, std::uint64_t word) {
   if ((word & 1) == 0 || word >> kMarkBit != (mark << kMarkBit) >> kMarkBit) return std::nullopt;
   NicStanding standing;
   standing.completed = word >> 1 & mask(kCompletedBits);

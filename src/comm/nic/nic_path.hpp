@@ -32,9 +32,9 @@ struct NicStanding {
 
 // The leave record of a rank, also for ranks still in the path: the number of operations that it
 // has completed. It carries the mark of its communicator: the first sequence number of its segment.
-std::uint64_t nic_farewell(std::uint64_t mark, std::uint64_t completed);
+std::uint64_t nic_leave_record(std::uint64_t mark, std::uint64_t completed);
 // nullopt: none, or an older communicator's.
-std::optional<NicStanding> read_farewell(std::uint64_t mark, std::uint64_t word);
+std::optional<NicStanding> read_leave_record(std::uint64_t mark, std::uint64_t word);
 
 // `own` waits in operation number own.completed of the NIC path. Whether the other rank has made
 // another call instead, so that it will never take part.

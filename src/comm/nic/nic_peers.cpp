@@ -8,23 +8,23 @@ void NicPeers::publish(const NicStanding& own) {
   record(members_.rank()).standing.store(own.word(), std::memory_order_release);
 }
 
-void NicPeers::say_farewell() {
+void NicPeers::publish_leave_record() {
   MemberRecord& own = record(members_.rank());
-  const std::uint64_t word = nic_farewell(path_.mark, path_.completed);
-  own.farewell.store(word, std::memory_order_release);
+  const std::uint64_t word = nic_leave_record(path_.mark, path_.completed);
+  own.leave_record.store(word, std::memory_order_release);
   for (const int member : members_.remote()) {
     members_.job().network()->put({.target = members_.job_rank(member),
-                                   .flag = reinterpret_cast<std::uint64_t*>(&own.farewell),
+                                   .flag = reinterpret_cast<std::uint64_t*>(&own.leave_record),
                                    .flag_value = word});
   }
 }
 
-std::optional<NicStanding> NicPeers::farewell_of(int rank) const {
-  return read_farewell(path_.mark, record(rank).farewell.load(std::memory_order_acquire));
+std::optional<NicStanding> NicPeers::leave_record_of(int rank) const {
+  return read_leave_record(path_.mark, record(rank).leave_record.load(std::memory_order_acquire));
 }
 
 std::optional<NicStanding> NicPeers::of(const NicPath::Neighbour& next) const {
-  if (const auto last = farewell_of(next.rank)) return last;
+  if (const auto last = leave_record_of(next.rank)) return last;
   const MemberRecord& member = record(next.rank);
   if (!next.here && (next.asked == path_.first_asked || awaits_answer(next))) return std::nullopt;
   const std::uint64_t said = next.here ? member.standing.load(std::memory_order_acquire)

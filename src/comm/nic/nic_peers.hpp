@@ -21,12 +21,12 @@ class NicPeers {
 
   void publish(const NicStanding& own);
   // This rank leaves the path: tells all members how many operations it has completed.
-  void say_farewell();
+  void publish_leave_record();
 
   // The neighbour's leave record, or else its word in this host's memory, or its last answer.
   // nullopt: there is none, or its answer is still under way.
   std::optional<NicStanding> of(const NicPath::Neighbour& next) const;
-  std::optional<NicStanding> farewell_of(int rank) const;
+  std::optional<NicStanding> leave_record_of(int rank) const;
   bool awaits_answer(const NicPath::Neighbour& next) const;
   // Asks a neighbour on another host, one request at a time.
   void ask(NicPath::Neighbour& next);

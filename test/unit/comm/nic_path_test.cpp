@@ -79,13 +79,13 @@ TEST(NicStanding, WhoHasGiven) {
 
 TEST(NicFarewell, IsOfItsCommunicator) {
   const std::uint64_t mark = (std::uint64_t{1} << 60) + 77;
-  const auto read = read_farewell(mark, nic_farewell(mark, 5));
+  const auto read = read_leave_record(mark, nic_leave_record(mark, 5));
   ASSERT_TRUE(read.has_value());
   EXPECT_TRUE(read->ended);
   EXPECT_TRUE(has_result(kOwn, *read));
-  EXPECT_FALSE(has_result(kOwn, *read_farewell(mark, nic_farewell(mark, 4))));
-  EXPECT_FALSE(read_farewell(mark + 1, nic_farewell(mark, 5)).has_value());
-  EXPECT_FALSE(read_farewell(0, 0).has_value());
+  EXPECT_FALSE(has_result(kOwn, *read_leave_record(mark, nic_leave_record(mark, 4))));
+  EXPECT_FALSE(read_leave_record(mark + 1, nic_leave_record(mark, 5)).has_value());
+  EXPECT_FALSE(read_leave_record(0, 0).has_value());
 }
 
 plan::Call call_of(Collective collective, arith::Type type, std::int64_t count) {

@@ -409,7 +409,7 @@ TEST(Reliable, AFarewellSpareTheOthersToAsk) {
   Ranks ranks(2);
   ranks.raise(0, 1, kFlag, 1);
   ranks.run_for(kDelayNs + 1);
-  ranks.at(1).say_farewell();
+  ranks.at(1).send_last_statuses();
   ranks.network().kill(1);
   ranks.run_for(kDelayNs + 1);
   EXPECT_TRUE(ranks.at(0).is_settled());
