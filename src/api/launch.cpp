@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "api/arguments/arguments.hpp"
-#include "api/block_repeat.hpp"
+#include "api/last_block_call.hpp"
 
 namespace unisono::api {
 namespace {
@@ -44,21 +44,21 @@ Result<Prepared> prepare(const Arguments& arguments, Comm& comm, Others others) 
 // begins, so they are checked every time.
 void remember(const Arguments& arguments, Comm& comm, const Prepared& made) {
   const bool has_blocks = arguments.blocks != nullptr;
-  if (has_blocks && arguments.blocks->knowledge == Knowledge::of_own_typed) return;
-  const Repeat repeat{arguments.count,
-                      arguments.type,
-                      arguments.op,
-                      arguments.root,
-                      made.checked.rule,
-                      made.plan,
-                      comm.group->plans().generation()};
+  if (has_blocks && arguments.blocks->scope == CountScope::of_own_typed) return;
+  const LastCall checked{arguments.count,
+                         arguments.type,
+                         arguments.op,
+                         arguments.root,
+                         made.checked.rule,
+                         made.plan,
+                         comm.group->plans().generation()};
   const int which = static_cast<int>(arguments.collective);
   if (!has_blocks) {
-    comm.repeats[which] = repeat;
+    comm.last_calls[which] = checked;
     return;
   }
-  comm.block_repeats[which] =
-      std::make_unique<BlockRepeat>(repeat, arguments, comm.group->rank(), comm.group->size());
+  comm.last_block_calls[which] =
+      std::make_unique<LastBlockCall>(checked, arguments, comm.group->rank(), comm.group->size());
 }
 
 }  // namespace
@@ -104,12 +104,12 @@ int run_new(const Arguments& arguments) {
 int run_blocks(const Arguments& arguments) try {
   Comm* const comm = comms().get(arguments.comm);
   if (comm == nullptr) return run_new(arguments);
-  const auto& last = comm->block_repeats[static_cast<int>(arguments.collective)];
+  const auto& last = comm->last_block_calls[static_cast<int>(arguments.collective)];
   if (last == nullptr || !last->fits(arguments)) return run_new(arguments);
-  const Repeat& repeat = last->repeat();
-  if (repeat.generation != comm->group->plans().generation()) return run_new(arguments);
-  const auto status = comm->group->run(*repeat.plan, repeat.buffers.input(arguments),
-                                       repeat.buffers.output(arguments));
+  const LastCall& checked = last->checked();
+  if (checked.generation != comm->group->plans().generation()) return run_new(arguments);
+  const auto status = comm->group->run(*checked.plan, checked.buffers.input(arguments),
+                                       checked.buffers.output(arguments));
   return status ? UNISONO_OK : fail_repeat(*comm, status.error());
 } catch (const std::exception& thrown) {
   return fail_thrown(arguments, thrown);

@@ -27,7 +27,7 @@ int fail_thrown(const Arguments& arguments, const std::exception& thrown) noexce
 inline int run(const Arguments& arguments) try {
   Comm* comm = comms().get(arguments.comm);
   if (comm != nullptr) [[likely]] {
-    const Repeat& last = comm->repeats[static_cast<int>(arguments.collective)];
+    const LastCall& last = comm->last_calls[static_cast<int>(arguments.collective)];
     if (last.fits(arguments) && last.generation == comm->group->plans().generation()) [[likely]] {
       const auto status = comm->group->run(*last.plan, last.buffers.input(arguments),
                                            last.buffers.output(arguments));

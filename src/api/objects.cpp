@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <pthread.h>
 
-#include "api/block_repeat.hpp"
+#include "api/last_block_call.hpp"
 
 namespace unisono::api {
 

@@ -14,7 +14,7 @@
 
 namespace unisono::api {
 
-class BlockRepeat;
+class LastBlockCall;
 struct Rank;
 struct Request;
 struct PersistentPlan;
@@ -29,11 +29,11 @@ struct BlockArray {
 };
 // The counts that a rank gives: those of all ranks' blocks, or local counts. With local counts each
 // block may have its own type; displacements are then in bytes.
-enum class Knowledge : std::uint8_t { of_all, of_own, of_own_typed };
+enum class CountScope : std::uint8_t { of_all, of_own, of_own_typed };
 struct BlockArrays {
   BlockArray output;              // of_all: the one array there is
   const int* receives = nullptr;  // null: everyone does
-  Knowledge knowledge = Knowledge::of_all;
+  CountScope scope = CountScope::of_all;
   BlockArray input{};
 };
 
@@ -98,7 +98,7 @@ struct BufferRule {
 };
 
 // A blocking call that was checked and planned: one like it needs neither.
-struct Repeat {
+struct LastCall {
   std::int64_t count = 0;
   unisono_type_t type = UNISONO_BYTE;
   unisono_op_t op = -1;
@@ -121,8 +121,8 @@ struct Comm {
   std::unique_ptr<comm::Communicator> group;
   std::set<Request*> requests;
   std::set<PersistentPlan*> plans;
-  Repeat repeats[schedule::kCollectiveCount];  // the last call of each, blocks equal
-  std::unique_ptr<BlockRepeat> block_repeats[schedule::kCollectiveCount];  // with block arrays
+  LastCall last_calls[schedule::kCollectiveCount];  // the last call of each, blocks equal
+  std::unique_ptr<LastBlockCall> last_block_calls[schedule::kCollectiveCount];  // with block arrays
 };
 
 // A request or plan is in its communicator's set until it ends.

@@ -71,15 +71,15 @@ class Checker {
 
   void fill_blocks(plan::Call& call, const BufferRule& rule) const {
     if (!blocks_.blocks.given()) return;
-    const Knowledge knowledge = arguments_.blocks->knowledge;
-    call.purpose = knowledge == Knowledge::of_own_typed ? plan::Purpose::user_typed_blocks
-                                                        : plan::Purpose::user_blocks;
+    const CountScope scope = arguments_.blocks->scope;
+    call.purpose = scope == CountScope::of_own_typed ? plan::Purpose::user_typed_blocks
+                                                     : plan::Purpose::user_blocks;
     call.count = blocks_.blocks.are_pairs() ? blocks_.blocks.sent_total(group_.rank())
                                             : blocks_.blocks.total();
     call.blocks = blocks_.blocks;
     call.input_places = blocks_.input.places;
     call.output_places = blocks_.output.places;
-    call.local_counts = knowledge != Knowledge::of_all;
+    call.local_counts = scope != CountScope::of_all;
     call.in_place = call.local_counts && rule.in_place != InPlace::none;
   }
 
@@ -107,7 +107,7 @@ class Checker {
 
   std::optional<Error> check_arrays() {
     const auto check =
-        arguments_.blocks->knowledge == Knowledge::of_all ? check_blocks : check_own_blocks;
+        arguments_.blocks->scope == CountScope::of_all ? check_blocks : check_own_blocks;
     auto blocks = check(arguments_, group_.rank(), group_.size(), type_.bytes);
     if (!blocks) return wrong(blocks.error().code, "{}", blocks.error().message);
     blocks_ = std::move(blocks).value();

@@ -100,7 +100,7 @@ class PairChecker {
   }
 
  private:
-  bool is_typed() const { return arguments_.blocks->knowledge == Knowledge::of_own_typed; }
+  bool is_typed() const { return arguments_.blocks->scope == CountScope::of_own_typed; }
 
   Result<ReadBlocks> read(const BlockArray& arrays, const char* name, const void* buffer,
                           Overlap overlap) const {

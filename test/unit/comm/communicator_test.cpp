@@ -100,7 +100,7 @@ TEST(PlanCache, ProvesBeforeTheFirstUseWhereAsked) {
 }
 
 // An exchange as rank 1 of 3 knows it.
-plan::Call own_counts(Collective collective) {
+plan::Call local_counts(Collective collective) {
   plan::Call call;
   call.collective = collective;
   call.purpose = plan::Purpose::user_blocks;
@@ -118,7 +118,7 @@ TEST(PlanCache, ProvesWhatARankKnowsWhereAsked) {
   World world(ranks(3, {{"UNISONO_CHECK", "on"}}));
   for (const Collective collective :
        {Collective::gather, Collective::scatter, Collective::alltoall}) {
-    const auto plan = world.at(1).plan(own_counts(collective));
+    const auto plan = world.at(1).plan(local_counts(collective));
     EXPECT_TRUE(plan.ok()) << plan.error().message;
   }
 }
@@ -141,7 +141,7 @@ TEST(PlanCache, FindsABrokenScheduleOfARankThatKnowsItsOwnCountsOnly) {
     algorithm::Algorithm broken = *algorithm::find(Collective::alltoall, "linear");
     broken.build = too_short;
     world.override_with(broken, {});
-    const auto plan = world.at(1).plan(own_counts(Collective::alltoall));
+    const auto plan = world.at(1).plan(local_counts(Collective::alltoall));
     EXPECT_EQ(plan.ok(), check == std::string("off"));
     if (plan.ok()) continue;
     EXPECT_EQ(plan.error().code, base::Code::unsupported);

@@ -31,7 +31,7 @@ PlanContext context_of(std::int64_t lines, std::int64_t data_bytes) {
   return context;
 }
 
-Call alltoallv_of_own_counts() {
+Call alltoallv_of_local_counts() {
   Call call{.collective = Collective::alltoall, .purpose = Purpose::user_blocks};
   call.local_counts = true;
   call.count = kRanks;
@@ -43,14 +43,14 @@ Call alltoallv_of_own_counts() {
 
 TEST(PlanCache, RanksOfSeveralHostsThatKnowTheirOwnCountsOnlyNeedAShareForEach) {
   PlanCache short_of(context_of(2 * kRanks, 64 * kRanks - 64));
-  const auto refused = short_of.find(alltoallv_of_own_counts(), true);
+  const auto refused = short_of.find(alltoallv_of_local_counts(), true);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, base::Code::resources);
   EXPECT_EQ(refused.error().message,
             "linear on 4 ranks of several hosts needs a share of 64 bytes of the windows for each, "
             "but they have 0; raise UNISONO_BUFFERS");
   PlanCache enough(context_of(2 * kRanks, 64 * kRanks));
-  const auto planned = enough.find(alltoallv_of_own_counts(), true);
+  const auto planned = enough.find(alltoallv_of_local_counts(), true);
   EXPECT_TRUE(planned.ok()) << planned.error().message;
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "api/block_repeat.hpp"
+#include "api/last_block_call.hpp"
 
 namespace unisono::api {
 
 using schedule::Collective;
 
-BlockRepeat::BlockRepeat(const Repeat& repeat, const Arguments& call, int rank, int ranks)
-    : repeat_(repeat), knowledge_(call.blocks->knowledge) {
+LastBlockCall::LastBlockCall(const LastCall& checked, const Arguments& call, int rank, int ranks)
+    : checked_(checked), scope_(call.blocks->scope) {
   const BlockArrays& blocks = *call.blocks;
   const bool is_root = call.root == rank;
-  if (knowledge_ == Knowledge::of_all) {
+  if (scope_ == CountScope::of_all) {
     receives_.keep(blocks.receives, ranks);
     output_.counts.keep(blocks.output.counts, ranks);
     const bool gets = blocks.receives == nullptr || blocks.receives[rank] == 1;

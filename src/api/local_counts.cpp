@@ -12,14 +12,14 @@ using schedule::Collective;
 BlockArrays gathered(const int64_t counts[], const int64_t displacements[]) {
   BlockArrays blocks;
   blocks.output = {counts, displacements};
-  blocks.knowledge = Knowledge::of_own;
+  blocks.scope = CountScope::of_own;
   return blocks;
 }
 
 BlockArrays scattered(const int64_t counts[], const int64_t displacements[]) {
   BlockArrays blocks;
   blocks.input = {counts, displacements};
-  blocks.knowledge = Knowledge::of_own;
+  blocks.scope = CountScope::of_own;
   return blocks;
 }
 
@@ -28,7 +28,7 @@ BlockArrays exchanged(const int64_t input_counts[], const int64_t input_displace
   BlockArrays blocks;
   blocks.input = {input_counts, input_displacements, "input_"};
   blocks.output = {output_counts, output_displacements, "output_"};
-  blocks.knowledge = Knowledge::of_own;
+  blocks.scope = CountScope::of_own;
   return blocks;
 }
 
@@ -40,7 +40,7 @@ BlockArrays exchanged(const int64_t input_counts[], const int64_t input_displace
       exchanged(input_counts, input_displacements, output_counts, output_displacements);
   blocks.input.types = input_types;
   blocks.output.types = output_types;
-  blocks.knowledge = Knowledge::of_own_typed;
+  blocks.scope = CountScope::of_own_typed;
   return blocks;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// BlockRepeat: the last blocking call with block arrays, checked and planned. A call with equal
+// LastBlockCall: the last blocking call with block arrays, checked and planned. A call with equal
 // arrays needs neither again; comparing arrays is much cheaper than checking them. One thread.
 #pragma once
 
@@ -30,17 +30,17 @@ class KeptArray {
   std::vector<Number> numbers_;
 };
 
-class BlockRepeat {
+class LastBlockCall {
  public:
   // A call that was right, of this rank; not one with types.
-  BlockRepeat(const Repeat& repeat, const Arguments& call, int rank, int ranks);
+  LastBlockCall(const LastCall& checked, const Arguments& call, int rank, int ranks);
 
-  const Repeat& repeat() const { return repeat_; }
+  const LastCall& checked() const { return checked_; }
   // Arrays that the call does not use are not read: they may be no arrays at all.
   bool fits(const Arguments& call) const {
-    if (!repeat_.fits(call)) return false;
+    if (!checked_.fits(call)) return false;
     const BlockArrays& blocks = *call.blocks;
-    return blocks.knowledge == knowledge_ && receives_.equals(blocks.receives) &&
+    return blocks.scope == scope_ && receives_.equals(blocks.receives) &&
            input_.equals(blocks.input) && output_.equals(blocks.output);
   }
 
@@ -57,8 +57,8 @@ class BlockRepeat {
     }
   };
 
-  Repeat repeat_;
-  Knowledge knowledge_;
+  LastCall checked_;
+  CountScope scope_;
   KeptArray<int> receives_;
   KeptBlocks input_, output_;
 };
