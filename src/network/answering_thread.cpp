@@ -38,9 +38,9 @@ AnsweringThread::~AnsweringThread() {
 
 base::Status AnsweringThread::start(Duties duties) {
   duties_ = std::move(duties);
-  bell_ = base::Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  doorbell_ = base::Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   taken_ = base::Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!bell_.valid() || !taken_.valid()) {
+  if (!doorbell_.valid() || !taken_.valid()) {
     return Error{Code::system, fmt::format("eventfd: {}", std::strerror(errno))};
   }
   base::Result<std::thread> started = base::start_thread("unisono-net", [this] { run(); });
@@ -94,7 +94,7 @@ AnsweringThread::Woken AnsweringThread::sleep(std::int64_t timeout_ns, Others ot
 }
 
 void AnsweringThread::nudge() const {
-  if (bell_.valid()) eventfd_write(bell_.get(), 1);
+  if (doorbell_.valid()) eventfd_write(doorbell_.get(), 1);
 }
 
 void AnsweringThread::run() {
@@ -117,9 +117,9 @@ void AnsweringThread::run() {
 // Also until a process dies.
 void AnsweringThread::sleep_until_nudged(int descriptor, std::int64_t timeout_ns) {
   constexpr unsigned kDeaths = 1U << 2;
-  const unsigned woken = sleep_on({descriptor, bell_.get(), duties_.deaths}, timeout_ns);
+  const unsigned woken = sleep_on({descriptor, doorbell_.get(), duties_.deaths}, timeout_ns);
   eventfd_t count = 0;
-  eventfd_read(bell_.get(), &count);
+  eventfd_read(doorbell_.get(), &count);
   if ((woken & kDeaths) != 0 && !stop_.load()) duties_.someone_died();
 }
 

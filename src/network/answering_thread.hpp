@@ -63,8 +63,8 @@ class AnsweringThread {
   Carrier& carrier_;
   std::mutex& mutex_;  // of carrier_
   Duties duties_;
-  base::Descriptor bell_;   // eventfd: this thread is to look around
-  base::Descriptor taken_;  // eventfd: another thread than the sleeping ones took arrivals
+  base::Descriptor doorbell_;  // eventfd: this thread is to look around
+  base::Descriptor taken_;     // eventfd: another thread than the sleeping ones took arrivals
   std::atomic<int> sleepers_{0};
   std::atomic<std::int64_t> looked_ns_{0};  // when a thread of the rank last polled
   std::atomic<bool> rests_{false};          // it leaves the datagrams to the rank's threads

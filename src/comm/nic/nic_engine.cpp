@@ -201,7 +201,7 @@ void NicEngine::examine() {
   examine_standings(*operation);  // from the answers to the last requests
   if (failures_.has_failed_by(operation->index)) return;
   for (NicPath::Neighbour& next : path_->neighbours) {
-    if (path_->concerns(next)) peers_.ask(next);
+    if (path_->may_wait_for(next)) peers_.ask(next);
   }
   ask_for_failure();
 }
@@ -209,7 +209,7 @@ void NicEngine::examine() {
 // Neighbours on other hosts in turn; the other ranks of the host find it in their memory.
 void NicEngine::ask_for_failure() {
   const auto may_know = [this](const NicPath::Neighbour& next) {
-    return !next.here && path_->concerns(next) && members_.lives(next.rank);
+    return !next.here && path_->may_wait_for(next) && members_.lives(next.rank);
   };
   const auto count = static_cast<std::uint64_t>(std::ranges::count_if(path_->neighbours, may_know));
   if (count == 0) return;
@@ -229,7 +229,7 @@ void NicEngine::await_silence() {
     return;
   }
   for (const auto& next : path_->neighbours) {
-    if (path_->concerns(next)) await(next.rank);
+    if (path_->may_wait_for(next)) await(next.rank);
   }
 }
 
@@ -294,7 +294,7 @@ void NicEngine::examine_standings(Operation& operation) {
   const NicStanding own = standing();
   bool owed = path_->group->leads() && path_->group->is_host_complete();
   for (const auto& next : path_->neighbours) {
-    if (!path_->concerns(next)) continue;
+    if (!path_->may_wait_for(next)) continue;
     const auto other = peers_.of(next);
     if (other && calls_differ(own, *other)) {
       failures_.adopt();  // that may be why it has gone on

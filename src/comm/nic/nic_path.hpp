@@ -68,7 +68,7 @@ struct NicPath {
 
   // Whether the current operation may wait for that rank. In an allgather it waits for ranks whose
   // block is missing, otherwise for neighbours in the tree or on this host.
-  bool concerns(const Neighbour& next) const {
+  bool may_wait_for(const Neighbour& next) const {
     if (!group->is_gathering()) return next.here || (next.above | next.below) != 0;
     return (group->missing() >> next.rank & 1) != 0;
   }

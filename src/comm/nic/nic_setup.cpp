@@ -66,7 +66,7 @@ class NicSetup {
  private:
   engine::NicGroupOptions options() const;
   void join();
-  base::Result<std::optional<int>> find_without() const;
+  base::Result<std::optional<int>> first_dissenter() const;
   void tell(const std::string& why_not) const;
   void tell_own() const;
   bool insists() const {
@@ -135,16 +135,16 @@ base::Result<std::unique_ptr<NicPath>> NicSetup::make() {
   // The other ranks of a host share what its leader has joined.
   const bool leads = hosts_.place(members_.rank()) == 0;
   if (leads) join();
-  UNISONO_ASSIGN(std::optional<int> without, find_without());
+  UNISONO_ASSIGN(std::optional<int> without, first_dissenter());
   if (!without && !hosts_.are_alone()) {
     if (!leads) join();
-    UNISONO_ASSIGN(without, find_without());
+    UNISONO_ASSIGN(without, first_dissenter());
   }
   if (!without) {
     const std::int64_t trial_ns =
         job_.settings().time_ns(base::Setting::start_timeout) / kTrialsInStartTimeout;
     own_ = try_nic(*group_, hosts_, members_.rank(), base::now_ns() + trial_ns);
-    UNISONO_ASSIGN(without, find_without());
+    UNISONO_ASSIGN(without, first_dissenter());
   }
   if (!without) {
     tell({});
@@ -163,7 +163,7 @@ base::Result<std::unique_ptr<NicPath>> NicSetup::make() {
 }
 
 // The first rank that does not go along, if there is one. Collective.
-base::Result<std::optional<int>> NicSetup::find_without() const {
+base::Result<std::optional<int>> NicSetup::first_dissenter() const {
   const auto own = static_cast<std::uint8_t>(own_.ok());
   std::vector<std::uint8_t> all(static_cast<std::size_t>(members_.size()));
   UNISONO_TRY(exchange_(&own, all.data(), sizeof own));

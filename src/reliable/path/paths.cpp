@@ -157,7 +157,7 @@ bool Paths::take_report(int rank, const PathReport& report, std::int64_t now_ns)
   search->counted = report.question;
   search->is_answered = true;
   ++search->answered;
-  if (judge(*search, now_ns)) return true;
+  if (conclude(*search, now_ns)) return true;
   RetryDelays apart = options_.apart;
   // Nothing comes at all: what blocks the path may be a queue that is full for a while.
   for (int i = kRounds; i < search->answered; ++i) {
@@ -169,7 +169,7 @@ bool Paths::take_report(int rank, const PathReport& report, std::int64_t now_ns)
 }
 
 // The longest probe has not come in any round.
-bool Paths::judge(Search& search, std::int64_t now_ns) {
+bool Paths::conclude(Search& search, std::int64_t now_ns) {
   if (search.answered < kRounds) return false;
   const auto shorter = std::ranges::find(search.passes, true);
   Path& path = path_of(search);

@@ -134,7 +134,7 @@ class Paths {
   }
   void begin_round(Search& search, std::int64_t now_ns);
   Round next_round(Search& search);
-  bool judge(Search& search, std::int64_t now_ns);
+  bool conclude(Search& search, std::int64_t now_ns);
 
   PathOptions options_;
   std::vector<Path> paths_;  // by host
