@@ -13,7 +13,7 @@ using plan::Program;
 using plan::Space;
 using plan::Step;
 using plan::StepKind;
-using plan::strand_bit;
+using plan::wait_segment_bit;
 
 void write_record(CallRecord& record, const plan::Plan& plan, std::uint64_t sequence,
                   std::uint64_t index) {
@@ -92,18 +92,19 @@ void tell_credit(const Machine& machine, Lane& lane) {
 
 // The position that is published, and back; with the claim.
 Position position_of(const Task& task, const Program& program) {
-  return {program.begin_of(task.strand.load(std::memory_order_relaxed)),
+  return {program.begin_of(task.wait_segment.load(std::memory_order_relaxed)),
           task.ahead.load(std::memory_order_relaxed)};
 }
 void set_position(Task& task, const Program& program, const Position& at) {
-  task.strand.store(program.strand_at(at.pc), std::memory_order_relaxed);
+  task.wait_segment.store(program.wait_segment_at(at.pc), std::memory_order_relaxed);
   task.ahead.store(at.ahead, std::memory_order_relaxed);
 }
 
 std::int64_t steps_done(const Program& program, const Position& at) {
   std::int64_t done = at.pc;
-  for (std::int32_t s = program.strand_at(at.pc), most = s + kAhead; s < most; ++s) {
-    if ((at.ahead & strand_bit(s)) != 0) done += program.begin_of(s + 1) - program.begin_of(s);
+  for (std::int32_t s = program.wait_segment_at(at.pc), most = s + kAhead; s < most; ++s) {
+    if ((at.ahead & wait_segment_bit(s)) != 0)
+      done += program.begin_of(s + 1) - program.begin_of(s);
   }
   return done;
 }
@@ -154,7 +155,7 @@ const Step* HostOperation::awaited_step() const {
   std::int32_t pc = at_.pc;
   if (published_) {
     const Task& task = lane_->task(sequence_, lane_->rank());
-    pc = program().begin_of(task.strand.load(std::memory_order_relaxed));
+    pc = program().begin_of(task.wait_segment.load(std::memory_order_relaxed));
   }
   const auto& steps = program().steps;
   if (pc < 0 || static_cast<std::size_t>(pc) >= steps.size()) return nullptr;
@@ -280,10 +281,10 @@ bool HostOperation::help(const Machine& machine, Outcome& outcome) {
       return false;
     }
     const Program& theirs = programs()[static_cast<std::size_t>(feeder)];
-    const std::int32_t strand = task.strand.load(std::memory_order_relaxed);
-    const std::int32_t seen = theirs.begin_of(strand);
+    const std::int32_t wait_segment = task.wait_segment.load(std::memory_order_relaxed);
+    const std::int32_t seen = theirs.begin_of(wait_segment);
     if (seen >= theirs.helpable_end) return false;
-    if (!can_run(theirs, frame_, strand, task.ahead.load(std::memory_order_relaxed),
+    if (!can_run(theirs, frame_, wait_segment, task.ahead.load(std::memory_order_relaxed),
                  theirs.helpable_end)) {
       feeder = theirs.steps[static_cast<std::size_t>(seen)].peer;
       continue;
@@ -308,9 +309,9 @@ void HostOperation::feed(const Machine& machine, int rank, int depth) {
     Task& task = lane_->task(sequence_, fed);
     if (task.tag.load(std::memory_order_acquire) != frame_.tag) continue;
     const Program& theirs = programs()[static_cast<std::size_t>(fed)];
-    const std::int32_t strand = task.strand.load(std::memory_order_relaxed);
-    if (theirs.begin_of(strand) >= theirs.helpable_end ||
-        !can_run(theirs, frame_, strand, task.ahead.load(std::memory_order_relaxed),
+    const std::int32_t wait_segment = task.wait_segment.load(std::memory_order_relaxed);
+    if (theirs.begin_of(wait_segment) >= theirs.helpable_end ||
+        !can_run(theirs, frame_, wait_segment, task.ahead.load(std::memory_order_relaxed),
                  theirs.helpable_end) ||
         !claim_or_mark_contended(task)) {
       continue;

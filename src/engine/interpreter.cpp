@@ -18,7 +18,7 @@ using plan::Program;
 using plan::Space;
 using plan::Step;
 using plan::StepKind;
-using plan::strand_bit;
+using plan::wait_segment_bit;
 
 std::byte* address(const Frame& frame, const Place& place) {
   return frame.bases[static_cast<int>(place.space)] + place.offset;
@@ -224,28 +224,28 @@ Outcome run_in_order(const Program& program, const Frame& frame, const Machine& 
   return Outcome::finished;
 }
 
-bool may_begin(const Program& program, const Frame& frame, std::int32_t strand) {
-  const Step& first = program.steps[static_cast<std::size_t>(program.begin_of(strand))];
+bool may_begin(const Program& program, const Frame& frame, std::int32_t wait_segment) {
+  const Step& first = program.steps[static_cast<std::size_t>(program.begin_of(wait_segment))];
   return first.kind != StepKind::wait || has_arrived(first, frame);
 }
 
-// The end of the wait segments that may be checked while `strand` is blocked.
-std::int32_t horizon(const Program& program, std::int32_t strand) {
-  return std::min(strand + kAhead, static_cast<std::int32_t>(program.strands.size()));
+// The end of the wait segments that may be checked while `wait_segment` is blocked.
+std::int32_t horizon(const Program& program, std::int32_t wait_segment) {
+  return std::min(wait_segment + kAhead, static_cast<std::int32_t>(program.wait_segments.size()));
 }
 
-// While `strand` is blocked: executes every later wait segment that is ready. Returns true if there
-// was one.
+// While `wait_segment` is blocked: executes every later wait segment that is ready. Returns true if
+// there was one.
 bool run_ready(const Program& program, const Frame& frame, const Machine& machine, Position& at,
-               std::int32_t strand, std::int32_t end, Outcome& outcome) {
+               std::int32_t wait_segment, std::int32_t end, Outcome& outcome) {
   bool any = false;
-  std::uint64_t undone = strand_bit(strand);
-  for (std::int32_t s = strand + 1; s < horizon(program, strand); ++s) {
+  std::uint64_t undone = wait_segment_bit(wait_segment);
+  for (std::int32_t s = wait_segment + 1; s < horizon(program, wait_segment); ++s) {
     std::int32_t pc = program.begin_of(s);
     if (pc >= end) break;
-    const std::uint64_t bit = strand_bit(s);
+    const std::uint64_t bit = wait_segment_bit(s);
     if ((at.ahead & bit) != 0) continue;
-    const std::uint64_t needs = program.strands[static_cast<std::size_t>(s)].needs;
+    const std::uint64_t needs = program.wait_segments[static_cast<std::size_t>(s)].needs;
     if ((needs & undone) != 0 || !may_begin(program, frame, s)) {
       undone |= bit;
       continue;
@@ -264,19 +264,20 @@ bool run_ready(const Program& program, const Frame& frame, const Machine& machin
 // In order, without those done out of order; and out of order where that is blocked.
 Outcome run_ahead(const Program& program, const Frame& frame, const Machine& machine, Position& at,
                   std::int32_t end) {
-  std::int32_t strand = program.strand_at(at.pc);
+  std::int32_t wait_segment = program.wait_segment_at(at.pc);
   for (;;) {
     Outcome outcome = Outcome::finished;
     while (at.pc < end && outcome == Outcome::finished) {
-      const std::int32_t stop = std::min(program.begin_of(strand + 1), end);
+      const std::int32_t stop = std::min(program.begin_of(wait_segment + 1), end);
       outcome = run_in_order(program, frame, machine, at.pc, stop);
       if (outcome != Outcome::finished) break;
-      ++strand;
-      for (; (at.ahead & strand_bit(strand)) != 0; ++strand) at.ahead &= ~strand_bit(strand);
-      at.pc = program.begin_of(strand);
+      ++wait_segment;
+      for (; (at.ahead & wait_segment_bit(wait_segment)) != 0; ++wait_segment)
+        at.ahead &= ~wait_segment_bit(wait_segment);
+      at.pc = program.begin_of(wait_segment);
     }
     if (outcome != Outcome::blocked) return outcome;
-    if (!run_ready(program, frame, machine, at, strand, end, outcome)) return outcome;
+    if (!run_ready(program, frame, machine, at, wait_segment, end, outcome)) return outcome;
   }
 }
 
@@ -291,19 +292,19 @@ Outcome run(const Program& program, const Frame& frame, const Machine& machine, 
   return run_ahead(program, frame, machine, at, end);
 }
 
-bool can_run(const Program& program, const Frame& frame, std::int32_t strand, std::uint64_t ahead,
-             std::int32_t end) {
-  if (may_begin(program, frame, strand)) return true;
+bool can_run(const Program& program, const Frame& frame, std::int32_t wait_segment,
+             std::uint64_t ahead, std::int32_t end) {
+  if (may_begin(program, frame, wait_segment)) return true;
   if (!program.looks_ahead) return false;
-  std::uint64_t undone = strand_bit(strand);
-  for (std::int32_t s = strand + 1; s < horizon(program, strand); ++s) {
+  std::uint64_t undone = wait_segment_bit(wait_segment);
+  for (std::int32_t s = wait_segment + 1; s < horizon(program, wait_segment); ++s) {
     if (program.begin_of(s) >= end) break;
-    if ((ahead & strand_bit(s)) != 0) continue;
-    if ((program.strands[static_cast<std::size_t>(s)].needs & undone) == 0 &&
+    if ((ahead & wait_segment_bit(s)) != 0) continue;
+    if ((program.wait_segments[static_cast<std::size_t>(s)].needs & undone) == 0 &&
         may_begin(program, frame, s)) {
       return true;
     }
-    undone |= strand_bit(s);
+    undone |= wait_segment_bit(s);
   }
   return false;
 }

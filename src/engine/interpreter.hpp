@@ -51,7 +51,7 @@ struct Frame {
 // The progress of a program: all steps before pc are done, and some wait segments further on.
 struct Position {
   std::int32_t pc = 0;
-  std::uint64_t ahead = 0;  // strand_bit() of those wait segments
+  std::uint64_t ahead = 0;  // wait_segment_bit() of those wait segments
 
   bool operator==(const Position&) const = default;
 };
@@ -63,7 +63,7 @@ Outcome run(const plan::Program& program, const Frame& frame, const Machine& mac
             std::int32_t end);
 
 // Whether run() would do something, from the first wait segment that is not done.
-bool can_run(const plan::Program& program, const Frame& frame, std::int32_t strand,
+bool can_run(const plan::Program& program, const Frame& frame, std::int32_t wait_segment,
              std::uint64_t ahead, std::int32_t end);
 
 // How long the sender of a wait step's message says it is; the message is there.

@@ -59,8 +59,8 @@ enum class Claim : std::uint32_t { free, held, contended };
 struct alignas(plan::kLineBytes) Task {
   std::atomic<std::uint64_t> tag{0};  // of the operation; 0: not published
   std::atomic<Claim> claim{Claim::free};
-  std::atomic<std::int32_t> strand{0};  // all before it are done
-  std::atomic<std::uint64_t> ahead{0};  // and these out of order (Position::ahead)
+  std::atomic<std::int32_t> wait_segment{0};  // all before it are done
+  std::atomic<std::uint64_t> ahead{0};        // and these out of order (Position::ahead)
 };
 
 // A rank's progress: all operations up to `done` are complete. Written by its rank only. A rank of

@@ -54,22 +54,22 @@ struct Step {
 // A wait segment: a wait with the steps behind it, up to the next one. While a message is late,
 // later segments may be executed (interpreter.hpp), if they depend only on finished ones. Where
 // helping ends, a segment begins that has no wait.
-struct Strand {
+struct WaitSegment {
   std::int32_t begin = 0;
   // Bit s mod kAhead: segment s must be done before this one. Only for the kAhead - 1 before it,
   // because the interpreter looks no further ahead.
   std::uint64_t needs = 0;
 };
 inline constexpr int kAhead = 64;
-inline constexpr std::uint64_t strand_bit(std::int32_t strand) {
-  return std::uint64_t{1} << (static_cast<std::uint32_t>(strand) % kAhead);
+inline constexpr std::uint64_t wait_segment_bit(std::int32_t wait_segment) {
+  return std::uint64_t{1} << (static_cast<std::uint32_t>(wait_segment) % kAhead);
 }
 
 struct Program {
   std::vector<Step> steps;
-  std::vector<Strand> strands;      // the steps before the first one are executed first
-  bool looks_ahead = false;         // some segment does not need all those before it
-  std::vector<std::int32_t> woken;  // ranks of the communicator
+  std::vector<WaitSegment> wait_segments;  // the steps before the first one are executed first
+  bool looks_ahead = false;                // some segment does not need all those before it
+  std::vector<std::int32_t> woken;         // ranks of the communicator
 
   // Steps before this index may be executed by other ranks once the owner has published them. It is
   // the end of the last put that comes after a wait, and the end of a wait segment. 0: no steps
@@ -93,14 +93,15 @@ struct Program {
   std::int64_t staging_bytes = 0;  // of Space::staging
 
   // The first wait segment that begins at or after a step.
-  std::int32_t strand_at(std::int32_t step) const {
-    const auto found = std::ranges::lower_bound(strands, step, {}, &Strand::begin);
-    return static_cast<std::int32_t>(found - strands.begin());
+  std::int32_t wait_segment_at(std::int32_t step) const {
+    const auto found = std::ranges::lower_bound(wait_segments, step, {}, &WaitSegment::begin);
+    return static_cast<std::int32_t>(found - wait_segments.begin());
   }
   // The first step of a wait segment; behind the last one, the end.
-  std::int32_t begin_of(std::int32_t strand) const {
-    return std::cmp_less(strand, strands.size()) ? strands[static_cast<std::size_t>(strand)].begin
-                                                 : static_cast<std::int32_t>(steps.size());
+  std::int32_t begin_of(std::int32_t wait_segment) const {
+    return std::cmp_less(wait_segment, wait_segments.size())
+               ? wait_segments[static_cast<std::size_t>(wait_segment)].begin
+               : static_cast<std::int32_t>(steps.size());
   }
 };
 

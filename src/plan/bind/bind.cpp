@@ -31,10 +31,10 @@ class Binder {
   Program bind() {
     program_.steps.reserve(schedule_.ops.size());
     if (layout_.pulls().any()) find_last_readers();
-    strand_of_.resize(schedule_.ops.size());
+    wait_segment_of_.resize(schedule_.ops.size());
     for (std::size_t i = 0; i < order_.ops.size(); ++i) {
       const schedule::OpId op = order_.ops[i];
-      note_strand(op, i > 0 && i == order_.helpable);
+      note_wait_segment(op, i > 0 && i == order_.helpable);
       bind_op(schedule_.ops[static_cast<std::size_t>(op)], op);
       if (layout_.pulls().any()) bind_taken(op);
       if (i + 1 == order_.helpable) {
@@ -80,18 +80,19 @@ class Binder {
 
   // A wait segment begins with each wait, and where helping ends. It needs the segments of its ops'
   // predecessors.
-  void note_strand(schedule::OpId id, bool helping_ends) {
+  void note_wait_segment(schedule::OpId id, bool helping_ends) {
     const Op& op = schedule_.ops[static_cast<std::size_t>(id)];
-    auto& strands = program_.strands;
+    auto& wait_segments = program_.wait_segments;
     if (op.kind == OpKind::wait || helping_ends) {
-      strands.push_back({.begin = static_cast<std::int32_t>(program_.steps.size()), .needs = 0});
+      wait_segments.push_back(
+          {.begin = static_cast<std::int32_t>(program_.steps.size()), .needs = 0});
     }
-    const auto own = static_cast<std::int32_t>(strands.size()) - 1;
-    strand_of_[static_cast<std::size_t>(id)] = own;
+    const auto own = static_cast<std::int32_t>(wait_segments.size()) - 1;
+    wait_segment_of_[static_cast<std::size_t>(id)] = own;
     for (const schedule::OpId before : schedule_.after_of(op)) {
-      const std::int32_t needed = strand_of_[static_cast<std::size_t>(before)];
+      const std::int32_t needed = wait_segment_of_[static_cast<std::size_t>(before)];
       if (needed >= 0 && needed < own && needed > own - kAhead) {
-        strands.back().needs |= strand_bit(needed);
+        wait_segments.back().needs |= wait_segment_bit(needed);
       }
     }
   }
@@ -99,10 +100,10 @@ class Binder {
   // Not with pulls. Their sources are released after the last reader in the order of the program,
   // and two reductions share the buffers for pulled data.
   bool looks_ahead() const {
-    const auto& strands = program_.strands;
-    for (std::size_t s = 1; s < strands.size(); ++s) {
-      const std::uint64_t previous = strand_bit(static_cast<std::int32_t>(s) - 1);
-      if ((strands[s].needs & previous) == 0) return !layout_.pulls().any();
+    const auto& wait_segments = program_.wait_segments;
+    for (std::size_t s = 1; s < wait_segments.size(); ++s) {
+      const std::uint64_t previous = wait_segment_bit(static_cast<std::int32_t>(s) - 1);
+      if ((wait_segments[s].needs & previous) == 0) return !layout_.pulls().any();
     }
     return false;
   }
@@ -380,8 +381,8 @@ class Binder {
   const BindOptions& options_;
   const WindowLayout& layout_;
   const StepOrder& order_;
-  std::vector<schedule::OpId> last_reader_;  // by slot; only with pulls
-  std::vector<std::int32_t> strand_of_;      // by op; -1: before all wait segments
+  std::vector<schedule::OpId> last_reader_;    // by slot; only with pulls
+  std::vector<std::int32_t> wait_segment_of_;  // by op; -1: before all wait segments
   Program program_;
 };
 

@@ -79,7 +79,7 @@ class Ranks {
   // The flag of a rank's n-th wait.
   const std::uint64_t* awaited_flag(int rank, int n) {
     const plan::Program& program = programs_[at(rank)];
-    const plan::Step& wait = program.steps[at(program.strands[at(n)].begin)];
+    const plan::Step& wait = program.steps[at(program.wait_segments[at(n)].begin)];
     return reinterpret_cast<const std::uint64_t*>(base() + wait.flag);
   }
 
@@ -206,7 +206,7 @@ TEST(LookAhead, WhatNeedsALateMessageWaitsForIt) {
 // Two ranks that wait for one message each have nothing to look ahead to.
 TEST(LookAhead, AProgramWithOneWaitIsRunInOrder) {
   const Ranks ranks(build_set("pairwise", {Collective::allreduce, 2, 0, 1, false}));
-  EXPECT_EQ(ranks.program(0).strands.size(), 1U);
+  EXPECT_EQ(ranks.program(0).wait_segments.size(), 1U);
   EXPECT_FALSE(ranks.program(0).looks_ahead);
 }
 
