@@ -237,7 +237,7 @@ TEST(NetBootstrap, OnOneHostThereAreNoDatagrams) {
       return [&rendezvous, rank](const Line&) {
         const auto info = bootstrap::join(job_of(rank, rendezvous), settings_with(kPatient));
         ASSERT_TRUE(info.ok()) << info.error().message;
-        EXPECT_EQ(info->hosts, 1);
+        EXPECT_EQ(info->hosts.hosts(), 1);
         EXPECT_EQ(info->datagrams, nullptr);
         for (const bootstrap::Member& member : info->members) EXPECT_NE(member.pid, 0);
       };
