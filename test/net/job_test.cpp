@@ -311,6 +311,7 @@ void expect_loss(const TestHosts& hosts, int victim, int signal, const std::stri
   auto processes = start_job(hosts, [victim, signal, &how](const HostRank& self) {
     ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
     if (self.rank == victim) {
+      usleep(100'000);  // its last messages of the barrier would be lost with it
       raise(signal);
       FAIL() << "goes on";
     }
