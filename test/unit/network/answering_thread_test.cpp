@@ -54,7 +54,6 @@ class OneRank {
 };
 
 TEST(AnsweringThread, LooksAtOnceWhenItIsHandedOver) {
-  OneRank rank;
   std::atomic<int> turns = 0;
   const auto heard = [&turns](bool came) {
     EXPECT_FALSE(came);
@@ -62,6 +61,7 @@ TEST(AnsweringThread, LooksAtOnceWhenItIsHandedOver) {
     turns.notify_all();
     return false;
   };
+  OneRank rank;
   ASSERT_TRUE(rank.thread->start({.heard = heard, .someone_died = [] {}}));
   for (int before = 0; before < 3; ++before) {
     rank.thread->hand_over(true);
@@ -71,7 +71,6 @@ TEST(AnsweringThread, LooksAtOnceWhenItIsHandedOver) {
 }
 
 TEST(AnsweringThread, ReportsDeathsWhileItSleeps) {
-  OneRank rank;
   const base::Descriptor deaths = event(0);
   std::atomic<bool> has_reported = false;
   const auto someone_died = [&] {
@@ -80,6 +79,7 @@ TEST(AnsweringThread, ReportsDeathsWhileItSleeps) {
     has_reported = true;
     has_reported.notify_all();
   };
+  OneRank rank;
   ASSERT_TRUE(rank.thread->start(
       {.heard = [](bool) { return false; }, .deaths = deaths.get(), .someone_died = someone_died}));
   rank.thread->hand_over(true);
