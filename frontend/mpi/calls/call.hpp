@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Call: one call of a collective by Unisono: the program's buffers as Unisono takes them, the call
-// itself, and what is left to do after it. Each collective is a class (moves.hpp, reductions.hpp)
-// with, beside what is declared here,
-//     bool take(const Communicator& own, <MPI's parameters>)
-// which gives false if the host MPI does the call, or has to report what is invalid in it.
+// Call: one call of a collective by Unisono: the program's buffers in the form that Unisono takes,
+// the call itself, and the return of results to the program. Each collective is a class (moves.hpp,
+// reductions.hpp). It has one more function, with MPI's parameters:
+//     bool take(const Communicator& own, ...)
+// False: the host MPI does the call, or reports an argument that is invalid.
 #pragma once
 
 #include "communicator.hpp"

@@ -34,7 +34,7 @@ std::int64_t bytes_of(const std::optional<Elements>& elements) {
 
 }  // namespace
 
-// What goes out is packed in the call already.
+// The input is packed before the program's call returns. So only the output needs its type later.
 int Move::keep() { return output_ ? output_->keep() : 0; }
 
 int Move::load() {
