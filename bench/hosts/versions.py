@@ -128,7 +128,7 @@ def print_table(shape, pairs):
         ratios[cell] = statistics.median(after / before for before, after in both)
         collective, size = cell
         size = size if collective != "barrier" else ""
-        print(f"  {collective:<13}{size:>8}{old:10.2f}{new:10.2f}{ratios[cell]:9.3f}")
+        print(f"  {collective:<13}{size:>8} {old:9.2f} {new:9.2f} {ratios[cell]:8.3f}")
     worst = max(ratios, key=ratios.get)
     mean = geometric_mean(list(ratios.values()))
     print(f"# geometric mean {mean:.3f}, worst {ratios[worst]:.3f} ({worst[0]} {worst[1]})")
