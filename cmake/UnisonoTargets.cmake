@@ -171,6 +171,13 @@ function(unisono_test name)
   if(ARG_COST)
     set_tests_properties(${tests} PROPERTIES COST ${ARG_COST})
   endif()
+  unisono_test_without_cache(${tests})
+endfunction()
+
+# Not with the machine file of the user who runs the test.
+function(unisono_test_without_cache)
+  set_tests_properties(${ARGN} PROPERTIES
+    ENVIRONMENT_MODIFICATION "XDG_CACHE_HOME=set:${CMAKE_BINARY_DIR}/test/no_cache")
 endfunction()
 
 # unisono_test_again(NAME PROGRAM [ARGUMENTS argument ...] [LABELS label ...])
@@ -184,4 +191,5 @@ function(unisono_test_again name program)
   endif()
   add_test(NAME ${name} COMMAND ${program} ${ARG_ARGUMENTS})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
+  unisono_test_without_cache(${name})
 endfunction()

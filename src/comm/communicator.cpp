@@ -44,7 +44,8 @@ plan::PlanContext plan_context(const Members& members, const SegmentLayout& layo
           .check = job.settings().toggle(base::Setting::check),
           .small = layout.small,
           .bulk = layout.bulk,
-          .overrides = job.overrides()};
+          .overrides = job.overrides(),
+          .machine = &job.machine()};
 }
 
 }  // namespace

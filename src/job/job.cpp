@@ -76,6 +76,7 @@ base::Status Job::meet_all(const bootstrap::JobInfo& info,
                            const std::optional<nic::Capabilities>& nic) {
   // Before any step that waits for others, so that each rank reports its own errors.
   UNISONO_ASSIGN(overrides_, select::overrides_of(settings_));
+  UNISONO_ASSIGN(const std::string own_machine, machine_to_share(start_up_));
   UNISONO_TRY(set_up_tables());
   make_doorbells();
   cores_.publish(ranks_);
@@ -85,6 +86,7 @@ base::Status Job::meet_all(const bootstrap::JobInfo& info,
   UNISONO_TRY(reach.decide(start_up_, *transport_));
   UNISONO_TRY(multicast_.decide(start_up_, info.multicast));
   UNISONO_TRY(agree_on_bulk(start_up_, info, memory_));
+  UNISONO_ASSIGN(machine_, agree_on_machine(start_up_, info, *memory_, own_machine));
   UNISONO_ASSIGN(nic_capabilities_, exchange_nic_capabilities(start_up_, nic));
   cores_.settle(ranks_, network_ != nullptr, settings_);
   if (ranks_.own() == 0) log_start(info.job);

@@ -25,6 +25,7 @@
 #include "job/start/multicast_vote.hpp"
 #include "job/start/start_up.hpp"
 #include "memory/job_memory.hpp"
+#include "model/machine.hpp"
 #include "network/network.hpp"
 #include "nic/service/capabilities.hpp"
 #include "select/override.hpp"
@@ -59,6 +60,8 @@ class Job {
 
   const base::Settings& settings() const { return settings_; }
   const select::Overrides& overrides() const { return overrides_; }
+  // By which all ranks choose algorithms: the same on all.
+  const model::Machine& machine() const { return *machine_; }
   const wire::Key& key() const { return key_; }
   memory::JobMemory& memory() { return *memory_; }
   wait::Doorbells& doorbells() { return doorbells_; }
@@ -109,6 +112,7 @@ class Job {
   StartUp start_up_;
   RetiredSegments retired_;
   Cores cores_;
+  std::shared_ptr<const model::Machine> machine_;
   std::vector<nic::Capabilities> nic_capabilities_;  // by host
   std::atomic<bool> left_{false};
   std::unique_ptr<Agent> agent_;               // its thread uses all of this

@@ -46,6 +46,9 @@ struct alignas(64) RankHeader {
   // For a host's first rank: the host's abilities, valid by the `Vote`. Written by puts.
   nic::Capabilities nic_capabilities;
   std::atomic<std::uint64_t> has_nic;
+  // At the job's first rank, for each host's first: a `Vote`, that the host has room for the
+  // machine file. Written by a put.
+  std::atomic<std::uint64_t> has_machine_room;
   std::atomic<std::uint64_t> cores[topology::kMostCores / 64];
 };
 
@@ -58,6 +61,11 @@ struct alignas(64) JobHeader {
   std::atomic<std::uint64_t> least_sequence;  // with which a communicator of several hosts begins
   std::atomic<std::uint64_t> multicast;       // between the hosts: a `Vote`
   std::atomic<std::uint64_t> updates;         // by a put from another host: there may be updates
+  // The machine file of rank 0 (start/agree_on_machine.cpp). Its bytes + 2, or 1 for the default
+  // one; where it lies; and whether it is there. Two of them are written by puts.
+  std::atomic<std::uint64_t> machine_size;
+  std::atomic<std::int64_t> machine_offset;
+  std::atomic<std::uint64_t> machine_is_there;
   wait::SleeperTable sleepers;
   // A rank that could not start (start/start_up.hpp), and which one of another host reported it.
   FailureRecord start_failure;

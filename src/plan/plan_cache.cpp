@@ -160,6 +160,7 @@ select::Circumstances circumstances_of(const Call& call, const PlanContext& cont
           .leaders_multicast = leaders_multicast(context),
           .pull = context.pull,
           .single_copy_from = context.single_copy_from,
+          .machine = context.machine,
           .op = built_in<arith::Operator>(call.op),
           .type = built_in<arith::Type>(call.type),
           .local_counts = call.local_counts,

@@ -37,7 +37,9 @@ struct PlanContext {
   std::int64_t single_copy_from = -1;  // UNISONO_SINGLE_COPY_FROM; negative: auto
   base::Toggle check = base::Toggle::off;
   WindowGeometry small, bulk;
-  select::Overrides overrides;               // UNISONO_ALGORITHM
+  select::Overrides overrides;  // UNISONO_ALGORITHM
+  // By which it is chosen; outlives the cache. Null: the default machine.
+  const model::Machine* machine = nullptr;
   std::optional<nic::Preferences> nic = {};  // the communicator has a NIC path, used so
 };
 

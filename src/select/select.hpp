@@ -12,6 +12,7 @@
 #include "algorithm/algorithm.hpp"
 #include "arith/type.hpp"
 #include "base/settings/settings.hpp"
+#include "model/machine.hpp"
 #include "nic/service/capabilities.hpp"
 #include "select/engine_kind.hpp"
 #include "select/override.hpp"
@@ -28,6 +29,7 @@ struct Circumstances {
   bool pull = false;  // ranks can read each other's memory
   // Bytes from which that is preferred to buffers; negative: as measured.
   std::int64_t single_copy_from = -1;
+  const model::Machine* machine = nullptr;  // the costs; null: the default machine
 
   // The call: its built-in operator and type. A user's own are none here.
   std::optional<arith::Operator> op = {};

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -47,6 +48,14 @@ UsableCores usable_cores() {
   return cores;
 }
 
+int count_cores(const UsableCores& cores) {
+  int cores_of_mask = count(cores.mask);
+  if (cores.quota > 0) {
+    cores_of_mask = std::min(cores_of_mask, static_cast<int>(std::ceil(cores.quota)));
+  }
+  return std::max(1, cores_of_mask);
+}
+
 std::optional<double> cgroup_quota(const std::string& mount, const std::string& cgroup_file) {
   std::istringstream lines(cgroup_file);
   std::string path;
@@ -69,18 +78,21 @@ std::optional<double> cgroup_quota(const std::string& mount, const std::string& 
   }
 }
 
-bool oversubscribed(const std::vector<UsableCores>& ranks) {
-  const auto number = static_cast<double>(ranks.size());
-  Mask all{};
-  std::map<Mask, int> groups;
-  double quota = 0;
+UsableCores all_cores(const std::vector<UsableCores>& ranks) {
+  UsableCores all;
   for (const UsableCores& cores : ranks) {
-    for (std::size_t w = 0; w < all.size(); ++w) all[w] |= cores.mask[w];
-    ++groups[cores.mask];
-    if (cores.quota > 0 && (quota == 0 || cores.quota < quota)) quota = cores.quota;
+    for (std::size_t w = 0; w < all.mask.size(); ++w) all.mask[w] |= cores.mask[w];
+    if (cores.quota > 0 && (all.quota == 0 || cores.quota < all.quota)) all.quota = cores.quota;
   }
-  if (count(all) < static_cast<int>(ranks.size())) return true;
-  if (quota > 0 && quota < number) return true;
+  return all;
+}
+
+bool oversubscribed(const std::vector<UsableCores>& ranks) {
+  const UsableCores all = all_cores(ranks);
+  if (count(all.mask) < static_cast<int>(ranks.size())) return true;
+  if (all.quota > 0 && all.quota < static_cast<double>(ranks.size())) return true;
+  std::map<Mask, int> groups;
+  for (const UsableCores& cores : ranks) ++groups[cores.mask];
   return std::ranges::any_of(groups,
                              [](const auto& group) { return group.second > count(group.first); });
 }

@@ -21,9 +21,15 @@ struct UsableCores {
 // The cores of the calling thread.
 UsableCores usable_cores();
 
+// How many they are; at least 1. Half a core's time still runs one thread.
+int count_cores(const UsableCores& cores);
+
 // The tightest "max period" quota of a cgroup v2 path and its parents, in cores. `mount` is where
 // the cgroup file system is mounted; `cgroup_file` has the contents of /proc/self/cgroup.
 std::optional<double> cgroup_quota(const std::string& mount, const std::string& cgroup_file);
+
+// The cores of these ranks together, and the tightest of their quotas.
+UsableCores all_cores(const std::vector<UsableCores>& ranks);
 
 // Whether these ranks outnumber their cores. Three limits count: the union of their masks, the
 // quota, and the cores of any group of ranks bound to the same few cores.

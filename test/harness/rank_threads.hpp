@@ -98,21 +98,26 @@ struct RankThread {
 
 class RankThreads {
  public:
-  // hosts: by rank, as in WorldOptions.
-  RankThreads(std::vector<int> hosts, base::Environment settings = {})
+  // hosts: by rank, as in WorldOptions. own: the settings of each rank besides; empty: none.
+  RankThreads(std::vector<int> hosts, base::Environment settings = {},
+              std::vector<base::Environment> own = {})
       : hosts_(std::move(hosts)), ranks_(hosts_.size()) {
     settings.emplace("UNISONO_BULK", "udp");
-    auto read = base::Settings::from(settings);
-    EXPECT_TRUE(read.ok());
-    settings_ = *read;
+    own.resize(hosts_.size());
+    for (base::Environment& each : own) {
+      each.insert(settings.begin(), settings.end());
+      auto read = base::Settings::from(each);
+      EXPECT_TRUE(read.ok());
+      settings_.push_back(*read);
+    }
     const int count = std::ranges::max(hosts_) + 1;
     for (int h = 0; h < count; ++h) files_.push_back(std::move(*memory::create_memory(kBytes)));
     if (count > 1) datagrams_ = std::make_unique<SharedDatagrams>(size());
     for (int r = 0; r < size(); ++r) {
       const int file = files_[static_cast<std::size_t>(hosts_[static_cast<std::size_t>(r)])].get();
-      base::Descriptor own(fcntl(file, F_DUPFD_CLOEXEC, 0));
+      base::Descriptor duplicate(fcntl(file, F_DUPFD_CLOEXEC, 0));
       at(r).rank = r;
-      at(r).memory = *memory::JobMemory::map(std::move(own), kBytes);
+      at(r).memory = *memory::JobMemory::map(std::move(duplicate), kBytes);
     }
   }
   ~RankThreads() {
@@ -175,8 +180,8 @@ class RankThreads {
           std::make_unique<reliable::Reliable>(datagrams_->attach(self.rank), options));
     }
     auto started =
-        comm::start_rank(info, self.memory, settings_, std::make_unique<transport::SharedMemory>(),
-                         std::move(network));
+        comm::start_rank(info, self.memory, settings_[static_cast<std::size_t>(self.rank)],
+                         std::make_unique<transport::SharedMemory>(), std::move(network));
     if (!started) return started.error();
     self.job = std::move(started->job);
     self.world = std::move(started->world);
@@ -218,8 +223,8 @@ class RankThreads {
   static constexpr std::uint64_t kBytes = std::uint64_t{1} << 30;
 
   std::vector<int> hosts_;
-  base::Settings settings_;
-  std::vector<base::Descriptor> files_;  // by host
+  std::vector<base::Settings> settings_;  // by rank
+  std::vector<base::Descriptor> files_;   // by host
   std::unique_ptr<SharedDatagrams> datagrams_;
   std::vector<RankThread> ranks_;
 };

@@ -214,6 +214,7 @@ class World {
       info.members[r] = {.pid = here ? getpid() : 0};
     }
     info.hosts = topology::HostMap::of_labels(hosts_);
+    info.shares_machine = hosts_.empty();  // no packet arrives while ranks enter
     if (network_) {
       transport = network_->attach(rank);
     } else if (datagrams_ && hosts_.empty()) {

@@ -14,8 +14,9 @@
 #include "base/text.hpp"
 #include "commands.hpp"
 #include "explain/explanation.hpp"
-#include "explain/priced_machine.hpp"
 #include "machine.hpp"
+#include "model/machine_file.hpp"
+#include "model/own_machine.hpp"
 
 namespace unisono::tools {
 namespace {
@@ -266,6 +267,15 @@ std::string json_of(const Explanation& explanation, const plan::Call& call,
   return json.dump(2) + "\n";
 }
 
+// --machine counts before UNISONO_MACHINE.
+base::Result<model::FoundMachine> find_priced_machine(const ExplainOptions& options,
+                                                      const base::Settings& settings) {
+  if (options.machine.empty()) return model::find_machine(settings);
+  model::FoundMachine found{.machine = {}, .path = options.machine, .note = {}};
+  UNISONO_ASSIGN(found.machine, model::read_machine_file(options.machine));
+  return found;
+}
+
 int explain_call(const ExplainOptions& options) {
   const auto call = read_call(options);
   if (!call) {
@@ -286,16 +296,19 @@ int explain_call(const ExplainOptions& options) {
     place.multicast = options.multicast;
     place.oversubscribed = place.oversubscribed && !place.hosts.given();
   }
-  const auto priced = find_priced_machine(options.machine);
+  const auto& settings = base::process_settings();
+  if (!settings) {
+    fmt::print(stderr, "unisono explain: {}\n", settings.error().message);
+    return kExitFailure;
+  }
+  const auto priced = find_priced_machine(options, *settings);
   if (!priced) {
     fmt::print(stderr, "unisono explain: {}\n", priced.error().message);
     return kExitUsage;
   }
   if (!priced->note.empty()) fmt::print(stderr, "unisono explain: note: {}\n", priced->note);
   const model::Machine& machine = priced->machine;
-  const auto& settings = base::process_settings();
-  const auto explanation = settings ? explain(*call, place, *settings, machine)
-                                    : base::Result<Explanation>(settings.error());
+  const auto explanation = explain(*call, place, *settings, machine);
   if (!explanation) {
     fmt::print(stderr, "unisono explain: {}\n", explanation.error().message);
     return kExitFailure;

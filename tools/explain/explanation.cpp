@@ -7,7 +7,6 @@
 
 #include "comm/communicator.hpp"
 #include "engine/nic/nic_group.hpp"
-#include "model/default_machine.hpp"
 #include "nic/service/probe.hpp"
 #include "plan/plan_cache.hpp"
 #include "select/nic/by_nic.hpp"
@@ -21,7 +20,8 @@ namespace {
 // other's memory is found when a job starts; here they can, unless the setting forbids it. Ranks of
 // several hosts have no shared memory (comm::Communicator).
 base::Result<plan::PlanContext> make_context(const RanksPlace& place,
-                                             const base::Settings& settings) {
+                                             const base::Settings& settings,
+                                             const model::Machine& machine) {
   const bool one_memory = !place.hosts.given();
   const transport::Capabilities has = transport::local_rows().front().capabilities();
   const comm::SegmentLayout layout = comm::plan_segment(place.ranks, settings);
@@ -41,6 +41,7 @@ base::Result<plan::PlanContext> make_context(const RanksPlace& place,
   context.check = settings.toggle(base::Setting::check);
   context.small = layout.small;
   context.bulk = layout.bulk;
+  context.machine = &machine;
   UNISONO_ASSIGN(context.overrides, select::overrides_of(settings));
   return context;
 }
@@ -136,8 +137,8 @@ base::Result<std::string> find_nic(const schedule::Shape& shape, select::Circums
   for (std::size_t host = 0; host < offers.size(); ++host) {
     offers[host].machine = static_cast<std::uint32_t>(host);
   }
-  const auto choice_of_splits = select::choose_splits(offers, place.hosts.are_alone(),
-                                                      place.multicast, model::default_machine());
+  const auto choice_of_splits =
+      select::choose_splits(offers, place.hosts.are_alone(), place.multicast, *now.machine);
   const int splits = plan::splits_of(lowered, choice_of_splits);
   const std::string tree = select::nic_tree_name(place.hosts, splits, place.multicast);
   const std::size_t packets = (lowered.bytes + nic::kPacketBytes - 1) / nic::kPacketBytes;
@@ -153,7 +154,7 @@ base::Result<std::string> find_nic(const schedule::Shape& shape, select::Circums
 
 base::Result<Explanation> explain(const plan::Call& call, const RanksPlace& place,
                                   const base::Settings& settings, const model::Machine& machine) {
-  UNISONO_ASSIGN(const plan::PlanContext context, make_context(place, settings));
+  UNISONO_ASSIGN(const plan::PlanContext context, make_context(place, settings, machine));
   const schedule::Shape shape = plan::shape_of(call, context);
   const select::Circumstances now = plan::circumstances_of(call, context);
   Explanation result;

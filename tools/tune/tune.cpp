@@ -10,11 +10,10 @@
 #include <string>
 
 #include "base/clock.hpp"
-#include "base/settings/user_folder.hpp"
+#include "base/settings/settings.hpp"
 #include "commands.hpp"
 #include "model/machine_file.hpp"
 #include "model/own_machine.hpp"
-#include "own_fingerprint.hpp"
 #include "tune/job_probes.hpp"
 #include "tune/tuning.hpp"
 
@@ -43,12 +42,12 @@ void print(const tune::Tuning& tuning) {
   for (const std::string& each : tuning.left_out) fmt::print("left out: {}\n", each);
 }
 
-base::Result<std::string> write(const TuneArguments& arguments, const model::Machine& machine) {
+base::Result<std::string> write(const TuneArguments& arguments, const std::string& folder,
+                                const model::Machine& machine) {
   if (!arguments.output.empty()) {
     UNISONO_TRY(model::write_machine_file(machine, arguments.output));
     return arguments.output;
   }
-  const std::string folder = base::user_cache_folder(base::process_environment());
   if (folder.empty()) {
     return base::Error{base::Code::argument,
                        "neither XDG_CACHE_HOME nor HOME says where to write: give --output"};
@@ -58,9 +57,12 @@ base::Result<std::string> write(const TuneArguments& arguments, const model::Mac
 }
 
 base::Status run_tune(const TuneArguments& arguments) {
-  const model::Fingerprint fingerprint = own_fingerprint();
-  // Only schedules whose prices are compared; before the library reads its settings.
+  UNISONO_ASSIGN(const base::Settings settings, base::Settings::from(base::process_environment()));
+  const model::Fingerprint fingerprint = model::own_fingerprint(settings);
+  // Only schedules whose prices are compared, whatever an older file says; before the library reads
+  // its settings.
   ::setenv("UNISONO_ALGORITHM", tune::kProbedAlgorithms, 1);
+  ::setenv("UNISONO_MACHINE", "default", 1);
   tune::TuneOptions options{.quick = arguments.quick};
   options.progress = [](const std::string& what) {
     fmt::print(stderr, "unisono tune: {}\n", what);
@@ -71,7 +73,7 @@ base::Status run_tune(const TuneArguments& arguments) {
   tuning.machine.fingerprint = fingerprint;
   print(tuning);
   std::string path;
-  UNISONO_ASSIGN(path, write(arguments, tuning.machine));
+  UNISONO_ASSIGN(path, write(arguments, settings.cache_folder(), tuning.machine));
   fmt::print("wrote {} after {:.1f} s\n", path,
              static_cast<double>(base::now_ns() - begin) / base::kSecond);
   return base::success();

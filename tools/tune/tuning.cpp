@@ -9,6 +9,7 @@
 
 #include "algorithm/algorithm.hpp"
 #include "machine.hpp"
+#include "model/default_machine.hpp"
 #include "model/fit.hpp"
 #include "model/price.hpp"
 #include "tune/job_probes.hpp"
@@ -63,7 +64,7 @@ class Tuner {
     UNISONO_TRY(measure_loopback());
     measure_cores();
     UNISONO_TRY(compare());
-    tuning_.left_out.push_back("NIC path: not measured; prices take the path between hosts");
+    take_nic_path();
     return std::move(tuning_);
   }
 
@@ -215,6 +216,15 @@ class Tuner {
     path.reduction = tuning_.machine.paths.front().reduction;
     tuning_.machine.paths.push_back(std::move(path));
     return base::success();
+  }
+
+  // It takes hosts to measure it.
+  void take_nic_path() {
+    for (const model::PathParameters& path : model::default_machine().paths) {
+      if (path.level == model::Level::nic) tuning_.machine.paths.push_back(path);
+    }
+    tuning_.left_out.push_back(
+        "NIC path: not measured; its costs are those of the default machine");
   }
 
   void measure_cores() {

@@ -10,6 +10,7 @@
 #include "base/check.hpp"
 #include "base/log.hpp"
 #include "base/settings/text.hpp"
+#include "base/settings/user_folder.hpp"
 #include "base/text.hpp"
 
 namespace unisono::base {
@@ -98,6 +99,7 @@ Settings::Settings() {
 
 Result<Settings> Settings::from(const Environment& environment) {
   Settings settings;
+  settings.cache_folder_ = user_cache_folder(environment);
   for (const auto& [name, text] : environment) {
     if (!std::string_view(name).starts_with(kPrefix)) continue;
     const auto table = setting_table();
@@ -149,6 +151,11 @@ LogLevel Settings::log_level() const {
 }
 
 bool Settings::is_set(Setting id) const { return values_[static_cast<std::size_t>(id)].set; }
+
+std::string_view Settings::as_written(Setting id) const {
+  const Value& value = values_[static_cast<std::size_t>(id)];
+  return value.set ? std::string_view(value.text) : std::string_view();
+}
 
 const Result<Settings>& process_settings() {
   static const Result<Settings> settings = [] {

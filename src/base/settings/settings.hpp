@@ -28,6 +28,7 @@ enum class Setting {
   engine,
   agent,
   algorithm,
+  machine,
   spin,
   short_slices,
   single_copy,
@@ -57,7 +58,7 @@ enum class Setting {
   first_sequence,
   fault,
 };
-inline constexpr std::size_t kSettingCount = 35;
+inline constexpr std::size_t kSettingCount = 36;
 
 // The enumerations that settings take, in the order of their names in the table.
 enum class EngineChoice { automatic, inline_, helping };  // UNISONO_ENGINE
@@ -124,6 +125,10 @@ class Settings {
   const std::string& text(Setting id) const;
   // Whether the environment set it.
   bool is_set(Setting id) const;
+  // The value of any row as the environment has it; empty if it is not set there.
+  std::string_view as_written(Setting id) const;
+  // user_cache_folder() of the same environment.
+  const std::string& cache_folder() const { return cache_folder_; }
 
   // One line for each unknown UNISONO_* variable, with the nearest name.
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -139,6 +144,7 @@ class Settings {
 
   std::array<Value, kSettingCount> values_;
   std::vector<std::string> warnings_;
+  std::string cache_folder_;
 
   friend std::string settings_dump(const Settings& settings);
 };

@@ -38,6 +38,8 @@ constexpr std::array<SettingRow, kSettingCount> kTable{{
      "Whether a thread of each rank progresses split-phase operations while the application computes. auto: between hosts, and where cores are left."},
     {Setting::algorithm, "UNISONO_ALGORITHM", SettingType::text, "", 0, 0, false, "", kUser,
      "Algorithms to use, as in allreduce:pairwise@0-4K;ring@4K-inf, or to exclude, as in barrier:^pairwise. The how-to page on choosing an algorithm has the grammar."},
+    {Setting::machine, "UNISONO_MACHINE", SettingType::text, "", 0, 0, false, "", kUser,
+     "Machine file by which the library chooses. default: the one in the library. Not set: the one that unisono tune wrote on this machine, or else default. Rank 0's applies to all ranks."},
     {Setting::spin, "UNISONO_SPIN", SettingType::time, "auto", 0, kSecond, true, "", kUser,
      "How long a waiting rank spins before it yields the processor; auto decides by ranks and usable cores."},
     {Setting::short_slices, "UNISONO_SHORT_SLICES", SettingType::toggle, "auto", 0, 0, false, "", kUser,

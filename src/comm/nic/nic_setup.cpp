@@ -102,6 +102,7 @@ engine::NicGroupOptions NicSetup::options() const {
   options.one_a_host = hosts_.are_alone();
   options.multicasts = job_.network()->multicasts();
   options.preferences = nic::Preferences::of(job_.settings());
+  options.machine = &job_.machine();
   return options;
 }
 

@@ -74,8 +74,8 @@ base::Result<std::unique_ptr<NicGroup>> NicGroup::open(const NicGroupOptions& op
 Status NicGroup::join(std::span<const nic::Capabilities> hosts) {
   UNISONO_CHECK(std::cmp_equal(hosts.size(), options_.ranks), "the capabilities of each host");
   UNISONO_TRY(nic::check_capabilities(hosts));
-  // Part of the library, so that all ranks have the same one.
-  const model::Machine& machine = model::default_machine();
+  const model::Machine& machine =
+      options_.machine != nullptr ? *options_.machine : model::default_machine();
   const auto splits =
       select::choose_splits(hosts, options_.one_a_host, options_.multicasts, machine);
   UNISONO_ASSIGN(const auto nodes,

@@ -43,6 +43,9 @@ struct NicGroupOptions {
   bool one_a_host = true;       // every host has one rank
   bool multicasts = true;       // results go to all hosts at once; if not, down the tree
   nic::Preferences preferences = {};  // this rank's
+  // The costs by which it cuts vectors, the same for all ranks; outlives join(). Null: the default
+  // machine.
+  const model::Machine* machine = nullptr;
 };
 
 class NicGroup {

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the ranks of a job tell each other once, at the start: whether they can read each other's
-// memory, whether all can use remote memory, and which hosts have a NIC path. Each exchange ends
-// alike on all ranks. One thread.
+// memory, whether all can use remote memory, by which machine file they choose, and which hosts
+// have a NIC path. Each exchange ends alike on all ranks. One thread.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/result.hpp"
 #include "bootstrap/job_info.hpp"
 #include "job/start/start_up.hpp"
 #include "memory/job_memory.hpp"
+#include "model/machine.hpp"
 #include "nic/service/capabilities.hpp"
 #include "transport/transport.hpp"
 
@@ -39,6 +41,16 @@ class ReachProbe {
 // All ranks carry long messages by remote memory, or none.
 base::Status agree_on_bulk(StartUp& start, const bootstrap::JobInfo& info,
                            const std::shared_ptr<memory::JobMemory>& memory);
+
+// The machine file by which all ranks choose algorithms: that of the job's first rank. It reads the
+// file before any rank waits (machine_to_share); a damaged or foreign file of `unisono tune` does
+// not count, which the log says. Empty: the default machine, which all ranks have.
+base::Result<std::string> machine_to_share(const StartUp& start);
+// `own`: what that rank shares. All ranks read the same text, so that they compute the same prices.
+base::Result<std::shared_ptr<const model::Machine>> agree_on_machine(StartUp& start,
+                                                                     const bootstrap::JobInfo& info,
+                                                                     memory::JobMemory& memory,
+                                                                     const std::string& own);
 
 // Each host's abilities in the NIC path; empty if no rank asks. `own`: this host's; nullopt: no
 // rank asks.

@@ -4,12 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <sched.h>
+
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 
 #include "harness/temporary_folder.hpp"
+#include "model/default_machine.hpp"
+#include "model/machine_file.hpp"
 #include "unit/model/shipped.hpp"
 
 namespace unisono::model {
@@ -102,6 +106,103 @@ TEST_F(OwnMachine, WithoutFingerprintOrFileIsRefused) {
   EXPECT_NE(refusal().find("expected a fingerprint"), std::string::npos);
   std::filesystem::remove(path());
   EXPECT_EQ(refusal(), path() + ": the machine file cannot be read");
+}
+
+base::Settings settings_of(const base::Environment& environment) {
+  auto settings = base::Settings::from(environment);
+  EXPECT_TRUE(settings.ok()) << (settings.ok() ? "" : settings.error().message);
+  return *settings;
+}
+
+TEST(OwnFingerprint, HasTheSettingsThatChangeHowRanksWaitAsTheyAreWritten) {
+  EXPECT_EQ(own_fingerprint(base::Settings()).settings, "");
+  const Fingerprint own = own_fingerprint(settings_of(
+      {{"UNISONO_SPIN", "20us"}, {"UNISONO_ENGINE", "helping"}, {"UNISONO_BUFFERS", "3M"}}));
+  EXPECT_EQ(own.settings, "UNISONO_ENGINE=helping UNISONO_SPIN=20us");
+  EXPECT_EQ(own.version, UNISONO_VERSION);
+  EXPECT_NE(own.machine.find(" cores, "), std::string::npos) << own.machine;
+}
+
+TEST(OwnFingerprint, OfAProcessThatIsBoundToOneCoreIsTheSame) {
+  const Fingerprint free = own_fingerprint(base::Settings());
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++core) {
+    if (CPU_ISSET(core, &before)) CPU_SET(core, &one);
+  }
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(own_fingerprint(base::Settings()), free);
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
+class FindMachine : public ::testing::Test {
+ protected:
+  FindMachine() : settings_(settings_of({{"XDG_CACHE_HOME", temporary_.path()}})) {}
+
+  // The file of `unisono tune`.
+  void write_own(const Fingerprint& fingerprint) {
+    Machine machine = shipped("default");
+    machine.name = "own";
+    machine.fingerprint = fingerprint;
+    EXPECT_TRUE(write_own_machine(machine, settings_.cache_folder()).ok());
+  }
+  static FoundMachine found(const base::Settings& settings) {
+    auto machine = find_machine(settings);
+    EXPECT_TRUE(machine.ok()) << (machine.ok() ? "" : machine.error().message);
+    return machine.ok() ? std::move(*machine) : FoundMachine{};
+  }
+
+  test::TemporaryFolder temporary_;
+  base::Settings settings_;
+};
+
+TEST_F(FindMachine, WithoutAnyFileIsTheDefaultOne) {
+  for (const base::Settings& settings : {settings_, base::Settings()}) {
+    const FoundMachine machine = found(settings);
+    EXPECT_EQ(machine.machine, default_machine());
+    EXPECT_EQ(machine.path, "");
+    EXPECT_EQ(machine.note, "");
+  }
+}
+
+TEST_F(FindMachine, IsThatOfTuneIfItIsOfThisMachine) {
+  write_own(own_fingerprint(settings_));
+  EXPECT_EQ(found(settings_).machine.name, "own");
+  EXPECT_EQ(found(settings_).path, own_machine_path(settings_.cache_folder()));
+  const base::Settings without =
+      settings_of({{"XDG_CACHE_HOME", temporary_.path()}, {"UNISONO_MACHINE", "default"}});
+  EXPECT_EQ(found(without).machine.name, "default");
+}
+
+TEST_F(FindMachine, ADamagedOrForeignFileOfTuneIsRefusedWithANote) {
+  write_own(kOwn);
+  FoundMachine machine = found(settings_);
+  EXPECT_EQ(machine.machine, default_machine());
+  EXPECT_EQ(machine.path, "");
+  EXPECT_NE(machine.note.find("made for machine \"Some CPU"), std::string::npos) << machine.note;
+  EXPECT_TRUE(machine.note.ends_with("; the default machine is taken")) << machine.note;
+  put(own_machine_path(settings_.cache_folder()), "{");
+  machine = found(settings_);
+  EXPECT_EQ(machine.machine, default_machine());
+  EXPECT_TRUE(machine.note.starts_with(own_machine_path(settings_.cache_folder()) + ":1: "))
+      << machine.note;
+}
+
+TEST_F(FindMachine, IsTheFileThatTheUserNamesOfWhateverMachine) {
+  write_own(own_fingerprint(settings_));
+  Machine named = shipped("crescendo");
+  const std::string path = temporary_.path() + "/named.json";
+  ASSERT_TRUE(write_machine_file(named, path).ok());
+  const base::Environment environment = {{"XDG_CACHE_HOME", temporary_.path()},
+                                         {"UNISONO_MACHINE", path}};
+  EXPECT_EQ(found(settings_of(environment)).machine, named);
+  std::filesystem::remove(path);
+  const auto missing = find_machine(settings_of(environment));
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().message,
+            "UNISONO_MACHINE: " + path + ": the machine file cannot be read");
 }
 
 TEST_F(OwnMachine, AFolderThatCannotBeMadeIsAnError) {

@@ -47,6 +47,14 @@ TEST(Cores, TheTightestQuotaOfTheGroupAndItsParentsCounts) {
   std::filesystem::remove_all(mount);
 }
 
+TEST(Cores, CountIsLimitedByTheQuotaAndAtLeastOne) {
+  EXPECT_EQ(count_cores(cores_of({0, 3, 70})), 3);
+  EXPECT_EQ(count_cores(cores_of({0, 3, 70}, 1.5)), 2) << "half a core's time runs one thread";
+  EXPECT_EQ(count_cores(cores_of({0, 3, 70}, 0.1)), 1);
+  EXPECT_EQ(count_cores(cores_of({0, 3, 70}, 8)), 3);
+  EXPECT_EQ(count_cores(UsableCores{}), 1);
+}
+
 TEST(Cores, ThisThreadHasAtLeastOne) {
   const UsableCores cores = usable_cores();
   EXPECT_TRUE(std::ranges::any_of(cores.mask, [](std::uint64_t word) { return word != 0; }));

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Processes with different machine files of `unisono tune` choose alike: by that of rank 0.
+#include <gtest/gtest.h>
+
+#include <stdlib.h>
+
+#include <fstream>
+#include <string>
+
+#include "harness/outcome.hpp"
+#include "harness/own_stderr.hpp"
+#include "harness/temporary_folder.hpp"
+#include "model/default_machine.hpp"
+#include "model/machine_file.hpp"
+#include "model/own_machine.hpp"
+#include "process/ranks.hpp"
+
+namespace unisono::harness {
+namespace {
+
+constexpr int kRanks = 3;
+
+class CacheFolders : public testing::Test {
+ protected:
+  // A cache folder for each rank, with a machine file of its own for some.
+  std::string folder(int rank) const { return folder_.path() + "/" + std::to_string(rank); }
+  std::string file(int rank) const { return model::own_machine_path(folder(rank) + "/unisono"); }
+
+  void tune(int rank) const {
+    model::Machine machine = model::default_machine();
+    machine.name = "tuned by rank " + std::to_string(rank);
+    machine.fingerprint = model::own_fingerprint(base::Settings());
+    ASSERT_TRUE(model::write_own_machine(machine, folder(rank) + "/unisono").ok());
+  }
+
+  // Starts a job whose ranks have these folders. `log`: what each rank's log has to say.
+  void expect_log(const std::vector<std::string>& log, const std::string& not_in_log) const {
+    ProcessJob::Options options;
+    options.joins = false;
+    options.environment = {{"UNISONO_LOG", "debug"}};
+    ProcessJob job(
+        kRanks,
+        [&](const ProcessRank& self) {
+          setenv("XDG_CACHE_HOME", folder(self.rank).c_str(), 1);
+          const OwnStderr own;
+          unisono_comm_t world = nullptr;
+          ASSERT_TRUE(succeeded(unisono_init(&world)));
+          std::int32_t sum = 1;
+          EXPECT_TRUE(succeeded(
+              unisono_allreduce(UNISONO_IN_PLACE, &sum, 1, UNISONO_INT32, UNISONO_SUM, world)));
+          EXPECT_EQ(sum, kRanks);
+          EXPECT_TRUE(succeeded(unisono_finalize(world)));
+          const std::string& wanted = log[static_cast<std::size_t>(self.rank)];
+          EXPECT_NE(own.text().find(wanted), std::string::npos) << wanted << " in " << own.text();
+          EXPECT_EQ(own.text().find(not_in_log), std::string::npos) << own.text();
+        },
+        options);
+    job.expect_all_clean();
+  }
+
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(CacheFolders, ThatOfRank0CountsForAll) {
+  for (int rank = 0; rank < kRanks; ++rank) tune(rank);
+  expect_log({"rank 0 chooses by the machine \"tuned by rank 0\"",
+              "rank 1 chooses by the machine \"tuned by rank 0\"",
+              "rank 2 chooses by the machine \"tuned by rank 0\""},
+             "tuned by rank 1");
+}
+
+TEST_F(CacheFolders, WithADamagedFileTheJobGoesOnByTheDefaultMachine) {
+  for (int rank = 0; rank < kRanks; ++rank) tune(rank);
+  std::ofstream(file(0), std::ios::app) << "damage";
+  expect_log({file(0) + ":", "", ""}, "chooses by the machine");
+}
+
+TEST_F(CacheFolders, AFileOfAnotherMachineIsRefusedWithANote) {
+  tune(0);
+  model::Machine other = model::default_machine();
+  other.fingerprint = model::Fingerprint{"another", UNISONO_VERSION, ""};
+  ASSERT_TRUE(model::write_own_machine(other, folder(0) + "/unisono").ok());
+  expect_log({"made for machine \"another\"", "", ""}, "chooses by the machine");
+}
+
+TEST(MachineSetting, AFileThatCannotBeReadIsAnErrorOnEveryRank) {
+  ProcessJob::Options options;
+  options.joins = false;
+  options.environment = {{"UNISONO_MACHINE", "/nowhere/machine.json"}};
+  ProcessJob job(
+      kRanks,
+      [](const ProcessRank&) {
+        unisono_comm_t world = nullptr;
+        EXPECT_TRUE(failed(unisono_init(&world), UNISONO_ERROR_SYSTEM,
+                           {"UNISONO_MACHINE: /nowhere/machine.json", "cannot be read"}));
+        EXPECT_EQ(world, nullptr);
+      },
+      options);
+  job.expect_all_clean();
+}
+
+}  // namespace
+}  // namespace unisono::harness
