@@ -233,6 +233,13 @@ UNISONO_API int unisono_comm_free(unisono_comm_t comm);
  * again; the others wait for that. */
 UNISONO_API int unisono_shrink(unisono_comm_t comm, unisono_comm_t* result);
 
+/* Sets *rank to the member of comm that is the cause of its failure. That is the rank that made an
+ * invalid call, the lost rank, or the rank that cancelled. For a mismatch it is a rank whose call
+ * differs from that of the rank which found the difference. -1: comm has not failed, no single rank
+ * is the cause (a deadline, for instance), or it is unknown. The call is local: it reads what this
+ * rank has been told. Errors: ARGUMENT, STATE. */
+UNISONO_API int unisono_comm_failed_rank(unisono_comm_t comm, int* rank);
+
 /* ---- collectives ------------------------------------------------------------------------------
  */
 
@@ -574,14 +581,17 @@ UNISONO_API int unisono_query(unisono_comm_t comm, unisono_compare_t how, uint64
  * with the message for this rank, or STATE. */
 UNISONO_API int unisono_refuse(unisono_comm_t comm, const char* why);
 
-/* Whether a waiting call has to end, for instance because of a signal; nonzero: yes. */
+/* Whether a waiting call has to end. 0: no. UNISONO_INTERRUPT_LATE: yes, because a deadline of the
+ * front end has passed. Any other number: yes, for instance because of a signal. */
+enum { UNISONO_INTERRUPT_LATE = 2 };
 typedef int (*unisono_interrupt_t)(void* user);
 /* A rank that waits for operations of comm asks `interrupt` on the waiting thread. It asks after a
  * signal that ends its sleep, and at least every fifth of UNISONO_DETECT_TIMEOUT. Short waits do
  * not ask. If the answer is nonzero, the operations in progress end for all ranks: the
- * communicator has failed with CANCELLED, which names this rank. `interrupt` may do anything but
- * use the communicator. NULL: none. Communicators made from comm do not take it over. Errors:
- * STATE. */
+ * communicator has failed with CANCELLED, which names this rank. After UNISONO_INTERRUPT_LATE it
+ * has failed with TIMEOUT, which names the ranks that have not made the call. `interrupt` may do
+ * anything but use the communicator. NULL: none. Communicators made from comm do not take it over.
+ * Errors: STATE. */
 UNISONO_API int unisono_set_interrupt(unisono_comm_t comm, unisono_interrupt_t interrupt,
                                       void* user);
 

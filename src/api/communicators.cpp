@@ -227,6 +227,18 @@ int unisono_comm_info(unisono_comm_t comm, unisono_comm_info_t* info) try {
   return fail("unisono_comm_info", thrown);
 }
 
+int unisono_comm_failed_rank(unisono_comm_t comm, int* rank) try {
+  Comm* const found = comms().get(comm);
+  if (found == nullptr) return fail(bad_comm("unisono_comm_failed_rank", comm));
+  if (rank == nullptr) return fail(Code::argument, "unisono_comm_failed_rank: rank is NULL");
+  const AgentPause pause(found->group.get());
+  const unisono::comm::FailureState& failures = found->group->failures();
+  *rank = failures.has_failed() ? failures.failure().rank : -1;
+  return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_comm_failed_rank", thrown);
+}
+
 int unisono_refuse(unisono_comm_t comm, const char* why) try {
   Comm* const found = comms().get(comm);
   if (found == nullptr) return fail(bad_comm("unisono_refuse", comm));
@@ -235,6 +247,8 @@ int unisono_refuse(unisono_comm_t comm, const char* why) try {
 } catch (const std::exception& thrown) {
   return fail("unisono_refuse", thrown);
 }
+
+static_assert(unisono::comm::Interrupt::kLate == UNISONO_INTERRUPT_LATE);
 
 int unisono_set_interrupt(unisono_comm_t comm, unisono_interrupt_t interrupt, void* user) try {
   Comm* const found = comms().get(comm);

@@ -270,7 +270,7 @@ Status Communicator::begin_shrink() {
   // Also those before a failed one, which the others may have started.
   if (!failures_.starts_no_more()) {
     failures_.fail_all(Code::cancelled, members_.name(rank()) + " called shrink",
-                       queue_.next_index());
+                       queue_.next_index(), rank());
   }
   failures_.count_as_told();
   if (shrink_ != nullptr) return base::success();  // a call that ended by a deadline

@@ -96,7 +96,9 @@ void CommunicatorWait::ask_for_interrupt(bool woken) {
   if (asked_ns_ == 0) asked_ns_ = now;
   if (woken && now - asked_ns_ < job_.watch().interval_ns()) return;
   asked_ns_ = now;
-  for (Communicator* c : communicators_) c->failures_.ask_for_interrupt();
+  for (Communicator* c : communicators_) {
+    if (c->failures_.ask_for_interrupt()) c->watchdog_.fail_late();
+  }
 }
 
 void CommunicatorWait::change_credit_sleepers(bool are_asleep) {

@@ -23,6 +23,7 @@ bool report_failure(FailureRecord& record, const Failure& failure) {
   if (record.state.compare_exchange_strong(none, 1, std::memory_order_acquire)) {
     record.code = static_cast<std::int32_t>(failure.error.code);
     record.cause = failure.index;
+    record.rank = failure.rank;
     const std::size_t length = std::min(failure.error.message.size(), sizeof record.text - 1);
     std::memcpy(record.text, failure.error.message.data(), length);
     record.text[length] = '\0';
@@ -40,7 +41,10 @@ bool claim_passing_on(FailureRecord& record, std::uint64_t index) {
 std::optional<Failure> read_failure(const FailureRecord& record) {
   if (record.state.load(std::memory_order_acquire) != 2) return std::nullopt;
   const std::uint64_t end = record.end.load(std::memory_order_acquire);
-  return Failure{end - 1, {static_cast<base::Code>(record.code), record.text}, record.cause};
+  return Failure{end - 1,
+                 {static_cast<base::Code>(record.code), record.text},
+                 record.cause,
+                 static_cast<int>(record.rank)};
 }
 
 bool is_being_reported(const FailureRecord& record) {
@@ -50,6 +54,7 @@ bool is_being_reported(const FailureRecord& record) {
 FailureNotice::Text notice_text(const Failure& failure) {
   FailureNotice::Text text{};
   text.code = static_cast<std::int32_t>(failure.error.code);
+  text.rank = failure.rank;
   text.cause = failure.cause;
   failure.error.message.copy(text.text, sizeof text.text - 1);
   return text;
@@ -62,8 +67,8 @@ std::optional<Failure> read_notice(const FailureNotice& notice) {
     const std::uint64_t reported = word.load(std::memory_order_acquire);
     if (reported != 0 && (end == 0 || reported < end)) end = reported;
   }
-  return Failure{
-      end - 1, {static_cast<base::Code>(notice.text.code), notice.text.text}, notice.text.cause};
+  const FailureNotice::Text& text = notice.text;
+  return Failure{end - 1, {static_cast<base::Code>(text.code), text.text}, text.cause, text.rank};
 }
 
 }  // namespace unisono::job

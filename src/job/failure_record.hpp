@@ -18,9 +18,10 @@ struct alignas(64) FailureRecord {
   std::atomic<std::uint32_t> state;  // of the text; 0: none, 1: being written, 2: complete
   std::int32_t code;
   std::uint64_t cause;                   // the operation that the text is about
+  std::int64_t rank;                     // as Failure::rank
   std::atomic<std::uint64_t> end;        // the first operation that fails, plus 1; 0: none
   std::atomic<std::uint64_t> passed_on;  // as end: the value that other hosts have been informed of
-  char text[480];                        // ends with a zero
+  char text[472];                        // ends with a zero
 };
 
 // The report of a rank of another host; it is written by puts. Text and numbers are there when the
@@ -30,6 +31,7 @@ inline constexpr int kMostReports = 4;
 struct alignas(64) FailureNotice {
   struct Text {
     std::int32_t code;
+    std::int32_t rank;  // as Failure::rank
     std::uint64_t cause;
     char text[432];  // ends with a zero
   };
@@ -41,6 +43,7 @@ struct Failure {
   std::uint64_t index = 0;  // the first operation that fails
   base::Error error;
   std::uint64_t cause = index;  // the operation that the error is about
+  int rank = -1;                // the member that is the cause; -1: not a single one, or unknown
 };
 
 // False if it was known before that operation `failure.index` fails.

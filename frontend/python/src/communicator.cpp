@@ -119,8 +119,10 @@ void Communicator::Use::prepare() {
 
 void Communicator::raise_failure(int code) {
   const std::string message = unisono_last_error();
+  int rank = -1;
+  unisono_comm_failed_rank(handle_, &rank);
   if (interrupt_.is_valid()) raise(std::exchange(interrupt_, nb::object()));
-  raise(code, message);
+  raise(code, message, rank);
 }
 
 void Communicator::refuse_because_of(const std::string& why) {
@@ -133,7 +135,7 @@ void Communicator::refuse(const char* function, const BadArgument& why) {
   const std::string what = std::string(function) + ": " + why.what();
   refuse_because_of(what);
   raise(is_type ? UNISONO_ERROR_TYPE : UNISONO_ERROR_ARGUMENT,
-        "rank " + std::to_string(rank_) + ": " + what);
+        "rank " + std::to_string(rank_) + ": " + what, rank_);
 }
 
 void Communicator::keep(Abandoned abandoned) { abandoned_.push_back(std::move(abandoned)); }

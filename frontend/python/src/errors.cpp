@@ -8,8 +8,8 @@ namespace unisono::python {
 
 namespace nb = nanobind;
 
-void raise(int code, const std::string& message) {
-  raise(nb::module_::import_("unisono._errors").attr("make")(code, message));
+void raise(int code, const std::string& message, int rank) {
+  raise(nb::module_::import_("unisono._errors").attr("make")(code, message, rank));
 }
 
 void raise(const nb::object& exception) {

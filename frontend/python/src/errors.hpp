@@ -23,8 +23,8 @@ class BadArgument : public std::invalid_argument {
   Kind kind_;
 };
 
-// Raises the exception of this code.
-[[noreturn]] void raise(int code, const std::string& message);
+// Raises the exception of this code. `rank` is the one that is the cause; -1: none is known.
+[[noreturn]] void raise(int code, const std::string& message, int rank = -1);
 // Raises an exception that was kept (python_error::value()).
 [[noreturn]] void raise(const nanobind::object& exception);
 // Raises unisono_last_error() if the code is not UNISONO_OK.

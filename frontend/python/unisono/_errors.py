@@ -2,7 +2,6 @@
 """The exceptions, one for each error code of the library."""
 
 import builtins
-import re
 from typing import Optional
 
 
@@ -91,17 +90,7 @@ _CLASSES: list[type[Error]] = [ArgumentError, DatatypeError, StateError, Mismatc
                                UnsupportedError, PeerArgumentError, CancelledError]
 _BY_CODE = {kind.code: kind for kind in _CLASSES}
 
-# A message begins with the rank that reports it. The first rank after that is the cause.
-_REPORTER = re.compile(r"^rank (\d+): ")
-_RANK = re.compile(r"\brank (\d+)\b")
-_OF_THIS_RANK = (ArgumentError, DatatypeError, StateError, ResourcesError, SystemFailure)
 
-
-def make(code: int, message: str) -> Error:
-    """The exception of a code, for the extension module."""
-    kind = _BY_CODE.get(code, Error)
-    reporter = _REPORTER.match(message)
-    cause = _RANK.search(message, reporter.end() if reporter else 0)
-    if cause is None and issubclass(kind, _OF_THIS_RANK):
-        cause = reporter
-    return kind(message, int(cause.group(1)) if cause else None)
+def make(code: int, message: str, rank: int) -> Error:
+    """The exception of a code, for the extension module. A rank below 0 means that none is known."""
+    return _BY_CODE.get(code, Error)(message, rank if rank >= 0 else None)

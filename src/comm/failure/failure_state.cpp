@@ -18,8 +18,8 @@ FailureState::FailureState(const Members& members, const Segment& segment, Opera
       queue_(queue),
       news_(members, segment.failure_place()) {}
 
-void FailureState::fail_all(Code code, const std::string& message, std::uint64_t index) {
-  const job::Failure failure{index, {code, message}};
+void FailureState::fail_all(Code code, const std::string& message, std::uint64_t index, int rank) {
+  const job::Failure failure{index, {code, message}, index, rank};
   const bool is_news = job::report_failure(record_, failure);
   if (is_news) members_.job().events().raise();
   if (is_news && !members_.on_one_host()) news_.pass_on(failure);
@@ -39,7 +39,7 @@ Error FailureState::refuse(Code code, const std::string& what) {
     fail_all(is_invalid ? Code::peer_argument : code,
              fmt::format("{} {}: {}", is_invalid ? "invalid call on" : "a call failed on",
                          members_.name(members_.rank()), what),
-             queue_.next_index());
+             queue_.next_index(), members_.rank());
     if (failure_) failure_->error = {code, what};  // returned by later calls of this rank
     is_told_ = true;
   }
@@ -59,14 +59,16 @@ void FailureState::fail_pending(const job::Failure& failure) {
   queue_.fail_from(failure.index);
 }
 
-void FailureState::ask_for_interrupt() {
-  if (!has_interrupt() || queue_.active().empty()) return;
-  if (interrupt_.function(interrupt_.user) == 0) return;
+bool FailureState::ask_for_interrupt() {
+  if (!has_interrupt() || queue_.active().empty()) return false;
+  const int answer = interrupt_.function(interrupt_.user);
+  if (answer == 0 || answer == Interrupt::kLate) return answer == Interrupt::kLate;
   const std::uint64_t index = queue_.active().front()->operation.index;
   fail_all(Code::cancelled,
            fmt::format("{} was interrupted in a wait and cancelled operation {}",
                        members_.name(members_.rank()), index),
-           index);
+           index, members_.rank());
+  return false;
 }
 
 void FailureState::fail_without(int rank, const std::string& what, std::uint64_t index) {
@@ -74,7 +76,7 @@ void FailureState::fail_without(int rank, const std::string& what, std::uint64_t
            fmt::format("{} is lost to this communicator (it has ended it, as by "
                        "unisono_comm_free): {} cannot complete",
                        members_.locate(rank), what),
-           index);
+           index, rank);
 }
 
 Error FailureState::tell() {

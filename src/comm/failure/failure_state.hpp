@@ -18,6 +18,8 @@ namespace unisono::comm {
 
 // Whether a wait has to end, as the application says; function may be null.
 struct Interrupt {
+  static constexpr int kLate = 2;  // as UNISONO_INTERRUPT_LATE; api/ asserts that they agree
+
   int (*function)(void*) = nullptr;
   void* user = nullptr;
 };
@@ -39,8 +41,9 @@ class FailureState {
   // Whether some member has reported one.
   bool is_known() const { return news_.earliest().has_value(); }
 
-  // Ends the communicator for all, from operation `index` on, and tells why.
-  void fail_all(base::Code code, const std::string& message, std::uint64_t index);
+  // Ends the communicator for all, from operation `index` on, and tells why. `rank` is the member
+  // that is the cause; -1: not a single one, or unknown.
+  void fail_all(base::Code code, const std::string& message, std::uint64_t index, int rank = -1);
   // For a call that this rank cannot make and the others would wait for. Ends the communicator for
   // all from that call on, and returns the error for the caller. `what` begins with the function's
   // name.
@@ -48,10 +51,10 @@ class FailureState {
   // Checks for a failure reported by another member, and adopts it.
   void adopt();
   // Asks the application of a waiting rank; if it says so, the operations in progress are
-  // cancelled.
+  // cancelled. True: they are late instead, and the caller fails them.
   void set_interrupt(const Interrupt& interrupt) { interrupt_ = interrupt; }
   bool has_interrupt() const { return interrupt_.function != nullptr; }
-  void ask_for_interrupt();
+  bool ask_for_interrupt();
   // Member `rank` lives, and has ended the communicator, so `what` cannot complete.
   void fail_without(int rank, const std::string& what, std::uint64_t index);
 

@@ -259,13 +259,13 @@ bool NicEngine::examine_members() {
     if (may_come && !failures_.has_failed()) continue;
     if (failures_.has_failed()) {
       const Error why = failures_.failure().error;
-      failures_.fail_all(why.code, why.message, operation->index);
+      failures_.fail_all(why.code, why.message, operation->index, failures_.failure().rank);
     } else {
       failures_.fail_all(
           Code::rank_lost,
           fmt::format("{}: {} cannot complete", members_.describe_loss(members_.cause_of_loss(r)),
                       describe(*operation)),
-          operation->index);
+          operation->index, members_.cause_of_loss(r));
     }
     return true;
   }
@@ -300,7 +300,7 @@ void NicEngine::examine_standings(Operation& operation) {
       failures_.adopt();  // that may be why it has gone on
       if (failures_.has_failed_by(operation.index)) return;
       const Error why = difference(operation, next.rank);
-      failures_.fail_all(why.code, why.message, operation.index);
+      failures_.fail_all(why.code, why.message, operation.index, next.rank);
       return;
     }
     if (!next.here) owed &= is_owed_by(next, own, other);

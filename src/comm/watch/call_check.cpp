@@ -168,7 +168,7 @@ void CallCheck::fail_wrong_length(const Pending& pending) {
                   "the two calls have to agree",
                   members_.name(operation.host.awaited()), sent, members_.name(members_.rank()),
                   expected, operation.index, plan::call_name(operation.plan->collective)),
-      operation.index);
+      operation.index, operation.host.awaited());
 }
 
 void CallCheck::fail_unreadable(const Pending& pending) {
@@ -179,7 +179,7 @@ void CallCheck::fail_unreadable(const Pending& pending) {
                   "buffers",
                   members_.name(members_.rank()), members_.name(operation.host.awaited()),
                   queue_.machine().router.pull_error()),
-      operation.index);
+      operation.index, operation.host.awaited());
 }
 
 // A message that the operation waits for belongs to another call, or never comes because of one:
@@ -206,7 +206,7 @@ void CallCheck::tell_meeting(std::uint64_t index, const std::string& call, int o
   const std::string text = fmt::format("{} called {}, but {} something else, now or before",
                                        members_.name(members_.rank()), call,
                                        other < 0 ? "another rank" : members_.name(other));
-  failures_.fail_all(Code::mismatch, difference_text(index, text), index);
+  failures_.fail_all(Code::mismatch, difference_text(index, text), index, other);
 }
 
 void CallCheck::tell_difference(const Difference& difference) {
@@ -219,7 +219,7 @@ void CallCheck::tell_difference(const Difference& difference) {
       own != theirs ? theirs
                     : "the same, but with other blocks, another algorithm or element size (do "
                       "counts of blocks, UNISONO_* settings or user-defined types differ?)");
-  failures_.fail_all(Code::mismatch, difference_text(index, text), index);
+  failures_.fail_all(Code::mismatch, difference_text(index, text), index, difference.other);
 }
 
 }  // namespace unisono::comm

@@ -127,7 +127,7 @@ bool Watchdog::examine_member(const Pending& pending, int rank) {
       Code::rank_lost,
       fmt::format("{}: {} cannot complete", members_.describe_loss(members_.cause_of_loss(rank)),
                   describe(operation)),
-      index);
+      index, members_.cause_of_loss(rank));
   return true;
 }
 
@@ -194,7 +194,7 @@ void Watchdog::examine_silence() {
                     "counts do not agree on who sends to whom",
                     members_.name(members_.rank()), operation.index, describe_plan(*operation.plan),
                     members_.name(peer)),
-        operation.index);
+        operation.index, peer);
     return;
   }
 }
@@ -211,6 +211,15 @@ void Watchdog::examine_deadline() {
       fmt::format("{} was not complete after {} ms (UNISONO_TIMEOUT){}", describe(oldest.operation),
                   limit / base::kMillisecond, missing(oldest.operation)),
       oldest.operation.index);
+}
+
+void Watchdog::fail_late() {
+  if (queue_.active().empty()) return;
+  const engine::Operation& oldest = queue_.active().front()->operation;
+  failures_.fail_all(Code::timeout,
+                     fmt::format("{} was not complete at the deadline of {}{}", describe(oldest),
+                                 members_.name(members_.rank()), missing(oldest)),
+                     oldest.index);
 }
 
 std::string Watchdog::missing(const engine::Operation& operation) const {

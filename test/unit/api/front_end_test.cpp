@@ -4,6 +4,9 @@
 #include <sched.h>
 
 #include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
 
 #include "harness/outcome.hpp"
 #include "harness/threads.hpp"
@@ -12,15 +15,26 @@
 namespace unisono::harness {
 namespace {
 
+int failed_rank(unisono_comm_t comm) {
+  int rank = -2;
+  EXPECT_TRUE(succeeded(unisono_comm_failed_rank(comm, &rank)));
+  return rank;
+}
+
 TEST(FrontEnd, ARefusedCallIsAnErrorOnEveryRank) {
   run_threads(3, [](ThreadRank& self) {
+    EXPECT_EQ(failed_rank(self.world), -1);
+    EXPECT_TRUE(failed(unisono_comm_failed_rank(self.world, nullptr), UNISONO_ERROR_ARGUMENT,
+                       {"rank is NULL"}));
     if (self.rank == 1) {
       EXPECT_TRUE(failed(unisono_refuse(self.world, "allreduce: send is no array"),
                          UNISONO_ERROR_ARGUMENT, {"rank 1", "send is no array"}));
+      EXPECT_EQ(failed_rank(self.world), 1);
       EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_ARGUMENT, {"no array"}));
     } else {
       EXPECT_TRUE(failed(unisono_barrier(self.world), UNISONO_ERROR_PEER_ARGUMENT,
                          {"rank 1", "send is no array"}));
+      EXPECT_EQ(failed_rank(self.world), 1);
     }
     self.finalize();
   });
@@ -34,6 +48,7 @@ TEST(FrontEnd, ARefusalNeedsNoReason) {
     EXPECT_TRUE(failed(unisono_refuse(self.world, "late"), UNISONO_ERROR_STATE, {"refuse"}));
     EXPECT_TRUE(failed(unisono_set_interrupt(self.world, nullptr, nullptr), UNISONO_ERROR_STATE,
                        {"set_interrupt"}));
+    EXPECT_TRUE(failed(unisono_comm_failed_rank(self.world, nullptr), UNISONO_ERROR_STATE));
   });
 }
 
@@ -57,6 +72,30 @@ TEST(FrontEnd, AnInterruptEndsAWaitForAllAndNamesTheRank) {
       EXPECT_TRUE(failed(first == UNISONO_OK ? unisono_barrier(self.world) : first,
                          UNISONO_ERROR_CANCELLED, {"rank 0", "interrupted"}));
     }
+    EXPECT_EQ(failed_rank(self.world), 0);
+    self.finalize();
+  });
+}
+
+int count_and_say_late(void* user) { return count_and_say(user) == 0 ? 0 : UNISONO_INTERRUPT_LATE; }
+
+TEST(FrontEnd, ALateWaitNamesTheRanksThatHaveNotCalled) {
+  std::atomic<int> left = 3;  // answers, of which the last is yes
+  run_threads(3, [&left](ThreadRank& self) {
+    const std::vector<std::string> parts = {"rank 0", "allreduce", "deadline", "rank 1"};
+    std::int32_t value = self.rank;
+    std::int32_t sum = 0;
+    const auto call = [&] {
+      return unisono_allreduce(&value, &sum, 1, UNISONO_INT32, UNISONO_SUM, self.world);
+    };
+    if (self.rank == 0) {
+      ASSERT_TRUE(succeeded(unisono_set_interrupt(self.world, &count_and_say_late, &left)));
+    } else if (self.rank == 1) {
+      while (left.load() > 0) sched_yield();
+    }
+    // Rank 1 may have all that it needs from the others.
+    const int first = call();
+    EXPECT_TRUE(failed(first == UNISONO_OK ? call() : first, UNISONO_ERROR_TIMEOUT, parts));
     self.finalize();
   });
 }

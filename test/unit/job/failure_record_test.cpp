@@ -13,7 +13,8 @@ using base::Code;
 TEST(FailureRecord, TheFirstReportGivesTheText) {
   FailureRecord record{};
   EXPECT_FALSE(read_failure(record));
-  EXPECT_TRUE(report_failure(record, {.index = 7, .error = {Code::rank_lost, "rank 2 is lost"}}));
+  const base::Error lost{Code::rank_lost, "rank 2 is lost"};
+  EXPECT_TRUE(report_failure(record, {.index = 7, .error = lost, .rank = 2}));
   EXPECT_FALSE(report_failure(record, {.index = 9, .error = {Code::timeout, "too late"}}));
   const auto known = read_failure(record);
   ASSERT_TRUE(known);
@@ -21,6 +22,7 @@ TEST(FailureRecord, TheFirstReportGivesTheText) {
   EXPECT_EQ(known->cause, 7U);
   EXPECT_EQ(known->error.code, Code::rank_lost);
   EXPECT_EQ(known->error.message, "rank 2 is lost");
+  EXPECT_EQ(known->rank, 2);
 }
 
 TEST(FailureRecord, AnEarlierOperationLowersTheIndexAndKeepsTheText) {
@@ -45,7 +47,8 @@ TEST(FailureRecord, OneRankOfAHostPassesAFailureOn) {
 TEST(FailureNotice, TheEarliestReportCounts) {
   FailureNotice notice{};
   EXPECT_FALSE(read_notice(notice));
-  notice.text = notice_text({.index = 7, .error = {Code::mismatch, std::string(1000, 'x')}});
+  const base::Error why{Code::mismatch, std::string(1000, 'x')};
+  notice.text = notice_text({.index = 7, .error = why, .rank = 3});
   notice.ends[0] = 8;
   notice.ends[1] = 3;
   const auto told = read_notice(notice);
@@ -53,6 +56,7 @@ TEST(FailureNotice, TheEarliestReportCounts) {
   EXPECT_EQ(told->index, 2U);
   EXPECT_EQ(told->cause, 7U);
   EXPECT_EQ(told->error.code, Code::mismatch);
+  EXPECT_EQ(told->rank, 3);
   EXPECT_EQ(told->error.message, std::string(sizeof notice.text.text - 1, 'x'));
 }
 
