@@ -3,8 +3,12 @@
 """One rank of mpi4py's own tests: writes the outcome of each method to a file.
 
 usage: mpi4py_rank.py TESTS RESULTS MODULE ...
+
+MPI_MODULE in the environment names the module that the tests use, if it is not mpi4py's.
 """
 
+import importlib
+import os
 import pathlib
 import sys
 import unittest
@@ -45,7 +49,7 @@ class Outcomes(unittest.TestResult):
 def main():
     tests, results, *modules = sys.argv[1:]
     sys.path.insert(0, tests)
-    from mpi4py import MPI
+    MPI = importlib.import_module(os.environ.get("MPI_MODULE", "mpi4py.MPI"))
     suite = unittest.defaultTestLoader.loadTestsFromNames(modules)
     suite.run(Outcomes(pathlib.Path(results) / str(MPI.COMM_WORLD.Get_rank())))
 

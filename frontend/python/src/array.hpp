@@ -43,6 +43,8 @@ class Array {
   std::int64_t bytes() const { return count_ * item_bytes_; }
   const Element& element() const { return element_; }
   const char* name() const { return name_; }
+  // Only tensors by DLPack say so: buffers that are written are asked for as such.
+  bool is_read_only() const { return tensor_.is_taken() && tensor_.is_read_only(); }
   // Whether the caller passed a number.
   bool is_number() const { return is_number_; }
   std::vector<std::int64_t> shape() const;

@@ -65,9 +65,8 @@ nb::object capsule_of(nb::handle object) {
 
 }  // namespace
 
-DlTensor::DlTensor(nb::handle object, const char* name) {
-  const nb::object capsule = capsule_of(object);
-  PyObject* const raw = capsule.ptr();
+DlTensor::DlTensor(nb::handle object, const char* name) : capsule_(capsule_of(object)) {
+  PyObject* const raw = capsule_.ptr();
   if (PyCapsule_IsValid(raw, "dltensor_versioned")) {
     auto* const tensor =
         static_cast<VersionedManaged*>(PyCapsule_GetPointer(raw, "dltensor_versioned"));
@@ -96,6 +95,7 @@ DlTensor::~DlTensor() {
 }
 
 DlTensor& DlTensor::operator=(DlTensor&& other) noexcept {
+  std::swap(capsule_, other.capsule_);
   std::swap(owner_, other.owner_);
   std::swap(give_back_, other.give_back_);
   std::swap(data_, other.data_);

@@ -42,6 +42,8 @@ class DlTensor {
  private:
   void read(const struct DlView& view, const char* name);
 
+  // Some lenders free the structure with their capsule, so it lives until after the tensor.
+  nanobind::object capsule_;
   void* owner_ = nullptr;  // DLManagedTensor or DLManagedTensorVersioned
   void (*give_back_)(void*) = nullptr;
   void* data_ = nullptr;

@@ -209,6 +209,11 @@ bool query(Communicator& self, const std::string& how, std::uint64_t value) {
   return result != 0;
 }
 
+void refuse(Communicator& self, const std::string& why) {
+  const Communicator::Use use(self);
+  self.refuse_because_of(why);
+}
+
 nb::dict info(Communicator& self) {
   Communicator::Use use(self);
   unisono_comm_info_t info{};
@@ -251,9 +256,33 @@ void define_communicator(nb::module_& module) {
            "> >=.",
            "how"_a, "value"_a)
       .def("info", &info, "Memory and counters: see unisono_comm_info_t.")
+      .def("refuse", &refuse,
+           "This rank cannot make its next call: the communicator fails for all ranks, for this "
+           "reason.",
+           "why"_a)
       .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
       .def("__exit__", [](Communicator& self, const nb::args&) { self.close(); });
   define_collectives(type);
+}
+
+// For unisono.mpi, whose buffers are bytes with datatypes of their own.
+void define_memory(nb::module_& module) {
+  nb::class_<Array>(module, "Memory")
+      .def_prop_ro(
+          "address",
+          [](const Array& array) { return reinterpret_cast<std::uintptr_t>(array.data()); })
+      .def_prop_ro("bytes", &Array::bytes)
+      .def_prop_ro("item_bytes", &Array::item_bytes)
+      .def_prop_ro("is_read_only", &Array::is_read_only)
+      .def_prop_ro("type_name", [](const Array& array) {
+        return array.element().is_opaque ? std::string() : array.type_name();
+      });
+  module.def(
+      "memory_of",
+      [](nb::handle object) {
+        return std::make_unique<Array>(object, Array::Use::input, "the buffer");
+      },
+      "Where the elements of an array lie, which this object keeps alive.", "array"_a);
 }
 
 void define_request(nb::module_& module) {
@@ -294,6 +323,7 @@ NB_MODULE(_native, module) {
   watch_forks();
   define_communicator(module);
   define_request(module);
+  define_memory(module);
   module.def("init", &init, "Joins the job of the environment; the communicator of all its ranks.");
   module.def(
       "init_with", &init_with,

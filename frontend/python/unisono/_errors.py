@@ -92,5 +92,5 @@ _BY_CODE = {kind.code: kind for kind in _CLASSES}
 
 
 def make(code: int, message: str, rank: int) -> Error:
-    """The exception of a code, for the extension module. A rank below 0 means that none is known."""
+    """The exception of a code, for the extension module. A rank below 0: none is known."""
     return _BY_CODE.get(code, Error)(message, rank if rank >= 0 else None)

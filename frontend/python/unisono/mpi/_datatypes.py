@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Datatypes: elements of NumPy's types, and layouts of them that MPI derives.
+
+A derived datatype has base elements of one type. Collectives pack its elements into a block and
+unpack them at the receiver, as MPI libraries do.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal, Optional, Union
+
+import numpy
+from numpy.typing import NDArray
+
+from ._errors import ERR_TYPE, Exception
+
+Places = NDArray[numpy.int64]
+Memory = NDArray[numpy.uint8]
+
+ORDER_C: Final = 56
+ORDER_FORTRAN: Final = 57
+
+
+class Datatype:
+    """One element is `itemsize` bytes of `dtype` at each of `places`, bytes from its start.
+
+    The next element begins `extent` bytes later; its first byte lies `lower` bytes from the start.
+    Immutable but for its name, so any thread may use it.
+    """
+
+    def __init__(self, name: str, dtype: Optional[numpy.dtype[Any]],
+                 places: Optional[Places] = None, lower: int = 0, extent: int = 0) -> None:
+        self.name = name
+        self._dtype = dtype
+        self._places = places
+        self.lb = lower
+        itemsize = 0 if dtype is None else dtype.itemsize
+        self.size = itemsize if places is None else itemsize * len(places)
+        self.extent = itemsize if places is None else extent
+        self.is_dense = places is None or (
+            lower == 0 and self.extent == self.size
+            and bool(numpy.array_equal(places, numpy.arange(len(places)) * itemsize)))
+
+    @property
+    def dtype(self) -> numpy.dtype[Any]:
+        """NumPy's type of its base elements. Raises Exception for DATATYPE_NULL."""
+        if self._dtype is None:
+            raise Exception(ERR_TYPE, f"{self.name} is no datatype here")
+        return self._dtype
+
+    @property
+    def is_predefined(self) -> bool:
+        return self._places is None
+
+    @property
+    def ub(self) -> int:
+        return self.lb + self.extent
+
+    @property
+    def typechar(self) -> str:
+        return self.dtype.char
+
+    @property
+    def typestr(self) -> str:
+        return self.dtype.str
+
+    def tocode(self) -> str:
+        return self.dtype.char
+
+    def Get_size(self) -> int:
+        return self.size
+
+    def Get_extent(self) -> tuple[int, int]:
+        return self.lb, self.extent
+
+    def Get_name(self) -> str:
+        return self.name
+
+    def Set_name(self, name: str) -> None:
+        self.name = name
+
+    def Commit(self) -> "Datatype":
+        return self
+
+    def Free(self) -> None:
+        """Frees nothing: pending calls keep what they need."""
+
+    def __repr__(self) -> str:
+        return f"unisono.mpi.{self.name}"
+
+    def __bool__(self) -> bool:
+        return self._dtype is not None
+
+    # ---- derived datatypes ----------------------------------------------------------------------
+
+    def _own_places(self) -> Places:
+        return numpy.zeros(1, numpy.int64) if self._places is None else self._places
+
+    def _derive(self, starts: Places) -> "Datatype":
+        """Elements of this type at `starts`, bytes from the new element's start."""
+        own = self._own_places()
+        places = (starts.reshape(-1, 1) + own.reshape(1, -1)).reshape(-1)
+        lower = int(starts.min()) + self.lb if len(starts) else 0
+        upper = int(starts.max()) + self.ub if len(starts) else 0
+        return Datatype("derived", self.dtype, places, lower, upper - lower)
+
+    def _blocks(self, lengths: Sequence[int], starts: Sequence[int]) -> "Datatype":
+        if len(lengths) != len(starts):
+            raise ValueError(f"{len(lengths)} block lengths for {len(starts)} displacements")
+        if any(length < 0 for length in lengths):
+            raise ValueError("a block length is negative")
+        parts = [start + numpy.arange(length, dtype=numpy.int64) * self.extent
+                 for length, start in zip(lengths, starts)]
+        return self._derive(numpy.concatenate(parts) if parts else numpy.zeros(0, numpy.int64))
+
+    def Dup(self) -> "Datatype":
+        return Datatype(self.name, self.dtype, self._places, self.lb, self.extent)
+
+    def Create_contiguous(self, count: int) -> "Datatype":
+        return self._blocks([count], [0])
+
+    def Create_vector(self, count: int, blocklength: int, stride: int) -> "Datatype":
+        return self.Create_hvector(count, blocklength, stride * self.extent)
+
+    def Create_hvector(self, count: int, blocklength: int, stride: int) -> "Datatype":
+        return self._blocks([blocklength] * count, [i * stride for i in range(count)])
+
+    def Create_indexed(self, blocklengths: Sequence[int],
+                       displacements: Sequence[int]) -> "Datatype":
+        return self._blocks(blocklengths, [each * self.extent for each in displacements])
+
+    def Create_hindexed(self, blocklengths: Sequence[int],
+                        displacements: Sequence[int]) -> "Datatype":
+        return self._blocks(blocklengths, displacements)
+
+    def Create_indexed_block(self, blocklength: int, displacements: Sequence[int]) -> "Datatype":
+        return self.Create_indexed([blocklength] * len(displacements), displacements)
+
+    def Create_hindexed_block(self, blocklength: int, displacements: Sequence[int]) -> "Datatype":
+        return self._blocks([blocklength] * len(displacements), displacements)
+
+    def Create_subarray(self, sizes: Sequence[int], subsizes: Sequence[int],
+                        starts: Sequence[int], order: int = ORDER_C) -> "Datatype":
+        if not len(sizes) == len(subsizes) == len(starts):
+            raise ValueError("sizes, subsizes and starts have different lengths")
+        for size, part, start in zip(sizes, subsizes, starts):
+            if not 0 <= start <= start + part <= size:
+                raise ValueError(f"a part of {part} from {start} is not within {size}")
+        letter: Literal["C", "F"] = "F" if order == ORDER_FORTRAN else "C"
+        total = int(numpy.prod(sizes))
+        numbers = numpy.arange(total, dtype=numpy.int64).reshape(tuple(sizes), order=letter)
+        part_of = tuple(slice(start, start + part) for start, part in zip(starts, subsizes))
+        chosen = numbers[part_of].ravel(order=letter)
+        return self._derive(chosen * self.extent).Create_resized(0, total * self.extent)
+
+    @staticmethod
+    def Create_struct(blocklengths: Sequence[int], displacements: Sequence[int],
+                      datatypes: Sequence["Datatype"]) -> "Datatype":
+        """Blocks at byte displacements; all have the same base elements."""
+        if not len(blocklengths) == len(displacements) == len(datatypes) > 0:
+            raise ValueError("block lengths, displacements and datatypes are not equally many")
+        if any(each.dtype != datatypes[0].dtype for each in datatypes):
+            raise Exception(ERR_TYPE, "a datatype has base elements of one type")
+        parts = [each._blocks([length], [displacement])
+                 for each, length, displacement in zip(datatypes, blocklengths, displacements)]
+        places = numpy.concatenate([part._own_places() for part in parts])
+        lower = min(part.lb for part in parts)
+        extent = max(part.ub for part in parts) - lower
+        return Datatype("derived", datatypes[0].dtype, places, lower, extent)
+
+    def Create_resized(self, lb: int, extent: int) -> "Datatype":
+        return Datatype("derived", self.dtype, self._own_places(), lb, extent)
+
+    # ---- packing --------------------------------------------------------------------------------
+
+    def _indexes(self, begin: int, count: int) -> Places:
+        own = self._own_places()
+        starts = begin + numpy.arange(count, dtype=numpy.int64) * self.extent
+        places = (starts.reshape(-1, 1) + own.reshape(1, -1)).reshape(-1, 1)
+        return (places + numpy.arange(self.dtype.itemsize)).reshape(-1)
+
+    def span(self, begin: int, count: int) -> tuple[int, int]:
+        """The first byte of `count` elements from byte `begin`, and the one behind the last."""
+        own = self._own_places()
+        if count == 0 or self.size == 0:
+            return begin, begin
+        ends = begin, begin + (count - 1) * self.extent
+        return min(ends) + int(own.min()), max(ends) + int(own.max()) + self.dtype.itemsize
+
+    def check_room(self, memory: Memory, begin: int, count: int) -> None:
+        """Raises ValueError if `count` elements from byte `begin` are not within the memory."""
+        if count == 0 or self.size == 0:
+            return
+        first, end = self.span(begin, count)
+        if count < 0 or first < 0 or end > memory.size:
+            raise ValueError(f"message: {count} elements of {self.extent} bytes from byte {begin} "
+                             f"are not within the buffer of {memory.size} bytes")
+
+    def pack(self, memory: Memory, begin: int, count: int) -> Memory:
+        packed: Memory = memory[self._indexes(begin, count)]
+        return packed
+
+    def unpack(self, memory: Memory, begin: int, count: int, packed: Memory) -> None:
+        memory[self._indexes(begin, count)] = packed
+
+
+def _of(name: str, char: str) -> Datatype:
+    return Datatype(name, numpy.dtype(char))
+
+
+def _pair(name: str, value: str) -> Datatype:
+    return Datatype(name, numpy.dtype([("value", value), ("index", "i4")], align=True))
+
+
+DATATYPE_NULL: Final = Datatype("DATATYPE_NULL", None)
+# No element of the library has more than 64 bits, so these do not exist here.
+LONG_DOUBLE: Final = DATATYPE_NULL
+C_LONG_DOUBLE_COMPLEX: Final = DATATYPE_NULL
+
+BYTE: Final = _of("BYTE", "u1")
+PACKED: Final = _of("PACKED", "u1")
+CHAR: Final = _of("CHAR", "S1")
+CHARACTER: Final = _of("CHARACTER", "S1")
+WCHAR: Final = _of("WCHAR", "U1")
+C_BOOL: Final = _of("C_BOOL", "?")
+CXX_BOOL: Final = C_BOOL
+BOOL: Final = C_BOOL
+SIGNED_CHAR: Final = _of("SIGNED_CHAR", "b")
+SHORT: Final = _of("SHORT", "h")
+INT: Final = _of("INT", "i")
+LONG: Final = _of("LONG", "l")
+LONG_LONG: Final = _of("LONG_LONG", "q")
+UNSIGNED_CHAR: Final = _of("UNSIGNED_CHAR", "B")
+UNSIGNED_SHORT: Final = _of("UNSIGNED_SHORT", "H")
+UNSIGNED: Final = _of("UNSIGNED", "I")
+UNSIGNED_INT: Final = UNSIGNED
+UNSIGNED_LONG: Final = _of("UNSIGNED_LONG", "L")
+UNSIGNED_LONG_LONG: Final = _of("UNSIGNED_LONG_LONG", "Q")
+FLOAT: Final = _of("FLOAT", "f")
+DOUBLE: Final = _of("DOUBLE", "d")
+C_FLOAT_COMPLEX: Final = _of("C_FLOAT_COMPLEX", "F")
+C_COMPLEX: Final = C_FLOAT_COMPLEX
+CXX_FLOAT_COMPLEX: Final = C_FLOAT_COMPLEX
+C_DOUBLE_COMPLEX: Final = _of("C_DOUBLE_COMPLEX", "D")
+CXX_DOUBLE_COMPLEX: Final = C_DOUBLE_COMPLEX
+REAL2: Final = _of("REAL2", "e")
+INT8_T: Final = _of("INT8_T", "i1")
+INT16_T: Final = _of("INT16_T", "i2")
+INT32_T: Final = _of("INT32_T", "i4")
+INT64_T: Final = _of("INT64_T", "i8")
+UINT8_T: Final = _of("UINT8_T", "u1")
+UINT16_T: Final = _of("UINT16_T", "u2")
+UINT32_T: Final = _of("UINT32_T", "u4")
+UINT64_T: Final = _of("UINT64_T", "u8")
+AINT: Final = _of("AINT", "i8")
+OFFSET: Final = _of("OFFSET", "i8")
+COUNT: Final = _of("COUNT", "i8")
+INTEGER: Final = _of("INTEGER", "i4")
+INTEGER1: Final = _of("INTEGER1", "i1")
+INTEGER2: Final = _of("INTEGER2", "i2")
+INTEGER4: Final = _of("INTEGER4", "i4")
+INTEGER8: Final = _of("INTEGER8", "i8")
+REAL: Final = _of("REAL", "f4")
+REAL4: Final = _of("REAL4", "f4")
+REAL8: Final = _of("REAL8", "f8")
+DOUBLE_PRECISION: Final = _of("DOUBLE_PRECISION", "f8")
+COMPLEX: Final = _of("COMPLEX", "F")
+COMPLEX8: Final = _of("COMPLEX8", "F")
+COMPLEX16: Final = _of("COMPLEX16", "D")
+DOUBLE_COMPLEX: Final = _of("DOUBLE_COMPLEX", "D")
+SHORT_INT: Final = _pair("SHORT_INT", "h")
+INT_INT: Final = _pair("INT_INT", "i")
+TWOINT: Final = INT_INT
+LONG_INT: Final = _pair("LONG_INT", "l")
+FLOAT_INT: Final = _pair("FLOAT_INT", "f")
+DOUBLE_INT: Final = _pair("DOUBLE_INT", "d")
+
+_BY_CHAR: Final = {each.dtype.char: each for each in (
+    C_BOOL, SIGNED_CHAR, SHORT, INT, LONG, LONG_LONG, UNSIGNED_CHAR, UNSIGNED_SHORT, UNSIGNED,
+    UNSIGNED_LONG, UNSIGNED_LONG_LONG, FLOAT, DOUBLE, C_FLOAT_COMPLEX, C_DOUBLE_COMPLEX, REAL2)}
+
+
+def of_dtype(dtype: numpy.dtype[Any]) -> Datatype:
+    """The datatype of an array's elements. Raises ValueError for Python's objects."""
+    if dtype.hasobject:
+        raise ValueError("message: the array holds Python objects; use a method of lower case")
+    found = _BY_CHAR.get(dtype.char) if dtype.isnative else None
+    return found or Datatype(str(dtype), dtype)
+
+
+def of_argument(argument: Union[Datatype, str]) -> Datatype:
+    """The datatype that a buffer specification names, also by a letter such as "d"."""
+    if isinstance(argument, Datatype):
+        if argument.is_predefined:
+            argument.dtype  # noqa: B018 (raises for DATATYPE_NULL)
+        return argument
+    try:
+        return of_dtype(numpy.dtype(argument))
+    except TypeError as error:
+        raise KeyError(argument) from error
+
+
+__all__ = [
+    "ORDER_C", "ORDER_FORTRAN", "DATATYPE_NULL", "LONG_DOUBLE", "C_LONG_DOUBLE_COMPLEX", "BYTE",
+    "PACKED", "CHAR", "CHARACTER", "WCHAR", "C_BOOL", "CXX_BOOL", "BOOL", "SIGNED_CHAR", "SHORT",
+    "INT", "LONG", "LONG_LONG", "UNSIGNED_CHAR", "UNSIGNED_SHORT", "UNSIGNED", "UNSIGNED_INT",
+    "UNSIGNED_LONG", "UNSIGNED_LONG_LONG", "FLOAT", "DOUBLE", "C_FLOAT_COMPLEX", "C_COMPLEX",
+    "CXX_FLOAT_COMPLEX", "C_DOUBLE_COMPLEX", "CXX_DOUBLE_COMPLEX", "REAL2", "INT8_T", "INT16_T",
+    "INT32_T", "INT64_T", "UINT8_T", "UINT16_T", "UINT32_T", "UINT64_T", "AINT", "OFFSET",
+    "COUNT", "INTEGER", "INTEGER1", "INTEGER2", "INTEGER4", "INTEGER8", "REAL", "REAL4", "REAL8",
+    "DOUBLE_PRECISION", "COMPLEX", "COMPLEX8", "COMPLEX16", "DOUBLE_COMPLEX", "SHORT_INT",
+    "INT_INT", "TWOINT", "LONG_INT", "FLOAT_INT", "DOUBLE_INT", "Datatype",
+]

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operators of reductions: the library's own by name, and functions of the caller.
+
+Reductions of buffers take the operator's native form. Those of Python objects call the operator as
+a function of two objects.
+"""
+
+import operator
+from typing import Any, Callable, Final, Optional, Union
+
+import numpy
+
+from .._operators import Op as NativeOp
+from ._datatypes import Datatype, of_dtype
+from ._errors import ERR_OP, Exception
+from ._messages import Message
+
+# MPI's form: combines both buffers, of elements of the datatype, into the second one.
+BufferFunction = Callable[[memoryview, memoryview, Datatype], None]
+
+
+class Op:
+    """An operator. Call it to combine two objects."""
+
+    def __init__(self, name: str, native: Union[str, NativeOp, None],
+                 of_objects: Optional[Callable[[Any, Any], Any]], is_commutative: bool = True,
+                 is_predefined: bool = True) -> None:
+        self.name = name
+        self._native = native
+        self._of_objects = of_objects
+        self.is_commutative = is_commutative
+        self.is_predefined = is_predefined
+
+    @classmethod
+    def Create(cls, function: BufferFunction, commute: bool = False) -> "Op":
+        """An operator from a function of two buffers and a datatype, which writes to the second.
+
+        All ranks create and use their operators in the same order. An operator lives until the
+        process ends, also after Free.
+        """
+
+        def native(left: Any, right: Any) -> Any:
+            result: Any = numpy.array(right)
+            function(memoryview(left).cast("B"), memoryview(result).cast("B"),
+                     of_dtype(result.dtype))
+            return result
+
+        return cls("created", NativeOp(native, commutative=commute), None, commute, False)
+
+    def Reduce_local(self, inbuf: Any, inoutbuf: Any) -> None:
+        """inoutbuf = inbuf op inoutbuf, element by element, at this rank alone."""
+        left, right = Message(inbuf).typed(), Message(inoutbuf).typed()
+        if left.dtype != right.dtype:
+            raise ValueError(f"Reduce_local: the buffers have {left.dtype} and {right.dtype}")
+        if len(left) != len(right):
+            raise ValueError(f"Reduce_local: the buffers have {len(left)} and {len(right)} "
+                             "elements")
+        native = self.native
+        if isinstance(native, NativeOp):
+            right[...] = native.function(left, right)
+        elif native in _LOCAL:
+            right[...] = _LOCAL[native](left, right)
+        else:
+            raise Exception(ERR_OP, f"{self.name} has no local form")
+
+    def Free(self) -> None:
+        """Frees nothing."""
+
+    def Is_commutative(self) -> bool:
+        return self.is_commutative
+
+    @property
+    def native(self) -> Union[str, NativeOp]:
+        """As the package unisono takes it. Raises Exception for OP_NULL."""
+        if self._native is None:
+            raise Exception(ERR_OP, f"{self.name} is no operator")
+        return self._native
+
+    def __call__(self, left: Any, right: Any) -> Any:
+        if self._of_objects is None:
+            raise Exception(ERR_OP, f"{self.name} does not take Python objects")
+        return self._of_objects(left, right)
+
+    def __bool__(self) -> bool:
+        return self._native is not None
+
+    def __repr__(self) -> str:
+        return f"unisono.mpi.{self.name}"
+
+
+_LOCAL: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "sum": numpy.add, "prod": numpy.multiply, "min": numpy.minimum, "max": numpy.maximum,
+    "logical_and": numpy.logical_and, "logical_or": numpy.logical_or,
+    "logical_xor": numpy.logical_xor, "bitwise_and": numpy.bitwise_and,
+    "bitwise_or": numpy.bitwise_or, "bitwise_xor": numpy.bitwise_xor,
+}
+
+
+def _larger(left: Any, right: Any) -> Any:
+    return right if right > left else left
+
+
+def _smaller(left: Any, right: Any) -> Any:
+    return right if right < left else left
+
+
+def _place_of(is_better: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def choose(left: Any, right: Any) -> Any:
+        (value, place), (other, other_place) = left, right
+        if value == other:
+            return value, min(place, other_place)
+        return (value, place) if is_better(value, other) else (other, other_place)
+    return choose
+
+
+def _second(left: Any, right: Any) -> Any:
+    return right
+
+
+def _first(left: Any, right: Any) -> Any:
+    return left
+
+
+OP_NULL: Final = Op("OP_NULL", None, None)
+SUM: Final = Op("SUM", "sum", operator.add)
+PROD: Final = Op("PROD", "prod", operator.mul)
+MAX: Final = Op("MAX", "max", _larger)
+MIN: Final = Op("MIN", "min", _smaller)
+LAND: Final = Op("LAND", "logical_and", lambda left, right: bool(left) and bool(right))
+LOR: Final = Op("LOR", "logical_or", lambda left, right: bool(left) or bool(right))
+LXOR: Final = Op("LXOR", "logical_xor", lambda left, right: bool(left) != bool(right))
+BAND: Final = Op("BAND", "bitwise_and", operator.and_)
+BOR: Final = Op("BOR", "bitwise_or", operator.or_)
+BXOR: Final = Op("BXOR", "bitwise_xor", operator.xor)
+MAXLOC: Final = Op("MAXLOC", "maxloc", _place_of(operator.gt))
+MINLOC: Final = Op("MINLOC", "minloc", _place_of(operator.lt))
+REPLACE: Final = Op("REPLACE", NativeOp(_second, commutative=False), _second, False)
+NO_OP: Final = Op("NO_OP", NativeOp(_first, commutative=False), _first, False)

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Requests of started calls, and of persistent ones."""
+
+import time
+from collections.abc import Sequence
+from typing import Any, Callable, Optional
+
+from .. import _errors as native
+from .. import _native
+from ._errors import ERR_REQUEST, Exception, of_native
+from ._messages import Hook
+
+_PAUSE = 0.00005
+
+
+class Status:
+    """What MPI says of a completed operation; of a collective, nothing but its error."""
+
+    def __init__(self) -> None:
+        self.error = 0
+        self.source = -1
+        self.tag = -1
+        self.cancelled = False
+
+    def Get_error(self) -> int:
+        return self.error
+
+    def Is_cancelled(self) -> bool:
+        return self.cancelled
+
+
+class Request:
+    """A started collective. It is complete, and false, after Wait or a Test that succeeds.
+
+    One thread at a time uses it. Its buffers stay in use until then.
+    """
+
+    def __init__(self, active: Optional[_native.Request] = None, unpack: Sequence[Hook] = (),
+                 note: Optional[Callable[[native.Error], None]] = None) -> None:
+        self._active = active
+        self._unpack = unpack
+        self._note = note  # tells the communicator of an error
+
+    def Wait(self, status: Optional[Status] = None) -> bool:
+        if self._active is not None:
+            active, self._active = self._active, None
+            self._run(active.wait)
+            self._finish()
+        return True
+
+    def Test(self, status: Optional[Status] = None) -> bool:
+        if self._active is not None and not self._run(self._active.done):
+            return False
+        return self.Wait(status)
+
+    def _finish(self) -> None:
+        for unpack in self._unpack:
+            unpack()
+
+    def _run(self, function: Callable[[], Any]) -> Any:
+        try:
+            return function()
+        except native.Error as error:
+            if self._note is not None:
+                self._note(error)
+            raise of_native(error) from error
+
+    def wait(self, status: Optional[Status] = None) -> None:
+        self.Wait(status)
+
+    def test(self, status: Optional[Status] = None) -> tuple[bool, None]:
+        return self.Test(status), None
+
+    def Free(self) -> None:
+        """The operation goes on, with its buffers."""
+        self._active = None
+
+    def Cancel(self) -> None:
+        """Ends it for all ranks, unless it is complete: the communicator then fails."""
+        if self._active is not None:
+            active, self._active = self._active, None
+            self._run(active.cancel)
+
+    def __bool__(self) -> bool:
+        return self._active is not None
+
+    @classmethod
+    def Waitall(cls, requests: Sequence["Request"],
+                statuses: Optional[Sequence[Status]] = None) -> bool:
+        for request in requests:
+            request.Wait()
+        return True
+
+    @classmethod
+    def Testall(cls, requests: Sequence["Request"],
+                statuses: Optional[Sequence[Status]] = None) -> bool:
+        return all([request.Test() for request in requests])
+
+    @classmethod
+    def Waitany(cls, requests: Sequence["Request"], status: Optional[Status] = None) -> int:
+        """The index of a request that is complete; UNDEFINED (-32766) if none is active."""
+        waiting = [i for i, request in enumerate(requests) if request]
+        while waiting:
+            for i in waiting:
+                if requests[i].Test():
+                    return i
+            time.sleep(_PAUSE)
+        return -32766
+
+    @classmethod
+    def waitall(cls, requests: Sequence["Request"],
+                statuses: Optional[Sequence[Status]] = None) -> list[None]:
+        cls.Waitall(requests)
+        return [None] * len(requests)
+
+
+class Prequest(Request):
+    """A prepared collective, for any number of starts."""
+
+    def __init__(self, plan: _native.Plan, pack: Sequence[Hook], unpack: Sequence[Hook],
+                 note: Callable[[native.Error], None]) -> None:
+        super().__init__(None, unpack, note)
+        self._plan: Optional[_native.Plan] = plan
+        self._pack = pack
+        self._is_started = False
+
+    def Start(self) -> None:
+        if self._plan is None:
+            raise Exception(ERR_REQUEST, "the request has been freed")
+        for pack in self._pack:
+            pack()
+        self._run(self._plan.start)
+        self._is_started = True
+
+    def Wait(self, status: Optional[Status] = None) -> bool:
+        if self._plan is not None and self._is_started:
+            self._is_started = False
+            self._run(self._plan.wait)
+            self._finish()
+        return True
+
+    def Test(self, status: Optional[Status] = None) -> bool:
+        is_active = self._plan is not None and self._is_started
+        if is_active and not self._run(self._plan.done):  # type: ignore[union-attr]
+            return False
+        return self.Wait(status)
+
+    def Free(self) -> None:
+        if self._plan is not None:
+            plan, self._plan = self._plan, None
+            self._run(plan.close)
+
+    def Cancel(self) -> None:
+        raise Exception(ERR_REQUEST, "a persistent collective cannot be cancelled")
+
+    def __bool__(self) -> bool:
+        return self._plan is not None
+
+    @classmethod
+    def Startall(cls, requests: Sequence["Prequest"]) -> None:
+        for request in requests:
+            request.Start()
+
+
+REQUEST_NULL = Request()
+

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""unisono.mpi: buffer specifications, derived datatypes, Python objects, and errors after which the
+communicator goes on. mpi4py's own tests (mpi4py_collectives.py) cover the collectives."""
+
+import array
+import pickle
+
+import ml_dtypes
+import numpy
+import pytest
+import unisono
+
+RANKS = 3
+
+
+def run(function, *arguments, ranks=RANKS):
+    return unisono.spawn(function, arguments, ranks=ranks)
+
+
+def specifications():
+    from unisono import mpi as MPI
+    comm = MPI.COMM_WORLD
+    rank, size = comm.rank, comm.size
+    received = {}
+    for name, make in {
+        "array": lambda a: a,
+        "list": lambda a: [a, MPI.INT],
+        "letter": lambda a: (a, "i"),
+        "count": lambda a: (a, 2),
+        "count and type": lambda a: [a, 2, MPI.INT],
+        "count and displacement": lambda a: (a, (2, 0), MPI.INT),
+        "four": lambda a: (a, 2, 0, MPI.INT),
+        "bytes": lambda a: (a.view("u1"), MPI.INT),
+        "other type": lambda a: (a, 2 * 4, MPI.BYTE),
+        "buffer": lambda a: memoryview(a),
+    }.items():
+        mine, all_of_them = numpy.full(2, rank, "i4"), numpy.full(2 * size, -1, "i4")
+        comm.Allgather(make(mine), all_of_them)
+        received[name] = all_of_them.tolist()
+    plain = array.array("d", [rank + 1.0])
+    total = array.array("d", [0.0])
+    comm.Allreduce(plain, total)
+    fortran = numpy.asfortranarray(numpy.full((2, 3), rank, "f8"))
+    comm.Bcast(fortran, root=1)
+    return received, total[0], fortran.tolist()
+
+
+def test_buffer_specifications():
+    for received, total, fortran in run(specifications):
+        assert set(map(tuple, received.values())) == {(0, 0, 1, 1, 2, 2)}, received
+        assert total == 6.0
+        assert fortran == [[1.0] * 3] * 2
+
+
+def derived():
+    from unisono import mpi as MPI
+    comm = MPI.COMM_WORLD
+    rank, size = comm.rank, comm.size
+    # A column of a matrix, to every second element of a vector.
+    column = MPI.DOUBLE.Create_vector(4, 1, 3).Create_resized(0, 8).Commit()
+    matrix = numpy.arange(12.0).reshape(4, 3) if rank == 0 else None
+    mine = numpy.full(8, -1.0)
+    every_second = MPI.DOUBLE.Create_vector(4, 1, 2)
+    comm.Scatter((matrix, 1, column) if rank == 0 else None, (mine, 1, every_second))
+    # The middle of an array, to all ranks.
+    middle = MPI.INT.Create_subarray([4, 4], [2, 2], [1, 1])
+    square = numpy.full((4, 4), rank, "i4")
+    request = comm.Ibcast((square, 1, middle), root=2)
+    request.Wait()
+    # Blocks of derived types with counts of their own.
+    pair = MPI.SHORT.Create_indexed([1, 1], [0, 3])
+    gathered = numpy.full(4 * size + 2, -1, "i2")
+    spread = numpy.arange(4, dtype="i2") + 10 * rank
+    comm.Allgatherv((spread, 1, pair), (gathered, [1] * size, [0, 1, 2], pair))
+    # A prepared call packs at each start.
+    plan = comm.Bcast_init((square, 1, middle), root=0)
+    square[:] = rank + 5
+    plan.Start()
+    plan.Wait()
+    plan.Free()
+    sizes = (column.Get_size(), column.Get_extent(), middle.Get_extent(), pair.Get_extent())
+    return mine.tolist(), square.tolist(), gathered.tolist(), sizes
+
+
+def test_derived_datatypes():
+    for rank, (mine, square, gathered, sizes) in enumerate(run(derived)):
+        assert mine[::2] == [rank, rank + 3.0, rank + 6.0, rank + 9.0]
+        assert mine[1::2] == [-1.0] * 4
+        edge = rank + 5
+        assert square == [[edge] * 4, [edge, 5, 5, edge], [edge, 5, 5, edge], [edge] * 4]
+        assert gathered[:12] == [0, -1, -1, 3, 10, -1, -1, 13, 20, -1, -1, 23]
+        assert sizes == (32, (0, 8), (0, 64), (0, 8))
+
+
+class Colour:
+    def __init__(self, name):
+        self.name = name
+
+
+def objects():
+    from unisono import mpi as MPI
+    comm = MPI.COMM_WORLD
+    rank, size = comm.rank, comm.size
+    long = comm.bcast("x" * 100_000 if rank == 1 else None, root=1)
+    assert long == "x" * 100_000
+    assert comm.bcast(b"", root=0) == b""
+    parts = comm.alltoall([{"from": rank, "to": to, "more": "y" * to} for to in range(size)])
+    assert parts == [{"from": source, "to": rank, "more": "y" * rank} for source in range(size)]
+    gathered = comm.gather([rank] * rank, root=2)
+    assert gathered == ([[], [1], [2, 2]] if rank == 2 else None)
+    assert comm.allreduce("abc"[rank]) == "abc"
+    assert comm.scan([rank], lambda left, right: left + right) == list(range(rank + 1))
+    assert comm.allreduce((rank % 2, rank), MPI.MAXLOC) == (1, 1)
+    half = comm.Split(rank if rank < 2 else MPI.UNDEFINED)
+    assert half == MPI.COMM_NULL if rank == 2 else half.allgather(rank) == [rank]
+    assert MPI.COMM_SELF.allgather("me") == ["me"]
+    assert MPI.COMM_SELF.Dup().size == 1
+    return True
+
+
+def test_python_objects():
+    assert run(objects) == [True] * RANKS
+
+
+def operators():
+    from unisono import mpi as MPI
+    comm = MPI.COMM_WORLD
+    rank = comm.rank
+
+    def first_minus_second(left, right, datatype):
+        a, b = (numpy.frombuffer(each, datatype.dtype) for each in (left, right))
+        b[:] = a - b
+
+    difference = MPI.Op.Create(first_minus_second)
+    total = numpy.zeros(2)
+    comm.Allreduce(numpy.array([10.0, 1.0]) / 2**rank, total, difference)
+    pairs = numpy.array([(rank * 2.0 - 1, rank)], MPI.DOUBLE_INT.dtype)
+    best = numpy.empty_like(pairs)
+    comm.Allreduce((pairs, 1, MPI.DOUBLE_INT), (best, 1, MPI.DOUBLE_INT), MPI.MAXLOC)
+    counts = numpy.zeros(rank + 1, "i8")
+    comm.Reduce_scatter(numpy.arange(comm.size * (comm.size + 1) // 2), counts)
+    small = numpy.ones(3, ml_dtypes.bfloat16)
+    if rank == 0:
+        with pytest.raises(MPI.Exception) as caught:
+            MPI.OP_NULL(1, 2)
+        assert caught.value.Get_error_class() == MPI.ERR_OP
+    return total.tolist(), best[0].tolist(), counts.tolist(), small.size
+
+
+def test_operators():
+    # The order of ranks is kept, and an operator is associative only by chance here.
+    for total, best, _, _ in run(operators, ranks=2):
+        assert total == [5.0, 0.5]
+        assert best == (1.0, 1)
+    for rank, (_, _, counts, _) in enumerate(run(operators)):
+        assert counts == [[0], [3, 6], [9, 12, 15]][rank]
+
+
+WRONG = {
+    "root": (lambda MPI, comm: comm.Bcast(numpy.ones(2), root=9), "ERR_ROOT"),
+    "negative root": (lambda MPI, comm: comm.gather(1, root=-1), "ERR_ROOT"),
+    "no buffer": (lambda MPI, comm: comm.Allreduce(numpy.ones(2), None), "ERR_ARG"),
+    "null type": (lambda MPI, comm: comm.Bcast([numpy.ones(2), MPI.LONG_DOUBLE]), "ERR_TYPE"),
+    "room": (lambda MPI, comm: comm.Bcast([numpy.ones(2), 3, MPI.DOUBLE]), ValueError),
+    "parts": (lambda MPI, comm: comm.Allgather(numpy.ones(2), numpy.ones(7)), ValueError),
+    "strides": (lambda MPI, comm: comm.Bcast(numpy.ones(8)[::2]), ValueError),
+    "not a buffer": (lambda MPI, comm: comm.Bcast(7), TypeError),
+    "objects": (lambda MPI, comm: comm.Bcast(numpy.array([{}])), ValueError),
+    "unpicklable": (lambda MPI, comm: comm.allgather(lambda: 1), (AttributeError,
+                                                                  pickle.PicklingError)),
+    "derived reduction": (lambda MPI, comm: comm.Allreduce(
+        MPI.IN_PLACE, [numpy.ones(4), 1, MPI.DOUBLE.Create_contiguous(4)]), TypeError),
+}
+
+
+def wrong_call(name):
+    from unisono import mpi as MPI
+    call, kind = WRONG[name]
+    comm = MPI.COMM_WORLD.Dup()
+    if comm.rank == 1:
+        if isinstance(kind, str):
+            with pytest.raises(MPI.Exception) as caught:
+                call(MPI, comm)
+            assert caught.value.Get_error_class() == getattr(MPI, kind)
+        else:
+            with pytest.raises(kind):
+                call(MPI, comm)
+    else:
+        with pytest.raises(MPI.Exception, match="rank 1") as caught:
+            comm.Allreduce(numpy.ones(2), numpy.ones(2))
+        assert caught.value.rank == 1
+        assert isinstance(caught.value.__cause__, unisono.PeerArgumentError)
+    # The communicator has all its members, so it goes on.
+    return [comm.allreduce(comm.rank) for _ in range(2)]
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_call_is_an_error_on_every_rank_and_the_communicator_goes_on(name):
+    assert run(wrong_call, name) == [[3, 3]] * RANKS
+
+
+class OnADevice:
+    """As the array of a GPU's library describes its memory."""
+
+    def __init__(self, array, shift=0):
+        self.array = array
+        self.__cuda_array_interface__ = {
+            "version": 3, "shape": array.shape, "typestr": array.dtype.str, "strides": None,
+            "data": (array.ctypes.data + shift, False)}
+
+
+def device_memory():
+    from unisono import mpi as MPI
+    comm = MPI.COMM_WORLD
+    managed = OnADevice(numpy.full(3, comm.rank + 1.0))
+    comm.Allreduce(MPI.IN_PLACE, managed)
+    away = OnADevice(numpy.ones(3), shift=2**60)
+    with pytest.raises(ValueError, match="cannot read"):
+        comm.Bcast(away)
+    return managed.array.tolist()
+
+
+def test_memory_of_devices_that_the_host_can_read():
+    assert run(device_memory, ranks=2) == [[3.0] * 3] * 2
