@@ -39,10 +39,10 @@ class RankRaces {
 
  private:
   void note(OpId op, const Range& range, bool write);
-  void judge_slot_read(OpId op, const Range& range);
-  void judge_memory(Memory memory, std::vector<Access>& accesses);
-  void judge_elements(Memory memory, std::int64_t begin, std::int64_t end);
-  void judge_pair(Memory memory, const Access& a, const Access& b, std::int64_t begin,
+  void check_slot_read(OpId op, const Range& range);
+  void check_memory(Memory memory, std::vector<Access>& accesses);
+  void check_elements(Memory memory, std::int64_t begin, std::int64_t end);
+  void check_pair(Memory memory, const Access& a, const Access& b, std::int64_t begin,
                   std::int64_t end);
   bool before(OpId a, OpId b);
 
@@ -102,21 +102,21 @@ void RankRaces::judge() {
         break;
     }
   }
-  judge_memory(Memory::output, output_);
-  judge_memory(Memory::scratch, scratch_);
+  check_memory(Memory::output, output_);
+  check_memory(Memory::scratch, scratch_);
 }
 
 // No op of this rank writes slots, and no op at all writes the input.
 void RankRaces::note(OpId op, const Range& range, bool write) {
   if (range.count == 0) return;
-  if (range.memory == Memory::slot) return judge_slot_read(op, range);
+  if (range.memory == Memory::slot) return check_slot_read(op, range);
   const Range in_memory = layout_(range);
   if (in_memory.memory == Memory::input) return;
   auto& accesses = in_memory.memory == Memory::output ? output_ : scratch_;
   accesses.push_back({op, write, in_memory.offset, in_memory.offset + in_memory.count});
 }
 
-void RankRaces::judge_slot_read(OpId op, const Range& range) {
+void RankRaces::check_slot_read(OpId op, const Range& range) {
   const auto waits =
       std::ranges::equal_range(waits_, range.slot, {}, &std::pair<SlotId, OpId>::first);
   for (const auto& [slot, wait] : waits) {
@@ -128,7 +128,7 @@ void RankRaces::judge_slot_read(OpId op, const Range& range) {
 }
 
 // Sweeps over the elements; between two borders the same ops are active.
-void RankRaces::judge_memory(Memory memory, std::vector<Access>& accesses) {
+void RankRaces::check_memory(Memory memory, std::vector<Access>& accesses) {
   std::vector<std::int64_t> borders;
   for (const Access& access : accesses) {
     borders.push_back(access.begin);
@@ -151,28 +151,28 @@ void RankRaces::judge_memory(Memory memory, std::vector<Access>& accesses) {
       const Access* const begins = &accesses[next];
       active_.insert(std::ranges::upper_bound(active_, begins, earlier), begins);
     }
-    judge_elements(memory, borders[i], borders[i + 1]);
+    check_elements(memory, borders[i], borders[i + 1]);
   }
 }
 
 // Comparing neighbours suffices. Writes that are ordered pairwise in a row are all ordered. A read
 // between two of them is ordered to the rest through them.
-void RankRaces::judge_elements(Memory memory, std::int64_t begin, std::int64_t end) {
+void RankRaces::check_elements(Memory memory, std::int64_t begin, std::int64_t end) {
   const Access* last_write = nullptr;
   reads_.clear();
   for (const Access* const access : active_) {
-    if (last_write != nullptr) judge_pair(memory, *last_write, *access, begin, end);
+    if (last_write != nullptr) check_pair(memory, *last_write, *access, begin, end);
     if (!access->write) {
       reads_.push_back(access);
       continue;
     }
-    for (const Access* read : reads_) judge_pair(memory, *read, *access, begin, end);
+    for (const Access* read : reads_) check_pair(memory, *read, *access, begin, end);
     reads_.clear();
     last_write = access;
   }
 }
 
-void RankRaces::judge_pair(Memory memory, const Access& a, const Access& b, std::int64_t begin,
+void RankRaces::check_pair(Memory memory, const Access& a, const Access& b, std::int64_t begin,
                            std::int64_t end) {
   if (a.op == b.op || before(a.op, b.op)) return;
   if (!reported_.emplace(a.op, b.op).second) return;

@@ -31,7 +31,7 @@ struct alignas(64) MemberRecord {
   std::atomic<std::uint64_t> given_up;  // the last making of a communicator that failed at its rank
   // Used with a NIC path (nic_path.hpp). A newer communicator may use the memory of an older one to
   // which a word is still under way. So the last three carry the communicator's mark.
-  std::atomic<std::uint64_t> standing;  // a NicStanding; by its rank only
+  std::atomic<std::uint64_t> nic_progress;  // a NicProgress; by its rank only
   std::atomic<std::uint64_t>
       leave_record;                  // nic_leave_record(); arrives when the rank leaves the path
   std::atomic<std::uint64_t> heard;  // the last answer of its rank, ...

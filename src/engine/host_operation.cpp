@@ -80,11 +80,11 @@ void ring_credit(const Machine& machine) {
 
 // The members on other hosts are informed now and then.
 void tell_credit(const Machine& machine, Lane& lane) {
-  while (const auto news = lane.take_news(false)) {
-    for (const int rank : news->ranks) {
+  while (const auto update = lane.take_update(false)) {
+    for (const int rank : update->ranks) {
       machine.router.put({.target = machine.job_ranks[rank],
-                          .flag = news->word,
-                          .flag_value = news->done,
+                          .flag = update->word,
+                          .flag_value = update->done,
                           .forward = true});
     }
   }

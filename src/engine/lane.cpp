@@ -51,22 +51,22 @@ void Lane::set_remote(std::vector<std::vector<int>> hosts) {
     const std::size_t turn =
         (remote_hosts_.size() + static_cast<std::size_t>(rank_)) % hosts.size();
     const std::uint64_t due = done_ + half - turn * half / hosts.size();
-    remote_hosts_.push_back({.ranks = std::move(ranks), .told = done_, .due = due});
+    remote_hosts_.push_back({.ranks = std::move(ranks), .sent = done_, .due = due});
   }
   first_due_ = done_ + 1;
 }
 
-std::optional<Lane::News> Lane::take_news(bool at_once) {
+std::optional<Lane::Update> Lane::take_update(bool at_once) {
   if (!at_once && !is_reached(first_due_)) [[likely]]
     return std::nullopt;
   const auto half = static_cast<std::uint64_t>(geometry_.channels) / 2;
   first_due_ = done_ + half;
   for (RemoteHost& host : remote_hosts_) {
-    if (at_once ? host.told != done_ : is_reached(host.due)) {
-      host.told = done_;
+    if (at_once ? host.sent != done_ : is_reached(host.due)) {
+      host.sent = done_;
       host.due = done_ + half;
       first_due_ = done_;  // there may be more
-      return News{host.ranks, reinterpret_cast<std::uint64_t*>(&progress_[rank_].done), done_};
+      return Update{host.ranks, reinterpret_cast<std::uint64_t*>(&progress_[rank_].done), done_};
     }
     if (host.due - done_ < first_due_ - done_) first_due_ = host.due;
   }

@@ -87,12 +87,12 @@ class Lane {
   void set_remote(std::vector<std::vector<int>> hosts);
   // The progress to put to the members on one of these hosts. Called until it is empty; then the
   // others need no put yet. `at_once`: they get one if there is any progress.
-  struct News {
+  struct Update {
     std::span<const int> ranks;
     std::uint64_t* word;
     std::uint64_t done;
   };
-  std::optional<News> take_news(bool at_once);
+  std::optional<Update> take_update(bool at_once);
   // A member of another host that keeps operation `sequence` from being entered; -1: none.
   int laggard(std::uint64_t sequence) const;
 
@@ -130,7 +130,7 @@ class Lane {
   // The members on another host, and the progress that they know of this rank.
   struct RemoteHost {
     std::vector<int> ranks;
-    std::uint64_t told;  // the value of done_ that they know
+    std::uint64_t sent;  // the value of done_ that they know
     std::uint64_t due;   // the value of done_ at which the next put is due
   };
   bool is_reached(std::uint64_t sequence) const {

@@ -50,10 +50,10 @@ bool Agent::lend(Carried& carried, When when) {
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);
-    lent_.push_back(&carried);
+    operations_.push_back(&carried);
     // Handles events that came before the agent could know of the communicator.
     if (when != When::now && !carry_one(carried)) {
-      lent_.pop_back();
+      operations_.pop_back();
       return false;
     }
     at_once_ |= at_once;
@@ -79,20 +79,20 @@ bool Agent::carry_one(Carried& carried) {
 
 void Agent::take_back(Carried& carried) {
   const std::lock_guard lock(mutex_);
-  std::erase(lent_, &carried);
+  std::erase(operations_, &carried);
   looked_ns_ = base::now_ns();
 }
 
 bool Agent::carry() {
   const std::lock_guard lock(mutex_);
   bool any = false;
-  for (Carried* carried : lent_) any |= carry_one(*carried);
+  for (Carried* carried : operations_) any |= carry_one(*carried);
   return any;
 }
 
 void Agent::rest(std::unique_lock<std::mutex>& lock) {
   rests_ = true;
-  changed_.wait(lock, [this] { return stop_ || !lent_.empty(); });
+  changed_.wait(lock, [this] { return stop_ || !operations_.empty(); });
   rests_ = false;
 }
 
@@ -104,12 +104,12 @@ void Agent::run() {
       if (!at_once_ && wait_ns > 0) {
         changed_.wait_for(lock, std::chrono::nanoseconds(wait_ns),
                           [this] { return stop_ || at_once_; });
-      } else if (lent_.empty()) {
+      } else if (operations_.empty()) {
         rest(lock);
       }
       if (stop_) return;
       at_once_ = false;
-      if (lent_.empty()) continue;
+      if (operations_.empty()) continue;
     }
     const std::uint32_t announced = doorbells_.announce(rank_);
     const bool more = carry();

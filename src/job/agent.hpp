@@ -68,7 +68,7 @@ class Agent {
   network::Network* const network_;
   std::mutex mutex_;  // held while communicators are carried
   std::condition_variable changed_;
-  std::vector<Carried*> lent_;
+  std::vector<Carried*> operations_;
   std::int64_t looked_ns_ = 0;  // when the application last took something back
   bool at_once_ = false;
   bool rests_ = false;  // until it is notified that something was lent

@@ -68,7 +68,7 @@ bool MulticastProbe::send(std::int64_t now_ns) {
   const bool sent = datagrams_.send(std::span(copies).first(count)) != 0;
   if (sent) {
     ++sequence_;
-    told_ = all_heard;
+    reported_all_ = all_heard;
   }
   next_ns_ = now_ns + interval_ns_;
   interval_ns_ = std::min(2 * interval_ns_, kMostInterval);

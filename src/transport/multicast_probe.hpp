@@ -31,7 +31,7 @@ class MulticastProbe {
   std::int64_t next_ns() const { return next_ns_; }
 
   // All members have said that they have heard all, and this one has said so too.
-  bool carries() const { return satisfied_ == others_ && told_; }
+  bool carries() const { return satisfied_ == others_ && reported_all_; }
   // For people: "multicast carries between 8 members", "nothing heard from rank 3; ...".
   std::string note() const;
 
@@ -51,7 +51,7 @@ class MulticastProbe {
   std::size_t others_ = 0;
   std::size_t heard_ = 0;
   std::size_t satisfied_ = 0;
-  bool told_ = false;  // our last probe reported that we have heard all
+  bool reported_all_ = false;  // our last probe reported that we have heard all
   std::uint64_t sequence_ = 0;
   std::int64_t interval_ns_ = 0;
   std::int64_t next_ns_ = 0;

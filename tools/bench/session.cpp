@@ -46,7 +46,7 @@ class Session {
   int missed() const { return missed_; }
 
  private:
-  base::Result<Verdict> judge(Arena& arena, const Comparison& comparison);
+  base::Result<GuidelineResult> compare(Arena& arena, const Comparison& comparison);
   base::Status measure_cell(const Pattern& pattern, const Subject& subject, std::int64_t bytes);
 
   const Options& options_;
@@ -111,23 +111,23 @@ base::Status Session::compare_all() {
   Arena arena(place_, options_);
   for (const Comparison& comparison : comparisons(options, place_.ranks)) {
     if (report) progress_.show("unisono bench: " + comparison.text);
-    UNISONO_ASSIGN(const Verdict verdict, judge(arena, comparison));
+    UNISONO_ASSIGN(const GuidelineResult result, compare(arena, comparison));
     progress_.clear();
-    missed_ += verdict.holds() ? 0 : 1;
-    if (report) report->add(verdict);
+    missed_ += result.holds() ? 0 : 1;
+    if (report) report->add(result);
   }
   UNISONO_TRY(arena.close());
   return report ? report->end() : base::success();
 }
 
 // All ranks have the same figures, so they agree without a word.
-base::Result<Verdict> Session::judge(Arena& arena, const Comparison& comparison) {
-  std::optional<Verdict> best;
+base::Result<GuidelineResult> Session::compare(Arena& arena, const Comparison& comparison) {
+  std::optional<GuidelineResult> best;
   for (int i = 0; i < kTries && !(best && best->holds()); ++i) {
     UNISONO_ASSIGN(const Contest contest, arena.hold(comparison));
     wrong_ += contest.wrong;
     if (best && best->contest.ratio() <= contest.ratio()) continue;
-    best = Verdict{comparison, contest, comparison.limit * options_.factor};
+    best = GuidelineResult{comparison, contest, comparison.limit * options_.factor};
   }
   return *best;
 }

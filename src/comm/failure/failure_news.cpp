@@ -18,7 +18,7 @@ FailureNews::FailureNews(const Members& members, const FailurePlace& place)
     : members_(members), job_(members.job()), place_(place) {
   if (!hosts().given()) return;
   own_host_ = hosts().of(members.rank());
-  told_.resize(static_cast<std::size_t>(hosts().hosts()));
+  reports_sent_.resize(static_cast<std::size_t>(hosts().hosts()));
 }
 
 bool FailureNews::lives(int host) const {
@@ -68,8 +68,8 @@ void FailureNews::tell_neighbours() {
 // live. Each report has a word of its own, so that none can overtake another; the first comes with
 // the text.
 void FailureNews::tell_host(int host) {
-  int& told = told_[static_cast<std::size_t>(host)];
-  if (told == shown_) return;
+  int& sent = reports_sent_[static_cast<std::size_t>(host)];
+  if (sent == shown_) return;
   const auto put = [this](int member, int report) {
     const bool first = report == 0;
     job_.network()->put(
@@ -82,12 +82,12 @@ void FailureNews::tell_host(int host) {
   };
   for (const int member : hosts().members(host)) {
     if (!members_.lives(member)) continue;
-    if (told == 0) put(member, 0);
+    if (sent == 0) put(member, 0);
     if (shown_ > 1) put(member, shown_ - 1);
     job_.losses().send_update(members_.job_rank(member));
     job_.network()->confirm(members_.job_rank(member));
   }
-  told = shown_;
+  sent = shown_;
 }
 
 std::optional<job::Failure> FailureNews::earliest() const {
@@ -96,8 +96,8 @@ std::optional<job::Failure> FailureNews::earliest() const {
   // All ranks of a host get a notice, each writing the same.
   const auto held = job_.network()->hold();
   const auto consider = [&known](const job::FailureNotice& notice) {
-    const auto told = job::read_notice(notice);
-    if (told && (!known || told->index < known->index)) known = told;
+    const auto reported = job::read_notice(notice);
+    if (reported && (!known || reported->index < known->index)) known = reported;
   };
   for (const int member : members_.remote()) consider(place_.notices[member]);
   if (asked_ != 0) {

@@ -61,8 +61,8 @@ class FailureNews {
   job::Job& job_;
   FailurePlace place_;
   int own_host_ = 0;
-  std::vector<int> told_;  // by host: number of reports sent
-  int shown_ = 0;          // reports; as many words of own().ends
+  std::vector<int> reports_sent_;  // by host: number of reports sent
+  int shown_ = 0;                  // reports; as many words of own().ends
   std::uint64_t shown_end_ = 0;
   bool passes_on_ = false;
   int asked_member_ = -1;

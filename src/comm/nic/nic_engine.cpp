@@ -110,7 +110,7 @@ void NicEngine::cancel(Operation& operation) {
   if (&operation == current() && std::exchange(is_armed_, false)) path_->group->disarm();
   std::erase(waiting_, &operation);
   if (!operation.nic.is_posted) return;
-  NicStanding own = standing();
+  NicProgress own = progress();
   own.ended = true;
   peers_.publish(own);
 }
@@ -244,7 +244,7 @@ bool NicEngine::examine_members() {
     if (state == job::RankState::present) continue;
     const auto last = peers_.leave_record_of(r);
     const bool would_stay = path_->is_above(r) || path_->group->is_gathering();
-    if (state == job::RankState::left && !would_stay && last && has_result(standing(), *last))
+    if (state == job::RankState::left && !would_stay && last && has_result(progress(), *last))
       continue;
     // It may have reported a failure and left since this rank last checked. Or the update about the
     // failure was overtaken by the one about its end. A failure of a later operation is a reason,
@@ -275,8 +275,8 @@ bool NicEngine::examine_members() {
 // Whether a neighbour reports that it has sent everything the operation lacks. If no rank delays
 // it, a host waits on a tree for one of two things. If it has contributed, it waits for its parent,
 // otherwise for its children.
-bool NicEngine::is_owed_by(const NicPath::Neighbour& next, const NicStanding& own,
-                           const std::optional<NicStanding>& other) const {
+bool NicEngine::is_owed_by(const NicPath::Neighbour& next, const NicProgress& own,
+                           const std::optional<NicProgress>& other) const {
   if (path_->group->is_gathering()) return other && has_given(own, *other, 0);
   const std::uint32_t lacking = path_->group->lacking();
   for (int tree = 0; lacking >> tree != 0; ++tree) {
@@ -291,7 +291,7 @@ bool NicEngine::is_owed_by(const NicPath::Neighbour& next, const NicStanding& ow
 // Ranks may be late for any time. Only the leader of a host misses packets that were sent to the
 // host; its other ranks wait for ranks of their host only.
 void NicEngine::examine_standings(Operation& operation) {
-  const NicStanding own = standing();
+  const NicProgress own = progress();
   bool owed = path_->group->leads() && path_->group->is_host_complete();
   for (const auto& next : path_->neighbours) {
     if (!path_->may_wait_for(next)) continue;
@@ -321,7 +321,7 @@ void NicEngine::examine_standings(Operation& operation) {
 }
 
 // While an operation is posted, the progress word describes it, whatever the rank has called since.
-NicStanding NicEngine::standing() const {
+NicProgress NicEngine::progress() const {
   const bool is_posted = !waiting_.empty();
   return {.history = is_posted ? posted_history_ : queue_.history(),
           .calls = nic_calls(is_posted ? posted_calls_ : queue_.next_index()),
@@ -333,7 +333,7 @@ NicStanding NicEngine::standing() const {
 // Whether no neighbour may still ask this rank for the last result, and no requested packet is
 // under way to it. Ranks on this host need nothing from it: they have the results in shared memory.
 bool NicEngine::may_leave() const {
-  NicStanding waiting = standing();
+  NicProgress waiting = progress();
   waiting.completed -= 1;  // like a rank that lacks the last result
   return std::ranges::all_of(path_->neighbours, [&](const NicPath::Neighbour& next) {
     if (next.here || !members_.lives(next.rank)) return true;
@@ -365,7 +365,7 @@ void NicEngine::leave() {
   wait::Waiter waiter(job.cores().wait_policy(), contention_);
   wait::wait_until(
       waiter, turn, [] { return true; }, sleep);
-  NicStanding own = standing();
+  NicProgress own = progress();
   own.ended = true;
   peers_.publish(own);
   peers_.publish_leave_record();

@@ -44,7 +44,7 @@ class NicEngine final : public engine::Engine {
   // A member is gone: fails the operation that needs it. True if that is done, or is in progress.
   bool examine_members();
   // Lets members on this host and on others see how far this rank is.
-  void publish() { peers_.publish(standing()); }
+  void publish() { peers_.publish(progress()); }
   // Before the communicator ends: waits until no neighbour may still ask this rank for a packet.
   // Until then the programs of this host must answer for it.
   void leave();
@@ -55,9 +55,9 @@ class NicEngine final : public engine::Engine {
   engine::Outcome fail(const engine::Operation& operation, const base::Error& why);
   base::Error difference(const engine::Operation& operation, int other) const;
   engine::Operation* current() const { return waiting_.empty() ? nullptr : waiting_.front(); }
-  NicStanding standing() const;
-  bool is_owed_by(const NicPath::Neighbour& next, const NicStanding& own,
-                  const std::optional<NicStanding>& other) const;
+  NicProgress progress() const;
+  bool is_owed_by(const NicPath::Neighbour& next, const NicProgress& own,
+                  const std::optional<NicProgress>& other) const;
   void await_silence();
   void examine_standings(engine::Operation& operation);
   void ask_for_failure();

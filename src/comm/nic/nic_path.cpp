@@ -31,14 +31,14 @@ std::int64_t ahead(std::uint64_t own, std::uint64_t other, unsigned bits) {
 
 }  // namespace
 
-std::uint64_t NicStanding::word() const {
+std::uint64_t NicProgress::word() const {
   return std::uint64_t{history} << kHistoryBit |
          (completed & mask(kCompletedBits)) << kCompletedBit |
          (calls & mask(kCallsBits)) << kCallsBit | std::uint64_t{ended} << kEndedBit |
          (given & mask(kGivenBits)) << kGivenBit;
 }
 
-NicStanding NicStanding::of_word(std::uint64_t word) {
+NicProgress NicProgress::of_word(std::uint64_t word) {
   return {.history = static_cast<std::uint32_t>(word >> kHistoryBit),
           .calls = word >> kCallsBit & mask(kCallsBits),
           .completed = word >> kCompletedBit & mask(kCompletedBits),
@@ -46,26 +46,26 @@ NicStanding NicStanding::of_word(std::uint64_t word) {
           .ended = (word >> kEndedBit & 1) != 0};
 }
 
-bool has_result(const NicStanding& own, const NicStanding& other) {
+bool has_result(const NicProgress& own, const NicProgress& other) {
   return ahead(own.completed, other.completed, kCompletedBits) > 0;
 }
 
 // No rank gets past an operation of the NIC path without its result. A rank with fewer calls may
 // still make them. A rank that has ended makes no more calls; its absence is detected elsewhere.
-bool calls_differ(const NicStanding& own, const NicStanding& other) {
+bool calls_differ(const NicProgress& own, const NicProgress& other) {
   if (has_result(own, other) || other.ended) return false;
   const std::int64_t calls = ahead(own.calls, other.calls, kCallsBits);
   return calls > 0 || (calls == 0 && other.history != own.history);
 }
 
-bool has_fewer_calls(const NicStanding& other, std::uint64_t calls) {
+bool has_fewer_calls(const NicProgress& other, std::uint64_t calls) {
   return ahead(other.calls, calls, kCallsBits) > 0;
 }
 
 std::uint64_t nic_calls(std::uint64_t calls) { return calls & mask(kCallsBits); }
 std::uint64_t nic_completed(std::uint64_t completed) { return completed & mask(kCompletedBits); }
 
-bool has_given(const NicStanding& own, const NicStanding& other, int tree) {
+bool has_given(const NicProgress& own, const NicProgress& other, int tree) {
   if (has_result(own, other)) return true;
   return (other.given >> tree & 1) != 0 && ahead(own.calls, other.calls, kCallsBits) == 0 &&
          ahead(own.completed, other.completed, kCompletedBits) == 0;
@@ -78,12 +78,12 @@ std::uint64_t nic_leave_record(std::uint64_t mark, std::uint64_t completed) {
   return mark << kMarkBit | (completed & mask(kCompletedBits)) << 1 | 1;
 }
 
-std::optional<NicStanding> read_leave_record(std::uint64_t mark, std::uint64_t word) {
+std::optional<NicProgress> read_leave_record(std::uint64_t mark, std::uint64_t word) {
   if ((word & 1) == 0 || word >> kMarkBit != (mark << kMarkBit) >> kMarkBit) return std::nullopt;
-  NicStanding standing;
-  standing.completed = word >> 1 & mask(kCompletedBits);
-  standing.ended = true;
-  return standing;
+  NicProgress progress;
+  progress.completed = word >> 1 & mask(kCompletedBits);
+  progress.ended = true;
+  return progress;
 }
 
 NicPath::NicPath(std::unique_ptr<engine::NicGroup> joined, std::uint64_t segment_mark,

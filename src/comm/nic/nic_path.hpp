@@ -17,7 +17,7 @@
 namespace unisono::comm {
 
 // How far a rank is. In a word, numbers are cut: ranks are never further apart than that.
-struct NicStanding {
+struct NicProgress {
   std::uint32_t history = 1;    // digest of all its calls so far, in both paths; 24 bits
   std::uint64_t calls = 0;      // so many; 18 bits
   std::uint64_t completed = 0;  // operations in the NIC path; 17 bits
@@ -26,28 +26,28 @@ struct NicStanding {
   bool ended = false;  // it needs nothing more from the group
 
   std::uint64_t word() const;
-  static NicStanding of_word(std::uint64_t word);
-  bool operator==(const NicStanding&) const = default;
+  static NicProgress of_word(std::uint64_t word);
+  bool operator==(const NicProgress&) const = default;
 };
 
 // The leave record of a rank, also for ranks still in the path: the number of operations that it
 // has completed. It carries the mark of its communicator: the first sequence number of its segment.
 std::uint64_t nic_leave_record(std::uint64_t mark, std::uint64_t completed);
 // nullopt: none, or an older communicator's.
-std::optional<NicStanding> read_leave_record(std::uint64_t mark, std::uint64_t word);
+std::optional<NicProgress> read_leave_record(std::uint64_t mark, std::uint64_t word);
 
 // `own` waits in operation number own.completed of the NIC path. Whether the other rank has made
 // another call instead, so that it will never take part.
-bool calls_differ(const NicStanding& own, const NicStanding& other);
+bool calls_differ(const NicProgress& own, const NicProgress& other);
 // Whether it has the operation's result.
-bool has_result(const NicStanding& own, const NicStanding& other);
+bool has_result(const NicProgress& own, const NicProgress& other);
 // Whether it has made fewer calls than so many.
-bool has_fewer_calls(const NicStanding& other, std::uint64_t calls);
+bool has_fewer_calls(const NicProgress& other, std::uint64_t calls);
 // Numbers as they are cut in a word.
 std::uint64_t nic_calls(std::uint64_t calls);
 std::uint64_t nic_completed(std::uint64_t completed);
 // Whether it has sent its contribution on a tree.
-bool has_given(const NicStanding& own, const NicStanding& other, int tree);
+bool has_given(const NicProgress& own, const NicProgress& other, int tree);
 
 struct NicPath {
   struct Neighbour {

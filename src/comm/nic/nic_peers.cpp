@@ -3,9 +3,9 @@
 
 namespace unisono::comm {
 
-void NicPeers::publish(const NicStanding& own) {
+void NicPeers::publish(const NicProgress& own) {
   const auto held = members_.job().network()->hold();  // another host may be reading it
-  record(members_.rank()).standing.store(own.word(), std::memory_order_release);
+  record(members_.rank()).nic_progress.store(own.word(), std::memory_order_release);
 }
 
 void NicPeers::publish_leave_record() {
@@ -19,18 +19,18 @@ void NicPeers::publish_leave_record() {
   }
 }
 
-std::optional<NicStanding> NicPeers::leave_record_of(int rank) const {
+std::optional<NicProgress> NicPeers::leave_record_of(int rank) const {
   return read_leave_record(path_.mark, record(rank).leave_record.load(std::memory_order_acquire));
 }
 
-std::optional<NicStanding> NicPeers::of(const NicPath::Neighbour& next) const {
+std::optional<NicProgress> NicPeers::of(const NicPath::Neighbour& next) const {
   if (const auto last = leave_record_of(next.rank)) return last;
   const MemberRecord& member = record(next.rank);
   if (!next.here && (next.asked == path_.first_asked || awaits_answer(next))) return std::nullopt;
-  const std::uint64_t said = next.here ? member.standing.load(std::memory_order_acquire)
+  const std::uint64_t said = next.here ? member.nic_progress.load(std::memory_order_acquire)
                                        : member.heard.load(std::memory_order_relaxed);
   if (said == 0) return std::nullopt;
-  return NicStanding::of_word(said);
+  return NicProgress::of_word(said);
 }
 
 bool NicPeers::awaits_answer(const NicPath::Neighbour& next) const {
@@ -42,7 +42,7 @@ void NicPeers::ask(NicPath::Neighbour& next) {
   if (next.here || awaits_answer(next)) return;
   MemberRecord& member = record(next.rank);
   const auto offset =
-      reinterpret_cast<std::byte*>(&member.standing) - members_.job().memory().at(0);
+      reinterpret_cast<std::byte*>(&member.nic_progress) - members_.job().memory().at(0);
   members_.job().network()->get({.source = members_.job_rank(next.rank),
                                  .offset = static_cast<std::uint64_t>(offset),
                                  .place = reinterpret_cast<std::byte*>(&member.heard),

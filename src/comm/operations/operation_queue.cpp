@@ -169,7 +169,7 @@ bool OperationQueue::credit_blocked() const {
 
 void OperationQueue::publish_progress() {
   for (engine::Lane* lane : {&segment_.small(), &segment_.bulk()}) {
-    while (const auto update = lane->take_news(true)) {
+    while (const auto update = lane->take_update(true)) {
       for (const int member : update->ranks) {
         machine_.router.put({.target = members_.job_rank(member),
                              .flag = update->word,

@@ -135,10 +135,10 @@ UNISONO_INLINE int pass_down(struct xdp_md* context, const struct unisono_nic_ro
  * continued the operation since the last contribution arrived: this frame does. */
 UNISONO_INLINE int look_further(struct xdp_md* context, const struct unisono_nic_row* row,
                                 struct unisono_nic_slot* slot, uint64_t sequence,
-                                enum standing standing, uint64_t missing) {
-  if (standing == UNISONO_GONE) return count(UNISONO_NIC_STALE, XDP_DROP);
+                                enum operation_state state, uint64_t missing) {
+  if (state == UNISONO_GONE) return count(UNISONO_NIC_STALE, XDP_DROP);
   if (missing == 0) return complete_received(context, row, slot, sequence);
-  if (standing != UNISONO_LACKING || (missing & ~1ULL) == 0) {
+  if (state != UNISONO_LACKING || (missing & ~1ULL) == 0) {
     return count(UNISONO_NIC_NOT_YET, XDP_DROP);
   }
   return pass_down(context, row, sequence, missing);
@@ -149,12 +149,12 @@ UNISONO_INLINE int look_further(struct xdp_md* context, const struct unisono_nic
 UNISONO_INLINE int answer_child(struct xdp_md* context, const struct unisono_nic_row* row,
                                 struct unisono_nic_slot* slot, uint64_t sequence, uint32_t child) {
   uint64_t missing = 0;
-  const enum standing standing = find_standing(row, slot, sequence, &missing);
+  const enum operation_state state = find_state(row, slot, sequence, &missing);
   const struct unisono_nic_block* own = find_block(row, sequence, 0);
-  const int done = standing == UNISONO_DONE;
+  const int done = state == UNISONO_DONE;
   if (!own) return count(UNISONO_NIC_NO_GROUP, XDP_DROP);
-  if (!done && standing != UNISONO_SUMMED) {
-    return look_further(context, row, slot, sequence, standing, missing);
+  if (!done && state != UNISONO_SUMMED) {
+    return look_further(context, row, slot, sequence, state, missing);
   }
   if (!done && is_root(row)) return count(UNISONO_NIC_NOT_YET, XDP_DROP);
   if (own->sequence != sequence) return count(UNISONO_NIC_STALE, XDP_DROP);
@@ -178,10 +178,9 @@ UNISONO_INLINE int answer_parent(struct xdp_md* context, const struct unisono_pa
   const struct unisono_nic_block* own = find_block(row, sequence, 0);
   if (!slot || !own) return count(UNISONO_NIC_NO_GROUP, XDP_DROP);
   uint64_t missing = 0;
-  const enum standing standing = find_standing(row, slot, sequence, &missing);
-  if (standing == UNISONO_DONE) return count(UNISONO_NIC_STALE, XDP_DROP);
-  if (standing != UNISONO_SUMMED)
-    return look_further(context, row, slot, sequence, standing, missing);
+  const enum operation_state state = find_state(row, slot, sequence, &missing);
+  if (state == UNISONO_DONE) return count(UNISONO_NIC_STALE, XDP_DROP);
+  if (state != UNISONO_SUMMED) return look_further(context, row, slot, sequence, state, missing);
   struct outgoing out = next_hop(row, own, 0);
   out.sequence = sequence;
   if (!rewrite_received(context, row, own, &out)) return count(UNISONO_NIC_NO_ROOM, XDP_DROP);
@@ -261,8 +260,8 @@ UNISONO_INLINE int take_query(struct xdp_md* context, const struct unisono_packe
   if (!is_next || slot->queried == sequence) return count(UNISONO_NIC_STALE, XDP_DROP);
   __sync_lock_test_and_set(&slot->queried, sequence);
   uint64_t missing = 0;
-  const enum standing standing = find_standing(row, slot, sequence, &missing);
-  if (standing != UNISONO_BUSY || missing != 0) return count(UNISONO_NIC_NOT_YET, XDP_DROP);
+  const enum operation_state state = find_state(row, slot, sequence, &missing);
+  if (state != UNISONO_BUSY || missing != 0) return count(UNISONO_NIC_NOT_YET, XDP_DROP);
   return complete_received(context, row, slot, sequence);
 }
 
@@ -368,7 +367,7 @@ UNISONO_INLINE int spread_question(struct __sk_buff* frame, const struct unisono
                                    uint64_t sequence, uint32_t words) {
   struct unisono_nic_slot* slot = find_slot(row, sequence);
   uint64_t missing = 0;
-  if (!slot || find_standing(row, slot, sequence, &missing) != UNISONO_LACKING) {
+  if (!slot || find_state(row, slot, sequence, &missing) != UNISONO_LACKING) {
     return count(UNISONO_NIC_STALE, TCX_DROP);
   }
   ask_children(frame, row, sequence, words);
@@ -425,10 +424,10 @@ UNISONO_INLINE int ask(struct __sk_buff* frame, const struct unisono_nic_row* ro
                        struct unisono_nic_slot* slot, struct unisono_nic_block* own,
                        uint64_t sequence) {
   uint64_t missing = 0;
-  const enum standing standing = find_standing(row, slot, sequence, &missing);
-  const int up = standing == UNISONO_SUMMED && !is_root(row);
+  const enum operation_state state = find_state(row, slot, sequence, &missing);
+  const int up = state == UNISONO_SUMMED && !is_root(row);
   if (own->sequence != sequence) return count(UNISONO_NIC_STRAY_DOORBELL, TCX_DROP);
-  if (!up && standing != UNISONO_LACKING) return count(UNISONO_NIC_NOT_YET, TCX_DROP);
+  if (!up && state != UNISONO_LACKING) return count(UNISONO_NIC_NOT_YET, TCX_DROP);
   struct outgoing out = next_hop(row, own, 0);
   out.kind = UNISONO_NIC_ASK_RESULT;
   if (!make_room(frame, &out)) return count(UNISONO_NIC_NO_ROOM, TCX_DROP);

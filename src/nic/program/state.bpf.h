@@ -138,7 +138,7 @@ UNISONO_INLINE int is_root(const struct unisono_nic_row* row) {
 }
 
 /* The progress of an operation on this host. */
-enum standing {
+enum operation_state {
   UNISONO_GONE,    /* outside of the window of operations, or broken */
   UNISONO_LACKING, /* contributions have not come */
   UNISONO_BUSY,    /* somebody is combining them, or writing the result */
@@ -148,9 +148,9 @@ enum standing {
 
 /* `missing` gets the unset arrival bits, if some are missing. The bits are read first: they are
  * cleared after the sum is marked as such. */
-UNISONO_INLINE enum standing find_standing(const struct unisono_nic_row* row,
-                                           struct unisono_nic_slot* slot, uint64_t sequence,
-                                           uint64_t* missing) {
+UNISONO_INLINE enum operation_state find_state(const struct unisono_nic_row* row,
+                                               struct unisono_nic_slot* slot, uint64_t sequence,
+                                               uint64_t* missing) {
   *missing = all_arrived(row) & ~__sync_fetch_and_or(&slot->arrived, 0);
   if (slot->broken == sequence) return UNISONO_GONE;
   if (slot->done == sequence) return UNISONO_DONE;

@@ -37,14 +37,14 @@ class VirtualDatagrams final : public Datagrams {
   std::size_t receive(std::span<Incoming> datagrams) override {
     room_ = network_.options_.room;
     auto& inbox = network_.inboxes_[static_cast<std::size_t>(rank_)];
-    lent_.clear();
-    while (lent_.size() < datagrams.size() && !inbox.empty()) {
-      lent_.push_back(std::move(inbox.front()));
+    received_.clear();
+    while (received_.size() < datagrams.size() && !inbox.empty()) {
+      received_.push_back(std::move(inbox.front()));
       inbox.pop_front();
     }
-    for (std::size_t i = 0; i < lent_.size(); ++i) datagrams[i].bytes = lent_[i];
-    counts_.received += lent_.size();
-    return lent_.size();
+    for (std::size_t i = 0; i < received_.size(); ++i) datagrams[i].bytes = received_[i];
+    counts_.received += received_.size();
+    return received_.size();
   }
 
   DatagramCounts counts() const override { return counts_; }
@@ -53,7 +53,7 @@ class VirtualDatagrams final : public Datagrams {
   VirtualDatagramNetwork& network_;
   int rank_;
   std::size_t room_;
-  std::vector<std::vector<std::byte>> lent_;
+  std::vector<std::vector<std::byte>> received_;
   DatagramCounts counts_;
 };
 

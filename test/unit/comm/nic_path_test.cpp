@@ -23,41 +23,41 @@ namespace {
 using schedule::Collective;
 
 // The state of a rank that waits in its call number 11, the fifth in the NIC path.
-constexpr NicStanding kOwn = {.history = 0xABCDEF, .calls = 11, .completed = 4};
+constexpr NicProgress kOwn = {.history = 0xABCDEF, .calls = 11, .completed = 4};
 
-NicStanding with(std::uint64_t calls, std::uint64_t completed, std::uint32_t history = 0xABCDEF) {
-  NicStanding standing;
-  standing.calls = calls;
-  standing.completed = completed;
-  standing.history = history;
-  return standing;
+NicProgress with(std::uint64_t calls, std::uint64_t completed, std::uint32_t history = 0xABCDEF) {
+  NicProgress progress;
+  progress.calls = calls;
+  progress.completed = completed;
+  progress.history = history;
+  return progress;
 }
 
-TEST(NicStanding, FitsAWord) {
-  NicStanding standing = with((1 << 18) - 1, (1 << 17) - 1, 0xFFFFFF);
-  EXPECT_EQ(NicStanding::of_word(standing.word()), standing);
-  standing.given = 0b1010;
-  EXPECT_EQ(NicStanding::of_word(standing.word()), standing);
-  standing = with(0, 0, 1);
-  standing.ended = true;
-  EXPECT_EQ(NicStanding::of_word(standing.word()), standing);
+TEST(NicProgress, FitsAWord) {
+  NicProgress progress = with((1 << 18) - 1, (1 << 17) - 1, 0xFFFFFF);
+  EXPECT_EQ(NicProgress::of_word(progress.word()), progress);
+  progress.given = 0b1010;
+  EXPECT_EQ(NicProgress::of_word(progress.word()), progress);
+  progress = with(0, 0, 1);
+  progress.ended = true;
+  EXPECT_EQ(NicProgress::of_word(progress.word()), progress);
   EXPECT_NE(with(0, 0, 1).word(), 0U) << "zero says that there is none";
 }
 
-TEST(NicStanding, CallsDiffer) {
+TEST(NicProgress, CallsDiffer) {
   EXPECT_FALSE(calls_differ(kOwn, kOwn));
   EXPECT_FALSE(calls_differ(kOwn, with(10, 4, 1))) << "it may still come";
   EXPECT_TRUE(calls_differ(kOwn, with(11, 4, 1))) << "another call, or in the other path";
   EXPECT_TRUE(calls_differ(kOwn, with(12, 4, 1))) << "it got past without the result";
   EXPECT_FALSE(calls_differ(kOwn, with(11, 5))) << "it has the result";
   EXPECT_FALSE(calls_differ(kOwn, with(15, 7, 1)));
-  NicStanding gone = with(12, 4, 1);
+  NicProgress gone = with(12, 4, 1);
   gone.ended = true;
   EXPECT_FALSE(calls_differ(kOwn, gone)) << "it is lost, and has not called something else";
 }
 
-TEST(NicStanding, NumbersWrap) {
-  NicStanding last = kOwn;
+TEST(NicProgress, NumbersWrap) {
+  NicProgress last = kOwn;
   last.calls = (1 << 18) - 1;
   last.completed = (1 << 17) - 1;
   EXPECT_TRUE(has_result(last, with(0, 0)));
@@ -66,8 +66,8 @@ TEST(NicStanding, NumbersWrap) {
   EXPECT_FALSE(calls_differ(with(0, 4), with((1 << 18) - 1, 4, 1)));
 }
 
-TEST(NicStanding, WhoHasGiven) {
-  NicStanding other = kOwn;
+TEST(NicProgress, WhoHasGiven) {
+  NicProgress other = kOwn;
   EXPECT_FALSE(has_given(kOwn, other, 0));
   other.given = 0b10;
   EXPECT_FALSE(has_given(kOwn, other, 0)) << "on another tree";

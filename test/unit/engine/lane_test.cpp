@@ -86,12 +86,12 @@ TEST(Lane, OtherHostsAreToldEveryHalfOfTheChannelsAndNotAllAtOnce) {
   for (std::uint64_t n = 1; n <= kOperations; ++n) {
     lane.complete(kFirst + n - 1);
     int now = 0;
-    while (const auto news = lane.take_news(false)) {
+    while (const auto update = lane.take_update(false)) {
       ++now;
-      const int host = news->ranks.front();
-      EXPECT_EQ(news->ranks.size(), host == 1 || host == 4 ? 2U : 1U);
-      EXPECT_EQ(news->done, kFirst + n - 1);
-      EXPECT_EQ(news->word, words.emplace(host, news->word).first->second);
+      const int host = update->ranks.front();
+      EXPECT_EQ(update->ranks.size(), host == 1 || host == 4 ? 2U : 1U);
+      EXPECT_EQ(update->done, kFirst + n - 1);
+      EXPECT_EQ(update->word, words.emplace(host, update->word).first->second);
       told[host] = n;
     }
     most = std::max(most, now);
@@ -103,8 +103,8 @@ TEST(Lane, OtherHostsAreToldEveryHalfOfTheChannelsAndNotAllAtOnce) {
   // At the end everyone hears what they do not know yet, once.
   int behind = 0;
   for (const int host : {1, 3, 4, 6}) behind += told[host] == kOperations ? 0 : 1;
-  for (; const auto news = lane.take_news(true); --behind) {
-    EXPECT_EQ(news->done, kFirst + kOperations - 1);
+  for (; const auto update = lane.take_update(true); --behind) {
+    EXPECT_EQ(update->done, kFirst + kOperations - 1);
   }
   EXPECT_EQ(behind, 0);
 }
@@ -118,7 +118,7 @@ TEST(Lane, WhoIsAheadIsNoLaggard) {
   memory.at(1).set_remote({{0}, {2}});
   for (std::uint64_t n = kFirst; n != kFirst + 8; ++n) {
     memory.at(1).complete(n);
-    while (const auto news = memory.at(1).take_news(false)) *news->word = news->done;
+    while (const auto update = memory.at(1).take_update(false)) *update->word = update->done;
   }
   EXPECT_EQ(lane.laggard(kFirst + 3), -1);
   EXPECT_EQ(lane.laggard(kFirst + 4), 2) << "rank 1 has completed later ones";

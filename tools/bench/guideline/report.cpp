@@ -24,8 +24,8 @@ nlohmann::ordered_json side_json(const Side& side, const Summary& times) {
   return json;
 }
 
-nlohmann::ordered_json verdict_json(const Verdict& verdict) {
-  const auto& [comparison, contest, at_most] = verdict;
+nlohmann::ordered_json result_json(const GuidelineResult& result) {
+  const auto& [comparison, contest, at_most] = result;
   return {{"guideline", comparison.text},
           {"collective", schedule::collective_name(comparison.left.acts.front().collective)},
           {"size", comparison.left.acts.front().bytes},
@@ -33,7 +33,7 @@ nlohmann::ordered_json verdict_json(const Verdict& verdict) {
           {"right", side_json(comparison.right, contest.right)},
           {"ratio", contest.ratio()},
           {"at_most", at_most},
-          {"holds", verdict.holds()},
+          {"holds", result.holds()},
           {"wrong", contest.wrong}};
 }
 
@@ -56,12 +56,12 @@ GuidelineReport::GuidelineReport(const Job& job)
 
 GuidelineReport::~GuidelineReport() = default;
 
-void GuidelineReport::add(const Verdict& verdict) {
+void GuidelineReport::add(const GuidelineResult& result) {
   ++guidelines_;
-  failures_ += verdict.holds() ? 0 : 1;
-  (*document_)["guidelines"].push_back(verdict_json(verdict));
+  failures_ += result.holds() ? 0 : 1;
+  (*document_)["guidelines"].push_back(result_json(result));
   if (!table_) return;
-  const Act& left = verdict.comparison.left.acts.front();
+  const Act& left = result.comparison.left.acts.front();
   std::string heading(schedule::collective_name(left.collective));
   if (left.collective != Collective::barrier) {
     heading += fmt::format(" ({})", type_and_operator(options_, left.collective));
@@ -73,11 +73,10 @@ void GuidelineReport::add(const Verdict& verdict) {
   }
   const std::string size =
       left.collective == Collective::barrier ? std::string() : std::to_string(left.bytes);
-  const Contest& contest = verdict.contest;
+  const Contest& contest = result.contest;
   print_line(fmt::format("{:>10}{:12.2f}{:12.2f}{:8.2f}{:9.2f}  {:<5}  {}", size,
-                         contest.left.median, contest.right.median, contest.ratio(),
-                         verdict.at_most, verdict.holds() ? "ok" : "FAILS",
-                         verdict.comparison.text));
+                         contest.left.median, contest.right.median, contest.ratio(), result.at_most,
+                         result.holds() ? "ok" : "FAILS", result.comparison.text));
 }
 
 base::Status GuidelineReport::end() {

@@ -14,7 +14,7 @@
 
 namespace unisono::tools::bench {
 
-struct Verdict {
+struct GuidelineResult {
   Comparison comparison;
   Contest contest;
   double at_most = 1;  // the ratio that is still right
@@ -29,7 +29,7 @@ class GuidelineReport {
   GuidelineReport(const GuidelineReport&) = delete;
   GuidelineReport& operator=(const GuidelineReport&) = delete;
 
-  void add(const Verdict& verdict);
+  void add(const GuidelineResult& result);
   // Error: the file for JSON cannot be written.
   base::Status end();
   int guidelines() const { return guidelines_; }

@@ -43,7 +43,7 @@ class Measurer {
   base::Result<std::int64_t> warm_up();
   base::Result<LoopTime> one_loop(std::int64_t calls);
   base::Result<std::int64_t> choose_samples();
-  base::Status judge_barriers(std::vector<std::int64_t> enter, std::vector<std::int64_t> leave);
+  base::Status check_barriers(std::vector<std::int64_t> enter, std::vector<std::int64_t> leave);
 
   const Place& place_;
   Cell& cell_;
@@ -144,14 +144,14 @@ base::Status Measurer::single() {
   result_.single = summarize(std::move(times));
   UNISONO_ASSIGN(result_.single_cpu_us, calls.mean_cpu_us(place_));
   if (subject_.collective == schedule::Collective::barrier) {
-    return judge_barriers(std::move(calls.enter_ns), std::move(calls.leave_ns));
+    return check_barriers(std::move(calls.enter_ns), std::move(calls.leave_ns));
   }
   return base::success();
 }
 
 // All processes of the machine have the same monotonic clock: no rank may leave before all have
 // entered.
-base::Status Measurer::judge_barriers(std::vector<std::int64_t> enter,
+base::Status Measurer::check_barriers(std::vector<std::int64_t> enter,
                                       std::vector<std::int64_t> leave) {
   UNISONO_TRY(combine(place_, enter, UNISONO_MAX));
   UNISONO_TRY(combine(place_, leave, UNISONO_MIN));
