@@ -48,6 +48,13 @@ plan::PlanContext plan_context(const Members& members, const SegmentLayout& layo
           .machine = &job.machine()};
 }
 
+Status stage(OperationQueue& queue, FailureState& failures, const plan::Plan& plan,
+             Pending& pending) {
+  const Status staged = queue.stage(plan, pending);
+  if (!staged) return failures.refuse(staged.error().code, staged.error().message);
+  return base::success();
+}
+
 }  // namespace
 
 Communicator::Made Communicator::create_world(job::Job& job) {
@@ -143,9 +150,10 @@ Status Communicator::run(const plan::Plan& plan, const void* input, void* output
   loan_.take_back();
   if (failures_.starts_no_more()) [[unlikely]]
     return failures_.tell();
-  const Status started = queue_.start(plan, input, output, blocking_);
-  if (!started) [[unlikely]]
-    return failures_.refuse(started.error().code, started.error().message);
+  if (plan.staging_bytes != 0) [[unlikely]] {
+    UNISONO_TRY(stage(queue_, failures_, plan, blocking_));
+  }
+  queue_.start(plan, input, output, blocking_);
   plans_.use(plan);
   if (queue_.ends_at_once(blocking_)) [[likely]]
     return base::success();
@@ -163,9 +171,8 @@ Status Communicator::start(const plan::Plan& plan, const void* input, void* outp
   loan_.take_back();
   if (failures_.starts_no_more()) [[unlikely]]
     return failures_.tell();
-  if (const Status started = queue_.start(plan, input, output, pending); !started) {
-    return failures_.refuse(started.error().code, started.error().message);
-  }
+  if (plan.staging_bytes != 0) UNISONO_TRY(stage(queue_, failures_, plan, pending));
+  queue_.start(plan, input, output, pending);
   plans_.use(plan);
   queue_.add(pending);
   // The agent can send long messages as well.

@@ -199,7 +199,7 @@ void HostOperation::enter() {
 
 template <bool helps>
 Outcome HostOperation::advance(const Machine& machine) {
-  if constexpr (!helps) return run_private(machine);
+  if constexpr (!helps) return run_own(machine);
   for (;;) {
     Outcome outcome = published_ ? run_shared(machine) : run_private(machine);
     if (outcome == Outcome::blocked && !published_ && at_.pc < program().helpable_end) {
@@ -212,13 +212,20 @@ Outcome HostOperation::advance(const Machine& machine) {
   }
 }
 
-Outcome HostOperation::run_private(const Machine& machine) {
+// The rest of this rank's program.
+Outcome HostOperation::run_own(const Machine& machine) {
   const Program& own = program();
-  const Position before = at_;
   const Outcome outcome =
       run(own, frame_, machine, at_, static_cast<std::int32_t>(own.steps.size()));
+  if (outcome == Outcome::finished && own.stages_output) [[unlikely]]
+    deliver();
+  return outcome;
+}
+
+Outcome HostOperation::run_private(const Machine& machine) {
+  const Position before = at_;
+  const Outcome outcome = run_own(machine);
   moved_ = moved_ || at_ != before;
-  if (outcome == Outcome::finished && own.stages_output) deliver();
   return outcome;
 }
 

@@ -49,6 +49,7 @@ class HostOperation {
   void enter();
   template <bool helps>
   Outcome advance(const Machine& machine);
+  Outcome run_own(const Machine& machine);
   Outcome run_private(const Machine& machine);
   Outcome run_shared(const Machine& machine);
   bool help(const Machine& machine, Outcome& outcome);

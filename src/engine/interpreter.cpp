@@ -176,9 +176,11 @@ Outcome pull(const Step& step, const Frame& frame, const Machine& machine) {
 
 namespace {
 
-// Steps [pc, end) one after another.
-Outcome run_in_order(const Program& program, const Frame& frame, const Machine& machine,
-                     std::int32_t& pc, std::int32_t end) {
+// Steps [pc, end) one after another. In place, so that a call whose messages have all come has one
+// stack frame here.
+[[gnu::always_inline]] inline Outcome run_in_order(const Program& program, const Frame& frame,
+                                                   const Machine& machine, std::int32_t& pc,
+                                                   std::int32_t end) {
   const Step* const steps = program.steps.data();
   for (; pc < end; ++pc) {
     const Step& step = steps[pc];
@@ -262,8 +264,8 @@ bool run_ready(const Program& program, const Frame& frame, const Machine& machin
 }
 
 // In order, without those done out of order; and out of order where that is blocked.
-Outcome run_ahead(const Program& program, const Frame& frame, const Machine& machine, Position& at,
-                  std::int32_t end) {
+[[gnu::noinline]] Outcome run_ahead(const Program& program, const Frame& frame,
+                                    const Machine& machine, Position& at, std::int32_t end) {
   std::int32_t wait_segment = program.wait_segment_at(at.pc);
   for (;;) {
     Outcome outcome = Outcome::finished;

@@ -43,32 +43,36 @@ void OperationQueue::give_back_stranded() {
   stranded_.clear();
 }
 
-Status OperationQueue::start(const plan::Plan& plan, const void* input, void* output,
-                             Pending& pending) {
+std::uint32_t OperationQueue::note_call(std::uint64_t index, std::uint32_t digest) {
+  history_ = (history_ ^ digest) * 0x9e3779b97f4a7c15U;
+  if (machine_.router.leads_elsewhere()) [[unlikely]] {
+    note_shared_call(index);
+  } else {
+    remote_calls_.note(index, history());
+  }
+  return history();
+}
+
+void OperationQueue::start(const plan::Plan& plan, const void* input, void* output,
+                           Pending& pending) {
   pending.state = Pending::State::running;
   pending.started_ns = 0;
   pending.looks = 0;
-  std::byte* staging = nullptr;
-  if (plan.staging_bytes != 0) [[unlikely]] {
-    UNISONO_TRY(stage(plan, pending));
-    staging = members_.job().memory().at(pending.staging);
-  }
-  note_call(plan.digest);
   engine::Operation& operation = pending.operation;
   operation.plan = &plan;
   operation.index = next_index_++;
   operation.engine = engines_[static_cast<std::size_t>(plan.engine)];
-  const engine::Launch launch{.input = input,
-                              .output = output,
-                              .index = operation.index,
-                              .history = history(),
-                              .staging = staging};
+  const engine::Launch launch{
+      .input = input,
+      .output = output,
+      .index = operation.index,
+      .history = note_call(operation.index, plan.digest),
+      .staging = pending.staging != 0 ? members_.job().memory().at(pending.staging) : nullptr};
   if (plan.engine == select::EngineKind::inline_) [[likely]] {
     inline_.start(operation, plan, launch);
   } else {
     operation.engine->start(operation, plan, launch);
   }
-  return base::success();
 }
 
 Status OperationQueue::stage(const plan::Plan& plan, Pending& pending) {
@@ -140,12 +144,18 @@ bool OperationQueue::contains(const Pending* pending) const {
   return std::ranges::find(active_, pending) != active_.end();
 }
 
-void OperationQueue::note_call(std::uint32_t digest) {
-  history_ = (history_ ^ digest) * 0x9e3779b97f4a7c15U;
-  std::unique_lock<std::mutex> held;
-  if (machine_.router.leads_elsewhere()) [[unlikely]]
-    held = members_.job().network()->hold();  // another host may be reading them
-  remote_calls_.note(next_index_, history());
+// Another host may be reading the calls.
+void OperationQueue::note_shared_call(std::uint64_t index) {
+  const auto held = members_.job().network()->hold();
+  remote_calls_.note(index, history());
+}
+
+// A rank that waits only for results of the NIC path leaves its datagrams to the network's thread.
+// Each look at them is a system call, which would delay the result by microseconds.
+bool OperationQueue::needs_transports() const {
+  return active_.empty() || std::ranges::any_of(active_, [](const Pending* pending) {
+           return pending->operation.plan->engine != select::EngineKind::nic;
+         });
 }
 
 void OperationQueue::carry_transports() {

@@ -61,9 +61,10 @@ class OperationQueue {
   // Operations there fail.
   void forget_nic();
 
-  // Starts an operation. `pending` must not move until it has ended. Error: no memory for the
-  // plan's staging; then nothing has been started.
-  base::Status start(const plan::Plan& plan, const void* input, void* output, Pending& pending);
+  // Before start(), for a plan with staging_bytes: reserves them. Error: no memory.
+  base::Status stage(const plan::Plan& plan, Pending& pending);
+  // Starts an operation. `pending` must not move until it has ended.
+  void start(const plan::Plan& plan, const void* input, void* output, Pending& pending);
   // One step of an operation that has just been started. True: it has ended, and is not in the
   // queue.
   bool ends_at_once(Pending& pending) {
@@ -115,9 +116,10 @@ class OperationQueue {
   engine::Engine*& nic_engine() {
     return engines_[static_cast<std::size_t>(select::EngineKind::nic)];
   }
-  base::Status stage(const plan::Plan& plan, Pending& pending);
   void give_back_staging(Pending& pending);
-  void note_call(std::uint32_t digest);
+  // Returns the digest of all calls so far.
+  std::uint32_t note_call(std::uint64_t index, std::uint32_t digest);
+  void note_shared_call(std::uint64_t index);
   void finish(Pending& pending) {
     pending.state = Pending::State::complete;
     ++counts_.operations;
@@ -130,6 +132,7 @@ class OperationQueue {
       give_back_staging(pending);
   }
   void tell_awaited(const engine::Operation& operation);
+  bool needs_transports() const;
   void carry_transports();
 
   const Members& members_;
@@ -149,7 +152,7 @@ class OperationQueue {
 
 template <class Stuck>
 bool OperationQueue::advance(const Stuck& stuck) {
-  carry_transports();
+  if (needs_transports()) carry_transports();
   bool any = false;
   for (std::size_t i = 0; i < active_.size();) {
     Pending& pending = *active_[i];

@@ -34,11 +34,11 @@ class RemoteCalls {
   // `memory` is the start of the job's, `table` an offset there. `mark`: unlike that of older
   // communicators in the same place.
   RemoteCalls(std::byte* memory, std::int64_t table, int rank, std::uint64_t mark)
-      : memory_(memory), table_(table), rank_(rank), mark_(mark) {}
+      : memory_(memory), table_(table), rank_(rank), mark_(mark), own_(&row(rank).calls) {}
 
   // A call of this rank. Between hosts, under the network's mutex.
   void note(std::uint64_t index, std::uint32_t history) {
-    std::atomic_ref(row(rank_).calls[index % kKept])
+    std::atomic_ref((*own_)[index % kKept])
         .store(engine::make_tag(index, history), std::memory_order_relaxed);
   }
   // Asks for the calls of a member. No other request may be open.
@@ -67,6 +67,7 @@ class RemoteCalls {
   std::int64_t table_;
   int rank_;
   std::uint64_t mark_;
+  Words* own_;
   int asked_ = -1;
   std::uint64_t requests_ = 0;
 };
