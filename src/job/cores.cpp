@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "job/cores.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/log.hpp"
 #include "topology/spare_core.hpp"
 #include "wait/short_slices.hpp"
@@ -15,13 +18,6 @@ topology::UsableCores published_by(const RankHeader& entry) {
   }
   cores.quota = entry.quota_millicores.load(std::memory_order_relaxed) / 1000.0;
   return cores;
-}
-
-// Whether this many threads of each rank have more than a core each.
-bool are_too_few(const std::vector<topology::UsableCores>& ranks, int threads) {
-  std::vector<topology::UsableCores> all;
-  for (int t = 0; t < threads; ++t) all.insert(all.end(), ranks.begin(), ranks.end());
-  return topology::oversubscribed(all);
 }
 
 }  // namespace
@@ -42,8 +38,10 @@ void Cores::settle(const Ranks& ranks, bool has_network, const base::Settings& s
     if (r == ranks.own()) place_ = here_.size();
     here_.push_back(published_by(ranks.entry(r)));
   }
-  oversubscribed_ = are_too_few(here_, 1);
-  suffice_for_agents_ = !are_too_few(here_, 2);
+  const double per_core = topology::ranks_per_core(here_);
+  oversubscribed_ = per_core > 1;
+  suffice_for_agents_ = 2 * per_core <= 1;
+  contention_.expect_turns_of(std::max(1, static_cast<int>(std::ceil(per_core))));
   // A look at the network is a system call: nothing is won by not giving the core away in between.
   wait_policy_ = wait::WaitPolicy::for_ranks(oversubscribed_ || has_network,
                                              settings.time_ns(base::Setting::spin));

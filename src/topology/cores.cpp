@@ -87,14 +87,17 @@ UsableCores all_cores(const std::vector<UsableCores>& ranks) {
   return all;
 }
 
-bool oversubscribed(const std::vector<UsableCores>& ranks) {
+double ranks_per_core(const std::vector<UsableCores>& ranks) {
+  const auto number = static_cast<double>(ranks.size());
   const UsableCores all = all_cores(ranks);
-  if (count(all.mask) < static_cast<int>(ranks.size())) return true;
-  if (all.quota > 0 && all.quota < static_cast<double>(ranks.size())) return true;
+  double most = number / std::max(1, count(all.mask));
+  if (all.quota > 0) most = std::max(most, number / all.quota);
   std::map<Mask, int> groups;
   for (const UsableCores& cores : ranks) ++groups[cores.mask];
-  return std::ranges::any_of(groups,
-                             [](const auto& group) { return group.second > count(group.first); });
+  for (const auto& [mask, members] : groups) {
+    most = std::max(most, static_cast<double>(members) / std::max(1, count(mask)));
+  }
+  return most;
 }
 
 }  // namespace unisono::topology

@@ -31,8 +31,9 @@ std::optional<double> cgroup_quota(const std::string& mount, const std::string& 
 // The cores of these ranks together, and the tightest of their quotas.
 UsableCores all_cores(const std::vector<UsableCores>& ranks);
 
-// Whether these ranks outnumber their cores. Three limits count: the union of their masks, the
-// quota, and the cores of any group of ranks bound to the same few cores.
-bool oversubscribed(const std::vector<UsableCores>& ranks);
+// The largest number of ranks for a core; above 1 they outnumber their cores. Three limits count:
+// the union of their masks, the quota, and the cores of any group of ranks bound to the same few
+// cores.
+double ranks_per_core(const std::vector<UsableCores>& ranks);
 
 }  // namespace unisono::topology

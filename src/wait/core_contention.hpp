@@ -7,6 +7,10 @@
 // A result had lain in memory for a slice when the rank saw it: for results that carry their time.
 // Contention is then assumed for a while, longer each time that it is found again at the end.
 //
+// Where several ranks take turns on a core, each may compute for a slice before the first has it
+// back. So only a delay of a slice for each of them counts. Another program is not worse for them:
+// it gets the same share of the core as each rank.
+//
 // One per rank; all its threads use it. Racy updates may miscount; harmless. No clock of its own.
 #pragma once
 
@@ -17,7 +21,7 @@ namespace unisono::wait {
 
 class CoreContention {
  public:
-  // A delay of this length was a slice of another program; ranks that take turns are faster.
+  // For a rank alone on its core, a delay of this length was a slice of another program.
   static constexpr std::int64_t kSliceNs = 1'000'000;
 
   // A few long yields among many short ones prove nothing, because ranks that sleep and wake each
@@ -43,18 +47,20 @@ class CoreContention {
   static constexpr std::int64_t kHoldNs = 100'000'000;
   static constexpr std::int64_t kLongestHoldNs = 16 * kHoldNs;
 
+  // So many ranks share the core. Before the first wait.
+  void expect_turns_of(int ranks) { slice_ns_.set(ranks * kSliceNs); }
   // After a yield: whether it cost a slice.
   bool yielded(std::int64_t from_ns, std::int64_t to_ns) {
     const std::int64_t away_ns = to_ns - from_ns;
     away_ns_.add(away_ns);
-    if (away_ns < kSliceNs) [[likely]]
+    if (away_ns < slice_ns_.get()) [[likely]]
       return false;
     count_slice(from_ns, to_ns);
     return true;
   }
   // A rank that took turns has seen a result that had been there since `done_ns`.
   void saw_result(std::int64_t done_ns, std::int64_t now_ns) {
-    if (now_ns - done_ns < kSliceNs) [[likely]]
+    if (now_ns - done_ns < slice_ns_.get()) [[likely]]
       return;
     count_late(now_ns - done_ns, now_ns);
   }
@@ -64,25 +70,27 @@ class CoreContention {
  private:
   class Word {
    public:
+    explicit Word(std::int64_t value = 0) : value_(value) {}
     std::int64_t get() const { return value_.load(std::memory_order_relaxed); }
     void set(std::int64_t value) { value_.store(value, std::memory_order_relaxed); }
     void add(std::int64_t more) { set(get() + more); }
 
    private:
-    std::atomic<std::int64_t> value_{0};
+    std::atomic<std::int64_t> value_;
   };
   void count_slice(std::int64_t from_ns, std::int64_t to_ns);
   void count_late(std::int64_t late_ns, std::int64_t now_ns);
   void assume(bool again, std::int64_t now_ns);
 
-  Word until_ns_;       // the end of the assumed contention
-  Word hold_ns_;        // how long it was assumed; 0: there was none
-  Word away_ns_;        // in all yields
-  Word lost_ns_;        // in those that cost a slice
-  Word slices_;         // how many did
-  Word last_slice_ns_;  // the end of the last one, or of the contention assumed for it
-  Word late_ns_;        // the sum of delays
-  Word last_late_ns_;   // when it was last computed
+  Word slice_ns_{kSliceNs};  // the shortest delay that counts
+  Word until_ns_;            // the end of the assumed contention
+  Word hold_ns_;             // how long it was assumed; 0: there was none
+  Word away_ns_;             // in all yields
+  Word lost_ns_;             // in those that cost a slice
+  Word slices_;              // how many did
+  Word last_slice_ns_;       // the end of the last one, or of the contention assumed for it
+  Word late_ns_;             // the sum of delays
+  Word last_late_ns_;        // when it was last computed
 };
 
 }  // namespace unisono::wait

@@ -22,15 +22,17 @@ UsableCores cores_of(std::initializer_list<int> numbers, double quota = 0) {
   return cores;
 }
 
-TEST(Cores, OversubscriptionCountsMasksBindingsAndQuota) {
-  EXPECT_FALSE(oversubscribed({cores_of({0, 1}), cores_of({0, 1})}));
-  EXPECT_TRUE(oversubscribed({cores_of({0, 1}), cores_of({0, 1}), cores_of({0, 1})}));
-  EXPECT_FALSE(oversubscribed({cores_of({3}), cores_of({70})}));
-  EXPECT_TRUE(oversubscribed({cores_of({3}), cores_of({3})}));
-  EXPECT_TRUE(oversubscribed({cores_of({0}), cores_of({0}), cores_of({1, 2, 3})}))
+TEST(Cores, RanksPerCoreCountsMasksBindingsAndQuota) {
+  EXPECT_EQ(ranks_per_core({cores_of({0, 1})}), 0.5);
+  EXPECT_EQ(ranks_per_core({cores_of({0, 1}), cores_of({0, 1})}), 1);
+  EXPECT_EQ(ranks_per_core({cores_of({0, 1}), cores_of({0, 1}), cores_of({0, 1})}), 1.5);
+  EXPECT_EQ(ranks_per_core({cores_of({3}), cores_of({70})}), 1);
+  EXPECT_EQ(ranks_per_core({cores_of({3}), cores_of({3})}), 2);
+  EXPECT_EQ(ranks_per_core({cores_of({0}), cores_of({0}), cores_of({1, 2, 3})}), 2)
       << "two bound to one core";
-  EXPECT_TRUE(oversubscribed({cores_of({0, 1}, 1.5), cores_of({0, 1}, 1.5)})) << "the quota";
-  EXPECT_FALSE(oversubscribed({cores_of({0, 1}, 2.0), cores_of({0, 1}, 2.0)}));
+  EXPECT_EQ(ranks_per_core({cores_of({0, 1}, 0.5), cores_of({0, 1}, 1)}), 4) << "the quota";
+  EXPECT_EQ(ranks_per_core({cores_of({0, 1}, 2), cores_of({0, 1}, 2)}), 1);
+  EXPECT_EQ(ranks_per_core({cores_of({}), cores_of({})}), 2) << "one core, if none is known";
 }
 
 TEST(Cores, TheTightestQuotaOfTheGroupAndItsParentsCounts) {

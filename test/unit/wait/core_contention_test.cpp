@@ -73,6 +73,24 @@ TEST(LongYields, AreNotASliceAmongManyTurns) {
   EXPECT_TRUE(contention.is_there(now));
 }
 
+// Each of the ranks that share the core may compute for a slice.
+TEST(LongYields, AreASliceForEachRankThatSharesTheCore) {
+  constexpr int kRanks = 32;
+  CoreContention contention;
+  contention.expect_turns_of(kRanks);
+  std::int64_t now = 1'000'000'000;
+  for (int i = 0; i < 100; ++i, now += kRanks * kSlice - 1) {
+    EXPECT_FALSE(contention.yielded(now, now + kRanks * kSlice - 1));
+    ASSERT_FALSE(contention.is_there(now + kRanks * kSlice - 1));
+  }
+  int slices = 0;
+  for (; !contention.is_there(now) && slices < 200; ++slices, now += kRanks * kSlice) {
+    EXPECT_TRUE(contention.yielded(now, now + kRanks * kSlice));
+  }
+  EXPECT_TRUE(contention.is_there(now));
+  EXPECT_GE(slices, CoreContention::kSlices);
+}
+
 constexpr std::int64_t kMs = base::kMillisecond;
 constexpr std::int64_t kLateBy = 2 * kMs;
 
