@@ -85,8 +85,8 @@ base::Status Job::meet_all(const bootstrap::JobInfo& info,
   UNISONO_TRY(start_up_.await_ranks());
   UNISONO_TRY(reach.decide(start_up_, *transport_));
   UNISONO_TRY(multicast_.decide(start_up_, info.multicast));
-  UNISONO_TRY(agree_on_bulk(start_up_, info, memory_));
   UNISONO_ASSIGN(machine_, agree_on_machine(start_up_, info, *memory_, own_machine));
+  UNISONO_TRY(agree_on_bulk(start_up_, info, memory_, *machine_));
   UNISONO_ASSIGN(nic_capabilities_, exchange_nic_capabilities(start_up_, nic));
   cores_.settle(ranks_, network_ != nullptr, settings_);
   if (ranks_.own() == 0) log_start(info.job);

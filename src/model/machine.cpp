@@ -44,6 +44,8 @@ double Value::ns() const {
       return number * 1e9;
     case Unit::mb_per_s:
       return 1e3 / number;
+    case Unit::bytes:
+      break;
   }
   return 0;
 }
@@ -104,6 +106,15 @@ double start_up_ns(const PathParameters& path, std::optional<arith::Operator> op
   return any;
 }
 
+std::optional<std::int64_t> streams_from_bytes(const Machine& machine) {
+  for (const PathParameters& path : machine.paths) {
+    if (path.level == Level::hosts && path.streams_from) {
+      return static_cast<std::int64_t>(path.streams_from->number);
+    }
+  }
+  return std::nullopt;
+}
+
 std::string_view unit_name(Unit unit) {
   switch (unit) {
     case Unit::ns:
@@ -118,6 +129,8 @@ std::string_view unit_name(Unit unit) {
       return "ns/byte";
     case Unit::mb_per_s:
       return "MB/s";
+    case Unit::bytes:
+      return "bytes";
   }
   return "";
 }

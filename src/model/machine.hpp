@@ -17,7 +17,7 @@
 
 namespace unisono::model {
 
-enum class Unit : std::uint8_t { ns, us, ms, s, ns_per_byte, mb_per_s };
+enum class Unit : std::uint8_t { ns, us, ms, s, ns_per_byte, mb_per_s, bytes };
 enum class Origin : std::uint8_t { measured, published, assumed };
 
 // A number as somebody wrote it, in his unit; `plus_minus` is half the width of its 95 % interval,
@@ -30,7 +30,7 @@ struct Value {
   Origin origin = Origin::assumed;
   std::string where;
 
-  // Nanoseconds, or nanoseconds per byte.
+  // Nanoseconds, or nanoseconds per byte. Not of a size.
   double ns() const;
   bool operator==(const Value&) const = default;
 };
@@ -90,6 +90,8 @@ struct PathParameters {
   std::optional<Value> staging_per_byte;
   // Where the network copies: one send reaches all targets this long after it left.
   std::optional<Value> multicast_latency;
+  // Between hosts: messages of at least so many bytes go faster by streams than by datagrams.
+  std::optional<Value> streams_from;
 
   bool operator==(const PathParameters&) const = default;
 };
@@ -136,6 +138,9 @@ const PathParameters* find_path(const Machine& machine, Level level, Engine engi
 // machine.
 const PathParameters& local_path(const Machine& machine, Engine engine, std::int64_t bytes);
 const PathParameters& remote_path(const Machine& machine, Engine engine, std::int64_t bytes);
+
+// The least message between hosts that goes faster by streams; nullopt if the machine does not say.
+std::optional<std::int64_t> streams_from_bytes(const Machine& machine);
 
 // c of so many bytes. The entry is that of the operator and type, else of the operator, else of the
 // type, else of any. 0 if there is none, and for no bytes.

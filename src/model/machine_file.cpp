@@ -135,6 +135,7 @@ class Members {
 
 constexpr std::array kTimeUnits = {Unit::ns, Unit::us, Unit::ms, Unit::s};
 constexpr std::array kByteUnits = {Unit::ns_per_byte, Unit::mb_per_s};
+constexpr std::array kSizeUnits = {Unit::bytes};
 constexpr std::array kOrigins = {Origin::measured, Origin::published, Origin::assumed};
 constexpr std::array kLevels = {Level::cache, Level::memory, Level::hosts, Level::nic};
 constexpr std::array kEngines = {Engine::any, Engine::inline_, Engine::helping, Engine::nic};
@@ -261,6 +262,7 @@ PathParameters read_path(Context& context, Members& members) {
   path.staged_per_byte = read_optional(context, members, "staged_per_byte", kByteUnits);
   path.staging_per_byte = read_optional(context, members, "staging_per_byte", kByteUnits);
   path.multicast_latency = read_optional(context, members, "multicast_latency", kTimeUnits);
+  path.streams_from = read_optional(context, members, "streams_from", kSizeUnits);
   path.reception = read_curve(context, members, "reception");
   read_entries(context, members, "reduction", 0, kMostEntries, [&](Members& entry) {
     ReductionCost cost;

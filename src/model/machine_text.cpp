@@ -79,6 +79,7 @@ Lines lines_of(const PathParameters& path) {
   lines.add("staged_per_byte", path.staged_per_byte);
   lines.add("staging_per_byte", path.staging_per_byte);
   lines.add("multicast_latency", path.multicast_latency);
+  lines.add("streams_from", path.streams_from);
   lines.add("\"reception\": [", points_of(path.reception, 8), "]");
   Lines reduction(8);
   for (const ReductionCost& cost : path.reduction) {

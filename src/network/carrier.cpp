@@ -20,12 +20,22 @@ transport::Transport& Carrier::transport() const {
   return *reliable_;
 }
 
+reliable::Reliable::Arrived Carrier::arrived() const {
+  reliable::Reliable::Arrived arrived = reliable_->arrived();
+  if (bulk_ == nullptr) return arrived;
+  const auto flags = static_cast<std::int64_t>(bulk_->memory().flags_raised());
+  arrived.packets += flags;
+  arrived.messages += flags;
+  return arrived;
+}
+
 bool Carrier::progress() {
-  const std::int64_t before = reliable_->arrived().packets;
+  const std::int64_t before = arrived().packets;
   const bool lacks_room = reliable_->lacks_room();
   const int received = transport().progress();
-  if (bulk_ != nullptr || lacks_room) return received > 0;
-  return reliable_->arrived().packets != before;
+  const bool has_come = arrived().packets != before;
+  if (!counts_arrivals() || lacks_room) return received > 0 || has_come;
+  return has_come;
 }
 
 std::int64_t Carrier::silence_ns(int rank) const {
@@ -48,10 +58,8 @@ bool Carrier::settle() { return bulk_ != nullptr ? bulk_->settle() : reliable_->
 Carrier::SleepTarget Carrier::sleep_target() {
   SleepTarget target{.descriptor = reliable_->datagrams().descriptor(),
                      .deadline_ns = reliable_->next_deadline_ns()};
-  if (bulk_ == nullptr) {
-    target.pause_ns = reliable_->pause_ns();
-    return target;
-  }
+  if (counts_arrivals()) target.pause_ns = reliable_->pause_ns();
+  if (bulk_ == nullptr) return target;
   target.descriptor = bulk_->descriptor();
   const std::int64_t now = base::now_ns();
   if (!bulk_->may_sleep()) {

@@ -23,8 +23,10 @@ class Carrier {
   base::Status use_bulk(std::unique_ptr<transport::RemoteMemory> memory,
                         reliable::BulkOptions options);
   std::string_view bulk_name() const { return bulk_ == nullptr ? "" : bulk_->memory().name(); }
-  // Whether arrivals are counted: those by remote memory are not.
-  bool counts_arrivals() const { return bulk_ == nullptr; }
+  // Whether arrivals are counted: those by remote memory are only if it raises flags.
+  bool counts_arrivals() const { return bulk_ == nullptr || bulk_->memory().raises_flags(); }
+  // By packets, and messages by remote memory that raises flags: each counts as one of both.
+  reliable::Reliable::Arrived arrived() const;
 
   // Multicast and acknowledgements concern the datagrams alone.
   reliable::Reliable& reliable() const { return *reliable_; }
@@ -36,6 +38,7 @@ class Carrier {
   // See Reliable and Bulk.
   std::int64_t silence_ns(int rank) const;
   std::string why_lost(int rank) const;
+  std::string trouble() const { return bulk_ == nullptr ? "" : bulk_->memory().trouble(); }
   void forget(int rank);
   bool settle();
 

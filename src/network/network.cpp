@@ -46,6 +46,10 @@ Network::~Network() {
   const std::lock_guard lock(mutex_);
   const std::string trouble = reliable::trouble_text(carrier_.reliable());
   if (!trouble.empty()) base::log(base::LogLevel::info, "network", "{}", trouble);
+  const std::string of_bulk = carrier_.trouble();
+  if (!of_bulk.empty()) {
+    base::log(base::LogLevel::info, "network", "{}: {}", carrier_.bulk_name(), of_bulk);
+  }
 }
 
 transport::MulticastReport Network::probe_multicast(std::int64_t deadline_ns) {

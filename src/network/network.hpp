@@ -56,7 +56,7 @@ class Network final : public transport::Transport {
   // lives.
   reliable::Reliable::Arrived arrived() {
     const std::lock_guard lock(mutex_);
-    return carrier_.reliable().arrived();
+    return carrier_.arrived();
   }
 
   // Whether a long message comes so slowly that polling for it all the time is not worthwhile.

@@ -227,12 +227,12 @@ void Reliable::take_numbered(Link& link, const wire::Parsed& packet) {
   if (is_get) {
     // Offsets are the same in the memory of both, since all regions have the same layout.
     const GetTarget target = *decode_get(packet.payload);
-    put({.target = sender,
-         .source = region_.at(header.place),
-         .place = region_.at(target.place),
-         .bytes = static_cast<std::size_t>(target.bytes),
-         .flag = reinterpret_cast<std::uint64_t*>(region_.at(header.flag)),
-         .flag_value = header.value});
+    answers_->put({.target = sender,
+                   .source = region_.at(header.place),
+                   .place = region_.at(target.place),
+                   .bytes = static_cast<std::size_t>(target.bytes),
+                   .flag = reinterpret_cast<std::uint64_t*>(region_.at(header.flag)),
+                   .flag_value = header.value});
   } else {
     region_.write(packet);
     const WaitingFlag* const flag =
@@ -314,7 +314,7 @@ bool Reliable::settle() {
   deliveries_.ask_unsettled();
   group_.ask(context_.now_ns);
   outbox_.flush();
-  return is_settled();
+  return group_.is_settled() && deliveries_.is_settled();
 }
 
 void Reliable::send_last_statuses() {

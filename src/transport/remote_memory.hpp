@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // RemoteMemory: writes to and reads from other ranks' regions without datagrams, as RDMA network
 // interfaces (or their emulations) do. All regions have the same size and layout, so a position is
-// an offset. A completion is reported to the rank that wrote, never to the target. The caller has
-// to notify the reader (reliable/bulk/bulk.hpp). One object belongs to one rank; one thread at a
-// time.
+// an offset. There are two kinds. One reports a completion to the rank that wrote, never to the
+// target, and the caller has to notify the reader (reliable/bulk/bulk.hpp). The other
+// (raises_flags) takes the flag along with the bytes, and its target's side raises it behind them.
+// One object belongs to one rank; one thread at a time.
 #pragma once
 
 #include <array>
@@ -27,6 +28,8 @@ struct RegionCard {
   bool operator==(const RegionCard&) const = default;
 };
 
+inline constexpr std::uint64_t kNoFlag = ~std::uint64_t{0};  // as Transfer::flag
+
 struct Transfer {
   int rank = -1;                    // another rank of the job
   std::uint64_t offset = 0;         // in that rank's region
@@ -34,6 +37,11 @@ struct Transfer {
   std::byte* to = nullptr;          // read: in the own region, and left alone until it is complete
   std::size_t bytes = 0;
   std::uint64_t token = 0;  // comes back when it is complete
+  // Only where raises_flags(), as in a Put: a word in that rank's region. It is raised when these
+  // bytes are there, and those of the writes since the last one with a flag.
+  std::uint64_t flag = kNoFlag;
+  std::uint64_t flag_value = 0;
+  bool forward = false;
 };
 
 // The end of a transfer. After a write, its bytes are in the target's region, visible to all
@@ -70,12 +78,27 @@ class RemoteMemory {
   // parts of bounded size, so this number grows as long as bytes move.
   virtual std::uint64_t moved(int rank) const = 0;
 
+  // Whether writes raise flags. Then writes to one rank are made in their order, and no completion
+  // is reported for them. under_way() counts ranks that may lack some of them.
+  virtual bool raises_flags() const { return false; }
+  // Only where raises_flags(): whether a message to that rank may begin now. If so, all its writes
+  // are taken, up to the one with the flag. Otherwise it may be so later.
+  virtual bool accepts_message(int /*rank*/) { return true; }
+  // Flags of this rank that were raised by writes of others, since the beginning.
+  virtual std::uint64_t flags_raised() const { return 0; }
+  // That rank has left or is lost: nothing that was written to it need arrive.
+  virtual void forget(int /*rank*/) {}
+
   // A descriptor to sleep on, right after may_sleep() has returned true. -1: there is none, or none
   // any more, so poll again after a short time.
   virtual int descriptor() const = 0;
   virtual bool may_sleep() = 0;
   // Why transfers with that rank failed; empty if none did.
   virtual const std::string& error_of(int rank) const = 0;
+  // How many ranks have an error; only where raises_flags().
+  virtual std::uint64_t failures() const { return 0; }
+  // For people: what was rejected or not possible; empty if nothing.
+  virtual std::string trouble() const { return {}; }
 };
 
 }  // namespace unisono::transport

@@ -11,6 +11,8 @@
 #include "transport/ofi/ofi.hpp"
 #include "transport/ofi/reference.hpp"
 #include "transport/shm/shm.hpp"
+#include "transport/tcp/reference.hpp"
+#include "transport/tcp/tcp.hpp"
 #include "transport/udp/factory.hpp"
 #include "transport/virtual/virtual.hpp"
 
@@ -39,6 +41,19 @@ constexpr std::array kDecorators = {
 };
 
 constexpr std::array kRemoteMemory = {
+    RemoteMemoryRow{.name = "tcp",
+                    .open =
+                        [](const base::Settings&, const RegionOptions& options) {
+                          return open_tcp({.address = options.address,
+                                           .rank = options.rank,
+                                           .ranks = options.ranks,
+                                           .key = options.key,
+                                           .region = options.region,
+                                           .region_bytes = options.region_bytes,
+                                           .silence_ns = options.silence_ns});
+                        },
+                    .availability = tcp_description,
+                    .reference = kTcpReference},
     RemoteMemoryRow{.name = "ofi",
                     .open =
                         [](const base::Settings& settings, const RegionOptions& options) {

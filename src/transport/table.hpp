@@ -5,11 +5,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "base/clock.hpp"
 #include "base/result.hpp"
 #include "base/settings/settings.hpp"
 #include "transport/datagrams.hpp"
@@ -17,6 +19,7 @@
 #include "transport/job_datagrams.hpp"
 #include "transport/remote_memory.hpp"
 #include "transport/transport.hpp"
+#include "wire/key.hpp"
 
 namespace unisono::transport {
 
@@ -55,8 +58,11 @@ base::Result<std::unique_ptr<Datagrams>> decorate(std::unique_ptr<Datagrams> dat
 // A rank's memory that the other hosts may write and read, and where it is reached.
 struct RegionOptions {
   IpAddress address;  // the host's on the network that the job uses
+  int rank = 0;
   int ranks = 1;
-  std::byte* region = nullptr;  // aligned to a page
+  wire::Key key{};                               // the job's
+  std::int64_t silence_ns = 10 * base::kSecond;  // how long a rank of another host may be silent
+  std::byte* region = nullptr;                   // aligned to a page
   std::size_t region_bytes = 0;
 };
 

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Jobs of several hosts whose long messages go by libfabric: the results of every collective, and
-// the errors of the others when a rank dies, hangs, or cannot use it (agree_on_bulk). Without
-// libfabric it is skipped, with the reason.
+// Jobs of several hosts whose long messages go by streams, or by libfabric: the results of every
+// collective, and the errors of the others when a rank dies, hangs, or cannot use it
+// (agree_on_bulk). Without libfabric its part is skipped, with the reason.
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdlib>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,24 +23,53 @@
 #include "harness/unattended.hpp"
 #include "net/host_ranks.hpp"
 #include "transport/ofi/ofi.hpp"
+#include "transport/tcp/stream_socket.hpp"
 
 namespace unisono::harness {
 namespace {
 
-class HostsBulk : public HostsTest {
+// Whether the carrier of that name can be used here; the reason if not.
+std::string reason_without(const std::string& carrier) {
+  if (carrier == "tcp") return "";
+  const std::string description = transport::ofi_description();
+  return description.substr(0, 10) == "libfabric " ? "" : description;
+}
+
+class HostsBulk : public HostsTest, public testing::WithParamInterface<std::string> {
  protected:
   void SetUp() override {
     HostsTest::SetUp();
     if (IsSkipped()) return;
-    const std::string description = transport::ofi_description();
-    if (description.substr(0, 10) != "libfabric ") GTEST_SKIP() << description;
-    setenv("UNISONO_BULK", "ofi", 1);
+    use(GetParam());
+  }
+  static void use(const std::string& carrier) {
+    const std::string reason = reason_without(carrier);
+    if (!reason.empty()) GTEST_SKIP() << reason;
+    setenv("UNISONO_BULK", carrier.c_str(), 1);
     // So that also messages of tests' sizes are long.
     setenv("UNISONO_BULK_FROM", "1K", 1);
   }
   void TearDown() override {
     unsetenv("UNISONO_BULK");
     unsetenv("UNISONO_BULK_FROM");
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(By, HostsBulk, testing::Values("tcp", "ofi"),
+                         [](const auto& each) { return each.param; });
+
+class HostsOfi : public HostsBulk {
+ protected:
+  void SetUp() override {
+    HostsTest::SetUp();
+    if (!IsSkipped()) use("ofi");
+  }
+};
+class HostsTcp : public HostsBulk {
+ protected:
+  void SetUp() override {
+    HostsTest::SetUp();
+    if (!IsSkipped()) use("tcp");
   }
 };
 
@@ -56,7 +91,7 @@ testing::AssertionResult allgather_is_right(const HostRank& self, std::int64_t c
   return testing::AssertionSuccess();
 }
 
-TEST_F(HostsBulk, EveryCollectiveIsRight) {
+TEST_P(HostsBulk, EveryCollectiveIsRight) {
   auto processes = start_job(hosts_, [](const HostRank& self) {
     ASSERT_NO_FATAL_FAILURE(check_everything(self));
     leave(self);
@@ -64,7 +99,7 @@ TEST_F(HostsBulk, EveryCollectiveIsRight) {
   expect_all_clean(processes);
 }
 
-TEST_F(HostsBulk, LongMessagesInARow) {
+TEST_P(HostsBulk, LongMessagesInARow) {
   auto processes = start_job(hosts_, [](const HostRank& self) {
     for (int i = 0; i < 20; ++i) {
       ASSERT_TRUE(allgather_is_right(self, kLongCount + i));
@@ -80,7 +115,7 @@ TEST_F(HostsBulk, LongMessagesInARow) {
   expect_all_clean(processes);
 }
 
-TEST_F(HostsBulk, PacketsThatGetLostAreOnlyOthers) {
+TEST_P(HostsBulk, PacketsThatGetLostAreOnlyOthers) {
   setenv("UNISONO_FAULT", "loss=2%,duplicates=2%,reorder=2%", 1);
   auto processes = start_job(hosts_, [](const HostRank& self) {
     ASSERT_NO_FATAL_FAILURE(check_everything(self));
@@ -90,7 +125,7 @@ TEST_F(HostsBulk, PacketsThatGetLostAreOnlyOthers) {
   expect_all_clean(processes);
 }
 
-TEST_F(HostsBulk, OperationsEndThoughNoRankCalls) {
+TEST_P(HostsBulk, OperationsEndThoughNoRankCalls) {
   auto processes = start_job(hosts_, [](const HostRank& self) {
     ASSERT_NO_FATAL_FAILURE(check_unattended(self));
     leave(self);
@@ -98,7 +133,7 @@ TEST_F(HostsBulk, OperationsEndThoughNoRankCalls) {
   expect_all_clean(processes);
 }
 
-TEST_F(HostsBulk, ThreadsWithCommunicatorsOfTheirOwn) {
+TEST_P(HostsBulk, ThreadsWithCommunicatorsOfTheirOwn) {
   auto processes = start_job(hosts_, [](const HostRank& self) {
     std::array<unisono_comm_t, 3> comms{};
     for (unisono_comm_t& comm : comms) ASSERT_TRUE(succeeded(unisono_comm_dup(self.world, &comm)));
@@ -140,11 +175,11 @@ void expect_loss(const TestHosts& hosts, int victim, int signal) {
   }
 }
 
-TEST_F(HostsBulk, AKilledRankIsNamedOnAllHosts) { expect_loss(hosts_, 4, SIGKILL); }
+TEST_P(HostsBulk, AKilledRankIsNamedOnAllHosts) { expect_loss(hosts_, 4, SIGKILL); }
 
-TEST_F(HostsBulk, AHostThatIsGoneIsNoticed) { expect_loss(hosts_, 2, SIGKILL); }
+TEST_P(HostsBulk, AHostThatIsGoneIsNoticed) { expect_loss(hosts_, 2, SIGKILL); }
 
-TEST_F(HostsBulk, AHostThatHangsIsNoticed) { expect_loss(hosts_, 2, SIGSTOP); }
+TEST_P(HostsBulk, AHostThatHangsIsNoticed) { expect_loss(hosts_, 2, SIGSTOP); }
 
 // A path that carries datagrams and no TCP segments, as behind some firewalls. Outgoing segments
 // vanish, also in existing connections. The kernel would wait 15 minutes for those.
@@ -154,9 +189,11 @@ constexpr const char* kSwallowReceived =
     "ip rule add pref 10 lookup local && ip rule del pref 0 && "
     "ip rule add pref 5 iif eth0 ipproto tcp blackhole";
 
-// Rank 2 has a host of its own; there `swallow` is called after some long messages.
-void expect_stall_to_end(const TestHosts& hosts, int messages, const char* swallow) {
-  auto processes = start_job(hosts, [messages, swallow](const HostRank& self) {
+// Rank 2 has a host of its own; there `swallow` is called after some long messages. `reason`: what
+// the rank that notices it logs.
+void expect_stall_to_end(const TestHosts& hosts, int messages, const char* swallow,
+                         const std::string& reason) {
+  auto processes = start_job(hosts, [messages, swallow, &reason](const HostRank& self) {
     const OwnStderr log;
     for (int i = 0; i < messages; ++i) ASSERT_TRUE(allgather_is_right(self, kLongCount));
     if (self.rank == 2) {
@@ -173,7 +210,7 @@ void expect_stall_to_end(const TestHosts& hosts, int messages, const char* swall
     EXPECT_EQ(error, UNISONO_ERROR_RANK_LOST) << message;
     EXPECT_NE(message.find("is lost"), std::string::npos) << message;
     leave(self);
-    const bool knows_why = log.text().find("have not moved for 1s") != std::string::npos;
+    const bool knows_why = log.text().find(reason) != std::string::npos;
     self.line.say(knows_why ? "knows why" : "was told");
   });
   int know_why = 0;
@@ -182,41 +219,112 @@ void expect_stall_to_end(const TestHosts& hosts, int messages, const char* swall
   expect_all_clean(processes);
 }
 
-TEST_F(HostsBulk, ATransferThatStallsThoughDatagramsPassIsALoss) {
-  expect_stall_to_end(hosts_, 3, kSwallowSent);
+TEST_P(HostsBulk, ATransferThatStallsThoughDatagramsPassIsALoss) {
+  const bool is_tcp = GetParam() == "tcp";
+  expect_stall_to_end(hosts_, 3, kSwallowSent,
+                      is_tcp ? "broke with bytes that it may lack" : "have not moved for 1s");
+}
+
+// Shorter than the time after which a rank is lost.
+TEST_F(HostsTcp, StreamsGoOnAfterAnOutage) {
+  auto processes = start_job(hosts_,
+                             [](const HostRank& self) {
+                               for (int i = 0; i < 3; ++i)
+                                 ASSERT_TRUE(allgather_is_right(self, kLongCount));
+                               std::thread outage;
+                               if (self.rank == 2) {
+                                 outage = std::thread([] {
+                                   EXPECT_EQ(std::system(kSwallowSent), 0);
+                                   usleep(1'500'000);  // how long it lasts
+                                   EXPECT_EQ(std::system("ip rule del pref 5"), 0);
+                                 });
+                               }
+                               for (int i = 0; i < 30; ++i)
+                                 ASSERT_TRUE(allgather_is_right(self, kLongCount + i));
+                               if (outage.joinable()) outage.join();
+                               leave(self);
+                             },
+                             {{"UNISONO_DETECT_TIMEOUT_HOSTS", "30s"}});
+  expect_all_clean(processes);
 }
 
 // libfabric says again and again that it has no room yet.
-TEST_F(HostsBulk, AConnectionThatIsNeverMadeIsALoss) {
-  expect_stall_to_end(hosts_, 0, kSwallowReceived);
+TEST_F(HostsOfi, AConnectionThatIsNeverMadeIsALoss) {
+  expect_stall_to_end(hosts_, 0, kSwallowReceived, "have not moved for 1s");
 }
 
-TEST_F(HostsBulk, IfOneRankCannotNoneDoesAndItIsNamed) {
-  for (const bool insists : {true, false}) {
-    setenv("UNISONO_BULK", insists ? "ofi" : "auto", 1);
-    std::vector<HostProcess> processes;
-    for (int rank = 0; rank < kRanks; ++rank) {
-      processes.push_back(hosts_.start(host_of(rank), [rank, insists](const Line& line) {
-        set_environment(rank);
-        if (rank == 3) setenv("UNISONO_OFI_PROVIDER", "pigeon", 1);
-        unisono_comm_t world = nullptr;
-        const int code = unisono_init(&world);
-        if (insists) {
-          EXPECT_TRUE(failed(code, UNISONO_ERROR_UNSUPPORTED, {"UNISONO_BULK is ofi", "rank 3"}));
-          // Others have its reason, or find before it comes that this rank cannot.
-          const std::string said = unisono_last_error();
-          const bool has_reason = said.find("'pigeon'") != std::string::npos;
-          const bool refers = said.find("it says why") != std::string::npos;
-          EXPECT_TRUE(has_reason || (rank != 3 && refers)) << said;
-          return;
-        }
-        ASSERT_TRUE(succeeded(code));
-        ASSERT_NO_FATAL_FAILURE(check_everything(HostRank{rank, kRanks, world, line}));
-        EXPECT_TRUE(succeeded(unisono_finalize(world)));
-      }));
-    }
-    expect_all_clean(processes);
+// All ranks start with `cripple` called on one. Those that insist on the carrier get the error.
+struct Crippled {
+  int rank;
+  void (*cripple)();
+};
+void expect_one_cannot(const TestHosts& hosts, bool insists, const std::string& carrier,
+                       const std::string& why, const Crippled& crippled) {
+  const std::string name = "rank " + std::to_string(crippled.rank);
+  std::vector<HostProcess> processes;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    processes.push_back(hosts.start(host_of(rank), [&, rank](const Line& line) {
+      set_environment(rank);
+      if (rank == crippled.rank) crippled.cripple();
+      unisono_comm_t world = nullptr;
+      const int code = unisono_init(&world);
+      if (insists) {
+        EXPECT_TRUE(failed(code, UNISONO_ERROR_UNSUPPORTED, {"UNISONO_BULK is " + carrier, name}))
+            << "rank " << rank;
+        // Others have its reason, or find before it comes that this rank cannot.
+        const std::string said = unisono_last_error();
+        const bool has_reason = said.find(why) != std::string::npos;
+        const bool refers = said.find("it says why") != std::string::npos;
+        EXPECT_TRUE(has_reason || (rank != crippled.rank && refers)) << said;
+        return;
+      }
+      ASSERT_TRUE(succeeded(code));
+      ASSERT_NO_FATAL_FAILURE(check_everything(HostRank{rank, kRanks, world, line}));
+      EXPECT_TRUE(succeeded(unisono_finalize(world)));
+    }));
   }
+  expect_all_clean(processes);
+}
+
+TEST_F(HostsOfi, IfOneRankCannotNoneDoesAndItIsNamed) {
+  expect_one_cannot(hosts_, true, "ofi", "'pigeon'",
+                    {3, [] { setenv("UNISONO_OFI_PROVIDER", "pigeon", 1); }});
+}
+
+// From now on this process cannot listen for streams.
+void forbid_listening() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_listen, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[1])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, transport::kStreamBacklog, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{.len = std::size(program), .filter = program};
+  ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
+}
+
+TEST_F(HostsTcp, IfOneRankCannotNoneDoesAndItIsNamed) {
+  expect_one_cannot(hosts_, true, "tcp", "listen: Permission denied", {3, forbid_listening});
+}
+
+TEST_F(HostsTcp, IfOneRankCannotAllGoWithoutIfNobodyInsists) {
+  setenv("UNISONO_BULK", "auto", 1);
+  expect_one_cannot(hosts_, false, "tcp", "", {3, forbid_listening});
+}
+
+// Rank 2 has a host of its own. Segments that come to it vanish, but for those of the rendezvous.
+void swallow_streams() {
+  ASSERT_EQ(std::system("ip rule add pref 10 lookup local && ip rule del pref 0 && "
+                        "ip rule add pref 4 iif eth0 ipproto tcp sport 7000 lookup local && "
+                        "ip rule add pref 5 iif eth0 ipproto tcp blackhole"),
+            0);
+}
+
+TEST_F(HostsTcp, IfNoConnectionCanBeMadeLongMessagesGoAsDatagrams) {
+  expect_one_cannot(hosts_, false, "tcp", "", {2, swallow_streams});
 }
 
 }  // namespace

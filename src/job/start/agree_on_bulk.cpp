@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,6 +18,8 @@
 #include "base/thread.hpp"
 #include "job/loss/silence.hpp"
 #include "job/start/exchanges.hpp"
+#include "model/default_machine.hpp"
+#include "model/machine.hpp"
 #include "transport/table.hpp"
 
 namespace unisono::job {
@@ -100,7 +103,17 @@ base::Status exchange_votes(StartUp& start, std::span<BulkEntry> entries, Vote o
   return start.await(all_voted, [] { return "not every rank has tried to open remote memory"; });
 }
 
+// A machine file that does not say it leaves the choice to the default one.
+std::size_t least_long_message(const base::Settings& settings, const model::Machine& machine) {
+  const std::int64_t wanted = settings.bytes(base::Setting::bulk_from);
+  if (wanted >= 0) return static_cast<std::size_t>(wanted);
+  auto from = model::streams_from_bytes(machine);
+  if (!from) from = model::streams_from_bytes(model::default_machine());
+  return static_cast<std::size_t>(from.value_or(std::numeric_limits<std::int64_t>::max()));
+}
+
 base::Status use_bulk(const StartUp& start, memory::JobMemory& memory,
+                      const model::Machine& machine,
                       std::unique_ptr<transport::RemoteMemory> remote,
                       std::span<const BulkEntry> entries) {
   const Ranks& ranks = start.ranks();
@@ -112,7 +125,7 @@ base::Status use_bulk(const StartUp& start, memory::JobMemory& memory,
   options.rank = ranks.own();
   options.ranks = ranks.count();
   options.region = memory.at(0);
-  options.from_bytes = static_cast<std::size_t>(start.settings().bytes(base::Setting::bulk_from));
+  options.from_bytes = least_long_message(start.settings(), machine);
   options.silence_ns = SilenceLimits::of(start.settings()).lost_ns;
   options.failed = [](int rank, const std::string& why) {
     base::log(base::LogLevel::warn, "network", "rank {} is taken to be lost: {}", rank, why);
@@ -140,13 +153,17 @@ base::Status go_without(const StartUp& start, const transport::RemoteMemoryRow& 
 }  // namespace
 
 base::Status agree_on_bulk(StartUp& start, const bootstrap::JobInfo& info,
-                           const std::shared_ptr<memory::JobMemory>& memory) {
+                           const std::shared_ptr<memory::JobMemory>& memory,
+                           const model::Machine& machine) {
   const auto [row, insists] = transport::choose_remote_memory(start.settings());
   if (start.network() == nullptr || row == nullptr) return base::success();
   UNISONO_ASSIGN(const std::span entries, bulk_table(start, *memory));
   auto opening = start_opening(*row, start.settings(),
                                {.address = info.address,
+                                .rank = info.rank,
                                 .ranks = info.ranks,
+                                .key = info.key,
+                                .silence_ns = SilenceLimits::of(start.settings()).lost_ns,
                                 .region = memory->at(0),
                                 .region_bytes = static_cast<std::size_t>(info.memory_bytes)},
                                memory);
@@ -158,7 +175,9 @@ base::Status agree_on_bulk(StartUp& start, const bootstrap::JobInfo& info,
   if (opened.ok()) entries[static_cast<std::size_t>(info.rank)].card = (*opened)->card();
   UNISONO_TRY(exchange_votes(start, entries, opened.ok() ? Vote::yes : Vote::no));
   const auto without = std::ranges::find(entries, Vote::no, vote_of);
-  if (without == entries.end()) return use_bulk(start, *memory, std::move(*opened), entries);
+  if (without == entries.end()) {
+    return use_bulk(start, *memory, machine, std::move(*opened), entries);
+  }
   return go_without(start, *row, insists, static_cast<int>(without - entries.begin()), opened);
 }
 

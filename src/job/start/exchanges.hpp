@@ -40,7 +40,8 @@ class ReachProbe {
 
 // All ranks carry long messages by remote memory, or none.
 base::Status agree_on_bulk(StartUp& start, const bootstrap::JobInfo& info,
-                           const std::shared_ptr<memory::JobMemory>& memory);
+                           const std::shared_ptr<memory::JobMemory>& memory,
+                           const model::Machine& machine);
 
 // The machine file by which all ranks choose algorithms: that of the job's first rank. It reads the
 // file before any rank waits (machine_to_share); a damaged or foreign file of `unisono tune` does

@@ -48,6 +48,7 @@ base::Result<std::unique_ptr<Bulk>> Bulk::over(Reliable& reliable,
   UNISONO_TRY(watch(bulk->sleeper_, reliable.datagrams().descriptor()));
   bulk->watched_ = bulk->memory_->descriptor();
   UNISONO_TRY(watch(bulk->sleeper_, bulk->watched_));
+  if (bulk->memory_->raises_flags()) reliable.answer_gets_by(*bulk);
   return bulk;
 }
 
@@ -55,7 +56,9 @@ Bulk::Bulk(Reliable& reliable, std::unique_ptr<transport::RemoteMemory> memory, 
     : reliable_(reliable),
       memory_(std::move(memory)),
       options_(std::move(options)),
-      peers_(static_cast<std::size_t>(options_.ranks)) {}
+      peers_(static_cast<std::size_t>(options_.ranks)),
+      ordered_({reliable_, *memory_, counts_}, options_.ranks, options_.from_bytes,
+               options_.region) {}
 
 std::size_t Bulk::take_message(int target) {
   ++peers_[static_cast<std::size_t>(target)].under_way;
@@ -90,6 +93,10 @@ void Bulk::put(const transport::Put& message) {
   if (message.target == options_.rank) return reliable_.put(message);
   if (message.bytes == 0 && message.flag == nullptr) return;
   Peer& peer = peers_[static_cast<std::size_t>(message.target)];
+  if (memory_->raises_flags()) {
+    ordered_.put(message, !peer.is_given_up());
+    return look_for_failures();
+  }
   const bool is_long = message.bytes >= options_.from_bytes && !peer.lost && !peer.forgotten;
   if (peer.open == kNone && !is_long && message.flag != nullptr) return reliable_.put(message);
   if (peer.open == kNone) peer.open = take_message(message.target);
@@ -112,7 +119,22 @@ void Bulk::put(const transport::Put& message) {
   open.forward = message.forward;
 }
 
+// ---- memory that raises flags ------------------------------------------------------------------
+
+void Bulk::look_for_failures() {
+  if (memory_->failures() == failures_) [[likely]]
+    return;
+  failures_ = memory_->failures();
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    if (!memory_->error_of(rank).empty()) lose(rank, memory_->error_of(rank));
+  }
+}
+
+// ---- memory that reports completions -----------------------------------------------------------
+
 void Bulk::get(const transport::Get& wanted) {
+  // The other side answers by its own Bulk.
+  if (memory_->raises_flags()) return reliable_.get(wanted);
   if (wanted.bytes < options_.from_bytes || has_lost(wanted.source)) return reliable_.get(wanted);
   const std::size_t index = take_message(wanted.source);
   const bool taken = memory_->read({.rank = wanted.source,
@@ -156,6 +178,7 @@ int Bulk::collect() {
     for (std::size_t i = 0; i < count; ++i) complete(completions[i]);
     arrived += static_cast<int>(count);
   } while (count == completions.size());
+  look_for_failures();
   if (watched_ >= 0 && memory_->descriptor() < 0) stop_watching_memory();
   if (transfers_ != 0) look_for_stalls();
   return arrived;
@@ -236,6 +259,7 @@ void Bulk::lose(int rank, const std::string& why) {
 }
 
 bool Bulk::is_settled() const {
+  if (memory_->raises_flags() && memory_->under_way() != 0) return false;
   return std::ranges::all_of(
       peers_, [](const Peer& peer) { return peer.under_way == 0 || peer.forgotten || peer.lost; });
 }
@@ -244,11 +268,13 @@ void Bulk::forget(int rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (!peer.is_given_up()) transfers_ -= peer.transfers;
   peer.forgotten = true;
+  memory_->forget(rank);
   reliable_.forget(rank);
 }
 
 std::int64_t Bulk::longest_sleep_ns() const {
   const bool wakes = memory_->descriptor() >= 0;
+  // There are none where the memory raises flags.
   if (wakes && transfers_ == 0) return std::numeric_limits<std::int64_t>::max();
   // Transfers that the provider has not accepted yet cause no wake-up.
   return wakes ? 5 * base::kMillisecond : base::kMillisecond;

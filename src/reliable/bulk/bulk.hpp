@@ -5,6 +5,8 @@
 // piece, and it carries the job's tag (docs/decisions/0018). If some bytes of a message are written
 // and others are not, the latter are kept until then, too.
 //
+// Where the remote memory raises flags itself, they go with the bytes (ordered_messages.hpp).
+//
 // A write that fails may still arrive later, so its bytes are not sent again another way: the peer
 // counts as lost. So does a peer if no part of its transfers ends for as long as a rank of another
 // host may be silent. Whether it answers datagrams does not matter: the provider alone would wait
@@ -23,6 +25,7 @@
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
 #include "reliable/bulk/bulk_messages.hpp"
+#include "reliable/bulk/ordered_messages.hpp"
 #include "reliable/reliable.hpp"
 #include "transport/remote_memory.hpp"
 #include "transport/transport.hpp"
@@ -39,13 +42,6 @@ struct BulkOptions {
   std::function<std::int64_t()> now_ns = base::now_ns;
   // The first time that a transfer with a rank fails, or no longer moves.
   std::function<void(int rank, const std::string& why)> failed = {};
-};
-
-struct BulkCounts {
-  std::uint64_t written = 0;  // puts, or parts of messages
-  std::uint64_t read = 0;     // gets
-  std::uint64_t refused = 0;  // writes without room, sent as packets
-  bool operator==(const BulkCounts&) const = default;
 };
 
 class Bulk final : public transport::Transport {
@@ -99,6 +95,7 @@ class Bulk final : public transport::Transport {
   Bulk(Reliable& reliable, std::unique_ptr<transport::RemoteMemory> memory, BulkOptions options);
   std::size_t take_message(int target);
   bool write(std::size_t index, const transport::Put& message);
+  void look_for_failures();
   void begin_transfer(int rank);
   int collect();
   void look_for_stalls();
@@ -117,8 +114,10 @@ class Bulk final : public transport::Transport {
   std::vector<Peer> peers_;     // by rank
   std::size_t transfers_ = 0;   // open transfers, without abandoned ones
   std::int64_t looked_ns_ = 0;  // for stalls
+  std::uint64_t failures_ = 0;  // of the memory, as known
   BulkMessages messages_;
   BulkCounts counts_;
+  OrderedMessages ordered_;  // where the memory raises flags
 };
 
 }  // namespace unisono::reliable

@@ -12,6 +12,13 @@
 
 namespace unisono::reliable {
 
+struct BulkCounts {
+  std::uint64_t written = 0;  // puts, or parts of messages
+  std::uint64_t read = 0;     // gets
+  std::uint64_t refused = 0;  // writes without room or connection, sent as packets
+  bool operator==(const BulkCounts&) const = default;
+};
+
 struct BulkMessage {
   // A part that goes as packets, before the flag.
   struct Piece {

@@ -46,6 +46,20 @@ std::string refusal(std::string_view text) {
   return machine.ok() ? "" : machine.error().message;
 }
 
+TEST(MachineFile, SaysFromWhichSizeStreamsAreFaster) {
+  const std::string text = bytes_of(machines_folder() / "default.json");
+  const auto machine = parse_machine(text, "m.json");
+  ASSERT_TRUE(machine.ok()) << machine.error().message;
+  const auto from = streams_from_bytes(*machine);
+  ASSERT_TRUE(from.has_value());
+  EXPECT_GT(*from, 0);
+  const auto without = parse_machine(crescendo(), "m.json");
+  ASSERT_TRUE(without.ok());
+  EXPECT_FALSE(streams_from_bytes(*without).has_value());
+  EXPECT_EQ(refusal(replaced(text, R"("unit": "bytes")", R"("unit": "us")")).substr(0, 6),
+            "m.json");
+}
+
 TEST(MachineFile, EveryFileInTheTreeIsReadAndHasTheWritersLayout) {
   std::vector<std::string> names;
   for (const fs::path& path : shipped()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What every transport has to do, by packets over UDP on loopback, and with long messages by
-// libfabric beside them.
+// libfabric or by streams beside them.
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "reliable/bulk/bulk.hpp"
 #include "reliable/reliable.hpp"
+#include "transport/tcp/tcp.hpp"
 #include "unit/transport/ofi_world.hpp"
 #include "unit/transport/transport_conformance.hpp"
 #include "unit/transport/udp_world.hpp"
@@ -54,17 +55,35 @@ class Packets {
   std::vector<std::unique_ptr<reliable::Reliable>> reliable_;
 };
 
-class PacketsAndOfi : public Packets {
+struct ByOfi {
+  static base::Result<std::unique_ptr<RemoteMemory>> open(int, int ranks, std::byte* region) {
+    return open_ofi({.address = *parse_ip("127.0.0.1"),
+                     .ranks = ranks,
+                     .region = region,
+                     .region_bytes = kConformanceRegion});
+  }
+};
+
+struct ByTcp {
+  static base::Result<std::unique_ptr<RemoteMemory>> open(int rank, int ranks, std::byte* region) {
+    return open_tcp({.address = *parse_ip("127.0.0.1"),
+                     .rank = rank,
+                     .ranks = ranks,
+                     .key = wire::key_of("test"),
+                     .region = region,
+                     .region_bytes = kConformanceRegion});
+  }
+};
+
+template <class By>
+class PacketsAnd : public Packets {
  public:
-  static base::Result<std::unique_ptr<PacketsAndOfi>> make(int ranks) {
-    auto world = std::make_unique<PacketsAndOfi>();
+  static base::Result<std::unique_ptr<PacketsAnd>> make(int ranks) {
+    auto world = std::make_unique<PacketsAnd>();
     UNISONO_TRY(world->open(ranks));
     std::vector<std::unique_ptr<RemoteMemory>> memories;
     for (int rank = 0; rank < ranks; ++rank) {
-      UNISONO_ASSIGN(auto memory, open_ofi({.address = *parse_ip("127.0.0.1"),
-                                            .ranks = ranks,
-                                            .region = world->region(rank),
-                                            .region_bytes = kConformanceRegion}));
+      UNISONO_ASSIGN(auto memory, By::open(rank, ranks, world->region(rank)));
       memories.push_back(std::move(memory));
     }
     for (auto& memory : memories) {
@@ -95,12 +114,12 @@ class PacketsAndOfi : public Packets {
 struct WayNames {
   template <class Way>
   static std::string GetName(int index) {
-    static const char* const kNames[] = {"packets", "packets_and_ofi"};
+    static const char* const kNames[] = {"packets", "packets_and_ofi", "packets_and_tcp"};
     return kNames[index];
   }
 };
 
-using Ways = testing::Types<Packets, PacketsAndOfi>;
+using Ways = testing::Types<Packets, PacketsAnd<ByOfi>, PacketsAnd<ByTcp>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Reliable, TransportConformance, Ways, WayNames);
 
 }  // namespace

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <poll.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <memory>
@@ -12,26 +11,12 @@
 #include <vector>
 
 #include "loopback.hpp"
+#include "region.hpp"
 #include "transport/ofi/ofi.hpp"
 
 namespace unisono::transport {
 
-inline constexpr std::size_t kOfiRegion = std::size_t{24} << 20;
-
-// Pages that take memory only when touched, like a job's.
-class Region {
- public:
-  Region()
-      : memory_(mmap(nullptr, kOfiRegion, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {}
-  ~Region() { munmap(memory_, kOfiRegion); }
-  Region(const Region&) = delete;
-  Region& operator=(const Region&) = delete;
-  std::byte* data() const { return static_cast<std::byte*>(memory_); }
-
- private:
-  void* memory_;
-};
+inline constexpr std::size_t kOfiRegion = kRegionBytes;
 
 class OfiWorld {
  public:

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstring>
 #include <set>
 
 #include "datagrams_conformance.hpp"
@@ -175,18 +177,45 @@ TEST(TransportTable, DecoratorsAreThereWhereTheirSettingSaysSo) {
 
 // ---- remote memory -----------------------------------------------------------------------------
 
-// Two ranks: a write from one is in the other's region when it is complete.
+// Until a rank may write to rank 1, and until that has its flag.
+void write_with_flag(std::vector<std::unique_ptr<RemoteMemory>>& all, Transfer transfer,
+                     std::byte* target) {
+  while (!all[0]->accepts_message(1)) {
+    for (auto& each : all) each->poll({});
+  }
+  transfer.flag = 8;
+  transfer.flag_value = 5;
+  ASSERT_TRUE(all[0]->write(transfer));
+  const std::atomic_ref word(*reinterpret_cast<std::uint64_t*>(target + transfer.flag));
+  while (word.load(std::memory_order_acquire) != 5) {
+    for (auto& each : all) each->poll({});
+  }
+  EXPECT_EQ(all[1]->flags_raised(), 1U);
+}
+
+void write_until_complete(std::vector<std::unique_ptr<RemoteMemory>>& all,
+                          const Transfer& transfer) {
+  ASSERT_TRUE(all[0]->write(transfer));
+  Completion done;
+  while (all[0]->poll(std::span(&done, 1)) == 0) all[1]->poll({});
+  EXPECT_TRUE(done.arrived) << all[0]->error_of(1);
+}
+
+// Two ranks: a write from one is in the other's region when it is complete, or when its flag is.
 TEST(TransportTable, RemoteMemoryWritesToAnothersRegion) {
   const auto local = loopback(Family::v4);
   if (!local.ok()) GTEST_SKIP() << local.error().message;
   constexpr std::size_t kBytes = 1 << 20;
   for (const RemoteMemoryRow& row : remote_memory_rows()) {
     alignas(4096) static std::byte regions[2][kBytes];
+    std::memset(regions, 0, sizeof regions);
     std::vector<std::unique_ptr<RemoteMemory>> all;
     for (auto& region : regions) {
-      auto opened = row.open(
-          base::Settings(),
-          {.address = local->address, .ranks = 2, .region = region, .region_bytes = kBytes});
+      auto opened = row.open(base::Settings(), {.address = local->address,
+                                                .rank = static_cast<int>(all.size()),
+                                                .ranks = 2,
+                                                .region = region,
+                                                .region_bytes = kBytes});
       if (!opened.ok()) GTEST_SKIP() << opened.error().message;
       all.push_back(std::move(*opened));
     }
@@ -194,11 +223,12 @@ TEST(TransportTable, RemoteMemoryWritesToAnothersRegion) {
     ASSERT_TRUE(all[0]->meet(1, all[1]->card()).ok());
     ASSERT_TRUE(all[1]->meet(0, all[0]->card()).ok());
     const std::vector<std::byte> sent(kBytes / 2, std::byte{9});
-    ASSERT_TRUE(
-        all[0]->write({.rank = 1, .offset = 64, .from = sent.data(), .bytes = sent.size()}));
-    Completion done;
-    while (all[0]->poll(std::span(&done, 1)) == 0) all[1]->poll({});
-    EXPECT_TRUE(done.arrived) << all[0]->error_of(1);
+    const Transfer transfer{.rank = 1, .offset = 64, .from = sent.data(), .bytes = sent.size()};
+    if (all[0]->raises_flags()) {
+      write_with_flag(all, transfer, regions[1]);
+    } else {
+      write_until_complete(all, transfer);
+    }
     EXPECT_EQ(std::memcmp(regions[1] + 64, sent.data(), sent.size()), 0);
     EXPECT_GT(all[0]->moved(1), 0U);
   }

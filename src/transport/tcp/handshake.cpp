@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transport/tcp/handshake.hpp"
+
+#include <sodium.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "base/check.hpp"
+#include "transport/tcp/little_endian.hpp"
+
+namespace unisono::transport {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x54494e55;  // "UNIT"
+constexpr std::uint32_t kVersion = 1;
+constexpr std::size_t kFixedBytes = 24;  // of a Hello: magic, version, job, from, to, zero
+constexpr std::size_t kProof = kHelloBytes - sizeof(StreamProof);
+
+template <std::size_t kBytes>
+std::array<std::byte, kBytes> keyed_hash(std::string_view purpose,
+                                         std::initializer_list<std::span<const std::byte>> parts,
+                                         const wire::Key& key) {
+  std::array<std::byte, 16> secret;
+  store_little_endian(secret.data(), std::uint64_t{key.low});
+  store_little_endian(secret.data() + 8, std::uint64_t{key.high});
+  crypto_generichash_state state;
+  crypto_generichash_init(&state, reinterpret_cast<const unsigned char*>(secret.data()),
+                          secret.size(), kBytes);
+  crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(purpose.data()),
+                            purpose.size());
+  for (const auto part : parts) {
+    crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(part.data()),
+                              part.size());
+  }
+  std::array<std::byte, kBytes> result;
+  crypto_generichash_final(&state, reinterpret_cast<unsigned char*>(result.data()), kBytes);
+  sodium_memzero(secret.data(), secret.size());
+  return result;
+}
+
+StreamProof hello_proof(std::span<const std::byte> fixed_and_nonce, const wire::Key& key) {
+  return keyed_hash<sizeof(StreamProof)>("unisono stream hello", {fixed_and_nonce}, key);
+}
+
+StreamProof challenge_proof(const HelloBytes& hello, std::span<const std::byte> nonce,
+                            const wire::Key& key) {
+  return keyed_hash<sizeof(StreamProof)>("unisono stream challenge", {hello, nonce}, key);
+}
+
+}  // namespace
+
+base::Status prepare_handshakes() {
+  if (sodium_init() >= 0) return base::success();
+  return base::Error{base::Code::system,
+                     "libsodium cannot be initialized: the system gives it no random numbers"};
+}
+
+StreamNonce random_nonce() {
+  StreamNonce nonce;
+  randombytes_buf(nonce.data(), nonce.size());
+  return nonce;
+}
+
+HelloBytes encode_hello(const StreamHello& hello, const wire::Key& key) {
+  HelloBytes bytes{};
+  store_little_endian(bytes.data(), kMagic);
+  store_little_endian(bytes.data() + 4, kVersion);
+  store_little_endian(bytes.data() + 8, wire::job_of(key));
+  store_little_endian(bytes.data() + 12, hello.from);
+  store_little_endian(bytes.data() + 16, hello.to);
+  std::ranges::copy(hello.nonce, bytes.begin() + kFixedBytes);
+  const StreamProof proof = hello_proof(std::span(bytes).first<kProof>(), key);
+  std::ranges::copy(proof, bytes.begin() + kProof);
+  return bytes;
+}
+
+std::optional<StreamHello> decode_hello(std::span<const std::byte, kHelloBytes> bytes,
+                                        const wire::Key& key) {
+  const auto number = [&](std::size_t at) {
+    return load_little_endian<std::uint32_t>(bytes.data() + at);
+  };
+  if (!may_be_hello(bytes) || number(8) != wire::job_of(key) || number(20) != 0) {
+    return std::nullopt;
+  }
+  const StreamProof proof = hello_proof(bytes.first<kProof>(), key);
+  if (!are_equal(proof, bytes.subspan<kProof>())) return std::nullopt;
+  StreamHello hello{.from = number(12), .to = number(16)};
+  std::ranges::copy(bytes.subspan<kFixedBytes, sizeof(StreamNonce)>(), hello.nonce.begin());
+  return hello;
+}
+
+bool may_be_hello(std::span<const std::byte> beginning) {
+  std::array<std::byte, 8> expected;
+  store_little_endian(expected.data(), kMagic);
+  store_little_endian(expected.data() + 4, kVersion);
+  const std::size_t known = std::min(beginning.size(), expected.size());
+  return std::equal(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(known),
+                    beginning.begin());
+}
+
+ChallengeBytes encode_challenge(const StreamNonce& nonce, const HelloBytes& hello,
+                                const wire::Key& key) {
+  ChallengeBytes bytes;
+  std::ranges::copy(nonce, bytes.begin());
+  std::ranges::copy(challenge_proof(hello, nonce, key), bytes.begin() + nonce.size());
+  return bytes;
+}
+
+std::optional<StreamNonce> decode_challenge(std::span<const std::byte, kChallengeBytes> bytes,
+                                            const HelloBytes& hello, const wire::Key& key) {
+  StreamNonce nonce;
+  std::ranges::copy(bytes.first<sizeof(StreamNonce)>(), nonce.begin());
+  if (!are_equal(challenge_proof(hello, nonce, key), bytes.subspan<sizeof(StreamNonce)>())) {
+    return std::nullopt;
+  }
+  return nonce;
+}
+
+StreamSession make_session(const HelloBytes& hello, const StreamNonce& nonce,
+                           const wire::Key& key) {
+  const auto bytes = keyed_hash<64>("unisono stream session", {hello, nonce}, key);
+  StreamSession session;
+  const std::span all(bytes);
+  std::ranges::copy(all.first<16>(), session.answer.begin());
+  session.header_key.low = load_little_endian<std::uint64_t>(bytes.data() + 16);
+  session.header_key.high = load_little_endian<std::uint64_t>(bytes.data() + 24);
+  std::ranges::copy(all.subspan<32, 32>(), session.payload_key.begin());
+  return session;
+}
+
+bool are_equal(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return a.size() == b.size() && sodium_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+}  // namespace unisono::transport

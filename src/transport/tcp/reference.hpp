@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The section of docs/reference/transports.md on streams.
+#pragma once
+
+#include <string_view>
+
+namespace unisono::transport {
+
+inline constexpr std::string_view kTcpReference =
+    R"(With `UNISONO_BULK=tcp` long messages between hosts go by connections of the kernel's TCP
+([how](../howto/network.md#long-messages-by-tcp)):
+
+| | packets | streams |
+| --- | --- | --- |
+| copies at the sender, the kernel's apart | one | none, or one of a rest that waits |
+| copies at the receiver, the kernel's apart | one | none |
+| a tag of the job's key | SipHash-2-4 on every packet | AES-256-GMAC on every 128 KiB |
+| congestion control, pacing | none | the kernel's |
+| descriptors | two for each rank | two more, and two for each rank with which long messages go |
+)";
+
+}  // namespace unisono::transport

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// StreamIdentity: what all streams of a rank share. A value that outlives them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/clock.hpp"
+#include "transport/ip/ip.hpp"
+#include "transport/tcp/payload_tag.hpp"
+#include "wire/key.hpp"
+
+namespace unisono::transport {
+
+struct StreamIdentity {
+  wire::Key key{};  // the job's
+  int rank = 0;
+  int ranks = 1;
+  IpAddress address{};          // the host's on the network that the job uses
+  std::byte* region = nullptr;  // where payloads and flags of other ranks belong
+  std::size_t region_bytes = 0;
+  std::int64_t silence_ns = 10 * base::kSecond;  // how long sent bytes may stay unacknowledged
+  PayloadTagger::Library library = PayloadTagger::Library::sodium;
+};
+
+}  // namespace unisono::transport

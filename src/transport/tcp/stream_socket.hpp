@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Stream sockets: non-blocking TCP sockets between one address of this host and those of others,
+// with the options that streams need. Control path; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/descriptor.hpp"
+#include "base/result.hpp"
+#include "transport/ip/ip.hpp"
+
+namespace unisono::transport {
+
+base::Error stream_error(std::string_view what, int error_number);
+// The system's text for an errno.
+std::string error_text(int error_number);
+
+// Connections that may wait to be accepted; ranks whose connection finds no room repeat it.
+inline constexpr int kStreamBacklog = 512;
+// Listens at that address alone, at a port that the kernel chooses. Errors: system.
+base::Result<base::Descriptor> listen_at(const IpAddress& address);
+base::Result<Endpoint> endpoint_of_socket(const base::Descriptor& socket);
+
+// Begins to connect from `from`. The connection is made, or has failed, when the socket is
+// writable. Errors: system.
+base::Result<base::Descriptor> start_to_connect(const IpAddress& from, const Endpoint& to);
+
+// Short segments are not delayed. An idle connection sends probes, so that firewalls keep it. It is
+// an error if nothing that was sent is acknowledged for `silence_ns`.
+void set_stream_options(const base::Descriptor& socket, std::int64_t silence_ns);
+
+// The error that the socket has met; 0: none.
+int pending_error(const base::Descriptor& socket);
+// Bytes that the other host's kernel has not acknowledged.
+std::size_t unacknowledged_bytes(const base::Descriptor& socket);
+
+}  // namespace unisono::transport

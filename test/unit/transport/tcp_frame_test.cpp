@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The bytes of streams: frames, handshakes and tags are read back, and nothing that was changed or
+// made without the key passes.
+#include <gtest/gtest.h>
+#include <sodium.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/prng.hpp"
+#include "transport/tcp/frame.hpp"
+#include "transport/tcp/handshake.hpp"
+#include "transport/tcp/libcrypto.hpp"
+#include "transport/tcp/payload_tag.hpp"
+
+namespace unisono::transport {
+namespace {
+
+constexpr std::uint64_t kRegion = 1 << 20;
+const wire::Key kKey = wire::key_of("test");
+
+StreamFrame some_frame() {
+  StreamFrame frame{.place = 4096, .bytes = 1000, .forward = true, .flag = 64, .value = 77};
+  for (std::size_t i = 0; i < frame.payload.size(); ++i) {
+    frame.payload[i] = static_cast<std::byte>(i * 3);
+  }
+  return frame;
+}
+
+TEST(StreamFrame, IsReadBack) {
+  const StreamFrame frame = some_frame();
+  const auto again = decode_frame(encode_frame(frame, kKey, 5), kKey, 5, kRegion);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(*again, frame);
+}
+
+TEST(StreamFrame, PassesInItsPlaceOnlyAndUnchanged) {
+  const FrameHeader header = encode_frame(some_frame(), kKey, 5);
+  EXPECT_FALSE(decode_frame(header, kKey, 6, kRegion).has_value());
+  EXPECT_FALSE(decode_frame(header, wire::key_of("other"), 5, kRegion).has_value());
+  for (std::size_t bit = 0; bit < 8 * header.size(); ++bit) {
+    FrameHeader changed = header;
+    changed[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+    EXPECT_FALSE(decode_frame(changed, kKey, 5, kRegion).has_value()) << bit;
+  }
+}
+
+TEST(StreamFrame, HasToLieInTheRegion) {
+  const auto passes = [](const StreamFrame& frame) {
+    return decode_frame(encode_frame(frame, kKey, 0), kKey, 0, kRegion).has_value();
+  };
+  EXPECT_TRUE(passes({.place = kRegion - 8, .bytes = 8, .flag = kRegion - 8}));
+  EXPECT_TRUE(passes({.place = kRegion, .bytes = 0}));
+  EXPECT_FALSE(passes({.place = kRegion - 7, .bytes = 8}));
+  EXPECT_FALSE(passes({.place = ~std::uint64_t{0} - 3, .bytes = 8}));
+  EXPECT_FALSE(passes({.place = 0, .bytes = kMostFrameBytes + 1}));
+  EXPECT_FALSE(passes({.flag = kRegion - 7}));
+  EXPECT_FALSE(passes({.flag = kRegion}));
+  EXPECT_FALSE(passes({.flag = 4}));  // no word begins there
+  EXPECT_FALSE(passes({.forward = true}));
+}
+
+TEST(StreamHandshake, BothSidesComeToTheSameKeys) {
+  ASSERT_TRUE(prepare_handshakes().ok());
+  const HelloBytes hello = encode_hello({.from = 3, .to = 1, .nonce = random_nonce()}, kKey);
+  const auto read = decode_hello(hello, kKey);
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->from, 3U);
+  EXPECT_EQ(read->to, 1U);
+  const StreamNonce nonce = random_nonce();
+  const auto told = decode_challenge(encode_challenge(nonce, hello, kKey), hello, kKey);
+  ASSERT_TRUE(told.has_value());
+  EXPECT_EQ(*told, nonce);
+  const StreamSession one = make_session(hello, nonce, kKey);
+  const StreamSession other = make_session(hello, nonce, kKey);
+  EXPECT_EQ(one.answer, other.answer);
+  EXPECT_EQ(one.payload_key, other.payload_key);
+  EXPECT_EQ(one.header_key.low, other.header_key.low);
+  const StreamSession next = make_session(hello, random_nonce(), kKey);
+  EXPECT_NE(one.answer, next.answer);
+  EXPECT_NE(one.payload_key, next.payload_key);
+}
+
+TEST(StreamHandshake, NothingPassesThatWasChangedOrMadeWithoutTheKey) {
+  ASSERT_TRUE(prepare_handshakes().ok());
+  const wire::Key other = wire::key_of("other");
+  const HelloBytes hello = encode_hello({.from = 3, .to = 1, .nonce = random_nonce()}, kKey);
+  EXPECT_FALSE(decode_hello(hello, other).has_value());
+  for (std::size_t bit = 0; bit < 8 * hello.size(); ++bit) {
+    HelloBytes changed = hello;
+    changed[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+    EXPECT_FALSE(decode_hello(changed, kKey).has_value()) << bit;
+  }
+  const ChallengeBytes challenge = encode_challenge(random_nonce(), hello, kKey);
+  EXPECT_FALSE(decode_challenge(challenge, hello, other).has_value());
+  const HelloBytes later = encode_hello({.from = 3, .to = 1, .nonce = random_nonce()}, kKey);
+  EXPECT_FALSE(decode_challenge(challenge, later, kKey).has_value());
+  for (std::size_t bit = 0; bit < 8 * challenge.size(); ++bit) {
+    ChallengeBytes changed = challenge;
+    changed[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+    EXPECT_FALSE(decode_challenge(changed, hello, kKey).has_value()) << bit;
+  }
+}
+
+TEST(StreamHandshake, ForeignBytesAreNoticedAtTheFirst) {
+  const HelloBytes hello = encode_hello({.from = 0, .to = 1}, kKey);
+  for (std::size_t count = 0; count <= hello.size(); ++count) {
+    EXPECT_TRUE(may_be_hello(std::span(hello).first(count))) << count;
+  }
+  const std::string text = "GET / HTTP/1.1";
+  EXPECT_FALSE(may_be_hello(std::as_bytes(std::span(text)).first(1)));
+}
+
+class PayloadTags : public testing::TestWithParam<PayloadTagger::Library> {
+ protected:
+  void SetUp() override {
+    if (!can_tag(GetParam())) GTEST_SKIP() << library_name(GetParam()) << " cannot compute it here";
+  }
+};
+
+// McGrew, Viega: "The Galois/Counter Mode of Operation", test case 13: AES-256, all zero.
+TEST_P(PayloadTags, AreAesGmac) {
+  const auto tagger = make_payload_tagger(GetParam(), PayloadKey{});
+  ASSERT_NE(tagger, nullptr);
+  const PayloadTag tag = tagger->tag(0, {});
+  char text[33];
+  sodium_bin2hex(text, sizeof text, reinterpret_cast<const unsigned char*>(tag.data()), tag.size());
+  EXPECT_STREQ(text, "530f8afbc74536b9a963b4f1c4cb738b");
+}
+
+TEST_P(PayloadTags, DifferIfAnythingDoes) {
+  const auto tagger = make_payload_tagger(GetParam(), PayloadKey{});
+  PayloadKey second_key{};
+  second_key[31] = std::byte{1};
+  const auto second = make_payload_tagger(GetParam(), second_key);
+  std::vector<std::byte> bytes(5000, std::byte{7});
+  const PayloadTag tag = tagger->tag(1, bytes);
+  EXPECT_EQ(tagger->tag(1, bytes), tag);
+  EXPECT_NE(tagger->tag(2, bytes), tag);
+  EXPECT_NE(second->tag(1, bytes), tag);
+  bytes.back() = std::byte{8};
+  EXPECT_NE(tagger->tag(1, bytes), tag);
+}
+
+INSTANTIATE_TEST_SUITE_P(Libraries, PayloadTags,
+                         testing::Values(PayloadTagger::Library::crypto,
+                                         PayloadTagger::Library::sodium),
+                         [](const auto& each) { return std::string(library_name(each.param)); });
+
+TEST(Libcrypto, ItsTaggersAreUsedIfItIsThere) {
+  EXPECT_EQ(can_tag(PayloadTagger::Library::crypto), libcrypto() != nullptr);
+  const bool is_there = libcrypto() != nullptr;
+  const auto chosen = PayloadTagger::choose();
+  ASSERT_TRUE(chosen.ok()) << chosen.error().message;
+  EXPECT_EQ(*chosen == PayloadTagger::Library::crypto, is_there);
+}
+
+// So hosts with different libraries understand each other.
+TEST(PayloadTag, BothLibrariesComputeTheSame) {
+  using Library = PayloadTagger::Library;
+  if (!can_tag(Library::crypto) || !can_tag(Library::sodium)) {
+    GTEST_SKIP() << "only one of the libraries can compute it here";
+  }
+  base::Prng prng(3);
+  PayloadKey key;
+  for (auto& byte : key) byte = static_cast<std::byte>(prng.next());
+  const auto crypto = make_payload_tagger(Library::crypto, key);
+  const auto sodium = make_payload_tagger(Library::sodium, key);
+  for (const std::size_t count : {1UL, 15UL, 16UL, 17UL, 1000UL, 131'072UL}) {
+    std::vector<std::byte> bytes(count);
+    for (auto& byte : bytes) byte = static_cast<std::byte>(prng.next());
+    EXPECT_EQ(crypto->tag(count, bytes), sodium->tag(count, bytes)) << count;
+  }
+}
+
+}  // namespace
+}  // namespace unisono::transport
