@@ -314,7 +314,7 @@ bool Reliable::settle() {
   deliveries_.ask_unsettled();
   group_.ask(context_.now_ns);
   outbox_.flush();
-  return group_.is_settled() && deliveries_.is_settled();
+  return is_settled();
 }
 
 void Reliable::send_last_statuses() {

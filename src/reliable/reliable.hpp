@@ -44,8 +44,6 @@ class Reliable final : public transport::Transport {
   const transport::Capabilities& capabilities() const override { return capabilities_; }
   void put(const transport::Put& message) override;
   void get(const transport::Get& wanted) override;
-  // The puts that answer gets of other ranks go by `transport`, which outlives this.
-  void answer_gets_by(transport::Transport& transport) { answers_ = &transport; }
   int progress() override;
   void awaits(int rank) override;
 
@@ -65,8 +63,9 @@ class Reliable final : public transport::Transport {
   // Makes sure that puts to that rank arrive, although no rank there may wait for them.
   void confirm(int rank) { deliveries_.confirm(rank); }
 
-  // Whether every put is known to have arrived. At the end a rank calls it until then, or until its
-  // patience ends: it asks those who have not said.
+  // Whether every put is known to have arrived. At the end a rank calls settle() until then, or
+  // until its patience ends: it asks those who have not said.
+  bool is_settled() const { return group_.is_settled() && deliveries_.is_settled(); }
   bool settle();
   // That rank has left or is lost: nobody need wait until it has what was put to it, and what it
   // lacks is not repeated.
@@ -114,7 +113,8 @@ class Reliable final : public transport::Transport {
   Pieces pieces_;
   Group group_;
   Moderation moderation_;
-  transport::Transport* answers_ = this;
+  friend class Bulk;                      // its puts may answer gets
+  transport::Transport* answers_ = this;  // by which gets of other ranks are answered
 };
 
 }  // namespace unisono::reliable

@@ -48,7 +48,7 @@ base::Result<std::unique_ptr<Bulk>> Bulk::over(Reliable& reliable,
   UNISONO_TRY(watch(bulk->sleeper_, reliable.datagrams().descriptor()));
   bulk->watched_ = bulk->memory_->descriptor();
   UNISONO_TRY(watch(bulk->sleeper_, bulk->watched_));
-  if (bulk->memory_->raises_flags()) reliable.answer_gets_by(*bulk);
+  if (bulk->memory_->raises_flags()) reliable.answers_ = bulk.get();
   return bulk;
 }
 
