@@ -144,8 +144,9 @@ typedef struct unisono_comm_s* unisono_comm_t;
 UNISONO_API int unisono_init(unisono_comm_t* world);
 
 /* An allgather of the caller's, by which ranks reach each other before there is a job. Front ends
- * have one (MPI, a store). The library calls it only during unisono_init_with, on the calling
- * thread, with the same number of bytes (at most 1024) at all ranks.
+ * have one (MPI, a store). The library calls it only during unisono_init_with and
+ * unisono_comm_from_list_with, on the calling thread, with the same number of bytes (at most 1024)
+ * at all ranks.
  * It has to write `bytes` bytes of each rank to `output`, in the order of ranks, and to return 0;
  * any other value means failure. `user` is passed on. The allgather decides how long it waits for
  * other ranks. If it fails at one rank it should fail at the others, which wait in it. */
@@ -208,6 +209,19 @@ UNISONO_API int unisono_comm_split(unisono_comm_t comm, int color, int key, unis
  * out of range or listed twice), MISMATCH. */
 UNISONO_API int unisono_comm_from_list(unisono_comm_t comm, const int* ranks, int count,
                                        unisono_comm_t* result);
+/* The same without the other members of comm: only the ranks on the list call it. They reach each
+ * other by `exchange`, which gathers from them in the order of the list (see unisono_init_with). It
+ * costs two calls of the exchange. Other threads may use comm meanwhile, and make communicators
+ * from it in the same way.
+ * All ranks on the list get a communicator, or all get an error. If the exchange fails at some
+ * ranks only, the communicator of the others fails in its first call. If the first rank of the list
+ * dies during the call, some of the job's memory is lost until the job ends.
+ * Errors: ARGUMENT (different lists; a rank out of range or listed twice; the calling rank not
+ * listed), STATE (comm), RESOURCES, SYSTEM (the allgather failed). The other ranks do not hear of
+ * an invalid list. */
+UNISONO_API int unisono_comm_from_list_with(unisono_comm_t comm, const int* ranks, int count,
+                                            const unisono_exchange_t* exchange,
+                                            unisono_comm_t* result);
 /* Ends the calling rank's use of comm. Only unisono_finalize ends the world. If members on this
  * rank's host make a further call on comm, they get RANK_LOST, which names this rank. */
 UNISONO_API int unisono_comm_free(unisono_comm_t comm);

@@ -740,6 +740,38 @@ class plan {
 
 /* ---- communicators --------------------------------------------------------------------------- */
 
+namespace detail {
+
+// An allgather of the caller's, as the C API takes it.
+template <class Allgather>
+struct exchange_caller {
+  Allgather& allgather;
+  std::size_t ranks;
+  std::exception_ptr thrown = nullptr;
+
+  unisono_exchange_t functions() {
+    const auto call = [](const void* input, void* output, std::size_t bytes, void* given) {
+      auto& self = *static_cast<exchange_caller*>(given);
+      try {
+        self.allgather(std::span(static_cast<const std::byte*>(input), bytes),
+                       std::span(static_cast<std::byte*>(output), bytes * self.ranks));
+        return 0;
+      } catch (...) {
+        self.thrown = std::current_exception();
+        return 1;
+      }
+    };
+    return {call, this};
+  }
+  // Throws what the allgather has thrown, or the error.
+  void check(int code) {
+    if (thrown != nullptr) std::rethrow_exception(thrown);
+    detail::check(code);
+  }
+};
+
+}  // namespace detail
+
 /// A group of ranks. Each collective has three forms: `x` blocks, `x_start` returns a request,
 /// `x_plan` returns a plan. Buffers are ranges (see `buffer`); an input may be `in_place`.
 class communicator {
@@ -774,6 +806,19 @@ class communicator {
     detail::check(unisono_comm_from_list(native(), ranks.data(), static_cast<int>(ranks.size()),
                                          &result.owner_.handle));
     return some(std::move(result));
+  }
+  /// The same for the ranks on the list alone, over an allgather among them (see
+  /// unisono_comm_from_list_with). The function is as in the constructor of `job`.
+  template <class Allgather>
+  requires std::invocable<Allgather&, std::span<const std::byte>, std::span<std::byte>> communicator
+  from_list(std::span<const int> ranks, Allgather&& allgather)
+  const {
+    communicator result;
+    detail::exchange_caller<Allgather> exchange{allgather, ranks.size()};
+    const unisono_exchange_t functions = exchange.functions();
+    exchange.check(unisono_comm_from_list_with(
+        native(), ranks.data(), static_cast<int>(ranks.size()), &functions, &result.owner_.handle));
+    return result;
   }
 
   /// Makes a communicator of the surviving members. Every survivor calls it, and it ends this
@@ -1360,27 +1405,10 @@ class job {
   template <class Allgather>
   requires std::invocable<Allgather&, std::span<const std::byte>, std::span<std::byte>> job(
       int rank, int size, Allgather&& allgather, std::int64_t timeout_ms = 0) {
-    struct context {
-      Allgather& allgather;
-      std::size_t ranks;
-      std::exception_ptr thrown;
-    } user{allgather, static_cast<std::size_t>(size), nullptr};
-    const auto call = [](const void* input, void* output, std::size_t bytes, void* given) {
-      auto& self = *static_cast<context*>(given);
-      try {
-        self.allgather(std::span(static_cast<const std::byte*>(input), bytes),
-                       std::span(static_cast<std::byte*>(output), bytes * self.ranks));
-        return 0;
-      } catch (...) {
-        self.thrown = std::current_exception();
-        return 1;
-      }
-    };
-    const unisono_exchange_t exchange{call, &user};
+    detail::exchange_caller<Allgather> exchange{allgather, static_cast<std::size_t>(size)};
+    const unisono_exchange_t functions = exchange.functions();
     const unisono_init_options_t options{sizeof(options), timeout_ms, nullptr, nullptr};
-    const int code = unisono_init_with(rank, size, &exchange, &options, &world_.owner_.handle);
-    if (user.thrown != nullptr) std::rethrow_exception(user.thrown);
-    detail::check(code);
+    exchange.check(unisono_init_with(rank, size, &functions, &options, &world_.owner_.handle));
   }
   job(job&&) noexcept = default;
   job& operator=(job&&) = delete;

@@ -10,6 +10,8 @@
 #include "api/error.hpp"
 #include "api/launch.hpp"
 #include "api/objects.hpp"
+#include "bootstrap/exchange/exchange_rounds.hpp"
+#include "comm/list_derivation.hpp"
 
 namespace unisono::api {
 namespace {
@@ -131,6 +133,49 @@ int unisono_comm_from_list(unisono_comm_t comm, const int* ranks, int count,
   });
 } catch (const std::exception& thrown) {
   return fail("unisono_comm_from_list", thrown);
+}
+
+int unisono_comm_from_list_with(unisono_comm_t comm, const int* ranks, int count,
+                                const unisono_exchange_t* exchange, unisono_comm_t* result) try {
+  constexpr const char* kName = "unisono_comm_from_list_with";
+  if (result != nullptr) *result = nullptr;
+  Comm* const parent = comms().get(comm);
+  if (parent == nullptr) return fail(bad_comm(kName, comm));
+  const auto& members = parent->group->members();
+  if (exchange == nullptr || exchange->allgather == nullptr) {
+    return fail(Code::argument, fmt::format("{}: exchange or its allgather is NULL", kName));
+  }
+  if (const auto wrong = wrong_list(ranks, count, members.size())) {
+    return fail(Code::argument, fmt::format("{}: {}", kName, *wrong));
+  }
+  const std::vector<int> list(ranks, ranks + count);
+  const auto place = std::ranges::find(list, members.rank());
+  if (place == list.end()) {
+    return fail(Code::argument,
+                fmt::format("{}: the calling rank {} is not listed", kName, members.rank()));
+  }
+  unisono::bootstrap::ExchangeRounds rounds(
+      [exchange](const void* input, void* output, std::size_t bytes) {
+        return exchange->allgather(input, output, bytes, exchange->user);
+      },
+      static_cast<int>(place - list.begin()), count);
+  auto handle = reserve_comm(*parent->owner);
+  if (handle && result == nullptr) {
+    comms().remove(*handle);
+    handle = Error{Code::argument, "result is NULL"};
+  }
+  unisono::comm::ListDerivation derivation(members, list, rounds);
+  Made made =
+      derivation.make(handle ? unisono::base::success() : unisono::base::Status(handle.error()));
+  if (!made) {
+    if (handle) comms().remove(*handle);
+    return fail(kName, made.error());
+  }
+  add_comm(*handle, std::move(*made));
+  *result = *handle;
+  return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_comm_from_list_with", thrown);
 }
 
 int unisono_comm_free(unisono_comm_t comm) try {

@@ -105,7 +105,7 @@ class Communicator {
 
  private:
   friend class Derivation;
-
+  friend class ListDerivation;
   friend class CommunicatorWait;
   friend class Successor;
 

@@ -89,11 +89,15 @@ Result<std::vector<std::string>> ExchangeRounds::exchange(const Result<std::stri
                              "step {}",
                              rank_, ranks_, failure, round_)};
   }
-  if (!own.ok()) return own.error();
+  if (!own.ok()) {
+    have_all_an_error_ = true;
+    return own.error();
+  }
   UNISONO_TRY(check_records(records, round_));
   std::vector<std::string> texts;
   for (const Record& each : records) {
-    if (each.code != 0) return error_of(each);
+    have_all_an_error_ = each.code != 0;
+    if (have_all_an_error_) return error_of(each);
     texts.push_back(text_of(each));
   }
   return texts;

@@ -35,6 +35,8 @@ class ExchangeRounds {
   base::Result<std::vector<std::string>> gather(const base::Result<std::string>& own);
   // The same for ranks that have nothing to say but whether they can go on.
   base::Status agree(const base::Status& own);
+  // After an error: whether it went over the exchange, so that all ranks have one.
+  bool have_all_an_error() const { return have_all_an_error_; }
 
  private:
   base::Result<std::vector<std::string>> exchange(const base::Result<std::string>& own);
@@ -44,6 +46,7 @@ class ExchangeRounds {
   int ranks_;
   std::uint32_t round_ = 0;
   std::optional<base::Error> error_;
+  bool have_all_an_error_ = false;
 };
 
 }  // namespace unisono::bootstrap
