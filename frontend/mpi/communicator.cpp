@@ -22,7 +22,7 @@ struct Registry {
   std::mutex mutex;
   std::vector<Communicator*> all;
   // Their attributes were deleted while a rank waited in a collective, or while the program held
-  // requests. Their jobs end later.
+  // requests. They end later.
   std::vector<Communicator*> freed;
   int key = 0;
   bool has_key = false;
@@ -43,17 +43,10 @@ struct LastUsed {
 };
 thread_local LastUsed last_used;
 
-// A duplicate gets a job of its own.
+// A duplicate has no attribute at first.
 int copy_nothing(Handle, int, void*, void*, void*, int* flag) {
   *flag = 0;
   return 0;
-}
-
-void end_job(Communicator& comm) {
-  comm.collectives = 0;
-  if (comm.job == nullptr) return;
-  if (library().finalize(comm.job) != UNISONO_OK) log_warning("%s", library().last_error());
-  comm.job = nullptr;
 }
 
 void end_freed() {
@@ -68,7 +61,7 @@ void end_freed() {
   }
   for (Communicator* const comm : freed) {
     forget_calls(*comm);
-    end_job(*comm);
+    comm->unisono.end();
     delete comm;
   }
 }
@@ -104,50 +97,58 @@ int allgather(const void* input, void* output, std::size_t bytes, void* user) {
   return host().Allgather(input, count, byte, output, count, byte, comm);
 }
 
-// The collectives that all ranks want Unisono to do.
-std::uint32_t agree_on_collectives(Communicator& comm) {
-  const std::uint32_t own = library().loaded ? selected_collectives() : 0;
-  std::vector<std::uint32_t> all(static_cast<std::size_t>(comm.size));
-  if (allgather(&own, all.data(), sizeof own, &comm) != 0) return 0;
-  std::uint32_t common = own;
-  for (const std::uint32_t each : all) common &= each;
-  return common;
-}
-
-void make_job(Communicator& comm) {
-  const std::uint32_t common = agree_on_collectives(comm);
-  if (common == 0) return;
-  prepare_progress();
-  const unisono_exchange_t exchange{allgather, &comm};
-  unisono_init_options_t options{};
-  options.size = sizeof options;
-  options.carry_on = [](void*) { carry_host_on(); };
-  const int error = library().init_with(comm.rank, comm.size, &exchange, &options, &comm.job);
-  if (error != UNISONO_OK) {
-    comm.job = nullptr;
-    log_warning("rank %d of %d: the host MPI does the collectives of a communicator: %s", comm.rank,
-                comm.size, library().last_error());
-    return;
-  }
-  comm.collectives = common;
-}
-
-// Whether all members belong to this rank's MPI_COMM_WORLD. Processes that were spawned or
-// connected may run without the drop-in. If one member finds another's world, so do all.
-bool is_of_one_world(const Communicator& comm) {
+// The ranks of its members in this rank's MPI_COMM_WORLD. Empty: not all belong to it, for instance
+// processes that were spawned or connected. Those may run without the drop-in. If one member finds
+// another's world, so do all.
+std::vector<int> ranks_in_world(const Communicator& comm, int* world_size) {
   const Host& mpi = host();
   Handle group = 0, world = 0;
-  if (mpi.Comm_group(comm.handle, &group) != 0) return false;
+  *world_size = 0;
+  if (mpi.Comm_group(comm.handle, &group) != 0) return {};
   std::vector<int> ranks(static_cast<std::size_t>(comm.size));
   std::iota(ranks.begin(), ranks.end(), 0);
   std::vector<int> in_world(ranks.size(), -1);
   if (mpi.Comm_group(mpi.constants.comm_world, &world) == 0) {
     mpi.Group_translate_ranks(group, comm.size, ranks.data(), world, in_world.data());
     mpi.Group_free(&world);
+    mpi.Comm_size(mpi.constants.comm_world, world_size);
   }
   mpi.Group_free(&group);
   // MPI_UNDEFINED is negative.
-  return std::all_of(in_world.begin(), in_world.end(), [](int rank) { return rank >= 0; });
+  const bool are_all_there =
+      std::all_of(in_world.begin(), in_world.end(), [](int rank) { return rank >= 0; });
+  return are_all_there ? in_world : std::vector<int>();
+}
+
+// What each rank tells the others.
+struct Wish {
+  std::uint32_t collectives = 0;  // that Unisono shall do
+  HomeNumbers numbers;
+};
+
+void make_unisono(Communicator& comm) {
+  int world_size = 0;
+  const std::vector<int> world_ranks = ranks_in_world(comm, &world_size);
+  if (world_ranks.empty()) return;
+  const Wish own{library().loaded ? selected_collectives() : 0, own_home_numbers()};
+  std::vector<Wish> wishes(static_cast<std::size_t>(comm.size));
+  if (allgather(&own, wishes.data(), sizeof own, &comm) != 0) return;
+  std::uint32_t common = own.collectives;
+  std::vector<HomeNumbers> numbers;
+  for (const Wish& wish : wishes) {
+    common &= wish.collectives;
+    numbers.push_back(wish.numbers);
+  }
+  if (common == 0) return;
+  prepare_progress();
+  const int error = comm.unisono.make(comm.rank, world_ranks, comm.size == world_size, numbers,
+                                      {allgather, &comm});
+  if (error != UNISONO_OK) {
+    log_warning("rank %d of %d: the host MPI does the collectives of a communicator: %s", comm.rank,
+                comm.size, library().last_error());
+    return;
+  }
+  comm.collectives = common;
 }
 
 // All that is looked at is the same at all ranks of the communicator.
@@ -160,9 +161,9 @@ Communicator* make_communicator(Handle handle, int key) {
   mpi.Comm_test_inter(handle, &is_inter);
   mpi.Comm_rank(handle, &comm->rank);
   mpi.Comm_size(handle, &comm->size);
-  if (is_inter == 0 && comm->size > 1 && is_of_one_world(*comm)) make_job(*comm);
+  if (is_inter == 0 && comm->size > 1) make_unisono(*comm);
   log_info("rank %d of %d: %s does the collectives of a communicator", comm->rank, comm->size,
-           comm->job != nullptr ? "Unisono" : "the host MPI");
+           comm->unisono ? "Unisono" : "the host MPI");
   {
     Registry& known = registry();
     const std::lock_guard lock(known.mutex);
@@ -244,7 +245,11 @@ void end_communicators() {
   }
   end_calls();
   end_freed();
-  for (Communicator* comm : all) end_job(*comm);
+  for (Communicator* comm : all) {
+    comm->collectives = 0;
+    comm->unisono.end_own_job();
+  }
+  end_home();  // with most communicators, also where the program has left requests
   end_progress();
 }
 

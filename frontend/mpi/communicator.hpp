@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Communicator: what the drop-in keeps for a communicator of the program, as an attribute of it. At
 // the first blocking collective all its ranks agree on the collectives that Unisono does, and make
-// a Unisono job over the host's allgather. If that fails, it fails on all ranks, and the host MPI
-// does all collectives of the communicator. The attribute's deletion ends the job, once no request
-// of the communicator is left. As of MPI, one thread at a time calls its collectives.
+// a Unisono communicator over the host's allgather (home.hpp). If that fails, it fails on all
+// ranks, and the host MPI does all collectives of the communicator. The attribute's deletion ends
+// the Unisono communicator, once no request is left. As of MPI, one thread at a time calls its
+// collectives.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "home.hpp"
 #include "host/functions.hpp"
 #include "pending.hpp"
 #include "unisono/unisono.h"
@@ -27,7 +29,7 @@ struct Communicator {
   int rank = 0;
   int size = 0;
   std::uint32_t collectives = 0;  // bits of Collective: those that Unisono does
-  unisono_comm_t job = nullptr;
+  UnisonoComm unisono;
   PendingCalls pending;
 
   bool does(Collective collective) const {
@@ -37,10 +39,10 @@ struct Communicator {
 
 // Null: the host MPI does the call, as outside of MPI_Init and MPI_Finalize.
 Communicator* find_communicator(Handle comm, Collective collective);
-// The same for a nonblocking call, which cannot make a job: no rank waits for another in it.
+// The same for a nonblocking call, which cannot make one of Unisono: no rank waits for another in it.
 Communicator* find_made_communicator(Handle comm, Collective collective);
 
-// Ends all jobs, before the host's MPI_Finalize. From then on the host MPI does all calls.
+// Ends all that Unisono does, before the host's MPI_Finalize. From then on the host MPI does all calls.
 void end_communicators();
 
 // Reports an error of Unisono by the communicator's error handler. Gives the MPI error code, if the

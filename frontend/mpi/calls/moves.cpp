@@ -55,7 +55,7 @@ bool BcastCall::take(const Communicator& own, void* buffer, int count, Handle ty
 int BcastCall::call(const Communicator& own, unisono_request_t* request) {
   const Elements& elements = input_ ? *input_ : *output_;
   return invoke(request, library().broadcast, library().broadcast_start, elements.data(),
-                elements.bytes(), UNISONO_BYTE, root_, own.job);
+                elements.bytes(), UNISONO_BYTE, root_, own.unisono.get());
 }
 
 bool AllgatherCall::take(const Communicator& own, const void* send, int send_count,
@@ -74,7 +74,7 @@ int AllgatherCall::call(const Communicator& own, unisono_request_t* request) {
   const void* const from_place = static_cast<std::byte*>(to()) + own.rank * block_;
   const void* const input = from() == from_place ? UNISONO_IN_PLACE : from();
   return invoke(request, library().allgather, library().allgather_start, input, to(),
-                in_place_ ? block_ : input_->bytes(), UNISONO_BYTE, own.job);
+                in_place_ ? block_ : input_->bytes(), UNISONO_BYTE, own.unisono.get());
 }
 
 bool GatherCall::take(const Communicator& own, const void* send, int send_count, Handle send_type,
@@ -98,7 +98,7 @@ bool GatherCall::take(const Communicator& own, const void* send, int send_count,
 
 int GatherCall::call(const Communicator& own, unisono_request_t* request) {
   return invoke(request, library().gather, library().gather_start, from(), to(), block_,
-                UNISONO_BYTE, root_, own.job);
+                UNISONO_BYTE, root_, own.unisono.get());
 }
 
 bool ScatterCall::take(const Communicator& own, const void* send, int send_count, Handle send_type,
@@ -120,7 +120,7 @@ bool ScatterCall::take(const Communicator& own, const void* send, int send_count
 
 int ScatterCall::call(const Communicator& own, unisono_request_t* request) {
   return invoke(request, library().scatter, library().scatter_start, from(), to(), block_,
-                UNISONO_BYTE, root_, own.job);
+                UNISONO_BYTE, root_, own.unisono.get());
 }
 
 bool AlltoallCall::take(const Communicator& own, const void* send, int send_count, Handle send_type,
@@ -136,7 +136,7 @@ bool AlltoallCall::take(const Communicator& own, const void* send, int send_coun
 
 int AlltoallCall::call(const Communicator& own, unisono_request_t* request) {
   return invoke(request, library().alltoall, library().alltoall_start, from(), to(), block_,
-                UNISONO_BYTE, own.job);
+                UNISONO_BYTE, own.unisono.get());
 }
 
 bool AllgathervCall::take(const Communicator& own, const void* send, int send_count,
@@ -150,7 +150,7 @@ bool AllgathervCall::take(const Communicator& own, const void* send, int send_co
 
 int AllgathervCall::call(const Communicator& own, unisono_request_t* request) {
   return invoke(request, library().allgatherv, library().allgatherv_start, from(), bytes_of(input_),
-                to(), counts_of(output_), displacements_of(output_), UNISONO_BYTE, own.job);
+                to(), counts_of(output_), displacements_of(output_), UNISONO_BYTE, own.unisono.get());
 }
 
 bool GathervCall::take(const Communicator& own, const void* send, int send_count, Handle send_type,
@@ -169,7 +169,7 @@ bool GathervCall::take(const Communicator& own, const void* send, int send_count
 
 int GathervCall::call(const Communicator& own, unisono_request_t* request) {
   return invoke(request, library().gatherv, library().gatherv_start, from(), bytes_of(input_), to(),
-                counts_of(output_), displacements_of(output_), UNISONO_BYTE, root_, own.job);
+                counts_of(output_), displacements_of(output_), UNISONO_BYTE, root_, own.unisono.get());
 }
 
 bool ScattervCall::take(const Communicator& own, const void* send, const int* counts,
@@ -188,7 +188,7 @@ bool ScattervCall::take(const Communicator& own, const void* send, const int* co
 
 int ScattervCall::call(const Communicator& own, unisono_request_t* request) {
   return invoke(request, library().scatterv, library().scatterv_start, from(), counts_of(input_),
-                displacements_of(input_), to(), bytes_of(output_), UNISONO_BYTE, root_, own.job);
+                displacements_of(input_), to(), bytes_of(output_), UNISONO_BYTE, root_, own.unisono.get());
 }
 
 bool AlltoallvCall::take(const Communicator& own, const void* send, const int* send_counts,
@@ -208,7 +208,7 @@ bool AlltoallvCall::take(const Communicator& own, const void* send, const int* s
 int AlltoallvCall::call(const Communicator& own, unisono_request_t* request) {
   return invoke(request, library().alltoallv, library().alltoallv_start, from(), counts_of(input_),
                 displacements_of(input_), to(), counts_of(output_), displacements_of(output_),
-                UNISONO_BYTE, own.job);
+                UNISONO_BYTE, own.unisono.get());
 }
 
 // As bytes it is an alltoallv.
@@ -229,7 +229,7 @@ bool AlltoallwCall::take(const Communicator& own, const void* send, const int* s
 int AlltoallwCall::call(const Communicator& own, unisono_request_t* request) {
   return invoke(request, library().alltoallv, library().alltoallv_start, from(), counts_of(input_),
                 displacements_of(input_), to(), counts_of(output_), displacements_of(output_),
-                UNISONO_BYTE, own.job);
+                UNISONO_BYTE, own.unisono.get());
 }
 
 }  // namespace unisono::mpi

@@ -18,7 +18,7 @@ bool is_in_place(const void* send, const void* receive) {
 }  // namespace
 
 int BarrierCall::call(const Communicator& own, unisono_request_t* request) {
-  return invoke(request, library().barrier, library().barrier_start, own.job);
+  return invoke(request, library().barrier, library().barrier_start, own.unisono.get());
 }
 
 void ReductionCall::set_buffers(const void* send, void* receive, bool in_place, std::int64_t input,
@@ -61,7 +61,7 @@ bool ReduceCall::take(const Communicator& own, const void* send, void* receive, 
 
 int ReduceCall::call(const Communicator& own, unisono_request_t* request) {
   return invoke(request, library().reduce, library().reduce_start, buffers_->input(),
-                buffers_->output(), count_, reducer_->type(), reducer_->op(), root_, own.job);
+                buffers_->output(), count_, reducer_->type(), reducer_->op(), root_, own.unisono.get());
 }
 
 bool Reduce_scatter_blockCall::take(const Communicator& own, const void* send, void* receive,
@@ -75,7 +75,7 @@ bool Reduce_scatter_blockCall::take(const Communicator& own, const void* send, v
 int Reduce_scatter_blockCall::call(const Communicator& own, unisono_request_t* request) {
   return invoke(request, library().reduce_scatter_block, library().reduce_scatter_block_start,
                 buffers_->input(), buffers_->output(), count_, reducer_->type(), reducer_->op(),
-                own.job);
+                own.unisono.get());
 }
 
 bool Reduce_scatterCall::take(const Communicator& own, const void* send, void* receive,
@@ -92,7 +92,7 @@ bool Reduce_scatterCall::take(const Communicator& own, const void* send, void* r
 int Reduce_scatterCall::call(const Communicator& own, unisono_request_t* request) {
   return invoke(request, library().reduce_scatter, library().reduce_scatter_start,
                 buffers_->input(), buffers_->output(), counts_.data(), reducer_->type(),
-                reducer_->op(), own.job);
+                reducer_->op(), own.unisono.get());
 }
 
 }  // namespace unisono::mpi

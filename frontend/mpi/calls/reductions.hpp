@@ -52,7 +52,7 @@ class ReduceAllCall : public ReductionCall {
   int call_with(Blocking blocking, Starting start, const Communicator& own,
                 unisono_request_t* request) {
     return invoke(request, blocking, start, buffers_->input(), buffers_->output(), count_,
-                  reducer_->type(), reducer_->op(), own.job);
+                  reducer_->type(), reducer_->op(), own.unisono.get());
   }
 };
 
