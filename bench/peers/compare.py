@@ -45,8 +45,8 @@ def fail(message):
     sys.exit(f"compare.py: {message}")
 
 
-def build_twins(directory):
-    """The twins by peer; says which peer is missing and how to install it."""
+def build_twins(directory, name="mpi_twin"):
+    """The program by peer; says which peer is missing and how to install it."""
     twins = {}
     for peer, about in PEERS.items():
         compiler = shutil.which(f"mpicc.{peer}")
@@ -57,13 +57,23 @@ def build_twins(directory):
                 file=sys.stderr,
             )
             continue
-        twin = directory / f"mpi_twin.{peer}"
+        twin = directory / f"{name}.{peer}"
         subprocess.run(
-            [compiler, "-O2", "-std=c11", "-Wall", "-Wextra", HERE / "mpi_twin.c", "-o", twin],
+            [compiler, "-O2", "-std=c11", "-Wall", "-Wextra", HERE / f"{name}.c", "-o", twin],
             check=True,
         )
         twins[peer] = twin
     return twins
+
+
+def launch_line(peer, program, ranks):
+    command = [f"mpiexec.{peer}", "-n", ranks]
+    if peer == "openmpi":
+        if os.geteuid() == 0:
+            command.append("--allow-run-as-root")
+        if ranks > len(os.sched_getaffinity(0)):
+            command += ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
+    return [*command, program]
 
 
 def command_line(tool, program, ranks, collectives, arguments):
@@ -72,14 +82,9 @@ def command_line(tool, program, ranks, collectives, arguments):
             *[program, "bench", *collectives, "-n", ranks, "--format", "json"],
             *["--sizes", arguments.sizes, "--seconds", arguments.seconds],
         ]
-    command = [f"mpiexec.{tool}", "-n", ranks]
-    if tool == "openmpi":
-        if os.geteuid() == 0:
-            command.append("--allow-run-as-root")
-        if ranks > len(os.sched_getaffinity(0)):
-            command += ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
-    return command + [
-        *[program, "--collectives", ",".join(collectives)],
+    return [
+        *launch_line(tool, program, ranks),
+        *["--collectives", ",".join(collectives)],
         *["--sizes", arguments.sizes, "--seconds", arguments.seconds],
     ]
 

@@ -6,15 +6,19 @@ Builds mpi_twin.c with each installed MPI and runs it in turn with and without l
 repeatedly, so that other load on the machine affects both alike. Prints for each collective and
 size the medians of the medians and how many times faster it is with the drop-in. Cells that lose
 more than 5 % are marked.
+
+With --communicators it measures instead what a communicator costs: to make it, one allreduce, and
+to free it; and what many of them leave behind.
 """
 
 import argparse
+import json
 import pathlib
 import statistics
 import subprocess
 import sys
 
-from compare import COLLECTIVES, METHODS, ROOT, build_twins, command_line
+from compare import COLLECTIVES, METHODS, ROOT, build_twins, command_line, launch_line
 from peer_report import Unusable, geometric_mean, number, progress, read_report
 
 LOST = 0.95
@@ -64,6 +68,29 @@ def measure(peer, twin, ranks, arguments):
     return samples
 
 
+def measure_communicators(peer, program, ranks, arguments):
+    """Prints one line for each side."""
+    bare = [*launch_line(peer, program, ranks), arguments.communicators]
+    commands = {"without": bare, "with": with_drop_in(peer, bare, arguments.drop_in)}
+    samples = {"without": [], "with": []}
+    for repetition in range(arguments.repeat):
+        for side in sorted(commands, reverse=repetition % 2 == 0):
+            progress(f"drop_in.py: {peer}, {ranks} ranks, repetition {repetition + 1}, {side}")
+            words = [str(word) for word in commands[side]]
+            done = subprocess.run(words, capture_output=True, text=True)
+            if done.returncode != 0:
+                fail(f"exit status {done.returncode} from: {' '.join(words)}\n{done.stderr}")
+            samples[side].append(json.loads(done.stdout.splitlines()[-1]))
+    progress("")
+    for side, of_side in samples.items():
+        median = statistics.median(sample["us"] for sample in of_side)
+        most = {name: max(sample[name] for sample in of_side)
+                for name in ("descriptors", "memory_kib")}
+        print(f"{peer}, {ranks} ranks, {side}: {median:.1f} us for a communicator; "
+              f"{arguments.communicators} of them leave {most['descriptors']} descriptors and "
+              f"{most['memory_kib']} KiB in all ranks", flush=True)
+
+
 def print_table(peer, ranks, samples):
     print(f"\n# {peer}, {ranks} ranks; us, median of the medians; ratio: without / with")
     print(f"# {'':22}" + "".join(f"  {method:<30}" for method in METHODS))
@@ -102,6 +129,8 @@ def parse_arguments():
     parser.add_argument("--collectives", type=lambda text: text.split(","), default=COLLECTIVES,
                         help="default: all")
     parser.add_argument("--mpi", choices=["openmpi", "mpich"], help="default: both")
+    parser.add_argument("--communicators", type=int, metavar="N",
+                        help="measure the making and freeing of N communicators")
     parser.add_argument("--repeat", type=int, default=3, help="repetitions; default: 3")
     parser.add_argument("--seconds", type=float, default=0.05,
                         help="time for one line; default: %(default)s")
@@ -122,10 +151,14 @@ def main():
     if not arguments.drop_in.exists():
         fail(f"{arguments.drop_in} does not exist: run ./dev build first")
     arguments.output.mkdir(parents=True, exist_ok=True)
-    for peer, twin in build_twins(arguments.output).items():
+    name = "mpi_twin" if arguments.communicators is None else "communicators"
+    for peer, twin in build_twins(arguments.output, name).items():
         if arguments.mpi not in (None, peer):
             continue
         for ranks in arguments.ranks:
+            if arguments.communicators is not None:
+                measure_communicators(peer, twin, ranks, arguments)
+                continue
             print_table(peer, ranks, measure(peer, twin, ranks, arguments))
 
 

@@ -10,6 +10,8 @@
 #include "communicator.hpp"
 #include "host/host.hpp"
 #include "library.hpp"
+#include "log.hpp"
+#include "persistent.hpp"
 
 namespace unisono::mpi::ours {
 namespace {
@@ -20,39 +22,83 @@ Handle communicator_of(Arguments... arguments) {
   return std::get<sizeof...(Arguments) - 1>(std::tuple(arguments...));
 }
 
+// The host MPI may be one without large counts or persistent collectives. Its program can call such
+// a function only because the drop-in has the name.
+template <class... Parameters, class... Arguments>
+int call_host(Collective collective, int (*by_host)(Parameters...), Arguments... arguments) {
+  if (by_host != nullptr) return by_host(arguments...);
+  log_warning("the host MPI has no such form of MPI_%s, and Unisono does not do this call",
+              collective_name(collective));
+  return host().constants.error_other;
+}
+
 template <class Kind, class... Arguments>
 int run(Collective collective, int (*by_host)(Arguments...), Arguments... arguments) {
   Communicator* const own = find_communicator(communicator_of(arguments...), collective);
   Kind call;
-  if (own == nullptr || !call.take(*own, arguments...)) return by_host(arguments...);
+  if (own == nullptr || !call.take(*own, arguments...)) {
+    return call_host(collective, by_host, arguments...);
+  }
   if (const int error = call.load(); error != 0) return error;
   const PendingCalls::Turn turn(own->pending);
   const int error = call.call(*own, nullptr);
-  return error == UNISONO_OK ? call.finish() : report_error(*own, error, library().last_error());
+  return error == UNISONO_OK ? call.finish()
+                             : report_error(own->handle, error, library().last_error());
 }
 
 template <class Kind, class ByHost, class... Arguments>
 int start(Collective collective, ByHost by_host, Handle* request, Arguments... arguments) {
   Communicator* const own = find_made_communicator(communicator_of(arguments...), collective);
-  if (own == nullptr || !has_nonblocking()) return by_host(arguments..., request);
   auto call = std::make_unique<Kind>();
-  if (!call->take(*own, arguments...) || !call->may_start()) return by_host(arguments..., request);
-  if (const int error = call->keep(); error != 0) return error;
+  if (own == nullptr || !has_nonblocking() || !call->take(*own, arguments...) ||
+      !call->may_start()) {
+    return call_host(collective, by_host, arguments..., request);
+  }
+  if (const int error = call->keep(Uses::once); error != 0) return error;
   if (const int error = call->load(); error != 0) return error;
-  return own->pending.start(*own, std::move(call), request);
+  return start_nonblocking(*own, std::move(call), request);
+}
+
+template <class Kind, class ByHost, class... Arguments>
+int initialize(Collective collective, ByHost by_host, Handle info, Handle* request,
+               Arguments... arguments) {
+  Communicator* const own = find_communicator(communicator_of(arguments...), collective);
+  auto call = std::make_unique<Kind>();
+  const bool is_ours =
+      own != nullptr && has_nonblocking() && call->take(*own, arguments...) && call->may_start();
+  if (is_ours) {
+    const bool can = call->keep(Uses::many) == 0;
+    if (make_persistent(*own, std::move(call), can, request)) return 0;
+  }
+  return call_host(collective, by_host, arguments..., info, request);
 }
 
 }  // namespace
 
-#define UNISONO_MPI_DEFINE(name, nonblocking, parameters, arguments)                     \
-  int name parameters {                                                                  \
-    return run<name##Call>(Collective::name, host().name, UNISONO_MPI_UNPACK arguments); \
-  }                                                                                      \
-  int nonblocking(UNISONO_MPI_UNPACK parameters, Handle* request) {                      \
-    return start<name##Call>(Collective::name, host().nonblocking, request,              \
-                             UNISONO_MPI_UNPACK arguments);                              \
+#define UNISONO_MPI_DEFINE(of, name, nonblocking, parameters, arguments)             \
+  int name parameters {                                                              \
+    return run<name##Call>(Collective::name, of.name, UNISONO_MPI_UNPACK arguments); \
+  }                                                                                  \
+  int nonblocking(UNISONO_MPI_UNPACK parameters, Handle* request) {                  \
+    return start<name##Call>(Collective::name, of.nonblocking, request,              \
+                             UNISONO_MPI_UNPACK arguments);                          \
+  }                                                                                  \
+  int name##_init(UNISONO_MPI_UNPACK parameters, Handle info, Handle* request) {     \
+    return initialize<name##Call>(Collective::name, of.name##_init, info, request,   \
+                                  UNISONO_MPI_UNPACK arguments);                     \
   }
-UNISONO_MPI_COLLECTIVES(UNISONO_MPI_DEFINE)
+#define UNISONO_MPI_DEFINE_NARROW(...) UNISONO_MPI_DEFINE(host(), __VA_ARGS__)
+#define UNISONO_MPI_DEFINE_LARGE(...) UNISONO_MPI_DEFINE(host().large, __VA_ARGS__)
+
+namespace narrow {
+UNISONO_MPI_COLLECTIVES(UNISONO_MPI_DEFINE_NARROW)
+}  // namespace narrow
+namespace large {
+UNISONO_MPI_COUNTED(UNISONO_MPI_DEFINE_LARGE)
+}  // namespace large
+
+#undef UNISONO_MPI_DEFINE_LARGE
+#undef UNISONO_MPI_DEFINE_NARROW
 #undef UNISONO_MPI_DEFINE
 
 }  // namespace unisono::mpi::ours

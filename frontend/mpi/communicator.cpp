@@ -253,7 +253,7 @@ void end_communicators() {
   end_progress();
 }
 
-int report_error(const Communicator& comm, int error, const std::string& text) {
+int report_error(Handle comm, int error, const std::string& text) {
   const Host& mpi = host();
   log_warning("%s", text.c_str());
   const Constants& values = mpi.constants;
@@ -262,7 +262,7 @@ int report_error(const Communicator& comm, int error, const std::string& text) {
   if (error == UNISONO_ERROR_TYPE) error_class = values.error_type;
   if (error == UNISONO_ERROR_RESOURCES) error_class = values.error_no_mem;
   const int code = error_code(error_class, text);
-  mpi.Comm_call_errhandler(comm.handle, code);
+  mpi.Comm_call_errhandler(comm, code);
   return code;
 }
 

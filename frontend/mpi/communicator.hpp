@@ -39,14 +39,16 @@ struct Communicator {
 
 // Null: the host MPI does the call, as outside of MPI_Init and MPI_Finalize.
 Communicator* find_communicator(Handle comm, Collective collective);
-// The same for a nonblocking call, which cannot make one of Unisono: no rank waits for another in it.
+// The same for a nonblocking call, which cannot make one of Unisono: no rank waits for another in
+// it.
 Communicator* find_made_communicator(Handle comm, Collective collective);
 
-// Ends all that Unisono does, before the host's MPI_Finalize. From then on the host MPI does all calls.
+// Ends all that Unisono does, before the host's MPI_Finalize. From then on the host MPI does all
+// calls.
 void end_communicators();
 
-// Reports an error of Unisono by the communicator's error handler. Gives the MPI error code, if the
-// handler returns.
-int report_error(const Communicator& comm, int error, const std::string& text);
+// Reports an error of Unisono by the error handler of the program's communicator. Gives the MPI
+// error code, if the handler returns.
+int report_error(Handle comm, int error, const std::string& text);
 
 }  // namespace unisono::mpi

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The symbols that the drop-in interposes: each collective, blocking and nonblocking, as MPI_X and
-// as PMPI_X, for Open MPI's wrappers for Fortran call the one and MPICH's the other. If a profiling
+// The symbols that the drop-in interposes: each collective, blocking, nonblocking and persistent,
+// with ints and with large counts, and the functions on requests. Each is there as MPI_X and as
+// PMPI_X, for Open MPI's wrappers for Fortran call the one and MPICH's the other. If a profiling
 // tool defines MPI_X behind the drop-in, MPI_X goes to the tool, which calls PMPI_X. Calls from the
 // host MPI's own code go straight back to it. Nothing is thrown into the program. Any thread.
 #include <exception>
@@ -9,6 +10,7 @@
 #include "communicator.hpp"
 #include "host/host.hpp"
 #include "log.hpp"
+#include "requests.hpp"
 
 namespace unisono::mpi {
 namespace {
@@ -26,30 +28,61 @@ int dispatch(const void* caller, Ours* ours, Ours* by_host, Arguments... argumen
 }  // namespace
 }  // namespace unisono::mpi
 
-extern "C" {
-
 // NOLINTBEGIN: MPI's names
-// `parameters` and `arguments` are in parentheses.
-#define UNISONO_MPI_ONE_ENTRY(name, parameters, arguments)                                    \
-  __attribute__((visibility("default"))) int PMPI_##name parameters {                         \
-    using namespace unisono::mpi;                                                             \
-    return dispatch(__builtin_return_address(0), ours::name, host().name,                     \
-                    UNISONO_MPI_UNPACK arguments);                                            \
-  }                                                                                           \
-  __attribute__((visibility("default"))) int MPI_##name parameters {                          \
-    using namespace unisono::mpi;                                                             \
-    static const auto tool = reinterpret_cast<decltype(Host::name)>(find_tool("MPI_" #name)); \
-    if (tool != nullptr) return tool arguments;                                               \
-    return dispatch(__builtin_return_address(0), ours::name, host().name,                     \
-                    UNISONO_MPI_UNPACK arguments);                                            \
+// One function: the program's name for it, ours, the host's. `parameters` and `arguments` are in
+// parentheses. Open MPI 4.1 has extensions that begin with MPIX_.
+#define UNISONO_MPI_ENTRY_OF(prefix, symbol, ours_function, host_function, parameters, arguments) \
+  extern "C" __attribute__((visibility("default"))) int P##prefix##symbol parameters {            \
+    using namespace unisono::mpi;                                                                 \
+    return dispatch(__builtin_return_address(0), ours_function, host_function,                    \
+                    UNISONO_MPI_UNPACK arguments);                                                \
+  }                                                                                               \
+  extern "C" __attribute__((visibility("default"))) int prefix##symbol parameters {               \
+    using namespace unisono::mpi;                                                                 \
+    static const auto tool =                                                                      \
+        reinterpret_cast<decltype(&P##prefix##symbol)>(find_tool(#prefix #symbol));               \
+    if (tool != nullptr) return tool arguments;                                                   \
+    return dispatch(__builtin_return_address(0), ours_function, host_function,                    \
+                    UNISONO_MPI_UNPACK arguments);                                                \
   }
-#define UNISONO_MPI_ENTRY(name, nonblocking, parameters, arguments)                     \
-  UNISONO_MPI_ONE_ENTRY(name, parameters, arguments)                                    \
-  UNISONO_MPI_ONE_ENTRY(nonblocking, (UNISONO_MPI_UNPACK parameters, Handle * request), \
-                        (UNISONO_MPI_UNPACK arguments, request))
+#define UNISONO_MPI_ENTRY(name, nonblocking, parameters, arguments)                        \
+  UNISONO_MPI_ENTRY_OF(MPI_, name, ours::narrow::name, host().name, parameters, arguments) \
+  UNISONO_MPI_ENTRY_OF(MPI_, nonblocking, ours::narrow::nonblocking, host().nonblocking,   \
+                       (UNISONO_MPI_UNPACK parameters, Handle * request),                  \
+                       (UNISONO_MPI_UNPACK arguments, request))                            \
+  UNISONO_MPI_ENTRY_OF(MPI_, name##_init, ours::narrow::name##_init, host().name##_init,   \
+                       (UNISONO_MPI_UNPACK parameters, Handle info, Handle * request),     \
+                       (UNISONO_MPI_UNPACK arguments, info, request))                      \
+  UNISONO_MPI_ENTRY_OF(MPIX_, name##_init, ours::narrow::name##_init, host().name##_init,  \
+                       (UNISONO_MPI_UNPACK parameters, Handle info, Handle * request),     \
+                       (UNISONO_MPI_UNPACK arguments, info, request))
+#define UNISONO_MPI_LARGE_ENTRY(name, nonblocking, parameters, arguments)                         \
+  UNISONO_MPI_ENTRY_OF(MPI_, name##_c, ours::large::name, host().large.name, parameters,          \
+                       arguments)                                                                 \
+  UNISONO_MPI_ENTRY_OF(MPI_, nonblocking##_c, ours::large::nonblocking, host().large.nonblocking, \
+                       (UNISONO_MPI_UNPACK parameters, Handle * request),                         \
+                       (UNISONO_MPI_UNPACK arguments, request))                                   \
+  UNISONO_MPI_ENTRY_OF(MPI_, name##_init_c, ours::large::name##_init, host().large.name##_init,   \
+                       (UNISONO_MPI_UNPACK parameters, Handle info, Handle * request),            \
+                       (UNISONO_MPI_UNPACK arguments, info, request))
+#define UNISONO_MPI_REQUEST_ENTRY(name, parameters, arguments) \
+  UNISONO_MPI_ENTRY_OF(MPI_, name, ours::name, host().name, parameters, arguments)
 
+namespace narrow {
 using unisono::mpi::Handle;
+using Count = int;
+using Offset = int;
 UNISONO_MPI_COLLECTIVES(UNISONO_MPI_ENTRY)
+UNISONO_MPI_REQUESTS(UNISONO_MPI_REQUEST_ENTRY)
+}  // namespace narrow
+namespace large {
+using unisono::mpi::Handle;
+using Count = std::int64_t;
+using Offset = std::ptrdiff_t;
+UNISONO_MPI_COUNTED(UNISONO_MPI_LARGE_ENTRY)
+}  // namespace large
+
+extern "C" {
 
 __attribute__((visibility("default"))) int PMPI_Finalize() {
   unisono::mpi::end_communicators();

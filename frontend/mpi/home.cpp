@@ -59,9 +59,8 @@ int UnisonoComm::make(int rank, const std::vector<int>& world_ranks, bool is_of_
                       const std::vector<HomeNumbers>& numbers, const unisono_exchange_t& exchange) {
   const auto size = static_cast<int>(world_ranks.size());
   const std::uint64_t common = numbers.front().home;
-  const bool is_common = std::all_of(numbers.begin(), numbers.end(), [&](const HomeNumbers& each) {
-    return each.home == common;
-  });
+  const bool is_common = std::all_of(numbers.begin(), numbers.end(),
+                                     [&](const HomeNumbers& each) { return each.home == common; });
   if (common != 0 && is_common) {
     const Home& known = *home.load();
     std::vector<int> ranks;

@@ -15,36 +15,22 @@
 #include <utility>
 #include <vector>
 
-#include "calls/call.hpp"
 #include "communicator.hpp"
 #include "host/host.hpp"
 #include "host/progress.hpp"
 #include "library.hpp"
 #include "log.hpp"
+#include "pending_call.hpp"
 
 namespace unisono::mpi {
 
-// A call between its start and the end of the program's request.
-struct Pending {
-  Pending(Communicator& called, std::unique_ptr<Call> by) : own(&called), call(std::move(by)) {}
-
-  Communicator* own;
-  std::unique_ptr<Call> call;
-  unisono_request_t started = nullptr;
-  Handle request = 0;  // the program's
-  int error = UNISONO_OK;
-  std::string text;  // of the error
-  int code = 0;      // MPI's of the error, once it is reported
-
-  // Lets the call go on. True once it has ended.
-  bool look() {
-    if (started == nullptr) return true;
-    int done = 0;
-    error = library().test(&started, &done);
-    if (error != UNISONO_OK) text = library().last_error();
-    return started == nullptr;
-  }
-};
+bool PendingCall::look() {
+  if (started == nullptr) return true;
+  int done = 0;
+  error = library().test(&started, &done);
+  if (error != UNISONO_OK) text = library().last_error();
+  return started == nullptr;
+}
 
 namespace {
 
@@ -101,8 +87,6 @@ std::thread start_carrier(Busy& known) {
   return started;
 }
 
-int progress_all();
-
 void note_busy(Communicator& own) {
   const Host& mpi = host();
   Busy& known = busy();
@@ -114,7 +98,7 @@ void note_busy(Communicator& own) {
   if (!known.is_served) {
     known.is_served = true;
     if (mpi.start_polled == nullptr) {
-      mpi.progress_register(progress_all);
+      mpi.progress_register(progress_calls);
     } else {
       known.carrier = start_carrier(known);
     }
@@ -122,35 +106,34 @@ void note_busy(Communicator& own) {
   known.changed.notify_one();
 }
 
-// Open MPI calls it wherever it waits, often: without pending calls it takes one load.
-int progress_all() {
-  Busy& known = busy();
-  if (known.count.load(std::memory_order_relaxed) == 0) return 0;
-  // A blocking call of Unisono lets the host's messages go on, and may not be entered again.
-  if (is_carrying_host_on()) return 0;
-  const std::unique_lock lock(known.mutex, std::try_to_lock);
-  if (!lock.owns_lock()) return 0;
-  int completed = 0;
-  for (Communicator* const own : known.all) completed += own->pending.progress();
-  drop_idle(known);
-  return completed;
-}
+// Calls that have failed, and the program has not waited for.
+std::atomic<int> failed_calls{0};
 
-// The program asks for the status of a complete request, in a call that may report an error.
+// One that the host has asked for, in the program's current function on requests.
+struct Failure {
+  Handle request, comm;
+  int error;
+  std::string text;
+};
+thread_local std::vector<Failure> failures;
+
+// The program asks for the status of a complete request. To the host a failed one is no error: it
+// would call the error handler of MPI_COMM_WORLD. Our functions on requests report it.
 int query(void* extra, void* status) {
   const Host& mpi = host();
-  auto& pending = *static_cast<Pending*>(extra);
-  if (pending.error != UNISONO_OK && pending.code == 0) {
-    pending.code = report_error(*pending.own, pending.error, pending.text);
+  auto& pending = *static_cast<PendingCall*>(extra);
+  if (pending.error != UNISONO_OK && !pending.is_told) {
+    pending.is_told = true;
+    failed_calls.fetch_sub(1, std::memory_order_relaxed);
+    failures.push_back({pending.request, pending.own->handle, pending.error, pending.text});
   }
   mpi.Status_set_elements(status, mpi.constants.byte, 0);
   mpi.Status_set_cancelled(status, 0);
-  static_cast<int*>(status)[mpi.constants.error_in_status] = pending.code;
   return pending.code;
 }
 
 int poll(void* extra, void*) {
-  if (!is_carrying_host_on()) static_cast<Pending*>(extra)->own->pending.progress();
+  if (!is_carrying_host_on()) static_cast<PendingCall*>(extra)->own->pending.progress();
   return 0;
 }
 
@@ -158,7 +141,7 @@ int poll(void* extra, void*) {
 int wait(int count, void** extras, double, void*) {
   const Host& mpi = host();
   for (int i = 0; i < count; ++i) {
-    auto& pending = *static_cast<Pending*>(extras[i]);
+    auto& pending = *static_cast<PendingCall*>(extras[i]);
     for (int is_complete = 0;;) {
       if (!is_carrying_host_on()) pending.own->pending.progress();
       // Lets the host's messages go on.
@@ -171,7 +154,7 @@ int wait(int count, void** extras, double, void*) {
 }
 
 int release(void* extra) {
-  const std::unique_ptr<Pending> pending(static_cast<Pending*>(extra));
+  const std::unique_ptr<PendingCall> pending(static_cast<PendingCall*>(extra));
   pending->own->pending.release();
   return 0;
 }
@@ -179,19 +162,30 @@ int release(void* extra) {
 // MPI does not allow to cancel a collective.
 int cancel(void*, int) { return 0; }
 
-int make_request(Pending& pending, Handle* request) {
+// The program may end the request from now on.
+void complete(PendingCall& pending) {
+  const Handle request = pending.request;
+  if (pending.error != UNISONO_OK) failed_calls.fetch_add(1, std::memory_order_relaxed);
+  pending.call.reset();  // here, for MPICH allows no calls while it frees a request
+  host().Grequest_complete(request);
+}
+
+int make_request(PendingCall& pending, Handle* request) {
   const Host& mpi = host();
   const int error = mpi.start_polled != nullptr
                         ? mpi.start_polled(query, release, cancel, poll, wait, &pending, request)
                         : mpi.Grequest_start(query, release, cancel, &pending, request);
-  if (error == 0) pending.request = mpi.handle_at(request);
-  return error;
+  if (error != 0) return error;
+  pending.request = mpi.handle_at(request);
+  // MPICH uses a request's number again.
+  std::erase_if(failures, [&](const Failure& each) { return each.request == pending.request; });
+  return 0;
 }
 
 // An error of Unisono's start: the request ends before the program has it.
-int give_up(Pending& pending, int error) {
+int give_up(PendingCall& pending, int error) {
   const Host& mpi = host();
-  const int code = report_error(*pending.own, error, library().last_error());
+  const int code = report_error(pending.own->handle, error, library().last_error());
   Handle request = pending.request;
   mpi.Grequest_complete(request);
   mpi.Wait(&request, mpi.constants.status_ignore);
@@ -203,6 +197,46 @@ int give_up(Pending& pending, int error) {
 bool has_nonblocking() {
   const Host& mpi = host();
   return mpi.start_polled != nullptr || mpi.progress_register != nullptr;
+}
+
+int start_nonblocking(Communicator& own, std::unique_ptr<Call> call, Handle* request) {
+  auto pending = std::make_unique<PendingCall>(own, std::move(call), complete);
+  if (const int error = make_request(*pending, request); error != 0) return error;
+  PendingCall& kept = *pending.release();  // the request owns it
+  own.pending.hold();
+  const int error = own.pending.start(own, kept);
+  return error == UNISONO_OK ? 0 : give_up(kept, error);
+}
+
+bool may_report() {
+  return has_pending_calls() || failed_calls.load(std::memory_order_relaxed) != 0;
+}
+
+int report_failed_call(Handle request) {
+  const auto found = std::find_if(failures.begin(), failures.end(),
+                                  [&](const Failure& each) { return each.request == request; });
+  if (found == failures.end()) return 0;
+  const Failure failure = std::move(*found);
+  failures.erase(found);
+  return report_error(failure.comm, failure.error, failure.text);
+}
+
+bool has_pending_calls() { return busy().count.load(std::memory_order_relaxed) != 0; }
+
+// Open MPI calls it wherever it waits, often.
+int progress_calls() {
+  thread_local bool is_inside = false;  // the end of a call may let the host progress
+  Busy& known = busy();
+  // A blocking call of Unisono lets the host's messages go on, and may not be entered again.
+  if (!has_pending_calls() || is_inside || is_carrying_host_on()) return 0;
+  const std::unique_lock lock(known.mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return 0;
+  is_inside = true;
+  int completed = 0;
+  for (Communicator* const own : known.all) completed += own->pending.progress();
+  drop_idle(known);
+  is_inside = false;
+  return completed;
 }
 
 void forget_calls(const Communicator& own) {
@@ -228,48 +262,50 @@ void PendingCalls::lock() {
   while (!try_lock()) sched_yield();
 }
 
-int PendingCalls::start(Communicator& own, std::unique_ptr<Call> call, Handle* request) {
-  auto pending = std::make_unique<Pending>(own, std::move(call));
-  if (const int error = make_request(*pending, request); error != 0) return error;
-  Pending* const kept = pending.release();  // the request owns it
-  requests_.fetch_add(1, std::memory_order_relaxed);
+// All that may fail for lack of memory comes before the call.
+int PendingCalls::start(Communicator& own, PendingCall& pending) {
   lock();
-  const int error = kept->call->call(own, &kept->started);
-  if (error == UNISONO_OK) {
-    calls_.push_back(kept);
+  int error = UNISONO_OK;
+  try {
+    calls_.push_back(&pending);
     count_.fetch_add(1, std::memory_order_relaxed);
+    note_busy(own);
+    error = pending.call->call(own, &pending.started);
+  } catch (const std::exception& thrown) {
+    error = library().refuse(own.unisono.get(), thrown.what());  // the other ranks wait for it
+  }
+  const bool is_there = !calls_.empty() && calls_.back() == &pending;
+  if (error != UNISONO_OK && is_there) {
+    calls_.pop_back();
+    count_.fetch_sub(1, std::memory_order_release);
   }
   unlock();
-  if (error != UNISONO_OK) return give_up(*kept, error);
-  note_busy(own);
-  return 0;
+  return error;
 }
 
 int PendingCalls::progress() noexcept {
   int completed = 0;
-  while (complete_first()) ++completed;
+  while (end_first()) ++completed;
   return completed;
 }
 
-bool PendingCalls::complete_first() noexcept {
+bool PendingCalls::end_first() noexcept {
   if (empty() || !try_lock()) return false;
-  Pending* const first = calls_.empty() ? nullptr : calls_.front();
+  PendingCall* const first = calls_.empty() ? nullptr : calls_.front();
   const bool has_ended = first != nullptr && first->look();
   if (has_ended) {
     if (first->error == UNISONO_OK) first->code = first->call->finish();
-    first->call.reset();  // here, for MPICH allows no calls while it frees a request
     calls_.pop_front();
     count_.fetch_sub(1, std::memory_order_release);
   }
   unlock();
-  if (!has_ended) return false;
-  host().Grequest_complete(first->request);  // the program may now end the request
-  return true;
+  if (has_ended) first->ended(*first);
+  return has_ended;
 }
 
 void PendingCalls::carry() noexcept {
   if (empty() || !try_lock()) return;
-  for (Pending* const pending : calls_) {
+  for (PendingCall* const pending : calls_) {
     if (!pending->look()) break;
   }
   unlock();

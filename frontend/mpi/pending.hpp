@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Nonblocking collectives by Unisono. The program holds a generalized request of its MPI, so it
+// Calls of a communicator that have been started and not ended, and nonblocking collectives by
+// Unisono. For those the program holds a generalized request of its MPI, so it
 // waits for it together with requests of messages. The host MPI calls the drop-in while it
 // progresses: Open MPI in every call that waits; MPICH only in MPI_Wait and MPI_Test of the
 // request, so there a thread of the drop-in carries on the calls of a rank that is blocked
@@ -16,7 +17,7 @@ namespace unisono::mpi {
 
 class Call;
 struct Communicator;
-struct Pending;
+struct PendingCall;
 
 // The pending calls of a communicator. The program's thread that calls a collective and the threads
 // that progress use its job in turn.
@@ -25,14 +26,15 @@ class PendingCalls {
   bool empty() const { return count_.load(std::memory_order_acquire) == 0; }
   // Whether the program holds requests, of which calls may be complete.
   bool has_requests() const { return requests_.load(std::memory_order_acquire) != 0; }
-  // Starts the call and gives the program a request. An MPI error code.
-  int start(Communicator& own, std::unique_ptr<Call> call, Handle* request);
-  // Completes the requests whose calls are complete, up to the first that is not. Gives their
-  // number: 0 also if another thread uses the job. It does not wait.
+  // Starts the call, which belongs to `own`. An error of Unisono's.
+  int start(Communicator& own, PendingCall& call);
+  // Ends the calls that are complete, up to the first that is not. Gives their number: 0 also if
+  // another thread uses the job. It does not wait.
   int progress() noexcept;
-  // Lets the calls go on, without completing requests. It does not wait. For any thread.
+  // Lets the calls go on, without ending them. It does not wait. For any thread.
   void carry() noexcept;
-  // The program's last use of a request has ended.
+  // The program has got a request, and has used it for the last time.
+  void hold() { requests_.fetch_add(1, std::memory_order_relaxed); }
   void release() { requests_.fetch_sub(1, std::memory_order_release); }
 
   // While one exists no other thread uses the job.
@@ -57,10 +59,10 @@ class PendingCalls {
   bool try_lock() { return !is_used_.test_and_set(std::memory_order_acquire); }
   void unlock() { is_used_.clear(std::memory_order_release); }
 
-  // Completes the first call's request if the call is complete.
-  bool complete_first() noexcept;
+  // Ends the first call if it is complete.
+  bool end_first() noexcept;
 
-  std::deque<Pending*> calls_;
+  std::deque<PendingCall*> calls_;
   std::atomic<int> count_{0};  // of calls_
   std::atomic<int> requests_{0};
   std::atomic_flag is_used_;
@@ -68,6 +70,19 @@ class PendingCalls {
 
 // Whether the host MPI has a way to progress them.
 bool has_nonblocking();
+// Starts the call and gives the program a request of its MPI. An MPI error code.
+int start_nonblocking(Communicator& own, std::unique_ptr<Call> call, Handle* request);
+
+// Whether there may be a call of which report_failed_call() has to report something: two loads.
+bool may_report();
+// After the host has completed the request on this thread: reports the error of its call, if it has
+// one, and gives the MPI error code. 0: none.
+int report_failed_call(Handle request);
+
+// Whether any communicator has pending calls: one load.
+bool has_pending_calls();
+// Ends those that are complete, of all communicators. Gives their number. It does not wait.
+int progress_calls();
 
 // Before the communicator, without pending calls, is destroyed.
 void forget_calls(const Communicator& own);

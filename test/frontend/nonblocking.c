@@ -53,6 +53,54 @@ static void overlap(void) {
   MPI_Comm_free(&comms[1]);
 }
 
+/* Messages and collectives of two communicators in one array, completed at random. */
+static void mixed(void) {
+  enum { kRounds = 300, kMost = 12 };
+  MPI_Comm comms[2] = {MPI_COMM_WORLD, MPI_COMM_NULL};
+  unsigned state = 12345; /* the same at all ranks */
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]);
+  for (int c = 0; c < 2; ++c) MPI_Barrier(comms[c]);
+  const int to = (rank + 1) % size, from = (rank + size - 1) % size;
+  for (int round = 0; round < kRounds; ++round) {
+    MPI_Request requests[kMost];
+    int in[kMost], out[kMost], kinds[kMost], count = 0;
+    while (count < kMost) {
+      state = state * 1664525U + 1013904223U;
+      const int kind = (int)(state >> 24) % 5;
+      const MPI_Comm comm = comms[(state >> 20) & 1];
+      if (kind >= 4 && count + 2 > kMost) break;
+      in[count] = rank * 3 + round + count;
+      out[count] = -1;
+      kinds[count] = kind;
+      if (kind == 0) {
+        MPI_Iallreduce(&in[count], &out[count], 1, MPI_INT, MPI_SUM, comm, &requests[count]);
+      } else if (kind == 1) {
+        out[count] = rank == round % size ? in[count] : -1;
+        MPI_Ibcast(&out[count], 1, MPI_INT, round % size, comm, &requests[count]);
+      } else if (kind == 2) {
+        MPI_Iscan(&in[count], &out[count], 1, MPI_INT, MPI_MAX, comm, &requests[count]);
+      } else if (kind == 3) {
+        MPI_Ibarrier(comm, &requests[count]);
+      } else {
+        MPI_Irecv(&out[count], 1, MPI_INT, from, count, comm, &requests[count]);
+        kinds[count + 1] = -1;
+        MPI_Isend(&in[count], 1, MPI_INT, to, count, comm, &requests[count + 1]);
+        ++count;
+      }
+      ++count;
+    }
+    complete_all(count, requests, round);
+    for (int i = 0; i < count; ++i) {
+      EXPECT(requests[i] == MPI_REQUEST_NULL);
+      if (kinds[i] == 0) EXPECT(out[i] == sum_over_ranks(3, round + i));
+      if (kinds[i] == 1) EXPECT(out[i] == round % size * 3 + round + i);
+      if (kinds[i] == 2) EXPECT(out[i] == in[i]);
+      if (kinds[i] == 4) EXPECT(out[i] == from * 3 + round + i);
+    }
+  }
+  MPI_Comm_free(&comms[1]);
+}
+
 /* A rank that is blocked in a receive holds up nobody who needs it for a collective. */
 static void blocked(void) {
   enum { kCount = 20000 };
@@ -145,11 +193,7 @@ static void status(void) {
   MPI_Request request, several[3];
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_Iscan(&in, &out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
-  while (!flag) {
-    MPI_Request_get_status(request, &flag, &told);
-    /* MPICH's MPI_Request_get_status asks no generalized request how far it is. */
-    if (!flag) MPI_Test(&request, &flag, &told);
-  }
+  while (!flag) MPI_Request_get_status(request, &flag, &told);
   EXPECT(out == rank * (rank + 1) / 2);
   MPI_Wait(&request, &told);
   EXPECT(request == MPI_REQUEST_NULL);
@@ -183,6 +227,45 @@ static void mismatch(void) {
   EXPECT(strstr(text, "allreduce") != NULL);
 }
 
+/* The same among other requests: MPI_Waitall names the one that has failed. The communicator's
+ * error handler is called, and not that of MPI_COMM_WORLD, which would end the job. */
+static int handled;
+static void handle(MPI_Comm* comm, int* code, ...) {
+  (void)comm;
+  (void)code;
+  ++handled;
+}
+static void in_status(void) {
+  int in[8] = {0}, out[8], sent = rank, received = -1;
+  const int to = (rank + 1) % size, from = (rank + size - 1) % size;
+  MPI_Comm comm;
+  MPI_Errhandler mine;
+  MPI_Status statuses[3];
+  MPI_Request requests[3];
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_create_errhandler(handle, &mine);
+  MPI_Comm_set_errhandler(comm, mine);
+  EXPECT(MPI_Barrier(comm) == MPI_SUCCESS);
+  MPI_Irecv(&received, 1, MPI_INT, from, 4, comm, &requests[0]);
+  MPI_Isend(&sent, 1, MPI_INT, to, 4, comm, &requests[2]);
+  int code = MPI_Iallreduce(in, out, rank == 1 ? 8 : 4, MPI_INT, MPI_SUM, comm, &requests[1]);
+  if (code == MPI_SUCCESS) {
+    EXPECT(MPI_Waitall(3, requests, statuses) == MPI_ERR_IN_STATUS);
+    EXPECT(statuses[0].MPI_ERROR == MPI_SUCCESS && statuses[2].MPI_ERROR == MPI_SUCCESS);
+    code = statuses[1].MPI_ERROR;
+    EXPECT(requests[1] == MPI_REQUEST_NULL);
+  } else { /* the others had found it before this rank's call */
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    MPI_Wait(&requests[2], MPI_STATUS_IGNORE);
+  }
+  int length = 0;
+  char text[MPI_MAX_ERROR_STRING];
+  MPI_Error_string(code, text, &length);
+  EXPECT(handled == 1 && received == from && strstr(text, "allreduce") != NULL);
+  MPI_Errhandler_free(&mine);
+  MPI_Comm_free(&comm);
+}
+
 /* A thread waits for a request. For that, rank 0 has to go on in its other thread. This one
  * starts another collective on the same communicator, and sends what the others wait for. */
 static void* wait_for(void* request) {
@@ -211,9 +294,10 @@ static void threads(void) {
   }
 }
 
-static const Scenario all[] = {{"overlap", overlap},   {"blocked", blocked}, {"first", first},
-                               {"freed", freed},       {"between", between}, {"status", status},
-                               {"mismatch", mismatch}, {"threads", threads}};
+static const Scenario all[] = {{"overlap", overlap},    {"blocked", blocked}, {"first", first},
+                               {"freed", freed},        {"between", between}, {"status", status},
+                               {"mismatch", mismatch},  {"threads", threads}, {"mixed", mixed},
+                               {"in_status", in_status}};
 
 int main(int argc, char** argv) {
   start_scenarios(&argc, &argv);

@@ -4,13 +4,15 @@
  * types, communicators and roots from the seed; each checks its results against what MPI defines.
  * It also prints a hash of all that its ranks received, so that runs with and without the drop-in
  * can be compared. Collectives on overlapping communicators, in place, with gaps, with zero counts,
- * between point-to-point messages that a rank waits for in a collective; some of them nonblocking.
+ * between point-to-point messages that a rank waits for in a collective. Some of them are
+ * nonblocking or persistent.
  */
-#include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "persistent.h"
 
 static uint64_t state;
 static uint64_t hash = 1469598103934665603ULL;
@@ -98,17 +100,22 @@ static void complete(MPI_Request* request, uint32_t way) {
   }
 }
 
-/* The collective, at random as a nonblocking one. */
-#define CALL(name, nonblocking, ...)                    \
-  do {                                                  \
-    if (draw(3) == 0) {                                 \
-      MPI_Request request_of_call;                      \
-      const uint32_t way = draw(4);                     \
-      MPI_##nonblocking(__VA_ARGS__, &request_of_call); \
-      complete(&request_of_call, way);                  \
-    } else {                                            \
-      MPI_##name(__VA_ARGS__);                          \
-    }                                                   \
+/* The collective, at random as a nonblocking or a persistent one. */
+#define CALL(name, nonblocking, ...)                                  \
+  do {                                                                \
+    const uint32_t form = draw(6), way = draw(4);                     \
+    MPI_Request request_of_call;                                      \
+    if (form <= 1) {                                                  \
+      MPI_##nonblocking(__VA_ARGS__, &request_of_call);               \
+      complete(&request_of_call, way);                                \
+    } else if (form == 2) {                                           \
+      PERSISTENT(name)(__VA_ARGS__, MPI_INFO_NULL, &request_of_call); \
+      MPI_Start(&request_of_call);                                    \
+      complete(&request_of_call, way);                                \
+      MPI_Request_free(&request_of_call);                             \
+    } else {                                                          \
+      MPI_##name(__VA_ARGS__);                                        \
+    }                                                                 \
   } while (0)
 
 static void reduction(int step, MPI_Comm comm, int rank, int size) {

@@ -34,3 +34,37 @@ static void run_scenario(const Scenario* all, size_t count, const char* name) {
     if (strcmp(name, all[i].name) == 0) all[i].run();
   }
 }
+
+/* Completes all requests of an array, in one of MPI's ways. Each rank chooses its own. */
+static inline void complete_all(int count, MPI_Request* requests, int way) {
+  int indices[16], done = 0, index = 0, left = count;
+  switch ((way + rank) % 6) {
+    case 0:
+      MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
+      break;
+    case 1:
+      while (!done) MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE);
+      break;
+    case 2:
+      for (; left > 0; --left) {
+        MPI_Waitany(count, requests, &index, MPI_STATUS_IGNORE);
+        EXPECT(index != MPI_UNDEFINED);
+      }
+      break;
+    case 3:
+      while (left > 0) {
+        MPI_Waitsome(count, requests, &done, indices, MPI_STATUSES_IGNORE);
+        EXPECT(done != MPI_UNDEFINED && done > 0);
+        left -= done;
+      }
+      break;
+    case 4:
+      while (left > 0) {
+        MPI_Testany(count, requests, &index, &done, MPI_STATUS_IGNORE);
+        if (done && index != MPI_UNDEFINED) --left;
+      }
+      break;
+    default:
+      for (int i = count - 1; i >= 0; --i) MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+  }
+}

@@ -107,17 +107,45 @@ static int open_descriptors(void) {
   closedir(folder);
   return count;
 }
-/* Communicators that come and go leave nothing. */
-static void many(void) {
-  int before = 0;
-  for (int i = 0; i < 300; ++i) {
-    MPI_Comm comm;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    EXPECT(sum_of_ranks(comm) == size * (size - 1) / 2);
-    MPI_Comm_free(&comm);
-    if (i == 20) before = open_descriptors();
+/* Shared memory of this process that is in use, in KiB. */
+static long shared_memory(void) {
+  char line[256];
+  long found = -1;
+  FILE* const file = fopen("/proc/self/status", "r");
+  while (fgets(line, sizeof line, file) != NULL) {
+    if (strncmp(line, "RssShmem:", 9) == 0) found = strtol(line + 9, NULL, 10);
   }
-  EXPECT(open_descriptors() <= before + 8);
+  fclose(file);
+  return found;
+}
+/* Communicators that come and go leave nothing: duplicates, halves, those of a group. */
+static void many(void) {
+  enum { kMany = 600, kFirst = 60 };
+  int descriptors = 0;
+  long memory = 0;
+  MPI_Group world, part;
+  const int last = size - 1;
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  MPI_Group_excl(world, 1, &last, &part);
+  for (int i = 0; i < kMany; ++i) {
+    MPI_Comm comm = MPI_COMM_NULL;
+    if (i % 3 == 0) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    if (i % 3 == 1) MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &comm);
+    if (i % 3 == 2 && rank != last) MPI_Comm_create_group(MPI_COMM_WORLD, part, i, &comm);
+    if (comm != MPI_COMM_NULL) {
+      const int members = i % 3 == 0 ? size : i % 3 == 1 ? (size + 1 - rank % 2) / 2 : size - 1;
+      const int sum = i % 3 == 0   ? size * (size - 1) / 2
+                      : i % 3 == 1 ? members * (members - 1) / 2
+                                   : (size - 1) * (size - 2) / 2;
+      EXPECT(sum_of_ranks(comm) == sum);
+      MPI_Comm_free(&comm);
+    }
+    if (i == kFirst) descriptors = open_descriptors(), memory = shared_memory();
+  }
+  MPI_Group_free(&part);
+  MPI_Group_free(&world);
+  EXPECT(open_descriptors() <= descriptors + 8);
+  EXPECT(memory > 0 && shared_memory() <= memory + 8 * 1024);
 }
 
 /* Attributes of the program's own, copied by dup, stay as they are. */
@@ -208,6 +236,141 @@ static void bottom(void) {
   EXPECT(one == 5 && other == 6);
 }
 
+/* Types on which Unisono lets the MPI reduce. */
+static void wide_types(void) {
+  struct Located {
+    long double value;
+    int place;
+  } own = {rank % 3, rank}, most = {-1, -1};
+  const long double in[2] = {rank + 0.5L, -rank};
+  long double out[2] = {0, 0}, before[2] = {0, 0};
+  MPI_Request request;
+  for (int round = 0; round < 3; ++round) {
+    MPI_Allreduce(in, out, 2, MPI_LONG_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    EXPECT(out[0] == size * (size - 1) / 2 + size * 0.5L && out[1] == -size * (size - 1) / 2);
+    MPI_Exscan(in, before, 2, MPI_LONG_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    EXPECT(rank == 0 || (before[0] == rank - 0.5L && before[1] == 0));
+    MPI_Allreduce(&own, &most, 1, MPI_LONG_DOUBLE_INT, MPI_MAXLOC, MPI_COMM_WORLD);
+    EXPECT(most.value == (size > 2 ? 2 : size - 1) && most.place == (size > 2 ? 2 : size - 1));
+    MPI_Iallreduce(in, out, 2, MPI_LONG_DOUBLE, MPI_MIN, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    EXPECT(out[0] == 0.5L && out[1] == 1 - size);
+  }
+}
+
+/* Elements that lie backwards, in a type and from one element to the next. */
+static void backwards(void) {
+  enum { kCount = 6 };
+  int* const in = malloc((size_t)(kCount * size) * sizeof(int));
+  int* const out = malloc((size_t)(kCount * size) * sizeof(int));
+  const int sent = kCount * size;
+  MPI_Datatype down, back;
+  MPI_Type_create_hvector(kCount, 1, -(MPI_Aint)sizeof(int), MPI_INT, &down);
+  MPI_Type_commit(&down);
+  MPI_Type_create_resized(MPI_INT, 0, -(MPI_Aint)sizeof(int), &back);
+  MPI_Type_commit(&back);
+  for (int i = 0; i < sent; ++i) in[i] = 1000 * rank + i, out[i] = -1;
+  MPI_Bcast(rank == 0 ? in : out + kCount - 1, rank == 0 ? kCount : 1, rank == 0 ? MPI_INT : down,
+            0, MPI_COMM_WORLD);
+  for (int i = 0; i < kCount && rank > 0; ++i) EXPECT(out[i] == kCount - 1 - i);
+  for (int i = 0; i < sent; ++i) out[i] = -1;
+  MPI_Allgather(in, kCount, MPI_INT, out + sent - 1, kCount, back, MPI_COMM_WORLD);
+  for (int i = 0; i < sent; ++i) {
+    EXPECT(out[sent - 1 - i] == 1000 * (i / kCount) + i % kCount);
+  }
+  for (int i = 0; i < sent; ++i) out[i] = -1;
+  MPI_Alltoall(in + sent - 1, kCount, back, out, kCount, MPI_INT, MPI_COMM_WORLD);
+  for (int i = 0; i < sent; ++i) {
+    EXPECT(out[i] == 1000 * (i / kCount) + sent - 1 - kCount * rank - i % kCount);
+  }
+  MPI_Type_free(&down);
+  MPI_Type_free(&back);
+  free(in);
+  free(out);
+}
+
+/* Rank 1's call differs in one respect. All ranks get an error of their handler, at the latest in
+ * the next call; none waits. */
+static void differ(void) {
+  MPI_Errhandler mine;
+  MPI_Comm_create_errhandler(handle, &mine);
+  EXPECT(sum_of_ranks(MPI_COMM_WORLD) == size * (size - 1) / 2);
+  const int odd = rank == 1;
+  for (int which = 0; which < 8; ++which) {
+    long double in[8] = {0}, out[8 * 16];
+    MPI_Comm comm;
+    int code = MPI_SUCCESS;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, mine);
+    handled = 0;
+    if (which == 0) {
+      code = MPI_Allreduce(in, out, 4, odd ? MPI_FLOAT : MPI_INT, MPI_SUM, comm);
+    } else if (which == 1) {
+      code = MPI_Allreduce(in, out, 4, MPI_INT, odd ? MPI_MAX : MPI_SUM, comm);
+    } else if (which == 2) {
+      code = MPI_Allreduce(in, out, 4, odd ? MPI_LONG_DOUBLE : MPI_DOUBLE, MPI_SUM, comm);
+    } else if (which == 3) {
+      code = MPI_Bcast(in, 4, MPI_INT, odd ? 1 : 0, comm);
+    } else if (which == 4) {
+      code = odd ? MPI_Barrier(comm) : MPI_Allreduce(in, out, 4, MPI_INT, MPI_SUM, comm);
+    } else if (which == 5) {
+      code = MPI_Allgather(in, odd ? 3 : 4, MPI_INT, out, odd ? 3 : 4, MPI_INT, comm);
+    } else if (which == 6) {
+      code = MPI_Alltoall(in, odd ? 2 : 1, MPI_INT, out, odd ? 2 : 1, MPI_INT, comm);
+    } else {
+      MPI_Request request = MPI_REQUEST_NULL;
+      EXPECT(MPI_Barrier(comm) == MPI_SUCCESS);
+      code = MPI_Iallreduce(in, out, 4, MPI_INT, odd ? MPI_MAX : MPI_SUM, comm, &request);
+      if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    if (code == MPI_SUCCESS) code = MPI_Barrier(comm);
+    int error_class = 0;
+    MPI_Error_class(code, &error_class);
+    EXPECT(error_class != MPI_SUCCESS && error_class <= MPI_ERR_LASTCODE);
+    EXPECT(handled == 1);
+    MPI_Comm_free(&comm);
+  }
+  MPI_Errhandler_free(&mine);
+  EXPECT(sum_of_ranks(MPI_COMM_WORLD) == size * (size - 1) / 2);
+}
+
+/* MPI_COMM_SELF, and an intercommunicator with MPI_ROOT and MPI_PROC_NULL. */
+static void corners(void) {
+  int value = 5, out = -1, word = rank == 0 ? 41 : -1;
+  MPI_Comm half, inter;
+  MPI_Request request;
+  EXPECT(sum_of_ranks(MPI_COMM_SELF) == 0);
+  MPI_Iallreduce(&value, &out, 1, MPI_INT, MPI_SUM, MPI_COMM_SELF, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  EXPECT(out == 5);
+  const int low = rank < size / 2;
+  MPI_Comm_split(MPI_COMM_WORLD, low, rank, &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, low ? size / 2 : 0, 9, &inter);
+  MPI_Bcast(&word, 1, MPI_INT, low ? (rank == 0 ? MPI_ROOT : MPI_PROC_NULL) : 0, inter);
+  EXPECT(low ? word == (rank == 0 ? 41 : -1) : word == 41);
+  MPI_Ibarrier(inter, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Comm_free(&inter);
+  MPI_Comm_free(&half);
+}
+
+/* MPI_Finalize deletes the attributes of MPI_COMM_SELF first, and their functions may communicate.
+ */
+static int deleted_at_end(MPI_Comm comm, int key, void* value, void* extra) {
+  (void)comm;
+  (void)key;
+  (void)value;
+  (void)extra;
+  EXPECT(sum_of_ranks(MPI_COMM_WORLD) == size * (size - 1) / 2);
+  return MPI_SUCCESS;
+}
+static void at_end(void) {
+  int key;
+  EXPECT(sum_of_ranks(MPI_COMM_WORLD) == size * (size - 1) / 2);
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, deleted_at_end, &key, NULL);
+  MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+}
+
 /* Rank 0 waits in a collective with an unexpected message in its queue. The last rank gets there
  * only after rank 0 has received its long message meanwhile. */
 static void unexpected(void) {
@@ -260,19 +423,23 @@ static void spawned(void) {
   MPI_Comm_disconnect(&parents);
 }
 
-static const Scenario all[] = {{"mismatch", mismatch}, {"handler", handler},
-                               {"fatal", fatal},       {"invalid", invalid},
-                               {"killed", killed},     {"threads", threads},
-                               {"many", many},         {"attributes", attributes},
-                               {"kinds", kinds},       {"misaligned", misaligned},
-                               {"bottom", bottom},     {"unexpected", unexpected},
-                               {"spawned", spawned}};
+static const Scenario all[] = {{"mismatch", mismatch},   {"handler", handler},
+                               {"fatal", fatal},         {"invalid", invalid},
+                               {"killed", killed},       {"threads", threads},
+                               {"many", many},           {"attributes", attributes},
+                               {"kinds", kinds},         {"misaligned", misaligned},
+                               {"bottom", bottom},       {"unexpected", unexpected},
+                               {"spawned", spawned},     {"wide_types", wide_types},
+                               {"backwards", backwards}, {"differ", differ},
+                               {"corners", corners},     {"at_end", at_end}};
 
 int main(int argc, char** argv) {
+  if (argc > 1 && strcmp(argv[1], "too_early") == 0) return MPI_Barrier(MPI_COMM_WORLD);
   start_scenarios(&argc, &argv);
   if (argc > 1) run_scenario(all, sizeof all / sizeof all[0], argv[1]);
   if (argc > 1 && strcmp(argv[1], "spawn") == 0) spawn(argc > 2 ? argv[2] : argv[0]);
   if (rank == 0 && strcmp(argv[argc - 1], "spawned") != 0) puts("fine");
   MPI_Finalize();
+  if (argc > 1 && strcmp(argv[1], "too_late") == 0) return MPI_Barrier(MPI_COMM_WORLD);
   return 0;
 }

@@ -69,26 +69,30 @@ Elements::Elements(const void* buffer, std::int64_t count, Handle type, Handle c
   data_ = const_cast<void*>(buffer);
 }
 
-Elements::Elements(const void* buffer, const int* counts, const int* displacements, int blocks,
+Elements::Elements(const void* buffer, Integers counts, Integers displacements, int blocks,
                    Handle type, Handle comm)
     : comm_(comm) {
   const TypeInfo info = type_info(type);
   valid_ = info.valid;
   direct_ = info.direct;
   type_bytes_ = info.size;
+  counts_.resize(blocks);
+  displacements_.resize(blocks);
   for (int i = 0; i < blocks; ++i) {
     const std::int64_t offset = displacements[i] * info.extent;
     if (!direct_) blocks_.push_back({moved(buffer, offset), counts[i], bytes_, type, info});
-    counts_.push_back(counts[i] * info.size);
-    displacements_.push_back(direct_ ? offset : bytes_);
-    bytes_ += counts_.back();
+    counts_[i] = counts[i] * info.size;
+    displacements_[i] = direct_ ? offset : bytes_;
+    bytes_ += counts_[i];
   }
   data_ = const_cast<void*>(buffer);
 }
 
-Elements::Elements(const void* buffer, const int* counts, const int* displacements, int blocks,
+Elements::Elements(const void* buffer, Integers counts, Integers displacements, int blocks,
                    const void* types, Handle comm)
     : comm_(comm) {
+  counts_.resize(blocks);
+  displacements_.resize(blocks);
   for (int i = 0; i < blocks; ++i) {
     const Handle type = host().handle_at(types, i);
     // An empty block's type may be anything.
@@ -97,13 +101,13 @@ Elements::Elements(const void* buffer, const int* counts, const int* displacemen
     valid_ = valid_ && info.valid;
     direct_ = direct_ && info.direct;
     blocks_.push_back({moved(buffer, displacements[i]), counts[i], bytes_, type, info});
-    counts_.push_back(counts[i] * info.size);
-    displacements_.push_back(bytes_);
-    bytes_ += counts_.back();
+    counts_[i] = counts[i] * info.size;
+    displacements_[i] = bytes_;
+    bytes_ += counts_[i];
   }
   if (direct_) {
     blocks_.clear();
-    displacements_.assign(displacements, displacements + blocks);
+    for (int i = 0; i < blocks; ++i) displacements_[i] = displacements[i];
   }
   data_ = const_cast<void*>(buffer);
 }
@@ -179,31 +183,29 @@ ReductionBuffers::ReductionBuffers(const void* send, void* receive, bool in_plac
                                    std::int64_t input_bytes, std::int64_t output_bytes,
                                    const Reducer& reduction)
     : reduction_(reduction),
+      send_(in_place ? UNISONO_IN_PLACE : send),
       receive_(receive),
+      in_place_(in_place),
+      input_bytes_(input_bytes),
       output_bytes_(output_bytes),
-      input_(send),
+      input_(send_),
       output_(receive) {
   const auto is_usable = [&reduction](const void* buffer) {
     const auto address = reinterpret_cast<std::uintptr_t>(buffer);
     return !reduction.has_gaps() &&
            address % static_cast<std::uintptr_t>(reduction.alignment()) == 0;
   };
-  if (in_place) input_ = UNISONO_IN_PLACE;
   if (!in_place && !is_usable(send) && input_bytes > 0) {
-    std::byte* const own = input_copy_.allocate(input_bytes);
-    copy(send, own, input_bytes);
-    input_ = own;
+    input_ = input_copy_.allocate(input_bytes);
   }
   if (receive != nullptr && !is_usable(receive)) {
-    std::byte* const own = output_copy_.allocate(std::max(input_bytes, output_bytes));
-    copy(receive, own, in_place ? input_bytes : output_bytes);
-    output_ = own;
+    output_ = output_copy_.allocate(std::max(input_bytes, output_bytes));
   }
 }
 
-void ReductionBuffers::finish() {
-  if (output_ == receive_ || receive_ == nullptr) return;
-  copy(output_, receive_, output_bytes_);
+void ReductionBuffers::copy_in() {
+  if (input_ != send_) copy(send_, const_cast<void*>(input_), input_bytes_);
+  if (output_ != receive_) copy(receive_, output_, in_place_ ? input_bytes_ : output_bytes_);
 }
 
 void ReductionBuffers::copy(const void* from, void* to, std::int64_t bytes) const {

@@ -4,11 +4,13 @@
 // may so use different datatypes of the same signature. Any thread.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "calls/integers.hpp"
 #include "host/types.hpp"
 
 namespace unisono::mpi {
@@ -28,16 +30,33 @@ class Scratch {
   std::unique_ptr<std::max_align_t[]> memory_;
 };
 
+// Numbers of a call's own, one a block. Few of them need no allocation.
+class BlockNumbers {
+ public:
+  void resize(int blocks) {
+    if (static_cast<std::size_t>(blocks) > few_.size()) {
+      many_ = std::make_unique_for_overwrite<std::int64_t[]>(static_cast<std::size_t>(blocks));
+    }
+  }
+  std::int64_t* data() { return many_ != nullptr ? many_.get() : few_.data(); }
+  const std::int64_t* data() const { return many_ != nullptr ? many_.get() : few_.data(); }
+  std::int64_t& operator[](int block) { return data()[block]; }
+
+ private:
+  std::array<std::int64_t, 16> few_;
+  std::unique_ptr<std::int64_t[]> many_;
+};
+
 // Elements in the caller's buffer: one block, or one for each rank.
 class Elements {
  public:
   // One block. Equal blocks of all ranks are one block as well.
   Elements(const void* buffer, std::int64_t count, Handle type, Handle comm);
   // Blocks with counts and displacements in elements.
-  Elements(const void* buffer, const int* counts, const int* displacements, int blocks, Handle type,
+  Elements(const void* buffer, Integers counts, Integers displacements, int blocks, Handle type,
            Handle comm);
   // The same with displacements in bytes, and a type for each block: an array of the program's.
-  Elements(const void* buffer, const int* counts, const int* displacements, int blocks,
+  Elements(const void* buffer, Integers counts, Integers displacements, int blocks,
            const void* types, Handle comm);
   ~Elements();
   Elements(const Elements&) = delete;
@@ -83,7 +102,7 @@ class Elements {
   std::int64_t type_bytes_ = 0;
   std::vector<Block> blocks_;       // of elements that are packed
   std::vector<Handle> kept_types_;  // the drop-in's own, of the blocks
-  std::vector<std::int64_t> counts_, displacements_;
+  BlockNumbers counts_, displacements_;
   std::int64_t bytes_ = 0;
   void* data_ = nullptr;
   Scratch scratch_;
@@ -98,14 +117,24 @@ class ReductionBuffers {
                    std::int64_t output_bytes, const Reducer& reduction);
   const void* input() const { return input_; }  // or UNISONO_IN_PLACE
   void* output() const { return output_; }
-  void finish();
+  // Before each call.
+  void load() {
+    if (input_ != send_ || output_ != receive_) copy_in();
+  }
+  // After each call.
+  void finish() {
+    if (output_ != receive_) copy(output_, receive_, output_bytes_);
+  }
 
  private:
+  void copy_in();
   void copy(const void* from, void* to, std::int64_t bytes) const;
 
   const Reducer& reduction_;
+  const void* send_;
   void* receive_;
-  std::int64_t output_bytes_;
+  bool in_place_;
+  std::int64_t input_bytes_, output_bytes_;
   const void* input_;
   void* output_;
   Scratch input_copy_, output_copy_;

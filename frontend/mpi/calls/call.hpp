@@ -6,10 +6,14 @@
 // False: the host MPI does the call, or reports an argument that is invalid.
 #pragma once
 
+#include <cstdint>
+
 #include "communicator.hpp"
 #include "unisono/unisono.h"
 
 namespace unisono::mpi {
+
+enum class Uses : std::uint8_t { once, many };
 
 class Call {
  public:
@@ -20,9 +24,10 @@ class Call {
 
   // Whether the call can go on in another thread, after the program's call. The same at all ranks.
   virtual bool may_start() const { return true; }
-  // Keeps what the program may free between the start and the end. An MPI error code.
-  virtual int keep() { return 0; }
-  // Before the call: the contents of the buffers. An MPI error code.
+  // Keeps what the program may free between the start and the end, or with many uses, after the
+  // program's first call. An MPI error code.
+  virtual int keep(Uses) { return 0; }
+  // Before each use: the contents of the buffers. An MPI error code.
   virtual int load() { return 0; }
   // Calls Unisono. `request` null: until it is complete; else it is only started. An error of
   // Unisono's.

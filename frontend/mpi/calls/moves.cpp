@@ -15,9 +15,8 @@ bool is_root(const Communicator& own, int root) { return own.rank == root; }
 
 bool is_rank(const Communicator& own, int root) { return root >= 0 && root < own.size; }
 
-bool are_counts(const int* counts, const int* displacements, int blocks) {
-  return counts != nullptr && displacements != nullptr &&
-         std::all_of(counts, counts + blocks, [](int count) { return count >= 0; });
+bool are_counts(Integers counts, Integers displacements, int blocks) {
+  return counts && displacements && counts.are_counts(blocks);
 }
 
 const std::int64_t* counts_of(const std::optional<Elements>& elements) {
@@ -34,8 +33,14 @@ std::int64_t bytes_of(const std::optional<Elements>& elements) {
 
 }  // namespace
 
-// The input is packed before the program's call returns. So only the output needs its type later.
-int Move::keep() { return output_ ? output_->keep() : 0; }
+// The input of one call is packed before the program's call returns. So only the output needs its
+// type later.
+int Move::keep(Uses uses) {
+  if (uses == Uses::many && input_) {
+    if (const int error = input_->keep(); error != 0) return error;
+  }
+  return output_ ? output_->keep() : 0;
+}
 
 int Move::load() {
   if (output_ && !in_place_) output_->reserve();
@@ -44,7 +49,7 @@ int Move::load() {
   return output_ && in_place_ ? output_->load() : 0;
 }
 
-bool BcastCall::take(const Communicator& own, void* buffer, int count, Handle type, int root,
+bool BcastCall::take(const Communicator& own, void* buffer, LargeCount count, Handle type, int root,
                      Handle comm) {
   if (count < 0 || !is_rank(own, root)) return false;
   root_ = root;
@@ -58,9 +63,9 @@ int BcastCall::call(const Communicator& own, unisono_request_t* request) {
                 elements.bytes(), UNISONO_BYTE, root_, own.unisono.get());
 }
 
-bool AllgatherCall::take(const Communicator& own, const void* send, int send_count,
-                         Handle send_type, void* receive, int receive_count, Handle receive_type,
-                         Handle comm) {
+bool AllgatherCall::take(const Communicator& own, const void* send, LargeCount send_count,
+                         Handle send_type, void* receive, LargeCount receive_count,
+                         Handle receive_type, Handle comm) {
   in_place_ = is_in_place(send);
   if (receive_count < 0 || (!in_place_ && send_count < 0)) return false;
   if (!set_output(receive, std::int64_t{own.size} * receive_count, receive_type, comm)) {
@@ -77,9 +82,9 @@ int AllgatherCall::call(const Communicator& own, unisono_request_t* request) {
                 in_place_ ? block_ : input_->bytes(), UNISONO_BYTE, own.unisono.get());
 }
 
-bool GatherCall::take(const Communicator& own, const void* send, int send_count, Handle send_type,
-                      void* receive, int receive_count, Handle receive_type, int root,
-                      Handle comm) {
+bool GatherCall::take(const Communicator& own, const void* send, LargeCount send_count,
+                      Handle send_type, void* receive, LargeCount receive_count,
+                      Handle receive_type, int root, Handle comm) {
   if (!is_rank(own, root)) return false;
   root_ = root;
   if (is_root(own, root)) {
@@ -101,9 +106,9 @@ int GatherCall::call(const Communicator& own, unisono_request_t* request) {
                 UNISONO_BYTE, root_, own.unisono.get());
 }
 
-bool ScatterCall::take(const Communicator& own, const void* send, int send_count, Handle send_type,
-                       void* receive, int receive_count, Handle receive_type, int root,
-                       Handle comm) {
+bool ScatterCall::take(const Communicator& own, const void* send, LargeCount send_count,
+                       Handle send_type, void* receive, LargeCount receive_count,
+                       Handle receive_type, int root, Handle comm) {
   if (!is_rank(own, root)) return false;
   root_ = root;
   if (is_root(own, root)) {
@@ -123,8 +128,9 @@ int ScatterCall::call(const Communicator& own, unisono_request_t* request) {
                 UNISONO_BYTE, root_, own.unisono.get());
 }
 
-bool AlltoallCall::take(const Communicator& own, const void* send, int send_count, Handle send_type,
-                        void* receive, int receive_count, Handle receive_type, Handle comm) {
+bool AlltoallCall::take(const Communicator& own, const void* send, LargeCount send_count,
+                        Handle send_type, void* receive, LargeCount receive_count,
+                        Handle receive_type, Handle comm) {
   in_place_ = is_in_place(send);
   if (receive_count < 0 || (!in_place_ && send_count < 0)) return false;
   if (!set_output(receive, std::int64_t{own.size} * receive_count, receive_type, comm)) {
@@ -139,9 +145,9 @@ int AlltoallCall::call(const Communicator& own, unisono_request_t* request) {
                 UNISONO_BYTE, own.unisono.get());
 }
 
-bool AllgathervCall::take(const Communicator& own, const void* send, int send_count,
-                          Handle send_type, void* receive, const int* counts,
-                          const int* displacements, Handle receive_type, Handle comm) {
+bool AllgathervCall::take(const Communicator& own, const void* send, LargeCount send_count,
+                          Handle send_type, void* receive, Integers counts, Integers displacements,
+                          Handle receive_type, Handle comm) {
   in_place_ = is_in_place(send);
   if (!are_counts(counts, displacements, own.size)) return false;
   if (!set_output(receive, counts, displacements, own.size, receive_type, comm)) return false;
@@ -150,11 +156,12 @@ bool AllgathervCall::take(const Communicator& own, const void* send, int send_co
 
 int AllgathervCall::call(const Communicator& own, unisono_request_t* request) {
   return invoke(request, library().allgatherv, library().allgatherv_start, from(), bytes_of(input_),
-                to(), counts_of(output_), displacements_of(output_), UNISONO_BYTE, own.unisono.get());
+                to(), counts_of(output_), displacements_of(output_), UNISONO_BYTE,
+                own.unisono.get());
 }
 
-bool GathervCall::take(const Communicator& own, const void* send, int send_count, Handle send_type,
-                       void* receive, const int* counts, const int* displacements,
+bool GathervCall::take(const Communicator& own, const void* send, LargeCount send_count,
+                       Handle send_type, void* receive, Integers counts, Integers displacements,
                        Handle receive_type, int root, Handle comm) {
   if (!is_rank(own, root)) return false;
   root_ = root;
@@ -169,12 +176,13 @@ bool GathervCall::take(const Communicator& own, const void* send, int send_count
 
 int GathervCall::call(const Communicator& own, unisono_request_t* request) {
   return invoke(request, library().gatherv, library().gatherv_start, from(), bytes_of(input_), to(),
-                counts_of(output_), displacements_of(output_), UNISONO_BYTE, root_, own.unisono.get());
+                counts_of(output_), displacements_of(output_), UNISONO_BYTE, root_,
+                own.unisono.get());
 }
 
-bool ScattervCall::take(const Communicator& own, const void* send, const int* counts,
-                        const int* displacements, Handle send_type, void* receive,
-                        int receive_count, Handle receive_type, int root, Handle comm) {
+bool ScattervCall::take(const Communicator& own, const void* send, Integers counts,
+                        Integers displacements, Handle send_type, void* receive,
+                        LargeCount receive_count, Handle receive_type, int root, Handle comm) {
   if (!is_rank(own, root)) return false;
   root_ = root;
   if (is_root(own, root)) {
@@ -188,12 +196,13 @@ bool ScattervCall::take(const Communicator& own, const void* send, const int* co
 
 int ScattervCall::call(const Communicator& own, unisono_request_t* request) {
   return invoke(request, library().scatterv, library().scatterv_start, from(), counts_of(input_),
-                displacements_of(input_), to(), bytes_of(output_), UNISONO_BYTE, root_, own.unisono.get());
+                displacements_of(input_), to(), bytes_of(output_), UNISONO_BYTE, root_,
+                own.unisono.get());
 }
 
-bool AlltoallvCall::take(const Communicator& own, const void* send, const int* send_counts,
-                         const int* send_displacements, Handle send_type, void* receive,
-                         const int* receive_counts, const int* receive_displacements,
+bool AlltoallvCall::take(const Communicator& own, const void* send, Integers send_counts,
+                         Integers send_displacements, Handle send_type, void* receive,
+                         Integers receive_counts, Integers receive_displacements,
                          Handle receive_type, Handle comm) {
   in_place_ = is_in_place(send);
   if (!are_counts(receive_counts, receive_displacements, own.size)) return false;
@@ -212,9 +221,9 @@ int AlltoallvCall::call(const Communicator& own, unisono_request_t* request) {
 }
 
 // As bytes it is an alltoallv.
-bool AlltoallwCall::take(const Communicator& own, const void* send, const int* send_counts,
-                         const int* send_displacements, const void* send_types, void* receive,
-                         const int* receive_counts, const int* receive_displacements,
+bool AlltoallwCall::take(const Communicator& own, const void* send, Integers send_counts,
+                         Integers send_displacements, const void* send_types, void* receive,
+                         Integers receive_counts, Integers receive_displacements,
                          const void* receive_types, Handle comm) {
   in_place_ = is_in_place(send);
   if (receive_types == nullptr || !are_counts(receive_counts, receive_displacements, own.size) ||

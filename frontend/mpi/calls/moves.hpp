@@ -13,7 +13,7 @@ namespace unisono::mpi {
 // What they have in common: elements that go out, elements that come in, or both.
 class Move : public Call {
  public:
-  int keep() override;
+  int keep(Uses uses) override;
   int load() override;
   int finish() override { return output_ ? output_->store() : 0; }
 
@@ -41,7 +41,8 @@ class Move : public Call {
 
 class BcastCall final : public Move {
  public:
-  bool take(const Communicator& own, void* buffer, int count, Handle type, int root, Handle comm);
+  bool take(const Communicator& own, void* buffer, LargeCount count, Handle type, int root,
+            Handle comm);
   int call(const Communicator& own, unisono_request_t* request) override;
 
  private:
@@ -57,45 +58,45 @@ class BlockMove : public Move {
 
 class AllgatherCall final : public BlockMove {
  public:
-  bool take(const Communicator& own, const void* send, int send_count, Handle send_type,
-            void* receive, int receive_count, Handle receive_type, Handle comm);
+  bool take(const Communicator& own, const void* send, LargeCount send_count, Handle send_type,
+            void* receive, LargeCount receive_count, Handle receive_type, Handle comm);
   int call(const Communicator& own, unisono_request_t* request) override;
 };
 
 class GatherCall final : public BlockMove {
  public:
-  bool take(const Communicator& own, const void* send, int send_count, Handle send_type,
-            void* receive, int receive_count, Handle receive_type, int root, Handle comm);
+  bool take(const Communicator& own, const void* send, LargeCount send_count, Handle send_type,
+            void* receive, LargeCount receive_count, Handle receive_type, int root, Handle comm);
   int call(const Communicator& own, unisono_request_t* request) override;
 };
 
 class ScatterCall final : public BlockMove {
  public:
-  bool take(const Communicator& own, const void* send, int send_count, Handle send_type,
-            void* receive, int receive_count, Handle receive_type, int root, Handle comm);
+  bool take(const Communicator& own, const void* send, LargeCount send_count, Handle send_type,
+            void* receive, LargeCount receive_count, Handle receive_type, int root, Handle comm);
   int call(const Communicator& own, unisono_request_t* request) override;
 };
 
 class AlltoallCall final : public BlockMove {
  public:
-  bool take(const Communicator& own, const void* send, int send_count, Handle send_type,
-            void* receive, int receive_count, Handle receive_type, Handle comm);
+  bool take(const Communicator& own, const void* send, LargeCount send_count, Handle send_type,
+            void* receive, LargeCount receive_count, Handle receive_type, Handle comm);
   int call(const Communicator& own, unisono_request_t* request) override;
 };
 
 class AllgathervCall final : public Move {
  public:
-  bool take(const Communicator& own, const void* send, int send_count, Handle send_type,
-            void* receive, const int* counts, const int* displacements, Handle receive_type,
+  bool take(const Communicator& own, const void* send, LargeCount send_count, Handle send_type,
+            void* receive, Integers counts, Integers displacements, Handle receive_type,
             Handle comm);
   int call(const Communicator& own, unisono_request_t* request) override;
 };
 
 class GathervCall final : public Move {
  public:
-  bool take(const Communicator& own, const void* send, int send_count, Handle send_type,
-            void* receive, const int* counts, const int* displacements, Handle receive_type,
-            int root, Handle comm);
+  bool take(const Communicator& own, const void* send, LargeCount send_count, Handle send_type,
+            void* receive, Integers counts, Integers displacements, Handle receive_type, int root,
+            Handle comm);
   int call(const Communicator& own, unisono_request_t* request) override;
 
  private:
@@ -104,9 +105,9 @@ class GathervCall final : public Move {
 
 class ScattervCall final : public Move {
  public:
-  bool take(const Communicator& own, const void* send, const int* counts, const int* displacements,
-            Handle send_type, void* receive, int receive_count, Handle receive_type, int root,
-            Handle comm);
+  bool take(const Communicator& own, const void* send, Integers counts, Integers displacements,
+            Handle send_type, void* receive, LargeCount receive_count, Handle receive_type,
+            int root, Handle comm);
   int call(const Communicator& own, unisono_request_t* request) override;
 
  private:
@@ -115,19 +116,18 @@ class ScattervCall final : public Move {
 
 class AlltoallvCall final : public Move {
  public:
-  bool take(const Communicator& own, const void* send, const int* send_counts,
-            const int* send_displacements, Handle send_type, void* receive,
-            const int* receive_counts, const int* receive_displacements, Handle receive_type,
-            Handle comm);
+  bool take(const Communicator& own, const void* send, Integers send_counts,
+            Integers send_displacements, Handle send_type, void* receive, Integers receive_counts,
+            Integers receive_displacements, Handle receive_type, Handle comm);
   int call(const Communicator& own, unisono_request_t* request) override;
 };
 
 class AlltoallwCall final : public Move {
  public:
   // The types are arrays of the program's.
-  bool take(const Communicator& own, const void* send, const int* send_counts,
-            const int* send_displacements, const void* send_types, void* receive,
-            const int* receive_counts, const int* receive_displacements, const void* receive_types,
+  bool take(const Communicator& own, const void* send, Integers send_counts,
+            Integers send_displacements, const void* send_types, void* receive,
+            Integers receive_counts, Integers receive_displacements, const void* receive_types,
             Handle comm);
   int call(const Communicator& own, unisono_request_t* request) override;
 };

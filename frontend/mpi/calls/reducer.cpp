@@ -115,7 +115,7 @@ Reducer::Reducer(Handle type, Handle op, Handle comm) : type_(type), comm_(comm)
     reduction_ = *own;
     alignment_ = own->alignment;
     found_ = true;
-  } else if (is_own_operator(op)) {
+  } else if (is_reduced_by_host(type, op)) {
     by_host(op);
   }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reducer: how Unisono reduces elements of an MPI type with an MPI operator during one call. Where
 // it has no kernel of its own, the host applies the operator (MPI_Reduce_local): functions of the
-// program in C and Fortran, on predefined and derived types. Any thread.
+// program in C and Fortran, on predefined and derived types; and predefined ones on types such as
+// long double. Any thread.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@ void ReductionCall::set_buffers(const void* send, void* receive, bool in_place, 
   buffers_.emplace(send, receive, in_place, input * size, output * size, *reducer_);
 }
 
-bool ReduceAllCall::take(const Communicator&, const void* send, void* receive, int count,
+bool ReduceAllCall::take(const Communicator&, const void* send, void* receive, LargeCount count,
                          Handle type, Handle op, Handle comm) {
   if (count < 0 || !set_reducer(type, op, comm)) return false;
   count_ = count;
@@ -47,7 +47,7 @@ int ExscanCall::call(const Communicator& own, unisono_request_t* request) {
   return call_with(library().exscan, library().exscan_start, own, request);
 }
 
-bool ReduceCall::take(const Communicator& own, const void* send, void* receive, int count,
+bool ReduceCall::take(const Communicator& own, const void* send, void* receive, LargeCount count,
                       Handle type, Handle op, int root, Handle comm) {
   if (count < 0 || root < 0 || root >= own.size || !set_reducer(type, op, comm)) return false;
   root_ = root;
@@ -61,11 +61,12 @@ bool ReduceCall::take(const Communicator& own, const void* send, void* receive, 
 
 int ReduceCall::call(const Communicator& own, unisono_request_t* request) {
   return invoke(request, library().reduce, library().reduce_start, buffers_->input(),
-                buffers_->output(), count_, reducer_->type(), reducer_->op(), root_, own.unisono.get());
+                buffers_->output(), count_, reducer_->type(), reducer_->op(), root_,
+                own.unisono.get());
 }
 
 bool Reduce_scatter_blockCall::take(const Communicator& own, const void* send, void* receive,
-                                    int count, Handle type, Handle op, Handle comm) {
+                                    LargeCount count, Handle type, Handle op, Handle comm) {
   if (count < 0 || !set_reducer(type, op, comm)) return false;
   count_ = count;
   set_buffers(send, receive, is_in_place(send, receive), std::int64_t{own.size} * count, count);
@@ -79,11 +80,10 @@ int Reduce_scatter_blockCall::call(const Communicator& own, unisono_request_t* r
 }
 
 bool Reduce_scatterCall::take(const Communicator& own, const void* send, void* receive,
-                              const int* counts, Handle type, Handle op, Handle comm) {
-  const bool valid = counts != nullptr &&
-                     std::all_of(counts, counts + own.size, [](int count) { return count >= 0; });
-  if (!valid || !set_reducer(type, op, comm)) return false;
-  counts_.assign(counts, counts + own.size);
+                              Integers counts, Handle type, Handle op, Handle comm) {
+  if (!counts || !counts.are_counts(own.size) || !set_reducer(type, op, comm)) return false;
+  counts_.clear();
+  for (int i = 0; i < own.size; ++i) counts_.push_back(counts[i]);
   const std::int64_t all = std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0});
   set_buffers(send, receive, is_in_place(send, receive), all, counts[own.rank]);
   return true;

@@ -22,6 +22,10 @@ class ReductionCall : public Call {
  public:
   // Operators of the program are applied in calls of the program only.
   bool may_start() const override { return !reducer_->is_by_host(); }
+  int load() override {
+    buffers_->load();
+    return 0;
+  }
   int finish() override {
     buffers_->finish();
     return 0;
@@ -44,7 +48,7 @@ class ReductionCall : public Call {
 // Allreduce, scan and exscan.
 class ReduceAllCall : public ReductionCall {
  public:
-  bool take(const Communicator& own, const void* send, void* receive, int count, Handle type,
+  bool take(const Communicator& own, const void* send, void* receive, LargeCount count, Handle type,
             Handle op, Handle comm);
 
  protected:
@@ -73,7 +77,7 @@ class ExscanCall final : public ReduceAllCall {
 
 class ReduceCall final : public ReductionCall {
  public:
-  bool take(const Communicator& own, const void* send, void* receive, int count, Handle type,
+  bool take(const Communicator& own, const void* send, void* receive, LargeCount count, Handle type,
             Handle op, int root, Handle comm);
   int call(const Communicator& own, unisono_request_t* request) override;
 
@@ -83,15 +87,15 @@ class ReduceCall final : public ReductionCall {
 
 class Reduce_scatter_blockCall final : public ReductionCall {  // NOLINT: MPI's name
  public:
-  bool take(const Communicator& own, const void* send, void* receive, int count, Handle type,
+  bool take(const Communicator& own, const void* send, void* receive, LargeCount count, Handle type,
             Handle op, Handle comm);
   int call(const Communicator& own, unisono_request_t* request) override;
 };
 
 class Reduce_scatterCall final : public ReductionCall {  // NOLINT: MPI's name
  public:
-  bool take(const Communicator& own, const void* send, void* receive, const int* counts,
-            Handle type, Handle op, Handle comm);
+  bool take(const Communicator& own, const void* send, void* receive, Integers counts, Handle type,
+            Handle op, Handle comm);
   int call(const Communicator& own, unisono_request_t* request) override;
 
  private:

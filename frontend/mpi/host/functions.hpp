@@ -24,61 +24,85 @@ using CancelRequest = int(void* extra, int is_complete);
 // The parameters or arguments of a list below without their parentheses.
 #define UNISONO_MPI_UNPACK(...) __VA_ARGS__
 
-// Each collective with the name of its nonblocking counterpart, which has one more parameter:
-// Handle* request.
+// Each collective with counts, and the name of its nonblocking counterpart, which has one more
+// parameter: Handle* request. The persistent one is name_init, with Handle info besides. Count and
+// Offset (of displacements) are int; in functions with large counts (name_c) they have 8 bytes.
 // clang-format off
-#define UNISONO_MPI_COLLECTIVES(F) \
-  F(Barrier, Ibarrier, (Handle comm), (comm)) \
-  F(Bcast, Ibcast, (void* buffer, int count, Handle type, int root, Handle comm), \
+#define UNISONO_MPI_COUNTED(F) \
+  F(Bcast, Ibcast, (void* buffer, Count count, Handle type, int root, Handle comm), \
     (buffer, count, type, root, comm)) \
-  F(Reduce, Ireduce, (const void* send, void* receive, int count, Handle type, Handle op, int root, \
+  F(Reduce, Ireduce, (const void* send, void* receive, Count count, Handle type, Handle op, int root, \
              Handle comm), \
     (send, receive, count, type, op, root, comm)) \
-  F(Allreduce, Iallreduce, (const void* send, void* receive, int count, Handle type, Handle op, Handle comm), \
+  F(Allreduce, Iallreduce, (const void* send, void* receive, Count count, Handle type, Handle op, Handle comm), \
     (send, receive, count, type, op, comm)) \
-  F(Scan, Iscan, (const void* send, void* receive, int count, Handle type, Handle op, Handle comm), \
+  F(Scan, Iscan, (const void* send, void* receive, Count count, Handle type, Handle op, Handle comm), \
     (send, receive, count, type, op, comm)) \
-  F(Exscan, Iexscan, (const void* send, void* receive, int count, Handle type, Handle op, Handle comm), \
+  F(Exscan, Iexscan, (const void* send, void* receive, Count count, Handle type, Handle op, Handle comm), \
     (send, receive, count, type, op, comm)) \
   F(Reduce_scatter_block, Ireduce_scatter_block, \
-    (const void* send, void* receive, int count, Handle type, Handle op, Handle comm), \
+    (const void* send, void* receive, Count count, Handle type, Handle op, Handle comm), \
     (send, receive, count, type, op, comm)) \
   F(Reduce_scatter, Ireduce_scatter, \
-    (const void* send, void* receive, const int* counts, Handle type, Handle op, Handle comm), \
+    (const void* send, void* receive, const Count* counts, Handle type, Handle op, Handle comm), \
     (send, receive, counts, type, op, comm)) \
-  F(Allgather, Iallgather, (const void* send, int send_count, Handle send_type, void* receive, \
-                int receive_count, Handle receive_type, Handle comm), \
+  F(Allgather, Iallgather, (const void* send, Count send_count, Handle send_type, void* receive, \
+                Count receive_count, Handle receive_type, Handle comm), \
     (send, send_count, send_type, receive, receive_count, receive_type, comm)) \
-  F(Allgatherv, Iallgatherv, (const void* send, int send_count, Handle send_type, void* receive, \
-                 const int* counts, const int* displacements, Handle receive_type, Handle comm), \
+  F(Allgatherv, Iallgatherv, (const void* send, Count send_count, Handle send_type, void* receive, \
+                 const Count* counts, const Offset* displacements, Handle receive_type, Handle comm), \
     (send, send_count, send_type, receive, counts, displacements, receive_type, comm)) \
-  F(Gather, Igather, (const void* send, int send_count, Handle send_type, void* receive, \
-             int receive_count, Handle receive_type, int root, Handle comm), \
+  F(Gather, Igather, (const void* send, Count send_count, Handle send_type, void* receive, \
+             Count receive_count, Handle receive_type, int root, Handle comm), \
     (send, send_count, send_type, receive, receive_count, receive_type, root, comm)) \
-  F(Gatherv, Igatherv, (const void* send, int send_count, Handle send_type, void* receive, \
-              const int* counts, const int* displacements, Handle receive_type, int root, \
+  F(Gatherv, Igatherv, (const void* send, Count send_count, Handle send_type, void* receive, \
+              const Count* counts, const Offset* displacements, Handle receive_type, int root, \
               Handle comm), \
     (send, send_count, send_type, receive, counts, displacements, receive_type, root, comm)) \
-  F(Scatter, Iscatter, (const void* send, int send_count, Handle send_type, void* receive, \
-              int receive_count, Handle receive_type, int root, Handle comm), \
+  F(Scatter, Iscatter, (const void* send, Count send_count, Handle send_type, void* receive, \
+              Count receive_count, Handle receive_type, int root, Handle comm), \
     (send, send_count, send_type, receive, receive_count, receive_type, root, comm)) \
-  F(Scatterv, Iscatterv, (const void* send, const int* counts, const int* displacements, Handle send_type, \
-               void* receive, int receive_count, Handle receive_type, int root, Handle comm), \
+  F(Scatterv, Iscatterv, (const void* send, const Count* counts, const Offset* displacements, Handle send_type, \
+               void* receive, Count receive_count, Handle receive_type, int root, Handle comm), \
     (send, counts, displacements, send_type, receive, receive_count, receive_type, root, comm)) \
-  F(Alltoall, Ialltoall, (const void* send, int send_count, Handle send_type, void* receive, \
-               int receive_count, Handle receive_type, Handle comm), \
+  F(Alltoall, Ialltoall, (const void* send, Count send_count, Handle send_type, void* receive, \
+               Count receive_count, Handle receive_type, Handle comm), \
     (send, send_count, send_type, receive, receive_count, receive_type, comm)) \
-  F(Alltoallv, Ialltoallv, (const void* send, const int* send_counts, const int* send_displacements, \
-                Handle send_type, void* receive, const int* receive_counts, \
-                const int* receive_displacements, Handle receive_type, Handle comm), \
+  F(Alltoallv, Ialltoallv, (const void* send, const Count* send_counts, const Offset* send_displacements, \
+                Handle send_type, void* receive, const Count* receive_counts, \
+                const Offset* receive_displacements, Handle receive_type, Handle comm), \
     (send, send_counts, send_displacements, send_type, receive, receive_counts, \
      receive_displacements, receive_type, comm)) \
-  F(Alltoallw, Ialltoallw, (const void* send, const int* send_counts, \
-                            const int* send_displacements, const void* send_types, void* receive, \
-                            const int* receive_counts, const int* receive_displacements, \
+  F(Alltoallw, Ialltoallw, (const void* send, const Count* send_counts, \
+                            const Offset* send_displacements, const void* send_types, void* receive, \
+                            const Count* receive_counts, const Offset* receive_displacements, \
                             const void* receive_types, Handle comm), \
     (send, send_counts, send_displacements, send_types, receive, receive_counts, \
      receive_displacements, receive_types, comm))
+
+#define UNISONO_MPI_COLLECTIVES(F) \
+  F(Barrier, Ibarrier, (Handle comm), (comm)) \
+  UNISONO_MPI_COUNTED(F)
+
+// Functions on requests. The program's arrays of requests are void*: Host::handle_at().
+#define UNISONO_MPI_REQUESTS(F) \
+  F(Start, (Handle* request), (request)) \
+  F(Startall, (int count, void* requests), (count, requests)) \
+  F(Request_free, (Handle* request), (request)) \
+  F(Request_get_status, (Handle request, int* flag, void* status), (request, flag, status)) \
+  F(Wait, (Handle* request, void* status), (request, status)) \
+  F(Waitall, (int count, void* requests, void* statuses), (count, requests, statuses)) \
+  F(Waitany, (int count, void* requests, int* index, void* status), \
+    (count, requests, index, status)) \
+  F(Waitsome, (int count, void* requests, int* done, int* indices, void* statuses), \
+    (count, requests, done, indices, statuses)) \
+  F(Test, (Handle* request, int* flag, void* status), (request, flag, status)) \
+  F(Testall, (int count, void* requests, int* flag, void* statuses), \
+    (count, requests, flag, statuses)) \
+  F(Testany, (int count, void* requests, int* index, int* flag, void* status), \
+    (count, requests, index, flag, status)) \
+  F(Testsome, (int count, void* requests, int* done, int* indices, void* statuses), \
+    (count, requests, done, indices, statuses))
 
 // Functions of the host MPI that the drop-in calls.
 #define UNISONO_MPI_USED(F) \
@@ -100,8 +124,11 @@ using CancelRequest = int(void* extra, int is_complete);
   F(Grequest_start, (QueryRequest* query, FreeRequest* free, CancelRequest* cancel, void* extra, \
                      Handle* request)) \
   F(Grequest_complete, (Handle request)) \
-  F(Request_get_status, (Handle request, int* flag, void* status)) \
-  F(Wait, (Handle* request, void* status)) \
+  F(Send, (const void* buffer, int count, Handle type, int to, int tag, Handle comm)) \
+  F(Recv_init, (void* buffer, int count, Handle type, int from, int tag, Handle comm, \
+                Handle* request)) \
+  F(Comm_split, (Handle comm, int color, int key, Handle* created)) \
+  F(Comm_set_errhandler, (Handle comm, Handle handler)) \
   F(Status_set_elements, (void* status, Handle type, int count)) \
   F(Status_set_cancelled, (void* status, int flag)) \
   F(Type_size, (Handle type, int* size)) \

@@ -64,14 +64,31 @@ bool take(Pointer& pointer, void* library, const char* name) {
   return pointer != nullptr;
 }
 
+// Open MPI 4.1 has persistent collectives as an extension.
+template <class Pointer>
+void take_persistent(Pointer& pointer, void* library, const char* name) {
+  for (const char* const prefix : {"PMPI_", "PMPIX_", "MPIX_"}) {
+    if (take(pointer, library, (std::string(prefix) + name).c_str())) return;
+  }
+}
+
+// False: one is missing that every MPI has.
 bool take_functions(Host& host) {
   bool all = true;
 #define UNISONO_MPI_TAKE(name, ...) all &= take(host.name, host.library, "PMPI_" #name);
-#define UNISONO_MPI_TAKE_BOTH(name, nonblocking, ...) \
-  UNISONO_MPI_TAKE(name) UNISONO_MPI_TAKE(nonblocking)
-  UNISONO_MPI_COLLECTIVES(UNISONO_MPI_TAKE_BOTH)
+#define UNISONO_MPI_TAKE_ALL(name, nonblocking, ...) \
+  UNISONO_MPI_TAKE(name)                             \
+  UNISONO_MPI_TAKE(nonblocking) take_persistent(host.name##_init, host.library, #name "_init");
+#define UNISONO_MPI_TAKE_LARGE(name, nonblocking, ...)                   \
+  take(host.large.name, host.library, "PMPI_" #name "_c");               \
+  take(host.large.nonblocking, host.library, "PMPI_" #nonblocking "_c"); \
+  take(host.large.name##_init, host.library, "PMPI_" #name "_init_c");
+  UNISONO_MPI_COLLECTIVES(UNISONO_MPI_TAKE_ALL)
+  UNISONO_MPI_COUNTED(UNISONO_MPI_TAKE_LARGE)
+  UNISONO_MPI_REQUESTS(UNISONO_MPI_TAKE)
   UNISONO_MPI_USED(UNISONO_MPI_TAKE)
-#undef UNISONO_MPI_TAKE_BOTH
+#undef UNISONO_MPI_TAKE_LARGE
+#undef UNISONO_MPI_TAKE_ALL
 #undef UNISONO_MPI_TAKE
   return all;
 }
@@ -84,13 +101,17 @@ Constants open_mpi_constants(const Host& host) {
   constants.in_place = reinterpret_cast<const void*>(1);
   constants.comm_null = handle("ompi_mpi_comm_null");
   constants.comm_world = handle("ompi_mpi_comm_world");
+  constants.comm_self = handle("ompi_mpi_comm_self");
+  constants.errors_return = handle("ompi_mpi_errors_return");
   constants.byte = handle("ompi_mpi_byte");
   constants.no_type = handle("ompi_mpi_datatype_null");
+  constants.status_ints = 6;
   constants.error_in_status = 2;
   constants.error_arg = 13;
   constants.error_type = 3;
   constants.error_other = 16;
   constants.error_no_mem = 39;
+  constants.error_in_status_class = 18;
   return constants;
 }
 
@@ -99,14 +120,19 @@ Constants mpich_constants() {
   constants.in_place = reinterpret_cast<const void*>(-1);
   constants.comm_null = 0x04000000;
   constants.comm_world = 0x44000000;
+  constants.comm_self = 0x44000001;
+  constants.errors_return = 0x54000001;
   constants.byte = 0x4c00010d;
   constants.no_type = 0x0c000000;
   constants.status_ignore = reinterpret_cast<void*>(1);
+  constants.statuses_ignore = reinterpret_cast<void*>(1);
+  constants.status_ints = 5;
   constants.error_in_status = 4;
   constants.error_arg = 12;
   constants.error_type = 3;
   constants.error_other = 15;
   constants.error_no_mem = 34;
+  constants.error_in_status_class = 17;
   return constants;
 }
 

@@ -17,19 +17,34 @@ struct Constants {
   const void* in_place = nullptr;
   Handle comm_null = 0;
   Handle comm_world = 0;
+  Handle comm_self = 0;
+  Handle errors_return = 0;
   Handle byte = 0;
   void* status_ignore = nullptr;
-  std::size_t error_in_status = 0;  // which int of an MPI_Status is its MPI_ERROR
+  void* statuses_ignore = nullptr;
+  std::size_t status_ints = 0;      // of which an MPI_Status has the length
+  std::size_t error_in_status = 0;  // which of them is its MPI_ERROR
   Handle no_type = 0;
   int error_arg = 0, error_type = 0, error_other = 0, error_no_mem = 0;
+  int error_in_status_class = 0;
 };
 
-struct Host {
-#define UNISONO_MPI_POINTER(name, parameters) int(*name) parameters = nullptr;
-#define UNISONO_MPI_POINTERS(name, nonblocking, parameters, ...) \
-  UNISONO_MPI_POINTER(name, parameters)                          \
-  UNISONO_MPI_POINTER(nonblocking, (UNISONO_MPI_UNPACK parameters, Handle * request))
-  UNISONO_MPI_COLLECTIVES(UNISONO_MPI_POINTERS)
+#define UNISONO_MPI_POINTER(name, parameters, ...) int(*name) parameters = nullptr;
+#define UNISONO_MPI_POINTERS(name, nonblocking, parameters, ...)                      \
+  UNISONO_MPI_POINTER(name, parameters)                                               \
+  UNISONO_MPI_POINTER(nonblocking, (UNISONO_MPI_UNPACK parameters, Handle * request)) \
+  UNISONO_MPI_POINTER(name##_init, (UNISONO_MPI_UNPACK parameters, Handle info, Handle * request))
+
+// The collectives with counts of one kind. Those that the host MPI lacks are null.
+template <class Count, class Offset>
+struct HostCollectives {
+  UNISONO_MPI_COUNTED(UNISONO_MPI_POINTERS)
+};
+
+struct Host : HostCollectives<int, int> {
+  UNISONO_MPI_POINTERS(Barrier, Ibarrier, (Handle comm))
+  HostCollectives<std::int64_t, std::ptrdiff_t> large;
+  UNISONO_MPI_REQUESTS(UNISONO_MPI_POINTER)
   UNISONO_MPI_USED(UNISONO_MPI_POINTER)
 #undef UNISONO_MPI_POINTERS
 #undef UNISONO_MPI_POINTER
@@ -59,6 +74,12 @@ struct Host {
     std::memcpy(&found, static_cast<const char*>(array) + static_cast<std::size_t>(index) * size,
                 size);
     return found;
+  }
+  // The handle's place in the array.
+  Handle* place_at(void* array, int index) const {
+    const std::size_t size = abi == Abi::mpich ? sizeof(int) : sizeof(Handle);
+    return reinterpret_cast<Handle*>(static_cast<char*>(array) +
+                                     static_cast<std::size_t>(index) * size);
   }
   // Whether the host's own code calls: its collectives within collectives are its own business.
   bool is_own_code(const void* address) const {

@@ -12,8 +12,7 @@ namespace unisono::mpi {
 namespace {
 
 // The groups of types of the MPI standard, of which it says to which operators they belong.
-// `pair`: those of MPI_MINLOC and MPI_MAXLOC that Unisono has. `moved`: to none, or to none that
-// Unisono has.
+// `pair`: those of MPI_MINLOC and MPI_MAXLOC. `moved`: to none.
 enum class Group : std::uint8_t { integer, floating, complex, logical, byte, multi, pair, moved };
 
 struct TypeRow {
@@ -22,6 +21,7 @@ struct TypeRow {
   Group group;
   unisono_type_t type;
   std::int64_t size;
+  bool is_by_host = false;  // Unisono has no such type: the host reduces
 };
 
 // clang-format off
@@ -42,7 +42,7 @@ constexpr TypeRow kTypes[] = {
     {"unsigned_long_long", 0x4c000819, Group::integer, UNISONO_UINT64, 8},
     {"float", 0x4c00040a, Group::floating, UNISONO_FLOAT32, 4},
     {"double", 0x4c00080b, Group::floating, UNISONO_FLOAT64, 8},
-    {"long_double", 0x4c00100c, Group::moved, UNISONO_BYTE, 16},
+    {"long_double", 0x4c00100c, Group::floating, UNISONO_BYTE, 16, true},
     {"int8_t", 0x4c000137, Group::integer, UNISONO_INT8, 1},
     {"int16_t", 0x4c000238, Group::integer, UNISONO_INT16, 2},
     {"int32_t", 0x4c000439, Group::integer, UNISONO_INT32, 4},
@@ -55,6 +55,7 @@ constexpr TypeRow kTypes[] = {
     {"c_complex", 0x4c000840, Group::complex, UNISONO_COMPLEX64, 8},
     {"c_float_complex", 0x4c000840, Group::complex, UNISONO_COMPLEX64, 8},
     {"c_double_complex", 0x4c001041, Group::complex, UNISONO_COMPLEX128, 16},
+    {"c_long_double_complex", 0x4c002042, Group::complex, UNISONO_BYTE, 32, true},
     {"aint", 0x4c000843, Group::multi, UNISONO_INT64, 8},
     {"offset", 0x4c000844, Group::multi, UNISONO_INT64, 8},
     {"count", 0x4c000845, Group::multi, UNISONO_INT64, 8},
@@ -66,11 +67,14 @@ constexpr TypeRow kTypes[] = {
     {"long_int", 0x8c000002, Group::pair, UNISONO_INT64_INT32, 16},
     {"float_int", 0x8c000000, Group::pair, UNISONO_FLOAT32_INT32, 8},
     {"double_int", 0x8c000001, Group::pair, UNISONO_FLOAT64_INT32, 16},
+    {"longdbl_int", 0x8c000004, Group::pair, UNISONO_BYTE, 32, true},
     // Fortran, as gfortran and others have it without options that widen types.
     {"character", 0x4c00011a, Group::moved, UNISONO_INT8, 1},
-    {"logical", 0x4c00041d, Group::moved, UNISONO_INT32, 4},
+    {"logical", 0x4c00041d, Group::logical, UNISONO_BYTE, 4, true},
     {"integer", 0x4c00041b, Group::integer, UNISONO_INT32, 4},
     {"2integer", 0x4c000820, Group::pair, UNISONO_INT32_INT32, 8},
+    {"2real", 0x4c000821, Group::pair, UNISONO_BYTE, 8, true},
+    {"2dblprec", 0x4c001023, Group::pair, UNISONO_BYTE, 16, true},
     {"integer1", 0x4c00012d, Group::integer, UNISONO_INT8, 1},
     {"integer2", 0x4c00022f, Group::integer, UNISONO_INT16, 2},
     {"integer4", 0x4c000430, Group::integer, UNISONO_INT32, 4},
@@ -91,6 +95,8 @@ struct OpRow {
   Handle mpich;
   unisono_op_t op;
   std::uint8_t groups;  // bits of Group
+
+  bool takes(Group group) const { return (groups >> static_cast<unsigned>(group) & 1U) != 0; }
 };
 
 constexpr std::uint8_t bits(std::initializer_list<Group> groups) {
@@ -208,14 +214,21 @@ std::optional<Reduction> find_reduction(Handle type, Handle op) {
   const Host& mpi = host();
   const TypeRow* const row = maps().types.find(mpi.handle(type));
   const OpRow* const by = maps().ops.find(mpi.handle(op));
-  if (row == nullptr || by == nullptr) return std::nullopt;
-  if ((by->groups >> static_cast<unsigned>(row->group) & 1U) == 0) return std::nullopt;
+  if (row == nullptr || by == nullptr || row->is_by_host || !by->takes(row->group)) {
+    return std::nullopt;
+  }
   // A pair's parts are as long as its half, a complex number's at most 8 bytes.
   constexpr std::int64_t kGreatest = 8;
   const std::int64_t part = row->group == Group::pair ? row->size / 2 : row->size;
   return Reduction{row->type, by->op, row->size, std::min(part, kGreatest)};
 }
 
-bool is_own_operator(Handle op) { return maps().ops.find(host().handle(op)) == nullptr; }
+bool is_reduced_by_host(Handle type, Handle op) {
+  const Host& mpi = host();
+  const OpRow* const by = maps().ops.find(mpi.handle(op));
+  if (by == nullptr) return true;
+  const TypeRow* const row = maps().types.find(mpi.handle(type));
+  return row != nullptr && row->is_by_host && by->takes(row->group);
+}
 
 }  // namespace unisono::mpi

@@ -31,7 +31,7 @@ struct Reduction {
 // operator at all ranks, so all ranks find the same.
 std::optional<Reduction> find_reduction(Handle type, Handle op);
 
-// Whether it is an operator of the program, not one of MPI's.
-bool is_own_operator(Handle op);
+// Whether it is an operator of the program; or one of MPI's on a type that Unisono does not have.
+bool is_reduced_by_host(Handle type, Handle op);
 
 }  // namespace unisono::mpi

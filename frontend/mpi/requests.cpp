@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "requests.hpp"
+
+#include <sched.h>
+
+#include <vector>
+
+#include "host/host.hpp"
+#include "host/progress.hpp"
+#include "pending.hpp"
+#include "persistent.hpp"
+
+namespace unisono::mpi::ours {
+namespace {
+
+// Whether the drop-in has to do the waiting.
+bool waits_here() {
+  return host().abi == Abi::mpich && has_pending_calls() && !is_carrying_host_on();
+}
+
+// Tests until the test is done. `test` gives an MPI error code and sets a flag.
+template <class Test>
+int wait_by(const Test& test) {
+  for (int flag = 0;;) {
+    progress_calls();
+    const int error = test(&flag);
+    if (error != 0 || flag != 0) return error;
+    sched_yield();  // other ranks may need this core
+  }
+}
+
+void progress_before_test() {
+  if (waits_here()) progress_calls();
+}
+
+// The program's requests before the host completes them, of which some may be of failed calls of
+// Unisono. The host does not know of those failures.
+class Watched {
+ public:
+  Watched(int count, const void* requests) {
+    if ((!may_report() && !has_persistent()) || requests == nullptr) return;
+    for (int i = 0; i < count; ++i) requests_.push_back(host().handle_at(requests, i));
+  }
+
+  // What the function gives that completed one request, after the host's gave `error`.
+  int result_of_one(int error, int index = 0) const {
+    if (error != 0 || index < 0 || static_cast<std::size_t>(index) >= requests_.size()) {
+      return error;
+    }
+    return code_of(index);
+  }
+  // Of several, which have a status each. `indices` null: of all.
+  int result(int error, int completed, const int* indices, void* statuses) const {
+    if (error != 0 || requests_.empty() || completed < 0) return error;
+    std::vector<int> codes;
+    bool has_failed = false;
+    for (int i = 0; i < completed; ++i) {
+      codes.push_back(code_of(indices == nullptr ? i : indices[i]));
+      has_failed = has_failed || codes.back() != 0;
+    }
+    if (!has_failed) return 0;
+    const Constants& values = host().constants;
+    for (int i = 0; i < completed && statuses != values.statuses_ignore; ++i) {
+      const auto at = static_cast<std::size_t>(i) * values.status_ints + values.error_in_status;
+      static_cast<int*>(statuses)[at] = codes[static_cast<std::size_t>(i)];
+    }
+    return values.error_in_status_class;
+  }
+  int size() const { return static_cast<int>(requests_.size()); }
+
+ private:
+  int code_of(int index) const {
+    const Handle request = requests_[static_cast<std::size_t>(index)];
+    const int code = report_failed_call(request);
+    return code != 0 ? code : report_failed_persistent(request);
+  }
+
+  std::vector<Handle> requests_;
+};
+
+}  // namespace
+
+int Start(Handle* request) {
+  int error = 0;
+  return start_persistent(request, &error) ? error : host().Start(request);
+}
+
+int Startall(int count, void* requests) {
+  const Host& mpi = host();
+  if (!has_persistent() || count < 0 || requests == nullptr) return mpi.Startall(count, requests);
+  for (int i = 0; i < count; ++i) {
+    if (const int error = Start(mpi.place_at(requests, i)); error != 0) return error;
+  }
+  return 0;
+}
+
+int Request_free(Handle* request) {
+  if (request != nullptr) forget_persistent(host().handle_at(request));
+  return host().Request_free(request);
+}
+
+int Request_get_status(Handle request, int* flag, void* status) {
+  progress_before_test();
+  return host().Request_get_status(request, flag, status);
+}
+
+int Wait(Handle* request, void* status) {
+  const Host& mpi = host();
+  const Watched watched(1, request);
+  const int error = waits_here()
+                        ? wait_by([&](int* flag) { return mpi.Test(request, flag, status); })
+                        : mpi.Wait(request, status);
+  return watched.result_of_one(error);
+}
+
+int Waitall(int count, void* requests, void* statuses) {
+  const Host& mpi = host();
+  const Watched watched(count, requests);
+  const int error =
+      waits_here()
+          ? wait_by([&](int* flag) { return mpi.Testall(count, requests, flag, statuses); })
+          : mpi.Waitall(count, requests, statuses);
+  return watched.result(error, watched.size(), nullptr, statuses);
+}
+
+int Waitany(int count, void* requests, int* index, void* status) {
+  const Host& mpi = host();
+  const Watched watched(count, requests);
+  const int error =
+      waits_here()
+          ? wait_by([&](int* flag) { return mpi.Testany(count, requests, index, flag, status); })
+          : mpi.Waitany(count, requests, index, status);
+  return error != 0 ? error : watched.result_of_one(0, *index);
+}
+
+int Waitsome(int count, void* requests, int* done, int* indices, void* statuses) {
+  const Host& mpi = host();
+  const Watched watched(count, requests);
+  // MPI_UNDEFINED, if no request is active, is not 0 either.
+  const auto test = [&](int* flag) {
+    const int error = mpi.Testsome(count, requests, done, indices, statuses);
+    *flag = error == 0 ? *done : 1;
+    return error;
+  };
+  const int error =
+      waits_here() ? wait_by(test) : mpi.Waitsome(count, requests, done, indices, statuses);
+  return error != 0 ? error : watched.result(0, *done, indices, statuses);
+}
+
+int Test(Handle* request, int* flag, void* status) {
+  progress_before_test();
+  const Watched watched(1, request);
+  const int error = host().Test(request, flag, status);
+  return error != 0 || *flag == 0 ? error : watched.result_of_one(0);
+}
+
+int Testall(int count, void* requests, int* flag, void* statuses) {
+  progress_before_test();
+  const Watched watched(count, requests);
+  const int error = host().Testall(count, requests, flag, statuses);
+  if (error != 0 || *flag == 0) return error;
+  return watched.result(0, watched.size(), nullptr, statuses);
+}
+
+int Testany(int count, void* requests, int* index, int* flag, void* status) {
+  progress_before_test();
+  const Watched watched(count, requests);
+  const int error = host().Testany(count, requests, index, flag, status);
+  return error != 0 || *flag == 0 ? error : watched.result_of_one(0, *index);
+}
+
+int Testsome(int count, void* requests, int* done, int* indices, void* statuses) {
+  progress_before_test();
+  const Watched watched(count, requests);
+  const int error = host().Testsome(count, requests, done, indices, statuses);
+  return error != 0 ? error : watched.result(0, *done, indices, statuses);
+}
+
+}  // namespace unisono::mpi::ours

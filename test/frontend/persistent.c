@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Persistent collectives in programs of a few lines each, by name: persistent NAME. */
+#include "persistent.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "scenario.h"
+
+static int sum_over_ranks(int a, int b) { /* of a * r + b */
+  return a * size * (size - 1) / 2 + b * size;
+}
+
+/* Ranks start the requests in different orders, together with persistent messages, many times. */
+static void order(void) {
+  enum { kRounds = 60, kCalls = 6 };
+  MPI_Request requests[kCalls], now[kCalls];
+  int sent = -1, received = -1, own = -1, sum = -1, word = -1, before = -1;
+  int* const gathered = malloc((size_t)size * sizeof(int));
+  const int to = (rank + 1) % size, from = (rank + size - 1) % size;
+  MPI_Recv_init(&received, 1, MPI_INT, from, 1, MPI_COMM_WORLD, &requests[0]);
+  PERSISTENT(Allreduce)
+  (&own, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
+  PERSISTENT(Bcast)(&word, 1, MPI_INT, size - 1, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[2]);
+  MPI_Send_init(&sent, 1, MPI_INT, to, 1, MPI_COMM_WORLD, &requests[3]);
+  PERSISTENT(Allgather)
+  (&own, 1, MPI_INT, gathered, 1, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[4]);
+  PERSISTENT(Exscan)
+  (&own, &before, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[5]);
+  for (int round = 0; round < kRounds; ++round) {
+    sent = rank * 3 + round;
+    own = rank + round;
+    sum = before = received = -1;
+    word = rank == size - 1 ? round : -1;
+    if (round % 4 == 0) {
+      for (int i = 0; i < kCalls; ++i) now[i] = requests[(i + rank) % kCalls];
+      MPI_Startall(kCalls, now);
+      complete_all(kCalls, now, round);
+    } else {
+      for (int i = 0; i < kCalls; ++i) {
+        MPI_Start(&requests[rank % 2 == 0 ? i : kCalls - 1 - i]);
+      }
+      complete_all(kCalls, requests, round);
+    }
+    EXPECT(received == from * 3 + round && sum == sum_over_ranks(1, round) && word == round);
+    EXPECT(rank == 0 || before == rank * (rank - 1) / 2 + rank * round);
+    for (int r = 0; r < size; ++r) EXPECT(gathered[r] == r + round);
+  }
+  for (int i = 0; i < kCalls; ++i) {
+    MPI_Request_free(&requests[i]);
+    EXPECT(requests[i] == MPI_REQUEST_NULL);
+  }
+  free(gathered);
+}
+
+/* An inactive request: each function returns at once, with an empty status. */
+static void inactive(void) {
+  int in = rank, out = -1, flag = 0, index = 0, count = -1;
+  MPI_Status status;
+  MPI_Request request;
+  PERSISTENT(Allreduce)(&in, &out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  for (int round = 0; round < 2; ++round) {
+    MPI_Wait(&request, &status);
+    EXPECT(request != MPI_REQUEST_NULL);
+    EXPECT(status.MPI_SOURCE == MPI_ANY_SOURCE && status.MPI_TAG == MPI_ANY_TAG);
+    MPI_Get_count(&status, MPI_BYTE, &count);
+    EXPECT(count == 0);
+    flag = 0;
+    MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+    EXPECT(flag);
+    flag = 0;
+    MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
+    EXPECT(flag);
+    MPI_Waitany(1, &request, &index, MPI_STATUS_IGNORE);
+    EXPECT(index == MPI_UNDEFINED);
+    MPI_Testsome(1, &request, &count, &index, MPI_STATUSES_IGNORE);
+    EXPECT(count == MPI_UNDEFINED);
+    MPI_Start(&request);
+    flag = 0;
+    while (!flag) MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
+    EXPECT(out == sum_over_ranks(1, 0));
+    MPI_Wait(&request, &status);
+    MPI_Get_count(&status, MPI_BYTE, &count);
+    EXPECT(count == 0);
+  }
+  MPI_Request_free(&request);
+}
+
+/* The program frees the communicator and the type before the first start. */
+static void freed(void) {
+  enum { kRounds = 5 };
+  MPI_Comm comm;
+  MPI_Datatype gapped, two;
+  MPI_Request request;
+  int in[4] = {0, -1, 0, -1};
+  int* const out = malloc((size_t)size * sizeof in);
+  memset(out, 0x55, (size_t)size * sizeof in);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Type_vector(1, 1, 2, MPI_INT, &two);
+  MPI_Type_create_resized(two, 0, 2 * sizeof(int), &gapped);
+  MPI_Type_commit(&gapped);
+  PERSISTENT(Allgather)(in, 2, gapped, out, 2, gapped, comm, MPI_INFO_NULL, &request);
+  MPI_Type_free(&gapped);
+  MPI_Type_free(&two);
+  MPI_Comm_free(&comm);
+  for (int round = 0; round < kRounds; ++round) {
+    in[0] = rank + round;
+    in[2] = rank + 100 + round;
+    MPI_Start(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int r = 0; r < size; ++r) {
+      EXPECT(out[4 * r] == r + round && out[4 * r + 2] == r + 100 + round);
+      EXPECT(out[4 * r + 1] == 0x55555555 && out[4 * r + 3] == 0x55555555);
+    }
+  }
+  MPI_Request_free(&request);
+  free(out);
+}
+
+/* Buffers at any address, and in place: what a start reads is what lies there at that time. */
+static void misaligned(void) {
+  enum { kCount = 20 };
+  char in[8 * kCount + 1], out[8 * kCount + 1];
+  MPI_Request requests[2];
+  PERSISTENT(Allreduce)
+  (in + 1, out + 1, kCount, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+  PERSISTENT(Allreduce)
+  (MPI_IN_PLACE, in + 1, kCount, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
+  for (int round = 0; round < 5; ++round) {
+    for (int i = 0; i < kCount; ++i) {
+      const double value = rank + i + round;
+      memcpy(in + 1 + 8 * i, &value, 8);
+    }
+    for (int which = 0; which < 2; ++which) {
+      MPI_Start(&requests[which]);
+      MPI_Wait(&requests[which], MPI_STATUS_IGNORE);
+    }
+    for (int i = 0; i < kCount; ++i) {
+      double sum, most;
+      memcpy(&sum, out + 1 + 8 * i, 8);
+      memcpy(&most, in + 1 + 8 * i, 8);
+      EXPECT(sum == (double)sum_over_ranks(1, i + round) && most == (double)(size - 1 + i + round));
+    }
+  }
+  for (int which = 0; which < 2; ++which) MPI_Request_free(&requests[which]);
+}
+
+/* A rank that is blocked in a receive holds up nobody who needs it for a collective. */
+static void blocked(void) {
+  enum { kCount = 20000 };
+  double* const in = malloc(kCount * sizeof *in);
+  double* const out = malloc(kCount * sizeof *out);
+  int word = 0;
+  MPI_Request request;
+  PERSISTENT(Allreduce)
+  (in, out, kCount, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  for (int round = 0; round < 5; ++round) {
+    for (int i = 0; i < kCount; ++i) in[i] = rank + i + round;
+    MPI_Start(&request);
+    if (rank == size - 1) {
+      MPI_Recv(&word, 1, MPI_INT, 0, round, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      if (rank == 0) MPI_Send(&word, 1, MPI_INT, size - 1, round, MPI_COMM_WORLD);
+    }
+    for (int i = 0; i < kCount; ++i) EXPECT(out[i] == sum_over_ranks(1, i + round));
+  }
+  MPI_Request_free(&request);
+  free(in);
+  free(out);
+}
+
+static int open_descriptors(void) {
+  int count = 0;
+  DIR* const folder = opendir("/proc/self/fd");
+  while (readdir(folder) != NULL) ++count;
+  closedir(folder);
+  return count;
+}
+
+/* Requests that come and go, also without a start, leave nothing. */
+static void many(void) {
+  int before = 0, in = rank, out = -1;
+  for (int i = 0; i < 200; ++i) {
+    MPI_Request request;
+    PERSISTENT(Allreduce)(&in, &out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    if (i % 3 != 0) {
+      MPI_Start(&request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      EXPECT(out == sum_over_ranks(1, 0));
+    }
+    MPI_Request_free(&request);
+    if (i == 20) before = open_descriptors();
+  }
+  EXPECT(open_descriptors() <= before + 8);
+}
+
+/* Blocking and nonblocking collectives on the communicator while persistent ones are active. */
+static void between(void) {
+  int in = rank, out = -1, sum = -1, other = -1;
+  MPI_Request request, nonblocking;
+  PERSISTENT(Allreduce)(&in, &out, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  for (int round = 0; round < 50; ++round) {
+    in = rank + round;
+    if (rank % 2 == 0) MPI_Start(&request);
+    MPI_Iallreduce(&rank, &other, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &nonblocking);
+    if (rank % 2 != 0) MPI_Start(&request);
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Wait(&nonblocking, MPI_STATUS_IGNORE);
+    EXPECT(out == size - 1 + round && sum == sum_over_ranks(1, 0) && other == sum);
+  }
+  MPI_Request_free(&request);
+}
+
+/* Rank 1 passes another count: the error comes with the start or with the wait. */
+static int handled;
+static void handle(MPI_Comm* comm, int* code, ...) {
+  (void)comm;
+  (void)code;
+  ++handled;
+}
+static void mismatch(void) {
+  int in[8] = {0}, out[8];
+  MPI_Comm comm;
+  MPI_Errhandler mine;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_create_errhandler(handle, &mine);
+  MPI_Comm_set_errhandler(comm, mine);
+  EXPECT(PERSISTENT(Allreduce)(in, out, rank == 1 ? 8 : 4, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL,
+                               &request) == MPI_SUCCESS);
+  int code = MPI_Start(&request);
+  if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+  EXPECT(code != MPI_SUCCESS && handled == 1);
+  int error_class = 0, length = 0;
+  char text[MPI_MAX_ERROR_STRING];
+  MPI_Error_class(code, &error_class);
+  MPI_Error_string(code, text, &length);
+  EXPECT(error_class != MPI_SUCCESS && error_class <= MPI_ERR_LASTCODE);
+  EXPECT(strstr(text, "allreduce") != NULL);
+  MPI_Request_free(&request);
+}
+
+/* Threads use requests of the same communicator at once. */
+static MPI_Request of_threads[3];
+static int inputs[3], outputs[3];
+static void* use(void* which) {
+  const int i = *(int*)which;
+  for (int round = 0; round < 50; ++round) {
+    inputs[i] = rank + round;
+    MPI_Start(&of_threads[i]);
+    MPI_Wait(&of_threads[i], MPI_STATUS_IGNORE);
+    EXPECT(outputs[i] == sum_over_ranks(1, round));
+  }
+  return NULL;
+}
+static void threads(void) {
+  int provided = 0, index[3];
+  pthread_t thread[3];
+  MPI_Query_thread(&provided);
+  if (provided < MPI_THREAD_MULTIPLE) return;
+  for (int i = 0; i < 3; ++i) {
+    index[i] = i;
+    PERSISTENT(Allreduce)
+    (&inputs[i], &outputs[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &of_threads[i]);
+  }
+  for (int i = 0; i < 3; ++i) pthread_create(&thread[i], NULL, use, &index[i]);
+  for (int i = 0; i < 3; ++i) pthread_join(thread[i], NULL);
+  for (int i = 0; i < 3; ++i) MPI_Request_free(&of_threads[i]);
+}
+
+static const Scenario all[] = {
+    {"order", order},     {"inactive", inactive},     {"freed", freed},
+    {"many", many},       {"misaligned", misaligned}, {"blocked", blocked},
+    {"between", between}, {"mismatch", mismatch},     {"threads", threads}};
+
+int main(int argc, char** argv) {
+  start_scenarios(&argc, &argv);
+  if (argc > 1) run_scenario(all, sizeof all / sizeof all[0], argv[1]);
+  if (rank == 0) puts("fine");
+  MPI_Finalize();
+  return 0;
+}
