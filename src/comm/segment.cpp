@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "comm/agreement/agreement_table.hpp"
 #include "comm/failure/ends.hpp"
@@ -30,6 +31,17 @@ constexpr int kLeader = 0;
 
 std::int64_t round_up(std::int64_t bytes, std::int64_t unit) {
   return (bytes + unit - 1) / unit * unit;
+}
+
+// An older communicator of as many ranks had the memory. Its receive buffers may stay as they are:
+// their flags are those of older operations, and lie in the same places. All else has to be zero.
+void clear_used(job::Job& job, const Grant& grant) {
+  const SegmentLayout& layout = grant.layout;
+  auto& header = *reinterpret_cast<SegmentHeader*>(job.memory().at(grant.offset));
+  const std::uint32_t prepared = header.prepared.load(std::memory_order_relaxed);
+  std::memset(job.memory().at(grant.offset), 0, static_cast<std::size_t>(layout.small_windows));
+  header.prepared.store(prepared, std::memory_order_relaxed);
+  job.memory().clear(grant.offset + layout.agreement, layout.bytes - layout.agreement);
 }
 
 // The largest power of two with which the size class stays within its share of memory.
@@ -94,12 +106,19 @@ std::uint64_t memory_layout(const base::Settings& settings) {
 Result<Grant> Segment::reserve(job::Job& job, int ranks, Reservation* reservation,
                                std::uint64_t number) {
   Grant grant{.layout = plan_segment(ranks, job.settings())};
+  job.retired().reclaim();
+  const std::optional<std::int64_t> used = job.memory().reuse(grant.layout.bytes, ranks);
+  if (used) {
+    grant.offset = *used;
+    clear_used(job, grant);
+  } else {
+    UNISONO_ASSIGN(grant.offset, job.memory().allocate(grant.layout.bytes));
+  }
+  // Now: the older communicator there has said how far it came.
   grant.layout.first_sequence =
       std::max(grant.layout.first_sequence, job.retired().least_sequence());
-  job.retired().reclaim();
-  UNISONO_ASSIGN(grant.offset, job.memory().allocate(grant.layout.bytes));
   if (reservation != nullptr) reservation->note(grant.offset, grant.layout.bytes, number);
-  if (const Status ready = adopt(job, grant); !ready) {
+  if (const Status ready = used ? base::success() : adopt(job, grant); !ready) {
     if (reservation != nullptr) reservation->offset.store(0, std::memory_order_relaxed);
     job.memory().release(grant.offset, grant.layout.bytes);
     return ready.error();
@@ -144,6 +163,12 @@ FailurePlace Segment::failure_place() const {
 // Each rank prepares the buffers of all ranks of its host, and those of other hosts' ranks that
 // hold their multicasts.
 Status Segment::prepare_now(bool bulk, std::uint32_t need) {
+  const bool one_host = members_.on_one_host();
+  if (one_host && (header_->prepared.load(std::memory_order_acquire) & need) != 0) {
+    buffer_bytes_ += members_.size() * (bulk ? layout_.bulk : layout_.small).rank_stride();
+    prepared_ |= need;
+    return base::success();
+  }
   const std::int64_t windows = bulk ? layout_.bulk_windows : layout_.small_windows;
   const std::int64_t stride = (bulk ? layout_.bulk : layout_.small).rank_stride();
   const std::vector<bool> group = members_.multicast_group();
@@ -160,25 +185,44 @@ Status Segment::prepare_now(bool bulk, std::uint32_t need) {
     buffer_bytes_ += bytes;
     r = end;
   }
+  if (one_host) header_->prepared.fetch_or(need, std::memory_order_release);
   prepared_ |= need;
   return base::success();
 }
 
-bool Segment::count_end(const std::vector<int>& absent) {
+bool Segment::count_end(const std::vector<int>& absent, bool has_failed) {
   std::uint32_t ends = 0;
+  const std::uint64_t first = layout_.first_sequence;
+  // Numbers that wrap cannot be compared.
+  bool is_reusable =
+      !has_failed && small_.next_sequence() >= first && bulk_.next_sequence() >= first;
+  const std::uint64_t next = std::max(small_.next_sequence(), bulk_.next_sequence());
+  std::uint64_t greatest = header_->next_sequence.load(std::memory_order_relaxed);
+  while (greatest < next &&
+         !header_->next_sequence.compare_exchange_weak(greatest, next, std::memory_order_relaxed)) {
+  }
   for (int r = 0; r < members_.size(); ++r) {
     if (members_.is_remote(r)) continue;
     const bool cannot =
         members_.state(r) == job::RankState::dead || std::ranges::count(absent, r) != 0;
     if (r != members_.rank() && !cannot) continue;
+    is_reusable = is_reusable && !cannot;
     std::uint32_t none = 0;
     ends += records()[r].ended.compare_exchange_strong(none, 1) ? 1U : 0U;
   }
+  if (!is_reusable) header_->is_not_reusable.store(true, std::memory_order_relaxed);
   return header_->freed.fetch_add(ends, std::memory_order_acq_rel) + ends ==
          static_cast<std::uint32_t>(members_.size()) - members_.remote().size();
 }
 
-void Segment::release() { members_.job().memory().release(offset_, layout_.bytes); }
+void Segment::release() {
+  job::Job& job = members_.job();
+  if (header_->is_not_reusable.load(std::memory_order_relaxed)) {
+    return job.memory().release(offset_, layout_.bytes);
+  }
+  job.retired().raise_least_sequence(header_->next_sequence.load(std::memory_order_relaxed) + 1);
+  job.memory().keep(offset_, layout_.bytes, members_.size());
+}
 
 void Segment::leave(bool last_here, bool has_failed, bool tells) {
   job::Job& job = members_.job();

@@ -35,6 +35,12 @@ struct SegmentHeader {
   alignas(64) std::atomic<std::uint32_t> credit_sleepers;  // ranks that sleep until one completes
   std::atomic<std::uint32_t> freed;       // members of this host that have ended it, or died
   std::atomic<std::uint64_t> derivation;  // the last one's number and outcome (derive.cpp)
+  // For the last member to end it: one has failed or could not end it itself; and the greatest next
+  // sequence number.
+  std::atomic<bool> is_not_reusable;
+  // Bits of the size classes whose receive buffers are real memory, on one host.
+  std::atomic<std::uint32_t> prepared;
+  std::atomic<std::uint64_t> next_sequence;
 };
 
 // The leader's message to the members of a new communicator.
@@ -90,8 +96,9 @@ class Segment {
 
   // Counts this rank, and members that cannot end the communicator themselves: the dead, and
   // `absent` ones, which never had its memory. True for the last one of this host.
-  bool count_end(const std::vector<int>& absent);
-  // Gives the memory back, on one host.
+  bool count_end(const std::vector<int>& absent, bool has_failed);
+  // Gives the memory back, on one host. After a failure, members may have written more than
+  // others know; else a newer communicator may take it over.
   void release();
   // The same between hosts, for a member: informs the leader that it has ended the communicator;
   // the leader itself keeps the segment until all have.

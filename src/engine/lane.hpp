@@ -75,7 +75,8 @@ std::int64_t lane_control_bytes(const plan::WindowGeometry& geometry);
 
 class Lane {
  public:
-  // `control` and `windows` lie in shared memory, zeroed, aligned to a line. All ranks use the same
+  // `control` and `windows` lie in shared memory, aligned to a line. `control` is zeroed; `windows`
+  // are zeroed or have flags of lower sequence numbers in the same places. All ranks use the same
   // `first_sequence`.
   Lane(const plan::WindowGeometry& geometry, int rank, std::byte* control, std::byte* windows,
        std::uint64_t first_sequence);

@@ -3,11 +3,15 @@
 
 namespace unisono::job {
 
-void RetiredSegments::add(const Retired& segment, std::uint64_t next_sequence) {
+void RetiredSegments::raise_least_sequence(std::uint64_t next_sequence) {
   std::uint64_t least = header_.least_sequence.load(std::memory_order_relaxed);
   while (least < next_sequence &&
          !header_.least_sequence.compare_exchange_weak(least, next_sequence)) {
   }
+}
+
+void RetiredSegments::add(const Retired& segment, std::uint64_t next_sequence) {
+  raise_least_sequence(next_sequence);
   const std::lock_guard lock(mutex_);
   retired_.push_back(segment);
 }

@@ -31,6 +31,8 @@ class RetiredSegments {
     std::vector<int> members{};                                 // ranks of the job
   };
   void add(const Retired& segment, std::uint64_t next_sequence);
+  // Operations up to there were in memory that communicators may use again.
+  void raise_least_sequence(std::uint64_t next_sequence);
   // Gives back those that nobody uses any more.
   void reclaim();
   // The least sequence number with which a newer communicator may begin.

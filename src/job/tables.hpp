@@ -58,7 +58,7 @@ struct alignas(64) JobHeader {
   std::atomic<std::uint32_t> first_dead;  // rank + 1; 0: none. The same for all reporting ranks
   // 0: not there yet
   std::atomic<std::int64_t> ranks_offset, doorbells_offset, bulk_offset, world_offset;
-  std::atomic<std::uint64_t> least_sequence;  // with which a communicator of several hosts begins
+  std::atomic<std::uint64_t> least_sequence;  // with which a communicator begins in used memory
   std::atomic<std::uint64_t> multicast;       // between the hosts: a `Vote`
   std::atomic<std::uint64_t> updates;         // by a put from another host: there may be updates
   // The machine file of rank 0 (start/agree_on_machine.cpp). Its bytes + 2, or 1 for the default

@@ -130,6 +130,12 @@ JobMemory::JobMemory(base::Descriptor file, std::byte* base, std::int64_t bytes)
 JobMemory::~JobMemory() { munmap(base_, static_cast<std::size_t>(bytes_)); }
 
 base::Result<std::int64_t> JobMemory::allocate(std::int64_t bytes) {
+  base::Result<std::int64_t> offset = allocate_new(bytes);
+  if (!offset && release_kept()) offset = allocate_new(bytes);
+  return offset;
+}
+
+base::Result<std::int64_t> JobMemory::allocate_new(std::int64_t bytes) {
   bytes = whole_segments(bytes);
   if (refuses_ && refuses_("a segment")) {
     return Error{Code::resources,
@@ -193,8 +199,59 @@ void JobMemory::release(std::int64_t offset, std::int64_t bytes) {
   ++state.free_count;
 }
 
+void JobMemory::keep(std::int64_t offset, std::int64_t bytes, std::int64_t kind) {
+  bytes = whole_segments(bytes);
+  MemoryHeader::Kept oldest{offset, bytes, kind};
+  {
+    const HeaderLock lock(header(), mark_);
+    auto& kept = header().kept;
+    if (lock.is_held()) {
+      oldest = kept[0];
+      // From the end of the list on, so a process that dies here loses the room of one segment.
+      for (int i = 0; i + 1 < kMostKeptSegments; ++i) kept[i] = kept[i + 1];
+      kept[kMostKeptSegments - 1] = {offset, bytes, kind};
+    }
+  }
+  if (oldest.offset != 0) release(oldest.offset, oldest.bytes);
+}
+
+std::optional<std::int64_t> JobMemory::reuse(std::int64_t bytes, std::int64_t kind) {
+  bytes = whole_segments(bytes);
+  const HeaderLock lock(header(), mark_);
+  if (!lock.is_held()) return std::nullopt;
+  for (auto& kept : header().kept) {
+    if (kept.offset == 0 || kept.bytes != bytes || kept.kind != kind) continue;
+    const std::int64_t offset = kept.offset;
+    kept.offset = 0;
+    return offset;
+  }
+  return std::nullopt;
+}
+
+// For a request that finds no memory. False: there were none.
+bool JobMemory::release_kept() {
+  bool found = false;
+  for (auto& slot : header().kept) {
+    MemoryHeader::Kept kept{};
+    {
+      const HeaderLock lock(header(), mark_);
+      if (!lock.is_held()) return found;
+      kept = slot;
+      slot.offset = 0;
+    }
+    if (kept.offset == 0) continue;
+    release(kept.offset, kept.bytes);
+    found = true;
+  }
+  return found;
+}
+
 void JobMemory::empty(std::int64_t offset, std::int64_t bytes) {
-  fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, whole_segments(bytes));
+  clear(offset, whole_segments(bytes));
+}
+
+void JobMemory::clear(std::int64_t offset, std::int64_t bytes) {
+  fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
 }
 
 base::Status JobMemory::confine(int part, int parts) {
@@ -213,15 +270,8 @@ base::Status JobMemory::commit(std::int64_t offset, std::int64_t bytes, const ch
                  fmt::format("no memory for {}: {} bytes of shared memory: refused by a test",
                              purpose, bytes)};
   }
-  int refused = 0;
-  {
-    // Before Linux 6.10 a signal makes the kernel undo the whole reservation. A program with a
-    // timer faster than the reservation, such as a profiler's, would retry for ever.
-    const base::NoSignals whole;
-    do {
-      refused = fallocate(file_.get(), 0, offset, bytes) == 0 ? 0 : errno;
-    } while (refused == EINTR);
-  }
+  int refused = reserve_pages(offset, bytes);
+  if (refused != 0 && release_kept()) refused = reserve_pages(offset, bytes);
   if (refused != 0) {
     return Error{Code::resources,
                  fmt::format("no memory for {}: {} bytes of shared memory: {}; the limit is the "
@@ -231,6 +281,18 @@ base::Status JobMemory::commit(std::int64_t offset, std::int64_t bytes, const ch
   // Page tables too, so that the first operation does not pay for them.
   madvise(base_ + offset, static_cast<std::size_t>(bytes), MADV_POPULATE_WRITE);
   return base::success();
+}
+
+// An error number.
+int JobMemory::reserve_pages(std::int64_t offset, std::int64_t bytes) {
+  int refused = 0;
+  // Before Linux 6.10 a signal makes the kernel undo the whole reservation. A program with a timer
+  // faster than the reservation, such as a profiler's, would retry for ever.
+  const base::NoSignals whole;
+  do {
+    refused = fallocate(file_.get(), 0, offset, bytes) == 0 ? 0 : errno;
+  } while (refused == EINTR);
+  return refused;
 }
 
 }  // namespace unisono::memory

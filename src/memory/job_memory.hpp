@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/descriptor.hpp"
@@ -19,6 +20,7 @@ namespace unisono::memory {
 
 inline constexpr std::int64_t kSegmentAlignment = 64 * 1024;
 inline constexpr int kMostFreeSegments = 1024;
+inline constexpr int kMostKeptSegments = 4;
 
 // Names this process by its number and the time of its start: a process that ended, and whose
 // number another one has got, differs. Never 0.
@@ -33,6 +35,10 @@ struct MemoryHeader {
   struct Free {
     std::int64_t offset, bytes;
   } free[kMostFreeSegments];
+  // Segments that were given back with their pages, oldest first.
+  struct Kept {
+    std::int64_t offset, bytes, kind;  // offset 0: none
+  } kept[kMostKeptSegments];
 };
 
 class JobMemory {
@@ -53,9 +59,16 @@ class JobMemory {
   // Gives the segment back; no process may use it any more. Where the allocator's lock is not to be
   // had, its pages are free, and its room in the file is lost.
   void release(std::int64_t offset, std::int64_t bytes);
+  // As release(), but a few segments keep their pages, and reuse() gives them out again. To get and
+  // to clear pages costs far more than a communicator's other parts. `kind` is the caller's.
+  void keep(std::int64_t offset, std::int64_t bytes, std::int64_t kind);
+  // A kept segment of this size and kind, as it was given back; nullopt: there is none.
+  std::optional<std::int64_t> reuse(std::int64_t bytes, std::int64_t kind);
   // Gives the pages of a segment back, but keeps the segment: for one that other hosts have as
   // well.
   void empty(std::int64_t offset, std::int64_t bytes);
+  // The same for a part of a segment, in whole pages. It then reads as zero.
+  void clear(std::int64_t offset, std::int64_t bytes);
   // Restricts allocation to the `part`-th of `parts` equal parts of the unused rest. The first rank
   // of each host calls it when all hosts have allocated the same segments.
   base::Status confine(int part, int parts);
@@ -70,6 +83,9 @@ class JobMemory {
 
  private:
   JobMemory(base::Descriptor file, std::byte* base, std::int64_t bytes);
+  base::Result<std::int64_t> allocate_new(std::int64_t bytes);
+  bool release_kept();
+  int reserve_pages(std::int64_t offset, std::int64_t bytes);
 
   base::Descriptor file_;
   std::byte* base_;

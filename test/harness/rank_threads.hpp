@@ -21,6 +21,7 @@
 #include "base/clock.hpp"
 #include "comm/communicator.hpp"
 #include "comm/start.hpp"
+#include "harness/memory_in_use.hpp"
 #include "harness/threads.hpp"
 #include "job/job.hpp"
 #include "memory/memory_file.hpp"
@@ -211,10 +212,7 @@ class RankThreads {
     std::vector<std::int64_t> all;
     for (int host = 0; host < static_cast<int>(files_.size()); ++host) {
       const auto first = std::ranges::find(hosts_, host) - hosts_.begin();
-      const memory::MemoryHeader& header = at(static_cast<int>(first)).memory->header();
-      std::int64_t bytes = header.used_end;
-      for (std::uint32_t i = 0; i < header.free_count; ++i) bytes -= header.free[i].bytes;
-      all.push_back(bytes);
+      all.push_back(bytes_in_use(at(static_cast<int>(first)).memory->header()));
     }
     return all;
   }

@@ -17,6 +17,7 @@
 #include "base/log.hpp"
 #include "base/prng.hpp"
 #include "comm/communicator.hpp"
+#include "harness/memory_in_use.hpp"
 #include "job/job.hpp"
 #include "memory/memory_file.hpp"
 #include "reliable/reliable.hpp"
@@ -111,10 +112,7 @@ class World {
   }
   // Bytes of segments of a host's memory that are in use.
   std::int64_t given_out(int host) const {
-    const memory::MemoryHeader& header = memories_[static_cast<std::size_t>(host)]->header();
-    std::int64_t bytes = header.used_end;
-    for (std::uint32_t i = 0; i < header.free_count; ++i) bytes -= header.free[i].bytes;
-    return bytes;
+    return bytes_in_use(memories_[static_cast<std::size_t>(host)]->header());
   }
   // That of the rank's host.
   memory::JobMemory& memory_at(int rank) const { return *memory_of(rank); }

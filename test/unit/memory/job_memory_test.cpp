@@ -46,6 +46,44 @@ TEST(JobMemory, NeighboursThatWereReleasedServeALargerSegment) {
   EXPECT_EQ(*memory->allocate(2 * kSegmentAlignment), a);
 }
 
+TEST(JobMemory, AKeptSegmentIsReusedAsItWas) {
+  constexpr std::int64_t kBytes = 100'000, kKind = 3;
+  auto memory = make_memory(64 << 20);
+  const std::int64_t offset = *memory->allocate(kBytes);
+  ASSERT_TRUE(memory->commit(offset, kBytes, "a test").ok());
+  memory->at(offset)[5] = memory->at(offset)[8192] = std::byte{1};
+  EXPECT_EQ(memory->reuse(kBytes, kKind), std::nullopt);
+  memory->keep(offset, kBytes, kKind);
+  EXPECT_NE(*memory->allocate(kBytes), offset);
+  EXPECT_EQ(memory->reuse(kBytes, kKind + 1), std::nullopt);
+  EXPECT_EQ(memory->reuse(2 * kBytes, kKind), std::nullopt);
+  EXPECT_EQ(memory->reuse(kBytes, kKind), offset);
+  EXPECT_EQ(memory->reuse(kBytes, kKind), std::nullopt) << "it has an owner now";
+  EXPECT_EQ(memory->at(offset)[5], std::byte{1});
+  memory->clear(offset + 4096, 8192);
+  EXPECT_EQ(memory->at(offset)[5], std::byte{1});
+  EXPECT_EQ(memory->at(offset)[8192], std::byte{0});
+}
+
+TEST(JobMemory, FewSegmentsAreKeptAndNoneIfRoomIsShort) {
+  constexpr std::int64_t kBytes = kSegmentAlignment;
+  auto memory = make_memory(64 << 20);
+  std::vector<std::int64_t> offsets;
+  for (int i = 0; i < kMostKeptSegments + 1; ++i) offsets.push_back(*memory->allocate(kBytes));
+  for (int i = 0; i < kMostKeptSegments + 1; ++i) {
+    memory->keep(offsets[static_cast<std::size_t>(i)], kBytes, i);
+  }
+  EXPECT_EQ(memory->reuse(kBytes, 0), std::nullopt) << "the oldest is released";
+  EXPECT_EQ(*memory->allocate(kBytes), offsets[0]);
+  EXPECT_EQ(memory->reuse(kBytes, 1), offsets[1]);
+  while (memory->header().used_end + kBytes <= 64 << 20) {
+    ASSERT_TRUE(memory->allocate(kBytes).ok());
+  }
+  // The kept ones are the last room.
+  EXPECT_TRUE(memory->allocate(kBytes).ok());
+  EXPECT_EQ(memory->reuse(kBytes, 2), std::nullopt);
+}
+
 TEST(JobMemory, AFullFileIsAnErrorThatNamesTheLimit) {
   auto memory = make_memory(4 << 20);
   const auto offset = memory->allocate(64 << 20);
