@@ -24,6 +24,8 @@ using base::Status;
 constexpr std::int64_t kSpareLines = 16;
 constexpr std::int64_t kSmallWindow = 8 * 1024;
 constexpr std::int64_t kBulkWindow = 128 * 1024;
+// A stream carries a long message faster than several parts that wait for each other.
+constexpr std::int64_t kStreamWindow = 1024 * 1024;
 constexpr std::int64_t kLeastBulkWindow = 16 * 1024;
 constexpr int kSmallChannels = 64;
 constexpr int kBulkChannels = 8;
@@ -53,7 +55,7 @@ int fitting_channels(int most, std::int64_t window_bytes, int ranks, std::int64_
 
 }  // namespace
 
-SegmentLayout plan_segment(int ranks, const base::Settings& settings) {
+SegmentLayout plan_segment(int ranks, const base::Settings& settings, bool has_streams) {
   const std::int64_t share = settings.bytes(base::Setting::buffers) / 2;
   SegmentLayout g{};
   const std::int64_t lines = 2 * ranks + kSpareLines;
@@ -66,7 +68,7 @@ SegmentLayout plan_segment(int ranks, const base::Settings& settings) {
                                      : fitting_channels(kSmallChannels, small, ranks, share),
              .lines = lines,
              .data_bytes = small - line_bytes};
-  std::int64_t bulk = kBulkWindow;
+  std::int64_t bulk = has_streams ? kStreamWindow : kBulkWindow;
   const int bulk_channels = fitting_channels(kBulkChannels, bulk + line_bytes, ranks, share);
   while (bulk > kLeastBulkWindow && bulk * bulk_channels * ranks > share) bulk /= 2;
   g.bulk = {.ranks = ranks, .channels = bulk_channels, .lines = lines, .data_bytes = bulk};
@@ -105,7 +107,9 @@ std::uint64_t memory_layout(const base::Settings& settings) {
 
 Result<Grant> Segment::reserve(job::Job& job, int ranks, Reservation* reservation,
                                std::uint64_t number) {
-  Grant grant{.layout = plan_segment(ranks, job.settings())};
+  // All ranks of the job have streams, or none.
+  const bool has_streams = job.network() != nullptr && !job.network()->bulk_name().empty();
+  Grant grant{.layout = plan_segment(ranks, job.settings(), has_streams)};
   job.retired().reclaim();
   const std::optional<std::int64_t> used = job.memory().reuse(grant.layout.bytes, ranks);
   if (used) {

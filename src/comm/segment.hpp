@@ -50,7 +50,8 @@ struct Grant {
 };
 
 // Pure.
-SegmentLayout plan_segment(int ranks, const base::Settings& settings);
+// `has_streams`: long messages between hosts go by streams or remote memory, and in long pieces.
+SegmentLayout plan_segment(int ranks, const base::Settings& settings, bool has_streams = false);
 // A number that tells whether two ranks divide their memory alike (JobDescription::memory_layout).
 std::uint64_t memory_layout(const base::Settings& settings);
 

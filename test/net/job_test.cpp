@@ -395,6 +395,7 @@ void expect_repairs(const std::string& log) {
 
 TEST_F(HostsJob, EveryCollectiveIsRightOnABadNetwork) {
   setenv("UNISONO_FAULT", kBadNetwork, 1);
+  setenv("UNISONO_BULK", "udp", 1);  // long messages need repairs, too
   setenv("UNISONO_LOG", "info", 1);
   auto processes = start_job(hosts_, [](const HostRank& self) {
     ASSERT_NO_FATAL_FAILURE(check_everything(self));
@@ -403,6 +404,7 @@ TEST_F(HostsJob, EveryCollectiveIsRightOnABadNetwork) {
     expect_repairs(log.text());
   });
   unsetenv("UNISONO_FAULT");
+  unsetenv("UNISONO_BULK");
   unsetenv("UNISONO_LOG");
   expect_all_clean(processes);
 }

@@ -64,7 +64,7 @@ constexpr std::array<SettingRow, kSettingCount> kTable{{
      "Reach of multicast: 1 is this network; each router on the way takes one more."},
     {Setting::datagram, "UNISONO_DATAGRAM", SettingType::size, "auto", 508, 65507, true, "", kUser,
      "Most bytes of a datagram between hosts. IP and UDP add 28 bytes, or 48 with IPv6. auto: as much as the interface carries in one piece, and less where longer datagrams vanish on the way. The smallest value of all ranks applies."},
-    {Setting::bulk, "UNISONO_BULK", SettingType::choice, "udp", 0, 0, false, "udp|tcp|ofi|auto", kUser,
+    {Setting::bulk, "UNISONO_BULK", SettingType::choice, "auto", 0, 0, false, "udp|tcp|ofi|auto", kUser,
      "Carrier of long messages between hosts. udp: as all others. tcp: connections of the kernel's TCP, made when they are needed. ofi: remote writes by libfabric, without a tag of the job's key. tcp and ofi are an error where a host cannot. auto: tcp if all hosts can."},
     {Setting::bulk_from, "UNISONO_BULK_FROM", SettingType::size, "auto", 1 * kKiB, kTiB, true, "", kUser,
      "A piece of a message of at least so many bytes counts as long. auto: as the machine file says."},

@@ -14,13 +14,12 @@ namespace {
 // The functions of libcrypto that are used; their signatures are those of OpenSSL 3.
 struct Functions {
   decltype(&OPENSSL_init_crypto) init = nullptr;
-  decltype(&EVP_CIPHER_CTX_new) new_context = nullptr;
-  decltype(&EVP_CIPHER_CTX_free) free_context = nullptr;
-  decltype(&EVP_CIPHER_CTX_ctrl) control = nullptr;
-  decltype(&EVP_aes_256_gcm) cipher = nullptr;
-  decltype(&EVP_EncryptInit_ex) begin = nullptr;
-  decltype(&EVP_EncryptUpdate) update = nullptr;
-  decltype(&EVP_EncryptFinal_ex) end = nullptr;
+  decltype(&EVP_MAC_fetch) fetch = nullptr;
+  decltype(&EVP_MAC_CTX_new) new_context = nullptr;
+  decltype(&EVP_MAC_CTX_free) free_context = nullptr;
+  decltype(&EVP_MAC_init) begin = nullptr;
+  decltype(&EVP_MAC_update) update = nullptr;
+  decltype(&EVP_MAC_final) end = nullptr;
 };
 
 template <class Function>
@@ -34,42 +33,39 @@ bool load(Functions& found) {
   void* const library = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) return false;
   return look_up(library, "OPENSSL_init_crypto", found.init) &&
-         look_up(library, "EVP_CIPHER_CTX_new", found.new_context) &&
-         look_up(library, "EVP_CIPHER_CTX_free", found.free_context) &&
-         look_up(library, "EVP_CIPHER_CTX_ctrl", found.control) &&
-         look_up(library, "EVP_aes_256_gcm", found.cipher) &&
-         look_up(library, "EVP_EncryptInit_ex", found.begin) &&
-         look_up(library, "EVP_EncryptUpdate", found.update) &&
-         look_up(library, "EVP_EncryptFinal_ex", found.end);
+         look_up(library, "EVP_MAC_fetch", found.fetch) &&
+         look_up(library, "EVP_MAC_CTX_new", found.new_context) &&
+         look_up(library, "EVP_MAC_CTX_free", found.free_context) &&
+         look_up(library, "EVP_MAC_init", found.begin) &&
+         look_up(library, "EVP_MAC_update", found.update) &&
+         look_up(library, "EVP_MAC_final", found.end);
 }
 
-class CryptoGmac final : public Gmac {
+class CryptoPoly1305 final : public Poly1305 {
  public:
-  CryptoGmac(const Functions& functions, EVP_CIPHER_CTX* context)
+  CryptoPoly1305(const Functions& functions, EVP_MAC_CTX* context)
       : functions_(functions), context_(context) {}
-  ~CryptoGmac() override { functions_.free_context(context_); }
-  CryptoGmac(const CryptoGmac&) = delete;
-  CryptoGmac& operator=(const CryptoGmac&) = delete;
+  ~CryptoPoly1305() override { functions_.free_context(context_); }
+  CryptoPoly1305(const CryptoPoly1305&) = delete;
+  CryptoPoly1305& operator=(const CryptoPoly1305&) = delete;
 
-  std::array<std::byte, 16> tag(std::span<const unsigned char, 12> nonce,
+  std::array<std::byte, 16> tag(std::span<const unsigned char, 32> key,
                                 std::span<const std::byte> bytes) override {
     std::array<std::byte, 16> tag{};
-    int length = 0;
-    unsigned char rest[16];
-    const bool done = functions_.begin(context_, nullptr, nullptr, nullptr, nonce.data()) == 1 &&
-                      functions_.update(context_, nullptr, &length,
-                                        reinterpret_cast<const unsigned char*>(bytes.data()),
-                                        static_cast<int>(bytes.size())) == 1 &&
-                      functions_.end(context_, rest, &length) == 1 &&
-                      functions_.control(context_, EVP_CTRL_AEAD_GET_TAG,
-                                         static_cast<int>(tag.size()), tag.data()) == 1;
-    UNISONO_CHECK(done, "libcrypto computes a tag");
+    std::size_t length = 0;
+    const bool done =
+        functions_.begin(context_, key.data(), key.size(), nullptr) == 1 &&
+        functions_.update(context_, reinterpret_cast<const unsigned char*>(bytes.data()),
+                          bytes.size()) == 1 &&
+        functions_.end(context_, reinterpret_cast<unsigned char*>(tag.data()), &length,
+                       tag.size()) == 1;
+    UNISONO_CHECK(done && length == tag.size(), "libcrypto computes a tag");
     return tag;
   }
 
  private:
   const Functions& functions_;
-  EVP_CIPHER_CTX* context_;
+  EVP_MAC_CTX* context_;
 };
 
 class Loaded final : public Libcrypto {
@@ -77,26 +73,26 @@ class Loaded final : public Libcrypto {
   explicit Loaded(const Functions& functions) : functions_(functions) {
     // Threads may still use it when the process's exit handlers run.
     functions_.init(OPENSSL_INIT_NO_ATEXIT, nullptr);
+    algorithm_ = functions_.fetch(nullptr, "POLY1305", nullptr);
   }
-  std::unique_ptr<Gmac> new_gmac(const std::array<std::byte, 32>& key) const override {
-    EVP_CIPHER_CTX* const context = functions_.new_context();
+  bool is_complete() const { return algorithm_ != nullptr; }
+  std::unique_ptr<Poly1305> new_poly1305() const override {
+    EVP_MAC_CTX* const context = functions_.new_context(algorithm_);
     if (context == nullptr) return nullptr;
-    auto gmac = std::make_unique<CryptoGmac>(functions_, context);
-    if (functions_.begin(context, functions_.cipher(), nullptr,
-                         reinterpret_cast<const unsigned char*>(key.data()), nullptr) != 1) {
-      return nullptr;
-    }
-    return gmac;
+    return std::make_unique<CryptoPoly1305>(functions_, context);
   }
 
  private:
   Functions functions_;
+  EVP_MAC* algorithm_ = nullptr;  // kept, as the library is
 };
 
 std::unique_ptr<Loaded> try_to_load() {
   Functions functions;
   if (!load(functions)) return nullptr;
-  return std::make_unique<Loaded>(functions);
+  auto loaded = std::make_unique<Loaded>(functions);
+  if (!loaded->is_complete()) return nullptr;  // some builds leave the algorithm out
+  return loaded;
 }
 
 }  // namespace

@@ -3,58 +3,55 @@
 
 #include <sodium.h>
 
-#include <cstring>
 #include <new>
 
 #include "transport/tcp/libcrypto.hpp"
+#include "transport/tcp/little_endian.hpp"
 
 namespace unisono::transport {
 namespace {
 
-constexpr std::size_t kNonceBytes = 12;
-using Nonce = std::array<unsigned char, kNonceBytes>;
+using FrameKey = std::array<unsigned char, 32>;
 
-Nonce nonce_of(std::uint64_t number) {
-  Nonce nonce{};
-  for (std::size_t i = 0; i < 8; ++i) {
-    nonce[i] = static_cast<unsigned char>((number >> (8 * i)) & 0xff);
-  }
-  return nonce;
+FrameKey frame_key(const PayloadKey& key, std::uint64_t number) {
+  std::array<std::byte, sizeof number> bytes;
+  store_little_endian(bytes.data(), number);
+  FrameKey result;
+  crypto_generichash(result.data(), result.size(),
+                     reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+                     reinterpret_cast<const unsigned char*>(key.data()), key.size());
+  return result;
 }
 
 class SodiumTagger final : public PayloadTagger {
  public:
-  explicit SodiumTagger(const PayloadKey& key) {
-    crypto_aead_aes256gcm_beforenm(&state_, reinterpret_cast<const unsigned char*>(key.data()));
-  }
-  ~SodiumTagger() override { sodium_memzero(&state_, sizeof state_); }
+  explicit SodiumTagger(const PayloadKey& key) : key_(key) {}
 
   PayloadTag tag(std::uint64_t number, std::span<const std::byte> payload) override {
-    const Nonce nonce = nonce_of(number);
     PayloadTag tag{};
-    unsigned char none = 0;
-    crypto_aead_aes256gcm_encrypt_detached_afternm(
-        &none, reinterpret_cast<unsigned char*>(tag.data()), nullptr, &none, 0,
-        reinterpret_cast<const unsigned char*>(payload.data()), payload.size(), nullptr,
-        nonce.data(), &state_);
+    crypto_onetimeauth(reinterpret_cast<unsigned char*>(tag.data()),
+                       reinterpret_cast<const unsigned char*>(payload.data()), payload.size(),
+                       frame_key(key_, number).data());
     return tag;
   }
 
  private:
-  alignas(16) crypto_aead_aes256gcm_state state_;
+  PayloadKey key_;
 };
 
 class CryptoTagger final : public PayloadTagger {
  public:
-  CryptoTagger(const Libcrypto& library, const PayloadKey& key) : state_(library.new_gmac(key)) {}
+  CryptoTagger(const Libcrypto& library, const PayloadKey& key)
+      : key_(key), state_(library.new_poly1305()) {}
   bool is_made() const { return state_ != nullptr; }
 
   PayloadTag tag(std::uint64_t number, std::span<const std::byte> payload) override {
-    return state_->tag(nonce_of(number), payload);
+    return state_->tag(frame_key(key_, number), payload);
   }
 
  private:
-  std::unique_ptr<Gmac> state_;
+  PayloadKey key_;
+  std::unique_ptr<Poly1305> state_;
 };
 
 }  // namespace
@@ -64,7 +61,7 @@ bool can_tag(PayloadTagger::Library library) {
     case PayloadTagger::Library::crypto:
       return libcrypto() != nullptr;
     case PayloadTagger::Library::sodium:
-      return sodium_init() >= 0 && crypto_aead_aes256gcm_is_available() == 1;
+      return sodium_init() >= 0;
   }
   return false;
 }
@@ -79,13 +76,8 @@ std::string_view library_name(PayloadTagger::Library library) {
   return "";
 }
 
-base::Result<PayloadTagger::Library> PayloadTagger::choose() {
-  for (const Library library : {Library::crypto, Library::sodium}) {
-    if (can_tag(library)) return library;
-  }
-  return base::Error{base::Code::unsupported,
-                     "tags at the speed of memory need libcrypto.so.3 (Debian: libssl3), or a "
-                     "processor with AES instructions for libsodium"};
+PayloadTagger::Library PayloadTagger::choose() {
+  return can_tag(Library::crypto) ? Library::crypto : Library::sodium;
 }
 
 std::unique_ptr<PayloadTagger> make_payload_tagger(PayloadTagger::Library library,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// PayloadTagger: the tags of a stream's payloads: AES-256-GMAC, whose key belongs to one connection
-// and whose nonce is the frame's number. libcrypto computes it with the processor's widest
-// carry-less multiplication, if it can be loaded; otherwise libsodium does, with the same result.
-// So two hosts need not have the same library. One object belongs to one rank; one thread at a
-// time.
+// PayloadTagger: the tags of a stream's payloads: Poly1305 (RFC 8439, section 2.5). Each frame has
+// a key of its own, a keyed BLAKE2b hash of its number under the connection's key. libcrypto
+// computes the tag with the processor's widest registers, if it can be loaded; otherwise libsodium
+// does, with the same result. So two hosts need not have the same library. One object belongs to
+// one rank; one thread at a time.
 #pragma once
 
 #include <array>
@@ -12,8 +12,6 @@
 #include <memory>
 #include <span>
 #include <string_view>
-
-#include "base/result.hpp"
 
 namespace unisono::transport {
 
@@ -24,15 +22,15 @@ class PayloadTagger {
  public:
   enum class Library : std::uint8_t { crypto, sodium };
 
-  // Errors: unsupported: neither library can compute it on this processor.
-  static base::Result<Library> choose();
+  // The faster one that is there.
+  static Library choose();
 
   virtual ~PayloadTagger() = default;
   PayloadTagger() = default;
   PayloadTagger(const PayloadTagger&) = delete;
   PayloadTagger& operator=(const PayloadTagger&) = delete;
 
-  // Each number once, or others could learn the key from two payloads.
+  // Each number for one payload, or others could learn its key from two.
   virtual PayloadTag tag(std::uint64_t number, std::span<const std::byte> payload) = 0;
 };
 

@@ -7,14 +7,14 @@
 namespace unisono::transport {
 
 inline constexpr std::string_view kTcpReference =
-    R"(With `UNISONO_BULK=tcp` long messages between hosts go by connections of the kernel's TCP
+    R"(Long messages between hosts go by connections of the kernel's TCP, if all ranks can use it
 ([how](../howto/network.md#long-messages-by-tcp)):
 
 | | packets | streams |
 | --- | --- | --- |
 | copies at the sender, the kernel's apart | one | none, or one of a rest that waits |
 | copies at the receiver, the kernel's apart | one | none |
-| a tag of the job's key | SipHash-2-4 on every packet | AES-256-GMAC on every 128 KiB |
+| a tag of the job's key | SipHash-2-4 on every packet | Poly1305 on every 128 KiB |
 | congestion control, pacing | none | the kernel's |
 | descriptors | two for each rank | two more, and two for each rank with which long messages go |
 )";

@@ -327,7 +327,6 @@ std::string Tcp::trouble() const {
 }  // namespace
 
 base::Result<std::unique_ptr<RemoteMemory>> open_tcp(const TcpOptions& options) {
-  UNISONO_ASSIGN(const PayloadTagger::Library library, PayloadTagger::choose());
   auto tcp = std::make_unique<Tcp>(StreamIdentity{.key = options.key,
                                                   .rank = options.rank,
                                                   .ranks = options.ranks,
@@ -335,15 +334,13 @@ base::Result<std::unique_ptr<RemoteMemory>> open_tcp(const TcpOptions& options) 
                                                   .region = options.region,
                                                   .region_bytes = options.region_bytes,
                                                   .silence_ns = options.silence_ns,
-                                                  .library = library});
+                                                  .library = PayloadTagger::choose()});
   UNISONO_TRY(tcp->open());
   return std::unique_ptr<RemoteMemory>(std::move(tcp));
 }
 
 std::string tcp_description() {
-  const auto library = PayloadTagger::choose();
-  if (!library.ok()) return library.error().message;
-  return fmt::format("tags by {}", library_name(*library));
+  return fmt::format("tags by {}", library_name(PayloadTagger::choose()));
 }
 
 }  // namespace unisono::transport

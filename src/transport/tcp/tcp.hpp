@@ -27,10 +27,10 @@ struct TcpOptions {
   std::int64_t silence_ns = 10 * base::kSecond;  // how long sent bytes may stay unacknowledged
 };
 
-// Errors: unsupported (no library for tags on this processor), system.
+// Errors: system.
 base::Result<std::unique_ptr<RemoteMemory>> open_tcp(const TcpOptions& options);
 
-// For people: "tags by libcrypto", or the reason why it cannot be used.
+// For people: "tags by libcrypto".
 std::string tcp_description();
 
 }  // namespace unisono::transport

@@ -57,8 +57,8 @@ TEST(Settings, Defaults) {
   EXPECT_EQ(settings.toggle(Setting::check), Toggle::off);
   EXPECT_EQ(settings.text(Setting::rendezvous), "");
   EXPECT_EQ(settings.log_level(), LogLevel::warn);
-  EXPECT_EQ(settings.choice(Setting::bulk), "udp");
-  EXPECT_EQ(settings.bytes(Setting::bulk_from), 64 << 10);
+  EXPECT_EQ(settings.choice(Setting::bulk), "auto");
+  EXPECT_LT(settings.bytes(Setting::bulk_from), 0);  // the machine file says it
   EXPECT_EQ(settings.text(Setting::ofi_provider), "tcp");
   EXPECT_EQ(settings.integer(Setting::first_sequence), 1);
   EXPECT_FALSE(settings.is_set(Setting::rank));

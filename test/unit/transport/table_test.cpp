@@ -55,7 +55,7 @@ TEST(TransportTable, RemoteMemoryIsChosenByItsSetting) {
   const auto chosen = [](const std::string& value) {
     return choose_remote_memory(*base::Settings::from({{"UNISONO_BULK", value}}));
   };
-  EXPECT_EQ(choose_remote_memory(base::Settings()).row, nullptr);
+  EXPECT_EQ(choose_remote_memory(base::Settings()).row, &remote_memory_rows().front());
   EXPECT_EQ(chosen("udp").row, nullptr);
   EXPECT_EQ(chosen("auto").row, &remote_memory_rows().front());
   EXPECT_FALSE(chosen("auto").insists);
