@@ -1,25 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backend.hpp"
 
-#include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/record_function.h>
-
-#include <algorithm>
+#include <utility>
 
 #include "errors.hpp"
-#include "signals.hpp"
 
 namespace unisono::pytorch {
 namespace {
 
 using c10d::OpType;
-
-// c10d passes lists of one tensor.
-const Tensor& only(const Tensors& tensors) {
-  TORCH_CHECK_VALUE(tensors.size() == 1, "unisono takes one tensor for each rank, not ",
-                    tensors.size());
-  return tensors.front();
-}
 
 Tensors flattened(const std::vector<Tensors>& lists) {
   Tensors all;
@@ -37,61 +26,8 @@ int for_each_of(std::size_t count, const Each& each) {
 
 }  // namespace
 
-Backend::Backend(StorePtr store, int rank, int size, Milliseconds timeout)
-    : c10d::Backend(rank, size),
-      store_(std::move(store)),
-      options_(c10::make_intrusive<Options>("unisono", timeout)),
-      group_(store_, "group", rank, size, timeout),
-      channels_(store_, rank, size) {}
-
-Backend::~Backend() {
-  abort();
-  queue_.finish();
-  channels_.finish();
-}
-
-c10::intrusive_ptr<c10d::Backend> Backend::split(const StorePtr& store,
-                                                 const std::vector<int>& ranks,
-                                                 const OptionsPtr& options) {
-  const auto own = std::ranges::find(ranks, getRank());
-  if (own == ranks.end()) return nullptr;
-  return c10::make_intrusive<Backend>(store, static_cast<int>(own - ranks.begin()),
-                                      static_cast<int>(ranks.size()), options->timeout);
-}
-
-void Backend::abort() {
-  group_.abort();
-  channels_.abort();
-}
-
-void Backend::shutdown() {
-  without_gil([this] {
-    queue_.finish();
-    channels_.finish();
-    group_.close();
-  });
-}
-
-template <class CallOptions>
-Backend::WorkPtr Backend::submit(OpType type, const char* name, const CallOptions& options,
-                                 Tensors results, Operation operation) {
-  ++sequence_;
-  const Milliseconds timeout = options.timeout.count() > 0 ? options.timeout : options_->timeout;
-  auto run = [this, name, timeout, operation = std::move(operation)] {
-    RECORD_FUNCTION(name, c10::ArrayRef<const c10::IValue>{});
-    const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    group_.run(name, timeout, [&](unisono_comm_t comm) {
-      return operation({comm, getRank(), getSize()});
-    });
-  };
-  auto work = c10::make_intrusive<QueuedWork>(getRank(), type, std::move(results));
-  if (!options.asyncOp && queue_.is_idle()) {
-    run();
-    work->complete(nullptr);
-  } else {
-    queue_.push(work, std::move(run));
-  }
-  return work;
+Backend::BackendPtr Backend::make(StorePtr store, int rank, int size, Milliseconds timeout) const {
+  return c10::make_intrusive<Backend>(std::move(store), rank, size, timeout);
 }
 
 Backend::WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
@@ -101,10 +37,25 @@ Backend::WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptio
 }
 
 Backend::WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
+  if (only(tensors).layout() == at::kSparse) return allreduce_sparse(tensors, options);
   return submit(OpType::ALLREDUCE, "unisono:all_reduce", options, tensors,
                 [tensor = only(tensors), op = options.reduceOp](const Peers& peers) {
                   return all_reduce(peers, tensor, op);
                 });
+}
+
+Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors,
+                                           const c10d::AllreduceOptions& options) {
+  return submit(OpType::_ALLREDUCE_SPARSE, "unisono:all_reduce_sparse", options, tensors,
+                [tensor = only(tensors), op = options.reduceOp](const Peers& peers) {
+                  return all_reduce_sparse(peers, tensor, op);
+                });
+}
+
+Backend::WorkPtr Backend::average_as_bfloat16(const Tensor& tensor) {
+  return submit(
+      OpType::ALLREDUCE, "unisono:average_as_bfloat16", c10d::AllreduceOptions(), {tensor},
+      [tensor](const Peers& peers) { return pytorch::average_as_bfloat16(peers, tensor); });
 }
 
 Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors,
@@ -129,6 +80,23 @@ Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inpu
   return submit(OpType::ALLGATHER, "unisono:all_gather", options, flattened(outputs),
                 [outputs = flattened(outputs), input = only(inputs)](const Peers& peers) {
                   return all_gather(peers, outputs, input);
+                });
+}
+
+// One list of outputs for each input.
+Backend::WorkPtr Backend::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
+                                              const c10d::AllgatherOptions& options) {
+  for (const Tensors& list : outputs) {
+    TORCH_CHECK_VALUE(list.size() == inputs.size(), "unisono: ", list.size(),
+                      " outputs of a rank for ", inputs.size(), " inputs");
+  }
+  return submit(OpType::ALLGATHER_COALESCED, "unisono:all_gather_coalesced", options,
+                flattened(outputs), [outputs, inputs](const Peers& peers) {
+                  return for_each_of(inputs.size(), [&](std::size_t i) {
+                    Tensors of_ranks;
+                    for (const Tensors& list : outputs) of_ranks.push_back(list[i]);
+                    return all_gather(peers, of_ranks, inputs[i]);
+                  });
                 });
 }
 
@@ -223,20 +191,6 @@ Backend::WorkPtr Backend::alltoall(Tensors& outputs, Tensors& inputs,
 Backend::WorkPtr Backend::barrier(const c10d::BarrierOptions& options) {
   return submit(OpType::BARRIER, "unisono:barrier", options, {},
                 [](const Peers& peers) { return unisono_barrier(peers.comm); });
-}
-
-void Backend::monitoredBarrier(const c10d::BarrierOptions& options, bool /*wait_all_ranks*/) {
-  submit(OpType::BARRIER, "unisono:monitored_barrier", options, {}, [](const Peers& peers) {
-    return unisono_barrier(peers.comm);
-  })->wait();
-}
-
-Backend::WorkPtr Backend::send(Tensors& tensors, int target, int tag) {
-  return channels_.between(getRank(), target).send(only(tensors), tag, options_->timeout);
-}
-
-Backend::WorkPtr Backend::recv(Tensors& tensors, int source, int tag) {
-  return channels_.between(source, getRank()).receive(only(tensors), tag, options_->timeout);
 }
 
 }  // namespace unisono::pytorch

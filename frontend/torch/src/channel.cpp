@@ -9,17 +9,21 @@
 #include <utility>
 
 #include "errors.hpp"
+#include "store/store_exchange.hpp"
 
 namespace unisono::pytorch {
 
 Channel::Channel(c10::intrusive_ptr<c10d::Store> store, int source, int target, int rank)
     : store_(std::move(store)), source_(source), target_(target), rank_(rank) {}
 
+std::string Channel::name() const {
+  return std::to_string(source_) + "-to-" + std::to_string(target_);
+}
+
 // A store's connection serves one thread at a time, and this one waits.
 void Channel::open(Milliseconds timeout) {
   if (is_open_) return;
-  const std::string name = std::to_string(source_) + "-to-" + std::to_string(target_);
-  group_.start(store_->clone(), name, rank_ == source_ ? 0 : 1, 2, timeout);
+  group_.start(store_->clone(), name(), rank_ == source_ ? 0 : 1, 2, timeout);
   is_open_ = true;
 }
 
@@ -60,6 +64,7 @@ c10::intrusive_ptr<c10d::Work> Channel::receive(const Tensor& tensor, int tag,
   queue_.push(work, [this, tensor, tag, timeout] {
     const at::AutoDispatchBelowADInplaceOrView guard;
     const Flat values = Flat::output(tensor);
+    const std::lock_guard lock(receiving_);
     if (!take_early(values, tag)) {
       open(timeout);
       group_.run("unisono:recv", timeout,
@@ -79,22 +84,59 @@ void require_length(std::int64_t sent, const Flat& target, int source) {
 
 }  // namespace
 
+int Channel::receive_header(unisono_comm_t comm) {
+  if (header_request_ != nullptr) return unisono_wait(&header_request_);
+  return unisono_broadcast(&header_, sizeof header_, UNISONO_BYTE, 0, comm);
+}
+
+int Channel::has_header(unisono_comm_t comm, bool& has) {
+  int code = UNISONO_OK, done = 0;
+  if (header_request_ == nullptr) {
+    code =
+        unisono_broadcast_start(&header_, sizeof header_, UNISONO_BYTE, 0, comm, &header_request_);
+  }
+  if (code == UNISONO_OK) code = unisono_test(&header_request_, &done);
+  has = done != 0;
+  return code;
+}
+
+// The message of the header: into the target, or to the early ones.
+int Channel::receive_body(unisono_comm_t comm, const Flat& target, std::int64_t tag, bool& fits) {
+  fits = header_.tag == tag && header_.bytes == target.bytes();
+  std::vector<char> other(fits ? 0 : static_cast<std::size_t>(header_.bytes));
+  if (header_.bytes > 0) {
+    const int code = unisono_broadcast(fits ? target.data() : other.data(), header_.bytes,
+                                       UNISONO_BYTE, 0, comm);
+    if (code != UNISONO_OK) return code;
+  }
+  if (fits) return UNISONO_OK;
+  if (header_.tag == tag) require_length(header_.bytes, target, source_);
+  early_.push_back({header_.tag, std::move(other)});
+  return UNISONO_OK;
+}
+
 int Channel::receive_into(unisono_comm_t comm, const Flat& target, std::int64_t tag) {
   for (;;) {
-    Header header;
-    int code = unisono_broadcast(&header, sizeof header, UNISONO_BYTE, 0, comm);
-    if (code != UNISONO_OK) return code;
-    const bool fits = header.tag == tag && header.bytes == target.bytes();
-    std::vector<char> other(fits ? 0 : static_cast<std::size_t>(header.bytes));
-    if (header.bytes > 0) {
-      code = unisono_broadcast(fits ? target.data() : other.data(), header.bytes, UNISONO_BYTE, 0,
-                               comm);
-      if (code != UNISONO_OK) return code;
-    }
-    if (fits) return UNISONO_OK;
-    if (header.tag == tag) require_length(header.bytes, target, source_);
-    early_.push_back({header.tag, std::move(other)});
+    int code = receive_header(comm);
+    bool fits = false;
+    if (code == UNISONO_OK) code = receive_body(comm, target, tag, fits);
+    if (code != UNISONO_OK || fits) return code;
   }
+}
+
+bool Channel::take(const Flat& target, int tag, Milliseconds timeout, c10d::Store& store) {
+  const std::unique_lock lock(receiving_, std::try_to_lock);
+  if (!lock.owns_lock()) return false;
+  if (take_early(target, tag)) return true;
+  // A sender opens its end before its first message.
+  if (!is_open_ && !StoreExchange::has_begun(store, name(), 0)) return false;
+  open(timeout);
+  bool has = false, fits = false;
+  group_.run("unisono:recv", timeout, [&](unisono_comm_t comm) {
+    const int code = has_header(comm, has);
+    return code == UNISONO_OK && has ? receive_body(comm, target, tag, fits) : code;
+  });
+  return fits;
 }
 
 bool Channel::take_early(const Flat& target, std::int64_t tag) {
@@ -122,12 +164,59 @@ Channel& Channels::between(int source, int target) {
   return *found;
 }
 
+namespace {
+
+// Between two looks at all sources, after some without a pause.
+constexpr std::chrono::microseconds kFirstPause{20}, kLongestPause{2000};
+
+}  // namespace
+
+// A connection of its own, as another thread may wait in the group's.
+c10d::Store& Channels::probed_store() {
+  if (!probed_store_) probed_store_ = store_->clone();
+  return *probed_store_;
+}
+
+int Channels::take_from_any(const Flat& target, int tag, Milliseconds timeout) {
+  const auto limit = std::chrono::steady_clock::now() + timeout;
+  auto pause = kFirstPause;
+  for (;;) {
+    for (int source = 0; source < size_; ++source) {
+      if (source == rank_) continue;
+      if (between(source, rank_).take(target, tag, timeout, probed_store())) {
+        return source;
+      }
+    }
+    TORCH_CHECK_WITH(DistBackendError, !is_ending_, "unisono: recv: the group has been aborted");
+    TORCH_CHECK_WITH(DistBackendError, std::chrono::steady_clock::now() < limit,
+                     "unisono: recv: rank ", rank_, " timed out after ", timeout.count(),
+                     " ms: no rank has sent a message with tag ", tag);
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLongestPause);
+  }
+}
+
+c10::intrusive_ptr<c10d::Work> Channels::receive_any(const Tensor& tensor, int tag,
+                                                     Milliseconds timeout) {
+  auto work = c10::make_intrusive<QueuedWork>(rank_, c10d::OpType::RECVANYSOURCE, Tensors{tensor});
+  any_.push(work, [this, tensor, tag, timeout, work = work.get()] {
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    const Flat values = Flat::output(tensor);
+    work->set_source(take_from_any(values, tag, timeout));
+    values.write_back();
+  });
+  return work;
+}
+
 void Channels::abort() {
+  is_ending_ = true;
   const std::lock_guard lock(mutex_);
   for (const auto& [ends, channel] : all_) channel->abort();
 }
 
 void Channels::finish() {
+  is_ending_ = true;
+  any_.finish();
   const std::lock_guard lock(mutex_);
   for (const auto& [ends, channel] : all_) channel->finish();
 }

@@ -5,6 +5,7 @@
 // those of one rank.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,6 +34,10 @@ class Channel {
 
   c10::intrusive_ptr<c10d::Work> send(const Tensor& tensor, int tag, Milliseconds timeout);
   c10::intrusive_ptr<c10d::Work> receive(const Tensor& tensor, int tag, Milliseconds timeout);
+  // Takes a message if one is there and no receive waits for it; does not wait for one. True: the
+  // tensor has it.
+  // `store` tells whether the sender has come.
+  bool take(const Flat& target, int tag, Milliseconds timeout, c10d::Store& store);
   void abort() { group_.abort(); }
   // Waits until what was sent has been taken; nobody waits for a receive any more.
   void finish();
@@ -47,13 +52,20 @@ class Channel {
   };
 
   void open(Milliseconds timeout);
+  std::string name() const;
+  int receive_header(unisono_comm_t comm);
+  int has_header(unisono_comm_t comm, bool& has);
+  int receive_body(unisono_comm_t comm, const Flat& target, std::int64_t tag, bool& fits);
   int receive_into(unisono_comm_t comm, const Flat& target, std::int64_t tag);
   bool take_early(const Flat& target, std::int64_t tag);
 
   c10::intrusive_ptr<c10d::Store> store_;
   int source_, target_, rank_;
-  bool is_open_ = false;        // of the queue's thread, as the next one
+  std::mutex receiving_;  // by one operation at a time; for the next four
+  bool is_open_ = false;
   std::vector<Message> early_;  // of other tags than the one waited for
+  Header header_;
+  unisono_request_t header_request_ = nullptr;  // receives the next header meanwhile
   std::mutex mutex_;
   std::exception_ptr error_;  // of a buffered send; under mutex_
   Group group_;
@@ -62,19 +74,29 @@ class Channel {
 
 class Channels {
  public:
+  using Milliseconds = Channel::Milliseconds;
+
   Channels(c10::intrusive_ptr<c10d::Store> store, int rank, int size)
       : store_(std::move(store)), rank_(rank), size_(size) {}
 
   // This rank is one of the two ends. Throws ValueError.
   Channel& between(int source, int target);
+  // From the rank whose message comes first; the work then knows which.
+  c10::intrusive_ptr<c10d::Work> receive_any(const Tensor& tensor, int tag, Milliseconds timeout);
   void abort();
   void finish();
 
  private:
+  int take_from_any(const Flat& target, int tag, Milliseconds timeout);
+  c10d::Store& probed_store();
+
   c10::intrusive_ptr<c10d::Store> store_;
   int rank_, size_;
+  std::atomic<bool> is_ending_ = false;
+  c10::intrusive_ptr<c10d::Store> probed_store_;  // of the thread of any_: see probed_store()
   std::mutex mutex_;
   std::map<std::pair<int, int>, std::unique_ptr<Channel>> all_;
+  WorkQueue any_;  // the last one: its thread uses the others
 };
 
 }  // namespace unisono::pytorch

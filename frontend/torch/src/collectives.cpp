@@ -63,6 +63,93 @@ int all_reduce(const Peers& peers, const Tensor& tensor, const c10d::ReduceOp& o
   return finish(code, values);
 }
 
+namespace {
+
+// All that ranks have to agree on, and how many elements each has.
+struct SparseShape {
+  static constexpr std::int64_t kMostDimensions = 24;
+  std::int64_t elements = 0, sparse_dimensions = 0, dimensions = 0, type = 0;
+  std::int64_t sizes[kMostDimensions] = {};
+
+  friend bool differ(const SparseShape& a, const SparseShape& b) {
+    return a.sparse_dimensions != b.sparse_dimensions || a.dimensions != b.dimensions ||
+           a.type != b.type || !std::ranges::equal(a.sizes, b.sizes);
+  }
+};
+
+SparseShape shape_of(const Tensor& sparse) {
+  SparseShape shape{sparse._nnz(), sparse.sparse_dim(), sparse.dim(),
+                    static_cast<std::int64_t>(sparse.scalar_type())};
+  if (sparse.dim() > SparseShape::kMostDimensions) {
+    throw BadArgument("a sparse tensor has " + text(sparse.dim()) + " dimensions; at most " +
+                      text(SparseShape::kMostDimensions) + " are possible");
+  }
+  std::ranges::copy(sparse.sizes(), shape.sizes);
+  return shape;
+}
+
+// The rows of all ranks, one rank's behind another's.
+int gather_rows(const Peers& peers, const std::vector<SparseShape>& shapes, const Tensor& rows,
+                Tensor& all) {
+  std::vector<std::int64_t> sizes = rows.sizes().vec();
+  sizes.front() = 0;
+  for (const SparseShape& shape : shapes) sizes.front() += shape.elements;
+  all = at::empty(sizes, rows.options());
+  Tensors of_ranks;
+  std::int64_t begin = 0;
+  for (const SparseShape& shape : shapes) {
+    of_ranks.push_back(all.narrow(0, begin, shape.elements));
+    begin += shape.elements;
+  }
+  return all_gather(peers, of_ranks, rows);
+}
+
+}  // namespace
+
+int all_reduce_sparse(const Peers& peers, const Tensor& tensor, const c10d::ReduceOp& op) {
+  if (tensor.layout() != at::kSparse || !tensor.device().is_cpu()) {
+    throw BadArgument("a tensor is not sparse in coordinate format, in host memory");
+  }
+  if (op.op_ != c10d::ReduceOp::SUM) throw BadArgument("only SUM takes sparse tensors");
+  const Tensor own = tensor.coalesce();
+  const SparseShape shape = shape_of(own);
+  std::vector<SparseShape> shapes(static_cast<std::size_t>(peers.size));
+  int code = unisono_allgather(&shape, shapes.data(), sizeof shape / 8, UNISONO_INT64, peers.comm);
+  if (code != UNISONO_OK) return code;
+  for (const SparseShape& other : shapes) {
+    if (!differ(shape, other)) continue;
+    throw BadArgument("rank " + text(&other - shapes.data()) +
+                      " has a sparse tensor of another shape or type");
+  }
+  Tensor indices, values;
+  code = gather_rows(peers, shapes, own.indices().t().contiguous(), indices);
+  if (code == UNISONO_OK) code = gather_rows(peers, shapes, own.values(), values);
+  if (code != UNISONO_OK) return code;
+  tensor.copy_(at::sparse_coo_tensor(indices.t(), values, tensor.sizes()).coalesce());
+  return code;
+}
+
+int average_as_bfloat16(const Peers& peers, const Tensor& tensor) {
+  const Flat values = Flat::in_place(tensor);
+  if (!at::isFloatingType(tensor.scalar_type())) {
+    throw BadArgument("gradients are not real numbers", BadArgument::Kind::type);
+  }
+  const std::int64_t part = (values.numel() + peers.size - 1) / peers.size;
+  const auto options = at::TensorOptions().dtype(at::kBFloat16);
+  const Tensor give = at::zeros({part * peers.size}, options);
+  give.narrow(0, 0, values.numel()).copy_(values.tensor().reshape({-1}));
+  const Tensor take = at::empty_like(give);
+  int code = unisono_alltoall(give.data_ptr(), take.data_ptr(), part, UNISONO_BFLOAT16, peers.comm);
+  if (code != UNISONO_OK) return code;
+  const std::int64_t of_ranks = 0;  // the dimension
+  Tensor sum = take.view({peers.size, part}).sum(at::IntArrayRef(of_ranks), false, at::kFloat);
+  const Tensor own = sum.div_(peers.size).to(at::kBFloat16);
+  code = unisono_allgather(own.data_ptr(), give.data_ptr(), part, UNISONO_BFLOAT16, peers.comm);
+  if (code != UNISONO_OK) return code;
+  tensor.copy_(give.narrow(0, 0, values.numel()).view(tensor.sizes()));
+  return code;
+}
+
 int reduce(const Peers& peers, const Tensor& tensor, const c10d::ReduceOp& op, int root) {
   const Reduction reduction(op, tensor);
   Flat values = Flat::in_place(tensor);
@@ -92,9 +179,21 @@ int all_gather(const Peers& peers, const Tensor& output, const Tensor& input) {
 
 int all_gather(const Peers& peers, const Tensors& outputs, const Tensor& input) {
   require_one_for_each(peers, outputs, "the output");
-  require_equal(outputs, input, "the output");
   const Tensor all = room_for(outputs);
-  const int code = all_gather(peers, all, input);
+  require_type(input, all);
+  require_numel(outputs[static_cast<std::size_t>(peers.rank)], input.numel(),
+                "the output of this rank");
+  const bool are_equal = std::ranges::all_of(
+      outputs, [&](const Tensor& output) { return output.numel() == input.numel(); });
+  int code = UNISONO_OK;
+  if (are_equal) {
+    code = all_gather(peers, all, input);
+  } else {
+    const Flat from = Flat::input(input);
+    const Counts counts = scaled(numels(outputs), from.element().units);
+    code = unisono_allgatherv(from.data(), from.count(), all.data_ptr(), counts.data(), nullptr,
+                              from.element().type, peers.comm);
+  }
   if (code == UNISONO_OK) take_apart(all, outputs);
   return code;
 }

@@ -23,9 +23,16 @@ struct Peers {
 
 int broadcast(const Peers& peers, const Tensor& tensor, int root);
 int all_reduce(const Peers& peers, const Tensor& tensor, const c10d::ReduceOp& op);
+// The sum of sparse tensors in coordinate format, as Gloo's: ranks may have elements at different
+// places, and the result is coalesced.
+int all_reduce_sparse(const Peers& peers, const Tensor& tensor, const c10d::ReduceOp& op);
+// The average of real numbers, which travel as bfloat16 and are added up as float32 in the order of
+// ranks: each rank adds up one part, rounds it once, and sends it to all.
+int average_as_bfloat16(const Peers& peers, const Tensor& tensor);
 int reduce(const Peers& peers, const Tensor& tensor, const c10d::ReduceOp& op, int root);
 // `output` has the elements of all ranks.
 int all_gather(const Peers& peers, const Tensor& output, const Tensor& input);
+// The outputs may have different lengths, alike at all ranks.
 int all_gather(const Peers& peers, const Tensors& outputs, const Tensor& input);
 // At other ranks than the root, `output` is not used, nor are `outputs`.
 int gather(const Peers& peers, const Tensor& output, const Tensor& input, int root);

@@ -4,9 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "errors.hpp"
 #include "signals.hpp"
-#include "store_exchange.hpp"
+#include "store/store_exchange.hpp"
 
 namespace unisono::pytorch {
 namespace {
@@ -30,24 +29,15 @@ void Group::start(const c10::intrusive_ptr<c10d::Store>& store, const std::strin
   unisono_set_interrupt(comm_, &asks_to_stop, this);
 }
 
-void Group::run(const char* name, Milliseconds timeout, const Call& call) {
-  const std::lock_guard lock(mutex_);
+void Group::begin(const char* name, Milliseconds timeout) {
   TORCH_CHECK_WITH(DistBackendError, comm_ != nullptr && !is_aborted_, name,
                    ": the group has been ", is_aborted_ ? "aborted" : "shut down");
   deadline_ = Clock::now() + timeout;
   is_late_ = false;
-  try {
-    const int code = call(comm_);
-    if (code == UNISONO_OK) [[likely]]
-      return;
-  } catch (const BadArgument& why) {
-    unisono_refuse(comm_, (std::string(name) + ": " + why.what()).c_str());
-    why.raise(name);
-  } catch (const std::exception& error) {  // of torch, for instance for lack of memory
-    unisono_refuse(comm_, (std::string(name) + ": " + error.what()).c_str());
-    throw;
-  }
-  raise(name, timeout);
+}
+
+void Group::refuse(const char* name, const char* why) {
+  unisono_refuse(comm_, (std::string(name) + ": " + why).c_str());
 }
 
 void Group::raise(const char* name, Milliseconds timeout) {
@@ -56,11 +46,19 @@ void Group::raise(const char* name, Milliseconds timeout) {
   if (is_late_) {
     text = std::string(name) + ": rank " + std::to_string(rank_) + " timed out after " +
            std::to_string(timeout.count()) +
-           " ms: other ranks have not called it. The group has ended.";
+           " ms, and the group has ended: " + unisono_last_error();
   } else if (is_aborted_) {
     text = std::string(name) + ": the group has been aborted";
   }
   C10_THROW_ERROR(DistBackendError, text);
+}
+
+// A call in progress on another thread sees the flag, and is cancelled. Otherwise the other ranks
+// are told here, as they may wait for a call that does not come.
+void Group::abort() {
+  is_aborted_ = true;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock.owns_lock() && comm_ != nullptr) unisono_refuse(comm_, "the group has been aborted");
 }
 
 // On the thread that waits in a call.
@@ -69,7 +67,8 @@ int Group::asks_to_stop(void* group) {
   if (self.is_aborted_) return 1;
   self.error_ = exception_of_signals();
   self.is_late_ = Clock::now() >= self.deadline_;
-  return self.error_ || self.is_late_ ? 1 : 0;
+  if (self.error_) return 1;
+  return self.is_late_ ? UNISONO_INTERRUPT_LATE : 0;
 }
 
 void Group::close() {

@@ -9,14 +9,13 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
-#include <functional>
 #include <mutex>
+#include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-namespace unisono::pytorch {
+#include "errors.hpp"
 
-// The library's calls for one operation; returns its code. May throw BadArgument.
-using Call = std::function<int(unisono_comm_t)>;
+namespace unisono::pytorch {
 
 class Group {
  public:
@@ -33,15 +32,37 @@ class Group {
 
   void start(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name, int rank,
              int size, Milliseconds timeout);
-  // Runs the call and throws its error. `name` is that of the operation, for messages.
-  void run(const char* name, Milliseconds timeout, const Call& call);
+  // Runs the call and throws its error. `call(comm)` makes the library's calls for one operation
+  // and returns their code; it may throw BadArgument. `name` is that of the operation, for
+  // messages.
+  template <class Call>
+  void run(const char* name, Milliseconds timeout, const Call& call) {
+    const std::lock_guard lock(mutex_);
+    begin(name, timeout);
+    try {
+      const int code = call(comm_);
+      if (code == UNISONO_OK) [[likely]]
+        return;
+    } catch (const BadArgument& why) {
+      refuse(name, why.what());
+      why.raise(name);
+    } catch (const std::exception& error) {  // of torch, for instance for lack of memory
+      refuse(name, error.what());
+      throw;
+    }
+    raise(name, timeout);
+  }
   // Ends the call in progress, for all ranks, and all later ones.
-  void abort() { is_aborted_ = true; }
+  void abort();
   bool is_aborted() const { return is_aborted_; }
+  // As long as this object lives.
+  const std::atomic<bool>& abort_flag() const { return is_aborted_; }
   void close();
 
  private:
   static int asks_to_stop(void* group);
+  void begin(const char* name, Milliseconds timeout);
+  void refuse(const char* name, const char* why);
   [[noreturn]] void raise(const char* name, Milliseconds timeout);
 
   std::mutex mutex_;

@@ -41,4 +41,13 @@ PYBIND11_MODULE(_c10d, module) {
       },
       py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
       py::call_guard<py::gil_scoped_release>());
+  module.def(
+      "average_as_bfloat16",
+      [](const c10::intrusive_ptr<c10d::Backend>& backend,
+         const at::Tensor& tensor) -> c10::intrusive_ptr<c10d::Work> {
+        auto* const ours = dynamic_cast<Backend*>(backend.get());
+        TORCH_CHECK_TYPE(ours != nullptr, "the group's back end is not unisono");
+        return ours->average_as_bfloat16(tensor);
+      },
+      py::arg("backend"), py::arg("tensor"), py::call_guard<py::gil_scoped_release>());
 }

@@ -20,6 +20,9 @@ class QueuedWork : public c10d::Work {
       : Work(rank, type), results_(std::move(results)) {}
 
   bool wait(std::chrono::milliseconds timeout) override;
+  // The rank that has sent, of a complete receive from any rank.
+  int sourceRank() const override { return source_; }
+  void set_source(int rank) { source_ = rank; }
   std::vector<at::Tensor> result() override { return results_; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
 
@@ -31,6 +34,7 @@ class QueuedWork : public c10d::Work {
                      const std::vector<at::Tensor>& results);
 
   std::vector<at::Tensor> results_;
+  int source_ = -1;
   c10::intrusive_ptr<c10::ivalue::Future> future_;  // made when it is asked for; under mutex_
 };
 

@@ -74,7 +74,8 @@ def test_a_killed_rank_is_named(tmp_path):
 def late():
     group = dist.new_group(timeout=datetime.timedelta(seconds=1))
     if dist.get_rank() == 0:
-        with pytest.raises(dist.DistBackendError, match="rank 0 timed out after 1000 ms"):
+        with pytest.raises(dist.DistBackendError,
+                           match="rank 0 timed out after 1000 ms.*not called by rank 1"):
             dist.all_reduce(torch.ones(GOOD), group=group)
     dist.barrier()
     if dist.get_rank() == 1:
@@ -94,8 +95,6 @@ def message_of_another_length():
     else:
         with pytest.raises(dist.DistBackendError, match="has sent 20 bytes.*has 16"):
             dist.recv(torch.ones(GOOD), 0)
-        with pytest.raises(RuntimeError, match="recvAnysource"):
-            dist.recv(torch.ones(GOOD))
         with pytest.raises(ValueError, match="cannot exchange"):
             dist.recv(torch.ones(GOOD), 1)
     return True

@@ -15,12 +15,20 @@
 
 namespace unisono::pytorch {
 
+// Waits for the keys for `turn`, as a wait in a store cannot be ended from outside. False: they are
+// not there yet. Throws the store's error; stores have different ones for a wait that was too
+// short.
+bool wait_a_turn(c10d::Store& store, const std::vector<std::string>& keys,
+                 std::chrono::milliseconds turn);
+
 class StoreExchange {
  public:
   // `name` is that of the group within the store. A wait ends when `stop` becomes true.
   StoreExchange(c10::intrusive_ptr<c10d::Store> store, std::string name, int rank, int size,
                 std::chrono::milliseconds timeout, const std::atomic<bool>& stop);
 
+  // Whether a rank has begun to make the job of this name, or has made it. Does not wait.
+  static bool has_begun(c10d::Store& store, const std::string& name, int rank);
   // Makes the job. Throws DistBackendError, or the store's error.
   unisono_comm_t init();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "store_exchange.hpp"
+#include "store/store_exchange.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -11,10 +11,24 @@ namespace unisono::pytorch {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// A wait in a store cannot be ended from outside, so it is repeated.
+// A waiting rank looks so often whether the group has been aborted.
 constexpr std::chrono::milliseconds kTurn{500};
 
 }  // namespace
+
+bool wait_a_turn(c10d::Store& store, const std::vector<std::string>& keys,
+                 std::chrono::milliseconds turn) {
+  const Clock::time_point begin = Clock::now();
+  try {
+    store.wait(keys, turn);
+    return true;
+  } catch (const c10::DistStoreError&) {
+    return false;
+  } catch (const std::exception&) {  // a FileStore's
+    if (Clock::now() - begin < turn) throw;
+    return false;
+  }
+}
 
 StoreExchange::StoreExchange(c10::intrusive_ptr<c10d::Store> store, std::string name, int rank,
                              int size, std::chrono::milliseconds timeout,
@@ -38,6 +52,10 @@ unisono_comm_t StoreExchange::init() {
   if (code != UNISONO_OK) C10_THROW_ERROR(DistBackendError, unisono_last_error());
   clean_up();
   return comm;
+}
+
+bool StoreExchange::has_begun(c10d::Store& store, const std::string& name, int rank) {
+  return store.check({"unisono/" + name + "/0/" + std::to_string(rank)});
 }
 
 int StoreExchange::call(const void* input, void* output, std::size_t bytes, void* self) {
@@ -77,13 +95,9 @@ void StoreExchange::allgather(const void* input, void* output, std::size_t bytes
 void StoreExchange::wait(const std::vector<std::string>& keys) {
   const Clock::time_point limit = Clock::now() + timeout_;
   for (;;) {
-    try {
-      store_->wait(keys, kTurn);
-      return;
-    } catch (const c10::DistStoreError&) {
-      if (stop_) C10_THROW_ERROR(DistBackendError, "unisono: the group has been aborted");
-      if (Clock::now() < limit) continue;
-    }
+    if (wait_a_turn(*store_, keys, kTurn)) return;
+    if (stop_) C10_THROW_ERROR(DistBackendError, "unisono: the group has been aborted");
+    if (Clock::now() < limit) continue;
     std::string missing;
     for (int rank = 0; rank < size_; ++rank) {
       if (!store_->check({keys[static_cast<std::size_t>(rank)]})) {

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "group_backend.hpp"
+
+#include <algorithm>
+#include <string>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include "signals.hpp"
+
+namespace unisono::pytorch {
+namespace {
+
+constexpr int kShrinkAborts = 1;  // torch.distributed.SHRINK_ABORT
+
+}  // namespace
+
+const Tensor& GroupBackend::only(const Tensors& tensors) {
+  TORCH_CHECK_VALUE(tensors.size() == 1, "unisono takes one tensor for each rank, not ",
+                    tensors.size());
+  return tensors.front();
+}
+
+GroupBackend::GroupBackend(StorePtr store, int rank, int size, Milliseconds timeout)
+    : c10d::Backend(rank, size),
+      store_(std::move(store)),
+      options_(c10::make_intrusive<Options>("unisono", timeout)),
+      group_(store_, "group", rank, size, timeout),
+      channels_(store_, rank, size) {}
+
+GroupBackend::~GroupBackend() {
+  abort();
+  queue_.finish();
+  channels_.finish();
+}
+
+GroupBackend::BackendPtr GroupBackend::split(const StorePtr& store, const std::vector<int>& ranks,
+                                             const OptionsPtr& options) {
+  const auto own = std::ranges::find(ranks, getRank());
+  if (own == ranks.end()) return nullptr;
+  return make(store, static_cast<int>(own - ranks.begin()), static_cast<int>(ranks.size()),
+              options->timeout);
+}
+
+// As split: over the store, so it needs nothing of a group that has failed.
+GroupBackend::BackendPtr GroupBackend::shrink(const std::vector<int64_t>& excluded, int flags,
+                                              const OptionsPtr& options) {
+  if (flags == kShrinkAborts) abort();
+  std::string name = "unisono-without";
+  for (const int64_t rank : excluded) name += "-" + std::to_string(rank);
+  const auto is_excluded = [&](int rank) { return std::ranges::count(excluded, rank) > 0; };
+  int own = -1, size = 0;
+  for (int rank = 0; rank < getSize(); ++rank) {
+    if (is_excluded(rank)) continue;
+    if (rank == getRank()) own = size;
+    ++size;
+  }
+  TORCH_CHECK_VALUE(own >= 0, "unisono: shrink: rank ", getRank(), " is one of the excluded ranks");
+  const auto timeout = options ? options->timeout : options_->timeout;
+  return make(c10::make_intrusive<c10d::PrefixStore>(name, store_->clone()), own, size, timeout);
+}
+
+void GroupBackend::abort() {
+  group_.abort();
+  channels_.abort();
+}
+
+void GroupBackend::shutdown() {
+  without_gil([this] {
+    queue_.finish();
+    channels_.finish();
+    group_.close();
+  });
+}
+
+void GroupBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
+  const bool is_unset = options.timeout == c10d::kUnsetTimeout;
+  const std::lock_guard lock(monitoring_);
+  if (!monitored_barrier_) {
+    monitored_barrier_ = std::make_unique<MonitoredBarrier>(store_->clone(), getRank(), getSize(),
+                                                            group_.abort_flag());
+  }
+  monitored_barrier_->run(is_unset ? options_->timeout : options.timeout, wait_all_ranks);
+}
+
+GroupBackend::WorkPtr GroupBackend::send(Tensors& tensors, int target, int tag) {
+  return channels_.between(getRank(), target).send(only(tensors), tag, options_->timeout);
+}
+
+GroupBackend::WorkPtr GroupBackend::recv(Tensors& tensors, int source, int tag) {
+  return channels_.between(source, getRank()).receive(only(tensors), tag, options_->timeout);
+}
+
+GroupBackend::WorkPtr GroupBackend::recvAnysource(Tensors& tensors, int tag) {
+  return channels_.receive_any(only(tensors), tag, options_->timeout);
+}
+
+}  // namespace unisono::pytorch

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// GroupBackend: what a back end is besides its collectives: the life of a process group, its
+// messages, and how an operation runs. A blocking call runs on the calling thread if no operation
+// is queued; an asynchronous one is queued and runs on a thread of the group, in the order of
+// calls.
+#pragma once
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/record_function.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <utility>
+#include <vector>
+
+#include "channel.hpp"
+#include "collectives.hpp"
+#include "group.hpp"
+#include "store/monitored_barrier.hpp"
+#include "work.hpp"
+
+namespace unisono::pytorch {
+
+class GroupBackend : public c10d::Backend {
+ public:
+  using Milliseconds = std::chrono::milliseconds;
+  using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+  using StorePtr = c10::intrusive_ptr<c10d::Store>;
+  using OptionsPtr = c10::intrusive_ptr<Options>;
+  using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
+
+  GroupBackend(StorePtr store, int rank, int size, Milliseconds timeout);
+  ~GroupBackend() override;
+
+  const std::string getBackendName() const override { return "unisono"; }
+  OptionsPtr getBackendOptions() override { return options_; }
+  bool supportsSplitting() const override { return true; }
+  bool supportsShrinking() const override { return true; }
+  void setTimeout(Milliseconds timeout) override { options_->timeout = timeout; }
+  uint64_t getSequenceNumberForGroup() override { return sequence_; }
+  BackendPtr split(const StorePtr& store, const std::vector<int>& ranks,
+                   const OptionsPtr& options) override;
+  BackendPtr shrink(const std::vector<int64_t>& excluded, int flags,
+                    const OptionsPtr& options) override;
+  void abort() override;
+  void shutdown() override;
+
+  void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
+  WorkPtr send(Tensors& tensors, int target, int tag) override;
+  WorkPtr recv(Tensors& tensors, int source, int tag) override;
+  WorkPtr recvAnysource(Tensors& tensors, int tag) override;
+
+ protected:
+  // c10d passes lists of one tensor.
+  static const Tensor& only(const Tensors& tensors);
+  // A back end of the same kind for another group.
+  virtual BackendPtr make(StorePtr store, int rank, int size, Milliseconds timeout) const = 0;
+
+  // `operation(peers)` returns the library's code. No work for a blocking call that has ended here,
+  // as NCCL's back end has it: torch then waits for none.
+  template <class CallOptions, class Operation>
+  WorkPtr submit(c10d::OpType type, const char* name, const CallOptions& options, Tensors results,
+                 Operation operation) {
+    ++sequence_;
+    const Milliseconds timeout = options.timeout.count() > 0 ? options.timeout : options_->timeout;
+    auto run = [this, name, timeout, operation = std::move(operation)] {
+      RECORD_FUNCTION(name, c10::ArrayRef<const c10::IValue>{});
+      const at::AutoDispatchBelowADInplaceOrView below_autograd;
+      group_.run(name, timeout, [&](unisono_comm_t comm) {
+        return operation(Peers{comm, getRank(), getSize()});
+      });
+    };
+    if (!options.asyncOp && queue_.is_idle()) {
+      run();
+      return nullptr;
+    }
+    auto work = c10::make_intrusive<QueuedWork>(getRank(), type, std::move(results));
+    queue_.push(work, std::move(run));
+    return work;
+  }
+
+ private:
+  StorePtr store_;
+  OptionsPtr options_;
+  std::atomic<uint64_t> sequence_ = 0;
+  Group group_;
+  std::mutex monitoring_;
+  std::unique_ptr<MonitoredBarrier> monitored_barrier_;  // made by the first one; under the mutex
+  Channels channels_;
+  WorkQueue queue_;  // the last one: its thread uses the others
+};
+
+}  // namespace unisono::pytorch
