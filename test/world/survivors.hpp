@@ -18,9 +18,11 @@
 
 namespace unisono::test {
 
-// A job's own clock was the machine's until it had begun.
+// A job's own clock was the machine's until it had begun. Virtual time begins later than the
+// machine's in the last scenario of the longest run.
 inline void watch_at(job::Job& job, std::int64_t virtual_ns) {
-  static const std::int64_t begin_ns = base::now_ns() + 1'000 * base::kSecond;
+  constexpr std::int64_t kLongestRunNs = 1'000'000 * base::kSecond;
+  static const std::int64_t begin_ns = base::now_ns() + kLongestRunNs;
   job.watch().look(begin_ns + virtual_ns);
 }
 
