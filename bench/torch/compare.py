@@ -5,8 +5,10 @@
     python bench/torch/compare.py [--ranks 2] [--json FILE]
 
 Each figure is the median over repetitions of the mean time of a call, at the slowest rank. Both
-back ends have the same ranks, tensors and calls; they take turns. The last row is a group of one
-rank: what torch itself costs. Needs torch and the packages unisono and unisono-torch.
+back ends have the same ranks, tensors and calls; they take turns. The rows below say where the time
+of all_reduce with 8 bytes goes: what torch itself costs (a back end that does nothing), what the
+back end adds in a group of one rank, and what the package unisono takes with all ranks, without
+torch. Needs torch and the packages unisono and unisono-torch.
 """
 
 import argparse
@@ -53,6 +55,57 @@ def slowest(value, group):
     return tensor.item()
 
 
+def repeated(call, group, repetitions):
+    """The median of the mean time of a call, at the slowest rank."""
+    first = slowest(mean_us(call, group, 5), group)
+    count = max(3, min(MOST_CALLS, int(SECONDS * 1e6 / first)))
+    return statistics.median(slowest(mean_us(call, group, count), group)
+                             for _ in range(repetitions))
+
+
+def dispatch(repetitions):
+    """torch's own cost of a call: the back end does nothing."""
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
+    tensor = torch.ones(2)
+    times = []
+    for _ in range(repetitions):
+        begin = time.perf_counter()
+        for _ in range(MOST_CALLS):
+            dist.all_reduce(tensor, dist.ReduceOp.MAX)
+        times.append((time.perf_counter() - begin) / MOST_CALLS * 1e6)
+    dist.destroy_process_group()
+    return statistics.median(times)
+
+
+def alone(path, repetitions):
+    dist.init_process_group("unisono", store=dist.FileStore(str(path), 1), world_size=1, rank=0)
+    time_us = repeated(calls(dist.group.WORLD, 2)["all_reduce"], dist.group.WORLD, repetitions)
+    dist.destroy_process_group()
+    return time_us
+
+
+def without_torch(repetitions):
+    """The same collective by the package unisono, and by a plan of it."""
+    import numpy
+    with unisono.init() as comm:
+        mine, total = numpy.ones(2, numpy.float32), numpy.empty(2, numpy.float32)
+        plan = comm.allreduce_plan(mine, total, op="max")
+        found = []
+        for call in (lambda: comm.allreduce(mine, total, op="max"), plan):
+            times = []
+            for _ in range(repetitions):
+                comm.barrier()
+                begin = time.perf_counter()
+                for _ in range(MOST_CALLS):
+                    call()
+                mean = (time.perf_counter() - begin) / MOST_CALLS * 1e6
+                times.append(comm.allreduce(mean, op="max"))
+            found.append(statistics.median(times))
+        plan.close()
+        return found
+
+
 def measure(path, ranks, lengths, repetitions):
     dist.init_process_group("unisono", store=dist.FileStore(str(path), ranks), world_size=ranks,
                             rank=int(os.environ["UNISONO_RANK"]))
@@ -89,17 +142,24 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         rows = unisono.spawn(measure, (Path(folder) / "store", options.ranks, lengths,
                                        options.repeat), ranks=options.ranks)[0]
-        alone = unisono.spawn(measure, (Path(folder) / "alone", 1, [2], options.repeat), ranks=1)[0]
-    rows += [{**row, "collective": row["collective"] + ", 1 rank"} for row in alone
-             if row["collective"] == "all_reduce"]
+        parts = {"torch alone": unisono.spawn(dispatch, (options.repeat,), ranks=1)[0],
+                 "torch and unisono, 1 rank": unisono.spawn(
+                     alone, (Path(folder) / "alone", options.repeat), ranks=1)[0]}
+        own = unisono.spawn(without_torch, (options.repeat,), ranks=options.ranks)[0]
+        parts[f"unisono without torch, {options.ranks} ranks"] = own[0]
+        parts[f"a plan of unisono, {options.ranks} ranks"] = own[1]
     print(f"torch {torch.__version__}, {options.ranks} ranks, us for a call")
     print(f"{'collective':24}{'bytes':>10}{'unisono':>12}{'gloo':>12}{'ratio':>8}")
     for row in rows:
         print(f"{row['collective']:24}{row['bytes']:>10}{row['unisono']:>12.1f}{row['gloo']:>12.1f}"
               f"{row['gloo'] / row['unisono']:>8.1f}")
+    print("all_reduce of 8 bytes, us for a call")
+    for name, time_us in parts.items():
+        print(f"{name:34}{time_us:>12.1f}")
     if options.json:
-        options.json.write_text(json.dumps({"ranks": options.ranks, "torch": torch.__version__,
-                                            "rows": rows}, indent=1) + "\n")
+        figures = {"ranks": options.ranks, "torch": torch.__version__, "rows": rows,
+                   "all_reduce of 8 bytes": parts}
+        options.json.write_text(json.dumps(figures, indent=1) + "\n")
     return 0
 
 
