@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How good are the choices of algorithms on this machine, by the rules and by price?
 
-For each collective, number of ranks and size, `unisono explain` names the rule's choice and all
-legal candidates with their predicted times. `unisono bench` measures the rule's choice, the
-cheapest candidates, and each algorithm with its cheapest parameters. The regret of a choice is its
+For each collective, number of ranks and size, `unisono explain` names the choices by rule and by
+price, which of both the library takes, and all legal candidates with their predicted times.
+`unisono bench` measures the choices, the cheapest candidates, and each algorithm with its cheapest
+parameters. The regret of a choice is its
 time over that of the best measured candidate: 1 is perfect. Each repetition measures all candidates
 of a cell one after another, so that other load on the machine affects them alike. Figures are
 medians.
@@ -24,7 +25,7 @@ from peer_report import Unusable, geometric_mean, number, progress, read_report 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 COLLECTIVES = ["barrier", "broadcast", "reduce", "allreduce", "allgather", "gather", "scatter",
                "alltoall", "reduce_scatter", "scan", "exscan"]
-CHOICES = ["rule", "price"]
+CHOICES = ["rule", "price", "library"]
 FLOAT32_BYTES = 4
 NEAR = 1.1
 
@@ -57,14 +58,15 @@ def explain(arguments, collective, ranks, size):
 
 
 def candidates_of(explanation, most):
-    """The names to measure, at most so many beside the rule's choice and one of each algorithm.
+    """The names to measure, at most so many beside the choices and one of each algorithm.
 
     Of an algorithm with parameters the cheapest by price stands for the others."""
     cheapest = [each["algorithm"] for each in explanation["priced"]]
     first_of_row = {}
     for name in cheapest:
         first_of_row.setdefault(name.partition("(")[0], name)
-    return list(dict.fromkeys([explanation["algorithm"], *cheapest[:most], *first_of_row.values()]))
+    chosen = [explanation[by] for by in ("algorithm", "by_rule", "by_price")]
+    return list(dict.fromkeys([*chosen, *cheapest[:most], *first_of_row.values()]))
 
 
 def time_of(arguments, collective, ranks, size, name):
@@ -96,7 +98,8 @@ def measure_cell(arguments, collective, ranks, size):
     measured = {name: statistics.median(times) for name, times in samples.items()}
     predicted = {each["algorithm"]: each["ns"] / 1000 for each in explanation["priced"]}
     best = min(measured, key=measured.get)
-    chosen = {"rule": explanation["algorithm"], "price": explanation["priced"][0]["algorithm"]}
+    chosen = {"library": explanation["algorithm"], "rule": explanation["by_rule"],
+              "price": explanation["by_price"]}
     return {
         "collective": collective, "ranks": ranks, "size": size, "engine": explanation["engine"],
         "candidates": {name: {"measured_us": measured[name], "predicted_us": predicted.get(name)}

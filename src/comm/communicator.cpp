@@ -33,6 +33,7 @@ plan::PlanContext plan_context(const Members& members, const SegmentLayout& layo
   return {.rank = members.rank(),
           .ranks = members.size(),
           .oversubscribed = one_memory && job.cores().are_oversubscribed(),
+          .cores = one_memory ? job.cores().count() : 1,
           .staged_multicast = can.multicast,
           .multicast = one_memory ? can.multicast : all_in_group,
           .shared_windows = one_memory && can.shared_windows,

@@ -42,6 +42,7 @@ void Cores::settle(const Ranks& ranks, bool has_network, const base::Settings& s
   oversubscribed_ = per_core > 1;
   suffice_for_agents_ = 2 * per_core <= 1;
   contention_.expect_turns_of(std::max(1, static_cast<int>(std::ceil(per_core))));
+  count_ = topology::count_cores(topology::all_cores(here_));
   // A look at the network is a system call: nothing is won by not giving the core away in between.
   wait_policy_ = wait::WaitPolicy::for_ranks(oversubscribed_ || has_network,
                                              settings.time_ns(base::Setting::spin));

@@ -23,6 +23,7 @@ class Cores {
 
   // More ranks than cores.
   bool are_oversubscribed() const { return oversubscribed_; }
+  int count() const { return count_; }
   // A core for each rank, and one for each agent.
   bool suffice_for_agents() const { return suffice_for_agents_; }
   // The core to which no rank is bound, for this rank's agent; nullopt: it shares the rank's.
@@ -35,6 +36,7 @@ class Cores {
   std::vector<topology::UsableCores> here_;  // by place among the ranks of this host
   std::size_t place_ = 0;
   bool oversubscribed_ = false;
+  int count_ = 1;
   bool suffice_for_agents_ = false;
   wait::WaitPolicy wait_policy_;
   wait::CoreContention contention_;

@@ -25,7 +25,7 @@ Costs::Costs(const Machine& machine, const Work& work, const schedule::Shape& sh
       map_(shape.hosts),
       ranks_(shape.ranks),
       hosts_(map_.given() ? map_.hosts() : (work.apart ? shape.ranks : 1)),
-      element_bytes_(static_cast<double>(arith::type_size(work.type))) {}
+      element_bytes_(static_cast<double>(work.bytes_of_element())) {}
 
 bool Costs::crosses_hosts(int a, int b) const {
   return map_.given() ? map_.of(a) != map_.of(b) : work_.apart;
@@ -36,11 +36,13 @@ int Costs::host(int rank) const {
   return work_.apart ? rank : 0;
 }
 
+int Costs::ranks_of(int host) const {
+  if (map_.given()) return static_cast<int>(map_.members(host).size());
+  return work_.apart ? 1 : ranks_;
+}
+
 bool Costs::shares_cores(int host) const {
-  if (map_.given()) {
-    return map_.members(host).size() > static_cast<std::size_t>(machine_->cores_per_host);
-  }
-  return !work_.apart && ranks_ > machine_->cores_per_host;
+  return (map_.given() || !work_.apart) && ranks_of(host) > cores();
 }
 
 const PathParameters& Costs::own_path(std::int64_t bytes) const {
@@ -66,7 +68,10 @@ MessageCost Costs::work_out(bool crosses, std::int64_t bytes) const {
     cost.gap_staged = {.latency = gap};
     cost.flight_staged = {.latency = latency};
   }
-  if (path.multicast_latency) {
+  if (!crosses && work_.staged_multicast) {
+    cost.multicasts = true;
+    cost.multicast_flight = cost.flight;
+  } else if (path.multicast_latency && (!crosses || work_.multicast_between_hosts)) {
     cost.multicasts = true;
     cost.multicast_flight = {.latency = path.multicast_latency->ns(), .bytes = wire};
   }

@@ -20,6 +20,16 @@ struct Work {
   std::optional<arith::Operator> op = std::nullopt;
   // Where a shape has no host map: each rank on a host of its own, or all on one.
   bool apart = false;
+  // Within a host, a multicast is written once, where all its targets read it.
+  bool staged_multicast = false;
+  // Whether the network between hosts carries multicast, if the machine has it.
+  bool multicast_between_hosts = true;
+  int cores = 0;                   // of a host; 0: those of the machine
+  std::int64_t element_bytes = 0;  // 0: those of the type
+
+  std::int64_t bytes_of_element() const {
+    return element_bytes > 0 ? element_bytes : static_cast<std::int64_t>(arith::type_size(type));
+  }
 };
 
 // A time by what it is spent on.
@@ -61,7 +71,10 @@ class Costs {
   int hosts() const { return hosts_; }
   // Whether a host has more ranks than cores: a wait that blocks passes the core on.
   bool shares_cores(int host) const;
-  int cores() const { return machine_->cores_per_host; }
+  int cores() const { return work_.cores > 0 ? work_.cores : machine_->cores_per_host; }
+  int ranks_of(int host) const;
+  // Whether waiting ranks have their steps done by any rank that is awake.
+  bool helps() const { return work_.engine == Engine::helping; }
 
   const MessageCost& message(bool crosses, std::int64_t elements);
   Parts reduction(std::int64_t elements);

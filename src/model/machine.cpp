@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "base/check.hpp"
+#include "model/default_machine.hpp"
 
 namespace unisono::model {
 namespace {
@@ -45,9 +46,23 @@ double Value::ns() const {
     case Unit::mb_per_s:
       return 1e3 / number;
     case Unit::bytes:
+    case Unit::ranks:
       break;
   }
-  return 0;
+  UNISONO_CHECK(false, "the time of a number");
+}
+
+std::int64_t Value::count() const {
+  UNISONO_CHECK(unit == Unit::bytes || unit == Unit::ranks, "the number of a time");
+  return static_cast<std::int64_t>(number);
+}
+
+const Value& constant_of(const Machine& machine, Constant constant) {
+  const auto index = static_cast<std::size_t>(constant);
+  if (machine.constants[index]) return *machine.constants[index];
+  const auto& fallback = default_machine().constants[index];
+  UNISONO_CHECK(fallback.has_value(), "a default machine without this constant");
+  return *fallback;
 }
 
 double Curve::ns(std::int64_t bytes) const {
@@ -131,6 +146,8 @@ std::string_view unit_name(Unit unit) {
       return "MB/s";
     case Unit::bytes:
       return "bytes";
+    case Unit::ranks:
+      return "ranks";
   }
   return "";
 }

@@ -7,6 +7,7 @@
 // beta is O + G. Values; any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,10 +15,11 @@
 #include <vector>
 
 #include "arith/type.hpp"
+#include "model/constants.hpp"
 
 namespace unisono::model {
 
-enum class Unit : std::uint8_t { ns, us, ms, s, ns_per_byte, mb_per_s, bytes };
+enum class Unit : std::uint8_t { ns, us, ms, s, ns_per_byte, mb_per_s, bytes, ranks };
 enum class Origin : std::uint8_t { measured, published, assumed };
 
 // A number as somebody wrote it, in his unit; `plus_minus` is half the width of its 95 % interval,
@@ -32,6 +34,8 @@ struct Value {
 
   // Nanoseconds, or nanoseconds per byte. Not of a size.
   double ns() const;
+  // Bytes or ranks.
+  std::int64_t count() const;
   bool operator==(const Value&) const = default;
 };
 
@@ -124,10 +128,14 @@ struct Machine {
   std::optional<Value> wake_up;
   std::optional<Value> hardware_barrier;
   std::optional<Tree> tree;
+  std::array<std::optional<Value>, kConstantCount> constants;
   std::vector<PathParameters> paths;  // at least one
 
   bool operator==(const Machine&) const = default;
 };
+
+// The machine's, or that of the default machine.
+const Value& constant_of(const Machine& machine, Constant constant);
 
 // The parameters of messages of `bytes`: the first path that fits, with the engine or with any;
 // nullptr if the machine has none.

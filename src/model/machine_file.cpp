@@ -135,7 +135,8 @@ class Members {
 
 constexpr std::array kTimeUnits = {Unit::ns, Unit::us, Unit::ms, Unit::s};
 constexpr std::array kByteUnits = {Unit::ns_per_byte, Unit::mb_per_s};
-constexpr std::array kSizeUnits = {Unit::bytes};
+constexpr std::array kBytes = {Unit::bytes};
+constexpr std::array kRanks = {Unit::ranks};
 constexpr std::array kOrigins = {Origin::measured, Origin::published, Origin::assumed};
 constexpr std::array kLevels = {Level::cache, Level::memory, Level::hosts, Level::nic};
 constexpr std::array kEngines = {Engine::any, Engine::inline_, Engine::helping, Engine::nic};
@@ -262,7 +263,7 @@ PathParameters read_path(Context& context, Members& members) {
   path.staged_per_byte = read_optional(context, members, "staged_per_byte", kByteUnits);
   path.staging_per_byte = read_optional(context, members, "staging_per_byte", kByteUnits);
   path.multicast_latency = read_optional(context, members, "multicast_latency", kTimeUnits);
-  path.streams_from = read_optional(context, members, "streams_from", kSizeUnits);
+  path.streams_from = read_optional(context, members, "streams_from", kBytes);
   path.reception = read_curve(context, members, "reception");
   read_entries(context, members, "reduction", 0, kMostEntries, [&](Members& entry) {
     ReductionCost cost;
@@ -296,6 +297,31 @@ void read_tree(Context& context, Members& of, Machine& machine) {
   tree.switch_delay = read_needed(context, members, "switch_delay", kTimeUnits);
   members.finish();
   machine.tree = std::move(tree);
+}
+
+std::span<const Unit> units_of(Quantity quantity) {
+  switch (quantity) {
+    case Quantity::bytes:
+      return kBytes;
+    case Quantity::ranks:
+      return kRanks;
+    case Quantity::time:
+      return kTimeUnits;
+    case Quantity::time_per_byte:
+      return kByteUnits;
+  }
+  return {};
+}
+
+void read_constants(Context& context, Members& of, Machine& machine) {
+  const JsonNode* node = of.find("constants");
+  if (node == nullptr) return;
+  Members members(context, *node, "constants");
+  for (const ConstantRow& row : constant_rows()) {
+    machine.constants[static_cast<std::size_t>(row.id)] =
+        read_optional(context, members, row.name, units_of(row.quantity));
+  }
+  members.finish();
 }
 
 void read_fingerprint(Context& context, Members& of, std::string_view text, Machine& machine) {
@@ -335,6 +361,7 @@ Machine read_machine(Context& context, const JsonNode& root, std::string_view te
   machine.wake_up = read_optional(context, members, "wake_up", kTimeUnits);
   machine.hardware_barrier = read_optional(context, members, "hardware_barrier", kTimeUnits);
   read_tree(context, members, machine);
+  read_constants(context, members, machine);
   read_entries(context, members, "paths", 1, kMostPaths,
                [&](Members& entry) { machine.paths.push_back(read_path(context, entry)); });
   members.finish();

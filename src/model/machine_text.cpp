@@ -138,6 +138,11 @@ std::string machine_text(const Machine& machine) {
     tree.add("switch_delay", machine.tree->switch_delay);
     lines.add("\"tree\": {", tree, "}");
   }
+  Lines constants(4);
+  for (const ConstantRow& row : constant_rows()) {
+    constants.add(row.name, machine.constants[static_cast<std::size_t>(row.id)]);
+  }
+  if (!constants.text().empty()) lines.add("\"constants\": {", constants, "}");
   Lines paths(4);
   for (const PathParameters& path : machine.paths) paths.add("{", lines_of(path), "}");
   lines.add("\"paths\": [", paths, "]");

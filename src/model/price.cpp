@@ -81,6 +81,17 @@ class Clock {
     return rank;
   }
 
+  // The next segment, when the rank is through with one.
+  static void begin_again(Rank& rank) {
+    rank.next = 0;
+    rank.filled.assign(rank.filled.size(), false);
+    rank.contents = {};
+    rank.staged.clear();
+  }
+
+  // The work of each host so far; none where each rank is alone.
+  const std::vector<double>& busy() const { return busy_; }
+
   // fill(target, arrival) for each message.
   template <class Fill>
   void send(const Schedule& schedule, const Op& op, Rank& rank, const Fill& fill) {
@@ -105,7 +116,7 @@ class Clock {
     const int source = schedule.slots[slot].source;
     const bool blocks = rank.arrivals[slot].ns > rank.now.ns;
     rank.now = later(rank.now, rank.arrivals[slot]);
-    if (blocks && costs_.shares_cores(costs_.host(schedule.rank))) {
+    if (blocks && !costs_.helps() && costs_.shares_cores(costs_.host(schedule.rank))) {
       spend(rank, schedule.rank, costs_.hand_over());
     }
     spend(rank, schedule.rank,
@@ -122,16 +133,22 @@ class Clock {
     rank.contents.note_write(op.target);
   }
 
-  // The price, given the rank that ends last.
-  Price finish(const Moment& last, int last_rank, double busy_factor) const {
+  // The price, given the rank that ends last and the work of each host.
+  Price finish(const Moment& last, int last_rank, const std::vector<double>& busy) const {
     Price price{.ns = last.ns, .parts = last.parts, .last_rank = last_rank};
-    for (std::size_t host = 0; host < busy_.size(); ++host) {
-      if (!costs_.shares_cores(static_cast<int>(host))) continue;
-      const double work = busy_[host] * busy_factor / costs_.cores();
+    double turns = 0;  // of the ranks on each core
+    for (std::size_t host = 0; host < busy.size(); ++host) {
+      const int number = static_cast<int>(host);
+      if (!costs_.shares_cores(number)) continue;
+      turns = std::max(turns, static_cast<double>(costs_.ranks_of(number)) / costs_.cores());
+      const double work = busy[host] / costs_.cores();
       if (work <= price.ns) continue;
       price.parts.hand_over += work - price.ns;
       price.ns = work;
     }
+    if (!costs_.helps()) return price;
+    price.parts.hand_over += turns * costs_.hand_over().hand_over;
+    price.ns += turns * costs_.hand_over().hand_over;
     return price;
   }
 
@@ -179,6 +196,17 @@ class Clock {
   Parts flight_;              // of the message that left last
 };
 
+// The first segment's time, and for each further one what the second adds to it.
+Moment of_segments(const Moment& first, const Moment& second, std::int64_t segments) {
+  const auto more = static_cast<double>(segments - 1);
+  const auto grown = [more](double a, double b) { return a + more * (b - a); };
+  return {.ns = grown(first.ns, second.ns),
+          .parts = {.latency = grown(first.parts.latency, second.parts.latency),
+                    .bytes = grown(first.parts.bytes, second.parts.bytes),
+                    .reduction = grown(first.parts.reduction, second.parts.reduction),
+                    .hand_over = grown(first.parts.hand_over, second.parts.hand_over)}};
+}
+
 // Executes all ranks, each until a wait for an empty slot; the rank that fills this slot lets it
 // continue.
 class PriceWalk {
@@ -191,7 +219,27 @@ class PriceWalk {
     }
   }
 
-  Price price() {
+  Price price(std::int64_t segments) {
+    std::size_t last = walk();
+    Moment end = ranks_[last].now;
+    std::vector<double> busy = clock_.busy();
+    if (segments > 1) {
+      for (std::size_t r = 0; r < ranks_.size(); ++r) {
+        Clock::begin_again(ranks_[r]);
+        ready_.push_back(r);
+      }
+      last = walk();
+      end = of_segments(end, ranks_[last].now, segments);
+      for (std::size_t host = 0; host < busy.size(); ++host) {
+        busy[host] *= static_cast<double>(segments);
+      }
+    }
+    return clock_.finish(end, static_cast<int>(last), busy);
+  }
+
+ private:
+  // One segment; returns the rank that ends last.
+  std::size_t walk() {
     while (!ready_.empty()) {
       const std::size_t rank = ready_.back();
       ready_.pop_back();
@@ -202,10 +250,9 @@ class PriceWalk {
       UNISONO_CHECK(ranks_[r].next == set_[r].ops.size(), "the price of schedules that deadlock");
       if (ranks_[r].now.ns > ranks_[last].now.ns) last = r;
     }
-    return clock_.finish(ranks_[last].now, static_cast<int>(last), 1);
+    return last;
   }
 
- private:
   void advance(std::size_t r) {
     const Schedule& schedule = set_[r];
     Rank& rank = ranks_[r];
@@ -242,16 +289,8 @@ class PriceWalk {
   std::vector<std::size_t> ready_;
 };
 
-}  // namespace
-
-Price price(std::span<const Schedule> set, const Machine& machine, const Work& work) {
-  UNISONO_CHECK(!set.empty(), "the price of no schedules");
-  return PriceWalk(set, machine, work).price();
-}
-
-Price price_of_alike(const Schedule& any, const Machine& machine, const Work& work) {
-  Clock clock(machine, work, any.shape);
-  Rank rank = clock.begin(any);
+// One segment of one rank that stands for all.
+void walk_alike(const Schedule& any, Clock& clock, Rank& rank) {
   for (const Op& op : any.ops) {
     if (op.kind == OpKind::wait) {
       UNISONO_CHECK(rank.filled[static_cast<std::size_t>(op.slot)], "ranks that are not alike");
@@ -267,8 +306,31 @@ Price price_of_alike(const Schedule& any, const Machine& machine, const Work& wo
       });
     }
   }
+}
+
+}  // namespace
+
+Price price(std::span<const Schedule> set, const Machine& machine, const Work& work,
+            std::int64_t segments) {
+  UNISONO_CHECK(!set.empty(), "the price of no schedules");
+  return PriceWalk(set, machine, work).price(segments);
+}
+
+Price price_of_alike(const Schedule& any, const Machine& machine, const Work& work,
+                     std::int64_t segments) {
+  Clock clock(machine, work, any.shape);
+  Rank rank = clock.begin(any);
+  walk_alike(any, clock, rank);
+  Moment end = rank.now;
+  std::vector<double> busy = clock.busy();
+  if (segments > 1) {
+    Clock::begin_again(rank);
+    walk_alike(any, clock, rank);
+    end = of_segments(end, rank.now, segments);
+  }
   // Where all ranks are on one host, it has the work of all.
-  return clock.finish(rank.now, any.rank, any.shape.ranks);
+  for (double& each : busy) each *= static_cast<double>(segments) * any.shape.ranks;
+  return clock.finish(end, any.rank, busy);
 }
 
 }  // namespace unisono::model

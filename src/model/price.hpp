@@ -12,11 +12,18 @@
 //   reduce     c(m);   copy: gamma m, and nothing onto itself
 //
 // A range that is sent several times without having been written in between is staged once, too.
-// On a host with more ranks than cores, a wait that blocks costs a hand-over, and the host's ranks
-// together need at least their work divided by its cores. No contention within the network: see
-// sim/. Pure; any thread.
+//
+// A host with more ranks than cores needs at least its ranks' work divided by its cores. There a
+// wait that blocks costs a hand-over. If ranks help each other (Engine::helping), a rank that is
+// awake does the steps of all. Then each rank needs a core once, and hand-overs add up to the ranks
+// of each core.
+//
+// A call that is too long for the receive buffers goes in segments, one behind the other. Each rank
+// begins the next segment when it is through with one. So the first takes its critical path, and
+// the others what each adds to it. No contention within the network: see sim/. Pure; any thread.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "model/costs.hpp"
@@ -33,11 +40,14 @@ struct Price {
 };
 
 // set[r] is the schedule of rank r. The schedules must terminate (check/); others stop the process.
-Price price(std::span<const schedule::Schedule> set, const Machine& machine, const Work& work);
+// They are those of one of `segments` equal segments.
+Price price(std::span<const schedule::Schedule> set, const Machine& machine, const Work& work,
+            std::int64_t segments = 1);
 
 // The same from the schedule of any rank, if all ranks' schedules are alike
 // (algorithm::ranks_are_alike). All ranks must be on one host, or each on its own: then every rank
 // is at the same op at the same time.
-Price price_of_alike(const schedule::Schedule& any, const Machine& machine, const Work& work);
+Price price_of_alike(const schedule::Schedule& any, const Machine& machine, const Work& work,
+                     std::int64_t segments = 1);
 
 }  // namespace unisono::model

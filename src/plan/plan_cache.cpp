@@ -156,10 +156,13 @@ Shape shape_of(const Call& call, const PlanContext& context) {
 select::Circumstances circumstances_of(const Call& call, const PlanContext& context) {
   return {.element_bytes = call.element_bytes,
           .oversubscribed = context.oversubscribed,
+          .cores = context.cores,
           .multicast = context.multicast,
+          .staged_multicast = context.staged_multicast,
           .leaders_multicast = leaders_multicast(context),
           .pull = context.pull,
           .single_copy_from = context.single_copy_from,
+          .window_bytes = context.bulk.data_bytes,
           .machine = context.machine,
           .op = built_in<arith::Operator>(call.op),
           .type = built_in<arith::Type>(call.type),

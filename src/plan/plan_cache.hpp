@@ -27,6 +27,7 @@ struct PlanContext {
   int rank = 0;
   int ranks = 1;
   bool oversubscribed = false;
+  int cores = 1;                  // if all ranks are on one host: its cores
   bool staged_multicast = false;  // among the ranks of a host
   bool multicast = false;         // a message to all members is staged once, on each host
   bool shared_windows = false;

@@ -117,6 +117,42 @@ Cost cost(std::span<const Schedule> set) {
   return result;
 }
 
+Cost cost_of_alike(const Schedule& any) {
+  Cost result{.steps = 0, .elements = sent(any)};
+  std::vector<int> op_path(any.ops.size());
+  std::vector<int> slot_path(any.slots.size());
+  for (std::size_t i = 0; i < any.ops.size(); ++i) {
+    const Op& op = any.ops[i];
+    int path = 0;
+    for (const OpId before : any.after_of(op)) {
+      path = std::max(path, op_path[static_cast<std::size_t>(before)]);
+    }
+    if (op.kind == OpKind::wait) {
+      path = std::max(path, slot_path[static_cast<std::size_t>(op.slot)]);
+    }
+    for (const Target& target : any.targets_of(op)) {
+      slot_path[static_cast<std::size_t>(target.slot)] = path + 1;
+      result.steps = std::max(result.steps, path + 1);
+    }
+    op_path[i] = path;
+  }
+  return result;
+}
+
+CostBetweenHosts cost_between_hosts_of_alike(const Schedule& any) {
+  CostBetweenHosts result{.steps = cost_of_alike(any).steps};
+  for (const Op& op : any.ops) {
+    if (op.target_count == 0) continue;
+    ++result.sends;
+    result.messages += op.target_count;
+    result.elements += op.target_count * op.left.count;
+  }
+  result.messages *= any.shape.ranks;
+  result.sends *= any.shape.ranks;
+  result.elements *= any.shape.ranks;
+  return result;
+}
+
 CostBetweenHosts cost_between_hosts(std::span<const Schedule> set) {
   CostBetweenHosts result;
   for (const Message& message : Walk(set, Walk::Counted::between_hosts).messages()) {

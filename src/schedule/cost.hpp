@@ -21,6 +21,9 @@ struct Cost {
 
 // set[r] is the schedule of rank r. The schedules must terminate (check/); others stop the process.
 Cost cost(std::span<const Schedule> set);
+// The same from the schedule of any rank, if all are alike but for the peers. The slot to which a
+// rank sends has the number of the slot for which it waits itself.
+Cost cost_of_alike(const Schedule& any);
 
 // The part of the cost between hosts (Shape::hosts); zero if there is one host.
 struct CostBetweenHosts {
@@ -32,6 +35,8 @@ struct CostBetweenHosts {
   bool operator==(const CostBetweenHosts&) const = default;
 };
 CostBetweenHosts cost_between_hosts(std::span<const Schedule> set);
+// As cost_of_alike(), if each rank is on a host of its own.
+CostBetweenHosts cost_between_hosts_of_alike(const Schedule& any);
 
 struct Message {
   int source = -1, target = -1;

@@ -4,25 +4,47 @@
 // from sums, products and quotients only, which processors round alike. Pure; any thread.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "algorithm/algorithm.hpp"
 #include "base/result.hpp"
 #include "model/price.hpp"
+#include "select/engine_kind.hpp"
+#include "select/override.hpp"
 
 namespace unisono::select {
+
+struct Circumstances;
+
+// How calls of a shape are priced.
+struct Pricing {
+  const model::Machine* machine = nullptr;  // outlives it
+  model::Work work;
+  // The length of a rank's receive buffer; longer calls go in segments. 0: no limit.
+  std::int64_t window_bytes = 0;
+};
+Pricing pricing_of(const schedule::Shape& shape, const Circumstances& circumstances,
+                   EngineKind engine);
 
 // The values that are worth a price: the usual ones first, then those that differ in one parameter.
 // They are all choices, and of numbers the small ones, powers of two and the largest. Legal or not.
 std::vector<algorithm::Parameters> parameters_to_price(const algorithm::Algorithm& row,
                                                        const schedule::Shape& shape);
 
+// Whether one rank's schedule stands for all, as price_of_alike() wants it.
+bool one_stands_for_all(const algorithm::Algorithm& row, const schedule::Shape& shape);
+
+// Whether its schedules have so few steps that they can be priced, for a legal candidate.
+bool is_priceable(const algorithm::Algorithm& row, const algorithm::Parameters& parameters,
+                  const schedule::Shape& shape);
+
 // The candidate has to be legal. It builds one schedule where one stands for all, or else those of
 // all ranks.
 base::Result<model::Price> price_of(const algorithm::Algorithm& row,
                                     const algorithm::Parameters& parameters,
-                                    const schedule::Shape& shape, const model::Machine& machine,
-                                    const model::Work& work);
+                                    const schedule::Shape& shape, const Pricing& pricing);
 
 struct Priced {
   const algorithm::Algorithm* row = nullptr;
@@ -30,9 +52,14 @@ struct Priced {
   model::Price price;
 };
 
-// All legal candidates, cheapest first; of equal prices, the first in the table.
+// All legal candidates that can be priced, cheapest first; of equal prices, the first in the table.
 base::Result<std::vector<Priced>> price_candidates(const schedule::Shape& shape,
-                                                   const model::Machine& machine,
-                                                   const model::Work& work);
+                                                   const Pricing& pricing);
+
+// The cheapest one that no rule excludes; nullopt if all are excluded. For many ranks it does not
+// price every candidate. If ranks are not alike, it prices a smaller number of them first, and then
+// the cheapest rows of these with all ranks.
+std::optional<Priced> cheapest_candidate(const schedule::Shape& shape, const Pricing& pricing,
+                                         const Ruling& ruling);
 
 }  // namespace unisono::select

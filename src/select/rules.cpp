@@ -9,20 +9,15 @@ namespace {
 using schedule::Collective;
 using schedule::Shape;
 
-// Vectors longer than this are worth splitting over the ranks.
-constexpr std::int64_t kSplitBytes = 16 * 1024;
-// Up to this many ranks, combining at one rank beats a tree.
-constexpr int kFewRanks = 8;
-// Bytes that may arrive for one host at once: the capacity of its link's queue.
-constexpr std::int64_t kQueueBytes = 1 << 20;
-// Vectors from this on are bound by links, if these are slow, and best kept to neighbours.
-constexpr std::int64_t kLinkBytes = 1 << 20;
-// Blocks up to this are worth a longer way with fewer messages.
-constexpr std::int64_t kTinyBlockBytes = 256;
-// Where a rank has no more than this for all others, leaders may well pass it on in one part.
-constexpr std::int64_t kPassedOnBytes = 8 * 1024;
-// From so many ranks a host on, the packets that two levels save are more than their steps cost.
-constexpr int kManyOfHost = 4;
+using model::Constant;
+
+// A number of bytes or ranks that the machine's file gives.
+std::int64_t limit(const Situation& call, Constant constant) {
+  return model::constant_of(call.machine(), constant).count();
+}
+bool has_few(const Situation& call, std::int64_t number) {
+  return number <= limit(call, Constant::few_ranks);
+}
 
 bool always(const Situation&) { return true; }
 bool oversubscribed(const Situation& call) { return call.oversubscribed(); }
@@ -33,14 +28,15 @@ bool oversubscribed_without_multicast(const Situation& call) {
 }
 
 bool one_combines(const Situation& call) {
-  return call.now.oversubscribed || call.shape.ranks <= kFewRanks;
+  return call.now.oversubscribed || has_few(call, call.shape.ranks);
 }
-bool is_short(const Situation& call) { return call.bytes <= kSplitBytes; }
+bool is_short(const Situation& call) { return call.bytes <= limit(call, Constant::split_from); }
 bool can_split(const Situation& call) {
   return call.shape.count >= call.shape.ranks && !call.shape.ordered;
 }
 bool splits(const Situation& call) {
-  const bool is_long = call.shape.hosts.given() ? !is_short(call) : call.bytes >= kSplitBytes;
+  const bool is_long =
+      call.shape.hosts.given() ? !is_short(call) : call.bytes >= limit(call, Constant::split_from);
   return is_long && can_split(call);
 }
 // On fast links, packets cost processor time, and the number of rounds decides. Many hosts make the
@@ -48,25 +44,25 @@ bool splits(const Situation& call) {
 bool splits_between_hosts(const Situation& call) {
   if (!call.shape.hosts.given()) return false;
   const auto hosts = static_cast<unsigned>(call.shape.hosts.hosts());
-  return !is_short(call) && call.bytes < kLinkBytes && can_split(call) &&
-         (std::has_single_bit(hosts) || hosts > kFewRanks);
+  return !is_short(call) && call.bytes < limit(call, Constant::link_bound_from) &&
+         can_split(call) && (std::has_single_bit(hosts) || !has_few(call, hosts));
 }
 bool oversubscribed_and_long(const Situation& call) {
-  return call.oversubscribed() && call.bytes >= kSplitBytes;
+  return call.oversubscribed() && call.bytes >= limit(call, Constant::split_from);
 }
 bool oversubscribed_and_tiny(const Situation& call) {
-  return call.oversubscribed() && call.bytes <= kTinyBlockBytes;
+  return call.oversubscribed() && call.bytes <= limit(call, Constant::tiny_block);
 }
 bool oversubscribed_and_tiny_without_multicast(const Situation& call) {
   return oversubscribed_and_tiny(call) && !multicasts(call);
 }
 // Trees and Bruck's way save messages where many ranks send; they need to know all counts.
 bool saves_messages(const Situation& call) {
-  return !call.shape.blocks.given() && !call.now.oversubscribed && call.shape.ranks > kFewRanks;
+  return !call.shape.blocks.given() && !call.now.oversubscribed && !has_few(call, call.shape.ranks);
 }
 bool tree_of_blocks(const Situation& call) { return saves_messages(call) && is_short(call); }
 bool tiny_blocks_of_many(const Situation& call) {
-  return saves_messages(call) && call.bytes <= kTinyBlockBytes;
+  return saves_messages(call) && call.bytes <= limit(call, Constant::tiny_block);
 }
 // Several hosts, some with several ranks: one contribution for each host.
 bool shares_hosts(const Situation& call) { return call.shares_hosts(); }
@@ -74,17 +70,18 @@ bool shares_hosts_multicasts(const Situation& call) {
   return call.shares_hosts() && call.now.leaders_multicast;
 }
 bool shares_hosts_few(const Situation& call) {
-  return call.shares_hosts() && call.shape.hosts.hosts() <= kFewRanks;
+  return call.shares_hosts() && has_few(call, call.shape.hosts.hosts());
 }
 bool shares_hosts_short(const Situation& call) { return call.shares_hosts() && is_short(call); }
 bool shares_hosts_short_few(const Situation& call) {
   return shares_hosts_few(call) && is_short(call);
 }
 bool fills_hosts(const Situation& call) {
-  return call.shares_hosts() && call.shape.ranks >= kManyOfHost * call.shape.hosts.hosts();
+  return call.shares_hosts() &&
+         call.shape.ranks >= limit(call, Constant::many_of_host) * call.shape.hosts.hosts();
 }
 bool fills_hosts_passed_on(const Situation& call) {
-  return fills_hosts(call) && call.bytes * call.shape.ranks <= kPassedOnBytes;
+  return fills_hosts(call) && call.bytes * call.shape.ranks <= limit(call, Constant::passed_on);
 }
 bool shares_hosts_tree_of_blocks(const Situation& call) {
   return call.shares_hosts() && tree_of_blocks(call);
@@ -92,7 +89,9 @@ bool shares_hosts_tree_of_blocks(const Situation& call) {
 bool shares_hosts_tree_of_blocks_few(const Situation& call) {
   return shares_hosts_few(call) && tree_of_blocks(call);
 }
-bool fits_queues(const Situation& call) { return call.bytes * call.shape.ranks <= kQueueBytes; }
+bool fits_queues(const Situation& call) {
+  return call.bytes * call.shape.ranks <= limit(call, Constant::link_queue);
+}
 bool shares_hosts_multicasts_short(const Situation& call) {
   return shares_hosts_multicasts(call) && fits_queues(call);
 }

@@ -27,6 +27,7 @@ struct Situation {
   // would choose differently, so no rule may depend on it.
   std::int64_t bytes = 0;
 
+  const model::Machine& machine() const { return machine_of(now); }
   // Whether there are several hosts, and one with several ranks.
   bool shares_hosts() const { return shape.hosts.given() && !shape.hosts.are_alone(); }
   // More ranks than cores, and more than two ranks: two exchange in pairs anyway.

@@ -8,6 +8,8 @@
 #include <ranges>
 
 #include "base/check.hpp"
+#include "model/default_machine.hpp"
+#include "select/candidates.hpp"
 #include "select/nic/by_nic.hpp"
 #include "select/rules.hpp"
 
@@ -17,10 +19,6 @@ namespace {
 using algorithm::Algorithm;
 using algorithm::Parameters;
 using schedule::Shape;
-
-// From this size on, two copies no longer stay in the caches. One copy is then faster if sender and
-// receiver each have a core. A reduction does better with the parts that buffers give it.
-constexpr std::int64_t kSingleCopyBytes = 4 << 20;
 
 // The algorithm where ranks know no counts but their own; a row of every such collective.
 constexpr std::string_view kLocal = "linear";
@@ -133,6 +131,11 @@ std::string_view why_not_helping(const Shape& shape, const Circumstances& now) {
   return {};
 }
 
+// The engine if the call does not take the NIC path.
+EngineKind host_engine(const Shape& shape, const Circumstances& now) {
+  return why_not_helping(shape, now).empty() ? EngineKind::helping : EngineKind::inline_;
+}
+
 void choose_engine(const Shape& shape, const Circumstances& now, Choice& choice) {
   if (now.nic) {
     const base::Status fits = check_nic_call(shape, now, choice);
@@ -144,7 +147,7 @@ void choose_engine(const Shape& shape, const Circumstances& now, Choice& choice)
     choice.why_not_nic = fits.error().message;
   }
   const std::string_view why_not = why_not_helping(shape, now);
-  choice.engine = why_not.empty() ? EngineKind::helping : EngineKind::inline_;
+  choice.engine = host_engine(shape, now);
   choice.engine_reason = !why_not.empty() ? why_not
                          : now.engine == base::EngineChoice::automatic
                              ? "ranks outnumber cores, so that one without a core would delay all"
@@ -160,12 +163,42 @@ std::optional<std::int64_t> common_bytes(const Shape& shape, const Circumstances
   return elements * now.element_bytes;
 }
 
+bool goes_by_price(const Shape&, const Circumstances&) { return false; }
+
+const model::Machine& machine_of(const Circumstances& now) {
+  return now.machine != nullptr ? *now.machine : model::default_machine();
+}
+
+// From some size on, two copies no longer stay in the caches. One copy is then faster if sender and
+// receiver each have a core. A reduction does better with the parts that buffers give it.
 bool prefers_single_copy(const Shape& shape, const Circumstances& now) {
   if (!now.pull) return false;
   const std::int64_t bytes = shape.count * now.element_bytes;
   if (now.single_copy_from >= 0) return bytes >= now.single_copy_from;
   return !now.oversubscribed && !schedule::is_reduction(shape.collective) &&
-         bytes >= kSingleCopyBytes;
+         bytes >= model::constant_of(machine_of(now), model::Constant::single_copy_from).count();
+}
+
+Choice choose_by_rule(const Shape& shape, const Circumstances& now, const Overrides& overrides) {
+  const auto bytes = common_bytes(shape, now);
+  const Ruling ruling = rule_on(overrides, shape, bytes);
+  return Search({shape, now, bytes.value_or(0)}, ruling).choice();
+}
+
+std::optional<Choice> choose_by_price(const Shape& shape, const Circumstances& now,
+                                      const Overrides& overrides) {
+  if (shape.ranks == 1 || shape.blocks.given() || now.local_counts) return std::nullopt;
+  const Ruling ruling = rule_on(overrides, shape, common_bytes(shape, now));
+  const Pricing pricing = pricing_of(shape, now, host_engine(shape, now));
+  const auto cheapest = cheapest_candidate(shape, pricing, ruling);
+  if (!cheapest) return std::nullopt;
+  Choice choice;
+  choice.algorithm = cheapest->row;
+  choice.parameters = cheapest->parameters;
+  choice.origin = Origin::price;
+  choice.reason = fmt::format("the cheapest candidate on the machine \"{}\", {:.2f} us",
+                              pricing.machine->name, cheapest->price.ns / 1000);
+  return choice;
 }
 
 Choice choose(const Shape& shape, const Circumstances& circumstances, const Overrides& overrides) {
@@ -178,7 +211,11 @@ Choice choose(const Shape& shape, const Circumstances& circumstances, const Over
     choice.origin = Origin::override_;
     choice.reason = describe(*ruling.rule);
   } else {
-    choice = Search({shape, circumstances, bytes.value_or(0)}, ruling).choice();
+    std::optional<Choice> cheapest;
+    if (goes_by_price(shape, circumstances)) {
+      cheapest = choose_by_price(shape, circumstances, overrides);
+    }
+    choice = cheapest ? std::move(*cheapest) : choose_by_rule(shape, circumstances, overrides);
   }
   std::ranges::move(choice.passed_over, std::back_inserter(ruling.passed_over));
   choice.passed_over = std::move(ruling.passed_over);

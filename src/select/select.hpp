@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Choice of algorithm, parameters and engine for a call: the user's overrides, or else the table of
-// rules (rules.hpp). Pure: all ranks choose alike, since they have the same input. Any thread.
+// Choice of algorithm, parameters and engine for a call: the user's overrides, or else the cheapest
+// candidate (candidates.hpp), or else the table of rules (rules.hpp). Pure: all ranks choose alike,
+// since they have the same input. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +23,16 @@ namespace unisono::select {
 // Facts that are the same at all ranks, besides the shape.
 struct Circumstances {
   std::int64_t element_bytes = 1;
-  bool oversubscribed = false;  // more ranks than cores
-  bool multicast = false;       // a message to many is staged once
+  bool oversubscribed = false;    // more ranks than cores
+  int cores = 1;                  // if all ranks are on one host: its cores
+  bool multicast = false;         // a message to many is staged once
+  bool staged_multicast = false;  // ... among the ranks of a host
   // A message from the first rank of a host to those of the others is one packet.
   bool leaders_multicast = false;
   bool pull = false;  // ranks can read each other's memory
   // Bytes from which that is preferred to buffers; negative: as measured.
   std::int64_t single_copy_from = -1;
+  std::int64_t window_bytes = 0;            // of a rank's receive buffer; 0: no limit
   const model::Machine* machine = nullptr;  // the costs; null: the default machine
 
   // The call: its built-in operator and type. A user's own are none here.
@@ -43,9 +47,13 @@ struct Circumstances {
   std::optional<nic::Preferences> nic = {};                   // it has a NIC path
 };
 
+// The costs: its machine, or the default one.
+const model::Machine& machine_of(const Circumstances& circumstances);
+
 // The source of the choice.
 enum class Origin {
   rule,      // the rule that holds
+  price,     // the cheapest candidate on the machine
   override_  // a rule of UNISONO_ALGORITHM
 };
 
@@ -64,6 +72,17 @@ struct Choice {
 // Always finds a legal one. The engine may still become inline, if long messages can be pulled.
 Choice choose(const schedule::Shape& shape, const Circumstances& circumstances,
               const Overrides& overrides = {});
+
+// The choice of algorithm and parameters by rule or by price alone. The cheapest candidate is
+// nullopt where no prices are computed: blocks differ in length, or there is one rank.
+Choice choose_by_rule(const schedule::Shape& shape, const Circumstances& circumstances,
+                      const Overrides& overrides = {});
+std::optional<Choice> choose_by_price(const schedule::Shape& shape,
+                                      const Circumstances& circumstances,
+                                      const Overrides& overrides = {});
+// Whether choose() takes the cheapest candidate for such a call: where prices were measured to
+// choose at least as well as rules do (bench/choice).
+bool goes_by_price(const schedule::Shape& shape, const Circumstances& circumstances);
 
 // Whether long messages should be read from their senders' memory, in one copy, instead of passing
 // through buffers in parts.

@@ -21,8 +21,7 @@
 namespace unisono::tools {
 namespace {
 
-// The schedules of all ranks are built for every row; some grow with the square of the ranks.
-constexpr int kMostRanks = 1024;
+constexpr int kMostRanks = 4096;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
 
 struct ExplainOptions {
@@ -113,19 +112,28 @@ base::Result<plan::Call> read_call(const ExplainOptions& options) {
   return call;
 }
 
-std::string_view way_of(const Explanation& explanation) {
-  if (explanation.single_copy) return "single copy";
-  return explanation.bulk ? "bulk buffers" : "small buffers";
+std::string_view name_of(const Explanation::Way& way) {
+  if (way.single_copy) return "single copy";
+  return way.bulk ? "bulk buffers" : "small buffers";
 }
 
 // The buffers' size decides whether long messages can be pulled, after the choice.
 std::string_view engine_reason(const Explanation& explanation) {
-  if (explanation.single_copy) return "ranks read long messages from their sender's memory";
+  if (explanation.way && explanation.way->single_copy)
+    return "ranks read long messages from their sender's memory";
   return explanation.choice.engine_reason;
 }
 
 std::string_view origin_name(select::Origin origin) {
-  return origin == select::Origin::rule ? "rule" : "override";
+  switch (origin) {
+    case select::Origin::rule:
+      return "rule";
+    case select::Origin::price:
+      return "price";
+    case select::Origin::override_:
+      return "override";
+  }
+  return "";
 }
 
 std::string remark(const Candidate& candidate) {
@@ -186,15 +194,21 @@ std::string text_of(const Explanation& explanation, const plan::Call& call, cons
   for (const std::string& text : choice.passed_over) {
     out += fmt::format("  passed over: {}\n", text);
   }
-  const select::Priced& cheapest = explanation.priced.front();
-  out += fmt::format("  predicted on \"{}\": {}\n", machine.name, describe(explanation.price));
-  out += fmt::format("  cheapest there: {}, {}\n",
-                     algorithm::describe(*cheapest.row, cheapest.parameters),
-                     microseconds(cheapest.price.ns));
+  if (explanation.price) {
+    out += fmt::format("  predicted on \"{}\": {}\n", machine.name, describe(*explanation.price));
+  }
+  if (!explanation.priced.empty()) {
+    const select::Priced& cheapest = explanation.priced.front();
+    out += fmt::format("  cheapest there: {}, {}\n",
+                       algorithm::describe(*cheapest.row, cheapest.parameters),
+                       microseconds(cheapest.price.ns));
+  }
   out += fmt::format("  engine: {}, because {}\n", select::engine_name(explanation.engine),
                      engine_reason(explanation));
-  out += fmt::format("  through: {}, {} part{}\n", way_of(explanation), explanation.segments,
-                     explanation.segments == 1 ? "" : "s");
+  if (explanation.way) {
+    out += fmt::format("  through: {}, {} part{}\n", name_of(*explanation.way),
+                       explanation.way->segments, explanation.way->segments == 1 ? "" : "s");
+  }
   if (place.hosts.given()) {
     out += fmt::format("  NIC path: {} {}\n", explanation.by_nic ? "yes," : "no, because",
                        explanation.why_nic);
@@ -250,8 +264,13 @@ std::string json_of(const Explanation& explanation, const plan::Call& call,
   json["origin"] = origin_name(choice.origin);
   json["reason"] = choice.reason;
   json["passed_over"] = choice.passed_over;
+  const auto name = [](const select::Choice& by) {
+    return algorithm::describe(*by.algorithm, by.parameters);
+  };
+  json["by_rule"] = name(explanation.by_rule);
+  if (explanation.by_price) json["by_price"] = name(*explanation.by_price);
   json["machine"] = machine.name;
-  json["predicted"] = json_of(explanation.price);
+  if (explanation.price) json["predicted"] = json_of(*explanation.price);
   json["priced"] = nlohmann::ordered_json::array();
   for (const select::Priced& each : explanation.priced) {
     nlohmann::ordered_json one = json_of(each.price);
@@ -260,8 +279,10 @@ std::string json_of(const Explanation& explanation, const plan::Call& call,
   }
   json["engine"] = select::engine_name(explanation.engine);
   json["engine_reason"] = engine_reason(explanation);
-  json["through"] = way_of(explanation);
-  json["parts"] = explanation.segments;
+  if (explanation.way) {
+    json["through"] = name_of(*explanation.way);
+    json["parts"] = explanation.way->segments;
+  }
   json["nic_path"] = explanation.by_nic;
   json["nic_path_reason"] = explanation.why_nic;
   return json.dump(2) + "\n";

@@ -16,6 +16,9 @@
 namespace unisono::tools {
 namespace {
 
+// A plan has the schedules of all ranks, also where one stands for all.
+constexpr int kMostPlannedRanks = 1024;
+
 // The context of a communicator of all ranks of a job on this machine. Whether ranks can read each
 // other's memory is found when a job starts; here they can, unless the setting forbids it. Ranks of
 // several hosts have no shared memory (comm::Communicator).
@@ -32,6 +35,7 @@ base::Result<plan::PlanContext> make_context(const RanksPlace& place,
     if (place.multicast) context.group.push_back(place.hosts.place(rank) == 0);
   }
   context.oversubscribed = one_memory && place.oversubscribed;
+  context.cores = place.cores;
   context.staged_multicast = has.multicast;
   context.multicast = one_memory ? has.multicast : place.multicast && place.hosts.are_alone();
   context.shared_windows = one_memory && has.shared_windows;
@@ -46,60 +50,31 @@ base::Result<plan::PlanContext> make_context(const RanksPlace& place,
   return context;
 }
 
-// How calls of this shape are priced: by which machine, engine, operator and type.
-struct Pricing {
-  model::Machine machine;
-  model::Work work;
-};
-
-model::Engine priced_engine(select::EngineKind engine) {
-  switch (engine) {
-    case select::EngineKind::inline_:
-      return model::Engine::inline_;
-    case select::EngineKind::helping:
-      return model::Engine::helping;
-    case select::EngineKind::nic:
-      return model::Engine::nic;
-  }
-  return model::Engine::any;
-}
-
-Pricing pricing_of(const model::Machine& machine, const RanksPlace& place,
-                   const select::Circumstances& now, select::EngineKind engine) {
-  Pricing pricing{.machine = machine,
-                  .work = {.engine = priced_engine(engine),
-                           .type = now.type.value_or(arith::Type::byte),
-                           .op = now.op}};
-  if (!place.hosts.given()) {
-    pricing.machine.cores_per_host =
-        place.oversubscribed ? std::max(1, std::min(place.cores, place.ranks - 1)) : place.cores;
-  }
-  for (model::PathParameters& path : pricing.machine.paths) {
-    const bool leaves_host = path.level == model::Level::hosts || path.level == model::Level::nic;
-    if (leaves_host && !place.multicast) path.multicast_latency = {};
-  }
-  return pricing;
-}
-
 base::Status fill_costs(Candidate& candidate, const schedule::Shape& shape,
-                        const Pricing& pricing) {
+                        const select::Pricing& pricing) {
+  const algorithm::Algorithm& row = *candidate.row;
+  if (!select::is_priceable(row, candidate.parameters, shape)) return base::success();
+  UNISONO_ASSIGN(candidate.price, select::price_of(row, candidate.parameters, shape, pricing));
+  if (select::one_stands_for_all(row, shape)) {
+    UNISONO_ASSIGN(const auto any, algorithm::build(row, shape, candidate.parameters, 0));
+    candidate.cost = schedule::cost_of_alike(any);
+    if (shape.hosts.given()) candidate.between_hosts = schedule::cost_between_hosts_of_alike(any);
+    return base::success();
+  }
   std::vector<schedule::Schedule> set;
   set.reserve(static_cast<std::size_t>(shape.ranks));
   for (int rank = 0; rank < shape.ranks; ++rank) {
-    UNISONO_ASSIGN(schedule::Schedule one,
-                   algorithm::build(*candidate.row, shape, candidate.parameters, rank));
+    UNISONO_ASSIGN(auto one, algorithm::build(row, shape, candidate.parameters, rank));
     set.push_back(std::move(one));
   }
   candidate.cost = schedule::cost(set);
-  UNISONO_ASSIGN(candidate.price, select::price_of(*candidate.row, candidate.parameters, shape,
-                                                   pricing.machine, pricing.work));
   if (shape.hosts.given()) candidate.between_hosts = schedule::cost_between_hosts(set);
   return base::success();
 }
 
 base::Result<Candidate> judge(const algorithm::Algorithm& row, const schedule::Shape& shape,
                               const select::Choice& choice, const select::Ruling& ruling,
-                              const Pricing& pricing) {
+                              const select::Pricing& pricing) {
   Candidate candidate{.row = &row,
                       .parameters = choice.algorithm == &row
                                         ? choice.parameters
@@ -161,21 +136,28 @@ base::Result<Explanation> explain(const plan::Call& call, const RanksPlace& plac
   result.choice = select::choose(shape, now, context.overrides);
   const select::Ruling ruling =
       select::rule_on(context.overrides, shape, select::common_bytes(shape, now));
-  const Pricing pricing = pricing_of(machine, place, now, result.choice.engine);
-  UNISONO_ASSIGN(result.priced, select::price_candidates(shape, pricing.machine, pricing.work));
-  UNISONO_ASSIGN(result.price, select::price_of(*result.choice.algorithm, result.choice.parameters,
-                                                shape, pricing.machine, pricing.work));
+  result.by_rule = select::choose_by_rule(shape, now, context.overrides);
+  result.by_price = select::choose_by_price(shape, now, context.overrides);
+  const select::Pricing pricing = select::pricing_of(shape, now, result.choice.engine);
+  UNISONO_ASSIGN(result.priced, select::price_candidates(shape, pricing));
+  const select::Choice& choice = result.choice;
+  const bool is_priceable = select::is_priceable(*choice.algorithm, choice.parameters, shape);
+  if (is_priceable) {
+    UNISONO_ASSIGN(result.price,
+                   select::price_of(*choice.algorithm, choice.parameters, shape, pricing));
+  }
   for (const algorithm::Algorithm& row : algorithm::table()) {
     if (row.collective != call.collective) continue;
     UNISONO_ASSIGN(Candidate candidate, judge(row, shape, result.choice, ruling, pricing));
     result.candidates.push_back(std::move(candidate));
   }
-  plan::PlanCache plans(context);
-  UNISONO_ASSIGN(const plan::Plan* const plan, plans.find(call, true));
-  result.engine = plan->engine;
-  result.single_copy = plan->single_copy;
-  result.bulk = plan->bulk;
-  result.segments = plan->segments;
+  result.engine = choice.engine;
+  if (is_priceable && shape.ranks <= kMostPlannedRanks) {
+    plan::PlanCache plans(context);
+    UNISONO_ASSIGN(const plan::Plan* const plan, plans.find(call, true));
+    result.engine = plan->engine;
+    result.way = {.single_copy = plan->single_copy, .bulk = plan->bulk, .segments = plan->segments};
+  }
   const auto nic = find_nic(shape, now, place, settings, result.choice);
   result.by_nic = nic.ok();
   result.why_nic = nic.ok() ? *nic : nic.error().message;

@@ -33,11 +33,17 @@ struct Explanation {
   std::vector<Candidate> candidates;   // in the order of the table
   std::vector<select::Priced> priced;  // all legal parameters of all rows, cheapest first
   select::Choice choice;
-  model::Price price;  // of the choice
+  select::Choice by_rule;                  // what the rules would choose
+  std::optional<select::Choice> by_price;  // ... and what prices would
+  std::optional<model::Price> price;       // of the choice; none: it has too many steps
   select::EngineKind engine = select::EngineKind::inline_;
-  bool single_copy = false;
-  bool bulk = false;  // long messages, which do not use the small windows
-  std::int64_t segments = 1;
+  // How the data goes; none for so many ranks that no plan is made here.
+  struct Way {
+    bool single_copy = false;
+    bool bulk = false;  // long messages, which do not use the small windows
+    std::int64_t segments = 1;
+  };
+  std::optional<Way> way;
   bool by_nic = false;  // blocking calls take the NIC path
   std::string why_nic;  // ... or why not
 };

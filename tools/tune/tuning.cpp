@@ -8,10 +8,12 @@
 #include <cmath>
 
 #include "algorithm/algorithm.hpp"
+#include "base/settings/settings.hpp"
+#include "comm/segment.hpp"
 #include "machine.hpp"
 #include "model/default_machine.hpp"
 #include "model/fit.hpp"
-#include "model/price.hpp"
+#include "select/candidates.hpp"
 #include "tune/job_probes.hpp"
 #include "tune/loopback_probes.hpp"
 #include "tune/memory_probes.hpp"
@@ -243,12 +245,17 @@ class Tuner {
     if (!one.ok()) return one.error();
     const schedule::Shape shape{.collective = collective, .ranks = ranks, .count = bytes / 8};
     const algorithm::Algorithm& row = *algorithm::find(collective, name);
-    std::vector<schedule::Schedule> set;
-    for (int r = 0; r < ranks; ++r) set.push_back(row.build(shape, {}, r));
-    model::Work work{.type = arith::Type::float64};
-    if (schedule::is_reduction(collective)) work.op = arith::Operator::sum;
-    const double price = model::price(set, tuning_.machine, work).ns;
-    tuning_.comparisons.push_back({what, one->ns, one->plus_minus, price});
+    const bool shares_cores = ranks > cores_;
+    select::Pricing pricing{
+        .machine = &tuning_.machine,
+        .work = {.engine = shares_cores ? model::Engine::helping : model::Engine::inline_,
+                 .type = arith::Type::float64,
+                 .staged_multicast = true,
+                 .cores = std::max(cores_, shares_cores ? 1 : ranks)},
+        .window_bytes = comm::plan_segment(ranks, base::Settings()).bulk.data_bytes};
+    if (schedule::is_reduction(collective)) pricing.work.op = arith::Operator::sum;
+    UNISONO_ASSIGN(const model::Price price, select::price_of(row, {}, shape, pricing));
+    tuning_.comparisons.push_back({what, one->ns, one->plus_minus, price.ns});
     return base::success();
   }
 

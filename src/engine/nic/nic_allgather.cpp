@@ -65,23 +65,24 @@ base::Result<std::unique_ptr<NicAllgather::Way>> NicAllgather::join_way(
 
 base::Result<std::unique_ptr<NicAllgather>> NicAllgather::join(nic::ServiceClient& client,
                                                                const nic::GroupAddresses& group,
-                                                               int rank) {
+                                                               int rank,
+                                                               const select::NicBlockCosts& costs) {
   UNISONO_ASSIGN(const unisono_nic_row singly, singly_row(rank, group));
   UNISONO_ASSIGN(auto one_by_one, join_way(client, singly));
   std::unique_ptr<Way> by_doubling;
-  if (select::nic_joins_blocks(static_cast<int>(group.ranks.size()), kWord)) {
+  if (select::nic_joins_blocks(costs, static_cast<int>(group.ranks.size()), kWord)) {
     UNISONO_ASSIGN(const unisono_nic_row joined, joined_row(rank, group));
     UNISONO_ASSIGN(by_doubling, join_way(client, joined));
   }
   return std::unique_ptr<NicAllgather>(
-      new NicAllgather(std::move(one_by_one), std::move(by_doubling)));
+      new NicAllgather(std::move(one_by_one), std::move(by_doubling), costs));
 }
 
 Status NicAllgather::start(std::span<const std::byte> block, std::span<std::byte> result,
                            std::uint32_t mark) {
   delay_.restart();
   const bool joins =
-      joined_ != nullptr && select::nic_joins_blocks(singly_->port->ranks(), block.size());
+      joined_ != nullptr && select::nic_joins_blocks(costs_, singly_->port->ranks(), block.size());
   way_ = joins ? joined_.get() : singly_.get();
   way_->segments.begin(block, result, mark);
   const auto given = poll();

@@ -17,17 +17,20 @@
 #include "nic/lowering/row.hpp"
 #include "nic/port/allgather_segments.hpp"
 #include "nic/service/client.hpp"
+#include "select/nic/pays.hpp"
 
 namespace unisono::engine {
 
 class NicAllgather {
  public:
-  // `group`: that of the ranks' tree, with its multicast address. Its rows end with the client's
-  // connection. Code::unsupported for more than UNISONO_NIC_RANKS_MAX ranks. All ranks must have
-  // joined before anything is started.
+  // `group`: that of the ranks' tree, with its multicast address. `costs`: by which it joins
+  // blocks, the same for all ranks. Its rows end with the client's connection. Code::unsupported
+  // for more than UNISONO_NIC_RANKS_MAX ranks. All ranks must have joined before anything is
+  // started.
   static base::Result<std::unique_ptr<NicAllgather>> join(nic::ServiceClient& client,
                                                           const nic::GroupAddresses& group,
-                                                          int rank);
+                                                          int rank,
+                                                          const select::NicBlockCosts& costs);
 
   // Posts the block, or as much of it as may be in flight at once. The mark distinguishes calls
   // that should be the same at all ranks. `result` has room for the blocks of all ranks, one after
@@ -68,12 +71,15 @@ class NicAllgather {
 
   static base::Result<std::unique_ptr<Way>> join_way(nic::ServiceClient& client,
                                                      const unisono_nic_row& asked);
-  NicAllgather(std::unique_ptr<Way> singly, std::unique_ptr<Way> joined)
-      : singly_(std::move(singly)),
+  NicAllgather(std::unique_ptr<Way> singly, std::unique_ptr<Way> joined,
+               const select::NicBlockCosts& costs)
+      : costs_(costs),
+        singly_(std::move(singly)),
         joined_(std::move(joined)),
         way_(singly_.get()),
         delay_(singly_->port->rank()) {}
 
+  const select::NicBlockCosts costs_;
   const std::unique_ptr<Way> singly_;
   const std::unique_ptr<Way> joined_;  // may be absent
   Way* way_;                           // of the current allgather

@@ -87,7 +87,8 @@ Status NicGroup::join(std::span<const nic::Capabilities> hosts) {
   for (const nic::Node& node : nodes) UNISONO_TRY(join_tree(node, group));
   if (!leads()) client_.reset();  // the daemon counts connections
   if (!options_.one_a_host || options_.ranks > UNISONO_NIC_RANKS_MAX) return base::success();
-  UNISONO_ASSIGN(allgather_, NicAllgather::join(*client_, group, options_.rank));
+  UNISONO_ASSIGN(allgather_, NicAllgather::join(*client_, group, options_.rank,
+                                                select::NicBlockCosts::of(machine)));
   return base::success();
 }
 

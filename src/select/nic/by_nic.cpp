@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "model/default_machine.hpp"
 #include "nic/lowering/lower.hpp"
 #include "nic/port/vector_limit.hpp"
 #include "select/nic/pays.hpp"
@@ -38,7 +39,9 @@ Status check_blocks(const NicShape& shape) {
 }
 
 Status check_vector(const NicShape& shape, std::uint32_t combine) {
-  const std::size_t most = nic_packets_that_pay(shape.collective, combine) * nic::kPacketBytes;
+  const std::size_t most =
+      nic_bytes_that_pay(shape.machine != nullptr ? *shape.machine : model::default_machine(),
+                         shape.collective, combine);
   if (bytes_of(shape) <= most) return base::success();
   return refusal(fmt::format("a vector of {} bytes is faster without it; up to {} bytes go by it",
                              bytes_of(shape), most));
@@ -63,6 +66,7 @@ NicShape nic_shape_of(const schedule::Shape& shape, const Circumstances& now) {
   nic.root = shape.root;
   nic.ranks = shape.ranks;
   nic.one_a_host = shape.hosts.are_alone();
+  nic.machine = now.machine;
   if (!schedule::is_reduction(shape.collective)) return nic;
   UNISONO_CHECK(now.op && now.type, "a user's operator in the NIC path");
   nic.op = *now.op;

@@ -7,6 +7,7 @@
 
 #include "arith/type.hpp"
 #include "base/result.hpp"
+#include "model/machine.hpp"
 #include "schedule/shape.hpp"
 
 namespace unisono::select {
@@ -23,7 +24,8 @@ struct NicShape {
   std::int64_t count = 0;
   int root = 0;
   int ranks = 1;
-  bool one_a_host = true;  // no two of them are on one host
+  bool one_a_host = true;                   // no two of them are on one host
+  const model::Machine* machine = nullptr;  // the costs; null: the default machine
 };
 // The shape has several hosts; a reduction has a built-in type and operator.
 NicShape nic_shape_of(const schedule::Shape& shape, const Circumstances& circumstances);

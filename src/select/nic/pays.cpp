@@ -9,16 +9,10 @@
 namespace unisono::select {
 namespace {
 
+using model::Constant;
 using schedule::Collective;
 
-// Costs at a host's program, in nanoseconds (bench/hop). First of a block that comes by itself and
-// is kept. Then of a message whose blocks are kept, joined to others and sent.
-constexpr double kBlockNs = 270;
-constexpr double kBlockWordNs = 4;
-constexpr double kMessageNs = 570;
-constexpr double kJoinedNs = 45;
-constexpr double kJoinedWordNs = 9;
-constexpr double kStepNs = 300;
+constexpr double kWordBytes = 8;
 
 }  // namespace
 
@@ -27,24 +21,42 @@ bool nic_adds_floats(std::uint32_t combine) {
   return how == UNISONO_NIC_SUM_FLOAT32 || how == UNISONO_NIC_SUM_FLOAT64;
 }
 
-std::uint32_t nic_packets_that_pay(Collective collective, std::uint32_t combine) {
-  if (collective == Collective::broadcast) return 1;
-  return nic_adds_floats(combine) ? 2 : nic::kPacketsMax;
+std::size_t nic_bytes_that_pay(const model::Machine& machine, Collective collective,
+                               std::uint32_t combine) {
+  constexpr std::size_t kLongest = nic::kPacketsMax * nic::kPacketBytes;
+  const auto up_to = [&](Constant constant) {
+    const auto bytes = static_cast<std::size_t>(model::constant_of(machine, constant).count());
+    return std::min(bytes, kLongest);
+  };
+  if (collective == Collective::broadcast) return up_to(Constant::nic_broadcast);
+  return nic_adds_floats(combine) ? up_to(Constant::nic_real_vector) : kLongest;
 }
 
 bool nic_rooted_pays(Collective collective, int hosts) {
   return collective == Collective::reduce && hosts > 1 + nic_fan_in(hosts);
 }
 
-bool nic_joins_blocks(int ranks, std::size_t block_bytes) {
+NicBlockCosts NicBlockCosts::of(const model::Machine& machine) {
+  const auto ns = [&machine](Constant constant) {
+    return model::constant_of(machine, constant).ns();
+  };
+  return {.block = ns(Constant::nic_block),
+          .block_word = ns(Constant::nic_block_per_byte) * kWordBytes,
+          .message = ns(Constant::nic_message),
+          .joined = ns(Constant::nic_joined),
+          .joined_word = ns(Constant::nic_joined_per_byte) * kWordBytes,
+          .step = ns(Constant::nic_step)};
+}
+
+bool nic_joins_blocks(const NicBlockCosts& costs, int ranks, std::size_t block_bytes) {
   const auto words = static_cast<double>(nic::words_of(block_bytes));
-  const double singly = (ranks - 1) * (kBlockNs + words * kBlockWordNs);
+  const double singly = (ranks - 1) * (costs.block + words * costs.block_word);
   double joined = 0;
   double largest = 0;
   for (int distance = 1; distance < ranks; distance *= 2) {
     const double blocks = std::min(distance, ranks - distance);
-    joined += kMessageNs + blocks * (kJoinedNs + words * kJoinedWordNs);
-    if (distance > 1) joined += kStepNs;
+    joined += costs.message + blocks * (costs.joined + words * costs.joined_word);
+    if (distance > 1) joined += costs.step;
     largest = std::max(largest, blocks);
   }
   return largest * (1 + words) <= UNISONO_NIC_WORDS_MAX && joined < singly;

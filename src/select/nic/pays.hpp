@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // When the NIC path is faster than host processes, and when an allgather there joins blocks. The
-// limits are measured (docs/explanation/nic-path.md): programs add a word at a time and processors
-// a cache line, so the longer the vector the less the saved wake-ups matter. Pure; any thread.
+// limits are measured (docs/explanation/nic-path.md) and stand in the machine file: programs add a
+// word at a time and processors a cache line, so the longer the vector the less the saved wake-ups
+// matter. Pure; any thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "model/machine.hpp"
 #include "schedule/shape.hpp"
 
 namespace unisono::select {
@@ -15,17 +17,28 @@ namespace unisono::select {
 // compute in software.
 bool nic_adds_floats(std::uint32_t combine);
 
-// The NIC path is faster up to this number of packets. A broadcast there is a reduction, to which
-// every host contributes; host processes need one multicast for it.
-std::uint32_t nic_packets_that_pay(schedule::Collective collective, std::uint32_t combine);
+// The NIC path is faster for vectors up to so many bytes. A broadcast there is a reduction, to
+// which every host contributes; host processes need one multicast for it.
+std::size_t nic_bytes_that_pay(const model::Machine& machine, schedule::Collective collective,
+                               std::uint32_t combine);
 
 // Whether a rooted collective is faster there. In the NIC path all ranks wait for its end; among
 // host processes, ranks that receive nothing return at once. But programs forward data that one
 // host's processes would otherwise have to forward for others.
 bool nic_rooted_pays(schedule::Collective collective, int hosts);
 
+// The costs of an allgather's blocks at a host's program, in nanoseconds; words have 8 bytes.
+struct NicBlockCosts {
+  double block = 0, block_word = 0;  // that comes by itself and is kept
+  double message = 0;                // whose blocks are kept, joined to others and sent
+  double joined = 0, joined_word = 0;
+  double step = 0;  // of doubling, after the first
+
+  static NicBlockCosts of(const model::Machine& machine);
+};
+
 // Whether an allgather of such blocks joins them to messages of doubling size. The same at all
-// ranks.
-bool nic_joins_blocks(int ranks, std::size_t block_bytes);
+// ranks of a job.
+bool nic_joins_blocks(const NicBlockCosts& costs, int ranks, std::size_t block_bytes);
 
 }  // namespace unisono::select

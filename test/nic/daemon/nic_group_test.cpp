@@ -22,6 +22,7 @@
 #include "base/clock.hpp"
 #include "base/prng.hpp"
 #include "base/process_record.hpp"
+#include "model/default_machine.hpp"
 #include "nic/harness/hosts.hpp"
 #include "nic/harness/with_hosts.hpp"
 
@@ -198,8 +199,9 @@ TEST_F(NicGroups, AllgathersOfAnyLength) {
 // blocks that it lacks: that of rank 2 would have come to rank 15 with that of rank 1.
 TEST_F(NicGroupsOfSixteen, AllgathersOfShortBlocksAndOthers) {
   constexpr int kRanks = 16;
-  ASSERT_TRUE(select::nic_joins_blocks(kRanks, sizeof(double)));
-  ASSERT_FALSE(select::nic_joins_blocks(kRanks, 100 * sizeof(double)));
+  const auto costs = select::NicBlockCosts::of(model::default_machine());
+  ASSERT_TRUE(select::nic_joins_blocks(costs, kRanks, sizeof(double)));
+  ASSERT_FALSE(select::nic_joins_blocks(costs, kRanks, 100 * sizeof(double)));
   run([&](int rank, NicGroup& group) {
     for (int operation = 0; operation < 40; ++operation) {
       const std::size_t count = operation % 5 == 4 ? 100 : 1;

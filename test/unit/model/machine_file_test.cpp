@@ -111,6 +111,35 @@ TEST(MachineFile, ARefusalNamesFileLineAndWhatWasExpected) {
             "m.json:3: key \"version\" is given twice");
 }
 
+TEST(MachineFile, ConstantsAreRefusedByNameAndUnit) {
+  const std::string text = bytes_of(machines_folder() / "default.json");
+  const std::string renamed = refusal(replaced(text, "\"few_ranks\"", "\"few_rank\""));
+  EXPECT_NE(renamed.find("constants: unknown key \"few_rank\"; did you mean \"few_ranks\"?"),
+            std::string::npos)
+      << renamed;
+  const std::string unit = refusal(replaced(text, "\"unit\": \"ranks\"", "\"unit\": \"bytes\""));
+  EXPECT_NE(unit.find("\"unit\": expected one of ranks, found \"bytes\""), std::string::npos)
+      << unit;
+}
+
+TEST(MachineFile, ConstantsThatAreNotThereAreNotWritten) {
+  auto machine = parse_machine(bytes_of(machines_folder() / "default.json"), "default.json");
+  ASSERT_TRUE(machine.ok());
+  for (const ConstantRow& row : constant_rows()) {
+    auto& constant = machine->constants[static_cast<std::size_t>(row.id)];
+    EXPECT_TRUE(constant.has_value()) << row.name;
+    if (row.id != Constant::nic_step) constant.reset();
+  }
+  const std::string text = machine_text(*machine);
+  EXPECT_EQ(text.find("few_ranks"), text.npos);
+  EXPECT_NE(text.find("nic_step"), text.npos);
+  const auto again = parse_machine(text, "again");
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_EQ(*again, *machine);
+  machine->constants = {};
+  EXPECT_EQ(machine_text(*machine).find("constants"), std::string::npos);
+}
+
 TEST(MachineFile, AHalfWrittenFileIsRefusedWhereverItEnds) {
   const std::string text = crescendo();
   for (std::size_t length = 0; length + 2 < text.size(); length += 7) {

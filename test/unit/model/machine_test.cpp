@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "model/default_machine.hpp"
 #include "unit/model/shipped.hpp"
 
 namespace unisono::model {
@@ -19,6 +20,26 @@ TEST(Value, IsConvertedToNanoseconds) {
   EXPECT_EQ(in(3, Unit::s).ns(), 3e9);
   EXPECT_EQ(in(0.5, Unit::ns_per_byte).ns(), 0.5);
   EXPECT_EQ(in(400, Unit::mb_per_s).ns(), 2.5);
+}
+
+TEST(Value, OfBytesOrRanksIsANumber) {
+  EXPECT_EQ(in(4096, Unit::bytes).count(), 4096);
+  EXPECT_EQ(in(8, Unit::ranks).count(), 8);
+}
+
+TEST(ValueDeathTest, ATimeIsNoNumberAndANumberNoTime) {
+  EXPECT_DEATH((void)in(8, Unit::ranks).ns(), "the time of a number");
+  EXPECT_DEATH((void)in(8, Unit::us).count(), "the number of a time");
+}
+
+TEST(Constants, OfAFileThatLacksThemAreTheDefaultMachines) {
+  Machine machine = default_machine();
+  auto& own = machine.constants[static_cast<std::size_t>(Constant::few_ranks)];
+  own = in(3, Unit::ranks);
+  EXPECT_EQ(constant_of(machine, Constant::few_ranks).count(), 3);
+  own.reset();
+  EXPECT_EQ(constant_of(machine, Constant::few_ranks).count(),
+            constant_of(default_machine(), Constant::few_ranks).count());
 }
 
 TEST(Curve, IsLinearBetweenPointsAndGoesOnBeyond) {

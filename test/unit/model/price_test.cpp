@@ -128,6 +128,61 @@ TEST(Price, OfAMulticastByWhatThePathCanDo) {
                    rest + 120);
 }
 
+TEST(Price, OfAMulticastThatIsReadFromOnePlace) {
+  Machine machine = plain();
+  machine.paths[0].copy_per_byte = ns(0, Unit::ns_per_byte);
+  Work staged = kBytes;
+  staged.staged_multicast = true;
+  EXPECT_DOUBLE_EQ(price(multicast(20), machine, staged).ns, 7 + 120 + 1000 + 30);
+  // Hosts do not share memory.
+  staged.apart = true;
+  EXPECT_DOUBLE_EQ(price(multicast(20), machine, staged).ns, 7 + 3 * 120 + 1000 + 30);
+  machine.paths[0].level = Level::hosts;
+  machine.paths[0].multicast_latency = ns(1500);
+  EXPECT_DOUBLE_EQ(price(multicast(20), machine, staged).ns, 7 + 120 + 1500 + 30);
+  staged.multicast_between_hosts = false;
+  EXPECT_DOUBLE_EQ(price(multicast(20), machine, staged).ns, 7 + 3 * 120 + 1000 + 30);
+}
+
+TEST(Price, OfSegmentsIsTheFirstAndWhatTheBusiestRankAdds) {
+  // The receiver takes r(m) + gamma m for each, more than the sender's o + O m.
+  const double first = price(messages(1, 50), plain(), kBytes).ns;
+  EXPECT_DOUBLE_EQ(price(messages(1, 50), plain(), kBytes, 3).ns, first + 2 * 160);
+  Machine slow = plain();
+  slow.paths[0].overhead = ns(1000);
+  const Price many = price(messages(1, 50), slow, kBytes, 101);
+  EXPECT_DOUBLE_EQ(many.ns, first + 900 + 100 * 1050);
+  EXPECT_NEAR(many.parts.sum(), many.ns, 1e-6);
+  // An exchange in which each waits for the other has no overlap.
+  const auto set = build_all(Collective::barrier, "dissemination", 8, 0, {});
+  EXPECT_DOUBLE_EQ(price(set, plain(), kBytes, 5).ns, 7 + 5 * 3 * (100 + 1000 + 10));
+  EXPECT_DOUBLE_EQ(price_of_alike(set[3], plain(), kBytes, 5).ns, 7 + 5 * 3 * (100 + 1000 + 10));
+}
+
+TEST(Price, WhereRanksHelpEachNeedsACoreOnce) {
+  const auto set = build_all(Collective::barrier, "dissemination", 8, 0, {});
+  const double alone = price(set, plain(), kBytes).ns;
+  Machine small = plain();
+  small.hand_over = ns(50);
+  Work helping = kBytes;
+  helping.engine = Engine::helping;
+  helping.cores = 2;
+  EXPECT_DOUBLE_EQ(price(set, small, helping).ns, alone + 8 / 2 * 50);
+  EXPECT_DOUBLE_EQ(price_of_alike(set[0], small, helping).ns, alone + 8 / 2 * 50);
+  small.paths[0].latency = ns(0);
+  helping.cores = 1;
+  EXPECT_DOUBLE_EQ(price(set, small, helping).ns, 8 * (7 + 3 * (100 + 10)) + 8 * 50);
+  helping.cores = 8;
+  EXPECT_DOUBLE_EQ(price(set, small, helping).parts.hand_over, 0);
+}
+
+TEST(Price, OfElementsOfAnotherLengthThanTheirTypes) {
+  Work wide = kBytes;
+  wide.element_bytes = 10;
+  EXPECT_DOUBLE_EQ(price(messages(1, 5), plain(), wide).ns,
+                   price(messages(1, 50), plain(), kBytes).ns);
+}
+
 TEST(Price, WhereRanksOutnumberCoresWaitsPassThemOn) {
   const auto set = build_all(Collective::barrier, "dissemination", 8, 0, {});
   const double alone = price(set, plain(), kBytes).ns;

@@ -33,6 +33,25 @@ TEST(Cost, BetweenHostsAMulticastIsSentOnceAndOtherMessagesAreNotSteps) {
             (CostBetweenHosts{.steps = 2, .messages = 2, .sends = 2, .elements = 6}));
 }
 
+// That it is right for every algorithm whose ranks are alike: test/unit/select/candidates_test.cpp.
+TEST(Cost, OfRanksThatAreAlikeIsThatOfOne) {
+  const std::string exchange =
+      "slot 0 from {1} count 4\n"
+      "op 0 send input[0:4] to {1} slot 0\nop 1 wait slot 0\n"
+      "op 2 copy output[0:4] = slot 0[0:4] after 1\n";
+  std::string text;
+  for (const char* const pair : {"01", "10"}) {
+    std::string one = exchange;
+    for (auto at = one.find("{1}"); at != one.npos; at = one.find("{1}"))
+      one.replace(at, 3, {pair[1]});
+    text += std::string("schedule broadcast ranks 2 rank ") + pair[0] + " count 4 root 0\n" + one;
+  }
+  const auto set = parse(text);
+  ASSERT_TRUE(set.ok()) << set.error().message;
+  EXPECT_EQ(cost_of_alike(set->front()), cost(*set));
+  EXPECT_EQ(cost_of_alike(set->front()), (Cost{1, 4}));
+}
+
 TEST(Cost, OneRankAloneSendsNothing) {
   EXPECT_EQ(cost_of("schedule allreduce ranks 1 rank 0 count 3\n"
                     "op 0 copy output[0:3] = input[0:3]\n"),

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "model/default_machine.hpp"
+#include "schedule/cost.hpp"
 #include "select/override.hpp"
+#include "select/select.hpp"
 
 namespace unisono::select {
 namespace {
@@ -28,7 +30,7 @@ Shape shape_of(Collective collective, int ranks, std::int64_t count) {
 }
 
 std::vector<Priced> priced(const Shape& shape, const model::Machine& machine) {
-  auto all = price_candidates(shape, machine, kSum);
+  auto all = price_candidates(shape, {.machine = &machine, .work = kSum});
   EXPECT_TRUE(all.ok()) << (all.ok() ? "" : all.error().message);
   return all.ok() ? std::move(*all) : std::vector<Priced>{};
 }
@@ -110,12 +112,112 @@ TEST(PriceCandidates, APriceFromOneScheduleIsThatOfAll) {
       set.push_back(*algorithm::build(row, shape, parameters, rank));
     }
     const model::Machine& machine = model::default_machine();
-    EXPECT_NEAR(price_of(row, parameters, shape, machine, kSum)->ns,
+    EXPECT_NEAR(price_of(row, parameters, shape, {.machine = &machine, .work = kSum})->ns,
                 model::price(set, machine, kSum).ns, 1e-6)
+        << row.name;
+    EXPECT_EQ(schedule::cost_of_alike(set[3]), schedule::cost(set)) << row.name;
+    Shape apart = shape;
+    apart.hosts = topology::HostMap::apart(8);
+    for (schedule::Schedule& each : set) each.shape = apart;
+    EXPECT_EQ(schedule::cost_between_hosts_of_alike(set[3]), schedule::cost_between_hosts(set))
         << row.name;
     ++from_one;
   }
   EXPECT_GT(from_one, 3);
+}
+
+TEST(PriceOf, ALongCallIsOfSegmentsThatFitTheBuffers) {
+  const algorithm::Algorithm& chain = *algorithm::find(Collective::broadcast, "chain");
+  const Shape shape = shape_of(Collective::broadcast, 8, 1 << 20);
+  const Parameters usual = algorithm::default_parameters(chain, shape);
+  Pricing pricing{.machine = &model::default_machine(), .work = {.type = arith::Type::float64}};
+  const double whole = price_of(chain, usual, shape, pricing)->ns;
+  pricing.window_bytes = std::int64_t{8} << 20;
+  EXPECT_EQ(price_of(chain, usual, shape, pricing)->ns, whole);
+  pricing.window_bytes = 1 << 20;
+  Shape eighth = shape;
+  eighth.count /= 8;
+  std::vector<schedule::Schedule> set;
+  for (int r = 0; r < 8; ++r) set.push_back(*algorithm::build(chain, eighth, usual, r));
+  EXPECT_EQ(price_of(chain, usual, shape, pricing)->ns,
+            model::price(set, *pricing.machine, pricing.work, 8).ns);
+}
+
+Circumstances circumstances() {
+  return {.element_bytes = 8,
+          .cores = 4,
+          .multicast = true,
+          .staged_multicast = true,
+          .window_bytes = 128 << 10,
+          .op = arith::Operator::sum,
+          .type = arith::Type::float64,
+          .shared_windows = true};
+}
+
+TEST(CheapestCandidate, OfFewRanksIsTheFirstOfAll) {
+  for (int c = 0; c < schedule::kCollectiveCount; ++c) {
+    for (const int ranks : {2, 3, 8}) {
+      for (const std::int64_t count : {1, 1000, 300'000}) {
+        const Shape shape = shape_of(static_cast<Collective>(c), ranks, count);
+        const Pricing pricing = pricing_of(shape, circumstances(), EngineKind::inline_);
+        const auto all = price_candidates(shape, pricing);
+        ASSERT_TRUE(all.ok());
+        const auto cheapest = cheapest_candidate(shape, pricing, {});
+        ASSERT_TRUE(cheapest.has_value());
+        EXPECT_EQ(cheapest->row, all->front().row);
+        EXPECT_EQ(cheapest->parameters, all->front().parameters);
+        EXPECT_EQ(cheapest->price, all->front().price);
+      }
+    }
+  }
+}
+
+TEST(CheapestCandidate, IsNotAnExcludedOne) {
+  const Shape shape = shape_of(Collective::allreduce, 8, 1);
+  const Pricing pricing = pricing_of(shape, circumstances(), EngineKind::inline_);
+  const auto overrides = parse_overrides("allreduce:^pairwise;^recursive-multiplying");
+  ASSERT_TRUE(overrides.ok());
+  const Ruling ruling = rule_on(*overrides, shape, 8);
+  const auto cheapest = cheapest_candidate(shape, pricing, ruling);
+  ASSERT_TRUE(cheapest.has_value());
+  EXPECT_NE(cheapest->row->name, "pairwise");
+  EXPECT_NE(cheapest->row->name, "recursive-multiplying");
+  Ruling none;
+  std::vector<OverrideRule> rules(algorithm::table().size());
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    rules[i].algorithm = &algorithm::table()[i];
+    rules[i].never = true;
+    none.never.push_back(&rules[i]);
+  }
+  EXPECT_FALSE(cheapest_candidate(shape, pricing, none).has_value());
+}
+
+// Also on several hosts, of one rank, of a few and of many.
+TEST(CheapestCandidate, OfManyRanksIsLegalAndHasItsOwnPrice) {
+  constexpr int kRanks = 300;
+  int in_full = 0;
+  std::vector<topology::HostMap> maps = {{}, topology::HostMap::apart(kRanks)};
+  for (const int of_host : {3, 20, 150}) {
+    std::vector<int> hosts;
+    for (int r = 0; r < kRanks; ++r) hosts.push_back(r / of_host);
+    maps.push_back(topology::HostMap::of_labels(hosts));
+  }
+  for (int c = 0; c < schedule::kCollectiveCount; ++c) {
+    for (const topology::HostMap& map : maps) {
+      Shape shape = shape_of(static_cast<Collective>(c), kRanks, 100);
+      shape.hosts = map;
+      if (schedule::is_rooted(shape.collective)) shape.root = 299;
+      const Pricing pricing = pricing_of(shape, circumstances(), EngineKind::inline_);
+      const auto cheapest = cheapest_candidate(shape, pricing, {});
+      ASSERT_TRUE(cheapest.has_value());
+      EXPECT_EQ(why_not(*cheapest->row, shape, cheapest->parameters), "");
+      if (!is_priceable(*cheapest->row, cheapest->parameters, shape)) continue;
+      EXPECT_EQ(price_of(*cheapest->row, cheapest->parameters, shape, pricing)->ns,
+                cheapest->price.ns);
+      ++in_full;
+    }
+  }
+  EXPECT_GT(in_full, schedule::kCollectiveCount);
 }
 
 // A machine where only the number of steps counts, and one where only sending costs.

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
 #include "harness/unequal_blocks.hpp"
+#include "model/default_machine.hpp"
 #include "select/rules.hpp"
 
 namespace unisono::select {
@@ -32,7 +34,7 @@ TEST(Choose, PicksSomethingLegalForEveryShape) {
                   shape,
                   {.element_bytes = 8, .oversubscribed = oversubscribed, .multicast = multicast});
               ASSERT_TRUE(algorithm::build(*choice.algorithm, shape, choice.parameters, 0).ok());
-              ASSERT_EQ(choice.origin, Origin::rule);
+              ASSERT_NE(choice.origin, Origin::override_);
               ASSERT_FALSE(choice.reason.empty());
               ++picks;
             }
@@ -42,6 +44,73 @@ TEST(Choose, PicksSomethingLegalForEveryShape) {
     }
   }
   EXPECT_EQ(picks, schedule::kCollectiveCount * 70 * 5 * 8);
+}
+
+// Whether or not choose() takes it.
+TEST(ChooseByPrice, IsLegalForEveryShapeAndTheSameForAllWithOneMachine) {
+  int picks = 0;
+  for (int c = 0; c < schedule::kCollectiveCount; ++c) {
+    for (const int ranks : {1, 2, 3, 5, 8, 13, 32, 33, 70}) {
+      for (const std::int64_t count : {0, 1, 100, 100'000}) {
+        for (const bool ordered : {false, true}) {
+          for (const bool oversubscribed : {false, true}) {
+            const auto collective = static_cast<Collective>(c);
+            const Shape shape{collective, ranks, schedule::is_rooted(collective) ? ranks / 2 : 0,
+                              collective == Collective::barrier ? 0 : count,
+                              ordered && schedule::is_reduction(collective)};
+            const Circumstances now{.element_bytes = 8,
+                                    .oversubscribed = oversubscribed,
+                                    .cores = 2,
+                                    .multicast = true,
+                                    .staged_multicast = true,
+                                    .window_bytes = 128 << 10,
+                                    .op = arith::Operator::max,
+                                    .type = arith::Type::int64,
+                                    .shared_windows = true};
+            const auto choice = choose_by_price(shape, now);
+            ASSERT_EQ(choice.has_value(), ranks > 1);
+            if (!choice) continue;
+            ASSERT_EQ(why_not(*choice->algorithm, shape, choice->parameters), "");
+            ASSERT_EQ(choice->origin, Origin::price);
+            ASSERT_FALSE(choice->reason.empty());
+            const auto again = choose_by_price(shape, now);
+            ASSERT_EQ(choice->algorithm, again->algorithm);
+            ASSERT_EQ(choice->parameters, again->parameters);
+            ++picks;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(picks, schedule::kCollectiveCount * 8 * 4 * 4);
+}
+
+TEST(ChooseByPrice, FollowsTheMachineFile) {
+  model::Machine machine = model::default_machine();
+  const Shape shape{.collective = Collective::allreduce, .ranks = 16, .count = 1};
+  const Circumstances now{.element_bytes = 8,
+                          .cores = 16,
+                          .machine = &machine,
+                          .op = arith::Operator::sum,
+                          .type = arith::Type::float64};
+  for (model::PathParameters& path : machine.paths) {
+    path.latency = {.number = 1, .unit = model::Unit::ms, .where = "test"};
+  }
+  EXPECT_EQ(choose_by_price(shape, now)->algorithm->name, "recursive-multiplying");
+  for (model::PathParameters& path : machine.paths) {
+    path.latency = {.number = 1, .unit = model::Unit::ns, .where = "test"};
+    path.overhead = {.number = 1, .unit = model::Unit::ms, .where = "test"};
+  }
+  EXPECT_NE(choose_by_price(shape, now)->algorithm->name, "recursive-multiplying");
+}
+
+TEST(ChooseByPrice, KeepsAnExcludedAlgorithmOut) {
+  const Shape shape{.collective = Collective::barrier, .ranks = 8};
+  const Circumstances now{.cores = 8};
+  const auto free = choose_by_price(shape, now);
+  const auto overrides = parse_overrides("barrier:^" + std::string(free->algorithm->name));
+  ASSERT_TRUE(overrides.ok());
+  EXPECT_NE(choose_by_price(shape, now, *overrides)->algorithm, free->algorithm);
 }
 
 TEST(Choose, PicksSomethingLegalForUnequalBlocks) {

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "model/constants.hpp"
+
+#include <array>
+
+namespace unisono::model {
+namespace {
+
+// clang-format off
+constexpr std::array<ConstantRow, kConstantCount> kRows = {{
+    {Constant::split_from, "split_from", Quantity::bytes, "from here on a vector is worth splitting over the ranks"},
+    {Constant::few_ranks, "few_ranks", Quantity::ranks, "up to so many ranks, combining at one of them beats a tree"},
+    {Constant::link_queue, "link_queue", Quantity::bytes, "what may arrive for one host at once: the capacity of its link's queue"},
+    {Constant::link_bound_from, "link_bound_from", Quantity::bytes, "from here on links limit a vector, which is best kept to neighbours"},
+    {Constant::tiny_block, "tiny_block", Quantity::bytes, "up to here a block is worth a longer way with fewer messages"},
+    {Constant::passed_on, "passed_on", Quantity::bytes, "up to here the first rank of a host may well pass on what a rank has for all others"},
+    {Constant::many_of_host, "many_of_host", Quantity::ranks, "from so many ranks of a host on, two levels save more in packets than they cost in steps"},
+    {Constant::single_copy_from, "single_copy_from", Quantity::bytes, "from here on one copy is faster than two through buffers, if each rank has a core and nothing is reduced"},
+    {Constant::nic_broadcast, "nic_broadcast", Quantity::bytes, "up to here a broadcast is faster in the NIC path than one multicast of a host process"},
+    {Constant::nic_real_vector, "nic_real_vector", Quantity::bytes, "up to here sums of floating-point numbers are faster in the NIC path, which adds them in software"},
+    {Constant::nic_block, "nic_block", Quantity::time, "a block of an allgather that comes by itself and is kept"},
+    {Constant::nic_block_per_byte, "nic_block_per_byte", Quantity::time_per_byte, "the same, for each byte"},
+    {Constant::nic_message, "nic_message", Quantity::time, "a message of joined blocks that is kept and sent on"},
+    {Constant::nic_joined, "nic_joined", Quantity::time, "a block in such a message"},
+    {Constant::nic_joined_per_byte, "nic_joined_per_byte", Quantity::time_per_byte, "the same, for each byte"},
+    {Constant::nic_step, "nic_step", Quantity::time, "a further step of doubling"},
+}};
+// clang-format on
+
+constexpr bool rows_follow_the_enum() {
+  for (std::size_t i = 0; i < kRows.size(); ++i) {
+    if (kRows[i].id != static_cast<Constant>(i)) return false;
+  }
+  return true;
+}
+static_assert(rows_follow_the_enum());
+
+}  // namespace
+
+std::span<const ConstantRow, kConstantCount> constant_rows() { return kRows; }
+
+}  // namespace unisono::model

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Constants of a machine that belong to no path: from which sizes and numbers of ranks on one way
+// of a call is faster than another, and what the NIC path takes for blocks. A machine file may have
+// any of them; the default machine has all. Values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace unisono::model {
+
+enum class Constant : std::uint8_t {
+  split_from,
+  few_ranks,
+  link_queue,
+  link_bound_from,
+  tiny_block,
+  passed_on,
+  many_of_host,
+  single_copy_from,
+  nic_broadcast,
+  nic_real_vector,
+  nic_block,
+  nic_block_per_byte,
+  nic_message,
+  nic_joined,
+  nic_joined_per_byte,
+  nic_step,
+};
+inline constexpr int kConstantCount = 16;
+
+enum class Quantity : std::uint8_t { bytes, ranks, time, time_per_byte };
+
+struct ConstantRow {
+  Constant id;
+  std::string_view name;  // its key in machine files
+  Quantity quantity;
+  std::string_view about;  // half a sentence for people
+};
+// In the order of the enumeration.
+std::span<const ConstantRow, kConstantCount> constant_rows();
+
+}  // namespace unisono::model
