@@ -107,14 +107,14 @@ TEST(Guidelines, LeaveOutReductionsThatAreNotDefined) {
 }
 
 TEST(Guidelines, AreMissedAboveTheFactorOnly) {
-  Verdict verdict;
-  verdict.contest.left.median = 5;
-  verdict.contest.right.median = 4;
-  verdict.at_most = 1.25;
-  EXPECT_EQ(verdict.contest.ratio(), 1.25);
-  EXPECT_TRUE(verdict.holds());
-  verdict.contest.left.median = 5.01;
-  EXPECT_FALSE(verdict.holds());
+  GuidelineResult result;
+  result.contest.left.median = 5;
+  result.contest.right.median = 4;
+  result.at_most = 1.25;
+  EXPECT_EQ(result.contest.ratio(), 1.25);
+  EXPECT_TRUE(result.holds());
+  result.contest.left.median = 5.01;
+  EXPECT_FALSE(result.holds());
 }
 
 }  // namespace
