@@ -43,7 +43,7 @@ class World {
  public:
   explicit World(const WorldOptions& options) : prng_(options.network.seed) {
     base::set_log_level(base::LogLevel::error);  // warnings of the losses that tests bring about
-    set({{"UNISONO_BULK", "udp"}});  // the network is virtual
+    set({{"UNISONO_BULK", "udp"}});              // the network is virtual
     set(options.settings);
     hosts_ = options.hosts;
     for (int h = 0; h <= (hosts_.empty() ? 0 : std::ranges::max(hosts_)); ++h) {

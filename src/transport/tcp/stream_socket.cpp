@@ -34,6 +34,10 @@ using base::Result;
 constexpr int kIdleBeforeProbeSeconds = 30;  // firewalls forget connections after minutes
 constexpr int kBetweenProbesSeconds = 5;
 constexpr int kLongestRepeatMs = 1000;  // so that a stream goes on soon after an outage
+// Packets of 1280 bytes, which every path of IPv6 carries. On a path that drops longer ones without
+// a word, a stream of the kernel would not go on. Short segments cost little: the kernel and the
+// interface cut them.
+constexpr int kSegmentBytes = 1280 - 60;
 
 // Where a link-local address of IPv6 is meant; 0 for others.
 unsigned interface_of(const IpAddress& address) {
@@ -55,6 +59,7 @@ Result<Descriptor> bound_socket(const IpAddress& address, bool connects) {
       ::socket(v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.valid()) return stream_error("socket", errno);
   if (!v4) set(socket, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  set(socket, IPPROTO_TCP, TCP_MAXSEG, kSegmentBytes);
   // The port is chosen with the peer's address in view, so that they do not run out.
   if (connects) set(socket, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
   const SocketAddress own = socket_address({address, 0}, interface_of(address));
