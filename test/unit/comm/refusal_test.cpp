@@ -130,7 +130,7 @@ void refuse_each(const std::vector<int>& hosts, const Body& prepare, const Body&
       Refusal refusal(number);
       ranks.at(victim).memory->refuse_where(refusal.hook());
       Communicators derived;
-      // What all ranks of a host need, only the first of them asks for: the victim has a start.
+      // Only the first rank of a host asks for memory that all need: the victim has a start.
       errors = run_on_all(ranks, derived, [&](RankThread& self, auto& own) {
         const std::int64_t start_ns = base::now_ns() + 20 * base::kMillisecond;
         while (self.rank != victim && !refusal.was_met() && base::now_ns() < start_ns) {
