@@ -216,7 +216,11 @@ class Stranger {
       case Trick::replayed:
         break;
       case Trick::elsewhere:
-        bytes = any_of(target == 0 ? 1 : 0);
+        if (below(2) == 0) {
+          bytes = any_of(target == 0 ? 1 : 0);
+        } else {  // the other packet may be from the target itself, and is dropped for that
+          redirect(bytes);
+        }
         break;
       case Trick::bit_changed:
         bytes[below(bytes.size())] ^= std::byte{1} << below(8);
@@ -229,6 +233,13 @@ class Stranger {
         break;
     }
     return bytes;
+  }
+
+  // To another rank than the one whose port it goes to.
+  static void redirect(Bytes& bytes) {
+    unisono_packet header = header_of(bytes);
+    header.target = (header.target + 1) % kRanks;
+    std::memcpy(bytes.data(), &header, sizeof header);
   }
 
   // Right in all fields that an attacker can know; its sequence number would be one of the next.
