@@ -137,8 +137,14 @@ Element element_of_tensor(const DlTensor& tensor) {
 
 }  // namespace
 
+// An import may hand the GIL to another thread. That thread would wait, with the GIL, for the lock
+// of a local static's initialization; so the pointer has none. All importers get the same module.
 nb::handle arrays_module() {
-  static const nb::handle module = nb::module_::import_("unisono._arrays").release();
+  static constinit PyObject* module = nullptr;
+  if (module == nullptr) {
+    nb::object imported = nb::module_::import_("unisono._arrays");
+    module = imported.release().ptr();
+  }
   return module;
 }
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy
 import pytest
@@ -106,6 +107,35 @@ def in_threads():
 
 def test_each_thread_has_its_communicator():
     assert unisono.spawn(in_threads, ranks=2) == [[2.0 * sum(range(200))] * 4] * 2
+
+
+class SlowImports:
+    """As from a slow disk: an import lets other threads run."""
+
+    def find_spec(self, *_):
+        time.sleep(0.05)
+
+
+def first_calls_at_once():
+    sys.modules.pop("unisono._arrays", None)
+    sys.meta_path.insert(0, SlowImports())
+    with unisono.init() as world:
+        comms = [world.dup() for _ in range(4)]
+        sums = [0.0] * len(comms)
+
+        def work(index):
+            sums[index] = comms[index].allreduce(numpy.ones(3))[0]
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(len(comms))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return sums
+
+
+def test_threads_make_their_first_calls_at_once():
+    assert unisono.spawn(first_calls_at_once, ranks=1) == [[1.0] * 4]
 
 
 def two_threads_in_one(reader, writer):
