@@ -5,12 +5,16 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
+#include "base/clock.hpp"
 #include "comm/agreement/agreement_table.hpp"
 #include "comm/failure/ends.hpp"
 #include "comm/operations/remote_calls.hpp"
 #include "engine/nic/host_reduction.hpp"
+#include "wait/wait_until.hpp"
 #include "wire/key.hpp"
 
 namespace unisono::comm {
@@ -44,6 +48,39 @@ void clear_used(job::Job& job, const Grant& grant) {
   std::memset(job.memory().at(grant.offset), 0, static_cast<std::size_t>(layout.small_windows));
   header.prepared.store(prepared, std::memory_order_relaxed);
   job.memory().clear(grant.offset + layout.agreement, layout.bytes - layout.agreement);
+}
+
+struct Room {
+  std::int64_t offset = 0;
+  bool is_used = false;  // an older communicator of as many ranks had it
+};
+
+// All members may have freed a communicator of several hosts, and the words that say so are still
+// on their way. So a lack of room counts when none of these can come any more.
+Result<Room> find_room(job::Job& job, std::int64_t bytes, int ranks) {
+  constexpr std::chrono::milliseconds kPause{1};
+  const std::int64_t deadline_ns = base::now_ns() + job::SilenceLimits::of(job.settings()).lost_ns;
+  Result<Room> room = Room{};
+  const auto turn = [&] {
+    job.carry_network();
+    const bool is_last = job.retired().reclaim() || base::now_ns() > deadline_ns;
+    if (const auto used = job.memory().reuse(bytes, ranks)) {
+      room = Room{*used, true};
+      return true;
+    }
+    const auto offset = job.memory().allocate(bytes);
+    room = offset ? Result<Room>(Room{*offset, false}) : offset.error();
+    return offset.ok() || is_last;
+  };
+  wait::CoreContention contention;
+  wait::Waiter waiter({.short_slices = wait::ShortSlices::never}, contention);
+  wait::wait_until(
+      waiter, turn, [] { return true; },
+      [&] {
+        std::this_thread::sleep_for(kPause);
+        return false;
+      });
+  return room;
 }
 
 // The largest power of two with which the size class stays within its share of memory.
@@ -110,19 +147,14 @@ Result<Grant> Segment::reserve(job::Job& job, int ranks, Reservation* reservatio
   // All ranks of the job have streams, or none.
   const bool has_streams = job.network() != nullptr && !job.network()->bulk_name().empty();
   Grant grant{.layout = plan_segment(ranks, job.settings(), has_streams)};
-  job.retired().reclaim();
-  const std::optional<std::int64_t> used = job.memory().reuse(grant.layout.bytes, ranks);
-  if (used) {
-    grant.offset = *used;
-    clear_used(job, grant);
-  } else {
-    UNISONO_ASSIGN(grant.offset, job.memory().allocate(grant.layout.bytes));
-  }
+  UNISONO_ASSIGN(const Room room, find_room(job, grant.layout.bytes, ranks));
+  grant.offset = room.offset;
+  if (room.is_used) clear_used(job, grant);
   // Now: the older communicator there has said how far it came.
   grant.layout.first_sequence =
       std::max(grant.layout.first_sequence, job.retired().least_sequence());
   if (reservation != nullptr) reservation->note(grant.offset, grant.layout.bytes, number);
-  if (const Status ready = used ? base::success() : adopt(job, grant); !ready) {
+  if (const Status ready = room.is_used ? base::success() : adopt(job, grant); !ready) {
     if (reservation != nullptr) reservation->offset.store(0, std::memory_order_relaxed);
     job.memory().release(grant.offset, grant.layout.bytes);
     return ready.error();

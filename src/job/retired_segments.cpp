@@ -16,9 +16,10 @@ void RetiredSegments::add(const Retired& segment, std::uint64_t next_sequence) {
   retired_.push_back(segment);
 }
 
-void RetiredSegments::reclaim() {
+bool RetiredSegments::reclaim() {
   const std::lock_guard lock(mutex_);
   std::erase_if(retired_, [this](const Retired& segment) { return reclaim_one(segment); });
+  return retired_.empty();
 }
 
 // False if a member may still use it.

@@ -33,8 +33,8 @@ class RetiredSegments {
   void add(const Retired& segment, std::uint64_t next_sequence);
   // Operations up to there were in memory that communicators may use again.
   void raise_least_sequence(std::uint64_t next_sequence);
-  // Gives back those that nobody uses any more.
-  void reclaim();
+  // Gives back those that nobody uses any more. Whether none is left.
+  bool reclaim();
   // The least sequence number with which a newer communicator may begin.
   std::uint64_t least_sequence() const {
     return header_.least_sequence.load(std::memory_order_relaxed);
