@@ -115,6 +115,49 @@ base::Status check(std::span<const Observation> observations) {
   return base::success();
 }
 
+// Prices are linear in pieces: a few rounds find the piece of the best parameters.
+constexpr int kMostRounds = 30, kMostHalvings = 12;
+// The step of a parameter, relative to it. It has to stay in the piece.
+constexpr double kSmallStep = 1e-4;
+
+Observation linear_near(const PredictedTime& time, const std::vector<double>& at) {
+  Observation linear{{}, time.ns, time.predict(at)};
+  const double here = linear.known_ns;
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    std::vector<double> near = at;
+    const double step = kSmallStep * std::max(at[i], 1.0);
+    near[i] += step;
+    linear.factors.push_back((time.predict(near) - here) / step);
+    linear.known_ns -= linear.factors.back() * at[i];
+  }
+  return linear;
+}
+
+double squares_at(std::span<const PredictedTime> times, const std::vector<double>& at) {
+  double squares = 0;
+  for (const PredictedTime& each : times) {
+    const double residual = (each.ns - each.predict(at)) / each.ns;
+    squares += residual * residual;
+  }
+  return squares;
+}
+
+// The parameters on the way from `from` to `to` that are better than `best`, which they replace;
+// empty if there are none.
+std::vector<double> improve(std::span<const PredictedTime> times, const std::vector<double>& from,
+                            const std::vector<Estimate>& to, double& best) {
+  double share = 1;
+  for (int i = 0; i < kMostHalvings; ++i, share /= 2) {
+    std::vector<double> between = from;
+    for (std::size_t k = 0; k < from.size(); ++k) between[k] += share * (to[k].value - from[k]);
+    const double squares = squares_at(times, between);
+    if (squares >= best * (1 - 1e-9)) continue;
+    best = squares;
+    return between;
+  }
+  return {};
+}
+
 }  // namespace
 
 base::Result<Fit> fit_linear(std::span<const Observation> observations) {
@@ -122,11 +165,12 @@ base::Result<Fit> fit_linear(std::span<const Observation> observations) {
   const std::size_t count = observations.front().factors.size();
   std::vector<std::size_t> used(count);
   for (std::size_t i = 0; i < count; ++i) used[i] = i;
-  const std::vector<double> ones(observations.size(), 1.0);
+  std::vector<double> shares;  // of the measured time, that the parameters explain
+  for (const Observation& each : observations) shares.push_back(1 - each.known_ns / each.ns);
   Solution solution;
   // The most negative parameter is 0, and the others are fitted without it.
   while (!used.empty()) {
-    UNISONO_ASSIGN(solution, solve(weighted_columns(observations, used), ones));
+    UNISONO_ASSIGN(solution, solve(weighted_columns(observations, used), shares));
     const auto lowest = std::ranges::min_element(solution.values);
     if (*lowest >= 0) break;
     used.erase(used.begin() + (lowest - solution.values.begin()));
@@ -138,7 +182,7 @@ base::Result<Fit> fit_linear(std::span<const Observation> observations) {
   }
   double squares = 0;
   for (const Observation& each : observations) {
-    double fitted = 0;
+    double fitted = each.known_ns;
     for (std::size_t i = 0; i < count; ++i) fitted += each.factors[i] * fit.parameters[i].value;
     fit.residuals.push_back((each.ns - fitted) / each.ns);
     squares += fit.residuals.back() * fit.residuals.back();
@@ -149,6 +193,28 @@ base::Result<Fit> fit_linear(std::span<const Observation> observations) {
     fit.parameters[used[i]].plus_minus =
         student_95(freedom) * fit.deviation * std::sqrt(solution.variances[i]);
   }
+  return fit;
+}
+
+base::Result<Fit> fit_predictions(std::span<const PredictedTime> times, std::vector<double> start) {
+  double best = squares_at(times, start);
+  Fit fit;
+  for (int round = 0; round < kMostRounds; ++round) {
+    std::vector<Observation> linear;
+    for (const PredictedTime& each : times) linear.push_back(linear_near(each, start));
+    UNISONO_ASSIGN(fit, fit_linear(linear));
+    std::vector<double> better = improve(times, start, fit.parameters, best);
+    if (better.empty()) break;
+    start = std::move(better);
+  }
+  // The intervals are those of the last piece; residuals are those of the parameters themselves.
+  const std::size_t freedom = times.size() - start.size();
+  fit.residuals.clear();
+  for (const PredictedTime& each : times) {
+    fit.residuals.push_back((each.ns - each.predict(start)) / each.ns);
+  }
+  fit.deviation = std::sqrt(best / static_cast<double>(freedom));
+  for (std::size_t i = 0; i < start.size(); ++i) fit.parameters[i].value = start[i];
   return fit;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace unisono::model {
 struct Observation {
   std::vector<double> factors;  // one a parameter
   double ns = 0;                // measured; more than 0
+  double known_ns = 0;          // the part of it that no parameter has to explain
 };
 
 struct Estimate {
@@ -32,6 +34,15 @@ struct Fit {
 // Errors: Code::argument if there are not more observations than parameters, or if they cannot tell
 // the parameters apart.
 base::Result<Fit> fit_linear(std::span<const Observation> observations);
+
+// A measured time and its prediction from parameters: a price, which is linear in pieces.
+struct PredictedTime {
+  std::function<double(std::span<const double> parameters)> predict;
+  double ns = 0;
+};
+// Starts at parameters and repeats linear fits until they no longer improve. Errors: as
+// fit_linear(); a parameter that no prediction depends on near `start` cannot be told apart.
+base::Result<Fit> fit_predictions(std::span<const PredictedTime> times, std::vector<double> start);
 
 // A reduction by an f-nomial tree, measured; a degree of at least `ranks` is the serial reduction.
 struct TreeTime {

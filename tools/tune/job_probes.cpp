@@ -137,4 +137,29 @@ base::Result<Sample> serial_reduction(int ranks, std::int64_t bytes, std::int64_
       .measure(budget_ns);
 }
 
+base::Result<Sample> many_messages(const MessageProbe& probe, int ranks, std::int64_t budget_ns) {
+  using schedule::Collective;
+  const std::int64_t count = probe.bytes / 8;
+  auto input = buffers(ranks, probe.bytes * ranks), output = buffers(ranks, probe.bytes * ranks);
+  ThreadJob job(ranks, [&](unisono_comm_t comm, int rank, std::int64_t number) {
+    const auto r = static_cast<std::size_t>(rank);
+    const int root = static_cast<int>(number % ranks);
+    double *const in = input[r].data(), *const out = output[r].data();
+    if (probe.collective == Collective::scatter) {
+      return unisono_scatter(in, out, count, UNISONO_FLOAT64, root, comm);
+    }
+    if (probe.collective == Collective::gather) {
+      return unisono_gather(in, out, count, UNISONO_FLOAT64, root, comm);
+    }
+    if (probe.collective == Collective::alltoall) {
+      return unisono_alltoall(in, out, count, UNISONO_FLOAT64, comm);
+    }
+    if (probe.collective == Collective::broadcast) {
+      return unisono_broadcast(in, count, UNISONO_FLOAT64, root, comm);
+    }
+    return unisono_barrier(comm);
+  });
+  return job.measure(budget_ns);
+}
+
 }  // namespace unisono::tools::tune

@@ -8,13 +8,15 @@
 #include <functional>
 
 #include "base/result.hpp"
+#include "tune/messages.hpp"
 #include "tune/sample.hpp"
 
 namespace unisono::tools::tune {
 
 // To be set as UNISONO_ALGORITHM before the first probe: the schedules that are priced, too.
 inline constexpr const char* kProbedAlgorithms =
-    "barrier:dissemination | reduce:serial | broadcast:flat";
+    "barrier:dissemination | reduce:serial | scatter:linear | gather:linear | alltoall:linear | "
+    "broadcast:chain(4)@520-528; chain(8)@528-536; chain(16)@536-544; chain(64)@544-552; flat";
 
 // Each probe starts a job of its own. The root changes with each call, so that no call begins
 // before the one before it has ended.
@@ -22,5 +24,7 @@ base::Result<Sample> barrier(int ranks, std::int64_t budget_ns);
 base::Result<Sample> broadcast(int ranks, std::int64_t bytes, std::int64_t budget_ns);
 // Serial reduction of float64 sums.
 base::Result<Sample> serial_reduction(int ranks, std::int64_t bytes, std::int64_t budget_ns);
+// A call of many messages.
+base::Result<Sample> many_messages(const MessageProbe& probe, int ranks, std::int64_t budget_ns);
 
 }  // namespace unisono::tools::tune

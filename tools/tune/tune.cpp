@@ -44,6 +44,7 @@ void print(const tune::Tuning& tuning) {
 
 base::Result<std::string> write(const TuneArguments& arguments, const std::string& folder,
                                 const model::Machine& machine) {
+  UNISONO_TRY(model::parse_machine(model::machine_text(machine), "the measured machine"));
   if (!arguments.output.empty()) {
     UNISONO_TRY(model::write_machine_file(machine, arguments.output));
     return arguments.output;

@@ -17,6 +17,7 @@
 #include "tune/job_probes.hpp"
 #include "tune/loopback_probes.hpp"
 #include "tune/memory_probes.hpp"
+#include "tune/messages.hpp"
 
 namespace unisono::tools::tune {
 namespace {
@@ -28,6 +29,8 @@ using model::Value;
 // first.
 constexpr std::array<std::int64_t, 5> kCached = {8, 512, 4096, 16384, 65536};
 constexpr std::array<std::int64_t, 3> kLong = {262144, 524288, 1048576};
+// More ranks than cores are measured up to so many, beside twice the cores.
+constexpr int kMostCrowded = 16;
 constexpr std::array kDatagramSizes = {8, 256, 768, 1400};
 
 Value measured(double number, double plus_minus, std::string where, Unit unit = Unit::ns) {
@@ -65,6 +68,7 @@ class Tuner {
     UNISONO_TRY(measure_memory());
     UNISONO_TRY(measure_loopback());
     measure_cores();
+    UNISONO_TRY(measure_messages());
     UNISONO_TRY(compare());
     take_nic_path();
     return std::move(tuning_);
@@ -236,6 +240,48 @@ class Tuner {
     tuning_.machine.hand_over =
         measured(passed.ns, passed.plus_minus, "two threads on one core that yield");
     tuning_.machine.wake_up = measured(woken.ns, woken.plus_minus, "a futex of another thread");
+  }
+
+  // The calls of each engine: with a core for each rank, and with more ranks than cores.
+  base::Status measure_messages() {
+    std::vector<int> alone, crowded = {2 * cores_};
+    for (int ranks = 2; ranks <= std::min(cores_, 4); ++ranks) alone.push_back(ranks);
+    if (4 * cores_ <= kMostCrowded) crowded.push_back(4 * cores_);
+    if (alone.empty()) tuning_.left_out.push_back("messages of ranks with a core each: one core");
+    model::Machine with_costs = tuning_.machine;
+    if (!alone.empty()) {
+      UNISONO_TRY(measure_messages_of(model::Engine::inline_, alone, with_costs));
+    }
+    UNISONO_TRY(measure_messages_of(model::Engine::helping, crowded, with_costs));
+    tuning_.machine = std::move(with_costs);
+    return base::success();
+  }
+
+  base::Status measure_messages_of(model::Engine engine, const std::vector<int>& numbers,
+                                   model::Machine& with_costs) {
+    const std::string what = fmt::format("calls of many messages, engine {}", engine_name(engine));
+    say(what);
+    std::vector<MessageTime> times;
+    for (const int ranks : numbers) {
+      for (const MessageProbe& probe : message_probes(engine == model::Engine::helping)) {
+        UNISONO_ASSIGN(const Sample one, many_messages(probe, ranks, probe_ns_ / 2));
+        times.push_back({probe, ranks, one.ns});
+      }
+    }
+    UNISONO_ASSIGN(const MessageCosts costs, fit_messages(tuning_.machine, engine, cores_, times));
+    const auto note = [&](const std::string& name, const model::Estimate& each) {
+      tuning_.fits.push_back({name + ", engine " + std::string(engine_name(engine)), each.value,
+                              each.plus_minus, 0, 0, costs.deviation});
+    };
+    note("sending one of many", costs.overhead);
+    note("receiving one of many", costs.reception);
+    if (engine == model::Engine::helping) {
+      note("passing a core on", costs.hand_over);
+    } else {
+      note("a call of one message", costs.start_up_and_latency);
+    }
+    set_message_costs(with_costs, engine, costs, what + ", fit of prices");
+    return base::success();
   }
 
   template <class Probe>

@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string_view>
 #include <vector>
 
+#include "algorithm/algorithm.hpp"
 #include "base/prng.hpp"
 #include "model/closed_form/nic_reduce.hpp"
+#include "model/price.hpp"
 
 namespace unisono::model {
 namespace {
@@ -75,6 +78,79 @@ TEST(Fit, NoParameterIsNegative) {
   EXPECT_EQ(fit->per_byte.value, 0);
   EXPECT_EQ(fit->per_byte.plus_minus, 0);
   EXPECT_NEAR(fit->each.value, 82, 3);
+}
+
+// Calls in which one rank sends to several, receives from several, does both, or sends many to one.
+struct Fan {
+  schedule::Collective collective;
+  std::string_view algorithm;
+  int segments = 0;
+};
+constexpr Fan kFans[] = {
+    {schedule::Collective::scatter, "linear"},     {schedule::Collective::gather, "linear"},
+    {schedule::Collective::alltoall, "linear"},    {schedule::Collective::broadcast, "flat"},
+    {schedule::Collective::broadcast, "chain", 8}, {schedule::Collective::broadcast, "chain", 32}};
+
+// The price by C, o, g and r, with a core for each rank.
+double price_of_fan(const Fan& fan, int ranks, std::span<const double> parameters) {
+  const algorithm::Algorithm& row = *algorithm::find(fan.collective, fan.algorithm);
+  const schedule::Shape shape{.collective = fan.collective, .ranks = ranks, .count = 64};
+  algorithm::Parameters choice;
+  choice.values[0] = fan.segments;
+  std::vector<schedule::Schedule> set;
+  for (int r = 0; r < ranks; ++r) set.push_back(row.build(shape, choice, r));
+  PathParameters path;
+  path.latency.number = 90;
+  path.start_up = {{{}, {.number = parameters[0], .where = "test"}}};
+  path.overhead.number = parameters[1];
+  path.gap.number = parameters[2];
+  path.reception.points = {{0, {.number = parameters[3], .where = "test"}}};
+  Machine machine;
+  machine.cores_per_host = 64;
+  machine.paths = {path};
+  return price(set, machine, {.type = arith::Type::float64}).ns;
+}
+
+std::vector<PredictedTime> fans(const std::vector<double>& truth, double relative_noise) {
+  base::Prng prng(7);
+  std::vector<PredictedTime> times;
+  for (const int ranks : {2, 3, 4, 6}) {
+    for (const Fan& fan : kFans) {
+      const double exact = price_of_fan(fan, ranks, truth);
+      times.push_back(
+          {[fan, ranks](std::span<const double> each) { return price_of_fan(fan, ranks, each); },
+           exact * (1 + relative_noise * noise(prng))});
+    }
+  }
+  return times;
+}
+
+// Whether receiving, sending or the gap limits the messages, from a start far away.
+TEST(Fit, OfManyMessagesRecoversTheirCosts) {
+  const std::vector<std::vector<double>> truths = {
+      {250, 20, 55, 35}, {250, 12, 90, 60}, {900, 40, 70, 5}};
+  for (const auto& truth : truths) {
+    const auto fit = fit_predictions(fans(truth, 0), {100, 10, 50, 10});
+    ASSERT_TRUE(fit.ok()) << fit.error().message;
+    for (std::size_t i = 0; i < truth.size(); ++i) {
+      EXPECT_NEAR(fit->parameters[i].value, truth[i], 0.01 * truth[i]) << "parameter " << i;
+    }
+    EXPECT_LT(fit->deviation, 1e-3);
+    const auto noisy = fit_predictions(fans(truth, 0.03), {100, 10, 50, 10});
+    ASSERT_TRUE(noisy.ok()) << noisy.error().message;
+    for (std::size_t i = 0; i < truth.size(); ++i) {
+      EXPECT_NEAR(noisy->parameters[i].value, truth[i], 2 * noisy->parameters[i].plus_minus + 1)
+          << "parameter " << i;
+      EXPECT_LT(noisy->parameters[i].plus_minus, truth[i] + 20);
+    }
+  }
+}
+
+// Without a gap at the start, and one that is never felt, messages do not tell it.
+TEST(Fit, RefusesAParameterThatNoTimeDependsOn) {
+  const auto fit = fit_predictions(fans({250, 40, 0, 20}, 0), {250, 40, 0, 20});
+  ASSERT_FALSE(fit.ok());
+  EXPECT_EQ(fit.error().message, "no observation has parameter 2");
 }
 
 TEST(Fit, RefusesWhatCannotBeFitted) {
