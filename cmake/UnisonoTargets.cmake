@@ -27,21 +27,14 @@ if(UNISONO_FUZZ)
   target_link_options(unisono_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# The most included headers, compiled once: this saves a third of a sanitizer's build. Other builds
-# show that each source includes what it needs; the release preset shows it for all but the tests.
-set(UNISONO_PRECOMPILE OFF CACHE STRING
-    "Precompile the headers that most sources include: ON, TESTS (of tests only) or OFF")
-set_property(CACHE UNISONO_PRECOMPILE PROPERTY STRINGS ON TESTS OFF)
-if(UNISONO_PRECOMPILE AND NOT UNISONO_PRECOMPILE STREQUAL TESTS)
-  set(unisono_precompile_library ON)
-else()
-  set(unisono_precompile_library OFF)
-endif()
+# The most included headers, compiled once: this saves half of a build. The debug preset and builds
+# with ccache do without, and show that each source includes what it needs.
+option(UNISONO_PRECOMPILE "Precompile the headers that most sources include" OFF)
 
 # unisono_precompile(TARGET KIND [header ...])
 # Targets of one kind share them, so they have to be compiled with the same options and macros.
 function(unisono_precompile target kind)
-  if(NOT UNISONO_PRECOMPILE OR (kind STREQUAL library AND NOT unisono_precompile_library))
+  if(NOT UNISONO_PRECOMPILE)
     return()
   endif()
   get_property(owner GLOBAL PROPERTY UNISONO_PRECOMPILED_${kind})
@@ -73,7 +66,7 @@ function(unisono_folder name)
     target_link_libraries(unisono_${name} PUBLIC unisono_${lower})
   endforeach()
   unisono_precompile(unisono_${name} library)
-  if(ARG_TOGETHER AND unisono_precompile_library)
+  if(ARG_TOGETHER AND UNISONO_PRECOMPILE)
     set_target_properties(unisono_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
   endif()
   set_property(GLOBAL APPEND PROPERTY UNISONO_FOLDERS unisono_${name})
