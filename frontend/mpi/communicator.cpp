@@ -130,7 +130,9 @@ void make_unisono(Communicator& comm) {
   int world_size = 0;
   const std::vector<int> world_ranks = ranks_in_world(comm, &world_size);
   if (world_ranks.empty()) return;
-  const Wish own{library().loaded ? selected_collectives() : 0, own_home_numbers()};
+  // A rank that wants none takes part too: the others may want some, and wait for its answer.
+  const bool can = selected_collectives() != 0 && library().loaded;
+  const Wish own{can ? selected_collectives() : 0, own_home_numbers()};
   std::vector<Wish> wishes(static_cast<std::size_t>(comm.size));
   if (allgather(&own, wishes.data(), sizeof own, &comm) != 0) return;
   std::uint32_t common = own.collectives;
@@ -186,7 +188,7 @@ Communicator* look_up(Handle handle, bool makes) {
   if (known.ended.load(std::memory_order_relaxed) || !is_running()) return nullptr;
   const Host& mpi = host();
   const bool supported = mpi.abi == Abi::open_mpi || mpi.abi == Abi::mpich;
-  if (!supported || selected_collectives() == 0) return nullptr;
+  if (!supported) return nullptr;
   const int key = attribute_key();
   if (!known.has_key) return nullptr;
   void* value = nullptr;

@@ -59,6 +59,7 @@ def set_up():
     OPTIONS.scenarios = compile_program("scenarios.c", "scenarios")
     OPTIONS.nonblocking = compile_program("nonblocking.c", "nonblocking")
     OPTIONS.persistent = compile_program("persistent.c", "persistent")
+    OPTIONS.edge_cases = compile_program("edge_cases.c", "edge_cases")
     OPTIONS.large_counts = compile_program("large_counts.c", "large_counts")
 
 
@@ -173,6 +174,34 @@ class Persistent(Running):
     def test_a_mismatch_is_an_error_of_the_start_or_the_wait(self):
         done = self.expect_fine("mismatch", program="persistent")
         self.assertIn("rank 1 called allreduce(count 8, int32, sum)", done.stderr)
+
+
+class EdgeCases(Running):
+    def test_programs_that_end_well(self):
+        for name in ("signatures", "uneven", "in_place", "bottom", "freed_early", "orders",
+                     "null_requests", "wrong", "plain"):
+            for ranks in (2, 3, 5):
+                with self.subTest(name=name, ranks=ranks):
+                    self.expect_fine(name, ranks, program="edge_cases")
+
+    def test_an_invalid_argument_at_one_rank_lets_no_other_rank_wait(self):
+        bare = mpirun(3, [OPTIONS.scenarios, "invalid"], drop_in=False)
+        if bare.returncode != 0:
+            self.skipTest("this MPI does not check arguments")
+        self.expect_fine("invalid_at_one", program="edge_cases")
+
+    def test_ranks_may_have_different_settings(self):
+        """Unisono does what all want. A rank that wants nothing of it holds up no other."""
+        for value, does in (("off", False), ("allreduce", True)):
+            program = OPTIONS.folder / f"unlike_{value}"
+            program.write_text(
+                '#!/bin/sh\n[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ] && '
+                f'export UNISONO_MPI={value}\nexec {OPTIONS.edge_cases} "$@"\n')
+            program.chmod(0o755)
+            with self.subTest(value=value):
+                done = mpirun(3, [program, "plain"], {"UNISONO_LOG": "info"})
+                self.assertEqual((done.returncode, done.stdout), (0, "fine\n"), done.stderr)
+                self.assertEqual("rank 0 of 3: Unisono does the collectives" in done.stderr, does)
 
 
 class LargeCounts(Running):

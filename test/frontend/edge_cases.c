@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Corners of the MPI standard in programs of a few lines each, by name: edge_cases NAME. */
+#include <stdlib.h>
+
+#include "scenario.h"
+
+static int sum_of_ranks(MPI_Comm comm) {
+  int own, sum = -1;
+  MPI_Comm_rank(comm, &own);
+  MPI_Allreduce(&own, &sum, 1, MPI_INT, MPI_SUM, comm);
+  return sum;
+}
+
+/* An int with a gap of the same length behind it. */
+static MPI_Datatype gapped_int(void) {
+  MPI_Datatype made;
+  MPI_Type_create_resized(MPI_INT, 0, 2 * (MPI_Aint)sizeof(int), &made);
+  MPI_Type_commit(&made);
+  return made;
+}
+
+static void fill(int* all, int count, int value) {
+  for (int i = 0; i < count; ++i) all[i] = value;
+}
+
+/* Each rank describes the same elements by a type of its own. */
+static void signatures(void) {
+  enum { kCount = 6 };
+  int own[2 * kCount], word[2 * kCount];
+  int* const all = malloc((size_t)(kCount * size) * sizeof(int));
+  MPI_Datatype gapped = gapped_int(), whole;
+  MPI_Type_contiguous(kCount, MPI_INT, &whole);
+  MPI_Type_commit(&whole);
+  const int step = rank % 3 == 1 ? 2 : 1;
+  const MPI_Datatype type = rank % 3 == 0 ? MPI_INT : rank % 3 == 1 ? gapped : whole;
+  const int count = rank % 3 == 2 ? 1 : kCount;
+  for (int root = 0; root < size; ++root) {
+    fill(word, 2 * kCount, -1);
+    for (int i = 0; rank == root && i < kCount; ++i) word[step * i] = 100 * root + i;
+    MPI_Bcast(word, count, type, root, MPI_COMM_WORLD);
+    for (int i = 0; i < kCount; ++i) EXPECT(word[step * i] == 100 * root + i);
+    for (int i = 0; step == 2 && i < kCount; ++i) EXPECT(word[2 * i + 1] == -1);
+
+    fill(own, 2 * kCount, -1);
+    for (int i = 0; i < kCount; ++i) own[step * i] = 100 * rank + i;
+    MPI_Gather(own, count, type, all, kCount, MPI_INT, root, MPI_COMM_WORLD);
+    for (int i = 0; rank == root && i < kCount * size; ++i) {
+      EXPECT(all[i] == 100 * (i / kCount) + i % kCount);
+    }
+    MPI_Scatter(all, 1, whole, word, count, type, root, MPI_COMM_WORLD);
+    for (int i = 0; i < kCount; ++i) EXPECT(word[step * i] == 100 * rank + i);
+  }
+  MPI_Allgather(own, count, type, all, 1, whole, MPI_COMM_WORLD);
+  for (int i = 0; i < kCount * size; ++i) EXPECT(all[i] == 100 * (i / kCount) + i % kCount);
+  MPI_Type_free(&whole);
+  MPI_Type_free(&gapped);
+  free(all);
+}
+
+/* Ranks that give or get nothing pass null pointers; counts differ from rank to rank. */
+static void uneven(void) {
+  int* const counts = calloc((size_t)size, sizeof(int));
+  int* const places = calloc((size_t)size, sizeof(int));
+  int* const all = malloc((size_t)(size * size) * sizeof(int));
+  int* const own = malloc((size_t)size * sizeof(int));
+  int total = 0;
+  for (int r = 0; r < size; ++r) counts[r] = r % 2 == 0 ? 0 : r, places[r] = total, total += r;
+  fill(own, size, rank);
+  for (int root = 0; root < size; ++root) {
+    const int is_root = rank == root;
+    fill(all, size * size, -1);
+    MPI_Gatherv(counts[rank] == 0 ? NULL : own, counts[rank], MPI_INT, is_root ? all : NULL,
+                is_root ? counts : NULL, is_root ? places : NULL, MPI_INT, root, MPI_COMM_WORLD);
+    for (int r = 0; is_root && r < size; ++r) {
+      for (int i = 0; i < counts[r]; ++i) EXPECT(all[places[r] + i] == r);
+    }
+    fill(own, size, -1);
+    MPI_Scatterv(is_root ? all : NULL, is_root ? counts : NULL, is_root ? places : NULL, MPI_INT,
+                 counts[rank] == 0 ? NULL : own, counts[rank], MPI_INT, root, MPI_COMM_WORLD);
+    for (int i = 0; i < counts[rank]; ++i) EXPECT(own[i] == rank);
+    fill(own, size, rank);
+  }
+  MPI_Bcast(NULL, 0, MPI_INT, 0, MPI_COMM_WORLD);
+  MPI_Allreduce(NULL, NULL, 0, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  free(counts);
+  free(places);
+  free(all);
+  free(own);
+}
+
+/* MPI_IN_PLACE at the root or everywhere, in a type with gaps, whose bytes stay. */
+static void in_place(void) {
+  int* const all = malloc((size_t)(2 * size) * sizeof(int));
+  int own[2];
+  MPI_Datatype gapped = gapped_int();
+  for (int root = 0; root < size; ++root) {
+    fill(all, 2 * size, -7);
+    own[0] = all[2 * rank] = rank + 10;
+    const int is_root = rank == root;
+    MPI_Gather(is_root ? MPI_IN_PLACE : own, 1, MPI_INT, all, 1, gapped, root, MPI_COMM_WORLD);
+    for (int r = 0; is_root && r < size; ++r) EXPECT(all[2 * r] == r + 10 && all[2 * r + 1] == -7);
+    own[0] = -1;
+    MPI_Scatter(all, 1, gapped, is_root ? MPI_IN_PLACE : own, 1, MPI_INT, root, MPI_COMM_WORLD);
+    EXPECT(own[0] == (is_root ? -1 : rank + 10));
+  }
+  fill(all, 2 * size, -7);
+  all[2 * rank] = rank + 10;
+  MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, 1, gapped, MPI_COMM_WORLD);
+  for (int r = 0; r < size; ++r) EXPECT(all[2 * r] == r + 10 && all[2 * r + 1] == -7);
+  for (int r = 0; r < size; ++r) all[2 * r] = 100 * rank + r;
+  MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, 1, gapped, MPI_COMM_WORLD);
+  for (int r = 0; r < size; ++r) EXPECT(all[2 * r] == 100 * r + rank && all[2 * r + 1] == -7);
+  MPI_Type_free(&gapped);
+  free(all);
+}
+
+/* One rank alone has a type of absolute addresses. */
+static void bottom(void) {
+  int parts[2] = {10 * rank, 10 * rank + 1}, lengths[2] = {1, 1};
+  int* const all = malloc((size_t)(2 * size) * sizeof(int));
+  MPI_Aint places[2];
+  MPI_Datatype type;
+  MPI_Get_address(&parts[0], &places[0]);
+  MPI_Get_address(&parts[1], &places[1]);
+  MPI_Type_create_hindexed(2, lengths, places, MPI_INT, &type);
+  MPI_Type_commit(&type);
+  for (int one = 0; one < size; ++one) {
+    const int is_one = rank == one;
+    MPI_Allgather(is_one ? MPI_BOTTOM : parts, is_one ? 1 : 2, is_one ? type : MPI_INT, all, 2,
+                  MPI_INT, MPI_COMM_WORLD);
+    for (int i = 0; i < 2 * size; ++i) EXPECT(all[i] == 10 * (i / 2) + i % 2);
+    fill(parts, 2, -1);
+    MPI_Request request;
+    MPI_Iscatter(all, 2, MPI_INT, is_one ? MPI_BOTTOM : parts, is_one ? 1 : 2,
+                 is_one ? type : MPI_INT, 0, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    EXPECT(parts[0] == 10 * rank && parts[1] == 10 * rank + 1);
+  }
+  MPI_Type_free(&type);
+  free(all);
+}
+
+static void add(void* in, void* into, int* count, MPI_Datatype* type) {
+  (void)type;
+  for (int i = 0; i < *count; ++i) ((int*)into)[2 * i] += ((int*)in)[2 * i];
+}
+/* The program frees the operator and the type right after the call that uses them. */
+static void freed_early(void) {
+  for (int round = 0; round < 20; ++round) {
+    int in[4] = {rank, -1, round, -1}, out[4] = {-7, -7, -7, -7}, again[4] = {-7, -7, -7, -7};
+    MPI_Op op;
+    MPI_Request request;
+    MPI_Datatype gapped = gapped_int();
+    MPI_Op_create(add, 1, &op);
+    MPI_Allreduce(in, again, 2, gapped, op, MPI_COMM_WORLD);
+    MPI_Iallreduce(in, out, 2, gapped, op, MPI_COMM_WORLD, &request);
+    MPI_Op_free(&op);
+    MPI_Type_free(&gapped);
+    EXPECT(op == MPI_OP_NULL && gapped == MPI_DATATYPE_NULL);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    EXPECT(again[0] == size * (size - 1) / 2 && again[2] == size * round);
+    EXPECT(again[1] == -7 && again[3] == -7);
+    EXPECT(out[0] == again[0] && out[2] == again[2]);
+  }
+}
+
+static void last_of(void* in, void* into, int* count, MPI_Datatype* type) {
+  (void)in, (void)into, (void)count, (void)type; /* the right operand is the result */
+}
+/* Each half of the ranks meets operators and types in an order of its own first. */
+static void orders(void) {
+  MPI_Op ops[2];
+  MPI_Datatype types[2];
+  MPI_Comm part;
+  MPI_Op_create(last_of, 0, &ops[0]);
+  MPI_Op_create(last_of, 1, &ops[1]);
+  for (int i = 0; i < 2; ++i) {
+    MPI_Type_contiguous(3 + 4 * i, MPI_INT, &types[i]);
+    MPI_Type_commit(&types[i]);
+  }
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &part);
+  int in[8], out[8];
+  fill(in, 8, rank);
+  for (int i = 0; i < 2; ++i) {
+    const int mine = (i + rank) % 2;
+    MPI_Allreduce(in, out, 1, types[mine], ops[mine], part);
+    EXPECT(out[0] >= 0 && out[0] < size);
+  }
+  for (int i = 0; i < 4; ++i) {
+    MPI_Allreduce(in, out, 1, types[i / 2], ops[i % 2], MPI_COMM_WORLD);
+    EXPECT(i % 2 == 1 || out[0] == size - 1);
+  }
+  MPI_Comm_free(&part);
+  for (int i = 0; i < 2; ++i) {
+    MPI_Type_free(&types[i]);
+    MPI_Op_free(&ops[i]);
+  }
+}
+
+/* Null requests among others, and a wait for nothing: its status is the empty one. */
+static void null_requests(void) {
+  MPI_Request requests[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  MPI_Status statuses[3];
+  int sum = -1, index = 0, done = 0, flag = 0, count = -1;
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int round = 0; round < 10; ++round) {
+    MPI_Iallreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[1]);
+    MPI_Waitall(3, requests, statuses);
+    EXPECT(sum == size * (size - 1) / 2 && requests[1] == MPI_REQUEST_NULL);
+    for (int i = 0; i < 3; i += 2) {
+      MPI_Get_count(&statuses[i], MPI_INT, &count);
+      EXPECT(count == 0 && statuses[i].MPI_SOURCE == MPI_ANY_SOURCE);
+      EXPECT(statuses[i].MPI_TAG == MPI_ANY_TAG);
+    }
+    MPI_Waitany(3, requests, &index, MPI_STATUS_IGNORE);
+    EXPECT(index == MPI_UNDEFINED);
+    MPI_Testsome(3, requests, &done, &index, MPI_STATUSES_IGNORE);
+    EXPECT(done == MPI_UNDEFINED);
+    MPI_Testall(3, requests, &flag, MPI_STATUSES_IGNORE);
+    EXPECT(flag);
+    MPI_Wait(&requests[1], &statuses[1]);
+    EXPECT(statuses[1].MPI_SOURCE == MPI_ANY_SOURCE);
+  }
+}
+
+static int handled;
+static void handle(MPI_Comm* comm, int* code, ...) {
+  (void)comm;
+  (void)code;
+  ++handled;
+}
+/* Rank 1's call differs. All ranks get an error of their handler, at the latest in the next call;
+ * none waits. From `invalid_from` on, its argument is one that the MPI itself reports. */
+static void run_wrong(int first, int end, int invalid_from) {
+  MPI_Errhandler mine;
+  MPI_Comm_create_errhandler(handle, &mine);
+  EXPECT(sum_of_ranks(MPI_COMM_WORLD) == size * (size - 1) / 2);
+  const int odd = rank == 1;
+  for (int which = first; which < end; ++which) {
+    int in[64] = {0}, out[64], code = MPI_SUCCESS;
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, mine);
+    handled = 0;
+    if (which == 0) code = MPI_Reduce(in, out, 4, MPI_INT, MPI_SUM, odd, comm);
+    if (which == 1) code = MPI_Gather(in, 4, MPI_INT, out, 4, MPI_INT, odd, comm);
+    if (which == 2) code = MPI_Scatter(in, 4, MPI_INT, out, 4, MPI_INT, odd, comm);
+    if (which == 3) code = MPI_Scan(in, out, odd ? 3 : 4, MPI_INT, MPI_SUM, comm);
+    if (which == 4) code = MPI_Allreduce(in, out, odd ? -1 : 4, MPI_INT, MPI_SUM, comm);
+    if (which == 5) code = MPI_Bcast(in, 4, MPI_INT, odd ? size : 0, comm);
+    if (which == 6) code = MPI_Allreduce(in, out, 4, MPI_INT, odd ? MPI_OP_NULL : MPI_SUM, comm);
+    if (odd && which >= invalid_from) EXPECT(code != MPI_SUCCESS);
+    if (code == MPI_SUCCESS || (odd && which >= invalid_from)) code = MPI_Barrier(comm);
+    EXPECT(code != MPI_SUCCESS && handled >= 1);
+    MPI_Comm_free(&comm);
+  }
+  MPI_Errhandler_free(&mine);
+  EXPECT(sum_of_ranks(MPI_COMM_WORLD) == size * (size - 1) / 2);
+}
+static void wrong(void) { run_wrong(0, 4, 4); }
+static void invalid_at_one(void) { run_wrong(4, 7, 4); }
+
+/* Blocking and nonblocking collectives on several communicators. */
+static void plain(void) {
+  MPI_Comm part;
+  MPI_Request request;
+  int sum = -1;
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Iallreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  EXPECT(sum == size * (size - 1) / 2);
+  MPI_Comm_split(MPI_COMM_WORLD, rank == size - 1, rank, &part);
+  EXPECT(sum_of_ranks(part) == (rank == size - 1 ? 0 : (size - 1) * (size - 2) / 2));
+  MPI_Comm_free(&part);
+  EXPECT(sum_of_ranks(MPI_COMM_WORLD) == sum);
+}
+
+static const Scenario all[] = {{"signatures", signatures},
+                               {"uneven", uneven},
+                               {"in_place", in_place},
+                               {"bottom", bottom},
+                               {"freed_early", freed_early},
+                               {"orders", orders},
+                               {"null_requests", null_requests},
+                               {"wrong", wrong},
+                               {"invalid_at_one", invalid_at_one},
+                               {"plain", plain}};
+
+int main(int argc, char** argv) {
+  start_scenarios(&argc, &argv);
+  if (argc > 1) run_scenario(all, sizeof all / sizeof all[0], argv[1]);
+  if (rank == 0) puts("fine");
+  MPI_Finalize();
+  return 0;
+}
