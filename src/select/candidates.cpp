@@ -2,6 +2,7 @@
 #include "select/candidates.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -18,11 +19,16 @@ using schedule::Shape;
 
 // Each of the degrees up to this one is priced: the best ones of the papers' machines are below.
 constexpr int kEachUpTo = 8;
-// For a choice, more ranks are priced in a smaller number first; and so many rows in full then.
-constexpr int kPricedInFull = 64, kFewRanks = 64, kFewOfHost = 8;
+// A choice compares the parameters of a row with so many ranks, and rows with up to so many more.
+constexpr int kRanksOfParameters = 16, kPricedInFull = 64;
+constexpr std::size_t kStepsOfParameters = 128;
+// Where hosts have several ranks each, the few ranks have so many of a host. Then so many rows are
+// priced in full.
+constexpr int kFewOfHost = 8;
 constexpr std::size_t kRowsPricedInFull = 2;
-// A set of schedules with more steps is not priced. Where ranks are alike, that is one schedule.
-constexpr std::int64_t kMostSteps = 200'000;
+// A set of schedules with more steps is not priced, or only estimated for a choice if few ranks
+// stand for it. Where ranks are alike, that is one schedule.
+constexpr std::int64_t kMostSteps = 200'000, kMostStepsOfUniform = 20'000;
 
 std::vector<int> values_to_price(const algorithm::ParameterSpec& spec, int ranks) {
   const int high = spec.high == 0 ? std::max(spec.low, ranks) : spec.high;
@@ -116,15 +122,16 @@ Shape segment_of(Shape shape, std::int64_t segments) {
   return shape;
 }
 
-// Some of the ranks: up to so many of each of some hosts.
-Shape with_few_ranks(Shape shape) {
+// So many of the ranks, or fewer; up to some of each of some hosts.
+Shape with_few_ranks(Shape shape, int few) {
+  if (shape.ranks <= few) return shape;
   const topology::HostMap all = shape.hosts;
-  shape.ranks = kFewRanks;
+  shape.ranks = few;
   if (all.given()) {
     const int of_host = std::min(kFewOfHost, static_cast<int>(all.members(0).size()));
     std::vector<int> labels;
     for (int rank = 0; rank < all.ranks(); ++rank) {
-      if (all.of(rank) >= kFewRanks / of_host || all.place(rank) >= of_host) continue;
+      if (all.of(rank) >= few / of_host || all.place(rank) >= of_host) continue;
       labels.push_back(all.of(rank));
     }
     shape.ranks = static_cast<int>(labels.size());
@@ -133,6 +140,9 @@ Shape with_few_ranks(Shape shape) {
   shape.root = std::min(shape.root, shape.ranks - 1);
   return shape;
 }
+
+// All ranks on one host, or each on its own: then few of them stand for many in proportion.
+bool are_uniform(const Shape& shape) { return !shape.hosts.given() || shape.hosts.are_alone(); }
 
 // The parameters that are cheapest for `priced`, if they are legal for `shape`.
 std::optional<Priced> cheapest_of_row(const Algorithm& row, const Shape& shape, const Shape& priced,
@@ -149,6 +159,100 @@ std::optional<Priced> cheapest_of_row(const Algorithm& row, const Shape& shape, 
   return best;
 }
 
+// Extrapolates by a + b log P + c P, through the prices with a quarter, half and all of
+// kPricedInFull ranks. Trees and rounds take the second term; ranks that have to do with all others
+// take the third.
+std::optional<double> extrapolated_ns(const Algorithm& row, const Parameters& parameters,
+                                      const Shape& shape, const Pricing& pricing) {
+  std::array<double, 3> ns{};
+  for (std::size_t i = 0; i < ns.size(); ++i) {
+    const Shape few = with_few_ranks(shape, kPricedInFull >> (2 - i));
+    if (!why_not(row, few, parameters).empty()) return std::nullopt;
+    const auto price = price_of(row, parameters, few, pricing);
+    if (!price) return std::nullopt;
+    ns[i] = price->ns;
+  }
+  // The differences are b + c P/4 and b + c P/2, P the greatest number.
+  const double first = ns[1] - ns[0], second = ns[2] - ns[1];
+  const double of_rank = std::max(0.0, (second - first) / (kPricedInFull / 4));
+  const double of_doubling = std::max(0.0, second - of_rank * (kPricedInFull / 2));
+  double doublings = 0;
+  for (std::int64_t ranks = kPricedInFull; ranks < shape.ranks; ranks *= 2) ++doublings;
+  return ns[2] + of_doubling * doublings + of_rank * (shape.ranks - kPricedInFull);
+}
+
+// Whether the schedule of one rank has so few steps that all parameters can be compared.
+bool has_few_steps(const Algorithm& row, const Shape& shape) {
+  const Schedule any = row.build(shape, algorithm::default_parameters(row, shape), 0);
+  return any.ops.size() + any.targets.size() <= kStepsOfParameters;
+}
+
+// Whether many ranks may need segments where few do not. Then few say little of the price.
+bool may_need_segments(const Shape& shape, const Pricing& pricing) {
+  const std::int64_t bytes = shape.count * pricing.work.bytes_of_element();
+  return pricing.window_bytes > 0 && shape.ranks > kPricedInFull &&
+         bytes > pricing.window_bytes / shape.ranks;
+}
+
+// The cheapest parameters of a row, and their price with all ranks.
+std::optional<Priced> cheapest_of_uniform(const Algorithm& row, const Shape& shape,
+                                          const Pricing& pricing) {
+  const bool are_alike = one_stands_for_all(row, shape);
+  if (are_alike && has_few_steps(row, shape)) return cheapest_of_row(row, shape, shape, pricing);
+  const Shape few = with_few_ranks(shape, kRanksOfParameters);
+  auto best = cheapest_of_row(row, shape, few, pricing);
+  if (!best || few.ranks == shape.ranks) return best;
+  if (are_alike || shape.ranks <= kPricedInFull) {
+    const auto price = price_of(row, best->parameters, shape, pricing);
+    if (!price) return std::nullopt;
+    best->price = *price;
+    return best;
+  }
+  const auto ns = extrapolated_ns(row, best->parameters, shape, pricing);
+  // Without it, the price grows as that of ranks that have to do with all others.
+  best->price.ns = ns.value_or(best->price.ns * shape.ranks / few.ranks);
+  best->is_estimate = true;
+  return best;
+}
+
+// Whether schedules of at most so many steps give the price. The root and two others stand for all.
+bool has_at_most(std::int64_t most, const Algorithm& row, const Parameters& parameters,
+                 const Shape& shape) {
+  if (shape.ranks <= kPricedInFull) return true;
+  const auto steps = [&](int rank) {
+    const Schedule schedule = row.build(shape, parameters, rank % shape.ranks);
+    return static_cast<std::int64_t>(schedule.ops.size() + schedule.targets.size());
+  };
+  if (one_stands_for_all(row, shape)) return steps(0) <= most;
+  const std::int64_t others = std::max(steps(shape.root + 1), steps(shape.root + shape.ranks / 2));
+  return steps(shape.root) + (shape.ranks - 1) * others <= most;
+}
+
+// Replaces a price with few ranks; whether there is one.
+bool price_in_full(Priced& each, const Shape& few, const Shape& shape, const Pricing& pricing) {
+  const std::int64_t most = are_uniform(shape) ? kMostStepsOfUniform : kMostSteps;
+  if (!has_at_most(most, *each.row, each.parameters, shape)) {
+    // So many steps are those of ranks that each have to do with all others.
+    if (!each.is_estimate) each.price.ns *= static_cast<double>(shape.ranks) / few.ranks;
+    each.is_estimate = true;
+    return true;
+  }
+  const auto price = price_of(*each.row, each.parameters, shape, pricing);
+  if (!price) return false;
+  each.price = *price;
+  each.is_estimate = false;
+  return true;
+}
+
+// Whether a row without hosts is legal and not excluded.
+bool has_other_rows(const Algorithm& row, const Shape& shape, const Ruling& ruling) {
+  return std::ranges::any_of(algorithm::table(), [&](const Algorithm& other) {
+    return other.collective == row.collective && !other.uses_hosts &&
+           ruling.excluded_by(other) == nullptr &&
+           why_not(other, shape, algorithm::default_parameters(other, shape)).empty();
+  });
+}
+
 }  // namespace
 
 bool one_stands_for_all(const Algorithm& row, const Shape& shape) {
@@ -156,16 +260,8 @@ bool one_stands_for_all(const Algorithm& row, const Shape& shape) {
          (!shape.hosts.given() || shape.hosts.are_alone());
 }
 
-// The root and two others stand for all.
 bool is_priceable(const Algorithm& row, const Parameters& parameters, const Shape& shape) {
-  if (shape.ranks <= kPricedInFull) return true;
-  const auto steps = [&](int rank) {
-    const Schedule schedule = row.build(shape, parameters, rank % shape.ranks);
-    return static_cast<std::int64_t>(schedule.ops.size() + schedule.targets.size());
-  };
-  if (one_stands_for_all(row, shape)) return steps(0) <= kMostSteps;
-  const std::int64_t others = std::max(steps(shape.root + 1), steps(shape.root + shape.ranks / 2));
-  return steps(shape.root) + (shape.ranks - 1) * others <= kMostSteps;
+  return has_at_most(kMostSteps, row, parameters, shape);
 }
 
 Pricing pricing_of(const Shape& shape, const Circumstances& now, EngineKind engine) {
@@ -229,38 +325,26 @@ base::Result<std::vector<Priced>> price_candidates(const Shape& shape, const Pri
 
 std::optional<Priced> cheapest_candidate(const Shape& shape, const Pricing& pricing,
                                          const Ruling& ruling) {
-  std::vector<Priced> in_few;  // of each row that is not alike, the cheapest
-  std::optional<Priced> best;
-  const auto consider = [&best](const Priced& one) {
-    if (!best || one.price.ns < best->price.ns) best = one;
-  };
-  const bool are_many = shape.ranks > kPricedInFull;
-  const Shape few = are_many ? with_few_ranks(shape) : shape;
+  std::vector<Priced> rows;  // of each row, the cheapest
+  const bool is_uniform = are_uniform(shape);
+  const Shape few = is_uniform ? shape : with_few_ranks(shape, kPricedInFull);
   for (const Algorithm& row : algorithm::table()) {
     if (row.collective != shape.collective || ruling.excluded_by(row) != nullptr) continue;
-    const bool as_few = are_many && !one_stands_for_all(row, shape);
-    const auto cheapest = cheapest_of_row(row, shape, as_few ? few : shape, pricing);
-    if (!cheapest) continue;
-    if (as_few) {
-      in_few.push_back(*cheapest);
-    } else {
-      consider(*cheapest);
-    }
+    // Without hosts that are shared, such a row has the schedules of those that it combines.
+    if (row.uses_hosts && is_uniform && has_other_rows(row, shape, ruling)) continue;
+    const auto cheapest = is_uniform ? cheapest_of_uniform(row, shape, pricing)
+                                     : cheapest_of_row(row, shape, few, pricing);
+    if (cheapest) rows.push_back(*cheapest);
   }
-  std::ranges::stable_sort(in_few, {}, [](const Priced& each) { return each.price.ns; });
-  if (in_few.size() > kRowsPricedInFull) in_few.resize(kRowsPricedInFull);
-  for (Priced& each : in_few) {
-    if (is_priceable(*each.row, each.parameters, shape)) {
-      const auto price = price_of(*each.row, each.parameters, shape, pricing);
-      if (!price) continue;
-      each.price = *price;
-    } else {
-      // So many steps are those of ranks that each have to do with all others.
-      each.price.ns *= static_cast<double>(shape.ranks) / few.ranks;
-    }
-    consider(each);
+  const auto by_price = [](const Priced& each) { return each.price.ns; };
+  std::ranges::stable_sort(rows, {}, by_price);
+  if (few.ranks < shape.ranks || may_need_segments(shape, pricing)) {
+    if (rows.size() > kRowsPricedInFull) rows.resize(kRowsPricedInFull);
+    std::erase_if(rows, [&](Priced& each) { return !price_in_full(each, few, shape, pricing); });
+    std::ranges::stable_sort(rows, {}, by_price);
   }
-  return best;
+  if (rows.empty()) return std::nullopt;
+  return rows.front();
 }
 
 }  // namespace unisono::select

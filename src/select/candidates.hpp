@@ -50,15 +50,16 @@ struct Priced {
   const algorithm::Algorithm* row = nullptr;
   algorithm::Parameters parameters;
   model::Price price;
+  bool is_estimate = false;  // the price is extrapolated from fewer ranks, and so are its parts
 };
 
 // All legal candidates that can be priced, cheapest first; of equal prices, the first in the table.
 base::Result<std::vector<Priced>> price_candidates(const schedule::Shape& shape,
                                                    const Pricing& pricing);
 
-// The cheapest one that no rule excludes; nullopt if all are excluded. For many ranks it does not
-// price every candidate. If ranks are not alike, it prices a smaller number of them first, and then
-// the cheapest rows of these with all ranks.
+// The cheapest one that no rule excludes; nullopt if all are excluded. It does not price every
+// candidate: it compares the parameters of a row with few ranks, and extrapolates to many. If hosts
+// have several ranks each, it prices the cheapest rows with all ranks.
 std::optional<Priced> cheapest_candidate(const schedule::Shape& shape, const Pricing& pricing,
                                          const Ruling& ruling);
 

@@ -196,8 +196,9 @@ std::optional<Choice> choose_by_price(const Shape& shape, const Circumstances& n
   choice.algorithm = cheapest->row;
   choice.parameters = cheapest->parameters;
   choice.origin = Origin::price;
-  choice.reason = fmt::format("the cheapest candidate on the machine \"{}\", {:.2f} us",
-                              pricing.machine->name, cheapest->price.ns / 1000);
+  choice.reason = fmt::format("the cheapest candidate on the machine \"{}\", {}{:.2f} us",
+                              pricing.machine->name, cheapest->is_estimate ? "about " : "",
+                              cheapest->price.ns / 1000);
   return choice;
 }
 
