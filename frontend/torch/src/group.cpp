@@ -44,7 +44,7 @@ void Group::raise(const char* name, Milliseconds timeout) {
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   std::string text = std::string(name) + ": " + unisono_last_error();
   if (is_late_) {
-    text = std::string(name) + ": rank " + std::to_string(rank_) + " timed out after " +
+    text = std::string(name) + ": rank " + std::to_string(rank_) + " timed out at its timeout of " +
            std::to_string(timeout.count()) +
            " ms, and the group has ended: " + unisono_last_error();
   } else if (is_aborted_) {
