@@ -137,6 +137,16 @@ class Scenarios(Running):
         done = mpirun(3, [OPTIONS.scenarios, "killed"])
         self.assertNotEqual(done.returncode, 0)
 
+    def test_the_other_ranks_say_which_one_was_lost(self):
+        if OPTIONS.mpi != "openmpi":
+            self.skipTest("this MPI's mpirun ends the other ranks at once")
+        # This mpirun then leaves the other ranks alone, and says nothing by its exit code.
+        done = mpirun(3, [OPTIONS.scenarios, "killed"], {"OMPI_MCA_orte_enable_recovery": "1"})
+        self.assertNotEqual(done.returncode, 124, f"the other ranks wait: {done.stderr}")
+        # The first one's error handler aborts the job, so the other may not get to say it.
+        self.assertRegex(done.stderr, r"rank [02]: rank 1 is lost")
+        self.assertNotIn("fine", done.stdout)
+
     def test_who_does_the_collectives_is_in_the_log(self):
         for value in ("", "off", "allreduce,barrier"):
             with self.subTest(value=value):
