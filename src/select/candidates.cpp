@@ -219,6 +219,8 @@ std::optional<Priced> cheapest_of_uniform(const Algorithm& row, const Shape& sha
 bool has_at_most(std::int64_t most, const Algorithm& row, const Parameters& parameters,
                  const Shape& shape) {
   if (shape.ranks <= kPricedInFull) return true;
+  // Without hosts that are shared, it has the schedules of those that it combines.
+  if (row.uses_hosts && are_uniform(shape)) return false;
   const auto steps = [&](int rank) {
     const Schedule schedule = row.build(shape, parameters, rank % shape.ranks);
     return static_cast<std::int64_t>(schedule.ops.size() + schedule.targets.size());
