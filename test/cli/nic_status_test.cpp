@@ -137,6 +137,7 @@ TEST(NicStatus, TheDaemon) {
   status.bytes = 24 << 10;
   status.own_groups = {{1000, 4242, 0xABC, 1, 0, 2, 8192}};
   status.counters[UNISONO_NIC_SENT_UP] = 12;
+  status.service = {9, 1, 30, 2, 3, 5, 4};
   const std::string text = service_text("/run/x", status);
   EXPECT_TRUE(text.starts_with(
       "unisonod:\n"
@@ -150,6 +151,16 @@ TEST(NicStatus, TheDaemon) {
       "  packets:\n    foreign: 0\n"))
       << text;
   EXPECT_NE(text.find("    sent_up: 12\n"), std::string::npos);
+  EXPECT_EQ(text.find("still have mapped"), std::string::npos);
+  EXPECT_TRUE(
+      text.ends_with("  service:\n    connections_accepted: 9\n    connections_refused: 1\n"
+                     "    requests: 30\n    requests_refused: 2\n    malformed: 3\n"
+                     "    groups_joined: 5\n    groups_ended: 4\n"))
+      << text;
+  status.retained_bytes = 8 << 10;
+  EXPECT_NE(service_text("/run/x", status)
+                .find("  ended groups that processes still have mapped: 8 KiB\n"),
+            std::string::npos);
 }
 
 TEST(NicStatus, NoDaemon) {

@@ -46,6 +46,8 @@ class Groups {
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(groups_.size()); }
   std::uint64_t bytes() const;
+  // Memory of ended groups that processes still have; known since the last refresh().
+  std::uint64_t retained_bytes() const { return retained_.bytes(); }
   // How much more a user may have.
   std::uint32_t groups_left(std::uint32_t user) const;
   std::uint64_t bytes_left(std::uint32_t user) const;

@@ -211,11 +211,13 @@ void Server::accept_one() {
   const auto client = client_of(socket.get());
   if (!client.ok()) return;
   if (const auto refused = too_many_connections(client->user)) {
+    ++counted_.connections_refused;
     send_message(socket.get(), *refused);
     return;
   }
   base::log(base::LogLevel::debug, "unisonod", "process {} of user {} connected", client->process,
             client->user);
+  ++counted_.connections_accepted;
   const int descriptor = socket.get();
   connections_[descriptor] = {std::move(socket), *client};
 }
@@ -259,8 +261,10 @@ void Server::serve(Connection& connection, bool& keep) {
   if (length < 0 && (errno == EAGAIN || errno == EINTR)) return;
   keep = false;
   if (length <= 0) return;
+  ++counted_.requests;
   const auto question = nic::decode(std::span(bytes).first(static_cast<std::size_t>(length)));
   if (!question.ok()) {
+    ++counted_.malformed;
     if (const auto left_out = complaints_.admit(connection.client.user, base::now_ns())) {
       const std::string more =
           *left_out == 0 ? "" : fmt::format(" (and {} more that were not written)", *left_out);
@@ -271,6 +275,7 @@ void Server::serve(Connection& connection, bool& keep) {
     return;
   }
   const Reply reply = answer(connection.client, *question);
+  if (std::holds_alternative<Refused>(reply.message)) ++counted_.requests_refused;
   keep = send_message(connection.socket.get(), reply.message, reply.maps);
 }
 
@@ -301,7 +306,9 @@ Server::Reply Server::answer_join(const Client& client, const unisono_nic_row& r
   if (!describes.ok()) return {refusal(describes.error()), {}};
   const auto checked = checked_row(row, *describes);
   if (!checked.ok()) return {refusal(checked.error()), {}};
-  return hand_out_group(groups_.join(client, *checked));
+  const auto joined = groups_.join(client, *checked);
+  if (joined.ok()) ++counted_.groups_joined;
+  return hand_out_group(joined);
 }
 
 Server::Reply Server::hand_out_group(const base::Result<std::uint32_t>& index) const {
@@ -330,8 +337,16 @@ Message Server::answer_status(const Client& client) const {
   status.connections = static_cast<std::uint32_t>(connections_.size());
   status.groups = groups_.count();
   status.bytes = groups_.bytes();
+  status.retained_bytes = groups_.retained_bytes();
+  status.service = service_counters();
   status.own_groups = groups_.lines_for(client.user);
   return status;
+}
+
+nic::ServiceCounters Server::service_counters() const {
+  nic::ServiceCounters counters = counted_;
+  counters.groups_ended = counters.groups_joined - groups_.count();
+  return counters;
 }
 
 // The address is read each time: it may have changed.

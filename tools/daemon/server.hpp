@@ -71,6 +71,7 @@ class Server {
   Reply answer_join(const Client& client, const unisono_nic_row& row);
   Reply hand_out_group(const base::Result<std::uint32_t>& index) const;
   nic::Message answer_status(const Client& client) const;
+  nic::ServiceCounters service_counters() const;
   base::Result<nic::Served> served(const Client& client) const;
 
   nic::Device& device_;
@@ -81,7 +82,8 @@ class Server {
   Turns turns_;
   LogLimit complaints_;
   std::map<int, Connection> connections_;  // by descriptor
-  std::uint64_t messages_ = 0;             // number of messages served
+  std::uint64_t messages_ = 0;             // number of messages served, for turns
+  nic::ServiceCounters counted_;           // but groups_ended, which follows from the others
   std::int64_t accepts_from_ns_ = 0;       // until then it accepts no new connections
   std::int64_t try_again_ns_ = 0;          // when failed removals of groups are retried
 };

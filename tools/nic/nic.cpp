@@ -14,6 +14,7 @@
 #include "commands.hpp"
 #include "nic/loader/interface.hpp"
 #include "nic/nic_status.hpp"
+#include "nic/nic_status_json.hpp"
 #include "nic/nic_trace.hpp"
 #include "nic/service/client.hpp"
 
@@ -26,13 +27,23 @@ base::Result<nic::ServiceStatus> ask(const std::string& path) {
   return client->status();
 }
 
-int show_status(const std::string& path) {
+struct StatusOptions {
+  std::string path = nic::kServicePath;
+  bool json = false;
+};
+
+int show_status(const StatusOptions& options) {
+  const std::string& path = options.path;
   const auto interfaces = nic::read_interfaces();
   if (!interfaces.ok()) {
     fmt::print(stderr, "unisono nic status: {}\n", interfaces.error().message);
     return kExitFailure;
   }
   const auto status = ask(path);
+  if (options.json) {
+    fmt::print("{}\n", status_json(read_capability(), *interfaces, path, status));
+    return status.ok() ? kExitSuccess : kExitFailure;
+  }
   fmt::print("{}{}{}", capability_text(read_capability(), path, status.ok()),
              interfaces_text(*interfaces), service_text(path, status));
   return status.ok() ? kExitSuccess : kExitFailure;
@@ -116,10 +127,12 @@ void add_nic(CLI::App& app, int& exit_status) {
       "counters\n\n"
       "The groups are those of your processes; root sees all. The exit status is 1 if no daemon "
       "serves.");
-  auto path = std::make_shared<std::string>(nic::kServicePath);
-  status->add_option("--socket", *path, "Where the daemon serves")->capture_default_str();
+  auto options = std::make_shared<StatusOptions>();
+  status->add_option("--socket", options->path, "Where the daemon serves")->capture_default_str();
+  status->add_flag("--json", options->json,
+                   "Print one JSON document (docs/reference/nic-status.md)");
   status->footer("Example:\n  unisono nic status");
-  status->callback([path, &exit_status] { exit_status = show_status(*path); });
+  status->callback([options, &exit_status] { exit_status = show_status(*options); });
   add_trace(*command, exit_status);
 }
 

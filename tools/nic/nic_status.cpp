@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <linux/capability.h>
 #include <spawn.h>
 #include <sys/utsname.h>
@@ -92,22 +93,16 @@ std::string program_answer(const Capability& capability) {
 }
 
 std::string kernel_answer(const std::string& release) {
-  std::pair version = {0, 0};
-  const int parts = std::sscanf(release.c_str(), "%d.%d", &version.first, &version.second);
-  if (parts != 2) return fmt::format("unknown: {}; it takes Linux 6.6 or newer", release);
-  return fmt::format("{}, Linux {}; it takes 6.6 or newer", version < kOldestKernel ? "no" : "yes",
-                     release);
+  const std::optional<bool> suffices = kernel_suffices(release);
+  if (!suffices) return fmt::format("unknown: {}; it takes Linux 6.6 or newer", release);
+  return fmt::format("{}, Linux {}; it takes 6.6 or newer", *suffices ? "yes" : "no", release);
 }
 
 std::string privilege_answer(const Capability& capability) {
-  const auto has = [&](unsigned number) { return (capability.privileges >> number & 1) != 0; };
-  std::string missing;
-  for (const Privilege& each : kNeeded) {
-    // CAP_SYS_ADMIN includes the capabilities that were split from it.
-    if (has(each.number) || has(CAP_SYS_ADMIN)) continue;
-    missing += fmt::format("{}{}", missing.empty() ? "" : ", ", each.name);
+  const std::vector<std::string> missing = missing_privileges(capability);
+  if (!missing.empty()) {
+    return fmt::format("no, you lack {}; to use a daemon takes none", fmt::join(missing, ", "));
   }
-  if (!missing.empty()) return fmt::format("no, you lack {}; to use a daemon takes none", missing);
   if (capability.in_user_namespace) {
     return "no, a user namespace's root may not load programs; to use a daemon takes none";
   }
@@ -116,13 +111,8 @@ std::string privilege_answer(const Capability& capability) {
 
 // Whether unisonod can serve it, and how.
 std::string usable_text(const nic::Interface& interface) {
-  if (!interface.ethernet) return "no: it is no Ethernet interface";
-  if (!interface.up) return "no: it is down";
-  if (interface.ipv4 == 0) return "no: it has no IPv4 address";
-  if (interface.mtu < nic::kLeastMtu) {
-    return fmt::format("no: it carries {} bytes (its MTU), and packets have up to {}",
-                       interface.mtu, nic::kLeastMtu);
-  }
+  const std::string why_not = why_unusable(interface);
+  if (!why_not.empty()) return "no: " + why_not;
   if (interface.driver == "veth") return "yes, in generic mode: its frames are socket buffers";
   return "yes, in native mode if its driver can, otherwise in generic mode";
 }
@@ -130,6 +120,10 @@ std::string usable_text(const nic::Interface& interface) {
 std::string groups_text(const nic::ServiceStatus& status) {
   std::string out =
       fmt::format("  groups: {} of all users, {} KiB\n", status.groups, status.bytes / 1024);
+  if (status.retained_bytes != 0) {
+    out += fmt::format("  ended groups that processes still have mapped: {} KiB\n",
+                       status.retained_bytes / 1024);
+  }
   for (const nic::GroupLine& group : status.own_groups) {
     out += fmt::format(
         "    job {:08x} communicator {}: rank {}, {} children, {} KiB, process {} of user {}\n",
@@ -146,10 +140,42 @@ std::string counters_text(const nic::ServiceStatus& status) {
     out += fmt::format("    {}: {}\n", nic::counter_name(static_cast<unisono_nic_counter>(i)),
                        status.counters[i]);
   }
+  out += "  service:\n";
+  nic::ServiceCounters::each(status.service,
+                             [&out](const char* name, const char*, std::uint64_t value) {
+                               out += fmt::format("    {}: {}\n", name, value);
+                             });
   return out;
 }
 
 }  // namespace
+
+std::vector<std::string> missing_privileges(const Capability& capability) {
+  const auto has = [&](unsigned number) { return (capability.privileges >> number & 1) != 0; };
+  std::vector<std::string> missing;
+  for (const Privilege& each : kNeeded) {
+    // CAP_SYS_ADMIN includes the capabilities that were split from it.
+    if (!has(each.number) && !has(CAP_SYS_ADMIN)) missing.emplace_back(each.name);
+  }
+  return missing;
+}
+
+std::optional<bool> kernel_suffices(const std::string& release) {
+  std::pair version = {0, 0};
+  if (std::sscanf(release.c_str(), "%d.%d", &version.first, &version.second) != 2) {
+    return std::nullopt;
+  }
+  return version >= kOldestKernel;
+}
+
+std::string why_unusable(const nic::Interface& interface) {
+  if (!interface.ethernet) return "it is no Ethernet interface";
+  if (!interface.up) return "it is down";
+  if (interface.ipv4 == 0) return "it has no IPv4 address";
+  if (interface.mtu >= nic::kLeastMtu) return "";
+  return fmt::format("it carries {} bytes (its MTU), and packets have up to {}", interface.mtu,
+                     nic::kLeastMtu);
+}
 
 Capability read_capability() {
   Capability capability;

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "nic/loader/interface.hpp"
@@ -22,6 +24,14 @@ struct Capability {
   bool in_user_namespace = false;  // in a user namespace the kernel loads no programs
 };
 Capability read_capability();
+
+// The names of the capabilities that are missing to start unisonod.
+std::vector<std::string> missing_privileges(const Capability& capability);
+// Whether a kernel of that release can run the NIC program; nothing if the release is not a
+// version.
+std::optional<bool> kernel_suffices(const std::string& release);
+// Why unisonod cannot serve the interface; empty if it can.
+std::string why_unusable(const nic::Interface& interface);
 
 // Indented "key: value" lines.
 // `path`: the daemon's socket; `serves`: a daemon answers there.

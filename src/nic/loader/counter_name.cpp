@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The names of the program's counters, one for each enumerator.
+// The names of the program's counters, one for each enumerator, and their kinds.
 #include "nic/loader/device.hpp"
 
 namespace unisono::nic {
@@ -60,6 +60,27 @@ const char* counter_name(unisono_nic_counter counter) {
       break;
   }
   return "unknown";
+}
+
+// tables.h has the counters of a kind next to each other.
+CounterKind counter_kind(unisono_nic_counter counter) {
+  if (counter <= UNISONO_NIC_OTHERS_FRAME) return CounterKind::passed;
+  if (counter <= UNISONO_NIC_LOST) return CounterKind::dropped;
+  return counter < UNISONO_NIC_WOKEN ? CounterKind::handled : CounterKind::wakeup;
+}
+
+const char* counter_kind_name(CounterKind kind) {
+  switch (kind) {
+    case CounterKind::passed:
+      return "passed";
+    case CounterKind::dropped:
+      return "dropped";
+    case CounterKind::handled:
+      return "handled";
+    case CounterKind::wakeup:
+      break;
+  }
+  return "wakeup";
 }
 
 }  // namespace unisono::nic

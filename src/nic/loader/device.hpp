@@ -104,4 +104,11 @@ bool has_program();
 // "bad_tag": the counter as it is spelt in tables.h, for people.
 const char* counter_name(unisono_nic_counter counter);
 
+// The fate of the packets that a counter counts. `handled`: they belong to an operation; `wakeup`:
+// it counts waiters, not packets.
+enum class CounterKind { passed, dropped, handled, wakeup };
+CounterKind counter_kind(unisono_nic_counter counter);
+// "dropped"
+const char* counter_kind_name(CounterKind kind);
+
 }  // namespace unisono::nic

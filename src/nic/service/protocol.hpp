@@ -104,13 +104,36 @@ struct GroupLine {
   std::uint64_t bytes = 0;
   bool operator==(const GroupLine&) const = default;
 };
+// Counters of the daemon itself, since it started.
+struct ServiceCounters {
+  std::uint64_t connections_accepted = 0;
+  std::uint64_t connections_refused = 0;
+  std::uint64_t requests = 0;
+  std::uint64_t requests_refused = 0;
+  std::uint64_t malformed = 0;
+  std::uint64_t groups_joined = 0;
+  std::uint64_t groups_ended = 0;
+  // Calls visit(name, meaning, value) for each of them, in this order.
+  static void each(auto& self, auto visit) {
+    visit("connections_accepted", "Connections that were accepted.", self.connections_accepted);
+    visit("connections_refused", "Connections beyond a quota.", self.connections_refused);
+    visit("requests", "Messages of clients.", self.requests);
+    visit("requests_refused", "Requests that were answered by an error.", self.requests_refused);
+    visit("malformed", "Messages that could not be decoded.", self.malformed);
+    visit("groups_joined", "Groups that began.", self.groups_joined);
+    visit("groups_ended", "Groups that ended.", self.groups_ended);
+  }
+  bool operator==(const ServiceCounters&) const = default;
+};
 struct ServiceStatus {
   Served served;
   std::uint32_t process = 0;  // the daemon's
   std::uint32_t connections = 0;
   std::uint32_t groups = 0;  // of all users
   std::uint64_t bytes = 0;
+  std::uint64_t retained_bytes = 0;  // of ended groups that processes still have mapped
   std::array<std::uint64_t, UNISONO_NIC_COUNTERS> counters = {};
+  ServiceCounters service;
   std::vector<GroupLine> own_groups;  // of the asking user; root gets all
   static void each_field(auto& self, auto& visit) {
     self.served.each_field(self.served, visit);
@@ -118,7 +141,9 @@ struct ServiceStatus {
     visit.plain(self.connections);
     visit.plain(self.groups);
     visit.plain(self.bytes);
+    visit.plain(self.retained_bytes);
     visit.plain(self.counters);
+    visit.plain(self.service);
     visit.list(self.own_groups, kMostGroupLines);
   }
 };

@@ -21,6 +21,8 @@ ServiceStatus some_status() {
   status.process = 17;
   status.groups = 3;
   status.counters[UNISONO_NIC_SENT_UP] = 1234567890123;
+  status.retained_bytes = 4096;
+  status.service = {9, 1, 30, 2, 3, 5, 4};
   status.own_groups = {{1000, 4242, 7, 1, 0, 2, 8192}, {1000, 4243, 7, 2, 1, 0, 4096}};
   return status;
 }
@@ -70,6 +72,8 @@ TEST(ServiceProtocol, EveryMessageComesOutAgain) {
   const auto& status = std::get<ServiceStatus>(*decoded);
   EXPECT_EQ(status.served.driver, "mlx5_core");
   EXPECT_EQ(status.counters, some_status().counters);
+  EXPECT_EQ(status.retained_bytes, some_status().retained_bytes);
+  EXPECT_EQ(status.service, some_status().service);
   EXPECT_EQ(status.own_groups, some_status().own_groups);
 }
 
