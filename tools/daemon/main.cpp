@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.hpp"
 #include "base/descriptor.hpp"
 #include "base/settings/settings.hpp"
 #include "daemon/server.hpp"
@@ -34,6 +35,7 @@ constexpr int kExitUsage = 2;
 struct Options {
   ServerOptions server;
   nic::Mode mode = nic::Mode::automatic;
+  int metrics_seconds = 15;
 };
 
 // `unisono nic status` reads it.
@@ -79,6 +81,12 @@ void declare(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--memory", server.capacity.bytes, "Most memory of all users' groups")
       ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
+  app.add_option("--metrics", server.metrics,
+                 "File for counters in Prometheus's text format; its name should end in .prom");
+  app.add_option("--metrics-interval", options.metrics_seconds,
+                 "Seconds between two writes of that file")
+      ->check(CLI::Range(1, 86400))
       ->capture_default_str();
   app.footer(
       "It needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, and Linux 6.6 or newer.\n"
@@ -144,6 +152,7 @@ base::Status serve(const Options& options) {
   UNISONO_ASSIGN(const std::unique_ptr<nic::Device> loaded, nic::load_device(device));
   make_directory(options.server.path);
   ServerOptions wanted = options.server;
+  wanted.metrics_interval_ns = options.metrics_seconds * base::kSecond;
   wanted.capacity =
       Capacity::of_descriptors(raise_descriptor_limit(), options.server.capacity.bytes);
   UNISONO_ASSIGN(const std::unique_ptr<Server> server, Server::open(*loaded, wanted));

@@ -121,7 +121,12 @@ base::Result<std::unique_ptr<Server>> Server::open(nic::Device& device, ServerOp
       chmod(options.path.c_str(), 0666) != 0 || listen(listener.get(), kWaitingConnections) != 0) {
     return system_error(fmt::format("serve at {}", options.path));
   }
-  return std::unique_ptr<Server>(new Server(device, std::move(options), std::move(listener)));
+  std::unique_ptr<Server> server(new Server(device, std::move(options), std::move(listener)));
+  server->metrics_ns_ = base::now_ns() + server->options_.metrics_interval_ns;
+  const base::Status written = server->write_metrics(true);
+  server->metrics_failed_ = !written.ok();
+  UNISONO_TRY(written);
+  return server;
 }
 
 Server::~Server() {
@@ -131,6 +136,10 @@ Server::~Server() {
                  Refused{Code::cancelled, "unisonod was stopped; operations in the NIC path end"});
     groups_.drop(connection.client);
   }
+  connections_.clear();
+  const base::Status written = write_metrics(false);
+  if (written.ok() || metrics_failed_) return;
+  base::log(base::LogLevel::warn, "unisonod", "{}", written.error().message);
 }
 
 base::Status Server::run(int stop) {
@@ -169,6 +178,10 @@ base::Status Server::run(int stop) {
 
 // Does the periodic work, and returns when the next of it is due.
 std::int64_t Server::time_of_chores(std::int64_t now_ns) {
+  return std::min(time_of_removals(now_ns), time_of_metrics(now_ns));
+}
+
+std::int64_t Server::time_of_removals(std::int64_t now_ns) {
   if (!groups_.has_leaving()) {
     try_again_ns_ = 0;
     return kNever;
@@ -176,6 +189,30 @@ std::int64_t Server::time_of_chores(std::int64_t now_ns) {
   if (try_again_ns_ != 0 && now_ns >= try_again_ns_) groups_.try_again();
   if (try_again_ns_ == 0 || now_ns >= try_again_ns_) try_again_ns_ = now_ns + kPauseNs;
   return try_again_ns_;
+}
+
+// A full disk must not end the service, so a failure is a note, and the next write is due as usual.
+std::int64_t Server::time_of_metrics(std::int64_t now_ns) {
+  if (options_.metrics.empty()) return kNever;
+  if (now_ns < metrics_ns_) return metrics_ns_;
+  metrics_ns_ = now_ns + options_.metrics_interval_ns;
+  const base::Status written = write_metrics(true);
+  if (!written.ok() && !metrics_failed_) {
+    base::log(base::LogLevel::warn, "unisonod", "{}; it is tried again", written.error().message);
+  }
+  metrics_failed_ = !written.ok();
+  return metrics_ns_;
+}
+
+base::Status Server::write_metrics(bool up) {
+  if (options_.metrics.empty()) return base::success();
+  groups_.refresh();
+  UNISONO_ASSIGN(const nic::Counters counters, device_.counters());
+  const MetricsSample sample = {
+      options_.interface, device_.native(),   up,
+      counters,           service_counters(), static_cast<std::uint32_t>(connections_.size()),
+      groups_.count(),    groups_.bytes(),    groups_.retained_bytes()};
+  return MetricsFile(options_.metrics).write(metrics_text(sample));
 }
 
 // Serves a connection that has sent something: that of the user who has had the least time. The

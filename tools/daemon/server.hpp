@@ -16,6 +16,7 @@
 #include "base/result.hpp"
 #include "daemon/groups.hpp"
 #include "daemon/log_limit.hpp"
+#include "daemon/metrics.hpp"
 #include "daemon/tracer.hpp"
 #include "daemon/turns.hpp"
 #include "nic/loader/device.hpp"
@@ -29,13 +30,16 @@ struct ServerOptions {
   std::uint16_t port = 0;  // UDP port to which other hosts send
   Quota quota;
   Capacity capacity;
+  std::string metrics;                   // file for Prometheus; empty: none
+  std::int64_t metrics_interval_ns = 0;  // between two writes of it
 };
 
 class Server {
  public:
-  // The device outlives it. An error if another process serves at the path already.
+  // The device outlives it. An error if another process serves at the path already, or if the file
+  // for metrics cannot be written.
   static base::Result<std::unique_ptr<Server>> open(nic::Device& device, ServerOptions options);
-  // Informs all connected clients, and removes the socket.
+  // Informs all connected clients, removes the socket, and writes the last metrics.
   ~Server();
 
   // Until `stop` can be read.
@@ -62,6 +66,9 @@ class Server {
   void accept_one();
   std::optional<nic::Refused> too_many_connections(std::uint32_t user) const;
   std::int64_t time_of_chores(std::int64_t now_ns);
+  std::int64_t time_of_removals(std::int64_t now_ns);
+  std::int64_t time_of_metrics(std::int64_t now_ns);
+  base::Status write_metrics(bool up);
   void serve_next(const std::vector<int>& ready);
   void serve(Connection& connection, bool& keep);
   void hand_out_records();
@@ -85,6 +92,8 @@ class Server {
   std::uint64_t messages_ = 0;             // number of messages served, for turns
   nic::ServiceCounters counted_;           // but groups_ended, which follows from the others
   std::int64_t accepts_from_ns_ = 0;       // until then it accepts no new connections
+  std::int64_t metrics_ns_ = 0;            // when the metrics are written next
+  bool metrics_failed_ = false;            // since the last success; logged once
   std::int64_t try_again_ns_ = 0;          // when failed removals of groups are retried
 };
 
