@@ -28,7 +28,8 @@ configure_file(${PROJECT_SOURCE_DIR}/cmake/unisono.pc.in ${PROJECT_BINARY_DIR}/p
 install(FILES ${PROJECT_BINARY_DIR}/package/unisono.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-# The daemon of the NIC path: its manual, and a unit for each interface.
+# The daemon of the NIC path: its manual, a unit for each interface, and the
+# options of that unit.
 configure_file(${PROJECT_SOURCE_DIR}/packaging/unisonod.8.in ${PROJECT_BINARY_DIR}/package/unisonod.8
                @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/package/unisonod.8 DESTINATION ${CMAKE_INSTALL_MANDIR}/man8)
@@ -36,6 +37,8 @@ configure_file(${PROJECT_SOURCE_DIR}/packaging/unisonod@.service.in
                ${PROJECT_BINARY_DIR}/package/unisonod@.service @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/package/unisonod@.service
         DESTINATION lib/systemd/system)
+install(FILES ${PROJECT_SOURCE_DIR}/packaging/unisonod.default
+        DESTINATION ${CMAKE_INSTALL_SYSCONFDIR}/default RENAME unisonod)
 
 # A build tree can be used like an installed one: bin/, lib/ and include/ side by side.
 file(GLOB unisono_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/unisono/*)

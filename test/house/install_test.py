@@ -6,6 +6,7 @@ against it by find_package and by pkg-config, run them with the installed tool."
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -60,11 +61,41 @@ class Install(unittest.TestCase):
         daemon = self.prefix / "sbin" / "unisonod"
         self.assertIn("unisonod", run(daemon, "--version"))
         unit = (self.prefix / "lib" / "systemd" / "system" / "unisonod@.service").read_text()
-        self.assertRegex(unit, r"\nExecStart=/.*/sbin/unisonod --interface %i\n")
+        self.assertRegex(unit,
+                         r"\nExecStart=/.*/sbin/unisonod --interface %i \$UNISONOD_OPTIONS\n")
+        self.assertRegex(unit, r"\nEnvironmentFile=-/.*etc/default/unisonod\n"
+                               r"EnvironmentFile=-/.*etc/default/unisonod-%i\n")
+        self.assertIn("\nRestart=on-failure\n", unit)
         manual = next(self.prefix.rglob("man8/unisonod.8")).read_text()
         options = set(re.findall(r"--[a-z-]+", run(daemon, "--help"))) - {"--help", "--version"}
         for option in options:
             self.assertIn(option.replace("-", "\\-"), manual)
+
+    def test_the_daemons_options_are_shell_text(self):
+        """The form that both a shell and systemd read."""
+        defaults = self.prefix / "etc" / "default" / "unisonod"
+        options = run("sh", "-euc", f'. {defaults}; printf "[%s]" "$UNISONOD_OPTIONS"')
+        self.assertEqual(options, "[]")
+        example = re.search(r'# UNISONOD_OPTIONS="(.*)"', defaults.read_text()).group(1)
+        daemon = self.prefix / "sbin" / "unisonod"
+        # It takes the example's options, and then asks for an interface that there is.
+        failed = subprocess.run([daemon, "--interface", "nosuch0", *example.split()], check=False,
+                                stderr=subprocess.PIPE, text=True)
+        self.assertEqual((failed.returncode, failed.stderr), (
+            1, "unisonod: there is no interface nosuch0; `ip link` lists them\n"))
+
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "no systemd-analyze here")
+    def test_systemd_takes_the_unit_and_finds_it_closed(self):
+        unit = (self.prefix / "lib" / "systemd" / "system" / "unisonod@.service").read_text()
+        unit = re.sub(r"ExecStart=\S+", f"ExecStart={self.prefix}/sbin/unisonod", unit)
+        made = self.work / "unisonod@eth0.service"
+        made.write_text(unit)
+        # A word or a value that systemd does not know is a warning, and fails here. The manual is
+        # not where man looks for it.
+        said = run("systemd-analyze", "verify", "--man=no", "--recursive-errors=no", made)
+        self.assertNotIn("unisonod@eth0.service", said)
+        # 0 is closed, 100 is open; by a unit without any restriction it is above 90.
+        run("systemd-analyze", "security", "--offline=true", "--threshold=25", made)
 
     def test_only_versioned_public_symbols_are_exported(self):
         library = next(self.prefix.rglob("libunisono.so.0"))

@@ -27,8 +27,8 @@ struct MetricsSample {
 // In the text exposition format 0.0.4; each sample has the label `interface`.
 std::string metrics_text(const MetricsSample& sample);
 
-// A reader sees the old text or the new one as a whole, because the text goes to PATH.tmp first. The
-// collector does not read that file: its name does not end in .prom.
+// A reader sees the old text or the new one as a whole, because the text goes to PATH.tmp first.
+// The collector does not read that file: its name does not end in .prom.
 class MetricsFile {
  public:
   explicit MetricsFile(std::string path) : path_(std::move(path)) {}
