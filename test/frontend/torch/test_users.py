@@ -22,7 +22,7 @@ def run(program, backend):
     return name, int(ranks), [float(loss) for loss in losses]
 
 
-@pytest.mark.parametrize("program", ["accelerated.py"])
+@pytest.mark.parametrize("program", ["accelerated.py", "lightning_training.py"])
 def test_losses_are_those_of_gloo(program):
     name, ranks, ours = run(program, "unisono")
     assert (name, ranks) == ("unisono", 2)
