@@ -16,6 +16,7 @@ constexpr std::array<ConstantRow, kConstantCount> kRows = {{
     {Constant::passed_on, "passed_on", Quantity::bytes, "up to here the first rank of a host may well pass on what a rank has for all others"},
     {Constant::many_of_host, "many_of_host", Quantity::ranks, "from so many ranks of a host on, two levels save more in packets than they cost in steps"},
     {Constant::single_copy_from, "single_copy_from", Quantity::bytes, "from here on one copy is faster than two through buffers, if each rank has a core and nothing is reduced"},
+    {Constant::exchanged_whole, "exchanged_whole", Quantity::bytes, "up to here two hosts exchange whole vectors to reduce them; longer ones in halves, in two steps"},
     {Constant::nic_broadcast, "nic_broadcast", Quantity::bytes, "up to here a broadcast is faster in the NIC path than one multicast of a host process"},
     {Constant::nic_real_vector, "nic_real_vector", Quantity::bytes, "up to here sums of floating-point numbers are faster in the NIC path, which adds them in software"},
     {Constant::nic_block, "nic_block", Quantity::time, "a block of an allgather that comes by itself and is kept"},

@@ -19,6 +19,7 @@ enum class Constant : std::uint8_t {
   passed_on,
   many_of_host,
   single_copy_from,
+  exchanged_whole,
   nic_broadcast,
   nic_real_vector,
   nic_block,
@@ -28,7 +29,7 @@ enum class Constant : std::uint8_t {
   nic_joined_per_byte,
   nic_step,
 };
-inline constexpr int kConstantCount = 16;
+inline constexpr int kConstantCount = 17;
 
 enum class Quantity : std::uint8_t { bytes, ranks, time, time_per_byte };
 

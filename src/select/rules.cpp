@@ -47,6 +47,12 @@ bool splits_between_hosts(const Situation& call) {
   return !is_short(call) && call.bytes < limit(call, Constant::link_bound_from) &&
          can_split(call) && (std::has_single_bit(hosts) || !has_few(call, hosts));
 }
+// Between two ranks, a ring sends as many bytes as an exchange of whole vectors, and has two steps.
+// It reduces only half of the vector, which pays where the vector is longer.
+bool exchanged_by_two_hosts(const Situation& call) {
+  return call.shape.ranks == 2 && call.shape.hosts.given() && call.shape.hosts.are_alone() &&
+         call.bytes <= limit(call, Constant::exchanged_whole);
+}
 bool oversubscribed_and_long(const Situation& call) {
   return call.oversubscribed() && call.bytes >= limit(call, Constant::split_from);
 }
@@ -154,6 +160,8 @@ constexpr Rule kRules[] = {
      "hosts share memory, so that one rank of each exchanges with others", "pairwise"},
     {Collective::allreduce, "reduce-broadcast", false, oversubscribed_and_long,
      "ranks outnumber cores, so that pieces of a long vector would wait for each rank's turn"},
+    {Collective::allreduce, "pairwise", false, exchanged_by_two_hosts,
+     "two hosts send no more bytes than by halves, in one step"},
     {Collective::allreduce, "reduce-scatter-allgather", false, splits_between_hosts,
      "a long vector is worth splitting over the hosts; few steps"},
     {Collective::allreduce, "ring", false, splits,

@@ -246,6 +246,25 @@ TEST(Choose, LongVectorsBetweenHostsTakeFewStepsUntilTheyFillLinks) {
   EXPECT_EQ(name(6, 2, 64 * kKiB), "two-level(ring");
 }
 
+// Each of the two ranks sends as many bytes as in a ring, in one step.
+TEST(Choose, TwoHostsExchangeWholeVectorsUpToTheMachinesLength) {
+  const auto name = [](const std::vector<int>& hosts, std::int64_t bytes) {
+    Shape shape{.collective = Collective::allreduce,
+                .ranks = static_cast<int>(hosts.size()),
+                .count = bytes / 4};
+    shape.hosts = topology::HostMap::of_labels(hosts);
+    const Circumstances now{.element_bytes = 4, .multicast = true, .leaders_multicast = true};
+    return choose(shape, now).algorithm->name;
+  };
+  const std::int64_t most =
+      model::constant_of(model::default_machine(), model::Constant::exchanged_whole).count();
+  EXPECT_EQ(name({0, 1}, 8), "pairwise");
+  EXPECT_EQ(name({0, 1}, most), "pairwise");
+  EXPECT_NE(name({0, 1}, most + 4), "pairwise");
+  EXPECT_NE(name({0, 1, 2}, most), "pairwise");
+  EXPECT_NE(name({0, 0, 1, 1}, most), "pairwise");
+}
+
 TEST(Choose, ReleasesByMulticastWhereThereIsOneAndDownATreeElsewhere) {
   const auto name = [](Collective collective, const Circumstances& now) {
     const Shape shape{.collective = collective, .ranks = 30};
