@@ -89,6 +89,17 @@ void survive(const HostRank& self, const std::vector<int>& lost) {
   leave(self);
 }
 
+// Loses them when the others have completed their calls so far. Else its last messages would be
+// lost with a rank, and these calls would fail.
+void lose_when_others_are_ready(const std::vector<HostProcess>& processes,
+                                const std::vector<int>& lost) {
+  for (int rank = 0; rank < kRanks; ++rank) {
+    if (is_one_of(lost, rank)) continue;
+    EXPECT_EQ(processes[static_cast<std::size_t>(rank)].line().hear(), "ready");
+  }
+  for (const int rank : lost) processes[static_cast<std::size_t>(rank)].line().say("be lost");
+}
+
 void expect_survival(const TestHosts& hosts, const std::vector<int>& lost, Loss loss,
                      const Environment& environment = {}) {
   auto processes = start_job(
@@ -96,13 +107,16 @@ void expect_survival(const TestHosts& hosts, const std::vector<int>& lost, Loss 
       [&lost, loss](const HostRank& self) {
         ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
         if (is_one_of(lost, self.rank)) {
+          self.line.hear();
           lose(loss);
           self.line.hear();  // until the test ends
           return;
         }
+        self.line.say("ready");
         survive(self, lost);
       },
       environment);
+  lose_when_others_are_ready(processes, lost);
   for (int rank = 0; rank < kRanks; ++rank) {
     if (is_one_of(lost, rank)) continue;
     EXPECT_EQ(processes[static_cast<std::size_t>(rank)].wait(), 0) << "rank " << rank;
@@ -318,12 +332,14 @@ void expect_heartbeat_stops(const TestHosts& hosts, int victim, Loss loss,
         int holds = 0;
         ASSERT_TRUE(succeeded(unisono_query(self.world, UNISONO_EQUAL, 0, &holds)));
         ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
-        const std::int64_t before = base::now_ns();
         if (self.rank == victim) {
+          self.line.hear();
           lose(loss);
           self.line.hear();
           return;
         }
+        self.line.say("ready");
+        const std::int64_t before = base::now_ns();
         int error = UNISONO_OK;
         while (error == UNISONO_OK) error = unisono_query(self.world, UNISONO_EQUAL, 0, &holds);
         std::printf("             rank %d knew after %.0f ms\n", self.rank,
@@ -335,6 +351,7 @@ void expect_heartbeat_stops(const TestHosts& hosts, int victim, Loss loss,
         leave(self);
       },
       environment);
+  lose_when_others_are_ready(processes, {victim});
   for (int rank = 0; rank < kRanks; ++rank) {
     if (rank == victim) continue;
     EXPECT_EQ(processes[static_cast<std::size_t>(rank)].line().hear(), "told");
