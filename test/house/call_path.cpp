@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/time.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unisono/unisono.h>
@@ -29,8 +30,10 @@
 namespace {
 
 constexpr int kWarmUps = 2000;  // the plan is known, and the communicator's buffers were all used
-constexpr int kAsleepMs = 100;  // an instruction that takes so long sleeps
-constexpr int kMostMs = 60'000;
+constexpr int kAsleepMs = 100;  // an instruction that takes twice as long sleeps
+constexpr int kMostMs = 300'000;
+
+constexpr itimerval kNoTicks{};
 
 // Between the two ranks and the process that follows rank 0, in a file that all map.
 struct Shared {
@@ -129,15 +132,27 @@ std::uint64_t instruction_of(pid_t process) {
 #endif
 }
 
-// One instruction. If the process sleeps in it, rank 1 is released.
+// From now on, a signal ends blocking system calls every kAsleepMs.
+void start_ticks() {
+  struct sigaction ignore {};
+  ignore.sa_handler = [](int) {};
+  const timeval interval{.tv_sec = 0, .tv_usec = kAsleepMs * 1000};
+  const itimerval ticks{.it_interval = interval, .it_value = interval};
+  if (sigaction(SIGALRM, &ignore, nullptr) != 0 || setitimer(ITIMER_REAL, &ticks, nullptr) != 0) {
+    give_up("setitimer");
+  }
+}
+
+// One instruction. If the process sleeps in it, rank 1 is released. It waits without polling: on
+// busy cores a tracer that polls keeps the followed process from its turn.
 void step(pid_t process, Shared& shared) {
   if (ptrace(PTRACE_SINGLESTEP, process, nullptr, nullptr) != 0) give_up("PTRACE_SINGLESTEP");
   int status = 0;
-  for (int ms = 0; waitpid(process, &status, WNOHANG) == 0; ++ms) {
-    if (ms < 3) continue;  // most instructions end at once
-    if (ms == kAsleepMs) shared.released = true;
-    if (ms == kMostMs) give_up("call_path: the call does not end");
-    nap();
+  for (int ticks = 0; waitpid(process, &status, 0) != process;) {
+    if (errno != EINTR) give_up("waitpid");
+    ++ticks;
+    if (ticks == 2) shared.released = true;  // the first one may have come at once
+    if (ticks * kAsleepMs >= kMostMs) give_up("call_path: the call does not end");
   }
   if (!WIFSTOPPED(status)) give_up("call_path: the followed process has ended");
 }
@@ -152,12 +167,14 @@ int follow(pid_t process, Shared& shared, bool is_ready) {
     for (int i = 0; i < kAsleepMs; ++i) nap();  // by then its message lies there
   }
   shared.followed = true;
+  start_ticks();
   std::set<std::uint64_t> seen;
   while (!shared.completed.load()) {
     const std::uint64_t address = instruction_of(process);
     if (address >= library.begin && address < library.end) seen.insert(address - library.begin);
     step(process, shared);
   }
+  setitimer(ITIMER_REAL, &kNoTicks, nullptr);
   ptrace(PTRACE_DETACH, process, nullptr, nullptr);
   waitpid(process, &status, WUNTRACED);
   kill(process, SIGCONT);
