@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "host/host.hpp"
@@ -49,18 +50,22 @@ int test_each(int count, void* requests, int* flag, void* statuses) {
     if (error != 0 || is_complete == 0) return error;
   }
   *flag = 1;
-  int result = 0;
+  const bool wants = statuses != values.statuses_ignore;
+  const auto status_at = [&](int i) {
+    return static_cast<int*>(statuses) + static_cast<std::size_t>(i) * values.status_ints;
+  };
+  std::vector<int> errors(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) {
-    int* const status = statuses == values.statuses_ignore
-                            ? nullptr
-                            : static_cast<int*>(statuses) + i * values.status_ints;
+    void* const status = wants ? status_at(i) : values.status_ignore;
     int is_complete = 0;
-    const int error = mpi.Test(mpi.place_at(requests, i), &is_complete,
-                               status == nullptr ? values.status_ignore : status);
-    if (status != nullptr) status[values.error_in_status] = error;
-    if (error != 0) result = values.error_in_status_class;
+    errors[static_cast<std::size_t>(i)] = mpi.Test(mpi.place_at(requests, i), &is_complete, status);
   }
-  return result;
+  if (std::ranges::all_of(errors, [](int error) { return error == 0; })) return 0;
+  // Only then MPI lets the statuses have errors.
+  for (int i = 0; i < count && wants; ++i) {
+    status_at(i)[values.error_in_status] = errors[static_cast<std::size_t>(i)];
+  }
+  return values.error_in_status_class;
 }
 
 int test_all(int count, void* requests, int* flag, void* statuses) {
