@@ -34,9 +34,9 @@ void progress_before_test() {
   if (waits_here()) progress_calls();
 }
 
-// MPICH's MPI_Testall may return MPI_ERR_IN_STATUS for a persistent request without an error, which
-// carries a call of Unisono; MPI_Test does not.
-bool tests_each() { return host().abi == Abi::mpich && has_persistent(); }
+// MPICH's MPI_Testall may return MPI_ERR_IN_STATUS for a request without an error that belongs to a
+// call of Unisono, or is tested beside one. MPI_Test does not.
+bool tests_each() { return host().abi == Abi::mpich && (has_persistent() || has_pending_calls()); }
 
 // MPI_Testall by tests of each request: they complete together, or none does.
 int test_each(int count, void* requests, int* flag, void* statuses) {
@@ -66,12 +66,6 @@ int test_each(int count, void* requests, int* flag, void* statuses) {
     status_at(i)[values.error_in_status] = errors[static_cast<std::size_t>(i)];
   }
   return values.error_in_status_class;
-}
-
-int test_all(int count, void* requests, int* flag, void* statuses) {
-  const bool by_each = tests_each() && count > 0 && requests != nullptr && flag != nullptr;
-  return by_each ? test_each(count, requests, flag, statuses)
-                 : host().Testall(count, requests, flag, statuses);
 }
 
 // The program's requests before the host completes them, of which some may be of failed calls of
@@ -157,10 +151,11 @@ int Wait(Handle* request, void* status) {
 int Waitall(int count, void* requests, void* statuses) {
   const Host& mpi = host();
   const Watched watched(count, requests);
+  // Decided before: the last call of Unisono may end in the wait.
+  const bool by_each = tests_each() && count > 0 && requests != nullptr;
   const int error =
-      waits_here() || tests_each()
-          ? wait_by([&](int* flag) { return test_all(count, requests, flag, statuses); })
-          : mpi.Waitall(count, requests, statuses);
+      by_each ? wait_by([&](int* flag) { return test_each(count, requests, flag, statuses); })
+              : mpi.Waitall(count, requests, statuses);
   return watched.result(error, watched.size(), nullptr, statuses);
 }
 
@@ -196,9 +191,11 @@ int Test(Handle* request, int* flag, void* status) {
 }
 
 int Testall(int count, void* requests, int* flag, void* statuses) {
+  const bool by_each = tests_each() && count > 0 && requests != nullptr && flag != nullptr;
   progress_before_test();
   const Watched watched(count, requests);
-  const int error = test_all(count, requests, flag, statuses);
+  const int error = by_each ? test_each(count, requests, flag, statuses)
+                            : host().Testall(count, requests, flag, statuses);
   if (error != 0 || *flag == 0) return error;
   return watched.result(0, watched.size(), nullptr, statuses);
 }
