@@ -27,7 +27,7 @@ int main() try {
 
   std::array<double, 1> residual{}, total{};
   // Checked and prepared once; each turn starts it on the same two buffers.
-  unisono::plan sum = world.allreduce_plan(residual, total, unisono::op::sum);
+  unisono::plan sum = world.plan().allreduce(residual, total, unisono::op::sum);
 
   double x = 1.0 + world.rank();
   int turns = 0;
@@ -40,7 +40,7 @@ int main() try {
     x = next;
   }
 
-  unisono::request farewell = world.barrier_start();
+  unisono::request farewell = world.start().barrier();
   const bool found = std::abs(x - std::sqrt(2.0)) < 1e-9;
   farewell.wait();
   const int agreed = world.allreduce(found ? 1 : 0, unisono::op::min);

@@ -183,6 +183,10 @@ enum class compare : unisono_compare_t {
   greater_equal = UNISONO_GREATER_EQUAL
 };
 
+namespace detail {
+constexpr unisono_op_t code(op how) noexcept { return static_cast<unisono_op_t>(how); }
+}  // namespace detail
+
 enum class commutes : bool { no, yes };
 
 /// Creates an operator from a function object without state, T f(T left, T right). The function is
@@ -631,6 +635,12 @@ struct owner {
   }
 };
 
+// A handle that somebody else owns.
+template <class Handle>
+struct borrowed {
+  Handle handle = nullptr;
+};
+
 struct request_handles;
 
 struct request_end {
@@ -674,7 +684,8 @@ class request {
   unisono_request_t native() const noexcept { return owner_.handle; }
 
  private:
-  friend class communicator;
+  template <class>
+  friend class collectives;
   friend struct detail::request_handles;
 
   detail::owner<unisono_request_t, detail::request_end> owner_;
@@ -732,7 +743,8 @@ class plan {
   unisono_plan_t native() const noexcept { return owner_.handle; }
 
  private:
-  friend class communicator;
+  template <class>
+  friend class collectives;
   plan() noexcept = default;
 
   detail::owner<unisono_plan_t, detail::plan_end> owner_;
@@ -772,19 +784,294 @@ struct exchange_caller {
 
 }  // namespace detail
 
-/// A group of ranks. Each collective has three forms: `x` blocks, `x_start` returns a request,
-/// `x_plan` returns a plan. Buffers are ranges (see `buffer`); an input may be `in_place`.
-class communicator {
+/// The collectives of a communicator in one form. Result is void for calls that block, `request`
+/// for calls that start, and `plan` for calls that prepare. Buffers are ranges (see `buffer`); an
+/// input may be `in_place`. Only calls that block take values instead of ranges.
+template <class Result>
+class collectives {
+  static constexpr bool blocks = std::is_void_v<Result>;
+
  public:
   int rank() const { return number(unisono_comm_rank); }
   int size() const { return number(unisono_comm_size); }
+  unisono_comm_t native() const noexcept { return owner_.handle; }
+
+  Result barrier() {
+    return call(forms{unisono_barrier, unisono_barrier_start, unisono_barrier_plan},
+                detail::arguments{});
+  }
+
+  /// Copies the root's elements to every rank's buffer.
+  template <output_buffer Range>
+  Result broadcast(Range&& range, int root = 0) {
+    const auto a = detail::broadcasting(range);
+    return call(forms{unisono_broadcast, unisono_broadcast_start, unisono_broadcast_plan}, a,
+                a.output, a.count, a.type, root);
+  }
+  /// Returns the root's value at every rank.
+  template <movable_element T>
+  requires(blocks && !std::ranges::range<T>) T broadcast(T value, int root = 0) {
+    broadcast(std::span<T>(&value, 1), root);
+    return value;
+  }
+
+  /// Combines the inputs of all ranks by `how`, in the order of ranks, to the root's output. Other
+  /// ranks' output is ignored and may be empty. in_place at the root only.
+  template <reducible Output, input_for<Output> Input>
+  Result reduce(Input&& input, Output&& output, op how, int root = 0) {
+    const auto a = detail::reducing(input, output, root == rank());
+    return call(forms{unisono_reduce, unisono_reduce_start, unisono_reduce_plan}, a, a.input,
+                a.output, a.count, a.type, detail::code(how), root);
+  }
+
+  /// As reduce, with the same result, bit for bit, at every rank.
+  template <reducible Output, input_for<Output> Input>
+  Result allreduce(Input&& input, Output&& output, op how) {
+    const auto a = detail::reducing(input, output, true);
+    return call(forms{unisono_allreduce, unisono_allreduce_start, unisono_allreduce_plan}, a,
+                a.input, a.output, a.count, a.type, detail::code(how));
+  }
+  /// Reduces one value of each rank.
+  template <element T>
+  requires blocks T allreduce(const T& value, op how) {
+    T result{};
+    allreduce(std::span<const T>(&value, 1), std::span<T>(&result, 1), how);
+    return result;
+  }
+
+  /// Gathers the inputs of all ranks, one after another, at every rank. The output holds size()
+  /// times the input's elements.
+  template <output_buffer Output, input_for<Output> Input>
+  Result allgather(Input&& input, Output&& output) {
+    const auto a = detail::gathering(input, output, ranks());
+    return call(forms{unisono_allgather, unisono_allgather_start, unisono_allgather_plan}, a,
+                a.input, a.output, a.count, a.type);
+  }
+  /// Gathers one value of each rank.
+  template <movable_element T>
+  requires(blocks && !std::ranges::range<T>) std::vector<T> allgather(const T& value) {
+    std::vector<T> result(ranks());
+    allgather(std::span<const T>(&value, 1), result);
+    return result;
+  }
+
+  /// Gathers the inputs of all ranks, one after another, at the root. Other ranks' output is
+  /// ignored and may be empty. in_place at the root only.
+  template <output_buffer Output, input_for<Output> Input>
+  Result gather(Input&& input, Output&& output, int root = 0) {
+    const auto a = detail::gathering_at(input, output, ranks(), root == rank());
+    return call(forms{unisono_gather, unisono_gather_start, unisono_gather_plan}, a, a.input,
+                a.output, a.count, a.type, root);
+  }
+
+  /// Distributes the root's input in blocks, one for each rank. Other ranks' input is ignored and
+  /// may be empty. in_place stands for the root's output: its block stays in the input.
+  template <buffer Input, output_for<Input> Output>
+  Result scatter(Input&& input, Output&& output, int root = 0) {
+    const auto a = detail::scattering(input, output, ranks(), root == rank());
+    return call(forms{unisono_scatter, unisono_scatter_start, unisono_scatter_plan}, a, a.input,
+                a.output, a.count, a.type, root);
+  }
+
+  /// Sends block s of the input to rank s. At rank s, block r of the output is block s of rank r's
+  /// input.
+  template <output_buffer Output, input_for<Output> Input>
+  Result alltoall(Input&& input, Output&& output) {
+    const auto a = detail::exchanging(input, output, ranks());
+    return call(forms{unisono_alltoall, unisono_alltoall_start, unisono_alltoall_plan}, a, a.input,
+                a.output, a.count, a.type);
+  }
+
+  /// Reduces the inputs of all ranks and leaves each rank its block of the result. in_place: the
+  /// output holds the whole input, and then the result at its beginning.
+  template <reducible Output, input_for<Output> Input>
+  Result reduce_scatter_block(Input&& input, Output&& output, op how) {
+    const auto a = detail::reducing_blocks(input, output, ranks());
+    return call(forms{unisono_reduce_scatter_block, unisono_reduce_scatter_block_start,
+                      unisono_reduce_scatter_block_plan},
+                a, a.input, a.output, a.count, a.type, detail::code(how));
+  }
+
+  /// Combines the inputs of rank 0 to this rank by `how`, in the order of ranks.
+  template <reducible Output, input_for<Output> Input>
+  Result scan(Input&& input, Output&& output, op how) {
+    const auto a = detail::reducing(input, output, true);
+    return call(forms{unisono_scan, unisono_scan_start, unisono_scan_plan}, a, a.input, a.output,
+                a.count, a.type, detail::code(how));
+  }
+
+  /// Combines the inputs of the ranks before this one. Rank 0's output is ignored and may be empty.
+  template <reducible Output, input_for<Output> Input>
+  Result exscan(Input&& input, Output&& output, op how) {
+    const auto a = detail::reducing(input, output, rank() != 0);
+    return call(forms{unisono_exscan, unisono_exscan_start, unisono_exscan_plan}, a, a.input,
+                a.output, a.count, a.type, detail::code(how));
+  }
+
+  /// Gathers counts[r] elements of each rank r at every rank. They begin at displacements[r] in the
+  /// output; without displacements one block lies behind the other.
+  template <output_buffer Output, input_for<Output> Input>
+  Result allgatherv(Input&& input, Output&& output, std::span<const std::int64_t> counts,
+                    std::span<const std::int64_t> displacements = {}) {
+    const auto a = detail::gathering_blocks(input, output, counts, displacements, ranks(), true);
+    return call(forms{unisono_allgatherv, unisono_allgatherv_start, unisono_allgatherv_plan}, a,
+                a.input, a.count, a.output, a.counts_data(), a.displacements_data(), a.type);
+  }
+
+  /// An allgatherv in which only ranks r with receives[r] == 1 get the blocks. Other ranks' output
+  /// is ignored and may be empty.
+  template <output_buffer Output, input_for<Output> Input>
+  Result many_to_many(Input&& input, Output&& output, std::span<const std::int64_t> counts,
+                      std::span<const int> receives,
+                      std::span<const std::int64_t> displacements = {}) {
+    const auto a = receiving(input, output, counts, receives, displacements);
+    return call(forms{unisono_many_to_many, unisono_many_to_many_start, unisono_many_to_many_plan},
+                a, a.input, a.count, a.output, a.counts_data(), a.displacements_data(),
+                receives.data(), a.type);
+  }
+
+  /// Reduces the inputs of all ranks; rank r gets counts[r] elements of the result. in_place as in
+  /// reduce_scatter_block.
+  template <reducible Output, input_for<Output> Input>
+  Result reduce_scatter(Input&& input, Output&& output, std::span<const std::int64_t> counts,
+                        op how) {
+    const auto a = detail::reducing_unequal_blocks(input, output, counts,
+                                                   static_cast<std::size_t>(rank()), ranks());
+    return call(
+        forms{unisono_reduce_scatter, unisono_reduce_scatter_start, unisono_reduce_scatter_plan}, a,
+        a.input, a.output, a.counts_data(), a.type, detail::code(how));
+  }
+
+  /// Gathers counts[r] elements of each rank r at the root. They begin at displacements[r] in the
+  /// output; without displacements one block lies behind the other. Other ranks' output and lists
+  /// are ignored and may be empty. in_place at the root only.
+  template <output_buffer Output, input_for<Output> Input>
+  Result gatherv(Input&& input, Output&& output, std::span<const std::int64_t> counts, int root = 0,
+                 std::span<const std::int64_t> displacements = {}) {
+    const auto a =
+        detail::gathering_blocks_at(input, output, counts, displacements, ranks(), root == rank());
+    return call(forms{unisono_gatherv, unisono_gatherv_start, unisono_gatherv_plan}, a, a.input,
+                a.count, a.output, a.counts_data(), a.displacements_data(), a.type, root);
+  }
+
+  /// Distributes the root's input, counts[r] elements to rank r. They begin at displacements[r] in
+  /// the input; without displacements one block lies behind the other. Other ranks' input and lists
+  /// are ignored and may be empty. in_place stands for the root's output: its block stays in the
+  /// input.
+  template <buffer Input, output_for<Input> Output>
+  Result scatterv(Input&& input, Output&& output, std::span<const std::int64_t> counts,
+                  int root = 0, std::span<const std::int64_t> displacements = {}) {
+    const auto a =
+        detail::scattering_blocks(input, output, counts, displacements, ranks(), root == rank());
+    return call(forms{unisono_scatterv, unisono_scatterv_start, unisono_scatterv_plan}, a, a.input,
+                a.counts_data(), a.displacements_data(), a.output, a.count, a.type, root);
+  }
+
+  /// Sends input_counts[r] elements to rank r and receives output_counts[r] elements from it.
+  /// Blocks begin at the displacements; without displacements one lies behind the other. in_place:
+  /// the input's lists are ignored and may be empty, and each block is replaced by one of its
+  /// length.
+  template <output_buffer Output, input_for<Output> Input>
+  Result alltoallv(Input&& input, Output&& output, std::span<const std::int64_t> input_counts,
+                   std::span<const std::int64_t> output_counts,
+                   std::span<const std::int64_t> input_displacements = {},
+                   std::span<const std::int64_t> output_displacements = {}) {
+    const auto a = exchanging(input, output, input_counts, output_counts, input_displacements,
+                              output_displacements);
+    return call(forms{unisono_alltoallv, unisono_alltoallv_start, unisono_alltoallv_plan}, a,
+                a.input, a.sent.counts.data(), a.sent.displacements_data(), a.output,
+                a.received_counts(), a.received.displacements_data(), a.type);
+  }
+
+  /// An alltoallv with a type for each block. Buffers have any elements, for instance std::byte.
+  template <output_buffer Output, class Input>
+  requires(buffer<Input> || detail::is_in_place<Input>) Result
+      alltoallw(Input&& input, Output&& output, const typed_blocks& sent,
+                const typed_blocks& received) {
+    const auto a = detail::exchanging_typed(input, output, sent, received, ranks());
+    return call(forms{unisono_alltoallw, unisono_alltoallw_start, unisono_alltoallw_plan}, a,
+                a.input, a.sent.counts.data(), a.sent.displacements_data(), a.sent_types, a.output,
+                a.received_counts(), a.received.displacements_data(), a.received_types);
+  }
+
+ private:
+  friend class communicator;
+  friend class job;
+  // A communicator owns its handle, its other forms borrow it.
+  using handle = std::conditional_t<blocks, detail::owner<unisono_comm_t, detail::communicator_end>,
+                                    detail::borrowed<unisono_comm_t>>;
+
+  collectives() noexcept = default;
+
+  template <class Block, class Start, class Plan>
+  struct forms {
+    Block* block;
+    Start* start;
+    Plan* prepare;
+  };
+  template <class Forms, class... Arguments>
+  Result call(const Forms& c, const detail::arguments& checked, Arguments... arguments) const {
+    if constexpr (blocks) {
+      checked.check(c.block(arguments..., native()));
+    } else {
+      Result result;
+      if constexpr (std::same_as<Result, request>) {
+        checked.check(c.start(arguments..., native(), &result.owner_.handle));
+      } else {
+        checked.check(c.prepare(arguments..., native(), &result.owner_.handle));
+      }
+      return result;
+    }
+  }
+
+  int number(int (*get)(unisono_comm_t, int*)) const {
+    int result = -1;
+    detail::check(get(native(), &result));
+    return result;
+  }
+  std::size_t ranks() const { return static_cast<std::size_t>(size()); }
+  template <class Input, class Output>
+  detail::block_arguments receiving(Input& input, Output& output,
+                                    std::span<const std::int64_t> counts,
+                                    std::span<const int> receives,
+                                    std::span<const std::int64_t> displacements) const {
+    const auto own = static_cast<std::size_t>(rank());
+    const bool gets = own < receives.size() && receives[own] == 1;
+    auto result = detail::gathering_blocks(input, output, counts, displacements, ranks(), gets);
+    result.require_length("list of receivers", receives.size(), ranks());
+    return result;
+  }
+  template <class Input, class Output>
+  detail::exchange_arguments exchanging(Input& input, Output& output,
+                                        std::span<const std::int64_t> input_counts,
+                                        std::span<const std::int64_t> output_counts,
+                                        std::span<const std::int64_t> input_displacements,
+                                        std::span<const std::int64_t> output_displacements) const {
+    constexpr std::int64_t unit = detail::units<std::ranges::range_value_t<Output>>;
+    return detail::exchanging_blocks(
+        input, output,
+        {detail::in_units(input_counts, unit), detail::in_units(input_displacements, unit)},
+        {detail::in_units(output_counts, unit), detail::in_units(output_displacements, unit)},
+        ranks());
+  }
+
+  handle owner_;
+};
+
+/// A group of ranks. Its own collectives block; start() and plan() have the other two forms.
+class communicator : public collectives<void> {
+ public:
   unisono_comm_info_t info() const {
     unisono_comm_info_t result{};
     result.size = sizeof(result);
     detail::check(unisono_comm_info(native(), &result));
     return result;
   }
-  unisono_comm_t native() const noexcept { return owner_.handle; }
+
+  /// The same collectives, started: `world.start().allreduce(...)` returns a request.
+  collectives<request> start() const noexcept { return other_form<request>(); }
+  /// The same collectives, prepared: `world.plan().allreduce(...)` returns a plan.
+  collectives<unisono::plan> plan() const noexcept { return other_form<unisono::plan>(); }
 
   /// Makes a communicator with the same members and its own order of operations. Collective.
   communicator dup() const {
@@ -839,486 +1126,6 @@ class communicator {
     return result != 0;
   }
 
-  void barrier() { detail::check(unisono_barrier(native())); }
-  request barrier_start() {
-    return started({}, [&](auto* out) { return unisono_barrier_start(native(), out); });
-  }
-  plan barrier_plan() {
-    return planned({}, [&](auto* out) { return unisono_barrier_plan(native(), out); });
-  }
-
-  /// Copies the root's elements to every rank's buffer.
-  template <output_buffer Range>
-  void broadcast(Range&& range, int root = 0) {
-    const auto a = detail::broadcasting(range);
-    a.check(unisono_broadcast(a.output, a.count, a.type, root, native()));
-  }
-  template <output_buffer Range>
-  request broadcast_start(Range&& range, int root = 0) {
-    const auto a = detail::broadcasting(range);
-    return started(a, [&](auto* out) {
-      return unisono_broadcast_start(a.output, a.count, a.type, root, native(), out);
-    });
-  }
-  template <output_buffer Range>
-  plan broadcast_plan(Range&& range, int root = 0) {
-    const auto a = detail::broadcasting(range);
-    return planned(a, [&](auto* out) {
-      return unisono_broadcast_plan(a.output, a.count, a.type, root, native(), out);
-    });
-  }
-  /// Returns the root's value at every rank.
-  template <movable_element T>
-  requires(!std::ranges::range<T>) T broadcast(T value, int root = 0) {
-    broadcast(std::span<T>(&value, 1), root);
-    return value;
-  }
-
-  /// Combines the inputs of all ranks by `how`, in the order of ranks, to the root's output. Other
-  /// ranks' output is ignored and may be empty. in_place at the root only.
-  template <reducible Output, input_for<Output> Input>
-  void reduce(Input&& input, Output&& output, op how, int root = 0) {
-    const auto a = detail::reducing(input, output, root == rank());
-    a.check(unisono_reduce(a.input, a.output, a.count, a.type, code(how), root, native()));
-  }
-  template <reducible Output, input_for<Output> Input>
-  request reduce_start(Input&& input, Output&& output, op how, int root = 0) {
-    const auto a = detail::reducing(input, output, root == rank());
-    return started(a, [&](auto* out) {
-      return unisono_reduce_start(a.input, a.output, a.count, a.type, code(how), root, native(),
-                                  out);
-    });
-  }
-  template <reducible Output, input_for<Output> Input>
-  plan reduce_plan(Input&& input, Output&& output, op how, int root = 0) {
-    const auto a = detail::reducing(input, output, root == rank());
-    return planned(a, [&](auto* out) {
-      return unisono_reduce_plan(a.input, a.output, a.count, a.type, code(how), root, native(),
-                                 out);
-    });
-  }
-
-  /// As reduce, with the same result, bit for bit, at every rank.
-  template <reducible Output, input_for<Output> Input>
-  void allreduce(Input&& input, Output&& output, op how) {
-    const auto a = detail::reducing(input, output, true);
-    a.check(unisono_allreduce(a.input, a.output, a.count, a.type, code(how), native()));
-  }
-  template <reducible Output, input_for<Output> Input>
-  request allreduce_start(Input&& input, Output&& output, op how) {
-    const auto a = detail::reducing(input, output, true);
-    return started(a, [&](auto* out) {
-      return unisono_allreduce_start(a.input, a.output, a.count, a.type, code(how), native(), out);
-    });
-  }
-  template <reducible Output, input_for<Output> Input>
-  plan allreduce_plan(Input&& input, Output&& output, op how) {
-    const auto a = detail::reducing(input, output, true);
-    return planned(a, [&](auto* out) {
-      return unisono_allreduce_plan(a.input, a.output, a.count, a.type, code(how), native(), out);
-    });
-  }
-  /// Reduces one value of each rank.
-  template <element T>
-  T allreduce(const T& value, op how) {
-    T result{};
-    allreduce(std::span<const T>(&value, 1), std::span<T>(&result, 1), how);
-    return result;
-  }
-
-  /// Gathers the inputs of all ranks, one after another, at every rank. The output holds size()
-  /// times the input's elements.
-  template <output_buffer Output, input_for<Output> Input>
-  void allgather(Input&& input, Output&& output) {
-    const auto a = detail::gathering(input, output, ranks());
-    a.check(unisono_allgather(a.input, a.output, a.count, a.type, native()));
-  }
-  template <output_buffer Output, input_for<Output> Input>
-  request allgather_start(Input&& input, Output&& output) {
-    const auto a = detail::gathering(input, output, ranks());
-    return started(a, [&](auto* out) {
-      return unisono_allgather_start(a.input, a.output, a.count, a.type, native(), out);
-    });
-  }
-  template <output_buffer Output, input_for<Output> Input>
-  plan allgather_plan(Input&& input, Output&& output) {
-    const auto a = detail::gathering(input, output, ranks());
-    return planned(a, [&](auto* out) {
-      return unisono_allgather_plan(a.input, a.output, a.count, a.type, native(), out);
-    });
-  }
-  /// Gathers one value of each rank.
-  template <movable_element T>
-  requires(!std::ranges::range<T>) std::vector<T> allgather(const T& value) {
-    std::vector<T> result(ranks());
-    allgather(std::span<const T>(&value, 1), result);
-    return result;
-  }
-
-  /// Gathers the inputs of all ranks, one after another, at the root. Other ranks' output is
-  /// ignored and may be empty. in_place at the root only.
-  template <output_buffer Output, input_for<Output> Input>
-  void gather(Input&& input, Output&& output, int root = 0) {
-    const auto a = detail::gathering_at(input, output, ranks(), root == rank());
-    a.check(unisono_gather(a.input, a.output, a.count, a.type, root, native()));
-  }
-  template <output_buffer Output, input_for<Output> Input>
-  request gather_start(Input&& input, Output&& output, int root = 0) {
-    const auto a = detail::gathering_at(input, output, ranks(), root == rank());
-    return started(a, [&](auto* out) {
-      return unisono_gather_start(a.input, a.output, a.count, a.type, root, native(), out);
-    });
-  }
-  template <output_buffer Output, input_for<Output> Input>
-  plan gather_plan(Input&& input, Output&& output, int root = 0) {
-    const auto a = detail::gathering_at(input, output, ranks(), root == rank());
-    return planned(a, [&](auto* out) {
-      return unisono_gather_plan(a.input, a.output, a.count, a.type, root, native(), out);
-    });
-  }
-
-  /// Distributes the root's input in blocks, one for each rank. Other ranks' input is ignored and
-  /// may be empty. in_place stands for the root's output: its block stays in the input.
-  template <buffer Input, output_for<Input> Output>
-  void scatter(Input&& input, Output&& output, int root = 0) {
-    const auto a = detail::scattering(input, output, ranks(), root == rank());
-    a.check(unisono_scatter(a.input, a.output, a.count, a.type, root, native()));
-  }
-  template <buffer Input, output_for<Input> Output>
-  request scatter_start(Input&& input, Output&& output, int root = 0) {
-    const auto a = detail::scattering(input, output, ranks(), root == rank());
-    return started(a, [&](auto* out) {
-      return unisono_scatter_start(a.input, a.output, a.count, a.type, root, native(), out);
-    });
-  }
-  template <buffer Input, output_for<Input> Output>
-  plan scatter_plan(Input&& input, Output&& output, int root = 0) {
-    const auto a = detail::scattering(input, output, ranks(), root == rank());
-    return planned(a, [&](auto* out) {
-      return unisono_scatter_plan(a.input, a.output, a.count, a.type, root, native(), out);
-    });
-  }
-
-  /// Sends block s of the input to rank s. At rank s, block r of the output is block s of rank r's
-  /// input.
-  template <output_buffer Output, input_for<Output> Input>
-  void alltoall(Input&& input, Output&& output) {
-    const auto a = detail::exchanging(input, output, ranks());
-    a.check(unisono_alltoall(a.input, a.output, a.count, a.type, native()));
-  }
-  template <output_buffer Output, input_for<Output> Input>
-  request alltoall_start(Input&& input, Output&& output) {
-    const auto a = detail::exchanging(input, output, ranks());
-    return started(a, [&](auto* out) {
-      return unisono_alltoall_start(a.input, a.output, a.count, a.type, native(), out);
-    });
-  }
-  template <output_buffer Output, input_for<Output> Input>
-  plan alltoall_plan(Input&& input, Output&& output) {
-    const auto a = detail::exchanging(input, output, ranks());
-    return planned(a, [&](auto* out) {
-      return unisono_alltoall_plan(a.input, a.output, a.count, a.type, native(), out);
-    });
-  }
-
-  /// Reduces the inputs of all ranks and leaves each rank its block of the result. in_place: the
-  /// output holds the whole input, and then the result at its beginning.
-  template <reducible Output, input_for<Output> Input>
-  void reduce_scatter_block(Input&& input, Output&& output, op how) {
-    const auto a = detail::reducing_blocks(input, output, ranks());
-    a.check(unisono_reduce_scatter_block(a.input, a.output, a.count, a.type, code(how), native()));
-  }
-  template <reducible Output, input_for<Output> Input>
-  request reduce_scatter_block_start(Input&& input, Output&& output, op how) {
-    const auto a = detail::reducing_blocks(input, output, ranks());
-    return started(a, [&](auto* out) {
-      return unisono_reduce_scatter_block_start(a.input, a.output, a.count, a.type, code(how),
-                                                native(), out);
-    });
-  }
-  template <reducible Output, input_for<Output> Input>
-  plan reduce_scatter_block_plan(Input&& input, Output&& output, op how) {
-    const auto a = detail::reducing_blocks(input, output, ranks());
-    return planned(a, [&](auto* out) {
-      return unisono_reduce_scatter_block_plan(a.input, a.output, a.count, a.type, code(how),
-                                               native(), out);
-    });
-  }
-
-  /// Combines the inputs of rank 0 to this rank by `how`, in the order of ranks.
-  template <reducible Output, input_for<Output> Input>
-  void scan(Input&& input, Output&& output, op how) {
-    const auto a = detail::reducing(input, output, true);
-    a.check(unisono_scan(a.input, a.output, a.count, a.type, code(how), native()));
-  }
-  template <reducible Output, input_for<Output> Input>
-  request scan_start(Input&& input, Output&& output, op how) {
-    const auto a = detail::reducing(input, output, true);
-    return started(a, [&](auto* out) {
-      return unisono_scan_start(a.input, a.output, a.count, a.type, code(how), native(), out);
-    });
-  }
-  template <reducible Output, input_for<Output> Input>
-  plan scan_plan(Input&& input, Output&& output, op how) {
-    const auto a = detail::reducing(input, output, true);
-    return planned(a, [&](auto* out) {
-      return unisono_scan_plan(a.input, a.output, a.count, a.type, code(how), native(), out);
-    });
-  }
-
-  /// Combines the inputs of the ranks before this one. Rank 0's output is ignored and may be empty.
-  template <reducible Output, input_for<Output> Input>
-  void exscan(Input&& input, Output&& output, op how) {
-    const auto a = detail::reducing(input, output, rank() != 0);
-    a.check(unisono_exscan(a.input, a.output, a.count, a.type, code(how), native()));
-  }
-  template <reducible Output, input_for<Output> Input>
-  request exscan_start(Input&& input, Output&& output, op how) {
-    const auto a = detail::reducing(input, output, rank() != 0);
-    return started(a, [&](auto* out) {
-      return unisono_exscan_start(a.input, a.output, a.count, a.type, code(how), native(), out);
-    });
-  }
-  template <reducible Output, input_for<Output> Input>
-  plan exscan_plan(Input&& input, Output&& output, op how) {
-    const auto a = detail::reducing(input, output, rank() != 0);
-    return planned(a, [&](auto* out) {
-      return unisono_exscan_plan(a.input, a.output, a.count, a.type, code(how), native(), out);
-    });
-  }
-
-  /// Gathers counts[r] elements of each rank r at every rank. They begin at displacements[r] in the
-  /// output; without displacements one block lies behind the other.
-  template <output_buffer Output, input_for<Output> Input>
-  void allgatherv(Input&& input, Output&& output, std::span<const std::int64_t> counts,
-                  std::span<const std::int64_t> displacements = {}) {
-    const auto a = detail::gathering_blocks(input, output, counts, displacements, ranks(), true);
-    a.check(unisono_allgatherv(a.input, a.count, a.output, a.counts_data(), a.displacements_data(),
-                               a.type, native()));
-  }
-  template <output_buffer Output, input_for<Output> Input>
-  request allgatherv_start(Input&& input, Output&& output, std::span<const std::int64_t> counts,
-                           std::span<const std::int64_t> displacements = {}) {
-    const auto a = detail::gathering_blocks(input, output, counts, displacements, ranks(), true);
-    return started(a, [&](auto* out) {
-      return unisono_allgatherv_start(a.input, a.count, a.output, a.counts_data(),
-                                      a.displacements_data(), a.type, native(), out);
-    });
-  }
-  template <output_buffer Output, input_for<Output> Input>
-  plan allgatherv_plan(Input&& input, Output&& output, std::span<const std::int64_t> counts,
-                       std::span<const std::int64_t> displacements = {}) {
-    const auto a = detail::gathering_blocks(input, output, counts, displacements, ranks(), true);
-    return planned(a, [&](auto* out) {
-      return unisono_allgatherv_plan(a.input, a.count, a.output, a.counts_data(),
-                                     a.displacements_data(), a.type, native(), out);
-    });
-  }
-
-  /// An allgatherv in which only ranks r with receives[r] == 1 get the blocks. Other ranks' output
-  /// is ignored and may be empty.
-  template <output_buffer Output, input_for<Output> Input>
-  void many_to_many(Input&& input, Output&& output, std::span<const std::int64_t> counts,
-                    std::span<const int> receives,
-                    std::span<const std::int64_t> displacements = {}) {
-    const auto a = receiving(input, output, counts, receives, displacements);
-    a.check(unisono_many_to_many(a.input, a.count, a.output, a.counts_data(),
-                                 a.displacements_data(), receives.data(), a.type, native()));
-  }
-  template <output_buffer Output, input_for<Output> Input>
-  request many_to_many_start(Input&& input, Output&& output, std::span<const std::int64_t> counts,
-                             std::span<const int> receives,
-                             std::span<const std::int64_t> displacements = {}) {
-    const auto a = receiving(input, output, counts, receives, displacements);
-    return started(a, [&](auto* out) {
-      return unisono_many_to_many_start(a.input, a.count, a.output, a.counts_data(),
-                                        a.displacements_data(), receives.data(), a.type, native(),
-                                        out);
-    });
-  }
-  template <output_buffer Output, input_for<Output> Input>
-  plan many_to_many_plan(Input&& input, Output&& output, std::span<const std::int64_t> counts,
-                         std::span<const int> receives,
-                         std::span<const std::int64_t> displacements = {}) {
-    const auto a = receiving(input, output, counts, receives, displacements);
-    return planned(a, [&](auto* out) {
-      return unisono_many_to_many_plan(a.input, a.count, a.output, a.counts_data(),
-                                       a.displacements_data(), receives.data(), a.type, native(),
-                                       out);
-    });
-  }
-
-  /// Reduces the inputs of all ranks; rank r gets counts[r] elements of the result. in_place as in
-  /// reduce_scatter_block.
-  template <reducible Output, input_for<Output> Input>
-  void reduce_scatter(Input&& input, Output&& output, std::span<const std::int64_t> counts,
-                      op how) {
-    const auto a = detail::reducing_unequal_blocks(input, output, counts,
-                                                   static_cast<std::size_t>(rank()), ranks());
-    a.check(
-        unisono_reduce_scatter(a.input, a.output, a.counts_data(), a.type, code(how), native()));
-  }
-  template <reducible Output, input_for<Output> Input>
-  request reduce_scatter_start(Input&& input, Output&& output, std::span<const std::int64_t> counts,
-                               op how) {
-    const auto a = detail::reducing_unequal_blocks(input, output, counts,
-                                                   static_cast<std::size_t>(rank()), ranks());
-    return started(a, [&](auto* out) {
-      return unisono_reduce_scatter_start(a.input, a.output, a.counts_data(), a.type, code(how),
-                                          native(), out);
-    });
-  }
-  template <reducible Output, input_for<Output> Input>
-  plan reduce_scatter_plan(Input&& input, Output&& output, std::span<const std::int64_t> counts,
-                           op how) {
-    const auto a = detail::reducing_unequal_blocks(input, output, counts,
-                                                   static_cast<std::size_t>(rank()), ranks());
-    return planned(a, [&](auto* out) {
-      return unisono_reduce_scatter_plan(a.input, a.output, a.counts_data(), a.type, code(how),
-                                         native(), out);
-    });
-  }
-
-  /// Gathers counts[r] elements of each rank r at the root. They begin at displacements[r] in the
-  /// output; without displacements one block lies behind the other. Other ranks' output and lists
-  /// are ignored and may be empty. in_place at the root only.
-  template <output_buffer Output, input_for<Output> Input>
-  void gatherv(Input&& input, Output&& output, std::span<const std::int64_t> counts, int root = 0,
-               std::span<const std::int64_t> displacements = {}) {
-    const auto a =
-        detail::gathering_blocks_at(input, output, counts, displacements, ranks(), root == rank());
-    a.check(unisono_gatherv(a.input, a.count, a.output, a.counts_data(), a.displacements_data(),
-                            a.type, root, native()));
-  }
-  template <output_buffer Output, input_for<Output> Input>
-  request gatherv_start(Input&& input, Output&& output, std::span<const std::int64_t> counts,
-                        int root = 0, std::span<const std::int64_t> displacements = {}) {
-    const auto a =
-        detail::gathering_blocks_at(input, output, counts, displacements, ranks(), root == rank());
-    return started(a, [&](auto* out) {
-      return unisono_gatherv_start(a.input, a.count, a.output, a.counts_data(),
-                                   a.displacements_data(), a.type, root, native(), out);
-    });
-  }
-  template <output_buffer Output, input_for<Output> Input>
-  plan gatherv_plan(Input&& input, Output&& output, std::span<const std::int64_t> counts,
-                    int root = 0, std::span<const std::int64_t> displacements = {}) {
-    const auto a =
-        detail::gathering_blocks_at(input, output, counts, displacements, ranks(), root == rank());
-    return planned(a, [&](auto* out) {
-      return unisono_gatherv_plan(a.input, a.count, a.output, a.counts_data(),
-                                  a.displacements_data(), a.type, root, native(), out);
-    });
-  }
-
-  /// Distributes the root's input, counts[r] elements to rank r. They begin at displacements[r] in
-  /// the input; without displacements one block lies behind the other. Other ranks' input and lists
-  /// are ignored and may be empty. in_place stands for the root's output: its block stays in the
-  /// input.
-  template <buffer Input, output_for<Input> Output>
-  void scatterv(Input&& input, Output&& output, std::span<const std::int64_t> counts, int root = 0,
-                std::span<const std::int64_t> displacements = {}) {
-    const auto a =
-        detail::scattering_blocks(input, output, counts, displacements, ranks(), root == rank());
-    a.check(unisono_scatterv(a.input, a.counts_data(), a.displacements_data(), a.output, a.count,
-                             a.type, root, native()));
-  }
-  template <buffer Input, output_for<Input> Output>
-  request scatterv_start(Input&& input, Output&& output, std::span<const std::int64_t> counts,
-                         int root = 0, std::span<const std::int64_t> displacements = {}) {
-    const auto a =
-        detail::scattering_blocks(input, output, counts, displacements, ranks(), root == rank());
-    return started(a, [&](auto* out) {
-      return unisono_scatterv_start(a.input, a.counts_data(), a.displacements_data(), a.output,
-                                    a.count, a.type, root, native(), out);
-    });
-  }
-  template <buffer Input, output_for<Input> Output>
-  plan scatterv_plan(Input&& input, Output&& output, std::span<const std::int64_t> counts,
-                     int root = 0, std::span<const std::int64_t> displacements = {}) {
-    const auto a =
-        detail::scattering_blocks(input, output, counts, displacements, ranks(), root == rank());
-    return planned(a, [&](auto* out) {
-      return unisono_scatterv_plan(a.input, a.counts_data(), a.displacements_data(), a.output,
-                                   a.count, a.type, root, native(), out);
-    });
-  }
-
-  /// Sends input_counts[r] elements to rank r and receives output_counts[r] elements from it.
-  /// Blocks begin at the displacements; without displacements one lies behind the other. in_place:
-  /// the input's lists are ignored and may be empty, and each block is replaced by one of its
-  /// length.
-  template <output_buffer Output, input_for<Output> Input>
-  void alltoallv(Input&& input, Output&& output, std::span<const std::int64_t> input_counts,
-                 std::span<const std::int64_t> output_counts,
-                 std::span<const std::int64_t> input_displacements = {},
-                 std::span<const std::int64_t> output_displacements = {}) {
-    const auto a = exchanging(input, output, input_counts, output_counts, input_displacements,
-                              output_displacements);
-    a.check(unisono_alltoallv(a.input, a.sent.counts.data(), a.sent.displacements_data(), a.output,
-                              a.received_counts(), a.received.displacements_data(), a.type,
-                              native()));
-  }
-  template <output_buffer Output, input_for<Output> Input>
-  request alltoallv_start(Input&& input, Output&& output,
-                          std::span<const std::int64_t> input_counts,
-                          std::span<const std::int64_t> output_counts,
-                          std::span<const std::int64_t> input_displacements = {},
-                          std::span<const std::int64_t> output_displacements = {}) {
-    const auto a = exchanging(input, output, input_counts, output_counts, input_displacements,
-                              output_displacements);
-    return started(a, [&](auto* out) {
-      return unisono_alltoallv_start(a.input, a.sent.counts.data(), a.sent.displacements_data(),
-                                     a.output, a.received_counts(), a.received.displacements_data(),
-                                     a.type, native(), out);
-    });
-  }
-  template <output_buffer Output, input_for<Output> Input>
-  plan alltoallv_plan(Input&& input, Output&& output, std::span<const std::int64_t> input_counts,
-                      std::span<const std::int64_t> output_counts,
-                      std::span<const std::int64_t> input_displacements = {},
-                      std::span<const std::int64_t> output_displacements = {}) {
-    const auto a = exchanging(input, output, input_counts, output_counts, input_displacements,
-                              output_displacements);
-    return planned(a, [&](auto* out) {
-      return unisono_alltoallv_plan(a.input, a.sent.counts.data(), a.sent.displacements_data(),
-                                    a.output, a.received_counts(), a.received.displacements_data(),
-                                    a.type, native(), out);
-    });
-  }
-
-  /// An alltoallv with a type for each block. Buffers have any elements, for instance std::byte.
-  template <output_buffer Output, class Input>
-  requires(buffer<Input> || detail::is_in_place<Input>) void alltoallw(
-      Input&& input, Output&& output, const typed_blocks& sent, const typed_blocks& received) {
-    const auto a = detail::exchanging_typed(input, output, sent, received, ranks());
-    a.check(unisono_alltoallw(a.input, a.sent.counts.data(), a.sent.displacements_data(),
-                              a.sent_types, a.output, a.received_counts(),
-                              a.received.displacements_data(), a.received_types, native()));
-  }
-  template <output_buffer Output, class Input>
-  requires(buffer<Input> || detail::is_in_place<Input>) request
-      alltoallw_start(Input&& input, Output&& output, const typed_blocks& sent,
-                      const typed_blocks& received) {
-    const auto a = detail::exchanging_typed(input, output, sent, received, ranks());
-    return started(a, [&](auto* out) {
-      return unisono_alltoallw_start(
-          a.input, a.sent.counts.data(), a.sent.displacements_data(), a.sent_types, a.output,
-          a.received_counts(), a.received.displacements_data(), a.received_types, native(), out);
-    });
-  }
-  template <output_buffer Output, class Input>
-  requires(buffer<Input> || detail::is_in_place<Input>) plan
-      alltoallw_plan(Input&& input, Output&& output, const typed_blocks& sent,
-                     const typed_blocks& received) {
-    const auto a = detail::exchanging_typed(input, output, sent, received, ranks());
-    return planned(a, [&](auto* out) {
-      return unisono_alltoallw_plan(
-          a.input, a.sent.counts.data(), a.sent.displacements_data(), a.sent_types, a.output,
-          a.received_counts(), a.received.displacements_data(), a.received_types, native(), out);
-    });
-  }
-
  private:
   friend class job;
   communicator() noexcept = default;
@@ -1327,51 +1134,12 @@ class communicator {
     if (result.native() == nullptr) return std::nullopt;
     return result;
   }
-  static unisono_op_t code(op how) noexcept { return static_cast<unisono_op_t>(how); }
-  int number(int (*get)(unisono_comm_t, int*)) const {
-    int result = -1;
-    detail::check(get(native(), &result));
+  template <class Result>
+  collectives<Result> other_form() const noexcept {
+    collectives<Result> result;
+    result.owner_.handle = native();
     return result;
   }
-  std::size_t ranks() const { return static_cast<std::size_t>(size()); }
-  template <class Input, class Output>
-  detail::block_arguments receiving(Input& input, Output& output,
-                                    std::span<const std::int64_t> counts,
-                                    std::span<const int> receives,
-                                    std::span<const std::int64_t> displacements) const {
-    const auto own = static_cast<std::size_t>(rank());
-    const bool gets = own < receives.size() && receives[own] == 1;
-    auto result = detail::gathering_blocks(input, output, counts, displacements, ranks(), gets);
-    result.require_length("list of receivers", receives.size(), ranks());
-    return result;
-  }
-  template <class Input, class Output>
-  detail::exchange_arguments exchanging(Input& input, Output& output,
-                                        std::span<const std::int64_t> input_counts,
-                                        std::span<const std::int64_t> output_counts,
-                                        std::span<const std::int64_t> input_displacements,
-                                        std::span<const std::int64_t> output_displacements) const {
-    constexpr std::int64_t unit = detail::units<std::ranges::range_value_t<Output>>;
-    return detail::exchanging_blocks(
-        input, output,
-        {detail::in_units(input_counts, unit), detail::in_units(input_displacements, unit)},
-        {detail::in_units(output_counts, unit), detail::in_units(output_displacements, unit)},
-        ranks());
-  }
-  template <class Call>
-  static request started(const detail::arguments& arguments, Call call) {
-    request result;
-    arguments.check(call(&result.owner_.handle));
-    return result;
-  }
-  template <class Call>
-  static plan planned(const detail::arguments& arguments, Call call) {
-    plan result;
-    arguments.check(call(&result.owner_.handle));
-    return result;
-  }
-
-  detail::owner<unisono_comm_t, detail::communicator_end> owner_;
 };
 
 /* ---- jobs ------------------------------------------------------------------------------------ */

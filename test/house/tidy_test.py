@@ -192,6 +192,10 @@ class Tidy(unittest.TestCase):
         self.assertEqual(tidy({thing: head + at_most})[0], 0)
         self.expect({thing: head + named(of_data + declared + defined + [" private:\n  void x();\n"])},
                     f"{thing}:3: member functions of Thing: 31, 30 are allowed")
+        public = "include/unisono/thing.hpp"
+        self.assertEqual(tidy({public: head + at_most + "int x;\n" * 600})[0], 0)
+        self.expect({public: head + named(declared + defined + ["  void x();\n"])},
+                    f"{public}:3: member functions of Thing: 31, 30 are allowed")
         self.assertEqual(tidy({thing: head + "int x;\n" * 598})[0], 0)
         self.expect({thing: head + "int x;\n" * 599}, f"{thing}:601: lines: 601, 600 are allowed")
         files = {f"src/low/file_{n}.hpp": head for n in range(18)}

@@ -219,10 +219,10 @@ TEST(Hpp, MovesOfBlocks) {
     const std::array<int, 3> given{rank * 3, rank * 3 + 1, rank * 3 + 2};
     std::array<int, 3> taken{};
     const std::array<int, 3> expected{rank, rank + 3, rank + 6};
-    world.alltoall_start(given, taken).wait();
+    world.start().alltoall(given, taken).wait();
     EXPECT_EQ(taken, expected);
     taken = given;
-    world.alltoall_plan(unisono::in_place, taken).run();
+    world.plan().alltoall(unisono::in_place, taken).run();
     EXPECT_EQ(taken, expected);
   });
 }
@@ -241,7 +241,7 @@ TEST(Hpp, ScansAndReduceScatter) {
     world.scan(input, upto, op::sum);
     EXPECT_EQ(upto[1], 10 * (rank + 1));
     std::array<int, 3> below{};
-    world.exscan_start(input, std::span(below).first(rank == 0 ? 0 : 3), op::sum).wait();
+    world.start().exscan(input, std::span(below).first(rank == 0 ? 0 : 3), op::sum).wait();
     EXPECT_EQ(below[1], 10 * rank);
     const std::array<std::int64_t, 3> counts{2, 0, 1};
     std::vector<int> part(static_cast<std::size_t>(counts[static_cast<std::size_t>(rank)]));
@@ -265,12 +265,12 @@ TEST(Hpp, BlocksOfDifferentLengths) {
     std::vector<int> packed(3);
     std::vector<int> placed(5, -1);
     world.allgatherv(mine, packed, counts);
-    world.allgatherv_start(mine, placed, counts, places).wait();
+    world.start().allgatherv(mine, placed, counts, places).wait();
     EXPECT_EQ(packed, (std::vector{7, 9, 9}));
     EXPECT_EQ(placed, (std::vector{-1, 9, 9, -1, 7}));
     const std::array<int, 3> receives{0, 1, 0};
     std::vector<int> here(rank == 1 ? 3 : 0);
-    world.many_to_many_plan(mine, here, counts, receives).run();
+    world.plan().many_to_many(mine, here, counts, receives).run();
     EXPECT_EQ(here, (rank == 1 ? packed : std::vector<int>{}));
 
     const std::vector<Opaque> values(mine.size(), Opaque{1, 2, static_cast<std::int16_t>(rank)});
@@ -301,14 +301,14 @@ TEST(Hpp, BlocksThatOnlyTheirEndsKnow) {
     }
     EXPECT_EQ(placed, (rank == 1 ? std::vector{-1, 9, 9, -1, 7} : std::vector<int>{}));
     std::vector<int> back(mine.size());
-    world.scatterv_start(placed, back, counts, 1, places).wait();
+    world.start().scatterv(placed, back, counts, 1, places).wait();
     EXPECT_EQ(back, mine);
     if (rank == 1) {
-      world.scatterv_plan(placed, unisono::in_place, counts, 1, places).run();
-      world.gatherv_start(unisono::in_place, placed, counts, 1, places).wait();
+      world.plan().scatterv(placed, unisono::in_place, counts, 1, places).run();
+      world.start().gatherv(unisono::in_place, placed, counts, 1, places).wait();
     } else {
-      world.scatterv_plan(placed, back, {}, 1).run();
-      world.gatherv_plan(mine, placed, {}, 1).run();
+      world.plan().scatterv(placed, back, {}, 1).run();
+      world.plan().gatherv(mine, placed, {}, 1).run();
     }
 
     // Rank r sends r + 1 values to everyone.
@@ -321,7 +321,7 @@ TEST(Hpp, BlocksThatOnlyTheirEndsKnow) {
     for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(output[i].c, (std::array{0, 1, 1, 2, 2, 2}[i]));
     std::vector<int> swapped{rank, rank, rank};
     const std::array<std::int64_t, 3> ones{1, 1, 1};
-    world.alltoallv_plan(unisono::in_place, swapped, {}, ones).run();
+    world.plan().alltoallv(unisono::in_place, swapped, {}, ones).run();
     EXPECT_EQ(swapped, (std::vector{0, 1, 2}));
   });
 }
@@ -352,8 +352,8 @@ TEST(Hpp, BlocksWithTypes) {
     EXPECT_EQ(output[0].words, (std::array<std::int16_t, 4>{4, 5, 6, 0}));
     // The first block of rank 0 stays; rank 1 has no such block.
     const std::array<std::int64_t, 2> few[] = {{1, 0}, {0, 1}};
-    world.alltoallw_plan(unisono::in_place, output, {}, {few[rank], types, to_places}).run();
-    world.alltoallw_start(bytes, output, sent, received).wait();
+    world.plan().alltoallw(unisono::in_place, output, {}, {few[rank], types, to_places}).run();
+    world.start().alltoallw(bytes, output, sent, received).wait();
     EXPECT_EQ(output[0].number, 2.5);
   });
 }
@@ -460,11 +460,11 @@ TEST(Hpp, SplitPhase) {
     int sum = 0, most = 0;
     std::vector<int> all(3);
     std::vector<unisono::request> requests;
-    requests.push_back(world.allreduce_start(std::span(&rank, 1), std::span(&sum, 1), op::sum));
+    requests.push_back(world.start().allreduce(std::span(&rank, 1), std::span(&sum, 1), op::sum));
     requests.push_back(
-        world.reduce_start(std::span(&rank, 1), std::span(&most, rank == 0 ? 1 : 0), op::max));
-    requests.push_back(world.allgather_start(std::span(&rank, 1), all));
-    requests.push_back(world.barrier_start());
+        world.start().reduce(std::span(&rank, 1), std::span(&most, rank == 0 ? 1 : 0), op::max));
+    requests.push_back(world.start().allgather(std::span(&rank, 1), all));
+    requests.push_back(world.start().barrier());
     EXPECT_TRUE(static_cast<bool>(requests[0]));
     std::vector<bool> seen(4);
     while (const auto index = unisono::wait_any(requests)) {
@@ -479,7 +479,7 @@ TEST(Hpp, SplitPhase) {
     EXPECT_EQ(all, (std::vector{0, 1, 2}));
 
     int value = rank == 1 ? 7 : 0;
-    unisono::request last = world.broadcast_start(std::span(&value, 1), 1);
+    unisono::request last = world.start().broadcast(std::span(&value, 1), 1);
     while (!last.test()) {
     }
     EXPECT_EQ(value, 7);
@@ -493,7 +493,7 @@ TEST(Hpp, WaitAll) {
     std::array<unisono::request, 3> requests;
     for (std::size_t i = 0; i < 2; ++i) {
       requests[i] =
-          world.allreduce_start(std::span(&input[i], 1), std::span(&output[i], 1), op::sum);
+          world.start().allreduce(std::span(&input[i], 1), std::span(&output[i], 1), op::sum);
     }
     unisono::wait_all(requests);
     EXPECT_EQ(output, (std::array{3, 10}));
@@ -508,7 +508,7 @@ TEST(Hpp, RequestWaitsWhenDestroyed) {
     const int rank = world.rank();
     {
       unisono::request first =
-          world.allreduce_start(std::span(&rank, 1), std::span(&sum, 1), op::sum);
+          world.start().allreduce(std::span(&rank, 1), std::span(&sum, 1), op::sum);
       unisono::request second = std::move(first);
       EXPECT_FALSE(static_cast<bool>(first));  // NOLINT(bugprone-use-after-move): that is the point
     }
@@ -522,12 +522,12 @@ TEST(Hpp, Plans) {
     const int rank = world.rank();
     int input = 0, sum = 0, least = 0, shared = 0;
     std::array<int, 3> all{};
-    unisono::plan add = world.allreduce_plan(std::span(&input, 1), std::span(&sum, 1), op::sum);
+    unisono::plan add = world.plan().allreduce(std::span(&input, 1), std::span(&sum, 1), op::sum);
     unisono::plan smallest =
-        world.reduce_plan(std::span(&input, 1), std::span(&least, rank == 2 ? 1 : 0), op::min, 2);
-    unisono::plan share = world.broadcast_plan(std::span(&shared, 1), 1);
-    unisono::plan collect = world.allgather_plan(std::span(&input, 1), all);
-    unisono::plan meet = world.barrier_plan();
+        world.plan().reduce(std::span(&input, 1), std::span(&least, rank == 2 ? 1 : 0), op::min, 2);
+    unisono::plan share = world.plan().broadcast(std::span(&shared, 1), 1);
+    unisono::plan collect = world.plan().allgather(std::span(&input, 1), all);
+    unisono::plan meet = world.plan().barrier();
     for (int turn = 0; turn < 5; ++turn) {
       input = 10 * turn + rank;
       shared = rank == 1 ? turn : -1;
@@ -546,6 +546,54 @@ TEST(Hpp, Plans) {
     }
     unisono::plan moved = std::move(add);
     moved.start();  // its destructor has to wait for this one
+  });
+}
+
+// The outputs of all collectives in one form. `end` makes a call and completes it.
+template <class Calls, class End>
+std::vector<std::vector<int>> results_of(Calls calls, End end) {
+  const int rank = calls.rank();
+  const std::vector<int> three{rank, 2 * rank, rank + 5};
+  const std::vector<int> own(rank == 1 ? 0 : 1, rank + 7);
+  const std::array<std::int64_t, 3> counts{1, 0, 1}, ones{1, 1, 1};
+  const std::array<int, 3> receives{0, 1, 1};
+  const std::array<unisono_type_t, 3> types{UNISONO_INT32, UNISONO_INT32, UNISONO_INT32};
+  std::vector<std::vector<int>> all;
+  const auto output = [&](std::size_t length) -> std::vector<int>& {
+    return all.emplace_back(length, -1);
+  };
+  end([&] { return calls.barrier(); });
+  output(1)[0] = rank;
+  end([&] { return calls.broadcast(all.back(), 2); });
+  end([&] { return calls.reduce(three, output(3), op::max, 1); });
+  end([&] { return calls.allreduce(three, output(3), op::sum); });
+  end([&] { return calls.allgather(three, output(9)); });
+  end([&] { return calls.gather(three, output(9), 0); });
+  end([&] { return calls.scatter(three, output(1), 2); });
+  end([&] { return calls.alltoall(three, output(3)); });
+  end([&] { return calls.reduce_scatter_block(three, output(1), op::sum); });
+  end([&] { return calls.scan(three, output(3), op::sum); });
+  end([&] { return calls.exscan(three, output(3), op::sum); });
+  end([&] { return calls.allgatherv(own, output(2), counts); });
+  end([&] { return calls.many_to_many(own, output(2), counts, receives); });
+  end([&] { return calls.reduce_scatter(std::span(three).first(2), output(1), counts, op::sum); });
+  end([&] { return calls.gatherv(own, output(2), counts, 1); });
+  end([&] { return calls.scatterv(three, output(own.size()), counts, 1); });
+  end([&] { return calls.alltoallv(three, output(3), ones, ones); });
+  const unisono::typed_blocks blocks{ones, types};
+  end([&] { return calls.alltoallw(three, output(3), blocks, blocks); });
+  return all;
+}
+
+TEST(Hpp, EveryCollectiveHasThreeFormsWithOneResult) {
+  on_ranks(3, [](communicator& world) {
+    const auto blocking = results_of<communicator&>(world, [](auto call) { call(); });
+    EXPECT_EQ(blocking[2], (std::vector{3, 6, 18}));
+    EXPECT_EQ(world.info().operations, 18);
+    EXPECT_EQ(results_of(world.start(), [](auto call) { call().wait(); }), blocking);
+    EXPECT_EQ(world.info().operations, 36);
+    EXPECT_EQ(results_of(world.plan(), [](auto call) { call().run(); }), blocking);
+    EXPECT_EQ(world.info().operations, 54);
   });
 }
 
