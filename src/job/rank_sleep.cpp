@@ -55,7 +55,7 @@ bool RankSleep::sleep(std::int64_t limit_ns, int descriptor) {
 // A part of a long message that comes slowly does not count: the rest will come. Neither does a
 // question whether this rank lives: polling for more would keep a core busy all the time.
 bool RankSleep::has_come(Woken woken) {
-  if (woken != Woken::by_datagrams) return woken == Woken::by_other;
+  if (woken != Woken::by_network) return woken == Woken::by_other;
   job_.carry_network();
   const reliable::Reliable::Arrived now = job_.network()->arrived();
   if (now.messages != before_.messages) return true;

@@ -88,9 +88,10 @@ AnsweringThread::Woken AnsweringThread::sleep(std::int64_t timeout_ns, Others ot
   if (pauses) woken |= 1U;  // something has come, most likely
   eventfd_t count = 0;
   if (taken_.valid()) eventfd_read(taken_.get(), &count);
-  looked_ns_.store(base::now_ns(), std::memory_order_relaxed);
-  if (woken == 0) return Woken::by_time;
-  return (woken & kOthers) != 0 || !counts_arrivals ? Woken::by_other : Woken::by_datagrams;
+  const std::int64_t after = base::now_ns();
+  looked_ns_.store(after, std::memory_order_relaxed);
+  if (woken == 0) return after < target.deadline_ns ? Woken::by_time : Woken::by_network;
+  return (woken & kOthers) != 0 || !counts_arrivals ? Woken::by_other : Woken::by_network;
 }
 
 void AnsweringThread::nudge() const {

@@ -46,7 +46,8 @@ class AnsweringThread {
   // For a thread of the rank that sleeps on the datagrams itself: announce, check once more, then
   // sleep, then withdraw. The sleep ends when something comes, also if another thread takes it,
   // when one of `others` is readable, or after `timeout_ns`.
-  enum class Woken : std::uint8_t { by_time, by_datagrams, by_other };
+  // by_network: datagrams have come, or one is due to be sent again. The caller carries them on.
+  enum class Woken : std::uint8_t { by_time, by_network, by_other };
   void announce() { sleepers_.fetch_add(1); }
   struct Others {
     int first = -1, second = -1;  // descriptors; -1: none

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/prng.hpp"
 #include "nic/job/nic_job.hpp"
 
@@ -119,9 +120,15 @@ TEST_F(NicGatherJob, ALostRankIsNamed) {
           raise(signal);
           FAIL() << "goes on";
         }
+        const std::int64_t began_ns = base::now_ns();
         EXPECT_TRUE(failed(
             allgather(self, 1), UNISONO_ERROR_RANK_LOST,
             {"rank " + std::to_string(victim) + " is lost", "allgather", "in the NIC path"}));
+        unisono_comm_info_t info{};
+        info.size = sizeof info;
+        ASSERT_TRUE(succeeded(unisono_comm_info(self.world, &info)));
+        EXPECT_LT(info.sleeps, 20 * (base::now_ns() - began_ns) / base::kMillisecond)
+            << "a rank that waits for another one keeps its core busy";
         unisono_finalize(self.world);
       });
       expect_all_clean(processes, victim);

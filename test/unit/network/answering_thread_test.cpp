@@ -93,7 +93,7 @@ TEST(AnsweringThread, AnArrivalEndsTheSleepOfAnotherThread) {
   ASSERT_TRUE(rank.thread->start({.heard = [](bool) { return false; }, .someone_died = [] {}}));
   rank.thread->announce();
   rank.thread->note_arrival();
-  EXPECT_EQ(rank.thread->sleep(base::kSecond, {}), AnsweringThread::Woken::by_datagrams);
+  EXPECT_EQ(rank.thread->sleep(base::kSecond, {}), AnsweringThread::Woken::by_network);
   const base::Descriptor other = event(1);
   EXPECT_EQ(rank.thread->sleep(base::kSecond, {.second = other.get()}),
             AnsweringThread::Woken::by_other);
@@ -101,6 +101,21 @@ TEST(AnsweringThread, AnArrivalEndsTheSleepOfAnotherThread) {
   rank.thread->note_arrival();
   EXPECT_EQ(rank.thread->sleep(0, {}), AnsweringThread::Woken::by_time)
       << "no rank sleeps that would have to be told";
+}
+
+TEST(AnsweringThread, ASleepEndsWhenARequestIsDueAgain) {
+  OneRank rank;
+  ASSERT_TRUE(rank.thread->start({.heard = [](bool) { return false; }, .someone_died = [] {}}));
+  rank.carrier->progress();
+  rank.carrier->reliable().awaits(1);
+  rank.thread->announce();
+  EXPECT_EQ(rank.thread->sleep(base::kSecond, {}), AnsweringThread::Woken::by_network);
+  EXPECT_EQ(rank.thread->sleep(base::kSecond, {}), AnsweringThread::Woken::by_network)
+      << "nobody has sent it";
+  rank.carrier->progress();
+  EXPECT_GT(rank.carrier->sleep_target().deadline_ns, base::now_ns());
+  EXPECT_EQ(rank.thread->sleep(0, {}), AnsweringThread::Woken::by_time);
+  rank.thread->withdraw();
 }
 
 }  // namespace
