@@ -35,6 +35,10 @@ int call_host(Collective collective, int (*by_host)(Parameters...), Arguments...
 template <class Kind, class... Arguments>
 int run(Collective collective, int (*by_host)(Arguments...), Arguments... arguments) {
   Communicator* const own = find_communicator(communicator_of(arguments...), collective);
+  if (own != nullptr && own->host_ranges.have(collective) &&
+      own->host_ranges.contain(collective, Kind::block_bytes(*own, arguments...))) {
+    return call_host(collective, by_host, arguments...);
+  }
   Kind call;
   if (own == nullptr || !call.take(*own, arguments...)) {
     return call_host(collective, by_host, arguments...);

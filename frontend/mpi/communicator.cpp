@@ -2,6 +2,7 @@
 #include "communicator.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <mutex>
 #include <numeric>
@@ -12,6 +13,7 @@
 #include "host/progress.hpp"
 #include "library.hpp"
 #include "log.hpp"
+#include "ranges/measurement.hpp"
 #include "selection.hpp"
 
 namespace unisono::mpi {
@@ -122,23 +124,41 @@ std::vector<int> ranks_in_world(const Communicator& comm, int* world_size) {
 
 // What each rank tells the others.
 struct Wish {
-  std::uint32_t collectives = 0;  // that Unisono shall do
+  std::uint32_t collectives = 0;   // that Unisono shall do
+  std::uint32_t measures = 0;      // 1: it shall be compared with the host MPI
+  std::array<char, 64> library{};  // the host MPI's name
   HomeNumbers numbers;
 };
+
+Wish own_wish() {
+  Wish own;
+  if (selected_collectives() != 0 && library().loaded) own.collectives = selected_collectives();
+  if (own.collectives == 0) return own;  // the others need no more than that
+  own.measures = measurement_file().empty() ? 0 : 1;
+  const std::string name = library_name();
+  std::copy_n(name.begin(), std::min(name.size(), own.library.size() - 1), own.library.begin());
+  own.numbers = own_home_numbers();
+  return own;
+}
 
 void make_unisono(Communicator& comm) {
   int world_size = 0;
   const std::vector<int> world_ranks = ranks_in_world(comm, &world_size);
   if (world_ranks.empty()) return;
   // A rank that wants none takes part too: the others may want some, and wait for its answer.
-  const bool can = selected_collectives() != 0 && library().loaded;
-  const Wish own{can ? selected_collectives() : 0, own_home_numbers()};
+  const Wish own = own_wish();
   std::vector<Wish> wishes(static_cast<std::size_t>(comm.size));
   if (allgather(&own, wishes.data(), sizeof own, &comm) != 0) return;
   std::uint32_t common = own.collectives;
+  std::uint32_t measures = own.measures;
+  bool has_one_library = true;
   std::vector<HomeNumbers> numbers;
   for (const Wish& wish : wishes) {
     common &= wish.collectives;
+    // The first communicator of all ranks becomes their home.
+    if (wish.numbers.home != 0) measures = 0;
+    measures &= wish.measures;
+    has_one_library = has_one_library && wish.library == own.library;
     numbers.push_back(wish.numbers);
   }
   if (common == 0) return;
@@ -151,6 +171,10 @@ void make_unisono(Communicator& comm) {
     return;
   }
   comm.collectives = common;
+  comm.is_measured = measures != 0 && comm.size == world_size;
+  if (measures == 0 && has_one_library) {
+    comm.host_ranges.read(comm.unisono.get(), own.library.data());
+  }
 }
 
 // All that is looked at is the same at all ranks of the communicator.
@@ -166,12 +190,19 @@ Communicator* make_communicator(Handle handle, int key) {
   if (is_inter == 0 && comm->size > 1) make_unisono(*comm);
   log_info("rank %d of %d: %s does the collectives of a communicator", comm->rank, comm->size,
            comm->unisono ? "Unisono" : "the host MPI");
+  if (const std::string ranges = comm->host_ranges.text(); !ranges.empty()) {
+    log_info(
+        "rank %d of %d: measured to be faster, the host MPI does blocking calls with blocks of "
+        "these bytes: %s",
+        comm->rank, comm->size, ranges.c_str());
+  }
   {
     Registry& known = registry();
     const std::lock_guard lock(known.mutex);
     known.all.push_back(comm);
   }
   if (mpi.Comm_set_attr(handle, key, comm) != 0) log_warning("an attribute cannot be set");
+  if (comm->is_measured) measure(*comm, measurement_file());
   return comm;
 }
 

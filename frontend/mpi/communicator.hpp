@@ -13,22 +13,19 @@
 #include "home.hpp"
 #include "host/functions.hpp"
 #include "pending.hpp"
+#include "ranges/host_ranges.hpp"
+#include "selection.hpp"
 #include "unisono/unisono.h"
 
 namespace unisono::mpi {
-
-enum class Collective : std::uint8_t {
-#define UNISONO_MPI_NAME(name, ...) name,
-  UNISONO_MPI_COLLECTIVES(UNISONO_MPI_NAME)
-#undef UNISONO_MPI_NAME
-};
-const char* collective_name(Collective collective);
 
 struct Communicator {
   Handle handle = 0;
   int rank = 0;
   int size = 0;
   std::uint32_t collectives = 0;  // bits of Collective: those that Unisono does
+  bool is_measured = false;       // compared with the host MPI before the first call
+  HostRanges host_ranges;         // in which the host MPI does blocking calls of these
   UnisonoComm unisono;
   PendingCalls pending;
 

@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 
-#include "communicator.hpp"
 #include "log.hpp"
 
 namespace unisono::mpi {
@@ -29,14 +28,6 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// 0: no collective has the name.
-std::uint32_t bit_of(const std::string& name) {
-  for (std::size_t i = 0; i < kCount; ++i) {
-    if (lower(kNames[i]) == name) return std::uint32_t{1} << i;
-  }
-  return 0;
-}
-
 std::uint32_t parse(std::string_view text) {
   const std::string whole = lower(text);
   if (whole.empty() || whole == "on" || whole == "auto") return kAll;
@@ -45,13 +36,14 @@ std::uint32_t parse(std::string_view text) {
   for (std::size_t at = 0; at <= whole.size();) {
     const std::size_t end = std::min(whole.find(',', at), whole.size());
     const std::string name = whole.substr(at, end - at);
-    if (bit_of(name) == 0) {
+    if (const auto found = find_collective(name)) {
+      selected &= ~bit_of(*found);
+    } else {
       log_warning(
           "UNISONO_MPI=\"%s\": there is no collective \"%s\"; give on, off, or names such "
           "as \"alltoall,scan\" of those that the host MPI shall do",
           std::string(text).c_str(), name.c_str());
     }
-    selected &= ~bit_of(name);
     at = end + 1;
   }
   return selected;
@@ -61,6 +53,15 @@ std::uint32_t parse(std::string_view text) {
 
 const char* collective_name(Collective collective) {
   return kNames[static_cast<std::size_t>(collective)];
+}
+
+std::string small_name(Collective collective) { return lower(collective_name(collective)); }
+
+std::optional<Collective> find_collective(const std::string& small_name) {
+  for (std::size_t i = 0; i < kCount; ++i) {
+    if (lower(kNames[i]) == small_name) return static_cast<Collective>(i);
+  }
+  return std::nullopt;
 }
 
 std::uint32_t selected_collectives() {

@@ -1,12 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// UNISONO_MPI: which collectives Unisono does. Any thread.
+// The collectives by their names, and UNISONO_MPI: which of them Unisono does. Any thread.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
+
+#include "host/functions.hpp"
 
 namespace unisono::mpi {
 
-// Bits of Collective. UNISONO_MPI=off: none. A list of names, such as "alltoall,scan": all others.
+enum class Collective : std::uint8_t {
+#define UNISONO_MPI_NAME(name, ...) name,
+  UNISONO_MPI_COLLECTIVES(UNISONO_MPI_NAME)
+#undef UNISONO_MPI_NAME
+};
+// Behind "MPI_".
+const char* collective_name(Collective collective);
+// In small letters, as settings and machine files have it.
+std::string small_name(Collective collective);
+std::optional<Collective> find_collective(const std::string& small_name);
+
+// A set of Collective has their bits.
+constexpr std::uint32_t bit_of(Collective collective) {
+  return std::uint32_t{1} << static_cast<unsigned>(collective);
+}
+// UNISONO_MPI=off: none. A list of names, such as "alltoall,scan": all others.
 std::uint32_t selected_collectives();
 
 }  // namespace unisono::mpi

@@ -595,6 +595,21 @@ UNISONO_API int unisono_query(unisono_comm_t comm, unisono_compare_t how, uint64
  * with the message for this rank, or STATE. */
 UNISONO_API int unisono_refuse(unisono_comm_t comm, const char* why);
 
+/* On how many hosts the ranks of comm are, 1 or more. Errors: ARGUMENT, STATE. */
+UNISONO_API int unisono_comm_hosts(unisono_comm_t comm, int* hosts);
+
+/* For a front end that can leave calls to an MPI: which calls the MPI `library` does faster, by the
+ * machine file of the job. They are for as many ranks on as many hosts as comm has.
+ * Calls `found` for each range, on this thread. `collective` is in small letters as MPI spells it,
+ * and valid during the call. The bytes are of a rank's block or vector, both ends included;
+ * `up_to_bytes` 0: any. All ranks of a job have the same machine file, so all get the same ranges.
+ * `library` is the name that `unisono mpirun --tune` wrote. Not a collective.
+ * Errors: ARGUMENT, STATE. */
+typedef void (*unisono_range_found_t)(const char* collective, int64_t from_bytes,
+                                      int64_t up_to_bytes, void* user);
+UNISONO_API int unisono_faster_by_mpi(unisono_comm_t comm, const char* library,
+                                      unisono_range_found_t found, void* user);
+
 /* Whether a waiting call has to end. 0: no. UNISONO_INTERRUPT_LATE: yes, because a deadline of the
  * front end has passed. Any other number: yes, for instance because of a signal. */
 enum { UNISONO_INTERRUPT_LATE = 2 };

@@ -293,6 +293,35 @@ int unisono_refuse(unisono_comm_t comm, const char* why) try {
   return fail("unisono_refuse", thrown);
 }
 
+int unisono_comm_hosts(unisono_comm_t comm, int* hosts) try {
+  Comm* const found = comms().get(comm);
+  if (found == nullptr) return fail(bad_comm("unisono_comm_hosts", comm));
+  if (hosts == nullptr) return fail(Code::argument, "unisono_comm_hosts: hosts is NULL");
+  *hosts = found->group->members().hosts().hosts();
+  return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_comm_hosts", thrown);
+}
+
+int unisono_faster_by_mpi(unisono_comm_t comm, const char* library, unisono_range_found_t found,
+                          void* user) try {
+  Comm* const asked = comms().get(comm);
+  if (asked == nullptr) return fail(bad_comm("unisono_faster_by_mpi", comm));
+  if (library == nullptr || found == nullptr) {
+    return fail(Code::argument, "unisono_faster_by_mpi: library or found is NULL");
+  }
+  const unisono::comm::Members& members = asked->group->members();
+  const unisono::model::HostMpi* const measured = unisono::model::find_host_mpi(
+      members.job().machine(), library, members.size(), members.hosts().hosts());
+  if (measured == nullptr) return UNISONO_OK;
+  for (const unisono::model::ByteRange& range : measured->faster) {
+    found(range.collective.c_str(), range.from_bytes, range.up_to_bytes, user);
+  }
+  return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_faster_by_mpi", thrown);
+}
+
 static_assert(unisono::comm::Interrupt::kLate == UNISONO_INTERRUPT_LATE);
 
 int unisono_set_interrupt(unisono_comm_t comm, unisono_interrupt_t interrupt, void* user) try {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <utility>
 
 #include "base/check.hpp"
 #include "model/default_machine.hpp"
@@ -55,6 +56,27 @@ double Value::ns() const {
 std::int64_t Value::count() const {
   UNISONO_CHECK(unit == Unit::bytes || unit == Unit::ranks, "the number of a time");
   return static_cast<std::int64_t>(number);
+}
+
+namespace {
+
+auto of_same_calls(std::string_view library, int ranks, int hosts) {
+  return [=](const HostMpi& each) {
+    return each.library == library && each.ranks == ranks && each.hosts == hosts;
+  };
+}
+
+}  // namespace
+
+const HostMpi* find_host_mpi(const Machine& machine, std::string_view library, int ranks,
+                             int hosts) {
+  const auto found = std::ranges::find_if(machine.host_mpis, of_same_calls(library, ranks, hosts));
+  return found == machine.host_mpis.end() ? nullptr : &*found;
+}
+
+void replace_host_mpi(Machine& machine, HostMpi measured) {
+  std::erase_if(machine.host_mpis, of_same_calls(measured.library, measured.ranks, measured.hosts));
+  machine.host_mpis.push_back(std::move(measured));
 }
 
 const Value& constant_of(const Machine& machine, Constant constant) {

@@ -116,6 +116,26 @@ struct Fingerprint {
   bool operator==(const Fingerprint&) const = default;
 };
 
+// Calls of an MPI's collective with so many bytes in a block, both ends included. A vector that is
+// no sequence of blocks is one block.
+struct ByteRange {
+  std::string collective;  // in small letters, as MPI spells it: "reduce_scatter_block"
+  std::int64_t from_bytes = 0;
+  std::int64_t up_to_bytes = 0;  // 0: any
+
+  bool operator==(const ByteRange&) const = default;
+};
+
+// Where an MPI's own collectives were measured to be faster than Unisono's. It holds for
+// communicators of so many ranks on so many hosts, and for no others.
+struct HostMpi {
+  std::string library;  // as it calls itself: "Open MPI v4.1.4"
+  int ranks = 0, hosts = 0;
+  std::vector<ByteRange> faster;
+
+  bool operator==(const HostMpi&) const = default;
+};
+
 struct Machine {
   std::string name;
   std::string about;
@@ -130,9 +150,16 @@ struct Machine {
   std::optional<Tree> tree;
   std::array<std::optional<Value>, kConstantCount> constants;
   std::vector<PathParameters> paths;  // at least one
+  std::vector<HostMpi> host_mpis;     // one for each library, ranks and hosts
 
   bool operator==(const Machine&) const = default;
 };
+
+// The measured ranges; nullptr: there are none.
+const HostMpi* find_host_mpi(const Machine& machine, std::string_view library, int ranks,
+                             int hosts);
+// Takes the place of an older measurement.
+void replace_host_mpi(Machine& machine, HostMpi measured);
 
 // The machine's, or that of the default machine.
 const Value& constant_of(const Machine& machine, Constant constant);

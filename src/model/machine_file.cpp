@@ -299,6 +299,26 @@ void read_tree(Context& context, Members& of, Machine& machine) {
   machine.tree = std::move(tree);
 }
 
+HostMpi read_host_mpi(Context& context, Members& members) {
+  HostMpi mpi;
+  mpi.library = members.text("library");
+  mpi.ranks = static_cast<int>(members.whole("ranks", 2, kMostCount));
+  mpi.hosts = static_cast<int>(members.whole("hosts", 1, kMostCount));
+  read_entries(context, members, "faster", 0, kMostEntries, [&](Members& entry) {
+    ByteRange range;
+    range.collective = entry.text("collective");
+    range.from_bytes = entry.whole("from_bytes", 0, kMostBytes);
+    range.up_to_bytes = entry.whole("up_to_bytes", 0, kMostBytes);
+    if (range.up_to_bytes != 0 && range.up_to_bytes < range.from_bytes) {
+      context.fail(entry.line(),
+                   fmt::format("\"up_to_bytes\": expected 0 or at least the {} of \"from_bytes\"",
+                               range.from_bytes));
+    }
+    mpi.faster.push_back(std::move(range));
+  });
+  return mpi;
+}
+
 std::span<const Unit> units_of(Quantity quantity) {
   switch (quantity) {
     case Quantity::bytes:
@@ -364,6 +384,11 @@ Machine read_machine(Context& context, const JsonNode& root, std::string_view te
   read_constants(context, members, machine);
   read_entries(context, members, "paths", 1, kMostPaths,
                [&](Members& entry) { machine.paths.push_back(read_path(context, entry)); });
+  if (members.find("host_mpis") != nullptr) {
+    read_entries(context, members, "host_mpis", 1, kMostEntries, [&](Members& entry) {
+      machine.host_mpis.push_back(read_host_mpi(context, entry));
+    });
+  }
   members.finish();
   return machine;
 }

@@ -99,6 +99,19 @@ Lines lines_of(const PathParameters& path) {
   return lines;
 }
 
+Lines lines_of(const HostMpi& mpi) {
+  Lines lines(6);
+  lines.add(fmt::format("\"library\": {}, \"ranks\": {}, \"hosts\": {}", json_quoted(mpi.library),
+                        mpi.ranks, mpi.hosts));
+  Lines faster(8);
+  for (const ByteRange& range : mpi.faster) {
+    faster.add(fmt::format(R"({{"collective": {}, "from_bytes": {}, "up_to_bytes": {}}})",
+                           json_quoted(range.collective), range.from_bytes, range.up_to_bytes));
+  }
+  lines.add("\"faster\": [", faster, "]");
+  return lines;
+}
+
 base::Status write_all(int descriptor, std::string_view text, const std::string& path) {
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
@@ -146,6 +159,9 @@ std::string machine_text(const Machine& machine) {
   Lines paths(4);
   for (const PathParameters& path : machine.paths) paths.add("{", lines_of(path), "}");
   lines.add("\"paths\": [", paths, "]");
+  Lines host_mpis(4);
+  for (const HostMpi& each : machine.host_mpis) host_mpis.add("{", lines_of(each), "}");
+  if (!host_mpis.text().empty()) lines.add("\"host_mpis\": [", host_mpis, "]");
   std::string text = fmt::format("{{\n{}\n}}\n", lines.text());
   if (machine.fingerprint) {
     text.replace(checksum_place(text), kNoChecksum.size(), checksum_of(text));

@@ -43,10 +43,11 @@ TEST(HostMpi, NoLauncherInTheFoldersIsAnError) {
 TEST(HostMpi, EachLauncherHandsThePreloadToItsRanks) {
   const HostMpi open_mpi{MpiKind::open_mpi, "/usr/bin/mpirun", "Open MPI 4.1.4"};
   const HostMpi mpich{MpiKind::hydra, "/usr/bin/mpirun", "MPICH 4.0.2"};
-  EXPECT_EQ(launch_command(open_mpi, "/lib/a.so", ""),
+  EXPECT_EQ(launch_command(open_mpi, {{"LD_PRELOAD", "/lib/a.so"}}),
             (Words{"/usr/bin/mpirun", "-x", "LD_PRELOAD=/lib/a.so"}));
-  EXPECT_EQ(launch_command(mpich, "/lib/a.so", "/lib/tool.so"),
-            (Words{"/usr/bin/mpirun", "-genv", "LD_PRELOAD", "/lib/a.so:/lib/tool.so"}));
+  EXPECT_EQ(launch_command(mpich, {{"LD_PRELOAD", "/lib/a.so:/lib/tool.so"}, {"TUNE", "/tmp/t"}}),
+            (Words{"/usr/bin/mpirun", "-genv", "LD_PRELOAD", "/lib/a.so:/lib/tool.so", "-genv",
+                   "TUNE", "/tmp/t"}));
 }
 
 }  // namespace

@@ -10,8 +10,10 @@ installed.
 """
 
 import argparse
+import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -212,6 +214,79 @@ class EdgeCases(Running):
                 done = mpirun(3, [program, "plain"], {"UNISONO_LOG": "info"})
                 self.assertEqual((done.returncode, done.stdout), (0, "fine\n"), done.stderr)
                 self.assertEqual("rank 0 of 3: Unisono does the collectives" in done.stderr, does)
+
+
+class HostRanges(Running):
+    """Calls that the machine file leaves to the host MPI."""
+
+    def setUp(self):
+        cache = tempfile.TemporaryDirectory()
+        self.addCleanup(cache.cleanup)
+        self.more = {"XDG_CACHE_HOME": cache.name, "UNISONO_LOG": "debug"}
+        self.machine = pathlib.Path(cache.name) / "unisono/machine.json"
+
+    def tune(self, ranks):
+        return subprocess.run(
+            [OPTIONS.bin / "unisono", "mpirun", "--tune", "-n", str(ranks), OPTIONS.scenarios,
+             "attributes"], env=environment(self.more), capture_output=True, text=True)
+
+    def set_ranges(self, ranks, ranges):
+        """Those of the MPI for so many ranks, as if measured. A file without fingerprint counts
+        wherever it was made."""
+        if not self.machine.exists():
+            self.tune(2)  # says how the MPI calls itself
+        machine = json.loads(self.machine.read_text())
+        machine.pop("fingerprint", None)
+        [measured] = machine["host_mpis"]
+        measured["ranks"] = ranks
+        measured["faster"] = [{"collective": name, "from_bytes": first, "up_to_bytes": last}
+                              for name, first, last in ranges]
+        self.machine.write_text(json.dumps(machine))
+        self.more["UNISONO_MACHINE"] = str(self.machine)
+
+    def plans(self, text):
+        """The collectives of which Unisono has made a plan, by its log."""
+        return set(re.findall(r"\[select\] ([a-z_]+)\(", text))
+
+    def test_a_measurement_reaches_the_machine_file(self):
+        done = self.tune(2)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(done.stdout.startswith("fine\n"), done.stdout)
+        self.assertIn(f"wrote {self.machine}\n", done.stdout)
+        [measured] = json.loads(self.machine.read_text())["host_mpis"]
+        self.assertEqual((measured["ranks"], measured["hosts"]), (2, 1))
+        self.assertIn(f'{measured["library"]}, 2 ranks on 1 host: of 133 cells', done.stdout)
+
+    def test_without_a_collective_of_all_ranks_nothing_is_measured(self):
+        done = self.tune(1)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("nothing was measured", done.stderr)
+        self.assertFalse(self.machine.exists())
+
+    def test_calls_in_the_ranges_go_to_the_host_mpi_with_the_same_results(self):
+        for ranks in (2, 3):
+            sometimes = [(name, 9, 300) for name in (
+                "bcast", "reduce", "allreduce", "scan", "exscan", "reduce_scatter_block",
+                "reduce_scatter", "allgather", "allgatherv", "gather", "scatter", "alltoall")]
+            for ranges in (sometimes, [(name, 0, 0) for name, _, _ in sometimes]):
+                self.set_ranges(ranks, ranges)
+                words = [OPTIONS.random, 700 + ranks, 80, "plain"]
+                bare = mpirun(ranks, words, drop_in=False)
+                done = mpirun(ranks, words, self.more)
+                with self.subTest(ranks=ranks, ranges=ranges[0]):
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertEqual(sorted(done.stdout.split("\n")),
+                                     sorted(bare.stdout.split("\n")))
+                    self.assertIn("measured to be faster, the host MPI does", done.stderr)
+
+    def test_the_other_calls_stay_with_unisono(self):
+        for ranges, theirs in (([], set()), ([("allreduce", 0, 0)], {"allreduce"}),
+                               ([("allreduce", 0, 3), ("allreduce", 5, 0)], set())):
+            self.set_ranges(2, ranges)
+            with self.subTest(ranges=ranges):
+                # It calls a barrier, and an allreduce of 4 bytes.
+                done = self.expect_fine("attributes", 2, self.more)
+                self.assertEqual(self.plans(done.stderr), {"barrier", "allreduce"} - theirs)
 
 
 class LargeCounts(Running):

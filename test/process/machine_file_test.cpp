@@ -4,8 +4,11 @@
 
 #include <stdlib.h>
 
+#include <cstdint>
 #include <fstream>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "harness/outcome.hpp"
 #include "harness/own_stderr.hpp"
@@ -60,6 +63,48 @@ class CacheFolders : public testing::Test {
 
   test::TemporaryFolder folder_;
 };
+
+using Ranges = std::vector<std::tuple<std::string, std::int64_t, std::int64_t>>;
+
+Ranges ranges(unisono_comm_t comm, const char* library) {
+  Ranges found;
+  const auto keep = [](const char* collective, std::int64_t from, std::int64_t up_to, void* user) {
+    static_cast<Ranges*>(user)->emplace_back(collective, from, up_to);
+  };
+  EXPECT_TRUE(succeeded(unisono_faster_by_mpi(comm, library, keep, &found)));
+  return found;
+}
+
+TEST_F(CacheFolders, AllRanksGetTheRangesOfAnMpiThatRank0Has) {
+  model::Machine machine = model::default_machine();
+  model::replace_host_mpi(machine, {"Some MPI v1", kRanks, 1, {{"gather", 0, 16}, {"scan", 9, 0}}});
+  const std::string path = folder_.path() + "/machine.json";
+  ASSERT_TRUE(model::write_machine_file(machine, path).ok());
+  ProcessJob::Options options;
+  options.joins = false;
+  ProcessJob job(
+      kRanks,
+      [&](const ProcessRank& self) {
+        setenv("UNISONO_MACHINE", self.rank == 0 ? path.c_str() : "default", 1);
+        unisono_comm_t world = nullptr, pair = nullptr;
+        ASSERT_TRUE(succeeded(unisono_init(&world)));
+        int hosts = 0;
+        EXPECT_TRUE(succeeded(unisono_comm_hosts(world, &hosts)));
+        EXPECT_EQ(hosts, 1);
+        EXPECT_EQ(ranges(world, "Some MPI v1"), (Ranges{{"gather", 0, 16}, {"scan", 9, 0}}));
+        EXPECT_EQ(ranges(world, "Some MPI v2"), Ranges{});
+        ASSERT_TRUE(succeeded(unisono_comm_split(world, self.rank == 2 ? 1 : 0, 0, &pair)));
+        EXPECT_EQ(ranges(pair, "Some MPI v1"), Ranges{});
+        EXPECT_TRUE(
+            failed(unisono_comm_hosts(world, nullptr), UNISONO_ERROR_ARGUMENT, {"hosts is NULL"}));
+        EXPECT_TRUE(failed(unisono_faster_by_mpi(world, "Some MPI v1", nullptr, nullptr),
+                           UNISONO_ERROR_ARGUMENT, {"library or found is NULL"}));
+        EXPECT_TRUE(succeeded(unisono_finalize(world)));
+        EXPECT_TRUE(failed(unisono_comm_hosts(world, &hosts), UNISONO_ERROR_STATE));
+      },
+      options);
+  job.expect_all_clean();
+}
 
 TEST_F(CacheFolders, ThatOfRank0CountsForAll) {
   for (int rank = 0; rank < kRanks; ++rank) tune(rank);

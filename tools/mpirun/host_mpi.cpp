@@ -96,16 +96,19 @@ Result<std::string> find_drop_in() {
                            (prefix / UNISONO_LIBRARY_FOLDER).string())};
 }
 
-std::vector<std::string> launch_command(const HostMpi& mpi, const std::string& object,
-                                        const std::string& preloaded) {
-  const std::string value = preloaded.empty() ? object : object + ":" + preloaded;
-  switch (mpi.kind) {
-    case MpiKind::open_mpi:
-      return {mpi.path, "-x", "LD_PRELOAD=" + value};
-    case MpiKind::hydra:
-      return {mpi.path, "-genv", "LD_PRELOAD", value};
+std::vector<std::string> launch_command(const HostMpi& mpi, const base::Environment& variables) {
+  std::vector<std::string> words = {mpi.path};
+  for (const auto& [name, value] : variables) {
+    switch (mpi.kind) {
+      case MpiKind::open_mpi:
+        words.insert(words.end(), {"-x", name + "=" + value});
+        break;
+      case MpiKind::hydra:
+        words.insert(words.end(), {"-genv", name, value});
+        break;
+    }
   }
-  return {};
+  return words;
 }
 
 }  // namespace unisono::tools

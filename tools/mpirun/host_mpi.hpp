@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "base/settings/settings.hpp"
 
 namespace unisono::tools {
 
@@ -25,8 +26,7 @@ base::Result<HostMpi> find_host_mpi(const std::string& search_path);
 // libunisono_mpi.so beside this tool's library folder. Error of code state if it is not there.
 base::Result<std::string> find_drop_in();
 
-// The command up to the caller's arguments. `preloaded`: LD_PRELOAD so far.
-std::vector<std::string> launch_command(const HostMpi& mpi, const std::string& object,
-                                        const std::string& preloaded);
+// The command up to the caller's arguments. All ranks get the variables.
+std::vector<std::string> launch_command(const HostMpi& mpi, const base::Environment& variables);
 
 }  // namespace unisono::tools

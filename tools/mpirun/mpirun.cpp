@@ -1,23 +1,140 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // unisono mpirun: the mpirun in PATH, with the drop-in preloaded into the ranks. So an unmodified
-// MPI program uses Unisono's collectives.
+// MPI program uses Unisono's collectives. With --tune the drop-in first compares them with the
+// MPI's own, and the machine file gets the ranges in which the MPI is faster.
 #include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "base/settings/settings.hpp"
 #include "commands.hpp"
 #include "mpirun/host_mpi.hpp"
+#include "mpirun/measured.hpp"
+#include "text_file.hpp"
 
 namespace unisono::tools {
 namespace {
 
-int run(std::vector<std::string> arguments) {
+using base::Code;
+using base::Error;
+using base::Result;
+using Words = std::vector<std::string>;
+
+// Returns only with an error.
+Error become(Words words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  execv(words.front().c_str(), pointers.data());
+  return base::system_error(words.front(), errno);
+}
+
+// The exit status of mpirun. Signals of the terminal are its business.
+Result<int> run_to_end(const Words& words) {
+  constexpr std::array kItsBusiness = {SIGINT, SIGQUIT, SIGTERM};
+  for (const int each : kItsBusiness) signal(each, SIG_IGN);
+  const pid_t child = fork();
+  if (child < 0) return base::system_error("fork", errno);
+  if (child == 0) {
+    for (const int each : kItsBusiness) signal(each, SIG_DFL);
+    fmt::print(stderr, "unisono mpirun: {}\n", become(words).message);
+    _exit(kExitFailure);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return base::system_error("waitpid", errno);
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// A file of this process for rank 0, which goes with it.
+class TimesFile {
+ public:
+  TimesFile() : path_((std::filesystem::temp_directory_path() / "unisono-mpi-XXXXXX").string()) {
+    const int file = mkstemp(path_.data());
+    if (file < 0) {
+      path_.clear();
+    } else {
+      close(file);
+    }
+  }
+  ~TimesFile() {
+    if (!path_.empty()) unlink(path_.c_str());
+  }
+  TimesFile(const TimesFile&) = delete;
+  TimesFile& operator=(const TimesFile&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+void print(const Measured& measured, const model::HostMpi& ranges) {
+  fmt::print("{}, {} ranks on {} host{}: of {} cells, {} faster than Unisono\n", measured.library,
+             measured.ranks, measured.hosts, measured.hosts == 1 ? "" : "s", measured.cells.size(),
+             ranges.faster.empty() ? "none is" : "these ranges are");
+  for (const model::ByteRange& range : ranges.faster) {
+    const std::string end = range.up_to_bytes == 0 ? "" : fmt::format(" to {}", range.up_to_bytes);
+    fmt::print("  {:<22} {}{} bytes\n", range.collective,
+               fmt::format("{}{}", end.empty() ? "from " : "", range.from_bytes), end);
+  }
+}
+
+base::Status keep_times(const std::string& path, const base::Settings& settings) {
+  UNISONO_ASSIGN(const std::string text, read_text_file(path));
+  if (text.empty()) {
+    return Error{Code::state,
+                 "nothing was measured; the program needs two ranks, a blocking collective of all "
+                 "of them, and rank 0 on this host"};
+  }
+  UNISONO_ASSIGN(const Measured measured, parse_measured(text, path));
+  const model::HostMpi ranges = ranges_of(measured);
+  print(measured, ranges);
+  UNISONO_ASSIGN(const std::string file, keep_ranges(settings, ranges));
+  fmt::print("wrote {}\n", file);
+  return base::success();
+}
+
+Result<int> tune(const HostMpi& mpi, base::Environment variables, const Words& arguments) {
+  UNISONO_ASSIGN(const base::Settings settings, base::Settings::from(base::process_environment()));
+  const TimesFile times;
+  if (times.path().empty()) return base::system_error("a temporary file", errno);
+  variables["UNISONO_MPI_TUNE"] = times.path();
+  Words words = launch_command(mpi, variables);
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  UNISONO_ASSIGN(const int status, run_to_end(words));
+  if (status != 0) return status;
+  UNISONO_TRY(keep_times(times.path(), settings));
+  return status;
+}
+
+Result<int> launch(bool tunes, const Words& arguments) {
+  base::Environment environment = base::process_environment();
+  UNISONO_ASSIGN(const HostMpi mpi, find_host_mpi(environment["PATH"]));
+  UNISONO_ASSIGN(const std::string object, find_drop_in());
+  fmt::print(stderr, "unisono mpirun: {} ({})\n", mpi.version, mpi.path);
+  const std::string& preloaded = environment["LD_PRELOAD"];
+  const base::Environment variables = {
+      {"LD_PRELOAD", preloaded.empty() ? object : object + ":" + preloaded}};
+  if (tunes) return tune(mpi, variables, arguments);
+  Words words = launch_command(mpi, variables);
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return become(words);
+}
+
+int run(Words arguments) {
+  const bool tunes = !arguments.empty() && arguments.front() == "--tune";
+  if (tunes) arguments.erase(arguments.begin());
   if (!arguments.empty() && arguments.front() == "--") arguments.erase(arguments.begin());
   if (arguments.empty()) {
     fmt::print(stderr,
@@ -25,21 +142,9 @@ int run(std::vector<std::string> arguments) {
                "./program (see 'unisono mpirun --help')\n");
     return kExitUsage;
   }
-  base::Environment environment = base::process_environment();
-  const base::Result<HostMpi> mpi = find_host_mpi(environment["PATH"]);
-  const base::Result<std::string> object = mpi.ok() ? find_drop_in() : mpi.error();
-  if (!object.ok()) {
-    fmt::print(stderr, "unisono mpirun: {}\n", object.error().message);
-    return kExitFailure;
-  }
-  fmt::print(stderr, "unisono mpirun: {} ({})\n", mpi->version, mpi->path);
-  std::vector<std::string> words = launch_command(*mpi, *object, environment["LD_PRELOAD"]);
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  execv(mpi->path.c_str(), pointers.data());
-  fmt::print(stderr, "unisono mpirun: {}\n", base::system_error(mpi->path, errno).message);
+  const Result<int> status = launch(tunes, arguments);
+  if (status.ok()) return *status;
+  fmt::print(stderr, "unisono mpirun: {}\n", status.error().message);
   return kExitFailure;
 }
 
@@ -54,9 +159,13 @@ void add_mpirun(CLI::App& app, int& exit_status) {
       "ranks. All arguments belong to that mpirun, as does the exit status. UNISONO_MPI=off turns "
       "the\n"
       "drop-in off; a list of collectives, such as UNISONO_MPI=alltoall,scan, leaves those to the "
-      "MPI.");
+      "MPI.\n"
+      "With --tune as the first argument, the ranks first compare Unisono's collectives with\n"
+      "the MPI's, which takes seconds. The machine file then says which calls the MPI does\n"
+      "faster; later runs with as many ranks leave these to it.");
   command->prefix_command();
-  command->footer("Example:\n  unisono mpirun -n 4 ./program");
+  command->footer(
+      "Examples:\n  unisono mpirun -n 4 ./program\n  unisono mpirun --tune -n 4 ./program");
   command->callback([command, &exit_status] { exit_status = run(command->remaining()); });
 }
 

@@ -43,7 +43,7 @@ void print(const tune::Tuning& tuning) {
 }
 
 base::Result<std::string> write(const TuneArguments& arguments, const std::string& folder,
-                                const model::Machine& machine) {
+                                model::Machine& machine) {
   UNISONO_TRY(model::parse_machine(model::machine_text(machine), "the measured machine"));
   if (!arguments.output.empty()) {
     UNISONO_TRY(model::write_machine_file(machine, arguments.output));
@@ -53,6 +53,9 @@ base::Result<std::string> write(const TuneArguments& arguments, const std::strin
     return base::Error{base::Code::argument,
                        "neither XDG_CACHE_HOME nor HOME says where to write: give --output"};
   }
+  // Those of `unisono mpirun --tune` stay.
+  const auto before = model::read_own_machine(folder, *machine.fingerprint);
+  if (before.ok()) machine.host_mpis = before->host_mpis;
   UNISONO_TRY(model::write_own_machine(machine, folder));
   return model::own_machine_path(folder);
 }

@@ -3,7 +3,8 @@
 // the call itself, and the return of results to the program. Each collective is a class (moves.hpp,
 // reductions.hpp). It has one more function, with MPI's parameters:
 //     bool take(const Communicator& own, ...)
-// False: the host MPI does the call, or reports an argument that is invalid.
+// False: the host MPI does the call, or reports an argument that is invalid. With the same
+// parameters, block_bytes() says how long a rank's block or vector is, if all ranks know it.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,12 @@ class Call {
   virtual ~Call() = default;
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
+
+  static constexpr std::int64_t kUnknown = -1;
+  template <class... Arguments>
+  static std::int64_t block_bytes(const Communicator&, const Arguments&...) {
+    return kUnknown;
+  }
 
   // Whether the call can go on in another thread, after the program's call. The same at all ranks.
   virtual bool may_start() const { return true; }

@@ -33,6 +33,11 @@ std::int64_t bytes_of(const std::optional<Elements>& elements) {
 
 }  // namespace
 
+std::int64_t bytes_to_move(LargeCount count, Handle type) {
+  const TypeInfo info = type_info(type);
+  return count < 0 || !info.valid ? Call::kUnknown : count * info.size;
+}
+
 // The input of one call is packed before the program's call returns. So only the output needs its
 // type later.
 int Move::keep(Uses uses) {
@@ -152,6 +157,16 @@ bool AllgathervCall::take(const Communicator& own, const void* send, LargeCount 
   if (!are_counts(counts, displacements, own.size)) return false;
   if (!set_output(receive, counts, displacements, own.size, receive_type, comm)) return false;
   return in_place_ || (send_count >= 0 && set_input(send, send_count, send_type, comm));
+}
+
+std::int64_t AllgathervCall::block_bytes(const Communicator& own, const void*, LargeCount, Handle,
+                                         void*, Integers counts, Integers, Handle receive_type,
+                                         Handle) {
+  if (!counts || !counts.are_counts(own.size)) return kUnknown;
+  std::int64_t all = 0;
+  for (int i = 0; i < own.size; ++i) all += counts[i];
+  const std::int64_t bytes = bytes_to_move(all, receive_type);
+  return bytes < 0 ? kUnknown : bytes / own.size;
 }
 
 int AllgathervCall::call(const Communicator& own, unisono_request_t* request) {

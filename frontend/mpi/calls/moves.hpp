@@ -10,6 +10,9 @@
 
 namespace unisono::mpi {
 
+// Of so many elements; Call::kUnknown if the type is invalid.
+std::int64_t bytes_to_move(LargeCount count, Handle type);
+
 // What they have in common: elements that go out, elements that come in, or both.
 class Move : public Call {
  public:
@@ -43,6 +46,10 @@ class BcastCall final : public Move {
  public:
   bool take(const Communicator& own, void* buffer, LargeCount count, Handle type, int root,
             Handle comm);
+  static std::int64_t block_bytes(const Communicator&, void*, LargeCount count, Handle type, int,
+                                  Handle) {
+    return bytes_to_move(count, type);
+  }
   int call(const Communicator& own, unisono_request_t* request) override;
 
  private:
@@ -60,6 +67,10 @@ class AllgatherCall final : public BlockMove {
  public:
   bool take(const Communicator& own, const void* send, LargeCount send_count, Handle send_type,
             void* receive, LargeCount receive_count, Handle receive_type, Handle comm);
+  static std::int64_t block_bytes(const Communicator&, const void*, LargeCount, Handle, void*,
+                                  LargeCount receive_count, Handle receive_type, Handle) {
+    return bytes_to_move(receive_count, receive_type);
+  }
   int call(const Communicator& own, unisono_request_t* request) override;
 };
 
@@ -67,6 +78,13 @@ class GatherCall final : public BlockMove {
  public:
   bool take(const Communicator& own, const void* send, LargeCount send_count, Handle send_type,
             void* receive, LargeCount receive_count, Handle receive_type, int root, Handle comm);
+  // The other pair of count and type may mean nothing at this rank.
+  static std::int64_t block_bytes(const Communicator& own, const void*, LargeCount send_count,
+                                  Handle send_type, void*, LargeCount receive_count,
+                                  Handle receive_type, int root, Handle) {
+    return own.rank == root ? bytes_to_move(receive_count, receive_type)
+                            : bytes_to_move(send_count, send_type);
+  }
   int call(const Communicator& own, unisono_request_t* request) override;
 };
 
@@ -74,6 +92,13 @@ class ScatterCall final : public BlockMove {
  public:
   bool take(const Communicator& own, const void* send, LargeCount send_count, Handle send_type,
             void* receive, LargeCount receive_count, Handle receive_type, int root, Handle comm);
+  // The other pair of count and type may mean nothing at this rank.
+  static std::int64_t block_bytes(const Communicator& own, const void*, LargeCount send_count,
+                                  Handle send_type, void*, LargeCount receive_count,
+                                  Handle receive_type, int root, Handle) {
+    return own.rank == root ? bytes_to_move(send_count, send_type)
+                            : bytes_to_move(receive_count, receive_type);
+  }
   int call(const Communicator& own, unisono_request_t* request) override;
 };
 
@@ -81,6 +106,10 @@ class AlltoallCall final : public BlockMove {
  public:
   bool take(const Communicator& own, const void* send, LargeCount send_count, Handle send_type,
             void* receive, LargeCount receive_count, Handle receive_type, Handle comm);
+  static std::int64_t block_bytes(const Communicator&, const void*, LargeCount, Handle, void*,
+                                  LargeCount receive_count, Handle receive_type, Handle) {
+    return bytes_to_move(receive_count, receive_type);
+  }
   int call(const Communicator& own, unisono_request_t* request) override;
 };
 
@@ -89,6 +118,9 @@ class AllgathervCall final : public Move {
   bool take(const Communicator& own, const void* send, LargeCount send_count, Handle send_type,
             void* receive, Integers counts, Integers displacements, Handle receive_type,
             Handle comm);
+  // The average.
+  static std::int64_t block_bytes(const Communicator& own, const void*, LargeCount, Handle, void*,
+                                  Integers counts, Integers, Handle receive_type, Handle);
   int call(const Communicator& own, unisono_request_t* request) override;
 };
 

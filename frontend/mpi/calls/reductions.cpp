@@ -17,6 +17,11 @@ bool is_in_place(const void* send, const void* receive) {
 
 }  // namespace
 
+std::int64_t bytes_to_reduce(LargeCount count, Handle type, Handle op) {
+  const auto reduction = find_reduction(type, op);
+  return count < 0 || !reduction ? Call::kUnknown : count * reduction->size;
+}
+
 int BarrierCall::call(const Communicator& own, unisono_request_t* request) {
   return invoke(request, library().barrier, library().barrier_start, own.unisono.get());
 }
@@ -87,6 +92,15 @@ bool Reduce_scatterCall::take(const Communicator& own, const void* send, void* r
   const std::int64_t all = std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0});
   set_buffers(send, receive, is_in_place(send, receive), all, counts[own.rank]);
   return true;
+}
+
+std::int64_t Reduce_scatterCall::block_bytes(const Communicator& own, const void*, void*,
+                                             Integers counts, Handle type, Handle op, Handle) {
+  if (!counts || !counts.are_counts(own.size)) return kUnknown;
+  std::int64_t all = 0;
+  for (int i = 0; i < own.size; ++i) all += counts[i];
+  const std::int64_t bytes = bytes_to_reduce(all, type, op);
+  return bytes < 0 ? kUnknown : bytes / own.size;
 }
 
 int Reduce_scatterCall::call(const Communicator& own, unisono_request_t* request) {

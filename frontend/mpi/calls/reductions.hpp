@@ -14,9 +14,13 @@ namespace unisono::mpi {
 class BarrierCall final : public Call {
  public:
   bool take(const Communicator&, Handle) { return true; }
+  static std::int64_t block_bytes(const Communicator&, Handle) { return 0; }
   int call(const Communicator& own, unisono_request_t* request) override;
   int finish() override { return 0; }
 };
+
+// Of a vector that Unisono reduces by a kernel of its own; Call::kUnknown of others.
+std::int64_t bytes_to_reduce(LargeCount count, Handle type, Handle op);
 
 class ReductionCall : public Call {
  public:
@@ -50,6 +54,10 @@ class ReduceAllCall : public ReductionCall {
  public:
   bool take(const Communicator& own, const void* send, void* receive, LargeCount count, Handle type,
             Handle op, Handle comm);
+  static std::int64_t block_bytes(const Communicator&, const void*, void*, LargeCount count,
+                                  Handle type, Handle op, Handle) {
+    return bytes_to_reduce(count, type, op);
+  }
 
  protected:
   template <class Blocking, class Starting>
@@ -79,6 +87,10 @@ class ReduceCall final : public ReductionCall {
  public:
   bool take(const Communicator& own, const void* send, void* receive, LargeCount count, Handle type,
             Handle op, int root, Handle comm);
+  static std::int64_t block_bytes(const Communicator&, const void*, void*, LargeCount count,
+                                  Handle type, Handle op, int, Handle) {
+    return bytes_to_reduce(count, type, op);
+  }
   int call(const Communicator& own, unisono_request_t* request) override;
 
  private:
@@ -89,6 +101,10 @@ class Reduce_scatter_blockCall final : public ReductionCall {  // NOLINT: MPI's 
  public:
   bool take(const Communicator& own, const void* send, void* receive, LargeCount count, Handle type,
             Handle op, Handle comm);
+  static std::int64_t block_bytes(const Communicator&, const void*, void*, LargeCount count,
+                                  Handle type, Handle op, Handle) {
+    return bytes_to_reduce(count, type, op);
+  }
   int call(const Communicator& own, unisono_request_t* request) override;
 };
 
@@ -96,6 +112,9 @@ class Reduce_scatterCall final : public ReductionCall {  // NOLINT: MPI's name
  public:
   bool take(const Communicator& own, const void* send, void* receive, Integers counts, Handle type,
             Handle op, Handle comm);
+  // The average.
+  static std::int64_t block_bytes(const Communicator& own, const void* send, void* receive,
+                                  Integers counts, Handle type, Handle op, Handle comm);
   int call(const Communicator& own, unisono_request_t* request) override;
 
  private:

@@ -109,6 +109,7 @@ using CancelRequest = int(void* extra, int is_complete);
   F(Finalize, ()) \
   F(Initialized, (int* flag)) \
   F(Finalized, (int* flag)) \
+  F(Get_library_version, (char* version, int* length)) \
   F(Comm_rank, (Handle comm, int* rank)) \
   F(Comm_size, (Handle comm, int* size)) \
   F(Comm_test_inter, (Handle comm, int* flag)) \

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 #include <vector>
 
 namespace unisono::mpi {
@@ -104,6 +105,8 @@ Constants open_mpi_constants(const Host& host) {
   constants.comm_self = handle("ompi_mpi_comm_self");
   constants.errors_return = handle("ompi_mpi_errors_return");
   constants.byte = handle("ompi_mpi_byte");
+  constants.float_type = handle("ompi_mpi_float");
+  constants.sum = handle("ompi_mpi_op_sum");
   constants.no_type = handle("ompi_mpi_datatype_null");
   constants.status_ints = 6;
   constants.error_in_status = 2;
@@ -123,6 +126,8 @@ Constants mpich_constants() {
   constants.comm_self = 0x44000001;
   constants.errors_return = 0x54000001;
   constants.byte = 0x4c00010d;
+  constants.float_type = 0x4c00040a;
+  constants.sum = 0x58000003;
   constants.no_type = 0x0c000000;
   constants.status_ignore = reinterpret_cast<void*>(1);
   constants.statuses_ignore = reinterpret_cast<void*>(1);
@@ -179,6 +184,18 @@ Host find_host() {
 }
 
 }  // namespace
+
+std::string library_name() {
+  constexpr std::size_t kMostText = 8192;  // MPICH's, the longest
+  std::vector<char> text(kMostText + 1);
+  int length = 0;
+  if (host().Get_library_version(text.data(), &length) != 0) return "";
+  const std::string whole(text.data());
+  std::istringstream words(whole.substr(0, whole.find_first_of(",\n")));
+  std::string name;
+  for (std::string word; words >> word;) name += (name.empty() ? "" : " ") + word;
+  return name;
+}
 
 void* find_object(const Host& host, const char* name) {
   void* const first = dlsym(RTLD_DEFAULT, name);

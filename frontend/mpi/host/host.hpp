@@ -20,6 +20,8 @@ struct Constants {
   Handle comm_self = 0;
   Handle errors_return = 0;
   Handle byte = 0;
+  Handle float_type = 0;
+  Handle sum = 0;
   void* status_ignore = nullptr;
   void* statuses_ignore = nullptr;
   std::size_t status_ints = 0;      // of which an MPI_Status has the length
@@ -90,6 +92,9 @@ struct Host : HostCollectives<int, int> {
 
 // Ends the process with a message if no MPI is loaded.
 const Host& host();
+
+// The library with its version, as it calls itself, in one short line: "Open MPI v4.1.4".
+std::string library_name();
 
 // Where an object of the MPI library is, such as one that a handle points to. A program that is
 // linked with the library may hold it itself (copy relocation). Null: there is none.

@@ -51,6 +51,7 @@ enum class Setting {
   check,
   log,
   mpi,
+  mpi_tune,
   rank,
   size,
   rendezvous,
@@ -58,7 +59,7 @@ enum class Setting {
   first_sequence,
   fault,
 };
-inline constexpr std::size_t kSettingCount = 36;
+inline constexpr std::size_t kSettingCount = 37;
 
 // The enumerations that settings take, in the order of their names in the table.
 enum class EngineChoice { automatic, inline_, helping };  // UNISONO_ENGINE

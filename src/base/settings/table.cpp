@@ -84,6 +84,8 @@ constexpr std::array<SettingRow, kSettingCount> kTable{{
      "Least severe messages to write to stderr."},
     {Setting::mpi, "UNISONO_MPI", SettingType::text, "on", 0, 0, false, "", kUser,
      "Collectives of an MPI program that Unisono does. on: all. off: none. Names, as in alltoall,scan: all others; the host MPI does these. The drop-in for MPI programs reads it."},
+    {Setting::mpi_tune, "UNISONO_MPI_TUNE", SettingType::text, "", 0, 0, false, "", kLauncher,
+     "File for the times of an MPI program's collectives, measured before its first one. `unisono mpirun --tune` sets it; the drop-in for MPI programs reads it."},
     {Setting::rank, "UNISONO_RANK", SettingType::integer, "", 0, kMostRanks - 1, false, "", kLauncher,
      "This process's rank."},
     {Setting::size, "UNISONO_SIZE", SettingType::integer, "", 1, kMostRanks, false, "", kLauncher,

@@ -46,6 +46,26 @@ std::string refusal(std::string_view text) {
   return machine.ok() ? "" : machine.error().message;
 }
 
+TEST(MachineFile, SaysWhereAnMpiIsFaster) {
+  Machine machine = *parse_machine(crescendo(), "m.json");
+  EXPECT_EQ(find_host_mpi(machine, "Some MPI v1", 2, 1), nullptr);
+  replace_host_mpi(machine, {"Some MPI v1", 2, 1, {{"gather", 0, 16}, {"gather", 4096, 0}}});
+  replace_host_mpi(machine, {"Some MPI v1", 4, 2, {}});
+  const std::string text = machine_text(machine);
+  const auto read = parse_machine(text, "m.json");
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(*read, machine);
+  const HostMpi* const found = find_host_mpi(*read, "Some MPI v1", 2, 1);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->faster.size(), 2U);
+  EXPECT_NE(refusal(replaced(text, R"("from_bytes": 0, "up_to_bytes": 16)",
+                             R"("from_bytes": 17, "up_to_bytes": 16)"))
+                .find("expected 0 or at least the 17 of \"from_bytes\""),
+            std::string::npos);
+  EXPECT_NE(refusal(replaced(text, R"("ranks": 2)", R"("ranks": 1)")).find("\"ranks\""),
+            std::string::npos);
+}
+
 TEST(MachineFile, SaysFromWhichSizeStreamsAreFaster) {
   const std::string text = bytes_of(machines_folder() / "default.json");
   const auto machine = parse_machine(text, "m.json");
