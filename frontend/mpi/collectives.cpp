@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "collectives.hpp"
 
+#include <cstdint>
+#include <exception>
 #include <memory>
 #include <tuple>
 #include <utility>
@@ -32,6 +34,32 @@ int call_host(Collective collective, int (*by_host)(Parameters...), Arguments...
   return host().constants.error_other;
 }
 
+// A rank that runs out of memory before its call of Unisono, for which the other ranks wait: they
+// get an error that names it.
+int give_up(const Communicator& own, const std::exception& thrown) {
+  library().refuse(own.unisono.get(), thrown.what());
+  return report_error(own.handle, UNISONO_ERROR_RESOURCES, library().last_error());
+}
+
+// Who does a call after take().
+enum class By : std::uint8_t { unisono, host, nobody };
+
+// `make` gives the call's object. nobody: the call ends with the MPI error code.
+template <class Make, class... Arguments>
+By prepare(const Make& make, const Communicator& own, bool starts, int* error,
+           Arguments... arguments) try {
+  auto& call = make();
+  if (!call.take(own, arguments...) || (starts && !call.may_start())) return By::host;
+  if (starts) *error = call.keep(Uses::once);
+  if (*error == 0) *error = call.load();
+  if (*error == 0) return By::unisono;
+  library().refuse(own.unisono.get(), "the MPI cannot pack its elements");
+  return By::nobody;
+} catch (const std::exception& thrown) {
+  *error = give_up(own, thrown);
+  return By::nobody;
+}
+
 template <class Kind, class... Arguments>
 int run(Collective collective, int (*by_host)(Arguments...), Arguments... arguments) {
   Communicator* const own = find_communicator(communicator_of(arguments...), collective);
@@ -40,12 +68,13 @@ int run(Collective collective, int (*by_host)(Arguments...), Arguments... argume
     return call_host(collective, by_host, arguments...);
   }
   Kind call;
-  if (own == nullptr || !call.take(*own, arguments...)) {
-    return call_host(collective, by_host, arguments...);
-  }
-  if (const int error = call.load(); error != 0) return error;
+  int error = 0;
+  const auto made = [&call]() -> Kind& { return call; };
+  const By by = own == nullptr ? By::host : prepare(made, *own, false, &error, arguments...);
+  if (by == By::host) return call_host(collective, by_host, arguments...);
+  if (by == By::nobody) return error;
   const PendingCalls::Turn turn(own->pending);
-  const int error = call.call(*own, nullptr);
+  error = call.call(*own, nullptr);
   return error == UNISONO_OK ? call.finish()
                              : report_error(own->handle, error, library().last_error());
 }
@@ -53,13 +82,14 @@ int run(Collective collective, int (*by_host)(Arguments...), Arguments... argume
 template <class Kind, class ByHost, class... Arguments>
 int start(Collective collective, ByHost by_host, Handle* request, Arguments... arguments) {
   Communicator* const own = find_made_communicator(communicator_of(arguments...), collective);
-  auto call = std::make_unique<Kind>();
-  if (own == nullptr || !has_nonblocking() || !call->take(*own, arguments...) ||
-      !call->may_start()) {
-    return call_host(collective, by_host, arguments..., request);
-  }
-  if (const int error = call->keep(Uses::once); error != 0) return error;
-  if (const int error = call->load(); error != 0) return error;
+  std::unique_ptr<Kind> call;
+  int error = 0;
+  const auto make = [&call]() -> Kind& { return *(call = std::make_unique<Kind>()); };
+  const By by = own == nullptr || !has_nonblocking()
+                    ? By::host
+                    : prepare(make, *own, true, &error, arguments...);
+  if (by == By::host) return call_host(collective, by_host, arguments..., request);
+  if (by == By::nobody) return error;
   return start_nonblocking(*own, std::move(call), request);
 }
 
@@ -67,11 +97,18 @@ template <class Kind, class ByHost, class... Arguments>
 int initialize(Collective collective, ByHost by_host, Handle info, Handle* request,
                Arguments... arguments) {
   Communicator* const own = find_communicator(communicator_of(arguments...), collective);
-  auto call = std::make_unique<Kind>();
-  const bool is_ours =
-      own != nullptr && has_nonblocking() && call->take(*own, arguments...) && call->may_start();
-  if (is_ours) {
-    const bool can = call->keep(Uses::many) == 0;
+  if (own != nullptr && has_nonblocking()) {
+    auto call = std::make_unique<Kind>();
+    bool can = false;
+    try {
+      if (!call->take(*own, arguments...) || !call->may_start()) {
+        return call_host(collective, by_host, arguments..., info, request);
+      }
+      can = call->keep(Uses::many) == 0;
+    } catch (const std::exception& thrown) {
+      log_warning("rank %d of %d: %s", own->rank, own->size, thrown.what());
+    }
+    // The other ranks wait for this one, also if it cannot.
     if (make_persistent(*own, std::move(call), can, request)) return 0;
   }
   return call_host(collective, by_host, arguments..., info, request);

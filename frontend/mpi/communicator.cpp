@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <exception>
 #include <mutex>
 #include <numeric>
 #include <string>
@@ -228,7 +229,15 @@ Communicator* look_up(Handle handle, bool makes) {
   if (handle == 0 || handle == mpi.constants.comm_null) return nullptr;
   if (mpi.Comm_get_attr(handle, key, &value, &flag) != 0) return nullptr;
   if (flag != 0) return static_cast<Communicator*>(value);
-  return makes ? make_communicator(handle, key) : nullptr;
+  if (!makes) return nullptr;
+  try {
+    return make_communicator(handle, key);
+  } catch (const std::exception& thrown) {
+    // The other ranks wait in the host's collectives, which no error of this rank ends.
+    log_warning("this rank cannot make a communicator, which ends the job: %s", thrown.what());
+    mpi.Abort(handle, mpi.constants.error_no_mem);
+    return nullptr;
+  }
 }
 
 // An error code of the class with the text.

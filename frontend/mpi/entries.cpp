@@ -5,6 +5,7 @@
 // tool defines MPI_X behind the drop-in, MPI_X goes to the tool, which calls PMPI_X. Calls from the
 // host MPI's own code go straight back to it. Nothing is thrown into the program. Any thread.
 #include <exception>
+#include <string>
 
 #include "collectives.hpp"
 #include "communicator.hpp"
@@ -21,8 +22,8 @@ int dispatch(const void* caller, Ours* ours, Ours* by_host, Arguments... argumen
   if (host().is_own_code(caller)) return by_host(arguments...);
   return ours(arguments...);
 } catch (const std::exception& thrown) {
-  log_warning("a collective ran out of memory: %s", thrown.what());
-  return host().constants.error_no_mem;
+  return report_error(host().constants.comm_world, UNISONO_ERROR_RESOURCES,
+                      std::string("an MPI call of this rank ran out of memory: ") + thrown.what());
 }
 
 }  // namespace

@@ -187,6 +187,7 @@ int give_up(PendingCall& pending, int error) {
   const Host& mpi = host();
   const int code = report_error(pending.own->handle, error, library().last_error());
   Handle request = pending.request;
+  pending.call.reset();  // as in complete()
   mpi.Grequest_complete(request);
   mpi.Wait(&request, mpi.constants.status_ignore);
   return code;

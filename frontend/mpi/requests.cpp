@@ -34,8 +34,9 @@ void progress_before_test() {
   if (waits_here()) progress_calls();
 }
 
-// MPICH's MPI_Testall may return MPI_ERR_IN_STATUS for a request without an error that belongs to a
-// call of Unisono, or is tested beside one. MPI_Test does not.
+// MPICH's MPI_Testall may return MPI_ERR_IN_STATUS for requests without an error, also in programs
+// without Unisono: it reads the errors of persistent requests where nothing may have set them
+// (MPIR_Request_get_error). Its other functions on requests do not.
 bool tests_each() { return host().abi == Abi::mpich && (has_persistent() || has_pending_calls()); }
 
 // MPI_Testall by tests of each request: they complete together, or none does.

@@ -2,6 +2,8 @@
  *
  * Corners of the MPI standard in programs of a few lines each, by name: edge_cases NAME. */
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "scenario.h"
 
@@ -261,6 +263,68 @@ static void run_wrong(int first, int end, int invalid_from) {
 static void wrong(void) { run_wrong(0, 4, 4); }
 static void invalid_at_one(void) { run_wrong(4, 7, 4); }
 
+/* No more memory for this process than it has, but for a few MiB; or again as much as it likes. */
+static void limit_memory(int limits) {
+  struct rlimit limit;
+  EXPECT(getrlimit(RLIMIT_AS, &limit) == 0);
+  limit.rlim_cur = limit.rlim_max;
+  if (limits) {
+    unsigned long pages = 0;
+    FILE* const sizes = fopen("/proc/self/statm", "r");
+    EXPECT(sizes != NULL && fscanf(sizes, "%lu", &pages) == 1);
+    fclose(sizes);
+    limit.rlim_cur = pages * (unsigned long)sysconf(_SC_PAGESIZE) + (4UL << 20);
+  }
+  EXPECT(setrlimit(RLIMIT_AS, &limit) == 0);
+}
+
+static void first_wins(void* in, void* both, int* count, MPI_Datatype* type) {
+  memcpy(both, in, (size_t)*count * sizeof(int));
+  (void)type;
+}
+
+/* Rank 1 cannot copy its elements: an error at each rank, and at none a wait. */
+static void no_memory(void) {
+  enum { kCount = 8 << 20 };
+  char* const in = calloc(2 * kCount + 1, sizeof(int));
+  char* const out = calloc(2 * kCount + 1, sizeof(int));
+  EXPECT(in != NULL && out != NULL);
+  MPI_Datatype spread;
+  MPI_Type_vector(kCount, 1, 2, MPI_INT, &spread);
+  MPI_Type_commit(&spread);
+  MPI_Op op;
+  MPI_Op_create(first_wins, 0, &op);
+  const int sum = sum_of_ranks(MPI_COMM_WORLD);
+  for (int which = 0; which < 3; ++which) {
+    int code = MPI_SUCCESS, error_class = 0;
+    MPI_Comm comm;
+    MPI_Request request;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    EXPECT(sum_of_ranks(comm) == sum);
+    limit_memory(rank == 1);
+    if (which == 0) code = MPI_Bcast(in, 1, spread, 0, comm);
+    /* At addresses that an int may not have elsewhere. */
+    if (which == 1) code = MPI_Allreduce(in + 1, out + 1, kCount, MPI_INT, op, comm);
+    if (which == 2) {
+      code = MPI_Ibcast(in, 1, spread, 0, comm, &request);
+      if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    limit_memory(0);
+    /* The root of a broadcast may not wait for the others. */
+    if (code == MPI_SUCCESS && rank != 1) code = MPI_Barrier(comm);
+    EXPECT(code != MPI_SUCCESS);
+    MPI_Error_class(code, &error_class);
+    EXPECT(error_class == (rank == 1 ? MPI_ERR_NO_MEM : MPI_ERR_OTHER));
+    MPI_Comm_free(&comm);
+  }
+  EXPECT(sum_of_ranks(MPI_COMM_WORLD) == sum);
+  MPI_Op_free(&op);
+  MPI_Type_free(&spread);
+  free(in);
+  free(out);
+}
+
 /* Blocking and nonblocking collectives on several communicators. */
 static void plain(void) {
   MPI_Comm part;
@@ -285,6 +349,7 @@ static const Scenario all[] = {{"signatures", signatures},
                                {"null_requests", null_requests},
                                {"wrong", wrong},
                                {"invalid_at_one", invalid_at_one},
+                               {"no_memory", no_memory},
                                {"plain", plain}};
 
 int main(int argc, char** argv) {

@@ -191,7 +191,7 @@ class Persistent(Running):
 class EdgeCases(Running):
     def test_programs_that_end_well(self):
         for name in ("signatures", "uneven", "in_place", "bottom", "freed_early", "orders",
-                     "null_requests", "wrong", "plain"):
+                     "null_requests", "wrong", "no_memory", "plain"):
             for ranks in (2, 3, 5):
                 with self.subTest(name=name, ranks=ranks):
                     self.expect_fine(name, ranks, program="edge_cases")

@@ -5,13 +5,14 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <vector>
 
 #include "calls/buffers.hpp"
 #include "host/host.hpp"
 #include "library.hpp"
-#include "log.hpp"
 
 namespace unisono::mpi {
 
@@ -33,6 +34,7 @@ constexpr std::int64_t kGreatestAlignment = 16;
 struct Pool {
   std::mutex mutex;
   std::vector<HostOperator*> unused;
+  std::size_t made = 0;
   std::array<unisono_type_t, kMostSize + 1> types{};  // by size; 0: not yet made
 };
 
@@ -77,7 +79,10 @@ void apply(void* target, const void* left, const void* right, std::int64_t count
   }
 }
 
-// Under the pool's mutex. Null: Unisono has no room.
+// This rank's Unisono has no room, and the other ranks' may have: they wait for this one.
+[[noreturn]] void report_no_room() { throw std::runtime_error(library().last_error()); }
+
+// Under the pool's mutex.
 HostOperator* borrow(Pool& from, bool commutative) {
   const auto fits = [commutative](const HostOperator* each) {
     return each->commutative == commutative;
@@ -88,22 +93,24 @@ HostOperator* borrow(Pool& from, bool commutative) {
     from.unused.erase(found);
     return kept;
   }
-  auto* const made = new HostOperator;
+  from.unused.reserve(from.made + 1);  // release() cannot fail
+  auto made = std::make_unique<HostOperator>();
   made->commutative = commutative;
-  if (library().op_create(apply, commutative ? 1 : 0, made, &made->id) == UNISONO_OK) return made;
-  log_warning("%s", library().last_error());
-  delete made;
-  return nullptr;
+  if (library().op_create(apply, commutative ? 1 : 0, made.get(), &made->id) != UNISONO_OK) {
+    report_no_room();
+  }
+  ++from.made;
+  return made.release();
 }
 
-// Under the pool's mutex. 0: Unisono has no room.
+// Under the pool's mutex.
 unisono_type_t type_of(Pool& from, std::int64_t size) {
   unisono_type_t& type = from.types[static_cast<std::size_t>(size)];
   if (type == 0 &&
       library().type_create(static_cast<std::size_t>(size),
                             static_cast<std::size_t>(alignment_of(size)), &type) != UNISONO_OK) {
-    log_warning("%s", library().last_error());
     type = 0;
+    report_no_room();
   }
   return type;
 }
@@ -129,9 +136,7 @@ void Reducer::by_host(Handle op) {
   Pool& from = pool();
   const std::lock_guard lock(from.mutex);
   reduction_.type = type_of(from, info.extent);
-  if (reduction_.type == 0) return;
   by_host_ = borrow(from, commutative != 0);
-  if (by_host_ == nullptr) return;
   by_host_->type = type_;
   by_host_->op = op;
   by_host_->size = info.extent;

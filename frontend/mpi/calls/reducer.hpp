@@ -15,7 +15,7 @@ struct HostOperator;
 
 class Reducer {
  public:
-  // `comm` is the call's.
+  // `comm` is the call's. Throws if there is no memory, or no room in Unisono's tables.
   Reducer(Handle type, Handle op, Handle comm);
   ~Reducer() {
     if (by_host_ != nullptr) release();

@@ -107,6 +107,7 @@ using CancelRequest = int(void* extra, int is_complete);
 // Functions of the host MPI that the drop-in calls.
 #define UNISONO_MPI_USED(F) \
   F(Finalize, ()) \
+  F(Abort, (Handle comm, int code)) \
   F(Initialized, (int* flag)) \
   F(Finalized, (int* flag)) \
   F(Get_library_version, (char* version, int* length)) \
