@@ -36,6 +36,7 @@ struct Options {
   ServerOptions server;
   nic::Mode mode = nic::Mode::automatic;
   int metrics_seconds = 15;
+  int drain_seconds = 0;
 };
 
 // `unisono nic status` reads it.
@@ -87,6 +88,11 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--metrics-interval", options.metrics_seconds,
                  "Seconds between two writes of that file")
       ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
+  app.add_option("--drain", options.drain_seconds,
+                 "Seconds for running groups to end when it is told to stop; it takes no new ones "
+                 "meanwhile")
+      ->check(CLI::Range(0, 7 * 86400))
       ->capture_default_str();
   app.footer(
       "It needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, and Linux 6.6 or newer.\n"
@@ -153,6 +159,7 @@ base::Status serve(const Options& options) {
   make_directory(options.server.path);
   ServerOptions wanted = options.server;
   wanted.metrics_interval_ns = options.metrics_seconds * base::kSecond;
+  wanted.drain_ns = options.drain_seconds * base::kSecond;
   wanted.capacity =
       Capacity::of_descriptors(raise_descriptor_limit(), options.server.capacity.bytes);
   UNISONO_ASSIGN(const std::unique_ptr<Server> server, Server::open(*loaded, wanted));

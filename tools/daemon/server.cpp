@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -13,11 +14,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/text.hpp"
 #include "daemon/row_check.hpp"
 #include "nic/loader/interface.hpp"
 
@@ -31,7 +32,6 @@ using nic::Message;
 using nic::Refused;
 
 constexpr int kWaitingConnections = 64;
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 // The pause after an operation failed for lack of a resource that others may release.
 constexpr std::int64_t kPauseNs = base::kSecond / 10;
 
@@ -145,7 +145,8 @@ Server::~Server() {
 base::Status Server::run(int stop) {
   while (true) {
     const std::int64_t now_ns = base::now_ns();
-    std::int64_t next_ns = time_of_chores(now_ns);
+    if (is_drained(now_ns)) return base::success();
+    std::int64_t next_ns = std::min(time_of_chores(now_ns), drains_until_ns_);
     const bool accepts = now_ns >= accepts_from_ns_;
     if (!accepts) next_ns = std::min(next_ns, accepts_from_ns_);
     // poll() ignores negative descriptors.
@@ -164,7 +165,7 @@ base::Status Server::run(int stop) {
       if (errno == EINTR) continue;
       return system_error("wait for clients");
     }
-    if (sources[0].revents != 0) return base::success();
+    if (sources[0].revents != 0 && !begins_to_drain(stop)) return base::success();
     // First, as a connection that ends takes the trace with it.
     if (sources[2].revents != 0) hand_out_records();
     std::vector<int> ready;
@@ -174,6 +175,26 @@ base::Status Server::run(int stop) {
     if (!ready.empty()) serve_next(ready);
     if (sources[1].revents != 0) accept_one();
   }
+}
+
+// False: it stops at once.
+bool Server::begins_to_drain(int stop) {
+  std::array<std::byte, sizeof(signalfd_siginfo)> signal;
+  const bool was_told_before = drains_until_ns_ != kNever;
+  if (options_.drain_ns == 0 || was_told_before) return false;
+  if (read(stop, signal.data(), signal.size()) <= 0) return false;
+  drains_until_ns_ = base::now_ns() + options_.drain_ns;
+  if (groups_.count() > 0) {
+    base::log(base::LogLevel::warn, "unisonod",
+              "stops when its groups ({}) have ended, after {} at the latest (--drain); a second "
+              "signal stops it at once",
+              groups_.count(), base::format_time_ns(options_.drain_ns));
+  }
+  return true;
+}
+
+bool Server::is_drained(std::int64_t now_ns) const {
+  return drains_until_ns_ != kNever && (groups_.count() == 0 || now_ns >= drains_until_ns_);
 }
 
 // Does the periodic work, and returns when the next of it is due.
@@ -318,6 +339,13 @@ void Server::serve(Connection& connection, bool& keep) {
 
 Server::Reply Server::answer(const Client& client, const Message& question) {
   groups_.refresh();
+  const bool begins_group = std::holds_alternative<nic::Join>(question) ||
+                            std::holds_alternative<nic::Describe>(question);
+  if (begins_group && drains_until_ns_ != kNever) {
+    return {
+        Refused{Code::state, "unisonod: it is about to stop, and takes no new groups (--drain)"},
+        {}};
+  }
   if (const auto* join = std::get_if<nic::Join>(&question)) return answer_join(client, join->row);
   if (const auto* share = std::get_if<nic::Share>(&question)) {
     return hand_out_group(groups_.share(client, *share));

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -24,6 +25,8 @@
 
 namespace unisono::daemon {
 
+inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
 struct ServerOptions {
   std::string path;        // of the socket
   std::string interface;   // to which the device is attached
@@ -32,6 +35,7 @@ struct ServerOptions {
   Capacity capacity;
   std::string metrics;                   // file for Prometheus; empty: none
   std::int64_t metrics_interval_ns = 0;  // between two writes of it
+  std::int64_t drain_ns = 0;             // how long it waits for groups to end before it stops
 };
 
 class Server {
@@ -42,7 +46,8 @@ class Server {
   // Informs all connected clients, removes the socket, and writes the last metrics.
   ~Server();
 
-  // Until `stop` can be read.
+  // Until `stop` can be read. With time to drain, it takes no new groups from then on. It goes on
+  // until all have ended, the time is over, or `stop` can be read again.
   base::Status run(int stop);
 
  private:
@@ -63,6 +68,8 @@ class Server {
         groups_(device, options_.quota, options_.capacity),
         tracer_(device),
         turns_(options_.quota.groups, options_.quota.joins_per_second) {}
+  bool begins_to_drain(int stop);
+  bool is_drained(std::int64_t now_ns) const;
   void accept_one();
   std::optional<nic::Refused> too_many_connections(std::uint32_t user) const;
   std::int64_t time_of_chores(std::int64_t now_ns);
@@ -95,6 +102,7 @@ class Server {
   std::int64_t metrics_ns_ = 0;            // when the metrics are written next
   bool metrics_failed_ = false;            // since the last success; logged once
   std::int64_t try_again_ns_ = 0;          // when failed removals of groups are retried
+  std::int64_t drains_until_ns_ = kNever;  // never: it does not drain
 };
 
 }  // namespace unisono::daemon

@@ -151,6 +151,46 @@ TEST_F(Daemon, AKilledDaemonLeavesNothingAndItsClientsAreTold) {
   EXPECT_TRUE(client(0)->join(leaf_row(1)).ok());
 }
 
+TEST_F(Daemon, DrainsBeforeItStops) {
+  start(0, {"--drain", "86400"});
+  auto own = client(0), other = client(0);
+  auto member = own->join(leaf_row(1));
+  ASSERT_TRUE(member.ok()) << member.error().message;
+  kill(daemons[0].pid(), SIGTERM);
+  while (other->describe().ok()) std::this_thread::yield();
+  const auto refused = other->join(leaf_row(2));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message,
+            "unisonod: it is about to stop, and takes no new groups (--drain)");
+  EXPECT_FALSE(own->lost());
+  EXPECT_EQ(client(0)->status()->groups, 1U) << "it still answers";
+  ASSERT_TRUE(own->leave((*member)->row.index).ok());
+  EXPECT_EQ(daemons[0].wait(), 0);
+  ASSERT_TRUE(own->lost());
+}
+
+TEST_F(Daemon, ASecondSignalEndsADrain) {
+  start(0, {"--drain", "86400"});
+  auto own = client(0);
+  const auto member = own->join(leaf_row(1));
+  ASSERT_TRUE(member.ok()) << member.error().message;
+  kill(daemons[0].pid(), SIGTERM);
+  while (client(0)->describe().ok()) std::this_thread::yield();
+  EXPECT_EQ(daemons[0].end(SIGINT), 0);
+  ASSERT_TRUE(own->lost());
+}
+
+TEST_F(Daemon, ADrainEndsWithItsTimeAndAtOnceWithoutGroups) {
+  start(0, {"--drain", "1"});
+  auto own = client(0);
+  const auto member = own->join(leaf_row(1));
+  ASSERT_TRUE(member.ok()) << member.error().message;
+  EXPECT_EQ(daemons[0].end(SIGTERM), 0);
+  ASSERT_TRUE(own->lost());
+  start(0, {"--drain", "86400"});
+  EXPECT_EQ(daemons[1].end(SIGTERM), 0);
+}
+
 TEST_F(Daemon, SaysWhenItIsStopped) {
   start(0);
   auto own = client(0);

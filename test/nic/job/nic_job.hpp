@@ -15,6 +15,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <thread>
@@ -83,12 +84,12 @@ class NicJob : public testing::Test {
       before_.push_back(status(host).counters);
     }
   }
-  // On one host a user may have this many groups only; the next start has the default limit again.
-  void start_daemons_with_quota(int host, int groups) {
+  // That of one host has these options; the next start has the defaults again.
+  void start_daemons_with(int host, std::vector<std::string> options) {
     is_spoilt_ = true;
-    quota_ = {host, groups};
+    options_.emplace(host, std::move(options));
     start_daemons();
-    quota_.reset();
+    options_.clear();
     is_spoilt_ = true;
   }
   // The others end at the next start.
@@ -249,8 +250,8 @@ class NicJob : public testing::Test {
   static void start_daemon(int host) {
     std::vector<std::string> arguments = {"unisonod", "--interface", "eth0", "--socket",
                                           path(host)};
-    if (quota_ && quota_->host == host) {
-      arguments.insert(arguments.end(), {"--groups-per-user", std::to_string(quota_->groups)});
+    if (const auto more = options_.find(host); more != options_.end()) {
+      arguments.insert(arguments.end(), more->second.begin(), more->second.end());
     }
     std::vector<char*> pointers;
     for (std::string& argument : arguments) pointers.push_back(argument.data());
@@ -261,13 +262,8 @@ class NicJob : public testing::Test {
     }));
   }
 
-  struct Quota {
-    int host;
-    int groups;
-  };
-
   static inline std::optional<TestHosts> hosts_;
-  static inline std::optional<Quota> quota_;
+  static inline std::map<int, std::vector<std::string>> options_;  // of daemons, by host
   static inline std::vector<HostProcess> daemons_;
   static inline bool is_spoilt_ = false;
   static inline int starts_ = 0;

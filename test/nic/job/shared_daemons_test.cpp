@@ -121,7 +121,7 @@ TEST_F(NicSharedDaemons, JobsTakeNothingOfEachOther) {
 }
 
 std::string NicSharedDaemons::log_with_quota(int groups, std::uint32_t in_use, const Body& body) {
-  start_daemons_with_quota(2, groups);
+  start_daemons_with(2, {"--groups-per-user", std::to_string(groups)});
   testing::internal::CaptureStderr();
   auto processes = start_job(
       [&body](const NicRank& self) {
@@ -175,6 +175,40 @@ TEST_F(NicSharedDaemons, ACommunicatorBeyondTheQuotaDoesWithout) {
             std::string::npos)
       << log;
   EXPECT_NE(log.find("--groups-per-user"), std::string::npos) << log;
+}
+
+// The world keeps its groups until it ends, and then the daemon does.
+TEST_F(NicSharedDaemons, ACommunicatorOfADaemonThatDrainsDoesWithout) {
+  start_daemons_with(2, {"--drain", "86400"});
+  testing::internal::CaptureStderr();
+  auto processes = start_job(
+      [](const NicRank& self) {
+        pause_at(self, "ready");
+        unisono_comm_t twin = nullptr;
+        ASSERT_TRUE(succeeded(unisono_comm_dup(self.world, &twin)));
+        for (int call = 0; call < kCalls; ++call) {
+          ASSERT_NO_FATAL_FAILURE(sum_up(self, twin, 1, call));
+          ASSERT_NO_FATAL_FAILURE(sum_up(self, self.world, 2, call));
+        }
+        ASSERT_TRUE(succeeded(unisono_comm_free(twin)));
+        pause_at(self, "done");
+        leave(self);
+      },
+      {{"UNISONO_LOG", "info"}});
+  expect_all_at("ready", processes);
+  kill(daemon_on(2), SIGTERM);
+  while ((*nic::ServiceClient::connect(path(2)))->describe().ok()) std::this_thread::yield();
+  release(processes);
+  expect_all_at("done", processes);
+  EXPECT_EQ(operations(), kCalls + 1U) << "the world's, and its trial's";
+  release(processes);
+  expect_all_clean(processes);
+  while (nic::ServiceClient::connect(path(2)).ok()) std::this_thread::yield();
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("the NIC path is not used by a communicator of 4 ranks: unisonod: it is about "
+                     "to stop, and takes no new groups (--drain)"),
+            std::string::npos)
+      << log;
 }
 
 }  // namespace
