@@ -64,6 +64,7 @@ void OutgoingStream::take_connection() {
     return rest(fmt::format("cannot connect to {}: {}", endpoint_text(to_), error_text(error)));
   }
   set_stream_options(socket_, identity_.silence_ns);
+  set_congestion_control(socket_, identity_.congestion);
   hello_ = encode_hello({.from = static_cast<std::uint32_t>(identity_.rank),
                          .to = static_cast<std::uint32_t>(target_),
                          .nonce = random_nonce()},

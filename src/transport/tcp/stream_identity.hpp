@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "base/clock.hpp"
 #include "transport/ip/ip.hpp"
@@ -20,6 +21,7 @@ struct StreamIdentity {
   std::byte* region = nullptr;  // where payloads and flags of other ranks belong
   std::size_t region_bytes = 0;
   std::int64_t silence_ns = 10 * base::kSecond;  // how long sent bytes may stay unacknowledged
+  std::string congestion{};  // the congestion control that its streams set; empty: none
   PayloadTagger::Library library = PayloadTagger::Library::sodium;
 };
 

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <limits>
 #include <system_error>
@@ -38,6 +39,8 @@ constexpr int kLongestRepeatMs = 1000;  // so that a stream goes on soon after a
 // a word, a stream of the kernel would not go on. Short segments cost little: the kernel and the
 // interface cut them.
 constexpr int kSegmentBytes = 1280 - 60;
+
+constexpr socklen_t kMostNameBytes = 16;  // of a congestion control (TCP_CA_NAME_MAX)
 
 // Where a link-local address of IPv6 is meant; 0 for others.
 unsigned interface_of(const IpAddress& address) {
@@ -110,6 +113,32 @@ void set_stream_options(const Descriptor& socket, std::int64_t silence_ns) {
       std::clamp<std::int64_t>(silence_ns / base::kMillisecond, 1, std::numeric_limits<int>::max());
   set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(silence_ms));
   set(socket, IPPROTO_TCP, TCP_RTO_MAX_MS, kLongestRepeatMs);
+}
+
+std::string choose_congestion_control(const Descriptor& socket) {
+  return choose_congestion_control(socket, congestion_control_of(socket));
+}
+
+std::string choose_congestion_control(const Descriptor& socket, std::string_view system) {
+  if (!system.starts_with("bbr")) return {};
+  for (const std::string_view name : {"cubic", "reno"}) {
+    set_congestion_control(socket, name);
+    if (congestion_control_of(socket) == name) return std::string(name);
+  }
+  return {};
+}
+
+void set_congestion_control(const Descriptor& socket, std::string_view name) {
+  if (name.empty()) return;
+  static_cast<void>(setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, name.data(),
+                               static_cast<socklen_t>(name.size())));
+}
+
+std::string congestion_control_of(const Descriptor& socket) {
+  std::array<char, kMostNameBytes + 1> name{};
+  socklen_t length = kMostNameBytes;
+  if (getsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, name.data(), &length) != 0) return {};
+  return name.data();
 }
 
 int pending_error(const Descriptor& socket) {

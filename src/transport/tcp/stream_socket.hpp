@@ -32,6 +32,18 @@ base::Result<base::Descriptor> start_to_connect(const IpAddress& from, const End
 // an error if nothing that was sent is acknowledged for `silence_ns`.
 void set_stream_options(const base::Descriptor& socket, std::int64_t silence_ns);
 
+// The congestion control that streams of this host set for themselves, found by a trial on
+// `socket`; empty: they keep the system's. They replace BBR only. It paces by a bandwidth that it
+// estimates while bytes flow without a break. Messages of collectives are short and wait for each
+// other, so its estimate stays too low, and links idle. cubic takes its place, or reno where this
+// process may not use cubic.
+std::string choose_congestion_control(const base::Descriptor& socket);
+// The same for a system whose choice is `system`.
+std::string choose_congestion_control(const base::Descriptor& socket, std::string_view system);
+// Nothing happens if `name` is empty, or may not be used.
+void set_congestion_control(const base::Descriptor& socket, std::string_view name);
+std::string congestion_control_of(const base::Descriptor& socket);
+
 // The error that the socket has met; 0: none.
 int pending_error(const base::Descriptor& socket);
 // Bytes that the other host's kernel has not acknowledged.

@@ -118,7 +118,7 @@ class Tcp final : public RemoteMemory {
   void note_failure(int rank, const std::string& why);
   void note_refusal(int rank);
 
-  const StreamIdentity identity_;
+  StreamIdentity identity_;  // does not change once it is open
   RegionCard card_;
   base::Descriptor poller_;
   base::Descriptor listener_;
@@ -144,6 +144,7 @@ Status Tcp::open() {
   UNISONO_ASSIGN(listener_, listen_at(identity_.address));
   UNISONO_ASSIGN(const Endpoint own, endpoint_of_socket(listener_));
   card_ = card_of(own);
+  identity_.congestion = choose_congestion_control(listener_);
   listen_again();
   if (!listens_) return stream_error("epoll_ctl", errno);
   return base::success();

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -113,6 +114,61 @@ TEST_F(TcpTest, AConnectionIsMadeWhenAMessageWantsIt) {
   EXPECT_FALSE(world->at(0).accepts_message(1));  // it has begun now
   step_until([&] { return world->at(0).accepts_message(1); });
   EXPECT_FALSE(world->at(1).accepts_message(0));  // the other way is another
+}
+
+// The congestion control of each connection of this process to `to`.
+std::vector<std::string> congestion_controls_towards(const Endpoint& to) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    // Not owned here: it is given back below.
+    base::Descriptor socket(std::stoi(entry.path().filename()));
+    sockaddr_storage peer{};
+    socklen_t length = sizeof peer;
+    if (getpeername(socket.get(), reinterpret_cast<sockaddr*>(&peer), &length) == 0 &&
+        endpoint_of(peer) == to) {
+      names.push_back(congestion_control_of(socket));
+    }
+    static_cast<void>(socket.release());
+  }
+  return names;
+}
+
+TEST_F(TcpTest, StreamsDoNotPaceByAnEstimate) {
+  UNISONO_MAKE_WORLD(2);
+  auto other = listen_at(*parse_ip("127.0.0.1"));
+  ASSERT_TRUE(other.ok());
+  const std::string system = congestion_control_of(*other);
+  const std::string chosen = choose_congestion_control(*other);
+  world->connect(0, 1);
+  EXPECT_EQ(congestion_controls_towards(listening_at(world->at(1))),
+            std::vector{chosen.empty() ? system : chosen});
+}
+
+TEST(CongestionControl, OnlyBbrIsReplaced) {
+  auto socket = listen_at(*parse_ip("127.0.0.1"));
+  ASSERT_TRUE(socket.ok());
+  const std::string system = congestion_control_of(*socket);
+  for (const char* name : {"cubic", "reno", "dctcp", ""}) {
+    EXPECT_EQ(choose_congestion_control(*socket, name), "") << name;
+  }
+  EXPECT_EQ(congestion_control_of(*socket), system);
+  set_congestion_control(*socket, "reno");
+  if (congestion_control_of(*socket) != "reno") GTEST_SKIP() << "this process may not use reno";
+  for (const char* name : {"bbr", "bbr2", "bbr3"}) {
+    const std::string chosen = choose_congestion_control(*socket, name);
+    EXPECT_TRUE(chosen == "cubic" || chosen == "reno") << chosen;
+    EXPECT_EQ(congestion_control_of(*socket), chosen);
+  }
+}
+
+TEST(CongestionControl, AnUnknownOneChangesNothing) {
+  auto socket = listen_at(*parse_ip("127.0.0.1"));
+  ASSERT_TRUE(socket.ok());
+  const std::string before = congestion_control_of(*socket);
+  EXPECT_FALSE(before.empty());
+  set_congestion_control(*socket, "");
+  set_congestion_control(*socket, "none-of-these");
+  EXPECT_EQ(congestion_control_of(*socket), before);
 }
 
 // As the engines send a length header and then the bytes.
