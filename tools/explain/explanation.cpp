@@ -21,13 +21,16 @@ constexpr int kMostPlannedRanks = 1024;
 
 // The context of a communicator of all ranks of a job on this machine. Whether ranks can read each
 // other's memory is found when a job starts; here they can, unless the setting forbids it. Ranks of
-// several hosts have no shared memory (comm::Communicator).
+// several hosts have no shared memory (comm::Communicator). They have streams, unless a setting
+// forbids those.
 base::Result<plan::PlanContext> make_context(const RanksPlace& place,
                                              const base::Settings& settings,
                                              const model::Machine& machine) {
   const bool one_memory = !place.hosts.given();
   const transport::Capabilities has = transport::local_rows().front().capabilities();
-  const comm::SegmentLayout layout = comm::plan_segment(place.ranks, settings);
+  const bool has_streams =
+      place.hosts.given() && transport::choose_remote_memory(settings).row != nullptr;
+  const comm::SegmentLayout layout = comm::plan_segment(place.ranks, settings, has_streams);
   plan::PlanContext context;
   context.ranks = place.ranks;
   context.hosts = place.hosts;
