@@ -2,34 +2,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Unmodified MPI programs with the drop-in: results equal those of the bare MPI.
 
-usage: mpi_test.py --bin DIRECTORY --drop-in OBJECT [--seeds N] [--most-ranks N]
-           {openmpi,mpich} [TEST ...]
+usage: mpi_test.py --bin DIRECTORY --drop-in OBJECT [--environments FOLDER] [--seeds N]
+           [--most-ranks N] [--ranks N,...] MPI [TEST ...]
 
-Compiles the programs beside this file with the MPI's own compiler. Ends with 77 if the MPI is not
+Compiles the programs beside this file for the MPI (host_mpi.py). Ends with 77 if the MPI is not
 installed.
 """
 
 import argparse
 import json
-import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 
+import host_mpi
+
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT_MAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            "OMPI_MCA_rmaps_base_oversubscribe": "1"}
 SKIPPED = 77
 MOST_SECONDS = 200  # of one run; a hang ends there
 OPTIONS = argparse.Namespace()
 
 
 def environment(more):
-    return {**os.environ, **ROOT_MAY, "PATH": f"{OPTIONS.folder}:{os.environ['PATH']}", **more}
+    return OPTIONS.mpi.environment(OPTIONS.folder, more)
 
 
 def mpirun(ranks, words, more=None, drop_in=True):
@@ -40,23 +38,17 @@ def mpirun(ranks, words, more=None, drop_in=True):
                           env=environment(more or {}), capture_output=True, text=True)
 
 
-def compile_program(source, target, compiler="mpicc", words=()):
-    subprocess.run([f"{compiler}.{OPTIONS.mpi}", "-O1", "-g", "-Wno-stringop-overflow",
-                    str(HERE / source), *words, "-o", str(OPTIONS.folder / target)],
+def compile_program(source, target, compiler=None, words=()):
+    subprocess.run([*(compiler or OPTIONS.mpi.compiler), "-O1", "-g", "-Wno-stringop-overflow",
+                    str(HERE / source), *words, *OPTIONS.mpi.libraries,
+                    "-o", str(OPTIONS.folder / target)],
                    check=True, cwd=OPTIONS.folder)
     return OPTIONS.folder / target
 
 
-def write_command(path, program):
-    """Not a link: MPICH's mpirun looks for its parts beside the name that it is called by."""
-    path.write_text(f'#!/bin/sh\nexec {program} "$@"\n')
-    path.chmod(0o755)
-
-
 def set_up():
     """Programs, and the MPI's commands under their plain names."""
-    for name in ("mpirun", "mpiexec"):
-        write_command(OPTIONS.folder / name, shutil.which(f"{name}.{OPTIONS.mpi}"))
+    OPTIONS.mpi.write_launchers(OPTIONS.folder)
     OPTIONS.random = compile_program("random_program.c", "random_program")
     OPTIONS.scenarios = compile_program("scenarios.c", "scenarios")
     OPTIONS.nonblocking = compile_program("nonblocking.c", "nonblocking")
@@ -96,7 +88,7 @@ class Scenarios(Running):
     def test_programs_that_end_well(self):
         for name in ("threads", "many", "attributes", "kinds", "misaligned", "bottom",
                      "unexpected", "wide_types", "backwards", "differ", "corners", "at_end"):
-            for ranks in (2, 3, 5):
+            for ranks in OPTIONS.ranks:
                 with self.subTest(name=name, ranks=ranks):
                     self.expect_fine(name, ranks)
 
@@ -140,7 +132,7 @@ class Scenarios(Running):
         self.assertNotEqual(done.returncode, 0)
 
     def test_the_other_ranks_say_which_one_was_lost(self):
-        if OPTIONS.mpi != "openmpi":
+        if OPTIONS.mpi.name != "openmpi":
             self.skipTest("this MPI's mpirun ends the other ranks at once")
         # This mpirun then leaves the other ranks alone, and says nothing by its exit code.
         done = mpirun(3, [OPTIONS.scenarios, "killed"], {"OMPI_MCA_orte_enable_recovery": "1"})
@@ -165,7 +157,7 @@ class Nonblocking(Running):
     def test_programs_that_end_well(self):
         for name in ("overlap", "blocked", "first", "freed", "between", "status", "threads",
                      "mixed", "in_status"):
-            for ranks in (2, 3, 5):
+            for ranks in OPTIONS.ranks:
                 with self.subTest(name=name, ranks=ranks):
                     self.expect_fine(name, ranks, program="nonblocking")
 
@@ -178,7 +170,7 @@ class Persistent(Running):
     def test_programs_that_end_well(self):
         for name in ("order", "inactive", "freed", "many", "misaligned", "blocked", "between",
                      "threads"):
-            for ranks in (2, 3, 5):
+            for ranks in OPTIONS.ranks:
                 with self.subTest(name=name, ranks=ranks):
                     done = self.expect_fine(name, ranks, program="persistent")
                     self.assertNotIn("the host MPI does a persistent collective", done.stderr)
@@ -192,7 +184,7 @@ class EdgeCases(Running):
     def test_programs_that_end_well(self):
         for name in ("signatures", "uneven", "in_place", "bottom", "freed_early", "orders",
                      "null_requests", "wrong", "no_memory", "plain"):
-            for ranks in (2, 3, 5):
+            for ranks in OPTIONS.ranks:
                 with self.subTest(name=name, ranks=ranks):
                     self.expect_fine(name, ranks, program="edge_cases")
 
@@ -302,14 +294,13 @@ class LargeCounts(Running):
 class Others(unittest.TestCase):
     def test_the_tool_says_which_mpi_it_found(self):
         done = mpirun(2, [OPTIONS.scenarios, "kinds"])
-        name = {"openmpi": "Open MPI ", "mpich": "MPICH "}[OPTIONS.mpi]
-        self.assertIn(f"unisono mpirun: {name}", done.stderr)
+        self.assertIn(f"unisono mpirun: {OPTIONS.mpi.title}", done.stderr)
 
     def test_fortran(self):
-        if shutil.which(f"mpif90.{OPTIONS.mpi}") is None:
+        if not OPTIONS.mpi.fortran:
             self.skipTest("no Fortran compiler")
         for interface in ("MPIF_H", "USE_MPI", "USE_F08"):
-            program = compile_program("wrappers.F90", interface, "mpif90",
+            program = compile_program("wrappers.F90", interface, [OPTIONS.mpi.fortran],
                                       ["-fallow-argument-mismatch", f"-D{interface}"])
             for ranks in (2, 3):
                 with self.subTest(interface=interface, ranks=ranks):
@@ -346,13 +337,18 @@ def main():
     parser.add_argument("--drop-in", required=True, type=pathlib.Path, help="libunisono_mpi.so")
     parser.add_argument("--seeds", type=int, default=2, help="random programs of each size")
     parser.add_argument("--most-ranks", type=int, default=9, help="of random programs")
-    parser.add_argument("mpi", choices=["openmpi", "mpich"])
+    parser.add_argument("--ranks", type=lambda text: list(map(int, text.split(","))),
+                        default=[2, 3, 5], help="of other programs; default: 2,3,5")
+    parser.add_argument("--environments", type=pathlib.Path, default=host_mpi.ENVIRONMENTS,
+                        help="folder of scripts/mpi_environments.py")
+    parser.add_argument("mpi", choices=host_mpi.NAMES)
     parser.add_argument("tests", nargs="*", help="names of tests")
     parser.parse_args(namespace=OPTIONS)
-    for program in (f"mpirun.{OPTIONS.mpi}", f"mpicc.{OPTIONS.mpi}"):
-        if shutil.which(program) is None:
-            print(f"skipped: {program} is not installed")
-            return SKIPPED
+    try:
+        OPTIONS.mpi = host_mpi.find(OPTIONS.mpi, OPTIONS.environments)
+    except host_mpi.Missing as error:
+        print(f"skipped: {error}")
+        return SKIPPED
     with tempfile.TemporaryDirectory() as folder:
         OPTIONS.folder = pathlib.Path(folder)
         set_up()
