@@ -85,9 +85,7 @@ int start(Collective collective, ByHost by_host, Handle* request, Arguments... a
   std::unique_ptr<Kind> call;
   int error = 0;
   const auto make = [&call]() -> Kind& { return *(call = std::make_unique<Kind>()); };
-  const By by = own == nullptr || !has_nonblocking()
-                    ? By::host
-                    : prepare(make, *own, true, &error, arguments...);
+  const By by = own == nullptr ? By::host : prepare(make, *own, true, &error, arguments...);
   if (by == By::host) return call_host(collective, by_host, arguments..., request);
   if (by == By::nobody) return error;
   return start_nonblocking(*own, std::move(call), request);
@@ -97,7 +95,7 @@ template <class Kind, class ByHost, class... Arguments>
 int initialize(Collective collective, ByHost by_host, Handle info, Handle* request,
                Arguments... arguments) {
   Communicator* const own = find_communicator(communicator_of(arguments...), collective);
-  if (own != nullptr && has_nonblocking()) {
+  if (own != nullptr) {
     auto call = std::make_unique<Kind>();
     bool can = false;
     try {

@@ -219,8 +219,7 @@ Communicator* look_up(Handle handle, bool makes) {
   Registry& known = registry();
   if (known.ended.load(std::memory_order_relaxed) || !is_running()) return nullptr;
   const Host& mpi = host();
-  const bool supported = mpi.abi == Abi::open_mpi || mpi.abi == Abi::mpich;
-  if (!supported) return nullptr;
+  if (mpi.abi == Abi::other) return nullptr;
   const int key = attribute_key();
   if (!known.has_key) return nullptr;
   void* value = nullptr;
@@ -247,9 +246,9 @@ int error_code(int error_class, const std::string& text) {
     return mpi.create_code(0, 0, "unisono", 0, error_class, "**intern", "**intern %s",
                            text.c_str());
   }
-  constexpr std::size_t kMostText = 255;  // of Open MPI
+  constexpr std::size_t kMostText = 255;  // of Open MPI, which has the shortest
   int code = error_class;
-  if (mpi.abi == Abi::open_mpi && mpi.Add_error_code(error_class, &code) == 0) {
+  if (mpi.Add_error_code(error_class, &code) == 0) {
     mpi.Add_error_string(code, text.substr(0, kMostText).c_str());
   }
   return code;

@@ -97,7 +97,7 @@ void note_busy(Communicator& own) {
   known.count = known.all.size();
   if (!known.is_served) {
     known.is_served = true;
-    if (mpi.start_polled == nullptr) {
+    if (mpi.calls_back()) {
       mpi.progress_register(progress_calls);
     } else {
       known.carrier = start_carrier(known);
@@ -194,11 +194,6 @@ int give_up(PendingCall& pending, int error) {
 }
 
 }  // namespace
-
-bool has_nonblocking() {
-  const Host& mpi = host();
-  return mpi.start_polled != nullptr || mpi.progress_register != nullptr;
-}
 
 int start_nonblocking(Communicator& own, std::unique_ptr<Call> call, Handle* request) {
   auto pending = std::make_unique<PendingCall>(own, std::move(call), complete);

@@ -68,8 +68,6 @@ class PendingCalls {
   std::atomic_flag is_used_;
 };
 
-// Whether the host MPI has a way to progress them.
-bool has_nonblocking();
 // Starts the call and gives the program a request of its MPI. An MPI error code.
 int start_nonblocking(Communicator& own, std::unique_ptr<Call> call, Handle* request);
 

@@ -15,9 +15,7 @@ namespace unisono::mpi::ours {
 namespace {
 
 // Whether the drop-in has to do the waiting.
-bool waits_here() {
-  return host().abi == Abi::mpich && has_pending_calls() && !is_carrying_host_on();
-}
+bool waits_here() { return !host().calls_back() && has_pending_calls() && !is_carrying_host_on(); }
 
 // Tests until the test is done. `test` gives an MPI error code and sets a flag.
 template <class Test>
@@ -37,7 +35,7 @@ void progress_before_test() {
 // MPICH's MPI_Testall may return MPI_ERR_IN_STATUS for requests without an error, also in programs
 // without Unisono: it reads the errors of persistent requests where nothing may have set them
 // (MPIR_Request_get_error). Its other functions on requests do not.
-bool tests_each() { return host().abi == Abi::mpich && (has_persistent() || has_pending_calls()); }
+bool tests_each() { return !host().calls_back() && (has_persistent() || has_pending_calls()); }
 
 // MPI_Testall by tests of each request: they complete together, or none does.
 int test_each(int count, void* requests, int* flag, void* statuses) {

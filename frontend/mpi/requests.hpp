@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // MPI's functions on requests, as the drop-in interposes them. They start persistent collectives of
-// Unisono. MPICH lets nothing of the drop-in go on while the program waits, so with calls of
-// Unisono pending its waits become tests here, with Unisono's progress in between. Otherwise they
-// go straight to the host MPI. Any thread.
+// Unisono. Only Open MPI lets the drop-in's calls go on while the program waits. With other MPIs
+// and calls of Unisono pending, waits become tests here, with Unisono's progress in between.
+// Otherwise they go straight to the host MPI. Any thread.
 #pragma once
 
 #include "host/functions.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The MPI functions that the drop-in interposes and those that it calls, each with its parameters.
-// A handle (communicator, datatype, operator) is an int in MPICH and a pointer in Open MPI. Both
-// travel in one register or stack slot of 8 bytes, so one declaration serves both. The upper half
-// of an int handle is undefined: Host::handle() removes it. Any thread.
+// A handle (communicator, datatype, operator) is an int in MPICH, a pointer in Open MPI and in the
+// standard ABI. Both travel in one register or stack slot of 8 bytes, so one declaration serves
+// both. The upper half of an int handle is undefined: Host::handle() removes it. Any thread.
 #pragma once
 
 #include <cstddef>

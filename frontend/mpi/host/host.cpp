@@ -141,20 +141,52 @@ Constants mpich_constants() {
   return constants;
 }
 
+// The values of MPI 5.0, in its chapter on the ABI.
+Constants standard_constants() {
+  Constants constants;
+  constants.in_place = reinterpret_cast<const void*>(1);
+  constants.comm_null = 0x100;
+  constants.comm_world = 0x101;
+  constants.comm_self = 0x102;
+  constants.errors_return = 0x143;
+  constants.byte = 0x247;
+  constants.float_type = 0x210;
+  constants.sum = 0x21;
+  constants.no_type = 0x200;
+  constants.status_ints = 8;
+  constants.error_in_status = 2;
+  constants.error_arg = 13;
+  constants.error_type = 3;
+  constants.error_other = 16;
+  constants.error_no_mem = 39;
+  constants.error_in_status_class = 19;
+  return constants;
+}
+
+// MPIs with another ABI say so by a negative version, or lack the function.
+bool has_standard_abi(void* library) {
+  int (*version)(int* major, int* minor) = nullptr;
+  int major = -1, minor = -1;
+  return take(version, library, "PMPI_Abi_get_version") && version(&major, &minor) == 0 &&
+         major > 0;
+}
+
 void recognize(Host& host) {
-  if (dlsym(host.library, "ompi_mpi_comm_world") != nullptr) {
+  take(host.progress, host.library, "opal_progress");
+  take(host.progress_register, host.library, "opal_progress_register");
+  if (has_standard_abi(host.library)) {
+    host.abi = Abi::standard;
+    host.constants = standard_constants();
+  } else if (dlsym(host.library, "ompi_mpi_comm_world") != nullptr) {
     host.abi = Abi::open_mpi;
     host.constants = open_mpi_constants(host);
-    take(host.progress, host.library, "opal_progress");
-    take(host.progress_register, host.library, "opal_progress_register");
-  } else if (host.path.find("libmpi_abi") != std::string::npos) {
-    host.abi = Abi::other;
   } else if (dlsym(host.library, "MPIR_F_MPI_IN_PLACE") != nullptr ||
              dlsym(host.library, "MPIR_Err_create_code") != nullptr ||
              dlsym(host.library, "MPID_Init") != nullptr ||
              dlsym(host.library, "MPIX_Grequest_start") != nullptr) {
     host.abi = Abi::mpich;
     host.constants = mpich_constants();
+    host.handle_bytes = sizeof(int);
     host.handle_mask = 0xffffffff;
     take(host.create_code, host.library, "MPIR_Err_create_code");
     take(host.start_polled, host.library, "PMPIX_Grequest_start");

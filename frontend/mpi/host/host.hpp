@@ -10,7 +10,8 @@
 
 namespace unisono::mpi {
 
-enum class Abi { none, open_mpi, mpich, other };
+// `standard`: that of MPI 5, of libraries named libmpi_abi.
+enum class Abi { none, open_mpi, mpich, standard, other };
 
 // The values of mpi.h that differ between ABIs.
 struct Constants {
@@ -55,6 +56,7 @@ struct Host : HostCollectives<int, int> {
   std::string path;  // of its library
   Constants constants;
   Handle handle_mask = ~Handle{0};
+  std::size_t handle_bytes = sizeof(Handle);    // of one in the program's memory
   std::uintptr_t code_begin = 0, code_end = 0;  // of its library
   void* library = nullptr;                      // for dlsym
   int (*progress)() = nullptr;                  // Open MPI's opal_progress; null: there is none
@@ -68,20 +70,21 @@ struct Host : HostCollectives<int, int> {
   // MPICH's, which makes an error code of a predefined class with a text; null: there is none.
   int (*create_code)(int, int, const char*, int, int, const char*, const char*, ...) = nullptr;
 
+  // Whether the program's calls that wait let the drop-in's calls go on.
+  bool calls_back() const { return progress_register != nullptr; }
   Handle handle(Handle given) const { return given & handle_mask; }
   // A handle in the program's memory, where it may be an int: that at this index of an array.
   Handle handle_at(const void* array, int index = 0) const {
-    const std::size_t size = abi == Abi::mpich ? sizeof(int) : sizeof(Handle);
     Handle found = 0;
-    std::memcpy(&found, static_cast<const char*>(array) + static_cast<std::size_t>(index) * size,
-                size);
+    std::memcpy(&found,
+                static_cast<const char*>(array) + static_cast<std::size_t>(index) * handle_bytes,
+                handle_bytes);
     return found;
   }
   // The handle's place in the array.
   Handle* place_at(void* array, int index) const {
-    const std::size_t size = abi == Abi::mpich ? sizeof(int) : sizeof(Handle);
     return reinterpret_cast<Handle*>(static_cast<char*>(array) +
-                                     static_cast<std::size_t>(index) * size);
+                                     static_cast<std::size_t>(index) * handle_bytes);
   }
   // Whether the host's own code calls: its collectives within collectives are its own business.
   bool is_own_code(const void* address) const {
