@@ -45,8 +45,8 @@ def fail(message):
     sys.exit(f"compare.py: {message}")
 
 
-def build_twins(directory, name="mpi_twin"):
-    """The program by peer; says which peer is missing and how to install it."""
+def build_twins(directory):
+    """mpi_twin.c by peer; says which peer is missing and how to install it."""
     twins = {}
     for peer, about in PEERS.items():
         compiler = shutil.which(f"mpicc.{peer}")
@@ -57,9 +57,9 @@ def build_twins(directory, name="mpi_twin"):
                 file=sys.stderr,
             )
             continue
-        twin = directory / f"{name}.{peer}"
+        twin = directory / f"mpi_twin.{peer}"
         subprocess.run(
-            [compiler, "-O2", "-std=c11", "-Wall", "-Wextra", HERE / f"{name}.c", "-o", twin],
+            [compiler, "-O2", "-std=c11", "-Wall", "-Wextra", HERE / "mpi_twin.c", "-o", twin],
             check=True,
         )
         twins[peer] = twin

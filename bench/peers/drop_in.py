@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """MPI programs with the drop-in against the same programs without it, on this machine.
 
-Builds mpi_twin.c with each installed MPI and runs it in turn with and without libunisono_mpi.so,
-repeatedly, so that other load on the machine affects both alike. Prints for each collective and
-size the medians of the medians and how many times faster it is with the drop-in. Cells that lose
-more than 5 % are marked.
+Builds mpi_twin.c for each MPI (--mpi, default Debian's two) and runs it in turn with and without
+libunisono_mpi.so, repeatedly, so that other load on the machine affects both alike. Prints for each
+collective and size the medians of the medians and how many times faster it is with the drop-in.
+Cells that lose more than 5 % are marked.
+
+MPIs from a package index are in the environments of scripts/mpi_environments.py.
 
 With --communicators it measures instead what a communicator costs: to make it, one allreduce, and
 to free it; and what many of them leave behind.
@@ -13,13 +15,17 @@ to free it; and what many of them leave behind.
 
 import argparse
 import json
+import os
 import pathlib
 import statistics
 import subprocess
 import sys
 
-from compare import COLLECTIVES, METHODS, ROOT, build_twins, command_line, launch_line
+from compare import COLLECTIVES, HERE, METHODS, PEERS, ROOT, launch_line
 from peer_report import Unusable, geometric_mean, number, progress, read_report
+
+sys.path.insert(0, str(ROOT / "test" / "frontend"))
+import host_mpi  # noqa: E402
 
 LOST = 0.95
 
@@ -28,18 +34,38 @@ def fail(message):
     sys.exit(f"drop_in.py: {message}")
 
 
-def with_drop_in(peer, command, drop_in):
+def build(mpi, name, directory):
+    """The program for the MPI."""
+    program = directory / f"{name}.{mpi.name}"
+    command = [*mpi.compiler, "-O2", "-std=c11", HERE / f"{name}.c", *mpi.libraries, "-o", program]
+    subprocess.run([str(word) for word in command], check=True)
+    return program
+
+
+def without_drop_in(mpi, program, ranks):
+    if mpi.name in PEERS:
+        return launch_line(mpi.name, program, ranks)
+    words = [mpi.mpirun, "-n", ranks]
+    if mpi.name == "openmpi5" and ranks > len(os.sched_getaffinity(0)):
+        words += ["--mca", "mpi_yield_when_idle", "1"]
+    return [*words, program]
+
+
+def with_drop_in(mpi, command, drop_in):
     """The MPI's own command, which hands the object to the ranks alone."""
-    words = {
-        "openmpi": ["-x", f"LD_PRELOAD={drop_in}"],
-        "mpich": ["-genv", "LD_PRELOAD", str(drop_in)],
-    }[peer]
-    return [command[0], *words, *command[1:]]
+    preload = (["-x", f"LD_PRELOAD={drop_in}"] if mpi.name.startswith("openmpi") else
+               ["-genv", "LD_PRELOAD", str(drop_in)])
+    return [command[0], *preload, *command[1:]]
 
 
-def run_once(command):
+def start(mpi, command):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                          env=mpi.environment(pathlib.Path(mpi.mpirun).parent, {}))
+
+
+def run_once(mpi, command):
     words = [str(word) for word in command]
-    done = subprocess.run(words, capture_output=True, text=True)
+    done = start(mpi, words)
     try:
         if done.returncode == 0:
             return read_report(done.stdout)
@@ -48,18 +74,19 @@ def run_once(command):
         fail(f"{error} from: {' '.join(words)}\n{done.stdout}{done.stderr}")
 
 
-def measure(peer, twin, ranks, arguments):
+def measure(mpi, twin, ranks, arguments):
     """{(collective, size, method): {"with": [us], "without": [us]}}"""
     samples = {}
     for repetition in range(arguments.repeat):
         for collective in arguments.collectives:
-            bare = command_line(peer, twin, ranks, [collective], arguments)
-            commands = {"without": bare, "with": with_drop_in(peer, bare, arguments.drop_in)}
+            bare = [*without_drop_in(mpi, twin, ranks), "--collectives", collective,
+                    "--sizes", arguments.sizes, "--seconds", arguments.seconds]
+            commands = {"without": bare, "with": with_drop_in(mpi, bare, arguments.drop_in)}
             # Each is as often the first as the other.
             for side in sorted(commands, reverse=repetition % 2 == 0):
-                progress(f"drop_in.py: {peer}, {ranks} ranks, repetition {repetition + 1}, "
+                progress(f"drop_in.py: {mpi.name}, {ranks} ranks, repetition {repetition + 1}, "
                          f"{collective}, {side}")
-                for cell in run_once(commands[side])["results"]:
+                for cell in run_once(mpi, commands[side])["results"]:
                     for method in METHODS:
                         key = (collective, cell["size"], method)
                         of_key = samples.setdefault(key, {"with": [], "without": []})
@@ -68,25 +95,24 @@ def measure(peer, twin, ranks, arguments):
     return samples
 
 
-def measure_communicators(peer, program, ranks, arguments):
+def measure_communicators(mpi, program, ranks, arguments):
     """Prints one line for each side."""
-    bare = [*launch_line(peer, program, ranks), arguments.communicators]
-    commands = {"without": bare, "with": with_drop_in(peer, bare, arguments.drop_in)}
+    bare = [*without_drop_in(mpi, program, ranks), arguments.communicators]
+    commands = {"without": bare, "with": with_drop_in(mpi, bare, arguments.drop_in)}
     samples = {"without": [], "with": []}
     for repetition in range(arguments.repeat):
         for side in sorted(commands, reverse=repetition % 2 == 0):
-            progress(f"drop_in.py: {peer}, {ranks} ranks, repetition {repetition + 1}, {side}")
-            words = [str(word) for word in commands[side]]
-            done = subprocess.run(words, capture_output=True, text=True)
+            progress(f"drop_in.py: {mpi.name}, {ranks} ranks, repetition {repetition + 1}, {side}")
+            done = start(mpi, commands[side])
             if done.returncode != 0:
-                fail(f"exit status {done.returncode} from: {' '.join(words)}\n{done.stderr}")
+                fail(f"exit status {done.returncode} with {mpi.name}, {side}\n{done.stderr}")
             samples[side].append(json.loads(done.stdout.splitlines()[-1]))
     progress("")
     for side, of_side in samples.items():
         median = statistics.median(sample["us"] for sample in of_side)
         most = {name: max(sample[name] for sample in of_side)
                 for name in ("descriptors", "memory_kib")}
-        print(f"{peer}, {ranks} ranks, {side}: {median:.1f} us for a communicator; "
+        print(f"{mpi.name}, {ranks} ranks, {side}: {median:.1f} us for a communicator; "
               f"{arguments.communicators} of them leave {most['descriptors']} descriptors and "
               f"{most['memory_kib']} KiB in all ranks", flush=True)
 
@@ -128,7 +154,10 @@ def parse_arguments():
                         help="bytes; default: %(default)s")
     parser.add_argument("--collectives", type=lambda text: text.split(","), default=COLLECTIVES,
                         help="default: all")
-    parser.add_argument("--mpi", choices=["openmpi", "mpich"], help="default: both")
+    parser.add_argument("--mpi", type=lambda text: text.split(","), default=host_mpi.PACKAGED,
+                        help=f"of {', '.join(host_mpi.NAMES)}; default: openmpi,mpich")
+    parser.add_argument("--environments", type=pathlib.Path, default=host_mpi.ENVIRONMENTS,
+                        help="of scripts/mpi_environments.py; default: build/venv-mpi")
     parser.add_argument("--communicators", type=int, metavar="N",
                         help="measure the making and freeing of N communicators")
     parser.add_argument("--repeat", type=int, default=3, help="repetitions; default: 3")
@@ -143,6 +172,9 @@ def parse_arguments():
     for collective in arguments.collectives:
         if collective not in COLLECTIVES:
             parser.error(f"no collective is named '{collective}': {', '.join(COLLECTIVES)}")
+    for name in arguments.mpi:
+        if name not in host_mpi.NAMES:
+            parser.error(f"no MPI is named '{name}': {', '.join(host_mpi.NAMES)}")
     return arguments
 
 
@@ -152,14 +184,18 @@ def main():
         fail(f"{arguments.drop_in} does not exist: run ./dev build first")
     arguments.output.mkdir(parents=True, exist_ok=True)
     name = "mpi_twin" if arguments.communicators is None else "communicators"
-    for peer, twin in build_twins(arguments.output, name).items():
-        if arguments.mpi not in (None, peer):
+    for mpi_name in arguments.mpi:
+        try:
+            mpi = host_mpi.find(mpi_name, arguments.environments)
+        except host_mpi.Missing as error:
+            print(f"drop_in.py: {mpi_name} is left out: {error}", file=sys.stderr)
             continue
+        twin = build(mpi, name, arguments.output)
         for ranks in arguments.ranks:
             if arguments.communicators is not None:
-                measure_communicators(peer, twin, ranks, arguments)
+                measure_communicators(mpi, twin, ranks, arguments)
                 continue
-            print_table(peer, ranks, measure(peer, twin, ranks, arguments))
+            print_table(mpi.name, ranks, measure(mpi, twin, ranks, arguments))
 
 
 if __name__ == "__main__":
