@@ -12,6 +12,7 @@
 
 #include "host/host.hpp"
 #include "host/progress.hpp"
+#include "host/sessions.hpp"
 #include "library.hpp"
 #include "log.hpp"
 #include "ranges/measurement.hpp"
@@ -207,17 +208,10 @@ Communicator* make_communicator(Handle handle, int key) {
   return comm;
 }
 
-bool is_running() {
-  int initialized = 0, finalized = 0;
-  host().Initialized(&initialized);
-  host().Finalized(&finalized);
-  return initialized != 0 && finalized == 0;
-}
-
 // `makes`: a communicator that has no attribute gets one.
 Communicator* look_up(Handle handle, bool makes) {
   Registry& known = registry();
-  if (known.ended.load(std::memory_order_relaxed) || !is_running()) return nullptr;
+  if (known.ended.load(std::memory_order_relaxed) || !has_world()) return nullptr;
   const Host& mpi = host();
   if (mpi.abi == Abi::other) return nullptr;
   const int key = attribute_key();

@@ -10,6 +10,7 @@
 #include "collectives.hpp"
 #include "communicator.hpp"
 #include "host/host.hpp"
+#include "host/sessions.hpp"
 #include "log.hpp"
 #include "requests.hpp"
 
@@ -93,6 +94,19 @@ __attribute__((visibility("default"))) int MPI_Finalize() {
   using namespace unisono::mpi;
   static const auto tool = reinterpret_cast<decltype(Host::Finalize)>(find_tool("MPI_Finalize"));
   return tool != nullptr ? tool() : PMPI_Finalize();
+}
+
+__attribute__((visibility("default"))) int PMPI_Session_init(unisono::mpi::Handle info,
+                                                             unisono::mpi::Handle error_handler,
+                                                             unisono::mpi::Handle* session) {
+  return unisono::mpi::start_session(info, error_handler, session);
+}
+__attribute__((visibility("default"))) int MPI_Session_init(unisono::mpi::Handle info,
+                                                            unisono::mpi::Handle error_handler,
+                                                            unisono::mpi::Handle* session) {
+  static const auto tool =
+      reinterpret_cast<decltype(&PMPI_Session_init)>(unisono::mpi::find_tool("MPI_Session_init"));
+  return (tool != nullptr ? tool : PMPI_Session_init)(info, error_handler, session);
 }
 // NOLINTEND
 

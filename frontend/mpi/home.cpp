@@ -23,6 +23,8 @@ struct Home {
 
 // Never deleted: MPI may end after static objects.
 std::atomic<const Home*> home{nullptr};
+// After MPI_Finalize: a communicator of a session may be freed later than what it lives in.
+std::atomic<bool> has_ended{false};
 
 int make_job(int rank, int size, const unisono_exchange_t& exchange, unisono_comm_t* made) {
   unisono_init_options_t options{};
@@ -90,9 +92,8 @@ int UnisonoComm::make_like(const UnisonoComm& other, int size, bool can,
 
 void UnisonoComm::end() {
   end_own_job();
-  if (comm_ != nullptr && kind_ == Kind::derived && library().comm_free(comm_) != UNISONO_OK) {
-    log_warning("%s", library().last_error());
-  }
+  const bool lives = comm_ != nullptr && kind_ == Kind::derived && !has_ended;
+  if (lives && library().comm_free(comm_) != UNISONO_OK) log_warning("%s", library().last_error());
   comm_ = nullptr;
 }
 
@@ -103,6 +104,7 @@ void UnisonoComm::end_own_job() {
 }
 
 void end_home() {
+  has_ended = true;
   const Home* const known = home.exchange(nullptr);
   if (known == nullptr) return;
   if (library().finalize(known->world) != UNISONO_OK) log_warning("%s", library().last_error());

@@ -55,6 +55,7 @@ def set_up():
     OPTIONS.persistent = compile_program("persistent.c", "persistent")
     OPTIONS.edge_cases = compile_program("edge_cases.c", "edge_cases")
     OPTIONS.large_counts = compile_program("large_counts.c", "large_counts")
+    OPTIONS.sessions = compile_program("sessions.c", "sessions")
 
 
 class RandomPrograms(unittest.TestCase):
@@ -289,6 +290,34 @@ class LargeCounts(Running):
         for ranks in (2, 3):
             with self.subTest(ranks=ranks):
                 self.expect_fine("all", ranks, program="large_counts")
+
+
+class Sessions(Running):
+    def run_both(self, name):
+        """What the drop-in said, for each number of ranks."""
+        bare = mpirun(2, [OPTIONS.sessions, name], drop_in=False)
+        if bare.stdout == "none\n":
+            self.skipTest("this MPI has no sessions")
+        if "Cannot call MPI_INIT" in bare.stderr:
+            self.skipTest("this MPI has no MPI_Init after sessions")
+        self.assertEqual((bare.returncode, bare.stdout), (0, "fine\n"), bare.stderr)
+        said = []
+        for ranks in OPTIONS.ranks:
+            with self.subTest(ranks=ranks):
+                more = {"UNISONO_LOG": "info"}
+                said.append(self.expect_fine(name, ranks, more, program="sessions").stderr)
+        return said
+
+    def test_without_mpi_init_the_host_mpi_does_the_collectives(self):
+        for said in self.run_both("alone"):
+            self.assertNotIn("Unisono does the collectives", said)
+
+    def test_beside_and_around_the_world(self):
+        for name in ("beside", "around"):
+            with self.subTest(name=name):
+                for said in self.run_both(name):
+                    self.assertIn("Unisono does the collectives", said)
+                    self.assertNotIn("has ended", said)
 
 
 class Others(unittest.TestCase):
