@@ -9,6 +9,7 @@ import dataclasses
 import os
 import pathlib
 import shutil
+import subprocess
 
 ENVIRONMENTS = pathlib.Path(__file__).resolve().parents[2] / "build" / "venv-mpi"
 # Environment and library of each.
@@ -41,7 +42,9 @@ class HostMpi:
     mpirun: str
     compiler: list  # the command for C
     libraries: list  # what follows the sources
-    fortran: str = ""  # the command for Fortran; empty: there is none
+    fortran: list = ()  # the command for Fortran; empty: there is none
+    fortran_libraries: list = ()
+    interfaces: tuple = ("MPIF_H", "USE_MPI", "USE_F08")
 
     def environment(self, folder, more):
         """Variables for mpirun, which is in the folder: see write_launchers()."""
@@ -72,8 +75,24 @@ def find_packaged(name):
     for program in (f"mpirun.{name}", f"mpicc.{name}"):
         if shutil.which(program) is None:
             raise Missing(f"{program} is not installed")
+    fortran = shutil.which(f"mpif90.{name}")
     return HostMpi(name, title_of(name), shutil.which(f"mpirun.{name}"),
-                   [shutil.which(f"mpicc.{name}")], [], shutil.which(f"mpif90.{name}") or "")
+                   [shutil.which(f"mpicc.{name}")], [], [fortran] if fortran else [])
+
+
+def add_intels_fortran(mpi, root):
+    """Intel's modules for gfortran; there are none of mpi_f08, and none for the standard ABI."""
+    gfortran = shutil.which("gfortran")
+    if gfortran is None:
+        return
+    version = subprocess.run([gfortran, "-dumpversion"], capture_output=True, text=True,
+                             check=True).stdout.strip().partition(".")[0]
+    for modules in (root / "include" / "mpi" / "gfortran").glob(f"{version}.*"):
+        mpi.fortran = [gfortran, f"-I{root}/include", f"-I{modules}"]
+        # Its library for Fortran finds that for C by the program's path.
+        mpi.fortran_libraries = [f"-L{root}/lib", f"-Wl,--disable-new-dtags,-rpath,{root}/lib",
+                                 "-lmpifort", "-lmpi"]
+        mpi.interfaces = ("MPIF_H", "USE_MPI")
 
 
 def find(name, folder):
@@ -90,4 +109,7 @@ def find(name, folder):
         compiler.append("-DMPI_ABI")
     libraries = [f"-L{root}/lib", f"-Wl,-rpath,{root}/lib", "-Wl,--enable-new-dtags",
                  f"-l{library}"]
-    return HostMpi(name, title_of(name), str(root / "bin" / "mpirun"), compiler, libraries)
+    found = HostMpi(name, title_of(name), str(root / "bin" / "mpirun"), compiler, libraries)
+    if name == "intel":
+        add_intels_fortran(found, root)
+    return found

@@ -38,10 +38,12 @@ def mpirun(ranks, words, more=None, drop_in=True):
                           env=environment(more or {}), capture_output=True, text=True)
 
 
-def compile_program(source, target, compiler=None, words=()):
-    subprocess.run([*(compiler or OPTIONS.mpi.compiler), "-O1", "-g", "-Wno-stringop-overflow",
-                    str(HERE / source), *words, *OPTIONS.mpi.libraries,
-                    "-o", str(OPTIONS.folder / target)],
+def compile_program(source, target, words=(), fortran=False):
+    mpi = OPTIONS.mpi
+    compiler, libraries = ((mpi.fortran, mpi.fortran_libraries) if fortran else
+                           (mpi.compiler, mpi.libraries))
+    subprocess.run([*compiler, "-O1", "-g", "-Wno-stringop-overflow", str(HERE / source), *words,
+                    *libraries, "-o", str(OPTIONS.folder / target)],
                    check=True, cwd=OPTIONS.folder)
     return OPTIONS.folder / target
 
@@ -328,9 +330,9 @@ class Others(unittest.TestCase):
     def test_fortran(self):
         if not OPTIONS.mpi.fortran:
             self.skipTest("no Fortran compiler")
-        for interface in ("MPIF_H", "USE_MPI", "USE_F08"):
-            program = compile_program("wrappers.F90", interface, [OPTIONS.mpi.fortran],
-                                      ["-fallow-argument-mismatch", f"-D{interface}"])
+        for interface in OPTIONS.mpi.interfaces:
+            program = compile_program("wrappers.F90", interface,
+                                      ["-fallow-argument-mismatch", f"-D{interface}"], fortran=True)
             for ranks in (2, 3):
                 with self.subTest(interface=interface, ranks=ranks):
                     done = mpirun(ranks, [program], {"UNISONO_LOG": "info"})
