@@ -50,6 +50,11 @@ void clear_used(job::Job& job, const Grant& grant) {
   job.memory().clear(grant.offset + layout.agreement, layout.bytes - layout.agreement);
 }
 
+Status commit_control(job::Job& job, const Grant& grant) {
+  return job.memory().commit(grant.offset, grant.layout.small_windows,
+                             "a communicator's control data");
+}
+
 struct Room {
   std::int64_t offset = 0;
   bool is_used = false;  // an older communicator of as many ranks had it
@@ -154,7 +159,7 @@ Result<Grant> Segment::reserve(job::Job& job, int ranks, Reservation* reservatio
   grant.layout.first_sequence =
       std::max(grant.layout.first_sequence, job.retired().least_sequence());
   if (reservation != nullptr) reservation->note(grant.offset, grant.layout.bytes, number);
-  if (const Status ready = room.is_used ? base::success() : adopt(job, grant); !ready) {
+  if (const Status ready = room.is_used ? base::success() : commit_control(job, grant); !ready) {
     if (reservation != nullptr) reservation->offset.store(0, std::memory_order_relaxed);
     job.memory().release(grant.offset, grant.layout.bytes);
     return ready.error();
@@ -164,8 +169,10 @@ Result<Grant> Segment::reserve(job::Job& job, int ranks, Reservation* reservatio
 }
 
 Status Segment::adopt(job::Job& job, const Grant& grant) {
-  return job.memory().commit(grant.offset, grant.layout.small_windows,
-                             "a communicator's control data");
+  // Members of an older communicator in this place that left later than this host's have written
+  // here after that. All their packets had arrived before the leader reserved the place again.
+  job.memory().empty(grant.offset, grant.layout.bytes);
+  return commit_control(job, grant);
 }
 
 SegmentLayout Segment::layout_at(job::Job& job, std::int64_t offset) {

@@ -61,7 +61,8 @@ class Segment {
   // `reservation` with that number, if there is one, before its control data is made.
   static base::Result<Grant> reserve(job::Job& job, int ranks, Reservation* reservation = nullptr,
                                      std::uint64_t number = 0);
-  // Makes the control data real where a rank of another host has reserved the segment.
+  // Makes the control data real, and zero, where a rank of another host has reserved the segment.
+  // By each member of this host, before any of them uses it.
   static base::Status adopt(job::Job& job, const Grant& grant);
   // The layout that its leader has written; on the leader's host.
   static SegmentLayout layout_at(job::Job& job, std::int64_t offset);

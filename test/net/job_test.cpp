@@ -267,6 +267,45 @@ TEST_F(HostsJob, CommunicatorsMakeRoomForLaterOnes) {
   expect_all_clean(processes);
 }
 
+// A member that leaves last writes how far it came into the memory of hosts that have left before.
+// A later communicator of more ranks has other data in that place.
+TEST_F(HostsJob, WhatALateMemberWritesReachesNoLaterCommunicator) {
+  auto processes = start_job(hosts_, [](const HostRank& self) {
+    const int color = self.rank < 2 ? 0 : -1;  // two hosts
+    unisono_comm_t first = nullptr, large = nullptr, second = nullptr, late = nullptr;
+    ASSERT_TRUE(succeeded(unisono_comm_split(self.world, color, 0, &first)));
+    for (int i = 0; i < 3 && first != nullptr; ++i) {
+      ASSERT_TRUE(succeeded(unisono_barrier(first)));
+    }
+    // Leaves free, behind the first one, as much as a communicator of all ranks needs more.
+    ASSERT_TRUE(succeeded(unisono_comm_dup(self.world, &large)));
+    ASSERT_TRUE(succeeded(unisono_comm_free(large)));
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    ASSERT_TRUE(succeeded(unisono_comm_split(self.world, color, 0, &second)));
+    if (self.rank == 1) {
+      ASSERT_TRUE(succeeded(unisono_comm_free(first)));
+    }
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    if (self.rank == 0) {
+      ASSERT_TRUE(succeeded(unisono_comm_free(first)));
+    }
+    ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+    ASSERT_TRUE(succeeded(unisono_comm_dup(self.world, &late)));
+    std::int64_t sum = 0;
+    const std::int64_t one = 1;
+    ASSERT_TRUE(succeeded(unisono_allreduce(&one, &sum, 1, UNISONO_INT64, UNISONO_SUM, late)));
+    // Ranks that search where their calls differ look at all of that memory.
+    const int op = self.rank == 2 ? UNISONO_MAX : UNISONO_SUM;
+    EXPECT_TRUE(failed(unisono_allreduce(&one, &sum, 1, UNISONO_INT64, op, late),
+                       UNISONO_ERROR_MISMATCH, {"operation 1 ", "rank 2"}));
+    if (second != nullptr) {
+      EXPECT_TRUE(succeeded(unisono_comm_free(second)));
+    }
+    leave(self);
+  });
+  expect_all_clean(processes);
+}
+
 TEST_F(HostsJob, ABadCallIsToldToAllHosts) {
   auto processes = start_job(hosts_, [](const HostRank& self) {
     std::int32_t value = 1;
