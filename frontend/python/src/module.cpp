@@ -20,7 +20,23 @@ namespace {
 namespace nb = nanobind;
 using namespace nb::literals;  // NOLINT: "name"_a
 
-Communicator& communicator_of(nb::handle self) { return *nb::inst_ptr<Communicator>(self); }
+Communicator& communicator_of(nb::handle self) {
+  Communicator* found = nullptr;
+  if (!nb::try_cast(self, found) || found == nullptr) [[unlikely]]
+    throw nb::type_error("this is a method of unisono.Communicator");
+  return *found;
+}
+
+// Arguments that do not fit the signature: the other ranks are told, as of any wrong call.
+[[noreturn]] void refuse_arguments(nb::handle self, const char* name) {
+  Communicator& communicator = communicator_of(self);
+  const Communicator::Use use(communicator);
+  const std::string what = std::string(name) + ": the arguments do not fit its signature";
+  communicator.refuse_because_of(what);
+  throw nb::type_error(("rank " + std::to_string(communicator.rank()) + ": " + what +
+                        "; see help(comm." + name + ")")
+                           .c_str());
+}
 
 // The three ways in which the function `prepare_` is called. The communicator is a handle, so that
 // requests and plans can keep it.
@@ -93,6 +109,11 @@ struct Definition<prepare_, void (*)(Call&, Arguments...)> {
           return Ways<prepare_>::template keep<Plan>(self, plan->c_str(), a...);
         },
         plan_doc.c_str(), extra...);
+    for (const char* const any : {blocking, start->c_str(), plan->c_str()}) {
+      type.def(any, [any](nb::handle self, const nb::args&, const nb::kwargs&) -> nb::object {
+        refuse_arguments(self, any);
+      });
+    }
   }
 };
 
@@ -232,22 +253,24 @@ nb::dict info(Communicator& self) {
 }
 
 void define_communicator(nb::module_& module) {
+  // The world's end is the end of all, so it lives as long as what came of it.
+  const auto keep_parent = nb::keep_alive<0, 1>();
   nb::class_<Communicator> type(module, "Communicator", nb::is_weak_referenceable());
   type.def_prop_ro("rank", &Communicator::rank)
       .def_prop_ro("size", &Communicator::size)
       .def_prop_ro("is_open", &Communicator::is_open)
       .def("close", &Communicator::close,
            "Ends this rank's use of it; for the communicator of all ranks, its part in the job.")
-      .def("dup", &dup, "A communicator with the same members. Collective.")
-      .def("split", &split,
+      .def("dup", &dup, keep_parent, "A communicator with the same members. Collective.")
+      .def("split", &split, keep_parent,
            "A communicator for each color, its ranks ordered by (key, old rank). Collective. None "
            "for a negative color.",
            "color"_a, "key"_a = 0)
-      .def("subgroup", &subgroup,
+      .def("subgroup", &subgroup, keep_parent,
            "A communicator of these members, in this order. Collective: all members call it; None "
            "outside.",
            "ranks"_a)
-      .def("shrink", &shrink,
+      .def("shrink", &shrink, keep_parent,
            "A communicator of the members that live. Each of them calls it; it ends this one.")
       .def("publish", &publish, "Sets the word of this rank, which query() of any rank sees.",
            "value"_a)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Wrong calls, lost ranks and signals: clear exceptions on every rank, and no hang."""
 
+import gc
 import os
 import signal
 import threading
@@ -38,6 +39,11 @@ WRONG = {
     "block": (lambda c: c.allgatherv(GOOD, numpy.ones(4), counts=[4, 4]), unisono.ArgumentError,
               "not within"),
     "counts": (lambda c: c.allgatherv(GOOD, counts=[4]), unisono.ArgumentError, "1 entries"),
+    "no_argument": (lambda c: c.allreduce(), TypeError, "signature"),
+    "keyword": (lambda c: c.allreduce_start(GOOD, operator="sum"), TypeError, "signature"),
+    "root_type": (lambda c: c.broadcast(GOOD, root="0"), TypeError, "signature"),
+    "root_bits": (lambda c: c.broadcast_plan(GOOD, root=2**40), TypeError, "signature"),
+    "number": (lambda c: c.allreduce(2**70), OverflowError, "large"),
 }
 
 
@@ -51,7 +57,8 @@ def wrong_call(name):
         else:
             with pytest.raises(unisono.PeerArgumentError) as caught:
                 comm.allreduce(GOOD)
-        assert caught.value.rank == 1
+        if isinstance(caught.value, unisono.Error):
+            assert caught.value.rank == 1
         world.barrier()
         return True
 
@@ -59,6 +66,32 @@ def wrong_call(name):
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_call_is_an_error_on_every_rank(name):
     assert unisono.spawn(wrong_call, (name,), ranks=2) == [True, True]
+
+
+def no_communicator():
+    unbound = unisono.Communicator.__new__(unisono.Communicator)
+    for what in (None, 5, GOOD, unbound):
+        for name in ("allreduce", "allreduce_start", "allreduce_plan"):
+            with pytest.raises(TypeError):
+                getattr(unisono.Communicator, name)(what, GOOD)
+    return True
+
+
+def test_a_method_of_what_is_no_communicator():
+    assert unisono.spawn(no_communicator, ranks=1) == [True]
+
+
+def only_a_copy():
+    comm = unisono.init().dup()  # nobody else holds the communicator of all ranks
+    gc.collect()
+    halves = comm.split(comm.rank)
+    del comm
+    gc.collect()
+    return halves.allreduce(1)
+
+
+def test_what_comes_of_a_communicator_keeps_it():
+    assert unisono.spawn(only_a_copy, ranks=2) == [1, 1]
 
 
 def ended():
