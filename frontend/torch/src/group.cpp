@@ -57,6 +57,7 @@ void Group::raise(const char* name, Milliseconds timeout) {
 // are told here, as they may wait for a call that does not come.
 void Group::abort() {
   is_aborted_ = true;
+  if (!own_process_.is_here()) return;
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (lock.owns_lock() && comm_ != nullptr) unisono_refuse(comm_, "the group has been aborted");
 }
@@ -72,6 +73,7 @@ int Group::asks_to_stop(void* group) {
 }
 
 void Group::close() {
+  if (!own_process_.is_here()) return;
   const std::lock_guard lock(mutex_);
   // An error that nobody has seen is one of a call that nobody has waited for.
   if (comm_ != nullptr) unisono_finalize(std::exchange(comm_, nullptr));

@@ -14,6 +14,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "errors.hpp"
+#include "own_process.hpp"
 
 namespace unisono::pytorch {
 
@@ -37,6 +38,7 @@ class Group {
   // messages.
   template <class Call>
   void run(const char* name, Milliseconds timeout, const Call& call) {
+    own_process_.require(name);
     const std::lock_guard lock(mutex_);
     begin(name, timeout);
     try {
@@ -57,6 +59,7 @@ class Group {
   bool is_aborted() const { return is_aborted_; }
   // As long as this object lives.
   const std::atomic<bool>& abort_flag() const { return is_aborted_; }
+  // In a forked child it does nothing, as abort() does.
   void close();
 
  private:
@@ -65,6 +68,7 @@ class Group {
   void refuse(const char* name, const char* why);
   [[noreturn]] void raise(const char* name, Milliseconds timeout);
 
+  OwnProcess own_process_;
   std::mutex mutex_;
   unisono_comm_t comm_ = nullptr;
   int rank_ = 0;

@@ -62,36 +62,45 @@ void QueuedWork::complete(std::exception_ptr error) {
   if (future) settle(*future, error, results_);  // runs callbacks, so without the lock
 }
 
+WorkQueue::~WorkQueue() {
+  finish();
+  if (!own_process_.is_here()) (void)shared_.release();
+}
+
 void WorkQueue::push(c10::intrusive_ptr<QueuedWork> work, std::function<void()> run) {
+  own_process_.require("unisono");
   {
-    const std::lock_guard lock(mutex_);
-    TORCH_CHECK_WITH(DistBackendError, !is_finished_, "unisono: the group has been shut down");
-    if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
+    const std::lock_guard lock(shared_->mutex);
+    TORCH_CHECK_WITH(DistBackendError, !shared_->is_finished,
+                     "unisono: the group has been shut down");
+    if (!shared_->thread.joinable()) shared_->thread = std::thread([this] { serve(); });
     pending_.fetch_add(1, std::memory_order_relaxed);
-    items_.push_back({std::move(work), std::move(run)});
+    shared_->items.push_back({std::move(work), std::move(run)});
   }
-  changed_.notify_one();
+  shared_->changed.notify_one();
 }
 
 void WorkQueue::finish() {
+  if (!own_process_.is_here()) return;
   {
-    const std::lock_guard lock(mutex_);
-    is_finished_ = true;
+    const std::lock_guard lock(shared_->mutex);
+    shared_->is_finished = true;
   }
-  changed_.notify_one();
+  shared_->changed.notify_one();
   without_gil([this] {
-    if (thread_.joinable()) thread_.join();
+    if (shared_->thread.joinable()) shared_->thread.join();
   });
 }
 
 void WorkQueue::serve() {
   pthread_setname_np(pthread_self(), "unisono-torch");
-  std::unique_lock lock(mutex_);
+  Shared& shared = *shared_;
+  std::unique_lock lock(shared.mutex);
   for (;;) {
-    changed_.wait(lock, [this] { return is_finished_ || !items_.empty(); });
-    if (items_.empty()) return;
-    Item item = std::move(items_.front());
-    items_.pop_front();
+    shared.changed.wait(lock, [&] { return shared.is_finished || !shared.items.empty(); });
+    if (shared.items.empty()) return;
+    Item item = std::move(shared.items.front());
+    shared.items.pop_front();
     lock.unlock();
     std::exception_ptr error;
     try {

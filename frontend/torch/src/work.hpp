@@ -7,10 +7,13 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <vector>
+
+#include "own_process.hpp"
 
 namespace unisono::pytorch {
 
@@ -41,13 +44,14 @@ class QueuedWork : public c10d::Work {
 class WorkQueue {
  public:
   WorkQueue() = default;
-  ~WorkQueue() { finish(); }
+  ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
   // Nothing is queued or running.
   bool is_idle() const { return pending_.load(std::memory_order_acquire) == 0; }
-  // `work` is completed with what `run` throws. The thread starts with the first one.
+  // `work` is completed with what `run` throws. The thread starts with the first one. Throws
+  // DistBackendError after finish(), and in a forked child.
   void push(c10::intrusive_ptr<QueuedWork> work, std::function<void()> run);
   // Runs what is queued and ends the thread. Later operations fail.
   void finish();
@@ -58,14 +62,20 @@ class WorkQueue {
     std::function<void()> run;
   };
 
+  // A forked child never frees it: the thread of the parent waits in it.
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<Item> items;
+    bool is_finished = false;
+    std::thread thread;
+  };
+
   void serve();
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Item> items_;
+  std::unique_ptr<Shared> shared_ = std::make_unique<Shared>();
   std::atomic<int> pending_ = 0;
-  bool is_finished_ = false;
-  std::thread thread_;
+  OwnProcess own_process_;
 };
 
 }  // namespace unisono::pytorch

@@ -2,6 +2,7 @@
 """Wrong calls, lost and late ranks: exceptions that say what happened, and no hang."""
 
 import datetime
+import gc
 import os
 import signal
 import threading
@@ -125,6 +126,39 @@ def leaving():
 
 def test_the_end_with_operations_in_flight(tmp_path):
     assert run(leaving, tmp_path, 2) == [0, 1]
+
+
+def forked():
+    """In a child: no call, and an end without a wait for the parent's threads."""
+    group, peer = dist.new_group(), 1 - dist.get_rank()
+    dist.all_reduce(torch.ones(GOOD), group=group, async_op=True).wait()  # starts a thread
+    for work in (dist.isend(torch.ones(GOOD), peer), dist.irecv(torch.ones(GOOD), peer)):
+        work.wait()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            for call in (lambda: dist.all_reduce(torch.ones(GOOD), group=group, async_op=True),
+                         lambda: dist.all_reduce(torch.ones(GOOD), group=group),
+                         lambda: dist.barrier(), lambda: dist.isend(torch.ones(GOOD), peer),
+                         lambda: dist.irecv(torch.ones(GOOD), peer)):
+                with pytest.raises(dist.DistBackendError, match="child"):
+                    call()
+            del group
+            dist.destroy_process_group()
+            gc.collect()
+            status = 0
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    tensor = torch.ones(GOOD)
+    dist.all_reduce(tensor, group=group, async_op=True).wait()
+    dist.barrier()
+    return os.waitstatus_to_exitcode(status), tensor.tolist()
+
+
+def test_a_forked_child_has_no_part_in_the_group(tmp_path):
+    assert run(forked, tmp_path, 2) == [(0, [2.0] * 4)] * 2
 
 
 def interrupted(reader, writer):
