@@ -120,19 +120,23 @@ Backend::WorkPtr Backend::all_gather_single_coalesced(Tensors& outputs, Tensors&
 
 Backend::WorkPtr Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
                                  const c10d::GatherOptions& options) {
-  return submit(OpType::GATHER, "unisono:gather", options, flattened(outputs),
-                [outputs = flattened(outputs), input = only(inputs),
-                 root = static_cast<int>(options.rootRank)](const Peers& peers) {
-                  return pytorch::gather(peers, outputs, input, root);
-                });
+  return submit(
+      OpType::GATHER, "unisono:gather", options, flattened(outputs),
+      [outputs = flattened(outputs), input = only(inputs),
+       root = static_cast<int>(options.rootRank)](const Peers& peers) {
+        return pytorch::gather(peers, outputs, input, root);
+      },
+      inputs);
 }
 
 Backend::WorkPtr Backend::gather_single(Tensor& output, Tensor& input,
                                         const c10d::GatherOptions& options) {
-  return submit(OpType::GATHER, "unisono:gather_single", options, {output},
+  return submit(OpType::GATHER, "unisono:gather_single", options,
+                output.defined() ? Tensors{output} : Tensors{},
                 [output, input, root = static_cast<int>(options.rootRank)](const Peers& peers) {
                   return pytorch::gather(peers, output, input, root);
-                });
+                },
+                {input});
 }
 
 Backend::WorkPtr Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,

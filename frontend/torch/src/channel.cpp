@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "caller_stream.hpp"
 #include "errors.hpp"
 #include "store/store_exchange.hpp"
 
@@ -61,8 +62,9 @@ c10::intrusive_ptr<c10d::Work> Channel::send(const Tensor& tensor, int tag, Mill
 c10::intrusive_ptr<c10d::Work> Channel::receive(const Tensor& tensor, int tag,
                                                 Milliseconds timeout) {
   auto work = c10::make_intrusive<QueuedWork>(rank_, c10d::OpType::RECV, Tensors{tensor});
-  queue_.push(work, [this, tensor, tag, timeout] {
+  queue_.push(work, [this, tensor, tag, timeout, stream = CallerStream({tensor})] {
     const at::AutoDispatchBelowADInplaceOrView guard;
+    const auto on_stream = stream.enter();
     const Flat values = Flat::output(tensor);
     const std::lock_guard lock(receiving_);
     if (!take_early(values, tag)) {
@@ -199,8 +201,9 @@ int Channels::take_from_any(const Flat& target, int tag, Milliseconds timeout) {
 c10::intrusive_ptr<c10d::Work> Channels::receive_any(const Tensor& tensor, int tag,
                                                      Milliseconds timeout) {
   auto work = c10::make_intrusive<QueuedWork>(rank_, c10d::OpType::RECVANYSOURCE, Tensors{tensor});
-  any_.push(work, [this, tensor, tag, timeout, work = work.get()] {
+  any_.push(work, [this, tensor, tag, timeout, work = work.get(), stream = CallerStream({tensor})] {
     const at::AutoDispatchBelowADInplaceOrView guard;
+    const auto on_stream = stream.enter();
     const Flat values = Flat::output(tensor);
     work->set_source(take_from_any(values, tag, timeout));
     values.write_back();

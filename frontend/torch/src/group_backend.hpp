@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "caller_stream.hpp"
 #include "channel.hpp"
 #include "collectives.hpp"
 #include "group.hpp"
@@ -60,13 +61,16 @@ class GroupBackend : public c10d::Backend {
   virtual BackendPtr make(StorePtr store, int rank, int size, Milliseconds timeout) const = 0;
 
   // `operation(peers)` returns the library's code. No work for a blocking call that has ended here,
-  // as NCCL's back end has it: torch then waits for none.
+  // as NCCL's back end has it: torch then waits for none. `inputs`: those that may be on a device
+  // if there are no results.
   template <class CallOptions, class Operation>
   WorkPtr submit(c10d::OpType type, const char* name, const CallOptions& options, Tensors results,
-                 Operation operation) {
+                 Operation operation, const Tensors& inputs = {}) {
     ++sequence_;
     const Milliseconds timeout = options.timeout.count() > 0 ? options.timeout : options_->timeout;
-    auto run = [this, name, timeout, operation = std::move(operation)] {
+    auto run = [this, name, timeout, operation = std::move(operation),
+                stream = CallerStream(results.empty() ? inputs : results)] {
+      const auto on_stream = stream.enter();
       RECORD_FUNCTION(name, c10::ArrayRef<const c10::IValue>{});
       const at::AutoDispatchBelowADInplaceOrView below_autograd;
       group_.run(name, timeout, [&](unisono_comm_t comm) {

@@ -15,16 +15,29 @@ using Kind = BadArgument::Kind;
 
 std::string type_name(const at::Tensor& tensor) { return c10::toString(tensor.scalar_type()); }
 
-void require_host(const at::Tensor& tensor) {
-  if (!tensor.device().is_cpu()) {
-    throw BadArgument("a tensor is on " + tensor.device().str() +
-                      "; this back end takes tensors in host memory (tensor.cpu())");
+void require_values(const at::Tensor& tensor) {
+  if (tensor.is_meta()) {
+    throw BadArgument(
+        "a tensor is on meta, without values; this back end takes tensors in host "
+        "memory or on a device");
   }
   if (tensor.layout() != at::kStrided) throw BadArgument("a tensor is not dense; pass to_dense()");
 }
 
+// In host memory. A GPU copies to and from pinned memory without a copy of the driver's.
+at::Tensor host_room(at::IntArrayRef sizes, const at::Tensor& like) {
+  const bool is_pinned = like.is_cuda() || like.is_xpu();
+  return at::empty(sizes, at::TensorOptions().dtype(like.scalar_type()).pinned_memory(is_pinned));
+}
+
+// The values of a dense tensor of a device, in host memory.
+at::Tensor staged(const at::Tensor& tensor) {
+  const at::Tensor room = host_room(tensor.sizes(), tensor);
+  return room.copy_(tensor.resolve_conj().resolve_neg());
+}
+
 bool is_plain(const at::Tensor& tensor) {
-  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
+  return tensor.is_cpu() && tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
 }
 
 }  // namespace
@@ -69,15 +82,14 @@ Flat::Flat(const at::Tensor& target, at::Tensor flat)
     : target_(target), flat_(std::move(flat)), element_(element_of(flat_)) {}
 
 Flat Flat::input(const at::Tensor& tensor) {
-  require_host(tensor);
+  require_values(tensor);
+  if (!tensor.is_cpu()) return {tensor, staged(tensor)};
   return {tensor, is_plain(tensor) ? tensor : tensor.resolve_conj().resolve_neg().contiguous()};
 }
 
 Flat Flat::output(const at::Tensor& tensor) {
-  require_host(tensor);
-  return {tensor, is_plain(tensor) ? tensor
-                                   : at::empty(tensor.sizes(), tensor.options().memory_format(
-                                                                   at::MemoryFormat::Contiguous))};
+  require_values(tensor);
+  return {tensor, is_plain(tensor) ? tensor : host_room(tensor.sizes(), tensor)};
 }
 
 Flat Flat::in_place(const at::Tensor& tensor) { return input(tensor); }
@@ -91,21 +103,22 @@ void Flat::write_back() const {
 at::Tensor joined(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> flat;
   for (const at::Tensor& tensor : tensors) {
-    require_host(tensor);
+    require_values(tensor);
     require_type(tensor, tensors.front());
     flat.push_back(tensor.resolve_conj().resolve_neg().reshape({-1}));
   }
-  return at::cat(flat);
+  const at::Tensor all = at::cat(flat);
+  return all.is_cpu() ? all : staged(all);
 }
 
 at::Tensor room_for(const std::vector<at::Tensor>& tensors) {
   std::int64_t numel = 0;
   for (const at::Tensor& tensor : tensors) {
-    require_host(tensor);
+    require_values(tensor);
     require_type(tensor, tensors.front());
     numel += tensor.numel();
   }
-  return at::empty({numel}, at::TensorOptions().dtype(tensors.front().scalar_type()));
+  return host_room({numel}, tensors.front());
 }
 
 void take_apart(const at::Tensor& joined, const std::vector<at::Tensor>& tensors) {
@@ -188,7 +201,7 @@ bool Reduction::prepare(at::Tensor& values) const {
   if (!factor_) return false;
   const auto* const by = dynamic_cast<const c10d::PreMulSumSupplement*>(factor_.get());
   if (by == nullptr) throw BadArgument("the factor of a PREMUL_SUM is unknown");
-  values = by->tensor_factor.defined() ? values.mul(by->tensor_factor.to(values.scalar_type()))
+  values = by->tensor_factor.defined() ? values.mul(by->tensor_factor.to(values.options()))
                                        : values.mul(by->double_factor);
   return true;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tensors as the library takes them: contiguous memory of a type. All throw BadArgument for tensors
-// that are not in host memory or not dense. Any thread.
+// Tensors as the library takes them: contiguous host memory of a type. Tensors of a device are
+// staged: copied to host memory (pinned, for a GPU) and back, on the current stream of the thread.
+// All throw BadArgument for tensors without values or that are not dense. Any thread.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +20,8 @@ struct Element {
 };
 Element element_of(const at::Tensor& tensor);
 
-// The values of a tensor in one piece: the tensor itself if it is contiguous, otherwise a copy.
+// The values of a tensor in one piece: the tensor itself if it is contiguous and in host memory,
+// otherwise a copy.
 class Flat {
  public:
   static Flat input(const at::Tensor& tensor);
@@ -45,7 +47,7 @@ class Flat {
   Element element_;
 };
 
-// One tensor of the elements of several, one behind the other; and the way back.
+// One tensor in host memory of the elements of several, one behind the other; and the way back.
 at::Tensor joined(const std::vector<at::Tensor>& tensors);
 at::Tensor room_for(const std::vector<at::Tensor>& tensors);
 void take_apart(const at::Tensor& joined, const std::vector<at::Tensor>& tensors);

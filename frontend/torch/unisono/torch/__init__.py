@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The back end "unisono" of torch.distributed, for tensors in host memory.
+"""The back end "unisono" of torch.distributed, for tensors in host memory. Tensors of devices are
+copied to host memory and back.
 
     torch.distributed.init_process_group("unisono")
     torch.distributed.init_process_group("cpu:unisono,cuda:nccl")
@@ -33,7 +34,7 @@ def _create(options: Any, _: Any) -> Any:
 
 def register() -> None:
     if dist.is_available() and _NAME.upper() not in dist.Backend._plugins:
-        dist.Backend.register_backend(_NAME, _create, extended_api=True, devices=["cpu"])
+        dist.Backend.register_backend(_NAME, _create, extended_api=True, devices=["cpu", "cuda"])
 
 
 register()
