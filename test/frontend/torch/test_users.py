@@ -11,21 +11,24 @@ import pytest
 HERE = Path(__file__).resolve().parent
 
 
-def run(program, backend):
+def run(program, backend, *args):
     """The back end and the number of ranks that rank 0 has seen, and the losses of all ranks."""
     ended = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone",
-                            "--nproc-per-node", "2", HERE / program, backend], text=True,
-                           capture_output=True, check=False,
+                            "--nproc-per-node", "2", HERE / program, backend, *args],
+                           text=True, capture_output=True, check=False,
                            env=os.environ | {"OMP_NUM_THREADS": "1"})
     assert ended.returncode == 0, ended.stderr
     name, ranks, *losses = ended.stdout.split()
     return name, int(ranks), [float(loss) for loss in losses]
 
 
-@pytest.mark.parametrize("program", ["accelerated.py", "lightning_training.py"])
-def test_losses_are_those_of_gloo(program):
-    name, ranks, ours = run(program, "unisono")
+@pytest.mark.parametrize("command", [
+    ["accelerated.py"], ["lightning_training.py"], ["deepspeed_training.py", "1"],
+    ["deepspeed_training.py", "2"], ["deepspeed_training.py", "3"]], ids=" ".join)
+def test_losses_are_those_of_gloo(command):
+    program, *args = command
+    name, ranks, ours = run(program, "unisono", *args)
     assert (name, ranks) == ("unisono", 2)
     assert len(ours) >= 20
     assert sum(ours[-8:]) < sum(ours[:8])
-    assert ours == pytest.approx(run(program, "gloo")[2], rel=1e-4)
+    assert ours == pytest.approx(run(program, "gloo", *args)[2], rel=1e-4)
