@@ -106,9 +106,11 @@ def without_torch(repetitions):
         return found
 
 
-def measure(path, ranks, lengths, repetitions):
+def measure(path, ranks, rank, lengths, repetitions):
+    """The rows of the table, at all ranks. rank None: of a spawned process."""
+    rank = int(os.environ["UNISONO_RANK"]) if rank is None else rank
     dist.init_process_group("unisono", store=dist.FileStore(str(path), ranks), world_size=ranks,
-                            rank=int(os.environ["UNISONO_RANK"]))
+                            rank=rank)
     groups = {"unisono": dist.group.WORLD, "gloo": dist.new_group(backend="gloo")}
     rows = []
     for length in lengths:
@@ -130,6 +132,13 @@ def measure(path, ranks, lengths, repetitions):
     return rows
 
 
+def print_rows(rows):
+    print(f"{'collective':24}{'bytes':>10}{'unisono':>12}{'gloo':>12}{'ratio':>8}")
+    for row in rows:
+        print(f"{row['collective']:24}{row['bytes']:>10}{row['unisono']:>12.1f}{row['gloo']:>12.1f}"
+              f"{row['gloo'] / row['unisono']:>8.1f}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -140,8 +149,8 @@ def main():
     options = parser.parse_args()
     lengths = [max(1, int(each) // 4) for each in options.bytes.split(",")]
     with tempfile.TemporaryDirectory() as folder:
-        rows = unisono.spawn(measure, (Path(folder) / "store", options.ranks, lengths,
-                                       options.repeat), ranks=options.ranks)[0]
+        rows = unisono.spawn(measure, (Path(folder) / "store", options.ranks, None,
+                                       lengths, options.repeat), ranks=options.ranks)[0]
         parts = {"torch alone": unisono.spawn(dispatch, (options.repeat,), ranks=1)[0],
                  "torch and unisono, 1 rank": unisono.spawn(
                      alone, (Path(folder) / "alone", options.repeat), ranks=1)[0]}
@@ -149,10 +158,7 @@ def main():
         parts[f"unisono without torch, {options.ranks} ranks"] = own[0]
         parts[f"a plan of unisono, {options.ranks} ranks"] = own[1]
     print(f"torch {torch.__version__}, {options.ranks} ranks, us for a call")
-    print(f"{'collective':24}{'bytes':>10}{'unisono':>12}{'gloo':>12}{'ratio':>8}")
-    for row in rows:
-        print(f"{row['collective']:24}{row['bytes']:>10}{row['unisono']:>12.1f}{row['gloo']:>12.1f}"
-              f"{row['gloo'] / row['unisono']:>8.1f}")
+    print_rows(rows)
     print("all_reduce of 8 bytes, us for a call")
     for name, time_us in parts.items():
         print(f"{name:34}{time_us:>12.1f}")
