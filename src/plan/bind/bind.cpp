@@ -380,7 +380,7 @@ class Binder {
   bool is_own_;
   const BindOptions& options_;
   const WindowLayout& layout_;
-  const StepOrder& order_;
+  const schedule::StepOrder& order_;
   std::vector<schedule::OpId> last_reader_;    // by slot; only with pulls
   std::vector<std::int32_t> wait_segment_of_;  // by op; -1: before all wait segments
   Program program_;

@@ -34,7 +34,7 @@ WindowLayout::WindowLayout(std::span<const Schedule> set, const BindOptions& opt
     : set_(set), options_(options), ranks_(set.size()) {
   if (options.pull_from > 0) pulls_ = Pulls(set, least_pulled(options));
   const int ranks = static_cast<int>(set.size());
-  for (const Schedule& each : set) orders_.push_back(order_steps(each, options.helping));
+  for (const Schedule& each : set) orders_.push_back(schedule::order_steps(each, options.helping));
   for (int r = 0; r < ranks; ++r) {
     at(r).slots.assign(schedule_of(r).slots.size(), {});
     at(r).outboxes.assign(schedule_of(r).ops.size(), {});

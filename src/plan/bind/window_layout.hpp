@@ -11,7 +11,7 @@
 
 #include "plan/bind/bind.hpp"
 #include "plan/bind/pulls.hpp"
-#include "plan/bind/step_order.hpp"
+#include "schedule/step_order.hpp"
 
 namespace unisono::plan {
 
@@ -37,7 +37,9 @@ class WindowLayout {
   // hosts in their own copy of that outbox.
   bool is_staged(int rank, const schedule::Op& op) const;
   const Pulls& pulls() const { return pulls_; }
-  const StepOrder& order(int rank) const { return orders_[static_cast<std::size_t>(rank)]; }
+  const schedule::StepOrder& order(int rank) const {
+    return orders_[static_cast<std::size_t>(rank)];
+  }
   // Pulled data that is to be reduced goes through `bounce`, so many elements at a time; one for
   // each operand.
   std::int64_t bounce(int rank, int operand) const;
@@ -71,7 +73,7 @@ class WindowLayout {
   std::span<const schedule::Schedule> set_;
   const BindOptions& options_;
   Pulls pulls_;
-  std::vector<StepOrder> orders_;
+  std::vector<schedule::StepOrder> orders_;
   std::vector<RankLayout> ranks_;
 };
 

@@ -11,10 +11,10 @@
 
 #include "schedule/schedule.hpp"
 
-namespace unisono::plan {
+namespace unisono::schedule {
 
 struct StepOrder {
-  std::vector<schedule::OpId> ops;  // all of them, predecessors first
+  std::vector<OpId> ops;  // all of them, predecessors first
   // The number of them that others may do: up to the last send that comes after a wait.
   std::size_t helpable = 0;
   // Whether those behind the first wait touch the caller's buffers, which then have to be staged.
@@ -22,6 +22,6 @@ struct StepOrder {
   bool stages_output = false;
 };
 
-StepOrder order_steps(const schedule::Schedule& schedule, bool helping);
+StepOrder order_steps(const Schedule& schedule, bool helping);
 
-}  // namespace unisono::plan
+}  // namespace unisono::schedule

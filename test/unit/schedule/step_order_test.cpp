@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // In which order ops become steps, for every algorithm.
-#include "plan/bind/step_order.hpp"
+#include "schedule/step_order.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,15 +10,8 @@
 
 #include "algorithm/algorithm.hpp"
 
-namespace unisono::plan {
+namespace unisono::schedule {
 namespace {
-
-using schedule::Collective;
-using schedule::Op;
-using schedule::OpId;
-using schedule::OpKind;
-using schedule::Schedule;
-using schedule::Shape;
 
 bool sends(const Op& op) { return op.kind == OpKind::send || op.kind == OpKind::multicast; }
 
@@ -109,4 +102,4 @@ TEST(StepOrder, ASumThatIsSentOnIsStaged) {
 }
 
 }  // namespace
-}  // namespace unisono::plan
+}  // namespace unisono::schedule

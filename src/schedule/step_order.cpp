@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "plan/bind/step_order.hpp"
+#include "schedule/step_order.hpp"
 
 #include <algorithm>
 #include <numeric>
 
-namespace unisono::plan {
+namespace unisono::schedule {
 namespace {
-
-using schedule::Memory;
-using schedule::Op;
-using schedule::OpId;
-using schedule::OpKind;
-using schedule::Schedule;
 
 std::size_t at(OpId op) { return static_cast<std::size_t>(op); }
 
@@ -78,4 +72,4 @@ StepOrder order_steps(const Schedule& schedule, bool helping) {
   return order;
 }
 
-}  // namespace unisono::plan
+}  // namespace unisono::schedule
