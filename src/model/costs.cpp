@@ -61,6 +61,7 @@ MessageCost Costs::work_out(bool crosses, std::int64_t bytes) const {
   cost.gap = {.latency = gap, .bytes = wire};
   cost.flight = {.latency = latency, .bytes = wire};
   cost.reception = split(path.reception.ns(0), path.reception.ns(bytes));
+  if (!crosses && helps() && shares_cores(0)) cost.reception.bytes *= share_of_other_cores();
   if (path.staged_per_byte) {
     cost.can_be_staged = true;
     cost.staging = {.bytes = m * path.staging_per_byte->ns()};
@@ -76,6 +77,12 @@ MessageCost Costs::work_out(bool crosses, std::int64_t bytes) const {
     cost.multicast_flight = {.latency = path.multicast_latency->ns(), .bytes = wire};
   }
   return cost;
+}
+
+// Where any awake rank does the steps of others, a message is read on any core alike.
+double Costs::share_of_other_cores() const {
+  const double number = cores();
+  return (number - 1) / number;
 }
 
 const MessageCost& Costs::message(bool crosses, std::int64_t elements) {

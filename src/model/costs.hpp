@@ -85,6 +85,8 @@ class Costs {
  private:
   // Between hosts the path between them says what ranks do on their own, too.
   const PathParameters& own_path(std::int64_t bytes) const;
+  // The share of the messages that one core writes and another one reads.
+  double share_of_other_cores() const;
   MessageCost work_out(bool crosses, std::int64_t bytes) const;
 
   const Machine* machine_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "schedule/step_order.hpp"
 
 namespace unisono::model {
 namespace {
@@ -77,12 +78,14 @@ class Clock {
     rank.arrivals.resize(schedule.slots.size());
     rank.filled.resize(schedule.slots.size());
     spend(rank, schedule.rank, costs_.start_up());
+    stage_helped(rank, schedule);
     if (stages(schedule)) count_copies(schedule, rank);
     return rank;
   }
 
   // The next segment, when the rank is through with one.
-  static void begin_again(Rank& rank) {
+  void begin_again(Rank& rank, const Schedule& schedule) {
+    stage_helped(rank, schedule);
     rank.next = 0;
     rank.filled.assign(rank.filled.size(), false);
     rank.contents = {};
@@ -134,25 +137,37 @@ class Clock {
   }
 
   // The price, given the rank that ends last and the work of each host.
-  Price finish(const Moment& last, int last_rank, const std::vector<double>& busy) const {
+  Price finish(const Moment& last, int last_rank, const std::vector<double>& busy,
+               std::int64_t segments) const {
     Price price{.ns = last.ns, .parts = last.parts, .last_rank = last_rank};
     double turns = 0;  // of the ranks on each core
     for (std::size_t host = 0; host < busy.size(); ++host) {
       const int number = static_cast<int>(host);
       if (!costs_.shares_cores(number)) continue;
       turns = std::max(turns, static_cast<double>(costs_.ranks_of(number)) / costs_.cores());
-      const double work = busy[host] / costs_.cores();
-      if (work <= price.ns) continue;
-      price.parts.hand_over += work - price.ns;
-      price.ns = work;
+      const double shared = last.ns + (busy[host] - last.ns) / costs_.cores();
+      if (shared <= price.ns) continue;
+      price.parts.hand_over += shared - price.ns;
+      price.ns = shared;
     }
     if (!costs_.helps()) return price;
-    price.parts.hand_over += turns * costs_.hand_over().hand_over;
-    price.ns += turns * costs_.hand_over().hand_over;
+    const double turns_ns = turns * static_cast<double>(segments) * costs_.hand_over().hand_over;
+    price.parts.hand_over += turns_ns;
+    price.ns += turns_ns;
     return price;
   }
 
  private:
+  // The buffers of the caller that others may need are copied to where they can reach them.
+  void stage_helped(Rank& rank, const Schedule& schedule) {
+    if (!costs_.helps()) return;
+    const schedule::StepOrder order = schedule::order_steps(schedule, true);
+    std::int64_t elements = 0;
+    if (order.stages_input) elements += schedule::input_count(schedule.shape, schedule.rank);
+    if (order.stages_output) elements += schedule::output_count(schedule.shape, schedule.rank);
+    spend(rank, schedule.rank, {.bytes = costs_.message(false, elements).occupies.bytes});
+  }
+
   void spend(Rank& rank, int number, const Parts& parts) {
     rank.now += parts;
     if (!busy_.empty()) busy_[static_cast<std::size_t>(costs_.host(number))] += parts.sum();
@@ -225,7 +240,7 @@ class PriceWalk {
     std::vector<double> busy = clock_.busy();
     if (segments > 1) {
       for (std::size_t r = 0; r < ranks_.size(); ++r) {
-        Clock::begin_again(ranks_[r]);
+        clock_.begin_again(ranks_[r], set_[r]);
         ready_.push_back(r);
       }
       last = walk();
@@ -234,7 +249,7 @@ class PriceWalk {
         busy[host] *= static_cast<double>(segments);
       }
     }
-    return clock_.finish(end, static_cast<int>(last), busy);
+    return clock_.finish(end, static_cast<int>(last), busy, segments);
   }
 
  private:
@@ -324,13 +339,13 @@ Price price_of_alike(const Schedule& any, const Machine& machine, const Work& wo
   Moment end = rank.now;
   std::vector<double> busy = clock.busy();
   if (segments > 1) {
-    Clock::begin_again(rank);
+    clock.begin_again(rank, any);
     walk_alike(any, clock, rank);
     end = of_segments(end, rank.now, segments);
   }
   // Where all ranks are on one host, it has the work of all.
   for (double& each : busy) each *= static_cast<double>(segments) * any.shape.ranks;
-  return clock.finish(end, any.rank, busy);
+  return clock.finish(end, any.rank, busy, segments);
 }
 
 }  // namespace unisono::model

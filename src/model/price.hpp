@@ -13,10 +13,15 @@
 //
 // A range that is sent several times without having been written in between is staged once, too.
 //
-// A host with more ranks than cores needs at least its ranks' work divided by its cores. There a
-// wait that blocks costs a hand-over. If ranks help each other (Engine::helping), a rank that is
-// awake does the steps of all. Then each rank needs a core once, and hand-overs add up to the ranks
-// of each core.
+// On a host with more ranks than cores, the longest path takes one core, and the rest of the work
+// is shared by all: Graham's bound for a scheduler that leaves no core idle. There a wait that
+// blocks costs a hand-over. If ranks help each other (Engine::helping), a rank that is awake does
+// the steps of all. Then each rank needs a core once for each segment, and hand-overs add up to the
+// ranks of each core. Each message is read on any core alike, and the growth of r(m) counts only
+// for other cores than its sender's. The buffers of the caller that other ranks may need are staged
+// first, at O m (schedule/step_order.hpp).
+//
+// Source of the bound: R. L. Graham, Bounds on multiprocessing timing anomalies, 1969.
 //
 // A call that is too long for the receive buffers goes in segments, one behind the other. Each rank
 // begins the next segment when it is through with one. So the first takes its critical path, and

@@ -176,6 +176,66 @@ TEST(Price, WhereRanksHelpEachNeedsACoreOnce) {
   EXPECT_DOUBLE_EQ(price(set, small, helping).parts.hand_over, 0);
 }
 
+TEST(Price, WhereRanksHelpEachNeedsACoreOnceForEachSegment) {
+  const auto set = build_all(Collective::barrier, "dissemination", 8, 0, {});
+  Machine small = plain();
+  small.hand_over = ns(50);
+  Work helping = kBytes;
+  helping.engine = Engine::helping;
+  helping.cores = 4;
+  EXPECT_DOUBLE_EQ(price(set, small, helping).parts.hand_over, 8 / 4 * 50);
+  EXPECT_DOUBLE_EQ(price(set, small, helping, 3).parts.hand_over, 3 * 8 / 4 * 50);
+}
+
+// Rank 0 sends 10 bytes to rank 1, which then sends 10 of its own to rank 2.
+std::vector<Schedule> passed_on(std::int64_t input) {
+  const Shape shape{.collective = Collective::allgather, .ranks = 3, .count = input};
+  Builder first(shape, 0), second(shape, 1), third(shape, 2);
+  first.send(1, 0, schedule::input(0, 10));
+  const auto arrived = second.wait(second.slot(0, 10));
+  second.send(2, 0, schedule::input(0, 10), {arrived});
+  third.wait(third.slot(1, 10));
+  return {std::move(first).take(), std::move(second).take(), std::move(third).take()};
+}
+
+TEST(Price, WhereRanksHelpTheyStageTheBuffersThatOthersMayNeed) {
+  Machine machine = plain();
+  machine.paths[0].latency = ns(0);
+  EXPECT_DOUBLE_EQ(price(passed_on(500), machine, kBytes).ns, 7 + 2 * (110 + 20));
+  // Rank 1 is through with it after the message has come. No other rank does steps of rank 0.
+  Work helping = kBytes;
+  helping.engine = Engine::helping;
+  EXPECT_DOUBLE_EQ(price(passed_on(500), machine, helping).ns, 7 + 500 + 20 + (110 + 20));
+}
+
+TEST(Price, WhereRanksHelpSomeReadOnTheCoreOfTheSender) {
+  Work helping = kBytes;
+  helping.engine = Engine::helping;
+  const auto reading = [&](int cores) {
+    helping.cores = cores;
+    const auto set = build_all(Collective::reduce, "serial", 5, 50, {});
+    return price(set, plain(), helping).parts.bytes;
+  };
+  // The root has four messages of 50 bytes on the longest path, after one that is sent.
+  EXPECT_DOUBLE_EQ(reading(5), 50 + 4 * 50);
+  EXPECT_DOUBLE_EQ(reading(4), 50 + 4 * 50 * 3 / 4.);
+  EXPECT_DOUBLE_EQ(reading(1), 50);
+}
+
+TEST(Price, WhereRanksOutnumberCoresTheLongestPathAndTheRestShareThem) {
+  Machine machine = plain();
+  machine.paths[0].latency = ns(0);
+  Work work = kBytes;
+  work.engine = Engine::helping;
+  const auto set = build_all(Collective::barrier, "dissemination", 8, 0, {});
+  const double path = 7 + 3 * (100 + 10);
+  for (const int cores : {1, 2, 4, 7}) {
+    work.cores = cores;
+    EXPECT_DOUBLE_EQ(price(set, machine, work).ns, path + (8 * path - path) / cores);
+    EXPECT_DOUBLE_EQ(price_of_alike(set[0], machine, work).ns, price(set, machine, work).ns);
+  }
+}
+
 TEST(Price, OfElementsOfAnotherLengthThanTheirTypes) {
   Work wide = kBytes;
   wide.element_bytes = 10;
@@ -190,9 +250,11 @@ TEST(Price, WhereRanksOutnumberCoresWaitsPassThemOn) {
   Machine small = plain();
   small.cores_per_host = 7;
   small.hand_over = ns(50);
-  EXPECT_DOUBLE_EQ(price(set, small, kBytes).ns, alone + 3 * 50);
-  EXPECT_DOUBLE_EQ(price(set, small, kBytes).parts.hand_over, 3 * 50);
-  // One core does the work of all, which is more than the longest path.
+  // The work of all is more than the longest path, without the messages' flights or with them.
+  const double shared = (8 * (7 + 3 * (100 + 10 + 50)) - (alone + 3 * 50)) / 7;
+  EXPECT_DOUBLE_EQ(price(set, small, kBytes).ns, alone + 3 * 50 + shared);
+  EXPECT_DOUBLE_EQ(price(set, small, kBytes).parts.hand_over, 3 * 50 + shared);
+  // One core does the work of all.
   small.cores_per_host = 1;
   EXPECT_DOUBLE_EQ(price(set, small, kBytes).ns, 8 * (7 + 3 * (100 + 10 + 50)));
   Work apart = kBytes;
