@@ -30,6 +30,20 @@ void set_ends(model::PathParameters& path, double overhead, double reception) {
   const double before = path.reception.ns(0);
   for (auto& point : path.reception.points) point.value.number += reception - before;
 }
+// Helped ranks pass long messages on in parts, through buffers, which cost no less than short
+// messages. The probe's broadcasts of long messages took one copy.
+void raise_to_short(const model::PathParameters& shorter, model::PathParameters& path) {
+  if (shorter.overhead_per_byte.ns() > path.overhead_per_byte.ns()) {
+    path.overhead_per_byte = shorter.overhead_per_byte;
+  }
+  const auto& from = shorter.reception.points.back();
+  auto& to = path.reception.points.back();
+  const double scale = static_cast<double>(to.bytes) / static_cast<double>(from.bytes);
+  if (from.value.number * scale <= to.value.number) return;
+  to.value.number = std::round(from.value.number * scale * 1e3) / 1e3;
+  to.value.plus_minus = std::round(from.value.plus_minus * scale * 1e3) / 1e3;
+  to.value.where = from.value.where + ", of short messages";
+}
 // A call of one message takes C + L. If other load disturbed the ping-pong, its L may be greater.
 void set_start_up(model::PathParameters& path, model::Value start_up_and_latency) {
   path.latency.number = std::min(path.latency.number, start_up_and_latency.number);
@@ -143,10 +157,12 @@ base::Result<MessageCosts> fit_messages(const model::Machine& machine, model::En
 void set_message_costs(model::Machine& machine, model::Engine engine, const MessageCosts& costs,
                        const std::string& where) {
   const bool helps = engine == model::Engine::helping;
+  const model::PathParameters shorter = model::local_path(machine, model::Engine::any, 0);
   std::vector<model::PathParameters> own;
   for (model::PathParameters path : machine.paths) {
     if (!is_local(path) || path.engine != model::Engine::any) continue;
     path.engine = engine;
+    if (helps && !own.empty()) raise_to_short(shorter, path);
     const model::Value reception = measured(costs.reception, where);
     set_ends(path, costs.overhead.value, reception.number);
     path.overhead = measured(costs.overhead, where);

@@ -129,6 +129,24 @@ class Tuner {
     return costs;
   }
 
+  // O and r(m). A broadcast between two ranks copies twice: into the buffer, which another core has
+  // read, and out of it, which another core has written. Each costs half, and more than a copy
+  // within a core's caches.
+  static void share_bytes(const model::Estimate& called, const model::Estimate& sent,
+                          const model::Estimate& copied, std::int64_t last,
+                          model::PathParameters& path) {
+    const model::Estimate half{called.value / 2, called.plus_minus / 2};
+    path.overhead_per_byte = half.value > sent.value
+                                 ? per_byte(half, "half of a broadcast, fit over sizes")
+                                 : per_byte(sent, "sending, fit over sizes");
+    const double bytes = static_cast<double>(last);
+    const double read = std::max(0.0, half.value - copied.value) * bytes;
+    const double read_error = both(half.plus_minus, copied.plus_minus) * bytes;
+    path.reception.points = {
+        {0, none("in the latency")},
+        {last, measured(read, read_error, "half of a broadcast less copying")}};
+  }
+
   // Measures a path within the host. C is what the library's calls take beyond the messages.
   template <class Sizes>
   base::Status measure_path(const Sizes& sizes, bool is_long, model::PathParameters& path) {
@@ -149,10 +167,10 @@ class Tuner {
     path.level = is_long ? model::Level::memory : model::Level::cache;
     path.up_to_bytes = is_long ? 0 : sizes.back();
     path.overhead = measured(sent.each.value, sent.each.plus_minus, "sending, fit over sizes");
-    path.overhead_per_byte = per_byte(sent.per_byte, "sending, fit over sizes");
     // The line of long messages says nothing of small parts: its short ones do.
     const model::PathParameters* cached = is_long ? &tuning_.machine.paths.front() : nullptr;
     if (cached != nullptr) path.overhead = cached->overhead;
+    share_bytes(called.per_byte, sent.per_byte, copied.per_byte, sizes.back(), path);
     path.latency = cached != nullptr ? cached->latency
                                      : measured(flown.each.value - sent.each.value,
                                                 both(flown.each.plus_minus, sent.each.plus_minus),
@@ -160,13 +178,6 @@ class Tuner {
     path.gap = none("a store leaves at once");
     path.gap_per_byte = none("a store leaves at once", Unit::ns_per_byte);
     path.copy_per_byte = per_byte(copied.per_byte, "copies, fit over sizes");
-    const double read =
-        std::max(0.0, called.per_byte.value - sent.per_byte.value - copied.per_byte.value);
-    const double read_error = both(called.per_byte.plus_minus, sent.per_byte.plus_minus);
-    const double last = static_cast<double>(sizes.back());
-    const std::string by = "broadcasts less sending and copying";
-    path.reception.points = {{0, none("in the latency")},
-                             {sizes.back(), measured(read * last, read_error * last, by)}};
     path.reduction = reductions(is_long);
     path.start_up = {
         {std::nullopt, cached != nullptr
