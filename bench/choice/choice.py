@@ -84,6 +84,13 @@ def time_of(arguments, collective, ranks, size, name):
     return cell["loop"]["median_us"]
 
 
+def machine_of(arguments):
+    """Processor, cores, kernel and compiler, as `unisono bench` reports them."""
+    text = run([arguments.unisono, "bench", "barrier", "-n", 2, "--format", "json",
+                "--iterations", 1])
+    return read_report(text).get("machine")
+
+
 def measure_cell(arguments, collective, ranks, size):
     explanation = explain(arguments, collective, ranks, size)
     names = candidates_of(explanation, arguments.most)
@@ -161,8 +168,10 @@ def main():
     by_choice = summary(cells)
     print_summary(by_choice)
     if arguments.json:
-        arguments.json.write_text(json.dumps({"summary": by_choice, "cells": cells}, indent=1)
-                                  + "\n")
+        head = {"tool": "choice.py", "command": " ".join(["bench/choice/choice.py", *sys.argv[1:]]),
+                "machine": machine_of(arguments)}
+        arguments.json.write_text(
+            json.dumps({**head, "summary": by_choice, "cells": cells}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ void by_rule(benchmark::State& state, Collective collective, int ranks) {
 const bool kRegistered = [] {
   for (int c = 0; c < schedule::kCollectiveCount; ++c) {
     const auto collective = static_cast<Collective>(c);
-    for (const int ranks : {2, 8, 64, 1024, 4096}) {
+    for (const int ranks : {2, 8, 32, 64, 1024, 4096}) {
       const std::string name =
           std::string(schedule::collective_name(collective)) + "/" + std::to_string(ranks);
       benchmark::RegisterBenchmark(("select/by_price/" + name).c_str(), by_price, collective,
