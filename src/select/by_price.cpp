@@ -22,7 +22,7 @@ std::string_view never(const Circumstances&) {
 constexpr PriceRow kRows[] = {
     {Collective::barrier,        never},
     {Collective::broadcast,      nothing},
-    {Collective::reduce,         never},
+    {Collective::reduce,         nothing},
     {Collective::allreduce,      never},
     {Collective::allgather,      never},
     {Collective::gather,         never},
