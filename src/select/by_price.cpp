@@ -24,7 +24,7 @@ constexpr PriceRow kRows[] = {
     {Collective::broadcast,      nothing},
     {Collective::reduce,         nothing},
     {Collective::allreduce,      never},
-    {Collective::allgather,      never},
+    {Collective::allgather,      nothing},
     {Collective::gather,         never},
     {Collective::scatter,        never},
     {Collective::alltoall,       never},
