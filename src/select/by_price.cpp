@@ -25,7 +25,7 @@ constexpr PriceRow kRows[] = {
     {Collective::reduce,         nothing},
     {Collective::allreduce,      never},
     {Collective::allgather,      nothing},
-    {Collective::gather,         never},
+    {Collective::gather,         nothing},
     {Collective::scatter,        never},
     {Collective::alltoall,       never},
     {Collective::reduce_scatter, never},
