@@ -26,7 +26,7 @@ constexpr PriceRow kRows[] = {
     {Collective::allreduce,      never},
     {Collective::allgather,      nothing},
     {Collective::gather,         nothing},
-    {Collective::scatter,        never},
+    {Collective::scatter,        nothing},
     {Collective::alltoall,       never},
     {Collective::reduce_scatter, never},
     {Collective::scan,           never},
