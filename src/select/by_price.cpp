@@ -27,7 +27,7 @@ constexpr PriceRow kRows[] = {
     {Collective::allgather,      nothing},
     {Collective::gather,         nothing},
     {Collective::scatter,        nothing},
-    {Collective::alltoall,       never},
+    {Collective::alltoall,       nothing},
     {Collective::reduce_scatter, never},
     {Collective::scan,           never},
     {Collective::exscan,         never},

@@ -41,7 +41,6 @@ Circumstances on_one_host(int ranks, bool oversubscribed) {
 
 bool is_on(Collective collective, [[maybe_unused]] bool oversubscribed) {
   switch (collective) {
-    case Collective::alltoall:
     case Collective::reduce_scatter:
     case Collective::scan:
     case Collective::exscan:
@@ -54,6 +53,7 @@ bool is_on(Collective collective, [[maybe_unused]] bool oversubscribed) {
     case Collective::allgather:
     case Collective::gather:
     case Collective::scatter:
+    case Collective::alltoall:
       return true;
   }
   return false;
