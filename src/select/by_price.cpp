@@ -28,7 +28,7 @@ constexpr PriceRow kRows[] = {
     {Collective::gather,         nothing},
     {Collective::scatter,        nothing},
     {Collective::alltoall,       nothing},
-    {Collective::reduce_scatter, never},
+    {Collective::reduce_scatter, nothing},
     {Collective::scan,           never},
     {Collective::exscan,         never},
     {Collective::many_to_many,   never},
