@@ -29,7 +29,7 @@ constexpr PriceRow kRows[] = {
     {Collective::scatter,        nothing},
     {Collective::alltoall,       nothing},
     {Collective::reduce_scatter, nothing},
-    {Collective::scan,           never},
+    {Collective::scan,           nothing},
     {Collective::exscan,         never},
     {Collective::many_to_many,   never},
 };
