@@ -30,7 +30,7 @@ constexpr PriceRow kRows[] = {
     {Collective::alltoall,       nothing},
     {Collective::reduce_scatter, nothing},
     {Collective::scan,           nothing},
-    {Collective::exscan,         never},
+    {Collective::exscan,         nothing},
     {Collective::many_to_many,   never},
 };
 // clang-format on

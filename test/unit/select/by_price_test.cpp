@@ -41,7 +41,6 @@ Circumstances on_one_host(int ranks, bool oversubscribed) {
 
 bool is_on(Collective collective, [[maybe_unused]] bool oversubscribed) {
   switch (collective) {
-    case Collective::exscan:
     case Collective::barrier:
     case Collective::allreduce:
     case Collective::many_to_many:
@@ -54,6 +53,7 @@ bool is_on(Collective collective, [[maybe_unused]] bool oversubscribed) {
     case Collective::alltoall:
     case Collective::reduce_scatter:
     case Collective::scan:
+    case Collective::exscan:
       return true;
   }
   return false;
