@@ -14,13 +14,17 @@ using schedule::Shape;
 
 // Empty: the condition holds.
 std::string_view nothing(const Circumstances&) { return {}; }
+std::string_view few_ranks_for_cores(const Circumstances& now) {
+  if (!now.oversubscribed) return {};
+  return "ranks outnumber cores, where measured times of candidates differ more than their prices";
+}
 std::string_view never(const Circumstances&) {
   return "prices of this collective were not compared with measured times";
 }
 
 // clang-format off
 constexpr PriceRow kRows[] = {
-    {Collective::barrier,        never},
+    {Collective::barrier,        few_ranks_for_cores},
     {Collective::broadcast,      nothing},
     {Collective::reduce,         nothing},
     {Collective::allreduce,      never},

@@ -39,9 +39,10 @@ Circumstances on_one_host(int ranks, bool oversubscribed) {
           .shared_windows = true};
 }
 
-bool is_on(Collective collective, [[maybe_unused]] bool oversubscribed) {
+bool is_on(Collective collective, bool oversubscribed) {
   switch (collective) {
     case Collective::barrier:
+      return !oversubscribed;
     case Collective::allreduce:
     case Collective::many_to_many:
       return false;
