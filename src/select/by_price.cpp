@@ -27,7 +27,7 @@ constexpr PriceRow kRows[] = {
     {Collective::barrier,        few_ranks_for_cores},
     {Collective::broadcast,      nothing},
     {Collective::reduce,         nothing},
-    {Collective::allreduce,      never},
+    {Collective::allreduce,      few_ranks_for_cores},
     {Collective::allgather,      nothing},
     {Collective::gather,         nothing},
     {Collective::scatter,        nothing},

@@ -42,8 +42,8 @@ Circumstances on_one_host(int ranks, bool oversubscribed) {
 bool is_on(Collective collective, bool oversubscribed) {
   switch (collective) {
     case Collective::barrier:
-      return !oversubscribed;
     case Collective::allreduce:
+      return !oversubscribed;
     case Collective::many_to_many:
       return false;
     case Collective::broadcast:
