@@ -17,10 +17,12 @@
 #include "bootstrap/exchange/exchange_rendezvous.hpp"
 #include "bootstrap/join.hpp"
 #include "bootstrap/kvs/key_exchange.hpp"
+#include "bootstrap/launchers/launcher.hpp"
 #include "bootstrap/rendezvous/message.hpp"
 #include "comm/start.hpp"
 #include "memory/memory_file.hpp"
 #include "nic/service/probe.hpp"
+#include "profile/profile.hpp"
 #include "transport/table.hpp"
 
 struct unisono_threads_s {
@@ -174,6 +176,20 @@ Result<base::Settings> settings_with(const unisono_init_options_t& options) {
   return base::Settings::from(environment);
 }
 
+// A front end's jobs may be of some ranks only, and be made in any order. So the launcher's rank
+// names the profile of the process, if there is a launcher.
+void name_profile(const base::Settings& settings) {
+  const std::string& file = settings.text(base::Setting::profile);
+  if (file.empty()) return;
+  const auto job =
+      bootstrap::describe_job(base::process_environment(), settings, bootstrap::process_facts());
+  if (!job.ok() || job->launcher == bootstrap::Launcher::none) return;
+  profile::join_profile(file, {.rank = job->rank,
+                               .ranks = job->ranks,
+                               .job = bootstrap::launcher_name(job->launcher),
+                               .machine = ""});
+}
+
 // A rank that fails by itself takes part in the next round, which tells the others.
 Result<unisono_comm_t> init_with(bootstrap::ExchangeRounds& rounds,
                                  const Result<unisono_init_options_t>& options) {
@@ -185,6 +201,7 @@ Result<unisono_comm_t> init_with(bootstrap::ExchangeRounds& rounds,
   Result<Joined> joined = join_over(rounds, settings);
   UNISONO_TRY(rounds.agree(joined.ok() ? base::success() : base::Status(joined.error())));
   rank->settings = *settings;
+  name_profile(*settings);
   Result<unisono_comm_t> world = enter(std::move(joined->info), std::move(joined->memory),
                                        *settings, joined->nic, std::move(rank));
   if (world.ok()) {

@@ -46,11 +46,17 @@ plan::PlanContext plan_context(const Members& members, const SegmentLayout& layo
           .small = layout.small,
           .bulk = layout.bulk,
           .overrides = job.overrides(),
-          .machine = &job.machine()};
+          .machine = &job.machine(),
+          .profile = job.profile.get()};
 }
 
-Status stage(OperationQueue& queue, FailureState& failures, const plan::Plan& plan,
-             Pending& pending) {
+// For a plan with extras, before its start.
+Status prepare(OperationQueue& queue, FailureState& failures, const plan::Plan& plan,
+               profile::Form form, Pending& pending) {
+  pending.form = form;
+  pending.waits_from_ns = 0;
+  if (plan.recording.row != nullptr) pending.begun_ns = base::now_ns();
+  if (plan.staging_bytes == 0) return base::success();
   const Status staged = queue.stage(plan, pending);
   if (!staged) return failures.refuse(staged.error().code, staged.error().message);
   return base::success();
@@ -151,13 +157,14 @@ Status Communicator::run(const plan::Plan& plan, const void* input, void* output
   loan_.take_back();
   if (failures_.starts_no_more()) [[unlikely]]
     return failures_.tell();
-  if (plan.staging_bytes != 0) [[unlikely]] {
-    UNISONO_TRY(stage(queue_, failures_, plan, blocking_));
+  if (plan.has_extras) [[unlikely]] {
+    UNISONO_TRY(prepare(queue_, failures_, plan, profile::Form::blocking, blocking_));
   }
   queue_.start(plan, input, output, blocking_);
   plans_.use(plan);
   if (queue_.ends_at_once(blocking_)) [[likely]]
     return base::success();
+  if (plan.recording.row != nullptr) blocking_.waits_from_ns = base::now_ns();
   queue_.add(blocking_);
   Pending* const awaited[] = {&blocking_};
   Communicator* const self[] = {this};
@@ -172,7 +179,9 @@ Status Communicator::start(const plan::Plan& plan, const void* input, void* outp
   loan_.take_back();
   if (failures_.starts_no_more()) [[unlikely]]
     return failures_.tell();
-  if (plan.staging_bytes != 0) UNISONO_TRY(stage(queue_, failures_, plan, pending));
+  if (plan.has_extras) {
+    UNISONO_TRY(prepare(queue_, failures_, plan, profile::Form::started, pending));
+  }
   queue_.start(plan, input, output, pending);
   plans_.use(plan);
   queue_.add(pending);

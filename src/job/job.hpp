@@ -28,6 +28,7 @@
 #include "model/machine.hpp"
 #include "network/network.hpp"
 #include "nic/service/capabilities.hpp"
+#include "profile/profile.hpp"
 #include "select/override.hpp"
 #include "transport/transport.hpp"
 #include "wait/carry_on.hpp"
@@ -85,6 +86,8 @@ class Job {
   void leave();
 
   wait::CarryOn carry_on{};  // set before the first call of a collective
+  // Where this rank's calls are recorded, set before the first communicator; null: nowhere.
+  profile::ProfileOfJob profile;
 
  private:
   Job(const bootstrap::JobInfo& info, std::shared_ptr<memory::JobMemory> memory,

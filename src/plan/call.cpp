@@ -10,20 +10,6 @@ namespace {
 
 using schedule::Collective;
 
-std::string type_text(std::int32_t type) {
-  if (type >= 0 && type < arith::kTypeCount) {
-    return std::string(arith::type_name(static_cast<arith::Type>(type)));
-  }
-  return "a type of the user's";
-}
-
-std::string operator_text(std::int32_t op) {
-  if (op >= 0 && op < arith::kOperatorCount) {
-    return std::string(arith::operator_name(static_cast<arith::Operator>(op)));
-  }
-  return "an operator of the user's";
-}
-
 // The C API's name, without its prefix.
 std::string name_of(Collective collective, Purpose purpose) {
   const std::string name(schedule::collective_name(collective));
@@ -47,6 +33,20 @@ std::string count_text(Collective collective, Purpose purpose, std::int64_t coun
 }
 
 }  // namespace
+
+std::string type_text(std::int32_t type) {
+  if (type >= 0 && type < arith::kTypeCount) {
+    return std::string(arith::type_name(static_cast<arith::Type>(type)));
+  }
+  return "a type of the user's";
+}
+
+std::string operator_text(std::int32_t op) {
+  if (op >= 0 && op < arith::kOperatorCount) {
+    return std::string(arith::operator_name(static_cast<arith::Operator>(op)));
+  }
+  return "an operator of the user's";
+}
 
 int record_number(Collective collective, Purpose purpose) {
   return static_cast<int>(collective) + static_cast<int>(purpose) * schedule::kCollectiveCount;

@@ -13,6 +13,7 @@
 #include "plan/call.hpp"
 #include "plan/nic_call.hpp"
 #include "plan/program.hpp"
+#include "profile/profile.hpp"
 #include "select/engine_kind.hpp"
 
 namespace unisono::plan {
@@ -38,12 +39,16 @@ struct Plan : std::enable_shared_from_this<Plan> {
   // operators have the same. None where the engine is the NIC path.
   std::shared_ptr<const Part[]> parts;
   std::int64_t staging_bytes = 0;  // job memory that this rank needs for each operation
+  // Whether an operation needs more than the engine: staging, or it is recorded. So others pay one
+  // test for both.
+  bool has_extras = false;
 
   arith::Kernel kernel = nullptr;
   UserOperator user;           // the kernel's context, for an operator of the user's
   std::optional<NicCall> nic;  // where the engine is the NIC path
 
   std::string algorithm;  // with its parameters, for people
+  profile::Recording recording;
 };
 
 }  // namespace unisono::plan

@@ -12,6 +12,7 @@
 #include "base/log.hpp"
 #include "plan/digest.hpp"
 #include "plan/make_programs.hpp"
+#include "select/candidates.hpp"
 
 namespace unisono::plan {
 namespace {
@@ -47,6 +48,7 @@ class PlanMaker {
     }
     fill_call();
     fill_digest();
+    fill_extras();
     return std::shared_ptr<const Plan>(std::move(plan_));
   }
 
@@ -103,6 +105,43 @@ class PlanMaker {
     digest.add(plan_->single_copy ? 1 : 0);
     digest.add(static_cast<std::uint64_t>(plan_->segments));
     plan_->digest = digest.folded();
+  }
+
+  void fill_extras() {
+    plan_->recording = {};
+    if (context_.profile != nullptr) fill_recording(*context_.profile);
+    plan_->has_extras = plan_->staging_bytes != 0 || plan_->recording.row != nullptr;
+  }
+
+  static std::string name_of(std::int32_t number, std::string (*name)(std::int32_t)) {
+    if (number < 0) return "";
+    return number < kFirstUserNumber ? name(number) : "user";
+  }
+
+  void fill_recording(profile::Profile& profile) {
+    const bool has_data = call_.collective != Collective::barrier;
+    profile::Recording& recording = plan_->recording;
+    recording.bytes = has_data ? call_.count * call_.element_bytes : 0;
+    recording.predicted_ns = predict();
+    recording.row = &profile.row({.collective = call_name(plan_->collective),
+                                  .op = name_of(call_.op, operator_text),
+                                  .type = has_data ? name_of(call_.type, type_text) : "",
+                                  .bytes_class = profile::size_class(recording.bytes),
+                                  .ranks = context_.ranks,
+                                  .hosts = context_.hosts.given() ? context_.hosts.hosts() : 1,
+                                  .algorithm = plan_->algorithm,
+                                  .engine = std::string(select::engine_name(plan_->engine)),
+                                  .reason = ""});
+  }
+
+  // -1 where a rank does not know the others' counts, and where there are too many steps.
+  std::int64_t predict() const {
+    if (call_.local_counts) return -1;
+    const select::Circumstances now = circumstances_of(call_, context_);
+    if (!select::is_priceable(*choice_.algorithm, choice_.parameters, shape_)) return -1;
+    const auto price = select::price_of(*choice_.algorithm, choice_.parameters, shape_,
+                                        select::pricing_of(shape_, now, plan_->engine));
+    return price.ok() ? static_cast<std::int64_t>(price->ns) : -1;
   }
 
   const PlanContext& context_;

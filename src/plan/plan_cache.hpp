@@ -42,6 +42,7 @@ struct PlanContext {
   // By which it is chosen; outlives the cache. Null: the default machine.
   const model::Machine* machine = nullptr;
   std::optional<nic::Preferences> nic = {};  // the communicator has a NIC path, used so
+  profile::Profile* profile = nullptr;       // of the rank; outlives the cache. Null: none
 };
 
 // The input of the choice of an algorithm for a call.

@@ -354,6 +354,19 @@ class Others(unittest.TestCase):
                                      done.stdout)
                 self.assertIn("Unisono does the collectives", done.stderr)
 
+    def test_each_rank_of_the_world_writes_its_profile(self):
+        profile = OPTIONS.folder / "profile"
+        program = compile_program("split_first.c", "split_first")
+        done = mpirun(4, [program], {"UNISONO_PROFILE": str(profile)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for rank in range(4):
+            lines = [json.loads(line) for line in
+                     (OPTIONS.folder / f"profile.{rank}").read_text().splitlines()]
+            self.assertEqual((lines[0]["rank"], lines[0]["ranks"]), (rank, 4))
+            self.assertEqual(lines[-1], {"end": True, "rows": len(lines) - 2})
+            ranks = [row["ranks"] for row in lines[1:-1] if row["collective"] == "allreduce"]
+            self.assertEqual(sorted(ranks), [2, 4])
+
     def test_a_program_without_mpi_loads_nothing(self):
         done = subprocess.run(["cat", "/proc/self/maps"], capture_output=True, text=True,
                               check=True, env=environment({"LD_PRELOAD": str(OPTIONS.drop_in)}))

@@ -50,6 +50,7 @@ enum class Setting {
   nic_rooted,
   check,
   log,
+  profile,
   mpi,
   mpi_tune,
   rank,
@@ -59,7 +60,7 @@ enum class Setting {
   first_sequence,
   fault,
 };
-inline constexpr std::size_t kSettingCount = 37;
+inline constexpr std::size_t kSettingCount = 38;
 
 // The enumerations that settings take, in the order of their names in the table.
 enum class EngineChoice { automatic, inline_, helping };  // UNISONO_ENGINE

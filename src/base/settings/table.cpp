@@ -82,6 +82,8 @@ constexpr std::array<SettingRow, kSettingCount> kTable{{
      "Prove the schedules of all ranks before a plan's first use. With local counts (gatherv and others) only the schedule that the rank knows. The tests have proved the library's own."},
     {Setting::log, "UNISONO_LOG", SettingType::choice, "warn", 0, 0, false, "error|warn|info|debug", kUser,
      "Least severe messages to write to stderr."},
+    {Setting::profile, "UNISONO_PROFILE", SettingType::text, "", 0, 0, false, "", kUser,
+     "Each rank counts and times its collectives, and writes them at its end to this file, with .RANK behind its name. unisono profile merges and shows the files."},
     {Setting::mpi, "UNISONO_MPI", SettingType::text, "on", 0, 0, false, "", kUser,
      "Collectives of an MPI program that Unisono does. on: all. off: none. Names, as in alltoall,scan: all others; the host MPI does these. The drop-in for MPI programs reads it."},
     {Setting::mpi_tune, "UNISONO_MPI_TUNE", SettingType::text, "", 0, 0, false, "", kLauncher,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "base/clock.hpp"
 #include "plan/call.hpp"
 
 namespace unisono::comm {
@@ -96,6 +97,18 @@ void OperationQueue::give_back_staging(Pending& pending) {
     members_.job().memory().release(pending.staging, bytes);
   }
   pending.staging = 0;
+}
+
+void OperationQueue::finish_extras(Pending& pending) {
+  give_back_staging(pending);
+  const profile::Recording& recording = pending.operation.plan->recording;
+  if (recording.row == nullptr) return;
+  const std::int64_t now = base::now_ns();
+  recording.row->of(pending.form)
+      .add({.bytes = recording.bytes,
+            .ns = now - pending.begun_ns,
+            .waited_ns = pending.waits_from_ns == 0 ? -1 : now - pending.waits_from_ns,
+            .predicted_ns = recording.predicted_ns});
 }
 
 Pending::~Pending() {

@@ -14,6 +14,7 @@
 #include "comm/operations/remote_calls.hpp"
 #include "comm/segment.hpp"
 #include "engine/engine.hpp"
+#include "profile/profile.hpp"
 
 namespace unisono::comm {
 
@@ -30,8 +31,12 @@ struct Pending {
   enum class State : std::uint8_t { running, complete, failed };
   engine::Operation operation;
   State state = State::running;
-  std::int64_t started_ns = 0;      // when it was first seen to wait; 0: never
-  std::uint32_t looks = 0;          // number of thorough checks of what it waits for
+  std::int64_t started_ns = 0;  // when it was first seen to wait; 0: never
+  std::uint32_t looks = 0;      // number of thorough checks of what it waits for
+  profile::Form form = profile::Form::blocking;
+  // Only if the plan is recorded: when it was called, and when its rank found nothing to do (0:
+  // never, or not known).
+  std::int64_t begun_ns = 0, waits_from_ns = 0;
   std::int64_t staging = 0;         // of the plan's staging_bytes in job memory; 0: none
   OperationQueue* queue = nullptr;  // the queue that holds it; null: none
 };
@@ -117,6 +122,7 @@ class OperationQueue {
     return engines_[static_cast<std::size_t>(select::EngineKind::nic)];
   }
   void give_back_staging(Pending& pending);
+  void finish_extras(Pending& pending);
   // Returns the digest of all calls so far.
   std::uint32_t note_call(std::uint64_t index, std::uint32_t digest);
   void note_shared_call(std::uint64_t index);
@@ -128,8 +134,8 @@ class OperationQueue {
     } else {
       counts_.helped_steps += pending.operation.host.helped_steps();
     }
-    if (pending.staging != 0) [[unlikely]]
-      give_back_staging(pending);
+    if (pending.operation.plan->has_extras) [[unlikely]]
+      finish_extras(pending);
   }
   void tell_awaited(const engine::Operation& operation);
   bool needs_transports() const;

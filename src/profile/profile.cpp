@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "profile/profile.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/log.hpp"
+#include "base/result.hpp"
+#include "profile/text.hpp"
+
+namespace unisono::profile {
+namespace {
+
+struct Known {
+  std::string file;
+  std::unique_ptr<Profile> profile;
+};
+
+// The profiles of this process, in the order in which its ranks have joined their jobs.
+struct Registry {
+  std::mutex mutex;
+  std::vector<Known> all;
+};
+
+Registry& registry() {
+  static Registry known;
+  // After it is made, so that it is called before it is destroyed.
+  static const int registered = std::atexit([] {
+    const std::lock_guard lock(known.mutex);
+    for (const Known& each : known.all) {
+      if (each.profile->has_job()) each.profile->write();
+    }
+  });
+  static_cast<void>(registered);
+  return known;
+}
+
+// The program may change its folder before the file is written.
+std::string path_of(const std::string& file, int rank) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(file, error);
+  return fmt::format("{}.{}", error ? file : path.string(), rank);
+}
+
+std::string own_host() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "";
+  return name.data();
+}
+
+// Empty: it is written.
+std::string write_file(const std::string& path, const std::string& text) {
+  std::FILE* const file = std::fopen(path.c_str(), "we");
+  if (file == nullptr) return base::system_error(path, errno).message;
+  const bool is_written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const int why = errno;
+  const bool is_closed = std::fclose(file) == 0;
+  if (is_written && is_closed) return "";
+  return base::system_error(path, is_written ? errno : why).message;
+}
+
+}  // namespace
+
+std::int64_t size_class(std::int64_t bytes) {
+  return bytes <= 0 ? 0
+                    : static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(bytes)));
+}
+
+// A rank that is killed leaves the first line, and a file of an earlier job is not taken for its.
+Profile::Profile(const std::string& file, Origin origin)
+    : origin_(std::move(origin)), path_(path_of(file, origin_.rank)), process_(getpid()) {
+  const std::string why = write_file(path_, first_line(origin_, own_host(), process_));
+  is_writable_ = why.empty();
+  if (!is_writable_) {
+    base::log(base::LogLevel::warn, "profile", "rank {} writes no profile: {}", origin_.rank, why);
+  }
+}
+
+std::size_t Profile::Hash::operator()(const Kind& kind) const {
+  std::size_t hash = static_cast<std::size_t>(kind.bytes_class);
+  const auto mix = [&hash](std::size_t more) { hash = (hash ^ more) * 0x9e3779b97f4a7c15U; };
+  for (const std::string* const text :
+       {&kind.collective, &kind.op, &kind.type, &kind.algorithm, &kind.engine, &kind.reason}) {
+    mix(std::hash<std::string_view>()(*text));
+  }
+  mix(static_cast<std::size_t>(kind.ranks));
+  mix(static_cast<std::size_t>(kind.hosts));
+  return hash;
+}
+
+Row& Profile::row(const Kind& kind) {
+  const std::lock_guard lock(mutex_);
+  const auto found = by_kind_.find(kind);
+  if (found != by_kind_.end()) return *found->second;
+  if (count_ == kMostKinds) {
+    std::unique_ptr<Row>& others = rows_[kMostKinds];
+    if (others == nullptr) {
+      others = std::make_unique<Row>();
+      others->kind.collective = "others";
+    }
+    return *others;
+  }
+  Row& made = make_row(kind);
+  by_kind_.emplace(kind, &made);
+  return made;
+}
+
+Row& Profile::make_row(const Kind& kind) {
+  auto made = std::make_unique<Row>();
+  made->kind = kind;
+  rows_[count_] = std::move(made);
+  return *rows_[count_++];
+}
+
+void Profile::set_machine(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  if (origin_.machine.empty()) origin_.machine = name;
+}
+
+void Profile::write() {
+  if (!is_writable_ || getpid() != process_) return;
+  std::string text;
+  std::size_t count = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    text = first_line(origin_, own_host(), process_);
+    for (const std::unique_ptr<Row>& row : rows_) {
+      if (row != nullptr) text += lines_of(*row, count);
+    }
+  }
+  text += last_line(count);
+  const std::string why = write_file(path_, text);
+  if (!why.empty()) {
+    base::log(base::LogLevel::warn, "profile", "rank {} has no whole profile: {}", origin_.rank,
+              why);
+  }
+}
+
+Profile& join_profile(const std::string& file, const Origin& origin) {
+  Registry& known = registry();
+  const std::lock_guard lock(known.mutex);
+  Profile* of_process = nullptr;
+  bool is_of_threads = false;  // this job's ranks are threads of this process
+  for (const Known& each : known.all) {
+    if (each.file != file) continue;
+    const Origin& other = each.profile->origin();
+    if (other.job == origin.job && other.rank == origin.rank) return *each.profile;
+    is_of_threads |= other.job == origin.job;
+    if (of_process == nullptr) of_process = each.profile.get();
+  }
+  if (of_process != nullptr && !is_of_threads) {
+    of_process->set_machine(origin.machine);
+    return *of_process;
+  }
+  known.all.push_back({file, std::make_unique<Profile>(file, origin)});
+  return *known.all.back().profile;
+}
+
+}  // namespace unisono::profile

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The records of a job's calls: what each rank's file says of blocking and started calls, and of
+// communicators that several threads use at once.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "arith/type.hpp"
+#include "comm/communicator.hpp"
+#include "harness/rank_threads.hpp"
+#include "harness/temporary_folder.hpp"
+
+namespace unisono::comm {
+namespace {
+
+using nlohmann::json;
+using schedule::Collective;
+using test::RankThread;
+using test::RankThreads;
+
+plan::Call allreduce(std::int64_t count) {
+  plan::Call call;
+  call.collective = Collective::allreduce;
+  call.count = count;
+  call.type = static_cast<int>(arith::Type::float64);
+  call.op = static_cast<int>(arith::Operator::sum);
+  call.element_bytes = 8;
+  return call;
+}
+
+// The lines between the first and the last one.
+std::vector<json> rows_of(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<json> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(json::parse(line));
+  EXPECT_GE(lines.size(), 2U) << path;
+  if (lines.size() < 2) return {};
+  EXPECT_EQ(lines.front().at("schema"), "unisono-profile-rank");
+  EXPECT_EQ(lines.back().at("rows"), lines.size() - 2);
+  return {lines.begin() + 1, lines.end() - 1};
+}
+
+std::int64_t calls_of(const std::vector<json>& rows, const std::string& collective,
+                      const std::string& form) {
+  std::int64_t calls = 0;
+  for (const json& row : rows) {
+    if (row.at("collective") == collective && row.at("form") == form) {
+      calls += row.at("calls").get<std::int64_t>();
+    }
+  }
+  return calls;
+}
+
+void finish(RankThreads& job) {
+  job.run([](RankThread& self) {
+    self.world.reset();
+    self.job.reset();
+  });
+}
+
+TEST(ProfileOfAJob, SaysWhatTheCallsWere) {
+  const test::TemporaryFolder folder;
+  RankThreads job({0, 0, 0}, {{"UNISONO_PROFILE", folder.path() + "/p"}});
+  job.run([&](RankThread& self) {
+    ASSERT_TRUE(job.enter(self).ok());
+    std::array<double, 100> values{};
+    for (const std::int64_t count : {1, 8, 9, 9, 15}) {
+      ASSERT_TRUE(self.world->run(allreduce(count), values.data(), values.data()).ok());
+    }
+    plan::Call barrier;
+    ASSERT_TRUE(self.world->run(barrier, nullptr, nullptr).ok());
+    Pending pending;
+    const auto plan = self.world->plan(allreduce(9));
+    ASSERT_TRUE(plan.ok());
+    ASSERT_TRUE(self.world->start(**plan, values.data(), values.data(), pending).ok());
+    Communicator* const all[] = {self.world.get()};
+    Pending* const awaited[] = {&pending};
+    Communicator::wait_any(all, awaited);
+  });
+  finish(job);
+  for (int rank = 0; rank < 3; ++rank) {
+    const std::vector<json> rows = rows_of(folder.path() + "/p." + std::to_string(rank));
+    ASSERT_EQ(rows.size(), 4U);
+    std::map<std::string, json> found;
+    for (const json& row : rows) {
+      found[row.at("collective").get<std::string>() + row.at("form").get<std::string>() +
+            std::to_string(row.at("size_class").get<int>())] = row;
+    }
+    EXPECT_EQ(found["barrierblocking0"].at("calls"), 1);
+    EXPECT_EQ(found["barrierblocking0"].at("operator"), "");
+    EXPECT_EQ(found["allreduceblocking8"].at("calls"), 1);
+    EXPECT_EQ(found["allreducestarted64"].at("calls"), 1);
+    const json& row = found["allreduceblocking64"];
+    EXPECT_EQ(row.at("calls"), 4);
+    EXPECT_EQ(row.at("bytes"), 8 * (8 + 9 + 9 + 15));
+    EXPECT_EQ(row.at("least_bytes"), 64);
+    EXPECT_EQ(row.at("most_bytes"), 120);
+    EXPECT_EQ(row.at("operator"), "sum");
+    EXPECT_EQ(row.at("type"), "float64");
+    EXPECT_EQ(row.at("ranks"), 3);
+    EXPECT_EQ(row.at("hosts"), 1);
+    EXPECT_NE(row.at("algorithm"), "");
+    EXPECT_EQ(row.at("unpredicted"), 0);
+    EXPECT_GT(row.at("predicted_ns"), 0);
+    EXPECT_GE(row.at("ns").get<std::int64_t>(), row.at("most_ns").get<std::int64_t>());
+    EXPECT_GE(row.at("most_ns").get<std::int64_t>(), row.at("least_ns").get<std::int64_t>());
+    EXPECT_LE(row.at("waited_ns").get<std::int64_t>(), row.at("ns").get<std::int64_t>());
+    EXPECT_LE(row.at("waits").get<std::int64_t>(), 4);
+  }
+}
+
+TEST(ProfileOfAJob, CommunicatorsOfSeveralThreadsShareIt) {
+  constexpr int kThreads = 3, kCalls = 200;
+  const test::TemporaryFolder folder;
+  RankThreads job({0, 0}, {{"UNISONO_PROFILE", folder.path() + "/p"}});
+  job.run([&](RankThread& self) {
+    ASSERT_TRUE(job.enter(self).ok());
+    std::vector<std::unique_ptr<Communicator>> all;
+    for (int t = 0; t < kThreads; ++t) {
+      auto made = self.world->duplicate();
+      ASSERT_TRUE(made.ok());
+      all.push_back(std::move(*made));
+    }
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&own = *all[static_cast<std::size_t>(t)], t] {
+        std::array<double, 40> values{};
+        for (int i = 0; i < kCalls; ++i) {
+          ASSERT_TRUE(own.run(allreduce(1 + (i + t) % 40), values.data(), values.data()).ok());
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  });
+  finish(job);
+  for (const char* const rank : {".0", ".1"}) {
+    const std::vector<json> rows = rows_of(folder.path() + "/p" + rank);
+    EXPECT_EQ(calls_of(rows, "allreduce", "blocking"), kThreads * kCalls);
+    // The exchanges by which a communicator is made are calls of their own kind.
+    EXPECT_GE(calls_of(rows, "comm_dup", "blocking"), kThreads);
+  }
+}
+
+// An operation that fails is not counted, and ends no wait of the file's.
+TEST(ProfileOfAJob, CountsOnlyWhatEndedWell) {
+  const test::TemporaryFolder folder;
+  RankThreads job({0, 0}, {{"UNISONO_PROFILE", folder.path() + "/p"}});
+  job.run([&](RankThread& self) {
+    ASSERT_TRUE(job.enter(self).ok());
+    double value = 1;
+    ASSERT_TRUE(self.world->run(allreduce(1), &value, &value).ok());
+    plan::Call other;
+    const auto ended = self.rank == 0 ? self.world->run(allreduce(1), &value, &value)
+                                      : self.world->run(other, nullptr, nullptr);
+    EXPECT_FALSE(ended.ok());
+  });
+  finish(job);
+  const std::vector<json> rows = rows_of(folder.path() + "/p.0");
+  EXPECT_EQ(calls_of(rows, "allreduce", "blocking"), 1);
+}
+
+}  // namespace
+}  // namespace unisono::comm
