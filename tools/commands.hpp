@@ -27,6 +27,7 @@ void add_topology(CLI::App& app, int& exit_status);
 void add_sim(CLI::App& app, int& exit_status);
 void add_paper(CLI::App& app, int& exit_status);
 void add_tune(CLI::App& app, int& exit_status);
+void add_profile(CLI::App& app, int& exit_status);
 void add_generate(CLI::App& app, int& exit_status);
 
 }  // namespace unisono::tools

@@ -64,6 +64,7 @@ int main(int argc, char** argv) {
   unisono::tools::add_sim(app, exit_status);
   unisono::tools::add_paper(app, exit_status);
   unisono::tools::add_tune(app, exit_status);
+  unisono::tools::add_profile(app, exit_status);
   unisono::tools::add_generate(app, exit_status);
   try {
     app.parse(argc, argv);

@@ -357,7 +357,9 @@ class Others(unittest.TestCase):
     def test_each_rank_of_the_world_writes_its_profile(self):
         profile = OPTIONS.folder / "profile"
         program = compile_program("split_first.c", "split_first")
-        done = mpirun(4, [program], {"UNISONO_PROFILE": str(profile)})
+        done = subprocess.run([str(OPTIONS.bin / "unisono"), "mpirun", f"--profile={profile}",
+                               "-n", "4", str(program)],
+                              env=environment({}), capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         for rank in range(4):
             lines = [json.loads(line) for line in

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -118,21 +119,24 @@ Result<int> tune(const HostMpi& mpi, base::Environment variables, const Words& a
   return status;
 }
 
-Result<int> launch(bool tunes, const Words& arguments) {
+Result<int> launch(bool tunes, const std::string& profile, const Words& arguments) {
   base::Environment environment = base::process_environment();
   UNISONO_ASSIGN(const HostMpi mpi, find_host_mpi(environment["PATH"]));
   UNISONO_ASSIGN(const std::string object, find_drop_in());
   fmt::print(stderr, "unisono mpirun: {} ({})\n", mpi.version, mpi.path);
   const std::string& preloaded = environment["LD_PRELOAD"];
-  const base::Environment variables = {
+  base::Environment variables = {
       {"LD_PRELOAD", preloaded.empty() ? object : object + ":" + preloaded}};
+  if (!profile.empty()) {
+    variables[std::string(base::setting_row(base::Setting::profile).name)] = profile;
+  }
   if (tunes) return tune(mpi, variables, arguments);
   Words words = launch_command(mpi, variables);
   words.insert(words.end(), arguments.begin(), arguments.end());
   return become(words);
 }
 
-int run(Words arguments) {
+int run(const std::string& profile, Words arguments) {
   const bool tunes = !arguments.empty() && arguments.front() == "--tune";
   if (tunes) arguments.erase(arguments.begin());
   if (!arguments.empty() && arguments.front() == "--") arguments.erase(arguments.begin());
@@ -142,7 +146,7 @@ int run(Words arguments) {
                "./program (see 'unisono mpirun --help')\n");
     return kExitUsage;
   }
-  const Result<int> status = launch(tunes, arguments);
+  const Result<int> status = launch(tunes, profile, arguments);
   if (status.ok()) return *status;
   fmt::print(stderr, "unisono mpirun: {}\n", status.error().message);
   return kExitFailure;
@@ -163,10 +167,16 @@ void add_mpirun(CLI::App& app, int& exit_status) {
       "With --tune as the first argument, the ranks first compare Unisono's collectives with\n"
       "the MPI's, which takes seconds. The machine file then says which calls the MPI does\n"
       "faster; later runs with as many ranks leave these to it.");
+  auto profile = std::make_shared<std::string>();
+  command->add_flag("--profile{unisono-profile}", *profile,
+                    "Before mpirun's arguments: count and time the collectives; each rank writes "
+                    "FILE.RANK, which unisono profile shows. =FILE names another file than "
+                    "unisono-profile");
   command->prefix_command();
   command->footer(
       "Examples:\n  unisono mpirun -n 4 ./program\n  unisono mpirun --tune -n 4 ./program");
-  command->callback([command, &exit_status] { exit_status = run(command->remaining()); });
+  command->callback(
+      [command, profile, &exit_status] { exit_status = run(*profile, command->remaining()); });
 }
 
 }  // namespace unisono::tools

@@ -159,6 +159,10 @@ Status Job::start(int& exit_status) {
   exit_status = 1;
   SpawnPlan plan;
   plan.environment = base::process_environment();
+  if (!options_.profile.empty()) {
+    plan.environment[std::string(base::setting_row(base::Setting::profile).name)] =
+        options_.profile;
+  }
   // Not process_settings(): rank 0 prints the warnings.
   const Result<base::Settings> settings = base::Settings::from(plan.environment);
   if (!settings.ok()) return settings.error();

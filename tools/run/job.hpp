@@ -21,6 +21,7 @@ struct JobOptions {
   bool keep_going = false;      // a rank that fails does not end the others
   std::int64_t grace_ns = 0;    // for the other ranks after one has failed
   std::int64_t timeout_ns = 0;  // of the whole job; 0: none
+  std::string profile;          // UNISONO_PROFILE of the ranks; empty: as in the environment
 };
 
 // Exit statuses besides those of the ranks.

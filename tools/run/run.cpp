@@ -24,6 +24,7 @@ struct RunArguments {
   std::string bind = "share";
   double grace_seconds = 2;
   double timeout_seconds = 0;
+  std::string profile;
   std::string unused;
 };
 
@@ -55,6 +56,7 @@ int run(const RunArguments& arguments, std::vector<std::string> command) {
   options.bind = arguments.bind == "share";
   options.grace_ns = nanoseconds(arguments.grace_seconds);
   options.timeout_ns = nanoseconds(arguments.timeout_seconds);
+  options.profile = arguments.profile;
   int exit_status = kExitFailure;
   const base::Result<int> ended = run_job(options, exit_status);
   if (ended.ok()) return *ended;
@@ -104,6 +106,9 @@ void add_run(CLI::App& app, int& exit_status) {
       ->check(CLI::Range(0.0, kMostSeconds))
       ->type_name("SECONDS")
       ->capture_default_str();
+  command->add_flag("--profile{unisono-profile}", arguments->profile,
+                    "Count and time the collectives; each rank writes FILE.RANK, which unisono "
+                    "profile shows. =FILE names another file than unisono-profile");
   // All words from the first that is no option of ours belong to the program: prefix_command()
   // keeps them. The positional serves the help and "--", which CLI11 would otherwise pass on to the
   // application. It refuses every word, so the words stay together.

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The profiles of a job's ranks, together. Files that are incomplete and ranks without a file are
+// named, and take no part. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "profile/rank_file.hpp"
+
+namespace unisono::tools {
+
+struct MergedProfile {
+  std::vector<RankFile> ranks;        // those with a whole file, in order
+  int job_ranks = 0;                  // of the job
+  std::vector<ProfileRow> rows;       // of all ranks together, longest time first
+  std::vector<std::string> left_out;  // a sentence for each file or rank that is not in it
+  std::int64_t ns = 0;                // of all rows
+};
+
+// Errors: no file, files of several jobs, two of one rank.
+base::Result<MergedProfile> merge_profiles(std::vector<RankFile> files);
+// Longest time first; of equal ones, in the order of their names.
+void sort_by_time(std::vector<ProfileRow>& rows);
+
+}  // namespace unisono::tools
