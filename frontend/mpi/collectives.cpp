@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "calls/moves.hpp"
+#include "calls/narrowing.hpp"
 #include "calls/reductions.hpp"
 #include "communicator.hpp"
 #include "host/host.hpp"
@@ -24,11 +27,39 @@ Handle communicator_of(Arguments... arguments) {
   return std::get<sizeof...(Arguments) - 1>(std::tuple(arguments...));
 }
 
+// A function of the host MPI, and its counterpart with ints.
+template <class Function, class Narrow>
+struct ByHost {
+  Function* function;
+  Narrow* narrow;
+};
+
+// `kExtra` arguments follow those of the blocking call: a request, or an info object and a request.
+template <std::size_t kExtra, class Narrow, class... Arguments>
+std::optional<int> call_narrow(Collective collective, Narrow* narrow, Arguments... arguments) {
+  const std::tuple all(arguments...);
+  constexpr std::size_t kCommunicator = sizeof...(Arguments) - kExtra - 1;
+  int root = 0;
+  if constexpr (std::is_same_v<std::tuple_element_t<kCommunicator - 1, decltype(all)>, const int>) {
+    root = std::get<kCommunicator - 1>(all);
+  }
+  Narrowing to_int = narrowing_of(collective, std::get<0>(all), root, std::get<kCommunicator>(all));
+  const std::tuple narrowed{to_int(arguments)...};  // in this order, as a call's would not be
+  if (!to_int.fits()) return std::nullopt;
+  return std::apply(narrow, narrowed);
+}
+
 // The host MPI may be one without large counts or persistent collectives. Its program can call such
 // a function only because the drop-in has the name.
-template <class... Parameters, class... Arguments>
-int call_host(Collective collective, int (*by_host)(Parameters...), Arguments... arguments) {
-  if (by_host != nullptr) return by_host(arguments...);
+template <std::size_t kExtra, class Function, class Narrow, class... Arguments>
+int call_host(Collective collective, ByHost<Function, Narrow> by_host, Arguments... arguments) {
+  if (by_host.function != nullptr) return by_host.function(arguments...);
+  if constexpr (!std::is_same_v<Function, Narrow>) {
+    if (by_host.narrow != nullptr) {
+      const auto code = call_narrow<kExtra>(collective, by_host.narrow, arguments...);
+      if (code) return *code;
+    }
+  }
   log_warning("the host MPI has no such form of MPI_%s, and Unisono does not do this call",
               collective_name(collective));
   return host().constants.error_other;
@@ -60,18 +91,18 @@ By prepare(const Make& make, const Communicator& own, bool starts, int* error,
   return By::nobody;
 }
 
-template <class Kind, class... Arguments>
-int run(Collective collective, int (*by_host)(Arguments...), Arguments... arguments) {
+template <class Kind, class Function, class Narrow, class... Arguments>
+int run(Collective collective, ByHost<Function, Narrow> by_host, Arguments... arguments) {
   Communicator* const own = find_communicator(communicator_of(arguments...), collective);
   if (own != nullptr && own->host_ranges.have(collective) &&
       own->host_ranges.contain(collective, Kind::block_bytes(*own, arguments...))) {
-    return call_host(collective, by_host, arguments...);
+    return call_host<0>(collective, by_host, arguments...);
   }
   Kind call;
   int error = 0;
   const auto made = [&call]() -> Kind& { return call; };
   const By by = own == nullptr ? By::host : prepare(made, *own, false, &error, arguments...);
-  if (by == By::host) return call_host(collective, by_host, arguments...);
+  if (by == By::host) return call_host<0>(collective, by_host, arguments...);
   if (by == By::nobody) return error;
   const PendingCalls::Turn turn(own->pending);
   error = call.call(*own, nullptr);
@@ -79,28 +110,29 @@ int run(Collective collective, int (*by_host)(Arguments...), Arguments... argume
                              : report_error(own->handle, error, library().last_error());
 }
 
-template <class Kind, class ByHost, class... Arguments>
-int start(Collective collective, ByHost by_host, Handle* request, Arguments... arguments) {
+template <class Kind, class Function, class Narrow, class... Arguments>
+int start(Collective collective, ByHost<Function, Narrow> by_host, Handle* request,
+          Arguments... arguments) {
   Communicator* const own = find_made_communicator(communicator_of(arguments...), collective);
   std::unique_ptr<Kind> call;
   int error = 0;
   const auto make = [&call]() -> Kind& { return *(call = std::make_unique<Kind>()); };
   const By by = own == nullptr ? By::host : prepare(make, *own, true, &error, arguments...);
-  if (by == By::host) return call_host(collective, by_host, arguments..., request);
+  if (by == By::host) return call_host<1>(collective, by_host, arguments..., request);
   if (by == By::nobody) return error;
   return start_nonblocking(*own, std::move(call), request);
 }
 
-template <class Kind, class ByHost, class... Arguments>
-int initialize(Collective collective, ByHost by_host, Handle info, Handle* request,
-               Arguments... arguments) {
+template <class Kind, class Function, class Narrow, class... Arguments>
+int initialize(Collective collective, ByHost<Function, Narrow> by_host, Handle info,
+               Handle* request, Arguments... arguments) {
   Communicator* const own = find_communicator(communicator_of(arguments...), collective);
   if (own != nullptr) {
     auto call = std::make_unique<Kind>();
     bool can = false;
     try {
       if (!call->take(*own, arguments...) || !call->may_start()) {
-        return call_host(collective, by_host, arguments..., info, request);
+        return call_host<2>(collective, by_host, arguments..., info, request);
       }
       can = call->keep(Uses::many) == 0;
     } catch (const std::exception& thrown) {
@@ -109,22 +141,25 @@ int initialize(Collective collective, ByHost by_host, Handle info, Handle* reque
     // The other ranks wait for this one, also if it cannot.
     if (make_persistent(*own, std::move(call), can, request)) return 0;
   }
-  return call_host(collective, by_host, arguments..., info, request);
+  return call_host<2>(collective, by_host, arguments..., info, request);
 }
 
 }  // namespace
 
-#define UNISONO_MPI_DEFINE(of, name, nonblocking, parameters, arguments)             \
-  int name parameters {                                                              \
-    return run<name##Call>(Collective::name, of.name, UNISONO_MPI_UNPACK arguments); \
-  }                                                                                  \
-  int nonblocking(UNISONO_MPI_UNPACK parameters, Handle* request) {                  \
-    return start<name##Call>(Collective::name, of.nonblocking, request,              \
-                             UNISONO_MPI_UNPACK arguments);                          \
-  }                                                                                  \
-  int name##_init(UNISONO_MPI_UNPACK parameters, Handle info, Handle* request) {     \
-    return initialize<name##Call>(Collective::name, of.name##_init, info, request,   \
-                                  UNISONO_MPI_UNPACK arguments);                     \
+#define UNISONO_MPI_BY_HOST(of, name) \
+  ByHost { of.name, host().name }
+#define UNISONO_MPI_DEFINE(of, name, nonblocking, parameters, arguments)                        \
+  int name parameters {                                                                         \
+    return run<name##Call>(Collective::name, UNISONO_MPI_BY_HOST(of, name),                     \
+                           UNISONO_MPI_UNPACK arguments);                                       \
+  }                                                                                             \
+  int nonblocking(UNISONO_MPI_UNPACK parameters, Handle* request) {                             \
+    return start<name##Call>(Collective::name, UNISONO_MPI_BY_HOST(of, nonblocking), request,   \
+                             UNISONO_MPI_UNPACK arguments);                                     \
+  }                                                                                             \
+  int name##_init(UNISONO_MPI_UNPACK parameters, Handle info, Handle* request) {                \
+    return initialize<name##Call>(Collective::name, UNISONO_MPI_BY_HOST(of, name##_init), info, \
+                                  request, UNISONO_MPI_UNPACK arguments);                       \
   }
 #define UNISONO_MPI_DEFINE_NARROW(...) UNISONO_MPI_DEFINE(host(), __VA_ARGS__)
 #define UNISONO_MPI_DEFINE_LARGE(...) UNISONO_MPI_DEFINE(host().large, __VA_ARGS__)
@@ -139,5 +174,6 @@ UNISONO_MPI_COUNTED(UNISONO_MPI_DEFINE_LARGE)
 #undef UNISONO_MPI_DEFINE_LARGE
 #undef UNISONO_MPI_DEFINE_NARROW
 #undef UNISONO_MPI_DEFINE
+#undef UNISONO_MPI_BY_HOST
 
 }  // namespace unisono::mpi::ours

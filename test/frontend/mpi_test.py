@@ -57,6 +57,7 @@ def set_up():
     OPTIONS.persistent = compile_program("persistent.c", "persistent")
     OPTIONS.edge_cases = compile_program("edge_cases.c", "edge_cases")
     OPTIONS.large_counts = compile_program("large_counts.c", "large_counts")
+    OPTIONS.found_counts = compile_program("found_counts.c", "found_counts", ["-ldl"])
     OPTIONS.sessions = compile_program("sessions.c", "sessions")
 
 
@@ -292,6 +293,21 @@ class LargeCounts(Running):
         for ranks in (2, 3):
             with self.subTest(ranks=ranks):
                 self.expect_fine("all", ranks, program="large_counts")
+
+
+class FoundCounts(Running):
+    """The drop-in has functions with large counts, so a program finds them with an older MPI, too.
+    """
+
+    def test_calls_between_groups(self):
+        for ranks in (2, 3, 5):
+            with self.subTest(ranks=ranks):
+                self.expect_fine("between", ranks, program="found_counts")
+
+    def test_calls_that_are_left_to_the_mpi(self):
+        for ranks in (2, 3):
+            with self.subTest(ranks=ranks):
+                self.expect_fine("own", ranks, {"UNISONO_MPI": "off"}, program="found_counts")
 
 
 class Sessions(Running):

@@ -113,6 +113,7 @@ using CancelRequest = int(void* extra, int is_complete);
   F(Get_library_version, (char* version, int* length)) \
   F(Comm_rank, (Handle comm, int* rank)) \
   F(Comm_size, (Handle comm, int* size)) \
+  F(Comm_remote_size, (Handle comm, int* size)) \
   F(Comm_test_inter, (Handle comm, int* flag)) \
   F(Comm_group, (Handle comm, Handle* group)) \
   F(Group_free, (Handle* group)) \

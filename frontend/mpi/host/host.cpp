@@ -108,6 +108,7 @@ Constants open_mpi_constants(const Host& host) {
   constants.float_type = handle("ompi_mpi_float");
   constants.sum = handle("ompi_mpi_op_sum");
   constants.no_type = handle("ompi_mpi_datatype_null");
+  constants.root = -4;
   constants.status_ints = 6;
   constants.error_in_status = 2;
   constants.error_arg = 13;
@@ -129,6 +130,7 @@ Constants mpich_constants() {
   constants.float_type = 0x4c00040a;
   constants.sum = 0x58000003;
   constants.no_type = 0x0c000000;
+  constants.root = -3;
   constants.status_ignore = reinterpret_cast<void*>(1);
   constants.statuses_ignore = reinterpret_cast<void*>(1);
   constants.status_ints = 5;

@@ -28,6 +28,7 @@ struct Constants {
   std::size_t status_ints = 0;      // of which an MPI_Status has the length
   std::size_t error_in_status = 0;  // which of them is its MPI_ERROR
   Handle no_type = 0;
+  int root = 0;  // MPI_ROOT; only where the MPI may lack functions with large counts
   int error_arg = 0, error_type = 0, error_other = 0, error_no_mem = 0;
   int error_in_status_class = 0;
 };

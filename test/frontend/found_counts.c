@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Functions with large counts that a program finds by their names at run time, in calls that
+ * Unisono leaves to the MPI: between two groups ("between"), or all ("own", with UNISONO_MPI=off).
+ * The MPI may have none. Prints "fine"; "none" if nobody has them. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "scenario.h"
+
+#define FIND(name, parameters) \
+  int(*const name) parameters = (int(*) parameters)(intptr_t)dlsym(RTLD_DEFAULT, "MPI_" #name)
+
+/* Where MPI says that an argument means nothing. */
+#define NOWHERE ((void*)8)
+
+enum { kMost = 64 };
+static MPI_Count ones[kMost];
+static MPI_Aint backwards[kMost]; /* the last rank's block first */
+
+static void prepare_lists(int ranks) {
+  for (int r = 0; r < ranks; ++r) {
+    ones[r] = 1;
+    backwards[r] = ranks - 1 - r;
+  }
+}
+
+static void between(void) {
+  FIND(Allreduce_c, (const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm));
+  FIND(Bcast_c, (void*, MPI_Count, MPI_Datatype, int, MPI_Comm));
+  FIND(Gatherv_c, (const void*, MPI_Count, MPI_Datatype, void*, const MPI_Count*, const MPI_Aint*,
+                   MPI_Datatype, int, MPI_Comm));
+  FIND(Iallgatherv_c, (const void*, MPI_Count, MPI_Datatype, void*, const MPI_Count*,
+                       const MPI_Aint*, MPI_Datatype, MPI_Comm, MPI_Request*));
+  const int upper = rank >= (size + 1) / 2, others = upper ? (size + 1) / 2 : size / 2;
+  const int first = upper ? 0 : (size + 1) / 2; /* of the others, in the world */
+  MPI_Comm half, both;
+  MPI_Comm_split(MPI_COMM_WORLD, upper, 0, &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, first, 0, &both);
+  prepare_lists(others);
+  int sum = -1, all[kMost], expected = 0;
+  for (int r = 0; r < others; ++r) expected += first + r;
+  EXPECT(Allreduce_c(&rank, &sum, 1, MPI_INT, MPI_SUM, both) == MPI_SUCCESS);
+  EXPECT(sum == expected);
+  int half_rank = 0;
+  MPI_Comm_rank(half, &half_rank);
+  int word = upper ? -1 : 7;
+  const int root = upper ? 0 : half_rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
+  EXPECT(Bcast_c(&word, 1, MPI_INT, root, both) == MPI_SUCCESS);
+  EXPECT(word == 7);
+  const int is_root = root == MPI_ROOT;
+  EXPECT(Gatherv_c(&rank, 1, MPI_INT, all, is_root ? ones : NOWHERE, is_root ? backwards : NOWHERE,
+                   MPI_INT, root, both) == MPI_SUCCESS);
+  for (int r = 0; is_root && r < others; ++r) EXPECT(all[others - 1 - r] == first + r);
+  MPI_Request request;
+  memset(all, 0, sizeof all);
+  EXPECT(Iallgatherv_c(&rank, 1, MPI_INT, all, ones, backwards, MPI_INT, both, &request) ==
+         MPI_SUCCESS);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  for (int r = 0; r < others; ++r) EXPECT(all[others - 1 - r] == first + r);
+#if MPI_VERSION < 4
+  EXPECT(Bcast_c(&word, (MPI_Count)1 << 31, MPI_INT, root, both) != MPI_SUCCESS);
+#endif
+  MPI_Comm_free(&both);
+  MPI_Comm_free(&half);
+}
+
+static void own(void) {
+  FIND(Alltoallv_c, (const void*, const MPI_Count*, const MPI_Aint*, MPI_Datatype, void*,
+                     const MPI_Count*, const MPI_Aint*, MPI_Datatype, MPI_Comm));
+  FIND(Alltoallw_c, (const void*, const MPI_Count*, const MPI_Aint*, const MPI_Datatype*, void*,
+                     const MPI_Count*, const MPI_Aint*, const MPI_Datatype*, MPI_Comm));
+  FIND(Iscatterv_c, (const void*, const MPI_Count*, const MPI_Aint*, MPI_Datatype, void*, MPI_Count,
+                     MPI_Datatype, int, MPI_Comm, MPI_Request*));
+  FIND(Reduce_scatter_c, (const void*, void*, const MPI_Count*, MPI_Datatype, MPI_Op, MPI_Comm));
+  int many[kMost], taken = -1;
+  MPI_Aint bytes[kMost];
+  MPI_Datatype types[kMost];
+  prepare_lists(size);
+  for (int r = 0; r < size; ++r) {
+    many[r] = 10 * rank + r;
+    bytes[r] = r * (MPI_Aint)sizeof(int);
+    types[r] = MPI_INT;
+  }
+  EXPECT(Reduce_scatter_c(many, &taken, ones, MPI_INT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS);
+  EXPECT(taken == 10 * size * (size - 1) / 2 + size * rank);
+  const int is_root = rank == size - 1;
+  MPI_Request request;
+  EXPECT(Iscatterv_c(many, is_root ? ones : NOWHERE, is_root ? backwards : NOWHERE, MPI_INT, &taken,
+                     1, MPI_INT, size - 1, MPI_COMM_WORLD, &request) == MPI_SUCCESS);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  EXPECT(taken == 10 * (size - 1) + size - 1 - rank);
+  EXPECT(Alltoallv_c(MPI_IN_PLACE, NOWHERE, NOWHERE, MPI_INT, many, ones, backwards, MPI_INT,
+                     MPI_COMM_WORLD) == MPI_SUCCESS);
+  EXPECT(Alltoallw_c(MPI_IN_PLACE, NOWHERE, NOWHERE, NOWHERE, many, ones, bytes, types,
+                     MPI_COMM_WORLD) == MPI_SUCCESS);
+  for (int r = 0; r < size; ++r) {
+    EXPECT(many[r] == 10 * (size - 1 - rank) + size - 1 - r);
+  }
+}
+
+int main(int argc, char** argv) {
+  static const Scenario all[] = {{"between", between}, {"own", own}};
+  start_scenarios(&argc, &argv);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if (dlsym(RTLD_DEFAULT, "MPI_Allreduce_c") == NULL) {
+    if (rank == 0) puts("none");
+  } else {
+    run_scenario(all, sizeof all / sizeof all[0], argv[1]);
+    if (rank == 0) puts("fine");
+  }
+  MPI_Finalize();
+  return 0;
+}
