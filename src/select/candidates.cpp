@@ -160,8 +160,8 @@ std::optional<Priced> cheapest_of_row(const Algorithm& row, const Shape& shape, 
 }
 
 // Extrapolates by a + b log P + c P, through the prices with a quarter, half and all of
-// kPricedInFull ranks. Trees and rounds take the second term; ranks that have to do with all
-// others take the third.
+// kPricedInFull ranks. Trees and rounds take the second term; ranks that have to do with all others
+// take the third.
 std::optional<double> extrapolated_ns(const Algorithm& row, const Parameters& parameters,
                                       const Shape& shape, const Pricing& pricing) {
   std::array<double, 3> ns{};
@@ -260,10 +260,6 @@ bool has_other_rows(const Algorithm& row, const Shape& shape, const Ruling& ruli
 bool one_stands_for_all(const Algorithm& row, const Shape& shape) {
   return algorithm::ranks_are_alike(row, shape) &&
          (!shape.hosts.given() || shape.hosts.are_alone());
-}
-
-bool can_price_at_once(const Algorithm& row, const Shape& shape) {
-  return shape.ranks <= kPricedInFull || one_stands_for_all(row, shape);
 }
 
 bool is_priceable(const Algorithm& row, const Parameters& parameters, const Shape& shape) {

@@ -40,9 +40,6 @@ bool one_stands_for_all(const algorithm::Algorithm& row, const schedule::Shape& 
 bool is_priceable(const algorithm::Algorithm& row, const algorithm::Parameters& parameters,
                   const schedule::Shape& shape);
 
-// Whether a first call may wait for one more price of such a candidate.
-bool can_price_at_once(const algorithm::Algorithm& row, const schedule::Shape& shape);
-
 // The candidate has to be legal. It builds one schedule where one stands for all, or else those of
 // all ranks.
 base::Result<model::Price> price_of(const algorithm::Algorithm& row,

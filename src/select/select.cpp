@@ -9,7 +9,6 @@
 
 #include "base/check.hpp"
 #include "model/default_machine.hpp"
-#include "select/by_price.hpp"
 #include "select/candidates.hpp"
 #include "select/nic/by_nic.hpp"
 #include "select/rules.hpp"
@@ -23,10 +22,6 @@ using schedule::Shape;
 
 // The algorithm where ranks know no counts but their own; a row of every such collective.
 constexpr std::string_view kLocal = "linear";
-
-// Prices that differ by no more are the same: parameters are not known so well. Then the rule's
-// choice stays, so that a fit's last digits change no choice.
-constexpr double kSamePrice = 1.02;
 
 struct Candidate {
   const Algorithm* row = nullptr;
@@ -159,16 +154,6 @@ void choose_engine(const Shape& shape, const Circumstances& now, Choice& choice)
                              : "UNISONO_ENGINE asks for it";
 }
 
-// Whether the rule's choice costs as much as the cheapest candidate. Where prices are estimates, it
-// is if it is the same.
-bool is_as_cheap(const Choice& by_rule, const Priced& cheapest, const Shape& shape,
-                 const Pricing& pricing) {
-  if (by_rule.algorithm == cheapest.row && by_rule.parameters == cheapest.parameters) return true;
-  if (cheapest.is_estimate || !can_price_at_once(*by_rule.algorithm, shape)) return false;
-  const auto price = price_of(*by_rule.algorithm, by_rule.parameters, shape, pricing);
-  return price.ok() && price->ns <= kSamePrice * cheapest.price.ns;
-}
-
 }  // namespace
 
 std::optional<std::int64_t> common_bytes(const Shape& shape, const Circumstances& now) {
@@ -177,6 +162,8 @@ std::optional<std::int64_t> common_bytes(const Shape& shape, const Circumstances
       shape.blocks.given() ? shape.blocks.total() / shape.ranks : shape.count;
   return elements * now.element_bytes;
 }
+
+bool goes_by_price(const Shape&, const Circumstances&) { return false; }
 
 const model::Machine& machine_of(const Circumstances& now) {
   return now.machine != nullptr ? *now.machine : model::default_machine();
@@ -206,15 +193,12 @@ std::optional<Choice> choose_by_price(const Shape& shape, const Circumstances& n
   const auto cheapest = cheapest_candidate(shape, pricing, ruling);
   if (!cheapest) return std::nullopt;
   Choice choice;
+  choice.algorithm = cheapest->row;
+  choice.parameters = cheapest->parameters;
   choice.origin = Origin::price;
-  const Choice by_rule = choose_by_rule(shape, now, overrides);
-  const bool is_rules = is_as_cheap(by_rule, *cheapest, shape, pricing);
-  choice.algorithm = is_rules ? by_rule.algorithm : cheapest->row;
-  choice.parameters = is_rules ? by_rule.parameters : cheapest->parameters;
-  choice.reason = fmt::format(
-      "{} candidate on the machine \"{}\", {}{:.2f} us",
-      is_rules ? "the rule's choice, as cheap as any other" : "the cheapest", pricing.machine->name,
-      cheapest->is_estimate ? "about " : "", cheapest->price.ns / 1000);
+  choice.reason = fmt::format("the cheapest candidate on the machine \"{}\", {}{:.2f} us",
+                              pricing.machine->name, cheapest->is_estimate ? "about " : "",
+                              cheapest->price.ns / 1000);
   return choice;
 }
 
@@ -229,7 +213,7 @@ Choice choose(const Shape& shape, const Circumstances& circumstances, const Over
     choice.reason = describe(*ruling.rule);
   } else {
     std::optional<Choice> cheapest;
-    if (why_not_by_price(shape, circumstances).empty()) {
+    if (goes_by_price(shape, circumstances)) {
       cheapest = choose_by_price(shape, circumstances, overrides);
     }
     choice = cheapest ? std::move(*cheapest) : choose_by_rule(shape, circumstances, overrides);

@@ -73,14 +73,16 @@ struct Choice {
 Choice choose(const schedule::Shape& shape, const Circumstances& circumstances,
               const Overrides& overrides = {});
 
-// The choice of algorithm and parameters by rule or by price alone; by_price.hpp says which one
-// choose() takes. By price it is the rule's choice if none is cheaper. It is nullopt where no
-// prices are computed: blocks differ in length, or there is one rank.
+// The choice of algorithm and parameters by rule or by price alone. The cheapest candidate is
+// nullopt where no prices are computed: blocks differ in length, or there is one rank.
 Choice choose_by_rule(const schedule::Shape& shape, const Circumstances& circumstances,
                       const Overrides& overrides = {});
 std::optional<Choice> choose_by_price(const schedule::Shape& shape,
                                       const Circumstances& circumstances,
                                       const Overrides& overrides = {});
+// Whether choose() takes the cheapest candidate for such a call: where prices were measured to
+// choose at least as well as rules do (bench/choice).
+bool goes_by_price(const schedule::Shape& shape, const Circumstances& circumstances);
 
 // Whether long messages should be read from their senders' memory, in one copy, instead of passing
 // through buffers in parts.

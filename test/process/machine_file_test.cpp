@@ -114,49 +114,6 @@ TEST_F(CacheFolders, ThatOfRank0CountsForAll) {
              "tuned by rank 1");
 }
 
-// Prices by their own files would differ: where bytes cost much, no rank passes on what is for
-// others. Where messages do, blocks of several ranks go in one.
-TEST_F(CacheFolders, AllRanksChooseByThePricesOfRank0) {
-  constexpr int kMany = 4;
-  const auto machine_of = [](double overhead_ns, double ns_per_byte) {
-    model::Machine machine = model::default_machine();
-    for (model::PathParameters& path : machine.paths) {
-      path.overhead.number = overhead_ns;
-      path.overhead_per_byte.number = ns_per_byte;
-    }
-    machine.fingerprint = model::own_fingerprint(base::Settings());
-    return machine;
-  };
-  for (const bool of_messages : {false, true}) {
-    for (int rank = 0; rank < kMany; ++rank) {
-      const bool costs_messages = (rank == 0) == of_messages;
-      const model::Machine machine = costs_messages ? machine_of(1e6, 0.1) : machine_of(50, 1e4);
-      ASSERT_TRUE(model::write_own_machine(machine, folder(rank) + "/unisono").ok());
-    }
-    ProcessJob::Options options;
-    options.joins = false;
-    ProcessJob job(
-        kMany,
-        [&](const ProcessRank& self) {
-          setenv("XDG_CACHE_HOME", folder(self.rank).c_str(), 1);
-          unisono_comm_t world = nullptr;
-          ASSERT_TRUE(succeeded(unisono_init(&world)));
-          const std::vector<std::int32_t> input(kMany, self.rank);
-          std::vector<std::int32_t> output(kMany, -1);
-          EXPECT_TRUE(
-              succeeded(unisono_alltoall(input.data(), output.data(), 1, UNISONO_INT32, world)));
-          EXPECT_EQ(output, (std::vector<std::int32_t>{0, 1, 2, 3}));
-          unisono_comm_info_t info = {};
-          info.size = sizeof info;
-          EXPECT_TRUE(succeeded(unisono_comm_info(world, &info)));
-          EXPECT_STREQ(info.algorithm, of_messages ? "bruck" : "linear");
-          EXPECT_TRUE(succeeded(unisono_finalize(world)));
-        },
-        options);
-    job.expect_all_clean();
-  }
-}
-
 TEST_F(CacheFolders, WithADamagedFileTheJobGoesOnByTheDefaultMachine) {
   for (int rank = 0; rank < kRanks; ++rank) tune(rank);
   std::ofstream(file(0), std::ios::app) << "damage";

@@ -191,9 +191,6 @@ std::string text_of(const Explanation& explanation, const plan::Call& call, cons
   const select::Choice& choice = explanation.choice;
   out += fmt::format("chosen: {}\n", algorithm::describe(*choice.algorithm, choice.parameters));
   out += fmt::format("  by {}: {}\n", origin_name(choice.origin), choice.reason);
-  if (choice.origin == select::Origin::rule && !explanation.why_not_by_price.empty()) {
-    out += fmt::format("  not by price: {}\n", explanation.why_not_by_price);
-  }
   for (const std::string& text : choice.passed_over) {
     out += fmt::format("  passed over: {}\n", text);
   }
@@ -272,9 +269,6 @@ std::string json_of(const Explanation& explanation, const plan::Call& call,
   };
   json["by_rule"] = name(explanation.by_rule);
   if (explanation.by_price) json["by_price"] = name(*explanation.by_price);
-  if (!explanation.why_not_by_price.empty()) {
-    json["why_not_by_price"] = explanation.why_not_by_price;
-  }
   json["machine"] = machine.name;
   if (explanation.price) json["predicted"] = json_of(*explanation.price);
   json["priced"] = nlohmann::ordered_json::array();

@@ -9,7 +9,6 @@
 #include "engine/nic/nic_group.hpp"
 #include "nic/service/probe.hpp"
 #include "plan/plan_cache.hpp"
-#include "select/by_price.hpp"
 #include "select/nic/by_nic.hpp"
 #include "select/nic/tree_choice.hpp"
 #include "transport/table.hpp"
@@ -142,7 +141,6 @@ base::Result<Explanation> explain(const plan::Call& call, const RanksPlace& plac
       select::rule_on(context.overrides, shape, select::common_bytes(shape, now));
   result.by_rule = select::choose_by_rule(shape, now, context.overrides);
   result.by_price = select::choose_by_price(shape, now, context.overrides);
-  result.why_not_by_price = select::why_not_by_price(shape, now);
   const select::Pricing pricing = select::pricing_of(shape, now, result.choice.engine);
   UNISONO_ASSIGN(result.priced, select::price_candidates(shape, pricing));
   const select::Choice& choice = result.choice;

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -36,7 +35,6 @@ struct Explanation {
   select::Choice choice;
   select::Choice by_rule;                  // what the rules would choose
   std::optional<select::Choice> by_price;  // ... and what prices would
-  std::string_view why_not_by_price = {};  // empty: they do, unless an override does
   std::optional<model::Price> price;       // of the choice; none: it has too many steps
   select::EngineKind engine = select::EngineKind::inline_;
   // How the data goes; none for so many ranks that no plan is made here.
