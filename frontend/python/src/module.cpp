@@ -253,7 +253,7 @@ nb::dict info(Communicator& self) {
 }
 
 void define_communicator(nb::module_& module) {
-  // The world's end is the end of all, so it lives as long as what came of it.
+  // The end of the world ends all its communicators, so each of them keeps the world alive.
   const auto keep_parent = nb::keep_alive<0, 1>();
   nb::class_<Communicator> type(module, "Communicator", nb::is_weak_referenceable());
   type.def_prop_ro("rank", &Communicator::rank)
