@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -93,6 +94,63 @@ class Dev(unittest.TestCase):
         self.assertNotEqual(run.returncode, 0)
         self.assertIn("no compiler", run.stderr)
         self.assertIn("cmake --preset release failed", run.stderr)
+
+    def stand_ins_of_a_test(self, cmake, ctest):
+        """All that `./dev test` calls; ctest writes the results unless its script ends before."""
+        self.stand_in("dpkg-query", "echo installed")
+        self.stand_in("cmake", f"cd {self.top}\n{cmake}")
+        self.stand_in("ctest", f'cd {self.top}\npreset=$(basename "$2")\n{ctest}\n'
+                      'touch build/results/$preset.xml')
+        (self.top / "scripts").mkdir()
+        for name in ("python_environment.py", "mpi_environments.py", "nic_possible.py",
+                     "test_summary.py"):
+            path = self.top / "scripts" / name
+            path.write_text("#!/bin/sh\n")
+            path.chmod(0o755)
+        for preset in ("asan", "tsan"):
+            folder = self.top / "build" / preset
+            folder.mkdir(parents=True)
+            for name in ("left_out.txt", "whole_with_all.txt"):
+                (folder / name).write_text("nothing\n")
+
+    def test_the_next_build_goes_on_beside_the_tests(self):
+        # The tests of a preset do not end here before the build of the next one has begun.
+        self.stand_ins_of_a_test(
+            'case "$*" in "--build --preset "*) touch built_$3; chrt -p $$ >policy_$3;; esac',
+            'case $preset in release) next=asan;; asan) next=tsan;; tsan) next=tsan;; esac\n'
+            '[ -e built_$preset ] || exit 1\n'
+            'for i in $(seq 600); do [ -e built_$next ] && break; sleep 0.1; done\n'
+            '[ -e built_$next ] || exit 1')
+        run = self.dev("test")
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        tested = [call.split()[2] for call in self.calls("ctest")]
+        self.assertEqual(tested, ["build/release", "build/asan", "build/tsan"])
+        self.assertNotIn("SCHED_IDLE", (self.top / "policy_release").read_text())
+        for preset in ("asan", "tsan"):
+            self.assertIn("SCHED_IDLE", (self.top / f"policy_{preset}").read_text())
+
+    def test_a_build_that_fails_beside_the_tests_shows_why(self):
+        self.stand_ins_of_a_test(
+            'case "$*" in "--build --preset asan"*) echo no such type; exit 1;; esac', "")
+        run = self.dev("test")
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("no such type", run.stderr)
+        self.assertIn("dev: the build of asan failed", run.stderr)
+
+    def test_no_build_is_left_behind(self):
+        self.stand_ins_of_a_test(
+            'case "$*" in "--build --preset asan"*) echo $$ >building; exec sleep 600;; esac',
+            'for i in $(seq 600); do [ -s building ] && exit 1; sleep 0.1; done')
+        run = self.dev("test")
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("ctest wrote no results for release", run.stderr)
+        building = int((self.top / "building").read_text())
+        for _ in range(600):
+            if not Path(f"/proc/{building}").exists():
+                break
+            time.sleep(0.1)
+        else:
+            self.fail("the build goes on")
 
 
 if __name__ == "__main__":
