@@ -232,5 +232,20 @@ TEST(Report, ThePictureEscapesNames) {
   EXPECT_EQ(picture.find("a<b"), std::string::npos);
 }
 
+// Beside the axis there is room for ten characters.
+TEST(Report, ThePictureWritesLargeNumbersWithoutExponent) {
+  Row row;
+  row.kind = kind("allreduce");
+  row.of(Form::blocking).add({.bytes = 8, .ns = 50'410'000'000});
+  std::size_t rows = 0;
+  const std::string text =
+      profile::first_line(origin(0, 1), "host", 1) + profile::lines_of(row, rows);
+  const auto merged = merge_profiles({parsed(text + profile::last_line(rows), "p.0")});
+  ASSERT_TRUE(merged.ok());
+  const std::string picture = profile_picture(*merged);
+  EXPECT_NE(picture.find(">50410</text>"), std::string::npos) << picture;
+  EXPECT_EQ(picture.find("e+"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace unisono::tools

@@ -17,7 +17,7 @@
 namespace unisono::tools {
 namespace {
 
-constexpr double kWidth = 960, kLeft = 70, kRight = 190, kTop = 50, kPanel = 190, kGap = 60;
+constexpr double kWidth = 960, kLeft = 90, kRight = 190, kTop = 50, kPanel = 190, kGap = 60;
 constexpr const char* kColours[] = {"#4e79a7", "#f28e2b", "#e15759", "#76b7b2", "#59a14f",
                                     "#edc948", "#b07aa1", "#ff9da7", "#9c755f", "#bab0ac"};
 
@@ -35,6 +35,12 @@ std::string escaped(std::string_view text) {
     }
   }
   return result;
+}
+
+// At most ten characters, which fit beside the axis.
+std::string axis_label(double value) {
+  if (value < 1000) return fmt::format("{:.4g}", value);
+  return value < 1e10 ? fmt::format("{:.0f}", value) : fmt::format("{:.3e}", value);
 }
 
 // Rows of one name share a colour: the collective and the operator with its type.
@@ -112,7 +118,8 @@ class Picture {
     add(R"(<line x1="{}" y1="{}" x2="{}" y2="{}" stroke="black"/>)", kLeft, bottom, kWidth - kRight,
         bottom);
     add(R"(<text x="10" y="{}">{}</text>)", top - 8, title);
-    add(R"(<text x="{}" y="{}" text-anchor="end">{:.4g}</text>)", kLeft - 6, top + 10, greatest);
+    add(R"(<text x="{}" y="{}" text-anchor="end">{}</text>)", kLeft - 6, top + 10,
+        axis_label(greatest));
     add(R"(<text x="{}" y="{}" text-anchor="end">0</text>)", kLeft - 6, bottom);
     const double step =
         (kWidth - kLeft - kRight) / static_cast<double>(std::max<std::size_t>(1, bars.size()));
