@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "calls/left_call.hpp"
 #include "calls/moves.hpp"
 #include "calls/narrowing.hpp"
 #include "calls/reductions.hpp"
@@ -91,18 +92,31 @@ By prepare(const Make& make, const Communicator& own, bool starts, int* error,
   return By::nobody;
 }
 
+// Why a call is left to the host MPI on a communicator of which Unisono does this collective.
+constexpr const char* kFaster = "measured to be faster";
+constexpr const char* kTypeOrOperator = "its type or operator";
+constexpr const char* kNoRoom = "no room for a persistent call";
+
 template <class Kind, class Function, class Narrow, class... Arguments>
 int run(Collective collective, ByHost<Function, Narrow> by_host, Arguments... arguments) {
   Communicator* const own = find_communicator(communicator_of(arguments...), collective);
+  const auto leave_it = [&](const char* reason) {
+    const auto to_host = [&] { return call_host<0>(collective, by_host, arguments...); };
+    return leave<Kind>({.collective = collective,
+                        .form = CallForm::blocking,
+                        .own = own,
+                        .reason = own == nullptr ? nullptr : reason},
+                       to_host, arguments...);
+  };
   if (own != nullptr && own->host_ranges.have(collective) &&
       own->host_ranges.contain(collective, Kind::block_bytes(*own, arguments...))) {
-    return call_host<0>(collective, by_host, arguments...);
+    return leave_it(kFaster);
   }
   Kind call;
   int error = 0;
   const auto made = [&call]() -> Kind& { return call; };
   const By by = own == nullptr ? By::host : prepare(made, *own, false, &error, arguments...);
-  if (by == By::host) return call_host<0>(collective, by_host, arguments...);
+  if (by == By::host) return leave_it(kTypeOrOperator);
   if (by == By::nobody) return error;
   const PendingCalls::Turn turn(own->pending);
   error = call.call(*own, nullptr);
@@ -118,7 +132,14 @@ int start(Collective collective, ByHost<Function, Narrow> by_host, Handle* reque
   int error = 0;
   const auto make = [&call]() -> Kind& { return *(call = std::make_unique<Kind>()); };
   const By by = own == nullptr ? By::host : prepare(make, *own, true, &error, arguments...);
-  if (by == By::host) return call_host<1>(collective, by_host, arguments..., request);
+  if (by == By::host) {
+    const auto to_host = [&] { return call_host<1>(collective, by_host, arguments..., request); };
+    return leave<Kind>({.collective = collective,
+                        .form = CallForm::started,
+                        .own = own,
+                        .reason = own == nullptr ? nullptr : kTypeOrOperator},
+                       to_host, arguments...);
+  }
   if (by == By::nobody) return error;
   return start_nonblocking(*own, std::move(call), request);
 }
@@ -127,12 +148,22 @@ template <class Kind, class Function, class Narrow, class... Arguments>
 int initialize(Collective collective, ByHost<Function, Narrow> by_host, Handle info,
                Handle* request, Arguments... arguments) {
   Communicator* const own = find_communicator(communicator_of(arguments...), collective);
+  const auto leave_it = [&](const char* reason) {
+    const auto to_host = [&] {
+      return call_host<2>(collective, by_host, arguments..., info, request);
+    };
+    return leave<Kind>({.collective = collective,
+                        .form = CallForm::initialized,
+                        .own = own,
+                        .reason = own == nullptr ? nullptr : reason},
+                       to_host, arguments...);
+  };
   if (own != nullptr) {
     auto call = std::make_unique<Kind>();
     bool can = false;
     try {
       if (!call->take(*own, arguments...) || !call->may_start()) {
-        return call_host<2>(collective, by_host, arguments..., info, request);
+        return leave_it(kTypeOrOperator);
       }
       can = call->keep(Uses::many) == 0;
     } catch (const std::exception& thrown) {
@@ -141,7 +172,7 @@ int initialize(Collective collective, ByHost<Function, Narrow> by_host, Handle i
     // The other ranks wait for this one, also if it cannot.
     if (make_persistent(*own, std::move(call), can, request)) return 0;
   }
-  return call_host<2>(collective, by_host, arguments..., info, request);
+  return leave_it(kNoRoom);
 }
 
 }  // namespace

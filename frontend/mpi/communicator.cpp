@@ -143,10 +143,16 @@ Wish own_wish() {
   return own;
 }
 
+// Why the host MPI does the collectives of a communicator.
+constexpr const char* kBySetting = "UNISONO_MPI";
+constexpr const char* kNoCommunicator = "Unisono has no communicator for it";
+
 void make_unisono(Communicator& comm) {
   int world_size = 0;
   const std::vector<int> world_ranks = ranks_in_world(comm, &world_size);
+  comm.why_host = "processes that were spawned or connected";
   if (world_ranks.empty()) return;
+  comm.why_host = kNoCommunicator;
   // A rank that wants none takes part too: the others may want some, and wait for its answer.
   const Wish own = own_wish();
   std::vector<Wish> wishes(static_cast<std::size_t>(comm.size));
@@ -163,7 +169,10 @@ void make_unisono(Communicator& comm) {
     has_one_library = has_one_library && wish.library == own.library;
     numbers.push_back(wish.numbers);
   }
-  if (common == 0) return;
+  if (common == 0) {
+    comm.why_host = kBySetting;
+    return;
+  }
   prepare_progress();
   const int error = comm.unisono.make(comm.rank, world_ranks, comm.size == world_size, numbers,
                                       {allgather, &comm});
@@ -189,6 +198,7 @@ Communicator* make_communicator(Handle handle, int key) {
   mpi.Comm_test_inter(handle, &is_inter);
   mpi.Comm_rank(handle, &comm->rank);
   mpi.Comm_size(handle, &comm->size);
+  comm->why_host = is_inter != 0 ? "between groups" : "one rank";
   if (is_inter == 0 && comm->size > 1) make_unisono(*comm);
   log_info("rank %d of %d: %s does the collectives of a communicator", comm->rank, comm->size,
            comm->unisono ? "Unisono" : "the host MPI");
@@ -267,6 +277,13 @@ Communicator* find_communicator(Handle comm, Collective collective) {
 
 Communicator* find_made_communicator(Handle comm, Collective collective) {
   return find(comm, collective, false);
+}
+
+const char* why_host(Handle comm) {
+  if (registry().ended.load() || !has_world()) return "outside of MPI_Init and MPI_Finalize";
+  const Communicator* const found = look_up(host().handle(comm), false);
+  if (found == nullptr) return "no blocking collective before";
+  return found->unisono ? kBySetting : found->why_host;
 }
 
 void end_communicators() {

@@ -19,10 +19,14 @@
 
 namespace unisono::mpi {
 
-struct Communicator {
-  Handle handle = 0;
-  int rank = 0;
+struct Ranks {
+  int rank = 0;  // this one
   int size = 0;
+};
+
+struct Communicator : Ranks {
+  Handle handle = 0;
+  const char* why_host = "";      // without a Unisono communicator: why
   std::uint32_t collectives = 0;  // bits of Collective: those that Unisono does
   bool is_measured = false;       // compared with the host MPI before the first call
   HostRanges host_ranges;         // in which the host MPI does blocking calls of these
@@ -39,6 +43,9 @@ Communicator* find_communicator(Handle comm, Collective collective);
 // The same for a nonblocking call, which cannot make one of Unisono: no rank waits for another in
 // it.
 Communicator* find_made_communicator(Handle comm, Collective collective);
+
+// Why the host MPI does a call on the communicator for which these two give none; for people.
+const char* why_host(Handle comm);
 
 // Ends all that Unisono does, before the host's MPI_Finalize. From then on the host MPI does all
 // calls.

@@ -610,6 +610,30 @@ typedef void (*unisono_range_found_t)(const char* collective, int64_t from_bytes
 UNISONO_API int unisono_faster_by_mpi(unisono_comm_t comm, const char* library,
                                       unisono_range_found_t found, void* user);
 
+/* A collective that a front end has left to another library. Set `size` to sizeof; later versions
+ * may add fields at the end. */
+typedef struct {
+  size_t size;
+  const char* collective; /* its name, such as "allreduce" */
+  const char* library;    /* which library did it */
+  const char* reason;     /* why it was left to that library */
+  unisono_type_t type;    /* or UNISONO_PROFILE_NONE, UNISONO_PROFILE_OTHER */
+  unisono_op_t op;        /* the same */
+  int ranks, hosts;       /* of the communicator; 0 hosts: not known */
+  int started;            /* 1: it was started, and completes later */
+  int64_t bytes;          /* of a rank's vector or block; 0: none, or not known */
+  int64_t ns;             /* its time */
+} unisono_profiled_call_t;
+enum {
+  UNISONO_PROFILE_NONE = -1, /* the collective has none */
+  UNISONO_PROFILE_OTHER = -2 /* one that this library does not have */
+};
+/* Counts the call in the profile of this process, so that the profile shows such calls too. Without
+ * UNISONO_PROFILE it does nothing. Before the first job of the process, the rank that a launcher
+ * gave names the profile; without a launcher such calls are not counted. Any thread.
+ * Errors: ARGUMENT. */
+UNISONO_API int unisono_profile_call(const unisono_profiled_call_t* call);
+
 /* Whether a waiting call has to end. 0: no. UNISONO_INTERRUPT_LATE: yes, because a deadline of the
  * front end has passed. Any other number: yes, for instance because of a signal. */
 enum { UNISONO_INTERRUPT_LATE = 2 };

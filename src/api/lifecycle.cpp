@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <optional>
@@ -22,6 +23,7 @@
 #include "comm/start.hpp"
 #include "memory/memory_file.hpp"
 #include "nic/service/probe.hpp"
+#include "plan/call.hpp"
 #include "profile/profile.hpp"
 #include "transport/table.hpp"
 
@@ -190,6 +192,36 @@ void name_profile(const base::Settings& settings) {
                                .machine = ""});
 }
 
+// The profile of this process, for calls that are not of its jobs. Null: there is none.
+profile::Profile* profile_of_process() {
+  const Result<base::Settings>& settings = base::process_settings();
+  if (!settings || settings->text(base::Setting::profile).empty()) return nullptr;
+  name_profile(*settings);
+  profile::Profile* const found = profile::find_profile(settings->text(base::Setting::profile));
+  if (found != nullptr) found->begin_job();  // it is then written at exit() at the latest
+  return found;
+}
+
+std::string profiled_name(std::int32_t number, std::string (*name)(std::int32_t)) {
+  if (number == UNISONO_PROFILE_NONE) return "";
+  if (number < 0) return "other";
+  return number < plan::kFirstUserNumber ? name(number) : "user";
+}
+
+void profile_call(profile::Profile& profile, const unisono_profiled_call_t& call) {
+  const profile::Form form = call.started != 0 ? profile::Form::started : profile::Form::blocking;
+  profile::Row& row = profile.row({.collective = call.collective,
+                                   .op = profiled_name(call.op, plan::operator_text),
+                                   .type = profiled_name(call.type, plan::type_text),
+                                   .bytes_class = profile::size_class(call.bytes),
+                                   .ranks = call.ranks,
+                                   .hosts = std::max(1, call.hosts),
+                                   .algorithm = "",
+                                   .engine = call.library,
+                                   .reason = call.reason});
+  row.of(form).add({.bytes = call.bytes, .ns = call.ns});
+}
+
 // A rank that fails by itself takes part in the next round, which tells the others.
 Result<unisono_comm_t> init_with(bootstrap::ExchangeRounds& rounds,
                                  const Result<unisono_init_options_t>& options) {
@@ -315,6 +347,32 @@ int unisono_threads_free(unisono_threads_t threads) try {
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
   return fail("unisono_threads_free", thrown);
+}
+
+int unisono_profile_call(const unisono_profiled_call_t* call) try {
+  using namespace unisono::api;
+  static std::atomic<unisono::profile::Profile*> known{nullptr};
+  if (call == nullptr || call->size < sizeof *call) {
+    return fail(Code::argument,
+                "unisono_profile_call: call is NULL, or its size is not set to sizeof");
+  }
+  if (call->collective == nullptr || call->library == nullptr || call->reason == nullptr ||
+      *call->reason == '\0') {
+    return fail(Code::argument,
+                "unisono_profile_call: the collective, the library or the reason is missing");
+  }
+  if (call->ranks < 1 || call->bytes < 0 || call->ns < 0) {
+    return fail(Code::argument,
+                fmt::format("unisono_profile_call: {} ranks, {} bytes, {} ns: ranks begin with 1, "
+                            "the others with 0",
+                            call->ranks, call->bytes, call->ns));
+  }
+  unisono::profile::Profile* profile = known.load(std::memory_order_acquire);
+  if (profile == nullptr) known = profile = profile_of_process();
+  if (profile != nullptr) profile_call(*profile, *call);
+  return UNISONO_OK;
+} catch (const std::exception& thrown) {
+  return fail("unisono_profile_call", thrown);
 }
 
 int unisono_finalize(unisono_comm_t world) try {

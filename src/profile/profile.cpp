@@ -147,6 +147,15 @@ void Profile::write() {
   }
 }
 
+Profile* find_profile(const std::string& file) {
+  Registry& known = registry();
+  const std::lock_guard lock(known.mutex);
+  for (const Known& each : known.all) {
+    if (each.file == file) return each.profile.get();
+  }
+  return nullptr;
+}
+
 Profile& join_profile(const std::string& file, const Origin& origin) {
   Registry& known = registry();
   const std::lock_guard lock(known.mutex);

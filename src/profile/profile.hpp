@@ -104,6 +104,8 @@ class Profile {
 // process with the same file share the profile of the first one. If the ranks of a job are threads,
 // each has its own.
 Profile& join_profile(const std::string& file, const Origin& origin);
+// The first one of this process with that file. Null: there is none yet.
+Profile* find_profile(const std::string& file);
 
 // The profile of a job, which is written at its end.
 class ProfileOfJob {

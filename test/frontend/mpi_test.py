@@ -338,6 +338,59 @@ class Sessions(Running):
                     self.assertNotIn("has ended", said)
 
 
+class Profiles(unittest.TestCase):
+    def rows(self, program, ranks, more=None):
+        """Those of each rank."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        profile = pathlib.Path(folder.name) / "p"
+        done = subprocess.run(["timeout", str(MOST_SECONDS), OPTIONS.bin / "unisono", "mpirun",
+                               f"--profile={profile}", "-n", str(ranks), program],
+                              env=environment(more or {}), capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = []
+        for rank in range(ranks):
+            lines = [json.loads(line) for line in
+                     profile.with_name(f"p.{rank}").read_text().splitlines()]
+            self.assertEqual((lines[0]["rank"], lines[0]["ranks"]), (rank, ranks))
+            self.assertEqual(lines[-1], {"end": True, "rows": len(lines) - 2})
+            result.append(lines[1:-1])
+        return result
+
+    def test_calls_that_are_left_to_the_mpi_are_in_it_with_the_reason(self):
+        program = compile_program("left_calls.c", "left_calls")
+        words = ("collective", "form", "operator", "type", "ranks", "reason", "calls",
+                 "least_bytes", "most_bytes")
+        for ranks in (2, 3):
+            for rank, rows in enumerate(self.rows(program, ranks)):
+                group = ranks // 2 if rank < ranks // 2 else ranks - ranks // 2
+                gathered = 4 if rank >= ranks // 2 else 0
+                left = [tuple(row[word] for word in words) for row in rows if row["reason"]]
+                self.assertCountEqual(left, [
+                    ("allreduce", "started", "sum", "int32", ranks,
+                     "no blocking collective before", 2, 16, 16),
+                    ("allreduce", "started", "other", "other", ranks, "its type or operator", 3,
+                     48, 48),
+                    ("broadcast", "blocking", "", "", 1, "one rank", 4, 12, 12),
+                    ("gather", "blocking", "", "", group, "between groups", 1, gathered,
+                     gathered)])
+                for row in rows:
+                    if row["reason"]:
+                        self.assertTrue(row["engine"].startswith(OPTIONS.mpi.title.split()[0]), row)
+                        self.assertGreater(row["ns"], 0)
+                        self.assertEqual(row["unpredicted"], row["calls"])
+                own = [(row["collective"], row["calls"]) for row in rows if not row["reason"]]
+                self.assertIn(("allreduce", 1), own)
+
+    def test_without_unisono_all_calls_are_in_it(self):
+        program = compile_program("left_calls.c", "left_calls")
+        for rows in self.rows(program, 2, {"UNISONO_MPI": "off"}):
+            self.assertTrue(all(row["reason"] for row in rows), rows)
+            blocking = [(row["reason"], row["calls"]) for row in rows
+                        if row["collective"] == "allreduce" and row["form"] == "blocking"]
+            self.assertEqual(blocking, [("UNISONO_MPI", 1)])
+
+
 class Others(unittest.TestCase):
     def test_the_tool_says_which_mpi_it_found(self):
         done = mpirun(2, [OPTIONS.scenarios, "kinds"])

@@ -25,7 +25,7 @@ class Call {
 
   static constexpr std::int64_t kUnknown = -1;
   template <class... Arguments>
-  static std::int64_t block_bytes(const Communicator&, const Arguments&...) {
+  static std::int64_t block_bytes(const Ranks&, const Arguments&...) {
     return kUnknown;
   }
 

@@ -159,9 +159,8 @@ bool AllgathervCall::take(const Communicator& own, const void* send, LargeCount 
   return in_place_ || (send_count >= 0 && set_input(send, send_count, send_type, comm));
 }
 
-std::int64_t AllgathervCall::block_bytes(const Communicator& own, const void*, LargeCount, Handle,
-                                         void*, Integers counts, Integers, Handle receive_type,
-                                         Handle) {
+std::int64_t AllgathervCall::block_bytes(const Ranks& own, const void*, LargeCount, Handle, void*,
+                                         Integers counts, Integers, Handle receive_type, Handle) {
   if (!counts || !counts.are_counts(own.size)) return kUnknown;
   std::int64_t all = 0;
   for (int i = 0; i < own.size; ++i) all += counts[i];

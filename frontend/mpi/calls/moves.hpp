@@ -46,8 +46,7 @@ class BcastCall final : public Move {
  public:
   bool take(const Communicator& own, void* buffer, LargeCount count, Handle type, int root,
             Handle comm);
-  static std::int64_t block_bytes(const Communicator&, void*, LargeCount count, Handle type, int,
-                                  Handle) {
+  static std::int64_t block_bytes(const Ranks&, void*, LargeCount count, Handle type, int, Handle) {
     return bytes_to_move(count, type);
   }
   int call(const Communicator& own, unisono_request_t* request) override;
@@ -67,7 +66,7 @@ class AllgatherCall final : public BlockMove {
  public:
   bool take(const Communicator& own, const void* send, LargeCount send_count, Handle send_type,
             void* receive, LargeCount receive_count, Handle receive_type, Handle comm);
-  static std::int64_t block_bytes(const Communicator&, const void*, LargeCount, Handle, void*,
+  static std::int64_t block_bytes(const Ranks&, const void*, LargeCount, Handle, void*,
                                   LargeCount receive_count, Handle receive_type, Handle) {
     return bytes_to_move(receive_count, receive_type);
   }
@@ -79,7 +78,7 @@ class GatherCall final : public BlockMove {
   bool take(const Communicator& own, const void* send, LargeCount send_count, Handle send_type,
             void* receive, LargeCount receive_count, Handle receive_type, int root, Handle comm);
   // The other pair of count and type may mean nothing at this rank.
-  static std::int64_t block_bytes(const Communicator& own, const void*, LargeCount send_count,
+  static std::int64_t block_bytes(const Ranks& own, const void*, LargeCount send_count,
                                   Handle send_type, void*, LargeCount receive_count,
                                   Handle receive_type, int root, Handle) {
     return own.rank == root ? bytes_to_move(receive_count, receive_type)
@@ -93,7 +92,7 @@ class ScatterCall final : public BlockMove {
   bool take(const Communicator& own, const void* send, LargeCount send_count, Handle send_type,
             void* receive, LargeCount receive_count, Handle receive_type, int root, Handle comm);
   // The other pair of count and type may mean nothing at this rank.
-  static std::int64_t block_bytes(const Communicator& own, const void*, LargeCount send_count,
+  static std::int64_t block_bytes(const Ranks& own, const void*, LargeCount send_count,
                                   Handle send_type, void*, LargeCount receive_count,
                                   Handle receive_type, int root, Handle) {
     return own.rank == root ? bytes_to_move(send_count, send_type)
@@ -106,7 +105,7 @@ class AlltoallCall final : public BlockMove {
  public:
   bool take(const Communicator& own, const void* send, LargeCount send_count, Handle send_type,
             void* receive, LargeCount receive_count, Handle receive_type, Handle comm);
-  static std::int64_t block_bytes(const Communicator&, const void*, LargeCount, Handle, void*,
+  static std::int64_t block_bytes(const Ranks&, const void*, LargeCount, Handle, void*,
                                   LargeCount receive_count, Handle receive_type, Handle) {
     return bytes_to_move(receive_count, receive_type);
   }
@@ -119,7 +118,7 @@ class AllgathervCall final : public Move {
             void* receive, Integers counts, Integers displacements, Handle receive_type,
             Handle comm);
   // The average.
-  static std::int64_t block_bytes(const Communicator& own, const void*, LargeCount, Handle, void*,
+  static std::int64_t block_bytes(const Ranks& own, const void*, LargeCount, Handle, void*,
                                   Integers counts, Integers, Handle receive_type, Handle);
   int call(const Communicator& own, unisono_request_t* request) override;
 };

@@ -94,8 +94,8 @@ bool Reduce_scatterCall::take(const Communicator& own, const void* send, void* r
   return true;
 }
 
-std::int64_t Reduce_scatterCall::block_bytes(const Communicator& own, const void*, void*,
-                                             Integers counts, Handle type, Handle op, Handle) {
+std::int64_t Reduce_scatterCall::block_bytes(const Ranks& own, const void*, void*, Integers counts,
+                                             Handle type, Handle op, Handle) {
   if (!counts || !counts.are_counts(own.size)) return kUnknown;
   std::int64_t all = 0;
   for (int i = 0; i < own.size; ++i) all += counts[i];

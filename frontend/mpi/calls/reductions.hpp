@@ -14,7 +14,7 @@ namespace unisono::mpi {
 class BarrierCall final : public Call {
  public:
   bool take(const Communicator&, Handle) { return true; }
-  static std::int64_t block_bytes(const Communicator&, Handle) { return 0; }
+  static std::int64_t block_bytes(const Ranks&, Handle) { return 0; }
   int call(const Communicator& own, unisono_request_t* request) override;
   int finish() override { return 0; }
 };
@@ -54,8 +54,8 @@ class ReduceAllCall : public ReductionCall {
  public:
   bool take(const Communicator& own, const void* send, void* receive, LargeCount count, Handle type,
             Handle op, Handle comm);
-  static std::int64_t block_bytes(const Communicator&, const void*, void*, LargeCount count,
-                                  Handle type, Handle op, Handle) {
+  static std::int64_t block_bytes(const Ranks&, const void*, void*, LargeCount count, Handle type,
+                                  Handle op, Handle) {
     return bytes_to_reduce(count, type, op);
   }
 
@@ -87,8 +87,8 @@ class ReduceCall final : public ReductionCall {
  public:
   bool take(const Communicator& own, const void* send, void* receive, LargeCount count, Handle type,
             Handle op, int root, Handle comm);
-  static std::int64_t block_bytes(const Communicator&, const void*, void*, LargeCount count,
-                                  Handle type, Handle op, int, Handle) {
+  static std::int64_t block_bytes(const Ranks&, const void*, void*, LargeCount count, Handle type,
+                                  Handle op, int, Handle) {
     return bytes_to_reduce(count, type, op);
   }
   int call(const Communicator& own, unisono_request_t* request) override;
@@ -101,8 +101,8 @@ class Reduce_scatter_blockCall final : public ReductionCall {  // NOLINT: MPI's 
  public:
   bool take(const Communicator& own, const void* send, void* receive, LargeCount count, Handle type,
             Handle op, Handle comm);
-  static std::int64_t block_bytes(const Communicator&, const void*, void*, LargeCount count,
-                                  Handle type, Handle op, Handle) {
+  static std::int64_t block_bytes(const Ranks&, const void*, void*, LargeCount count, Handle type,
+                                  Handle op, Handle) {
     return bytes_to_reduce(count, type, op);
   }
   int call(const Communicator& own, unisono_request_t* request) override;
@@ -113,7 +113,7 @@ class Reduce_scatterCall final : public ReductionCall {  // NOLINT: MPI's name
   bool take(const Communicator& own, const void* send, void* receive, Integers counts, Handle type,
             Handle op, Handle comm);
   // The average.
-  static std::int64_t block_bytes(const Communicator& own, const void* send, void* receive,
+  static std::int64_t block_bytes(const Ranks& own, const void* send, void* receive,
                                   Integers counts, Handle type, Handle op, Handle comm);
   int call(const Communicator& own, unisono_request_t* request) override;
 

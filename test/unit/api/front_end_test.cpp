@@ -52,6 +52,25 @@ TEST(FrontEnd, ARefusalNeedsNoReason) {
   });
 }
 
+TEST(FrontEnd, ACallOfAnotherLibraryHasToBeWhole) {
+  unisono_profiled_call_t call{};
+  EXPECT_TRUE(failed(unisono_profile_call(nullptr), UNISONO_ERROR_ARGUMENT, {"call is NULL"}));
+  EXPECT_TRUE(failed(unisono_profile_call(&call), UNISONO_ERROR_ARGUMENT, {"size is not set"}));
+  call.size = sizeof call;
+  call.collective = "allreduce";
+  call.library = "Some MPI";
+  EXPECT_TRUE(failed(unisono_profile_call(&call), UNISONO_ERROR_ARGUMENT, {"reason is missing"}));
+  call.reason = "";
+  EXPECT_TRUE(failed(unisono_profile_call(&call), UNISONO_ERROR_ARGUMENT, {"reason is missing"}));
+  call.reason = "one rank";
+  EXPECT_TRUE(failed(unisono_profile_call(&call), UNISONO_ERROR_ARGUMENT, {"0 ranks"}));
+  call.ranks = 1;
+  call.ns = -1;
+  EXPECT_TRUE(failed(unisono_profile_call(&call), UNISONO_ERROR_ARGUMENT, {"-1 ns"}));
+  call.ns = 1;
+  EXPECT_TRUE(succeeded(unisono_profile_call(&call)));  // also without a profile
+}
+
 int count_and_say(void* user) {
   auto& left = *static_cast<std::atomic<int>*>(user);
   return left.fetch_sub(1) <= 1 ? 1 : 0;
