@@ -42,7 +42,8 @@ def compile_program(source, target, words=(), fortran=False):
     mpi = OPTIONS.mpi
     compiler, libraries = ((mpi.fortran, mpi.fortran_libraries) if fortran else
                            (mpi.compiler, mpi.libraries))
-    subprocess.run([*compiler, "-O1", "-g", "-Wno-stringop-overflow", str(HERE / source), *words,
+    subprocess.run([*compiler, "-O1", "-g", "-Wno-stringop-overflow",
+                    "-Wno-stringop-overread", str(HERE / source), *words,
                     *libraries, "-o", str(OPTIONS.folder / target)],
                    check=True, cwd=OPTIONS.folder)
     return OPTIONS.folder / target
@@ -56,6 +57,7 @@ def set_up():
     OPTIONS.nonblocking = compile_program("nonblocking.c", "nonblocking")
     OPTIONS.persistent = compile_program("persistent.c", "persistent")
     OPTIONS.edge_cases = compile_program("edge_cases.c", "edge_cases")
+    OPTIONS.more_cases = compile_program("more_cases.c", "more_cases")
     OPTIONS.large_counts = compile_program("large_counts.c", "large_counts")
     OPTIONS.found_counts = compile_program("found_counts.c", "found_counts", ["-ldl"])
     OPTIONS.sessions = compile_program("sessions.c", "sessions")
@@ -191,6 +193,22 @@ class EdgeCases(Running):
             for ranks in OPTIONS.ranks:
                 with self.subTest(name=name, ranks=ranks):
                     self.expect_fine(name, ranks, program="edge_cases")
+
+    def test_more_programs_that_end_well(self):
+        for name in ("made_meanwhile", "attributes_that_call", "asked_first", "insignificant",
+                     "in_place_with_gaps", "many_types", "in_order", "nothing", "handlers",
+                     "between_groups"):
+            for ranks in OPTIONS.ranks:
+                with self.subTest(name=name, ranks=ranks):
+                    self.expect_fine(name, ranks, program="more_cases")
+
+    def test_windows_between_collectives(self):
+        for ranks in OPTIONS.ranks:
+            bare = mpirun(ranks, [OPTIONS.more_cases, "windows"], drop_in=False)
+            if bare.returncode != 0:
+                self.skipTest("windows do not work with the bare MPI")
+            with self.subTest(ranks=ranks):
+                self.expect_fine("windows", ranks, program="more_cases")
 
     def test_an_invalid_argument_at_one_rank_lets_no_other_rank_wait(self):
         bare = mpirun(3, [OPTIONS.scenarios, "invalid"], drop_in=False)
