@@ -2,7 +2,9 @@
  *
  * More corners of the MPI standard, by name: more_cases NAME. */
 #include <complex.h>
+#include <dirent.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "scenario.h"
 
@@ -387,6 +389,37 @@ static void between_groups(void) {
   MPI_Comm_free(&half);
 }
 
+static int open_descriptors(void) {
+  int count = 0;
+  DIR* const folder = opendir("/proc/self/fd");
+  while (readdir(folder) != NULL) ++count;
+  closedir(folder);
+  return count;
+}
+/* Memory of this process that is in use, in KiB. */
+static long used_memory(void) {
+  long pages = -1, used = -1;
+  FILE* const file = fopen("/proc/self/statm", "r");
+  EXPECT(file != NULL && fscanf(file, "%ld %ld", &pages, &used) == 2);
+  fclose(file);
+  return used * (sysconf(_SC_PAGESIZE) / 1024);
+}
+/* 10,000 communicators that come and go leave no descriptor, and less than 400 bytes each. */
+static void ten_thousand(void) {
+  enum { kFirst = 1000, kAll = 10000, kMostKib = 4000 };
+  int descriptors = 0;
+  long memory = 0;
+  for (int i = 0; i < kAll; ++i) {
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    EXPECT(sum_of_ranks(comm) == triangle(size));
+    MPI_Comm_free(&comm);
+    if (i == kFirst) descriptors = open_descriptors(), memory = used_memory();
+  }
+  EXPECT(open_descriptors() <= descriptors);
+  EXPECT(memory > 0 && used_memory() <= memory + kMostKib);
+}
+
 static const Scenario all[] = {{"made_meanwhile", made_meanwhile},
                                {"attributes_that_call", attributes_that_call},
                                {"asked_first", asked_first},
@@ -397,7 +430,8 @@ static const Scenario all[] = {{"made_meanwhile", made_meanwhile},
                                {"nothing", nothing},
                                {"windows", windows},
                                {"handlers", handlers},
-                               {"between_groups", between_groups}};
+                               {"between_groups", between_groups},
+                               {"ten_thousand", ten_thousand}};
 
 int main(int argc, char** argv) {
   start_scenarios(&argc, &argv);

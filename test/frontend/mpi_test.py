@@ -202,6 +202,9 @@ class EdgeCases(Running):
                 with self.subTest(name=name, ranks=ranks):
                     self.expect_fine(name, ranks, program="more_cases")
 
+    def test_ten_thousand_communicators_leave_nothing(self):
+        self.expect_fine("ten_thousand", 2, program="more_cases")
+
     def test_windows_between_collectives(self):
         for ranks in OPTIONS.ranks:
             bare = mpirun(ranks, [OPTIONS.more_cases, "windows"], drop_in=False)
