@@ -48,6 +48,7 @@ double Value::ns() const {
       return 1e3 / number;
     case Unit::bytes:
     case Unit::ranks:
+    case Unit::ratio:
       break;
   }
   UNISONO_CHECK(false, "the time of a number");
@@ -170,6 +171,8 @@ std::string_view unit_name(Unit unit) {
       return "bytes";
     case Unit::ranks:
       return "ranks";
+    case Unit::ratio:
+      return "ratio";
   }
   return "";
 }

@@ -19,7 +19,7 @@
 
 namespace unisono::model {
 
-enum class Unit : std::uint8_t { ns, us, ms, s, ns_per_byte, mb_per_s, bytes, ranks };
+enum class Unit : std::uint8_t { ns, us, ms, s, ns_per_byte, mb_per_s, bytes, ranks, ratio };
 enum class Origin : std::uint8_t { measured, published, assumed };
 
 // A number as somebody wrote it, in his unit; `plus_minus` is half the width of its 95 % interval,
@@ -32,7 +32,7 @@ struct Value {
   Origin origin = Origin::assumed;
   std::string where;
 
-  // Nanoseconds, or nanoseconds per byte. Not of a size.
+  // Nanoseconds, or nanoseconds per byte. The value has to be a time.
   double ns() const;
   // Bytes or ranks.
   std::int64_t count() const;
@@ -147,6 +147,9 @@ struct Machine {
   std::optional<Value> hand_over;
   std::optional<Value> wake_up;
   std::optional<Value> hardware_barrier;
+  // By how much prices deviate from measured times, as a ratio: 0.2 is 20 %. Without it, no choice
+  // goes by price.
+  std::optional<Value> price_error;
   std::optional<Tree> tree;
   std::array<std::optional<Value>, kConstantCount> constants;
   std::vector<PathParameters> paths;  // at least one

@@ -137,6 +137,7 @@ constexpr std::array kTimeUnits = {Unit::ns, Unit::us, Unit::ms, Unit::s};
 constexpr std::array kByteUnits = {Unit::ns_per_byte, Unit::mb_per_s};
 constexpr std::array kBytes = {Unit::bytes};
 constexpr std::array kRanks = {Unit::ranks};
+constexpr std::array kRatios = {Unit::ratio};
 constexpr std::array kOrigins = {Origin::measured, Origin::published, Origin::assumed};
 constexpr std::array kLevels = {Level::cache, Level::memory, Level::hosts, Level::nic};
 constexpr std::array kEngines = {Engine::any, Engine::inline_, Engine::helping, Engine::nic};
@@ -380,6 +381,7 @@ Machine read_machine(Context& context, const JsonNode& root, std::string_view te
   machine.hand_over = read_optional(context, members, "hand_over", kTimeUnits);
   machine.wake_up = read_optional(context, members, "wake_up", kTimeUnits);
   machine.hardware_barrier = read_optional(context, members, "hardware_barrier", kTimeUnits);
+  machine.price_error = read_optional(context, members, "price_error", kRatios);
   read_tree(context, members, machine);
   read_constants(context, members, machine);
   read_entries(context, members, "paths", 1, kMostPaths,

@@ -143,6 +143,7 @@ std::string machine_text(const Machine& machine) {
   lines.add("hand_over", machine.hand_over);
   lines.add("wake_up", machine.wake_up);
   lines.add("hardware_barrier", machine.hardware_barrier);
+  lines.add("price_error", machine.price_error);
   if (machine.tree) {
     Lines tree(4);
     tree.add(

@@ -16,6 +16,8 @@ namespace unisono::model {
 namespace {
 
 constexpr std::string_view kDefault = "default";  // the value of UNISONO_MACHINE
+// It grows when `unisono tune` measures something else: files of an older one are refused.
+constexpr int kTuneVersion = 2;
 
 // Ranks are bound by launchers, but `unisono tune` is not.
 int cores_of_machine() {
@@ -72,7 +74,7 @@ Fingerprint own_fingerprint(const base::Settings& settings) {
   Fingerprint own;
   own.machine = fmt::format("{}, {} cores, {}", topology::processor_name(), cores_of_machine(),
                             topology::kernel_name());
-  own.version = UNISONO_VERSION;
+  own.version = fmt::format("{}, tune {}", UNISONO_VERSION, kTuneVersion);
   for (const auto setting :
        {base::Setting::engine, base::Setting::spin, base::Setting::short_slices}) {
     const std::string_view value = settings.as_written(setting);

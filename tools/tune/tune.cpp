@@ -22,6 +22,7 @@ namespace {
 
 struct TuneArguments {
   bool quick = false;
+  bool busy = false;
   std::string output;
 };
 
@@ -39,7 +40,11 @@ void print(const tune::Tuning& tuning) {
     fmt::print("  {:<28} {:>13.0f} {:>12.0f} {:>13.0f} {:>8.2f}\n", each.what, each.measured_ns,
                each.plus_minus, each.predicted_ns, each.predicted_ns / each.measured_ns);
   }
+  if (tuning.machine.price_error) {
+    fmt::print("prices deviate by {:.0f} %\n", 100 * tuning.machine.price_error->number);
+  }
   for (const std::string& each : tuning.left_out) fmt::print("left out: {}\n", each);
+  for (const std::string& each : tuning.disturbed) fmt::print("low confidence: {}\n", each);
 }
 
 base::Result<std::string> write(const TuneArguments& arguments, const std::string& folder,
@@ -67,7 +72,7 @@ base::Status run_tune(const TuneArguments& arguments) {
   // its settings.
   ::setenv("UNISONO_ALGORITHM", tune::kProbedAlgorithms, 1);
   ::setenv("UNISONO_MACHINE", "default", 1);
-  tune::TuneOptions options{.quick = arguments.quick};
+  tune::TuneOptions options{.quick = arguments.quick, .accept_load = arguments.busy};
   options.progress = [](const std::string& what) {
     fmt::print(stderr, "unisono tune: {}\n", what);
   };
@@ -93,6 +98,8 @@ void add_tune(CLI::App& app, int& exit_status) {
       "Measures messages, copies, reduction kernels and passing a core on, fits the model's "
       "parameters with 95 % intervals, and compares predictions with serial reductions.");
   command->add_flag("--quick", arguments->quick, "Within about 10 s, with wider intervals");
+  command->add_flag("--busy", arguments->busy,
+                    "Write a file of low confidence if other programs keep the machine busy");
   command->add_option("--output", arguments->output,
                       "Write this file [machine.json in $XDG_CACHE_HOME/unisono]");
   command->footer("Example:\n  unisono tune --quick");

@@ -15,6 +15,7 @@
 #include "model/fit.hpp"
 #include "select/candidates.hpp"
 #include "tune/job_probes.hpp"
+#include "tune/load.hpp"
 #include "tune/loopback_probes.hpp"
 #include "tune/memory_probes.hpp"
 #include "tune/messages.hpp"
@@ -65,16 +66,65 @@ class Tuner {
     tuning_.machine.about = "measured by unisono tune";
     tuning_.machine.hosts = 1;
     tuning_.machine.cores_per_host = cores_;
-    UNISONO_TRY(measure_memory());
-    UNISONO_TRY(measure_loopback());
-    measure_cores();
-    UNISONO_TRY(measure_messages());
-    UNISONO_TRY(compare());
+    UNISONO_TRY(part("messages within the host", [this] { return measure_memory(); }));
+    UNISONO_TRY(part("datagrams", [this] { return measure_loopback(); }));
+    UNISONO_TRY(part("passing a core on", [this] {
+      measure_cores();
+      return base::success();
+    }));
+    UNISONO_TRY(part("calls of many messages", [this] { return measure_messages(); }));
+    UNISONO_TRY(part("serial reductions and barriers", [this] { return compare(); }));
     take_nic_path();
+    take_error();
     return std::move(tuning_);
   }
 
  private:
+  // Measures a part again if another program disturbed it.
+  base::Status part(const std::string& name, const std::function<base::Status()>& measure) {
+    const Tuning before = tuning_;
+    Moment begin;
+    const Attempts attempts{
+        .measure =
+            [&] {
+              tuning_ = before;
+              spreads_.clear();
+              begin = moment_now();
+              return measure();
+            },
+        .why_disturbed = [&] { return why_disturbed(begin, moment_now(), cores_, spreads_); },
+        .again = [&](const std::string& why) { say(fmt::format("{}: {}; again", name, why)); }};
+    UNISONO_ASSIGN(const std::string why, measure_undisturbed(attempts));
+    if (why.empty()) return base::success();
+    if (options_.accept_load) {
+      tuning_.disturbed.push_back(fmt::format("{}: {}", name, why));
+      return base::success();
+    }
+    return base::Error{
+        base::Code::state,
+        fmt::format("the machine is busy: {} ({}, {} times). Stop other programs and "
+                    "try again, or add --busy for a file that prices may use but "
+                    "choices do not",
+                    why, name, kAttempts)};
+  }
+
+  double note(const Sample& one) {
+    if (one.ns > 0) spreads_.push_back(one.plus_minus / one.ns);
+    return one.ns;
+  }
+
+  // Without it, no choice goes by the file's prices.
+  void take_error() {
+    if (!tuning_.disturbed.empty()) {
+      tuning_.machine.about += ", while other programs kept it busy";
+      return;
+    }
+    tuning_.machine.price_error = measured(
+        price_error(tuning_.comparisons), 0,
+        fmt::format("{} collectives that nothing was fitted to", tuning_.comparisons.size()),
+        Unit::ratio);
+  }
+
   void say(const std::string& what) const {
     if (options_.progress) options_.progress(what);
   }
@@ -94,7 +144,7 @@ class Tuner {
                                        const Probe& probe) {
     say(what);
     std::vector<model::LineTime> times;
-    for (const auto bytes : sizes) times.push_back({bytes, probe(bytes, probe_ns_).ns});
+    for (const auto bytes : sizes) times.push_back({bytes, note(probe(bytes, probe_ns_))});
     return line(what, times);
   }
 
@@ -104,7 +154,7 @@ class Tuner {
     const auto add = [&](std::int64_t bytes) {
       const Sample one = combining(op.value_or(arith::Operator::sum),
                                    type.value_or(arith::Type::float64), bytes, probe_ns_ / 5);
-      double ns = one.ns;
+      double ns = note(one);
       // Beyond the last point, costs go on with the last slope, which must not fall.
       if (!cost.curve.points.empty()) ns = std::max(ns, cost.curve.points.back().value.number);
       cost.curve.points.push_back({bytes, measured(ns, one.plus_minus, "kernel")});
@@ -206,9 +256,9 @@ class Tuner {
         tuning_.left_out.push_back("datagrams: " + times.error().message);
         return base::success();
       }
-      flown.push_back({bytes, times->flight.ns});
-      sent.push_back({bytes, times->sending.ns});
-      received.push_back({bytes, times->receiving.ns});
+      flown.push_back({bytes, note(times->flight)});
+      sent.push_back({bytes, note(times->sending)});
+      received.push_back({bytes, note(times->receiving)});
     }
     model::LineFit whole, sending_fit, receiving;
     UNISONO_ASSIGN(whole, line("ping-pong of datagrams", flown));
@@ -249,8 +299,8 @@ class Tuner {
     const Sample passed = handing_over(probe_ns_);
     const Sample woken = waking_up(probe_ns_);
     tuning_.machine.hand_over =
-        measured(passed.ns, passed.plus_minus, "two threads on one core that yield");
-    tuning_.machine.wake_up = measured(woken.ns, woken.plus_minus, "a futex of another thread");
+        measured(note(passed), passed.plus_minus, "two threads on one core that yield");
+    tuning_.machine.wake_up = measured(note(woken), woken.plus_minus, "a futex of another thread");
   }
 
   // The calls of each engine: with a core for each rank, and with more ranks than cores.
@@ -276,7 +326,7 @@ class Tuner {
     for (const int ranks : numbers) {
       for (const MessageProbe& probe : message_probes(engine == model::Engine::helping)) {
         UNISONO_ASSIGN(const Sample one, many_messages(probe, ranks, probe_ns_ / 2));
-        times.push_back({probe, ranks, one.ns});
+        times.push_back({probe, ranks, note(one)});
       }
     }
     UNISONO_ASSIGN(const MessageCosts costs, fit_messages(tuning_.machine, engine, cores_, times));
@@ -300,6 +350,7 @@ class Tuner {
                            const char* name, int ranks, std::int64_t bytes, const Probe& probe) {
     const auto one = probe();
     if (!one.ok()) return one.error();
+    note(*one);
     const schedule::Shape shape{.collective = collective, .ranks = ranks, .count = bytes / 8};
     const algorithm::Algorithm& row = *algorithm::find(collective, name);
     const bool shares_cores = ranks > cores_;
@@ -339,9 +390,29 @@ class Tuner {
   std::int64_t probe_ns_;
   int cores_;
   Tuning tuning_;
+  std::vector<double> spreads_;  // of the samples of the part that is measured
 };
 
 }  // namespace
+
+double price_error(const std::vector<Comparison>& comparisons) {
+  double sum = 0;
+  for (const Comparison& each : comparisons) {
+    const double deviation = std::log(each.predicted_ns / each.measured_ns);
+    sum += deviation * deviation;
+  }
+  if (comparisons.empty()) return 0;
+  return std::exp(std::sqrt(sum / static_cast<double>(comparisons.size()))) - 1;
+}
+
+base::Result<std::string> measure_undisturbed(const Attempts& attempts) {
+  for (int attempt = 1;; ++attempt) {
+    UNISONO_TRY(attempts.measure());
+    std::string why = attempts.why_disturbed();
+    if (why.empty() || attempt == kAttempts) return why;
+    attempts.again(why);
+  }
+}
 
 base::Result<Tuning> tune_machine(const TuneOptions& options) { return Tuner(options).run(); }
 

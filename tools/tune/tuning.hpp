@@ -14,6 +14,8 @@ namespace unisono::tools::tune {
 
 struct TuneOptions {
   bool quick = false;
+  // Goes on with the times of a machine that other programs keep busy.
+  bool accept_load = false;
   // Called before each part, with its name.
   std::function<void(const std::string& what)> progress = {};
 };
@@ -26,7 +28,7 @@ struct FitLine {
   double deviation = 0;
 };
 
-// A collective that was measured, and its price.
+// A collective that was measured, and its price; each call alone, or of calls in a row.
 struct Comparison {
   std::string what;
   double measured_ns = 0, plus_minus = 0;
@@ -38,8 +40,25 @@ struct Tuning {
   std::vector<FitLine> fits;
   std::vector<Comparison> comparisons;
   std::vector<std::string> left_out;  // what this machine does not have, and why
+  // The parts whose times are not of this process alone, and why; only if that is accepted.
+  std::vector<std::string> disturbed;
 };
 
+// By how much prices deviate from measured times: the root of the mean square of the logarithms of
+// their ratios, as a ratio less 1. 0 without comparisons.
+double price_error(const std::vector<Comparison>& comparisons);
+
+// Measures one part until why_disturbed() says nothing, at most kAttempts times. `measure` begins
+// from what the parts before have left, each time. Returns why the last time was disturbed.
+inline constexpr int kAttempts = 3;
+struct Attempts {
+  std::function<base::Status()> measure;
+  std::function<std::string()> why_disturbed;  // of the measurement that has just ended
+  std::function<void(const std::string& why)> again;
+};
+base::Result<std::string> measure_undisturbed(const Attempts& attempts);
+
+// Errors: Code::state if other programs keep the machine busy, unless that is accepted.
 base::Result<Tuning> tune_machine(const TuneOptions& options);
 
 }  // namespace unisono::tools::tune
