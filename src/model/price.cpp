@@ -50,6 +50,10 @@ class Contents {
   std::array<int, schedule::kMemoryCount> writes_{};
 };
 
+// Calls in a row until each rank is as far behind the one it waits for as it remains; and so many
+// more are measured.
+constexpr int kCallsBefore = 2, kCallsInRow = 2;
+
 bool writes(const Op& op) { return op.kind == OpKind::reduce || op.kind == OpKind::copy; }
 
 // One rank's clock.
@@ -90,6 +94,14 @@ class Clock {
     rank.filled.assign(rank.filled.size(), false);
     rank.contents = {};
     rank.staged.clear();
+  }
+
+  // The next call of a row. Its start is shared by its segments.
+  void begin_call(Rank& rank, const Schedule& schedule, std::int64_t segments) {
+    Parts start = costs_.start_up();
+    start.latency /= static_cast<double>(segments);
+    spend(rank, schedule.rank, start);
+    begin_again(rank, schedule);
   }
 
   // The work of each host so far; none where each rank is alone.
@@ -157,6 +169,27 @@ class Clock {
     return price;
   }
 
+  // A segment in a row of them: `ns` of the slowest rank, `busy` of each host. `turns` of a host
+  // are those of its ranks, less than one for a rank that needs none in each segment.
+  struct InRow {
+    double ns = 0;
+    std::vector<double> busy, turns;
+    bool overlaps = false;  // no rank waits for another one that waits for it
+  };
+  double finish_in_row(const InRow& row) const {
+    double ns = row.ns, turns = 0;
+    for (std::size_t host = 0; host < row.busy.size(); ++host) {
+      if (!costs_.shares_cores(static_cast<int>(host))) continue;
+      turns = std::max(turns, row.turns[host] / costs_.cores());
+      const double shared = row.overlaps ? row.busy[host] / costs_.cores()
+                                         : row.ns + (row.busy[host] - row.ns) / costs_.cores();
+      ns = std::max(ns, shared);
+    }
+    return costs_.helps() ? ns + turns * costs_.hand_over().hand_over : ns;
+  }
+
+  int host(int rank) const { return costs_.host(rank); }
+
  private:
   // The buffers of the caller that others may need are copied to where they can reach them.
   void stage_helped(Rank& rank, const Schedule& schedule) {
@@ -222,6 +255,39 @@ Moment of_segments(const Moment& first, const Moment& second, std::int64_t segme
                     .hand_over = grown(first.parts.hand_over, second.parts.hand_over)}};
 }
 
+// Marks ranks that wait for ranks which wait for them, if calls follow each other. It also marks
+// ranks between two such groups. The others may be some calls ahead or behind.
+std::vector<bool> find_bound(std::span<const Schedule> set) {
+  std::vector<std::vector<std::size_t>> from(set.size()), to(set.size());
+  for (const Schedule& schedule : set) {
+    const auto sender = static_cast<std::size_t>(schedule.rank);
+    for (const Target& target : schedule.targets) {
+      to[sender].push_back(static_cast<std::size_t>(target.peer));
+      from[static_cast<std::size_t>(target.peer)].push_back(sender);
+    }
+  }
+  std::vector<bool> bound(set.size(), true);
+  // Ranks without senders are free, and those that have free senders only; and likewise receivers.
+  const auto release = [&](const auto& before, const auto& after) {
+    std::vector<std::size_t> left(set.size()), free;
+    for (std::size_t rank = 0; rank < set.size(); ++rank) {
+      left[rank] = before[rank].size();
+      if (left[rank] == 0) free.push_back(rank);
+    }
+    while (!free.empty()) {
+      const std::size_t rank = free.back();
+      free.pop_back();
+      bound[rank] = false;
+      for (const std::size_t next : after[rank]) {
+        if (--left[next] == 0) free.push_back(next);
+      }
+    }
+  };
+  release(from, to);
+  release(to, from);
+  return bound;
+}
+
 // Executes all ranks, each until a wait for an empty slot; the rank that fills this slot lets it
 // continue.
 class PriceWalk {
@@ -234,25 +300,62 @@ class PriceWalk {
     }
   }
 
-  Price price(std::int64_t segments) {
+  Price price(const Calls& calls) {
     std::size_t last = walk();
+    const double alone_ns = ranks_[last].now.ns;
     Moment end = ranks_[last].now;
     std::vector<double> busy = clock_.busy();
-    if (segments > 1) {
+    if (calls.segments > 1) {
       for (std::size_t r = 0; r < ranks_.size(); ++r) {
         clock_.begin_again(ranks_[r], set_[r]);
         ready_.push_back(r);
       }
       last = walk();
-      end = of_segments(end, ranks_[last].now, segments);
+      end = of_segments(end, ranks_[last].now, calls.segments);
       for (std::size_t host = 0; host < busy.size(); ++host) {
-        busy[host] *= static_cast<double>(segments);
+        busy[host] *= static_cast<double>(calls.segments);
       }
     }
-    return clock_.finish(end, static_cast<int>(last), busy, segments);
+    Price price = clock_.finish(end, static_cast<int>(last), busy, calls.segments);
+    if (calls.slot_indexes > 0) price.in_row_ns = in_row(calls, alone_ns);
+    return price;
   }
 
  private:
+  double in_row(const Calls& calls, double alone_ns) {
+    const auto repeat = [&](int times) {
+      for (; times > 0; --times) {
+        for (std::size_t r = 0; r < ranks_.size(); ++r) {
+          clock_.begin_call(ranks_[r], set_[r], calls.segments);
+          ready_.push_back(r);
+        }
+        walk();
+      }
+    };
+    repeat(kCallsBefore - 1);
+    std::vector<double> before;
+    before.reserve(ranks_.size());
+    for (const Rank& rank : ranks_) before.push_back(rank.now.ns);
+    const std::vector<double> busy_before = clock_.busy();
+    repeat(kCallsInRow);
+    // A rank may not be further ahead than its slot indexes.
+    Clock::InRow row{.ns = alone_ns / calls.slot_indexes, .busy = clock_.busy(), .turns = {}};
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      row.ns = std::max(row.ns, (ranks_[r].now.ns - before[r]) / kCallsInRow);
+    }
+    for (std::size_t host = 0; host < row.busy.size(); ++host) {
+      row.busy[host] = (row.busy[host] - busy_before[host]) / kCallsInRow;
+    }
+    const std::vector<bool> bound = find_bound(set_);
+    row.overlaps = std::ranges::find(bound, true) == bound.end();
+    row.turns.resize(row.busy.size());
+    for (std::size_t r = 0; r < ranks_.size() && !row.turns.empty(); ++r) {
+      row.turns[static_cast<std::size_t>(clock_.host(static_cast<int>(r)))] +=
+          bound[r] ? 1.0 : 1.0 / calls.slot_indexes;
+    }
+    return clock_.finish_in_row(row) * static_cast<double>(calls.segments);
+  }
+
   // One segment; returns the rank that ends last.
   std::size_t walk() {
     while (!ready_.empty()) {
@@ -326,26 +429,43 @@ void walk_alike(const Schedule& any, Clock& clock, Rank& rank) {
 }  // namespace
 
 Price price(std::span<const Schedule> set, const Machine& machine, const Work& work,
-            std::int64_t segments) {
+            const Calls& calls) {
   UNISONO_CHECK(!set.empty(), "the price of no schedules");
-  return PriceWalk(set, machine, work).price(segments);
+  return PriceWalk(set, machine, work).price(calls);
 }
 
 Price price_of_alike(const Schedule& any, const Machine& machine, const Work& work,
-                     std::int64_t segments) {
+                     const Calls& calls) {
   Clock clock(machine, work, any.shape);
   Rank rank = clock.begin(any);
   walk_alike(any, clock, rank);
+  const double alone_ns = rank.now.ns;
   Moment end = rank.now;
   std::vector<double> busy = clock.busy();
-  if (segments > 1) {
+  if (calls.segments > 1) {
     clock.begin_again(rank, any);
     walk_alike(any, clock, rank);
-    end = of_segments(end, rank.now, segments);
+    end = of_segments(end, rank.now, calls.segments);
   }
   // Where all ranks are on one host, it has the work of all.
-  for (double& each : busy) each *= static_cast<double>(segments) * any.shape.ranks;
-  return clock.finish(end, any.rank, busy, segments);
+  for (double& each : busy) each *= static_cast<double>(calls.segments) * any.shape.ranks;
+  Price price = clock.finish(end, any.rank, busy, calls.segments);
+  if (calls.slot_indexes == 0) return price;
+  // All are at the same op, so that each call delays them as the next one does.
+  const double before = rank.now.ns;
+  const std::vector<double> busy_before = clock.busy();
+  clock.begin_call(rank, any, calls.segments);
+  walk_alike(any, clock, rank);
+  Clock::InRow row{.ns = std::max(rank.now.ns - before, alone_ns / calls.slot_indexes),
+                   .busy = clock.busy(),
+                   .turns = {}};
+  for (std::size_t host = 0; host < row.busy.size(); ++host) {
+    row.busy[host] = (row.busy[host] - busy_before[host]) * any.shape.ranks;
+  }
+  row.overlaps = any.targets.empty();
+  row.turns.resize(row.busy.size(), any.shape.ranks);
+  price.in_row_ns = clock.finish_in_row(row) * static_cast<double>(calls.segments);
+  return price;
 }
 
 }  // namespace unisono::model

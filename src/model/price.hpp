@@ -25,7 +25,14 @@
 //
 // A call that is too long for the receive buffers goes in segments, one behind the other. Each rank
 // begins the next segment when it is through with one. So the first takes its critical path, and
-// the others what each adds to it. No contention within the network: see sim/. Pure; any thread.
+// the others what each adds to it.
+//
+// Calls in a row overlap: a rank begins the next one when it is through with one, up to the slot
+// indexes that its buffers have. The price in a row is the time by which a call delays the slowest
+// rank after some calls. Ranks that only send, or only receive, then need a core once for as many
+// calls as there are slot indexes; those that wait for each other need it in each call.
+//
+// No contention within the network: see sim/. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -40,19 +47,25 @@ struct Price {
   double ns = 0;
   Parts parts;  // of the longest path; they add up to ns, but for rounding
   int last_rank = 0;
+  double in_row_ns = 0;  // of each of many calls in a row; 0: not asked for
 
   bool operator==(const Price&) const = default;
 };
 
+// How calls go.
+struct Calls {
+  std::int64_t segments = 1;  // of each call, of equal length; the schedules are those of one
+  int slot_indexes = 0;       // so many segments may a rank be ahead; 0: no price in a row
+};
+
 // set[r] is the schedule of rank r. The schedules must terminate (check/); others stop the process.
-// They are those of one of `segments` equal segments.
 Price price(std::span<const schedule::Schedule> set, const Machine& machine, const Work& work,
-            std::int64_t segments = 1);
+            const Calls& calls = {});
 
 // The same from the schedule of any rank, if all ranks' schedules are alike
 // (algorithm::ranks_are_alike). All ranks must be on one host, or each on its own: then every rank
 // is at the same op at the same time.
 Price price_of_alike(const schedule::Schedule& any, const Machine& machine, const Work& work,
-                     std::int64_t segments = 1);
+                     const Calls& calls = {});
 
 }  // namespace unisono::model

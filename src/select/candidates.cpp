@@ -106,13 +106,16 @@ class BufferNeed {
   std::vector<std::int64_t> elements_;
 };
 
-std::int64_t segments_of(std::span<const Schedule> set, const Shape& shape,
-                         const Pricing& pricing) {
-  if (pricing.window_bytes <= 0 || shape.blocks.given() || shape.count <= 1) return 1;
+model::Calls calls_of(std::span<const Schedule> set, const Shape& shape, const Pricing& pricing) {
+  if (pricing.window_bytes <= 0) return {.slot_indexes = pricing.bulk_slot_indexes};
   const std::int64_t bytes =
       BufferNeed(set, pricing).most_elements() * pricing.work.bytes_of_element();
+  if (bytes <= pricing.small_window_bytes) return {.slot_indexes = pricing.small_slot_indexes};
+  model::Calls calls{.slot_indexes = pricing.bulk_slot_indexes};
+  if (shape.blocks.given() || shape.count <= 1) return calls;
   const std::int64_t segments = (bytes + pricing.window_bytes - 1) / pricing.window_bytes;
-  return std::clamp<std::int64_t>(segments, 1, shape.count);
+  calls.segments = std::clamp<std::int64_t>(segments, 1, shape.count);
+  return calls;
 }
 
 // One of so many, in equal shares of the ranks: then one schedule may stand for all.
@@ -270,6 +273,9 @@ Pricing pricing_of(const Shape& shape, const Circumstances& now, EngineKind engi
   Pricing pricing;
   pricing.machine = &machine_of(now);
   pricing.window_bytes = now.window_bytes;
+  pricing.small_window_bytes = now.small_window_bytes;
+  pricing.small_slot_indexes = now.small_slot_indexes;
+  pricing.bulk_slot_indexes = now.bulk_slot_indexes;
   model::Work& work = pricing.work;
   work.engine = priced_engine(engine);
   work.type = now.type.value_or(arith::Type::byte);
@@ -301,13 +307,13 @@ std::vector<Parameters> parameters_to_price(const Algorithm& row, const Shape& s
 base::Result<model::Price> price_of(const Algorithm& row, const Parameters& parameters,
                                     const Shape& shape, const Pricing& pricing) {
   UNISONO_ASSIGN(auto set, build_for_price(row, parameters, shape));
-  const std::int64_t segments = segments_of(set, shape, pricing);
-  if (segments > 1) {
-    UNISONO_ASSIGN(set, build_for_price(row, parameters, segment_of(shape, segments)));
+  const model::Calls calls = calls_of(set, shape, pricing);
+  if (calls.segments > 1) {
+    UNISONO_ASSIGN(set, build_for_price(row, parameters, segment_of(shape, calls.segments)));
   }
   return std::cmp_less(set.size(), shape.ranks)
-             ? model::price_of_alike(set.front(), *pricing.machine, pricing.work, segments)
-             : model::price(set, *pricing.machine, pricing.work, segments);
+             ? model::price_of_alike(set.front(), *pricing.machine, pricing.work, calls)
+             : model::price(set, *pricing.machine, pricing.work, calls);
 }
 
 base::Result<std::vector<Priced>> price_candidates(const Shape& shape, const Pricing& pricing) {

@@ -32,7 +32,11 @@ struct Circumstances {
   bool pull = false;  // ranks can read each other's memory
   // Bytes from which that is preferred to buffers; negative: as measured.
   std::int64_t single_copy_from = -1;
-  std::int64_t window_bytes = 0;            // of a rank's receive buffer; 0: no limit
+  std::int64_t window_bytes = 0;  // of a rank's receive buffer; 0: no limit
+  // The length of a short message's buffer, and the slot indexes of both kinds (engine/lane.hpp).
+  // 0: unknown.
+  std::int64_t small_window_bytes = 0;
+  int small_slot_indexes = 0, bulk_slot_indexes = 0;
   const model::Machine* machine = nullptr;  // the costs; null: the default machine
 
   // The call: its built-in operator and type. A user's own are none here.
@@ -80,7 +84,13 @@ Choice choose_by_rule(const schedule::Shape& shape, const Circumstances& circums
 std::optional<Choice> choose_by_price(const schedule::Shape& shape,
                                       const Circumstances& circumstances,
                                       const Overrides& overrides = {});
-// Whether choose() takes the cheapest candidate for such a call: where prices were measured to
+// The cheapest candidate if it is cheaper than the rule's choice both alone and in a row. The
+// difference has to be more than the machine file's price_error. Without a price_error, or with an
+// estimate only, it is nullopt.
+std::optional<Choice> choose_by_sure_price(const schedule::Shape& shape,
+                                           const Circumstances& circumstances,
+                                           const Overrides& overrides = {});
+// Whether choose() takes that candidate for such a call: where prices were measured to
 // choose at least as well as rules do (bench/choice).
 bool goes_by_price(const schedule::Shape& shape, const Circumstances& circumstances);
 

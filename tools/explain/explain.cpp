@@ -152,15 +152,17 @@ std::string between_hosts(const Candidate& candidate, const RanksPlace& place) {
 
 std::string microseconds(double ns) { return fmt::format("{:.2f} us", ns / 1000); }
 
+// The times of a call alone and of one in a row.
 std::string predicted(const std::optional<model::Price>& price) {
-  return price ? microseconds(price->ns) : "-";
+  if (!price) return fmt::format(" {:>14} {:>14}", "-", "-");
+  return fmt::format(" {:>14} {:>14}", microseconds(price->ns), microseconds(price->in_row_ns));
 }
 
 std::string describe(const model::Price& price) {
   const auto us = [](double ns) { return fmt::format("{:.2f}", ns / 1000); };
-  return fmt::format("{}: latency {}, bytes {}, reduction {}, hand-overs {}",
-                     microseconds(price.ns), us(price.parts.latency), us(price.parts.bytes),
-                     us(price.parts.reduction), us(price.parts.hand_over));
+  return fmt::format("{}, {} in a row: latency {}, bytes {}, reduction {}, hand-overs {}",
+                     microseconds(price.ns), microseconds(price.in_row_ns), us(price.parts.latency),
+                     us(price.parts.bytes), us(price.parts.reduction), us(price.parts.hand_over));
 }
 
 std::string describe_place(const RanksPlace& place) {
@@ -175,16 +177,16 @@ std::string text_of(const Explanation& explanation, const plan::Call& call, cons
                   plan::describe_call(plan::record_number(call.collective, call.purpose),
                                       call.count, call.type, call.op, call.root),
                   call.ordered ? " in the order of ranks" : "", place.ranks, describe_place(place));
-  out += fmt::format("  {:<30} {:>6} {:>14}{} {:>14}\n", "algorithm", "steps", "bytes",
+  out += fmt::format("  {:<30} {:>6} {:>14}{} {:>14} {:>14}\n", "algorithm", "steps", "bytes",
                      place.hosts.given() ? fmt::format(" {:>8} {:>8}", "of hosts", "messages") : "",
-                     "predicted");
+                     "predicted", "in a row");
   for (const Candidate& candidate : explanation.candidates) {
     const bool chosen = candidate.row == explanation.choice.algorithm;
     const std::string steps = candidate.cost ? fmt::format("{}", candidate.cost->steps) : "-";
     const std::string bytes =
         candidate.cost ? fmt::format("{}", candidate.cost->elements * call.element_bytes) : "-";
     out +=
-        fmt::format("{} {:<30} {:>6} {:>14}{} {:>14}{}\n", chosen ? '*' : ' ',
+        fmt::format("{} {:<30} {:>6} {:>14}{}{}{}\n", chosen ? '*' : ' ',
                     algorithm::describe(*candidate.row, candidate.parameters), steps, bytes,
                     between_hosts(candidate, place), predicted(candidate.price), remark(candidate));
   }
@@ -199,9 +201,9 @@ std::string text_of(const Explanation& explanation, const plan::Call& call, cons
   }
   if (!explanation.priced.empty()) {
     const select::Priced& cheapest = explanation.priced.front();
-    out += fmt::format("  cheapest there: {}, {}\n",
+    out += fmt::format("  cheapest there: {}, {}, {} in a row\n",
                        algorithm::describe(*cheapest.row, cheapest.parameters),
-                       microseconds(cheapest.price.ns));
+                       microseconds(cheapest.price.ns), microseconds(cheapest.price.in_row_ns));
   }
   out += fmt::format("  engine: {}, because {}\n", select::engine_name(explanation.engine),
                      engine_reason(explanation));
@@ -230,12 +232,16 @@ nlohmann::ordered_json json_of(const Candidate& candidate, std::int64_t element_
     json["steps_between_hosts"] = candidate.between_hosts->steps;
     json["messages_between_hosts"] = candidate.between_hosts->messages;
   }
-  if (candidate.price) json["predicted_ns"] = candidate.price->ns;
+  if (candidate.price) {
+    json["predicted_ns"] = candidate.price->ns;
+    json["predicted_in_row_ns"] = candidate.price->in_row_ns;
+  }
   return json;
 }
 
 nlohmann::ordered_json json_of(const model::Price& price) {
   return {{"ns", price.ns},
+          {"in_row_ns", price.in_row_ns},
           {"latency_ns", price.parts.latency},
           {"bytes_ns", price.parts.bytes},
           {"reduction_ns", price.parts.reduction},

@@ -147,16 +147,92 @@ TEST(Price, OfAMulticastThatIsReadFromOnePlace) {
 TEST(Price, OfSegmentsIsTheFirstAndWhatTheBusiestRankAdds) {
   // The receiver takes r(m) + gamma m for each, more than the sender's o + O m.
   const double first = price(messages(1, 50), plain(), kBytes).ns;
-  EXPECT_DOUBLE_EQ(price(messages(1, 50), plain(), kBytes, 3).ns, first + 2 * 160);
+  EXPECT_DOUBLE_EQ(price(messages(1, 50), plain(), kBytes, {.segments = 3}).ns, first + 2 * 160);
   Machine slow = plain();
   slow.paths[0].overhead = ns(1000);
-  const Price many = price(messages(1, 50), slow, kBytes, 101);
+  const Price many = price(messages(1, 50), slow, kBytes, {.segments = 101});
   EXPECT_DOUBLE_EQ(many.ns, first + 900 + 100 * 1050);
   EXPECT_NEAR(many.parts.sum(), many.ns, 1e-6);
   // An exchange in which each waits for the other has no overlap.
   const auto set = build_all(Collective::barrier, "dissemination", 8, 0, {});
-  EXPECT_DOUBLE_EQ(price(set, plain(), kBytes, 5).ns, 7 + 5 * 3 * (100 + 1000 + 10));
-  EXPECT_DOUBLE_EQ(price_of_alike(set[3], plain(), kBytes, 5).ns, 7 + 5 * 3 * (100 + 1000 + 10));
+  EXPECT_DOUBLE_EQ(price(set, plain(), kBytes, {.segments = 5}).ns, 7 + 5 * 3 * (100 + 1000 + 10));
+  EXPECT_DOUBLE_EQ(price_of_alike(set[3], plain(), kBytes, {.segments = 5}).ns,
+                   7 + 5 * 3 * (100 + 1000 + 10));
+}
+
+// ---- calls in a row ----
+
+double in_row(const std::vector<Schedule>& set, const Machine& machine, const Work& work,
+              const Calls& calls = {.slot_indexes = 64}) {
+  return price(set, machine, work, calls).in_row_ns;
+}
+
+TEST(PriceInARow, IsThatOfTheBusiestRankIfNoneWaitsForItsReceivers) {
+  EXPECT_DOUBLE_EQ(price(messages(1, 50), plain(), kBytes).in_row_ns, 0);
+  // C, r(m) and gamma m of the receiver are more than C and o + O m of the sender. L does not
+  // count.
+  EXPECT_DOUBLE_EQ(in_row(messages(1, 50), plain(), kBytes), 7 + 60 + 100);
+  Machine slow = plain();
+  slow.paths[0].overhead = ns(1000);
+  EXPECT_DOUBLE_EQ(in_row(messages(1, 50), slow, kBytes), 7 + 1050);
+  EXPECT_DOUBLE_EQ(in_row(messages(3, 50), slow, kBytes), 7 + 3 * 1050);
+  slow.paths[0].gap = ns(5000);
+  EXPECT_DOUBLE_EQ(in_row(messages(3, 50), slow, kBytes), 3 * 5000);
+  // In a chain, the middle does what both ends do.
+  EXPECT_DOUBLE_EQ(
+      in_row(build_all(Collective::reduce, "chain", 8, 51, {{1, 0}}), plain(), kMaxOfBytes),
+      7 + 61 + 255 + 151);
+}
+
+TEST(PriceInARow, IsThatOfOneCallIfRanksWaitForEachOther) {
+  for (const int ranks : {2, 3, 8}) {
+    const auto set = build_all(Collective::barrier, "dissemination", ranks, 0, {});
+    const double alone = price(set, plain(), kBytes).ns;
+    EXPECT_DOUBLE_EQ(in_row(set, plain(), kBytes), alone) << ranks;
+    EXPECT_DOUBLE_EQ(price_of_alike(set[0], plain(), kBytes, {.slot_indexes = 64}).in_row_ns,
+                     alone);
+  }
+  // The last one gets its release while the first one already sends again.
+  const auto released = build_all(Collective::barrier, "gather-release", 3, 0, {{2}});
+  EXPECT_LE(in_row(released, plain(), kBytes), price(released, plain(), kBytes).ns);
+  EXPECT_GE(in_row(released, plain(), kBytes), 7 + 2 * (100 + 1000 + 10));
+}
+
+TEST(PriceInARow, NoRankIsFurtherAheadThanItsSlotIndexes) {
+  const double alone = price(messages(1, 50), plain(), kBytes).ns;
+  for (const int slots : {2, 4}) {
+    EXPECT_DOUBLE_EQ(in_row(messages(1, 50), plain(), kBytes, {.slot_indexes = slots}),
+                     alone / slots);
+  }
+}
+
+TEST(PriceInARow, OfSegmentsIsTheirTimesAndOneStart) {
+  EXPECT_DOUBLE_EQ(in_row(messages(1, 50), plain(), kBytes, {.segments = 5, .slot_indexes = 64}),
+                   7 + 5 * (60 + 100));
+  const auto set = build_all(Collective::barrier, "dissemination", 8, 0, {});
+  const Calls calls{.segments = 5, .slot_indexes = 64};
+  EXPECT_DOUBLE_EQ(in_row(set, plain(), kBytes, calls), price(set, plain(), kBytes, calls).ns);
+  EXPECT_DOUBLE_EQ(price_of_alike(set[3], plain(), kBytes, calls).in_row_ns,
+                   in_row(set, plain(), kBytes, calls));
+}
+
+TEST(PriceInARow, WhereRanksHelpOnlyThoseThatWaitForEachOtherNeedACoreInEachCall) {
+  Machine small = plain();
+  small.hand_over = ns(640);
+  Work helping = kBytes;
+  helping.engine = Engine::helping;
+  helping.cores = 2;
+  const double in_turns = 4.0 / 64 / 2 * 640;
+  // The three receivers and the sender have work for two cores.
+  const double work = (4 * 7 + 3 * 120 + 3 * (20 + 10 * 0.5)) / 2;
+  const auto flat = build_all(Collective::broadcast, "flat", 4, 20, {});
+  small.paths[0].copy_per_byte = ns(0, Unit::ns_per_byte);
+  EXPECT_GE(in_row(flat, small, helping), 7 + 3 * 120 + in_turns);
+  EXPECT_LT(in_row(flat, small, helping), 7 + 3 * 120 + work + in_turns);
+  const auto exchange = build_all(Collective::barrier, "dissemination", 4, 0, {});
+  EXPECT_DOUBLE_EQ(in_row(exchange, small, helping), price(exchange, small, helping).ns);
+  EXPECT_DOUBLE_EQ(price_of_alike(exchange[0], small, helping, {.slot_indexes = 64}).in_row_ns,
+                   in_row(exchange, small, helping));
 }
 
 TEST(Price, WhereRanksHelpEachNeedsACoreOnce) {
@@ -184,7 +260,7 @@ TEST(Price, WhereRanksHelpEachNeedsACoreOnceForEachSegment) {
   helping.engine = Engine::helping;
   helping.cores = 4;
   EXPECT_DOUBLE_EQ(price(set, small, helping).parts.hand_over, 8 / 4 * 50);
-  EXPECT_DOUBLE_EQ(price(set, small, helping, 3).parts.hand_over, 3 * 8 / 4 * 50);
+  EXPECT_DOUBLE_EQ(price(set, small, helping, {.segments = 3}).parts.hand_over, 3 * 8 / 4 * 50);
 }
 
 // Rank 0 sends 10 bytes to rank 1, which then sends 10 of its own to rank 2.

@@ -140,7 +140,7 @@ TEST(PriceOf, ALongCallIsOfSegmentsThatFitTheBuffers) {
   std::vector<schedule::Schedule> set;
   for (int r = 0; r < 8; ++r) set.push_back(*algorithm::build(chain, eighth, usual, r));
   EXPECT_EQ(price_of(chain, usual, shape, pricing)->ns,
-            model::price(set, *pricing.machine, pricing.work, 8).ns);
+            model::price(set, *pricing.machine, pricing.work, {.segments = 8}).ns);
 }
 
 Circumstances circumstances() {
