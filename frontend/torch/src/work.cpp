@@ -18,7 +18,17 @@ constexpr std::chrono::milliseconds kTurn{100};
 
 }  // namespace
 
+// A thread of the parent may have held the lock at the fork; then it is never free here.
+void QueuedWork::require_own_process() {
+  if (own_process_.is_here()) [[likely]]
+    return;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock.owns_lock() && completed_) return;
+  own_process_.require(("unisono: " + c10d::opTypeToString(opType_) + ": a wait").c_str());
+}
+
 bool QueuedWork::wait(std::chrono::milliseconds timeout) {
+  require_own_process();
   const Clock::time_point limit = Clock::now() + timeout;
   std::unique_lock lock(mutex_);
   while (!cv_.wait_for(lock, kTurn, [this] { return completed_; })) {
@@ -43,6 +53,7 @@ void QueuedWork::settle(c10::ivalue::Future& future, const std::exception_ptr& e
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> QueuedWork::getFuture() {
+  require_own_process();
   std::unique_lock lock(mutex_);
   if (future_) return future_;
   future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // QueuedWork: one operation as c10d sees it, with its future. WorkQueue: a thread that runs
-// operations in their order. A queue may be used by any thread.
+// operations in their order. A queue may be used by any thread. A forked child can wait for no
+// operation that was not complete at the fork: its thread is the parent's.
 #pragma once
 
 #include <atomic>
@@ -35,7 +36,10 @@ class QueuedWork : public c10d::Work {
  private:
   static void settle(c10::ivalue::Future& future, const std::exception_ptr& error,
                      const std::vector<at::Tensor>& results);
+  // In a forked child: throws DistBackendError unless the operation was complete before.
+  void require_own_process();
 
+  OwnProcess own_process_;
   std::vector<at::Tensor> results_;
   int source_ = -1;
   c10::intrusive_ptr<c10::ivalue::Future> future_;  // made when it is asked for; under mutex_

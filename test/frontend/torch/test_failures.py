@@ -161,6 +161,38 @@ def test_a_forked_child_has_no_part_in_the_group(tmp_path):
     assert run(forked, tmp_path, 2) == [(0, [2.0] * 4)] * 2
 
 
+def forked_wait():
+    """In a child: no wait for an operation of the parent, but for one that was complete."""
+    group = dist.new_group()
+    complete = dist.all_reduce(torch.ones(GOOD), group=group, async_op=True)
+    complete.wait()
+    if dist.get_rank() == 1:
+        dist.barrier()
+    tensor = torch.ones(GOOD)
+    work = dist.all_reduce(tensor, group=group, async_op=True)
+    status = 0
+    if dist.get_rank() == 0:  # and rank 1 has not called it yet
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                complete.wait()
+                for call in (work.wait, work.get_future):
+                    with pytest.raises(dist.DistBackendError, match="ALLREDUCE: a wait.*child"):
+                        call()
+                status = 0
+            finally:
+                os._exit(status)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        dist.barrier()
+    work.wait()
+    return status, tensor.tolist()
+
+
+def test_a_forked_child_does_not_wait_for_its_parent(tmp_path):
+    assert run(forked_wait, tmp_path, 2) == [(0, [2.0] * 4)] * 2
+
+
 def interrupted(reader, writer):
     dist.barrier()
     if dist.get_rank() == 0:
