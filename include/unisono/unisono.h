@@ -648,6 +648,27 @@ typedef int (*unisono_interrupt_t)(void* user);
 UNISONO_API int unisono_set_interrupt(unisono_comm_t comm, unisono_interrupt_t interrupt,
                                       void* user);
 
+/* ---- memory that the ranks of a host share ----------------------------------------------------
+ */
+
+/* At least `bytes` bytes, zeroed, that the other ranks of this host can read. Long reductions copy
+ * once less from buffers that lie in it: the receivers read them where they are. The ranks need not
+ * agree: each may pass such memory or any other, and gets the same results. Between hosts it is
+ * ordinary memory.
+ *
+ * It costs whole pages of 64 KiB and several system calls, so it is meant for few and long buffers
+ * that are used again. Its pages count as this process's shared memory; /dev/shm is not used. It
+ * belongs to the caller until unisono_memory_free, also after unisono_finalize, and vanishes with
+ * the process. A child of fork() shares it with its parent. Other ranks read it only during
+ * collectives that it is passed to. *memory is NULL after an error.
+ *
+ * Not a collective. Any thread, as long as comm lives. An error does not end comm: the caller may
+ * use other memory instead. Errors: ARGUMENT, STATE, RESOURCES (with the limit that was met). */
+UNISONO_API int unisono_memory_alloc(unisono_comm_t comm, size_t bytes, void** memory);
+/* Not while an operation uses it. NULL does nothing. Any thread. Errors: ARGUMENT for anything that
+ * is no such memory or was freed before, STATE in a child of fork(). */
+UNISONO_API int unisono_memory_free(void* memory);
+
 /* ---- what is going on -------------------------------------------------------------------------
  */
 

@@ -96,6 +96,8 @@ Error bad_comm(const char* function, unisono_comm_t comm) {
                       function)};
 }
 
+bool is_forked_child() { return is_child_of_rank; }
+
 bool claim_process_init() { return !process_initialized.exchange(true); }
 void release_process_init() { process_initialized.store(false); }
 

@@ -170,6 +170,9 @@ void end_comm(Rank& rank, unisono_comm_t handle);
 // The error for a bad communicator handle: one that has ended, or a call before init.
 base::Error bad_comm(const char* function, unisono_comm_t comm);
 
+// Whether this process is a child that a rank has forked. Its locks may be held for ever.
+bool is_forked_child();
+
 // Whether unisono_init may be called, and the release of that claim. Several threads may race.
 bool claim_process_init();
 void release_process_init();

@@ -58,10 +58,17 @@ inline void count_multicast(const Step& step, const Machine& machine, int stagin
   machine.counters->stagings += stagings;
 }
 
-inline void put(const Program& program, const Step& step, const Frame& frame,
-                const Machine& machine) {
+// Whether every rank of the host has the bytes in its memory.
+inline bool in_job_memory(const Machine& machine, const std::byte* place, std::int64_t bytes) {
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(place) -
+                                reinterpret_cast<std::uintptr_t>(machine.job_memory);
+  return offset < machine.job_memory_bytes &&
+         static_cast<std::uintptr_t>(bytes) <= machine.job_memory_bytes - offset;
+}
+
+inline void put_bytes(const Program& program, const Step& step, const Frame& frame,
+                      const Machine& machine, const std::byte* source, std::int64_t bytes) {
   std::byte* place = address(frame, step.target);
-  const std::byte* source = address(frame, step.left);
   std::uint64_t* flag = step.flag < 0
                             ? nullptr
                             : reinterpret_cast<std::uint64_t*>(
@@ -72,7 +79,7 @@ inline void put(const Program& program, const Step& step, const Frame& frame,
   const transport::Put message{.target = machine.job_ranks[step.peer],
                                .source = source,
                                .place = place,
-                               .bytes = static_cast<std::size_t>(step.bytes),
+                               .bytes = static_cast<std::size_t>(bytes),
                                .flag = flag,
                                .flag_value = frame.tag};
   if (step.to_all) [[unlikely]] {
@@ -81,6 +88,71 @@ inline void put(const Program& program, const Step& step, const Frame& frame,
     machine.router.put(message);
   }
   ring(program, step, machine);
+}
+
+inline void put(const Program& program, const Step& step, const Frame& frame,
+                const Machine& machine) {
+  put_bytes(program, step, frame, machine, address(frame, step.left), step.bytes);
+}
+
+// Those of the line of a flag.
+plan::ReferenceWords& reference_words(const Frame& frame, std::int64_t flag) {
+  return *reinterpret_cast<plan::ReferenceWords*>(frame.bases[static_cast<int>(Space::windows)] +
+                                                  flag - kLinePayload + plan::kReferenceWords);
+}
+
+// Where an operand lies: in its slot, or where a reference says. The windows and the source are at
+// the same distance in each process, because both lie in the job's memory.
+std::byte* referred(const Frame& frame, const Place& place) {
+  std::byte* const in_slot = address(frame, place);
+  if (place.line < 0) return in_slot;
+  const std::int64_t flag = place.line * plan::kLineBytes + kLinePayload;
+  const std::uint64_t displacement =
+      std::atomic_ref(reference_words(frame, flag).displacement).load(std::memory_order_relaxed);
+  return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(in_slot) + displacement);
+}
+
+bool may_refer(const Step& step, const Frame& frame) {
+  if (step.count != static_cast<int>(plan::Refer::may_refer)) return false;
+  return step.bytes >= plan::kLeastInPlace || frame.bases[static_cast<int>(Space::input)] !=
+                                                  frame.bases[static_cast<int>(Space::output)];
+}
+
+void put_or_refer(const Program& program, const Step& step, const Frame& frame,
+                  const Machine& machine) {
+  const std::byte* const source = referred(frame, step.left);
+  std::int64_t bytes = step.bytes;
+  if (step.count != static_cast<int>(plan::Refer::resolve)) {
+    std::uint64_t displacement = 0;
+    if (may_refer(step, frame) && in_job_memory(machine, source, bytes)) {
+      displacement = reinterpret_cast<std::uintptr_t>(source) -
+                     reinterpret_cast<std::uintptr_t>(address(frame, step.target));
+      bytes = 0;
+    }
+    plan::ReferenceWords& words = reference_words(frame, step.flag);
+    std::atomic_ref(words.released).store(0, std::memory_order_relaxed);
+    std::atomic_ref(words.displacement).store(displacement, std::memory_order_relaxed);
+  }
+  put_bytes(program, step, frame, machine, source, bytes);
+}
+
+bool is_reference(const plan::ReferenceWords& words) {
+  // An atomic_ref takes no const object before C++26.
+  auto& displacement = const_cast<std::uint64_t&>(words.displacement);
+  return std::atomic_ref(displacement).load(std::memory_order_relaxed) != 0;
+}
+
+void release(const Program& program, const Step& step, const Frame& frame, const Machine& machine) {
+  plan::ReferenceWords& words = reference_words(frame, step.flag);
+  if (!is_reference(words)) return;
+  std::atomic_ref(words.released).store(frame.tag, std::memory_order_release);
+  ring(program, step, machine);
+}
+
+bool is_released(const Step& step, const Frame& frame) {
+  plan::ReferenceWords& words = reference_words(frame, step.flag);
+  return !is_reference(words) ||
+         std::atomic_ref(words.released).load(std::memory_order_acquire) == frame.tag;
 }
 
 // An advertisement of job memory is an offset in it, with the highest bit set, which addresses of a
@@ -92,7 +164,7 @@ constexpr std::uint64_t kInJobMemory = std::uint64_t{1} << 63;
 void offer(const Program& program, const Step& step, const Frame& frame, const Machine& machine) {
   const std::byte* place = address(frame, step.left);
   const std::uint64_t source =
-      step.left.space == Space::staging
+      step.left.space == Space::staging || in_job_memory(machine, place, 1)
           ? kInJobMemory | static_cast<std::uint64_t>(place - machine.job_memory)
           : reinterpret_cast<std::uint64_t>(place);
   if (step.note >= 0) note_length(step, frame, machine);
@@ -220,6 +292,23 @@ namespace {
       case StepKind::copy:
         transport::copy_bytes(address(frame, step.target), address(frame, step.left),
                               static_cast<std::size_t>(step.bytes));
+        break;
+      case StepKind::put_or_refer:
+        put_or_refer(program, step, frame, machine);
+        break;
+      case StepKind::reduce_referred:
+        frame.kernel(address(frame, step.target), referred(frame, step.left),
+                     referred(frame, step.right), step.count, frame.kernel_context);
+        break;
+      case StepKind::copy_referred:
+        std::memcpy(address(frame, step.target), referred(frame, step.left),
+                    static_cast<std::size_t>(step.bytes));
+        break;
+      case StepKind::release:
+        release(program, step, frame, machine);
+        break;
+      case StepKind::await_release:
+        if (!is_released(step, frame)) return Outcome::blocked;
         break;
     }
   }

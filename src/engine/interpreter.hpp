@@ -34,6 +34,7 @@ struct Machine {
   const int* job_ranks = nullptr;  // by rank of the communicator
   int ranks = 0;
   std::byte* job_memory = nullptr;  // where Space::staging lies
+  std::size_t job_memory_bytes = 0;
   // The number of members that sleep until an operation completes (Lane::may_enter).
   std::atomic<std::uint32_t>* credit_sleepers = nullptr;
   Counters* counters = nullptr;

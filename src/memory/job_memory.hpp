@@ -41,7 +41,7 @@ struct MemoryHeader {
   } kept[kMostKeptSegments];
 };
 
-class JobMemory {
+class JobMemory : public std::enable_shared_from_this<JobMemory> {
  public:
   // Maps the file. The error, Code::resources, names the limit if the address space does not
   // suffice.
@@ -51,6 +51,7 @@ class JobMemory {
   JobMemory& operator=(const JobMemory&) = delete;
 
   std::byte* at(std::int64_t offset) const { return base_ + offset; }
+  std::int64_t bytes() const { return bytes_; }  // of the file
   MemoryHeader& header() const { return *reinterpret_cast<MemoryHeader*>(base_); }
 
   // A zeroed segment for the caller alone; commit it before use. The error names a process that

@@ -10,6 +10,8 @@ namespace unisono::plan {
 
 inline constexpr std::int64_t kLineBytes = 64;
 inline constexpr std::int64_t kLinePayload = 56;  // and 8 bytes of flag
+// The ReferenceWords of a line, before the length header.
+inline constexpr std::int64_t kReferenceWords = 32;
 
 // The other bits of a flag word are the operation's sequence number.
 inline constexpr int kDigestBits = 24;

@@ -30,6 +30,10 @@ constexpr std::int64_t kLeastShare = 64;
 // same: that is faster than a system call.
 constexpr std::int64_t kLeastPull = 2048;
 
+// From here on a message of a reduction may be a reference. Reading shorter ones where they are
+// costs as much as a copy.
+constexpr std::int64_t kLeastReference = 4096;
+
 // The programs of one plan in the making.
 class ProgramMaker {
  public:
@@ -152,11 +156,19 @@ class ProgramMaker {
         continue;
       }
       UNISONO_ASSIGN(const auto set, build_set(part));
-      UNISONO_ASSIGN(auto programs, bind_set(set, options(context_.bulk, part)));
+      UNISONO_ASSIGN(auto programs, bind_set(set, bulk_options(part)));
       parts_.push_back({n + 1, std::move(programs)});
       last_part_ = part;
     }
     return base::success();
+  }
+
+  BindOptions bulk_options(const Shape& part) const {
+    BindOptions how = options(context_.bulk, part);
+    const bool refers = context_.refer && !how.helping && !how.hosts.given() &&
+                        schedule::is_reduction(part.collective);
+    how.refer_from = refers ? kLeastReference : 0;
+    return how;
   }
 
   // The longest segment whose schedules fit the bulk buffers. All ranks find the same.

@@ -33,6 +33,7 @@ struct PlanContext {
   bool shared_windows = false;
   base::EngineChoice engine = base::EngineChoice::automatic;
   bool pull = false;                   // ranks can read each other's memory
+  bool refer = false;                  // a put is a store, and ranks share one memory
   topology::HostMap hosts{};           // empty: all ranks are on one host
   std::vector<bool> group{};           // as BindOptions::group
   std::int64_t single_copy_from = -1;  // UNISONO_SINGLE_COPY_FROM; negative: auto

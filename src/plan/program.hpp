@@ -14,7 +14,23 @@ namespace unisono::plan {
 // offer: a put of the source's address instead of its bytes; pull: reads bytes at the peer's
 // advertised address, in the peer's own memory. get: the same from another host's shared memory,
 // piece by piece.
-enum class StepKind : std::uint8_t { put, offer, wait, pull, get, reduce, copy };
+// put_or_refer: a put, or a reference to the source (references.hpp). reduce_referred and
+// copy_referred: with operands in slots that may have got one. release: tells a sender that its
+// reference is no longer needed; await_release: waits for that.
+enum class StepKind : std::uint8_t {
+  put,
+  offer,
+  wait,
+  pull,
+  get,
+  reduce,
+  copy,
+  put_or_refer,
+  reduce_referred,
+  copy_referred,
+  release,
+  await_release
+};
 
 // The receive buffers of all ranks for a slot index are one space, with slots, scratch and the data
 // for helpers. Staging is job memory of one operation (Program::staging_bytes).
@@ -22,9 +38,29 @@ enum class Space : std::uint8_t { input, output, windows, staging };
 inline constexpr int kSpaceCount = 4;
 
 struct Place {
+  constexpr Place() = default;
+  constexpr Place(Space in, std::int64_t at) : space(in), offset(at) {}
+
   Space space = Space::input;
+  // The number of the line of a slot that may have got a reference, in Space::windows; -1: none.
+  std::int32_t line = -1;
   std::int64_t offset = 0;  // bytes
 };
+
+// Words in the line of a message that may be a reference, before its length header and flag. The
+// sender writes both before the flag. Such a message is too long for the line, so no payload lies
+// there.
+struct ReferenceWords {
+  std::uint64_t released = 0;      // the operation's flag, if the receiver has read everything
+  std::uint64_t displacement = 0;  // from the slot to the source, modulo 2^64; 0: it was copied
+};
+// The values of Step::count of a put_or_refer. resolve: copy, perhaps from a slot that may have got
+// a reference. copy: and tell that it is a copy. may_refer: refer, but in place to long messages
+// only.
+enum class Refer : std::uint8_t { resolve, copy, may_refer };
+// In place, both ranks write what they have just read. Below this length, the cache lines that
+// change hands for that cost more than a copy.
+inline constexpr std::int64_t kLeastInPlace = 256 * 1024;
 
 // For put and offer: whether their message goes to several ranks. first: the first step of such a
 // message; each is counted once, and so is each step that writes it (Counters).
@@ -41,9 +77,12 @@ struct Step {
   // pull, get: left is the advertisement; get: right is where a piece arrives
   Place target, left, right;
   std::int64_t bytes = 0;  // put, pull, get, copy
-  // reduce: elements; pull: bytes to skip in the advertised data; get: bytes of a piece
+  // reduce: elements; pull: bytes to skip in the advertised data; get: bytes of a piece;
+  // put_or_refer: a Refer
   std::int64_t count = 0;
-  std::int64_t flag = -1;  // put, offer, wait: the flag word, in Space::windows; -1: no flag
+  // put, offer, wait: the flag word, in Space::windows; -1: no flag. release, await_release: that
+  // of the message
+  std::int64_t flag = -1;
   // put, offer, wait: the position of the length header, which the sender writes before the flag,
   // for ranks with local counts; -1: none.
   std::int64_t note = -1;

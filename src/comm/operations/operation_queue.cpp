@@ -31,6 +31,7 @@ OperationQueue::OperationQueue(const Members& members, Segment& segment)
                .job_ranks = members.job_ranks().data(),
                .ranks = members.size(),
                .job_memory = members.job().memory().at(0),
+               .job_memory_bytes = static_cast<std::size_t>(members.job().memory().bytes()),
                .credit_sleepers = &segment.header().credit_sleepers,
                .counters = &counts_.engine},
       inline_({machine_, segment.small(), segment.bulk()}),

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "base/check.hpp"
+#include "plan/bind/references.hpp"
 #include "plan/bind/window_layout.hpp"
 
 namespace unisono::plan {
@@ -26,7 +27,9 @@ class Binder {
         is_own_(is_own),
         options_(options),
         layout_(layout),
-        order_(layout.order(rank)) {}
+        order_(layout.order(rank)) {
+    if (options.refer_from > 0 && is_own) references_ = {set, rank, least_referred()};
+  }
 
   Program bind() {
     program_.steps.reserve(schedule_.ops.size());
@@ -42,6 +45,7 @@ class Binder {
       }
     }
     if (layout_.pulls().any()) bind_returns();
+    if (references_.any()) bind_releases();
     program_.looks_ahead = looks_ahead();
     if (order_.helpable > 0) note_staging();
     return std::move(program_);
@@ -114,6 +118,7 @@ class Binder {
       Step step = put_to(target.peer);
       step.multicast = multicast;
       if (multicast == Multicast::first) multicast = Multicast::again;
+      if (references_.sent(id) != Reference::no) step.count = static_cast<int>(Refer::may_refer);
       bind_message(op.left, layout_.slot(target.peer, target.slot), step,
                    layout_.pulls().sent(rank_, id));
     }
@@ -206,10 +211,15 @@ class Binder {
       step.target = {Space::windows, place.payload + done * options_.element_bytes};
       step.left = piece == 0 ? Place{Space::windows, place.payload} : locate(source, done);
       step.bytes = piece * options_.element_bytes;
+      if (is_referred(source)) step.kind = StepKind::put_or_refer;
       done += piece;
       if (done == source.count) {
         step.flag = place.flag;
+        if (step.count != 0) step.kind = StepKind::put_or_refer;
+        // Only what lies in one piece can be referred to.
+        if (step.count != 0 && piece < source.count) step.count = static_cast<int>(Refer::copy);
       } else {
+        step.count = static_cast<int>(Refer::resolve);
         step.woken_count = 0;
         step.multicast = Multicast::no;  // the last piece counts for all
       }
@@ -231,6 +241,9 @@ class Binder {
       if (pulls_left || pulls_right) piece = std::min(piece, layout_.bounce_count());
       Step step;
       step.kind = kind;
+      if (is_referred(op.left) || (kind == StepKind::reduce && is_referred(op.right))) {
+        step.kind = kind == StepKind::reduce ? StepKind::reduce_referred : StepKind::copy_referred;
+      }
       step.target = locate(op.target, done);
       step.left = pulls_left ? bind_bounce(op.left, done, piece, 0) : locate(op.left, done);
       if (kind == StepKind::reduce) {
@@ -262,6 +275,38 @@ class Binder {
     const Place bounce = {Space::windows, layout_.bounce(rank_, number)};
     bind_pull(range, done, piece, bounce);
     return bounce;
+  }
+
+  // Lines hold shorter messages.
+  std::int64_t least_referred() const {
+    const std::int64_t bytes = std::max(options_.refer_from, kLinePayload + 1);
+    return (bytes + options_.element_bytes - 1) / options_.element_bytes;
+  }
+  bool is_referred(const Range& range) const {
+    return range.memory == Memory::slot && references_.received(range.slot) != Reference::no;
+  }
+
+  // At the end, in a wait segment that needs all others: out of order, a reader may be the last
+  // one. A release comes before all waits for one, so they cannot deadlock.
+  void bind_releases() {
+    program_.wait_segments.push_back(
+        {.begin = static_cast<std::int32_t>(program_.steps.size()), .needs = ~std::uint64_t{0}});
+    for (std::size_t s = 0; s < schedule_.slots.size(); ++s) {
+      if (references_.received(static_cast<schedule::SlotId>(s)) != Reference::released) continue;
+      Step step = put_to(schedule_.slots[s].source);
+      step.kind = StepKind::release;
+      step.flag = layout_.slot(rank_, static_cast<schedule::SlotId>(s)).flag;
+      program_.steps.push_back(step);
+    }
+    for (std::size_t i = 0; i < schedule_.ops.size(); ++i) {
+      if (references_.sent(static_cast<schedule::OpId>(i)) != Reference::released) continue;
+      const schedule::Target& target = schedule_.targets_of(schedule_.ops[i]).front();
+      Step step;
+      step.kind = StepKind::await_release;
+      step.peer = target.peer;
+      step.flag = layout_.slot(target.peer, target.slot).flag;
+      program_.steps.push_back(step);
+    }
   }
 
   void find_last_readers() {
@@ -338,9 +383,12 @@ class Binder {
         return {Space::output, in_buffer(layout_of(Memory::output), element)};
       case Memory::scratch:
         return {Space::windows, layout_.scratch(rank_) + element * options_.element_bytes};
-      case Memory::slot:
-        return {Space::windows,
-                layout_.slot(rank_, range.slot).payload + element * options_.element_bytes};
+      case Memory::slot: {
+        const MessagePlace& slot = layout_.slot(rank_, range.slot);
+        Place place = {Space::windows, slot.payload + element * options_.element_bytes};
+        if (is_referred(range)) place.line = static_cast<std::int32_t>(slot.flag / kLineBytes);
+        return place;
+      }
     }
     return {};
   }
@@ -381,6 +429,7 @@ class Binder {
   const BindOptions& options_;
   const WindowLayout& layout_;
   const schedule::StepOrder& order_;
+  References references_;
   std::vector<schedule::OpId> last_reader_;    // by slot; only with pulls
   std::vector<std::int32_t> wait_segment_of_;  // by op; -1: before all wait segments
   Program program_;
@@ -423,6 +472,9 @@ std::vector<Program> bind_schedules(std::span<const schedule::Schedule> set, int
   UNISONO_CHECK(options.pull_from == 0 ||
                     (!options.helping && options.input.contiguous() && options.output.contiguous()),
                 "pulls need contiguous buffers, and their owner to do it");
+  UNISONO_CHECK(options.refer_from == 0 ||
+                    (!options.helping && !options.hosts.given() && options.pull_from == 0),
+                "references need one memory, and their owner to do the steps");
   // If no send comes after a wait, no rank publishes anything, and others' programs are not needed.
   const bool helps = std::ranges::any_of(
       set, [&layout](const Schedule& each) { return layout.order(each.rank).helpable > 0; });

@@ -38,6 +38,9 @@ struct BindOptions {
   // Messages of so many bytes or more are pulled from their sender's memory where that is safe
   // (pulls.hpp); 0: none. Not with helping.
   std::int64_t pull_from = 0;
+  // Messages of so many bytes or more may be references (references.hpp); 0: none. Not with
+  // helping, pulls or hosts.
+  std::int64_t refer_from = 0;
   // Empty: all ranks are on one host. Not with helping or pulls.
   topology::HostMap hosts{};
   // By rank, whether it sends multicasts to other hosts, and receives them; empty: no rank does.

@@ -42,11 +42,19 @@ bool sends_on(const Schedule& schedule, schedule::SlotId slot) {
 
 bool stays(const Schedule& schedule, schedule::OpId send,
            const std::optional<schedule::InPlace>& shared) {
-  const auto at = static_cast<std::size_t>(send);
-  const Range& source = schedule.ops[at].left;
+  const Range& source = schedule.ops[static_cast<std::size_t>(send)].left;
   if (source.memory != Memory::input && source.memory != Memory::output) return false;
-  return std::none_of(schedule.ops.begin() + static_cast<std::ptrdiff_t>(at), schedule.ops.end(),
-                      [&](const Op& later) { return overwrites(shared, later, source); });
+  return overwriters(schedule, send, shared).empty();
+}
+
+std::vector<schedule::OpId> overwriters(const Schedule& schedule, schedule::OpId send,
+                                        const std::optional<schedule::InPlace>& shared) {
+  const Range& source = schedule.ops[static_cast<std::size_t>(send)].left;
+  std::vector<schedule::OpId> found;
+  for (schedule::OpId op = send; op < std::ssize(schedule.ops); ++op) {
+    if (overwrites(shared, schedule.ops[static_cast<std::size_t>(op)], source)) found.push_back(op);
+  }
+  return found;
 }
 
 Pulls::Pulls(std::span<const Schedule> set, std::int64_t from_count) {

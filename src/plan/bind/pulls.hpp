@@ -18,6 +18,9 @@ namespace unisono::plan {
 // more. `shared`: how input and output share a buffer, if they do.
 bool stays(const schedule::Schedule& schedule, schedule::OpId send,
            const std::optional<schedule::InPlace>& shared);
+// The later ops that write it; the source of the send lies in the caller's memory.
+std::vector<schedule::OpId> overwriters(const schedule::Schedule& schedule, schedule::OpId send,
+                                        const std::optional<schedule::InPlace>& shared);
 
 class Pulls {
  public:

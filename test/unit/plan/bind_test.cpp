@@ -11,6 +11,7 @@
 #include "engine/interpreter.hpp"
 #include "engine/lane.hpp"
 #include "plan/bind/pulls.hpp"
+#include "plan/bind/references.hpp"
 #include "transport/shm/shm.hpp"
 
 namespace unisono::plan {
@@ -101,6 +102,121 @@ TEST(Bind, FlagsNeverLieWherePayloadMay) {
       }
     }
   }
+}
+
+// Two ranks of an allreduce by "ring" in one buffer, of which the last part is the callers' memory.
+class TwoReferring : public testing::Test {
+ protected:
+  static constexpr std::int64_t kCount = 64;  // a block is longer than a line
+
+  TwoReferring() {
+    options_.refer_from = 1;
+    const auto set = build_set("ring", {Collective::allreduce, 2, 0, kCount, false});
+    const auto windows = static_cast<std::size_t>(options_.geometry.windows_bytes());
+    memory_.resize(windows + 4 * kBuffer);
+    for (int r = 0; r < 2; ++r) {
+      programs_.push_back(bind_schedules(set, r, options_)[static_cast<std::size_t>(r)]);
+      machines_[r].job_ranks = kJobRanks;
+      machines_[r].doorbells = &doorbells_;
+      machines_[r].counters = &counters_;
+      machines_[r].job_memory = memory_.data();
+      machines_[r].job_memory_bytes = memory_.size();
+      Frame& frame = frames_[r];
+      frame.bases[static_cast<int>(Space::windows)] = memory_.data();
+      frame.bases[static_cast<int>(Space::input)] = memory_.data() + windows + 2 * r * kBuffer;
+      frame.bases[static_cast<int>(Space::output)] =
+          frame.bases[static_cast<int>(Space::input)] + kBuffer;
+      frame.tag = make_tag(1, 7);
+      frame.kernel = [](void* target, const void* left, const void* right, std::int64_t count,
+                        const void*) {
+        for (std::int64_t i = 0; i < count; ++i) {
+          static_cast<std::int64_t*>(target)[i] = static_cast<const std::int64_t*>(left)[i] +
+                                                  static_cast<const std::int64_t*>(right)[i];
+        }
+      };
+      for (int i = 0; i < kCount; ++i) values(r, Space::input)[i] = 100 * (r + 1) + i;
+    }
+  }
+
+  std::int64_t* values(int rank, Space space) {
+    return reinterpret_cast<std::int64_t*>(frames_[rank].bases[static_cast<int>(space)]);
+  }
+  Outcome run(int rank) {
+    const Program& program = programs_[static_cast<std::size_t>(rank)];
+    return engine::run(program, frames_[rank], machines_[rank], at_[rank],
+                       static_cast<std::int32_t>(program.steps.size()));
+  }
+  // Whether a payload lies in some data area.
+  bool has_copies() const {
+    for (int r = 0; r < 2; ++r) {
+      const auto* data = memory_.data() + r * options_.geometry.rank_stride() +
+                         options_.geometry.lines * kLineBytes;
+      if (std::any_of(data, data + options_.geometry.data_bytes,
+                      [](std::byte b) { return b != std::byte{0}; })) {
+        return true;
+      }
+    }
+    return false;
+  }
+  void expect_sums() {
+    for (int r = 0; r < 2; ++r) {
+      for (int i = 0; i < kCount; ++i) EXPECT_EQ(values(r, Space::output)[i], 300 + 2 * i);
+    }
+  }
+
+  static constexpr std::int64_t kBuffer = kCount * 8;
+  static constexpr int kJobRanks[2] = {0, 1};
+  BindOptions options_ = options_for(2, 8);
+  std::vector<std::byte> memory_;
+  std::vector<Program> programs_;
+  wait::SleeperTable sleepers_;
+  wait::Doorbell bells_[2];
+  wait::Doorbells doorbells_{sleepers_, bells_};
+  Counters counters_;
+  transport::SharedMemory transport_;
+  Machine machines_[2] = {{.router = network::Router(transport_)},
+                          {.router = network::Router(transport_)}};
+  Frame frames_[2];
+  Position at_[2];
+};
+
+TEST_F(TwoReferring, NothingIsCopiedAndASourceIsFreeAfterItsReaderOnly) {
+  EXPECT_EQ(run(0), Outcome::blocked);
+  EXPECT_EQ(run(1), Outcome::blocked);
+  // Rank 0 has all that it needs of rank 1, but rank 1 has not read its result yet.
+  EXPECT_EQ(run(0), Outcome::blocked);
+  const auto& waits_at = programs_[0].steps[static_cast<std::size_t>(at_[0].pc)];
+  EXPECT_EQ(waits_at.kind, StepKind::await_release);
+  EXPECT_EQ(waits_at.peer, 1);
+  EXPECT_EQ(run(1), Outcome::finished);
+  EXPECT_EQ(run(0), Outcome::finished);
+  expect_sums();
+  EXPECT_FALSE(has_copies());
+}
+
+TEST_F(TwoReferring, OtherMemoryIsCopiedAndNobodyWaits) {
+  for (Machine& machine : machines_) machine.job_memory_bytes = 1;
+  EXPECT_EQ(run(0), Outcome::blocked);
+  EXPECT_EQ(run(1), Outcome::blocked);
+  EXPECT_EQ(run(0), Outcome::finished);
+  EXPECT_EQ(run(1), Outcome::finished);
+  expect_sums();
+  EXPECT_TRUE(has_copies());
+}
+
+TEST(References, EverySourceIsReadBeforeItIsWrittenAgain) {
+  for (const std::string_view name : {"ring", "reduce-scatter-allgather"}) {
+    for (const int ranks : {2, 3, 4, 7}) {
+      const auto set = build_set(name, {Collective::allreduce, ranks, 0, 1000, false});
+      for (int r = 0; r < ranks; ++r) {
+        const References references(set, r, 1);
+        EXPECT_TRUE(references.any()) << name << " of " << ranks;
+      }
+    }
+  }
+  // Each rank overwrites what it has sent without word from the peer: never a reference.
+  const auto set = build_set("pairwise", {Collective::allreduce, 2, 0, 1000, false});
+  for (int r = 0; r < 2; ++r) EXPECT_FALSE(References(set, r, 1).any());
 }
 
 TEST(Bind, AStagedMulticastIsPutOnceForAllItsReceivers) {
