@@ -62,6 +62,14 @@ void Group::abort() {
   if (lock.owns_lock() && comm_ != nullptr) unisono_refuse(comm_, "the group has been aborted");
 }
 
+void* Group::allocate(std::size_t bytes) {
+  own_process_.require("unisono: an allocation");
+  const std::lock_guard lock(ending_);
+  void* block = nullptr;
+  if (comm_ != nullptr) unisono_memory_alloc(comm_, bytes, &block);
+  return block;
+}
+
 // On the thread that waits in a call.
 int Group::asks_to_stop(void* group) {
   auto& self = *static_cast<Group*>(group);
@@ -74,7 +82,7 @@ int Group::asks_to_stop(void* group) {
 
 void Group::close() {
   if (!own_process_.is_here()) return;
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_, ending_);
   // An error that nobody has seen is one of a call that nobody has waited for.
   if (comm_ != nullptr) unisono_finalize(std::exchange(comm_, nullptr));
 }

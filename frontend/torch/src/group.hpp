@@ -54,6 +54,9 @@ class Group {
     }
     raise(name, timeout);
   }
+  // Memory that the other ranks of this host can read, for unisono_memory_free; null: none is to be
+  // had, or the group has ended. Any thread.
+  void* allocate(std::size_t bytes);
   // Ends the call in progress, for all ranks, and all later ones.
   void abort();
   bool is_aborted() const { return is_aborted_; }
@@ -70,6 +73,7 @@ class Group {
 
   OwnProcess own_process_;
   std::mutex mutex_;
+  std::mutex ending_;  // by allocate() and close(): a call in progress has the other one
   unisono_comm_t comm_ = nullptr;
   int rank_ = 0;
   std::atomic<bool> is_aborted_ = false;

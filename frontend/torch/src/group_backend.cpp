@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "group_backend.hpp"
 
+#include <ATen/ops/from_blob.h>
+
 #include <algorithm>
 #include <string>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -25,12 +27,27 @@ GroupBackend::GroupBackend(StorePtr store, int rank, int size, Milliseconds time
       store_(std::move(store)),
       options_(c10::make_intrusive<Options>("unisono", timeout)),
       group_(store_, "group", rank, size, timeout),
+      allocator_(std::make_shared<SharedAllocator>(group_)),
       channels_(store_, rank, size) {}
 
 GroupBackend::~GroupBackend() {
   abort();
   queue_.finish();
   channels_.finish();
+}
+
+// A tensor keeps its block, and not the allocator: it may outlive the group.
+Tensor GroupBackend::allocateTensor(long size, at::TensorOptions options) {
+  TORCH_CHECK_VALUE(options.device().is_cpu(),
+                    "unisono: the back end allocates tensors in host "
+                    "memory, not on ",
+                    options.device());
+  TORCH_CHECK_VALUE(size >= 0, "unisono: a tensor of ", size, " elements");
+  const std::size_t bytes = static_cast<std::size_t>(size) * options.dtype().itemsize();
+  auto block = std::make_shared<c10::DataPtr>(allocator_->allocate(bytes));
+  void* const data = block->get();
+  return at::from_blob(
+      data, {size}, [block](void*) {}, options);
 }
 
 GroupBackend::BackendPtr GroupBackend::split(const StorePtr& store, const std::vector<int>& ranks,

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "allocator/shared_allocator.hpp"
 #include "caller_stream.hpp"
 #include "channel.hpp"
 #include "collectives.hpp"
@@ -46,6 +47,10 @@ class GroupBackend : public c10d::Backend {
                    const OptionsPtr& options) override;
   BackendPtr shrink(const std::vector<int64_t>& excluded, int flags,
                     const OptionsPtr& options) override;
+  // For tensors in host memory.
+  bool supportsTensorAlloc(c10::DeviceIndex device) override { return device < 0; }
+  std::shared_ptr<c10::Allocator> getMemAllocator() override { return allocator_; }
+  Tensor allocateTensor(long size, at::TensorOptions options) override;
   void abort() override;
   void shutdown() override;
 
@@ -91,6 +96,7 @@ class GroupBackend : public c10d::Backend {
   OptionsPtr options_;
   std::atomic<uint64_t> sequence_ = 0;
   Group group_;
+  std::shared_ptr<SharedAllocator> allocator_;
   std::mutex monitoring_;
   std::unique_ptr<MonitoredBarrier> monitored_barrier_;  // made by the first one; under the mutex
   Channels channels_;
