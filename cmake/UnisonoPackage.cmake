@@ -31,7 +31,7 @@ set(CPACK_DEBIAN_PACKAGE_SECTION libs)
 # The programs that need libraries say which; libfabric is loaded at run time where it is there.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/lib)
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libfabric1, bash-completion")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libfabric1, libipsec-mb1, bash-completion")
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA

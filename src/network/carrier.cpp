@@ -30,12 +30,16 @@ reliable::Reliable::Arrived Carrier::arrived() const {
 }
 
 bool Carrier::progress() {
-  const std::int64_t before = arrived().packets;
   const bool lacks_room = reliable_->lacks_room();
   const int received = transport().progress();
-  const bool has_come = arrived().packets != before;
+  const bool has_come = take_arrivals();
   if (!counts_arrivals() || lacks_room) return received > 0 || has_come;
   return has_come;
+}
+
+bool Carrier::take_arrivals() {
+  const std::int64_t now = arrived().packets;
+  return std::exchange(noticed_, now) != now;
 }
 
 std::int64_t Carrier::silence_ns(int rank) const {

@@ -34,6 +34,9 @@ class Carrier {
   // True if an awaited packet has come. No rank waits for questions whether it lives, nor for their
   // answers. Acknowledgements matter only to a rank with packets to send.
   bool progress();
+  // Whether an awaited packet has come since the last call or the last progress(): a long put reads
+  // what comes meanwhile.
+  bool take_arrivals();
 
   // See Reliable and Bulk.
   std::int64_t silence_ns(int rank) const;
@@ -53,6 +56,7 @@ class Carrier {
  private:
   std::unique_ptr<reliable::Reliable> reliable_;
   std::unique_ptr<reliable::Bulk> bulk_;  // beside reliable_; null: there is none
+  std::int64_t noticed_ = 0;              // of arrived()
 };
 
 }  // namespace unisono::network

@@ -81,7 +81,9 @@ void Network::put(const transport::Put& message) {
     return;
   }
   sending_.store({}, std::memory_order_relaxed);
+  const bool came = carrier_.take_arrivals();
   mutex_.unlock();
+  if (came) agent_.note_arrival();
 }
 
 void Network::put_to_all(const transport::Put& message) {

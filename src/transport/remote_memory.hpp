@@ -66,7 +66,7 @@ class RemoteMemory {
   virtual base::Status meet(int rank, const RegionCard& card) = 0;
 
   // False: not taken, for want of room or because nothing can be transferred any more; nothing was
-  // done. Neither blocks.
+  // done. Neither blocks. Where raises_flags(), a long write also reads what others have sent.
   virtual bool write(const Transfer& transfer) = 0;
   virtual bool read(const Transfer& transfer) = 0;
   // Makes progress on all transfers, also on those of other ranks to this one. Returns how many of

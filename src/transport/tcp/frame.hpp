@@ -21,7 +21,7 @@
 #include <span>
 
 #include "transport/remote_memory.hpp"
-#include "transport/tcp/payload_tag.hpp"
+#include "transport/tcp/tags/payload_tag.hpp"
 #include "wire/key.hpp"
 
 namespace unisono::transport {

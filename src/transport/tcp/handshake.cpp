@@ -14,8 +14,8 @@ namespace unisono::transport {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x54494e55;  // "UNIT"
-constexpr std::uint32_t kVersion = 1;
-constexpr std::size_t kFixedBytes = 24;  // of a Hello: magic, version, job, from, to, zero
+constexpr std::uint32_t kVersion = 2;
+constexpr std::size_t kFixedBytes = 24;  // of a Hello: magic, version, job, from, to, tags
 constexpr std::size_t kProof = kHelloBytes - sizeof(StreamProof);
 
 template <std::size_t kBytes>
@@ -40,13 +40,29 @@ std::array<std::byte, kBytes> keyed_hash(std::string_view purpose,
   return result;
 }
 
+bool are_known_tags(std::uint32_t kind) {
+  return kind <= static_cast<std::uint32_t>(TagKind::gmac);
+}
+
 StreamProof hello_proof(std::span<const std::byte> fixed_and_nonce, const wire::Key& key) {
   return keyed_hash<sizeof(StreamProof)>("unisono stream hello", {fixed_and_nonce}, key);
 }
 
-StreamProof challenge_proof(const HelloBytes& hello, std::span<const std::byte> nonce,
+// The bytes of a Challenge before its proof are the nonce and the tags.
+constexpr std::size_t kToldBytes = kChallengeBytes - sizeof(StreamProof);
+using ToldBytes = std::array<std::byte, kToldBytes>;
+
+ToldBytes told_by(const StreamChallenge& challenge) {
+  ToldBytes bytes{};
+  std::ranges::copy(challenge.nonce, bytes.begin());
+  store_little_endian(bytes.data() + challenge.nonce.size(),
+                      static_cast<std::uint32_t>(challenge.tags));
+  return bytes;
+}
+
+StreamProof challenge_proof(const HelloBytes& hello, std::span<const std::byte> told,
                             const wire::Key& key) {
-  return keyed_hash<sizeof(StreamProof)>("unisono stream challenge", {hello, nonce}, key);
+  return keyed_hash<sizeof(StreamProof)>("unisono stream challenge", {hello, told}, key);
 }
 
 }  // namespace
@@ -70,6 +86,7 @@ HelloBytes encode_hello(const StreamHello& hello, const wire::Key& key) {
   store_little_endian(bytes.data() + 8, wire::job_of(key));
   store_little_endian(bytes.data() + 12, hello.from);
   store_little_endian(bytes.data() + 16, hello.to);
+  store_little_endian(bytes.data() + 20, static_cast<std::uint32_t>(hello.tags));
   std::ranges::copy(hello.nonce, bytes.begin() + kFixedBytes);
   const StreamProof proof = hello_proof(std::span(bytes).first<kProof>(), key);
   std::ranges::copy(proof, bytes.begin() + kProof);
@@ -81,12 +98,12 @@ std::optional<StreamHello> decode_hello(std::span<const std::byte, kHelloBytes> 
   const auto number = [&](std::size_t at) {
     return load_little_endian<std::uint32_t>(bytes.data() + at);
   };
-  if (!may_be_hello(bytes) || number(8) != wire::job_of(key) || number(20) != 0) {
+  if (!may_be_hello(bytes) || number(8) != wire::job_of(key) || !are_known_tags(number(20))) {
     return std::nullopt;
   }
   const StreamProof proof = hello_proof(bytes.first<kProof>(), key);
   if (!are_equal(proof, bytes.subspan<kProof>())) return std::nullopt;
-  StreamHello hello{.from = number(12), .to = number(16)};
+  StreamHello hello{.from = number(12), .to = number(16), .tags = static_cast<TagKind>(number(20))};
   std::ranges::copy(bytes.subspan<kFixedBytes, sizeof(StreamNonce)>(), hello.nonce.begin());
   return hello;
 }
@@ -100,27 +117,32 @@ bool may_be_hello(std::span<const std::byte> beginning) {
                     beginning.begin());
 }
 
-ChallengeBytes encode_challenge(const StreamNonce& nonce, const HelloBytes& hello,
+ChallengeBytes encode_challenge(const StreamChallenge& challenge, const HelloBytes& hello,
                                 const wire::Key& key) {
   ChallengeBytes bytes;
-  std::ranges::copy(nonce, bytes.begin());
-  std::ranges::copy(challenge_proof(hello, nonce, key), bytes.begin() + nonce.size());
+  const ToldBytes told = told_by(challenge);
+  std::ranges::copy(told, bytes.begin());
+  std::ranges::copy(challenge_proof(hello, told, key), bytes.begin() + kToldBytes);
   return bytes;
 }
 
-std::optional<StreamNonce> decode_challenge(std::span<const std::byte, kChallengeBytes> bytes,
-                                            const HelloBytes& hello, const wire::Key& key) {
-  StreamNonce nonce;
-  std::ranges::copy(bytes.first<sizeof(StreamNonce)>(), nonce.begin());
-  if (!are_equal(challenge_proof(hello, nonce, key), bytes.subspan<sizeof(StreamNonce)>())) {
+std::optional<StreamChallenge> decode_challenge(std::span<const std::byte, kChallengeBytes> bytes,
+                                                const HelloBytes& hello, const wire::Key& key) {
+  const auto told = bytes.first<kToldBytes>();
+  if (!are_equal(challenge_proof(hello, told, key), bytes.subspan<kToldBytes>())) {
     return std::nullopt;
   }
-  return nonce;
+  StreamChallenge challenge;
+  std::ranges::copy(told.first<sizeof(StreamNonce)>(), challenge.nonce.begin());
+  const auto tags = load_little_endian<std::uint32_t>(told.data() + sizeof(StreamNonce));
+  if (!are_known_tags(tags)) return std::nullopt;
+  challenge.tags = static_cast<TagKind>(tags);
+  return challenge;
 }
 
-StreamSession make_session(const HelloBytes& hello, const StreamNonce& nonce,
+StreamSession make_session(const HelloBytes& hello, const StreamChallenge& challenge,
                            const wire::Key& key) {
-  const auto bytes = keyed_hash<64>("unisono stream session", {hello, nonce}, key);
+  const auto bytes = keyed_hash<64>("unisono stream session", {hello, told_by(challenge)}, key);
   StreamSession session;
   const std::span all(bytes);
   std::ranges::copy(all.first<16>(), session.answer.begin());

@@ -5,12 +5,14 @@
 // only these two nonces give. Pure functions but random_nonce(); any thread.
 //
 //     connecting rank                          listening rank
-//     Hello      magic, version, job, from, to, nonce, proof ->
-//                                           <- Challenge  nonce, proof
+//     Hello      magic, version, job, from, to, tags, nonce, proof ->
+//                                           <- Challenge  nonce, tags, proof
 //     Answer     proof; then frames ->
 //
-// Proofs and keys are keyed BLAKE2b hashes of the Hello, the nonce of the Challenge, and a word
-// for each purpose.
+// The Hello names the kind of tags that the connecting rank computes fastest, and the Challenge the
+// one of the stream: that kind if the listening rank computes it fastest too, otherwise Poly1305,
+// which all can compute. Proofs and keys are keyed BLAKE2b hashes of the Hello, the nonce and tags
+// of the Challenge, and a word for each purpose.
 #pragma once
 
 #include <array>
@@ -20,7 +22,7 @@
 #include <span>
 
 #include "base/result.hpp"
-#include "transport/tcp/payload_tag.hpp"
+#include "transport/tcp/tags/payload_tag.hpp"
 #include "wire/key.hpp"
 
 namespace unisono::transport {
@@ -29,7 +31,7 @@ using StreamNonce = std::array<std::byte, 16>;
 using StreamProof = std::array<std::byte, 16>;
 
 inline constexpr std::size_t kHelloBytes = 56;
-inline constexpr std::size_t kChallengeBytes = 32;
+inline constexpr std::size_t kChallengeBytes = 36;
 inline constexpr std::size_t kAnswerBytes = 16;
 using HelloBytes = std::array<std::byte, kHelloBytes>;
 using ChallengeBytes = std::array<std::byte, kChallengeBytes>;
@@ -38,7 +40,14 @@ using AnswerBytes = std::array<std::byte, kAnswerBytes>;
 struct StreamHello {
   std::uint32_t from = 0;  // ranks
   std::uint32_t to = 0;
+  TagKind tags = TagKind::poly1305;
   StreamNonce nonce{};
+};
+
+struct StreamChallenge {
+  StreamNonce nonce{};
+  TagKind tags = TagKind::poly1305;
+  bool operator==(const StreamChallenge&) const = default;
 };
 
 // Both sides know it after the Challenge.
@@ -59,13 +68,14 @@ std::optional<StreamHello> decode_hello(std::span<const std::byte, kHelloBytes> 
 // Whether the bytes may be the beginning of a Hello, so that others are dropped at once.
 bool may_be_hello(std::span<const std::byte> beginning);
 
-ChallengeBytes encode_challenge(const StreamNonce& nonce, const HelloBytes& hello,
+ChallengeBytes encode_challenge(const StreamChallenge& challenge, const HelloBytes& hello,
                                 const wire::Key& key);
-// The nonce; nullopt: the sender does not have the key, or answers another Hello.
-std::optional<StreamNonce> decode_challenge(std::span<const std::byte, kChallengeBytes> bytes,
-                                            const HelloBytes& hello, const wire::Key& key);
+// nullopt: the sender does not have the key, answers another Hello, or wants unknown tags.
+std::optional<StreamChallenge> decode_challenge(std::span<const std::byte, kChallengeBytes> bytes,
+                                                const HelloBytes& hello, const wire::Key& key);
 
-StreamSession make_session(const HelloBytes& hello, const StreamNonce& nonce, const wire::Key& key);
+StreamSession make_session(const HelloBytes& hello, const StreamChallenge& challenge,
+                           const wire::Key& key);
 
 // In a time that does not depend on where they differ.
 bool are_equal(std::span<const std::byte> a, std::span<const std::byte> b);

@@ -98,11 +98,13 @@ bool IncomingStream::take_hello() {
       hello->from == hello->to) {
     return reject();
   }
-  const StreamNonce nonce = random_nonce();
-  session_ = make_session(hello_, nonce, identity_.key);
-  tagger_ = make_payload_tagger(identity_.library, session_.payload_key);
+  const bool both_prefer = hello->tags == identity_.tags;
+  const StreamChallenge told{.nonce = random_nonce(),
+                             .tags = both_prefer ? identity_.tags : TagKind::poly1305};
+  session_ = make_session(hello_, told, identity_.key);
+  tagger_ = make_payload_tagger(PayloadTagger::choose(told.tags), session_.payload_key);
   if (tagger_ == nullptr) return reject();
-  const ChallengeBytes challenge = encode_challenge(nonce, hello_, identity_.key);
+  const ChallengeBytes challenge = encode_challenge(told, hello_, identity_.key);
   // The first bytes of a connection always have room in its buffer.
   if (send(socket_.get(), challenge.data(), challenge.size(), MSG_DONTWAIT | MSG_NOSIGNAL) !=
       static_cast<ssize_t>(challenge.size())) {

@@ -14,8 +14,8 @@
 #include "base/descriptor.hpp"
 #include "transport/tcp/frame.hpp"
 #include "transport/tcp/handshake.hpp"
-#include "transport/tcp/payload_tag.hpp"
 #include "transport/tcp/stream_identity.hpp"
+#include "transport/tcp/tags/payload_tag.hpp"
 
 namespace unisono::transport {
 

@@ -67,6 +67,7 @@ void OutgoingStream::take_connection() {
   set_congestion_control(socket_, identity_.congestion);
   hello_ = encode_hello({.from = static_cast<std::uint32_t>(identity_.rank),
                          .to = static_cast<std::uint32_t>(target_),
+                         .tags = identity_.tags,
                          .nonce = random_nonce()},
                         identity_.key);
   challenge_have_ = 0;
@@ -84,14 +85,14 @@ void OutgoingStream::take_challenge() {
   }
   challenge_have_ += static_cast<std::size_t>(got);
   if (challenge_have_ < challenge_.size()) return;
-  const auto nonce = decode_challenge(challenge_, hello_, identity_.key);
-  if (!nonce) {
+  const auto told = decode_challenge(challenge_, hello_, identity_.key);
+  if (!told) {
     return rest(fmt::format("the process that listens at {} does not have the job's key",
                             endpoint_text(to_)));
   }
-  const StreamSession session = make_session(hello_, *nonce, identity_.key);
+  const StreamSession session = make_session(hello_, *told, identity_.key);
   header_key_ = session.header_key;
-  tagger_ = make_payload_tagger(identity_.library, session.payload_key);
+  tagger_ = make_payload_tagger(PayloadTagger::choose(told->tags), session.payload_key);
   if (tagger_ == nullptr) return rest("no memory for the tags of a stream");
   number_ = 0;
   pause_ns_ = 0;

@@ -8,7 +8,7 @@
 
 #include "base/clock.hpp"
 #include "transport/ip/ip.hpp"
-#include "transport/tcp/payload_tag.hpp"
+#include "transport/tcp/tags/payload_tag.hpp"
 #include "wire/key.hpp"
 
 namespace unisono::transport {
@@ -21,8 +21,8 @@ struct StreamIdentity {
   std::byte* region = nullptr;  // where payloads and flags of other ranks belong
   std::size_t region_bytes = 0;
   std::int64_t silence_ns = 10 * base::kSecond;  // how long sent bytes may stay unacknowledged
-  std::string congestion{};  // the congestion control that its streams set; empty: none
-  PayloadTagger::Library library = PayloadTagger::Library::sodium;
+  std::string congestion{};          // the congestion control that its streams set; empty: none
+  TagKind tags = TagKind::poly1305;  // that it computes fastest
 };
 
 }  // namespace unisono::transport

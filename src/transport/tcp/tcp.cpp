@@ -108,6 +108,7 @@ class Tcp final : public RemoteMemory {
   using Incoming = std::map<std::uint64_t, std::unique_ptr<IncomingStream>>;
 
   OutgoingStream* stream(int rank) const { return outgoing_[static_cast<std::size_t>(rank)].get(); }
+  bool look_around();
   void look(std::uint64_t id);
   void look_at_outgoing(int rank);
   void look_at_incoming(Incoming::iterator at);
@@ -169,13 +170,28 @@ bool Tcp::accepts_message(int rank) {
   return accepts;
 }
 
+// Between its frames, what others have sent is read. Otherwise their streams would stand still for
+// as long, and two ranks that send to each other would take turns.
 bool Tcp::write(const Transfer& transfer) {
   UNISONO_CHECK(transfer.offset <= identity_.region_bytes &&
                     transfer.bytes <= identity_.region_bytes - transfer.offset,
                 "a write outside the region");
   OutgoingStream* const to = stream(transfer.rank);
   if (to == nullptr) return true;  // forgotten meanwhile
-  to->write(transfer);
+  Transfer piece = transfer;
+  piece.flag = kNoFlag;
+  piece.forward = false;
+  for (std::size_t left = transfer.bytes; left > kMostFrameBytes; left -= kMostFrameBytes) {
+    piece.bytes = kMostFrameBytes;
+    to->write(piece);
+    piece.offset += kMostFrameBytes;
+    piece.from += kMostFrameBytes;
+    look_around();
+  }
+  piece.bytes = transfer.bytes - (piece.offset - transfer.offset);
+  piece.flag = transfer.flag;
+  piece.forward = transfer.forward;
+  to->write(piece);
   if (to->state() == OutgoingStream::State::failed) note_failure(transfer.rank, to->error());
   return true;
 }
@@ -192,15 +208,20 @@ void Tcp::forget(int rank) { outgoing_[static_cast<std::size_t>(rank)].reset(); 
 
 std::size_t Tcp::poll(std::span<Completion>) {
   if (quiet_ >= kPollsUntilQuiet && ++skipped_ % kQuietPolls != 0) return 0;
+  if (look_around()) {
+    quiet_ = 0;
+  } else {
+    quiet_ = std::min(quiet_ + 1, kPollsUntilQuiet);
+  }
+  return 0;
+}
+
+// Whether there was something.
+bool Tcp::look_around() {
   std::array<epoll_event, kEventsAtOnce> events;
   const int count = epoll_wait(poller_.get(), events.data(), static_cast<int>(events.size()), 0);
-  if (count <= 0) {
-    quiet_ = std::min(quiet_ + 1, kPollsUntilQuiet);
-    return 0;
-  }
-  quiet_ = 0;
   for (int i = 0; i < count; ++i) look(events[static_cast<std::size_t>(i)].data.u64);
-  return 0;
+  return count > 0;
 }
 
 void Tcp::look(std::uint64_t id) {
@@ -335,13 +356,13 @@ base::Result<std::unique_ptr<RemoteMemory>> open_tcp(const TcpOptions& options) 
                                                   .region = options.region,
                                                   .region_bytes = options.region_bytes,
                                                   .silence_ns = options.silence_ns,
-                                                  .library = PayloadTagger::choose()});
+                                                  .tags = fastest_tags()});
   UNISONO_TRY(tcp->open());
   return std::unique_ptr<RemoteMemory>(std::move(tcp));
 }
 
 std::string tcp_description() {
-  return fmt::format("tags by {}", library_name(PayloadTagger::choose()));
+  return fmt::format("tags by {}", library_name(PayloadTagger::choose(fastest_tags())));
 }
 
 }  // namespace unisono::transport

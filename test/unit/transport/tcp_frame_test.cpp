@@ -3,17 +3,22 @@
 // made without the key passes.
 #include <gtest/gtest.h>
 #include <sodium.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/descriptor.hpp"
 #include "base/prng.hpp"
 #include "transport/tcp/frame.hpp"
 #include "transport/tcp/handshake.hpp"
-#include "transport/tcp/libcrypto.hpp"
-#include "transport/tcp/payload_tag.hpp"
+#include "transport/tcp/incoming_stream.hpp"
+#include "transport/tcp/tags/libcrypto.hpp"
+#include "transport/tcp/tags/libipsec_mb.hpp"
+#include "transport/tcp/tags/payload_tag.hpp"
 
 namespace unisono::transport {
 namespace {
@@ -64,23 +69,29 @@ TEST(StreamFrame, HasToLieInTheRegion) {
 
 TEST(StreamHandshake, BothSidesComeToTheSameKeys) {
   ASSERT_TRUE(prepare_handshakes().ok());
-  const HelloBytes hello = encode_hello({.from = 3, .to = 1, .nonce = random_nonce()}, kKey);
+  const HelloBytes hello =
+      encode_hello({.from = 3, .to = 1, .tags = TagKind::gmac, .nonce = random_nonce()}, kKey);
   const auto read = decode_hello(hello, kKey);
   ASSERT_TRUE(read.has_value());
   EXPECT_EQ(read->from, 3U);
   EXPECT_EQ(read->to, 1U);
-  const StreamNonce nonce = random_nonce();
-  const auto told = decode_challenge(encode_challenge(nonce, hello, kKey), hello, kKey);
+  EXPECT_EQ(read->tags, TagKind::gmac);
+  const StreamChallenge challenge{.nonce = random_nonce(), .tags = TagKind::gmac};
+  const auto told = decode_challenge(encode_challenge(challenge, hello, kKey), hello, kKey);
   ASSERT_TRUE(told.has_value());
-  EXPECT_EQ(*told, nonce);
-  const StreamSession one = make_session(hello, nonce, kKey);
-  const StreamSession other = make_session(hello, nonce, kKey);
+  EXPECT_EQ(*told, challenge);
+  const StreamSession one = make_session(hello, challenge, kKey);
+  const StreamSession other = make_session(hello, *told, kKey);
   EXPECT_EQ(one.answer, other.answer);
   EXPECT_EQ(one.payload_key, other.payload_key);
   EXPECT_EQ(one.header_key.low, other.header_key.low);
-  const StreamSession next = make_session(hello, random_nonce(), kKey);
+  const StreamSession next =
+      make_session(hello, {.nonce = random_nonce(), .tags = TagKind::gmac}, kKey);
   EXPECT_NE(one.answer, next.answer);
   EXPECT_NE(one.payload_key, next.payload_key);
+  const StreamSession of_other_tags = make_session(hello, {.nonce = challenge.nonce}, kKey);
+  EXPECT_NE(one.answer, of_other_tags.answer);
+  EXPECT_NE(one.payload_key, of_other_tags.payload_key);
 }
 
 TEST(StreamHandshake, NothingPassesThatWasChangedOrMadeWithoutTheKey) {
@@ -93,7 +104,7 @@ TEST(StreamHandshake, NothingPassesThatWasChangedOrMadeWithoutTheKey) {
     changed[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
     EXPECT_FALSE(decode_hello(changed, kKey).has_value()) << bit;
   }
-  const ChallengeBytes challenge = encode_challenge(random_nonce(), hello, kKey);
+  const ChallengeBytes challenge = encode_challenge({.nonce = random_nonce()}, hello, kKey);
   EXPECT_FALSE(decode_challenge(challenge, hello, other).has_value());
   const HelloBytes later = encode_hello({.from = 3, .to = 1, .nonce = random_nonce()}, kKey);
   EXPECT_FALSE(decode_challenge(challenge, later, kKey).has_value());
@@ -102,6 +113,48 @@ TEST(StreamHandshake, NothingPassesThatWasChangedOrMadeWithoutTheKey) {
     changed[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
     EXPECT_FALSE(decode_challenge(changed, hello, kKey).has_value()) << bit;
   }
+}
+
+// A rank of a newer version has the key too.
+TEST(StreamHandshake, UnknownTagsDoNotPass) {
+  ASSERT_TRUE(prepare_handshakes().ok());
+  const auto unknown = static_cast<TagKind>(2);
+  const HelloBytes odd = encode_hello({.from = 3, .to = 1, .tags = unknown}, kKey);
+  EXPECT_FALSE(decode_hello(odd, kKey).has_value());
+  const HelloBytes hello = encode_hello({.from = 3, .to = 1}, kKey);
+  const ChallengeBytes challenge = encode_challenge({.tags = unknown}, hello, kKey);
+  EXPECT_FALSE(decode_challenge(challenge, hello, kKey).has_value());
+}
+
+// The listening rank's answer to a Hello that names these tags, if it prefers others.
+std::optional<TagKind> agreed_tags(TagKind connecting, TagKind listening) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) != 0) return std::nullopt;
+  const base::Descriptor connected(ends[0]);
+  const StreamIdentity identity{.key = kKey, .rank = 1, .ranks = 2, .tags = listening};
+  IncomingStream stream(base::Descriptor(ends[1]), identity);
+  const HelloBytes hello = encode_hello({.from = 0, .to = 1, .tags = connecting}, kKey);
+  ChallengeBytes challenge{};
+  if (send(connected.get(), hello.data(), hello.size(), 0) != static_cast<ssize_t>(hello.size()) ||
+      stream.read() != IncomingStream::State::greeting ||
+      recv(connected.get(), challenge.data(), challenge.size(), 0) !=
+          static_cast<ssize_t>(challenge.size())) {
+    return std::nullopt;
+  }
+  const auto told = decode_challenge(challenge, hello, kKey);
+  if (!told) return std::nullopt;
+  return told->tags;
+}
+
+TEST(StreamTags, AreGmacOnlyWhereBothPreferIt) {
+  ASSERT_TRUE(prepare_handshakes().ok());
+  constexpr TagKind kGmac = TagKind::gmac;
+  constexpr TagKind kPoly = TagKind::poly1305;
+  EXPECT_EQ(agreed_tags(kPoly, kPoly), kPoly);
+  EXPECT_EQ(agreed_tags(kGmac, kPoly), kPoly);
+  EXPECT_EQ(agreed_tags(kPoly, kGmac), kPoly);
+  if (fastest_tags() != kGmac) GTEST_SKIP() << "GMAC is not fast here";
+  EXPECT_EQ(agreed_tags(kGmac, kGmac), kGmac);
 }
 
 TEST(StreamHandshake, ForeignBytesAreNoticedAtTheFirst) {
@@ -122,6 +175,7 @@ class PayloadTags : public testing::TestWithParam<PayloadTagger::Library> {
 
 // The tag of an empty message is the second half of its key (RFC 8439, section 2.5.1).
 TEST_P(PayloadTags, ArePoly1305UnderAKeyOfTheFrame) {
+  if (kind_of(GetParam()) != TagKind::poly1305) GTEST_SKIP() << "it computes GMAC";
   const auto tagger = make_payload_tagger(GetParam(), PayloadKey{});
   ASSERT_NE(tagger, nullptr);
   const PayloadKey zeros{};
@@ -149,10 +203,21 @@ TEST(Libcrypto, ComputesTheTagOfTheStandard) {
   EXPECT_STREQ(hex, "a8061dc1305136c6c22b8baf0c0127a9");
 }
 
+// Test case 1 of McGrew and Viega, The Galois/Counter Mode of Operation: the tag of nothing.
+TEST(LibipsecMb, ComputesTheTagOfTheStandard) {
+  if (libipsec_mb() == nullptr) GTEST_SKIP() << "libipsec-mb is not here, or not fast";
+  const auto gmac = libipsec_mb()->new_gmac(std::array<std::byte, 16>{});
+  ASSERT_NE(gmac, nullptr);
+  const PayloadTag tag = gmac->tag(0, {});
+  char hex[33];
+  sodium_bin2hex(hex, sizeof hex, reinterpret_cast<const unsigned char*>(tag.data()), tag.size());
+  EXPECT_STREQ(hex, "58e2fccefa7e3061367f1d57a4e7455a");
+}
+
 TEST_P(PayloadTags, DifferIfAnythingDoes) {
   const auto tagger = make_payload_tagger(GetParam(), PayloadKey{});
   PayloadKey second_key{};
-  second_key[31] = std::byte{1};
+  second_key[0] = std::byte{1};
   const auto second = make_payload_tagger(GetParam(), second_key);
   std::vector<std::byte> bytes(5000, std::byte{7});
   const PayloadTag tag = tagger->tag(1, bytes);
@@ -164,15 +229,23 @@ TEST_P(PayloadTags, DifferIfAnythingDoes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Libraries, PayloadTags,
-                         testing::Values(PayloadTagger::Library::crypto,
+                         testing::Values(PayloadTagger::Library::ipsec_mb,
+                                         PayloadTagger::Library::crypto,
                                          PayloadTagger::Library::sodium),
                          [](const auto& each) { return std::string(library_name(each.param)); });
 
 TEST(Libcrypto, ItsTaggersAreUsedIfItIsThere) {
   EXPECT_EQ(can_tag(PayloadTagger::Library::crypto), libcrypto() != nullptr);
   const bool is_there = libcrypto() != nullptr;
-  const auto chosen = PayloadTagger::choose();
+  const auto chosen = PayloadTagger::choose(TagKind::poly1305);
   EXPECT_EQ(chosen == PayloadTagger::Library::crypto, is_there);
+}
+
+TEST(LibipsecMb, ItsTagsArePreferredIfItIsThere) {
+  const bool is_there = libipsec_mb() != nullptr;
+  EXPECT_EQ(can_tag(PayloadTagger::Library::ipsec_mb), is_there);
+  EXPECT_EQ(fastest_tags() == TagKind::gmac, is_there);
+  EXPECT_EQ(kind_of(PayloadTagger::choose(fastest_tags())), fastest_tags());
 }
 
 // So hosts with different libraries understand each other.

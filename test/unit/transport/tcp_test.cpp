@@ -218,6 +218,21 @@ TEST_F(TcpTest, BothDirectionsFull) {
   EXPECT_TRUE(is_there(0, 0, sent[1]));
 }
 
+// No step of rank 0 but its writes.
+TEST_F(TcpTest, ALongWriteReadsWhatHasCome) {
+  UNISONO_MAKE_WORLD(2);
+  world->connect(0, 1);
+  world->connect(1, 0);
+  const Bytes short_one = random_bytes(10'000, 1);
+  const Bytes long_one = random_bytes(1'000'000, 2);
+  world->write(1, 0, 64, short_one, 0, 1);
+  std::uint64_t turn = 0;
+  while (world->value(0, 0) != 1) world->write(0, 1, 0, long_one, 0, ++turn);
+  EXPECT_TRUE(is_there(0, 64, short_one));
+  wait(1, 0, turn);
+  EXPECT_TRUE(is_there(1, 0, long_one));
+}
+
 TEST_F(TcpTest, ManyPeersAtOnce) {
   constexpr int kRanks = 9;
   UNISONO_MAKE_WORLD(kRanks);

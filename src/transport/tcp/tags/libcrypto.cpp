@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transport/tcp/libcrypto.hpp"
+#include "transport/tcp/tags/libcrypto.hpp"
 
 #if __has_include(<openssl/evp.h>)
 #include <dlfcn.h>

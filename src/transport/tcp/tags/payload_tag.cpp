@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transport/tcp/payload_tag.hpp"
+#include "transport/tcp/tags/payload_tag.hpp"
 
 #include <sodium.h>
 
 #include <new>
 
-#include "transport/tcp/libcrypto.hpp"
 #include "transport/tcp/little_endian.hpp"
+#include "transport/tcp/tags/libcrypto.hpp"
+#include "transport/tcp/tags/libipsec_mb.hpp"
 
 namespace unisono::transport {
 namespace {
@@ -39,6 +40,20 @@ class SodiumTagger final : public PayloadTagger {
   PayloadKey key_;
 };
 
+class GmacTagger final : public PayloadTagger {
+ public:
+  GmacTagger(const LibipsecMb& library, const PayloadKey& key)
+      : state_(library.new_gmac(std::span(key).first<16>())) {}
+  bool is_made() const { return state_ != nullptr; }
+
+  PayloadTag tag(std::uint64_t number, std::span<const std::byte> payload) override {
+    return state_->tag(number, payload);
+  }
+
+ private:
+  std::unique_ptr<Gmac> state_;
+};
+
 class CryptoTagger final : public PayloadTagger {
  public:
   CryptoTagger(const Libcrypto& library, const PayloadKey& key)
@@ -58,6 +73,8 @@ class CryptoTagger final : public PayloadTagger {
 
 bool can_tag(PayloadTagger::Library library) {
   switch (library) {
+    case PayloadTagger::Library::ipsec_mb:
+      return libipsec_mb() != nullptr;
     case PayloadTagger::Library::crypto:
       return libcrypto() != nullptr;
     case PayloadTagger::Library::sodium:
@@ -68,6 +85,8 @@ bool can_tag(PayloadTagger::Library library) {
 
 std::string_view library_name(PayloadTagger::Library library) {
   switch (library) {
+    case PayloadTagger::Library::ipsec_mb:
+      return "libIPSec_MB";
     case PayloadTagger::Library::crypto:
       return "libcrypto";
     case PayloadTagger::Library::sodium:
@@ -76,7 +95,16 @@ std::string_view library_name(PayloadTagger::Library library) {
   return "";
 }
 
-PayloadTagger::Library PayloadTagger::choose() {
+TagKind kind_of(PayloadTagger::Library library) {
+  return library == PayloadTagger::Library::ipsec_mb ? TagKind::gmac : TagKind::poly1305;
+}
+
+TagKind fastest_tags() {
+  return can_tag(PayloadTagger::Library::ipsec_mb) ? TagKind::gmac : TagKind::poly1305;
+}
+
+PayloadTagger::Library PayloadTagger::choose(TagKind kind) {
+  if (kind == TagKind::gmac) return Library::ipsec_mb;
   return can_tag(Library::crypto) ? Library::crypto : Library::sodium;
 }
 
@@ -84,6 +112,13 @@ std::unique_ptr<PayloadTagger> make_payload_tagger(PayloadTagger::Library librar
                                                    const PayloadKey& key) {
   if (library == PayloadTagger::Library::sodium) {
     return std::unique_ptr<PayloadTagger>(new (std::nothrow) SodiumTagger(key));
+  }
+  if (library == PayloadTagger::Library::ipsec_mb) {
+    const LibipsecMb* const ipsec_mb = libipsec_mb();
+    if (ipsec_mb == nullptr) return nullptr;
+    auto tagger = std::make_unique<GmacTagger>(*ipsec_mb, key);
+    if (!tagger->is_made()) return nullptr;
+    return tagger;
   }
   const Libcrypto* const crypto = libcrypto();
   if (crypto == nullptr) return nullptr;
