@@ -2,13 +2,16 @@
 // Exact sums in two stages (Collange, Defour, Graillat and Iakymchuk 2015; Neal 2015). An expansion
 // of two numbers collects the sum without error as long as the second number takes all errors. If
 // it cannot, or if the sum is not finite, a superaccumulator adds the terms as integers: digits of
-// 32 bits in words of 64, so that no carry is lost. Any thread.
+// 32 bits in words of 64, so that no carry is lost. The expansion of 16-bit terms is of float64.
+// Any thread.
 #include "arith/exact_sum.hpp"
 
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstddef>
+
+#include "arith/half.hpp"
 
 namespace unisono::arith {
 namespace {
@@ -101,7 +104,6 @@ class Superaccumulator {
       if (sticky) ++significand;
     }
     // The hidden bit of a normal number, and a carry of the rounding, add to the exponent.
-    if (static_cast<unsigned>(lowest) >= F::kTopExponent) return F::kInfinity;
     const std::uint64_t result = (static_cast<std::uint64_t>(lowest) << F::kFraction) + significand;
     return result >= F::kInfinity ? F::kInfinity : static_cast<Raw>(result);
   }
@@ -125,19 +127,58 @@ Real add_with_error(Real left, Real right, Real& error) {
   return sum;
 }
 
+// The sum is `sum` + `rest` if it is `exact`.
+template <class Real>
+struct SumExpansion {
+  Real sum, rest = 0;
+  bool exact = true;
+
+  void add(Real term) {
+    Real error = 0, lost = 0;
+    sum = add_with_error(sum, term, error);
+    rest = add_with_error(rest, error, lost);
+    exact = exact && lost == 0;
+  }
+};
+
 template <class F, class Real>
 void sum_reals(Real* target, std::span<const Real* const> sources, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
-    Real sum = sources.front()[i], rest = 0;
-    bool exact = true;
-    for (const Real* source : sources.subspan(1)) {
-      Real error = 0, lost = 0;
-      sum = add_with_error(sum, source[i], error);
-      rest = add_with_error(rest, error, lost);
-      exact = exact && lost == 0;
+    SumExpansion<Real> all{sources.front()[i]};
+    for (const Real* source : sources.subspan(1)) all.add(source[i]);
+    const Real rounded = all.rest == 0 ? all.sum : all.sum + all.rest;
+    target[i] = all.exact && std::isfinite(rounded) ? rounded : sum_as_integers<F>(sources, i);
+  }
+}
+
+// Rounds to odd what was rounded to nearest with this error (Boldo and Melquiond 2008). A result
+// that is not exact has an odd last bit, so a shorter format never takes it for a tie.
+template <class Raw, class Real>
+Real round_to_odd(Real nearest, double error) {
+  const auto bits = std::bit_cast<Raw>(nearest);
+  if (error == 0 || (bits & 1) != 0) return nearest;
+  return std::bit_cast<Real>((error > 0) == (nearest > 0) ? bits + 1 : bits - 1);
+}
+
+template <class F, class Half>
+void sum_halves(std::uint16_t* target, std::span<const std::uint16_t* const> sources,
+                std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    SumExpansion<double> all{to_float32(Half{sources.front()[i]})};
+    for (const auto* source : sources.subspan(1)) all.add(to_float32(Half{source[i]}));
+    if (!all.exact || !std::isfinite(all.sum)) {
+      target[i] = sum_as_integers<F>(sources, i);
+      continue;
     }
-    const Real rounded = rest == 0 ? sum : sum + rest;
-    target[i] = exact && std::isfinite(rounded) ? rounded : sum_as_integers<F>(sources, i);
+    double error = 0;
+    double rounded = all.sum;
+    if (all.rest != 0) {
+      rounded = add_with_error(all.sum, all.rest, error);
+      rounded = round_to_odd<std::uint64_t>(rounded, error);
+    }
+    const auto single = static_cast<float>(rounded);
+    error = rounded - static_cast<double>(single);
+    target[i] = narrow<Half>(round_to_odd<std::uint32_t>(single, error)).bits;
   }
 }
 
@@ -145,12 +186,12 @@ void sum_reals(Real* target, std::span<const Real* const> sources, std::int64_t 
 
 void sum_exactly_float16(std::uint16_t* target, std::span<const std::uint16_t* const> sources,
                          std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) target[i] = sum_as_integers<ExactBinary16>(sources, i);
+  sum_halves<ExactBinary16, Float16>(target, sources, count);
 }
 
 void sum_exactly_bfloat16(std::uint16_t* target, std::span<const std::uint16_t* const> sources,
                           std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) target[i] = sum_as_integers<ExactBfloat16>(sources, i);
+  sum_halves<ExactBfloat16, BFloat16>(target, sources, count);
 }
 
 void sum_exactly_float32(float* target, std::span<const float* const> sources, std::int64_t count) {

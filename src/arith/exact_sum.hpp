@@ -3,6 +3,7 @@
 // even. So the bits do not depend on the order of the sources or on how they are grouped.
 //
 // NaN, or infinities of both signs, give the one quiet NaN. The sum is -0 only if all terms are -0.
+// This holds in the default floating-point environment.
 // No allocation, no lock, no system call; any thread. At most 2^31 - 1 sources, at least one.
 #pragma once
 
