@@ -36,6 +36,7 @@ plan::PlanContext plan_context(const Members& members, const SegmentLayout& layo
           .cores = one_memory ? job.cores().count() : 1,
           .staged_multicast = can.multicast,
           .multicast = one_memory ? can.multicast : all_in_group,
+          .streams = layout.streams,
           .shared_windows = one_memory && can.shared_windows,
           .engine = job.settings().engine(),
           .pull = one_memory && can.pull,

@@ -100,6 +100,7 @@ int fitting_channels(int most, std::int64_t window_bytes, int ranks, std::int64_
 SegmentLayout plan_segment(int ranks, const base::Settings& settings, bool has_streams) {
   const std::int64_t share = settings.bytes(base::Setting::buffers) / 2;
   SegmentLayout g{};
+  g.streams = has_streams;
   const std::int64_t lines = 2 * ranks + kSpareLines;
   const std::int64_t line_bytes = lines * plan::kLineBytes;
   const auto wanted = static_cast<int>(

@@ -26,6 +26,7 @@ struct SegmentLayout {
   std::int64_t small_windows, bulk_windows;  // from here on memory only where it is needed
   std::int64_t agreement, answers, failure_answers, host_reduction, bytes;
   std::uint64_t first_sequence;
+  bool streams;  // as in plan_segment
 };
 
 // At the segment's start.

@@ -199,6 +199,7 @@ select::Circumstances circumstances_of(const Call& call, const PlanContext& cont
           .multicast = context.multicast,
           .staged_multicast = context.staged_multicast,
           .leaders_multicast = leaders_multicast(context),
+          .streams = context.streams,
           .pull = context.pull,
           .single_copy_from = context.single_copy_from,
           .window_bytes = context.bulk.data_bytes,

@@ -30,6 +30,7 @@ struct PlanContext {
   int cores = 1;                  // if all ranks are on one host: its cores
   bool staged_multicast = false;  // among the ranks of a host
   bool multicast = false;         // a message to all members is staged once, on each host
+  bool streams = false;           // long messages between hosts go by streams, or by remote memory
   bool shared_windows = false;
   base::EngineChoice engine = base::EngineChoice::automatic;
   bool pull = false;                   // ranks can read each other's memory

@@ -104,6 +104,17 @@ bool shares_hosts_multicasts_short(const Situation& call) {
 bool long_between_hosts(const Situation& call) {
   return call.shape.hosts.given() && !fits_queues(call);
 }
+// A multicast is sent at once, and queues on the way drop what they cannot hold. Streams adapt. In
+// a chain each link carries the vector once, as with a multicast; its length counts where many
+// hosts follow one another.
+bool long_by_streams(const Situation& call) {
+  if (!call.shape.hosts.given() || !call.now.streams) return false;
+  const std::int64_t hosts = call.shape.hosts.hosts();
+  return hosts > 2 && has_few(call, hosts) && call.bytes >= limit(call, Constant::link_bound_from);
+}
+bool shares_hosts_long_by_streams(const Situation& call) {
+  return call.shares_hosts() && long_by_streams(call);
+}
 bool shares_hosts_splits(const Situation& call) { return call.shares_hosts() && splits(call); }
 bool shares_hosts_splits_few_steps(const Situation& call) {
   return call.shares_hosts() && splits_between_hosts(call);
@@ -132,6 +143,10 @@ constexpr Rule kRules[] = {
      "ranks outnumber cores, so that one gathers and releases all"},
     {Collective::barrier, "dissemination", false, always,
      "every rank has a core, and this takes the fewest steps"},
+    {Collective::broadcast, "two-level", false, shares_hosts_long_by_streams,
+     "hosts share memory: segments of a long vector follow one another from host to host", "chain"},
+    {Collective::broadcast, "chain", false, long_by_streams,
+     "segments of a long vector follow one another from host to host"},
     {Collective::broadcast, "two-level", false, shares_hosts_multicasts,
      "hosts share memory: one multicast to them, and one in each", "flat,first"},
     {Collective::broadcast, "two-level", false, shares_hosts,

@@ -29,7 +29,8 @@ struct Circumstances {
   bool staged_multicast = false;  // ... among the ranks of a host
   // A message from the first rank of a host to those of the others is one packet.
   bool leaders_multicast = false;
-  bool pull = false;  // ranks can read each other's memory
+  bool streams = false;  // long messages between hosts go by streams, or by remote memory
+  bool pull = false;     // ranks can read each other's memory
   // Bytes from which that is preferred to buffers; negative: as measured.
   std::int64_t single_copy_from = -1;
   std::int64_t window_bytes = 0;  // of a rank's receive buffer; 0: no limit

@@ -41,6 +41,7 @@ base::Result<plan::PlanContext> make_context(const RanksPlace& place,
   context.cores = place.cores;
   context.staged_multicast = has.multicast;
   context.multicast = one_memory ? has.multicast : place.multicast && place.hosts.are_alone();
+  context.streams = layout.streams;
   context.shared_windows = one_memory && has.shared_windows;
   context.engine = settings.engine();
   context.pull = one_memory && settings.toggle(base::Setting::single_copy) != base::Toggle::off;

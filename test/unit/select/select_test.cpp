@@ -282,6 +282,35 @@ TEST(Choose, LongVectorsBetweenHostsTakeFewStepsUntilTheyFillLinks) {
   EXPECT_EQ(name(6, 2, 64 * kKiB), "two-level(ring");
 }
 
+// Bursts of multicast overflow queues on the way. Streams adapt to them, and a chain of few hosts
+// sends as many bytes over each link.
+TEST(Choose, ALongBroadcastBetweenFewHostsGoesByStreams) {
+  const auto name = [](int hosts, int ranks_of_host, std::int64_t bytes, bool streams) {
+    std::vector<int> labels;
+    for (int rank = 0; rank < hosts * ranks_of_host; ++rank) labels.push_back(rank / ranks_of_host);
+    Shape shape{
+        .collective = Collective::broadcast, .ranks = hosts * ranks_of_host, .count = bytes};
+    shape.hosts = topology::HostMap::of_labels(labels);
+    const Circumstances now{
+        .multicast = ranks_of_host == 1, .leaders_multicast = true, .streams = streams};
+    const Choice choice = choose(shape, now);
+    const std::string described = algorithm::describe(*choice.algorithm, choice.parameters);
+    return described.substr(0, described.find(','));
+  };
+  const model::Machine& machine = model::default_machine();
+  const auto from = model::constant_of(machine, model::Constant::link_bound_from).count();
+  const auto few =
+      static_cast<int>(model::constant_of(machine, model::Constant::few_ranks).count());
+  EXPECT_EQ(name(3, 1, from, true), "chain(8)");
+  EXPECT_EQ(name(few, 1, from, true), "chain(8)");
+  EXPECT_EQ(name(3, 2, from, true), "two-level(chain");
+  EXPECT_EQ(name(3, 1, from, false), "flat");
+  EXPECT_EQ(name(3, 2, from, false), "two-level(flat");
+  EXPECT_EQ(name(3, 1, from - 1, true), "flat");
+  EXPECT_EQ(name(few + 1, 1, from, true), "flat");
+  EXPECT_EQ(name(2, 1, from, true), "flat");
+}
+
 // Each of the two ranks sends as many bytes as in a ring, in one step.
 TEST(Choose, TwoHostsExchangeWholeVectorsUpToTheMachinesLength) {
   const auto name = [](const std::vector<int>& hosts, std::int64_t bytes) {
