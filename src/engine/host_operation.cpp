@@ -123,7 +123,9 @@ void HostOperation::start(const plan::Plan& plan, Lane& lane, const Launch& laun
   segment_ = 0;
   part_ = 0;
   helped_steps_ = 0;
-  entered_ = false;
+  entered_ = lane.may_enter(sequence_);
+  if (entered_) [[likely]]
+    enter();
 }
 
 const std::vector<Program>& HostOperation::programs() const { return plan_->parts[part_].programs; }
@@ -133,6 +135,7 @@ Outcome HostOperation::step(const Machine& machine) {
   for (;;) {
     if (!entered_) {
       if (!lane_->may_enter(sequence_)) return Outcome::blocked;
+      entered_ = true;
       enter();
     }
     const Outcome outcome = advance<helps>(machine);
@@ -178,7 +181,6 @@ HostOperation::Lengths HostOperation::lengths() const {
 }
 
 void HostOperation::enter() {
-  entered_ = true;
   published_ = false;
   at_ = {};
   write_record(lane_->record(sequence_, lane_->rank()), *plan_, sequence_, index_);

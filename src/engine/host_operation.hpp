@@ -21,8 +21,9 @@ struct Launch;
 
 class HostOperation {
  public:
-  // Takes its sequence numbers now; steps come later. Launch::history goes into the flags: ranks
-  // whose calls differed find out at their next message, if not at this one.
+  // Takes its sequence numbers and, where there is room, writes the call's record now; steps come
+  // later. Launch::history goes into the flags: ranks whose calls differed find out at their next
+  // message, if not at this one.
   void start(const plan::Plan& plan, Lane& lane, const Launch& launch);
   // helps: by the helping engine. A plan is for one of the two.
   template <bool helps>

@@ -45,14 +45,12 @@ void OperationQueue::give_back_stranded() {
   stranded_.clear();
 }
 
-std::uint32_t OperationQueue::note_call(std::uint64_t index, std::uint32_t digest) {
-  history_ = (history_ ^ digest) * 0x9e3779b97f4a7c15U;
+void OperationQueue::note_call(std::uint64_t index) {
   if (machine_.router.leads_elsewhere()) [[unlikely]] {
     note_shared_call(index);
   } else {
     remote_calls_.note(index, history());
   }
-  return history();
 }
 
 void OperationQueue::start(const plan::Plan& plan, const void* input, void* output,
@@ -64,15 +62,23 @@ void OperationQueue::start(const plan::Plan& plan, const void* input, void* outp
   operation.plan = &plan;
   operation.index = next_index_++;
   operation.engine = engines_[static_cast<std::size_t>(plan.engine)];
+  history_ = (history_ ^ plan.digest) * 0x9e3779b97f4a7c15U;
   const engine::Launch launch{
       .input = input,
       .output = output,
       .index = operation.index,
-      .history = note_call(operation.index, plan.digest),
+      .history = history(),
       .staging = pending.staging != 0 ? members_.job().memory().at(pending.staging) : nullptr};
+  // A rank that finds another digest than its own looks for the call's record, so that comes first.
+  // The NIC engine has none, and may send at once.
   if (plan.engine == select::EngineKind::inline_) [[likely]] {
     inline_.start(operation, plan, launch);
+    note_call(operation.index);
+  } else if (plan.engine == select::EngineKind::helping) {
+    helping_.start(operation, plan, launch);
+    note_call(operation.index);
   } else {
+    note_call(operation.index);
     operation.engine->start(operation, plan, launch);
   }
 }

@@ -123,8 +123,7 @@ class OperationQueue {
   }
   void give_back_staging(Pending& pending);
   void finish_extras(Pending& pending);
-  // Returns the digest of all calls so far.
-  std::uint32_t note_call(std::uint64_t index, std::uint32_t digest);
+  void note_call(std::uint64_t index);
   void note_shared_call(std::uint64_t index);
   void finish(Pending& pending) {
     pending.state = Pending::State::complete;

@@ -45,7 +45,7 @@ std::optional<std::uint64_t> RemoteCalls::find_difference_with(Words& theirs) co
   std::optional<std::uint64_t> first;
   for (std::size_t i = 0; i < kKept; ++i) {
     if (own[i] == 0) continue;
-    const std::uint64_t other = std::atomic_ref(theirs[i]).load(std::memory_order_relaxed);
+    const std::uint64_t other = std::atomic_ref(theirs[i]).load(std::memory_order_acquire);
     if (!engine::same_operation(other, own[i]) || other == own[i]) continue;
     const std::uint64_t index = own[i] >> plan::kDigestBits;
     if (!first || index < *first) first = index;

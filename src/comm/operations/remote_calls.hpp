@@ -36,10 +36,11 @@ class RemoteCalls {
   RemoteCalls(std::byte* memory, std::int64_t table, int rank, std::uint64_t mark)
       : memory_(memory), table_(table), rank_(rank), mark_(mark), own_(&row(rank).calls) {}
 
-  // A call of this rank. Between hosts, under the network's mutex.
+  // A call of this rank, whose record (lane.hpp) is there, or waits for room. Between hosts, under
+  // the network's mutex.
   void note(std::uint64_t index, std::uint32_t history) {
     std::atomic_ref((*own_)[index % kKept])
-        .store(engine::make_tag(index, history), std::memory_order_relaxed);
+        .store(engine::make_tag(index, history), std::memory_order_release);
   }
   // Asks for the calls of a member. No other request may be open.
   void ask(network::Network& network, int member, int job_rank);

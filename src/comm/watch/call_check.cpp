@@ -66,8 +66,8 @@ void CallCheck::examine() {
 // The records have the details. The digests are kept for longer. A rank may go on in one size class
 // while another waits in the other one for a call that differs.
 void CallCheck::tell_known_difference() {
+  const auto digest = find_digest();  // first: a call's record is there before its digest
   const auto difference = find_difference();
-  const auto digest = find_digest();
   if (difference && (!digest || difference->own.index <= digest->index)) {
     if (!failures_.has_failed_by(difference->own.index)) tell_difference(*difference);
   } else if (digest && !failures_.has_failed_by(digest->index)) {

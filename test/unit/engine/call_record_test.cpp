@@ -8,6 +8,9 @@
 #include <memory>
 #include <vector>
 
+#include "engine/host_operation.hpp"
+#include "engine/operation.hpp"
+
 namespace unisono::engine {
 namespace {
 
@@ -28,16 +31,49 @@ TEST(CallRecord, IsReadWholeOrNotAtAll) {
   EXPECT_FALSE(read_record(record)) << "its owner writes it anew";
 }
 
-TEST(CallRecord, ThoseOfARankAreOnesThatAreStillThere) {
-  const plan::WindowGeometry geometry{.ranks = 2, .channels = 4, .lines = 4, .data_bytes = 64};
-  std::vector<std::byte> control(static_cast<std::size_t>(lane_control_bytes(geometry)) + 64);
-  std::vector<std::byte> windows(static_cast<std::size_t>(geometry.windows_bytes()) + 64);
-  const auto aligned = [](std::vector<std::byte>& bytes) {
+// Rank 0's lane of two ranks.
+class CallRecordLane : public testing::Test {
+ protected:
+  static constexpr plan::WindowGeometry kGeometry{
+      .ranks = 2, .channels = 4, .lines = 4, .data_bytes = 64};
+
+  static std::byte* aligned(std::vector<std::byte>& bytes) {
     void* start = bytes.data();
     std::size_t room = bytes.size();
     return static_cast<std::byte*>(std::align(64, 1, start, room));
-  };
-  const Lane lane(geometry, 0, aligned(control), aligned(windows), 1);
+  }
+
+  std::vector<std::byte> control_ =
+      std::vector<std::byte>(static_cast<std::size_t>(lane_control_bytes(kGeometry)) + 64);
+  std::vector<std::byte> windows_ =
+      std::vector<std::byte>(static_cast<std::size_t>(kGeometry.windows_bytes()) + 64);
+  Lane lane{kGeometry, 0, aligned(control_), aligned(windows_), 1};
+};
+
+// Others that find a difference name both calls.
+TEST_F(CallRecordLane, OfACallIsThereBeforeItsFirstStepUnlessItWaitsForRoom) {
+  plan::Plan plan;
+  plan.digest = 42;
+  const std::shared_ptr<plan::Plan::Part[]> parts = std::make_shared<plan::Plan::Part[]>(1);
+  parts[0] = {1, std::vector<plan::Program>(2)};
+  plan.parts = parts;
+  std::vector<HostOperation> operations(kGeometry.channels + 1);
+  for (HostOperation& operation : operations) {
+    operation.start(plan, lane, {.index = 7, .history = 1});
+    const auto record = read_record(lane.record(operation.sequence(), 0));
+    ASSERT_TRUE(record);
+    if (&operation != &operations.back()) {
+      EXPECT_TRUE(operation.entered());
+      EXPECT_EQ(record->sequence, operation.sequence());
+      EXPECT_EQ(record->digest, 42U);
+    } else {
+      EXPECT_FALSE(operation.entered());
+      EXPECT_EQ(record->sequence, operations.front().sequence()) << "nobody has completed that";
+    }
+  }
+}
+
+TEST_F(CallRecordLane, ThoseOfARankAreOnesThatAreStillThere) {
   EXPECT_TRUE(read_records(lane, 1).empty());
   lane.record(2, 1).index = 5;
   lane.record(2, 1).sequence = 2;
