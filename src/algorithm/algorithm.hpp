@@ -34,6 +34,9 @@ struct ParameterSpec {
 
 inline constexpr int kMaxParameters = 2;
 
+// In so many pieces, at most, a row cuts a vector that its ranks pass on piece by piece.
+inline constexpr int kMostPieces = 64;
+
 struct Parameters {
   std::array<int, kMaxParameters> values{};
 

@@ -64,7 +64,7 @@ inline constexpr ParameterSpec kFanIn[] = {
 inline constexpr ParameterSpec kSegments[] = {
     {.name = "segments",
      .low = 1,
-     .high = 64,
+     .high = kMostPieces,
      .fallback = 8,
      .help = "parts of the vector that follow one another, none of them empty"}};
 

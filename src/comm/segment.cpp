@@ -9,6 +9,7 @@
 #include <cstring>
 #include <thread>
 
+#include "algorithm/algorithm.hpp"
 #include "base/clock.hpp"
 #include "comm/agreement/agreement_table.hpp"
 #include "comm/failure/ends.hpp"
@@ -26,6 +27,9 @@ using base::Status;
 // Receive buffers for small messages. Lines suffice for every rank to send to one, and for a ring
 // in both directions. There is some room for payloads of more than a line.
 constexpr std::int64_t kSpareLines = 16;
+// Besides, for long messages: each piece of a vector has a line. At most two ranks send pieces to
+// one, and the root of a reduction receives those of the result, too.
+constexpr std::int64_t kPieceLines = 3 * algorithm::kMostPieces;
 constexpr std::int64_t kSmallWindow = 8 * 1024;
 constexpr std::int64_t kBulkWindow = 128 * 1024;
 // A stream carries a long message faster than several parts that wait for each other.
@@ -112,9 +116,11 @@ SegmentLayout plan_segment(int ranks, const base::Settings& settings, bool has_s
              .lines = lines,
              .data_bytes = small - line_bytes};
   std::int64_t bulk = has_streams ? kStreamWindow : kBulkWindow;
-  const int bulk_channels = fitting_channels(kBulkChannels, bulk + line_bytes, ranks, share);
+  const std::int64_t bulk_lines = lines + kPieceLines;
+  const int bulk_channels =
+      fitting_channels(kBulkChannels, bulk + bulk_lines * plan::kLineBytes, ranks, share);
   while (bulk > kLeastBulkWindow && bulk * bulk_channels * ranks > share) bulk /= 2;
-  g.bulk = {.ranks = ranks, .channels = bulk_channels, .lines = lines, .data_bytes = bulk};
+  g.bulk = {.ranks = ranks, .channels = bulk_channels, .lines = bulk_lines, .data_bytes = bulk};
 
   std::int64_t end = round_up(static_cast<std::int64_t>(sizeof(SegmentHeader)), 4096);
   const auto place = [&end](std::int64_t bytes) {

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The receive buffers of long messages have a line for each message of every algorithm, whatever
+// its parameters. Otherwise a long call would be cut into thousands of parts.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <vector>
+
+#include "algorithm/algorithm.hpp"
+#include "base/settings/settings.hpp"
+#include "comm/segment.hpp"
+#include "harness/host_maps.hpp"
+#include "plan/bind/bind.hpp"
+
+namespace unisono::comm {
+namespace {
+
+// The least, the usual and the greatest value of each parameter.
+std::vector<algorithm::Parameters> extremes(const algorithm::Algorithm& row,
+                                            const schedule::Shape& shape) {
+  std::vector<algorithm::Parameters> all = {algorithm::default_parameters(row, shape)};
+  for (std::size_t i = 0; i < row.parameters.size(); ++i) {
+    const algorithm::ParameterSpec& spec = row.parameters[i];
+    const std::vector<algorithm::Parameters> before = all;
+    for (const int value : {spec.low, spec.high == 0 ? shape.ranks : spec.high}) {
+      for (algorithm::Parameters parameters : before) {
+        parameters.values[i] = value;
+        if (algorithm::why_illegal(row, shape, parameters).empty()) all.push_back(parameters);
+      }
+    }
+  }
+  return all;
+}
+
+std::int64_t lines_needed(const algorithm::Algorithm& row, const schedule::Shape& shape,
+                          const algorithm::Parameters& parameters) {
+  std::vector<schedule::Schedule> set;
+  for (int rank = 0; rank < shape.ranks; ++rank) {
+    set.push_back(*algorithm::build(row, shape, parameters, rank));
+  }
+  plan::BindOptions options{.element_bytes = 64, .input = {}, .output = {}, .geometry = {}};
+  options.hosts = shape.hosts;
+  return plan::window_need(set, options).lines;
+}
+
+void check_row(const algorithm::Algorithm& row, const schedule::Shape& shape) {
+  const std::int64_t lines = plan_segment(shape.ranks, base::Settings()).bulk.lines;
+  if (!algorithm::why_illegal(row, shape, algorithm::default_parameters(row, shape)).empty()) {
+    return;
+  }
+  for (const algorithm::Parameters& parameters : extremes(row, shape)) {
+    EXPECT_LE(lines_needed(row, shape, parameters), lines)
+        << algorithm::describe(row, parameters) << " on " << shape.ranks << " ranks, root "
+        << shape.root << ", on " << (shape.hosts.given() ? "several hosts" : "one host");
+  }
+}
+
+TEST(SegmentLines, SufficeForEveryAlgorithmWithAnyParameters) {
+  for (const algorithm::Algorithm& row : algorithm::table()) {
+    for (const int ranks : {2, 3, 4, 5, 8, 13, 16}) {
+      schedule::Shape shape{.collective = row.collective, .ranks = ranks, .count = 4096};
+      check_row(row, shape);
+      if (schedule::is_rooted(row.collective)) {
+        shape.root = ranks / 2;
+        check_row(row, shape);
+      }
+      if (!row.uses_hosts) continue;
+      for (const topology::HostMap& hosts : test::host_maps(ranks)) {
+        shape.hosts = hosts;
+        check_row(row, shape);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace unisono::comm
