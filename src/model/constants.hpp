@@ -15,6 +15,7 @@ enum class Constant : std::uint8_t {
   few_ranks,
   link_queue,
   link_bound_from,
+  streamed_broadcast,
   tiny_block,
   passed_on,
   many_of_host,
@@ -29,7 +30,7 @@ enum class Constant : std::uint8_t {
   nic_joined_per_byte,
   nic_step,
 };
-inline constexpr int kConstantCount = 17;
+inline constexpr int kConstantCount = 18;
 
 enum class Quantity : std::uint8_t { bytes, ranks, time, time_per_byte };
 

@@ -107,10 +107,18 @@ bool long_between_hosts(const Situation& call) {
 // A multicast is sent at once, and queues on the way drop what they cannot hold. Streams adapt. In
 // a chain each link carries the vector once, as with a multicast; its length counts where many
 // hosts follow one another.
-bool long_by_streams(const Situation& call) {
+bool few_by_streams_from(const Situation& call, Constant least) {
   if (!call.shape.hosts.given() || !call.now.streams) return false;
   const std::int64_t hosts = call.shape.hosts.hosts();
-  return hosts > 2 && has_few(call, hosts) && call.bytes >= limit(call, Constant::link_bound_from);
+  return hosts > 2 && has_few(call, hosts) && call.bytes >= limit(call, least);
+}
+bool long_by_streams(const Situation& call) {
+  return few_by_streams_from(call, Constant::link_bound_from);
+}
+// A vector that links do not limit takes fewer steps down a tree. Where ranks share hosts, two
+// levels with a multicast are as fast.
+bool middle_by_streams(const Situation& call) {
+  return !call.shares_hosts() && few_by_streams_from(call, Constant::streamed_broadcast);
 }
 bool shares_hosts_long_by_streams(const Situation& call) {
   return call.shares_hosts() && long_by_streams(call);
@@ -147,6 +155,8 @@ constexpr Rule kRules[] = {
      "hosts share memory: segments of a long vector follow one another from host to host", "chain"},
     {Collective::broadcast, "chain", false, long_by_streams,
      "segments of a long vector follow one another from host to host"},
+    {Collective::broadcast, "fnomial", false, middle_by_streams,
+     "few hosts pass a vector on by streams, which lose nothing; few steps", "2"},
     {Collective::broadcast, "two-level", false, shares_hosts_multicasts,
      "hosts share memory: one multicast to them, and one in each", "flat,first"},
     {Collective::broadcast, "two-level", false, shares_hosts,

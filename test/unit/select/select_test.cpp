@@ -306,9 +306,16 @@ TEST(Choose, ALongBroadcastBetweenFewHostsGoesByStreams) {
   EXPECT_EQ(name(3, 2, from, true), "two-level(chain");
   EXPECT_EQ(name(3, 1, from, false), "flat");
   EXPECT_EQ(name(3, 2, from, false), "two-level(flat");
-  EXPECT_EQ(name(3, 1, from - 1, true), "flat");
   EXPECT_EQ(name(few + 1, 1, from, true), "flat");
   EXPECT_EQ(name(2, 1, from, true), "flat");
+  const auto middle = model::constant_of(machine, model::Constant::streamed_broadcast).count();
+  ASSERT_LT(middle, from);
+  EXPECT_EQ(name(3, 1, from - 1, true), "fnomial(2)");
+  EXPECT_EQ(name(few, 1, middle, true), "fnomial(2)");
+  EXPECT_EQ(name(3, 1, middle, false), "flat");
+  EXPECT_EQ(name(3, 1, middle - 1, true), "flat");
+  EXPECT_EQ(name(few + 1, 1, middle, true), "flat");
+  EXPECT_EQ(name(3, 2, from - 1, true), "two-level(flat");
 }
 
 // Each of the two ranks sends as many bytes as in a ring, in one step.
