@@ -13,6 +13,7 @@ constexpr std::array<ConstantRow, kConstantCount> kRows = {{
     {Constant::link_queue, "link_queue", Quantity::bytes, "what may arrive for one host at once: the capacity of its link's queue"},
     {Constant::link_bound_from, "link_bound_from", Quantity::bytes, "from here on links limit a vector, which is best kept to neighbours"},
     {Constant::streamed_broadcast, "streamed_broadcast", Quantity::bytes, "from here on a broadcast between a few hosts goes by streams and not by multicast"},
+    {Constant::streamed_block, "streamed_block", Quantity::bytes, "from here on a block of an allgather between a few hosts goes by streams and not by multicast"},
     {Constant::tiny_block, "tiny_block", Quantity::bytes, "up to here a block is worth a longer way with fewer messages"},
     {Constant::passed_on, "passed_on", Quantity::bytes, "up to here the first rank of a host may well pass on what a rank has for all others"},
     {Constant::many_of_host, "many_of_host", Quantity::ranks, "from so many ranks of a host on, two levels save more in packets than they cost in steps"},

@@ -16,6 +16,7 @@ enum class Constant : std::uint8_t {
   link_queue,
   link_bound_from,
   streamed_broadcast,
+  streamed_block,
   tiny_block,
   passed_on,
   many_of_host,
@@ -30,7 +31,7 @@ enum class Constant : std::uint8_t {
   nic_joined_per_byte,
   nic_step,
 };
-inline constexpr int kConstantCount = 18;
+inline constexpr int kConstantCount = 19;
 
 enum class Quantity : std::uint8_t { bytes, ranks, time, time_per_byte };
 

@@ -120,6 +120,9 @@ bool long_by_streams(const Situation& call) {
 bool middle_by_streams(const Situation& call) {
   return !call.shares_hosts() && few_by_streams_from(call, Constant::streamed_broadcast);
 }
+bool blocks_by_streams(const Situation& call) {
+  return !call.shares_hosts() && few_by_streams_from(call, Constant::streamed_block);
+}
 bool shares_hosts_long_by_streams(const Situation& call) {
   return call.shares_hosts() && long_by_streams(call);
 }
@@ -212,6 +215,8 @@ constexpr Rule kRules[] = {
      "ranks outnumber cores and blocks are tiny, so that one gathers for all"},
     {Collective::allgather, "ring", false, long_between_hosts,
      "blocks are long: they fill each host's link one after another, and none is lost to a crowd"},
+    {Collective::allgather, "ring", false, blocks_by_streams,
+     "few hosts pass blocks on by streams, which lose nothing; only neighbours talk"},
     {Collective::allgather, "direct", false, multicasts,
      "a block for all is staged once"},
     {Collective::allgather, "recursive-doubling", false, is_short,

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -316,6 +317,23 @@ TEST(Choose, ALongBroadcastBetweenFewHostsGoesByStreams) {
   EXPECT_EQ(name(3, 1, middle - 1, true), "flat");
   EXPECT_EQ(name(few + 1, 1, middle, true), "flat");
   EXPECT_EQ(name(3, 2, from - 1, true), "two-level(flat");
+}
+
+TEST(Choose, LongBlocksForAllOfAFewHostsGoByStreams) {
+  const auto name = [](int hosts, std::int64_t bytes, bool streams) {
+    std::vector<int> labels(static_cast<std::size_t>(hosts));
+    std::iota(labels.begin(), labels.end(), 0);
+    Shape shape{.collective = Collective::allgather, .ranks = hosts, .count = bytes};
+    shape.hosts = topology::HostMap::of_labels(labels);
+    return choose(shape, {.multicast = true, .streams = streams}).algorithm->name;
+  };
+  const model::Machine& machine = model::default_machine();
+  const auto from = model::constant_of(machine, model::Constant::streamed_block).count();
+  ASSERT_LE(4 * from, model::constant_of(machine, model::Constant::link_queue).count());
+  EXPECT_EQ(name(3, from, true), "ring");
+  EXPECT_EQ(name(4, from, true), "ring");
+  EXPECT_EQ(name(4, from - 1, true), "direct");
+  EXPECT_EQ(name(4, from, false), "direct");
 }
 
 // Each of the two ranks sends as many bytes as in a ring, in one step.
