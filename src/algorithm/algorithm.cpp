@@ -44,6 +44,7 @@ std::string shape_fault(const Shape& shape) {
 
 bool is_any(const Algorithm&) { return true; }
 bool keeps_order(const Algorithm& row) { return row.keeps_order; }
+bool sums_exactly(const Algorithm& row) { return row.sums_exactly; }
 bool takes_unequal_blocks(const Algorithm& row) { return row.unequal_blocks; }
 
 std::vector<std::string_view> names_of(Collective collective, bool (*fits)(const Algorithm&)) {
@@ -102,6 +103,12 @@ std::string why_illegal(const Algorithm& algorithm, const Shape& shape,
         "{} {} does not combine in the order of ranks, which an operator that does not commute "
         "needs; choose one of: {}",
         collective, algorithm.name, fmt::join(names_of(algorithm.collective, keeps_order), ", "));
+  }
+  if (shape.exact && schedule::is_reduction(shape.collective) && !algorithm.sums_exactly) {
+    return fmt::format(
+        "{} {} rounds partial sums, which a reproducible sum must not "
+        "(UNISONO_REPRODUCIBLE); choose one of: {}",
+        collective, algorithm.name, fmt::join(names_of(algorithm.collective, sums_exactly), ", "));
   }
   if (shape.blocks.given() && !algorithm.unequal_blocks) {
     return fmt::format("{} {} needs blocks of equal length; choose one of: {}", collective,

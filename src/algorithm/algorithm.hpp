@@ -50,12 +50,13 @@ enum class Alike : std::uint8_t { never, always, powers_of_two };
 struct Algorithm {
   std::string_view name;
   Collective collective;
-  std::string_view idea;    // one line for people
-  std::string_view source;  // paper and section, or the usual name of the method
-  std::string_view steps;   // formula: messages on the longest path
-  std::string_view bytes;   // formula of the most that one rank sends; n the vector, m the block
-  std::string_view wins;    // where it is good
-  bool keeps_order;         // legal for operators that do not commute
+  std::string_view idea;      // one line for people
+  std::string_view source;    // paper and section, or the usual name of the method
+  std::string_view steps;     // formula: messages on the longest path
+  std::string_view bytes;     // formula of the most that one rank sends; n the vector, m the block
+  std::string_view wins;      // where it is good
+  bool keeps_order;           // legal for operators that do not commute
+  bool sums_exactly = false;  // legal for exact shapes: no partial results, each by one sum step
   // For collectives of blocks: whether blocks may differ in length (Shape::blocks). The schedule of
   // a rank then depends only on the counts of blocks that it sends or receives.
   bool unequal_blocks = true;

@@ -32,6 +32,10 @@ in place or not, and for blocks of different lengths.
 *Order* says whether a reduction combines in the order of ranks. If it does, the operator need not
 commute. In all of them the order of combination depends on P, the root and the parameters only. An
 allreduce gives all ranks the same bits.
+
+*Sums* are exact where no partial sum is rounded. [Reproducible
+sums](../explanation/reproducible-sums.md) need such an algorithm. The library takes it for nothing
+else, unless UNISONO_ALGORITHM asks for it.
 )";
 
 constexpr std::string_view kSources = R"(
@@ -46,6 +50,8 @@ constexpr std::string_view kSources = R"(
   experience.* CCPE 19(13), 2007.
 - Chen, Zhang, Zhang and Yuan. *Performance Evaluation of Allgather Algorithms on Terascale Linux
   Cluster with Fast Ethernet.* HPC Asia 2005.
+- Collange, Defour, Graillat and Iakymchuk. *Numerical reproducibility for the parallel reduction on
+  multi- and many-core architectures.* Parallel Computing 49, 2015.
 - Hensgen, Finkel and Manber. *Two algorithms for barrier synchronization.* IJPP 17(1), 1988.
 - Hillis and Steele. *Data Parallel Algorithms.* CACM 29(12), 1986.
 - Hoefler, Mehlan, Mietke and Rehm. *Fast Barrier Synchronization for InfiniBand.* IPDPS 2006.
@@ -94,6 +100,7 @@ std::string section(const Algorithm& row) {
   if (schedule::is_reduction(row.collective)) {
     text += fmt::format("- Order: {}.\n", row.keeps_order ? "kept" : "not kept");
   }
+  if (row.sums_exactly) text += "- Sums: exact, rounded once.\n";
   if (!row.unequal_blocks) text += "- Blocks: of one length only.\n";
   if (row.local_counts) text += "- Counts: a rank needs its local counts only.\n";
   for (const ParameterSpec& spec : row.parameters) text += parameter_line(spec);

@@ -80,6 +80,11 @@ class Embedding {
         return b_.reduce(range(op.target), range(op.left), range(op.right));
       case OpKind::copy:
         return b_.copy(range(op.target), range(op.left));
+      case OpKind::sum: {
+        std::vector<Range> operands;
+        for (const Range& operand : inner_.operands_of(op)) operands.push_back(range(operand));
+        return b_.sum(range(op.target), operands);
+      }
     }
     return Builder::kNone;
   }

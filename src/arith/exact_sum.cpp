@@ -3,14 +3,18 @@
 // of two numbers collects the sum without error as long as the second number takes all errors. If
 // it cannot, or if the sum is not finite, a superaccumulator adds the terms as integers: digits of
 // 32 bits in words of 64, so that no carry is lost. The expansion of 16-bit terms is of float64.
+// Vectors are summed block by block, so that the expansions of a block stay in the first cache.
 // Any thread.
 #include "arith/exact_sum.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstddef>
+#include <cstring>
 
+#include "arith/expansion.hpp"
 #include "arith/half.hpp"
 
 namespace unisono::arith {
@@ -112,43 +116,23 @@ class Superaccumulator {
   bool nan_ = false, plus_infinity_ = false, minus_infinity_ = false, all_negative_zero_ = true;
 };
 
-template <class F, class Element>
-Element sum_as_integers(std::span<const Element* const> sources, std::int64_t at) {
+// Elements of a block.
+constexpr std::int64_t kSumBlock = 256;
+
+template <class Element>
+const std::byte* element_place(const void* vector, std::int64_t at) {
+  return static_cast<const std::byte*>(vector) + at * static_cast<std::int64_t>(sizeof(Element));
+}
+
+template <class F>
+typename F::Raw sum_as_integers(const Operands& operands, std::int64_t at) {
   Superaccumulator<F> sum;
-  for (const Element* source : sources) sum.add(std::bit_cast<typename F::Raw>(source[at]));
-  return std::bit_cast<Element>(sum.rounded());
-}
-
-template <class Real>
-Real add_with_error(Real left, Real right, Real& error) {
-  const Real sum = left + right;
-  const Real part = sum - left;
-  error = (left - (sum - part)) + (right - part);
-  return sum;
-}
-
-// The sum is `sum` + `rest` if it is `exact`.
-template <class Real>
-struct SumExpansion {
-  Real sum, rest = 0;
-  bool exact = true;
-
-  void add(Real term) {
-    Real error = 0, lost = 0;
-    sum = add_with_error(sum, term, error);
-    rest = add_with_error(rest, error, lost);
-    exact = exact && lost == 0;
+  for (std::int32_t i = 0; i < operands.count; ++i) {
+    typename F::Raw raw;
+    std::memcpy(&raw, element_place<typename F::Raw>(operands[i], at), sizeof raw);
+    sum.add(raw);
   }
-};
-
-template <class F, class Real>
-void sum_reals(Real* target, std::span<const Real* const> sources, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    SumExpansion<Real> all{sources.front()[i]};
-    for (const Real* source : sources.subspan(1)) all.add(source[i]);
-    const Real rounded = all.rest == 0 ? all.sum : all.sum + all.rest;
-    target[i] = all.exact && std::isfinite(rounded) ? rounded : sum_as_integers<F>(sources, i);
-  }
+  return sum.rounded();
 }
 
 // Rounds to odd what was rounded to nearest with this error (Boldo and Melquiond 2008). A result
@@ -160,47 +144,119 @@ Real round_to_odd(Real nearest, double error) {
   return std::bit_cast<Real>((error > 0) == (nearest > 0) ? bits + 1 : bits - 1);
 }
 
-template <class F, class Half>
-void sum_halves(std::uint16_t* target, std::span<const std::uint16_t* const> sources,
-                std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    SumExpansion<double> all{to_float32(Half{sources.front()[i]})};
-    for (const auto* source : sources.subspan(1)) all.add(to_float32(Half{source[i]}));
-    if (!all.exact || !std::isfinite(all.sum)) {
-      target[i] = sum_as_integers<F>(sources, i);
-      continue;
+// How each type is summed: in expansions of Real, from terms that widen() loads. narrow_sum()
+// rounds sum + rest, both finite, once.
+template <class ExactFormat, class RealType>
+struct SummedReal {
+  using Format = ExactFormat;
+  using Real = RealType;
+  static void widen(Real* terms, const std::byte* from, std::size_t count) {
+    std::memcpy(terms, from, count * sizeof(Real));
+  }
+  static typename Format::Raw narrow_sum(Real sum, Real rest) {
+    return std::bit_cast<typename Format::Raw>(rest == 0 ? sum : sum + rest);
+  }
+};
+
+template <class ExactFormat, class Half>
+struct SummedHalf {
+  using Format = ExactFormat;
+  using Real = double;
+  static void widen(double* terms, const std::byte* from, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      Half half;
+      std::memcpy(&half.bits, from + i * sizeof half.bits, sizeof half.bits);
+      terms[i] = to_float32(half);
     }
+  }
+  static std::uint16_t narrow_sum(double sum, double rest) {
     double error = 0;
-    double rounded = all.sum;
-    if (all.rest != 0) {
-      rounded = add_with_error(all.sum, all.rest, error);
+    double rounded = sum;
+    if (rest != 0) {
+      rounded = add_with_error(sum, rest, error);
       rounded = round_to_odd<std::uint64_t>(rounded, error);
     }
     const auto single = static_cast<float>(rounded);
     error = rounded - static_cast<double>(single);
-    target[i] = narrow<Half>(round_to_odd<std::uint32_t>(single, error)).bits;
+    return narrow<Half>(round_to_odd<std::uint32_t>(single, error)).bits;
+  }
+};
+
+// Elements [from, from + count) of a sum. The target is written last: it may be an operand.
+template <class Summed>
+void sum_block(void* target, const Operands& operands, std::int64_t from, std::size_t count) {
+  using Real = typename Summed::Real;
+  using Raw = typename Summed::Format::Raw;
+  ExpansionBlock<Real, kSumBlock> all;
+  Summed::widen(all.sum, element_place<Raw>(operands[0], from), count);
+  std::fill_n(all.rest, count, Real{0});
+  std::fill_n(all.lost, count, Real{0});
+  alignas(64) Real terms[kSumBlock];
+  for (std::int32_t i = 1; i < operands.count; ++i) {
+    Summed::widen(terms, element_place<Raw>(operands[i], from), count);
+    add_to_expansions(all.sum, all.rest, all.lost, terms, count);
+  }
+  Raw sums[kSumBlock];
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool is_exact = all.lost[i] == 0 && std::isfinite(all.sum[i] + all.rest[i]);
+    sums[i] = is_exact ? Summed::narrow_sum(all.sum[i], all.rest[i])
+                       : sum_as_integers<typename Summed::Format>(
+                             operands, from + static_cast<std::int64_t>(i));
+  }
+  std::memcpy(static_cast<std::byte*>(target) + from * static_cast<std::int64_t>(sizeof(Raw)), sums,
+              count * sizeof(Raw));
+}
+
+template <class Summed>
+void sum_exactly(void* target, const Operands& operands, std::int64_t count) {
+  for (std::int64_t from = 0; from < count; from += kSumBlock) {
+    sum_block<Summed>(target, operands, from,
+                      static_cast<std::size_t>(std::min(kSumBlock, count - from)));
   }
 }
 
+// A complex number is two real ones.
+template <class Summed>
+void sum_complex_exactly(void* target, const Operands& operands, std::int64_t count) {
+  sum_exactly<Summed>(target, operands, 2 * count);
+}
+
+using SummedFloat32 = SummedReal<ExactBinary32, float>;
+using SummedFloat64 = SummedReal<ExactBinary64, double>;
+
 }  // namespace
 
-void sum_exactly_float16(std::uint16_t* target, std::span<const std::uint16_t* const> sources,
-                         std::int64_t count) {
-  sum_halves<ExactBinary16, Float16>(target, sources, count);
-}
-
-void sum_exactly_bfloat16(std::uint16_t* target, std::span<const std::uint16_t* const> sources,
-                          std::int64_t count) {
-  sum_halves<ExactBfloat16, BFloat16>(target, sources, count);
-}
-
-void sum_exactly_float32(float* target, std::span<const float* const> sources, std::int64_t count) {
-  sum_reals<ExactBinary32>(target, sources, count);
-}
-
-void sum_exactly_float64(double* target, std::span<const double* const> sources,
-                         std::int64_t count) {
-  sum_reals<ExactBinary64>(target, sources, count);
+SumKernel find_exact_sum(Type type) {
+  switch (type) {
+    case Type::float16:
+      return sum_exactly<SummedHalf<ExactBinary16, Float16>>;
+    case Type::bfloat16:
+      return sum_exactly<SummedHalf<ExactBfloat16, BFloat16>>;
+    case Type::float32:
+      return sum_exactly<SummedFloat32>;
+    case Type::float64:
+      return sum_exactly<SummedFloat64>;
+    case Type::complex64:
+      return sum_complex_exactly<SummedFloat32>;
+    case Type::complex128:
+      return sum_complex_exactly<SummedFloat64>;
+    case Type::byte:
+    case Type::int8:
+    case Type::int16:
+    case Type::int32:
+    case Type::int64:
+    case Type::uint8:
+    case Type::uint16:
+    case Type::uint32:
+    case Type::uint64:
+    case Type::int16_int32:
+    case Type::int32_int32:
+    case Type::int64_int32:
+    case Type::float32_int32:
+    case Type::float64_int32:
+      break;
+  }
+  return nullptr;
 }
 
 }  // namespace unisono::arith

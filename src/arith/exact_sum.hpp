@@ -1,25 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Exact sums: target[i] = the sum over all sources of source[i], rounded once to nearest, ties to
-// even. So the bits do not depend on the order of the sources or on how they are grouped.
+// Exact sums: target[i] = the sum over all operands of operand[i], rounded once to nearest, ties to
+// even. So the bits do not depend on the order of the operands or on how they are grouped.
 //
 // NaN, or infinities of both signs, give the one quiet NaN. The sum is -0 only if all terms are -0.
-// This holds in the default floating-point environment.
-// No allocation, no lock, no system call; any thread. At most 2^31 - 1 sources, at least one.
+// The two parts of a complex number are summed apart. This holds in the default floating-point
+// environment. No allocation, no lock, no system call; any thread.
 #pragma once
 
 #include <cstdint>
-#include <span>
+
+#include "arith/type.hpp"
 
 namespace unisono::arith {
 
-// Raw bits of IEEE binary16 and of bfloat16; complex numbers are twice as many reals. The target
-// may be one of the sources, but may not overlap them otherwise.
-void sum_exactly_float16(std::uint16_t* target, std::span<const std::uint16_t* const> sources,
-                         std::int64_t count);
-void sum_exactly_bfloat16(std::uint16_t* target, std::span<const std::uint16_t* const> sources,
-                          std::int64_t count);
-void sum_exactly_float32(float* target, std::span<const float* const> sources, std::int64_t count);
-void sum_exactly_float64(double* target, std::span<const double* const> sources,
-                         std::int64_t count);
+// Vectors that may lie anywhere: `at` finds the one of a number from 0 on. At least one.
+struct Operands {
+  const void* (*at)(const void* context, std::int32_t number) = nullptr;
+  const void* context = nullptr;
+  std::int32_t count = 0;
+
+  const void* operator[](std::int32_t number) const { return at(context, number); }
+};
+
+// The target may be one of the operands, but may not overlap them otherwise. Any alignment.
+using SumKernel = void (*)(void* target, const Operands& operands, std::int64_t count);
+
+// nullptr if sums of the type are not rounded: integers. Also for types that have no sum.
+SumKernel find_exact_sum(Type type);
 
 }  // namespace unisono::arith

@@ -56,6 +56,8 @@ std::string_view rule_name(Rule rule) {
       return "out_of_order";
     case Rule::bad_operand:
       return "bad_operand";
+    case Rule::partial_sum:
+      return "partial_sum";
   }
   return "unknown";
 }

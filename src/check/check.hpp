@@ -13,6 +13,7 @@
 //   complete     by symbolic execution, in which an element is the sequence of (rank, element)
 //                contributions it holds: every output is the collective's definition, each
 //                contribution once, in the order of ranks if the shape is ordered
+//   exact        where the shape says so, results come from one sum step of contributions alone
 //   in place     all of it again with input and output in one buffer
 // Memory and time grow with the size of the set times the number of elements: prove small counts;
 // algorithms do not depend on the count beyond how it divides. Any thread.
@@ -48,6 +49,7 @@ enum class Rule : std::uint8_t {
   misplaced,        // a contribution that does not belong there
   out_of_order,     // an ordered reduction whose contributions are not in the order of ranks
   bad_operand,      // reduce in a collective that has no operator
+  partial_sum,      // a result that was rounded before, in an exact shape
 };
 
 std::string_view rule_name(Rule rule);

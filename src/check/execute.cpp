@@ -33,6 +33,8 @@ class Execution {
  private:
   Region& region(const Schedule& schedule, const Range& placed_range);
   void read(const Schedule& schedule, OpId id, const Range& range, std::vector<Piece>& pieces);
+  void read_operand(const Schedule& schedule, OpId id, const Range& range,
+                    std::vector<Piece>& pieces);
   void write(const Schedule& schedule, OpId id, const Range& range, std::vector<Piece>& pieces);
   void compare(int rank, const Piece& piece);
   void compare_single(int rank, const Piece& piece, const Definition& wanted);
@@ -122,6 +124,17 @@ void Execution::run(OpAt at) {
       join(values_, left_, right_, joined_);
       write(schedule, at.op, op.target, joined_);
       return;
+    case OpKind::sum: {
+      const auto operands = schedule.operands_of(op);
+      read_operand(schedule, at.op, operands.front(), left_);
+      for (const Range& operand : operands.subspan(1)) {
+        read_operand(schedule, at.op, operand, right_);
+        join(values_, left_, right_, joined_);
+        std::swap(left_, joined_);
+      }
+      write(schedule, at.op, op.target, left_);
+      return;
+    }
   }
 }
 
@@ -165,6 +178,22 @@ void Execution::read(const Schedule& schedule, OpId id, const Range& range,
                         piece.end - piece.begin};
     report_.add(Rule::undefined_read, schedule.rank, id,
                 fmt::format("reads {}, which nothing has written", schedule::print_range(part)));
+  }
+}
+
+// An operand of a sum. In an exact shape it has to be one contribution, as it came from its rank.
+void Execution::read_operand(const Schedule& schedule, OpId id, const Range& range,
+                             std::vector<Piece>& pieces) {
+  read(schedule, id, range, pieces);
+  if (!shape_.exact) return;
+  for (const Piece& piece : pieces) {
+    if (piece.value < 0) continue;
+    const auto runs = values_.runs(piece.value);
+    if (runs.size() == 1 && runs.front().first == runs.front().last) continue;
+    report_.add(
+        Rule::partial_sum, schedule.rank, id,
+        fmt::format("{} is a sum already, which has been rounded", schedule::print_range(range)));
+    return;
   }
 }
 

@@ -171,8 +171,10 @@ void check_op(std::span<const Schedule> set, const Schedule& schedule, OpId id, 
     return;
   }
   if (!in_pool(op.first_after, op.after_count, schedule.after.size()) ||
-      !in_pool(op.first_target, op.target_count, schedule.targets.size())) {
-    report.add(Rule::malformed, schedule.rank, id, "predecessors or targets outside their pool");
+      !in_pool(op.first_target, op.target_count, schedule.targets.size()) ||
+      !in_pool(op.first_operand, op.operand_count, schedule.operands.size())) {
+    report.add(Rule::malformed, schedule.rank, id,
+               "predecessors, targets or operands outside their pool");
     return;
   }
   check_predecessors(schedule, id, report);
@@ -194,6 +196,7 @@ void check_op(std::span<const Schedule> set, const Schedule& schedule, OpId id, 
       return;
     case OpKind::reduce:
     case OpKind::copy:
+    case OpKind::sum:
       check_result(schedule, id, report);
       return;
   }
@@ -261,23 +264,31 @@ bool check_range(const Schedule& schedule, OpId id, const Range& range, Report& 
   return true;
 }
 
-// reduce and copy: operands in bounds, of one length, and a target that may be written.
+// reduce, copy and sum: operands in bounds, of one length, and a target that may be written.
 void check_result(const Schedule& schedule, OpId id, Report& report) {
   const Op& op = schedule.ops[size(id)];
-  const bool reduces = op.kind == OpKind::reduce;
-  if (reduces && !schedule::is_reduction(schedule.shape.collective)) {
+  if (op.kind != OpKind::copy && !schedule::is_reduction(schedule.shape.collective)) {
     report.add(Rule::bad_operand, schedule.rank, id, "this collective has no operator");
   }
+  if (op.kind == OpKind::reduce && schedule.shape.exact) {
+    report.add(Rule::partial_sum, schedule.rank, id, "a reduce rounds each time: use sum");
+  }
+  if (op.kind == OpKind::sum && op.operand_count < 1) {
+    report.add(Rule::malformed, schedule.rank, id, "a sum has one operand or more");
+  }
   bool sound = check_range(schedule, id, op.target, report);
-  sound = check_range(schedule, id, op.left, report) && sound;
-  if (reduces) sound = check_range(schedule, id, op.right, report) && sound;
+  bool equal = true;
+  schedule::for_each_read(schedule, op, [&](const Range& operand) {
+    sound = check_range(schedule, id, operand, report) && sound;
+    equal = equal && operand.count == op.target.count;
+  });
   if (!sound) return;
   if (op.target.memory == Memory::input || op.target.memory == Memory::slot) {
     report.add(Rule::malformed, schedule.rank, id,
                "only output and scratch may be written: inputs belong to the caller, slots to "
                "their senders");
   }
-  if (op.left.count != op.target.count || (reduces && op.right.count != op.target.count)) {
+  if (!equal) {
     report.add(Rule::wrong_size, schedule.rank, id, "operands of unequal length");
   } else {
     check_overlap(schedule, id, Layout(schedule, Placement::separate), report);
@@ -297,19 +308,7 @@ void check_overlap(const Schedule& schedule, OpId id, const Layout& layout, Repo
                              schedule::print_range(operand), schedule::print_range(target)));
     }
   };
-  switch (op.kind) {
-    case OpKind::send:
-    case OpKind::multicast:
-    case OpKind::wait:
-      return;
-    case OpKind::copy:
-      check_operand(op.left);
-      return;
-    case OpKind::reduce:
-      check_operand(op.left);
-      check_operand(op.right);
-      return;
-  }
+  if (schedule::writes_range(op)) schedule::for_each_read(schedule, op, check_operand);
 }
 
 void link_targets(std::span<const Schedule> set, OpAt at, Links& links, Report& report) {

@@ -94,6 +94,10 @@ void RankRaces::judge() {
         note(id, op.right, false);
         note(id, op.target, true);
         break;
+      case OpKind::sum:
+        for (const Range& operand : schedule_.operands_of(op)) note(id, operand, false);
+        note(id, op.target, true);
+        break;
       case OpKind::copy:
         // A copy onto itself, which happens in place, has no effect: engines skip it.
         if (layout_(op.left) == layout_(op.target)) break;

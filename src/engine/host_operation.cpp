@@ -194,6 +194,7 @@ void HostOperation::enter() {
   frame_.tag = make_tag(sequence_, history_);
   frame_.kernel = plan_->kernel;
   frame_.kernel_context = &plan_->user;
+  frame_.sum = plan_->sum;
   moved_ = false;
   if (own.gathers_input) [[unlikely]]
     stage_input();

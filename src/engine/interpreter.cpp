@@ -112,6 +112,45 @@ std::byte* referred(const Frame& frame, const Place& place) {
   return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(in_slot) + displacement);
 }
 
+// The operands of a sum step, wherever they lie.
+struct SumOperands {
+  const Frame& frame;
+  const Place* places;
+
+  static const void* at(const void* self, std::int32_t number) {
+    const auto& operands = *static_cast<const SumOperands*>(self);
+    return referred(operands.frame, operands.places[number]);
+  }
+};
+
+// With an operator that is not rounded exactly: one operand after another. An operand in the place
+// of the target comes first, before it is overwritten.
+void combine_one_by_one(const Step& step, const Frame& frame, const arith::Operands& operands,
+                        std::byte* target) {
+  std::int32_t first = 0;
+  for (std::int32_t i = 1; i < operands.count; ++i) {
+    if (operands[i] == target) first = i;
+  }
+  const void* sum = operands[first];
+  for (std::int32_t i = 0; i < operands.count; ++i) {
+    if (i == first) continue;
+    frame.kernel(target, sum, operands[i], step.count, frame.kernel_context);
+    sum = target;
+  }
+  if (sum != target) std::memcpy(target, sum, static_cast<std::size_t>(step.bytes));
+}
+
+[[gnu::noinline]] void sum(const Program& program, const Step& step, const Frame& frame) {
+  const SumOperands all{frame, program.operands.data() + step.first_operand};
+  const arith::Operands operands{SumOperands::at, &all, step.operand_count};
+  std::byte* const target = address(frame, step.target);
+  if (frame.sum != nullptr) {
+    frame.sum(target, operands, step.count);
+  } else {
+    combine_one_by_one(step, frame, operands, target);
+  }
+}
+
 bool may_refer(const Step& step, const Frame& frame) {
   if (step.count != static_cast<int>(plan::Refer::may_refer)) return false;
   return step.bytes >= plan::kLeastInPlace || frame.bases[static_cast<int>(Space::input)] !=
@@ -292,6 +331,9 @@ namespace {
       case StepKind::copy:
         transport::copy_bytes(address(frame, step.target), address(frame, step.left),
                               static_cast<std::size_t>(step.bytes));
+        break;
+      case StepKind::sum:
+        sum(program, step, frame);
         break;
       case StepKind::put_or_refer:
         put_or_refer(program, step, frame, machine);

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 
+#include "arith/exact_sum.hpp"
 #include "arith/kernel.hpp"
 #include "network/router.hpp"
 #include "plan/program.hpp"
@@ -47,6 +48,7 @@ struct Frame {
   std::int64_t next_channel = 0;  // bytes from this operation's receive buffers to the next one's
   arith::Kernel kernel = nullptr;
   const void* kernel_context = nullptr;
+  arith::SumKernel sum = nullptr;  // of sum steps; null: the kernel combines them one by one
 };
 
 // The progress of a program: all steps before pc are done, and some wait segments further on.

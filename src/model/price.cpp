@@ -54,8 +54,6 @@ class Contents {
 // more are measured.
 constexpr int kCallsBefore = 2, kCallsInRow = 2;
 
-bool writes(const Op& op) { return op.kind == OpKind::reduce || op.kind == OpKind::copy; }
-
 // One rank's clock.
 struct Rank {
   std::size_t next = 0;
@@ -142,6 +140,10 @@ class Clock {
   void compute(const Schedule& schedule, const Op& op, Rank& rank) {
     if (op.kind == OpKind::reduce) {
       spend(rank, schedule.rank, costs_.reduction(op.target.count));
+    } else if (op.kind == OpKind::sum) {
+      for (std::int32_t i = 1; i < op.operand_count; ++i) {
+        spend(rank, schedule.rank, costs_.reduction(op.target.count));
+      }
     } else if (op.left != op.target) {
       spend(rank, schedule.rank, costs_.copy(op.target.count));
     }
@@ -235,7 +237,7 @@ class Clock {
       for (const Target& target : schedule.targets_of(op)) {
         if (costs_.crosses_hosts(schedule.rank, target.peer)) ++rank.copies[contents.key(op.left)];
       }
-      if (writes(op)) contents.note_write(op.target);
+      if (schedule::writes_range(op)) contents.note_write(op.target);
     }
   }
 
@@ -383,7 +385,7 @@ class PriceWalk {
           return;
         }
         clock_.wait(schedule, op, rank);
-      } else if (writes(op)) {
+      } else if (schedule::writes_range(op)) {
         clock_.compute(schedule, op, rank);
       } else {
         clock_.send(schedule, op, rank,
@@ -413,7 +415,7 @@ void walk_alike(const Schedule& any, Clock& clock, Rank& rank) {
     if (op.kind == OpKind::wait) {
       UNISONO_CHECK(rank.filled[static_cast<std::size_t>(op.slot)], "ranks that are not alike");
       clock.wait(any, op, rank);
-    } else if (writes(op)) {
+    } else if (schedule::writes_range(op)) {
       clock.compute(any, op, rank);
     } else {
       // A message of this rank to a peer's slot stands for the one that it receives in its slot of

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "arith/exact_sum.hpp"
 #include "arith/kernel.hpp"
 #include "plan/call.hpp"
 #include "plan/nic_call.hpp"
@@ -44,8 +45,9 @@ struct Plan : std::enable_shared_from_this<Plan> {
   bool has_extras = false;
 
   arith::Kernel kernel = nullptr;
-  UserOperator user;           // the kernel's context, for an operator of the user's
-  std::optional<NicCall> nic;  // where the engine is the NIC path
+  arith::SumKernel sum = nullptr;  // for sum steps; null: `kernel`, again and again
+  UserOperator user;               // the kernel's context, for an operator of the user's
+  std::optional<NicCall> nic;      // where the engine is the NIC path
 
   std::string algorithm;  // with its parameters, for people
   profile::Recording recording;

@@ -17,6 +17,7 @@ namespace unisono::plan {
 // put_or_refer: a put, or a reference to the source (references.hpp). reduce_referred and
 // copy_referred: with operands in slots that may have got one. release: tells a sender that its
 // reference is no longer needed; await_release: waits for that.
+// sum: with any number of operands, each of them in a slot that may have got a reference.
 enum class StepKind : std::uint8_t {
   put,
   offer,
@@ -25,6 +26,7 @@ enum class StepKind : std::uint8_t {
   get,
   reduce,
   copy,
+  sum,
   put_or_refer,
   reduce_referred,
   copy_referred,
@@ -77,7 +79,7 @@ struct Step {
   // pull, get: left is the advertisement; get: right is where a piece arrives
   Place target, left, right;
   std::int64_t bytes = 0;  // put, pull, get, copy
-  // reduce: elements; pull: bytes to skip in the advertised data; get: bytes of a piece;
+  // reduce, sum: elements; pull: bytes to skip in the advertised data; get: bytes of a piece;
   // put_or_refer: a Refer
   std::int64_t count = 0;
   // put, offer, wait: the flag word, in Space::windows; -1: no flag. release, await_release: that
@@ -88,6 +90,7 @@ struct Step {
   std::int64_t note = -1;
   // put, offer: ranks that may sleep for it (Program::woken)
   std::int32_t first_woken = 0, woken_count = 0;
+  std::int32_t first_operand = 0, operand_count = 0;  // sum: Program::operands
 };
 
 // A wait segment: a wait with the steps behind it, up to the next one. While a message is late,
@@ -109,6 +112,7 @@ struct Program {
   std::vector<WaitSegment> wait_segments;  // the steps before the first one are executed first
   bool looks_ahead = false;                // some segment does not need all those before it
   std::vector<std::int32_t> woken;         // ranks of the communicator
+  std::vector<Place> operands;             // of sums
 
   // Steps before this index may be executed by other ranks once the owner has published them. It is
   // the end of the last put that comes after a wait, and the end of a wait segment. 0: no steps

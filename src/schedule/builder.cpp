@@ -64,6 +64,15 @@ OpId Builder::copy(Range target, Range source, After after) {
   return last();
 }
 
+OpId Builder::sum(Range target, std::span<const Range> operands, After after) {
+  Op& op = append(OpKind::sum, after);
+  op.target = target;
+  op.first_operand = static_cast<std::int32_t>(schedule_.operands.size());
+  op.operand_count = static_cast<std::int32_t>(operands.size());
+  schedule_.operands.insert(schedule_.operands.end(), operands.begin(), operands.end());
+  return last();
+}
+
 void Builder::also_after(OpId predecessor) {
   if (predecessor == kNone) return;
   Op& op = schedule_.ops.back();

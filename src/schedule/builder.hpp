@@ -31,6 +31,7 @@ class Builder {
   OpId wait(SlotId slot, After after = {});
   OpId reduce(Range target, Range left, Range right, After after = {});
   OpId copy(Range target, Range source, After after = {});
+  OpId sum(Range target, std::span<const Range> operands, After after = {});
 
   // More predecessors of the op added last (for lists whose length is not known in advance).
   void also_after(OpId predecessor);

@@ -24,6 +24,7 @@ std::string_view color_of(OpKind kind) {
     case OpKind::wait:
       return "lightyellow";
     case OpKind::reduce:
+    case OpKind::sum:
       return "lightpink";
     case OpKind::copy:
       return "lightgrey";

@@ -63,6 +63,7 @@ class Parser {
   Status parse_op(Line& line);
   Status parse_body(Line& line, Op& op);
   Status parse_targets(Line& line, Op& op);
+  Status parse_operands(Line& line, Op& op);
   Status parse_after(Line& line, Op& op);
   Status enter(Line& line, Part part);
   Status expect_id(Line& line, std::string_view noun, std::size_t id, std::int64_t limit);
@@ -201,6 +202,7 @@ Status Parser::parse_head(Line& line) {
     UNISONO_ASSIGN(shape.root, parse_small(line, "a root", kMaxTextRanks));
   }
   shape.ordered = line.take("ordered");
+  shape.exact = line.take("exact");
   if (line.take("hosts")) {
     UNISONO_ASSIGN(shape.hosts, parse_hosts(line, shape.ranks));
   }
@@ -234,6 +236,7 @@ Status Parser::parse_op(Line& line) {
   Op op;
   op.first_target = static_cast<std::int32_t>(current().targets.size());
   op.first_after = static_cast<std::int32_t>(current().after.size());
+  op.first_operand = static_cast<std::int32_t>(current().operands.size());
   UNISONO_TRY(parse_body(line, op));
   UNISONO_TRY(parse_after(line, op));
   current().ops.push_back(op);
@@ -258,9 +261,14 @@ Status Parser::parse_body(Line& line, Op& op) {
     UNISONO_ASSIGN(op.slot, parse_small(line, "a slot", kMaxTextSlots));
     return base::success();
   }
+  if (line.take("sum")) {
+    op.kind = OpKind::sum;
+    UNISONO_ASSIGN(op.target, parse_range(line));
+    return parse_operands(line, op);
+  }
   const bool reduces = line.peek() == "reduce";
   if (!reduces && line.peek() != "copy") {
-    return line.expected("'send', 'multicast', 'wait', 'reduce' or 'copy'");
+    return line.expected("'send', 'multicast', 'wait', 'reduce', 'copy' or 'sum'");
   }
   line.next();
   op.kind = reduces ? OpKind::reduce : OpKind::copy;
@@ -284,6 +292,17 @@ Status Parser::parse_targets(Line& line, Op& op) {
     current().targets.push_back(target);
     ++op.target_count;
   } while (op.kind == OpKind::multicast && line.take(","));
+  return base::success();
+}
+
+// "= input[0:8] . slot 0[0:8]"
+Status Parser::parse_operands(Line& line, Op& op) {
+  UNISONO_TRY(line.expect("="));
+  do {
+    UNISONO_ASSIGN(const Range operand, parse_range(line));
+    current().operands.push_back(operand);
+    ++op.operand_count;
+  } while (line.take("."));
   return base::success();
 }
 

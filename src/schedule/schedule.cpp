@@ -15,7 +15,8 @@ bool operator==(const Schedule& a, const Schedule& b) {
     const Op& y = b.ops[i];
     if (!(x.kind == y.kind && x.target == y.target && x.left == y.left && x.right == y.right &&
           x.slot == y.slot && std::ranges::equal(a.after_of(x), b.after_of(y)) &&
-          std::ranges::equal(a.targets_of(x), b.targets_of(y)))) {
+          std::ranges::equal(a.targets_of(x), b.targets_of(y)) &&
+          std::ranges::equal(a.operands_of(x), b.operands_of(y)))) {
       return false;
     }
   }

@@ -55,6 +55,7 @@ struct Shape {
   bool ordered = false;       // reductions: the operator does not commute, keep the order of ranks
   Blocks blocks{};            // if blocks differ in length
   topology::HostMap hosts{};  // if ranks are on several hosts
+  bool exact = false;         // reductions: no partial results, each output by one sum step
 
   bool operator==(const Shape&) const = default;
 };

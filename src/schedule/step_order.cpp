@@ -30,19 +30,10 @@ void put_own_work_last(const Schedule& schedule, std::vector<OpId>& ops) {
   std::stable_partition(first_wait, ops.end(), [&](OpId op) { return needed[at(op)]; });
 }
 
-bool touches(const Op& op, Memory memory) {
-  switch (op.kind) {
-    case OpKind::wait:
-      return false;
-    case OpKind::send:
-    case OpKind::multicast:
-      return op.left.memory == memory;
-    case OpKind::reduce:
-      return op.target.memory == memory || op.left.memory == memory || op.right.memory == memory;
-    case OpKind::copy:
-      return op.target.memory == memory || op.left.memory == memory;
-  }
-  return false;
+bool touches(const Schedule& schedule, const Op& op, Memory memory) {
+  bool reads = false;
+  for_each_read(schedule, op, [&](const Range& range) { reads = reads || range.memory == memory; });
+  return reads || (writes_range(op) && op.target.memory == memory);
 }
 
 void find_helpable(const Schedule& schedule, StepOrder& order) {
@@ -51,8 +42,8 @@ void find_helpable(const Schedule& schedule, StepOrder& order) {
     const Op& op = schedule.ops[at(order.ops[i])];
     waited = waited || op.kind == OpKind::wait;
     if (!waited) continue;
-    input = input || touches(op, Memory::input);
-    output = output || touches(op, Memory::output);
+    input = input || touches(schedule, op, Memory::input);
+    output = output || touches(schedule, op, Memory::output);
     if (!sends(op)) continue;
     order.helpable = i + 1;
     order.stages_input = input;

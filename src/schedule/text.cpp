@@ -78,6 +78,16 @@ std::string print_op(const Schedule& schedule, OpId id) {
                          print_range(op.right));
     case OpKind::copy:
       return fmt::format("copy {} = {}", print_range(op.target), print_range(op.left));
+    case OpKind::sum: {
+      std::string text = "sum " + print_range(op.target);
+      if (!in_pool(op.first_operand, op.operand_count, schedule.operands.size())) return text;
+      std::string_view before = " = ";
+      for (const Range& operand : schedule.operands_of(op)) {
+        text += fmt::format("{}{}", before, print_range(operand));
+        before = " . ";
+      }
+      return text;
+    }
   }
   return "unknown";
 }
@@ -116,6 +126,7 @@ std::string print_head(const Schedule& schedule) {
                   schedule.rank, print_counts(shape));
   if (is_rooted(shape.collective)) text += fmt::format(" root {}", shape.root);
   if (shape.ordered) text += " ordered";
+  if (shape.exact) text += " exact";
   return text + print_hosts(shape) + '\n';
 }
 

@@ -249,11 +249,15 @@ bool price_in_full(Priced& each, const Shape& few, const Shape& shape, const Pri
   return true;
 }
 
+// Exact rows are candidates of exact shapes only, and no others are.
+bool is_offered(const Algorithm& row, const Shape& shape) {
+  return row.collective == shape.collective && row.sums_exactly == shape.exact;
+}
+
 // Whether a row without hosts is legal and not excluded.
-bool has_other_rows(const Algorithm& row, const Shape& shape, const Ruling& ruling) {
+bool has_other_rows(const Shape& shape, const Ruling& ruling) {
   return std::ranges::any_of(algorithm::table(), [&](const Algorithm& other) {
-    return other.collective == row.collective && !other.uses_hosts &&
-           ruling.excluded_by(other) == nullptr &&
+    return is_offered(other, shape) && !other.uses_hosts && ruling.excluded_by(other) == nullptr &&
            why_not(other, shape, algorithm::default_parameters(other, shape)).empty();
   });
 }
@@ -319,7 +323,7 @@ base::Result<model::Price> price_of(const Algorithm& row, const Parameters& para
 base::Result<std::vector<Priced>> price_candidates(const Shape& shape, const Pricing& pricing) {
   std::vector<Priced> priced;
   for (const Algorithm& row : algorithm::table()) {
-    if (row.collective != shape.collective) continue;
+    if (!is_offered(row, shape)) continue;
     for (const Parameters& parameters : parameters_to_price(row, shape)) {
       if (!why_not(row, shape, parameters).empty() || !is_priceable(row, parameters, shape))
         continue;
@@ -337,9 +341,9 @@ std::optional<Priced> cheapest_candidate(const Shape& shape, const Pricing& pric
   const bool is_uniform = are_uniform(shape);
   const Shape few = is_uniform ? shape : with_few_ranks(shape, kPricedInFull);
   for (const Algorithm& row : algorithm::table()) {
-    if (row.collective != shape.collective || ruling.excluded_by(row) != nullptr) continue;
+    if (!is_offered(row, shape) || ruling.excluded_by(row) != nullptr) continue;
     // Without hosts that are shared, such a row has the schedules of those that it combines.
-    if (row.uses_hosts && is_uniform && has_other_rows(row, shape, ruling)) continue;
+    if (row.uses_hosts && is_uniform && has_other_rows(shape, ruling)) continue;
     const auto cheapest = is_uniform ? cheapest_of_uniform(row, shape, pricing)
                                      : cheapest_of_row(row, shape, few, pricing);
     if (cheapest) rows.push_back(*cheapest);

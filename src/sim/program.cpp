@@ -31,8 +31,6 @@ class Contents {
   std::array<int, schedule::kMemoryCount> writes_{};
 };
 
-bool writes(const Op& op) { return op.kind == OpKind::reduce || op.kind == OpKind::copy; }
-
 struct CostHash {
   std::size_t operator()(const StepCost& cost) const {
     std::uint64_t hash = 0;
@@ -167,6 +165,12 @@ class ProgramCompiler {
           work(costs_->reduction(op.target.count), steps);
           contents.note_write(op.target);
           break;
+        case OpKind::sum:
+          for (std::int32_t i = 1; i < op.operand_count; ++i) {
+            work(costs_->reduction(op.target.count), steps);
+          }
+          contents.note_write(op.target);
+          break;
         case OpKind::copy:
           if (op.left != op.target) work(costs_->copy(op.target.count), steps);
           contents.note_write(op.target);
@@ -248,7 +252,7 @@ class ProgramCompiler {
           ++copies_[contents.of(op.left)].count;
         }
       }
-      if (writes(op)) contents.note_write(op.target);
+      if (schedule::writes_range(op)) contents.note_write(op.target);
     }
   }
 

@@ -7,7 +7,7 @@
 namespace unisono::algorithm::allreduce {
 
 Build pairwise, reduce_broadcast, gather_release, split_release, ring, reduce_scatter_allgather,
-    recursive_multiplying, two_level;
+    recursive_multiplying, two_level, exact_direct, exact_release, exact_scatter;
 
 namespace {
 
@@ -106,6 +106,43 @@ constexpr Algorithm kRows[] = {
      .keeps_order = true,
      .parameters = kFactor,
      .build = recursive_multiplying},
+    {.name = "exact-direct",
+     .collective = Collective::allreduce,
+     .idea = "all multicast their vectors to all, and every rank sums them in one step",
+     .source = "Collange, Defour, Graillat and Iakymchuk 2015",
+     .steps = "1",
+     .bytes = "n",
+     .wins = "reproducible sums of short vectors; every rank has a core",
+     .keeps_order = false,
+     .sums_exactly = true,
+     .alike = Alike::always,
+     .parameters = {},
+     .build = exact_direct},
+    {.name = "exact-release",
+     .collective = Collective::allreduce,
+     .idea = "all send to rank 0, which sums in one step and multicasts the result",
+     .source = "Collange, Defour, Graillat and Iakymchuk 2015",
+     .steps = "2",
+     .bytes = "n",
+     .wins = "reproducible sums of short vectors; ranks outnumber cores",
+     .keeps_order = false,
+     .sums_exactly = true,
+     .parameters = {},
+     .build = exact_release},
+    {.name = "exact-scatter",
+     .collective = Collective::allreduce,
+     .idea =
+         "every rank gets its block of all vectors, sums it in one step and multicasts the result",
+     .source = "Collange, Defour, Graillat and Iakymchuk 2015",
+     .steps = "2",
+     .bytes = "n",
+     .wins = "reproducible sums of long vectors",
+     .keeps_order = false,
+     .sums_exactly = true,
+     .alike = Alike::always,
+     .alike_in_shares = true,
+     .parameters = {},
+     .build = exact_scatter},
     {.name = "two-level",
      .collective = Collective::allreduce,
      .idea = "combine within hosts, then the sums of hosts by inner, then multicast within hosts",

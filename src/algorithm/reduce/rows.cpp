@@ -5,7 +5,8 @@
 
 namespace unisono::algorithm::reduce {
 
-Build two_level, serial, fnomial, fnomial_split, rabenseifner, binary, chain;
+Build two_level, serial, fnomial, fnomial_split, rabenseifner, binary, chain, exact_direct,
+    exact_scatter;
 
 namespace {
 
@@ -81,6 +82,29 @@ constexpr Algorithm kRows[] = {
      .keeps_order = true,
      .parameters = kSegments,
      .build = chain},
+    {.name = "exact-direct",
+     .collective = Collective::reduce,
+     .idea = "all send to the root, which sums in one step",
+     .source = "Collange, Defour, Graillat and Iakymchuk 2015",
+     .steps = "1",
+     .bytes = "n",
+     .wins = "reproducible sums of short vectors",
+     .keeps_order = false,
+     .sums_exactly = true,
+     .parameters = {},
+     .build = exact_direct},
+    {.name = "exact-scatter",
+     .collective = Collective::reduce,
+     .idea = "every rank gets its block of all vectors, sums it in one step and sends the result "
+             "to the root",
+     .source = "Collange, Defour, Graillat and Iakymchuk 2015",
+     .steps = "2",
+     .bytes = "n",
+     .wins = "reproducible sums of long vectors",
+     .keeps_order = false,
+     .sums_exactly = true,
+     .parameters = {},
+     .build = exact_scatter},
     {.name = "two-level",
      .collective = Collective::reduce,
      .idea = "combine within hosts, then the sums of hosts by inner",

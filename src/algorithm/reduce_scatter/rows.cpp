@@ -5,7 +5,7 @@
 
 namespace unisono::algorithm::reduce_scatter {
 
-Build two_level, pairwise, recursive_halving, reduce_scatter, ring;
+Build two_level, pairwise, recursive_halving, reduce_scatter, ring, exact_direct;
 
 namespace {
 
@@ -56,6 +56,18 @@ constexpr Algorithm kRows[] = {
      .alike = Alike::always,
      .parameters = {},
      .build = ring},
+    {.name = "exact-direct",
+     .collective = Collective::reduce_scatter,
+     .idea = "every rank sends each rank its block, and sums the parts of its own in one step",
+     .source = "Collange, Defour, Graillat and Iakymchuk 2015",
+     .steps = "1",
+     .bytes = "(P-1) m",
+     .wins = "reproducible sums",
+     .keeps_order = false,
+     .sums_exactly = true,
+     .alike = Alike::always,
+     .parameters = {},
+     .build = exact_direct},
     {.name = "two-level",
      .collective = Collective::reduce_scatter,
      .idea =

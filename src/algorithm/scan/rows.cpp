@@ -5,7 +5,7 @@
 
 namespace unisono::algorithm::scan {
 
-Build two_level, linear, recursive_doubling;
+Build two_level, linear, recursive_doubling, exact_direct;
 
 namespace {
 
@@ -33,6 +33,17 @@ constexpr Algorithm kRows[] = {
      .keeps_order = true,
      .parameters = {},
      .build = recursive_doubling},
+    {.name = "exact-direct",
+     .collective = Collective::scan,
+     .idea = "all multicast their vectors to the higher ranks, which sum them in one step",
+     .source = "Collange, Defour, Graillat and Iakymchuk 2015",
+     .steps = "1",
+     .bytes = "n",
+     .wins = "reproducible sums",
+     .keeps_order = false,
+     .sums_exactly = true,
+     .parameters = {},
+     .build = exact_direct},
     {.name = "two-level",
      .collective = Collective::scan,
      .idea =

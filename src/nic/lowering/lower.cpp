@@ -65,8 +65,7 @@ class PartReader : ScheduleReader {
       const auto found = slots_.find(op.kind == OpKind::wait ? op.slot : op.left.slot);
       return found == slots_.end() ? nullptr : &found->second;
     }
-    const bool writes = op.kind == OpKind::copy || op.kind == OpKind::reduce;
-    own_ = part_of(writes ? op.target : op.left);
+    own_ = part_of(schedule::writes_range(op) ? op.target : op.left);
     return &own_;
   }
 
@@ -115,6 +114,8 @@ class TreeReader : ScheduleReader {
         return multicast(op);
       case OpKind::copy:
         return copy(op);
+      case OpKind::sum:
+        return refuse("it sums in one step");
     }
     return refuse("the op is of no known kind");
   }

@@ -42,7 +42,7 @@ class RoutesReader : ScheduleReader {
 
  private:
   Status find_origin(const Op& op) {
-    if (op.kind == OpKind::reduce) return refuse("it combines");
+    if (op.kind == OpKind::reduce || op.kind == OpKind::sum) return refuse("it combines");
     if (op.kind != OpKind::copy) return base::success();
     const int place = block_at(op.target);
     if (place < 0) {

@@ -63,7 +63,7 @@ class DoublingReader : ScheduleReader {
   }
 
   Status copy(const Op& op) {
-    if (op.kind == OpKind::reduce) return refuse("it combines");
+    if (op.kind == OpKind::reduce || op.kind == OpKind::sum) return refuse("it combines");
     if (op.kind != OpKind::copy) return base::success();
     const bool to_output = op.target.memory == Memory::output;
     if (!to_output && op.target.memory != Memory::scratch) {

@@ -79,6 +79,9 @@ class Binder {
       case OpKind::copy:
         bind_elements(op, StepKind::copy);
         break;
+      case OpKind::sum:
+        bind_sum(op);
+        break;
     }
   }
 
@@ -238,7 +241,7 @@ class Binder {
         done += piece;
         continue;
       }
-      if (pulls_left || pulls_right) piece = std::min(piece, layout_.bounce_count());
+      if (pulls_left || pulls_right) piece = std::min(piece, layout_.bounce_count(rank_));
       Step step;
       step.kind = kind;
       if (is_referred(op.left) || (kind == StepKind::reduce && is_referred(op.right))) {
@@ -247,7 +250,34 @@ class Binder {
       step.target = locate(op.target, done);
       step.left = pulls_left ? bind_bounce(op.left, done, piece, 0) : locate(op.left, done);
       if (kind == StepKind::reduce) {
-        step.right = pulls_right ? bind_bounce(op.right, done, piece, 1) : locate(op.right, done);
+        step.right = pulls_right ? bind_bounce(op.right, done, piece, pulls_left ? 1 : 0)
+                                 : locate(op.right, done);
+      }
+      step.count = piece;
+      step.bytes = piece * options_.element_bytes;
+      program_.steps.push_back(step);
+      done += piece;
+    }
+  }
+
+  void bind_sum(const Op& op) {
+    const auto operands = schedule_.operands_of(op);
+    const bool pulls = std::ranges::any_of(operands, [&](const Range& r) { return is_pulled(r); });
+    for (std::int64_t done = 0; done < op.target.count;) {
+      std::int64_t piece = piece_length(op.target, done);
+      for (const Range& operand : operands) {
+        piece = std::min(piece, piece_length(operand, done));
+      }
+      if (pulls) piece = std::min(piece, layout_.bounce_count(rank_));
+      Step step;
+      step.kind = StepKind::sum;
+      step.target = locate(op.target, done);
+      step.first_operand = static_cast<std::int32_t>(program_.operands.size());
+      step.operand_count = op.operand_count;
+      int bounce = 0;
+      for (const Range& operand : operands) {
+        program_.operands.push_back(is_pulled(operand) ? bind_bounce(operand, done, piece, bounce++)
+                                                       : locate(operand, done));
       }
       step.count = piece;
       step.bytes = piece * options_.element_bytes;
@@ -317,9 +347,10 @@ class Binder {
         last_reader_[static_cast<std::size_t>(slot)] = static_cast<schedule::OpId>(i);
       };
       if (op.kind == OpKind::wait) note(op.slot);
-      if (op.kind != OpKind::copy && op.kind != OpKind::reduce) continue;
-      if (op.left.memory == Memory::slot) note(op.left.slot);
-      if (op.kind == OpKind::reduce && op.right.memory == Memory::slot) note(op.right.slot);
+      if (!schedule::writes_range(op)) continue;
+      schedule::for_each_read(schedule_, op, [&](const Range& range) {
+        if (range.memory == Memory::slot) note(range.slot);
+      });
     }
   }
 

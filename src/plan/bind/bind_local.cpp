@@ -43,6 +43,7 @@ class LocalBinder {
           break;
         case OpKind::multicast:
         case OpKind::reduce:
+        case OpKind::sum:
           UNISONO_CHECK(false, "an op that needs others' counts");
       }
     }

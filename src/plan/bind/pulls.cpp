@@ -18,7 +18,7 @@ bool overlap(const Range& a, const Range& b) {
 
 // Whether `op` changes the contents of `source`, with separate buffers or in place.
 bool overwrites(const std::optional<schedule::InPlace>& shared, const Op& op, const Range& source) {
-  if (op.kind != OpKind::copy && op.kind != OpKind::reduce) return false;
+  if (!schedule::writes_range(op)) return false;
   if (op.target.memory == source.memory && overlap(op.target, source)) return true;
   if (!shared || source.memory != Memory::input || op.target.memory != Memory::output) return false;
   // Elements of the input as elements of the output; those before it have negative numbers.

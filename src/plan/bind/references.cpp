@@ -58,15 +58,13 @@ class ReferenceFinder {
 
   std::vector<OpId> readers_of(const Target& target) const {
     std::vector<OpId> readers;
-    const auto reads = [&](const schedule::Range& range) {
-      return range.memory == Memory::slot && range.slot == target.slot;
-    };
     const auto& ops = at(target.peer).ops;
     for (std::size_t i = 0; i < ops.size(); ++i) {
-      if (ops[i].kind == OpKind::wait) continue;
-      if (reads(ops[i].left) || (ops[i].kind == OpKind::reduce && reads(ops[i].right))) {
-        readers.push_back(static_cast<OpId>(i));
-      }
+      bool reads = false;
+      schedule::for_each_read(at(target.peer), ops[i], [&](const schedule::Range& range) {
+        reads = reads || (range.memory == Memory::slot && range.slot == target.slot);
+      });
+      if (reads) readers.push_back(static_cast<OpId>(i));
     }
     return readers;
   }

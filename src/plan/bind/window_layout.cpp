@@ -17,7 +17,7 @@ using schedule::Target;
 
 constexpr std::int64_t kOfferBytes = 8;
 constexpr std::int64_t kBounceBytes = 32 * 1024;  // stays in a core's cache
-constexpr int kBounces = 2;                       // a reduce has two operands
+constexpr int kFewBounces = 2;                    // more of them share the space of these
 
 std::int64_t round_to_line(std::int64_t bytes) {
   return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
@@ -65,12 +65,14 @@ bool WindowLayout::is_staged(int rank, const Op& op) const {
   return hears(rank) && remote > 1 && 2 * remote >= others;
 }
 
-std::int64_t WindowLayout::bounce_count() const {
-  return std::max<std::int64_t>(1, kBounceBytes / options_.element_bytes);
+std::int64_t WindowLayout::bounce_count(int rank) const {
+  const std::int64_t share =
+      kBounceBytes * kFewBounces / std::max(kFewBounces, at(rank).bounces) / kLineBytes;
+  return std::max<std::int64_t>(1, share * kLineBytes / options_.element_bytes);
 }
 
 std::int64_t WindowLayout::bounce(int rank, int operand) const {
-  return at(rank).bounce + operand * round_to_line(bytes(bounce_count()));
+  return at(rank).bounce + operand * round_to_line(bytes(bounce_count(rank)));
 }
 
 WindowNeed WindowLayout::need() const {
@@ -121,9 +123,10 @@ void WindowLayout::place_rank(int rank) {
     const bool pulled = pulls_.received(rank, static_cast<SlotId>(s));
     layout.slots[s] = take_message(rank, pulled ? kOfferBytes : bytes(schedule.slots[s].count));
   }
-  if (reduces_pulled(rank)) {
+  layout.bounces = most_pulled(rank);
+  if (layout.bounces > 0) {
     layout.bounce = take_data(rank, 0);
-    for (int i = 0; i < kBounces; ++i) take_data(rank, bytes(bounce_count()));
+    for (int i = 0; i < layout.bounces; ++i) take_data(rank, bytes(bounce_count(rank)));
   }
   layout.scratch = take_data(rank, bytes(schedule.scratch_count));
   if (order(rank).stages_input) {
@@ -145,13 +148,18 @@ void WindowLayout::place_taken(int rank) {
   }
 }
 
-bool WindowLayout::reduces_pulled(int rank) const {
-  const auto pulled = [&](const Range& range) {
-    return range.memory == Memory::slot && pulls_.received(rank, range.slot);
-  };
-  return std::ranges::any_of(schedule_of(rank).ops, [&](const Op& op) {
-    return op.kind == OpKind::reduce && (pulled(op.left) || pulled(op.right));
-  });
+// The most pulled operands of an op that combines.
+int WindowLayout::most_pulled(int rank) const {
+  int most = 0;
+  for (const Op& op : schedule_of(rank).ops) {
+    if (op.kind != OpKind::reduce && op.kind != OpKind::sum) continue;
+    int pulled = 0;
+    schedule::for_each_read(schedule_of(rank), op, [&](const Range& range) {
+      if (range.memory == Memory::slot && pulls_.received(rank, range.slot)) ++pulled;
+    });
+    most = std::max(most, pulled);
+  }
+  return most;
 }
 
 }  // namespace unisono::plan

@@ -41,9 +41,9 @@ class WindowLayout {
     return orders_[static_cast<std::size_t>(rank)];
   }
   // Pulled data that is to be reduced goes through `bounce`, so many elements at a time; one for
-  // each operand.
+  // each pulled operand of an op.
   std::int64_t bounce(int rank, int operand) const;
-  std::int64_t bounce_count() const;
+  std::int64_t bounce_count(int rank) const;
   std::int64_t scratch(int rank) const { return at(rank).scratch; }
   std::int64_t staged_input(int rank) const { return at(rank).staged_input; }
   std::int64_t staged_output(int rank) const { return at(rank).staged_output; }
@@ -55,6 +55,7 @@ class WindowLayout {
     std::vector<MessagePlace> outboxes;  // by op; multicasts only
     std::int64_t scratch = 0, bounce = 0, staged_input = 0, staged_output = 0;
     std::int64_t lines = 0, data_bytes = 0;
+    int bounces = 0;
   };
 
   const RankLayout& at(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
@@ -68,7 +69,7 @@ class WindowLayout {
   void place_outboxes(int rank);
   void place_rank(int rank);
   void place_taken(int rank);
-  bool reduces_pulled(int rank) const;
+  int most_pulled(int rank) const;
 
   std::span<const schedule::Schedule> set_;
   const BindOptions& options_;

@@ -26,6 +26,10 @@ std::string difference(const Schedule& a, const Op& x, const Schedule& b, const 
   }
   if (x.kind == OpKind::wait && x.slot != y.slot) return "awaited slots";
   if (x.kind == OpKind::copy && (x.left == x.target) != (y.left == y.target)) return "copies";
+  const auto length = [](const schedule::Range& range) { return range.count; };
+  if (!std::ranges::equal(a.operands_of(x), b.operands_of(y), {}, length, length)) {
+    return "operands";
+  }
   if (!std::ranges::equal(a.after_of(x), b.after_of(y))) return "predecessors";
   const auto slot = [](const schedule::Target& target) { return target.slot; };
   if (!std::ranges::equal(a.targets_of(x), b.targets_of(y), {}, slot, slot)) return "target slots";

@@ -157,6 +157,22 @@ inline void Executor::perform(int rank, const Op& op) {
       }
       break;
     }
+    // "[a b c]" of contributions; a sum of one is as it was.
+    case OpKind::sum: {
+      std::vector<std::string> sums;
+      for (const Range& operand : set_[r].operands_of(op)) {
+        const std::vector<std::string> terms = read(rank, operand);
+        sums.resize(terms.size());
+        for (std::size_t i = 0; i < terms.size(); ++i) {
+          sums[i] += (sums[i].empty() ? "" : " ") + terms[i];
+        }
+      }
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        at(rank, op.target, static_cast<std::int64_t>(i)) =
+            op.operand_count > 1 ? "[" + sums[i] + "]" : sums[i];
+      }
+      break;
+    }
     case OpKind::copy: {
       const std::vector<std::string> source = read(rank, op.left);
       for (std::size_t i = 0; i < source.size(); ++i) {

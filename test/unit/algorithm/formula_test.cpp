@@ -153,6 +153,8 @@ Formulas reduce_formulas() {
        {[](const Case& c) { return 2 * floor_log(2, c.p); }, halving_gather_bytes, always}},
       {"binary", {[](const Case& c) { return floor_log(2, c.p); }, vector_once, always}},
       {"chain", {all_others, vector_once, always}},
+      {"exact-direct", {one_step, vector_once, always}},
+      {"exact-scatter", {there_and_back_steps, vector_once, always}},
       {"two-level", {climb_steps, vector_once, full_climb}}};
 }
 
@@ -170,6 +172,9 @@ Formulas allreduce_formulas() {
            {[](const Case& c) { return 2 * floor_log(2, c.p) + (full_cube(c) ? 0 : 2); },
             halving_bytes, full_cube}},
           {"recursive-multiplying", {grid_steps, grid_bytes, full_tree}},
+          {"exact-direct", {one_step, vector_once, always}},
+          {"exact-release", {there_and_back_steps, vector_once, always}},
+          {"exact-scatter", {there_and_back_steps, vector_once, always}},
           {"two-level", {climb_and_release_steps, vector_once, full_climb}}};
 }
 
@@ -221,6 +226,7 @@ Formulas reduce_scatter_formulas() {
        {up_and_down_steps,
         [](const Case& c) { return c.p == 1 ? 0 : (c.p - 1) * c.n + largest_subtree(c); }, never}},
       {"ring", {all_others, all_other_blocks, always}},
+      {"exact-direct", {one_step, all_other_blocks, always}},
       {"two-level", {climb_and_release_steps, all_blocks, full_climb}}};
 }
 
@@ -232,6 +238,7 @@ bool full_scan(const Case& c) { return c.l == 0 || full_cube(c); }
 Formulas scan_formulas() {
   return {{"linear", {all_others, vector_once, always}},
           {"recursive-doubling", {log_steps, vector_each_step, full_cube}},
+          {"exact-direct", {one_step, vector_once, always}},
           {"two-level", {scan_steps, scan_bytes, full_scan}}};
 }
 

@@ -69,6 +69,27 @@ TEST(Order, BracketsAreTheSameOnAllRanksAndInAnyOrderOfArrival) {
   }
 }
 
+// A result of an exact row has the one bracket of a sum step, those of all other rows have pairs.
+TEST(Order, ExactRowsHaveOneBracket) {
+  for (const Algorithm& row : table()) {
+    if (!schedule::is_reduction(row.collective)) continue;
+    const Shape shape{.collective = row.collective, .ranks = 5, .count = 7};
+    const Outcome run =
+        Executor(build_set(row, shape, default_parameters(row, shape)), 1, true).run();
+    for (const auto& output : run.outputs) {
+      for (const std::string& expression : output) {
+        if (expression.size() == 1) continue;  // one contribution
+        EXPECT_EQ(expression.find('(') == std::string::npos, row.sums_exactly) << expression;
+        EXPECT_EQ(expression.rfind('['), row.sums_exactly ? 0 : std::string::npos) << expression;
+      }
+    }
+    Shape exact = shape;
+    exact.exact = true;
+    EXPECT_EQ(why_illegal(row, exact, default_parameters(row, exact)).empty(), row.sums_exactly)
+        << row.name;
+  }
+}
+
 // The expression of element 0 at a rank (the root, if there is one) for five ranks, as the
 // algorithms' files say.
 std::string brackets(Collective collective, std::string_view name, int parameter, int rank,
@@ -113,6 +134,9 @@ TEST(Order, FiveRanks) {
   EXPECT_EQ(brackets(reduce_scatter, "recursive-halving", 0, 4, false), "(((0 1) 3) (2 4))");
   EXPECT_EQ(brackets(reduce_scatter, "reduce-scatter", 2, 3, false), "(((0 1) (2 3)) 4)");
   EXPECT_EQ(brackets(reduce_scatter, "ring", 0, 0, false), "((((1 2) 3) 4) 0)");
+  EXPECT_EQ(brackets(allreduce, "exact-scatter", 0, 2, false), "[0 1 2 3 4]");
+  EXPECT_EQ(brackets(reduce, "exact-direct", 0, 2, false), "[0 1 2 3 4]");
+  EXPECT_EQ(brackets(Collective::exscan, "exact-direct", 0, 3, false), "[0 1 2]");
   EXPECT_EQ(brackets(Collective::scan, "linear", 0, 3, false), "(((0 1) 2) 3)");
   EXPECT_EQ(brackets(Collective::scan, "recursive-doubling", 0, 4, false), "(0 ((1 2) (3 4)))");
   EXPECT_EQ(brackets(Collective::exscan, "linear", 0, 3, false), "((0 1) 2)");

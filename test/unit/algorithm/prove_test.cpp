@@ -76,6 +76,7 @@ TEST_P(Prove, RightInEveryLegalOrder) {
         shape.blocks = {};
         shape.count = count;
         shape.ordered = false;
+        shape.exact = row.sums_exactly;
         prove_shape(row, shape);
         if (!schedule::is_reduction(shape.collective) || !row.keeps_order) continue;
         shape.ordered = true;

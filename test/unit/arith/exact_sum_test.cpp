@@ -10,7 +10,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -20,27 +19,25 @@
 namespace unisono::arith {
 namespace {
 
-constexpr std::int64_t kRounds = 4000;
+constexpr std::int64_t kRounds = 800;
 constexpr std::size_t kMostTerms = 66;
-constexpr std::size_t kElements = 7;
+constexpr std::size_t kElements = 37;  // more than fill a register
 
-template <class ElementType, class RawBits, int kFractionBits, int kExponentBits,
-          void (*kSum)(ElementType*, std::span<const ElementType* const>, std::int64_t)>
+template <Type kType, class RawBits, int kFractionBits, int kExponentBits>
 struct SumFormat {
-  using Element = ElementType;
   using Raw = RawBits;
+  static constexpr Type type = kType;
   static constexpr int fraction = kFractionBits;
   static constexpr std::uint64_t sign = std::uint64_t{1} << (kFractionBits + kExponentBits);
   static constexpr std::uint64_t one_exponent = std::uint64_t{1} << kFractionBits;
   static constexpr std::uint64_t infinity = sign - one_exponent;
   static constexpr std::uint64_t nan = infinity + one_exponent / 2;
   static constexpr std::uint64_t one = (sign - one_exponent) / 2 / one_exponent * one_exponent;
-  static constexpr auto sum = kSum;
 };
-using SumFloat16 = SumFormat<std::uint16_t, std::uint16_t, 10, 5, sum_exactly_float16>;
-using SumBfloat16 = SumFormat<std::uint16_t, std::uint16_t, 7, 8, sum_exactly_bfloat16>;
-using SumFloat32 = SumFormat<float, std::uint32_t, 23, 8, sum_exactly_float32>;
-using SumFloat64 = SumFormat<double, std::uint64_t, 52, 11, sum_exactly_float64>;
+using SumFloat16 = SumFormat<Type::float16, std::uint16_t, 10, 5>;
+using SumBfloat16 = SumFormat<Type::bfloat16, std::uint16_t, 7, 8>;
+using SumFloat32 = SumFormat<Type::float32, std::uint32_t, 23, 8>;
+using SumFloat64 = SumFormat<Type::float64, std::uint64_t, 52, 11>;
 
 // A two's complement integer of 2176 bits, in units of the smallest subnormal number. The pattern
 // of infinity counts as the power of two that follows the largest number.
@@ -161,20 +158,22 @@ Patterns random_terms(base::Prng& random, std::size_t count) {
 // the sources, as the number says.
 template <class F>
 Patterns actual_sums(const std::vector<Patterns>& rows, std::size_t target) {
-  using Element = typename F::Element;
+  using Raw = typename F::Raw;
   const std::size_t count = rows.front().size();
-  std::vector<std::vector<Element>> vectors(count + 1, std::vector<Element>(rows.size()));
-  std::vector<const Element*> sources;
+  std::vector<std::vector<Raw>> vectors(count + 1, std::vector<Raw>(rows.size()));
   for (std::size_t term = 0; term < count; ++term) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      vectors[term][i] = std::bit_cast<Element>(static_cast<typename F::Raw>(rows[i][term]));
+      vectors[term][i] = static_cast<Raw>(rows[i][term]);
     }
-    sources.push_back(vectors[term].data());
   }
-  F::sum(vectors[target].data(), sources, static_cast<std::int64_t>(rows.size()));
-  Patterns sums;
-  for (const Element sum : vectors[target]) sums.push_back(std::bit_cast<typename F::Raw>(sum));
-  return sums;
+  const Operands operands{[](const void* all, std::int32_t number) -> const void* {
+                            const auto& list =
+                                *static_cast<const std::vector<std::vector<Raw>>*>(all);
+                            return list[static_cast<std::size_t>(number)].data();
+                          },
+                          &vectors, static_cast<std::int32_t>(count)};
+  find_exact_sum(F::type)(vectors[target].data(), operands, static_cast<std::int64_t>(rows.size()));
+  return {vectors[target].begin(), vectors[target].end()};
 }
 
 template <class F>

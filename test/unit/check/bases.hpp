@@ -68,6 +68,7 @@ inline std::vector<Base> table_bases(std::initializer_list<int> rank_counts, std
       shape.root = schedule::is_rooted(row.collective) ? ranks / 2 : 0;
       shape.count = row.collective == schedule::Collective::barrier ? 0 : count;
       shape.ordered = schedule::is_reduction(row.collective) && row.keeps_order;
+      shape.exact = row.sums_exactly;
       if (row.uses_hosts) shape.hosts = pairs_on_hosts(ranks);
       const auto parameters = algorithm::default_parameters(row, shape);
       if (!algorithm::why_illegal(row, shape, parameters).empty()) continue;

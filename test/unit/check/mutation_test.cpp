@@ -59,7 +59,6 @@ Mutants at_ranks(const Set& base, const std::function<bool(Set&, Schedule&)>& da
 }
 
 bool is_send(const Op& op) { return op.kind == OpKind::send || op.kind == OpKind::multicast; }
-bool computes(const Op& op) { return op.kind == OpKind::reduce || op.kind == OpKind::copy; }
 
 void set_after(Schedule& s, Op& op, const std::vector<OpId>& after) {
   op.first_after = static_cast<std::int32_t>(s.after.size());
@@ -417,7 +416,7 @@ Mutants write_a_slot(const Set& base) {
 Mutants shorter_target(const Set& base) {
   return at_ops(base, [](Set&, Schedule& s, OpId id) {
     Op& op = s.ops[at(id)];
-    if (!computes(op) || op.target.count == 0) return false;
+    if (!schedule::writes_range(op) || op.target.count == 0) return false;
     --op.target.count;
     return true;
   });
@@ -426,17 +425,22 @@ Mutants shorter_target(const Set& base) {
 Mutants target_at_next_element(const Set& base) {
   return at_ops(base, [](Set&, Schedule& s, OpId id) {
     Op& op = s.ops[at(id)];
-    if (!computes(op) || op.target.count == 0) return false;
+    if (!schedule::writes_range(op) || op.target.count == 0) return false;
     ++op.target.offset;
     return true;
   });
+}
+
+// The first range that an op reads.
+Range& first_read(Schedule& s, Op& op) {
+  return op.kind == OpKind::sum ? s.operands[at(op.first_operand)] : op.left;
 }
 
 Mutants negative_offset(const Set& base) {
   return at_ops(base, [](Set&, Schedule& s, OpId id) {
     Op& op = s.ops[at(id)];
     if (op.kind == OpKind::wait) return false;
-    op.left.offset = -1;
+    first_read(s, op).offset = -1;
     return true;
   });
 }
@@ -445,7 +449,7 @@ Mutants overflowing_range(const Set& base) {
   return at_ops(base, [](Set&, Schedule& s, OpId id) {
     Op& op = s.ops[at(id)];
     if (op.kind == OpKind::wait) return false;
-    op.left.offset = std::numeric_limits<std::int64_t>::max();
+    first_read(s, op).offset = std::numeric_limits<std::int64_t>::max();
     return true;
   });
 }
@@ -454,7 +458,8 @@ Mutants source_in_no_slot(const Set& base) {
   return at_ops(base, [](Set&, Schedule& s, OpId id) {
     Op& op = s.ops[at(id)];
     if (op.kind == OpKind::wait) return false;
-    op.left = schedule::slot_range(static_cast<int>(s.slots.size()), 0, op.left.count);
+    Range& source = first_read(s, op);
+    source = schedule::slot_range(static_cast<int>(s.slots.size()), 0, source.count);
     return true;
   });
 }
@@ -487,6 +492,38 @@ Mutants lose_right_operand(const Set& base) {
     Op& op = s.ops[at(id)];
     if (op.kind != OpKind::reduce || op.target.count == 0) return false;
     op.kind = OpKind::copy;
+    return true;
+  });
+}
+
+Mutants lose_operand(const Set& base) {
+  return at_ops(base, [](Set&, Schedule& s, OpId id) {
+    Op& op = s.ops[at(id)];
+    if (op.kind != OpKind::sum || op.target.count == 0 || op.operand_count < 2) return false;
+    --op.operand_count;
+    return true;
+  });
+}
+
+Mutants repeat_operand(const Set& base) {
+  return at_ops(base, [](Set&, Schedule& s, OpId id) {
+    const Op& op = s.ops[at(id)];
+    if (op.kind != OpKind::sum || op.target.count == 0 || op.operand_count < 2) return false;
+    s.operands[at(op.first_operand)] = s.operands[at(op.first_operand + 1)];
+    return true;
+  });
+}
+
+// Where partial sums are not allowed.
+Mutants sum_a_sum(const Set& base) {
+  if (!base.front().shape.exact) return {};
+  return at_ops(base, [](Set&, Schedule& s, OpId id) {
+    const Op op = s.ops[at(id)];
+    if (op.kind != OpKind::sum || op.target.count == 0 || op.operand_count < 2) return false;
+    append(s, OpKind::sum, op.target, {});
+    s.ops.back().first_operand = static_cast<std::int32_t>(s.operands.size());
+    s.ops.back().operand_count = 1;
+    s.operands.push_back(op.target);
     return true;
   });
 }
@@ -633,7 +670,7 @@ Mutants unknown_kind(const Set& base) {
 Mutants unknown_memory(const Set& base) {
   return at_ops(base, [](Set&, Schedule& s, OpId id) {
     if (s.ops[at(id)].kind == OpKind::wait) return false;
-    s.ops[at(id)].left.memory = static_cast<Memory>(schedule::kMemoryCount);
+    first_read(s, s.ops[at(id)]).memory = static_cast<Memory>(schedule::kMemoryCount);
     return true;
   });
 }
@@ -672,7 +709,7 @@ std::vector<Mutation> all_mutations() {
       {"send to a rank that does not exist", {bad_peer}, send_to_nobody},
       {"send to a slot that does not exist", {bad_peer}, send_to_no_slot},
       {"exchange two messages",
-       {misplaced, missing, doubled, out_of_order, deadlock, race},
+       {misplaced, missing, doubled, out_of_order, deadlock, race, partial_sum},
        exchange_messages,
        "two signals, or two messages with the same content, are exchanged"},
       {"send one element less", {wrong_size}, send_less},
@@ -715,6 +752,9 @@ std::vector<Mutation> all_mutations() {
       {"drop a reduce", {undefined_read, missing, race, unwaited_read}, drop_reduce},
       {"drop a copy", {undefined_read, missing, race, unwaited_read}, drop_copy},
       {"lose the right operand", {missing}, lose_right_operand},
+      {"lose an operand of a sum", {missing}, lose_operand},
+      {"sum an operand twice", {missing, doubled}, repeat_operand},
+      {"sum a sum", {partial_sum, race}, sum_a_sum},
       {"reduce twice", {doubled}, reduce_twice},
       {"reduce without an operator", {bad_operand}, reduce_without_operator},
       {"drop a schedule", {malformed}, drop_schedule},
@@ -742,7 +782,7 @@ TEST(Mutation, ThereAreAtLeastTwentyKinds) {
   std::set<std::string_view> names;
   for (const Mutation& mutation : all_mutations()) names.insert(mutation.name);
   EXPECT_EQ(names.size(), all_mutations().size());
-  EXPECT_EQ(names.size(), 54u);
+  EXPECT_EQ(names.size(), 57u);
 }
 
 TEST(Mutation, EveryMutantIsFound) {

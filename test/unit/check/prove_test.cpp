@@ -312,7 +312,7 @@ TEST(Prove, BearsContributionsWithoutEnd) {
 
 TEST(Prove, EveryRuleHasItsName) {
   std::vector<std::string_view> names;
-  for (int rule = 0; rule <= static_cast<int>(Rule::bad_operand); ++rule) {
+  for (int rule = 0; rule <= static_cast<int>(Rule::partial_sum); ++rule) {
     names.push_back(rule_name(static_cast<Rule>(rule)));
   }
   std::ranges::sort(names);

@@ -234,6 +234,22 @@ class Trial {
           element(s, op.target, i) = value;
         }
         return;
+      case schedule::OpKind::sum:
+        for (std::int64_t i = 0; i < op.target.count; ++i) {
+          std::optional<Element> value;
+          for (const schedule::Range& operand : s.operands_of(op)) {
+            const auto term = element(s, operand, i);
+            if (&operand == &s.operands_of(op).front()) {
+              value = term;
+            } else if (value && term) {
+              value->insert(value->end(), term->begin(), term->end());
+            } else {
+              value.reset();
+            }
+          }
+          element(s, op.target, i) = value;
+        }
+        return;
       case schedule::OpKind::reduce:
         for (std::int64_t i = 0; i < op.target.count; ++i) {
           auto value = element(s, op.left, i);

@@ -15,7 +15,7 @@ namespace {
 
 // One of everything.
 constexpr std::string_view kCanonical =
-    "schedule reduce ranks 4 rank 2 count 8 root 2 ordered\n"
+    "schedule reduce ranks 4 rank 2 count 8 root 2 ordered exact\n"
     "scratch 8\n"
     "slot 0 from 0 count 8\n"
     "slot 1 from 3 count 0\n"
@@ -24,7 +24,9 @@ constexpr std::string_view kCanonical =
     "op 2 copy output[4:8] = scratch[4:8] after 1\n"
     "op 3 send scratch[0:4] to 3 slot 0 after 1 2\n"
     "op 4 multicast input[0:0] to 0 slot 1, 1 slot 0\n"
-    "op 5 multicast input[0:0]\n";
+    "op 5 multicast input[0:0]\n"
+    "op 6 sum output[0:4] = input[0:4] . slot 0[4:8] . scratch[0:4] after 0 3\n"
+    "op 7 sum output[0:4] = output[0:4] after 6\n";
 
 std::vector<Schedule> parsed(std::string_view text) {
   auto set = parse(text);
@@ -54,7 +56,12 @@ std::string error_with(std::string_view from, std::string_view to) {
 TEST(Text, PrintsWhatWasParsed) { EXPECT_EQ(print(parsed(kCanonical)), kCanonical); }
 
 TEST(Text, ParsesIntoTheSameScheduleThatTheBuilderMakes) {
-  const Shape shape = {Collective::reduce, 4, 2, 8, true};
+  const Shape shape = {.collective = Collective::reduce,
+                       .ranks = 4,
+                       .root = 2,
+                       .count = 8,
+                       .ordered = true,
+                       .exact = true};
   Builder b(shape, 2);
   const SlotId vector = b.slot(0, 8);
   b.slot(3, 0);
@@ -62,10 +69,14 @@ TEST(Text, ParsesIntoTheSameScheduleThatTheBuilderMakes) {
   const OpId arrived = b.wait(vector);
   const OpId reduced = b.reduce(partial, b.of(vector), input(0, 8), {arrived});
   const OpId copied = b.copy(output(4, 4), scratch(4, 4), {reduced});
-  b.send(3, 0, scratch(0, 4), {reduced, copied});
+  const OpId sent = b.send(3, 0, scratch(0, 4), {reduced, copied});
   const Target targets[] = {{0, 1}, {1, 0}};
   b.multicast(targets, input(0, 0));
   b.multicast({}, input(0, 0));
+  const Range operands[] = {input(0, 4), slot_range(vector, 4, 4), scratch(0, 4)};
+  const OpId summed = b.sum(output(0, 4), operands, {arrived, sent});
+  const Range again[] = {output(0, 4)};
+  b.sum(output(0, 4), again, {summed});
   const Schedule schedule = std::move(b).take();
   EXPECT_EQ(print(schedule), kCanonical);
   const auto set = parsed(kCanonical);
@@ -109,6 +120,7 @@ Schedule random_schedule(std::mt19937& random) {
     shape.count = below(kMaxTextCount);
   }
   shape.ordered = below(2) == 0;
+  shape.exact = below(2) == 0;
   if (below(2) == 0) {
     std::vector<int> labels(static_cast<std::size_t>(shape.ranks));
     for (int& label : labels) label = small(5);
@@ -122,7 +134,7 @@ Schedule random_schedule(std::mt19937& random) {
   b.scratch(below(3) * below(1 << 30));
   for (std::int64_t i = below(4); i > 0; --i) b.slot(small(100), below(1 << 30));
   for (OpId id = 0; id < 12; ++id) {
-    switch (below(5)) {
+    switch (below(6)) {
       case 0:
         b.send(small(100), small(100), range());
         break;
@@ -138,6 +150,12 @@ Schedule random_schedule(std::mt19937& random) {
       case 3:
         b.reduce(range(), range(), range());
         break;
+      case 4: {
+        std::vector<Range> operands(static_cast<std::size_t>(1 + below(4)));
+        for (Range& operand : operands) operand = range();
+        b.sum(range(), operands);
+        break;
+      }
       default:
         b.copy(range(), range());
         break;
@@ -175,7 +193,8 @@ TEST(Text, ErrorsNameLineAndColumn) {
   EXPECT_EQ(error_with("op 0 wait slot 0", "op 0 wait slit 0"),
             "line 5, column 11: expected 'slot', found 'slit'");
   EXPECT_EQ(error_with("op 0 wait slot 0", "op 0 sleep"),
-            "line 5, column 6: expected 'send', 'multicast', 'wait', 'reduce' or 'copy', found "
+            "line 5, column 6: expected 'send', 'multicast', 'wait', 'reduce', 'copy' or "
+            "'sum', found "
             "'sleep'");
   EXPECT_EQ(error_with("op 1 reduce", "op 2 reduce"), "line 6, column 4: expected '1', found '2'");
   EXPECT_EQ(error_with("slot 1 from", "slot 0 from"), "line 4, column 6: expected '1', found '0'");

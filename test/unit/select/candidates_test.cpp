@@ -92,11 +92,21 @@ TEST(PriceCandidates, HasEveryLegalRowOnceForEachParameterAndInOrder) {
           std::ranges::is_sorted(all, {}, [](const Priced& each) { return each.price.ns; }));
       for (const algorithm::Algorithm& row : algorithm::table()) {
         if (row.collective != shape.collective || row.refuse != nullptr) continue;
-        EXPECT_TRUE(std::ranges::any_of(all, [&](const Priced& each) { return each.row == &row; }))
+        EXPECT_NE(std::ranges::any_of(all, [&](const Priced& each) { return each.row == &row; }),
+                  row.sums_exactly)
             << row.name;
       }
     }
   }
+}
+
+// An exact shape has no other candidates.
+TEST(PriceCandidates, OfExactSumsAreExact) {
+  Shape shape = shape_of(Collective::allreduce, 5, 40);
+  shape.exact = true;
+  const auto all = priced(shape, model::default_machine());
+  EXPECT_GE(all.size(), 3U);
+  for (const Priced& each : all) EXPECT_TRUE(each.row->sums_exactly) << each.row->name;
 }
 
 TEST(PriceCandidates, APriceFromOneScheduleIsThatOfAll) {
