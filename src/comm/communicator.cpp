@@ -40,6 +40,7 @@ plan::PlanContext plan_context(const Members& members, const SegmentLayout& layo
           .shared_windows = one_memory && can.shared_windows,
           .engine = job.settings().engine(),
           .pull = one_memory && can.pull,
+          .reproducible = job.reproducible,
           .refer = one_memory && can.direct && can.shared_windows,
           .hosts = members.hosts(),
           .group = std::move(group),

@@ -85,6 +85,7 @@ class Job {
   // Ends this rank's part; idempotent.
   void leave();
 
+  base::Reproducible reproducible = base::Reproducible::no;  // the same on all, since the start
   wait::CarryOn carry_on{};  // set before the first call of a collective
   // Where this rank's calls are recorded, set before the first communicator; null: nowhere.
   profile::ProfileOfJob profile;

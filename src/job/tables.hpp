@@ -66,6 +66,8 @@ struct alignas(64) JobHeader {
   std::atomic<std::uint64_t> machine_size;
   std::atomic<std::int64_t> machine_offset;
   std::atomic<std::uint64_t> machine_is_there;
+  // UNISONO_REPRODUCIBLE of rank 0, + 1; 0: not there yet. Written by a put from another host.
+  std::atomic<std::uint64_t> reproducible;
   wait::SleeperTable sleepers;
   // A rank that could not start (start/start_up.hpp), and which one of another host reported it.
   FailureRecord start_failure;

@@ -88,12 +88,16 @@ class PlanMaker {
     plan_->algorithm = std::move(name_);
     plan_->user = {};
     plan_->kernel = nullptr;
+    plan_->sum = nullptr;
     if (call_.op >= kFirstUserNumber) {
       plan_->user = call_.user;
       plan_->kernel = call_user;
     } else if (call_.op >= 0) {
       plan_->kernel = arith::find_kernel(static_cast<arith::Operator>(call_.op),
                                          static_cast<arith::Type>(call_.type));
+      if (static_cast<arith::Operator>(call_.op) == arith::Operator::sum) {
+        plan_->sum = arith::find_exact_sum(static_cast<arith::Type>(call_.type));
+      }
     }
   }
 
@@ -180,6 +184,13 @@ bool leaders_multicast(const PlanContext& context) {
   return true;
 }
 
+// Whether the result depends on the order in which the contributions are combined.
+bool rounds(const Call& call) {
+  const auto op = built_in<arith::Operator>(call.op);
+  const auto type = built_in<arith::Type>(call.type);
+  return op == arith::Operator::sum && type && arith::find_exact_sum(*type) != nullptr;
+}
+
 }  // namespace
 
 Shape shape_of(const Call& call, const PlanContext& context) {
@@ -189,7 +200,8 @@ Shape shape_of(const Call& call, const PlanContext& context) {
           .count = call.blocks.given() ? 0 : call.count,
           .ordered = call.ordered,
           .blocks = call.blocks,
-          .hosts = context.hosts};
+          .hosts = context.hosts,
+          .exact = rounds(call) && context.reproducible != base::Reproducible::no};
 }
 
 select::Circumstances circumstances_of(const Call& call, const PlanContext& context) {

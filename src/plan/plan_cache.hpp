@@ -33,7 +33,8 @@ struct PlanContext {
   bool streams = false;           // long messages between hosts go by streams, or by remote memory
   bool shared_windows = false;
   base::EngineChoice engine = base::EngineChoice::automatic;
-  bool pull = false;                   // ranks can read each other's memory
+  bool pull = false;  // ranks can read each other's memory
+  base::Reproducible reproducible = base::Reproducible::no;
   bool refer = false;                  // a put is a store, and ranks share one memory
   topology::HostMap hosts{};           // empty: all ranks are on one host
   std::vector<bool> group{};           // as BindOptions::group

@@ -140,6 +140,16 @@ bool shares_hosts_doubles_few(const Situation& call) {
   return shares_hosts_few(call) && doubles(call);
 }
 
+// Reproducible sums.
+bool exact(const Situation& call) { return call.shape.exact; }
+bool exact_splits(const Situation& call) {
+  return call.shape.exact && call.shape.count >= call.shape.ranks &&
+         call.bytes >= limit(call, Constant::split_from);
+}
+bool exact_by_one(const Situation& call) {
+  return call.shape.exact && (call.oversubscribed() || !has_few(call, call.shape.ranks));
+}
+
 // clang-format off
 constexpr Rule kRules[] = {
     {Collective::barrier, "two-level", false, shares_hosts_multicasts,
@@ -168,6 +178,10 @@ constexpr Rule kRules[] = {
      "a message to all is staged once"},
     {Collective::broadcast, "fnomial", false, always,
      "there is no multicast, so that ranks pass it on"},
+    {Collective::reduce, "exact-scatter", false, exact_splits,
+     "a reproducible sum of a long vector, whose blocks are each summed by one rank"},
+    {Collective::reduce, "exact-direct", false, exact,
+     "a reproducible sum of a short vector, for which the root gets all"},
     {Collective::reduce, "two-level", false, shares_hosts_few,
      "hosts share memory, so that each sends one vector; few hosts", "serial"},
     {Collective::reduce, "two-level", false, shares_hosts,
@@ -176,6 +190,12 @@ constexpr Rule kRules[] = {
      "few ranks, or more ranks than cores, so that the root combines for all"},
     {Collective::reduce, "fnomial", false, always,
      "many ranks with a core each share the work"},
+    {Collective::allreduce, "exact-scatter", false, exact_splits,
+     "a reproducible sum of a long vector, whose blocks are each summed by one rank"},
+    {Collective::allreduce, "exact-release", false, exact_by_one,
+     "a reproducible sum: one rank gets all vectors, and its result goes to all at once"},
+    {Collective::allreduce, "exact-direct", false, exact,
+     "a reproducible sum of a short vector, for which every rank gets all"},
     {Collective::allreduce, "two-level", false, shares_hosts_splits_few_steps,
      "hosts share memory, and a long vector is worth splitting over them; few steps",
      "reduce-scatter-allgather"},
@@ -245,10 +265,14 @@ constexpr Rule kRules[] = {
      "tiny blocks between many ranks with a core each; fewer messages"},
     {Collective::alltoall, "linear", false, always,
      "few ranks, more ranks than cores, or blocks that are not tiny or differ; one step"},
+    {Collective::reduce_scatter, "exact-direct", false, exact,
+     "a reproducible sum: every rank gets its block of all"},
     {Collective::reduce_scatter, "two-level", false, fills_hosts_passed_on,
      "many ranks share a host, so that it sends one vector, which is short", "pairwise"},
     {Collective::reduce_scatter, "pairwise", false, always,
      "one step"},
+    {Collective::scan, "exact-direct", false, exact,
+     "a reproducible sum: every rank gets the vectors of all below"},
     {Collective::scan, "two-level", false, shares_hosts_doubles_few,
      "hosts share memory, so that each sends its sum once; few hosts", "linear,linear"},
     {Collective::scan, "two-level", false, shares_hosts_doubles,
@@ -257,6 +281,8 @@ constexpr Rule kRules[] = {
      "every rank has a core and the vector is short; few steps"},
     {Collective::scan, "linear", false, always,
      "more ranks than cores, or a long vector; each rank sends once"},
+    {Collective::exscan, "exact-direct", false, exact,
+     "a reproducible sum: every rank gets the vectors of all below"},
     {Collective::exscan, "two-level", false, shares_hosts_doubles_few,
      "hosts share memory, so that each sends its sum once; few hosts", "linear,linear"},
     {Collective::exscan, "two-level", false, shares_hosts_doubles,

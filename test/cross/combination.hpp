@@ -47,7 +47,8 @@ inline bool all_types_at(int ranks) {
   return full_sweep || !harness::kSanitized || ranks == 2 || ranks == 3;
 }
 
-inline std::unique_ptr<World> make_world(const Combination& setup, int ranks) {
+inline std::unique_ptr<World> make_world(const Combination& setup, int ranks,
+                                         const base::Environment& more = {}) {
   const auto is = [&setup](const char* network) {
     return std::strcmp(setup.network, network) == 0;
   };
@@ -59,6 +60,7 @@ inline std::unique_ptr<World> make_world(const Combination& setup, int ranks) {
     options.settings["UNISONO_SINGLE_COPY"] = "on";
     options.settings["UNISONO_SINGLE_COPY_FROM"] = "64";
   }
+  for (const auto& [name, value] : more) options.settings[name] = value;
   options.network.multicast = is("multicast");
   return std::make_unique<World>(options);
 }

@@ -46,6 +46,7 @@ base::Result<plan::PlanContext> make_context(const RanksPlace& place,
   context.engine = settings.engine();
   context.pull = one_memory && settings.toggle(base::Setting::single_copy) != base::Toggle::off;
   context.single_copy_from = settings.bytes(base::Setting::single_copy_from);
+  context.reproducible = settings.reproducible();
   context.check = settings.toggle(base::Setting::check);
   context.small = layout.small;
   context.bulk = layout.bulk;

@@ -140,6 +140,10 @@ Toggle Settings::toggle(Setting id) const {
   return static_cast<Toggle>(value(id, SettingType::toggle).number);
 }
 
+Reproducible Settings::reproducible() const {
+  return static_cast<Reproducible>(value(Setting::reproducible, SettingType::choice).number);
+}
+
 EngineChoice Settings::engine() const {
   return static_cast<EngineChoice>(value(Setting::engine, SettingType::choice).number);
 }

@@ -28,6 +28,7 @@ enum class Setting {
   engine,
   agent,
   algorithm,
+  reproducible,
   machine,
   spin,
   short_slices,
@@ -60,11 +61,12 @@ enum class Setting {
   first_sequence,
   fault,
 };
-inline constexpr std::size_t kSettingCount = 38;
+inline constexpr std::size_t kSettingCount = 39;
 
 // The enumerations that settings take, in the order of their names in the table.
 enum class EngineChoice { automatic, inline_, helping };  // UNISONO_ENGINE
 enum class Toggle { automatic, on, off };                 // UNISONO_CHECK, UNISONO_SINGLE_COPY ...
+enum class Reproducible { no, exact, of_ranks };          // UNISONO_REPRODUCIBLE
 enum class LogLevel { error, warn, info, debug };         // UNISONO_LOG
 
 enum class SettingType {
@@ -123,6 +125,7 @@ class Settings {
   EngineChoice engine() const;
   // The name of the chosen value in the table, for settings of type choice.
   std::string_view choice(Setting id) const;
+  Reproducible reproducible() const;
   LogLevel log_level() const;
   const std::string& text(Setting id) const;
   // Whether the environment set it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the ranks of a job tell each other once, at the start: whether they can read each other's
-// memory, whether all can use remote memory, by which machine file they choose, and which hosts
+// memory, whether all can use remote memory, by which machine file they choose, how they sum, and
+// which hosts
 // have a NIC path. Each exchange ends alike on all ranks. One thread.
 #pragma once
 
@@ -52,6 +53,10 @@ base::Result<std::shared_ptr<const model::Machine>> agree_on_machine(StartUp& st
                                                                      const bootstrap::JobInfo& info,
                                                                      memory::JobMemory& memory,
                                                                      const std::string& own);
+
+// How all ranks sum: as the job's first rank does. A rank that asks for something else fails the
+// start, with an error that names both.
+base::Result<base::Reproducible> agree_on_sums(StartUp& start, const bootstrap::JobInfo& info);
 
 // Each host's abilities in the NIC path; empty if no rank asks. `own`: this host's; nullopt: no
 // rank asks.

@@ -108,6 +108,7 @@ Status check_nic_call(const schedule::Shape& shape, const Circumstances& now,
     return refusal(shape.blocks.given() ? "its blocks have lengths of their own"
                                         : "it makes a communicator");
   }
+  if (shape.exact) return refusal("it rounds partial sums, and UNISONO_REPRODUCIBLE is on");
   if (choice.origin == Origin::override_) {
     return refusal("UNISONO_ALGORITHM asks for " +
                    algorithm::describe(*choice.algorithm, choice.parameters));
