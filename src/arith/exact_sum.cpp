@@ -150,6 +150,7 @@ template <class ExactFormat, class RealType>
 struct SummedReal {
   using Format = ExactFormat;
   using Real = RealType;
+  static constexpr bool kInRegisters = true;
   static void widen(Real* terms, const std::byte* from, std::size_t count) {
     std::memcpy(terms, from, count * sizeof(Real));
   }
@@ -162,6 +163,7 @@ template <class ExactFormat, class Half>
 struct SummedHalf {
   using Format = ExactFormat;
   using Real = double;
+  static constexpr bool kInRegisters = false;
   static void widen(double* terms, const std::byte* from, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       Half half;
@@ -207,8 +209,37 @@ void sum_block(void* target, const Operands& operands, std::int64_t from, std::s
               count * sizeof(Raw));
 }
 
+// So many operands are summed in registers, element by element; more of them block by block.
+constexpr std::int32_t kMostRows = 64;
+
+template <class Format>
+void mend_element(const void* operands, std::size_t at, void* result) {
+  const typename Format::Raw sum = sum_as_integers<Format>(*static_cast<const Operands*>(operands),
+                                                           static_cast<std::int64_t>(at));
+  std::memcpy(result, &sum, sizeof sum);
+}
+
+template <class Summed>
+bool sum_in_registers(void* target, const Operands& operands, std::int64_t count) {
+  using Real = typename Summed::Real;
+  const Real* rows[kMostRows];
+  if (operands.count > kMostRows) return false;
+  auto misaligned = reinterpret_cast<std::uintptr_t>(target);
+  for (std::int32_t i = 0; i < operands.count; ++i) {
+    rows[i] = static_cast<const Real*>(operands[i]);
+    misaligned |= reinterpret_cast<std::uintptr_t>(rows[i]);
+  }
+  if (misaligned % alignof(Real) != 0) return false;
+  sum_rows(static_cast<Real*>(target), rows, operands.count, static_cast<std::size_t>(count),
+           {mend_element<typename Summed::Format>, &operands});
+  return true;
+}
+
 template <class Summed>
 void sum_exactly(void* target, const Operands& operands, std::int64_t count) {
+  if constexpr (Summed::kInRegisters) {
+    if (sum_in_registers<Summed>(target, operands, count)) return;
+  }
   for (std::int64_t from = 0; from < count; from += kSumBlock) {
     sum_block<Summed>(target, operands, from,
                       static_cast<std::size_t>(std::min(kSumBlock, count - from)));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace unisono::arith {
 
@@ -15,6 +16,20 @@ Real add_with_error(Real left, Real right, Real& error) {
   error = (left - (sum - part)) + (right - part);
   return sum;
 }
+
+// How an element is summed where an expansion does not suffice: it lost an error, or is infinite or
+// NaN. `result` has room for one element.
+struct Mend {
+  void (*element)(const void* context, std::size_t at, void* result) = nullptr;
+  const void* context = nullptr;
+};
+
+// target[i] = the sum of rows[0][i] ... rows[count - 1][i], rounded once. The target may be one of
+// the rows; an element is mended before it is written.
+void sum_rows(float* target, const float* const* rows, std::int32_t count, std::size_t elements,
+              const Mend& mend);
+void sum_rows(double* target, const double* const* rows, std::int32_t count, std::size_t elements,
+              const Mend& mend);
 
 // The sum of an element is sum + rest if `lost` is 0.
 template <class Real, std::size_t kCount>
