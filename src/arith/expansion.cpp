@@ -62,6 +62,32 @@ HWY_INLINE std::size_t add_registers(const ExpansionSpans<Real>& all, std::size_
   return i;
 }
 
+// Sums of two: one addition is one rounding. Stops at four registers with a sum that is infinite or
+// NaN, or that are not full.
+template <class Real>
+HWY_INLINE std::size_t add_two_rows(const SummedRows<Real>& all, std::size_t elements) {
+  const hn::ScalableTag<Real> tag;
+  using V = hn::VFromD<decltype(tag)>;
+  const std::size_t lanes = hn::Lanes(tag);
+  const auto sum_at = [&](std::size_t at) {
+    return hn::Add(hn::LoadU(tag, all.rows[0] + at), hn::LoadU(tag, all.rows[1] + at));
+  };
+  std::size_t i = 0;
+  for (; i + 4 * lanes <= elements; i += 4 * lanes) {
+    const V a = sum_at(i), b = sum_at(i + lanes);
+    const V c = sum_at(i + 2 * lanes), d = sum_at(i + 3 * lanes);
+    // A number minus itself is 0 if it is finite, and else NaN.
+    const V left = hn::Or(hn::Sub(a, a), hn::Sub(b, b));
+    const V right = hn::Or(hn::Sub(c, c), hn::Sub(d, d));
+    if (!hn::AllTrue(tag, hn::Eq(hn::Or(left, right), hn::Zero(tag)))) break;
+    hn::StoreU(a, tag, all.target + i);
+    hn::StoreU(b, tag, all.target + i + lanes);
+    hn::StoreU(c, tag, all.target + i + 2 * lanes);
+    hn::StoreU(d, tag, all.target + i + 3 * lanes);
+  }
+  return i;
+}
+
 // The exact sum of a register of elements, and in which of them it is not known.
 template <class D, class V>
 HWY_INLINE V sum_register(D tag, const SummedRows<hn::TFromD<D>>& all, std::size_t at,
@@ -95,7 +121,7 @@ HWY_INLINE std::size_t sum_registers(const SummedRows<Real>& all, std::size_t el
   using D = decltype(tag);
   using V = hn::VFromD<D>;
   const std::size_t lanes = hn::Lanes(tag);
-  std::size_t i = 0;
+  std::size_t i = all.count == 2 ? add_two_rows(all, elements) : 0;
   for (; i + lanes <= elements; i += lanes) {
     hn::Mask<D> is_bad;
     V sum = sum_register<D, V>(tag, all, i, is_bad);

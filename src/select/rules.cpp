@@ -146,6 +146,9 @@ bool exact_splits(const Situation& call) {
   return call.shape.exact && call.shape.count >= call.shape.ranks &&
          call.bytes >= limit(call, Constant::split_from);
 }
+bool exact_splits_with_cores(const Situation& call) {
+  return exact_splits(call) && !call.oversubscribed();
+}
 bool exact_by_one(const Situation& call) {
   return call.shape.exact && (call.oversubscribed() || !has_few(call, call.shape.ranks));
 }
@@ -178,7 +181,7 @@ constexpr Rule kRules[] = {
      "a message to all is staged once"},
     {Collective::broadcast, "fnomial", false, always,
      "there is no multicast, so that ranks pass it on"},
-    {Collective::reduce, "exact-scatter", false, exact_splits,
+    {Collective::reduce, "exact-scatter", false, exact_splits_with_cores,
      "a reproducible sum of a long vector, whose blocks are each summed by one rank"},
     {Collective::reduce, "exact-direct", false, exact,
      "a reproducible sum of a short vector, for which the root gets all"},
