@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <span>
 
-#include "arith/exact_sum.hpp"
 #include "arith/kernel.hpp"
+#include "arith/sums/exact_sum.hpp"
 #include "network/router.hpp"
 #include "plan/program.hpp"
 #include "wait/doorbells.hpp"

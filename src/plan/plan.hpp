@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "arith/exact_sum.hpp"
 #include "arith/kernel.hpp"
+#include "arith/sums/exact_sum.hpp"
 #include "plan/call.hpp"
 #include "plan/nic_call.hpp"
 #include "plan/program.hpp"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "arith/kernel.hpp"
+#include "arith/sums/sum_in_order.hpp"
 #include "base/log.hpp"
 #include "plan/digest.hpp"
 #include "plan/make_programs.hpp"
@@ -96,7 +97,9 @@ class PlanMaker {
       plan_->kernel = arith::find_kernel(static_cast<arith::Operator>(call_.op),
                                          static_cast<arith::Type>(call_.type));
       if (static_cast<arith::Operator>(call_.op) == arith::Operator::sum) {
-        plan_->sum = arith::find_exact_sum(static_cast<arith::Type>(call_.type));
+        const bool in_order = context_.reproducible == base::Reproducible::of_ranks;
+        plan_->sum = (in_order ? arith::find_sum_in_order
+                               : arith::find_exact_sum)(static_cast<arith::Type>(call_.type));
       }
     }
   }

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reproducible sums: with UNISONO_REPRODUCIBLE=1 every algorithm that is allowed, on every engine
 // over every transport, gives the bits of the exact sum of the contributions, rounded once. Sums
-// that cancel, overflow on the way, are subnormal, infinite or NaN.
+// that cancel, overflow on the way, are subnormal, infinite or NaN. With UNISONO_REPRODUCIBLE=ranks
+// it gives those of the sum in the order of ranks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "algorithm/algorithm.hpp"
-#include "arith/exact_sum.hpp"
+#include "arith/sums/exact_sum.hpp"
 #include "base/prng.hpp"
 #include "cross/combination.hpp"
 #include "cross/trial.hpp"
@@ -34,6 +36,8 @@ struct RealFormat {
 constexpr RealFormat kRealFormats[] = {
     {Type::float16, 2, 10, 5},  {Type::bfloat16, 2, 7, 8},      {Type::float32, 4, 23, 8},
     {Type::float64, 8, 52, 11}, {Type::complex64, 4, 23, 8, 2}, {Type::complex128, 8, 52, 11, 2}};
+
+using Numbers = Bytes (*)(const RealFormat& format, int rank, std::int64_t count);
 
 // The bits of number i of a rank: eight kinds of sums follow one another.
 std::uint64_t hard_bits(const RealFormat& format, int rank, std::int64_t i) {
@@ -76,36 +80,56 @@ Bytes hard_numbers(const RealFormat& format, int rank, std::int64_t count) {
   return bytes;
 }
 
-Material hard_material(const RealFormat& format) {
+// Numbers whose sums are finite, but depend on their order.
+Bytes plain_numbers(const RealFormat& format, int rank, std::int64_t count) {
+  Bytes bytes(static_cast<std::size_t>(count * format.reals) * format.raw_bytes);
+  for (std::int64_t i = 0; i < count * format.reals; ++i) {
+    const std::uint64_t bits = hard_bits(format, rank, 8 * i + 4);
+    std::memcpy(bytes.data() + static_cast<std::size_t>(i) * format.raw_bytes, &bits,
+                format.raw_bytes);
+  }
+  return bytes;
+}
+
+Material material_of(const RealFormat& format, Numbers numbers) {
   Material of = material(format.type, Operator::sum);
-  of.input = [format](int rank, std::int64_t count) { return hard_numbers(format, rank, count); };
+  of.input = [format, numbers](int rank, std::int64_t count) {
+    return numbers(format, rank, count);
+  };
   return of;
 }
 
-// The exact sum of the contributions that belong to the output of `rank`, the last one first.
+// The contributions that belong to the output of `rank`, in the order of ranks.
+std::vector<Bytes> contributions(const RealFormat& format, const Shape& shape, int rank,
+                                 const Numbers& numbers) {
+  const int last = shape.collective == Collective::exscan ? rank - 1
+                   : shape.collective == Collective::scan ? rank
+                                                          : shape.ranks - 1;
+  const auto element = static_cast<std::int64_t>(format.raw_bytes) * format.reals;
+  const std::int64_t offset =
+      shape.collective == Collective::reduce_scatter ? schedule::block(shape, rank).offset : 0;
+  std::vector<Bytes> inputs;
+  for (int r = 0; r <= last; ++r) {
+    inputs.push_back(numbers(format, r, schedule::input_count(shape, r)));
+    inputs.back().erase(inputs.back().begin(), inputs.back().begin() + offset * element);
+  }
+  return inputs;
+}
+
+// Their exact sum, the last one first.
 Bytes exact_output(const RealFormat& format, const Shape& shape, int rank) {
   const std::int64_t outputs = schedule::output_count(shape, rank);
   if (outputs == 0) return {};
-  const int first = shape.collective == Collective::exscan ? rank - 1
-                    : shape.collective == Collective::scan ? rank
-                                                           : shape.ranks - 1;
-  std::vector<Bytes> inputs;
-  for (int r = first; r >= 0; --r) {
-    inputs.push_back(hard_numbers(format, r, schedule::input_count(shape, r)));
-  }
-  const std::size_t element = format.raw_bytes * static_cast<std::size_t>(format.reals);
-  const std::int64_t offset =
-      shape.collective == Collective::reduce_scatter ? schedule::block(shape, rank).offset : 0;
-  for (Bytes& input : inputs) {
-    input.erase(input.begin(), input.begin() + offset * static_cast<std::int64_t>(element));
-  }
+  std::vector<Bytes> inputs = contributions(format, shape, rank, hard_numbers);
+  std::ranges::reverse(inputs);
   const arith::Operands operands{[](const void* all, std::int32_t number) -> const void* {
                                    const auto& list = *static_cast<const std::vector<Bytes>*>(all);
                                    return list[static_cast<std::size_t>(number)].data();
                                  },
                                  &inputs, static_cast<std::int32_t>(inputs.size())};
-  Bytes sum(static_cast<std::size_t>(outputs) * element);
+  Bytes sum(inputs.front().size());
   arith::find_exact_sum(format.type)(sum.data(), operands, outputs);
+  sum.resize(static_cast<std::size_t>(outputs * format.reals) * format.raw_bytes);
   return sum;
 }
 
@@ -115,7 +139,7 @@ std::int64_t expect_exact(World& world, Shape shape, std::int64_t count,
   shape.count = count;
   for (const RealFormat& format : formats) {
     for (const bool in_place : {false, true}) {
-      Trial trial(shape, hard_material(format), {.in_place = in_place});
+      Trial trial(shape, material_of(format, hard_numbers), {.in_place = in_place});
       const std::vector<Bytes> outputs = trial.outputs(world);
       for (int rank = 0; rank < shape.ranks; ++rank) {
         EXPECT_EQ(outputs[static_cast<std::size_t>(rank)], exact_output(format, shape, rank))
@@ -185,6 +209,46 @@ TEST(ReproducibleSums, AreExactWithManyRanks) {
   }
 }
 
+// One addition after another, by the scalar twin of each kernel.
+Bytes ordered_output(const RealFormat& format, const Shape& shape, int rank) {
+  const std::int64_t outputs = schedule::output_count(shape, rank);
+  if (outputs == 0) return {};
+  const std::vector<Bytes> inputs = contributions(format, shape, rank, plain_numbers);
+  Bytes sum = inputs.front();
+  const arith::Kernel add = arith::find_reference_kernel(Operator::sum, format.type);
+  for (std::size_t i = 1; i < inputs.size(); ++i) {
+    add(sum.data(), sum.data(), inputs[i].data(), outputs, nullptr);
+  }
+  sum.resize(static_cast<std::size_t>(outputs * format.reals) * format.raw_bytes);
+  return sum;
+}
+
+TEST(SumsInTheOrderOfRanks, AreTheSameOnEveryEngineOverEveryTransport) {
+  for (const int ranks : swept_ranks()) {
+    for (const Combination& combination : kCombinations) {
+      SCOPED_TRACE(std::string(combination.engine) + " over " + combination.network);
+      const auto world = make_world(combination, ranks, {{"UNISONO_REPRODUCIBLE", "ranks"}});
+      for (const Algorithm& row : algorithm::table()) {
+        if (!row.sums_exactly) continue;
+        Shape shape = any_shape(static_cast<int>(row.collective), ranks);
+        world->override_with(row, {});
+        for (const RealFormat& format : kRealFormats) {
+          for (const std::int64_t count : {1, 601}) {
+            shape.count = count;
+            Trial trial(shape, material_of(format, plain_numbers), {.in_place = count > 1});
+            const std::vector<Bytes> outputs = trial.outputs(*world);
+            for (int rank = 0; rank < ranks; ++rank) {
+              ASSERT_EQ(outputs[static_cast<std::size_t>(rank)],
+                        ordered_output(format, shape, rank))
+                  << row.name << ": " << trial.describe() << ", rank " << rank;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 // A vector that goes in segments: where they are cut does not matter.
 TEST(ReproducibleSums, AreExactInSegments) {
   for (const char* engine : {"inline", "helping"}) {
@@ -192,7 +256,9 @@ TEST(ReproducibleSums, AreExactInSegments) {
                                   {{"UNISONO_REPRODUCIBLE", "1"}, {"UNISONO_BUFFERS", "256K"}});
     for (int c = 0; c < schedule::kCollectiveCount; ++c) {
       const Shape shape = any_shape(c, 3);
-      if (is_reduction(shape)) expect_exact(*world, shape, 30'011);
+      if (is_reduction(shape)) {
+        expect_exact(*world, shape, 30'011, std::span(kRealFormats).subspan(2, 2));
+      }
     }
   }
 }

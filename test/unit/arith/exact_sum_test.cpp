@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Exact sums, bit for bit, against a fixed-point number that has room for every bit of every term.
 // It is rounded by a search among all values of the format. Seeded random terms of every kind.
-#include "arith/exact_sum.hpp"
+#include "arith/sums/exact_sum.hpp"
 
 #include <gtest/gtest.h>
 
@@ -19,9 +19,9 @@
 namespace unisono::arith {
 namespace {
 
-constexpr std::int64_t kRounds = 800;
+constexpr std::int64_t kRounds = 230;
 constexpr std::size_t kMostTerms = 66;
-constexpr std::size_t kElements = 37;  // more than fill a register
+constexpr std::size_t kElements = 133;  // more than fill four registers
 
 template <Type kType, class RawBits, int kFractionBits, int kExponentBits>
 struct SumFormat {

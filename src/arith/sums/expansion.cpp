@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The additions to expansions, compiled once per instruction set. Nothing here is multiplied, so a
 // compiler has nothing to contract.
-#include "arith/expansion.hpp"
+#include "arith/sums/expansion.hpp"
 
 #include <cmath>
 
 #include "arith/simd_target.hpp"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "arith/expansion.cpp"
+#define HWY_TARGET_INCLUDE "arith/sums/expansion.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
@@ -188,8 +188,8 @@ void sum_rows32(float* target, const float* const* rows, std::int32_t count, std
   sum_all_rows<float>({target, rows, count}, elements, mend);
 }
 
-void sum_rows64(double* target, const double* const* rows, std::int32_t count,
-                std::size_t elements, const Mend& mend) {
+void sum_rows64(double* target, const double* const* rows, std::int32_t count, std::size_t elements,
+                const Mend& mend) {
   sum_all_rows<double>({target, rows, count}, elements, mend);
 }
 

@@ -5,7 +5,7 @@
 // 32 bits in words of 64, so that no carry is lost. The expansion of 16-bit terms is of float64.
 // Vectors are summed block by block, so that the expansions of a block stay in the first cache.
 // Any thread.
-#include "arith/exact_sum.hpp"
+#include "arith/sums/exact_sum.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,8 +14,8 @@
 #include <cstddef>
 #include <cstring>
 
-#include "arith/expansion.hpp"
 #include "arith/half.hpp"
+#include "arith/sums/expansion.hpp"
 
 namespace unisono::arith {
 namespace {
