@@ -146,8 +146,9 @@ bool exact_splits(const Situation& call) {
   return call.shape.exact && call.shape.count >= call.shape.ranks &&
          call.bytes >= limit(call, Constant::split_from);
 }
+// Two terms need one addition, which is not worth a second step.
 bool exact_splits_with_cores(const Situation& call) {
-  return exact_splits(call) && !call.oversubscribed();
+  return exact_splits(call) && !call.oversubscribed() && call.shape.ranks > 2;
 }
 bool exact_by_one(const Situation& call) {
   return call.shape.exact && (call.oversubscribed() || !has_few(call, call.shape.ranks));

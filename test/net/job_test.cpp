@@ -51,6 +51,45 @@ TEST_F(HostsJob, EveryCollectiveIsRight) {
   expect_all_clean(processes);
 }
 
+// Element i of a rank's vector. In most orders a sum of five ranks' numbers loses the small ones.
+double cancelling_number(int rank, int i) {
+  constexpr double kNumbers[kRanks] = {1e16, 1, -1e16, 1, 0x1p-1074};
+  return kNumbers[static_cast<std::size_t>((rank + i) % kRanks)];
+}
+
+void check_exact_sums(const HostRank& self, int count) {
+  std::vector<double> all;
+  for (int i = 0; i < kRanks * count; ++i) all.push_back(cancelling_number(self.rank, i));
+  const std::vector<double> mine(all.begin(), all.begin() + count);
+  const std::vector<double> expected(mine.size(), 2.0);
+  std::vector<double> sum(mine.size());
+  ASSERT_TRUE(succeeded(
+      unisono_allreduce(mine.data(), sum.data(), count, UNISONO_FLOAT64, UNISONO_SUM, self.world)));
+  EXPECT_EQ(sum, expected);
+  std::vector<double> at_root(mine.size(), self.rank == 2 ? 0.0 : 2.0);
+  ASSERT_TRUE(succeeded(unisono_reduce(mine.data(), at_root.data(), count, UNISONO_FLOAT64,
+                                       UNISONO_SUM, 2, self.world)));
+  EXPECT_EQ(at_root, expected);
+  std::vector<double> block(mine.size());
+  ASSERT_TRUE(succeeded(unisono_reduce_scatter_block(all.data(), block.data(), count,
+                                                     UNISONO_FLOAT64, UNISONO_SUM, self.world)));
+  EXPECT_EQ(block, expected);
+}
+
+TEST_F(HostsJob, ReproducibleSumsAreExact) {
+  for (const char* multicast : {"auto", "off"}) {
+    auto processes = start_job(hosts_,
+                               [](const HostRank& self) {
+                                 for (const int count : {1, 300, 60'000}) {
+                                   ASSERT_NO_FATAL_FAILURE(check_exact_sums(self, count));
+                                 }
+                                 leave(self);
+                               },
+                               {{"UNISONO_REPRODUCIBLE", "1"}, {"UNISONO_MULTICAST", multicast}});
+    expect_all_clean(processes);
+  }
+}
+
 // The settings insist on it: without, the ranks would not start.
 TEST_F(HostsJob, MulticastBetweenHosts) {
   for (const char* algorithms : {"",

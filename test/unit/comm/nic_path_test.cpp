@@ -100,7 +100,8 @@ plan::Call call_of(Collective collective, arith::Type type, std::int64_t count) 
 
 std::string refusal(const plan::Call& call, select::Origin origin = select::Origin::rule,
                     const std::vector<int>& hosts = {0, 1, 2},
-                    const nic::Preferences& preferences = {}) {
+                    const nic::Preferences& preferences = {},
+                    base::Reproducible reproducible = base::Reproducible::no) {
   select::Choice choice;
   choice.algorithm = algorithm::find(Collective::allreduce, "ring");
   choice.origin = origin;
@@ -108,6 +109,7 @@ std::string refusal(const plan::Call& call, select::Origin origin = select::Orig
   context.ranks = static_cast<int>(hosts.size());
   context.hosts = topology::HostMap::of_labels(hosts);
   context.nic = preferences;
+  context.reproducible = reproducible;
   const auto checked = select::check_nic_call(plan::shape_of(call, context),
                                               plan::circumstances_of(call, context), choice);
   return checked.ok() ? "" : checked.error().message;
@@ -132,6 +134,17 @@ TEST(NicCallOf, SmallReductionsOfBuiltInTypes) {
   call.op = 0;
   call.purpose = plan::Purpose::duplicate;
   EXPECT_EQ(refusal(call), "it makes a communicator");
+}
+
+TEST(NicCallOf, NoSumsThatHaveToBeReproducible) {
+  const auto of = [](arith::Type type, base::Reproducible reproducible) {
+    return refusal(call_of(Collective::allreduce, type, 1), select::Origin::rule, {0, 1, 2}, {},
+                   reproducible);
+  };
+  const std::string why = "it rounds partial sums, and UNISONO_REPRODUCIBLE is on";
+  EXPECT_EQ(of(arith::Type::float64, base::Reproducible::exact), why);
+  EXPECT_EQ(of(arith::Type::float32, base::Reproducible::of_ranks), why);
+  EXPECT_EQ(of(arith::Type::int64, base::Reproducible::exact), "");
 }
 
 TEST(NicCallOf, BroadcastsOfAnyTypeIfAskedFor) {
