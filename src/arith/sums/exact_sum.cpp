@@ -2,7 +2,7 @@
 // Exact sums in two stages (Collange, Defour, Graillat and Iakymchuk 2015; Neal 2015). An expansion
 // of two numbers collects the sum without error as long as the second number takes all errors. If
 // it cannot, or if the sum is not finite, a superaccumulator adds the terms as integers: digits of
-// 32 bits in words of 64, so that no carry is lost. The expansion of 16-bit terms is of float64.
+// 32 bits in words of 64, so that no carry is lost. The expansion of 16-bit terms is of float32.
 // Vectors are summed block by block, so that the expansions of a block stay in the first cache.
 // Any thread.
 #include "arith/sums/exact_sum.hpp"
@@ -14,8 +14,8 @@
 #include <cstddef>
 #include <cstring>
 
-#include "arith/half.hpp"
 #include "arith/sums/expansion.hpp"
+#include "arith/sums/half_expansion.hpp"
 
 namespace unisono::arith {
 namespace {
@@ -135,52 +135,43 @@ typename F::Raw sum_as_integers(const Operands& operands, std::int64_t at) {
   return sum.rounded();
 }
 
-// Rounds to odd what was rounded to nearest with this error (Boldo and Melquiond 2008). A result
-// that is not exact has an odd last bit, so a shorter format never takes it for a tie.
-template <class Raw, class Real>
-Real round_to_odd(Real nearest, double error) {
-  const auto bits = std::bit_cast<Raw>(nearest);
-  if (error == 0 || (bits & 1) != 0) return nearest;
-  return std::bit_cast<Real>((error > 0) == (nearest > 0) ? bits + 1 : bits - 1);
-}
-
-// How each type is summed: in expansions of Real, from terms that widen() loads. narrow_sum()
-// rounds sum + rest, both finite, once.
+// How each type is summed: in expansions of Real, from terms that widen_terms() loads.
+// narrow_sums() rounds sum + rest once, and returns false if `lost` tells it or it finds that this
+// is not the sum.
 template <class ExactFormat, class RealType>
 struct SummedReal {
   using Format = ExactFormat;
   using Real = RealType;
   static constexpr bool kInRegisters = true;
-  static void widen(Real* terms, const std::byte* from, std::size_t count) {
+  static void widen_terms(Real* terms, const std::byte* from, std::size_t count) {
     std::memcpy(terms, from, count * sizeof(Real));
   }
-  static typename Format::Raw narrow_sum(Real sum, Real rest) {
-    return std::bit_cast<typename Format::Raw>(rest == 0 ? sum : sum + rest);
+  static bool narrow_sums(typename Format::Raw* sums, const Real* sum, const Real* rest, Real* lost,
+                          std::size_t count) {
+    bool all_known = true;
+    for (std::size_t i = 0; i < count; ++i) {
+      const Real rounded = rest[i] == 0 ? sum[i] : sum[i] + rest[i];
+      sums[i] = std::bit_cast<typename Format::Raw>(rounded);
+      if (lost[i] == 0 && std::isfinite(rounded)) continue;
+      lost[i] = 1;
+      all_known = false;
+    }
+    return all_known;
   }
 };
 
 template <class ExactFormat, class Half>
 struct SummedHalf {
   using Format = ExactFormat;
-  using Real = double;
+  using Real = float;
   static constexpr bool kInRegisters = false;
-  static void widen(double* terms, const std::byte* from, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) {
-      Half half;
-      std::memcpy(&half.bits, from + i * sizeof half.bits, sizeof half.bits);
-      terms[i] = to_float32(half);
-    }
+  static void widen_terms(float* terms, const std::byte* from, std::size_t count) {
+    widen(terms, reinterpret_cast<const Half*>(from), count);
   }
-  static std::uint16_t narrow_sum(double sum, double rest) {
-    double error = 0;
-    double rounded = sum;
-    if (rest != 0) {
-      rounded = add_with_error(sum, rest, error);
-      rounded = round_to_odd<std::uint64_t>(rounded, error);
-    }
-    const auto single = static_cast<float>(rounded);
-    error = rounded - static_cast<double>(single);
-    return narrow<Half>(round_to_odd<std::uint32_t>(single, error)).bits;
+  static bool narrow_sums(std::uint16_t* sums, const float* sum, const float* rest, float* lost,
+                          std::size_t count) {
+    static_assert(sizeof(Half) == sizeof *sums);
+    return narrow_expansions(reinterpret_cast<Half*>(sums), sum, rest, lost, count);
   }
 };
 
@@ -190,20 +181,20 @@ void sum_block(void* target, const Operands& operands, std::int64_t from, std::s
   using Real = typename Summed::Real;
   using Raw = typename Summed::Format::Raw;
   ExpansionBlock<Real, kSumBlock> all;
-  Summed::widen(all.sum, element_place<Raw>(operands[0], from), count);
+  Summed::widen_terms(all.sum, element_place<Raw>(operands[0], from), count);
   std::fill_n(all.rest, count, Real{0});
   std::fill_n(all.lost, count, Real{0});
   alignas(64) Real terms[kSumBlock];
   for (std::int32_t i = 1; i < operands.count; ++i) {
-    Summed::widen(terms, element_place<Raw>(operands[i], from), count);
+    Summed::widen_terms(terms, element_place<Raw>(operands[i], from), count);
     add_to_expansions(all.sum, all.rest, all.lost, terms, count);
   }
   Raw sums[kSumBlock];
-  for (std::size_t i = 0; i < count; ++i) {
-    const bool is_exact = all.lost[i] == 0 && std::isfinite(all.sum[i] + all.rest[i]);
-    sums[i] = is_exact ? Summed::narrow_sum(all.sum[i], all.rest[i])
-                       : sum_as_integers<typename Summed::Format>(
-                             operands, from + static_cast<std::int64_t>(i));
+  const bool all_known = Summed::narrow_sums(sums, all.sum, all.rest, all.lost, count);
+  for (std::size_t i = 0; !all_known && i < count; ++i) {
+    if (all.lost[i] == 0) continue;
+    const std::int64_t element = from + static_cast<std::int64_t>(i);
+    sums[i] = sum_as_integers<typename Summed::Format>(operands, element);
   }
   std::memcpy(static_cast<std::byte*>(target) + from * static_cast<std::int64_t>(sizeof(Raw)), sums,
               count * sizeof(Raw));
