@@ -11,6 +11,7 @@
 #include "base/clock.hpp"
 #include "comm/agreement/successor.hpp"
 #include "comm/communicator_wait.hpp"
+#include "comm/learning/learned_calls.hpp"
 #include "comm/nic/nic_setup.hpp"
 #include "comm/reservations.hpp"
 
@@ -50,6 +51,7 @@ plan::PlanContext plan_context(const Members& members, const SegmentLayout& layo
           .bulk = layout.bulk,
           .overrides = job.overrides(),
           .machine = &job.machine(),
+          .learns = LearnedCalls::are_wanted(job.settings()) && members.size() > 1,
           .profile = job.profile.get()};
 }
 
@@ -99,7 +101,9 @@ Communicator::Communicator(job::Job& job, std::vector<int> job_ranks, int rank, 
       watchdog_(members_, queue_, failures_, calls_, ends_),
       query_(members_, segment_),
       plans_(plan_context(members_, grant.layout)),
-      loan_(members_, segment_, queue_, calls_, watchdog_) {}
+      loan_(members_, segment_, queue_, calls_, watchdog_) {
+  learner_ = LearnedCalls(*this).make_learner();
+}
 
 // The last living member to end a communicator gives its memory back. With several hosts, the last
 // one of each host does. The leader frees the segment for others when all leave records are there.
@@ -161,6 +165,7 @@ Status Communicator::run(const plan::Plan& plan, const void* input, void* output
   if (failures_.starts_no_more()) [[unlikely]]
     return failures_.tell();
   if (plan.has_extras) [[unlikely]] {
+    if (learner_ != nullptr && learner_->takes(plan)) return learner_->run(plan, input, output);
     UNISONO_TRY(prepare(queue_, failures_, plan, profile::Form::blocking, blocking_));
   }
   queue_.start(plan, input, output, blocking_);
@@ -235,13 +240,7 @@ const CommunicatorStatistics& Communicator::statistics() {
 
 Status Communicator::exchange(plan::Purpose purpose, std::int32_t digest, const void* own,
                               void* all, std::int64_t bytes) {
-  plan::Call call;
-  call.collective = schedule::Collective::allgather;
-  call.purpose = purpose;
-  call.count = bytes;
-  call.type = static_cast<std::int32_t>(arith::Type::byte);
-  call.root = digest;
-  return run(call, own, all);
+  return run(plan::call_of_exchange(purpose, digest, bytes), own, all);
 }
 
 Status Communicator::join_nic() {

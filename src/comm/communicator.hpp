@@ -17,6 +17,7 @@
 #include "comm/agreement/shrink.hpp"
 #include "comm/failure/ends.hpp"
 #include "comm/failure/failure_state.hpp"
+#include "comm/learning/learner.hpp"
 #include "comm/members.hpp"
 #include "comm/nic/nic_engine.hpp"
 #include "comm/operations/agent_loan.hpp"
@@ -107,6 +108,7 @@ class Communicator {
   friend class Derivation;
   friend class ListDerivation;
   friend class CommunicatorWait;
+  friend class LearnedCalls;
   friend class Successor;
 
   Communicator(job::Job& job, std::vector<int> job_ranks, int rank, const Grant& grant,
@@ -127,7 +129,8 @@ class Communicator {
   Watchdog watchdog_;
   Query query_;
   plan::PlanCache plans_;
-  std::unique_ptr<NicEngine> nic_;  // null: there is no NIC path
+  std::unique_ptr<Learner> learner_;  // null: algorithms are not learned
+  std::unique_ptr<NicEngine> nic_;    // null: there is no NIC path
   std::unique_ptr<Shrink> shrink_;
   Pending blocking_;         // of the blocking call; there is one at a time
   std::vector<int> absent_;  // members that never had the memory of this communicator

@@ -34,6 +34,16 @@ std::string count_text(Collective collective, Purpose purpose, std::int64_t coun
 
 }  // namespace
 
+Call call_of_exchange(Purpose purpose, std::int32_t digest, std::int64_t bytes) {
+  Call call;
+  call.collective = Collective::allgather;
+  call.purpose = purpose;
+  call.count = bytes;
+  call.type = static_cast<std::int32_t>(arith::Type::byte);
+  call.root = digest;
+  return call;
+}
+
 std::string type_text(std::int32_t type) {
   if (type >= 0 && type < arith::kTypeCount) {
     return std::string(arith::type_name(static_cast<arith::Type>(type)));
@@ -67,6 +77,8 @@ std::string call_name(int record_number) {
       return "comm_from_list";
     case Purpose::nic_path:
       return "the agreement on the NIC path";
+    case Purpose::learning:
+      return "the agreement on learned algorithms (UNISONO_LEARN)";
   }
   return name_of(static_cast<Collective>(record_number % schedule::kCollectiveCount), purpose);
 }
@@ -75,7 +87,8 @@ std::string describe_call(int record_number, std::int64_t count, std::int32_t ty
                           std::int32_t root) {
   std::string text = call_name(record_number);
   const auto purpose = static_cast<Purpose>(record_number / schedule::kCollectiveCount);
-  if (purpose == Purpose::duplicate || purpose == Purpose::split || purpose == Purpose::nic_path) {
+  if (purpose == Purpose::duplicate || purpose == Purpose::split || purpose == Purpose::nic_path ||
+      purpose == Purpose::learning) {
     return text;
   }
   if (purpose == Purpose::from_list) {

@@ -23,7 +23,8 @@ enum class Purpose : std::uint8_t {
   duplicate,
   split,
   from_list,
-  nic_path
+  nic_path,
+  learning
 };
 
 // A user-defined operator; `type` is passed to its function.
@@ -58,6 +59,9 @@ struct Call {
 
 // Types and operators from this number on are the user's.
 inline constexpr std::int32_t kFirstUserNumber = 1000;
+
+// An allgather of `bytes` of each rank. Ranks whose digests differ get an error.
+Call call_of_exchange(Purpose purpose, std::int32_t digest, std::int64_t bytes);
 
 // "allreduce(count 8, float64, sum)", from the numbers of a Call or of a CallRecord.
 int record_number(schedule::Collective collective, Purpose purpose);

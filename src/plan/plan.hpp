@@ -40,8 +40,8 @@ struct Plan : std::enable_shared_from_this<Plan> {
   // operators have the same. None where the engine is the NIC path.
   std::shared_ptr<const Part[]> parts;
   std::int64_t staging_bytes = 0;  // job memory that this rank needs for each operation
-  // Whether an operation needs more than the engine: staging, or it is recorded. So others pay one
-  // test for both.
+  // Whether an operation needs more than the engine: staging, or it is recorded or learned. So
+  // others pay one test for all.
   bool has_extras = false;
 
   arith::Kernel kernel = nullptr;

@@ -35,8 +35,10 @@ void call_user(void* target, const void* left, const void* right, std::int64_t c
 class PlanMaker {
  public:
   // alike: a plan with the same programs if its algorithm is the same, or null.
-  PlanMaker(const PlanContext& context, const Call& call, const Plan* alike)
-      : context_(context), call_(call), shape_(shape_of(call, context)), alike_(alike) {}
+  // as: the algorithm that it takes, or null: the choice is free.
+  PlanMaker(const PlanContext& context, const Call& call, const Plan* alike,
+            const Alternative* as = nullptr)
+      : context_(context), call_(call), shape_(shape_of(call, context)), alike_(alike), as_(as) {}
 
   Result<std::shared_ptr<const Plan>> make() {
     choose();
@@ -56,6 +58,9 @@ class PlanMaker {
  private:
   void choose() {
     choice_ = select::choose(shape_, circumstances_of(call_, context_), context_.overrides);
+    if (as_ != nullptr) {
+      choice_ = select::choose_as(choice_, *as_->row, as_->parameters, "tried, or learned");
+    }
     name_ = algorithm::describe(*choice_.algorithm, choice_.parameters);
     if (base::log_enabled(base::LogLevel::info)) log_choice();
   }
@@ -117,7 +122,8 @@ class PlanMaker {
   void fill_extras() {
     plan_->recording = {};
     if (context_.profile != nullptr) fill_recording(*context_.profile);
-    plan_->has_extras = plan_->staging_bytes != 0 || plan_->recording.row != nullptr;
+    plan_->has_extras =
+        plan_->staging_bytes != 0 || plan_->recording.row != nullptr || context_.learns;
   }
 
   static std::string name_of(std::int32_t number, std::string (*name)(std::int32_t)) {
@@ -155,6 +161,7 @@ class PlanMaker {
   const Call& call_;
   Shape shape_;
   const Plan* alike_;
+  const Alternative* as_;
   select::Choice choice_;
   std::string name_;  // of the algorithm, with its parameters
   std::shared_ptr<Plan> plan_ = std::make_shared<Plan>();
@@ -284,6 +291,25 @@ Result<std::shared_ptr<const Plan>> PlanCache::make(const Call& call) {
   UNISONO_ASSIGN(auto made, PlanMaker(context_, call, alike.get()).make());
   if (made->parts != nullptr) with_programs_[key] = made;
   return made;
+}
+
+std::vector<Alternative> PlanCache::alternatives(const Call& call) const {
+  const Shape shape = shape_of(call, context_);
+  const select::Circumstances now = circumstances_of(call, context_);
+  const select::Choice choice = select::choose(shape, now, context_.overrides);
+  std::vector<Alternative> found;
+  for (const select::Priced& each :
+       select::candidates_to_try(shape, now, context_.overrides, choice)) {
+    found.push_back({.row = each.row,
+                     .parameters = each.parameters,
+                     .name = algorithm::describe(*each.row, each.parameters)});
+  }
+  return found;
+}
+
+Result<std::shared_ptr<const Plan>> PlanCache::make_as(const Call& call,
+                                                       const Alternative& alternative) const {
+  return PlanMaker(context_, call, nullptr, &alternative).make();
 }
 
 Result<const Plan*> PlanCache::find_or_make(const Call& call, bool may_evict) {

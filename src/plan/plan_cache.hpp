@@ -44,6 +44,7 @@ struct PlanContext {
   select::Overrides overrides;  // UNISONO_ALGORITHM
   // By which it is chosen; outlives the cache. Null: the default machine.
   const model::Machine* machine = nullptr;
+  bool learns = false;                       // measured times replace algorithms (UNISONO_LEARN)
   std::optional<nic::Preferences> nic = {};  // the communicator has a NIC path, used so
   profile::Profile* profile = nullptr;       // of the rank; outlives the cache. Null: none
 };
@@ -51,6 +52,13 @@ struct PlanContext {
 // The input of the choice of an algorithm for a call.
 schedule::Shape shape_of(const Call& call, const PlanContext& context);
 select::Circumstances circumstances_of(const Call& call, const PlanContext& context);
+
+// A candidate for a call.
+struct Alternative {
+  const algorithm::Algorithm* row = nullptr;
+  algorithm::Parameters parameters;
+  std::string name;  // with the parameters
+};
 
 class PlanCache {
  public:
@@ -70,6 +78,12 @@ class PlanCache {
   void use(const Plan& plan) { last_used_ = &plan; }
   // Changes when plans that were found before may be gone.
   std::uint64_t generation() const { return generation_; }
+  // The candidates among which measured times may choose (select/lesson.hpp); first the one that
+  // find() takes. Empty: there is no choice.
+  std::vector<Alternative> alternatives(const Call& call) const;
+  // A plan by one of these, which the cache does not keep.
+  base::Result<std::shared_ptr<const Plan>> make_as(const Call& call,
+                                                    const Alternative& alternative) const;
   // Forgets all plans. For tests.
   void override_with(const select::Overrides& overrides);
   // From now on plans say which calls use the NIC path. Called before the first user's call.

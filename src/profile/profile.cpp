@@ -128,6 +128,11 @@ void Profile::set_machine(const std::string& name) {
   if (origin_.machine.empty()) origin_.machine = name;
 }
 
+void Profile::add_learned(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  if (learned_.size() < kMostLearned) learned_.push_back(text);
+}
+
 void Profile::write() {
   if (!is_writable_ || getpid() != process_) return;
   std::string text;
@@ -138,8 +143,8 @@ void Profile::write() {
     for (const std::unique_ptr<Row>& row : rows_) {
       if (row != nullptr) text += lines_of(*row, count);
     }
+    text += last_line(count, learned_);
   }
-  text += last_line(count);
   const std::string why = write_file(path_, text);
   if (!why.empty()) {
     base::log(base::LogLevel::warn, "profile", "rank {} has no whole profile: {}", origin_.rank,

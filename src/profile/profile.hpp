@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "profile/series.hpp"
 
@@ -57,6 +58,7 @@ class Profile {
  public:
   // Above the number of kinds in any program that we have seen. It bounds the memory to 2 MiB.
   static constexpr std::size_t kMostKinds = 512;
+  static constexpr std::size_t kMostLearned = 256;
 
   // `file` with the rank behind it is begun at once. A folder that does not exist, or may not be
   // written to, is logged as a warning; the rank goes on without a file.
@@ -66,6 +68,8 @@ class Profile {
 
   // The row of a kind, which lives as long as the profile. All kinds beyond the limit share one.
   Row& row(const Kind& kind);
+  // A choice that measured times have changed, in a sentence. The first kMostLearned are kept.
+  void add_learned(const std::string& text);
   // Writes the file. Rows may be in use.
   void write();
   // A job of the rank begins, or ends and writes. At exit(), the file is written if one has not
@@ -96,6 +100,7 @@ class Profile {
   std::unordered_map<Kind, Row*, Hash> by_kind_;
   std::array<std::unique_ptr<Row>, kMostKinds + 1> rows_;  // the last one: others
   std::size_t count_ = 0;
+  std::vector<std::string> learned_;
   bool is_writable_ = false;
   std::atomic<int> jobs_{0};
 };

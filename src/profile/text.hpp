@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "profile/profile.hpp"
 
@@ -15,6 +16,7 @@ std::string first_line(const Origin& origin, const std::string& host, int proces
 // One for each form in which calls of the row were made.
 std::string lines_of(const Row& row, std::size_t& count);
 // A file without it is incomplete. `rows`: the number of lines in between.
-std::string last_line(std::size_t rows);
+// `learned`: the sentences of Profile::add_learned.
+std::string last_line(std::size_t rows, const std::vector<std::string>& learned = {});
 
 }  // namespace unisono::profile

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "select/lesson.hpp"
 #include "select/select.hpp"
 
 namespace unisono::select {
@@ -335,9 +336,9 @@ base::Result<std::vector<Priced>> price_candidates(const Shape& shape, const Pri
   return priced;
 }
 
-std::optional<Priced> cheapest_candidate(const Shape& shape, const Pricing& pricing,
-                                         const Ruling& ruling) {
-  std::vector<Priced> rows;  // of each row, the cheapest
+std::vector<Priced> cheapest_of_rows(const Shape& shape, const Pricing& pricing,
+                                     const Ruling& ruling) {
+  std::vector<Priced> rows;
   const bool is_uniform = are_uniform(shape);
   const Shape few = is_uniform ? shape : with_few_ranks(shape, kPricedInFull);
   for (const Algorithm& row : algorithm::table()) {
@@ -355,8 +356,35 @@ std::optional<Priced> cheapest_candidate(const Shape& shape, const Pricing& pric
     std::erase_if(rows, [&](Priced& each) { return !price_in_full(each, few, shape, pricing); });
     std::ranges::stable_sort(rows, {}, by_price);
   }
+  return rows;
+}
+
+std::optional<Priced> cheapest_candidate(const Shape& shape, const Pricing& pricing,
+                                         const Ruling& ruling) {
+  auto rows = cheapest_of_rows(shape, pricing, ruling);
   if (rows.empty()) return std::nullopt;
-  return rows.front();
+  return std::move(rows.front());
+}
+
+std::vector<Priced> candidates_to_try(const Shape& shape, const Circumstances& now,
+                                      const Overrides& overrides, const Choice& choice) {
+  if (choice.origin == Origin::override_ || choice.engine == EngineKind::nic || shape.ranks == 1 ||
+      shape.blocks.given() || now.local_counts ||
+      !is_priceable(*choice.algorithm, choice.parameters, shape)) {
+    return {};
+  }
+  const Pricing pricing = pricing_of(shape, now, choice.engine);
+  const auto price = price_of(*choice.algorithm, choice.parameters, shape, pricing);
+  if (!price) return {};
+  std::vector<Priced> to_try = {
+      {.row = choice.algorithm, .parameters = choice.parameters, .price = *price}};
+  const Ruling ruling = rule_on(overrides, shape, common_bytes(shape, now));
+  for (const Priced& each : cheapest_of_rows(shape, pricing, ruling)) {
+    if (to_try.size() == kMostLearned || each.price.ns >= kTimesDearer * price->ns) break;
+    if (each.row == choice.algorithm && each.parameters == choice.parameters) continue;
+    to_try.push_back(each);
+  }
+  return to_try;
 }
 
 }  // namespace unisono::select

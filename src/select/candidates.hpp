@@ -16,6 +16,7 @@
 
 namespace unisono::select {
 
+struct Choice;
 struct Circumstances;
 
 // How calls of a shape are priced.
@@ -61,10 +62,20 @@ struct Priced {
 base::Result<std::vector<Priced>> price_candidates(const schedule::Shape& shape,
                                                    const Pricing& pricing);
 
-// The cheapest one that no rule excludes; nullopt if all are excluded. It does not price every
-// candidate: it compares the parameters of a row with few ranks, and extrapolates to many. If hosts
-// have several ranks each, it prices the cheapest rows with all ranks.
+// The cheapest candidate of each row that no rule excludes; cheapest first. It does not price
+// every candidate: it compares the parameters of a row with few ranks, and extrapolates to many. If
+// hosts have several ranks each, it gives the two cheapest rows only, priced with all ranks.
+std::vector<Priced> cheapest_of_rows(const schedule::Shape& shape, const Pricing& pricing,
+                                     const Ruling& ruling);
+// The first of these; nullopt if all are excluded.
 std::optional<Priced> cheapest_candidate(const schedule::Shape& shape, const Pricing& pricing,
                                          const Ruling& ruling);
+
+// The candidates that calls may try (lesson.hpp): the usual choice, then the cheapest of each row,
+// unless they cost several times as much. Empty if a user's rule chose, if the NIC path does it, or
+// if the choice has no price.
+std::vector<Priced> candidates_to_try(const schedule::Shape& shape,
+                                      const Circumstances& circumstances,
+                                      const Overrides& overrides, const Choice& choice);
 
 }  // namespace unisono::select

@@ -253,4 +253,14 @@ Choice choose(const Shape& shape, const Circumstances& circumstances, const Over
   return choice;
 }
 
+Choice choose_as(const Choice& choice, const Algorithm& row, const Parameters& parameters,
+                 std::string reason) {
+  Choice other = choice;
+  other.algorithm = &row;
+  other.parameters = parameters;
+  other.origin = Origin::learned;
+  other.reason = std::move(reason);
+  return other;
+}
+
 }  // namespace unisono::select

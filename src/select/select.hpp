@@ -57,9 +57,10 @@ const model::Machine& machine_of(const Circumstances& circumstances);
 
 // The source of the choice.
 enum class Origin {
-  rule,      // the rule that holds
-  price,     // the cheapest candidate on the machine
-  override_  // a rule of UNISONO_ALGORITHM
+  rule,       // the rule that holds
+  price,      // the cheapest candidate on the machine
+  override_,  // a rule of UNISONO_ALGORITHM
+  learned     // measured calls, or a trial for them
 };
 
 struct Choice {
@@ -77,6 +78,10 @@ struct Choice {
 // Always finds a legal one. The engine may still become inline, if long messages can be pulled.
 Choice choose(const schedule::Shape& shape, const Circumstances& circumstances,
               const Overrides& overrides = {});
+
+// The same choice with another algorithm and other parameters, which are legal.
+Choice choose_as(const Choice& choice, const algorithm::Algorithm& row,
+                 const algorithm::Parameters& parameters, std::string reason);
 
 // The choice of algorithm and parameters by rule or by price alone. The cheapest candidate is
 // nullopt where no prices are computed: blocks differ in length, or there is one rank.

@@ -84,6 +84,25 @@ TEST(RankFile, IsReadAsItWasWritten) {
 }
 
 // Wherever it was cut, behind the first line.
+TEST(RankFile, TheLastLineNamesLearnedAlgorithms) {
+  const std::string first = profile::first_line(origin(0, 2), "host", 1);
+  const std::string second = profile::first_line(origin(1, 2), "host", 2);
+  const std::vector<std::string> texts = {"allreduce: ring in place of \"pairwise\"", "scan: x"};
+  const RankFile one = parsed(first + profile::last_line(0, texts), "p.0");
+  EXPECT_EQ(one.learned, texts);
+  const RankFile other = parsed(second + profile::last_line(0, {"scan: x", "scan: y"}), "p.1");
+  const auto merged = merge_profiles({one, other});
+  ASSERT_TRUE(merged.ok());
+  EXPECT_EQ(merged->learned, (std::vector<std::string>{texts[0], "scan: x", "scan: y"}));
+  EXPECT_EQ(nlohmann::json::parse(profile_json(*merged)).at("learned").size(), 3U);
+  EXPECT_TRUE(parsed(first + profile::last_line(0), "p.0").learned.empty());
+  const std::string end = R"({"end":true,"rows":0,"learned":)";
+  EXPECT_NE(refusal(first + end + "7}\n").find(":2: learned is no list"), std::string::npos);
+  EXPECT_NE(refusal(first + end + "[7]}\n").find(":2: learned has an entry"), std::string::npos);
+  const std::vector<std::string> many(profile::Profile::kMostLearned + 1, "x");
+  EXPECT_NE(refusal(first + profile::last_line(0, many)).find(":2: learned is"), std::string::npos);
+}
+
 TEST(RankFile, APartIsIncompleteAndNotDamaged) {
   const std::string whole = text_of(origin(0), "allreduce", {100, 300});
   for (std::size_t bytes = whole.find('\n') + 1; bytes + 1 < whole.size(); ++bytes) {

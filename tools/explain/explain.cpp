@@ -2,12 +2,14 @@
 // unisono explain: the algorithm of a call and the reason for it, and the costs and predicted times
 // of the other algorithms.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "arguments/host_list.hpp"
 #include "arith/type.hpp"
@@ -132,8 +134,19 @@ std::string_view origin_name(select::Origin origin) {
       return "price";
     case select::Origin::override_:
       return "override";
+    case select::Origin::learned:
+      return "learned";
   }
   return "";
+}
+
+// Without the usual choice.
+std::vector<std::string> names_of_others(const std::vector<select::Priced>& to_try) {
+  std::vector<std::string> names;
+  for (std::size_t i = 1; i < to_try.size(); ++i) {
+    names.push_back(algorithm::describe(*to_try[i].row, to_try[i].parameters));
+  }
+  return names;
 }
 
 std::string remark(const Candidate& candidate) {
@@ -205,6 +218,11 @@ std::string text_of(const Explanation& explanation, const plan::Call& call, cons
                        algorithm::describe(*cheapest.row, cheapest.parameters),
                        microseconds(cheapest.price.ns), microseconds(cheapest.price.in_row_ns));
   }
+  if (!explanation.to_try.empty()) {
+    const std::vector<std::string> names = names_of_others(explanation.to_try);
+    out += fmt::format("  calls try (UNISONO_LEARN): {}\n",
+                       names.empty() ? "no other" : fmt::format("{}", fmt::join(names, ", ")));
+  }
   out += fmt::format("  engine: {}, because {}\n", select::engine_name(explanation.engine),
                      engine_reason(explanation));
   if (explanation.way) {
@@ -274,6 +292,7 @@ std::string json_of(const Explanation& explanation, const plan::Call& call,
     return algorithm::describe(*by.algorithm, by.parameters);
   };
   json["by_rule"] = name(explanation.by_rule);
+  if (!explanation.to_try.empty()) json["calls_try"] = names_of_others(explanation.to_try);
   if (explanation.by_price) json["by_price"] = name(*explanation.by_price);
   json["machine"] = machine.name;
   if (explanation.price) json["predicted"] = json_of(*explanation.price);

@@ -139,6 +139,9 @@ base::Result<Explanation> explain(const plan::Call& call, const RanksPlace& plac
   const select::Circumstances now = plan::circumstances_of(call, context);
   Explanation result;
   result.choice = select::choose(shape, now, context.overrides);
+  if (settings.toggle(base::Setting::learn) == base::Toggle::on) {
+    result.to_try = select::candidates_to_try(shape, now, context.overrides, result.choice);
+  }
   const select::Ruling ruling =
       select::rule_on(context.overrides, shape, select::common_bytes(shape, now));
   result.by_rule = select::choose_by_rule(shape, now, context.overrides);

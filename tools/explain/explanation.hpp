@@ -33,6 +33,7 @@ struct Explanation {
   std::vector<Candidate> candidates;   // in the order of the table
   std::vector<select::Priced> priced;  // all legal parameters of all rows, cheapest first
   select::Choice choice;
+  std::vector<select::Priced> to_try;      // with UNISONO_LEARN, what calls try; first the choice
   select::Choice by_rule;                  // what the rules would choose
   std::optional<select::Choice> by_price;  // ... and what prices would
   std::optional<model::Price> price;       // of the choice; none: it has too many steps

@@ -94,6 +94,11 @@ base::Result<MergedProfile> merge_profiles(std::vector<RankFile> files) {
       sum.form = row.form;
       add_totals(sum.totals, row.totals);
     }
+    for (const std::string& text : each.learned) {
+      if (std::ranges::find(merged.learned, text) == merged.learned.end()) {
+        merged.learned.push_back(text);
+      }
+    }
   }
   name_missing(files, merged);
   std::erase_if(files, [](const RankFile& each) { return !each.is_complete; });

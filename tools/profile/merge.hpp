@@ -17,6 +17,7 @@ struct MergedProfile {
   int job_ranks = 0;                  // of the job
   std::vector<ProfileRow> rows;       // of all ranks together, longest time first
   std::vector<std::string> left_out;  // a sentence for each file or rank that is not in it
+  std::vector<std::string> learned;   // of all ranks, each sentence once
   std::int64_t ns = 0;                // of all rows
 };
 

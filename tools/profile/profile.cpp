@@ -69,6 +69,7 @@ base::Result<int> show(const ProfileOptions& options) {
   } else {
     UNISONO_ASSIGN(const std::string table, table_of(profile, options));
     fmt::print("{}", table);
+    for (const std::string& each : profile.learned) fmt::print("learned: {}\n", each);
   }
   return profile.left_out.empty() ? kExitSuccess : kExitFailure;
 }

@@ -77,6 +77,26 @@ class Line {
     }
   }
 
+  // An optional list of texts.
+  std::vector<std::string> texts(const char* key, std::size_t most) {
+    std::vector<std::string> all;
+    const auto found = object_.find(key);
+    if (found == object_.end()) return all;
+    if (!found->is_array() || found->size() > most) {
+      fail(fmt::format("{} is no list of at most {} texts", key, most));
+      return all;
+    }
+    for (const json& each : *found) {
+      const auto* const value = each.get_ptr<const std::string*>();
+      if (value == nullptr || value->size() > kMostText) {
+        fail(fmt::format("{} has an entry that is no text of at most {} bytes", key, kMostText));
+        return all;
+      }
+      all.push_back(*value);
+    }
+    return all;
+  }
+
   void fail(std::string why) {
     if (why_.empty()) why_ = std::move(why);
   }
@@ -154,6 +174,7 @@ bool read_line(Line& line, const json& object, RankFile& result) {
     if (rows != result.rows.size()) {
       line.fail(fmt::format("{} rows were written, and {} are here", rows, result.rows.size()));
     }
+    result.learned = line.texts("learned", profile::Profile::kMostLearned);
     return true;
   }
   if (result.rows.size() == kMostRows) line.fail(fmt::format("more than {} rows", kMostRows));

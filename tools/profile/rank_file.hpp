@@ -31,6 +31,7 @@ struct RankFile {
   profile::Origin origin;
   std::string host;
   std::vector<ProfileRow> rows;
+  std::vector<std::string> learned;  // choices that measured times have changed, in sentences
   bool is_complete = false;
 };
 

@@ -30,6 +30,8 @@ enum class Setting {
   algorithm,
   reproducible,
   machine,
+  learn,
+  learn_until,
   spin,
   short_slices,
   single_copy,
@@ -61,7 +63,7 @@ enum class Setting {
   first_sequence,
   fault,
 };
-inline constexpr std::size_t kSettingCount = 39;
+inline constexpr std::size_t kSettingCount = 41;
 
 // The enumerations that settings take, in the order of their names in the table.
 enum class EngineChoice { automatic, inline_, helping };  // UNISONO_ENGINE

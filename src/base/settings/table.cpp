@@ -17,6 +17,7 @@ constexpr std::int64_t kDay = 24 * 3600 * kSecond;
 // Far above what one machine runs; it bounds tables that are sized by the number of ranks.
 constexpr std::int64_t kMostRanks = 4096;
 constexpr std::int64_t kMostChannels = 1024;
+constexpr std::int64_t kMostOperations = std::int64_t{1} << 62;
 
 constexpr SettingAudience kUser = SettingAudience::user;
 constexpr SettingAudience kLauncher = SettingAudience::launcher;
@@ -42,6 +43,10 @@ constexpr std::array<SettingRow, kSettingCount> kTable{{
      "Sums of floating-point numbers that always have the same bits. 1: exact and rounded once, whatever the algorithm, engine, network and number of ranks. ranks: added in the order of ranks, so that the bits depend on the number of ranks only. A rank that does not set it has rank 0's."},
     {Setting::machine, "UNISONO_MACHINE", SettingType::text, "", 0, 0, false, "", kUser,
      "Machine file by which the library chooses. default: the one in the library. Not set: the one that unisono tune wrote on this machine, or else default. Rank 0's applies to all ranks."},
+    {Setting::learn, "UNISONO_LEARN", SettingType::toggle, "off", 0, 0, false, "", kUser,
+     "Whether measured times of blocking calls replace the algorithms that the library has chosen. At most one call in 64 tries another one. The same on all ranks, which then make each call in the same form. auto: off."},
+    {Setting::learn_until, "UNISONO_LEARN_UNTIL", SettingType::integer, "0", 0, kMostOperations, false, "", kUser,
+     "With UNISONO_LEARN, after so many operations of a communicator its algorithms stay as they are; 0: never. The same on all ranks."},
     {Setting::spin, "UNISONO_SPIN", SettingType::time, "auto", 0, kSecond, true, "", kUser,
      "How long a waiting rank spins before it yields the processor; auto decides by ranks and usable cores."},
     {Setting::short_slices, "UNISONO_SHORT_SLICES", SettingType::toggle, "auto", 0, 0, false, "", kUser,

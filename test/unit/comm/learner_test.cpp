@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Learning in a job (learner): ranks are threads, and the times of calls are given, so that the
+// outcome is known. Results are right while candidates are tried.
+#include "comm/learning/learner.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <fstream>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "arith/type.hpp"
+#include "comm/communicator.hpp"
+#include "comm/learning/learned_calls.hpp"
+#include "harness/rank_threads.hpp"
+#include "harness/temporary_folder.hpp"
+
+namespace unisono::comm {
+namespace {
+
+using schedule::Collective;
+using test::RankThread;
+using test::RankThreads;
+
+constexpr int kCalls = 4096;
+
+plan::Call allreduce(std::int64_t count) {
+  plan::Call call;
+  call.collective = Collective::allreduce;
+  call.count = count;
+  call.type = static_cast<int>(arith::Type::float64);
+  call.op = static_cast<int>(arith::Operator::sum);
+  call.element_bytes = 8;
+  return call;
+}
+
+struct Learned {
+  std::string algorithm;  // of the last call
+  std::string fastest;    // of the candidates
+  std::vector<std::string> decisions;
+  std::int64_t trials = 0;
+};
+
+// The last candidate, which the machine file calls the dearest, takes 2 us and all others 10.
+std::string last_candidate(Communicator& world, const plan::Call& call) {
+  const auto candidates = world.plans().alternatives(call);
+  return candidates.empty() ? "" : candidates.back().name;
+}
+void make_last_fastest(Communicator& world) {
+  LearnedCalls(world).learner()->measure_by(
+      [fastest = last_candidate(world, allreduce(4))](const plan::Plan& plan) {
+        return plan.algorithm == fastest ? 2'000 : 10'000;
+      });
+}
+
+// Each rank makes the calls, and checks each result.
+std::vector<Learned> learn(const std::vector<int>& hosts, const base::Environment& settings,
+                           int calls = kCalls) {
+  RankThreads job(hosts, settings);
+  std::vector<Learned> all(hosts.size());
+  const auto ranks = static_cast<double>(hosts.size());
+  job.run([&](RankThread& self) {
+    ASSERT_TRUE(job.enter(self).ok());
+    Learner* const learner = LearnedCalls(*self.world).learner();
+    if (learner != nullptr) make_last_fastest(*self.world);
+    std::array<double, 4> input{1, 2, 3, 4}, output{};
+    for (int i = 0; i < calls; ++i) {
+      input[0] = i;
+      ASSERT_TRUE(self.world->run(allreduce(4), input.data(), output.data()).ok()) << i;
+      ASSERT_EQ(output[0], i * ranks);
+      ASSERT_EQ(output[3], 4 * ranks);
+    }
+    Learned& learned = all[static_cast<std::size_t>(self.rank)];
+    const auto candidates = self.world->plans().alternatives(allreduce(4));
+    if (!candidates.empty()) learned.fastest = candidates.back().name;
+    learned.algorithm = self.world->statistics().last_plan->algorithm;
+    if (learner != nullptr) {
+      learned.decisions = learner->decisions();
+      learned.trials = learner->trials();
+    }
+  });
+  job.run([](RankThread& self) {
+    self.world.reset();
+    self.job.reset();
+  });
+  return all;
+}
+
+TEST(Learner, FindsTheFastestWithin4096CallsAlikeOnAllRanks) {
+  const auto all = learn({0, 0, 0}, {{"UNISONO_LEARN", "on"}});
+  for (const Learned& each : all) {
+    EXPECT_EQ(each.algorithm, each.fastest);
+    EXPECT_EQ(each.decisions, all.front().decisions);
+    ASSERT_EQ(each.decisions.size(), 1U);
+    EXPECT_TRUE(each.decisions[0].starts_with("allreduce(count 4, float64, sum): " + each.fastest +
+                                              " in place of "))
+        << each.decisions[0];
+    EXPECT_GE(each.trials, select::Lesson::kTimes);
+    EXPECT_LE(each.trials, kCalls / 64);
+  }
+}
+
+TEST(Learner, BetweenHosts) {
+  const auto all = learn({0, 1, 1}, {{"UNISONO_LEARN", "on"}});
+  for (const Learned& each : all) {
+    EXPECT_EQ(each.algorithm, each.fastest);
+    EXPECT_EQ(each.decisions, all.front().decisions);
+  }
+}
+
+TEST(Learner, IsOffByDefault) {
+  for (const Learned& each : learn({0, 0}, {}, 200)) {
+    EXPECT_NE(each.algorithm, each.fastest);
+    EXPECT_EQ(each.trials, 0);
+  }
+}
+
+TEST(Learner, IsFrozenAfterSoManyOperations) {
+  const auto free = learn({0, 0}, {{"UNISONO_LEARN", "on"}}, 640);
+  const auto frozen = learn({0, 0}, {{"UNISONO_LEARN", "on"}, {"UNISONO_LEARN_UNTIL", "320"}}, 640);
+  EXPECT_GE(free[0].trials, 8);
+  EXPECT_LE(frozen[0].trials, 4);
+  EXPECT_GE(frozen[0].trials, 3);
+}
+
+TEST(Learner, AUsersRuleIsNotReplaced) {
+  const auto all = learn(
+      {0, 0}, {{"UNISONO_LEARN", "on"}, {"UNISONO_ALGORITHM", "allreduce:gather-release"}}, 640);
+  EXPECT_TRUE(all[0].algorithm.starts_with("gather-release")) << all[0].algorithm;
+  EXPECT_EQ(all[0].trials, 0);
+}
+
+TEST(Learner, TheProfileOfARankNamesItsDecisions) {
+  const test::TemporaryFolder folder;
+  const auto all =
+      learn({0, 0, 0}, {{"UNISONO_LEARN", "on"}, {"UNISONO_PROFILE", folder.path() + "/p"}});
+  for (int rank = 0; rank < 3; ++rank) {
+    std::ifstream file(folder.path() + "/p." + std::to_string(rank));
+    std::string last;
+    for (std::string line; std::getline(file, line);) last = line;
+    const auto json = nlohmann::json::parse(last, nullptr, false);
+    ASSERT_TRUE(json.is_object()) << last;
+    EXPECT_EQ(json.value("learned", std::vector<std::string>()), all[0].decisions);
+    EXPECT_FALSE(all[0].decisions.empty());
+  }
+}
+
+// Calls of other kinds lie between, and some are started. Each kind has its own choice.
+TEST(Learner, KindsOfCallsLearnApart) {
+  RankThreads job({0, 0, 0}, {{"UNISONO_LEARN", "on"}});
+  std::mutex mutex;
+  std::vector<std::vector<std::string>> decisions;
+  job.run([&](RankThread& self) {
+    ASSERT_TRUE(job.enter(self).ok());
+    Learner& learner = *LearnedCalls(*self.world).learner();
+    learner.measure_by([of_four = last_candidate(*self.world, allreduce(4)),
+                        of_five = self.world->plans().alternatives(allreduce(5)).front().name](
+                           const plan::Plan& plan) {
+      return plan.algorithm == (plan.count == 4 ? of_four : of_five) ? 2'000 : 10'000;
+    });
+    std::array<double, 5> input{1, 2, 3, 4, 5}, output{};
+    for (int i = 0; i < 4'000; ++i) {
+      ASSERT_TRUE(self.world->run(allreduce(4), input.data(), output.data()).ok());
+      ASSERT_TRUE(self.world->run(allreduce(5), input.data(), output.data()).ok());
+      ASSERT_EQ(output[4], 15);
+      if (i % 16 != 0) continue;
+      Pending pending;
+      const auto plan = self.world->plan(allreduce(4));
+      ASSERT_TRUE(plan.ok());
+      ASSERT_TRUE(self.world->start(**plan, input.data(), output.data(), pending).ok());
+      Pending* const awaited[] = {&pending};
+      Communicator* const own[] = {self.world.get()};
+      Communicator::wait_any(own, awaited);
+      ASSERT_EQ(output[3], 12);
+    }
+    const std::lock_guard lock(mutex);
+    decisions.push_back(learner.decisions());
+  });
+  job.run([](RankThread& self) {
+    self.world.reset();
+    self.job.reset();
+  });
+  ASSERT_EQ(decisions.size(), 3U);
+  EXPECT_EQ(decisions[0], decisions[1]);
+  EXPECT_EQ(decisions[0], decisions[2]);
+  ASSERT_EQ(decisions[0].size(), 1U);
+  EXPECT_TRUE(decisions[0][0].starts_with("allreduce(count 4, ")) << decisions[0][0];
+}
+
+// One rank starts what the others call: their epochs differ, and so do their calls.
+TEST(Learner, RanksThatCallInDifferentFormsGetAnError) {
+  RankThreads job({0, 0}, {{"UNISONO_LEARN", "on"}});
+  std::array<bool, 2> failed{};
+  job.run([&](RankThread& self) {
+    ASSERT_TRUE(job.enter(self).ok());
+    make_last_fastest(*self.world);
+    std::array<double, 4> input{1, 2, 3, 4}, output{};
+    for (int i = 0; i < kCalls && !failed[static_cast<std::size_t>(self.rank)]; ++i) {
+      if (self.rank == 0) {
+        failed[0] = !self.world->run(allreduce(4), input.data(), output.data()).ok();
+        continue;
+      }
+      Pending pending;
+      const auto plan = self.world->plan(allreduce(4));
+      ASSERT_TRUE(plan.ok());
+      if (!self.world->start(**plan, input.data(), output.data(), pending).ok()) {
+        failed[1] = true;
+        break;
+      }
+      Pending* const awaited[] = {&pending};
+      Communicator* const own[] = {self.world.get()};
+      Communicator::wait_any(own, awaited);
+      failed[1] = pending.state != Pending::State::complete;
+    }
+  });
+  EXPECT_TRUE(failed[0]);
+  EXPECT_TRUE(failed[1]);
+  job.run([](RankThread& self) {
+    self.world.reset();
+    self.job.reset();
+  });
+}
+
+}  // namespace
+}  // namespace unisono::comm
