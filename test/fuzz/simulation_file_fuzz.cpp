@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fuzzer of what simulations read: GOAL texts that are accepted compile and end, noise that is
-// accepted delays no work for ever; a refusal names its file.
+// Fuzzer of what simulations read: GOAL texts and binaries that are accepted compile and end, noise
+// that is accepted delays no work for ever; a refusal names its file.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "base/check.hpp"
+#include "sim/goal/goal_binary.hpp"
 #include "sim/goal/goal_file.hpp"
 #include "sim/noise.hpp"
 #include "sim/sweep.hpp"
@@ -13,7 +14,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace unisono;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const auto traces = sim::parse_goal(text, "f");
+  const auto traces =
+      sim::is_goal_binary(text) ? sim::parse_goal_binary(text, "f") : sim::parse_goal(text, "f");
   if (traces.ok()) {
     model::Machine machine;
     machine.paths.resize(1);

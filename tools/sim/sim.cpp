@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // unisono sim: a collective on a machine that need not be here. It picks the quickest tier that can
-// do what the options ask for, and prints a table or JSON; it writes timelines and GOAL schedules.
+// do what the options ask for, and prints a table or JSON; it writes timelines, and schedules for
+// other simulators.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -19,9 +20,11 @@
 #include "commands.hpp"
 #include "model/machine_file.hpp"
 #include "progress.hpp"
+#include "sim/chakra/chakra.hpp"
 #include "sim/collapse.hpp"
 #include "sim/events.hpp"
 #include "sim/export.hpp"
+#include "sim/goal/goal_binary.hpp"
 #include "sim/goal/goal_file.hpp"
 #include "sim/sweep.hpp"
 #include "sim/topology_file.hpp"
@@ -43,7 +46,7 @@ struct SimOptions {
   int barrier_after = 0;
   std::uint64_t seed = 1;
   bool json = false;
-  std::string timeline, goal, from_goal;
+  std::string timeline, goal, goal_binary, chakra, from_goal;
 
   bool wants_events() const {
     return contention != "none" || !noise.empty() || skew != "0" || loss > 0 || barrier_after > 0 ||
@@ -155,13 +158,16 @@ base::Result<Case> find_case(const SimOptions& options) {
 // them.
 bool alike(const SimOptions& options, const Case& which) {
   return which.row != nullptr && algorithm::ranks_are_alike(*which.row, which.shape) &&
-         !options.wants_events() && options.goal.empty();
+         !options.wants_events() && options.goal.empty() && options.goal_binary.empty() &&
+         options.chakra.empty();
 }
 
 base::Result<sim::ProgramSet> compile(const SimOptions& options, const Case& which) {
   if (!options.from_goal.empty()) {
     UNISONO_ASSIGN(const std::string text, read_text_file(options.from_goal));
-    UNISONO_ASSIGN(const auto traces, sim::parse_goal(text, options.from_goal));
+    UNISONO_ASSIGN(const auto traces, sim::is_goal_binary(text)
+                                          ? sim::parse_goal_binary(text, options.from_goal)
+                                          : sim::parse_goal(text, options.from_goal));
     return sim::ProgramSet::compile_traces(traces, which.machine);
   }
   Progress progress;
@@ -301,6 +307,20 @@ void print(const SimOptions& options, const Case& which, const sim::ProgramSet& 
   fmt::print("{:<22} {:.3f} us\n", "last rank ends", ends.last_us);
 }
 
+// A file for each rank, with the names that ASTRA-sim looks for.
+base::Status write_chakra(const std::string& prefix, const sim::ProgramSet& programs) {
+  constexpr int kMostFiles = 65536;
+  if (programs.ranks() > kMostFiles) {
+    return usage(fmt::format("--chakra writes a file for each rank, at most {}; here are {} ranks",
+                             kMostFiles, programs.ranks()));
+  }
+  for (int rank = 0; rank < programs.ranks(); ++rank) {
+    UNISONO_TRY(
+        write_text_file(fmt::format("{}.{}.et", prefix, rank), sim::chakra_trace(programs, rank)));
+  }
+  return base::success();
+}
+
 base::Status run_sim(const SimOptions& options) {
   UNISONO_ASSIGN(Case which, find_case(options));
   UNISONO_ASSIGN(const sim::ProgramSet programs, compile(options, which));
@@ -308,6 +328,10 @@ base::Status run_sim(const SimOptions& options) {
   UNISONO_ASSIGN(const Report report, simulate(options, which, programs));
   print(options, which, programs, report);
   if (!options.goal.empty()) UNISONO_TRY(write_text_file(options.goal, goal_text(programs)));
+  if (!options.goal_binary.empty()) {
+    UNISONO_TRY(write_text_file(options.goal_binary, sim::goal_binary(programs)));
+  }
+  if (!options.chakra.empty()) UNISONO_TRY(write_chakra(options.chakra, programs));
   if (options.timeline.empty()) return base::success();
   return write_text_file(options.timeline, sim::timeline_json(report.activities));
 }
@@ -386,8 +410,12 @@ void add_sim(CLI::App& app, int& exit_status) {
   command->add_option("--timeline", options->timeline,
                       "Write what each rank does, for Perfetto or chrome://tracing");
   command->add_option("--goal", options->goal, "Write the schedule as GOAL text, for LogGOPSim");
+  command->add_option("--goal-binary", options->goal_binary,
+                      "Write the schedule as GOAL binary, which LogGOPSim loads");
+  command->add_option("--chakra", options->chakra,
+                      "Write the schedule as Chakra execution traces: PREFIX.RANK.et");
   command->add_option("--from-goal", options->from_goal,
-                      "Simulate a schedule in GOAL text in place of an algorithm");
+                      "Simulate a schedule in GOAL text or binary in place of an algorithm");
   command->footer(
       "Example:\n"
       "  unisono sim allreduce/pairwise -n 1M -m machines/alc.json -t float64");

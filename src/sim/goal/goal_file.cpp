@@ -7,16 +7,13 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <tuple>
+#include <vector>
 
 #include "base/text.hpp"
+#include "sim/goal/goal_messages.hpp"
 
 namespace unisono::sim {
 namespace {
-
-constexpr std::int64_t kMostRanks = 1 << 20, kMostBytes = std::int64_t{1} << 50;
-constexpr std::int64_t kMostNs = 1'000'000'000'000;  // a quarter of an hour
-constexpr std::int64_t kMostTag = 1'000'000'000;
 
 std::string_view next_word(std::string_view& text) {
   constexpr std::string_view kBlanks = " \t\r";
@@ -32,15 +29,6 @@ std::optional<std::int64_t> whole(std::string_view word, std::int64_t most) {
   const auto value = base::parse_integer(word);
   return value && *value <= most ? value : std::nullopt;
 }
-
-// Source, target and tag of messages.
-using Channel = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
-
-struct End {
-  int rank = 0;
-  std::size_t step = 0;
-  int line = 0;
-};
 
 class GoalReader {
  public:
@@ -59,11 +47,13 @@ class GoalReader {
     if (static_cast<std::int64_t>(traces_.size()) != *ranks_) {
       return fail(fmt::format("expected all {} ranks, found {}", *ranks_, traces_.size()));
     }
-    UNISONO_TRY(match());
-    std::vector<Trace> result;
-    for (auto& [rank, trace] : traces_) result.push_back(std::move(trace));
-    UNISONO_TRY(ends(result));
-    return result;
+    GoalMessages messages(static_cast<int>(*ranks_));
+    for (const auto& [rank, operations] : traces_) {
+      for (const GoalOperation& each : operations) messages.add(static_cast<int>(rank), each);
+    }
+    return messages.traces([this](std::int64_t line, std::string_view what) {
+      return fail(static_cast<int>(line == 0 ? line_ : line), what);
+    });
   }
 
  private:
@@ -89,7 +79,7 @@ class GoalReader {
   }
 
   base::Status between_ranks(std::string_view word, std::string_view rest) {
-    const auto number = whole(next_word(rest), kMostRanks);
+    const auto number = whole(next_word(rest), kMostGoalRanks);
     if (word == "num_ranks" && number && *number > 0 && !ranks_) {
       ranks_ = number;
       return finish(rest);
@@ -126,16 +116,14 @@ class GoalReader {
   }
 
   base::Status operation(std::string_view word, std::string_view rest) {
-    TraceStep step;
+    GoalOperation made{.place = line_};
     std::string_view amount = next_word(rest);
     if (word == "calc") {
-      const auto time = whole(amount, kMostNs);
+      const auto time = whole(amount, kMostGoalNs);
       if (!time) return fail("expected nanoseconds after calc");
-      step.kind = StepKind::work;
-      step.work = to_time(static_cast<double>(*time));
-      UNISONO_ASSIGN(const std::int64_t tag, options(rest));
-      (void)tag;
-      traces_[*rank_].push_back(step);
+      made.amount = *time;
+      UNISONO_ASSIGN(made.tag, options(rest));
+      traces_[*rank_].push_back(made);
       return base::success();
     }
     if (word != "send" && word != "recv") {
@@ -143,24 +131,17 @@ class GoalReader {
     }
     const bool sends = word == "send";
     if (!amount.empty() && amount.back() == 'b') amount.remove_suffix(1);
-    const auto bytes = whole(amount, kMostBytes);
+    const auto bytes = whole(amount, kMostGoalBytes);
     if (!bytes || next_word(rest) != (sends ? "to" : "from")) {
       return fail(fmt::format("expected '{} BYTESb {} RANK'", word, sends ? "to" : "from"));
     }
     const auto peer = whole(next_word(rest), *ranks_ - 1);
     if (!peer || *peer == *rank_) return fail("expected another rank");
-    UNISONO_ASSIGN(const std::int64_t tag, options(rest));
-    step.kind = sends ? StepKind::send : StepKind::wait;
-    step.bytes = *bytes;
-    step.peer = static_cast<int>(*peer);
-    const End end{static_cast<int>(*rank_), traces_[*rank_].size(), line_};
-    if (sends) {
-      sends_[{*rank_, *peer, tag}].push_back(end);
-    } else {
-      receptions_[{*peer, *rank_, tag}].push_back(end);
-      step.slot = slots_[*rank_]++;
-    }
-    traces_[*rank_].push_back(step);
+    UNISONO_ASSIGN(made.tag, options(rest));
+    made.kind = sends ? StepKind::send : StepKind::wait;
+    made.amount = *bytes;
+    made.peer = static_cast<int>(*peer);
+    traces_[*rank_].push_back(made);
     return base::success();
   }
 
@@ -168,7 +149,7 @@ class GoalReader {
   base::Result<std::int64_t> options(std::string_view rest) const {
     std::int64_t tag = 0;
     for (std::string_view name = next_word(rest); !name.empty(); name = next_word(rest)) {
-      const auto value = whole(next_word(rest), kMostTag);
+      const auto value = whole(next_word(rest), kMostGoalTag);
       if (name == "tag" && value) {
         tag = *value;
       } else if ((name != "cpu" && name != "nic") || value != 0) {
@@ -184,68 +165,11 @@ class GoalReader {
     return fail(fmt::format("expected the end of the line, found '{:.40}'", more));
   }
 
-  base::Status match() {
-    for (const auto& [channel, receptions] : receptions_) {
-      const auto sent = sends_.find(channel);
-      const std::size_t count = sent == sends_.end() ? 0 : sent->second.size();
-      if (count < receptions.size()) {
-        return fail(receptions[count].line, "expected a send to this reception");
-      }
-    }
-    for (const auto& [channel, sent] : sends_) {
-      const auto received = receptions_.find(channel);
-      const std::size_t count = received == receptions_.end() ? 0 : received->second.size();
-      if (count < sent.size()) return fail(sent[count].line, "expected a reception of this send");
-      for (std::size_t i = 0; i < count; ++i) {
-        const End& to = received->second[i];
-        traces_[sent[i].rank][sent[i].step].slot = traces_[to.rank][to.step].slot;
-      }
-    }
-    return base::success();
-  }
-
-  // Runs all ranks without times.
-  base::Status ends(const std::vector<Trace>& traces) const {
-    std::vector<std::size_t> next(traces.size());
-    std::vector<std::vector<bool>> arrived(traces.size());
-    for (std::size_t rank = 0; rank < traces.size(); ++rank) {
-      arrived[rank].resize(traces[rank].size());
-    }
-    std::vector<std::int32_t> awaited(traces.size(), -1);
-    std::vector<std::size_t> ready(traces.size());
-    for (std::size_t rank = 0; rank < ready.size(); ++rank) ready[rank] = rank;
-    std::size_t ended = 0;
-    while (!ready.empty()) {
-      const std::size_t rank = ready.back();
-      ready.pop_back();
-      awaited[rank] = -1;
-      for (; next[rank] < traces[rank].size(); ++next[rank]) {
-        const TraceStep& step = traces[rank][next[rank]];
-        const auto slot = static_cast<std::size_t>(step.slot);
-        const auto peer = static_cast<std::size_t>(step.peer);
-        if (step.kind == StepKind::wait && !arrived[rank][slot]) {
-          awaited[rank] = step.slot;
-          break;
-        }
-        if (step.kind != StepKind::send) continue;
-        arrived[peer][slot] = true;
-        if (awaited[peer] != step.slot) continue;
-        awaited[peer] = -1;
-        ready.push_back(peer);
-      }
-      if (next[rank] == traces[rank].size()) ++ended;
-    }
-    if (ended == traces.size()) return base::success();
-    return fail("expected ranks that end; some wait for each other");
-  }
-
   std::string_view file_;
   int line_ = 0;
   std::optional<std::int64_t> ranks_, rank_;
-  std::map<std::int64_t, Trace> traces_;
-  std::map<std::int64_t, std::int32_t> slots_;
+  std::map<std::int64_t, std::vector<GoalOperation>> traces_;
   std::map<std::string, std::size_t> labels_;  // of the rank being read
-  std::map<Channel, std::vector<End>> sends_, receptions_;
 };
 
 }  // namespace
