@@ -152,9 +152,10 @@ void combine_one_by_one(const Step& step, const Frame& frame, const arith::Opera
 }
 
 bool may_refer(const Step& step, const Frame& frame) {
-  if (step.count != static_cast<int>(plan::Refer::may_refer)) return false;
-  return step.bytes >= plan::kLeastInPlace || frame.bases[static_cast<int>(Space::input)] !=
-                                                  frame.bases[static_cast<int>(Space::output)];
+  if (step.count == static_cast<int>(plan::Refer::always)) return true;
+  return step.count == static_cast<int>(plan::Refer::unless_in_place) &&
+         frame.bases[static_cast<int>(Space::input)] !=
+             frame.bases[static_cast<int>(Space::output)];
 }
 
 void put_or_refer(const Program& program, const Step& step, const Frame& frame,

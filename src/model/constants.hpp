@@ -22,6 +22,9 @@ enum class Constant : std::uint8_t {
   many_of_host,
   single_copy_from,
   exchanged_whole,
+  pulled_from,
+  referred_from,
+  referred_in_place_from,
   nic_broadcast,
   nic_real_vector,
   nic_block,
@@ -31,7 +34,7 @@ enum class Constant : std::uint8_t {
   nic_joined_per_byte,
   nic_step,
 };
-inline constexpr int kConstantCount = 19;
+inline constexpr int kConstantCount = 22;
 
 enum class Quantity : std::uint8_t { bytes, ranks, time, time_per_byte };
 

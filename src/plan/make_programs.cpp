@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "check/check.hpp"
+#include "model/default_machine.hpp"
+#include "model/machine.hpp"
 #include "plan/bind/bind.hpp"
 #include "plan/bind/bind_local.hpp"
 #include "plan/plan_cache.hpp"
@@ -26,13 +28,6 @@ constexpr std::int64_t kSegmentUnit = 256;
 // The least share of a rank in another's receive buffer. With it, blocks of any length go between
 // hosts in pieces.
 constexpr std::int64_t kLeastShare = 64;
-// In an operation with single copies, a shorter message goes through the receive buffer all the
-// same: that is faster than a system call.
-constexpr std::int64_t kLeastPull = 2048;
-
-// From here on a message of a reduction may be a reference. Reading shorter ones where they are
-// costs as much as a copy.
-constexpr std::int64_t kLeastReference = 4096;
 
 // The programs of one plan in the making.
 class ProgramMaker {
@@ -55,6 +50,13 @@ class ProgramMaker {
   }
 
  private:
+  // A number of bytes that the machine's file gives.
+  std::int64_t limit(model::Constant constant) const {
+    const model::Machine& machine =
+        context_.machine != nullptr ? *context_.machine : model::default_machine();
+    return std::max<std::int64_t>(1, model::constant_of(machine, constant).count());
+  }
+
   std::string name() const { return algorithm::describe(*choice_.algorithm, choice_.parameters); }
 
   Result<std::vector<Schedule>> build_set(const Shape& shape) const {
@@ -124,7 +126,8 @@ class ProgramMaker {
       return false;
     BindOptions how = options(context_.bulk, shape_);
     how.helping = false;
-    how.pull_from = std::clamp<std::int64_t>(longest_ * call_.element_bytes, 1, kLeastPull);
+    how.pull_from = std::clamp<std::int64_t>(longest_ * call_.element_bytes, 1,
+                                             limit(model::Constant::pulled_from));
     UNISONO_ASSIGN(const bool is_bound, try_whole(how));
     if (!is_bound) return false;
     plan_.engine = select::EngineKind::inline_;
@@ -167,7 +170,8 @@ class ProgramMaker {
     BindOptions how = options(context_.bulk, part);
     const bool refers = context_.refer && !how.helping && !how.hosts.given() &&
                         schedule::is_reduction(part.collective);
-    how.refer_from = refers ? kLeastReference : 0;
+    how.refer_from = refers ? limit(model::Constant::referred_from) : 0;
+    how.refer_in_place_from = limit(model::Constant::referred_in_place_from);
     return how;
   }
 

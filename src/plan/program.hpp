@@ -57,12 +57,9 @@ struct ReferenceWords {
   std::uint64_t displacement = 0;  // from the slot to the source, modulo 2^64; 0: it was copied
 };
 // The values of Step::count of a put_or_refer. resolve: copy, perhaps from a slot that may have got
-// a reference. copy: and tell that it is a copy. may_refer: refer, but in place to long messages
-// only.
-enum class Refer : std::uint8_t { resolve, copy, may_refer };
-// In place, both ranks write what they have just read. Below this length, the cache lines that
-// change hands for that cost more than a copy.
-inline constexpr std::int64_t kLeastInPlace = 256 * 1024;
+// a reference. copy: and tell that it is a copy. unless_in_place, always: refer; the first one
+// copies where input and output are one buffer.
+enum class Refer : std::uint8_t { resolve, copy, unless_in_place, always };
 
 // For put and offer: whether their message goes to several ranks. first: the first step of such a
 // message; each is counted once, and so is each step that writes it (Counters).

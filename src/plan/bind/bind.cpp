@@ -121,7 +121,7 @@ class Binder {
       Step step = put_to(target.peer);
       step.multicast = multicast;
       if (multicast == Multicast::first) multicast = Multicast::again;
-      if (references_.sent(id) != Reference::no) step.count = static_cast<int>(Refer::may_refer);
+      if (references_.sent(id) != Reference::no) step.count = static_cast<int>(refer(op.left));
       bind_message(op.left, layout_.slot(target.peer, target.slot), step,
                    layout_.pulls().sent(rank_, id));
     }
@@ -307,6 +307,10 @@ class Binder {
     return bounce;
   }
 
+  Refer refer(const Range& message) const {
+    const bool is_long = message.count * options_.element_bytes >= options_.refer_in_place_from;
+    return is_long ? Refer::always : Refer::unless_in_place;
+  }
   // Lines hold shorter messages.
   std::int64_t least_referred() const {
     const std::int64_t bytes = std::max(options_.refer_from, kLinePayload + 1);

@@ -41,6 +41,9 @@ struct BindOptions {
   // Messages of so many bytes or more may be references (references.hpp); 0: none. Not with
   // helping, pulls or hosts.
   std::int64_t refer_from = 0;
+  // In place, so many bytes or more. Both ranks write what they have just read, so for shorter ones
+  // the cache lines that change hands cost more than a copy.
+  std::int64_t refer_in_place_from = 0;
   // Empty: all ranks are on one host. Not with helping or pulls.
   topology::HostMap hosts{};
   // By rank, whether it sends multicasts to other hosts, and receives them; empty: no rank does.
