@@ -18,6 +18,13 @@ struct BlockRun {
   std::int64_t count() const { return upper.count + lower.count; }
   bool is_one_part() const { return upper.count == 0 || lower.count == 0; }
   schedule::Block only_part() const { return upper.count == 0 ? lower : upper; }
+
+  // One part, which may be empty, or two, which are not.
+  template <typename Visit>
+  void for_each_part(const Visit& visit) const {
+    visit(is_one_part() ? only_part() : upper);
+    if (!is_one_part()) visit(lower);
+  }
 };
 
 // `ranks` blocks from that of `first` on, 0 <= first < P, 0 <= ranks <= P.

@@ -77,6 +77,10 @@ constexpr std::string_view kSources = R"(
   Parallel Computing 35(12), 2009.
 - Thakur, Rabenseifner and Gropp. *Optimization of Collective Communication Operations in
   MPICH.* IJHPCA 19(1), 2005.
+- Träff. *Optimal Broadcast Schedules in Logarithmic Time with Applications to Broadcast,
+  All-Broadcast, Reduction and All-Reduction.* arXiv 2407.18004, 2024 (2024a).
+- Träff. *Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms.* arXiv 2410.14234, 2024
+  (2024b).
 - Yu, Buntinas and Panda. *Scalable, High-Performance NIC-Based All-to-All Broadcast over
   Myrinet/GM.* Cluster 2004.
 )";

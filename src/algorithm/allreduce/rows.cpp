@@ -7,7 +7,7 @@
 namespace unisono::algorithm::allreduce {
 
 Build pairwise, reduce_broadcast, gather_release, split_release, ring, reduce_scatter_allgather,
-    recursive_multiplying, two_level, exact_direct, exact_release, exact_scatter;
+    recursive_multiplying, two_level, exact_direct, exact_release, exact_scatter, circulant;
 
 namespace {
 
@@ -17,10 +17,14 @@ constexpr ParameterSpec kFactor[] = {{.name = "k",
                                       .fallback = 4,
                                       .help = "ranks that exchange in a step; 2 is pairwise"}};
 
-constexpr std::string_view kInner[] = {
-    "pairwise",         "gather-release",           "ring",
-    "reduce-broadcast", "reduce-scatter-allgather", "recursive-multiplying",
-    "split-release"};
+constexpr std::string_view kInner[] = {"pairwise",
+                                       "gather-release",
+                                       "ring",
+                                       "reduce-broadcast",
+                                       "reduce-scatter-allgather",
+                                       "recursive-multiplying",
+                                       "split-release",
+                                       "circulant"};
 constexpr ParameterSpec kSplitRelease[] = {
     {.name = "splits",
      .low = 0,
@@ -143,6 +147,16 @@ constexpr Algorithm kRows[] = {
      .alike_in_shares = true,
      .parameters = {},
      .build = exact_scatter},
+    {.name = "circulant",
+     .collective = Collective::allreduce,
+     .idea = "halve the blocks left at rounded distances, then collect the finished ones backwards",
+     .source = "Träff 2024b",
+     .steps = "2 ceil(log2 P)",
+     .bytes = "2 n (P-1)/P",
+     .wins = "long vectors on any P that is no power of two",
+     .keeps_order = false,
+     .parameters = {},
+     .build = circulant},
     {.name = "two-level",
      .collective = Collective::allreduce,
      .idea = "combine within hosts, then the sums of hosts by inner, then multicast within hosts",

@@ -4,12 +4,12 @@
 
 namespace unisono::algorithm::broadcast {
 
-Build fnomial, flat, scatter_allgather, chain, double_tree, two_level;
+Build fnomial, flat, scatter_allgather, chain, double_tree, circulant, two_level;
 
 namespace {
 
-constexpr std::string_view kInner[] = {"fnomial", "flat", "scatter-allgather", "chain",
-                                       "double-tree"};
+constexpr std::string_view kInner[] = {"fnomial", "flat",        "scatter-allgather",
+                                       "chain",   "double-tree", "circulant"};
 constexpr std::string_view kLeaders[] = {"root", "first"};
 constexpr ParameterSpec kTwoLevel[] = {
     inner_choice(kInner),
@@ -74,6 +74,16 @@ constexpr Algorithm kRows[] = {
      .keeps_order = true,
      .parameters = kSegments,
      .build = double_tree},
+    {.name = "circulant",
+     .collective = Collective::broadcast,
+     .idea = "segments spread over a circulant graph: in each round a rank sends and gets one",
+     .source = "Träff 2024a",
+     .steps = "at most s - 1 + ceil(log2 P), s the segments",
+     .bytes = "n (s - 1 + ceil(log2 P)) / s",
+     .wins = "medium and long vectors without a multicast, any P",
+     .keeps_order = true,
+     .parameters = kSegments,
+     .build = circulant},
     {.name = "two-level",
      .collective = Collective::broadcast,
      .idea = "inner to a leader of each host, then a multicast within hosts",

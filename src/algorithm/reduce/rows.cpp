@@ -6,7 +6,7 @@
 namespace unisono::algorithm::reduce {
 
 Build two_level, serial, fnomial, fnomial_split, rabenseifner, binary, chain, exact_direct,
-    exact_scatter;
+    exact_scatter, circulant;
 
 namespace {
 
@@ -18,7 +18,8 @@ constexpr ParameterSpec kSplit[] = {
      .help = "how often the vector is halved, and the ranks with it"},
     kDegree[0]};
 
-constexpr std::string_view kInner[] = {"serial", "fnomial", "binary", "rabenseifner", "chain"};
+constexpr std::string_view kInner[] = {"serial",       "fnomial", "binary",
+                                       "rabenseifner", "chain",   "circulant"};
 constexpr ParameterSpec kTwoLevel[] = {inner_choice(kInner), kFanInOfHost};
 
 constexpr Algorithm kRows[] = {
@@ -105,6 +106,16 @@ constexpr Algorithm kRows[] = {
      .sums_exactly = true,
      .parameters = {},
      .build = exact_scatter},
+    {.name = "circulant",
+     .collective = Collective::reduce,
+     .idea = "the rounds of the circulant broadcast backwards: each segment climbs its own tree",
+     .source = "Träff 2024a",
+     .steps = "at most s - 1 + ceil(log2 P), s the segments",
+     .bytes = "n",
+     .wins = "medium and long vectors on many ranks, any P",
+     .keeps_order = false,
+     .parameters = kSegments,
+     .build = circulant},
     {.name = "two-level",
      .collective = Collective::reduce,
      .idea = "combine within hosts, then the sums of hosts by inner",

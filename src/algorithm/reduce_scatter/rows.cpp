@@ -5,11 +5,12 @@
 
 namespace unisono::algorithm::reduce_scatter {
 
-Build two_level, pairwise, recursive_halving, reduce_scatter, ring, exact_direct;
+Build two_level, pairwise, recursive_halving, reduce_scatter, ring, exact_direct, circulant;
 
 namespace {
 
-constexpr std::string_view kInner[] = {"pairwise", "recursive-halving", "reduce-scatter", "ring"};
+constexpr std::string_view kInner[] = {"pairwise", "recursive-halving", "reduce-scatter", "ring",
+                                       "circulant"};
 constexpr ParameterSpec kTwoLevel[] = {inner_choice(kInner), kFanInOfHost};
 
 constexpr Algorithm kRows[] = {
@@ -68,6 +69,16 @@ constexpr Algorithm kRows[] = {
      .alike = Alike::always,
      .parameters = {},
      .build = exact_direct},
+    {.name = "circulant",
+     .collective = Collective::reduce_scatter,
+     .idea = "send the sums of the upper half of the blocks left to the rank that far above",
+     .source = "Träff 2024b",
+     .steps = "ceil(log2 P)",
+     .bytes = "(P-1) m",
+     .wins = "any P that is no power of two: short vectors, and long ones where steps cost much",
+     .keeps_order = false,
+     .parameters = {},
+     .build = circulant},
     {.name = "two-level",
      .collective = Collective::reduce_scatter,
      .idea =

@@ -112,6 +112,11 @@ std::int64_t batches(const Case& c) {
 }
 std::int64_t batch_bytes(const Case& c) { return batches(c) * c.n; }
 
+std::int64_t segments(const Case& c) { return std::clamp<std::int64_t>(c.n, 1, c.k); }
+std::int64_t circulant_steps(const Case& c) {
+  return c.p == 1 ? 0 : segments(c) - 1 + ceil_log(2, c.p);
+}
+
 // Two levels on one host: a tree of fan-in l. two_level_test.cpp checks the messages between hosts.
 std::int64_t climb_steps(const Case& c) { return ceil_log(c.l + 1, c.p); }
 std::int64_t climb_and_release_steps(const Case& c) { return c.p == 1 ? 0 : climb_steps(c) + 1; }
@@ -140,6 +145,12 @@ Formulas broadcast_formulas() {
           {"double-tree",
            {[](const Case& c) { return c.p == 1 ? 0 : floor_log(2, c.p - 1) + 1; }, vector_once,
             always}},
+          {"circulant",
+           {circulant_steps,
+            [](const Case& c) {
+              return c.p == 1 ? 0 : circulant_steps(c) * ((c.n + segments(c) - 1) / segments(c));
+            },
+            [](const Case& c) { return full_cube(c) && segments(c) == 1; }}},
           {"two-level", {one_step, vector_once, always}}};
 }
 
@@ -155,6 +166,9 @@ Formulas reduce_formulas() {
       {"chain", {all_others, vector_once, always}},
       {"exact-direct", {one_step, vector_once, always}},
       {"exact-scatter", {there_and_back_steps, vector_once, always}},
+      {"circulant",
+       {circulant_steps, vector_once,
+        [](const Case& c) { return full_cube(c) && segments(c) == 1; }}},
       {"two-level", {climb_steps, vector_once, full_climb}}};
 }
 
@@ -175,6 +189,9 @@ Formulas allreduce_formulas() {
           {"exact-direct", {one_step, vector_once, always}},
           {"exact-release", {there_and_back_steps, vector_once, always}},
           {"exact-scatter", {there_and_back_steps, vector_once, always}},
+          {"circulant",
+           {[](const Case& c) { return 2 * log_steps(c); },
+            [](const Case& c) { return 2 * c.n * (c.p - 1) / c.p; }, always}},
           {"two-level", {climb_and_release_steps, vector_once, full_climb}}};
 }
 
@@ -227,6 +244,7 @@ Formulas reduce_scatter_formulas() {
         [](const Case& c) { return c.p == 1 ? 0 : (c.p - 1) * c.n + largest_subtree(c); }, never}},
       {"ring", {all_others, all_other_blocks, always}},
       {"exact-direct", {one_step, all_other_blocks, always}},
+      {"circulant", {log_steps, all_other_blocks, always}},
       {"two-level", {climb_and_release_steps, all_blocks, full_climb}}};
 }
 

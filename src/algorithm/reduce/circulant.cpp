@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Circulant reduction: the rounds of broadcast/circulant backwards. A rank combines the segments
+// that it would have sent, as they come from the ranks one skip above, and sends the segment that
+// it would have received to the rank one skip below. Every segment so climbs a tree of its own, and
+// in each round a rank sends and receives one of them.
+//
+//   P = 5, root 0, 3 segments; segment: sender > receiver
+//   round 4, skip 3    0: 1>3    1: 2>4    2: 3>0    2: 4>1
+//   round 3, skip 2    1: 1>4    2: 2>0    0: 4>2
+//   round 2, skip 1    2: 1>0    0: 3>2    1: 4>3
+//   round 1, skip 3    1: 3>0
+//   round 0, skip 2    0: 2>0
+//
+// Steps: at most s - 1 + ceil(log2 P), s the segments. Bytes: n.
+// The trees differ from segment to segment and are not in the order of ranks: the operator has to
+// commute. Source: Träff, arXiv 2407.18004.
+#include "algorithm/pattern/circulant.hpp"
+#include "algorithm/algorithm.hpp"
+#include "algorithm/emit.hpp"
+#include "algorithm/pattern/blocks.hpp"
+#include "algorithm/pattern/ring.hpp"
+
+namespace unisono::algorithm::reduce {
+
+Schedule circulant(const Shape& shape, const Parameters& parameters, int rank) {
+  const int ranks = shape.ranks;
+  Builder b(shape, rank, 16);
+  if (ranks == 1) {
+    b.copy(schedule::output(0, shape.count), schedule::input(0, shape.count));
+    return std::move(b).take();
+  }
+  const int segments = pattern::segments_of(shape.count, parameters.values[0]);
+  const pattern::Blocks blocks(shape.count, segments);
+  const pattern::CirculantBroadcast rounds(ranks, segments);
+  const int place = pattern::ring_shift(ranks, rank, -shape.root);
+  const std::vector<int> given = rounds.received(place), taken = rounds.sent(place);
+  const auto takes_from = [](const std::vector<int>& blocks_taken, int round) {
+    return std::count_if(blocks_taken.begin() + round + 1, blocks_taken.end(),
+                         [](int block) { return block >= 0; });
+  };
+  std::vector<Value> sums(static_cast<std::size_t>(segments));
+  for (int i = 0; i < segments; ++i) {
+    sums[static_cast<std::size_t>(i)] = {schedule::input(blocks.offset(i), blocks.count(i))};
+  }
+  const bool combines = takes_from(taken, -1) > 0;
+  const Range base = rank == shape.root ? schedule::output(0, shape.count)
+                     : combines         ? b.scratch(shape.count)
+                                        : Range{};
+  // Slots: one a message, from the last round on.
+  for (int i = rounds.rounds() - 1; i >= 0; --i) {
+    if (const int segment = given[static_cast<std::size_t>(i)]; segment >= 0) {
+      const int below = pattern::ring_shift(ranks, rank, -rounds.skip(i));
+      const auto there = rounds.sent(pattern::ring_shift(ranks, below, -shape.root));
+      const Value& sum = sums[static_cast<std::size_t>(segment)];
+      b.send(below, static_cast<SlotId>(takes_from(there, i)), sum.range, {sum.ready});
+    }
+    if (const int segment = taken[static_cast<std::size_t>(i)]; segment >= 0) {
+      const int above = pattern::ring_shift(ranks, rank, rounds.skip(i));
+      const SlotId slot = b.slot(above, blocks.count(segment));
+      const OpId arrived = b.wait(slot);
+      Value& sum = sums[static_cast<std::size_t>(segment)];
+      Range target = base;
+      target.offset += blocks.offset(segment);
+      target.count = blocks.count(segment);
+      sum = {target, b.reduce(target, sum.range, b.of(slot), {arrived, sum.ready})};
+    }
+  }
+  return std::move(b).take();
+}
+
+}  // namespace unisono::algorithm::reduce
