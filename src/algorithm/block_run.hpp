@@ -45,4 +45,10 @@ inline Range behind(Range range, std::int64_t count) {
   return range;
 }
 
+// Whether the second range lies directly behind the first, in the same memory.
+inline bool follows(const Range& first, const Range& second) {
+  return first.memory == second.memory && first.slot == second.slot &&
+         first.offset + first.count == second.offset;
+}
+
 }  // namespace unisono::algorithm

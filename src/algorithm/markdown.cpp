@@ -52,9 +52,15 @@ constexpr std::string_view kSources = R"(
   Cluster with Fast Ethernet.* HPC Asia 2005.
 - Collange, Defour, Graillat and Iakymchuk. *Numerical reproducibility for the parallel reduction on
   multi- and many-core architectures.* Parallel Computing 49, 2015.
+- De Sensi, Bonato, Saam and Hoefler. *Swing: Short-cutting Rings for Higher Bandwidth Allreduce.*
+  NSDI 2024.
+- De Sensi, Pasqualoni, Piarulli, Bonato, Ba, Turisini, Domke and Hoefler. *Bine Trees: Enhancing
+  Collective Operations by Optimizing Communication Locality.* SC 2025.
 - Hensgen, Finkel and Manber. *Two algorithms for barrier synchronization.* IJPP 17(1), 1988.
 - Hillis and Steele. *Data Parallel Algorithms.* CACM 29(12), 1986.
 - Hoefler, Mehlan, Mietke and Rehm. *Fast Barrier Synchronization for InfiniBand.* IPDPS 2006.
+- Jeaugey. *PAT: a new algorithm for all-gather and reduce-scatter operations at scale.*
+  arXiv 2506.20252, 2025.
 - Kielmann, Hofman, Bal, Plaat and Bhoedjang. *MagPIe: MPI's Collective Communication Operations for
   Clustered Wide Area Systems.* PPoPP 1999.
 - Kini. *Efficient Collective Communication using RDMA and Multicast Operations for

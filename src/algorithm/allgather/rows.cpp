@@ -5,7 +5,8 @@
 namespace unisono::algorithm::allgather {
 
 Build ring, recursive_doubling, hypercube, direct, gather_release, gather_broadcast, bruck,
-    neighbor_exchange, concurrent_broadcast, prefix_send, kprefix, kshift, mesh2d, two_level;
+    neighbor_exchange, concurrent_broadcast, prefix_send, kprefix, kshift, mesh2d, kbruck, pat,
+    two_level;
 
 using Refuse = const char*(const Shape& shape, const Parameters& parameters);
 Refuse needs_even_ranks, needs_whole_partitions, needs_free_shift;
@@ -31,8 +32,13 @@ constexpr ParameterSpec kReach[] = {
     {.name = "k", .low = 1, .high = 8, .fallback = 8, .help = "ranks that a round reaches"},
     kBatch};
 
-constexpr std::string_view kInner[] = {"recursive-doubling", "direct", "ring", "gather-release",
-                                       "bruck"};
+constexpr ParameterSpec kRadix[] = {
+    {.name = "k", .low = 2, .high = 0, .fallback = 4, .help = "k-1 peers in a step; 2 is bruck"}};
+constexpr ParameterSpec kAggregated[] = {
+    {.name = "blocks", .low = 1, .high = 0, .fallback = 64, .help = "most blocks in a message"}};
+
+constexpr std::string_view kInner[] = {
+    "recursive-doubling", "direct", "ring", "gather-release", "bruck", "kbruck", "pat"};
 constexpr ParameterSpec kTwoLevel[] = {inner_choice(kInner)};
 
 constexpr Algorithm kRows[] = {
@@ -180,6 +186,26 @@ constexpr Algorithm kRows[] = {
      .only = "k is 1, 2, 3, 4 or 8",
      .refuse = needs_free_shift,
      .build = kshift},
+    {.name = "kbruck",
+     .collective = Collective::allgather,
+     .idea = "in step s, send the first k^s of the blocks held to the k-1 ranks k^s apart below",
+     .source = "Bruck, Ho, Kipnis, Upfal and Weathersby 1997",
+     .steps = "ceil(log_k P)",
+     .bytes = "(P-1)/(k-1) m; at most (P-1) m if P is no power of k",
+     .wins = "short blocks where a multicast is cheap; any P",
+     .keeps_order = true,
+     .parameters = kRadix,
+     .build = kbruck},
+    {.name = "pat",
+     .collective = Collective::allgather,
+     .idea = "every block goes down its own binomial tree, farthest first, together with others",
+     .source = "Jeaugey 2025",
+     .steps = "ceil(log2 P)",
+     .bytes = "(P-1) m",
+     .wins = "short and medium blocks; far ranks get the short messages; any P",
+     .keeps_order = true,
+     .parameters = kAggregated,
+     .build = pat},
     {.name = "two-level",
      .collective = Collective::allgather,
      .idea = "gather within hosts, then the blocks of hosts by inner, then multicast within hosts",

@@ -7,7 +7,7 @@
 namespace unisono::algorithm::allreduce {
 
 Build pairwise, reduce_broadcast, gather_release, split_release, ring, reduce_scatter_allgather,
-    recursive_multiplying, two_level, exact_direct, exact_release, exact_scatter, circulant;
+    recursive_multiplying, two_level, exact_direct, exact_release, exact_scatter, circulant, bine;
 
 namespace {
 
@@ -24,7 +24,8 @@ constexpr std::string_view kInner[] = {"pairwise",
                                        "reduce-scatter-allgather",
                                        "recursive-multiplying",
                                        "split-release",
-                                       "circulant"};
+                                       "circulant",
+                                       "bine"};
 constexpr ParameterSpec kSplitRelease[] = {
     {.name = "splits",
      .low = 0,
@@ -157,6 +158,17 @@ constexpr Algorithm kRows[] = {
      .keeps_order = false,
      .parameters = {},
      .build = circulant},
+    {.name = "bine",
+     .collective = Collective::allreduce,
+     .idea =
+         "reduce-scatter-allgather with the nearer partners of a Bine butterfly; Swing on a ring",
+     .source = "De Sensi et al. 2025; De Sensi et al. 2024",
+     .steps = "2 log2 P; 2 floor(log2 P) + 2 if P is no power of two",
+     .bytes = "2 n (M-1)/M; n more if P is no power of two",
+     .wins = "long vectors where far ranks share links: tori, fat trees with few links at the top",
+     .keeps_order = false,
+     .parameters = {},
+     .build = bine},
     {.name = "two-level",
      .collective = Collective::allreduce,
      .idea = "combine within hosts, then the sums of hosts by inner, then multicast within hosts",

@@ -4,10 +4,12 @@
 
 namespace unisono::algorithm::alltoall {
 
-Build two_level, linear, pairwise, bruck;
+Build two_level, linear, pairwise, bruck, kbruck;
 
 namespace {
 
+constexpr ParameterSpec kRadix[] = {
+    {.name = "k", .low = 2, .high = 0, .fallback = 4, .help = "base of the distances"}};
 constexpr std::string_view kInner[] = {"linear", "pairwise"};
 constexpr ParameterSpec kTwoLevel[] = {inner_choice(kInner)};
 
@@ -46,6 +48,17 @@ constexpr Algorithm kRows[] = {
      .alike = Alike::always,
      .parameters = {},
      .build = bruck},
+    {.name = "kbruck",
+     .collective = Collective::alltoall,
+     .idea = "bruck with distances of base k: a message for each value of a digit",
+     .source = "Bruck et al. 1997, 3",
+     .steps = "ceil(log_k P)",
+     .bytes = "m P (k-1)/k ceil(log_k P)",
+     .wins = "short and medium blocks; many ranks",
+     .keeps_order = true,
+     .unequal_blocks = false,
+     .parameters = kRadix,
+     .build = kbruck},
     {.name = "two-level",
      .collective = Collective::alltoall,
      .idea = "leaders exchange all blocks from one host to another as one message, by inner",

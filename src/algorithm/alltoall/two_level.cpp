@@ -29,11 +29,6 @@ struct Move {
   Range target, source;
 };
 
-bool follows(const Range& first, const Range& second) {
-  return first.memory == second.memory && first.slot == second.slot &&
-         first.offset + first.count == second.offset;
-}
-
 // Joins adjacent moves that stay adjacent, and drops empty ones.
 std::vector<Move> joined(const std::vector<Move>& moves) {
   std::vector<Move> runs;

@@ -4,12 +4,12 @@
 
 namespace unisono::algorithm::broadcast {
 
-Build fnomial, flat, scatter_allgather, chain, double_tree, circulant, two_level;
+Build fnomial, flat, scatter_allgather, chain, double_tree, circulant, bine, two_level;
 
 namespace {
 
-constexpr std::string_view kInner[] = {"fnomial", "flat",        "scatter-allgather",
-                                       "chain",   "double-tree", "circulant"};
+constexpr std::string_view kInner[] = {
+    "fnomial", "flat", "scatter-allgather", "chain", "double-tree", "circulant", "bine"};
 constexpr std::string_view kLeaders[] = {"root", "first"};
 constexpr ParameterSpec kTwoLevel[] = {
     inner_choice(kInner),
@@ -84,6 +84,16 @@ constexpr Algorithm kRows[] = {
      .keeps_order = true,
      .parameters = kSegments,
      .build = circulant},
+    {.name = "bine",
+     .collective = Collective::broadcast,
+     .idea = "a binomial tree with edges a third shorter, in alternating directions",
+     .source = "De Sensi et al. 2025",
+     .steps = "ceil(log2 P)",
+     .bytes = "ceil(log2 P) n",
+     .wins = "short vectors without a multicast where far ranks share links",
+     .keeps_order = true,
+     .parameters = {},
+     .build = bine},
     {.name = "two-level",
      .collective = Collective::broadcast,
      .idea = "inner to a leader of each host, then a multicast within hosts",

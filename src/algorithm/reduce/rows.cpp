@@ -6,7 +6,7 @@
 namespace unisono::algorithm::reduce {
 
 Build two_level, serial, fnomial, fnomial_split, rabenseifner, binary, chain, exact_direct,
-    exact_scatter, circulant;
+    exact_scatter, circulant, bine;
 
 namespace {
 
@@ -18,8 +18,8 @@ constexpr ParameterSpec kSplit[] = {
      .help = "how often the vector is halved, and the ranks with it"},
     kDegree[0]};
 
-constexpr std::string_view kInner[] = {"serial",       "fnomial", "binary",
-                                       "rabenseifner", "chain",   "circulant"};
+constexpr std::string_view kInner[] = {"serial", "fnomial",   "binary", "rabenseifner",
+                                       "chain",  "circulant", "bine"};
 constexpr ParameterSpec kTwoLevel[] = {inner_choice(kInner), kFanInOfHost};
 
 constexpr Algorithm kRows[] = {
@@ -116,6 +116,16 @@ constexpr Algorithm kRows[] = {
      .keeps_order = false,
      .parameters = kSegments,
      .build = circulant},
+    {.name = "bine",
+     .collective = Collective::reduce,
+     .idea = "the tree of the Bine broadcast upwards",
+     .source = "De Sensi et al. 2025",
+     .steps = "ceil(log2 P)",
+     .bytes = "n",
+     .wins = "short vectors on many ranks where far ranks share links",
+     .keeps_order = false,
+     .parameters = {},
+     .build = bine},
     {.name = "two-level",
      .collective = Collective::reduce,
      .idea = "combine within hosts, then the sums of hosts by inner",

@@ -5,12 +5,14 @@
 
 namespace unisono::algorithm::reduce_scatter {
 
-Build two_level, pairwise, recursive_halving, reduce_scatter, ring, exact_direct, circulant;
+Build two_level, pairwise, recursive_halving, reduce_scatter, ring, exact_direct, circulant, pat;
 
 namespace {
 
-constexpr std::string_view kInner[] = {"pairwise", "recursive-halving", "reduce-scatter", "ring",
-                                       "circulant"};
+constexpr ParameterSpec kAggregated[] = {
+    {.name = "blocks", .low = 1, .high = 0, .fallback = 64, .help = "most blocks in a message"}};
+constexpr std::string_view kInner[] = {"pairwise", "recursive-halving", "reduce-scatter",
+                                       "ring",     "circulant",         "pat"};
 constexpr ParameterSpec kTwoLevel[] = {inner_choice(kInner), kFanInOfHost};
 
 constexpr Algorithm kRows[] = {
@@ -79,6 +81,16 @@ constexpr Algorithm kRows[] = {
      .keeps_order = false,
      .parameters = {},
      .build = circulant},
+    {.name = "pat",
+     .collective = Collective::reduce_scatter,
+     .idea = "every block climbs its own binomial tree, nearest first, together with others",
+     .source = "Jeaugey 2025",
+     .steps = "ceil(log2 P)",
+     .bytes = "(P-1) m",
+     .wins = "short vectors; far ranks get the short messages; any P",
+     .keeps_order = false,
+     .parameters = kAggregated,
+     .build = pat},
     {.name = "two-level",
      .collective = Collective::reduce_scatter,
      .idea =

@@ -151,6 +151,7 @@ Formulas broadcast_formulas() {
               return c.p == 1 ? 0 : circulant_steps(c) * ((c.n + segments(c) - 1) / segments(c));
             },
             [](const Case& c) { return full_cube(c) && segments(c) == 1; }}},
+          {"bine", {log_steps, [](const Case& c) { return c.n * log_steps(c); }, full_cube}},
           {"two-level", {one_step, vector_once, always}}};
 }
 
@@ -169,6 +170,7 @@ Formulas reduce_formulas() {
       {"circulant",
        {circulant_steps, vector_once,
         [](const Case& c) { return full_cube(c) && segments(c) == 1; }}},
+      {"bine", {log_steps, vector_once, full_cube}},
       {"two-level", {climb_steps, vector_once, full_climb}}};
 }
 
@@ -192,6 +194,9 @@ Formulas allreduce_formulas() {
           {"circulant",
            {[](const Case& c) { return 2 * log_steps(c); },
             [](const Case& c) { return 2 * c.n * (c.p - 1) / c.p; }, always}},
+          {"bine",
+           {[](const Case& c) { return 2 * floor_log(2, c.p) + (full_cube(c) ? 0 : 2); },
+            halving_bytes, full_cube}},
           {"two-level", {climb_and_release_steps, vector_once, full_climb}}};
 }
 
@@ -213,6 +218,11 @@ Formulas allgather_formulas() {
       {"prefix-send",
        {[](const Case& c) { return (std::int64_t{1} << ceil_log(2, c.p)) - 1; }, all_other_blocks,
         full_cube}},
+      {"kbruck",
+       {tree_steps,
+        [](const Case& c) { return full_tree(c) ? (c.p - 1) / (c.k - 1) * c.n : (c.p - 1) * c.n; },
+        full_tree}},
+      {"pat", {log_steps, all_other_blocks, full_cube}},
       {"kprefix", {batches, batch_bytes, always}},
       {"kshift", {batches, batch_bytes, always}},
       {"two-level", {there_and_back_steps, all_blocks, always}}};
@@ -231,6 +241,9 @@ Formulas alltoall_formulas() {
           {"pairwise", {all_others, all_other_blocks, always}},
           {"bruck",
            {log_steps, [](const Case& c) { return c.n * c.p / 2 * ceil_log(2, c.p); }, full_cube}},
+          {"kbruck",
+           {tree_steps, [](const Case& c) { return c.n * c.p * (c.k - 1) * tree_steps(c) / c.k; },
+            full_tree}},
           {"two-level", {one_step, all_other_blocks, always}}};
 }
 
@@ -245,6 +258,7 @@ Formulas reduce_scatter_formulas() {
       {"ring", {all_others, all_other_blocks, always}},
       {"exact-direct", {one_step, all_other_blocks, always}},
       {"circulant", {log_steps, all_other_blocks, always}},
+      {"pat", {log_steps, all_other_blocks, full_cube}},
       {"two-level", {climb_and_release_steps, all_blocks, full_climb}}};
 }
 
