@@ -233,6 +233,11 @@ class EdgeCases(Running):
                 self.assertEqual("rank 0 of 3: Unisono does the collectives" in done.stderr, does)
 
 
+COLLECTIVES = ("barrier", "bcast", "reduce", "allreduce", "scan", "exscan", "reduce_scatter_block",
+               "reduce_scatter", "allgather", "allgatherv", "gather", "gatherv", "scatter",
+               "scatterv", "alltoall", "alltoallv", "alltoallw")
+
+
 class HostRanges(Running):
     """Calls that the machine file leaves to the host MPI."""
 
@@ -242,16 +247,20 @@ class HostRanges(Running):
         self.more = {"XDG_CACHE_HOME": cache.name, "UNISONO_LOG": "debug"}
         self.machine = pathlib.Path(cache.name) / "unisono/machine.json"
 
-    def tune(self, ranks):
+    def tune(self, ranks, only=None):
+        """Measures all collectives, or a single one."""
+        more = dict(self.more)
+        if only is not None:
+            more["UNISONO_MPI"] = ",".join(name for name in COLLECTIVES if name != only)
         return subprocess.run(
             [OPTIONS.bin / "unisono", "mpirun", "--tune", "-n", str(ranks), OPTIONS.scenarios,
-             "attributes"], env=environment(self.more), capture_output=True, text=True)
+             "attributes"], env=environment(more), capture_output=True, text=True)
 
     def set_ranges(self, ranks, ranges):
         """Those of the MPI for so many ranks, as if measured. A file without fingerprint counts
         wherever it was made."""
         if not self.machine.exists():
-            self.tune(2)  # says how the MPI calls itself
+            self.tune(2, "barrier")  # says how the MPI calls itself
         machine = json.loads(self.machine.read_text())
         machine.pop("fingerprint", None)
         [measured] = machine["host_mpis"]
@@ -272,7 +281,14 @@ class HostRanges(Running):
         self.assertIn(f"wrote {self.machine}\n", done.stdout)
         [measured] = json.loads(self.machine.read_text())["host_mpis"]
         self.assertEqual((measured["ranks"], measured["hosts"]), (2, 1))
-        self.assertIn(f'{measured["library"]}, 2 ranks on 1 host: of 133 cells', done.stdout)
+        self.assertIn(f'{measured["library"]}, 2 ranks on 1 host: of 177 cells', done.stdout)
+
+    def test_three_ranks_measure_all_lengths_of_local_counts_as_one(self):
+        if "openmpi" not in OPTIONS.mpi.name:
+            return  # its ranks never yield, so three of them would take minutes
+        done = self.tune(3, "gatherv")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("3 ranks on 1 host: of 1 cells", done.stdout)
 
     def test_without_a_collective_of_all_ranks_nothing_is_measured(self):
         done = self.tune(1)
@@ -282,9 +298,7 @@ class HostRanges(Running):
 
     def test_calls_in_the_ranges_go_to_the_host_mpi_with_the_same_results(self):
         for ranks in (2, 3):
-            sometimes = [(name, 9, 300) for name in (
-                "bcast", "reduce", "allreduce", "scan", "exscan", "reduce_scatter_block",
-                "reduce_scatter", "allgather", "allgatherv", "gather", "scatter", "alltoall")]
+            sometimes = [(name, 9, 300) for name in COLLECTIVES if name != "barrier"]
             for ranges in (sometimes, [(name, 0, 0) for name, _, _ in sometimes]):
                 self.set_ranges(ranks, ranges)
                 words = [OPTIONS.random, 700 + ranks, 80, "plain"]
@@ -295,6 +309,20 @@ class HostRanges(Running):
                     self.assertEqual(sorted(done.stdout.split("\n")),
                                      sorted(bare.stdout.split("\n")))
                     self.assertIn("measured to be faster, the host MPI does", done.stderr)
+
+    def test_a_range_of_local_counts_holds_for_two_ranks_and_all_lengths_for_more(self):
+        # Rank 1 gives or gets 80 bytes. In alltoallv, it sends 8 bytes and gets 12.
+        own, pair = ("gatherv", "scatterv"), ("alltoallv", "alltoallw")
+        everything = {"gatherv", "scatterv", "alltoallv"}
+        for ranks, of_own, of_pair, plans in ((2, (80, 80), (10, 10), set()),
+                                              (2, (81, 0), (0, 9), everything),
+                                              (3, (0, 1 << 30), (0, 1 << 30), everything),
+                                              (3, (0, 0), (0, 0), set())):
+            self.set_ranges(ranks, [(name, *of_own) for name in own] +
+                            [(name, *of_pair) for name in pair])
+            with self.subTest(ranks=ranks, of_own=of_own):
+                done = self.expect_fine("local_counts", ranks, self.more)
+                self.assertEqual(self.plans(done.stderr), plans)
 
     def test_the_other_calls_stay_with_unisono(self):
         for ranges, theirs in (([], set()), ([("allreduce", 0, 0)], {"allreduce"}),

@@ -396,6 +396,42 @@ static void unexpected(void) {
   free(message);
 }
 
+/* Rank r gives or gets 10 * (r + 1) elements; in alltoallv and alltoallw rank r sends r + 2 * s + 1
+ * to rank s. No rank knows the counts of all others. */
+static void local_counts(void) {
+  enum { kMost = 8, kBlock = 100 };
+  int in[kMost * kBlock], out[kMost * kBlock], counts[kMost], places[kMost], to[kMost], from[kMost];
+  int bytes[kMost];
+  MPI_Datatype types[kMost];
+  EXPECT(size <= kMost);
+  for (int r = 0; r < size; ++r) {
+    counts[r] = 10 * (r + 1);
+    places[r] = r * kBlock;
+    to[r] = rank + 2 * r + 1;
+    from[r] = r + 2 * rank + 1;
+    bytes[r] = places[r] * (int)sizeof(int);
+    types[r] = MPI_INT;
+    for (int i = 0; i < kBlock; ++i) in[r * kBlock + i] = 1000 * rank + 100 * r + i;
+  }
+  MPI_Gatherv(in, counts[rank], MPI_INT, out, counts, places, MPI_INT, 0, MPI_COMM_WORLD);
+  for (int r = 0; rank == 0 && r < size; ++r)
+    EXPECT(out[places[r] + counts[r] - 1] == 1000 * r + counts[r] - 1);
+  MPI_Scatterv(in, counts, places, MPI_INT, out, counts[rank], MPI_INT, 0, MPI_COMM_WORLD);
+  EXPECT(out[counts[rank] - 1] == 100 * rank + counts[rank] - 1);
+  for (int call = 0; call < 2; ++call) {
+    memset(out, 0, sizeof out);
+    if (call == 0) {
+      MPI_Alltoallv(in, to, places, MPI_INT, out, from, places, MPI_INT, MPI_COMM_WORLD);
+    } else {
+      MPI_Alltoallw(in, to, bytes, types, out, from, bytes, types, MPI_COMM_WORLD);
+    }
+    for (int r = 0; r < size; ++r) {
+      EXPECT(out[places[r] + from[r] - 1] == 1000 * r + 100 * rank + from[r] - 1);
+      EXPECT(out[places[r] + from[r]] == 0);
+    }
+  }
+}
+
 /* A process that was spawned without the drop-in: the host MPI does the collectives with it. */
 static void spawn(const char* program) {
   MPI_Comm children, all;
@@ -423,15 +459,25 @@ static void spawned(void) {
   MPI_Comm_disconnect(&parents);
 }
 
-static const Scenario all[] = {{"mismatch", mismatch},   {"handler", handler},
-                               {"fatal", fatal},         {"invalid", invalid},
-                               {"killed", killed},       {"threads", threads},
-                               {"many", many},           {"attributes", attributes},
-                               {"kinds", kinds},         {"misaligned", misaligned},
-                               {"bottom", bottom},       {"unexpected", unexpected},
-                               {"spawned", spawned},     {"wide_types", wide_types},
-                               {"backwards", backwards}, {"differ", differ},
-                               {"corners", corners},     {"at_end", at_end}};
+static const Scenario all[] = {{"mismatch", mismatch},
+                               {"handler", handler},
+                               {"fatal", fatal},
+                               {"invalid", invalid},
+                               {"killed", killed},
+                               {"threads", threads},
+                               {"many", many},
+                               {"attributes", attributes},
+                               {"kinds", kinds},
+                               {"misaligned", misaligned},
+                               {"bottom", bottom},
+                               {"unexpected", unexpected},
+                               {"spawned", spawned},
+                               {"wide_types", wide_types},
+                               {"backwards", backwards},
+                               {"differ", differ},
+                               {"corners", corners},
+                               {"at_end", at_end},
+                               {"local_counts", local_counts}};
 
 int main(int argc, char** argv) {
   if (argc > 1 && strcmp(argv[1], "too_early") == 0) return MPI_Barrier(MPI_COMM_WORLD);

@@ -31,6 +31,26 @@ std::int64_t bytes_of(const std::optional<Elements>& elements) {
   return elements ? elements->bytes() : 0;
 }
 
+std::int64_t bytes_of_block(Integers counts, int block, Handle type) {
+  return counts ? bytes_to_move(counts[block], type) : Call::kUnknown;
+}
+
+std::int64_t bytes_of_block(Integers counts, int block, const void* types) {
+  return types == nullptr ? Call::kUnknown
+                          : bytes_of_block(counts, block, host().handle_at(types, block));
+}
+
+// `types`: one for all blocks, or an array.
+template <class Types>
+std::int64_t average_of_two(const Ranks& own, const void* send, Integers send_counts,
+                            Types send_types, Integers receive_counts, Types receive_types) {
+  const int other = other_of_two(own);
+  if (other < 0) return Call::kUnknown;
+  const std::int64_t in = bytes_of_block(receive_counts, other, receive_types);
+  const std::int64_t out = is_in_place(send) ? in : bytes_of_block(send_counts, other, send_types);
+  return in < 0 || out < 0 ? Call::kUnknown : (in + out) / 2;
+}
+
 }  // namespace
 
 std::int64_t bytes_to_move(LargeCount count, Handle type) {
@@ -188,6 +208,15 @@ bool GathervCall::take(const Communicator& own, const void* send, LargeCount sen
   return send_count >= 0 && set_input(send, send_count, send_type, comm);
 }
 
+std::int64_t GathervCall::block_bytes(const Ranks& own, const void*, LargeCount send_count,
+                                      Handle send_type, void*, Integers counts, Integers,
+                                      Handle receive_type, int root, Handle) {
+  const int other = other_of_two(own);
+  if (other < 0) return kUnknown;
+  return own.rank == root ? bytes_of_block(counts, other, receive_type)
+                          : bytes_to_move(send_count, send_type);
+}
+
 int GathervCall::call(const Communicator& own, unisono_request_t* request) {
   return invoke(request, library().gatherv, library().gatherv_start, from(), bytes_of(input_), to(),
                 counts_of(output_), displacements_of(output_), UNISONO_BYTE, root_,
@@ -206,6 +235,15 @@ bool ScattervCall::take(const Communicator& own, const void* send, Integers coun
     if (in_place_) return true;
   }
   return receive_count >= 0 && set_output(receive, receive_count, receive_type, comm);
+}
+
+std::int64_t ScattervCall::block_bytes(const Ranks& own, const void*, Integers counts, Integers,
+                                       Handle send_type, void*, LargeCount receive_count,
+                                       Handle receive_type, int root, Handle) {
+  const int other = other_of_two(own);
+  if (other < 0) return kUnknown;
+  return own.rank == root ? bytes_of_block(counts, other, send_type)
+                          : bytes_to_move(receive_count, receive_type);
 }
 
 int ScattervCall::call(const Communicator& own, unisono_request_t* request) {
@@ -228,6 +266,12 @@ bool AlltoallvCall::take(const Communicator& own, const void* send, Integers sen
          set_input(send, send_counts, send_displacements, own.size, send_type, comm);
 }
 
+std::int64_t AlltoallvCall::block_bytes(const Ranks& own, const void* send, Integers send_counts,
+                                        Integers, Handle send_type, void*, Integers receive_counts,
+                                        Integers, Handle receive_type, Handle) {
+  return average_of_two(own, send, send_counts, send_type, receive_counts, receive_type);
+}
+
 int AlltoallvCall::call(const Communicator& own, unisono_request_t* request) {
   return invoke(request, library().alltoallv, library().alltoallv_start, from(), counts_of(input_),
                 displacements_of(input_), to(), counts_of(output_), displacements_of(output_),
@@ -247,6 +291,13 @@ bool AlltoallwCall::take(const Communicator& own, const void* send, Integers sen
   if (in_place_) return true;
   return send_types != nullptr && are_counts(send_counts, send_displacements, own.size) &&
          set_input(send, send_counts, send_displacements, own.size, send_types, comm);
+}
+
+std::int64_t AlltoallwCall::block_bytes(const Ranks& own, const void* send, Integers send_counts,
+                                        Integers, const void* send_types, void*,
+                                        Integers receive_counts, Integers,
+                                        const void* receive_types, Handle) {
+  return average_of_two(own, send, send_counts, send_types, receive_counts, receive_types);
 }
 
 int AlltoallwCall::call(const Communicator& own, unisono_request_t* request) {

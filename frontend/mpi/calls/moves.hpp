@@ -13,6 +13,12 @@ namespace unisono::mpi {
 // Of so many elements; Call::kUnknown if the type is invalid.
 std::int64_t bytes_to_move(LargeCount count, Handle type);
 
+// The other one of two ranks; -1 if there are more. A message between two ranks has the same length
+// at both, so both know it, also where each rank has counts of its own.
+inline int other_of_two(const Ranks& own) {
+  return own.size == 2 && own.rank >= 0 ? 1 - own.rank : -1;
+}
+
 // What they have in common: elements that go out, elements that come in, or both.
 class Move : public Call {
  public:
@@ -128,6 +134,10 @@ class GathervCall final : public Move {
   bool take(const Communicator& own, const void* send, LargeCount send_count, Handle send_type,
             void* receive, Integers counts, Integers displacements, Handle receive_type, int root,
             Handle comm);
+  // With two ranks: what one sends the other.
+  static std::int64_t block_bytes(const Ranks& own, const void*, LargeCount send_count,
+                                  Handle send_type, void*, Integers counts, Integers,
+                                  Handle receive_type, int root, Handle);
   int call(const Communicator& own, unisono_request_t* request) override;
 
  private:
@@ -139,6 +149,10 @@ class ScattervCall final : public Move {
   bool take(const Communicator& own, const void* send, Integers counts, Integers displacements,
             Handle send_type, void* receive, LargeCount receive_count, Handle receive_type,
             int root, Handle comm);
+  // With two ranks: what one sends the other.
+  static std::int64_t block_bytes(const Ranks& own, const void*, Integers counts, Integers,
+                                  Handle send_type, void*, LargeCount receive_count,
+                                  Handle receive_type, int root, Handle);
   int call(const Communicator& own, unisono_request_t* request) override;
 
  private:
@@ -150,6 +164,10 @@ class AlltoallvCall final : public Move {
   bool take(const Communicator& own, const void* send, Integers send_counts,
             Integers send_displacements, Handle send_type, void* receive, Integers receive_counts,
             Integers receive_displacements, Handle receive_type, Handle comm);
+  // With two ranks: the average of what they send each other.
+  static std::int64_t block_bytes(const Ranks& own, const void* send, Integers send_counts,
+                                  Integers, Handle send_type, void*, Integers receive_counts,
+                                  Integers, Handle receive_type, Handle);
   int call(const Communicator& own, unisono_request_t* request) override;
 };
 
@@ -160,6 +178,10 @@ class AlltoallwCall final : public Move {
             Integers send_displacements, const void* send_types, void* receive,
             Integers receive_counts, Integers receive_displacements, const void* receive_types,
             Handle comm);
+  // With two ranks: the average of what they send each other.
+  static std::int64_t block_bytes(const Ranks& own, const void* send, Integers send_counts,
+                                  Integers, const void* send_types, void*, Integers receive_counts,
+                                  Integers, const void* receive_types, Handle);
   int call(const Communicator& own, unisono_request_t* request) override;
 };
 

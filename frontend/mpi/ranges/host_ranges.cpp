@@ -42,9 +42,14 @@ void HostRanges::set_all(bool all) {
   }
 }
 
+bool HostRanges::Range::contains(std::int64_t bytes) const {
+  return (bytes >= from_bytes && bytes <= up_to_bytes) ||
+         (from_bytes == 0 && up_to_bytes == kMostBytes);
+}
+
 bool HostRanges::contain(Collective collective, std::int64_t bytes) const {
   return std::ranges::any_of(all_, [&](const Range& each) {
-    return each.collective == collective && bytes >= each.from_bytes && bytes <= each.up_to_bytes;
+    return each.collective == collective && each.contains(bytes);
   });
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -52,9 +53,13 @@ class Subject {
     output_ = static_cast<void*>(output_memory_.allocate(all));
     std::memset(input_, 0, static_cast<std::size_t>(all));
     std::memset(output_, 0, static_cast<std::size_t>(all));
+    types_.resize(static_cast<std::size_t>(comm.size));
     for (int rank = 0; rank < comm.size; ++rank) {
       counts_.push_back(count_);
       displacements_.push_back(rank * count_);
+      byte_displacements_.push_back(rank * static_cast<int>(bytes));
+      const Handle type = host().constants.float_type;
+      std::memcpy(host().place_at(types_.data(), rank), &type, host().handle_bytes);
     }
   }
 
@@ -103,11 +108,22 @@ class Subject {
       case Collective::Alltoall:
         ours::narrow::Alltoall(input_, count_, type, output_, count_, type, comm);
         return;
-      // No rank knows the lengths of the other ranks' blocks.
       case Collective::Gatherv:
+        ours::narrow::Gatherv(input_, count_, type, output_, counts_.data(), displacements_.data(),
+                              type, kRoot, comm);
+        return;
       case Collective::Scatterv:
+        ours::narrow::Scatterv(input_, counts_.data(), displacements_.data(), type, output_, count_,
+                               type, kRoot, comm);
+        return;
       case Collective::Alltoallv:
+        ours::narrow::Alltoallv(input_, counts_.data(), displacements_.data(), type, output_,
+                                counts_.data(), displacements_.data(), type, comm);
+        return;
       case Collective::Alltoallw:
+        ours::narrow::Alltoallw(input_, counts_.data(), byte_displacements_.data(), types_.data(),
+                                output_, counts_.data(), byte_displacements_.data(), types_.data(),
+                                comm);
         return;
     }
   }
@@ -119,8 +135,26 @@ class Subject {
   Scratch input_memory_, output_memory_;
   void* input_;
   void* output_;
-  std::vector<int> counts_, displacements_;
+  std::vector<int> counts_, displacements_, byte_displacements_;
+  std::vector<Handle> types_;  // an array as the program's, of handles that may be ints
 };
+
+// Nanoseconds of a call by Unisono and by the host MPI.
+struct Times {
+  double loop = 0, host_loop = 0;      // in a row
+  double single = 0, host_single = 0;  // behind a barrier
+};
+
+// The geometric means.
+Times mean(const std::vector<Times>& all) {
+  const auto mean_of = [&all](double Times::*part) {
+    double logarithms = 0;
+    for (const Times& each : all) logarithms += std::log(each.*part);
+    return std::exp(logarithms / static_cast<double>(all.size()));
+  };
+  return {mean_of(&Times::loop), mean_of(&Times::host_loop), mean_of(&Times::single),
+          mean_of(&Times::host_single)};
+}
 
 class Measurement {
  public:
@@ -133,14 +167,20 @@ class Measurement {
           << "\n";
     for (unsigned i = 0; i <= static_cast<unsigned>(Collective::Alltoallw); ++i) {
       const auto collective = static_cast<Collective>(i);
-      if (!comm_.does(collective) || !is_known_to_all(collective)) continue;
+      if (!comm_.does(collective)) continue;
       if (collective == Collective::Barrier) {
-        write_cell(lines, collective, 0);
+        write_line(lines, collective, 0, times_of(collective, 0));
         continue;
       }
+      // One line for all lengths if no rank knows the other ranks' blocks.
+      const bool is_one = comm_.size > 2 && !is_known_to_all(collective);
+      std::vector<Times> all;
       for (const std::int64_t bytes : kBytes) {
-        if (bytes * comm_.size <= kMostBufferBytes) write_cell(lines, collective, bytes);
+        if (bytes * comm_.size > kMostBufferBytes) continue;
+        all.push_back(times_of(collective, bytes));
+        if (!is_one) write_line(lines, collective, bytes, all.back());
       }
+      if (is_one) write_line(lines, collective, 0, mean(all));
     }
     comm_.host_ranges.set_all(false);
   }
@@ -159,7 +199,13 @@ class Measurement {
     std::vector<double> loops = {}, singles = {};
   };
 
-  void write_cell(std::ostream& lines, Collective collective, std::int64_t bytes) {
+  static void write_line(std::ostream& lines, Collective collective, std::int64_t bytes,
+                         const Times& times) {
+    lines << small_name(collective) << " " << bytes << " " << times.loop << " " << times.host_loop
+          << " " << times.single << " " << times.host_single << "\n";
+  }
+
+  Times times_of(Collective collective, std::int64_t bytes) {
     Subject subject(comm_, collective, bytes);
     std::array<Side, 2> sides = {Side{false}, Side{true}};
     for (Side& side : sides) {
@@ -174,9 +220,7 @@ class Measurement {
     if (median(other.loops) * median(other.singles) < median(own.loops) * median(own.singles)) {
       take_turns(subject, sides, kMoreRounds);
     }
-    lines << small_name(collective) << " " << bytes << " " << median(own.loops) << " "
-          << median(other.loops) << " " << median(own.singles) << " " << median(other.singles)
-          << "\n";
+    return {median(own.loops), median(other.loops), median(own.singles), median(other.singles)};
   }
 
   void take_turns(Subject& subject, std::array<Side, 2>& sides, int rounds) {

@@ -19,6 +19,8 @@ std::string measurement_file();
 //     COLLECTIVE BYTES LOOP LOOP_HOST SINGLE SINGLE_HOST
 // with nanoseconds of a call: medians of rounds in which Unisono and the host MPI take turns. LOOP
 // is of calls in a row, at the slowest rank; SINGLE of calls behind a barrier each, over all ranks.
+// A collective has one line, with geometric means over the lengths and 0 bytes, if no rank knows
+// the other ranks' blocks: gatherv, scatterv, alltoallv and alltoallw of more than two ranks.
 void measure(Communicator& comm, const std::string& file);
 
 }  // namespace unisono::mpi
