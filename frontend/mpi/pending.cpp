@@ -40,9 +40,10 @@ struct Busy {
   std::vector<Communicator*> all;
   std::atomic<std::size_t> count{0};
   bool is_served = false;
-  std::thread carrier;  // where the host MPI does not call the drop-in often enough
+  std::thread carrier;                 // where the host MPI does not call the drop-in often enough
+  std::atomic<bool> is_polled{false};  // MPICH calls poll_async()
   std::condition_variable changed;
-  bool ends = false;
+  std::atomic<bool> ends{false};  // changes with the mutex
 };
 
 Busy& busy() {
@@ -62,13 +63,42 @@ void carry_all(Busy& known) {
   std::unique_lock lock(known.mutex);
   while (!known.ends) {
     if (known.all.empty()) {
-      known.changed.wait(lock, [&known] { return known.ends || !known.all.empty(); });
+      known.changed.wait(lock, [&known] { return known.ends.load() || !known.all.empty(); });
       continue;
     }
-    known.changed.wait_for(lock, kPause, [&known] { return known.ends; });
+    known.changed.wait_for(lock, kPause, [&known] { return known.ends.load(); });
     for (Communicator* const own : known.all) own->pending.carry();
     drop_idle(known);
   }
+}
+
+// Whether this thread lets calls go on: the end of a call may let the host progress, which calls
+// the drop-in back.
+thread_local bool is_inside = false;
+
+// MPICH calls it in every call that waits, with locks of its own. So it lets calls go on, which
+// needs nothing of MPICH, and ends none: that is for the functions on requests.
+int poll_async(void*) {
+  Busy& known = busy();
+  if (is_inside || (!has_pending_calls() && !known.ends)) return Host::kAsyncNoProgress;
+  const std::unique_lock lock(known.mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return Host::kAsyncNoProgress;
+  if (known.ends) {
+    known.is_polled = false;
+    return Host::kAsyncDone;
+  }
+  if (is_carrying_host_on()) return Host::kAsyncNoProgress;
+  is_inside = true;
+  for (Communicator* const own : known.all) own->pending.carry();
+  drop_idle(known);
+  is_inside = false;
+  return Host::kAsyncNoProgress;
+}
+
+// Before MPI_Finalize, as MPICH wants it.
+void end_polling(const Busy& known) {
+  constexpr int kMostTurns = 1000;  // the first one does it, unless another thread is in the lock
+  for (int i = 0; known.is_polled && i < kMostTurns; ++i) carry_host_on();
 }
 
 // Its signals are the program's business.
@@ -99,6 +129,9 @@ void note_busy(Communicator& own) {
     known.is_served = true;
     if (mpi.calls_back()) {
       mpi.progress_register(progress_calls);
+    } else if (mpi.start_async != nullptr &&
+               mpi.start_async(poll_async, nullptr, Host::kNoStream) == 0) {
+      known.is_polled = true;
     } else {
       known.carrier = start_carrier(known);
     }
@@ -221,7 +254,6 @@ bool has_pending_calls() { return busy().count.load(std::memory_order_relaxed) !
 
 // Open MPI calls it wherever it waits, often.
 int progress_calls() {
-  thread_local bool is_inside = false;  // the end of a call may let the host progress
   Busy& known = busy();
   // A blocking call of Unisono lets the host's messages go on, and may not be entered again.
   if (!has_pending_calls() || is_inside || is_carrying_host_on()) return 0;
@@ -252,6 +284,7 @@ void end_calls() {
   }
   known.changed.notify_one();
   if (known.carrier.joinable()) known.carrier.join();
+  end_polling(known);
 }
 
 void PendingCalls::lock() {

@@ -2,9 +2,9 @@
 // Calls of a communicator that have been started and not ended, and nonblocking collectives by
 // Unisono. For those the program holds a generalized request of its MPI, so it
 // waits for it together with requests of messages. The host MPI calls the drop-in while it
-// progresses: Open MPI in every call that waits; MPICH only in MPI_Wait and MPI_Test of the
-// request, so there a thread of the drop-in carries on the calls of a rank that is blocked
-// elsewhere. Requests of a communicator complete in the order of their calls.
+// progresses: Open MPI and MPICH 4.3 in every call that waits; other MPICHs only in MPI_Wait and
+// MPI_Test of the request, so there a thread of the drop-in carries on the calls of a rank that is
+// blocked elsewhere. Requests of a communicator complete in the order of their calls.
 #pragma once
 
 #include <atomic>

@@ -167,6 +167,10 @@ class Nonblocking(Running):
                 with self.subTest(name=name, ranks=ranks):
                     self.expect_fine(name, ranks, program="nonblocking")
 
+    def test_without_a_thread_where_the_mpi_calls_the_drop_in(self):
+        if OPTIONS.mpi.name in ("openmpi", "openmpi5", "mpich5"):
+            self.expect_fine("no_thread", 2, program="nonblocking")
+
     def test_a_mismatch_is_an_error_of_the_wait(self):
         done = self.expect_fine("mismatch", program="nonblocking")
         self.assertIn("rank 1 called allreduce(count 8, int32, sum)", done.stderr)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Nonblocking collectives in programs of a few lines each, by name: nonblocking NAME. */
+#include <dirent.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -123,6 +124,24 @@ static void blocked(void) {
   }
   free(in);
   free(out);
+}
+
+static int threads_of_process(void) {
+  int count = 0;
+  DIR* const folder = opendir("/proc/self/task");
+  EXPECT(folder != NULL);
+  while (readdir(folder) != NULL) ++count;
+  closedir(folder);
+  return count;
+}
+
+/* An MPI that calls the drop-in while it waits needs no thread: a rank that is blocked in a receive
+ * holds up nobody. */
+static void no_thread(void) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  const int before = threads_of_process();
+  blocked();
+  EXPECT(threads_of_process() == before);
 }
 
 /* A first collective that is nonblocking waits for nobody. */
@@ -294,10 +313,10 @@ static void threads(void) {
   }
 }
 
-static const Scenario all[] = {{"overlap", overlap},    {"blocked", blocked}, {"first", first},
-                               {"freed", freed},        {"between", between}, {"status", status},
-                               {"mismatch", mismatch},  {"threads", threads}, {"mixed", mixed},
-                               {"in_status", in_status}};
+static const Scenario all[] = {
+    {"overlap", overlap}, {"blocked", blocked},     {"first", first},        {"freed", freed},
+    {"between", between}, {"status", status},       {"mismatch", mismatch},  {"threads", threads},
+    {"mixed", mixed},     {"in_status", in_status}, {"no_thread", no_thread}};
 
 int main(int argc, char** argv) {
   start_scenarios(&argc, &argv);

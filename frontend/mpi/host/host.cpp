@@ -193,6 +193,7 @@ void recognize(Host& host) {
     host.handle_mask = 0xffffffff;
     take(host.create_code, host.library, "MPIR_Err_create_code");
     take(host.start_polled, host.library, "PMPIX_Grequest_start");
+    take(host.start_async, host.library, "PMPIX_Async_start");
   } else {
     host.abi = Abi::other;
   }

@@ -63,6 +63,10 @@ struct Host : HostCollectives<int, int> {
   int (*progress)() = nullptr;                  // Open MPI's opal_progress; null: there is none
   // Open MPI's, which adds a function to what opal_progress() calls; null: there is none.
   int (*progress_register)(int (*function)()) = nullptr;
+  // MPIX_Async_start of MPICH 4.3 and later, which adds a function to what MPICH calls while it
+  // progresses, until that gives kAsyncDone; null: there is none.
+  int (*start_async)(int (*poll)(void* thing), void* extra, int stream) = nullptr;
+  static constexpr int kAsyncNoProgress = 0, kAsyncDone = 1, kNoStream = 0x3c000000;
   // MPICH's MPIX_Grequest_start, for requests with a function that MPI_Wait and MPI_Test call;
   // null: there is none.
   int (*start_polled)(QueryRequest* query, FreeRequest* free, CancelRequest* cancel,
@@ -73,7 +77,7 @@ struct Host : HostCollectives<int, int> {
   // MPICH's, which makes an error code of a predefined class with a text; null: there is none.
   int (*create_code)(int, int, const char*, int, int, const char*, const char*, ...) = nullptr;
 
-  // Whether the program's calls that wait let the drop-in's calls go on.
+  // Whether the program's calls that wait complete the drop-in's calls, of all communicators.
   bool calls_back() const { return progress_register != nullptr; }
   Handle handle(Handle given) const { return given & handle_mask; }
   // A handle in the program's memory, where it may be an int: that at this index of an array.
