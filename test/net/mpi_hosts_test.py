@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""An unmodified MPI program on several hosts by `unisono mpirun`, without a setting of Unisono's:
-all collectives give the right results. The MPI itself works between hosts by TCP.
+"""Unmodified MPI programs on several hosts by `unisono mpirun`, without a setting of Unisono's: all
+collectives give the right results, and random programs those of the bare MPI. The MPI itself works
+between hosts by TCP.
 
-usage: mpi_hosts_test.py --bin DIRECTORY --program SOURCE
+usage: mpi_hosts_test.py --bin DIRECTORY --program SOURCE --random SOURCE [--seeds N] [CLASS...]
 """
 
 import argparse
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -22,12 +24,13 @@ COLLECTIVES = ("barrier", "broadcast", "reduce", "allreduce", "allgather", "gath
                "alltoall", "reduce_scatter", "scan", "exscan", "allgatherv", "gatherv", "scatterv",
                "alltoallv", "reduce_scatterv")
 SIZES = (8, 4096, 131072)
+STEPS = 40  # of a random program
 OPTIONS = argparse.Namespace()
 # The SKIP_RETURN_CODE for ctest: nothing went wrong, but not everything could be run.
 SKIPPED = 77
 
 
-class SeveralHosts(unittest.TestCase):
+class Running(unittest.TestCase):
     def run_on(self, hosts, tool, words, more=None):
         """What the program prints, with the errors of all. more: variables of the ranks."""
         lines = "".join(f"{host} slots={RANKS_PER_HOST}\n" for host in hosts.names())
@@ -48,19 +51,24 @@ class SeveralHosts(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout)
         return done.stdout
 
-    def make(self, number):
-        """So many hosts, and the program."""
+    def make(self, number, source):
+        """So many hosts, and a program."""
         hosts = HostSet(OPTIONS.bin, number)
         self.addCleanup(hosts.down)
         program = str(pathlib.Path(hosts.folder.name) / "program")
-        source = str(OPTIONS.program.resolve())
-        subprocess.run(["mpicc.openmpi", "-O1", source, "-o", program], check=True,
+        subprocess.run(["mpicc.openmpi", "-O1", str(source.resolve()), "-o", program], check=True,
                        cwd=hosts.folder.name)
+        return hosts, program
+
+
+class SeveralHosts(Running):
+    def make_twin(self, number):
+        hosts, program = self.make(number, OPTIONS.program)
         return hosts, [program, "--seconds", "0.001"]
 
     def expect_right_results(self, number):
         """The program verifies what it gets."""
-        hosts, program = self.make(number)
+        hosts, program = self.make_twin(number)
         words = ["--collectives", ",".join(COLLECTIVES), "--sizes", ",".join(map(str, SIZES))]
         output = self.run_on(hosts, ["unisono"], [*program, *words])
         report = json.loads(output[output.index("{"):output.rindex("}") + 1])
@@ -76,11 +84,29 @@ class SeveralHosts(unittest.TestCase):
                 self.expect_right_results(number)
 
     def test_unisono_does_them(self):
-        hosts, program = self.make(2)
+        hosts, program = self.make_twin(2)
         log = self.run_on(hosts, ["unisono"], [*program, "--collectives", "barrier"],
                           {"UNISONO_LOG": "info"})
         self.assertRegex(log, r"\[rendezvous\] job \S+ of 4 ranks on 2 hosts has started")
         self.assertIn("rank 3 of 4: Unisono does the collectives of a communicator", log)
+
+
+class RandomPrograms(Running):
+    """Each program checks its results, and prints a hash of all that its ranks received."""
+
+    def hashes(self, output):
+        """Of all ranks. Warnings of the launcher stand between them."""
+        return sorted(re.findall(r"^rank \d+: \d+ steps, hash [0-9a-f]+$", output, re.MULTILINE))
+
+    def test_results_are_those_of_the_bare_mpi(self):
+        for number in (2, 4):
+            hosts, program = self.make(number, OPTIONS.random)
+            for seed in range(OPTIONS.seeds):
+                words = [program, 1000 * number + seed, STEPS, "plain"]
+                with self.subTest(hosts=number, seed=words[1]):
+                    bare = self.hashes(self.run_on(hosts, [], words))
+                    self.assertEqual(len(bare), RANKS_PER_HOST * number)
+                    self.assertEqual(self.hashes(self.run_on(hosts, ["unisono"], words)), bare)
 
 
 def why_not():
@@ -94,12 +120,17 @@ def why_not():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--bin", required=True, type=pathlib.Path, help="where unisono is")
-    parser.add_argument("--program", required=True, type=pathlib.Path, help="its source")
+    parser.add_argument("--program", required=True, type=pathlib.Path,
+                        help="source of the program that verifies each collective")
+    parser.add_argument("--random", required=True, type=pathlib.Path,
+                        help="source of the random program")
+    parser.add_argument("--seeds", type=int, default=1, help="random programs on so many hosts")
+    parser.add_argument("tests", nargs="*", help="such as RandomPrograms")
     parser.parse_args(namespace=OPTIONS)
     if reason := why_not():
         print(f"skipped: {reason}")
         return SKIPPED
-    result = unittest.main(argv=sys.argv[:1], exit=False).result
+    result = unittest.main(argv=[sys.argv[0], *OPTIONS.tests], exit=False).result
     if not result.wasSuccessful():
         return 1
     return SKIPPED if result.skipped else 0
