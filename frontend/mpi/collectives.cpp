@@ -130,7 +130,7 @@ int start(Collective collective, ByHost<Function, Narrow> by_host, Handle* reque
   Communicator* const own = find_made_communicator(communicator_of(arguments...), collective);
   std::unique_ptr<Kind> call;
   int error = 0;
-  const auto make = [&call]() -> Kind& { return *(call = std::make_unique<Kind>()); };
+  const auto make = [&call]() -> Kind& { return *(call = std::make_unique_for_overwrite<Kind>()); };
   const By by = own == nullptr ? By::host : prepare(make, *own, true, &error, arguments...);
   if (by == By::host) {
     const auto to_host = [&] { return call_host<1>(collective, by_host, arguments..., request); };
@@ -159,7 +159,7 @@ int initialize(Collective collective, ByHost<Function, Narrow> by_host, Handle i
                        to_host, arguments...);
   };
   if (own != nullptr) {
-    auto call = std::make_unique<Kind>();
+    auto call = std::make_unique_for_overwrite<Kind>();
     bool can = false;
     try {
       if (!call->take(*own, arguments...) || !call->may_start()) {

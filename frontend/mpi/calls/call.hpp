@@ -18,7 +18,9 @@ enum class Uses : std::uint8_t { once, many };
 
 class Call {
  public:
-  Call() = default;
+  // Not constexpr, as a defaulted one is: GCC then clears the whole object first, most of which are
+  // unused places for block numbers.
+  Call() {}
   virtual ~Call() = default;
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
