@@ -99,14 +99,16 @@ void Communicator::close() {
 
 bool Communicator::is_own() const { return forks_ == forks; }
 
-void Communicator::Use::prepare() {
-  if (!communicator_.is_own()) {
+void Communicator::require_open() const {
+  if (!is_own()) {
     raise(UNISONO_ERROR_STATE,
           "this communicator belongs to the parent process; a forked child has no part in the job");
   }
-  if (communicator_.handle_ == nullptr) {
-    raise(UNISONO_ERROR_STATE, "the communicator has been closed");
-  }
+  if (handle_ == nullptr) raise(UNISONO_ERROR_STATE, "the communicator has been closed");
+}
+
+void Communicator::Use::prepare() {
+  communicator_.require_open();
   if (communicator_.is_in_use_) {
     raise(UNISONO_ERROR_STATE,
           "another thread, or an operator of this call, is in a call on this communicator; give "

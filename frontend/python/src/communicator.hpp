@@ -35,6 +35,8 @@ class Communicator {
   bool is_open() const { return handle_ != nullptr && is_own(); }
   // Not of the parent process.
   bool is_own() const;
+  // Throws StateError after its end, and in a forked child.
+  void require_open() const;
   // Ends this rank's part: finalizes the job, for its world communicator.
   void close();
   unisono_comm_t handle() const { return handle_; }

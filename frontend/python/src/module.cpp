@@ -13,6 +13,7 @@
 #include "collectives.hpp"
 #include "communicator.hpp"
 #include "request.hpp"
+#include "shared_memory.hpp"
 
 namespace unisono::python {
 namespace {
@@ -235,6 +236,12 @@ void refuse(Communicator& self, const std::string& why) {
   self.refuse_because_of(why);
 }
 
+// unisono/_arrays.py knows NumPy's types and shapes.
+nb::object empty(nb::handle self, nb::handle shape, nb::handle dtype) {
+  communicator_of(self).require_open();
+  return arrays_module().attr("empty_shared")(self, shape, dtype);
+}
+
 nb::dict info(Communicator& self) {
   Communicator::Use use(self);
   unisono_comm_info_t info{};
@@ -278,6 +285,10 @@ void define_communicator(nb::module_& module) {
            "Whether `word how value` holds for the words of all members; how is one of == != < <= "
            "> >=.",
            "how"_a, "value"_a)
+      .def("empty", &empty,
+           "A NumPy array, of zeros at first, in memory that all ranks of this host can read. Long "
+           "reductions of it copy once less. It may outlive the communicator. Not collective.",
+           "shape"_a.none(), "dtype"_a.none() = "float64")
       .def("info", &info, "Memory and counters: see unisono_comm_info_t.")
       .def("refuse", &refuse,
            "This rank cannot make its next call: the communicator fails for all ranks, for this "
@@ -347,6 +358,7 @@ NB_MODULE(_native, module) {
   define_communicator(module);
   define_request(module);
   define_memory(module);
+  define_shared_memory(module);
   module.def("init", &init, "Joins the job of the environment; the communicator of all its ranks.");
   module.def(
       "init_with", &init_with,

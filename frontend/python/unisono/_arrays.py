@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the extension module needs of NumPy, which is imported at the first use only."""
 
+import operator
 from typing import Any, Callable, Optional
+
+from . import _errors, _native
 
 # The numbers of unisono.h
 _NAMES = ["byte", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
@@ -18,6 +21,41 @@ def empty(like: Any, shape: tuple[int, ...]) -> Any:
         dtype = (of_number(like) if isinstance(like, (int, float, complex))
                  else numpy.asarray(memoryview(like))).dtype
     return numpy.empty(shape, dtype)
+
+
+def empty_shared(comm: Any, shape: Any, dtype: Any) -> Any:
+    """An array in memory that all ranks of the host can read. It keeps that memory alive."""
+    import math
+
+    import numpy
+    kind = _numpy_type(dtype)
+    if kind.hasobject:
+        raise _errors.DatatypeError(f"empty: {kind} holds Python objects, which mean nothing in "
+                                    "another process", comm.rank)
+    try:
+        extents = [shape] if hasattr(shape, "__index__") else list(shape)
+        whole = [operator.index(extent) for extent in extents]
+    except TypeError as error:
+        raise _errors.ArgumentError(f"empty: the shape {shape!r} is neither an integer nor a "
+                                    "sequence of integers", comm.rank) from error
+    if any(extent < 0 for extent in whole):
+        raise _errors.ArgumentError(f"empty: the shape {shape!r} has a negative extent", comm.rank)
+    length_bytes = math.prod(whole) * kind.itemsize
+    if length_bytes >= 2**63:
+        raise _errors.ResourcesError(f"empty: an array of the shape {shape!r} has {length_bytes} "
+                                     "bytes, more than any address space", comm.rank)
+    return numpy.ndarray(whole, kind, memoryview(_native.SharedMemory(comm, length_bytes)))
+
+
+def _numpy_type(dtype: Any) -> Any:
+    """NumPy's type; "bfloat16" as well, which NumPy knows only once ml_dtypes is imported."""
+    import numpy
+    if dtype == "bfloat16":
+        return dtype_of(_NAMES.index("bfloat16"))
+    try:
+        return numpy.dtype(dtype)
+    except TypeError as error:
+        raise _errors.DatatypeError(f"empty: {dtype!r} is no type of NumPy: {error}") from error
 
 
 def of_number(number: Any) -> Any:
@@ -44,8 +82,7 @@ def dtype_of(number: int) -> Any:
         try:
             import ml_dtypes
         except ImportError as error:
-            raise TypeError("a function as operator on bfloat16 needs the package ml_dtypes"
-                            ) from error
+            raise TypeError("NumPy's bfloat16 needs the package ml_dtypes") from error
         return numpy.dtype(ml_dtypes.bfloat16)
     if name in ("byte", "a pair"):
         raise TypeError(f"a function as operator does not take elements of type {name}")
