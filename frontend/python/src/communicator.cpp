@@ -14,6 +14,8 @@ namespace unisono::python {
 
 namespace nb = nanobind;
 
+bool has_orphans = false;
+
 namespace {
 
 unsigned forks = 0;
@@ -23,6 +25,63 @@ bool joined = false;
 std::set<Communicator*>& worlds() {
   static auto* const all = new std::set<Communicator*>;
   return *all;
+}
+
+// Frees it then.
+bool has_ended(Abandoned& abandoned) {
+  int done = 0;
+  const nb::gil_scoped_release release;
+  if (abandoned.plan == nullptr) {
+    return unisono_test(&abandoned.request, &done) != UNISONO_OK || done != 0;
+  }
+  if (unisono_plan_test(abandoned.plan, &done) == UNISONO_OK && done == 0) return false;
+  unisono_plan_free(abandoned.plan);
+  return true;
+}
+
+void drop_ended(std::vector<Abandoned>& all) {
+  std::vector<Abandoned> dropped;
+  const auto end = std::ranges::partition(all, [](Abandoned& a) { return !has_ended(a); });
+  for (Abandoned& abandoned : end) dropped.push_back(std::move(abandoned));
+  all.erase(end.begin(), end.end());
+}
+
+// Communicators that nobody has any more while operations on them are under way, with the arrays of
+// these. Later calls on any communicator progress and end them; at the latest they end with the
+// job.
+struct Orphan {
+  unisono_comm_t handle;
+  std::vector<Abandoned> operations;
+};
+
+std::vector<Orphan>& orphans() {
+  static auto* const all = new std::vector<Orphan>;
+  return *all;
+}
+
+void add_orphan(unisono_comm_t handle, std::vector<Abandoned> operations) {
+  orphans().push_back({handle, std::move(operations)});
+  has_orphans = true;
+}
+
+// False while the caller has a request on it.
+bool has_been_freed(unisono_comm_t handle) {
+  int rank = 0;
+  const nb::gil_scoped_release release;
+  return unisono_comm_free(handle) == UNISONO_OK || unisono_comm_rank(handle, &rank) != UNISONO_OK;
+}
+
+// Other threads may come while the library is called, so each works on a list of its own.
+void end_orphans() {
+  if (!has_orphans) return;
+  has_orphans = false;
+  std::vector<Orphan> mine = std::exchange(orphans(), {});
+  for (Orphan& orphan : mine) {
+    drop_ended(orphan.operations);
+    if (!orphan.operations.empty() || !has_been_freed(orphan.handle)) {
+      add_orphan(orphan.handle, std::move(orphan.operations));
+    }
+  }
 }
 
 // The state of an exchange of unisono_init_with.
@@ -65,18 +124,31 @@ Communicator::Communicator(unisono_comm_t handle, bool is_world)
 
 // A forked child leaves everything as it is: it belongs to the parent.
 Communicator::~Communicator() {
-  if (!is_open()) return;
+  if (is_open()) end();
+  if (!is_own()) return;
+  if (!abandoned_.empty()) add_orphan(nullptr, std::move(abandoned_));
+  end_orphans();
+}
+
+int Communicator::end() {
   const unisono_comm_t handle = std::exchange(handle_, nullptr);
+  if (is_world_) worlds().erase(this);
+  int code = UNISONO_OK;
   {
     const nb::gil_scoped_release release;
-    if (is_world_) {
-      unisono_finalize(handle);
-    } else {
-      unisono_comm_free(handle);
-    }
+    code = is_world_ ? unisono_finalize(handle) : unisono_comm_free(handle);
   }
-  drop_completed();
-  if (is_world_) worlds().erase(this);
+  if (code != UNISONO_ERROR_STATE || is_world_) {
+    drop_completed();
+    return code;
+  }
+  if (abandoned_.empty()) {
+    handle_ = handle;  // the caller has what is under way, and may wait for it
+    return code;
+  }
+  unisono_set_interrupt(handle, nullptr, nullptr);
+  add_orphan(handle, std::exchange(abandoned_, {}));
+  return UNISONO_OK;
 }
 
 void Communicator::close() {
@@ -85,16 +157,11 @@ void Communicator::close() {
     handle_ = nullptr;
     return;
   }
-  const Use use(*this);
-  const unisono_comm_t handle = std::exchange(handle_, nullptr);
-  if (is_world_) worlds().erase(this);
-  int code = UNISONO_OK;
   {
-    const nb::gil_scoped_release release;
-    code = is_world_ ? unisono_finalize(handle) : unisono_comm_free(handle);
+    const Use use(*this);
+    check(end());
   }
-  drop_completed();
-  check(code);
+  end_orphans();
 }
 
 bool Communicator::is_own() const { return forks_ == forks; }
@@ -117,6 +184,7 @@ void Communicator::Use::prepare() {
   // Other threads may come while it is without the GIL.
   communicator_.is_in_use_ = true;
   communicator_.drop_completed();
+  end_orphans();
 }
 
 void Communicator::raise_failure(int code) {
@@ -142,22 +210,7 @@ void Communicator::refuse(const char* function, const BadArgument& why) {
 
 void Communicator::keep(Abandoned abandoned) { abandoned_.push_back(std::move(abandoned)); }
 
-void Communicator::drop_completed() {
-  std::vector<Abandoned> dropped;
-  const auto has_ended = [](Abandoned& abandoned) {
-    int done = 0;
-    const nb::gil_scoped_release release;
-    if (abandoned.plan == nullptr) {
-      return unisono_test(&abandoned.request, &done) != UNISONO_OK || done != 0;
-    }
-    if (unisono_plan_test(abandoned.plan, &done) == UNISONO_OK && done == 0) return false;
-    unisono_plan_free(abandoned.plan);
-    return true;
-  };
-  const auto end = std::ranges::partition(abandoned_, [&](Abandoned& a) { return !has_ended(a); });
-  for (Abandoned& abandoned : end) dropped.push_back(std::move(abandoned));
-  abandoned_.erase(end.begin(), end.end());
-}
+void Communicator::drop_completed() { drop_ended(abandoned_); }
 
 std::unique_ptr<Communicator> Communicator::adopt(unisono_comm_t handle) const {
   if (handle == nullptr) return nullptr;

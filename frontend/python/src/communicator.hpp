@@ -22,6 +22,9 @@ struct Abandoned {
   unisono_plan_t plan = nullptr;
 };
 
+// Operations are under way on communicators that nobody has any more. Under the GIL.
+extern bool has_orphans;
+
 class Communicator {
  public:
   Communicator(unisono_comm_t handle, bool is_world);
@@ -37,7 +40,8 @@ class Communicator {
   bool is_own() const;
   // Throws StateError after its end, and in a forked child.
   void require_open() const;
-  // Ends this rank's part: finalizes the job, for its world communicator.
+  // Ends this rank's part: finalizes the job, for its world communicator. Throws StateError while
+  // the caller holds a request or plan that has not ended.
   void close();
   unisono_comm_t handle() const { return handle_; }
 
@@ -82,9 +86,11 @@ class Communicator {
 
  private:
   // Most often there is nothing to look at before a call.
-  bool is_ready() const { return is_open() && !is_in_use_ && abandoned_.empty(); }
+  bool is_ready() const { return is_open() && !is_in_use_ && abandoned_.empty() && !has_orphans; }
   [[noreturn]] void raise_failure(int code);
   void drop_completed();
+  // Ends the handle, or leaves it to later calls while abandoned operations use their arrays.
+  int end();
   static int ask_for_signals(void* communicator);
 
   unisono_comm_t handle_;

@@ -64,7 +64,7 @@ Plan::Plan(nb::object owner, std::unique_ptr<Call> call)
 // The operation of an active start goes on, with its arrays.
 Plan::~Plan() {
   if (plan_ == nullptr) return;
-  if (is_active_ && call_->comm.is_open()) {
+  if (is_active_ && call_->comm.is_own()) {
     call_->comm.keep({nullptr, call_, plan_});
   } else if (call_->comm.is_own()) {
     unisono_plan_free(plan_);

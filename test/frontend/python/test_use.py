@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import numpy
 import pytest
@@ -201,46 +202,52 @@ def test_those_that_live_go_on_after_a_killed_rank(tmp_path):
     assert run_ranks(surviving, 3, tmp_path) == [survivor, None, survivor]
 
 
-def counting():
-    """How many more blocks and references there are after many calls than after some."""
-    with unisono.init() as comm:
-        mine, total = numpy.ones(5), numpy.empty(5)
-        operator = numpy.add
-
-        def some_calls():
-            for _ in range(50):
-                comm.allreduce(mine, total)
-                comm.allreduce(mine)
-                comm.allreduce(3)
-                comm.allgather(mine)
-                comm.broadcast(total)
-                comm.allgatherv(mine, counts=[5] * comm.size)
-                comm.allreduce(mine, op=operator)
-                comm.allreduce_start(mine, total).wait()
-                comm.allreduce_start(mine)  # nobody waits
-                comm.barrier()
-                with comm.allreduce_plan(mine, total) as plan:
-                    plan()
-                try:
-                    comm.allreduce_plan(mine, total)()
-                finally:
-                    comm.info()
-                with comm.dup() as other:
-                    other.barrier()
-            comm.barrier()
-            gc.collect()
-            return sys.getallocatedblocks(), sys.getrefcount(mine), sys.getrefcount(total)
-
-        some_calls()
-        before = some_calls()
-        after = some_calls()
-        return [last - first for first, last in zip(before, after)]
+def forgotten(reader, writer):
+    """Rank 0 forgets a communicator on which an operation needs rank 1, which comes later."""
+    with unisono.init() as world:
+        dups = [world.dup() for _ in range(3)]
+        arrays = [numpy.full(50_000, world.rank + 1.0) for _ in range(3)]
+        results = [numpy.zeros(50_000) for _ in range(3)]
+        if world.rank == 1:
+            os.read(reader, 1)
+            totals = [each.allreduce(array)[-1] for each, array in zip(dups, arrays)]
+            world.barrier()
+            return totals
+        watched = [weakref.ref(array) for array in arrays]
+        dups[0].allreduce_start(arrays[0], results[0])
+        dups[0].close()  # of an operation that nobody can wait for any more
+        dups[1].allreduce_start(arrays[1], results[1])
+        plan = dups[2].allreduce_plan(arrays[2], results[2])
+        plan.start()
+        del dups, arrays, results, plan
+        gc.collect()
+        assert all(each() is not None for each in watched)
+        os.write(writer, b".")
+        while any(each() is not None for each in watched):
+            world.info()  # any call looks after them
+        world.barrier()
+        return True
 
 
-def test_no_reference_is_left():
-    for blocks, mine, total in unisono.spawn(counting, ranks=2):
-        assert blocks < 50  # fewer than one for each turn
-        assert (mine, total) == (0, 0)
+def test_a_forgotten_communicator_keeps_the_arrays_of_its_operations():
+    assert unisono.spawn(forgotten, os.pipe(), ranks=2) == [True, [3.0] * 3]
+
+
+def closed_too_early():
+    with unisono.init() as world:
+        comm = world.dup()
+        request = comm.allreduce_start(numpy.ones(3))
+        if world.rank == 0:
+            with pytest.raises(unisono.StateError, match="outstanding"):
+                comm.close()
+        assert comm.is_open
+        total = request.wait()[0]
+        comm.close()
+        return total
+
+
+def test_a_communicator_is_not_closed_while_a_request_is_held():
+    assert unisono.spawn(closed_too_early, ranks=2) == [2.0, 2.0]
 
 
 ENDS = """
