@@ -118,7 +118,7 @@ Communicator::Communicator(unisono_comm_t handle, bool is_world)
     : handle_(handle), is_world_(is_world), forks_(forks) {
   check(unisono_comm_rank(handle, &rank_));
   check(unisono_comm_size(handle, &size_));
-  check(unisono_set_interrupt(handle, &ask_for_signals, this));
+  check(unisono_set_interrupt(handle, &asks_to_stop, this));
   if (is_world) worlds().insert(this);
 }
 
@@ -217,13 +217,27 @@ std::unique_ptr<Communicator> Communicator::adopt(unisono_comm_t handle) const {
   return std::make_unique<Communicator>(handle, false);
 }
 
+void Communicator::set_timeout(double seconds) {
+  if (!(seconds >= 0)) {
+    raise(UNISONO_ERROR_ARGUMENT, "timeout: a number of seconds is not negative; 0 is no limit");
+  }
+  // A call in progress has noted no time if there was no limit when it began.
+  if (timeout_s_ == 0) begin_ = std::chrono::steady_clock::now();
+  timeout_s_ = seconds;
+}
+
 // On a thread that waits in the library. Python handles signals on its main thread only.
-int Communicator::ask_for_signals(void* communicator) {
+int Communicator::asks_to_stop(void* communicator) {
+  auto& self = *static_cast<Communicator*>(communicator);
   const nb::gil_scoped_acquire gil;
-  if (PyErr_CheckSignals() == 0) return 0;
-  const nb::python_error error;
-  static_cast<Communicator*>(communicator)->interrupt_ = nb::borrow(error.value());
-  return 1;
+  if (PyErr_CheckSignals() != 0) {
+    const nb::python_error error;
+    self.interrupt_ = nb::borrow(error.value());
+    return 1;
+  }
+  const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - self.begin_;
+  const bool is_late = self.timeout_s_ > 0 && waited.count() >= self.timeout_s_;
+  return is_late ? UNISONO_INTERRUPT_LATE : 0;
 }
 
 bool has_joined() { return joined; }

@@ -7,6 +7,7 @@
 #include <nanobind/nanobind.h>
 #include <unisono/unisono.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -61,6 +62,7 @@ class Communicator {
     // Runs `call`, which returns the library's code, without the GIL. Raises its error.
     template <class Call>
     void run(const Call& call) {
+      if (communicator_.timeout_s_ > 0) communicator_.begin_ = std::chrono::steady_clock::now();
       PyThreadState* const state = PyEval_SaveThread();
       const int code = call();
       PyEval_RestoreThread(state);
@@ -73,6 +75,11 @@ class Communicator {
 
     Communicator& communicator_;
   };
+
+  // Seconds that a call may wait before it ends the communicator for all ranks; 0: no limit. A new
+  // value holds for a call in progress, too.
+  double timeout() const { return timeout_s_; }
+  void set_timeout(double seconds);
 
   // This rank cannot make its call. Tells the others, and raises ArgumentError or DatatypeError.
   [[noreturn]] void refuse(const char* function, const BadArgument& why);
@@ -91,14 +98,16 @@ class Communicator {
   void drop_completed();
   // Ends the handle, or leaves it to later calls while abandoned operations use their arrays.
   int end();
-  static int ask_for_signals(void* communicator);
+  static int asks_to_stop(void* communicator);
 
   unisono_comm_t handle_;
   int rank_ = 0, size_ = 0;
   bool is_world_;
   unsigned forks_;  // of this process, when it was made
   bool is_in_use_ = false;
-  nanobind::object interrupt_;  // raised by a handler of signals in a wait
+  double timeout_s_ = 0;
+  std::chrono::steady_clock::time_point begin_;  // of the last call with a timeout
+  nanobind::object interrupt_;                   // raised by a handler of signals in a wait
   std::vector<Abandoned> abandoned_;
 };
 

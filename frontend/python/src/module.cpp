@@ -266,6 +266,10 @@ void define_communicator(nb::module_& module) {
   type.def_prop_ro("rank", &Communicator::rank)
       .def_prop_ro("size", &Communicator::size)
       .def_prop_ro("is_open", &Communicator::is_open)
+      .def_prop_rw(
+          "timeout", &Communicator::timeout, &Communicator::set_timeout,
+          "Seconds that a call may wait before it ends the communicator for all ranks with "
+          "TimeoutError; 0: no limit. A new value holds for a call in progress, too.")
       .def("close", &Communicator::close,
            "Ends this rank's use of it; for the communicator of all ranks, its part in the job.")
       .def("dup", &dup, keep_parent, "A communicator with the same members. Collective.")

@@ -188,6 +188,57 @@ def test_control_c_ends_a_wait():
     assert unisono.spawn(interrupted, os.pipe(), ranks=2) == [0, 0]
 
 
+def late(reader, writer):
+    with unisono.init() as world:
+        comm = world.dup()
+        assert comm.timeout == 0
+        with pytest.raises(unisono.ArgumentError, match="not negative"):
+            comm.timeout = -1.0
+        if world.rank == 0:
+            comm.timeout = 0.2
+            with pytest.raises(unisono.TimeoutError):
+                comm.allreduce(GOOD)
+            os.write(writer, b".")
+        else:
+            os.read(reader, 1)
+        with pytest.raises(unisono.Error) as caught:
+            comm.barrier()
+            comm.barrier()
+        return caught.value.code == unisono.TimeoutError.code, world.allreduce(1)
+
+
+def test_a_late_call_ends_at_the_timeout():
+    assert unisono.spawn(late, os.pipe(), ranks=2) == [(True, 2)] * 2
+
+
+def shortened(reader, writer):
+    """Another thread gives the call in progress a limit."""
+    with unisono.init() as world:
+        comm = world.dup()
+        if world.rank == 1:
+            os.read(reader, 1)
+            with pytest.raises(unisono.Error):
+                comm.barrier()
+                comm.barrier()
+            return True
+        errors = []
+
+        def wait():
+            with pytest.raises(unisono.TimeoutError) as caught:
+                comm.barrier()
+            errors.append(caught.value)
+        thread = threading.Thread(target=wait)
+        thread.start()
+        comm.timeout = 0.01
+        thread.join()
+        os.write(writer, b".")
+        return len(errors) == 1
+
+
+def test_a_limit_for_a_call_in_progress():
+    assert unisono.spawn(shortened, os.pipe(), ranks=2) == [True, True]
+
+
 def raising():
     with unisono.init() as comm:
         def divide(left, right):
