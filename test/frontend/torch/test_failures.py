@@ -17,13 +17,17 @@ GOOD = (4,)
 WRONG = {
     "type": (lambda: dist.all_reduce(torch.ones(4), dist.ReduceOp.BAND), TypeError, "BAND"),
     "elements": (lambda: dist.all_reduce(torch.ones(4).to(torch.float8_e4m3fn)), TypeError,
-                 "Float8"),
+                 "loat8"),
     "multiple": (lambda: dist.all_to_all_single(torch.ones(3), torch.ones(3)), ValueError,
                  "no multiple"),
-    "device": (lambda: dist.distributed_c10d._get_default_group()._get_backend(
-        torch.device("cpu")).allreduce([torch.ones(4, device="meta")]).wait(), ValueError,
-        "host memory"),
+    "device": (lambda: back_end().allreduce([torch.ones(4, device="meta")],
+                                            dist.AllreduceOptions()).wait(), ValueError,
+               "host memory"),
 }
+
+
+def back_end():
+    return dist.distributed_c10d._get_default_group()._get_backend(torch.device("cpu"))
 
 
 def wrong_call(name):
@@ -107,9 +111,8 @@ def test_messages_that_do_not_fit(tmp_path):
 
 def ended():
     work = dist.all_reduce(torch.ones(GOOD), async_op=True)
-    backend = dist.distributed_c10d._get_default_group()._get_backend(torch.device("cpu"))
     work.wait()
-    backend.shutdown()
+    back_end().shutdown()
     with pytest.raises(dist.DistBackendError, match="shut down"):
         dist.all_reduce(torch.ones(GOOD))
     return True

@@ -7,29 +7,53 @@ copied to host memory and back.
 
 torch imports this module by itself and calls register(), unless TORCH_DEVICE_BACKEND_AUTOLOAD=0 is
 set. Then `import unisono.torch` does it.
+
+The extension module is for one minor version of torch. With another torch, the back end in Python
+takes its place and says so once. The environment variable TORCH_UNISONO chooses: `auto`, `compiled`
+(an error instead) or `python`.
 """
 
+import os
+import warnings
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
 _NAME = "unisono"
+_CHOICES = ("auto", "compiled", "python")
 
 
 def _minor(version: str) -> list[str]:
     return version.split("+")[0].split(".")[:2]
 
 
-def _create(options: Any, _: Any) -> Any:
-    """The back end of a new group. torch.distributed calls it."""
+def _compiled() -> Any:
+    """The extension module; ImportError if it is not one for this torch."""
     from . import _c10d  # type: ignore[attr-defined]
     if _minor(_c10d.torch_version) != _minor(torch.__version__):
-        raise ImportError(
-            f"unisono.torch was built for torch {_c10d.torch_version}, and this is torch "
-            f"{torch.__version__}; build it anew: pip install --no-build-isolation "
-            "--force-reinstall ./frontend/torch")
-    return _c10d.create(options.store, options.group_rank, options.group_size, options.timeout)
+        raise ImportError(f"it was built for torch {_c10d.torch_version}")
+    return _c10d
+
+
+def _create(options: Any, _: Any) -> Any:
+    """The back end of a new group. torch.distributed calls it."""
+    arguments = options.store, options.group_rank, options.group_size, options.timeout
+    choice = os.environ.get("TORCH_UNISONO", "auto")
+    if choice not in _CHOICES:
+        raise ValueError(f"TORCH_UNISONO is {choice!r}, and is one of {', '.join(_CHOICES)}")
+    if choice != "python":
+        try:
+            return _compiled().create(*arguments)
+        except ImportError as error:
+            why = (f"the extension module of unisono.torch cannot be used with torch "
+                   f"{torch.__version__}: {error}; build it anew: pip install "
+                   "--no-build-isolation --force-reinstall ./frontend/torch")
+            if choice == "compiled":
+                raise ImportError(why) from error
+            warnings.warn(f"{why}. The slower back end in Python takes its place.", stacklevel=2)
+    from ._python import PythonBackend
+    return PythonBackend(*arguments)
 
 
 def register() -> None:

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How the ranks of a group make their job over a store of torch, in Python."""
+
+import datetime
+import time
+from typing import Any
+
+import torch.distributed as dist
+import unisono
+
+_TURN = datetime.timedelta(seconds=1)  # a wait in a store cannot be ended from outside
+
+
+def join(store: Any, rank: int, size: int,
+         timeout: datetime.timedelta) -> unisono.Communicator:
+    """The communicator of a group. A value in the store is deleted when all ranks have read it."""
+    round_number = 0
+
+    def allgather(own: bytes) -> bytes:
+        nonlocal round_number
+        keys = [f"unisono/python/{round_number}/{each}" for each in range(size)]
+        store.set(keys[rank], own.hex())
+        _wait(store, keys, rank, timeout)
+        every = b"".join(bytes.fromhex(store.get(key).decode()) for key in keys)
+        # A rank that has written to this round has read the one before.
+        if round_number > 0:
+            store.delete_key(f"unisono/python/{round_number - 1}/{rank}")
+        round_number += 1
+        return every
+
+    limit = min(timeout.total_seconds(), 24 * 3600.0)
+    try:
+        comm = unisono.init_with(rank, size, allgather, limit)
+    except unisono.Error as error:
+        raise dist.DistBackendError(str(error)) from error
+    if store.add("unisono/python/ready", 1) >= size:
+        for each in range(size):
+            store.delete_key(f"unisono/python/{round_number - 1}/{each}")
+        store.delete_key("unisono/python/ready")
+    return comm
+
+
+def _wait(store: Any, keys: list[str], rank: int, timeout: datetime.timedelta) -> None:
+    end = time.monotonic() + timeout.total_seconds()
+    while True:
+        try:
+            store.wait(keys, _TURN)
+            return
+        except (RuntimeError, ValueError):  # stores have different errors for a wait that is over
+            if time.monotonic() < end:
+                continue
+        missing = [str(each) for each, key in enumerate(keys) if not store.check([key])]
+        raise dist.DistBackendError(
+            f"unisono: rank {rank} waited {timeout} for the group to start; missing are ranks "
+            f"{', '.join(missing)}")
