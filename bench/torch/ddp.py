@@ -5,11 +5,13 @@
     python bench/torch/ddp.py [--ranks 2] [--layers 2,12] [--json FILE] [--picture FILE.svg]
 
 The model is a transformer on CPUs with 0.8 million parameters in each layer. Both back ends train a
-copy of it in the same processes and take turns, one step each. Three times are measured:
+copy of it in the same processes and take turns, one step each. Four times are measured:
 
     step           forward, backward with the averages of gradients, optimizer
     communication  in which at least one average is under way, from its start to its completion;
                    computation may go on meanwhile
+    all present    the part of it after the last rank has started the average: without the wait for
+                   a rank that computes longer, which no back end can shorten
     not hidden     what the step takes longer than one without communication (no_sync)
 
 The figures are medians over the steps, of the slowest rank in each. The picture shows one step of
@@ -34,6 +36,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 torch.set_num_threads(1)
 BACK_ENDS = ("unisono", "gloo")
+MEASURED = ("step", "communication", "all present", "not hidden")
 FEATURES, TOKENS, SAMPLES = 256, 32, 4
 COLOURS = {"step": "#bbb", "backward": "#7a9", "average": "#c63"}
 
@@ -103,6 +106,14 @@ class Training:
         return end - begin
 
 
+def after_the_last(spans):
+    """From the time at which the last rank has started each average; all ranks have one clock."""
+    every = [None] * dist.get_world_size()
+    dist.all_gather_object(every, spans)
+    starts = [max(begin for begin, _ in same) for same in zip(*every)]
+    return [(max(begin, start), max(end, start)) for (begin, end), start in zip(spans, starts)]
+
+
 def slowest(values):
     tensor = torch.tensor(values, dtype=torch.float64)
     dist.all_reduce(tensor, dist.ReduceOp.MAX)
@@ -114,7 +125,7 @@ def measure(path, ranks, layers, steps, bucket_mb):
                             rank=int(os.environ["UNISONO_RANK"]))
     groups = {"unisono": dist.group.WORLD, "gloo": dist.new_group(backend="gloo")}
     trainings = {name: Training(layers, groups[name], bucket_mb) for name in BACK_ENDS}
-    times = {name: {"step": [], "communication": [], "not hidden": []} for name in BACK_ENDS}
+    times = {name: {what: [] for what in MEASURED} for name in BACK_ENDS}
     pictures = {}
     for number in range(steps + 3):
         for name, training in trainings.items():
@@ -123,11 +134,12 @@ def measure(path, ranks, layers, steps, bucket_mb):
             dist.barrier()
             taken = training.step()
             begin, backward, end_of_backward, end, spans = taken
-            found = slowest([end - begin, union(spans), alone])
+            found = slowest([end - begin, union(spans), alone, union(after_the_last(spans))])
             if number < 3:
                 continue  # DDP rebuilds its buckets after the first
             times[name]["step"].append(found[0])
             times[name]["communication"].append(found[1])
+            times[name]["all present"].append(found[3])
             times[name]["not hidden"].append(found[0] - found[2])
             pictures[name] = {"step": [[0, end - begin]],
                               "backward": [[backward - begin, end_of_backward - begin]],
