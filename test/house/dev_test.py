@@ -44,7 +44,7 @@ class Dev(unittest.TestCase):
         for arguments in ([], ["help"], ["--help"]):
             run = self.dev(*arguments)
             self.assertEqual(run.returncode, 0)
-            for command in ("demo", "build", "test", "tidy", "bench", "docs"):
+            for command in ("demo", "build", "test", "tidy", "bench", "docs", "vm"):
                 self.assertIn(f"\n  {command} ", run.stdout)
 
     def test_wrong_command(self):
@@ -94,6 +94,47 @@ class Dev(unittest.TestCase):
         self.assertNotEqual(run.returncode, 0)
         self.assertIn("no compiler", run.stderr)
         self.assertIn("cmake --preset release failed", run.stderr)
+
+    def stand_ins_of_a_machine(self, qemu):
+        """All that `./dev vm` calls; `qemu` is run where the shared folder is."""
+        (self.top / "scripts").mkdir()
+        shutil.copytree(DEV.parent / "scripts" / "vm", self.top / "scripts" / "vm")
+        self.stand_in("dpkg-query", "echo installed")
+        for name in ("busybox", "modprobe", "cpio"):
+            self.stand_in(name, "exit 0")
+        kernel = self.top / "build" / "vm" / "linux-image-6.1.0-0-amd64"
+        (kernel / "lib" / "modules" / "6.1.0-0-amd64").mkdir(parents=True)
+        (kernel.parent / "initramfs-6.1.0-0-amd64.gz").write_text("newer than its script")
+        self.stand_in("qemu-system-x86_64",
+                      'shared=$(echo "$*" | sed "s/.*id=shared,path=\\([^,]*\\),.*/\\1/")\n'
+                      f'cd "$shared" || exit 1\n{qemu}')
+
+    def test_vm_without_a_command(self):
+        run = self.dev("vm")
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("vm takes a command", run.stderr)
+
+    @unittest.skipUnless(os.uname().machine == "x86_64", "the machine is made for x86_64")
+    def test_vm_returns_what_the_command_did(self):
+        self.stand_ins_of_a_machine("bash job >stdout 2>stderr; echo $? >code")
+        run = self.dev("vm", "sh", "-c", "echo \"a  b\"; echo c >&2; exit 7")
+        self.assertEqual((run.returncode, run.stdout, run.stderr), (7, "a  b\n", "c\n"))
+
+    @unittest.skipUnless(os.uname().machine == "x86_64", "the machine is made for x86_64")
+    def test_vm_shows_the_console_of_a_machine_that_gives_no_result(self):
+        self.stand_ins_of_a_machine("echo panic >console; exit 3")
+        run = self.dev("vm", "true")
+        self.assertEqual(run.returncode, 125)
+        self.assertIn("panic\n", run.stderr)
+        self.assertIn("ended without a result (qemu: exit code 3)", run.stderr)
+
+    def test_vm_says_what_to_install(self):
+        self.stand_in("dpkg-query", 'case "$*" in *qemu*) exit 1;; *) echo installed;; esac')
+        self.stand_in("apt-get", "exit 0")
+        prefix = ("setpriv", "--reuid", NOBODY, "--clear-groups") if os.geteuid() == 0 else ()
+        run = self.dev("vm", "true", prefix=prefix)
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("sudo apt-get install -y qemu-system-x86\n", run.stderr)
 
     def stand_ins_of_a_test(self, cmake, ctest):
         """All that `./dev test` calls; ctest writes the results unless its script ends before."""
