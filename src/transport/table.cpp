@@ -14,6 +14,8 @@
 #include "transport/tcp/reference.hpp"
 #include "transport/tcp/tcp.hpp"
 #include "transport/udp/factory.hpp"
+#include "transport/verbs/reference.hpp"
+#include "transport/verbs/verbs.hpp"
 #include "transport/virtual/virtual.hpp"
 
 namespace unisono::transport {
@@ -65,6 +67,19 @@ constexpr std::array kRemoteMemory = {
                         },
                     .availability = ofi_description,
                     .reference = kOfiReference},
+    RemoteMemoryRow{.name = "verbs",
+                    .open =
+                        [](const base::Settings& settings, const RegionOptions& options) {
+                          return open_verbs({.device = settings.text(Setting::verbs_device),
+                                             .address = options.address,
+                                             .rank = options.rank,
+                                             .ranks = options.ranks,
+                                             .key = options.key,
+                                             .region = options.region,
+                                             .region_bytes = options.region_bytes});
+                        },
+                    .availability = verbs_description,
+                    .reference = kVerbsReference},
 };
 
 }  // namespace

@@ -47,6 +47,7 @@ enum class Setting {
   bulk,
   bulk_from,
   ofi_provider,
+  verbs_device,
   nic,
   nic_socket,
   nic_splits,
@@ -63,7 +64,7 @@ enum class Setting {
   first_sequence,
   fault,
 };
-inline constexpr std::size_t kSettingCount = 41;
+inline constexpr std::size_t kSettingCount = 42;
 
 // The enumerations that settings take, in the order of their names in the table.
 enum class EngineChoice { automatic, inline_, helping };  // UNISONO_ENGINE

@@ -60,6 +60,7 @@ TEST(Settings, Defaults) {
   EXPECT_EQ(settings.choice(Setting::bulk), "auto");
   EXPECT_LT(settings.bytes(Setting::bulk_from), 0);  // the machine file says it
   EXPECT_EQ(settings.text(Setting::ofi_provider), "tcp");
+  EXPECT_EQ(settings.text(Setting::verbs_device), "");
   EXPECT_EQ(settings.integer(Setting::first_sequence), 1);
   EXPECT_FALSE(settings.is_set(Setting::rank));
   EXPECT_TRUE(settings.warnings().empty());

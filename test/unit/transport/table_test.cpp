@@ -202,37 +202,44 @@ void write_until_complete(std::vector<std::unique_ptr<RemoteMemory>>& all,
 }
 
 // Two ranks: a write from one is in the other's region when it is complete, or when its flag is.
-TEST(TransportTable, RemoteMemoryWritesToAnothersRegion) {
+class RemoteMemoryRows : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(RemoteMemoryRows, WritesToAnothersRegion) {
   const auto local = loopback(Family::v4);
   if (!local.ok()) GTEST_SKIP() << local.error().message;
   constexpr std::size_t kBytes = 1 << 20;
-  for (const RemoteMemoryRow& row : remote_memory_rows()) {
-    alignas(4096) static std::byte regions[2][kBytes];
-    std::memset(regions, 0, sizeof regions);
-    std::vector<std::unique_ptr<RemoteMemory>> all;
-    for (auto& region : regions) {
-      auto opened = row.open(base::Settings(), {.address = local->address,
-                                                .rank = static_cast<int>(all.size()),
-                                                .ranks = 2,
-                                                .region = region,
-                                                .region_bytes = kBytes});
-      if (!opened.ok()) GTEST_SKIP() << opened.error().message;
-      all.push_back(std::move(*opened));
-    }
-    EXPECT_EQ(all[0]->name().substr(0, row.name.size()), row.name);
-    ASSERT_TRUE(all[0]->meet(1, all[1]->card()).ok());
-    ASSERT_TRUE(all[1]->meet(0, all[0]->card()).ok());
-    const std::vector<std::byte> sent(kBytes / 2, std::byte{9});
-    const Transfer transfer{.rank = 1, .offset = 64, .from = sent.data(), .bytes = sent.size()};
-    if (all[0]->raises_flags()) {
-      write_with_flag(all, transfer, regions[1]);
-    } else {
-      write_until_complete(all, transfer);
-    }
-    EXPECT_EQ(std::memcmp(regions[1] + 64, sent.data(), sent.size()), 0);
-    EXPECT_GT(all[0]->moved(1), 0U);
+  const RemoteMemoryRow& row = remote_memory_rows()[GetParam()];
+  alignas(4096) static std::byte regions[2][kBytes];
+  std::memset(regions, 0, sizeof regions);
+  std::vector<std::unique_ptr<RemoteMemory>> all;
+  for (auto& region : regions) {
+    auto opened = row.open(base::Settings(), {.address = local->address,
+                                              .rank = static_cast<int>(all.size()),
+                                              .ranks = 2,
+                                              .region = region,
+                                              .region_bytes = kBytes});
+    if (!opened.ok()) GTEST_SKIP() << opened.error().message;
+    all.push_back(std::move(*opened));
   }
+  EXPECT_EQ(all[0]->name().substr(0, row.name.size()), row.name);
+  ASSERT_TRUE(all[0]->meet(1, all[1]->card()).ok());
+  ASSERT_TRUE(all[1]->meet(0, all[0]->card()).ok());
+  const std::vector<std::byte> sent(kBytes / 2, std::byte{9});
+  const Transfer transfer{.rank = 1, .offset = 64, .from = sent.data(), .bytes = sent.size()};
+  if (all[0]->raises_flags()) {
+    write_with_flag(all, transfer, regions[1]);
+  } else {
+    write_until_complete(all, transfer);
+  }
+  EXPECT_EQ(std::memcmp(regions[1] + 64, sent.data(), sent.size()), 0);
+  EXPECT_GT(all[0]->moved(1), 0U);
 }
+
+INSTANTIATE_TEST_SUITE_P(OfJobs, RemoteMemoryRows,
+                         testing::Range<std::size_t>(0, remote_memory_rows().size()),
+                         [](const auto& one) {
+                           return std::string(remote_memory_rows()[one.param].name);
+                         });
 
 }  // namespace
 }  // namespace unisono::transport

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Devices that cannot be used: what the error says, and that nothing stays open (fake_verbs.hpp).
+// And the datagrams by which ranks ask for connections.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "fake_verbs.hpp"
+#include "transport/verbs/handshake.hpp"
+#include "transport/verbs/ring.hpp"
+
+namespace unisono::transport {
+namespace {
+
+// The error's text; its code has to be that one.
+std::string refusal(FakeVerbs& fake, base::Code code, const std::string& device = "") {
+  const auto opened = fake.open(device);
+  if (opened.ok()) return "it was opened";
+  EXPECT_EQ(opened.error().code, code) << opened.error().message;
+  EXPECT_EQ(fake.objects, 0);
+  return opened.error().message;
+}
+
+TEST(VerbsDevice, OpensAndClosesAGoodOne) {
+  FakeVerbs fake;
+  {
+    const auto opened = fake.open();
+    ASSERT_TRUE(opened.ok()) << opened.error().message;
+    EXPECT_EQ((*opened)->name(), "verbs/fake0");
+    EXPECT_TRUE((*opened)->raises_flags());
+    EXPECT_GT(fake.objects, 0);
+  }
+  EXPECT_EQ(fake.objects, 0);
+  EXPECT_TRUE(fake.open("fake0").ok());
+  EXPECT_TRUE(fake.open("fake0:1").ok());
+}
+
+TEST(VerbsDevice, NoDeviceIsSaid) {
+  FakeVerbs fake;
+  fake.devices = 0;
+  EXPECT_NE(refusal(fake, base::Code::unsupported).find("no RDMA device"), std::string::npos);
+}
+
+TEST(VerbsDevice, ADeviceThatIsNotThereIsNamed) {
+  FakeVerbs fake;
+  for (const char* device : {"other0", "fake0:2"}) {
+    const std::string text = refusal(fake, base::Code::unsupported, device);
+    EXPECT_NE(text.find(std::string("no device ") + device), std::string::npos) << text;
+  }
+}
+
+TEST(VerbsDevice, APortThatIsDownIsNamed) {
+  FakeVerbs fake;
+  fake.port.state = IBV_PORT_DOWN;
+  const std::string text = refusal(fake, base::Code::unsupported);
+  EXPECT_NE(text.find("fake0 port 1 is down"), std::string::npos) << text;
+  EXPECT_NE(text.find("UNISONO_VERBS_DEVICE"), std::string::npos) << text;
+}
+
+TEST(VerbsDevice, APortWithoutAnAddressIsNamed) {
+  FakeVerbs fake;
+  fake.gid.gid_type = IBV_GID_TYPE_ROCE_V1;
+  const std::string text = refusal(fake, base::Code::unsupported);
+  EXPECT_NE(text.find("fake0 port 1 has no address (RoCE v2)"), std::string::npos) << text;
+}
+
+TEST(VerbsDevice, ADeviceThatMayNotBeOpenedIsNamed) {
+  FakeVerbs fake;
+  fake.opens = false;
+  const std::string text = refusal(fake, base::Code::unsupported);
+  EXPECT_NE(text.find("fake0 cannot be opened: Permission denied"), std::string::npos) << text;
+}
+
+TEST(VerbsDevice, LimitsThatAreTooSmallAreNamed) {
+  struct Case {
+    int ibv_device_attr::*limit;
+    const char* text;
+  };
+  for (const Case& each : {Case{&ibv_device_attr::max_qp_wr, "max_qp_wr is 1, at least 128"},
+                           Case{&ibv_device_attr::max_srq_wr, "max_srq_wr is 1, at least 64"},
+                           Case{&ibv_device_attr::max_qp, "max_qp is 1, at least 3"},
+                           Case{&ibv_device_attr::max_cqe, "max_cqe is 1, at least"}}) {
+    FakeVerbs fake;
+    fake.limits.*each.limit = 1;
+    const std::string text = refusal(fake, base::Code::unsupported);
+    EXPECT_NE(text.find(each.text), std::string::npos) << text;
+  }
+}
+
+TEST(VerbsDevice, MemoryThatMayNotBeLockedIsSaid) {
+  FakeVerbs fake;
+  fake.registers = false;
+  const std::string text = refusal(fake, base::Code::resources);
+  EXPECT_NE(text.find("ulimit -l"), std::string::npos) << text;
+}
+
+TEST(VerbsDevice, ACardOfAnotherFormIsRefused) {
+  FakeVerbs fake;
+  const auto opened = fake.open();
+  ASSERT_TRUE(opened.ok());
+  EXPECT_TRUE((*opened)->meet(2, (*opened)->card()).ok());
+  RegionCard card = (*opened)->card();
+  card.address_bytes = 19;
+  const auto met = (*opened)->meet(1, card);
+  ASSERT_FALSE(met.ok());
+  EXPECT_NE(met.error().message.find("rank 1"), std::string::npos) << met.error().message;
+  EXPECT_FALSE((*opened)->accepts_message(1));
+}
+
+constexpr wire::Key kKey{.low = 3, .high = 4};
+
+TEST(VerbsHandshake, IsReadBackAndHasToBeOfTheJob) {
+  const VerbsHandshake sent{.kind = VerbsHandshake::Kind::answer,
+                            .from = 1,
+                            .to = 2,
+                            .queue_pair = 3,
+                            .first_packet = 4,
+                            .mtu = 5,
+                            .address = 6,
+                            .key = 7};
+  const auto bytes = encode_verbs_handshake(sent, kKey);
+  EXPECT_EQ(decode_verbs_handshake(bytes, kKey), sent);
+  EXPECT_FALSE(decode_verbs_handshake(bytes, {.low = 3, .high = 5}));
+  EXPECT_FALSE(decode_verbs_handshake(std::span(bytes).first(63), kKey));
+  EXPECT_FALSE(decode_verbs_handshake({}, kKey));
+  for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    auto changed = bytes;
+    changed[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
+    EXPECT_FALSE(decode_verbs_handshake(changed, kKey)) << bit;
+  }
+}
+
+TEST(VerbsHandshake, AnAddressIsReadBackFromItsCard) {
+  VerbsAddress address{.gid = {}, .lid = 7, .control = 8};
+  address.gid[3] = std::byte{9};
+  EXPECT_EQ(verbs_address_of(card_of_verbs(address)), address);
+  EXPECT_FALSE(verbs_address_of(RegionCard{}));
+}
+
+// Slots, pieces and words of a ring have places of their own, and a short frame fits one packet.
+TEST(VerbsRing, PlacesDoNotOverlap) {
+  EXPECT_EQ(verbs_slot_at(kVerbsSlots), verbs_slot_at(0));
+  EXPECT_EQ(verbs_piece_at(0), verbs_slot_at(kVerbsSlots - 1) + kVerbsSlotBytes);
+  EXPECT_EQ(verbs_piece_at(kVerbsPieces), verbs_piece_at(0));
+  EXPECT_EQ(kVerbsIdleWordAt, verbs_piece_at(kVerbsPieces - 1) + kVerbsPieceBytes);
+  EXPECT_LT(kVerbsConsumedAt, kVerbsRingBytes);
+  for (std::uint32_t mtu = IBV_MTU_256; mtu <= IBV_MTU_4096; ++mtu) {
+    EXPECT_LE(verbs_padded(verbs_most_short(mtu)) + sizeof(VerbsTrailer), std::size_t{128} << mtu);
+    EXPECT_LE(verbs_padded(verbs_most_short(mtu)), kVerbsTrailerAt);
+  }
+}
+
+}  // namespace
+}  // namespace unisono::transport
