@@ -147,7 +147,21 @@ class ProgramMaker {
 
   base::Status make_bulk() {
     plan_.bulk = true;
-    UNISONO_ASSIGN(const std::int64_t segment, find_segment());
+    UNISONO_ASSIGN(std::int64_t segment, find_segment());
+    for (;;) {
+      UNISONO_ASSIGN(const WindowNeed need, try_segments(segment));
+      if (need.fits(context_.bulk)) return base::success();
+      if (segment == 1) return too_small(need);
+      segment = shorter(segment, segment / 2);
+    }
+  }
+
+  // Blocks of different lengths end in different segments, and a later one may need more room than
+  // the first. Returns the need of the first one that does not fit, or of the last one. All ranks
+  // find the same.
+  Result<WindowNeed> try_segments(std::int64_t segment) {
+    WindowNeed need;
+    parts_.clear();
     plan_.segments = std::max<std::int64_t>(1, (longest_ + segment - 1) / segment);
     const std::int64_t stride = segment * call_.element_bytes;
     plan_.input_stride = schedule::input_count(shape_, context_.rank) > 0 ? stride : 0;
@@ -159,11 +173,14 @@ class ProgramMaker {
         continue;
       }
       UNISONO_ASSIGN(const auto set, build_set(part));
-      UNISONO_ASSIGN(auto programs, bind_set(set, bulk_options(part)));
+      const BindOptions how = bulk_options(part);
+      need = window_need(set, how);
+      if (!need.fits(how.geometry)) return need;
+      UNISONO_ASSIGN(auto programs, bind_set(set, how));
       parts_.push_back({n + 1, std::move(programs)});
       last_part_ = part;
     }
-    return base::success();
+    return need;
   }
 
   BindOptions bulk_options(const Shape& part) const {
@@ -184,20 +201,26 @@ class ProgramMaker {
       UNISONO_ASSIGN(const auto set, build_set(part));
       const auto need = window_need(set, options(context_.bulk, part));
       if (need.fits(context_.bulk)) return segment;
-      if (segment <= 1) {
-        return Error{Code::resources,
-                     fmt::format("{} on {} ranks needs windows of {} lines and {} bytes, but they "
-                                 "have {} and {}; raise UNISONO_BUFFERS",
-                                 name(), context_.ranks, need.lines, need.data_bytes,
-                                 context_.bulk.lines, context_.bulk.data_bytes)};
-      }
+      if (segment <= 1) return too_small(need);
       const std::int64_t fitting = static_cast<std::int64_t>(
           static_cast<double>(segment) * static_cast<double>(context_.bulk.data_bytes) /
           static_cast<double>(std::max<std::int64_t>(need.data_bytes, 1)));
-      std::int64_t next = std::min(segment - 1, fitting);
-      if (next > kSegmentUnit) next -= next % kSegmentUnit;
-      segment = std::max<std::int64_t>(1, next);
+      segment = shorter(segment, fitting);
     }
+  }
+
+  Error too_small(const WindowNeed& need) const {
+    return {Code::resources,
+            fmt::format("{} on {} ranks needs windows of {} lines and {} bytes, but they have {} "
+                        "and {}; raise UNISONO_BUFFERS",
+                        name(), context_.ranks, need.lines, need.data_bytes, context_.bulk.lines,
+                        context_.bulk.data_bytes)};
+  }
+
+  static std::int64_t shorter(std::int64_t segment, std::int64_t wanted) {
+    std::int64_t next = std::min(segment - 1, wanted);
+    if (next > kSegmentUnit) next -= next % kSegmentUnit;
+    return std::max<std::int64_t>(1, next);
   }
 
   // This rank's own schedule. It is proved with the schedules that the others would have if they

@@ -90,6 +90,22 @@ TEST_P(Blocks, OfDifferentLengths) {
   });
 }
 
+// The last piece of the short block is shorter than those of the others. In place, their outputs
+// then overlap their inputs, and this piece needs more room than those before it.
+TEST(LongBlocks, WhereALaterPieceNeedsTheMostRoom) {
+  for (const int ranks : {2, 3, 4}) {
+    run_threads(ranks, [](ThreadRank& self) {
+      for (const std::int64_t first : {16'385, 40'001}) {
+        Words counts(static_cast<std::size_t>(self.ranks), 90'001);
+        counts[0] = first;
+        for (const bool in_place : {false, true}) {
+          ASSERT_NO_FATAL_FAILURE(check_unequal_blocks(self, counts, in_place, Way::blocking));
+        }
+      }
+    });
+  }
+}
+
 TEST_P(Blocks, FromOneRankAndToOneRankOrNone) {
   run_threads(ranks(), [](ThreadRank& self) {
     for (int one = 0; one < self.ranks; ++one) {
