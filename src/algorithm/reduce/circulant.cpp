@@ -15,6 +15,9 @@
 // The trees differ from segment to segment and are not in the order of ranks: the operator has to
 // commute. Source: Träff, arXiv 2407.18004.
 #include "algorithm/pattern/circulant.hpp"
+
+#include <algorithm>
+
 #include "algorithm/algorithm.hpp"
 #include "algorithm/emit.hpp"
 #include "algorithm/pattern/blocks.hpp"
@@ -43,8 +46,15 @@ Schedule circulant(const Shape& shape, const Parameters& parameters, int rank) {
     sums[static_cast<std::size_t>(i)] = {schedule::input(blocks.offset(i), blocks.count(i))};
   }
   const bool combines = takes_from(taken, -1) > 0;
-  const Range base = rank == shape.root ? schedule::output(0, shape.count)
-                     : combines         ? b.scratch(shape.count)
+  // The part of the vector that this rank combines.
+  std::int64_t begin = shape.count, end = 0;
+  for (const int segment : taken) {
+    if (segment < 0) continue;
+    begin = std::min(begin, blocks.offset(segment));
+    end = std::max(end, blocks.offset(segment) + blocks.count(segment));
+  }
+  const Range base = rank == shape.root ? schedule::output(begin, end - begin)
+                     : combines         ? b.scratch(end - begin)
                                         : Range{};
   // Slots: one a message, from the last round on.
   for (int i = rounds.rounds() - 1; i >= 0; --i) {
@@ -60,7 +70,7 @@ Schedule circulant(const Shape& shape, const Parameters& parameters, int rank) {
       const OpId arrived = b.wait(slot);
       Value& sum = sums[static_cast<std::size_t>(segment)];
       Range target = base;
-      target.offset += blocks.offset(segment);
+      target.offset += blocks.offset(segment) - begin;
       target.count = blocks.count(segment);
       sum = {target, b.reduce(target, sum.range, b.of(slot), {arrived, sum.ready})};
     }

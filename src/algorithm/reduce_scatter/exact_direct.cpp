@@ -24,9 +24,8 @@ Schedule exact_direct(const Shape& shape, const Parameters&, int rank) {
   Builder b(shape, rank, 2 * ranks);
   const std::vector<OpId> sends = exact::exchange_blocks(b, ranks, rank, block);
   const auto slot_at = [&](int source) { return exact::slot_from(ranks, source, rank); };
-  // Reserved where any segment of a call may overlap, so that later ones need no more memory.
-  const Range sum = shape.blocks.given() ? b.scratch(own.count) : Range{};
   if (own.offset > 0 && own.offset < own.count) {
+    const Range sum = b.scratch(own.count);
     finish(b, {sum, exact::sum_up_to(b, sum, own, rank, ranks - 1, slot_at, {})}, sends);
   } else {
     exact::sum_up_to(b, schedule::output(0, own.count), own, rank, ranks - 1, slot_at, sends);
