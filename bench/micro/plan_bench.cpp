@@ -20,8 +20,8 @@ PlanContext context_of(int ranks) {
   context.ranks = ranks;
   context.shared_windows = true;
   context.engine = base::EngineChoice::helping;
-  context.small = {.ranks = ranks, .lines = 256, .data_bytes = 1 << 16};
-  context.bulk = {.ranks = ranks, .lines = 256, .data_bytes = 1 << 20};
+  context.windows[plan::SizeClass::small] = {.ranks = ranks, .lines = 256, .data_bytes = 1 << 16};
+  context.windows[plan::SizeClass::bulk] = {.ranks = ranks, .lines = 256, .data_bytes = 1 << 20};
   return context;
 }
 

@@ -47,8 +47,7 @@ plan::PlanContext plan_context(const Members& members, const SegmentLayout& layo
           .group = std::move(group),
           .single_copy_from = job.settings().bytes(base::Setting::single_copy_from),
           .check = job.settings().toggle(base::Setting::check),
-          .small = layout.small,
-          .bulk = layout.bulk,
+          .windows = layout.windows,
           .overrides = job.overrides(),
           .machine = &job.machine(),
           .learns = LearnedCalls::are_wanted(job.settings()) && members.size() > 1,
@@ -146,7 +145,7 @@ void Communicator::publish_progress() {
 Result<const plan::Plan*> Communicator::plan(const plan::Call& call) {
   loan_.take_back();
   UNISONO_ASSIGN(const plan::Plan* const plan, plans_.find(call, queue_.active().empty()));
-  UNISONO_TRY(segment_.prepare(plan->bulk));
+  UNISONO_TRY(segment_.prepare(plan->size));
   return plan;
 }
 

@@ -17,10 +17,12 @@ using base::Error;
 using base::Result;
 using base::Status;
 
+constexpr std::size_t kDigestDigits = 16;  // of the list of ranks, before a grant
+
 // The texts of a round have no zero bytes.
 std::string to_text(const Grant& grant) {
   static_assert(std::is_trivially_copyable_v<Grant>);
-  static_assert(2 * sizeof grant < bootstrap::ExchangeRounds::kMostTextBytes / 2);
+  static_assert(kDigestDigits + 2 * sizeof grant < bootstrap::ExchangeRounds::kMostTextBytes);
   unsigned char bytes[sizeof grant];
   std::memcpy(bytes, &grant, sizeof grant);
   std::string text;
@@ -92,9 +94,8 @@ Result<std::string> ListDerivation::announce(const Status& own) {
 }
 
 Status ListDerivation::learn_grant(const std::vector<std::string>& texts) {
-  constexpr std::size_t kDigest = 16;
   const auto digest_of = [&](const std::string& text) {
-    return std::string_view(text).substr(0, kDigest);
+    return std::string_view(text).substr(0, kDigestDigits);
   };
   for (std::size_t r = 0; r < texts.size(); ++r) {
     if (digest_of(texts[r]) != digest_of(texts[0])) {
@@ -103,7 +104,7 @@ Status ListDerivation::learn_grant(const std::vector<std::string>& texts) {
           fmt::format("the ranks at places 0 and {} of their lists gave different lists", r)};
     }
   }
-  const auto grant = to_grant(std::string_view(texts[0]).substr(kDigest));
+  const auto grant = to_grant(std::string_view(texts[0]).substr(kDigestDigits));
   if (!grant) return Error{Code::state, "the first rank of the list gave no memory"};
   grant_ = *grant;
   return base::success();

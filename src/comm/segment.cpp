@@ -24,6 +24,8 @@ namespace {
 using base::Result;
 using base::Status;
 
+using plan::SizeClass;
+
 // Receive buffers for small messages. Lines suffice for every rank to send to one, and for a ring
 // in both directions. There is some room for payloads of more than a line.
 constexpr std::int64_t kSpareLines = 16;
@@ -31,11 +33,18 @@ constexpr std::int64_t kSpareLines = 16;
 // one, and the root of a reduction receives those of the result, too.
 constexpr std::int64_t kPieceLines = 3 * algorithm::kMostPieces;
 constexpr std::int64_t kSmallWindow = 8 * 1024;
+// Messages of some packets. Between hosts a rank informs the others once in half of the slot
+// indexes how far it is. With few of them, that takes longer than such a message, and its sender
+// waits.
+constexpr std::int64_t kMiddleWindow = 64 * 1024;
+constexpr std::int64_t kLeastMiddleWindow = 16 * 1024;
 constexpr std::int64_t kBulkWindow = 128 * 1024;
 // A stream carries a long message faster than several parts that wait for each other.
 constexpr std::int64_t kStreamWindow = 1024 * 1024;
 constexpr std::int64_t kLeastBulkWindow = 16 * 1024;
 constexpr int kSmallChannels = 64;
+constexpr int kMiddleChannels = 32;
+constexpr int kFewMiddleChannels = 16;
 constexpr int kBulkChannels = 8;
 constexpr int kLeader = 0;
 
@@ -49,13 +58,14 @@ void clear_used(job::Job& job, const Grant& grant) {
   const SegmentLayout& layout = grant.layout;
   auto& header = *reinterpret_cast<SegmentHeader*>(job.memory().at(grant.offset));
   const std::uint32_t prepared = header.prepared.load(std::memory_order_relaxed);
-  std::memset(job.memory().at(grant.offset), 0, static_cast<std::size_t>(layout.small_windows));
+  std::memset(job.memory().at(grant.offset), 0,
+              static_cast<std::size_t>(layout.lane_windows[SizeClass::small]));
   header.prepared.store(prepared, std::memory_order_relaxed);
   job.memory().clear(grant.offset + layout.agreement, layout.bytes - layout.agreement);
 }
 
 Status commit_control(job::Job& job, const Grant& grant) {
-  return job.memory().commit(grant.offset, grant.layout.small_windows,
+  return job.memory().commit(grant.offset, grant.layout.lane_windows[SizeClass::small],
                              "a communicator's control data");
 }
 
@@ -92,6 +102,12 @@ Result<Room> find_room(job::Job& job, std::int64_t bytes, int ranks) {
   return room;
 }
 
+// The same for all ranks of the job.
+Links links_of(job::Job& job) {
+  if (job.network() == nullptr) return Links::none;
+  return job.network()->bulk_name().empty() ? Links::datagrams : Links::streams;
+}
+
 // The largest power of two with which the size class stays within its share of memory.
 int fitting_channels(int most, std::int64_t window_bytes, int ranks, std::int64_t share) {
   int channels = most;
@@ -99,28 +115,61 @@ int fitting_channels(int most, std::int64_t window_bytes, int ranks, std::int64_
   return channels;
 }
 
-}  // namespace
-
-SegmentLayout plan_segment(int ranks, const base::Settings& settings, bool has_streams) {
-  const std::int64_t share = settings.bytes(base::Setting::buffers) / 2;
-  SegmentLayout g{};
-  g.streams = has_streams;
-  const std::int64_t lines = 2 * ranks + kSpareLines;
+plan::WindowGeometry plan_small(int ranks, std::int64_t lines, std::int64_t share,
+                                const base::Settings& settings) {
   const std::int64_t line_bytes = lines * plan::kLineBytes;
   const auto wanted = static_cast<int>(
       std::bit_floor(static_cast<std::uint64_t>(settings.integer(base::Setting::channels))));
-  const std::int64_t small = std::max(kSmallWindow, round_up(line_bytes + kSmallWindow / 2, 4096));
-  g.small = {.ranks = ranks,
-             .channels = wanted >= 2 ? std::min(wanted, engine::kMostChannels)
-                                     : fitting_channels(kSmallChannels, small, ranks, share),
-             .lines = lines,
-             .data_bytes = small - line_bytes};
-  std::int64_t bulk = has_streams ? kStreamWindow : kBulkWindow;
-  const std::int64_t bulk_lines = lines + kPieceLines;
-  const int bulk_channels =
-      fitting_channels(kBulkChannels, bulk + bulk_lines * plan::kLineBytes, ranks, share);
-  while (bulk > kLeastBulkWindow && bulk * bulk_channels * ranks > share) bulk /= 2;
-  g.bulk = {.ranks = ranks, .channels = bulk_channels, .lines = bulk_lines, .data_bytes = bulk};
+  const std::int64_t window = std::max(kSmallWindow, round_up(line_bytes + kSmallWindow / 2, 4096));
+  return {.ranks = ranks,
+          .channels = wanted >= 2 ? std::min(wanted, engine::kMostChannels)
+                                  : fitting_channels(kSmallChannels, window, ranks, share),
+          .lines = lines,
+          .data_bytes = window - line_bytes};
+}
+
+// None if they would be too few or too short to be worth it.
+plan::WindowGeometry plan_middle(int ranks, std::int64_t lines, std::int64_t share) {
+  plan::WindowGeometry g{
+      .ranks = ranks, .channels = kMiddleChannels, .lines = lines, .data_bytes = kMiddleWindow};
+  while (g.windows_bytes() > share) {
+    if (g.channels > kFewMiddleChannels) {
+      g.channels /= 2;
+    } else if (g.data_bytes > kLeastMiddleWindow) {
+      g.data_bytes /= 2;
+    } else {
+      return {.ranks = ranks, .lines = 0};
+    }
+  }
+  return g;
+}
+
+// Where memory is short there are fewer slot indexes, and the windows stay as long as they are.
+// With windows of half the length, long messages at 4x2 took up to twice as long.
+plan::WindowGeometry plan_bulk(int ranks, std::int64_t lines, std::int64_t share,
+                               bool has_streams) {
+  std::int64_t window = has_streams ? kStreamWindow : kBulkWindow;
+  lines += kPieceLines;
+  const int channels =
+      fitting_channels(kBulkChannels, window + lines * plan::kLineBytes, ranks, share);
+  while (window > kLeastBulkWindow && window * channels * ranks > share) window /= 2;
+  return {.ranks = ranks, .channels = channels, .lines = lines, .data_bytes = window};
+}
+
+}  // namespace
+
+SegmentLayout plan_segment(int ranks, const base::Settings& settings, Links links) {
+  SegmentLayout g{};
+  g.streams = links == Links::streams;
+  const std::int64_t lines = 2 * ranks + kSpareLines;
+  std::int64_t share = settings.bytes(base::Setting::buffers) / 2;
+  g.windows[SizeClass::bulk] = plan_bulk(ranks, lines, share, g.streams);
+  g.windows[SizeClass::small] = plan_small(ranks, lines, share, settings);
+  // The middle class gets what small messages leave.
+  share -= g.windows[SizeClass::small].windows_bytes();
+  g.windows[SizeClass::middle] = links == Links::none
+                                     ? plan::WindowGeometry{.ranks = ranks, .lines = 0}
+                                     : plan_middle(ranks, lines, share);
 
   std::int64_t end = round_up(static_cast<std::int64_t>(sizeof(SegmentHeader)), 4096);
   const auto place = [&end](std::int64_t bytes) {
@@ -133,10 +182,12 @@ SegmentLayout plan_segment(int ranks, const base::Settings& settings, bool has_s
   g.ends = place(Ends::memory_bytes(ranks));
   g.members = place(ranks * static_cast<std::int64_t>(sizeof(MemberRecord)));
   g.calls = place(RemoteCalls::memory_bytes(ranks));
-  g.small_control = place(engine::lane_control_bytes(g.small));
-  g.bulk_control = place(engine::lane_control_bytes(g.bulk));
-  g.small_windows = place(g.small.windows_bytes());
-  g.bulk_windows = place(g.bulk.windows_bytes());
+  for (const SizeClass size : plan::kSizeClasses) {
+    g.lane_control[size] = place(engine::lane_control_bytes(g.windows[size]));
+  }
+  for (const SizeClass size : plan::kSizeClasses) {
+    g.lane_windows[size] = place(g.windows[size].windows_bytes());
+  }
   g.agreement = place(AgreementTable::bytes(ranks, sizeof(Grant)));
   g.answers = place(std::int64_t{ranks} * ranks * static_cast<std::int64_t>(sizeof(QueryAnswer)));
   g.failure_answers = place(ranks * static_cast<std::int64_t>(sizeof(FailureAnswer)));
@@ -148,17 +199,16 @@ SegmentLayout plan_segment(int ranks, const base::Settings& settings, bool has_s
 
 std::uint64_t memory_layout(const base::Settings& settings) {
   const SegmentLayout layout = plan_segment(64, settings);
+  const plan::WindowGeometry& bulk = layout.windows[SizeClass::bulk];
   return wire::hash(wire::Key{},
                     fmt::format("{} {} {} {} {} {}", layout.bytes, layout.first_sequence,
-                                layout.small.channels, layout.bulk.channels, layout.bulk.data_bytes,
-                                settings.choice(base::Setting::bulk)));
+                                layout.windows[SizeClass::small].channels, bulk.channels,
+                                bulk.data_bytes, settings.choice(base::Setting::bulk)));
 }
 
 Result<Grant> Segment::reserve(job::Job& job, int ranks, Reservation* reservation,
                                std::uint64_t number) {
-  // All ranks of the job have streams, or none.
-  const bool has_streams = job.network() != nullptr && !job.network()->bulk_name().empty();
-  Grant grant{.layout = plan_segment(ranks, job.settings(), has_streams)};
+  Grant grant{.layout = plan_segment(ranks, job.settings(), links_of(job))};
   UNISONO_ASSIGN(const Room room, find_room(job, grant.layout.bytes, ranks));
   grant.offset = room.offset;
   if (room.is_used) clear_used(job, grant);
@@ -191,13 +241,15 @@ Segment::Segment(const Members& members, const Grant& grant)
       offset_(grant.offset),
       layout_(grant.layout),
       header_(reinterpret_cast<SegmentHeader*>(at(0))),
-      small_(layout_.small, members.rank(), at(layout_.small_control), at(layout_.small_windows),
-             layout_.first_sequence),
-      bulk_(layout_.bulk, members.rank(), at(layout_.bulk_control), at(layout_.bulk_windows),
-            layout_.first_sequence) {
+      lanes_{
+          {make_lane(SizeClass::small), make_lane(SizeClass::middle), make_lane(SizeClass::bulk)}} {
   if (members.on_one_host()) return;
-  small_.set_remote(members.remote_by_host());
-  bulk_.set_remote(members.remote_by_host());
+  for (engine::Lane& lane : lanes_) lane.set_remote(members.remote_by_host());
+}
+
+engine::Lane Segment::make_lane(SizeClass size) const {
+  return {layout_.windows[size], members_.rank(), at(layout_.lane_control[size]),
+          at(layout_.lane_windows[size]), layout_.first_sequence};
 }
 
 std::byte* Segment::at(std::int64_t part) const {
@@ -212,15 +264,16 @@ FailurePlace Segment::failure_place() const {
 
 // Each rank prepares the buffers of all ranks of its host, and those of other hosts' ranks that
 // hold their multicasts.
-Status Segment::prepare_now(bool bulk, std::uint32_t need) {
+Status Segment::prepare_now(SizeClass size) {
+  const std::uint32_t need = bit_of(size);
   const bool one_host = members_.on_one_host();
   if (one_host && (header_->prepared.load(std::memory_order_acquire) & need) != 0) {
-    buffer_bytes_ += members_.size() * (bulk ? layout_.bulk : layout_.small).rank_stride();
+    buffer_bytes_ += layout_.windows[size].windows_bytes();
     prepared_ |= need;
     return base::success();
   }
-  const std::int64_t windows = bulk ? layout_.bulk_windows : layout_.small_windows;
-  const std::int64_t stride = (bulk ? layout_.bulk : layout_.small).rank_stride();
+  const std::int64_t windows = layout_.lane_windows[size];
+  const std::int64_t stride = layout_.windows[size].rank_stride();
   const std::vector<bool> group = members_.multicast_group();
   const auto is_there = [&](int r) {
     return !members_.is_remote(r) || (!group.empty() && group[static_cast<std::size_t>(r)]);
@@ -240,13 +293,20 @@ Status Segment::prepare_now(bool bulk, std::uint32_t need) {
   return base::success();
 }
 
+std::uint64_t Segment::next_sequence() const {
+  std::uint64_t greatest = 0;
+  for (const engine::Lane& lane : lanes_) greatest = std::max(greatest, lane.next_sequence());
+  return greatest;
+}
+
 bool Segment::count_end(const std::vector<int>& absent, bool has_failed) {
   std::uint32_t ends = 0;
   const std::uint64_t first = layout_.first_sequence;
   // Numbers that wrap cannot be compared.
-  bool is_reusable =
-      !has_failed && small_.next_sequence() >= first && bulk_.next_sequence() >= first;
-  const std::uint64_t next = std::max(small_.next_sequence(), bulk_.next_sequence());
+  bool is_reusable = !has_failed && std::ranges::all_of(lanes_, [first](const engine::Lane& lane) {
+    return lane.next_sequence() >= first;
+  });
+  const std::uint64_t next = next_sequence();
   std::uint64_t greatest = header_->next_sequence.load(std::memory_order_relaxed);
   while (greatest < next &&
          !header_->next_sequence.compare_exchange_weak(greatest, next, std::memory_order_relaxed)) {
@@ -295,7 +355,7 @@ void Segment::leave(bool last_here, bool has_failed, bool tells) {
   }
   if (members_.rank() == kLeader) {
     job.retired().add({offset_, layout_.bytes, leave_records, members_.job_ranks()},
-                      std::max(small_.next_sequence(), bulk_.next_sequence()) + 1);  // for the mark
+                      next_sequence() + 1);  // for the mark
   }
 }
 

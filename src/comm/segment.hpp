@@ -21,9 +21,10 @@ namespace unisono::comm {
 
 // Offsets from the segment's start.
 struct SegmentLayout {
-  plan::WindowGeometry small, bulk;
-  std::int64_t notices, leave_records, ends, members, calls, small_control, bulk_control;
-  std::int64_t small_windows, bulk_windows;  // from here on memory only where it is needed
+  plan::Geometries windows;
+  std::int64_t notices, leave_records, ends, members, calls;
+  plan::BySize<std::int64_t> lane_control;
+  plan::BySize<std::int64_t> lane_windows;  // from here on memory only where it is needed
   std::int64_t agreement, answers, failure_answers, host_reduction, bytes;
   std::uint64_t first_sequence;
   bool streams;  // as in plan_segment
@@ -50,9 +51,12 @@ struct Grant {
   SegmentLayout layout{};
 };
 
+// How messages go to other hosts: none do; all are datagrams; or long ones go by streams or remote
+// memory, in long pieces.
+enum class Links : std::uint8_t { none, datagrams, streams };
+
 // Pure.
-// `has_streams`: long messages between hosts go by streams or remote memory, and in long pieces.
-SegmentLayout plan_segment(int ranks, const base::Settings& settings, bool has_streams = false);
+SegmentLayout plan_segment(int ranks, const base::Settings& settings, Links links = Links::none);
 // A number that tells whether two ranks divide their memory alike (JobDescription::memory_layout).
 std::uint64_t memory_layout(const base::Settings& settings);
 
@@ -82,18 +86,14 @@ class Segment {
   // Differs from that of older communicators at the same place.
   std::uint64_t mark() const { return layout_.first_sequence; }
 
-  // Operations of small messages, and of long ones.
-  engine::Lane& small() { return small_; }
-  engine::Lane& bulk() { return bulk_; }
-  const engine::Lane& small() const { return small_; }
-  const engine::Lane& bulk() const { return bulk_; }
+  engine::Lanes& lanes() { return lanes_; }
+  const engine::Lanes& lanes() const { return lanes_; }
   // Allocates the receive buffers of a size class: a sender writes into others' buffers, perhaps
   // before they have called. If that was done, it costs one check.
-  base::Status prepare(bool bulk) {
-    const std::uint32_t need = bulk ? kBulkPrepared : kSmallPrepared;
-    if ((prepared_ & need) != 0) [[likely]]
+  base::Status prepare(plan::SizeClass size) {
+    if ((prepared_ & bit_of(size)) != 0) [[likely]]
       return base::success();
-    return prepare_now(bulk, need);
+    return prepare_now(size);
   }
   std::int64_t buffer_bytes() const { return buffer_bytes_; }
 
@@ -108,14 +108,18 @@ class Segment {
   void leave(bool last_here, bool has_failed, bool tells);
 
  private:
-  static constexpr std::uint32_t kSmallPrepared = 1, kBulkPrepared = 2;
-  base::Status prepare_now(bool bulk, std::uint32_t need);
+  static constexpr std::uint32_t bit_of(plan::SizeClass size) {
+    return 1U << static_cast<unsigned>(size);
+  }
+  engine::Lane make_lane(plan::SizeClass size) const;
+  base::Status prepare_now(plan::SizeClass size);
+  std::uint64_t next_sequence() const;  // the greatest of all lanes
 
   const Members& members_;
   std::int64_t offset_;
   SegmentLayout layout_;
   SegmentHeader* header_;
-  engine::Lane small_, bulk_;
+  engine::Lanes lanes_;
   std::uint32_t prepared_ = 0;
   std::int64_t buffer_bytes_ = 0;
 };

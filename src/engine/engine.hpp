@@ -53,11 +53,10 @@ class Engine {
   virtual void after_sleep(Operation& operation, bool was_woken);
 };
 
-// The two engines of this host's processes. `machine` and the size classes outlive them.
+// The two engines of this host's processes. `machine` and the lanes outlive them.
 struct HostParts {
   const Machine& machine;
-  Lane& small;
-  Lane& bulk;
+  Lanes& lanes;
 };
 
 class HostEngine : public Engine {
@@ -65,7 +64,7 @@ class HostEngine : public Engine {
   explicit HostEngine(const HostParts& parts) : parts_(parts) {}
 
   void start(Operation& operation, const plan::Plan& plan, const Launch& launch) final {
-    operation.host.start(plan, plan.bulk ? parts_.bulk : parts_.small, launch);
+    operation.host.start(plan, parts_.lanes[plan.size], launch);
   }
   int awaited(const Operation& operation) const final;
   bool completed_by(const Operation& operation, int rank) const final;

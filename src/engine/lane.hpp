@@ -156,4 +156,7 @@ class Lane {
   std::uint64_t completed_ahead_ = 0;  // bit i: operation done_ + 1 + i is complete
 };
 
+// A communicator's lanes.
+using Lanes = plan::BySize<Lane>;
+
 }  // namespace unisono::engine

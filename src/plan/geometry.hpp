@@ -4,6 +4,8 @@
 // Values; any thread.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace unisono::plan {
@@ -22,6 +24,10 @@ inline constexpr std::int64_t odd_lines(std::int64_t bytes) {
   return ((bytes + kLineBytes - 1) / kLineBytes | 1) * kLineBytes;
 }
 
+// The size classes of a communicator's receive buffers. `middle`: where it has several hosts.
+enum class SizeClass : std::uint8_t { small, middle, bulk };
+inline constexpr std::array kSizeClasses = {SizeClass::small, SizeClass::middle, SizeClass::bulk};
+
 struct WindowGeometry {
   int ranks = 1;
   int channels = 2;             // a power of two
@@ -35,6 +41,19 @@ struct WindowGeometry {
   // the next.
   std::int64_t rank_stride() const { return odd_lines(channels * window_bytes()); }
   std::int64_t windows_bytes() const { return rank_stride() * ranks; }
+  // Whether calls may use this size class.
+  bool given() const { return lines > 0; }
 };
+
+// For each size class its own.
+template <class T>
+struct BySize : std::array<T, kSizeClasses.size()> {
+  using Base = std::array<T, kSizeClasses.size()>;
+  T& operator[](SizeClass size) { return Base::operator[](static_cast<std::size_t>(size)); }
+  const T& operator[](SizeClass size) const {
+    return Base::operator[](static_cast<std::size_t>(size));
+  }
+};
+using Geometries = BySize<WindowGeometry>;
 
 }  // namespace unisono::plan

@@ -57,6 +57,7 @@ class ProgramMaker {
     return std::max<std::int64_t>(1, model::constant_of(machine, constant).count());
   }
 
+  const WindowGeometry& bulk() const { return context_.windows[SizeClass::bulk]; }
   std::string name() const { return algorithm::describe(*choice_.algorithm, choice_.parameters); }
 
   Result<std::vector<Schedule>> build_set(const Shape& shape) const {
@@ -110,13 +111,18 @@ class ProgramMaker {
     longest_ = longest_vector(shape_);
     UNISONO_ASSIGN(const bool is_pulled, try_single_copy());
     if (is_pulled) return base::success();
-    UNISONO_ASSIGN(const bool is_small, try_small());
-    return is_small ? base::success() : make_bulk();
+    for (const SizeClass size : {SizeClass::small, SizeClass::middle}) {
+      UNISONO_ASSIGN(const bool fits, try_size(size));
+      if (fits) return base::success();
+    }
+    return make_bulk();
   }
 
-  Result<bool> try_small() {
-    if (longest_ * call_.element_bytes > context_.small.window_bytes()) return false;
-    return try_whole(options(context_.small, shape_));
+  Result<bool> try_size(SizeClass size) {
+    const WindowGeometry& geometry = context_.windows[size];
+    if (!geometry.given() || longest_ * call_.element_bytes > geometry.window_bytes()) return false;
+    plan_.size = size;
+    return try_whole(options(geometry, shape_));
   }
 
   // The whole vector in one part, if every long message can be pulled.
@@ -124,14 +130,14 @@ class ProgramMaker {
     if (call_.blocks.given() ||
         !select::prefers_single_copy(shape_, circumstances_of(call_, context_)))
       return false;
-    BindOptions how = options(context_.bulk, shape_);
+    BindOptions how = options(bulk(), shape_);
     how.helping = false;
     how.pull_from = std::clamp<std::int64_t>(longest_ * call_.element_bytes, 1,
                                              limit(model::Constant::pulled_from));
     UNISONO_ASSIGN(const bool is_bound, try_whole(how));
     if (!is_bound) return false;
     plan_.engine = select::EngineKind::inline_;
-    plan_.bulk = true;
+    plan_.size = SizeClass::bulk;
     plan_.single_copy = true;
     return true;
   }
@@ -146,11 +152,11 @@ class ProgramMaker {
   }
 
   base::Status make_bulk() {
-    plan_.bulk = true;
+    plan_.size = SizeClass::bulk;
     UNISONO_ASSIGN(std::int64_t segment, find_segment());
     for (;;) {
       UNISONO_ASSIGN(const WindowNeed need, try_segments(segment));
-      if (need.fits(context_.bulk)) return base::success();
+      if (need.fits(bulk())) return base::success();
       if (segment == 1) return too_small(need);
       segment = shorter(segment, segment / 2);
     }
@@ -184,7 +190,7 @@ class ProgramMaker {
   }
 
   BindOptions bulk_options(const Shape& part) const {
-    BindOptions how = options(context_.bulk, part);
+    BindOptions how = options(bulk(), part);
     const bool refers = context_.refer && !how.helping && !how.hosts.given() &&
                         schedule::is_reduction(part.collective);
     how.refer_from = refers ? limit(model::Constant::referred_from) : 0;
@@ -194,16 +200,16 @@ class ProgramMaker {
 
   // The longest segment whose schedules fit the bulk buffers. All ranks find the same.
   Result<std::int64_t> find_segment() const {
-    std::int64_t segment = std::max<std::int64_t>(
-        1, std::min(longest_, context_.bulk.data_bytes / call_.element_bytes));
+    std::int64_t segment =
+        std::max<std::int64_t>(1, std::min(longest_, bulk().data_bytes / call_.element_bytes));
     for (;;) {
       const Shape part = segment_of(shape_, 0, segment);
       UNISONO_ASSIGN(const auto set, build_set(part));
-      const auto need = window_need(set, options(context_.bulk, part));
-      if (need.fits(context_.bulk)) return segment;
+      const auto need = window_need(set, options(bulk(), part));
+      if (need.fits(bulk())) return segment;
       if (segment <= 1) return too_small(need);
       const std::int64_t fitting = static_cast<std::int64_t>(
-          static_cast<double>(segment) * static_cast<double>(context_.bulk.data_bytes) /
+          static_cast<double>(segment) * static_cast<double>(bulk().data_bytes) /
           static_cast<double>(std::max<std::int64_t>(need.data_bytes, 1)));
       segment = shorter(segment, fitting);
     }
@@ -213,8 +219,8 @@ class ProgramMaker {
     return {Code::resources,
             fmt::format("{} on {} ranks needs windows of {} lines and {} bytes, but they have {} "
                         "and {}; raise UNISONO_BUFFERS",
-                        name(), context_.ranks, need.lines, need.data_bytes, context_.bulk.lines,
-                        context_.bulk.data_bytes)};
+                        name(), context_.ranks, need.lines, need.data_bytes, bulk().lines,
+                        bulk().data_bytes)};
   }
 
   static std::int64_t shorter(std::int64_t segment, std::int64_t wanted) {
@@ -240,7 +246,7 @@ class ProgramMaker {
     LocalOptions how{.element_bytes = call_.element_bytes,
                      .input = input_layout(shape_),
                      .output = output_layout(shape_),
-                     .geometry = context_.bulk,
+                     .geometry = bulk(),
                      .pull = context_.pull,
                      .in_place = call_.in_place,
                      .hosts = context_.hosts};
@@ -254,7 +260,7 @@ class ProgramMaker {
     auto& own = programs[static_cast<std::size_t>(context_.rank)];
     own = bind_local(schedule, how);
     plan_.staging_bytes = own.staging_bytes;
-    plan_.bulk = true;
+    plan_.size = SizeClass::bulk;
     parts_.push_back({1, std::move(programs)});
     return base::success();
   }

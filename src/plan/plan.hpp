@@ -12,6 +12,7 @@
 #include "arith/kernel.hpp"
 #include "arith/sums/exact_sum.hpp"
 #include "plan/call.hpp"
+#include "plan/geometry.hpp"
 #include "plan/nic_call.hpp"
 #include "plan/program.hpp"
 #include "profile/profile.hpp"
@@ -25,8 +26,8 @@ struct Plan : std::enable_shared_from_this<Plan> {
   std::int64_t count = 0;
   std::uint32_t digest = 0;
   select::EngineKind engine = select::EngineKind::inline_;
-  bool bulk = false;         // which lane
-  bool single_copy = false;  // long messages are read from their sender's memory
+  SizeClass size = SizeClass::small;  // of its receive buffers
+  bool single_copy = false;           // long messages are read from their sender's memory
 
   // The vector goes in `segments` segments, each `input_stride`/`output_stride` bytes after the one
   // before. Equal neighbouring segments form a part: they use the same programs.

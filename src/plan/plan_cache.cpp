@@ -201,6 +201,15 @@ bool rounds(const Call& call) {
   return op == arith::Operator::sum && type && arith::find_exact_sum(*type) != nullptr;
 }
 
+std::array<select::Buffers, kSizeClasses.size()> buffers_of(const Geometries& windows) {
+  std::array<select::Buffers, kSizeClasses.size()> buffers;
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    const WindowGeometry& size = windows.at(i);
+    if (size.given()) buffers[i] = {size.window_bytes(), size.channels};
+  }
+  return buffers;
+}
+
 }  // namespace
 
 Shape shape_of(const Call& call, const PlanContext& context) {
@@ -224,10 +233,8 @@ select::Circumstances circumstances_of(const Call& call, const PlanContext& cont
           .streams = context.streams,
           .pull = context.pull,
           .single_copy_from = context.single_copy_from,
-          .window_bytes = context.bulk.data_bytes,
-          .small_window_bytes = context.small.window_bytes(),
-          .small_slot_indexes = context.small.channels,
-          .bulk_slot_indexes = context.bulk.channels,
+          .window_bytes = context.windows[SizeClass::bulk].data_bytes,
+          .buffers = buffers_of(context.windows),
           .machine = context.machine,
           .op = built_in<arith::Operator>(call.op),
           .type = built_in<arith::Type>(call.type),

@@ -40,7 +40,7 @@ struct PlanContext {
   std::vector<bool> group{};           // as BindOptions::group
   std::int64_t single_copy_from = -1;  // UNISONO_SINGLE_COPY_FROM; negative: auto
   base::Toggle check = base::Toggle::off;
-  WindowGeometry small, bulk;
+  Geometries windows;
   select::Overrides overrides;  // UNISONO_ALGORITHM
   // By which it is chosen; outlives the cache. Null: the default machine.
   const model::Machine* machine = nullptr;

@@ -108,11 +108,14 @@ class BufferNeed {
 };
 
 model::Calls calls_of(std::span<const Schedule> set, const Shape& shape, const Pricing& pricing) {
-  if (pricing.window_bytes <= 0) return {.slot_indexes = pricing.bulk_slot_indexes};
+  const int bulk_slot_indexes = pricing.buffers.back().slot_indexes;
+  if (pricing.window_bytes <= 0) return {.slot_indexes = bulk_slot_indexes};
   const std::int64_t bytes =
       BufferNeed(set, pricing).most_elements() * pricing.work.bytes_of_element();
-  if (bytes <= pricing.small_window_bytes) return {.slot_indexes = pricing.small_slot_indexes};
-  model::Calls calls{.slot_indexes = pricing.bulk_slot_indexes};
+  for (const Buffers& size : std::span(pricing.buffers).first<2>()) {
+    if (bytes <= size.bytes) return {.slot_indexes = size.slot_indexes};
+  }
+  model::Calls calls{.slot_indexes = bulk_slot_indexes};
   if (shape.blocks.given() || shape.count <= 1) return calls;
   const std::int64_t segments = (bytes + pricing.window_bytes - 1) / pricing.window_bytes;
   calls.segments = std::clamp<std::int64_t>(segments, 1, shape.count);
@@ -278,9 +281,7 @@ Pricing pricing_of(const Shape& shape, const Circumstances& now, EngineKind engi
   Pricing pricing;
   pricing.machine = &machine_of(now);
   pricing.window_bytes = now.window_bytes;
-  pricing.small_window_bytes = now.small_window_bytes;
-  pricing.small_slot_indexes = now.small_slot_indexes;
-  pricing.bulk_slot_indexes = now.bulk_slot_indexes;
+  pricing.buffers = now.buffers;
   model::Work& work = pricing.work;
   work.engine = priced_engine(engine);
   work.type = now.type.value_or(arith::Type::byte);

@@ -11,6 +11,7 @@
 #include "algorithm/algorithm.hpp"
 #include "base/result.hpp"
 #include "model/price.hpp"
+#include "select/buffers.hpp"
 #include "select/engine_kind.hpp"
 #include "select/override.hpp"
 
@@ -25,10 +26,7 @@ struct Pricing {
   model::Work work;
   // The length of a rank's receive buffer; longer calls go in segments. 0: no limit.
   std::int64_t window_bytes = 0;
-  // By how many calls a rank may be ahead of others: short ones, which fit into small buffers, and
-  // others. 0: calls in a row have no price.
-  std::int64_t small_window_bytes = 0;
-  int small_slot_indexes = 0, bulk_slot_indexes = 0;
+  BuffersBySize buffers = {};
 };
 Pricing pricing_of(const schedule::Shape& shape, const Circumstances& circumstances,
                    EngineKind engine);

@@ -15,6 +15,7 @@
 #include "base/settings/settings.hpp"
 #include "model/machine.hpp"
 #include "nic/service/capabilities.hpp"
+#include "select/buffers.hpp"
 #include "select/engine_kind.hpp"
 #include "select/override.hpp"
 
@@ -34,10 +35,7 @@ struct Circumstances {
   // Bytes from which that is preferred to buffers; negative: as measured.
   std::int64_t single_copy_from = -1;
   std::int64_t window_bytes = 0;  // of a rank's receive buffer; 0: no limit
-  // The length of a short message's buffer, and the slot indexes of both kinds (engine/lane.hpp).
-  // 0: unknown.
-  std::int64_t small_window_bytes = 0;
-  int small_slot_indexes = 0, bulk_slot_indexes = 0;
+  BuffersBySize buffers = {};
   const model::Machine* machine = nullptr;  // the costs; null: the default machine
 
   // The call: its built-in operator and type. A user's own are none here.

@@ -63,10 +63,10 @@ plan::Call call_of(Collective collective, std::int64_t bytes) {
 }
 
 // The property in which a plan differs from one edge to the next.
-using Way = std::tuple<bool, std::int64_t, bool, std::string>;
+using Way = std::tuple<plan::SizeClass, std::int64_t, bool, std::string>;
 Way way_of(World& world, Collective collective, std::int64_t bytes) {
   const plan::Plan* plan = *world.at(0).plan(call_of(collective, bytes));
-  return {plan->bulk, plan->segments, plan->single_copy, plan->algorithm};
+  return {plan->size, plan->segments, plan->single_copy, plan->algorithm};
 }
 
 // Lengths up to `most` at which the way changes: the first of the new one. `kinds` counts, of those
@@ -177,10 +177,12 @@ TEST_P(Edges, OneByteAroundThoseOfCallsWithLocalCountsTheResultsAreRight) {
   const Placing& setup = GetParam();
   World world(options_of(setup));
   const comm::SegmentLayout layout =
-      comm::plan_segment(setup.ranks, world.at(0).members().job().settings());
+      comm::plan_segment(setup.ranks, world.at(0).members().job().settings(),
+                         setup.hosts.empty() ? comm::Links::none : comm::Links::datagrams);
   std::vector<std::int64_t> lengths = {plan::kLinePayload - 8, plan::kLinePayload,
                                        plan::kLineBytes};
-  for (const plan::WindowGeometry& geometry : {layout.small, layout.bulk}) {
+  for (const plan::WindowGeometry& geometry : layout.windows) {
+    if (!geometry.given()) continue;
     plan::LocalOptions options;
     options.geometry = geometry;
     lengths.push_back(plan::longest_block(options));

@@ -98,6 +98,9 @@ class World {
     };
     return host(rank) == host(other);
   }
+  comm::Links links() const {
+    return datagrams_ == nullptr ? comm::Links::none : comm::Links::datagrams;
+  }
   transport::VirtualDatagramNetwork* datagrams() { return datagrams_.get(); }
   reliable::Reliable& reliable_at(int rank) { return *reliables_[static_cast<std::size_t>(rank)]; }
   base::Prng& prng() { return prng_; }

@@ -283,7 +283,8 @@ class Doomed {
   // communicators.
   void expect_no_memory_left() {
     const std::int64_t before =
-        given_out_ - whole_segments(comm::plan_segment(world_.ranks(), world_.settings()).bytes);
+        given_out_ -
+        whole_segments(comm::plan_segment(world_.ranks(), world_.settings(), world_.links()).bytes);
     for (const int rank : living()) {
       survivors_.at(rank).made.reset();
       world_.end(rank);

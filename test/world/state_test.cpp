@@ -96,9 +96,10 @@ State measure(int ranks) {
   state.made = allocated - before;
   for (const int peer : peers) endpoint.awaits(peer);
   state.used = allocated - before - state.made;
-  const comm::SegmentLayout layout = comm::plan_segment(ranks, base::Settings());
-  state.control = layout.small_windows;
-  state.windows = layout.small.rank_stride();
+  const comm::SegmentLayout layout =
+      comm::plan_segment(ranks, base::Settings(), comm::Links::datagrams);
+  state.control = layout.lane_windows[plan::SizeClass::small];
+  state.windows = layout.windows[plan::SizeClass::small].rank_stride();
   return state;
 }
 

@@ -303,7 +303,8 @@ class Mistaken {
   }
 
   void expect_no_memory_left() {
-    const std::int64_t bytes = comm::plan_segment(world_.ranks(), world_.settings()).bytes;
+    const std::int64_t bytes =
+        comm::plan_segment(world_.ranks(), world_.settings(), world_.links()).bytes;
     const std::int64_t whole = (bytes + memory::kSegmentAlignment - 1) / memory::kSegmentAlignment *
                                memory::kSegmentAlignment;
     for (int rank = 0; rank < world_.ranks(); ++rank) world_.end(rank);

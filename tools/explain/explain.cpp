@@ -116,7 +116,15 @@ base::Result<plan::Call> read_call(const ExplainOptions& options) {
 
 std::string_view name_of(const Explanation::Way& way) {
   if (way.single_copy) return "single copy";
-  return way.bulk ? "bulk buffers" : "small buffers";
+  switch (way.size) {
+    case plan::SizeClass::small:
+      return "small buffers";
+    case plan::SizeClass::middle:
+      return "middle buffers";
+    case plan::SizeClass::bulk:
+      return "bulk buffers";
+  }
+  return "";
 }
 
 // The buffers' size decides whether long messages can be pulled, after the choice.

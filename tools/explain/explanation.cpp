@@ -28,9 +28,11 @@ base::Result<plan::PlanContext> make_context(const RanksPlace& place,
                                              const model::Machine& machine) {
   const bool one_memory = !place.hosts.given();
   const transport::Capabilities has = transport::local_rows().front().capabilities();
-  const bool has_streams =
-      place.hosts.given() && transport::choose_remote_memory(settings).row != nullptr;
-  const comm::SegmentLayout layout = comm::plan_segment(place.ranks, settings, has_streams);
+  const bool has_streams = transport::choose_remote_memory(settings).row != nullptr;
+  const comm::Links links = one_memory    ? comm::Links::none
+                            : has_streams ? comm::Links::streams
+                                          : comm::Links::datagrams;
+  const comm::SegmentLayout layout = comm::plan_segment(place.ranks, settings, links);
   plan::PlanContext context;
   context.ranks = place.ranks;
   context.hosts = place.hosts;
@@ -48,8 +50,7 @@ base::Result<plan::PlanContext> make_context(const RanksPlace& place,
   context.single_copy_from = settings.bytes(base::Setting::single_copy_from);
   context.reproducible = settings.reproducible();
   context.check = settings.toggle(base::Setting::check);
-  context.small = layout.small;
-  context.bulk = layout.bulk;
+  context.windows = layout.windows;
   context.machine = &machine;
   UNISONO_ASSIGN(context.overrides, select::overrides_of(settings));
   return context;
@@ -164,7 +165,7 @@ base::Result<Explanation> explain(const plan::Call& call, const RanksPlace& plac
     plan::PlanCache plans(context);
     UNISONO_ASSIGN(const plan::Plan* const plan, plans.find(call, true));
     result.engine = plan->engine;
-    result.way = {.single_copy = plan->single_copy, .bulk = plan->bulk, .segments = plan->segments};
+    result.way = {.single_copy = plan->single_copy, .size = plan->size, .segments = plan->segments};
   }
   const auto nic = find_nic(shape, now, place, settings, result.choice);
   result.by_nic = nic.ok();

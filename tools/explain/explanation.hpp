@@ -13,6 +13,7 @@
 #include "base/settings/settings.hpp"
 #include "model/price.hpp"
 #include "plan/call.hpp"
+#include "plan/geometry.hpp"
 #include "schedule/cost.hpp"
 #include "select/candidates.hpp"
 #include "select/select.hpp"
@@ -41,7 +42,7 @@ struct Explanation {
   // How the data goes; none for so many ranks that no plan is made here.
   struct Way {
     bool single_copy = false;
-    bool bulk = false;  // long messages, which do not use the small windows
+    plan::SizeClass size = plan::SizeClass::small;  // of its receive buffers
     std::int64_t segments = 1;
   };
   std::optional<Way> way;

@@ -360,7 +360,8 @@ class Tuner {
                  .type = arith::Type::float64,
                  .staged_multicast = true,
                  .cores = std::max(cores_, shares_cores ? 1 : ranks)},
-        .window_bytes = comm::plan_segment(ranks, base::Settings()).bulk.data_bytes};
+        .window_bytes =
+            comm::plan_segment(ranks, base::Settings()).windows[plan::SizeClass::bulk].data_bytes};
     if (schedule::is_reduction(collective)) pricing.work.op = arith::Operator::sum;
     UNISONO_ASSIGN(const model::Price price, select::price_of(row, {}, shape, pricing));
     tuning_.comparisons.push_back({what, one->ns, one->plus_minus, price.ns});

@@ -34,8 +34,8 @@ OperationQueue::OperationQueue(const Members& members, Segment& segment)
                .job_memory_bytes = static_cast<std::size_t>(members.job().memory().bytes()),
                .credit_sleepers = &segment.header().credit_sleepers,
                .counters = &counts_.engine},
-      inline_({machine_, segment.small(), segment.bulk()}),
-      helping_({machine_, segment.small(), segment.bulk()}),
+      inline_({machine_, segment.lanes()}),
+      helping_({machine_, segment.lanes()}),
       engines_{&inline_, &helping_, nullptr},
       remote_calls_(members.job().memory().at(0), segment.offset() + segment.layout().calls,
                     members.rank(), segment.mark()) {}
@@ -198,8 +198,8 @@ bool OperationQueue::credit_blocked() const {
 }
 
 void OperationQueue::publish_progress() {
-  for (engine::Lane* lane : {&segment_.small(), &segment_.bulk()}) {
-    while (const auto update = lane->take_update(true)) {
+  for (engine::Lane& lane : segment_.lanes()) {
+    while (const auto update = lane.take_update(true)) {
       for (const int member : update->ranks) {
         machine_.router.put({.target = members_.job_rank(member),
                              .flag = update->word,

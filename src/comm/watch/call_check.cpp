@@ -138,9 +138,11 @@ std::optional<CallCheck::Digest> CallCheck::find_digest() const {
 }
 
 std::vector<RecordCopy> CallCheck::records_of(int rank) const {
-  std::vector<RecordCopy> records = engine::read_records(segment_.small(), rank);
-  const std::vector<RecordCopy> bulk = engine::read_records(segment_.bulk(), rank);
-  records.insert(records.end(), bulk.begin(), bulk.end());
+  std::vector<RecordCopy> records;
+  for (const engine::Lane& lane : segment_.lanes()) {
+    const std::vector<RecordCopy> more = engine::read_records(lane, rank);
+    records.insert(records.end(), more.begin(), more.end());
+  }
   return records;
 }
 

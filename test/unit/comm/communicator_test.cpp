@@ -7,6 +7,7 @@
 
 #include "arith/type.hpp"
 #include "base/log.hpp"
+#include "comm/segment.hpp"
 #include "harness/world.hpp"
 #include "plan/plan_cache.hpp"
 
@@ -83,11 +84,47 @@ TEST(PlanCache, StatisticsTellOfNoPlanThatWasForgotten) {
 TEST(PlanCache, LongVectorsGoInSegmentsThroughTheBulkLane) {
   World world(ranks(3));
   const plan::Plan& small = **world.at(0).plan(allreduce(10));
-  EXPECT_FALSE(small.bulk);
+  EXPECT_EQ(small.size, plan::SizeClass::small);
   EXPECT_EQ(small.segments, 1);
   const plan::Plan& bulk = **world.at(0).plan(allreduce(1 << 20));
-  EXPECT_TRUE(bulk.bulk);
+  EXPECT_EQ(bulk.size, plan::SizeClass::bulk);
   EXPECT_GT(bulk.segments, 8);
+}
+
+// 16 KiB, which are several packets.
+TEST(PlanCache, MessagesOfSomePacketsHaveManySlotIndexesBetweenHostsOnly) {
+  World one_host(ranks(4));
+  EXPECT_EQ((*one_host.at(0).plan(allreduce(1 << 11)))->size, plan::SizeClass::bulk);
+  WorldOptions options = ranks(4);
+  options.virtual_datagrams = true;
+  options.hosts = {0, 1, 2, 3};
+  World hosts(options);
+  const plan::Plan& middle = **hosts.at(0).plan(allreduce(1 << 11));
+  EXPECT_EQ(middle.size, plan::SizeClass::middle);
+  EXPECT_EQ(middle.segments, 1);
+  EXPECT_EQ((*hosts.at(0).plan(allreduce(1)))->size, plan::SizeClass::small);
+  EXPECT_EQ((*hosts.at(0).plan(allreduce(1 << 20)))->size, plan::SizeClass::bulk);
+}
+
+TEST(PlanSegment, StaysWithinItsMemoryWithAnyNumberOfRanks) {
+  for (const Links links : {Links::none, Links::datagrams, Links::streams}) {
+    int with_middle = 0;
+    for (int members = 2; members <= 48; ++members) {
+      const SegmentLayout layout = plan_segment(members, base::Settings(), links);
+      std::int64_t bytes = 0;
+      for (const plan::WindowGeometry& geometry : layout.windows) {
+        bytes += geometry.windows_bytes();
+        if (geometry.given()) {
+          EXPECT_GE(geometry.channels, 2) << members;
+        }
+      }
+      EXPECT_LE(bytes, base::Settings().bytes(base::Setting::buffers)) << members;
+      if (!layout.windows[plan::SizeClass::middle].given()) continue;
+      ++with_middle;
+      EXPECT_GE(layout.windows[plan::SizeClass::middle].channels, 16) << members;
+    }
+    EXPECT_EQ(with_middle > 20, links != Links::none);
+  }
 }
 
 TEST(PlanCache, ProvesBeforeTheFirstUseWhereAsked) {

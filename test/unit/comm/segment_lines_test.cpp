@@ -44,7 +44,8 @@ std::int64_t lines_needed(const algorithm::Algorithm& row, const schedule::Shape
 }
 
 void check_row(const algorithm::Algorithm& row, const schedule::Shape& shape) {
-  const std::int64_t lines = plan_segment(shape.ranks, base::Settings()).bulk.lines;
+  const std::int64_t lines =
+      plan_segment(shape.ranks, base::Settings()).windows[plan::SizeClass::bulk].lines;
   if (!algorithm::why_illegal(row, shape, algorithm::default_parameters(row, shape)).empty()) {
     return;
   }

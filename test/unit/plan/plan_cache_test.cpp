@@ -26,8 +26,9 @@ PlanContext context_of(std::int64_t lines, std::int64_t data_bytes) {
   PlanContext context;
   context.ranks = kRanks;
   context.hosts = topology::HostMap::of_labels(std::vector{0, 0, 1, 1});
-  context.small = {.ranks = kRanks, .channels = 1, .lines = 1, .data_bytes = 0};
-  context.bulk = {.ranks = kRanks, .channels = 1, .lines = lines, .data_bytes = data_bytes};
+  context.windows[SizeClass::small] = {.ranks = kRanks, .channels = 1, .lines = 1, .data_bytes = 0};
+  context.windows[SizeClass::bulk] = {
+      .ranks = kRanks, .channels = 1, .lines = lines, .data_bytes = data_bytes};
   return context;
 }
 

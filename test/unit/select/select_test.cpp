@@ -117,9 +117,7 @@ TEST(ChooseBySurePrice, TakesWhatIsCheaperAloneAndInARowByMoreThanTheError) {
   Circumstances now{.element_bytes = 8,
                     .cores = 8,
                     .window_bytes = 128 << 10,
-                    .small_window_bytes = 8 << 10,
-                    .small_slot_indexes = 64,
-                    .bulk_slot_indexes = 8,
+                    .buffers = {{{8 << 10, 64}, {}, {128 << 10, 8}}},
                     .machine = &machine};
   const Shape broadcast{.collective = Collective::broadcast, .ranks = 8, .count = 1};
   now.multicast = true;  // the rule's choice is flat, whose root sends to each without staging
