@@ -7,8 +7,25 @@
 #include <limits>
 
 #include "base/check.hpp"
+#include "wire/payload_digest.hpp"
 
 namespace unisono::wire {
+
+namespace {
+
+// From here on the lanes of a digest are faster than one hash, whose words wait for each other.
+constexpr std::size_t kLongPayload = 256;
+
+// Form and version of the packet are known, and the payload is as long as the header says.
+std::uint64_t tag_of(const Key& key, const Header& header, std::span<const std::byte> payload) {
+  if (payload.size() < kLongPayload) return unisono_packet_tag(&key, &header, payload.data());
+  unisono_siphash_state state = unisono_siphash_start(&key);
+  unisono_siphash_header(&state, &header);
+  for (const std::uint64_t lane : payload_digest(key, payload)) unisono_siphash_word(&state, lane);
+  return unisono_siphash_end(&state, 0, kHeaderBytes - sizeof header.tag + sizeof(PayloadDigest));
+}
+
+}  // namespace
 
 Parsed parse(std::span<const std::byte> datagram, const unisono_receiver& receiver) {
   Parsed result;
@@ -53,7 +70,7 @@ Header PacketFilter::header(Kind kind, std::uint32_t target, std::uint64_t seque
 Envelope PacketFilter::seal(Header header, std::span<const std::byte> payload) const {
   UNISONO_CHECK(payload.size() <= std::numeric_limits<std::uint16_t>::max(), "payload of a packet");
   header.length = static_cast<std::uint16_t>(payload.size());
-  header.tag = unisono_packet_tag(&key_, &header, payload.data());
+  header.tag = tag_of(key_, header, payload);
   unisono_packet_swap(&header);
   Envelope envelope;
   std::memcpy(envelope.data(), &header, kHeaderBytes);
@@ -70,7 +87,7 @@ Parsed PacketFilter::dropped(Drop reason) {
 Parsed PacketFilter::open(std::span<const std::byte> datagram) {
   const Parsed parsed = parse(datagram, identity_);
   if (parsed.drop != Drop::none) return dropped(parsed.drop);
-  const std::uint64_t tag = unisono_packet_tag(&key_, &parsed.header, parsed.payload.data());
+  const std::uint64_t tag = tag_of(key_, parsed.header, parsed.payload);
   if (unisono_tag_equal(tag, parsed.header.tag) == 0) return dropped(Drop::tag);
   return parsed;
 }

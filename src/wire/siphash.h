@@ -50,17 +50,22 @@ static inline void unisono_siphash_word(struct unisono_siphash_state* s, unisono
   s->v0 ^= word;
 }
 
-/* `rest`: the 0 to 7 bytes after the last whole word, as a little-endian number; `length`: bytes of
- * the whole message. */
-static inline unisono_u64 unisono_siphash_end(struct unisono_siphash_state* s, unisono_u64 rest,
-                                              unisono_u64 length) {
-  unisono_siphash_word(s, rest | length << 56);
+/* After the last word. */
+static inline unisono_u64 unisono_siphash_result(struct unisono_siphash_state* s) {
   s->v2 ^= 0xff;
   unisono_siphash_round(s);
   unisono_siphash_round(s);
   unisono_siphash_round(s);
   unisono_siphash_round(s);
   return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
+}
+
+/* `rest`: the 0 to 7 bytes after the last whole word, as a little-endian number; `length`: bytes of
+ * the whole message. */
+static inline unisono_u64 unisono_siphash_end(struct unisono_siphash_state* s, unisono_u64 rest,
+                                              unisono_u64 length) {
+  unisono_siphash_word(s, rest | length << 56);
+  return unisono_siphash_result(s);
 }
 
 /* The header's words before its tag. `packet` in the machine's order. */

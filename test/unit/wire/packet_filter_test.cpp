@@ -56,7 +56,7 @@ TEST(Packet, BytesOnTheWire) {
   const std::uint32_t job = job_of(kKey);
   const auto job_byte = [&](int i) { return static_cast<unsigned char>(job >> (8 * i)); };
   const unsigned char expected[64] = {
-      'U',  'n',  2,    1,    job_byte(0), job_byte(1), job_byte(2), job_byte(3),  //
+      'U',  'n',  3,    1,    job_byte(0), job_byte(1), job_byte(2), job_byte(3),  //
       8,    7,    6,    5,    4,           3,           2,           1,            //
       2,    0,    0,    0,    1,           0,           0,           0,            //
       3,    0,    0,    0,    0xa4,        0xa3,        0xa2,        0xa1,         //
@@ -159,9 +159,14 @@ TEST(PacketFilter, EveryReasonForADrop) {
   }
 }
 
-TEST(PacketFilter, NoBitMayDiffer) {
+// Payloads below and above the length from which a digest stands for them.
+class PacketFilterLength : public testing::TestWithParam<std::size_t> {};
+INSTANTIATE_TEST_SUITE_P(Bytes, PacketFilterLength, testing::Values(7, 255, 256, 300));
+
+TEST_P(PacketFilterLength, NoBitMayDiffer) {
   const PacketFilter sender(kKey, 2, kRanks);
-  const Bytes whole = packet(sender, 1, 5);
+  const Bytes whole =
+      packet(sender, sender.header(Kind::put, 1, 5), Bytes(GetParam(), std::byte{0x5a}));
   PacketFilter receiver(kKey, 1, kRanks);
   for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
     Bytes changed = whole;
