@@ -65,7 +65,7 @@ BANNED = [
 ]
 
 # Words that codespell takes for mistakes: names of variables and a part of a pattern.
-CORRECT_WORDS = "iif,get's,upto,otherways,tring,ot"
+CORRECT_WORDS = "improbe,iif,get's,upto,otherways,tring,ot"
 CONSTANT = r"\bk[A-Z]\w*"
 
 

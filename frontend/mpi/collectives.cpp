@@ -15,6 +15,7 @@
 #include "calls/reductions.hpp"
 #include "communicator.hpp"
 #include "host/host.hpp"
+#include "host/probes.hpp"
 #include "library.hpp"
 #include "log.hpp"
 #include "persistent.hpp"
@@ -120,6 +121,7 @@ int run(Collective collective, ByHost<Function, Narrow> by_host, Arguments... ar
   if (by == By::nobody) return error;
   const PendingCalls::Turn turn(own->pending);
   error = call.call(*own, nullptr);
+  note_collective();
   return error == UNISONO_OK ? call.finish()
                              : report_error(own->handle, error, library().last_error());
 }

@@ -10,6 +10,7 @@
 #include "collectives.hpp"
 #include "communicator.hpp"
 #include "host/host.hpp"
+#include "host/probes.hpp"
 #include "host/sessions.hpp"
 #include "log.hpp"
 #include "requests.hpp"
@@ -76,6 +77,8 @@ using Count = int;
 using Offset = int;
 UNISONO_MPI_COLLECTIVES(UNISONO_MPI_ENTRY)
 UNISONO_MPI_REQUESTS(UNISONO_MPI_REQUEST_ENTRY)
+UNISONO_MPI_LATER_REQUESTS(UNISONO_MPI_REQUEST_ENTRY)
+UNISONO_MPI_PROBES(UNISONO_MPI_REQUEST_ENTRY)
 }  // namespace narrow
 namespace large {
 using unisono::mpi::Handle;

@@ -17,6 +17,7 @@
 
 #include "communicator.hpp"
 #include "host/host.hpp"
+#include "host/probes.hpp"
 #include "host/progress.hpp"
 #include "library.hpp"
 #include "log.hpp"
@@ -328,7 +329,10 @@ bool PendingCalls::end_first() noexcept {
     count_.fetch_sub(1, std::memory_order_release);
   }
   unlock();
-  if (has_ended) first->ended(*first);
+  if (has_ended) {
+    note_collective();
+    first->ended(*first);
+  }
   return has_ended;
 }
 

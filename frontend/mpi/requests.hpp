@@ -11,6 +11,7 @@ namespace unisono::mpi::ours {
 
 #define UNISONO_MPI_DECLARE(name, parameters, ...) int name parameters;
 UNISONO_MPI_REQUESTS(UNISONO_MPI_DECLARE)
+UNISONO_MPI_LATER_REQUESTS(UNISONO_MPI_DECLARE)
 #undef UNISONO_MPI_DECLARE
 
 }  // namespace unisono::mpi::ours

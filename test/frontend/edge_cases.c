@@ -340,17 +340,140 @@ static void plain(void) {
   EXPECT(sum_of_ranks(MPI_COMM_WORLD) == sum);
 }
 
-static const Scenario all[] = {{"signatures", signatures},
-                               {"uneven", uneven},
-                               {"in_place", in_place},
-                               {"bottom", bottom},
-                               {"freed_early", freed_early},
-                               {"orders", orders},
-                               {"null_requests", null_requests},
-                               {"wrong", wrong},
-                               {"invalid_at_one", invalid_at_one},
-                               {"no_memory", no_memory},
-                               {"plain", plain}};
+/* A rank's block of the output is its input, and the whole output is. MPI forbids that, some MPIs
+ * do not mind. */
+static void aliased(void) {
+  enum { kBlock = 3, kMost = 16 };
+  int all[kMost * kBlock], counts[kMost], places[kMost];
+  EXPECT(size <= kMost);
+  for (int r = 0; r < size; ++r) {
+    counts[r] = kBlock;
+    places[r] = r * kBlock;
+  }
+  for (int way = 0; way < 8; ++way) {
+    const int at = way % 2 == 0 ? rank * kBlock : 0;
+    const int is_gather = way / 2 == 2;
+    for (int i = 0; i < size * kBlock; ++i) all[i] = -1;
+    for (int i = 0; i < kBlock; ++i) all[at + i] = 10 * rank + i;
+    if (way / 2 == 0)
+      MPI_Allgather(&all[at], kBlock, MPI_INT, all, kBlock, MPI_INT, MPI_COMM_WORLD);
+    if (way / 2 == 1)
+      MPI_Allgatherv(&all[at], kBlock, MPI_INT, all, counts, places, MPI_INT, MPI_COMM_WORLD);
+    if (is_gather) MPI_Gather(&all[at], kBlock, MPI_INT, all, kBlock, MPI_INT, 0, MPI_COMM_WORLD);
+    if (way / 2 == 3) {
+      for (int i = 0; i < size * kBlock; ++i) all[i] = 10 * rank + i % kBlock;
+      MPI_Alltoallv(all, counts, places, MPI_INT, all, counts, places, MPI_INT, MPI_COMM_WORLD);
+    }
+    for (int i = 0; i < size * kBlock && (rank == 0 || !is_gather); ++i)
+      EXPECT(all[i] == 10 * (i / kBlock) + i % kBlock);
+  }
+}
+
+/* MPI_IN_PLACE for the wrong buffer: at all ranks, the host MPI finds that. */
+static void misplaced(void) {
+  int values[32] = {0};
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* which Open MPI calls */
+  const int sum = sum_of_ranks(comm);
+  EXPECT(MPI_Allreduce(values, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, comm) != MPI_SUCCESS);
+  EXPECT(MPI_Scan(values, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, comm) != MPI_SUCCESS);
+  EXPECT(MPI_Allgather(values, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, comm) != MPI_SUCCESS);
+  EXPECT(MPI_Alltoall(values, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, comm) != MPI_SUCCESS);
+  EXPECT(sum_of_ranks(comm) == sum);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_free(&comm);
+}
+
+/* One look after a barrier finds a message that was sent before it. */
+static void looks(void) {
+  enum { kMessages = 20 };
+  int words[kMessages] = {0}, flag = 0;
+  MPI_Request requests[kMessages];
+  sum_of_ranks(MPI_COMM_WORLD);
+  for (int way = 0; way < 3; ++way) {
+    for (int i = 0; rank == 0 && way > 0 && i < kMessages; ++i)
+      MPI_Irecv(&words[i], 1, MPI_INT, 1, i, MPI_COMM_WORLD, &requests[i]);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; rank == 1 && i < kMessages; ++i) MPI_Send(&i, 1, MPI_INT, 0, i, MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank != 0) continue;
+    if (way == 0) MPI_Iprobe(1, kMessages - 1, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    if (way == 1) MPI_Test(&requests[kMessages - 1], &flag, MPI_STATUS_IGNORE);
+    if (way == 2) MPI_Testall(kMessages, requests, &flag, MPI_STATUSES_IGNORE);
+    EXPECT(flag);
+    if (way == 1) MPI_Waitall(kMessages, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; way == 0 && i < kMessages; ++i)
+      MPI_Recv(&words[i], 1, MPI_INT, 1, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int i = 0; i < kMessages; ++i) EXPECT(words[i] == i);
+  }
+}
+
+/* MPI 4.1's functions on several requests let collectives go on. */
+static void asked_together(void) {
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION > 0)
+  for (int way = 0; way < 3; ++way) {
+    int sums[2] = {-1, -1}, flag = 0, count = 0, indices[3];
+    MPI_Request requests[3];
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Iallreduce(&rank, &sums[0], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[0]);
+    MPI_Ibarrier(MPI_COMM_WORLD, &requests[1]);
+    MPI_Allreduce_init(&rank, &sums[1], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                       &requests[2]);
+    MPI_Start(&requests[2]);
+    while (way == 0 && !flag) MPI_Request_get_status_all(3, requests, &flag, MPI_STATUSES_IGNORE);
+    while (way == 1 && !flag)
+      MPI_Request_get_status_any(3, requests, &count, &flag, MPI_STATUS_IGNORE);
+    while (way == 2 && count == 0)
+      MPI_Request_get_status_some(3, requests, &count, indices, MPI_STATUSES_IGNORE);
+    MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+    EXPECT(sums[0] == size * (size - 1) / 2 && sums[1] == sums[0]);
+    MPI_Request_free(&requests[2]);
+  }
+#endif
+}
+
+/* A message that fails beside collectives: each request has its status. */
+static void truncated(void) {
+  int sum = -1, one = 0, code = 0, error_class = 0;
+  const int four[4] = {1, 2, 3, 4};
+  MPI_Comm comm;
+  MPI_Request requests[3];
+  MPI_Status statuses[3];
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* of waits, in MPICH */
+  sum_of_ranks(comm);
+  MPI_Irecv(&one, 1, MPI_INT, (rank + size - 1) % size, 9, comm, &requests[1]);
+  MPI_Barrier(comm);
+  MPI_Send(four, 4, MPI_INT, (rank + 1) % size, 9, comm);
+  MPI_Barrier(comm);
+  MPI_Iallreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm, &requests[0]);
+  MPI_Ibarrier(comm, &requests[2]);
+  code = MPI_Waitall(3, requests, statuses);
+  MPI_Error_class(code, &error_class);
+  EXPECT(error_class == MPI_ERR_IN_STATUS);
+  MPI_Error_class(statuses[1].MPI_ERROR, &error_class);
+  EXPECT(error_class == MPI_ERR_TRUNCATE);
+  for (int i = 0; i < 3; i += 2) {
+    MPI_Error_class(statuses[i].MPI_ERROR, &error_class);
+    EXPECT(error_class == MPI_SUCCESS || error_class == MPI_ERR_PENDING);
+    MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+  }
+  EXPECT(sum == size * (size - 1) / 2);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_free(&comm);
+}
+
+static const Scenario all[] = {{"aliased", aliased},     {"misplaced", misplaced},
+                               {"looks", looks},         {"asked_together", asked_together},
+                               {"truncated", truncated}, {"signatures", signatures},
+                               {"uneven", uneven},       {"in_place", in_place},
+                               {"bottom", bottom},       {"freed_early", freed_early},
+                               {"orders", orders},       {"null_requests", null_requests},
+                               {"wrong", wrong},         {"invalid_at_one", invalid_at_one},
+                               {"no_memory", no_memory}, {"plain", plain}};
 
 int main(int argc, char** argv) {
   start_scenarios(&argc, &argv);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the programs of scenarios share: a program runs the scenario that its argument names, and
- * prints "fine" at rank 0 if what it expects came true. */
+ * What the programs of scenarios share: a program runs the scenarios that its argument names, with
+ * commas between them, and prints "fine" at rank 0 if what they expect came true. */
 #pragma once
 
 #include <mpi.h>
@@ -9,10 +9,11 @@
 #include <string.h>
 
 static int rank, size;
+static const char* current = ""; /* scenario */
 
 static void expect(int condition, const char* what) {
   if (condition) return;
-  fprintf(stderr, "rank %d: not true: %s\n", rank, what);
+  fprintf(stderr, "rank %d: %s: not true: %s\n", rank, current, what);
   MPI_Abort(MPI_COMM_WORLD, 3);
 }
 #define EXPECT(condition) expect(condition, #condition)
@@ -29,9 +30,18 @@ static void start_scenarios(int* argc, char*** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
 }
 
-static void run_scenario(const Scenario* all, size_t count, const char* name) {
-  for (size_t i = 0; i < count; ++i) {
-    if (strcmp(name, all[i].name) == 0) all[i].run();
+/* Says each one's name where there are more: the last one may hang. */
+static void run_scenario(const Scenario* all, size_t count, const char* names) {
+  char words[1000];
+  EXPECT(strlen(names) < sizeof words);
+  strcpy(words, names);
+  for (const char* name = strtok(words, ","); name != NULL; name = strtok(NULL, ",")) {
+    for (size_t i = 0; i < count; ++i) {
+      if (strcmp(name, all[i].name) != 0) continue;
+      current = all[i].name;
+      if (rank == 0 && strcmp(name, names) != 0) fprintf(stderr, "scenario %s\n", name);
+      all[i].run();
+    }
   }
 }
 

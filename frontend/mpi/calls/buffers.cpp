@@ -55,6 +55,8 @@ class Placed {
 
 }  // namespace
 
+bool is_in_place(const void* buffer) { return buffer == host().constants.in_place; }
+
 std::int64_t Elements::Block::part() const {
   return std::max<std::int64_t>(1, kMostPackedBytes / std::max<std::int64_t>(1, info.size));
 }
@@ -66,12 +68,12 @@ Elements::Elements(const void* buffer, std::int64_t count, Handle type, Handle c
   type_bytes_ = info.size;
   bytes_ = count * info.size;
   if (!direct_) blocks_.push_back({bytes_at(buffer), count, 0, type, info});
-  data_ = const_cast<void*>(buffer);
+  data_ = place_ = const_cast<void*>(buffer);
 }
 
 Elements::Elements(const void* buffer, Integers counts, Integers displacements, int blocks,
                    Handle type, Handle comm)
-    : comm_(comm) {
+    : comm_(comm), block_count_(blocks) {
   const TypeInfo info = type_info(type);
   valid_ = info.valid;
   direct_ = info.direct;
@@ -85,12 +87,12 @@ Elements::Elements(const void* buffer, Integers counts, Integers displacements, 
     displacements_[i] = direct_ ? offset : bytes_;
     bytes_ += counts_[i];
   }
-  data_ = const_cast<void*>(buffer);
+  data_ = place_ = const_cast<void*>(buffer);
 }
 
 Elements::Elements(const void* buffer, Integers counts, Integers displacements, int blocks,
                    const void* types, Handle comm)
-    : comm_(comm) {
+    : comm_(comm), block_count_(blocks) {
   counts_.resize(blocks);
   displacements_.resize(blocks);
   for (int i = 0; i < blocks; ++i) {
@@ -109,7 +111,7 @@ Elements::Elements(const void* buffer, Integers counts, Integers displacements, 
     blocks_.clear();
     for (int i = 0; i < blocks; ++i) displacements_[i] = displacements[i];
   }
-  data_ = const_cast<void*>(buffer);
+  data_ = place_ = const_cast<void*>(buffer);
 }
 
 Elements::~Elements() {
@@ -135,6 +137,34 @@ int Elements::load() {
     if (const int error = pack(block); error != 0) return error;
   }
   return 0;
+}
+
+Elements::Extent Elements::extent() const {
+  const auto base = reinterpret_cast<std::intptr_t>(place_);
+  if (block_count_ == 0) return {base, base + bytes_};
+  Extent all{base, base};
+  for (int i = 0, found = 0; i < block_count_; ++i) {
+    if (counts_.data()[i] == 0) continue;
+    const std::intptr_t begin = base + displacements_.data()[i];
+    const std::intptr_t end = begin + counts_.data()[i];
+    all = found++ == 0 ? Extent{begin, end}
+                       : Extent{std::min(all.begin, begin), std::max(all.end, end)};
+  }
+  return all;
+}
+
+bool Elements::overlaps(const Elements& other) const {
+  if (!direct_ || !other.direct_ || bytes_ == 0 || other.bytes_ == 0) return false;
+  const Extent mine = extent(), others = other.extent();
+  return mine.begin < others.end && others.begin < mine.end;
+}
+
+void Elements::copy() {
+  const Extent all = extent();
+  const std::intptr_t before = all.begin - reinterpret_cast<std::intptr_t>(place_);
+  std::byte* const copied = scratch_.allocate(all.end - all.begin);
+  std::memcpy(copied, moved(place_, before), static_cast<std::size_t>(all.end - all.begin));
+  data_ = moved(copied, -before);
 }
 
 void Elements::reserve() {

@@ -17,6 +17,9 @@ namespace unisono::mpi {
 
 class Reducer;
 
+// Whether the program gave MPI_IN_PLACE for a buffer.
+bool is_in_place(const void* buffer);
+
 // Memory of a call's own, aligned for every type.
 class Scratch {
  public:
@@ -76,6 +79,10 @@ class Elements {
   int keep();
   // Makes data() hold the elements. An MPI error code.
   int load();
+  // Makes data() a copy of elements that lie in the caller's buffer.
+  void copy();
+  // Whether elements of both that stay where they lie share memory, or lie between each other.
+  bool overlaps(const Elements& other) const;
   // Makes data() a place for the elements.
   void reserve();
   // Brings what was received at data() to the caller's buffer.
@@ -93,6 +100,11 @@ class Elements {
 
     std::int64_t part() const;  // elements that one MPI_Pack takes
   };
+  // Of elements that stay where they lie: from the first byte to the end of the last one.
+  struct Extent {
+    std::intptr_t begin, end;
+  };
+  Extent extent() const;
   int pack(const Block& block);
   int unpack(const Block& block);
 
@@ -102,9 +114,11 @@ class Elements {
   std::int64_t type_bytes_ = 0;
   std::vector<Block> blocks_;       // of elements that are packed
   std::vector<Handle> kept_types_;  // the drop-in's own, of the blocks
+  int block_count_ = 0;             // of those with counts and displacements
   BlockNumbers counts_, displacements_;
   std::int64_t bytes_ = 0;
-  void* data_ = nullptr;
+  void* place_;  // the caller's buffer
+  void* data_;
   Scratch scratch_;
 };
 

@@ -9,8 +9,6 @@
 namespace unisono::mpi {
 namespace {
 
-bool is_in_place(const void* buffer) { return buffer == host().constants.in_place; }
-
 bool is_root(const Communicator& own, int root) { return own.rank == root; }
 
 bool is_rank(const Communicator& own, int root) { return root >= 0 && root < own.size; }
@@ -69,7 +67,11 @@ int Move::keep(Uses uses) {
 
 int Move::load() {
   if (output_ && !in_place_) output_->reserve();
-  if (input_) return input_->load();
+  if (input_) {
+    // MPI does not allow that, and some MPIs' users do it all the same.
+    if (output_ && input_->overlaps(*output_)) input_->copy();
+    return input_->load();
+  }
   // This rank's block lies in the output: all of that is packed, if any.
   return output_ && in_place_ ? output_->load() : 0;
 }
@@ -101,9 +103,7 @@ bool AllgatherCall::take(const Communicator& own, const void* send, LargeCount s
 }
 
 int AllgatherCall::call(const Communicator& own, unisono_request_t* request) {
-  const void* const from_place = static_cast<std::byte*>(to()) + own.rank * block_;
-  const void* const input = from() == from_place ? UNISONO_IN_PLACE : from();
-  return invoke(request, library().allgather, library().allgather_start, input, to(),
+  return invoke(request, library().allgather, library().allgather_start, from(), to(),
                 in_place_ ? block_ : input_->bytes(), UNISONO_BYTE, own.unisono.get());
 }
 

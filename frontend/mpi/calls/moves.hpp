@@ -27,14 +27,14 @@ class Move : public Call {
   int finish() override { return output_ ? output_->store() : 0; }
 
  protected:
-  // False: the type is invalid.
+  // False: the type is invalid, or MPI_IN_PLACE stands where MPI does not allow it.
   template <class... Arguments>
-  bool set_input(const Arguments&... arguments) {
-    return input_.emplace(arguments...).valid();
+  bool set_input(const void* buffer, const Arguments&... arguments) {
+    return !is_in_place(buffer) && input_.emplace(buffer, arguments...).valid();
   }
   template <class... Arguments>
-  bool set_output(const Arguments&... arguments) {
-    return output_.emplace(arguments...).valid();
+  bool set_output(const void* buffer, const Arguments&... arguments) {
+    return !is_in_place(buffer) && output_.emplace(buffer, arguments...).valid();
   }
   // Without elements of its own: the other buffer has them, or this rank has none.
   const void* from() const { return input_ ? input_->data() : without(); }

@@ -11,8 +11,8 @@ namespace unisono::mpi {
 namespace {
 
 // Input and output are the same elements. Most MPIs take the same buffer twice for MPI_IN_PLACE.
-bool is_in_place(const void* send, const void* receive) {
-  return send == host().constants.in_place || send == receive;
+bool are_in_place(const void* send, const void* receive) {
+  return is_in_place(send) || send == receive;
 }
 
 }  // namespace
@@ -34,9 +34,9 @@ void ReductionCall::set_buffers(const void* send, void* receive, bool in_place, 
 
 bool ReduceAllCall::take(const Communicator&, const void* send, void* receive, LargeCount count,
                          Handle type, Handle op, Handle comm) {
-  if (count < 0 || !set_reducer(type, op, comm)) return false;
+  if (count < 0 || is_in_place(receive) || !set_reducer(type, op, comm)) return false;
   count_ = count;
-  set_buffers(send, receive, is_in_place(send, receive), count, count);
+  set_buffers(send, receive, are_in_place(send, receive), count, count);
   return true;
 }
 
@@ -54,12 +54,14 @@ int ExscanCall::call(const Communicator& own, unisono_request_t* request) {
 
 bool ReduceCall::take(const Communicator& own, const void* send, void* receive, LargeCount count,
                       Handle type, Handle op, int root, Handle comm) {
-  if (count < 0 || root < 0 || root >= own.size || !set_reducer(type, op, comm)) return false;
-  root_ = root;
-  count_ = count;
   // The output is significant at the root only.
   const bool is_root = own.rank == root;
-  set_buffers(send, is_root ? receive : nullptr, is_root && is_in_place(send, receive), count,
+  const bool is_valid = count >= 0 && root >= 0 && root < own.size;
+  if (!is_valid || is_in_place(is_root ? receive : send)) return false;
+  if (!set_reducer(type, op, comm)) return false;
+  root_ = root;
+  count_ = count;
+  set_buffers(send, is_root ? receive : nullptr, is_root && are_in_place(send, receive), count,
               is_root ? count : 0);
   return true;
 }
@@ -72,9 +74,9 @@ int ReduceCall::call(const Communicator& own, unisono_request_t* request) {
 
 bool Reduce_scatter_blockCall::take(const Communicator& own, const void* send, void* receive,
                                     LargeCount count, Handle type, Handle op, Handle comm) {
-  if (count < 0 || !set_reducer(type, op, comm)) return false;
+  if (count < 0 || is_in_place(receive) || !set_reducer(type, op, comm)) return false;
   count_ = count;
-  set_buffers(send, receive, is_in_place(send, receive), std::int64_t{own.size} * count, count);
+  set_buffers(send, receive, are_in_place(send, receive), std::int64_t{own.size} * count, count);
   return true;
 }
 
@@ -86,11 +88,12 @@ int Reduce_scatter_blockCall::call(const Communicator& own, unisono_request_t* r
 
 bool Reduce_scatterCall::take(const Communicator& own, const void* send, void* receive,
                               Integers counts, Handle type, Handle op, Handle comm) {
-  if (!counts || !counts.are_counts(own.size) || !set_reducer(type, op, comm)) return false;
+  if (!counts || !counts.are_counts(own.size) || is_in_place(receive)) return false;
+  if (!set_reducer(type, op, comm)) return false;
   counts_.clear();
   for (int i = 0; i < own.size; ++i) counts_.push_back(counts[i]);
   const std::int64_t all = std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0});
-  set_buffers(send, receive, is_in_place(send, receive), all, counts[own.rank]);
+  set_buffers(send, receive, are_in_place(send, receive), all, counts[own.rank]);
   return true;
 }
 

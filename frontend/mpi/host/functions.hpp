@@ -104,6 +104,25 @@ using CancelRequest = int(void* extra, int is_complete);
   F(Testsome, (int count, void* requests, int* done, int* indices, void* statuses), \
     (count, requests, done, indices, statuses))
 
+// Those of MPI 4.1, which the host MPI may lack.
+#define UNISONO_MPI_LATER_REQUESTS(F) \
+  F(Request_get_status_all, (int count, const void* requests, int* flag, void* statuses), \
+    (count, requests, flag, statuses)) \
+  F(Request_get_status_any, (int count, const void* requests, int* index, int* flag, \
+                             void* status), \
+    (count, requests, index, flag, status)) \
+  F(Request_get_status_some, (int count, const void* requests, int* done, int* indices, \
+                              void* statuses), \
+    (count, requests, done, indices, statuses))
+
+// Functions that look whether something has come.
+#define UNISONO_MPI_PROBES(F) \
+  F(Iprobe, (int from, int tag, Handle comm, int* flag, void* status), \
+    (from, tag, comm, flag, status)) \
+  F(Improbe, (int from, int tag, Handle comm, int* flag, void* message, void* status), \
+    (from, tag, comm, flag, message, status)) \
+  F(Win_test, (Handle window, int* flag), (window, flag))
+
 // Functions of the host MPI that the drop-in calls.
 #define UNISONO_MPI_USED(F) \
   F(Finalize, ()) \
