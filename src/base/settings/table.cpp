@@ -54,7 +54,7 @@ constexpr std::array<SettingRow, kSettingCount> kTable{{
     {Setting::single_copy, "UNISONO_SINGLE_COPY", SettingType::toggle, "auto", 0, 0, false, "", kUser,
      "Long messages go from buffer to buffer in one copy, if a trial at the start shows that ranks can read each other's memory. on: an error if they cannot."},
     {Setting::single_copy_from, "UNISONO_SINGLE_COPY_FROM", SettingType::size, "auto", 64, kTiB, true, "", kUser,
-     "A vector or block of at least so many bytes goes in one copy. auto: what the machine file says (4M in the default one), where each rank has a core and nothing is reduced."},
+     "A vector or block of at least so many bytes goes in one copy. auto: what the machine file says (1G in the default one), where each rank has a core and nothing is reduced."},
     {Setting::channels, "UNISONO_CHANNELS", SettingType::integer, "0", 0, kMostChannels, false, "", kUser,
      "Small operations of one communicator that may be in progress at once, rounded down to a power of two; 0: the library chooses."},
     {Setting::buffers, "UNISONO_BUFFERS", SettingType::size, "64M", 64 * kKiB, kTiB, false, "", kUser,
