@@ -76,7 +76,8 @@ constexpr std::array kRemoteMemory = {
                                              .ranks = options.ranks,
                                              .key = options.key,
                                              .region = options.region,
-                                             .region_bytes = options.region_bytes});
+                                             .region_bytes = options.region_bytes,
+                                             .silence_ns = options.silence_ns});
                         },
                     .availability = verbs_description,
                     .reference = kVerbsReference},

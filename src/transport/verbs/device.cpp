@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "transport/verbs/ring.hpp"
+
 namespace unisono::transport {
 namespace {
 
@@ -27,10 +29,6 @@ constexpr std::uint32_t kLeastSharedReceives = 64;
 constexpr std::uint32_t kWantedInline = 220;
 constexpr std::uint32_t kLeastInline = 8;  // a count of consumed messages
 constexpr std::uint8_t kHopLimit = 64;
-// 4.096 us * 2^14, seven times: about half a second until a peer counts as unreachable, and some
-// times that on devices that round up. soft-RoCE takes 7 retries for no limit.
-constexpr std::uint8_t kTimeout = 14;
-constexpr std::uint8_t kRetries = 6;
 constexpr std::uint8_t kRetriesWithoutReceive = 7;  // no limit
 constexpr std::uint8_t kReceiveTimer = 12;          // 0.64 ms
 
@@ -199,6 +197,7 @@ Status VerbsDevice::check_limits(int ranks) {
 // ---- opening -----------------------------------------------------------------------------------
 
 Status VerbsDevice::open(const VerbsOptions& options) {
+  pause_ = verbs_pause(options.silence_ns);
   UNISONO_TRY(choose(options));
   UNISONO_TRY(check_limits(options.ranks));
   UNISONO_TRY(open_queues());
@@ -337,8 +336,8 @@ Status VerbsDevice::connect(ibv_qp* queue_pair, const VerbsAddress& to, const Ve
   if (result != 0) return failure("ibv_modify_qp to RTR (connection)", result);
   attributes = {};
   attributes.qp_state = IBV_QPS_RTS;
-  attributes.timeout = kTimeout;
-  attributes.retry_cnt = kRetries;
+  attributes.timeout = pause_;
+  attributes.retry_cnt = kVerbsRetries;
   attributes.rnr_retry = kRetriesWithoutReceive;
   attributes.sq_psn = own_first_packet;
   result = library_.modify_qp(queue_pair, &attributes,

@@ -54,6 +54,19 @@ inline constexpr std::size_t verbs_most_short(std::uint32_t mtu) {
   return (packet < kVerbsSlotBytes ? packet : kVerbsSlotBytes) - sizeof(VerbsTrailer);
 }
 
+// A device repeats what is not acknowledged so many times. To soft-RoCE, 7 means without limit.
+inline constexpr std::uint8_t kVerbsRetries = 6;
+// The pause before each, as an exponent of 4.096 us. Together they last as long as a peer may be
+// silent, within these limits. Shorter ones repeat what was only late; longer ones delay much.
+inline constexpr std::uint8_t kVerbsLeastPause = 14;
+inline constexpr std::uint8_t kVerbsMostPause = 18;
+inline constexpr std::uint8_t verbs_pause(std::int64_t silence_ns) {
+  std::uint8_t exponent = kVerbsLeastPause;
+  const auto all_ns = [](int of) { return (std::int64_t{4096} << of) * (kVerbsRetries + 1); };
+  while (exponent < kVerbsMostPause && all_ns(exponent + 1) <= silence_ns) ++exponent;
+  return exponent;
+}
+
 // Work requests name their connection: the peer, which side, and the frame.
 inline constexpr std::uint64_t kVerbsIncomingSide = std::uint64_t{1} << 63;
 inline constexpr std::uint64_t verbs_request(int rank, std::uint64_t frame) {

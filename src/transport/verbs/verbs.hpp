@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -24,6 +25,7 @@ struct VerbsOptions {
   wire::Key key{};              // the job's: requests for connections carry its tag
   std::byte* region = nullptr;  // where messages of other ranks belong
   std::size_t region_bytes = 0;
+  std::int64_t silence_ns = 0;  // as long as that a peer may be silent; 0: not long
 };
 
 // Errors: unsupported (built without; not installed; no device; no active port; limits too small),

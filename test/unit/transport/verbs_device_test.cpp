@@ -3,8 +3,11 @@
 // And the datagrams by which ranks ask for connections.
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <limits>
 #include <string>
 
+#include "base/clock.hpp"
 #include "fake_verbs.hpp"
 #include "transport/verbs/handshake.hpp"
 #include "transport/verbs/ring.hpp"
@@ -138,6 +141,15 @@ TEST(VerbsHandshake, AnAddressIsReadBackFromItsCard) {
 }
 
 // Slots, pieces and words of a ring have places of their own, and a short frame fits one packet.
+// 4.096 us * 2^17 * 7 is 3.8 s.
+TEST(VerbsRing, RepeatsLastAsLongAsAPeerMayBeSilent) {
+  EXPECT_EQ(verbs_pause(0), kVerbsLeastPause);
+  EXPECT_EQ(verbs_pause(base::kSecond), 15);
+  EXPECT_EQ(verbs_pause(5 * base::kSecond), 17);
+  EXPECT_EQ(verbs_pause(10 * base::kSecond), kVerbsMostPause);
+  EXPECT_EQ(verbs_pause(std::numeric_limits<std::int64_t>::max()), kVerbsMostPause);
+}
+
 TEST(VerbsRing, PlacesDoNotOverlap) {
   EXPECT_EQ(verbs_slot_at(kVerbsSlots), verbs_slot_at(0));
   EXPECT_EQ(verbs_piece_at(0), verbs_slot_at(kVerbsSlots - 1) + kVerbsSlotBytes);

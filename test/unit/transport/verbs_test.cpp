@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/prng.hpp"
 #include "region.hpp"
 #include "transport/verbs/verbs.hpp"
@@ -28,14 +29,16 @@ class VerbsTest : public testing::Test {
  protected:
   static constexpr std::uint64_t kFlag = kRegionBytes - 8;
 
-  void make(int ranks) {
+  // Emulated processors are slow: acknowledgements may take long.
+  void make(int ranks, std::int64_t silence_ns = 100 * base::kSecond) {
     for (int rank = 0; rank < ranks; ++rank) {
       regions.push_back(std::make_unique<Region>());
       auto opened = open_verbs({.rank = rank,
                                 .ranks = ranks,
                                 .key = {.low = 5, .high = 6},
                                 .region = regions.back()->data(),
-                                .region_bytes = kRegionBytes});
+                                .region_bytes = kRegionBytes,
+                                .silence_ns = silence_ns});
       if (!opened.ok()) GTEST_SKIP() << opened.error().message;
       all.push_back(std::move(*opened));
     }
@@ -79,8 +82,8 @@ class VerbsTest : public testing::Test {
   std::vector<std::unique_ptr<RemoteMemory>> all;
 };
 
-#define UNISONO_MAKE_VERBS(ranks) \
-  make(ranks);                    \
+#define UNISONO_MAKE_VERBS(...) \
+  make(__VA_ARGS__);            \
   if (IsSkipped()) return
 
 // Around every length at which another way begins: words, inline, one packet, pieces.
@@ -180,7 +183,7 @@ TEST_F(VerbsTest, ItsDescriptorWakesARankThatSleeps) {
 }
 
 TEST_F(VerbsTest, ALostPeerIsNamedAndTheOthersStay) {
-  UNISONO_MAKE_VERBS(3);
+  UNISONO_MAKE_VERBS(3, base::kSecond);
   send(0, 1, 0, some_bytes(100, 1), 1);
   while (flag_of(1) != 1) poll_all();
   all[1].reset();
