@@ -3,16 +3,22 @@
 # Runs one command as root in a small virtual machine, and returns its output and exit code. The
 # machine has Debian's kernel with soft-RoCE (rdma_rxe), which many kernels lack. Its root is this
 # machine's, read only: what the command writes is lost. `./dev vm` installs what it needs.
-# Usage: vm.sh FOLDER COMMAND [ARGUMENT...]; FOLDER keeps the kernel and the lock.
+# Usage: vm.sh FOLDER COMMAND [ARGUMENT...]; FOLDER keeps the kernel and the lock. Or, to have all
+# that a command needs and run none: vm.sh --prepare FOLDER
 # UNISONO_VM_CPUS (2), UNISONO_VM_MEMORY (1024, MiB) and UNISONO_VM_LIMIT (seconds, 900) change it.
 # Exit code 125: the machine gave no answer; its console is shown.
 set -euo pipefail
 
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+only_prepare=
+if [[ ${1:-} == --prepare ]]; then
+  only_prepare=yes
+  shift
+fi
 mkdir -p "$1"
 folder=$(readlink -f "$1")
 shift
-[[ $# -gt 0 ]] || {
+[[ -n $only_prepare || $# -gt 0 ]] || {
   echo "vm: no command; for example: ./dev vm rdma link" >&2
   exit 2
 }
@@ -27,6 +33,7 @@ for tool in qemu-system-x86_64 busybox modprobe cpio; do
     fail "$tool is missing: sudo apt-get install -y qemu-system-x86 busybox-static kmod cpio"
 done
 PATH=$PATH:/usr/sbin:/sbin
+readonly most_download_s=300  # a mirror that says nothing must not hold up the tests
 
 # A second machine would take the processors of the first.
 exec 9>"$folder/lock"
@@ -42,8 +49,9 @@ if [[ -z $kernel ]]; then
   download=$(mktemp -d "$folder/download.XXXX")
   trap 'rm -rf "$download"' EXIT
   chmod 777 "$download"  # apt downloads as a user of its own
-  (cd "$download" && apt-get download -qq "$package" >&2) ||
-    fail "apt-get download $package failed; run apt-get update first"
+  (cd "$download" && timeout -k 5 "$most_download_s" apt-get download -qq \
+    -o Acquire::Retries=1 -o Acquire::http::Timeout=30 "$package" >&2) ||
+    fail "apt-get download $package failed; run apt-get update first, or copy a build/vm here"
   dpkg-deb -x "$download/$package"_*.deb "$download/unpacked"
   mv "$download/unpacked" "$folder/$package"
   rm -rf "$download"
@@ -52,6 +60,7 @@ fi
 version=$(basename "$(echo "$kernel"/lib/modules/*)")
 initramfs=$folder/initramfs-$version.gz
 [[ $initramfs -nt $here/initramfs.sh ]] || "$here/initramfs.sh" "$kernel" "$initramfs"
+[[ -z $only_prepare ]] || exit 0
 
 # /dev/kvm alone proves nothing: some hosts offer one that cannot run this kernel.
 accelerator=(-accel "tcg,thread=multi,tb-size=256" -cpu max)
@@ -67,7 +76,9 @@ trap 'rm -rf "$shared"' EXIT
   printf ' %q' "$@"
   echo
 } >"$shared/job"
-command_line="console=ttyS0 panic=-1 quiet mitigations=off nokaslr tsc=reliable"
+# On a busy machine the kernel measures the time stamp counter wrongly, and its clock runs up to ten
+# times too fast. The frequency of the HPET is known.
+command_line="console=ttyS0 panic=-1 quiet mitigations=off nokaslr clocksource=hpet tsc=unstable"
 code=0
 timeout -k 5 "${UNISONO_VM_LIMIT:-900}" qemu-system-x86_64 -M q35 "${accelerator[@]}" \
   -smp "${UNISONO_VM_CPUS:-2}" -m "${UNISONO_VM_MEMORY:-1024}" \
