@@ -99,6 +99,32 @@ class HostProcess {
   Line line_;
 };
 
+// Forks a process that calls `body` with its end of the line.
+template <class Body>
+HostProcess start_process(const Body& body) {
+  std::array<int, 2> down{};
+  std::array<int, 2> up{};
+  EXPECT_EQ(pipe2(down.data(), O_CLOEXEC), 0);
+  EXPECT_EQ(pipe2(up.data(), O_CLOEXEC), 0);
+  base::Descriptor child_reads(down[0]);
+  base::Descriptor child_writes(up[1]);
+  base::Descriptor parent_reads(up[0]);
+  base::Descriptor parent_writes(down[1]);
+  std::fflush(nullptr);
+  const pid_t pid = fork();
+  EXPECT_GE(pid, 0);
+  if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    parent_reads.reset();
+    parent_writes.reset();
+    const Line line(std::move(child_reads), std::move(child_writes));
+    body(line);
+    std::fflush(nullptr);
+    _exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  return HostProcess(pid, Line(std::move(parent_reads), std::move(parent_writes)));
+}
+
 class TestHosts {
  public:
   using Body = std::function<void(const Line&)>;
@@ -134,44 +160,17 @@ class TestHosts {
 
   // Forks a process on the host that runs the body; its end of the line is the body's argument.
   HostProcess start(int host, const Body& body) const {
-    return fork_with(
-        [this, host](const Line& line, const Body& inner) {
-          const base::Status joined = tools::join_processes(record());
-          ASSERT_TRUE(joined.ok()) << joined.error().message;
-          run_in_child(host, line, inner);
-        },
-        body);
+    return start_process([&](const Line& line) {
+      const base::Status joined = tools::join_processes(record());
+      ASSERT_TRUE(joined.ok()) << joined.error().message;
+      run_in_child(host, line, body);
+    });
   }
   // The same, and waits for it.
   int run(int host, const Body& body) const { return start(host, body).wait(); }
 
  private:
   explicit TestHosts(base::Result<tools::HostsRecord> made) : made_(std::move(made)) {}
-
-  template <class Prepare>
-  static HostProcess fork_with(const Prepare& prepare, const Body& body) {
-    std::array<int, 2> down{};
-    std::array<int, 2> up{};
-    EXPECT_EQ(pipe2(down.data(), O_CLOEXEC), 0);
-    EXPECT_EQ(pipe2(up.data(), O_CLOEXEC), 0);
-    base::Descriptor child_reads(down[0]);
-    base::Descriptor child_writes(up[1]);
-    base::Descriptor parent_reads(up[0]);
-    base::Descriptor parent_writes(down[1]);
-    std::fflush(nullptr);
-    const pid_t pid = fork();
-    EXPECT_GE(pid, 0);
-    if (pid == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      parent_reads.reset();
-      parent_writes.reset();
-      const Line line(std::move(child_reads), std::move(child_writes));
-      prepare(line, body);
-      std::fflush(nullptr);
-      _exit(testing::Test::HasFailure() ? 1 : 0);
-    }
-    return HostProcess(pid, Line(std::move(parent_reads), std::move(parent_writes)));
-  }
 
   // A process changes its pid namespace for its children only; hence one between.
   void run_in_child(int host, const Line& line, const Body& body) const {

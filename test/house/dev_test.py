@@ -55,7 +55,7 @@ class Dev(unittest.TestCase):
     def test_wrong_option_of_test(self):
         run = self.dev("test", "--al")
         self.assertNotEqual(run.returncode, 0)
-        self.assertIn("test takes --all and a filter, not --al", run.stderr)
+        self.assertIn("test takes --all, --vm and a filter, not --al", run.stderr)
 
     def test_nothing_missing_installs_nothing(self):
         self.stand_in("dpkg-query", "echo installed")
@@ -136,6 +136,33 @@ class Dev(unittest.TestCase):
         self.assertNotEqual(run.returncode, 0)
         self.assertIn("sudo apt-get install -y qemu-system-x86\n", run.stderr)
 
+    @unittest.skipUnless(os.uname().machine == "x86_64", "the machine is made for x86_64")
+    def test_vm_tests_need_the_machine(self):
+        self.stand_ins_of_a_machine("exit 1")
+        self.stand_in("cmake", "exit 0")
+        shutil.rmtree(self.top / "build" / "vm")
+        self.stand_in("apt-cache", "exit 0")
+        run = self.dev("test", "--vm")
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("apt knows no package linux-image-amd64", run.stdout)
+        self.assertIn("dev: the virtual machine cannot be had: see above", run.stderr)
+
+    @unittest.skipUnless(os.uname().machine == "x86_64", "the machine is made for x86_64")
+    def test_vm_tests_alone(self):
+        self.stand_ins_of_a_machine("exit 1")
+        self.stand_in("cmake", "exit 0")
+        self.stand_in("ctest", f"touch {self.top}/build/results/release.xml\n"
+                      f"echo $UNISONO_VM_REQUIRED >{self.top}/required")
+        summary = self.top / "scripts" / "test_summary.py"
+        summary.write_text("#!/bin/sh\n")
+        summary.chmod(0o755)
+        run = self.dev("test", "--vm", "jobs")
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        [call] = self.calls("ctest")
+        self.assertIn("--label-regex ^vm$", call)
+        self.assertIn("--tests-regex jobs", call)
+        self.assertEqual((self.top / "required").read_text(), "yes\n")
+
     def stand_ins_of_a_test(self, cmake, ctest):
         """All that `./dev test` calls; ctest writes the results unless its script ends before."""
         self.stand_in("dpkg-query", "echo installed")
@@ -143,8 +170,9 @@ class Dev(unittest.TestCase):
         self.stand_in("ctest", f'cd {self.top}\npreset=$(basename "$2")\n{ctest}\n'
                       'touch build/results/$preset.xml')
         (self.top / "scripts").mkdir()
+        (self.top / "scripts" / "vm").mkdir()
         for name in ("python_environment.py", "mpi_environments.py", "nic_possible.py",
-                     "test_summary.py"):
+                     "test_summary.py", "vm/vm.sh"):
             path = self.top / "scripts" / name
             path.write_text("#!/bin/sh\n")
             path.chmod(0o755)
