@@ -17,6 +17,7 @@
 #include "harness/all_results.hpp"
 #include "harness/own_stderr.hpp"
 #include "harness/unattended.hpp"
+#include "transport/verbs/verbs.hpp"
 #include "vm/vm_hosts.hpp"
 
 namespace unisono::harness {
@@ -39,6 +40,9 @@ class VerbsJob : public testing::Test {
   void SetUp() override {
     if (vm_hosts() == 0) GTEST_SKIP() << "only in the virtual machine: ./dev test --vm";
     ASSERT_GE(vm_hosts(), 4);
+    // Built without verbs, or without the library or its drivers.
+    const std::string devices = transport::verbs_description();
+    if (devices.find(" active") == std::string::npos) GTEST_SKIP() << devices;
   }
   static void run(const std::string& command) {
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
