@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "wait/waiter.hpp"
 
+#include <algorithm>
+
 #include "base/clock.hpp"
 #include "wait/short_slices.hpp"
 
@@ -8,10 +10,17 @@ namespace unisono::wait {
 namespace {
 // Reading the clock costs as much as several looks at a flag, and so does a yield.
 constexpr int kSpinsPerClock = 32;
+// A turn of a rank that only looks and yields takes about 2 us, and a call about one such turn of
+// each rank. A rank yields for as long as that many turns of all ranks. Otherwise one delay would
+// put many ranks to sleep; a call that wakes many is again so slow that its ranks sleep.
+constexpr std::int64_t kTurnNs = 2'000;
+constexpr int kTurns = 32;
 }  // namespace
 
-WaitPolicy WaitPolicy::for_ranks(bool oversubscribed, std::int64_t spin_setting_ns) {
+WaitPolicy WaitPolicy::for_ranks(bool oversubscribed, std::int64_t spin_setting_ns,
+                                 int ranks_per_core) {
   WaitPolicy policy;
+  policy.yield_ns = std::max(policy.yield_ns, ranks_per_core * kTurns * kTurnNs);
   if (oversubscribed) {
     policy.spin_ns = 0;
     policy.short_slices = ShortSlices::at_once;

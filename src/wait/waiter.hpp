@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Waiter: decides what a blocked rank does next. It spins while the answer may come at once. Then
 // it yields the core in turns, because the scheduler may have put the awaited rank on this core.
-// Then it sleeps. With more ranks than cores it never spins.
+// Then it sleeps. With more ranks than cores it never spins, and the more ranks take turns on a
+// core, the longer it yields: a call lasts a turn of all of them, and a sleeper would delay the
+// next.
 //
 // Where another program computes on the core, a yield costs a whole time slice, and a wake-up a few
 // microseconds. After such yields were seen, ranks sleep at once for a while
@@ -20,13 +22,14 @@ enum class ShortSlices : std::uint8_t { never, after_a_lost_one, at_once };
 
 struct WaitPolicy {
   std::int64_t spin_ns = 2'000;
-  std::int64_t yield_ns = 450'000;  // spin and yield together stay below 1 ms, after which an idle
-                                    // rank uses no core
+  std::int64_t yield_ns = 450'000;  // with up to seven ranks on a core, an idle rank uses no core
+                                    // after a millisecond
   ShortSlices short_slices = ShortSlices::after_a_lost_one;
 
   // Ranks that share a core need equal slices. One with shorter slices would get the core back
-  // before the others had a turn.
-  static WaitPolicy for_ranks(bool oversubscribed, std::int64_t spin_setting_ns);
+  // before the others had a turn. `ranks_per_core`: those that take turns on the fullest core.
+  static WaitPolicy for_ranks(bool oversubscribed, std::int64_t spin_setting_ns,
+                              int ranks_per_core = 1);
 };
 
 class Waiter {

@@ -49,6 +49,24 @@ TEST(Waiter, NeverSpinsWhereRanksOutnumberCores) {
   EXPECT_EQ(WaitPolicy::for_ranks(true, 7).spin_ns, 7) << "the setting wins";
 }
 
+TEST(Waiter, YieldsForManyTurnsOfAllRanksThatShareItsCore) {
+  const std::int64_t few = WaitPolicy::for_ranks(true, -1, 2).yield_ns;
+  EXPECT_EQ(few, WaitPolicy{}.yield_ns) << "the turns of a few ranks are short";
+  for (const int ranks : {16, 64, 1024}) {
+    const WaitPolicy policy = WaitPolicy::for_ranks(true, -1, ranks);
+    EXPECT_GT(policy.yield_ns, few) << ranks;
+    CoreContention contention;
+    contention.expect_turns_of(ranks);
+    Waiter waiter(policy, contention);
+    // Each other rank has the core for 2 us before this one has it back.
+    std::int64_t now = 1'000'000;
+    int turns = 0;
+    for (; waiter.next_at(now) == Waiter::Next::yield; ++turns) now += ranks * 2'000;
+    EXPECT_GE(turns, 16) << ranks;
+    EXPECT_LT(now, 1'000'000'000) << "an idle rank sleeps in the end: " << ranks;
+  }
+}
+
 // The calling thread's slice as the kernel says it: sched_runtime of its struct sched_attr.
 std::uint64_t slice_ns() {
   std::array<std::uint32_t, 12> answer{};
