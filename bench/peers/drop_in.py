@@ -21,7 +21,7 @@ import statistics
 import subprocess
 import sys
 
-from compare import COLLECTIVES, HERE, METHODS, PEERS, ROOT, launch_line
+from compare import COLLECTIVES, HERE, METHODS, ROOT
 from peer_report import Unusable, geometric_mean, number, progress, read_report
 
 sys.path.insert(0, str(ROOT / "test" / "frontend"))
@@ -34,6 +34,17 @@ def fail(message):
     sys.exit(f"drop_in.py: {message}")
 
 
+def launch_line(peer, program, ranks):
+    """Of one of Debian's."""
+    command = [f"mpiexec.{peer}", "-n", ranks]
+    if peer == "openmpi":
+        if os.geteuid() == 0:
+            command.append("--allow-run-as-root")
+        if ranks > len(os.sched_getaffinity(0)):
+            command += ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
+    return [*command, program]
+
+
 def build(mpi, name, directory):
     """The program for the MPI."""
     program = directory / f"{name}.{mpi.name}"
@@ -43,7 +54,7 @@ def build(mpi, name, directory):
 
 
 def without_drop_in(mpi, program, ranks):
-    if mpi.name in PEERS:
+    if mpi.name in host_mpi.PACKAGED:
         return launch_line(mpi.name, program, ranks)
     words = [mpi.mpirun, "-n", ranks]
     if mpi.name == "openmpi5" and ranks > len(os.sched_getaffinity(0)):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws what compare.py measured, on one host (bench/peers) or between hosts (bench/hosts): latency
-against size, a panel for each collective.
+"""Draws what compare.py measured, on one host or between hosts: latency against size, a panel for
+each collective.
 
 Example:
-  bench/peers/compare.py --ranks 2 --sizes 8,64,512,4096,32768,262144
+  bench/peers/compare.py --shapes 2 --sizes 8,64,512,4096,32768,262144
   build/venv/bin/python bench/peers/picture.py build/bench/peers.json docs/pictures/latency.svg
 """
 import argparse
@@ -21,7 +21,9 @@ LIBRARIES = [("unisono", "Unisono", "#c02020", "o"), ("openmpi", "Open MPI", "#2
              ("openmpi41", "Open MPI 4.1", "#2050a0", "s"),
              ("openmpi50", "Open MPI 5.0", "#60a0e0", "D"),
              ("mpich40", "MPICH 4.0", "#208040", "^"), ("mpich50", "MPICH 5.0", "#80c060", "v"),
-             ("gloo", "Gloo", "#808080", "x")]
+             ("openmpi50xhc", "Open MPI 5.0, xhc", "#6040c0", "d"),
+             ("openmpi50acoll", "Open MPI 5.0, acoll", "#a040c0", "p"),
+             ("intel", "Intel MPI", "#c08020", "*"), ("gloo", "Gloo", "#808080", "x")]
 
 
 def draw(axes, results, collective):
@@ -41,14 +43,16 @@ def draw(axes, results, collective):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=pathlib.Path, help="peers.json or hosts.json")
+    parser.add_argument("data", type=pathlib.Path, help="peers.json")
     parser.add_argument("picture", type=pathlib.Path, help="the SVG to write")
     parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--hosts", type=int, help="of those with so many ranks; default: any")
     parser.add_argument("--method", default="single", choices=["single", "loop"])
     arguments = parser.parse_args()
     data = json.loads(arguments.data.read_text())
     results = [row for row in data["results"] if row["ranks"] == arguments.ranks
-               and row["method"] == arguments.method and row["size"] > 0]
+               and row["method"] == arguments.method and row["size"] > 0
+               and arguments.hosts in (None, row.get("hosts", 1))]
     collectives = list(dict.fromkeys(row["collective"] for row in results))
     if not collectives:
         parser.error(f"{arguments.data} has no sizes for {arguments.ranks} ranks")
@@ -60,8 +64,8 @@ def main():
     panels[0][0].set_ylabel("median latency, us")
     panels[0][0].legend()
     machine = data["machine"]
-    hosts = results[0].get("hosts")
-    where = f"{hosts} hosts in namespaces of one machine" if hosts else "one machine"
+    hosts = results[0].get("hosts", 1)
+    where = f"{hosts} hosts in namespaces of one machine" if hosts > 1 else "one machine"
     figure.suptitle(f"{arguments.ranks} ranks, {where}: {machine['processor']}, "
                     f"{machine['cores']} cores, {machine['kernel']}, {machine['compiler']}",
                     fontsize=9)

@@ -21,6 +21,7 @@
 #include "base/clock.hpp"
 #include "bench/measure/subject.hpp"
 #include "bench/options.hpp"
+#include "bench/peers.hpp"
 #include "bench/session.hpp"
 #include "commands.hpp"
 #include "machine.hpp"
@@ -51,6 +52,7 @@ struct BenchArguments {
   bool overlap = false;
   bool consistency = false;
   bool cpu = false;
+  bool peers = false;
   std::string team_sizes;  // empty: not given
   bench::Options options;
 };
@@ -95,6 +97,9 @@ base::Status read_aim(const BenchArguments& arguments, bench::Options& options) 
           "--overlap, --consistency and --cpu away");
     }
     options.aim = bench::Aim::hot_spot;
+  }
+  if (!options.picture_path.empty() && !arguments.peers && options.aim != bench::Aim::consistency) {
+    return argument_error("--picture is for --consistency and --peers");
   }
   if (options.aim != bench::Aim::times && arguments.format == "osu") {
     return argument_error(fmt::format("--format osu has no form for {}; there are table and json",
@@ -289,9 +294,34 @@ int usage_error(const base::Error& error) {
   return kExitUsage;
 }
 
+// Hands the arguments over to the comparison, sizes as numbers.
+int compare_with_peers(const bench::Options& options, const CLI::App& command) {
+  for (const char* name :
+       {"-n", "--type", "--op", "--root", "--format", "--method", "--iterations", "--warmup",
+        "--guidelines", "--overlap", "--consistency", "--cpu", "--ranks", "--as-rank"}) {
+    if (command.get_option(name)->count() == 0) continue;
+    return usage_error(argument_error(
+        fmt::format("{} does not go with --peers, which compares the times of sums of float32; "
+                    "--shapes says how many ranks",
+                    name)));
+  }
+  std::vector<std::string> words;
+  const std::vector<std::string> given = given_arguments(command);
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (given[i] == "--peers") continue;
+    words.push_back(given[i]);
+    if (given[i] == "--sizes") {
+      words.push_back(fmt::format("{}", fmt::join(options.sizes, ",")));
+      ++i;
+    }
+  }
+  return bench::compare_with_peers(words);
+}
+
 int run_bench(const BenchArguments& arguments, const CLI::App& command) {
   auto options = read(arguments);
   if (!options) return usage_error(options.error());
+  if (arguments.peers) return compare_with_peers(*options, command);
   if (!arguments.as_rank) {
     if (const base::Status job = check_job(arguments, *options); !job)
       return usage_error(job.error());
@@ -300,6 +330,41 @@ int run_bench(const BenchArguments& arguments, const CLI::App& command) {
   if (!arguments.as_rank) return launch(arguments.ranks, words, wants_progress(*options));
   options->command = fmt::format("unisono bench {}", fmt::join(words, " "));
   return bench::run_session(*options);
+}
+
+// Adds the comparison with other libraries, which bench/peers/compare.py makes.
+void add_peers(CLI::App& command, BenchArguments& arguments) {
+  CLI::Option* peers = command.add_flag("--peers", arguments.peers,
+                                        "Run the MPIs that are installed, and Gloo, by turns with "
+                                        "Unisono; writes JSON and a picture");
+  const auto add = [&](const char* name, const char* what, const char* help) {
+    // The words are handed over as they were given.
+    command
+        .add_option_function<std::string>(
+            name, [](const std::string&) {}, help)
+        ->type_name(what)
+        ->needs(peers);
+  };
+  add("--shapes", "LIST", "With --peers: ranks, or hosts x ranks (as root) [2,8,4x1]");
+  add("--only", "LIST", "With --peers: these implementations only");
+  add("--repeat", "N", "With --peers: repetitions [3]");
+  add("--state", "FACTOR",
+      "With --peers: throw away pairs whose cache-line round trips differ by more [1.5]");
+  add("--limit", "SECONDS", "With --peers: after which a run is given up [300]");
+  add("--rate", "RATE", "With --peers: limit every link between hosts: 200mbit");
+  add("--quiet", "SECONDS", "With --peers: wait at most so long for an idle machine");
+  add("--output", "FOLDER", "With --peers: for peers.json, peers.svg and the twins [build/bench]");
+  add("--environments", "FOLDER", "With --peers: where the wheels of MPIs are [build/venv-mpi]");
+  add("--torch-python", "FILE", "With --peers: a Python that has torch, for Gloo");
+  const auto add_flag = [&](const char* name, const char* help) {
+    command
+        .add_flag_callback(
+            name, [] {}, help)
+        ->needs(peers);
+  };
+  add_flag("--together", "With --peers: all collectives in one launch, which is quicker");
+  add_flag("--install", "With --peers: fetch wheels of MPIs with pip");
+  add_flag("--add", "With --peers: add repetitions to those in the JSON file");
 }
 
 // Adds the studies of a collective. `others` are aims, or options of aims, that exclude them.
@@ -331,10 +396,10 @@ void add_studies(CLI::App& command, BenchArguments& arguments,
       ->capture_default_str()
       ->check(CLI::Range(0, kMostRanks))
       ->needs(overlap);
-  command
-      .add_option("--picture", arguments.options.picture_path,
-                  "With --consistency: draw the histograms into this SVG file")
-      ->needs(consistency);
+  command.add_option(
+      "--picture", arguments.options.picture_path,
+      "With --consistency: draw the histograms into this SVG file; with --peers: the "
+      "heat map");
   command.add_option("--ranks", arguments.team_sizes,
                      "With hot-spot or --cpu: measure with the first so many ranks, doubling: "
                      "FROM:TO, or a list");
@@ -398,6 +463,7 @@ void add_bench(CLI::App& app, int& exit_status) {
   // From launch():
   command->add_flag("--progress", arguments->options.progress)->group("");
   command->add_option("--usable-cores", arguments->options.usable_cores)->group("");
+  add_peers(*command, *arguments);
   command->footer("Example:\n  unisono bench allreduce allgather -n 4 --sizes 8:64K");
   command->callback(
       [arguments, command, &exit_status] { exit_status = run_bench(*arguments, *command); });

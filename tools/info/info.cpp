@@ -7,12 +7,14 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "algorithm/algorithm.hpp"
 #include "arith/kernel.hpp"
 #include "base/settings/settings.hpp"
+#include "cache_line.hpp"
 #include "commands.hpp"
 #include "info/network_info.hpp"
 #include "machine.hpp"
@@ -26,6 +28,7 @@ struct InfoOptions {
   bool algorithms = false;
   bool config = false;
   bool transports = false;
+  bool state = false;
   std::string network;  // an address
   std::string format = "text";
 };
@@ -154,6 +157,13 @@ std::string build_text() {
       arith::kernel_target());
 }
 
+std::string state_text() {
+  const std::optional<CacheLine> line = measure_cache_line();
+  if (!line) return "cache line:\n  not measured: this process may use one core only\n";
+  return fmt::format("cache line:\n  round trip: {:.0f} ns\n  between cores: {} and {}\n",
+                     line->round_trip_ns, line->first_core, line->second_core);
+}
+
 int info(const InfoOptions& options) {
   const bool markdown = options.format == "markdown";
   std::string out;
@@ -187,6 +197,8 @@ int info(const InfoOptions& options) {
                "unisono info: --format markdown goes with --algorithms, --config or "
                "--transports\n");
     return kExitUsage;
+  } else if (options.state) {
+    out = state_text();
   } else {
     out = build_text();
   }
@@ -209,9 +221,13 @@ void add_info(CLI::App& app, int& exit_status) {
   auto* network = command->add_option(
       "--network", options->network,
       "Address and multicast group that this host would use towards another (its address)");
-  algorithms->excludes(config)->excludes(transports)->excludes(network);
-  config->excludes(transports)->excludes(network);
-  transports->excludes(network);
+  auto* state = command->add_flag(
+      "--state", options->state,
+      "State of the machine: how long a cache line takes from one core to another and back");
+  algorithms->excludes(config)->excludes(transports)->excludes(network)->excludes(state);
+  config->excludes(transports)->excludes(network)->excludes(state);
+  transports->excludes(network)->excludes(state);
+  network->excludes(state);
   command->add_option("--format", options->format, "text or markdown")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "markdown"}));
