@@ -135,14 +135,14 @@ typename F::Raw sum_as_integers(const Operands& operands, std::int64_t at) {
   return sum.rounded();
 }
 
-// How each type is summed: in expansions of Real, from terms that widen_terms() loads.
-// narrow_sums() rounds sum + rest once, and returns false if `lost` tells it or it finds that this
-// is not the sum.
+// How each type is summed: in expansions of Real, from Elements, or from terms that widen_terms()
+// loads. narrow_sums() rounds sum + rest once, and returns false if `lost` tells it or it finds
+// that this is not the sum.
 template <class ExactFormat, class RealType>
 struct SummedReal {
   using Format = ExactFormat;
   using Real = RealType;
-  static constexpr bool kInRegisters = true;
+  using Element = RealType;
   static void widen_terms(Real* terms, const std::byte* from, std::size_t count) {
     std::memcpy(terms, from, count * sizeof(Real));
   }
@@ -164,7 +164,7 @@ template <class ExactFormat, class Half>
 struct SummedHalf {
   using Format = ExactFormat;
   using Real = float;
-  static constexpr bool kInRegisters = false;
+  using Element = Half;
   static void widen_terms(float* terms, const std::byte* from, std::size_t count) {
     widen(terms, reinterpret_cast<const Half*>(from), count);
   }
@@ -212,25 +212,23 @@ void mend_element(const void* operands, std::size_t at, void* result) {
 
 template <class Summed>
 bool sum_in_registers(void* target, const Operands& operands, std::int64_t count) {
-  using Real = typename Summed::Real;
-  const Real* rows[kMostRows];
+  using Element = typename Summed::Element;
+  const Element* rows[kMostRows];
   if (operands.count > kMostRows) return false;
   auto misaligned = reinterpret_cast<std::uintptr_t>(target);
   for (std::int32_t i = 0; i < operands.count; ++i) {
-    rows[i] = static_cast<const Real*>(operands[i]);
+    rows[i] = static_cast<const Element*>(operands[i]);
     misaligned |= reinterpret_cast<std::uintptr_t>(rows[i]);
   }
-  if (misaligned % alignof(Real) != 0) return false;
-  sum_rows(static_cast<Real*>(target), rows, operands.count, static_cast<std::size_t>(count),
+  if (misaligned % alignof(Element) != 0) return false;
+  sum_rows(static_cast<Element*>(target), rows, operands.count, static_cast<std::size_t>(count),
            {mend_element<typename Summed::Format>, &operands});
   return true;
 }
 
 template <class Summed>
 void sum_exactly(void* target, const Operands& operands, std::int64_t count) {
-  if constexpr (Summed::kInRegisters) {
-    if (sum_in_registers<Summed>(target, operands, count)) return;
-  }
+  if (sum_in_registers<Summed>(target, operands, count)) return;
   for (std::int64_t from = 0; from < count; from += kSumBlock) {
     sum_block<Summed>(target, operands, from,
                       static_cast<std::size_t>(std::min(kSumBlock, count - from)));

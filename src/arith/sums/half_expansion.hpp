@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Blocks of 16-bit numbers on their way into expansions of float32 and back, at the best
-// instruction set of the processor. No allocation, no lock; any thread.
+// Exact sums of 16-bit numbers, in registers, and blocks of them on their way into expansions of
+// float32 and back, at the best instruction set of the processor. No allocation, no lock; any
+// thread.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "arith/half.hpp"
+#include "arith/sums/expansion.hpp"
 
 namespace unisono::arith {
+
+// target[i] = the sum of rows[0][i] ... rows[count - 1][i], rounded once. The target may be one of
+// the rows; an element is mended before it is written.
+void sum_rows(Float16* target, const Float16* const* rows, std::int32_t count, std::size_t elements,
+              const Mend& mend);
+void sum_rows(BFloat16* target, const BFloat16* const* rows, std::int32_t count,
+              std::size_t elements, const Mend& mend);
 
 // terms[i] = the number i of `from`, which may have any alignment.
 void widen(float* terms, const Float16* from, std::size_t count);
