@@ -170,7 +170,29 @@ def measure_all(found, runs, arguments):
         pairs.print_tables(of_shape, arguments.state, circumstances, arguments.tables)
 
 
-def document(runs, found, before, arguments):
+def own_command():
+    """This run's words without paths of the machine, which mean nothing elsewhere."""
+    words, paths = [], ("--unisono", "--environments", "--torch-python", "--output", "--json",
+                        "--picture")
+    given = iter(sys.argv[1:])
+    for word in given:
+        if word in paths:
+            next(given, None)
+        elif not word.startswith(tuple(f"{path}=" for path in paths)):
+            words.append(word)
+    return " ".join(["bench/peers/compare.py", *words])
+
+
+def rounded(value):
+    """Six digits are more than the clock gives."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {key: rounded(each) for key, each in value.items()}
+    return [rounded(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def document(runs, before, arguments):
     reports = [run.versions for run in runs if run.versions]
     versions = dict(before.get("versions", {}))
     for each in reports:
@@ -179,7 +201,7 @@ def document(runs, found, before, arguments):
     states = [state for run in runs for state in run.state_ns if state]
     return {
         "tool": "peers/compare.py",
-        "command": " ".join(["bench/peers/compare.py", *sys.argv[1:]]),
+        "commands": [*before.get("commands", []), own_command()],
         "machine": machine,
         "cache_line_ns": {"least": min(states), "most": max(states)} if states else None,
         "versions": versions,
@@ -306,7 +328,7 @@ def main():
         sys.exit(f"compare.py: {error}")
     if not runs:
         sys.exit("compare.py: nothing was measured")
-    result = document(runs, found, before, arguments)
+    result = rounded(document(runs, before, arguments))
     arguments.json.write_text(json.dumps(result, separators=(",", ":")) + "\n")
     print(f"\nwritten: {arguments.json}")
     if heat_map.write(result, arguments.picture):

@@ -5,7 +5,7 @@ each collective.
 
 Example:
   bench/peers/compare.py --shapes 2 --sizes 8,64,512,4096,32768,262144
-  build/venv/bin/python bench/peers/picture.py build/bench/peers.json docs/pictures/latency.svg
+  build/venv/bin/python bench/peers/picture.py build/bench/peers.json latency.svg
 """
 import argparse
 import json
