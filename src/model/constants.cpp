@@ -12,6 +12,7 @@ constexpr std::array<ConstantRow, kConstantCount> kRows = {{
     {Constant::few_ranks, "few_ranks", Quantity::ranks, "up to so many ranks, combining at one of them beats a tree"},
     {Constant::link_queue, "link_queue", Quantity::bytes, "what may arrive for one host at once: the capacity of its link's queue"},
     {Constant::link_bound_from, "link_bound_from", Quantity::bytes, "from here on links limit a vector, which is best kept to neighbours"},
+    {Constant::folded_below, "folded_below", Quantity::bytes, "below this an allreduce takes few steps also where the number of hosts, a few, is no power of two"},
     {Constant::streamed_broadcast, "streamed_broadcast", Quantity::bytes, "from here on a broadcast between a few hosts goes by streams and not by multicast"},
     {Constant::streamed_block, "streamed_block", Quantity::bytes, "from here on a block of an allgather between a few hosts goes by streams and not by multicast"},
     {Constant::tiny_block, "tiny_block", Quantity::bytes, "up to here a block is worth a longer way with fewer messages"},

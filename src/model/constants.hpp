@@ -15,6 +15,7 @@ enum class Constant : std::uint8_t {
   few_ranks,
   link_queue,
   link_bound_from,
+  folded_below,
   streamed_broadcast,
   streamed_block,
   tiny_block,
@@ -34,7 +35,7 @@ enum class Constant : std::uint8_t {
   nic_joined_per_byte,
   nic_step,
 };
-inline constexpr int kConstantCount = 22;
+inline constexpr int kConstantCount = 23;
 
 enum class Quantity : std::uint8_t { bytes, ranks, time, time_per_byte };
 

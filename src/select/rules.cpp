@@ -40,12 +40,14 @@ bool splits(const Situation& call) {
   return is_long && can_split(call);
 }
 // On fast links, packets cost processor time, and the number of rounds decides. Many hosts make the
-// folding of surplus ranks worthwhile.
+// folding of surplus ranks worthwhile, and so do vectors that are not too long.
 bool splits_between_hosts(const Situation& call) {
   if (!call.shape.hosts.given()) return false;
   const auto hosts = static_cast<unsigned>(call.shape.hosts.hosts());
   return !is_short(call) && call.bytes < limit(call, Constant::link_bound_from) &&
-         can_split(call) && (std::has_single_bit(hosts) || !has_few(call, hosts));
+         can_split(call) &&
+         (std::has_single_bit(hosts) || !has_few(call, hosts) ||
+          call.bytes < limit(call, Constant::folded_below));
 }
 // Between two ranks, a ring sends as many bytes as an exchange of whole vectors, and has two steps.
 // It reduces only half of the vector, which pays where the vector is longer.

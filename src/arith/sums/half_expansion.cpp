@@ -278,8 +278,8 @@ HWY_INLINE std::size_t sum_all_split_halves(const SummedHalfRows<Float16>& all,
   return i;
 }
 
-// The sum of two halves may be rounded twice, as a float32 has twice their bits and two more
-// (Figueroa, When is double rounding innocuous?, 1995).
+// A sum of two halves may be rounded twice: a float32 has twice their bits and two more (Figueroa
+// 1995).
 template <class Half>
 HWY_INLINE std::size_t add_two_half_rows(const SummedHalfRows<Half>& all, std::size_t elements,
                                          const Mend& mend) {

@@ -275,10 +275,18 @@ TEST(Choose, LongVectorsBetweenHostsTakeFewStepsUntilTheyFillLinks) {
   EXPECT_EQ(name(8, 1, 17 * kKiB), "reduce-scatter-allgather");
   EXPECT_EQ(name(8, 1, 1023 * kKiB), "reduce-scatter-allgather");
   EXPECT_EQ(name(8, 1, 1024 * kKiB), "ring");
-  EXPECT_EQ(name(6, 1, 64 * kKiB), "ring");
+  const auto folded =
+      model::constant_of(model::default_machine(), model::Constant::folded_below).count();
+  ASSERT_GT(folded, 17 * kKiB);
+  for (const int hosts : {3, 5, 6, 7}) {
+    EXPECT_EQ(name(hosts, 1, 16 * kKiB), "gather-release") << hosts;
+    EXPECT_EQ(name(hosts, 1, folded - 4), "reduce-scatter-allgather") << hosts;
+    EXPECT_EQ(name(hosts, 1, folded), "ring") << hosts;
+  }
   EXPECT_EQ(name(12, 1, 64 * kKiB), "reduce-scatter-allgather");
   EXPECT_EQ(name(8, 2, 64 * kKiB), "two-level(reduce-scatter-allgather");
-  EXPECT_EQ(name(6, 2, 64 * kKiB), "two-level(ring");
+  EXPECT_EQ(name(6, 2, folded - 4), "two-level(reduce-scatter-allgather");
+  EXPECT_EQ(name(6, 2, folded), "two-level(ring");
 }
 
 // Bursts of multicast overflow queues on the way. Streams adapt to them, and a chain of few hosts
