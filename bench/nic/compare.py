@@ -44,7 +44,8 @@ from peer_report import Unusable, progress, read_report  # noqa: E402
 from quiet import wait_until_quiet  # noqa: E402
 
 COLLECTIVES = ["barrier", "allreduce"]
-OF_OWN = ["reduce", "broadcast"]  # which only this project's paths are asked for, and not by TCP
+# Only this project's paths are asked for these, and not by TCP.
+OF_OWN = ["reduce", "broadcast", "allgather"]
 OTHERS = [each for each in IMPLEMENTATIONS if each is not Unisono]  # which is here as udp
 PEERS = [each.name for each in OTHERS]
 NAMES = [*OWN, *PEERS]
@@ -227,7 +228,8 @@ def parse_arguments():
         default=[4, 8, 16], help="numbers of hosts; default: 4,8,16")
     add("--per-host", type=int, default=1, help="ranks on each of them; default: 1")
     add("--collectives", type=lambda text: text.split(","), default=COLLECTIVES,
-        help="default: barrier,allreduce; also reduce and broadcast, with a root each in turn")
+        help="default: barrier,allreduce; also allgather, and reduce and broadcast with a root "
+        "each in turn")
     add("--operations", type=int, default=20000,
         help="most calls of a cell, over all rounds; default: 20000")
     add("--seconds", type=float, default=20,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The twin of bench/peers for the paths of this project between hosts: a whole barrier, allreduce,
-// reduce or broadcast of two float32, or of a vector of float64 or int64, again and again, each
-// call timed by rank 0. Each has another root, so that nobody is ahead of the others for long.
-// Started once per rank, as a job of Unisono (bench/nic/compare.py does). Prints the times as JSON
-// on rank 0, with the processor time of a call: cpu_us of the calling thread, agent_us of the
-// process's others, the mean of the ranks. With --late-us the last rank comes to each call so much
-// later than the others, and the times are from its call until all have returned.
+// reduce, broadcast or allgather of two float32, or of a vector of float64 or int64, again and
+// again, each call timed by rank 0. Each has another root, so that nobody is ahead of the others
+// for long. Started once per rank, as a job of Unisono (bench/nic/compare.py does). Prints the
+// times as JSON on rank 0, with the processor time of a call: cpu_us of the calling thread,
+// agent_us of the process's others, the mean of the ranks. With --late-us the last rank comes to
+// each call so much later than the others, and the times are from its call until all have returned.
 //
-//   path_twin --path api|tcp --collectives barrier,allreduce,reduce,broadcast
+//   path_twin --path api|tcp --collectives barrier,allreduce,reduce,broadcast,allgather
 //             [--operations 20000] [--doubles 175 | --integers 175] [--apart-us 200] [--late-us
 //             5000]
 //
@@ -86,6 +86,7 @@ class Path {
   virtual void allreduce(const void* input, void* output) = 0;
   virtual void reduce(const void* input, void* output, int root) = 0;
   virtual void broadcast(void* buffer, int root) = 0;
+  virtual void allgather(const void* block, void* all) = 0;
 };
 
 class ByApi final : public Path {
@@ -101,6 +102,9 @@ class ByApi final : public Path {
   }
   void broadcast(void* buffer, int root) override {
     expect(unisono_broadcast(buffer, count_, type_, root, job_.world), "broadcast");
+  }
+  void allgather(const void* block, void* all) override {
+    expect(unisono_allgather(block, all, count_, type_, job_.world), "allgather");
   }
 
  private:
@@ -163,6 +167,7 @@ class ByTcp final : public Path {
   }
   void reduce(const void*, void*, int) override { die("no reductions to a root by --path tcp"); }
   void broadcast(void*, int) override { die("no broadcasts by --path tcp"); }
+  void allgather(const void*, void*) override { die("no allgathers by --path tcp"); }
 
  private:
   static void send_at_once(const base::Descriptor& socket) {
@@ -211,6 +216,19 @@ void check(const std::vector<T>& output, const Job& job, int operation, bool is_
   for (const T element : output) {
     if (element != sum) {
       die(fmt::format("rank {}: operation {} is {} and not {}", job.rank, operation, element, sum));
+    }
+  }
+}
+
+// The blocks lie in the order of the ranks.
+template <class T>
+void check_blocks(const std::vector<T>& output, const Job& job, int operation) {
+  const std::size_t count = output.size() / static_cast<std::size_t>(job.ranks);
+  for (std::size_t i = 0; i < output.size(); ++i) {
+    const int origin = static_cast<int>(i / count);
+    if (output[i] != static_cast<T>(value_of(origin, operation))) {
+      die(fmt::format("rank {}: operation {} has {} as the block of rank {}", job.rank, operation,
+                      output[i], origin));
     }
   }
 }
@@ -328,6 +346,7 @@ template <class T>
 Cell measure(Path& path, const Job& job, std::size_t elements, const std::string& collective,
              int operations, const Pauses& pauses) {
   const bool is_broadcast = collective == "broadcast";
+  const bool gathers = collective == "allgather";
   std::vector<std::int64_t> called_ns;
   std::vector<std::int64_t> times_ns;  // at first, when it returned
   called_ns.reserve(static_cast<std::size_t>(operations));
@@ -338,6 +357,7 @@ Cell measure(Path& path, const Job& job, std::size_t elements, const std::string
     const int number = operation + kWarmUp;
     const std::vector<T> input(elements, static_cast<T>(value_of(job.rank, number)));
     std::vector<T> output(input);
+    if (gathers) output.resize(elements * static_cast<std::size_t>(job.ranks));
     const int root = number % job.ranks;
     if (operation == 0) {
       before = usage_now();
@@ -350,11 +370,13 @@ Cell measure(Path& path, const Job& job, std::size_t elements, const std::string
     if (collective == "allreduce") path.allreduce(input.data(), output.data());
     if (collective == "reduce") path.reduce(input.data(), output.data(), root);
     if (is_broadcast) path.broadcast(output.data(), root);
+    if (gathers) path.allgather(input.data(), output.data());
     const std::int64_t end_ns = base::now_ns();
     cpu.after_call();
     if (collective == "allreduce" || is_broadcast || (collective == "reduce" && job.rank == root)) {
       check(output, job, number, !is_broadcast);
     }
+    if (gathers) check_blocks(output, job, number);
     if (operation < 0) continue;
     called_ns.push_back(start_ns);
     times_ns.push_back(end_ns);
@@ -390,11 +412,11 @@ int main(int count, char** arguments) {
   std::size_t doubles = 0;
   std::size_t integers = 0;
   Pauses pauses;
-  CLI::App app{"Times of whole barriers, reductions and broadcasts, call by call"};
+  CLI::App app{"Times of whole barriers, reductions, broadcasts and allgathers, call by call"};
   app.add_option("--path", name)->check(CLI::IsMember({"api", "tcp"}));
   app.add_option("--collectives", collectives)
       ->delimiter(',')
-      ->check(CLI::IsMember({"barrier", "allreduce", "reduce", "broadcast"}));
+      ->check(CLI::IsMember({"barrier", "allreduce", "reduce", "broadcast", "allgather"}));
   app.add_option("--operations", operations)->check(CLI::PositiveNumber);
   app.add_option("--doubles", doubles);
   app.add_option("--integers", integers);

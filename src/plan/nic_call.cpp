@@ -9,13 +9,30 @@ namespace unisono::plan {
 
 using schedule::Collective;
 
+namespace {
+
+// Elements are words, whatever the blocks consist of: the rest of the last word is zero.
+NicCall gather_on_tree(const NicShape& shape, std::size_t block_bytes, int rank) {
+  NicCall call;
+  call.combine = UNISONO_NIC_OR;
+  call.bytes = block_bytes * static_cast<std::size_t>(shape.ranks);
+  call.gives = block_bytes;
+  call.offset = block_bytes * static_cast<std::size_t>(rank);
+  call.kernel = arith::find_kernel(arith::Operator::bitwise_or, arith::Type::uint64);
+  call.count = static_cast<std::int64_t>(nic::words_of(call.bytes));
+  return call;
+}
+
+}  // namespace
+
 base::Result<NicCall> lower_call(const NicShape& shape, int rank) {
   UNISONO_TRY(select::check_nic_shape(shape));
   NicCall call;
   call.bytes = static_cast<std::size_t>(shape.count) * arith::type_size(shape.type);
+  call.gives = call.bytes;
   switch (shape.collective) {
     case Collective::barrier:
-      call.bytes = 0;
+      call.bytes = call.gives = 0;
       call.combine = UNISONO_NIC_NOTHING;
       return call;
     case Collective::allreduce:
@@ -29,10 +46,11 @@ base::Result<NicCall> lower_call(const NicShape& shape, int rank) {
     }
     case Collective::broadcast:
       call.combine = UNISONO_NIC_OR;
-      call.gives = rank == shape.root;
-      call.takes = !call.gives;
+      call.takes = rank != shape.root;
+      if (call.takes) call.gives = 0;
       return call;
     case Collective::allgather:
+      if (select::nic_gathers_on_tree(shape)) return gather_on_tree(shape, call.bytes, rank);
       call.gathers = true;
       return call;
     case Collective::gather:

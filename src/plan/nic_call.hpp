@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NicCall: a collective as the NIC path executes it. The same trees serve barrier, allreduce,
-// reduce and broadcast. A reduce is an allreduce whose result only one rank takes. A broadcast is
-// one with the bitwise or to which all ranks but the root contribute zeros. Pure; any thread.
+// reduce, broadcast and some allgathers. A reduce is an allreduce whose result only one rank takes.
+// The others are allreduces with the bitwise or. To a broadcast all ranks but the root contribute
+// zeros; to an allgather each rank contributes its block at its place. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +22,13 @@ struct NicCall {
   // distinguishes ranks whose vectors have other numbers of packets.
   std::uint32_t combine = 0;
   std::size_t bytes = 0;           // of the vector: up to nic::kWordsMax words
-  bool gives = true;               // this rank contributes a vector; zeros if not
-  bool takes = true;               // ... and one to take
+  std::size_t gives = 0;           // bytes of it that this rank contributes, ...
+  std::size_t offset = 0;          // ... from here on
+  bool takes = true;               // this rank takes the result
   arith::Kernel kernel = nullptr;  // the same operator on a processor; none: nothing is combined
   std::int64_t count = 0;          // number of its elements, and ...
   std::size_t element_bytes = 1;   // ... how long they are
-  bool gathers = false;            // an allgather with blocks of `bytes`
+  bool gathers = false;            // an allgather off the trees, with blocks of `bytes`
 };
 
 using select::NicShape;

@@ -2,7 +2,6 @@
 #include "engine/nic/host_reduction.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "algorithm/pattern/fan_in.hpp"
 #include "base/check.hpp"
@@ -44,9 +43,8 @@ bool HostReduction::give(const Contribution& own) {
   place.combine = own.combine;
   place.words = static_cast<std::uint32_t>(words);
   place.bytes = own.bytes;
-  place.gives = own.vector != nullptr ? 1 : 0;
-  std::fill_n(place.data, words, 0);
-  if (own.vector != nullptr && own.bytes != 0) std::memcpy(place.data, own.vector, own.bytes);
+  place.gives = own.own.bytes != 0 ? 1 : 0;
+  own.own.copy_to(std::as_writable_bytes(std::span(place.data, words)), 0);
   ++operations_;
   const std::uint64_t before = arrived().fetch_add(1, std::memory_order_acq_rel);
   return before + 1 == operations_ * static_cast<std::uint64_t>(ranks_);

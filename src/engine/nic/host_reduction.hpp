@@ -31,17 +31,17 @@ class HostReduction {
   HostReduction(std::byte* memory, int place, int ranks, int fan_in);
 
   struct Contribution {
-    std::uint32_t combine = 0;     // must be the same at all ranks, as must ...
-    std::size_t bytes = 0;         // ... these: at most nic::kWordsMax words
-    const void* vector = nullptr;  // none: this rank contributes nothing
+    std::uint32_t combine = 0;   // must be the same at all ranks, as must ...
+    std::size_t bytes = 0;       // ... these, of the vector: at most nic::kWordsMax words
+    nic::Contribution own = {};  // to the vector
   };
   // This rank's part of the next operation; true if it is the last to arrive. Then it calls
   // mismatching_place() and combine().
   bool give(const Contribution& own);
   // The first place whose contribution belongs to another call than this rank's.
   std::optional<int> mismatching_place() const;
-  // The sum, in whole words. Without a kernel at most one rank contributes, and that is the sum;
-  // zeros if none does.
+  // The sum, in whole words, of `count` elements. Without a kernel at most one rank contributes,
+  // and that is the sum; zeros if none does.
   std::span<const std::uint64_t> combine(arith::Kernel kernel, std::int64_t count);
 
   // Whether all have arrived at the last operation to which this rank has contributed.

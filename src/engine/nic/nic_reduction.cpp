@@ -21,16 +21,17 @@ Status NicReduction::start(const plan::NicCall& call, const void* input, void* o
   call_ = call;
   output_ = output;
   delay_.restart();
-  if (ranks_ != nullptr) return post_sum(input);
-  return ports_.post(call_.combine, cut(), call_.gives ? input : nullptr);
+  const nic::Contribution own = {input, call_.offset, call_.gives};
+  if (ranks_ != nullptr) return post_sum(own);
+  return ports_.post(call_.combine, cut(), own);
 }
 
 // The post of a later operation reuses the program's memory for an operation. It comes when all
 // ranks of this host have contributed to the later one. A rank contributes only after it has taken
 // the result of the one before. So no rank still reads what a post overwrites, however late it
 // looks.
-Status NicReduction::post_sum(const void* input) {
-  if (!ranks_->give({call_.combine, call_.bytes, call_.gives ? input : nullptr})) {
+Status NicReduction::post_sum(const nic::Contribution& own) {
+  if (!ranks_->give({call_.combine, call_.bytes, own})) {
     ports_.follow(cut());
     return base::success();
   }
@@ -42,7 +43,7 @@ Status NicReduction::post_sum(const void* input) {
                              ports_.next())};
   }
   const auto sum = ranks_->combine(call_.kernel, call_.count);
-  return ports_.post(call_.combine, cut(), sum.data());
+  return ports_.post(call_.combine, cut(), {sum.data(), 0, call_.bytes});
 }
 
 nic::TreePorts::Cut NicReduction::cut() const {

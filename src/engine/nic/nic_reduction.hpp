@@ -54,7 +54,7 @@ class NicReduction {
   std::string describe() const;
 
  private:
-  base::Status post_sum(const void* input);
+  base::Status post_sum(const nic::Contribution& own);
   nic::TreePorts::Cut cut() const;
 
   const int host_;

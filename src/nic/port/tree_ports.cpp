@@ -66,7 +66,7 @@ TreePorts::Piece TreePorts::packet(const Piece& piece, std::uint64_t number) {
 }
 
 // Each packet carries the mark of the call, so that programs never combine packets of two calls.
-Status TreePorts::post(std::uint32_t combine, const Cut& cut, const void* vector) {
+Status TreePorts::post(std::uint32_t combine, const Cut& cut, const Contribution& own) {
   begin(cut);
   for (int number = 0; number < cut_.pieces; ++number) {
     const Tree& tree = trees_[static_cast<std::size_t>(number)];
@@ -74,10 +74,8 @@ Status TreePorts::post(std::uint32_t combine, const Cut& cut, const void* vector
     for (std::uint64_t i = 0; i < tree.end - tree.first; ++i) {
       const Piece part = packet(whole, i);
       const auto given = std::span(words_).first(words_of(part.bytes));
-      std::ranges::fill(given, 0);
-      if (vector != nullptr && part.bytes != 0) {
-        std::memcpy(given.data(), static_cast<const std::byte*>(vector) + part.offset, part.bytes);
-      }
+      if (!given.empty()) given.back() = 0;
+      own.copy_to(std::as_writable_bytes(given).first(part.bytes), part.offset);
       UNISONO_TRY(tree.port->post(combine, given));
     }
   }

@@ -43,9 +43,8 @@ class TreePorts {
   // Whether the program can wake this process.
   bool is_woken() const { return !trees_.empty() && trees_[0].wakes != nullptr; }
 
-  // Starts the next operation, cut like this. This process posts its vector, or zeros if it has
-  // none ...
-  base::Status post(std::uint32_t combine, const Cut& cut, const void* vector);
+  // Starts the next operation, cut like this. This process posts its contribution ...
+  base::Status post(std::uint32_t combine, const Cut& cut, const Contribution& own);
   // ... or another process of this host posts it.
   void follow(const Cut& cut);
 

@@ -5,8 +5,11 @@
 // select/nic/pays.hpp decides from which length on host processes are faster. Pure; any thread.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
 
 #include "nic/program/tables.h"
 
@@ -23,5 +26,22 @@ inline constexpr int kPiecesMax = 4;
 inline constexpr std::size_t words_of(std::size_t bytes) {
   return (bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
 }
+
+// The part of a vector that a rank contributes; the rest is zeros. No bytes: all of it is.
+struct Contribution {
+  const void* data = nullptr;
+  std::size_t offset = 0, bytes = 0;
+
+  // Copies the part that lies in the vector's range [start, start + out.size()), and sets the rest
+  // to zero.
+  void copy_to(std::span<std::byte> out, std::size_t start) const {
+    std::ranges::fill(out, std::byte{0});
+    const std::size_t from = std::max(start, offset);
+    const std::size_t to = std::min(start + out.size(), offset + bytes);
+    if (from >= to) return;
+    std::memcpy(out.data() + (from - start), static_cast<const std::byte*>(data) + (from - offset),
+                to - from);
+  }
+};
 
 }  // namespace unisono::nic

@@ -27,11 +27,18 @@ std::size_t bytes_of(const NicShape& shape) {
   return static_cast<std::size_t>(shape.count) * arith::type_size(shape.type);
 }
 
+const model::Machine& machine_of(const NicShape& shape) {
+  return shape.machine != nullptr ? *shape.machine : model::default_machine();
+}
+
 Status check_blocks(const NicShape& shape) {
-  if (!shape.one_a_host) return refusal("an allgather goes there with one rank a host only");
-  if (shape.ranks > UNISONO_NIC_RANKS_MAX) {
+  if (nic_gathers_on_tree(shape)) {
+    const std::size_t most =
+        nic_bytes_that_pay(machine_of(shape), Collective::allgather, UNISONO_NIC_OR);
+    if (bytes_of(shape) <= most / static_cast<std::size_t>(shape.ranks)) return base::success();
     return refusal(
-        fmt::format("an allgather goes there with up to {} ranks", UNISONO_NIC_RANKS_MAX));
+        fmt::format("{} blocks of {} bytes are faster without it; up to {} bytes of all go by it",
+                    shape.ranks, bytes_of(shape), most));
   }
   if (bytes_of(shape) <= nic::kPacketBytes) return base::success();
   return refusal(fmt::format("blocks of {} bytes do not fit one packet, {} bytes", bytes_of(shape),
@@ -39,9 +46,7 @@ Status check_blocks(const NicShape& shape) {
 }
 
 Status check_vector(const NicShape& shape, std::uint32_t combine) {
-  const std::size_t most =
-      nic_bytes_that_pay(shape.machine != nullptr ? *shape.machine : model::default_machine(),
-                         shape.collective, combine);
+  const std::size_t most = nic_bytes_that_pay(machine_of(shape), shape.collective, combine);
   if (bytes_of(shape) <= most) return base::success();
   return refusal(fmt::format("a vector of {} bytes is faster without it; up to {} bytes go by it",
                              bytes_of(shape), most));
@@ -73,6 +78,10 @@ NicShape nic_shape_of(const schedule::Shape& shape, const Circumstances& now) {
   nic.type = *now.type;
   nic.count = shape.count;
   return nic;
+}
+
+bool nic_gathers_on_tree(const NicShape& shape) {
+  return !shape.one_a_host || shape.ranks > UNISONO_NIC_RANKS_MAX;
 }
 
 Status check_nic_shape(const NicShape& shape) {

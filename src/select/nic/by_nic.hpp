@@ -30,6 +30,10 @@ struct NicShape {
 // The shape has several hosts; a reduction has a built-in type and operator.
 NicShape nic_shape_of(const schedule::Shape& shape, const Circumstances& circumstances);
 
+// Whether an allgather goes by the tree, as a vector with a block of each rank. Otherwise each
+// block goes a way of its own (engine/nic/nic_allgather.hpp).
+bool nic_gathers_on_tree(const NicShape& shape);
+
 // Code::unsupported with the reason if the NIC path cannot do it, or host processes are faster.
 base::Status check_nic_shape(const NicShape& shape);
 

@@ -88,11 +88,11 @@ class NicHostLoss : public LossyHosts {
       const Vector own = vector_of(host, place, operation);
       const std::size_t bytes = own.size() * sizeof own[0];
       const auto cut = TreePorts::Cut::whole(bytes);
-      if (reduction.give({UNISONO_NIC_SUM_INT64, bytes, own.data()})) {
+      if (reduction.give({UNISONO_NIC_SUM_INT64, bytes, {own.data(), 0, bytes}})) {
         const auto combined = reduction.combine(kernel, static_cast<std::int64_t>(own.size()));
         const std::vector<std::uint64_t> sum(combined.begin(), combined.end());
         posted.store(operation + 1, std::memory_order_release);
-        ASSERT_TRUE(trees.post(UNISONO_NIC_SUM_INT64, cut, sum.data()).ok());
+        ASSERT_TRUE(trees.post(UNISONO_NIC_SUM_INT64, cut, {sum.data(), 0, bytes}).ok());
       } else {
         trees.follow(cut);
       }

@@ -96,9 +96,9 @@ class NicTreesLoss : public LossyHosts {
         for (std::size_t i = 0; i < given.size(); ++i) expected[i] += given[i];
       }
       const std::size_t bytes = values.size() * sizeof values[0];
-      const auto posted =
-          trees.post(UNISONO_NIC_SUM_INT64,
-                     {.pieces = kPieces, .bounds = {0, bytes / kPieces, bytes}}, values.data());
+      const auto posted = trees.post(UNISONO_NIC_SUM_INT64,
+                                     {.pieces = kPieces, .bounds = {0, bytes / kPieces, bytes}},
+                                     {values.data(), 0, bytes});
       ASSERT_TRUE(posted.ok()) << posted.error().message;
       while (!trees.is_done()) {
         std::this_thread::yield();

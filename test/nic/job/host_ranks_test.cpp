@@ -9,7 +9,9 @@
 
 #include "base/prng.hpp"
 #include "nic/job/allreduce_bits.hpp"
+#include "nic/job/gather_blocks.hpp"
 #include "nic/job/nic_job.hpp"
+#include "nic/port/vector_limit.hpp"
 
 namespace unisono::harness {
 namespace {
@@ -96,6 +98,96 @@ TEST_F(NicHostRanks, TheNetworkCarriesAContributionOfEachHost) {
     EXPECT_EQ(counted(UNISONO_NIC_SENT_UP) - sums, made * (host_count(host_of) - 1));
     for (int host = 0; host < kHosts; ++host) EXPECT_EQ(status(host).groups, 0U) << host;
   }
+}
+
+// The blocks of all ranks together are one vector on the tree; longer ones stay with the host
+// engine.
+std::size_t longest_block(const NicRank& self) {
+  return nic::kPacketsMax * nic::kPacketBytes / static_cast<std::size_t>(self.ranks);
+}
+
+void gather_blocks(const NicRank& self) {
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, std::size_t{100}}) {
+    for (int call = 0; call < 4; ++call) {
+      ASSERT_NO_FATAL_FAILURE(check_allgather(self, call, bytes));
+    }
+  }
+  ASSERT_NO_FATAL_FAILURE(check_allgather(self, 1, longest_block(self)));
+  ASSERT_NO_FATAL_FAILURE(check_allgather(self, 2, longest_block(self) + 1));
+}
+constexpr std::uint64_t kGatheredInOnePacket = 12;
+
+TEST_F(NicHostRanks, BlocksOfAllRanksGoByTheTree) {
+  start_daemons();
+  for (const Placement& host_of : placements()) {
+    SCOPED_TRACE(testing::PrintToString(host_of));
+    use(host_of);
+    const std::uint64_t results = operations();
+    const std::uint64_t sums = counted(UNISONO_NIC_SENT_UP);
+    auto processes = start_job([](const NicRank& self) {
+      ASSERT_NO_FATAL_FAILURE(gather_blocks(self));
+      leave(self);
+    });
+    expect_all_clean(processes);
+    const std::uint64_t made = kGatheredInOnePacket + nic::kPacketsMax + 1;
+    EXPECT_EQ(operations() - results, made) << "and the trial";
+    EXPECT_EQ(counted(UNISONO_NIC_SENT_UP) - sums, made * (host_count(host_of) - 1));
+    EXPECT_EQ(counted(UNISONO_NIC_BLOCK_SENT), 0U);
+    for (int host = 0; host < kHosts; ++host) EXPECT_EQ(status(host).groups, 0U) << host;
+  }
+}
+
+// More than an allgather off the tree has bits for, and more on a host than the program can wake.
+TEST_F(NicHostRanks, BlocksOfMoreThanSixtyFourRanks) {
+  Placement host_of;
+  for (int rank = 0; rank <= UNISONO_NIC_RANKS_MAX; ++rank) host_of.push_back(rank % kHosts);
+  use(host_of);
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    for (int call = 0; call < 3; ++call) {
+      ASSERT_NO_FATAL_FAILURE(check_allgather(self, call, 8));
+    }
+    leave(self);
+  });
+  expect_all_clean(processes);
+  EXPECT_EQ(operations(), 3U + 1) << "and the trial";
+}
+
+// Each rank is late in its turn, and other collectives come in between.
+TEST_F(NicHostRanks, BlocksAmongOthers) {
+  start_daemons();
+  auto processes = start_job([](const NicRank& self) {
+    for (int call = 0; call < 100; ++call) {
+      if (call % 10 == self.rank) usleep(2000);
+      ASSERT_NO_FATAL_FAILURE(check_allgather(self, call, static_cast<std::size_t>(1 + call * 9)));
+      std::int64_t sum = self.rank;
+      ASSERT_TRUE(succeeded(
+          unisono_allreduce(UNISONO_IN_PLACE, &sum, 1, UNISONO_INT64, UNISONO_SUM, self.world)));
+      ASSERT_EQ(sum, 15);
+      if (call % 7 == 0) {
+        ASSERT_TRUE(succeeded(unisono_barrier(self.world)));
+      }
+    }
+    leave(self);
+  });
+  expect_all_clean(processes);
+}
+
+TEST_F(NicHostRanks, BlocksThatDifferAreFound) {
+  start_daemons();
+  const auto gather = [](const NicRank& self, std::int64_t bytes) {
+    std::vector<char> block(static_cast<std::size_t>(bytes));
+    std::vector<char> all(block.size() * static_cast<std::size_t>(self.ranks));
+    return unisono_allgather(block.data(), all.data(), bytes, UNISONO_BYTE, self.world);
+  };
+  // A rank of a host and a whole host; in other numbers of packets, and off the NIC path.
+  expect_difference([&](const NicRank& self) { return gather(self, self.rank == 3 ? 9 : 8); });
+  expect_difference([&](const NicRank& self) { return gather(self, self.rank / 2 == 1 ? 9 : 8); });
+  expect_difference([&](const NicRank& self) { return gather(self, self.rank == 4 ? 500 : 8); });
+  expect_difference([&](const NicRank& self) { return gather(self, self.rank < 2 ? 5000 : 8); });
+  expect_difference([&](const NicRank& self) {
+    return self.rank == 5 ? unisono_barrier(self.world) : gather(self, 8);
+  });
 }
 
 TEST_F(NicHostRanks, EveryCollectiveIsRight) { expect_everything_right(); }

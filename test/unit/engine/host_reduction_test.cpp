@@ -60,7 +60,8 @@ std::vector<double> sum_of(Host& host, const std::vector<int>& order, std::size_
   std::vector<double> sum(count);
   for (const int place : order) {
     const std::vector<double> own = numbers_of(place, count);
-    const bool is_last = host.at(place).give({kCombine, count * sizeof(double), own.data()});
+    const bool is_last = host.at(place).give(
+        {kCombine, count * sizeof(double), {own.data(), 0, count * sizeof(double)}});
     EXPECT_EQ(is_last, place == order.back());
     EXPECT_EQ(host.at(place).is_complete(), is_last);
     if (!is_last) continue;
@@ -93,7 +94,8 @@ TEST(HostReduction, WhereNothingIsCombinedOneGives) {
     Host host(3, 7);
     const std::vector<std::uint8_t> block = {1, 2, 3};
     for (int place = 0; place < 3; ++place) {
-      host.at(place).give({UNISONO_NIC_OR, block.size(), place == giver ? block.data() : nullptr});
+      host.at(place).give(
+          {UNISONO_NIC_OR, block.size(), {block.data(), 0, place == giver ? block.size() : 0}});
     }
     const auto words = host.at(2).combine(nullptr, 0);
     ASSERT_EQ(words.size(), 1U);
@@ -105,12 +107,12 @@ TEST(HostReduction, ACallThatDiffersIsNamedByItsPlace) {
   const std::vector<std::uint64_t> vector(2);
   const auto odd = [&](const HostReduction::Contribution& of_one) {
     Host host(3, 7);
-    host.at(2).give({kCombine, 8, vector.data()});
+    host.at(2).give({kCombine, 8, {vector.data(), 0, 8}});
     host.at(1).give(of_one);
-    EXPECT_TRUE(host.at(0).give({kCombine, 8, vector.data()}));
+    EXPECT_TRUE(host.at(0).give({kCombine, 8, {vector.data(), 0, 8}}));
     return host.at(0).mismatching_place();
   };
-  EXPECT_EQ(odd({kCombine, 8, nullptr}), std::nullopt) << "one that gives nothing, as told";
+  EXPECT_EQ(odd({kCombine, 8}), std::nullopt) << "one that gives nothing, as told";
   EXPECT_EQ(odd({kCombine, 7, vector.data()}), 1);
   EXPECT_EQ(odd({kCombine + 0x100, 8, vector.data()}), 1) << "the digest of the calls";
 }
@@ -127,7 +129,7 @@ TEST(HostReduction, OneOfAllIsTheLastInEachOperation) {
     threads.emplace_back([&, place] {
       for (std::int64_t operation = 1; operation <= kOperations; ++operation) {
         const std::int64_t own = operation * 10 + place;
-        if (host.at(place).give({UNISONO_NIC_SUM_INT64, sizeof own, &own})) {
+        if (host.at(place).give({UNISONO_NIC_SUM_INT64, sizeof own, {&own, 0, sizeof own}})) {
           const auto sum = host.at(place).combine(
               arith::find_kernel(arith::Operator::sum, arith::Type::int64), 1);
           wrong += static_cast<std::int64_t>(sum[0]) != operation * 40 + 6;

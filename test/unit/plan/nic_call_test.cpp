@@ -32,6 +32,35 @@ TEST(NicCall, WhatItDoes) {
   EXPECT_FALSE(lower_call(shape, 0)->gives);
 }
 
+// Where hosts have several ranks, or there are many, blocks are parts of a vector on the tree.
+TEST(NicCall, AnAllgatherOnTheTree) {
+  NicShape shape;
+  shape.collective = Collective::allgather;
+  shape.type = arith::Type::byte;
+  shape.count = 3;
+  shape.ranks = 8;
+  EXPECT_TRUE(lower_call(shape, 0)->gathers);
+  shape.one_a_host = false;
+  const auto call = lower_call(shape, 5);
+  ASSERT_TRUE(call.ok());
+  EXPECT_FALSE(call->gathers);
+  EXPECT_EQ(call->combine, static_cast<std::uint32_t>(UNISONO_NIC_OR));
+  EXPECT_EQ(call->bytes, 24U);
+  EXPECT_EQ(call->offset, 15U);
+  EXPECT_EQ(call->gives, 3U);
+  EXPECT_TRUE(call->takes && call->kernel != nullptr);
+  shape.count = 700;
+  EXPECT_TRUE(lower_call(shape, 7).ok());
+  shape.count = 701;
+  EXPECT_EQ(lower_call(shape, 7).error().message,
+            "8 blocks of 701 bytes are faster without it; up to 5600 bytes of all go by it");
+  shape.one_a_host = true;
+  EXPECT_TRUE(lower_call(shape, 7)->gathers);
+  shape.ranks = UNISONO_NIC_RANKS_MAX + 1;
+  shape.count = 8;
+  EXPECT_FALSE(lower_call(shape, 64)->gathers);
+}
+
 TEST(NicCall, WhatItDoesNot) {
   NicShape shape;
   shape.collective = Collective::scan;
