@@ -28,6 +28,7 @@ enum class Constant : std::uint8_t {
   referred_in_place_from,
   nic_broadcast,
   nic_real_vector,
+  nic_gathered,
   nic_block,
   nic_block_per_byte,
   nic_message,

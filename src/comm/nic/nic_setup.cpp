@@ -188,11 +188,11 @@ void NicSetup::tell(const std::string& why_not) const {
                      : insists() && !why_not.empty() ? base::LogLevel::warn
                                                      : base::LogLevel::info;
   if (!why_not.empty()) return base::log(level, "nic", "{}", why_not);
-  const bool gathers = group_->gathers();
-  base::log(level, "nic",
-            "a communicator of {} ranks has a NIC path: small barriers, allreduces{} go by it, and "
-            "rooted collectives as UNISONO_NIC_ROOTED says",
-            members_.size(), gathers ? " and allgathers" : "");
+  base::log(
+      level, "nic",
+      "a communicator of {} ranks has a NIC path: small barriers, allreduces and allgathers go "
+      "by it, and rooted collectives as UNISONO_NIC_ROOTED says",
+      members_.size());
 }
 
 }  // namespace

@@ -33,8 +33,7 @@ const model::Machine& machine_of(const NicShape& shape) {
 
 Status check_blocks(const NicShape& shape) {
   if (nic_gathers_on_tree(shape)) {
-    const std::size_t most =
-        nic_bytes_that_pay(machine_of(shape), Collective::allgather, UNISONO_NIC_OR);
+    const std::size_t most = nic_bytes_to_gather(machine_of(shape), shape.hosts);
     if (bytes_of(shape) <= most / static_cast<std::size_t>(shape.ranks)) return base::success();
     return refusal(
         fmt::format("{} blocks of {} bytes are faster without it; up to {} bytes of all go by it",
@@ -70,6 +69,7 @@ NicShape nic_shape_of(const schedule::Shape& shape, const Circumstances& now) {
   nic.count = shape.count * now.element_bytes;
   nic.root = shape.root;
   nic.ranks = shape.ranks;
+  nic.hosts = shape.hosts.hosts();
   nic.one_a_host = shape.hosts.are_alone();
   nic.machine = now.machine;
   if (!schedule::is_reduction(shape.collective)) return nic;

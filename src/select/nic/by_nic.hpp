@@ -24,6 +24,7 @@ struct NicShape {
   std::int64_t count = 0;
   int root = 0;
   int ranks = 1;
+  int hosts = 1;                            // where they are
   bool one_a_host = true;                   // no two of them are on one host
   const model::Machine* machine = nullptr;  // the costs; null: the default machine
 };

@@ -47,6 +47,12 @@ NicBlockCosts NicBlockCosts::of(const model::Machine& machine) {
           .joined_word = ns(Constant::nic_joined_per_byte) * kWordBytes,
           .step = ns(Constant::nic_step)};
 }
+std::size_t nic_bytes_to_gather(const model::Machine& machine, int hosts) {
+  const auto of_host =
+      static_cast<std::size_t>(model::constant_of(machine, Constant::nic_gathered).count());
+  return std::min(of_host * static_cast<std::size_t>(hosts), nic::kPacketsMax * nic::kPacketBytes);
+}
+
 
 bool nic_joins_blocks(const NicBlockCosts& costs, int ranks, std::size_t block_bytes) {
   const auto words = static_cast<double>(nic::words_of(block_bytes));

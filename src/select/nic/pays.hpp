@@ -22,6 +22,10 @@ bool nic_adds_floats(std::uint32_t combine);
 std::size_t nic_bytes_that_pay(const model::Machine& machine, schedule::Collective collective,
                                std::uint32_t combine);
 
+// An allgather by the tree is faster than by host processes up to so many bytes of all ranks
+// together. One packet carries all blocks to all hosts, where processes send one for each host.
+std::size_t nic_bytes_to_gather(const model::Machine& machine, int hosts);
+
 // Whether a rooted collective is faster there. In the NIC path all ranks wait for its end; among
 // host processes, ranks that receive nothing return at once. But programs forward data that one
 // host's processes would otherwise have to forward for others.

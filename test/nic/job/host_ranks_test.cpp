@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "base/prng.hpp"
+#include "model/default_machine.hpp"
 #include "nic/job/allreduce_bits.hpp"
 #include "nic/job/gather_blocks.hpp"
 #include "nic/job/nic_job.hpp"
 #include "nic/port/vector_limit.hpp"
+#include "select/nic/pays.hpp"
 
 namespace unisono::harness {
 namespace {
@@ -102,18 +104,20 @@ TEST_F(NicHostRanks, TheNetworkCarriesAContributionOfEachHost) {
 
 // The blocks of all ranks together are one vector on the tree; longer ones stay with the host
 // engine.
-std::size_t longest_block(const NicRank& self) {
-  return nic::kPacketsMax * nic::kPacketBytes / static_cast<std::size_t>(self.ranks);
+std::size_t longest_block(const Placement& host_of) {
+  const std::size_t gathered =
+      select::nic_bytes_to_gather(model::default_machine(), static_cast<int>(host_count(host_of)));
+  return gathered / host_of.size();
 }
 
-void gather_blocks(const NicRank& self) {
+void gather_blocks(const NicRank& self, std::size_t longest) {
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, std::size_t{100}}) {
     for (int call = 0; call < 4; ++call) {
       ASSERT_NO_FATAL_FAILURE(check_allgather(self, call, bytes));
     }
   }
-  ASSERT_NO_FATAL_FAILURE(check_allgather(self, 1, longest_block(self)));
-  ASSERT_NO_FATAL_FAILURE(check_allgather(self, 2, longest_block(self) + 1));
+  ASSERT_NO_FATAL_FAILURE(check_allgather(self, 1, longest));
+  ASSERT_NO_FATAL_FAILURE(check_allgather(self, 2, longest + 1));
 }
 constexpr std::uint64_t kGatheredInOnePacket = 12;
 
@@ -122,14 +126,17 @@ TEST_F(NicHostRanks, BlocksOfAllRanksGoByTheTree) {
   for (const Placement& host_of : placements()) {
     SCOPED_TRACE(testing::PrintToString(host_of));
     use(host_of);
+    const std::size_t longest = longest_block(host_of);
     const std::uint64_t results = operations();
     const std::uint64_t sums = counted(UNISONO_NIC_SENT_UP);
-    auto processes = start_job([](const NicRank& self) {
-      ASSERT_NO_FATAL_FAILURE(gather_blocks(self));
+    auto processes = start_job([longest](const NicRank& self) {
+      ASSERT_NO_FATAL_FAILURE(gather_blocks(self, longest));
       leave(self);
     });
     expect_all_clean(processes);
-    const std::uint64_t made = kGatheredInOnePacket + nic::kPacketsMax + 1;
+    const std::size_t packets =
+        (longest * host_of.size() + nic::kPacketBytes - 1) / nic::kPacketBytes;
+    const std::uint64_t made = kGatheredInOnePacket + packets + 1;
     EXPECT_EQ(operations() - results, made) << "and the trial";
     EXPECT_EQ(counted(UNISONO_NIC_SENT_UP) - sums, made * (host_count(host_of) - 1));
     EXPECT_EQ(counted(UNISONO_NIC_BLOCK_SENT), 0U);
@@ -183,7 +190,7 @@ TEST_F(NicHostRanks, BlocksThatDifferAreFound) {
   // A rank of a host and a whole host; in other numbers of packets, and off the NIC path.
   expect_difference([&](const NicRank& self) { return gather(self, self.rank == 3 ? 9 : 8); });
   expect_difference([&](const NicRank& self) { return gather(self, self.rank / 2 == 1 ? 9 : 8); });
-  expect_difference([&](const NicRank& self) { return gather(self, self.rank == 4 ? 500 : 8); });
+  expect_difference([&](const NicRank& self) { return gather(self, self.rank == 4 ? 300 : 8); });
   expect_difference([&](const NicRank& self) { return gather(self, self.rank < 2 ? 5000 : 8); });
   expect_difference([&](const NicRank& self) {
     return self.rank == 5 ? unisono_barrier(self.world) : gather(self, 8);

@@ -39,6 +39,7 @@ TEST(NicCall, AnAllgatherOnTheTree) {
   shape.type = arith::Type::byte;
   shape.count = 3;
   shape.ranks = 8;
+  shape.hosts = 4;
   EXPECT_TRUE(lower_call(shape, 0)->gathers);
   shape.one_a_host = false;
   const auto call = lower_call(shape, 5);
@@ -49,11 +50,16 @@ TEST(NicCall, AnAllgatherOnTheTree) {
   EXPECT_EQ(call->offset, 15U);
   EXPECT_EQ(call->gives, 3U);
   EXPECT_TRUE(call->takes && call->kernel != nullptr);
+  shape.count = 350;
+  EXPECT_TRUE(lower_call(shape, 7).ok());
+  shape.count = 351;
+  EXPECT_EQ(lower_call(shape, 7).error().message,
+            "8 blocks of 351 bytes are faster without it; up to 2800 bytes of all go by it");
+  shape.hosts = 8;
   shape.count = 700;
   EXPECT_TRUE(lower_call(shape, 7).ok());
   shape.count = 701;
-  EXPECT_EQ(lower_call(shape, 7).error().message,
-            "8 blocks of 701 bytes are faster without it; up to 5600 bytes of all go by it");
+  EXPECT_FALSE(lower_call(shape, 7).ok()) << "a vector has no more packets";
   shape.one_a_host = true;
   EXPECT_TRUE(lower_call(shape, 7)->gathers);
   shape.ranks = UNISONO_NIC_RANKS_MAX + 1;
