@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * IEEE-754 binary64 and binary32 in integer instructions: sum, min and max on bit patterns, for
- * where there is no floating-point unit (eBPF). Plain C11, which is C++ too: no loops, no 128-bit
- * integers, no library, no tables. The results are those of the kernels, bit for bit: rounded to
- * nearest even, subnormals, infinities, -0 below +0 (docs/reference/arithmetic.md). A NaN among the
- * operands gives a quiet NaN, the left one's payload before the right one's; inf - inf gives
- * UNISONO_FLOAT64_NAN. Pure functions; any thread.
+ * IEEE-754 binary64, binary32, binary16 and bfloat16 in integer instructions: sum, product, min and
+ * max on bit patterns, for where there is no floating-point unit (eBPF). Plain C11, which is C++
+ * too: no loops, no 128-bit integers, no library, no tables. The results are those of the kernels,
+ * bit for bit: rounded to nearest even, subnormals, infinities, -0 below +0
+ * (docs/reference/arithmetic.md). A NaN among the operands gives a quiet NaN, the left one's
+ * payload before the right one's; inf - inf gives UNISONO_FLOAT64_NAN. Pure functions; any thread.
  */
 #pragma once
 
@@ -121,6 +121,70 @@ UNISONO_SOFT_FLOAT uint64_t unisono_soft_add(uint64_t a, uint64_t b, uint32_t wi
   return bits | (a & sign);
 }
 
+/* The upper half of a 128-bit product, and the lower one. */
+UNISONO_SOFT_FLOAT uint64_t unisono_soft_upper_product(uint64_t a, uint64_t b, uint64_t* lower) {
+  const uint64_t a_low = (uint32_t)a, a_high = a >> 32;
+  const uint64_t b_low = (uint32_t)b, b_high = b >> 32;
+  const uint64_t low = a_low * b_low;
+  const uint64_t left = a_low * b_high;
+  const uint64_t right = a_high * b_low;
+  const uint64_t middle = (low >> 32) + (uint32_t)left + (uint32_t)right;
+  *lower = middle << 32 | (uint32_t)low;
+  return a_high * b_high + (left >> 32) + (right >> 32) + (middle >> 32);
+}
+
+/* The product of two patterns, as in unisono_soft_add(). */
+UNISONO_SOFT_FLOAT uint64_t unisono_soft_multiply(uint64_t a, uint64_t b, uint32_t width,
+                                                  uint32_t top) {
+  const uint64_t one = 1ULL << width;
+  const uint64_t sign = 1ULL << top;
+  const uint64_t infinity = sign - one;
+  const uint64_t negative = (a ^ b) & sign;
+  const uint64_t a_size = a & ~sign;
+  const uint64_t b_size = b & ~sign;
+  if (a_size > infinity) return a | one >> 1;
+  if (b_size > infinity) return b | one >> 1;
+  if (a_size == 0 || b_size == 0) {
+    return a_size == infinity || b_size == infinity ? infinity | one >> 1 : negative;
+  }
+  if (a_size == infinity || b_size == infinity) return infinity | negative;
+  /* Significands with their highest bit at bit 63, also of subnormal numbers. */
+  const uint64_t a_small = unisono_soft_less(a_size, one);
+  const uint64_t b_small = unisono_soft_less(b_size, one);
+  const uint64_t a_part = (a_size & (one - 1)) | (1 - a_small) << width;
+  const uint64_t b_part = (b_size & (one - 1)) | (1 - b_small) << width;
+  const uint32_t a_zeros = unisono_leading_zeros(a_part);
+  const uint32_t b_zeros = unisono_leading_zeros(b_part);
+  uint64_t lower = 0;
+  uint64_t upper = unisono_soft_upper_product(a_part << a_zeros, b_part << b_zeros, &lower);
+  /* Offset by the largest exponent and more, so that no difference is below zero. */
+  const uint64_t bias = (infinity >> width) >> 1;
+  const uint64_t offset = 1ULL << 13;
+  uint64_t exponent = offset + (a_size >> width) + a_small + (b_size >> width) + b_small +
+                      2 * (63 - width) - a_zeros - b_zeros - bias + 1;
+  if (upper >> 63 == 0) {
+    upper = upper << 1 | lower >> 63;
+    lower <<= 1;
+    --exponent;
+  }
+  uint64_t lost = lower != 0;
+  if (exponent <= offset) { /* subnormal: it has the exponent 1 and no implicit bit */
+    uint64_t distance = offset + 1 - exponent;
+    if (distance > 63) distance = 63;
+    lost |= (upper & ((1ULL << distance) - 1)) != 0;
+    upper >>= distance;
+    exponent = offset + 1;
+  }
+  exponent -= offset;
+  const uint32_t unused = 60 - width;
+  const uint64_t rest = (upper & ((1ULL << unused) - 1)) | lost;
+  const uint64_t product = upper >> unused | (rest != 0);
+  uint64_t bits = ((exponent - 1) << width) + (product >> 3);
+  bits += ((product & 7) + (bits & 1) + 3) >> 3;
+  if (bits > infinity) bits = infinity;
+  return bits | negative;
+}
+
 /* The lesser or, if `greatest`, the greater of two patterns; -0 is less than +0. */
 UNISONO_SOFT_FLOAT uint64_t unisono_soft_extreme(uint64_t a, uint64_t b, uint32_t width,
                                                  uint64_t sign, int greatest) {
@@ -156,4 +220,49 @@ UNISONO_SOFT_FLOAT uint32_t unisono_float32_min(uint32_t a, uint32_t b) {
 
 UNISONO_SOFT_FLOAT uint32_t unisono_float32_max(uint32_t a, uint32_t b) {
   return (uint32_t)unisono_soft_extreme(a, b, 23, 1ULL << 31, 1);
+}
+
+UNISONO_SOFT_FLOAT uint64_t unisono_float64_multiply(uint64_t a, uint64_t b) {
+  return unisono_soft_multiply(a, b, 52, 63);
+}
+
+UNISONO_SOFT_FLOAT uint32_t unisono_float32_multiply(uint32_t a, uint32_t b) {
+  return (uint32_t)unisono_soft_multiply(a, b, 23, 31);
+}
+
+/* Sums of 16-bit formats are rounded once, as if in binary32 and then again: a binary32 has more
+ * than twice their digits. */
+UNISONO_SOFT_FLOAT uint16_t unisono_float16_add(uint16_t a, uint16_t b) {
+  return (uint16_t)unisono_soft_add(a, b, 10, 15);
+}
+
+UNISONO_SOFT_FLOAT uint16_t unisono_float16_min(uint16_t a, uint16_t b) {
+  return (uint16_t)unisono_soft_extreme(a, b, 10, 1ULL << 15, 0);
+}
+
+UNISONO_SOFT_FLOAT uint16_t unisono_float16_max(uint16_t a, uint16_t b) {
+  return (uint16_t)unisono_soft_extreme(a, b, 10, 1ULL << 15, 1);
+}
+
+UNISONO_SOFT_FLOAT uint16_t unisono_float16_multiply(uint16_t a, uint16_t b) {
+  return (uint16_t)unisono_soft_multiply(a, b, 10, 15);
+}
+
+UNISONO_SOFT_FLOAT uint16_t unisono_bfloat16_add(uint16_t a, uint16_t b) {
+  return (uint16_t)unisono_soft_add(a, b, 7, 15);
+}
+
+UNISONO_SOFT_FLOAT uint16_t unisono_bfloat16_min(uint16_t a, uint16_t b) {
+  return (uint16_t)unisono_soft_extreme(a, b, 7, 1ULL << 15, 0);
+}
+
+UNISONO_SOFT_FLOAT uint16_t unisono_bfloat16_max(uint16_t a, uint16_t b) {
+  return (uint16_t)unisono_soft_extreme(a, b, 7, 1ULL << 15, 1);
+}
+
+/* Subnormal products are rounded twice, as docs/reference/arithmetic.md says. */
+UNISONO_SOFT_FLOAT uint16_t unisono_bfloat16_multiply(uint16_t a, uint16_t b) {
+  const uint32_t product = unisono_float32_multiply((uint32_t)a << 16, (uint32_t)b << 16);
+  const uint32_t is_nan = (product & 0x7FFFFFFFU) > 0x7F800000U;
+  return (uint16_t)((is_nan ? product : product + 0x7FFFU + (product >> 16 & 1)) >> 16);
 }

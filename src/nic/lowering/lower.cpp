@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <set>
 
@@ -334,18 +335,52 @@ base::Result<std::uint32_t> lower_operator(arith::Operator op, arith::Type type)
       {Operator::max, Type::uint64, UNISONO_NIC_MAX_UINT64},
       {Operator::max, Type::float32, UNISONO_NIC_MAX_FLOAT32},
       {Operator::max, Type::float64, UNISONO_NIC_MAX_FLOAT64},
+      {Operator::sum, Type::int16, UNISONO_NIC_SUM_INT16},
+      {Operator::sum, Type::uint16, UNISONO_NIC_SUM_INT16},
+      {Operator::sum, Type::int8, UNISONO_NIC_SUM_INT8},
+      {Operator::sum, Type::uint8, UNISONO_NIC_SUM_INT8},
+      {Operator::sum, Type::float16, UNISONO_NIC_SUM_FLOAT16},
+      {Operator::sum, Type::bfloat16, UNISONO_NIC_SUM_BFLOAT16},
+      {Operator::sum, Type::complex64, UNISONO_NIC_SUM_FLOAT32},
+      {Operator::sum, Type::complex128, UNISONO_NIC_SUM_FLOAT64},
+      {Operator::min, Type::int16, UNISONO_NIC_MIN_INT16},
+      {Operator::min, Type::int8, UNISONO_NIC_MIN_INT8},
+      {Operator::min, Type::uint16, UNISONO_NIC_MIN_UINT16},
+      {Operator::min, Type::uint8, UNISONO_NIC_MIN_UINT8},
+      {Operator::min, Type::float16, UNISONO_NIC_MIN_FLOAT16},
+      {Operator::min, Type::bfloat16, UNISONO_NIC_MIN_BFLOAT16},
+      {Operator::max, Type::int16, UNISONO_NIC_MAX_INT16},
+      {Operator::max, Type::int8, UNISONO_NIC_MAX_INT8},
+      {Operator::max, Type::uint16, UNISONO_NIC_MAX_UINT16},
+      {Operator::max, Type::uint8, UNISONO_NIC_MAX_UINT8},
+      {Operator::max, Type::float16, UNISONO_NIC_MAX_FLOAT16},
+      {Operator::max, Type::bfloat16, UNISONO_NIC_MAX_BFLOAT16},
+      {Operator::prod, Type::float64, UNISONO_NIC_PRODUCT_FLOAT64},
+      {Operator::prod, Type::float32, UNISONO_NIC_PRODUCT_FLOAT32},
+      {Operator::prod, Type::float16, UNISONO_NIC_PRODUCT_FLOAT16},
+      {Operator::prod, Type::bfloat16, UNISONO_NIC_PRODUCT_BFLOAT16},
   };
   // clang-format on
   for (const Row& row : kRows) {
     if (row.op == op && row.type == type) return row.combine;
+  }
+  // The rows of an operator stand by the width of its elements: 8, 4, 2, 1 bytes.
+  const auto by_width = [type](std::uint32_t first) {
+    return first + static_cast<std::uint32_t>(std::countl_zero(arith::type_size(type)) - 60);
+  };
+  if (arith::fits(Operator::logical_and, type)) {
+    if (op == Operator::prod) return by_width(UNISONO_NIC_PRODUCT_INT64);
+    if (op == Operator::logical_and) return by_width(UNISONO_NIC_BOTH_INT64);
+    if (op == Operator::logical_or) return by_width(UNISONO_NIC_EITHER_INT64);
+    if (op == Operator::logical_xor) return by_width(UNISONO_NIC_ONE_INT64);
   }
   const bool is_integer = arith::fits(Operator::bitwise_and, type);
   if (is_integer && op == Operator::bitwise_and) return std::uint32_t{UNISONO_NIC_AND};
   if (is_integer && op == Operator::bitwise_or) return std::uint32_t{UNISONO_NIC_OR};
   if (is_integer && op == Operator::bitwise_xor) return std::uint32_t{UNISONO_NIC_XOR};
   return Error{Code::unsupported,
-               fmt::format("the NIC cannot combine {} by {}: it knows sum, min and max of int32, "
-                           "int64, uint32, uint64, float32 and float64, and bitwise operators",
+               fmt::format("the NIC cannot combine {} by {}: it knows all operators of integers "
+                           "and of real numbers, sums of complex numbers, and no pairs",
                            arith::type_name(type), arith::operator_name(op))};
 }
 

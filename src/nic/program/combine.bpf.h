@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "arith/lanes.h"
 #include "arith/soft_float.h"
 #include "nic/program/bpf.bpf.h"
 #include "nic/program/tables.h"
@@ -22,6 +23,30 @@ UNISONO_GLOBAL uint64_t max_float32(uint64_t a, uint64_t b) {
   return unisono_float32_max((uint32_t)a, (uint32_t)b);
 }
 
+/* All four 16-bit elements of a word. */
+#define UNISONO_QUARTERS(operation)                                          \
+  ((uint64_t)(uint16_t)operation(a >> 48, b >> 48) << 48 |                   \
+   (uint64_t)(uint16_t)operation(a >> 32 & 0xFFFF, b >> 32 & 0xFFFF) << 32 | \
+   (uint64_t)(uint16_t)operation(a >> 16 & 0xFFFF, b >> 16 & 0xFFFF) << 16 | \
+   (uint16_t)operation(a & 0xFFFF, b & 0xFFFF))
+
+/* For a whole word, so that the verifier follows a loop over words with one call each. */
+#define UNISONO_QUARTERS_FUNCTION(name)                         \
+  UNISONO_GLOBAL uint64_t four_##name(uint64_t a, uint64_t b) { \
+    return UNISONO_QUARTERS(unisono_##name);                    \
+  }
+UNISONO_QUARTERS_FUNCTION(float16_add)
+UNISONO_QUARTERS_FUNCTION(float16_min)
+UNISONO_QUARTERS_FUNCTION(float16_max)
+UNISONO_QUARTERS_FUNCTION(float16_multiply)
+UNISONO_QUARTERS_FUNCTION(bfloat16_add)
+UNISONO_QUARTERS_FUNCTION(bfloat16_min)
+UNISONO_QUARTERS_FUNCTION(bfloat16_max)
+UNISONO_QUARTERS_FUNCTION(bfloat16_multiply)
+UNISONO_GLOBAL uint64_t multiply_float64(uint64_t a, uint64_t b) {
+  return unisono_float64_multiply(a, b);
+}
+
 /* Both 32-bit elements of a word. */
 #define UNISONO_HALVES(operation)                          \
   ((uint64_t)(uint32_t)operation(a >> 32, b >> 32) << 32 | \
@@ -31,6 +56,7 @@ UNISONO_GLOBAL uint64_t max_float32(uint64_t a, uint64_t b) {
 #define MIN_INT32(x, y) ((int32_t)(y) < (int32_t)(x) ? (y) : (x))
 #define MAX_INT32(x, y) ((int32_t)(x) < (int32_t)(y) ? (y) : (x))
 #define MIN_UINT32(x, y) ((uint32_t)(y) < (uint32_t)(x) ? (y) : (x))
+#define MULTIPLY_INT32(x, y) ((uint32_t)(x) * (uint32_t)(y))
 #define MAX_UINT32(x, y) ((uint32_t)(x) < (uint32_t)(y) ? (y) : (x))
 
 /* target[i] = `expression` of a = target[i] and b = other[i], for all words. */
@@ -80,13 +106,134 @@ UNISONO_SEVERAL_WORDS(add_float32_words, UNISONO_HALVES(unisono_float32_add))
     }                                                              \
     return 0
 
+/* Rows that differ in the width of elements and little else share a loop. Their parameters are
+ * hidden from the verifier, which would otherwise follow the loop for each of them. */
+struct lanes {
+  uint64_t high;
+  uint64_t flip;     /* of minima and maxima, as are ... */
+  uint64_t greatest; /* ... these */
+  uint64_t both;     /* of logical operators: results that they take, all bits or none */
+  uint64_t either;
+  uint64_t one;
+  uint32_t bits;
+};
+
+#define UNISONO_EACH_LANES(expression)          \
+  for (i = 0; i < UNISONO_NIC_WORDS_MAX; ++i) { \
+    if (i >= words) break;                      \
+    const uint64_t a = target->data[i];         \
+    const uint64_t b = other->data[i];          \
+    target->data[i] = (expression);             \
+  }                                             \
+  return 0
+
+/* Rows come in groups by width, in this order: 64, 32, 16, 8. */
+UNISONO_INLINE uint32_t width_of(uint32_t row, uint32_t first) {
+  return 64U >> ((row - first) & 3);
+}
+
+UNISONO_INLINE struct lanes lanes_of(uint32_t bits) {
+  const struct lanes lanes = {.high = unisono_soft_opaque(unisono_lanes_high(bits)),
+                              .bits = (uint32_t)unisono_soft_opaque(bits) & 127};
+  return lanes;
+}
+
+UNISONO_GLOBAL int add_lanes(struct unisono_nic_block* target,
+                             const struct unisono_nic_block* other) {
+  if (!target || !other) return 0;
+  const uint32_t words = target->words;
+  const uint32_t row = target->combine & UNISONO_NIC_COMBINE_MASK;
+  const struct lanes lanes = lanes_of(row == UNISONO_NIC_SUM_INT8 ? 8 : 16);
+  uint32_t i;
+  UNISONO_EACH_LANES(unisono_lanes_add(a, b, lanes.high));
+}
+
+UNISONO_GLOBAL int find_extremes(struct unisono_nic_block* target,
+                                 const struct unisono_nic_block* other) {
+  if (!target || !other) return 0;
+  const uint32_t words = target->words;
+  const uint32_t row = target->combine & UNISONO_NIC_COMBINE_MASK;
+  const int greatest = row >= UNISONO_NIC_MAX_INT16;
+  const uint32_t kind = row - (greatest ? UNISONO_NIC_MAX_INT16 : UNISONO_NIC_MIN_INT16);
+  struct lanes lanes = lanes_of((kind & 1) != 0 ? 8 : 16);
+  lanes.flip = unisono_soft_opaque(kind < 2 ? lanes.high : 0);
+  lanes.greatest = unisono_soft_opaque(-(uint64_t)(greatest != 0));
+  uint32_t i;
+  UNISONO_EACH_LANES(
+      unisono_lanes_extreme(a, b, lanes.high, lanes.bits, lanes.flip, lanes.greatest));
+}
+
+UNISONO_GLOBAL int combine_truths(struct unisono_nic_block* target,
+                                  const struct unisono_nic_block* other) {
+  if (!target || !other) return 0;
+  const uint32_t words = target->words;
+  const uint32_t row = target->combine & UNISONO_NIC_COMBINE_MASK;
+  const uint32_t kind = (row - UNISONO_NIC_BOTH_INT64) >> 2;
+  struct lanes lanes = lanes_of(width_of(row, UNISONO_NIC_BOTH_INT64));
+  lanes.both = unisono_soft_opaque(-(uint64_t)(kind == 0));
+  lanes.either = unisono_soft_opaque(-(uint64_t)(kind == 1));
+  lanes.one = unisono_soft_opaque(-(uint64_t)(kind == 2));
+  uint32_t i;
+  for (i = 0; i < UNISONO_NIC_WORDS_MAX; ++i) {
+    if (i >= words) break;
+    const uint64_t a = unisono_lanes_truth(target->data[i], lanes.high, lanes.bits);
+    const uint64_t b = unisono_lanes_truth(other->data[i], lanes.high, lanes.bits);
+    target->data[i] = (a & b & lanes.both) | ((a | b) & lanes.either) | ((a ^ b) & lanes.one);
+  }
+  return 0;
+}
+
+UNISONO_GLOBAL uint64_t multiply_int8(uint64_t a, uint64_t b) {
+  return unisono_lanes_multiply(a, b, 8);
+}
+UNISONO_GLOBAL uint64_t multiply_int16(uint64_t a, uint64_t b) {
+  return unisono_lanes_multiply(a, b, 16);
+}
+
+UNISONO_GLOBAL uint64_t multiply_float32_pair(uint64_t a, uint64_t b) {
+  return UNISONO_HALVES(unisono_float32_multiply);
+}
+
+/* Floating-point rows that have no loops for several words. */
+UNISONO_GLOBAL int combine_soft(struct unisono_nic_block* target,
+                                const struct unisono_nic_block* other) {
+  if (!target || !other) return 0;
+  const uint32_t words = target->words;
+  uint32_t i;
+  switch (target->combine & UNISONO_NIC_COMBINE_MASK) {
+    UNISONO_EACH_WORD(UNISONO_NIC_SUM_FLOAT16, four_float16_add(a, b));
+    UNISONO_EACH_WORD(UNISONO_NIC_SUM_BFLOAT16, four_bfloat16_add(a, b));
+    UNISONO_EACH_WORD(UNISONO_NIC_MIN_FLOAT16, four_float16_min(a, b));
+    UNISONO_EACH_WORD(UNISONO_NIC_MIN_BFLOAT16, four_bfloat16_min(a, b));
+    UNISONO_EACH_WORD(UNISONO_NIC_MAX_FLOAT16, four_float16_max(a, b));
+    UNISONO_EACH_WORD(UNISONO_NIC_MAX_BFLOAT16, four_bfloat16_max(a, b));
+    UNISONO_EACH_WORD(UNISONO_NIC_PRODUCT_FLOAT64, multiply_float64(a, b));
+    UNISONO_EACH_WORD(UNISONO_NIC_PRODUCT_FLOAT32, multiply_float32_pair(a, b));
+    UNISONO_EACH_WORD(UNISONO_NIC_PRODUCT_FLOAT16, four_float16_multiply(a, b));
+    UNISONO_EACH_WORD(UNISONO_NIC_PRODUCT_BFLOAT16, four_bfloat16_multiply(a, b));
+    UNISONO_EACH_WORD(UNISONO_NIC_PRODUCT_INT64, a * b);
+    UNISONO_EACH_WORD(UNISONO_NIC_PRODUCT_INT32, UNISONO_HALVES(MULTIPLY_INT32));
+    UNISONO_EACH_WORD(UNISONO_NIC_PRODUCT_INT16, multiply_int16(a, b));
+    UNISONO_EACH_WORD(UNISONO_NIC_PRODUCT_INT8, multiply_int8(a, b));
+  }
+  return 0;
+}
+
 /* target = target op other. Both are for the same operation: combine and words agree. */
 UNISONO_GLOBAL int combine_blocks(struct unisono_nic_block* target,
                                   const struct unisono_nic_block* other) {
   if (!target || !other) return 0;
   const uint32_t words = target->words;
+  const uint32_t row = target->combine & UNISONO_NIC_COMBINE_MASK;
   uint32_t i;
-  switch (target->combine & UNISONO_NIC_COMBINE_MASK) {
+  if (row >= UNISONO_NIC_BOTH_INT64) return combine_truths(target, other);
+  if (row == UNISONO_NIC_SUM_INT16 || row == UNISONO_NIC_SUM_INT8) return add_lanes(target, other);
+  if ((row >= UNISONO_NIC_MIN_INT16 && row <= UNISONO_NIC_MIN_UINT8) ||
+      (row >= UNISONO_NIC_MAX_INT16 && row <= UNISONO_NIC_MAX_UINT8)) {
+    return find_extremes(target, other);
+  }
+  if (row > UNISONO_NIC_XOR) return combine_soft(target, other);
+  switch (row) {
     UNISONO_EACH_WORD(UNISONO_NIC_SUM_INT64, a + b);
     UNISONO_EACH_WORD(UNISONO_NIC_SUM_INT32, UNISONO_HALVES(ADD_INT32));
     UNISONO_EACH_WORD_BY(UNISONO_NIC_SUM_FLOAT64, add_float64_words, add_float64(a, b));

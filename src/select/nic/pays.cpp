@@ -17,8 +17,23 @@ constexpr double kWordBytes = 8;
 }  // namespace
 
 bool nic_adds_floats(std::uint32_t combine) {
-  const std::uint32_t how = combine & UNISONO_NIC_COMBINE_MASK;
-  return how == UNISONO_NIC_SUM_FLOAT32 || how == UNISONO_NIC_SUM_FLOAT64;
+  switch (combine & UNISONO_NIC_COMBINE_MASK) {
+    case UNISONO_NIC_SUM_FLOAT64:
+    case UNISONO_NIC_SUM_FLOAT32:
+    case UNISONO_NIC_SUM_FLOAT16:
+    case UNISONO_NIC_SUM_BFLOAT16:
+    case UNISONO_NIC_MIN_FLOAT16:
+    case UNISONO_NIC_MIN_BFLOAT16:
+    case UNISONO_NIC_MAX_FLOAT16:
+    case UNISONO_NIC_MAX_BFLOAT16:
+    case UNISONO_NIC_PRODUCT_FLOAT64:
+    case UNISONO_NIC_PRODUCT_FLOAT32:
+    case UNISONO_NIC_PRODUCT_FLOAT16:
+    case UNISONO_NIC_PRODUCT_BFLOAT16:
+      return true;
+    default:
+      return false;
+  }
 }
 
 std::size_t nic_bytes_that_pay(const model::Machine& machine, Collective collective,
@@ -30,6 +45,12 @@ std::size_t nic_bytes_that_pay(const model::Machine& machine, Collective collect
   };
   if (collective == Collective::broadcast) return up_to(Constant::nic_broadcast);
   return nic_adds_floats(combine) ? up_to(Constant::nic_real_vector) : kLongest;
+}
+
+std::size_t nic_bytes_to_gather(const model::Machine& machine, int hosts) {
+  const auto of_host =
+      static_cast<std::size_t>(model::constant_of(machine, Constant::nic_gathered).count());
+  return std::min(of_host * static_cast<std::size_t>(hosts), nic::kPacketsMax * nic::kPacketBytes);
 }
 
 bool nic_rooted_pays(Collective collective, int hosts) {
@@ -47,12 +68,6 @@ NicBlockCosts NicBlockCosts::of(const model::Machine& machine) {
           .joined_word = ns(Constant::nic_joined_per_byte) * kWordBytes,
           .step = ns(Constant::nic_step)};
 }
-std::size_t nic_bytes_to_gather(const model::Machine& machine, int hosts) {
-  const auto of_host =
-      static_cast<std::size_t>(model::constant_of(machine, Constant::nic_gathered).count());
-  return std::min(of_host * static_cast<std::size_t>(hosts), nic::kPacketsMax * nic::kPacketBytes);
-}
-
 
 bool nic_joins_blocks(const NicBlockCosts& costs, int ranks, std::size_t block_bytes) {
   const auto words = static_cast<double>(nic::words_of(block_bytes));

@@ -13,8 +13,8 @@
 
 namespace unisono::select {
 
-// Whether `combine` (nic::lower_operator()) is a sum of floating-point numbers, which programs
-// compute in software.
+// Whether programs compute `combine` (nic::lower_operator()) in software, at the cost of a sum of
+// floating-point numbers: sums, products, and all operators of 16-bit formats.
 bool nic_adds_floats(std::uint32_t combine);
 
 // The NIC path is faster for vectors up to so many bytes. A broadcast there is a reduction, to

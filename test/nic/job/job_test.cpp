@@ -89,9 +89,9 @@ TEST_F(NicJob, TypesAndOperatorsHaveTheBitsOfTheHostEngine) {
   std::vector<std::string> results;
   for (const HostProcess& rank : by_nic) results.push_back(rank.line().hear());
   expect_all_clean(by_nic);
-  // All but the products: 3 lengths of a packet and 2 of two, 3 allreduces and a reduce to each
+  // 3 lengths of a packet and 2 of two, 3 allreduces and a reduce to each
   // root; and the trial.
-  EXPECT_EQ(operations(), (3 * 6 + 3 * 2) * (3 + 2 * 2) * (3 + kHosts) + 1U);
+  EXPECT_EQ(operations(), (3 * 6 + 4 * 2) * (3 + 2 * 2) * (3 + kHosts) + 1U);
   auto by_hosts = start_job(body, {{"UNISONO_NIC", "off"}});
   for (std::size_t rank = 0; rank < by_hosts.size(); ++rank) {
     EXPECT_EQ(by_hosts[rank].line().hear(), results[rank]) << "rank " << rank;

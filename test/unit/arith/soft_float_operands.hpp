@@ -18,6 +18,8 @@ struct SoftFormat {
 };
 inline constexpr SoftFormat kSoftFloat64{52, 11};
 inline constexpr SoftFormat kSoftFloat32{23, 8};
+inline constexpr SoftFormat kSoftFloat16{10, 5};
+inline constexpr SoftFormat kSoftBFloat16{7, 8};
 
 struct PatternPair {
   std::uint64_t left;

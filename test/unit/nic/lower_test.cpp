@@ -357,13 +357,19 @@ TEST(LowerOperator, KnowsWhatTheProgramKnows) {
   EXPECT_EQ(*lower_operator(Operator::min, Type::uint64), UNISONO_NIC_MIN_UINT64);
   EXPECT_EQ(*lower_operator(Operator::max, Type::int32), UNISONO_NIC_MAX_INT32);
   EXPECT_EQ(*lower_operator(Operator::bitwise_xor, Type::int8), UNISONO_NIC_XOR);
-  EXPECT_EQ(lower_operator(Operator::prod, Type::float64).error().message,
-            "the NIC cannot combine float64 by prod: it knows sum, min and max of int32, int64, "
-            "uint32, uint64, float32 and float64, and bitwise operators");
-  EXPECT_FALSE(lower_operator(Operator::sum, Type::float16).ok());
+  EXPECT_EQ(*lower_operator(Operator::sum, Type::bfloat16), UNISONO_NIC_SUM_BFLOAT16);
+  EXPECT_EQ(*lower_operator(Operator::prod, Type::int64), UNISONO_NIC_PRODUCT_INT64);
+  EXPECT_EQ(*lower_operator(Operator::prod, Type::uint32), UNISONO_NIC_PRODUCT_INT32);
+  EXPECT_EQ(*lower_operator(Operator::logical_or, Type::int16), UNISONO_NIC_EITHER_INT16);
+  EXPECT_EQ(*lower_operator(Operator::logical_xor, Type::uint8), UNISONO_NIC_ONE_INT8);
+  EXPECT_EQ(*lower_operator(Operator::sum, Type::complex128), UNISONO_NIC_SUM_FLOAT64);
+  EXPECT_EQ(lower_operator(Operator::prod, Type::complex64).error().message,
+            "the NIC cannot combine complex64 by prod: it knows all operators of integers and of "
+            "real numbers, sums of complex numbers, and no pairs");
   EXPECT_FALSE(lower_operator(Operator::bitwise_and, Type::float64).ok());
   EXPECT_FALSE(lower_operator(Operator::minloc, Type::float64_int32).ok());
-  EXPECT_FALSE(lower_operator(Operator::logical_and, Type::int32).ok());
+  EXPECT_FALSE(lower_operator(Operator::logical_and, Type::float32).ok());
+  EXPECT_FALSE(lower_operator(Operator::sum, Type::byte).ok());
 }
 
 }  // namespace

@@ -73,7 +73,8 @@ TEST(NicCall, WhatItDoesNot) {
   shape.count = 1;
   EXPECT_EQ(lower_call(shape, 0).error().message, "the NIC path does no scan");
   shape.collective = Collective::allreduce;
-  shape.op = arith::Operator::prod;
+  shape.op = arith::Operator::minloc;
+  shape.type = arith::Type::int32_int32;
   EXPECT_EQ(lower_call(shape, 0).error().code, base::Code::unsupported);
 }
 
