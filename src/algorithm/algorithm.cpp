@@ -164,6 +164,7 @@ base::Result<Schedule> build(const Algorithm& algorithm, const Shape& shape,
 }
 
 std::string print_value(const ParameterSpec& spec, int value) {
+  if (spec.low == kUsual && value == kUsual) return std::string(kUsualName);
   const bool is_named = value >= 0 && static_cast<std::size_t>(value) < spec.names.size();
   return is_named ? std::string(spec.names[static_cast<std::size_t>(value)])
                   : fmt::format("{}", value);
@@ -175,6 +176,7 @@ std::optional<int> read_value(const ParameterSpec& spec, std::string_view text) 
     if (found == spec.names.end()) return std::nullopt;
     return static_cast<int>(found - spec.names.begin());
   }
+  if (spec.low == kUsual && text == kUsualName) return kUsual;
   const auto value = base::parse_integer(text);
   if (!value || *value < std::numeric_limits<int>::min() ||
       *value > std::numeric_limits<int>::max()) {
@@ -185,6 +187,7 @@ std::optional<int> read_value(const ParameterSpec& spec, std::string_view text) 
 
 std::string print_choices(const ParameterSpec& spec) {
   if (!spec.names.empty()) return fmt::format("{}", fmt::join(spec.names, ", "));
+  if (spec.low == kUsual) return fmt::format("{}, or a whole number", kUsualName);
   return spec.high != 0 ? fmt::format("a whole number, {} to {}", spec.low, spec.high)
                         : fmt::format("a whole number, {} or more", spec.low);
 }

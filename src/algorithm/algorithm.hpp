@@ -32,7 +32,7 @@ struct ParameterSpec {
   std::span<const std::string_view> names = {};
 };
 
-inline constexpr int kMaxParameters = 2;
+inline constexpr int kMaxParameters = 6;
 
 // In so many pieces, at most, a row cuts a vector that its ranks pass on piece by piece.
 inline constexpr int kMostPieces = 64;
@@ -46,6 +46,24 @@ struct Parameters {
 // For which numbers of ranks all ranks' schedules are the same but for peers and places of blocks.
 // They have the same ops on as many elements, sent to the same slots: one rank stands for all.
 enum class Alike : std::uint8_t { never, always, powers_of_two };
+
+// The value of a parameter whose lowest is negative: the usual one of the row that has it.
+inline constexpr int kUsual = -1;
+inline constexpr std::string_view kUsualName = "usual";
+
+// How long a part's vector or blocks are: the vector of the whole call, its blocks, or the ranks'
+// shares of its vector.
+enum class Extent : std::uint8_t { vector, blocks, shares };
+
+// A part of a mock-up (mock/): a collective that does a part of another one's work.
+struct Part {
+  Collective collective;
+  Extent extent;
+  std::span<const std::string_view> rows;  // the algorithms that may do it
+  // The mock-up's parameter that is an index into `rows`; that row's own parameters follow.
+  std::size_t first;
+};
+inline constexpr std::size_t kParametersOfPart = 2;
 
 struct Algorithm {
   std::string_view name;
@@ -65,6 +83,7 @@ struct Algorithm {
   Alike alike = Alike::never;
   bool alike_in_shares = false;  // ... if the ranks' shares of the vector are equal, too
   std::span<const ParameterSpec> parameters;
+  std::span<const Part> parts = {};  // of a mock-up, one after the other
   // Both are empty if the algorithm has no limits. `refuse` says in half a sentence why it does not
   // work for these ranks and parameters (each of them in its range), or returns nullptr. Root and
   // count must not matter, because a long vector is processed in parts. `only` is the rule for
@@ -105,6 +124,13 @@ std::string print_choices(const ParameterSpec& spec);
 
 // "fnomial(4)", "ring": how people write a row with its parameters.
 std::string describe(const Algorithm& algorithm, const Parameters& parameters);
+
+// A part of a mock-up, in a call of such a shape, with such parameters of the mock-up.
+Shape shape_of_part(const Part& part, const Shape& whole);
+const Algorithm& row_of_part(const Part& part, const Parameters& parameters);
+Parameters parameters_of_part(const Part& part, const Parameters& parameters, const Shape& shape);
+// Makes the part that row, an index, with its own parameters.
+void set_part(const Part& part, std::size_t row, const Parameters& own, Parameters& parameters);
 
 // The whole table as Markdown: docs/reference/algorithms.md.
 std::string markdown();

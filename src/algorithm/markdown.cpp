@@ -36,6 +36,9 @@ allreduce gives all ranks the same bits.
 *Sums* are exact where no partial sum is rounded. [Reproducible
 sums](../explanation/reproducible-sums.md) need such an algorithm. The library takes it for nothing
 else, unless UNISONO_ALGORITHM asks for it.
+
+A *mock-up* does the work of its collective by others, one after the other. Each part has three
+parameters: its algorithm, and two that this algorithm may have.
 )";
 
 constexpr std::string_view kSources = R"(
@@ -87,12 +90,13 @@ constexpr std::string_view kSources = R"(
   All-Broadcast, Reduction and All-Reduction.* arXiv 2407.18004, 2024 (2024a).
 - Träff. *Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms.* arXiv 2410.14234, 2024
   (2024b).
+- Träff, Gropp and Thakur. *Self-Consistent MPI Performance Guidelines.* IEEE TPDS 21(5), 2010.
 - Yu, Buntinas and Panda. *Scalable, High-Performance NIC-Based All-to-All Broadcast over
   Myrinet/GM.* Cluster 2004.
 )";
 
 std::string parameter_line(const ParameterSpec& spec) {
-  if (!spec.names.empty()) {
+  if (!spec.names.empty() || spec.low == kUsual) {
     return fmt::format("- Parameter `{}`, {}; default {}: {}.\n", spec.name, print_choices(spec),
                        print_value(spec, spec.fallback), spec.help);
   }

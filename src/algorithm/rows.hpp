@@ -48,6 +48,10 @@ std::span<const Algorithm> rows();
 namespace many_to_many {
 std::span<const Algorithm> rows();
 }
+// Mock-ups of several collectives.
+namespace mock {
+std::span<const Algorithm> rows();
+}
 
 inline constexpr ParameterSpec kDegree[] = {
     {.name = "degree",

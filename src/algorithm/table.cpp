@@ -15,7 +15,8 @@ std::vector<Algorithm> concatenated() {
   const std::array parts = {barrier::rows(),   broadcast::rows(), reduce::rows(),
                             allreduce::rows(), allgather::rows(), gather::rows(),
                             scatter::rows(),   alltoall::rows(),  reduce_scatter::rows(),
-                            scan::rows(),      exscan::rows(),    many_to_many::rows()};
+                            scan::rows(),      exscan::rows(),    many_to_many::rows(),
+                            mock::rows()};
   std::vector<Algorithm> all;
   for (const std::span<const Algorithm> part : parts) {
     all.insert(all.end(), part.begin(), part.end());

@@ -37,7 +37,7 @@ class Embedding {
 
   std::vector<OpId> run() {
     slots_ = cast_.first_slot(inner_.rank);
-    for (std::size_t i = 0; i < inner_.slots.size(); ++i) {
+    for (std::size_t i = 0; !cast_.has_slots && i < inner_.slots.size(); ++i) {
       const schedule::Slot& slot = inner_.slots[i];
       const SlotId made = b_.slot(cast_.rank(slot.source), slot.count);
       UNISONO_CHECK(made == slots_ + static_cast<SlotId>(i),
@@ -200,7 +200,8 @@ std::vector<OpId> embed(Builder& b, const Schedule& inner, const Seat& seat, con
 
 std::vector<OpId> embed(Builder& b, const Schedule& inner, const Seat& seat, const Levels& levels,
                         const std::function<SlotId(int host)>& first_slot) {
-  return embed(b, inner, seat, {[&](int host) { return levels.leader(host); }, first_slot});
+  return embed(b, inner, seat,
+               {.rank = [&](int host) { return levels.leader(host); }, .first_slot = first_slot});
 }
 
 void release(Builder& b, const Levels& levels, int leader, Range value, std::span<const OpId> after,

@@ -70,10 +70,11 @@ struct Seat {
 struct Cast {
   std::function<int(int inner)> rank;
   std::function<SlotId(int inner)> first_slot;
+  bool has_slots = false;  // the inner slots are there already
 };
-// Appends the schedule of an inner rank to that of the rank that executes it, whose next slot is
-// the first inner slot. Copies onto themselves are left out. Returns the last inner ops: when they
-// are done, the inner schedule is done.
+// Appends the schedule of an inner rank to that of the rank that executes it. The next slot of that
+// rank is the first inner slot, unless it has them already. Copies onto themselves are left out.
+// Returns the last inner ops: when they are done, the inner schedule is done.
 std::vector<OpId> embed(Builder& b, const Schedule& inner, const Seat& seat, const Cast& cast);
 // The same among the leaders: their ranks are those of hosts.
 std::vector<OpId> embed(Builder& b, const Schedule& inner, const Seat& seat, const Levels& levels,

@@ -151,11 +151,41 @@ Shape with_few_ranks(Shape shape, int few) {
 // All ranks on one host, or each on its own: then few of them stand for many in proportion.
 bool are_uniform(const Shape& shape) { return !shape.hosts.given() || shape.hosts.are_alone(); }
 
+// The cheapest row of a part, as the mock-up's parameters say it; whether there is one.
+bool set_cheapest_part(const algorithm::Part& part, const Shape& whole, const Pricing& pricing,
+                       Parameters& parameters) {
+  const Shape shape = algorithm::shape_of_part(part, whole);
+  std::optional<double> least_ns;
+  for (std::size_t i = 0; i < part.rows.size(); ++i) {
+    const Algorithm& row = *algorithm::find(part.collective, part.rows[i]);
+    for (const Parameters& own : parameters_to_price(row, shape)) {
+      if (!why_not(row, shape, own).empty() || !is_priceable(row, own, shape)) continue;
+      const auto price = price_of(row, own, shape, pricing);
+      if (!price || (least_ns && *least_ns <= price->ns)) continue;
+      least_ns = price->ns;
+      algorithm::set_part(part, i, own, parameters);
+    }
+  }
+  return least_ns.has_value();
+}
+
+// Those worth a price on a machine. A mock-up takes its cheapest parts only, because its price is
+// theirs, one after the other.
+std::vector<Parameters> parameters_by_parts(const Algorithm& row, const Shape& shape,
+                                            const Pricing& pricing) {
+  if (row.parts.empty()) return parameters_to_price(row, shape);
+  Parameters parameters = algorithm::default_parameters(row, shape);
+  for (const algorithm::Part& part : row.parts) {
+    if (!set_cheapest_part(part, shape, pricing, parameters)) return {};
+  }
+  return {parameters};
+}
+
 // The parameters that are cheapest for `priced`, if they are legal for `shape`.
 std::optional<Priced> cheapest_of_row(const Algorithm& row, const Shape& shape, const Shape& priced,
                                       const Pricing& pricing) {
   std::optional<Priced> best;
-  for (const Parameters& parameters : parameters_to_price(row, priced)) {
+  for (const Parameters& parameters : parameters_by_parts(row, priced, pricing)) {
     if (!why_not(row, priced, parameters).empty() || !why_not(row, shape, parameters).empty()) {
       continue;
     }
@@ -300,6 +330,7 @@ Pricing pricing_of(const Shape& shape, const Circumstances& now, EngineKind engi
 std::vector<Parameters> parameters_to_price(const Algorithm& row, const Shape& shape) {
   const Parameters usual = algorithm::default_parameters(row, shape);
   std::vector<Parameters> all = {usual};
+  if (!row.parts.empty()) return all;
   for (std::size_t i = 0; i < row.parameters.size(); ++i) {
     for (const int value : values_to_price(row.parameters[i], shape.ranks)) {
       if (value == usual.values[i]) continue;
@@ -326,7 +357,7 @@ base::Result<std::vector<Priced>> price_candidates(const Shape& shape, const Pri
   std::vector<Priced> priced;
   for (const Algorithm& row : algorithm::table()) {
     if (!is_offered(row, shape)) continue;
-    for (const Parameters& parameters : parameters_to_price(row, shape)) {
+    for (const Parameters& parameters : parameters_by_parts(row, shape, pricing)) {
       if (!why_not(row, shape, parameters).empty() || !is_priceable(row, parameters, shape))
         continue;
       UNISONO_ASSIGN(const model::Price price, price_of(row, parameters, shape, pricing));

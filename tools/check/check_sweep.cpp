@@ -315,9 +315,10 @@ std::vector<algorithm::Parameters> sweep_parameters(const algorithm::Algorithm& 
   std::vector<algorithm::Parameters> combinations = {usual};
   for (std::size_t i = 0; i < algorithm.parameters.size(); ++i) {
     const std::vector<int> values = sweep_values(algorithm.parameters[i], ranks);
-    // Large groups vary one parameter at a time; small ones try all combinations.
-    const std::vector<algorithm::Parameters> before =
-        ranks <= kEveryCombinationUpTo ? combinations : std::vector{usual};
+    // Large groups vary one parameter at a time, and so do mock-ups, whose parts are proved as rows
+    // of their own. Small groups try all combinations.
+    const bool all = ranks <= kEveryCombinationUpTo && algorithm.parts.empty();
+    const std::vector<algorithm::Parameters> before = all ? combinations : std::vector{usual};
     for (const algorithm::Parameters& each : before) {
       for (const int value : values) {
         combinations.push_back(each);

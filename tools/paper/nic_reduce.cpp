@@ -38,8 +38,8 @@ base::Result<double> reduction_us(const model::Machine& machine, const Case& whi
   operation.shape = {schedule::Collective::reduce, which.nodes, 0, which.count};
   operation.work = {model::Engine::nic, which.type, arith::Operator::sum, true};
   operation.algorithm = which.splits == 0 ? "fnomial" : "fnomial-split";
-  operation.parameters.values =
-      which.splits == 0 ? std::array{which.degree, 0} : std::array{which.splits, which.degree};
+  operation.parameters = which.splits == 0 ? algorithm::Parameters{{which.degree}}
+                                           : algorithm::Parameters{{which.splits, which.degree}};
   return latency_us(machine, operation);
 }
 

@@ -323,8 +323,41 @@ void expect_formula(const Algorithm& row, const Formula& formula, const Shape& s
   }
 }
 
+// A mock-up has no more steps and bytes than its parts.
+void expect_those_of_parts(const Algorithm& row, const Shape& shape) {
+  for (const Parameters& parameters : parameter_choices(row, shape)) {
+    SCOPED_TRACE(name_of(row, shape, parameters));
+    std::int64_t steps = 0, elements = 0;
+    for (const Part& part : row.parts) {
+      const Shape own = shape_of_part(part, shape);
+      const schedule::Cost cost = schedule::cost(
+          build_set(row_of_part(part, parameters), own, parameters_of_part(part, parameters, own)));
+      steps += cost.steps;
+      elements += cost.elements;
+    }
+    const schedule::Cost cost = schedule::cost(build_set(row, shape, parameters));
+    EXPECT_LE(cost.steps, steps);
+    EXPECT_LE(cost.elements, elements);
+    EXPECT_TRUE(cost.steps > 0 || shape.ranks == 1);
+  }
+}
+
+TEST(Formula, MockUpsHaveThoseOfTheirParts) {
+  int rows = 0;
+  for (const Algorithm& row : table()) {
+    if (row.parts.empty()) continue;
+    ++rows;
+    for (const int ranks : {1, 2, 5, 8}) {
+      expect_those_of_parts(row,
+                            {.collective = row.collective, .ranks = ranks, .count = 8 * ranks + 1});
+    }
+  }
+  EXPECT_EQ(rows, 10);
+}
+
 TEST(Formula, HoldsForTheSchedules) {
   for (const Algorithm& row : table()) {
+    if (!row.parts.empty()) continue;
     const Formula& formula = formula_of(row);
     ASSERT_NE(formula.steps, nullptr) << "write down the formulas of " << row.name;
     for (const int ranks : {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16}) {

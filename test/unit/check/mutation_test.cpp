@@ -694,6 +694,8 @@ Mutants send_without_target(const Set& base) {
 constexpr std::string_view kOrderImplied =
     "the order that the predecessor gave also follows from others, or the two ops touch nothing in "
     "common";
+// Ranks of a mock-up may compute what they drop: a mutant of that does no harm, which is tried out.
+bool drops_results(const Base& base) { return base.name.find(" mock-") != std::string::npos; }
 
 std::vector<Mutation> all_mutations() {
   using enum Rule;
@@ -713,7 +715,9 @@ std::vector<Mutation> all_mutations() {
        exchange_messages,
        "two signals, or two messages with the same content, are exchanged"},
       {"send one element less", {wrong_size}, send_less},
-      {"send the range one further", {bounds, misplaced, race, undefined_read}, send_next_range},
+      {"send the range one further",
+       {bounds, misplaced, race, undefined_read, missing},
+       send_next_range},
       {"send the own input for a partial result",
        {bounds, missing, doubled, misplaced, race},
        send_stale_data,
@@ -803,8 +807,9 @@ TEST(Mutation, EveryMutantIsFound) {
               << rule_name(violations.front().rule) << ": " << violations.front().message;
           continue;
         }
-        ASSERT_FALSE(mutation.harmless_when.empty()) << "not found:\n"
-                                                     << schedule::print(mutants[i]);
+        ASSERT_TRUE(!mutation.harmless_when.empty() || drops_results(base))
+            << "not found:\n"
+            << schedule::print(mutants[i]);
         const std::string wrong = try_out(mutants[i], kOrders, random);
         ASSERT_EQ(wrong, "") << "not found:\n" << schedule::print(mutants[i]);
       }
