@@ -9,6 +9,9 @@ parameters. The regret of a choice is its
 time over that of the best measured candidate: 1 is perfect. Each repetition measures all candidates
 of a cell one after another, so that other load on the machine affects them alike. Figures are
 medians.
+
+With --learn, each repetition also measures the library after it has learned for so many calls
+(UNISONO_LEARN). Its regret is over the best of all figures of the cell, its own included.
 """
 
 import argparse
@@ -34,11 +37,14 @@ def fail(message):
     sys.exit(f"choice.py: {message}")
 
 
-def run(command, algorithm=None):
+def run(command, algorithm=None, learned_calls=0):
     environment = dict(os.environ)
-    environment.pop("UNISONO_ALGORITHM", None)
+    for name in ("UNISONO_ALGORITHM", "UNISONO_LEARN", "UNISONO_LEARN_UNTIL"):
+        environment.pop(name, None)
     if algorithm is not None:
         environment["UNISONO_ALGORITHM"] = algorithm
+    if learned_calls:
+        environment.update(UNISONO_LEARN="on", UNISONO_LEARN_UNTIL=str(learned_calls))
     words = [str(word) for word in command]
     done = subprocess.run(words, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
@@ -84,6 +90,16 @@ def time_of(arguments, collective, ranks, size, name):
     return cell["loop"]["median_us"]
 
 
+def learned_time_of(arguments, collective, ranks, size):
+    """The time of a call after so many others, from which the library learned."""
+    command = [arguments.unisono, "bench", collective, "-n", ranks, "--format", "json", "--method",
+               "loop", "--warmup", arguments.learn, "--seconds", arguments.seconds]
+    if collective != "barrier":
+        command += ["--sizes", size]
+    cell = read_report(run(command, learned_calls=arguments.learn))["results"][0]
+    return cell["loop"]["median_us"]
+
+
 def machine_of(arguments):
     """Processor, cores, kernel and compiler, as `unisono bench` reports them."""
     text = run([arguments.unisono, "bench", "barrier", "-n", 2, "--format", "json",
@@ -95,24 +111,31 @@ def measure_cell(arguments, collective, ranks, size):
     explanation = explain(arguments, collective, ranks, size)
     names = candidates_of(explanation, arguments.most)
     samples = {name: [] for name in names}
+    learned = []
     for repetition in range(arguments.repeat):
         # Each is as often early as late.
         for name in names if repetition % 2 == 0 else reversed(names):
             progress(f"choice.py: {collective}, {ranks} ranks, {size} bytes, repetition "
                      f"{repetition + 1}, {name}")
             samples[name].append(time_of(arguments, collective, ranks, size, name))
+        if arguments.learn:
+            learned.append(learned_time_of(arguments, collective, ranks, size))
     progress("")
     measured = {name: statistics.median(times) for name, times in samples.items()}
     predicted = {each["algorithm"]: each["ns"] / 1000 for each in explanation["priced"]}
     best = min(measured, key=measured.get)
     chosen = {"library": explanation["algorithm"], "rule": explanation["by_rule"],
               "price": explanation["by_price"]}
+    least = measured[best]
+    regret = {by: measured[chosen[by]] / least for by in CHOICES}
+    if learned:
+        regret["learned"] = statistics.median(learned) / min(least, statistics.median(learned))
     return {
         "collective": collective, "ranks": ranks, "size": size, "engine": explanation["engine"],
         "candidates": {name: {"measured_us": measured[name], "predicted_us": predicted.get(name)}
                        for name in names},
         "best": best, "chosen": chosen,
-        "regret": {by: measured[chosen[by]] / measured[best] for by in CHOICES},
+        "regret": regret,
     }
 
 
@@ -120,12 +143,14 @@ def print_cell(cell):
     print(f"  {cell['collective']:<15}{cell['ranks']:>6}{cell['size']:>9}"
           f"{number(cell['candidates'][cell['best']]['measured_us'], 11)}  {cell['best']:<26}"
           + "".join(f"{number(cell['regret'][by], 7)}  {cell['chosen'][by]:<26}"
-                    for by in CHOICES), flush=True)
+                    for by in CHOICES)
+          + (number(cell["regret"]["learned"], 9) if "learned" in cell["regret"] else ""),
+          flush=True)
 
 
 def summary(cells):
     by_choice = {}
-    for by in CHOICES:
+    for by in cells[0]["regret"]:
         regrets = [cell["regret"][by] for cell in cells]
         by_choice[by] = {"geometric_mean": geometric_mean(regrets), "worst": max(regrets),
                          "near_best": sum(one <= NEAR for one in regrets) / len(regrets)}
@@ -150,6 +175,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.1, help="of each measurement")
     parser.add_argument("--most", type=int, default=3,
                         help="measure so many of the cheapest candidates, beside one of each row")
+    parser.add_argument("--learn", type=int, default=0, metavar="CALLS",
+                        help="also measure after so many calls of learning (8192 is enough)")
     parser.add_argument("--machine", type=pathlib.Path, help="machine file for the prices")
     parser.add_argument("--unisono", type=pathlib.Path,
                         default=ROOT / "build/release/bin/unisono")
@@ -158,7 +185,8 @@ def main():
     if any(size % FLOAT32_BYTES for size in arguments.sizes):
         fail(f"--sizes: elements are float32, so that sizes are multiples of {FLOAT32_BYTES}")
     print(f"# {'collective':<15}{'ranks':>6}{'size':>9}{'best, us':>11}  {'':<26}"
-          + "".join(f"{by:>7}  {'':<26}" for by in CHOICES))
+          + "".join(f"{by:>7}  {'':<26}" for by in CHOICES)
+          + ("  learned" if arguments.learn else ""))
     cells = []
     for collective in arguments.collectives:
         for ranks in arguments.ranks:
