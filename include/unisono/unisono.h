@@ -648,6 +648,13 @@ typedef int (*unisono_interrupt_t)(void* user);
 UNISONO_API int unisono_set_interrupt(unisono_comm_t comm, unisono_interrupt_t interrupt,
                                       void* user);
 
+/* For a thread that only communicates while other threads of the process compute on the same cores.
+ * Its waits, in any communicator, spin for 0.2 ms and then sleep; they never yield. Where ranks
+ * share cores or the job spans hosts they sleep at once. The thread asks the kernel for short time
+ * slices (UNISONO_SHORT_SLICES), so that it gets the core when it is woken. 0 ends it. Any time,
+ * for the calling thread. */
+UNISONO_API int unisono_set_background_thread(int is_background);
+
 /* ---- memory that the ranks of a host share ----------------------------------------------------
  */
 

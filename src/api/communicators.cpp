@@ -12,6 +12,7 @@
 #include "api/objects.hpp"
 #include "bootstrap/exchange/exchange_rounds.hpp"
 #include "comm/list_derivation.hpp"
+#include "wait/background.hpp"
 
 namespace unisono::api {
 namespace {
@@ -320,6 +321,11 @@ int unisono_faster_by_mpi(unisono_comm_t comm, const char* library, unisono_rang
   return UNISONO_OK;
 } catch (const std::exception& thrown) {
   return fail("unisono_faster_by_mpi", thrown);
+}
+
+int unisono_set_background_thread(int is_background) {
+  unisono::wait::set_background_thread(is_background != 0);
+  return UNISONO_OK;
 }
 
 static_assert(unisono::comm::Interrupt::kLate == UNISONO_INTERRUPT_LATE);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
+#include "wait/background.hpp"
 #include "wait/short_slices.hpp"
 
 namespace unisono::wait {
@@ -15,6 +16,14 @@ constexpr int kSpinsPerClock = 32;
 // put many ranks to sleep; a call that wakes many is again so slow that its ranks sleep.
 constexpr std::int64_t kTurnNs = 2'000;
 constexpr int kTurns = 32;
+
+Waiter::Next next_in_background(const WaitPolicy& policy, std::int64_t waited_ns) {
+  const bool spins = policy.spin_ns > 0;
+  if (spins && waited_ns < std::max(policy.spin_ns, kBackgroundSpinNs)) return Waiter::Next::spin;
+  if (policy.short_slices != ShortSlices::never) ask_for_short_slices();
+  return Waiter::Next::sleep;
+}
+
 }  // namespace
 
 WaitPolicy WaitPolicy::for_ranks(bool oversubscribed, std::int64_t spin_setting_ns,
@@ -42,6 +51,7 @@ Waiter::Next Waiter::next_at(std::int64_t now_ns) {
   yielded_ns_ = 0;
   if (started_ns_ == 0) started_ns_ = now_ns;
   const std::int64_t waited = now_ns - started_ns_;
+  if (is_background_thread()) return next_in_background(policy_, waited);
   if (waited < policy_.spin_ns) return Next::spin;
   if (policy_.short_slices == ShortSlices::at_once) ask_for_short_slices();
   if (waited >= policy_.spin_ns + policy_.yield_ns || contention_->is_there(now_ns))

@@ -40,6 +40,21 @@ TEST(FrontEnd, ARefusedCallIsAnErrorOnEveryRank) {
   });
 }
 
+// Each thread speaks for itself: one of them waits as usual.
+TEST(FrontEnd, RanksWaitInTheBackground) {
+  run_threads(3, [](ThreadRank& self) {
+    EXPECT_TRUE(succeeded(unisono_set_background_thread(self.rank == 1 ? 0 : 1)));
+    for (int i = 0; i < 50; ++i) {
+      std::int64_t sum = self.rank;
+      EXPECT_TRUE(succeeded(
+          unisono_allreduce(UNISONO_IN_PLACE, &sum, 1, UNISONO_INT64, UNISONO_SUM, self.world)));
+      EXPECT_EQ(sum, 3);
+    }
+    EXPECT_TRUE(succeeded(unisono_set_background_thread(0)));
+    self.finalize();
+  });
+}
+
 TEST(FrontEnd, ARefusalNeedsNoReason) {
   run_threads(1, [](ThreadRank& self) {
     EXPECT_TRUE(

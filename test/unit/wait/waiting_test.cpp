@@ -16,6 +16,7 @@
 
 #include "base/clock.hpp"
 #include "topology/cores.hpp"
+#include "wait/background.hpp"
 #include "wait/doorbells.hpp"
 #include "wait/short_slices.hpp"
 #include "wait/waiter.hpp"
@@ -65,6 +66,53 @@ TEST(Waiter, YieldsForManyTurnsOfAllRanksThatShareItsCore) {
     EXPECT_GE(turns, 16) << ranks;
     EXPECT_LT(now, 1'000'000'000) << "an idle rank sleeps in the end: " << ranks;
   }
+}
+
+// Answers to a new thread's wait, one for each microsecond, up to its first sleep.
+struct Turns {
+  int spins = 0, yields = 0;
+};
+
+Turns turns_before_sleep(const WaitPolicy& policy, bool is_background) {
+  Turns turns;
+  std::thread([&] {
+    set_background_thread(is_background);
+    CoreContention contention;
+    Waiter waiter(policy, contention);
+    for (std::int64_t now = 1'000'000;; now += 1'000) {
+      const Waiter::Next next = waiter.next_at(now);
+      if (next == Waiter::Next::sleep) return;
+      ++(next == Waiter::Next::spin ? turns.spins : turns.yields);
+    }
+  }).join();
+  return turns;
+}
+
+TEST(Waiter, ABackgroundThreadSpinsLongerAndNeverYields) {
+  const WaitPolicy policy = WaitPolicy::for_ranks(false, -1);
+  const Turns usual = turns_before_sleep(policy, false), own = turns_before_sleep(policy, true);
+  EXPECT_GT(usual.yields, 0);
+  EXPECT_EQ(own.yields, 0);
+  EXPECT_EQ(own.spins, kBackgroundSpinNs / 1'000);
+  EXPECT_EQ(turns_before_sleep(WaitPolicy::for_ranks(false, 500'000), true).spins, 500)
+      << "a longer setting wins";
+}
+
+TEST(Waiter, ABackgroundThreadSleepsAtOnceWhereRanksShareCores) {
+  const Turns own = turns_before_sleep(WaitPolicy::for_ranks(true, -1), true);
+  EXPECT_EQ(own.spins, 0);
+  EXPECT_EQ(own.yields, 0);
+}
+
+TEST(Waiter, OnlyTheThreadThatSaysSoIsInTheBackground) {
+  std::thread([] {
+    set_background_thread(true);
+    EXPECT_TRUE(is_background_thread());
+    std::thread([] { EXPECT_FALSE(is_background_thread()); }).join();
+    set_background_thread(false);
+    EXPECT_FALSE(is_background_thread());
+  }).join();
+  EXPECT_FALSE(is_background_thread());
 }
 
 // The calling thread's slice as the kernel says it: sched_runtime of its struct sched_attr.
