@@ -3,6 +3,7 @@
 
 #include <ATen/core/ivalue.h>
 #include <pthread.h>
+#include <unisono/unisono.h>
 
 #include <utility>
 
@@ -105,6 +106,7 @@ void WorkQueue::finish() {
 
 void WorkQueue::serve() {
   pthread_setname_np(pthread_self(), "unisono-torch");
+  unisono_set_background_thread(1);  // the program computes meanwhile, for instance gradients
   Shared& shared = *shared_;
   std::unique_lock lock(shared.mutex);
   for (;;) {
