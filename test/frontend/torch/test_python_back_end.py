@@ -4,9 +4,12 @@ of the compiled one, and which of the two is chosen."""
 
 import os
 
+import programs
 import pytest
 import test_collectives
 import test_failures
+import test_groups
+import test_parallel
 import test_training
 import torch
 import torch.distributed as dist
@@ -40,8 +43,11 @@ def test_every_collective(tmp_path, ranks):
 
 
 @pytest.mark.parametrize("function, ranks", [
-    (test_collectives.unequal, 3), (test_failures.mismatch, 2), (test_failures.late, 2),
-    (test_failures.ended, 2)], ids=lambda each: getattr(
+    (test_collectives.unequal, 3), (test_collectives.others, 2), (test_collectives.messages, 3),
+    (test_failures.mismatch, 2), (test_failures.late, 2), (test_failures.ended, 2),
+    (test_failures.message_of_another_length, 2), (test_failures.interrupted_wait, 2),
+    (test_groups.sparse, 3), (test_groups.uneven_lists, 3),
+    (test_groups.aborted, 2)], ids=lambda each: getattr(
         each, "__name__", str(each)))
 def test_as_the_compiled_one(tmp_path, function, ranks):
     assert run(function, tmp_path, ranks) == [True] * ranks
@@ -58,8 +64,28 @@ def test_a_killed_rank_is_named(tmp_path):
     assert caught.value.rank == 1
 
 
-def test_groups(tmp_path):
+def test_new_groups(tmp_path):
     assert run(some_groups, tmp_path, 4) == [4] * 4
+
+
+def test_groups_that_are_split(tmp_path):
+    assert run(test_collectives.groups, tmp_path, 4) == [4] * 4
+
+
+def test_survivors_shrink_their_group(tmp_path):
+    with pytest.raises(unisono.SpawnError, match="without a result") as caught:
+        run(test_groups.shrinking, tmp_path, 4)
+    assert caught.value.rank == 1
+
+
+PROGRAMS_OF_TWO_RANKS = [each for each in programs.ALL if each is not programs.two_dimensions]
+
+
+@pytest.mark.parametrize("program", PROGRAMS_OF_TWO_RANKS, ids=lambda program: program.__name__)
+def test_numbers_are_those_of_gloo(tmp_path, program):
+    ours = run(program, tmp_path, 2)
+    theirs = run(program, tmp_path, 2, backend="gloo")
+    test_parallel.compare(ours, theirs, test_parallel.TOLERANCE.get(program.__name__, 1e-4))
 
 
 def asynchronous():
@@ -79,12 +105,10 @@ def test_asynchronous_calls_and_futures(tmp_path):
 
 def left_out():
     with pytest.raises(RuntimeError, match="not support"):
-        dist.send(torch.ones(2), 1 - dist.get_rank())
+        dist.recv(torch.ones(2))
     with pytest.raises(RuntimeError, match="not support"):
         dist.monitored_barrier()
-    dist.barrier()  # these leave the group as it is; a reduction that it does not have ends it
-    with pytest.raises((TypeError, dist.DistBackendError), match="needs the compiled back end"):
-        dist.all_reduce(torch.ones(2), dist._make_nccl_premul_sum(0.5))
+    dist.barrier()  # these leave the group as it is
     return True
 
 
@@ -116,6 +140,10 @@ def test_losses_are_those_of_gloo(tmp_path):
     ours = run(test_training.train, tmp_path, 2, 0.01)
     theirs = run(test_training.train, tmp_path, 2, 0.01, backend="gloo")
     assert torch.allclose(torch.tensor(ours[0]), torch.tensor(theirs[0]), rtol=1e-4)
+
+
+def test_the_hook_rounds_once(tmp_path):
+    test_training.test_the_hook_rounds_once(tmp_path)
 
 
 def forked():

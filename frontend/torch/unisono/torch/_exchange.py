@@ -3,6 +3,7 @@
 
 import datetime
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch.distributed as dist
@@ -11,8 +12,8 @@ import unisono
 _TURN = datetime.timedelta(seconds=1)  # a wait in a store cannot be ended from outside
 
 
-def join(store: Any, rank: int, size: int,
-         timeout: datetime.timedelta) -> unisono.Communicator:
+def join(store: Any, rank: int, size: int, timeout: datetime.timedelta,
+         has_ended: Callable[[], bool]) -> unisono.Communicator:
     """The communicator of a group. A value in the store is deleted when all ranks have read it."""
     round_number = 0
 
@@ -20,7 +21,7 @@ def join(store: Any, rank: int, size: int,
         nonlocal round_number
         keys = [f"unisono/python/{round_number}/{each}" for each in range(size)]
         store.set(keys[rank], own.hex())
-        _wait(store, keys, rank, timeout)
+        _wait(store, keys, rank, timeout, has_ended)
         every = b"".join(bytes.fromhex(store.get(key).decode()) for key in keys)
         # A rank that has written to this round has read the one before.
         if round_number > 0:
@@ -40,13 +41,16 @@ def join(store: Any, rank: int, size: int,
     return comm
 
 
-def _wait(store: Any, keys: list[str], rank: int, timeout: datetime.timedelta) -> None:
+def _wait(store: Any, keys: list[str], rank: int, timeout: datetime.timedelta,
+          has_ended: Callable[[], bool]) -> None:
     end = time.monotonic() + timeout.total_seconds()
     while True:
         try:
             store.wait(keys, _TURN)
             return
         except (RuntimeError, ValueError):  # stores have different errors for a wait that is over
+            if has_ended():
+                raise dist.DistBackendError("unisono: the group has been aborted") from None
             if time.monotonic() < end:
                 continue
         missing = [str(each) for each, key in enumerate(keys) if not store.check([key])]

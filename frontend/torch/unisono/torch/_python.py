@@ -1,42 +1,34 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The back end in Python, on the package unisono: for a torch that the extension module was not
-built for. It has the collectives, groups and timeouts of the compiled one. It has no messages
-between two ranks, no sparse tensors, no PREMUL_SUM and no allocator, and its calls cost more.
+built for. Its calls cost more. torch does not ask a back end in Python for messages from any rank,
+for monitored barriers and for memory; otherwise it has what the compiled one has.
 
 A blocking call runs on the calling thread if no operation is queued; an asynchronous one runs on a
 thread of the group, in the order of calls."""
 
 import datetime
-import os
-import queue
-import threading
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Sequence
 from typing import Any, Optional
 
 import torch
 import torch.distributed as dist
 import unisono
 
-from ._exchange import join
+from ._calls import BadArgument, Calls
+from ._messages import Messages
 
 _c10d = torch._C._distributed_c10d
-_DAY = datetime.timedelta(days=1)
-_WORDS = {"SUM": "sum", "AVG": "sum", "PRODUCT": "prod", "MIN": "min", "MAX": "max",
-          "BAND": "bitwise_and", "BOR": "bitwise_or", "BXOR": "bitwise_xor"}
-
-
-class _BadArgument(Exception):
-    """An argument of this rank is wrong, which all ranks have to hear."""
-
-    def __init__(self, kind: type[Exception], text: str) -> None:
-        super().__init__(text)
-        self.kind = kind
+_SHRINK_ABORTS = 1  # torch.distributed.SHRINK_ABORT
+_MOST_DIMENSIONS = 24  # of a sparse tensor
+_WORDS = {"SUM": "sum", "AVG": "sum", "PREMUL_SUM": "sum", "PRODUCT": "prod", "MIN": "min",
+          "MAX": "max", "BAND": "bitwise_and", "BOR": "bitwise_or", "BXOR": "bitwise_xor"}
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
     """Its values in host memory, in one piece: the tensor's own memory where that is possible."""
     if tensor.device.type == "meta" or tensor.layout != torch.strided:
-        raise _BadArgument(ValueError, f"a tensor on {tensor.device} of layout {tensor.layout} has "
+        raise BadArgument(ValueError, f"a tensor on {tensor.device} of layout {tensor.layout} has "
                            "no dense values in host memory")
     return tensor.detach().resolve_conj().resolve_neg().cpu().contiguous().view(-1)
 
@@ -64,15 +56,24 @@ def _same_size(tensors: Sequence[torch.Tensor]) -> bool:
 def _operator(op: Any, tensor: torch.Tensor) -> str:
     name = next((word for word in _WORDS if op == getattr(dist.ReduceOp, word)), None)
     if name is None:
-        raise _BadArgument(TypeError, f"{op} needs the compiled back end")
+        raise BadArgument(TypeError, f"the reduction {op} is unknown")
     dtype = tensor.dtype
     real = dtype.is_floating_point or dtype.is_complex
     is_wrong = (not _is_known(dtype) or name.startswith("B") and real
                 or name in ("MIN", "MAX") and dtype.is_complex
-                or name == "AVG" and dtype == torch.bool)
+                or name == "AVG" and dtype == torch.bool
+                or name == "PREMUL_SUM" and not real)
     if is_wrong:
-        raise _BadArgument(TypeError, f"{name} does not take tensors of type {dtype}")
+        raise BadArgument(TypeError, f"{name} does not take tensors of type {dtype}")
     return _WORDS[name]
+
+
+def _prepared(op: Any, flat: torch.Tensor) -> torch.Tensor:
+    """What is summed up: with PREMUL_SUM the products with its factor."""
+    if op != dist.ReduceOp.PREMUL_SUM:
+        return flat
+    factor = op.__getstate__()[1]  # its only way to Python
+    return flat * (factor.to(flat) if isinstance(factor, torch.Tensor) else factor)
 
 
 def _finish(op: Any, flat: torch.Tensor, ranks: int) -> None:
@@ -81,172 +82,15 @@ def _finish(op: Any, flat: torch.Tensor, ranks: int) -> None:
         flat.div_(ranks, rounding_mode=None if is_real else "trunc")
 
 
-class _Work(dist.Work):
-    """One operation, complete when its thread says so."""
-
-    def __init__(self, results: list[torch.Tensor]) -> None:
-        super().__init__()
-        self._results = results
-        self._ended = threading.Event()
-        self._error: Optional[Exception] = None
-        self._source = torch.futures.Future()
-        self._future = self._source.then(lambda _: self._value())
-        self._process = os.getpid()
-
-    def _value(self) -> list[torch.Tensor]:
-        if self._error is not None:
-            raise self._error
-        return self._results
-
-    def complete(self, error: Optional[Exception]) -> None:
-        self._error = error
-        self._ended.set()
-        self._source.set_result(None)
-
-    def wait(self, timeout: datetime.timedelta = datetime.timedelta(0)) -> bool:
-        if not self._ended.is_set() and self._process != os.getpid():
-            raise dist.DistBackendError("unisono: a forked child cannot wait for an operation of "
-                                        "its parent")
-        if not self._ended.wait(timeout.total_seconds() or None):
-            raise dist.DistBackendError(f"unisono: a wait timed out after {timeout}; the operation "
-                                        "goes on")
-        self._value()
-        return True
-
-    def is_completed(self) -> bool:
-        return self._ended.is_set()
-
-    def is_success(self) -> bool:
-        return self._ended.is_set() and self._error is None
-
-    def result(self) -> list[torch.Tensor]:
-        return self._value()
-
-    def get_future(self) -> Any:
-        return self._future
-
-
-class _Calls:
-    """Runs the operations of a group on its communicator."""
-
-    def __init__(self, store: Any, rank: int, size: int, timeout: datetime.timedelta) -> None:
-        self.comm = join(store, rank, size, timeout)
-        self.timeout = timeout
-        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._thread: Optional[threading.Thread] = None
-        self._pending = 0
-        self._lock = threading.Lock()
-        self._has_failed = False
-        self._ended = ""  # how the group has ended
-        self._process = os.getpid()
-
-    def submit(self, name: str, options: Any, results: list[torch.Tensor],
-               operation: Callable[[], None]) -> Optional[_Work]:
-        """No work for a blocking call that has ended here; torch then waits for none."""
-        if self._process != os.getpid():
-            raise dist.DistBackendError(f"unisono: {name}: a forked child has no part in the group "
-                                        "of its parent")
-        if self._ended:
-            raise dist.DistBackendError(f"unisono: {name}: the group has been {self._ended}")
-        given = options.timeout
-        limit = given if datetime.timedelta(0) < given < _DAY else self.timeout
-        with self._lock:
-            is_idle = self._pending == 0
-            self._pending += 1
-        if is_idle and not getattr(options, "asyncOp", False):
-            try:
-                self._run(name, limit, operation)
-            finally:
-                with self._lock:
-                    self._pending -= 1
-            return None
-        work = _Work(results)
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._serve, name="unisono-torch", daemon=True)
-            self._thread.start()
-        self._queue.put((work, name, limit, operation))
-        return work
-
-    def _run(self, name: str, limit: datetime.timedelta, operation: Callable[[], None]) -> None:
-        if self._ended:
-            raise dist.DistBackendError(f"unisono: {name}: the group has been {self._ended}")
-        self.comm.timeout = min(limit, _DAY).total_seconds()
-        try:
-            operation()
-        except _BadArgument as error:
-            self._refuse(f"unisono: {name}: {error}")
-            raise error.kind(f"unisono: {name}: {error}") from None
-        except unisono.Error as error:
-            is_first, self._has_failed = not self._has_failed, True
-            if is_first and isinstance(error, (unisono.ArgumentError, unisono.DatatypeError)):
-                raise  # ValueError, TypeError: of the arguments of this call
-            raise dist.DistBackendError(f"unisono: {name}: {self._why(error, limit)}") from error
-        except Exception as error:
-            self._refuse(f"unisono: {name}: {error}")
-            raise
-
-    def _why(self, error: unisono.Error, limit: datetime.timedelta) -> str:
-        if self._ended:
-            return f"the group has been {self._ended}"
-        if isinstance(error, unisono.TimeoutError) and error.rank in (None, self.comm.rank):
-            return (f"rank {self.comm.rank} timed out at its timeout of "
-                    f"{round(limit.total_seconds() * 1000)} ms, and the group has ended: {error}")
-        return str(error)
-
-    def _refuse(self, why: str) -> None:
-        self._has_failed = True
-        try:
-            self.comm.refuse(why)
-        except unisono.Error:
-            pass  # it has failed already
-
-    def _serve(self) -> None:
-        while (item := self._queue.get()) is not None:
-            work, name, limit, operation = item
-            error: Optional[Exception] = None
-            try:
-                self._run(name, limit, operation)
-            except Exception as raised:
-                error = raised
-            del item, operation
-            with self._lock:
-                self._pending -= 1
-            work.complete(error)
-            del work
-
-    def abort(self) -> None:
-        """A call in progress ends at once, by its limit; otherwise the others are told here."""
-        if self._ended or self._process != os.getpid():
-            return
-        self._ended = "aborted"
-        try:
-            self.comm.refuse("the group has been aborted")
-        except unisono.StateError:
-            self.comm.timeout = 1e-9
-        except unisono.Error:
-            pass
-
-    def finish(self) -> None:
-        """Runs what is queued, and ends the communicator."""
-        if self._process != os.getpid():
-            return
-        if self._thread is not None:
-            self._queue.put(None)
-            self._thread.join()
-            self._thread = None
-        self._ended = self._ended or "shut down"
-        try:
-            self.comm.close()
-        except unisono.Error:
-            pass  # of a call that nobody has waited for
-
-
 class PythonBackend(_c10d.Backend):
     """As torch.distributed calls it."""
 
     def __init__(self, store: Any, rank: int, size: int, timeout: datetime.timedelta) -> None:
         super().__init__(rank, size)
-        self._calls = _Calls(store, rank, size, timeout)
+        self._calls = Calls(store, rank, size, timeout)
+        self._calls.open()
+        self._messages = Messages(store, rank, size, timeout)
+        self._store = store
         self._group = (rank, size)
 
     def getBackendName(self) -> str:  # noqa: N802 (torch's name)
@@ -255,18 +99,56 @@ class PythonBackend(_c10d.Backend):
     name = getBackendName
 
     def set_timeout(self, timeout: datetime.timedelta) -> None:
-        self._calls.timeout = timeout
+        self._calls.timeout = self._messages.timeout = timeout
 
     def abort(self) -> None:
         self._calls.abort()
+        self._messages.abort()
 
     def shutdown(self) -> None:
         self._calls.finish()
+        self._messages.finish()
 
     def __del__(self) -> None:
-        if hasattr(self, "_calls"):
-            self._calls.abort()
-            self._calls.finish()
+        if hasattr(self, "_messages"):
+            self.abort()
+            self.shutdown()
+
+    # torch asks for each of them; one that is missing here would ask itself for ever.
+    supports_splitting = property(lambda _: True)
+    supports_shrinking = property(lambda _: True)
+    supports_coalescing = property(lambda _: False)
+    supports_reconfigure = property(lambda _: False)
+    supports_window = property(lambda _: False)
+    _supports_time_estimate = property(lambda _: False)
+
+    @property
+    def options(self) -> Any:
+        return _c10d.Backend.Options("unisono", self._calls.timeout)
+
+    def split(self, store: Any, ranks: list[int], options: Any) -> Any:
+        if self._group[0] not in ranks:
+            return None
+        return PythonBackend(store, ranks.index(self._group[0]), len(ranks), options._timeout)
+
+    def shrink(self, excluded: list[int], flags: int = 0, options: Any = None) -> Any:
+        """Over the store, so it needs nothing of a group that has failed."""
+        if flags == _SHRINK_ABORTS:
+            self.abort()
+        rank, size = self._group
+        kept = [each for each in range(size) if each not in excluded]
+        if rank not in kept:
+            raise ValueError(f"unisono: shrink: rank {rank} is one of the excluded ranks")
+        name = "-".join(["unisono-without", *map(str, excluded)])
+        timeout = options._timeout if options is not None else self._calls.timeout
+        return PythonBackend(dist.PrefixStore(name, self._store), kept.index(rank), len(kept),
+                             timeout)
+
+    def send(self, tensors: list[torch.Tensor], target: int, tag: int) -> Any:
+        return self._messages.send(tensors[0], target, tag)
+
+    def recv(self, tensors: list[torch.Tensor], source: int, tag: int) -> Any:
+        return self._messages.receive(tensors[0], source, tag)
 
     def barrier(self, options: Any) -> Any:
         return self._calls.submit("barrier", options, [], self._calls.comm.barrier)
@@ -280,14 +162,75 @@ class PythonBackend(_c10d.Backend):
         return self._calls.submit("broadcast", options, tensors, run)
 
     def _reduced(self, tensor: torch.Tensor, op: Any) -> None:
-        word, flat = _operator(op, tensor), _flat(tensor)
+        word, flat = _operator(op, tensor), _prepared(op, _flat(tensor))
         self._calls.comm.allreduce(unisono.IN_PLACE, flat, word)
         _finish(op, flat, self._group[1])
         _write(tensor, flat)
 
     def allreduce(self, tensors: list[torch.Tensor], options: Any) -> Any:
+        if tensors[0].layout == torch.sparse_coo:
+            return self.allreduce_sparse(tensors, options)
         return self._calls.submit("all_reduce", options, tensors,
                                   lambda: self._reduced(tensors[0], options.reduceOp))
+
+    def _reduced_sparse(self, tensor: torch.Tensor, op: Any) -> None:
+        if tensor.layout != torch.sparse_coo or tensor.device.type != "cpu":
+            raise BadArgument(ValueError, "a tensor is not sparse in coordinate format, in host "
+                              "memory")
+        if op != dist.ReduceOp.SUM:
+            raise BadArgument(ValueError, "only SUM takes sparse tensors")
+        if tensor.dim() > _MOST_DIMENSIONS:
+            raise BadArgument(ValueError, f"a sparse tensor has {tensor.dim()} dimensions; at most "
+                              f"{_MOST_DIMENSIONS} are possible")
+        own = tensor.coalesce()
+        sizes = [*own.shape, *[0] * (_MOST_DIMENSIONS - own.dim())]
+        shape = torch.tensor([own._nnz(), own.sparse_dim(), own.dim(),
+                              zlib.crc32(str(own.dtype).encode()), *sizes])
+        shapes = torch.empty(self._group[1], len(shape), dtype=torch.int64)
+        self._calls.comm.allgather(shape, shapes.view(-1))
+        for rank, other in enumerate(shapes):
+            if not torch.equal(other[1:], shape[1:]):
+                raise BadArgument(ValueError, f"rank {rank} has a sparse tensor of another shape "
+                                  "or type")
+        counts = shapes[:, 0].tolist()
+        indices = self._rows_of_all(own.indices().t().contiguous(), counts)
+        values = self._rows_of_all(own.values().contiguous(), counts)
+        total = torch.sparse_coo_tensor(indices.t(), values, own.shape).coalesce()
+        with torch.no_grad():  # detach() would give the sparse tensor another content
+            tensor.copy_(total)
+
+    def _rows_of_all(self, rows: torch.Tensor, counts: list[int]) -> torch.Tensor:
+        length = rows[:1].numel() if len(rows) > 0 else rows.new_empty(1, *rows.shape[1:]).numel()
+        every = torch.empty(sum(counts), *rows.shape[1:], dtype=rows.dtype)
+        own = _moved(rows.view(-1))
+        scale = rows.element_size() // own.element_size()
+        self._calls.comm.allgatherv(own, _moved(every.view(-1)),
+                                    counts=[count * length * scale for count in counts])
+        return every
+
+    def allreduce_sparse(self, tensors: list[torch.Tensor], options: Any) -> Any:
+        return self._calls.submit("all_reduce_sparse", options, tensors,
+                                  lambda: self._reduced_sparse(tensors[0], options.reduceOp))
+
+    def _averaged(self, tensor: torch.Tensor) -> None:
+        if not tensor.is_floating_point():
+            raise BadArgument(TypeError, "gradients are not real numbers")
+        size, count = self._group[1], tensor.numel()
+        part = (count + size - 1) // size
+        given = torch.zeros(part * size, dtype=torch.bfloat16)
+        given[:count].copy_(tensor.detach().reshape(-1))
+        taken = torch.empty_like(given)
+        self._calls.comm.alltoall(given, taken)
+        own = taken.view(size, part).sum(0, dtype=torch.float32).div_(size).to(torch.bfloat16)
+        self._calls.comm.allgather(own, given)
+        tensor.detach().copy_(given[:count].view(tensor.shape))
+
+    def average_as_bfloat16(self, tensor: torch.Tensor) -> Any:
+        """For unisono.torch.hooks: not of torch, and always asynchronous."""
+        options = _c10d.AllreduceOptions()
+        options.asyncOp = True
+        return self._calls.submit("average_as_bfloat16", options, [tensor],
+                                  lambda: self._averaged(tensor))
 
     def allreduce_coalesced(self, tensors: list[torch.Tensor], options: Any) -> Any:
         def run() -> None:
@@ -321,10 +264,10 @@ class PythonBackend(_c10d.Backend):
 
     def _require(self, tensors: Sequence[torch.Tensor], like: torch.Tensor) -> None:
         if len(tensors) != self._group[1]:
-            raise _BadArgument(ValueError, f"there are {len(tensors)} tensors for "
+            raise BadArgument(ValueError, f"there are {len(tensors)} tensors for "
                                f"{self._group[1]} ranks")
         if any(tensor.dtype != like.dtype for tensor in tensors):
-            raise _BadArgument(TypeError, f"the tensors are not all of type {like.dtype}")
+            raise BadArgument(TypeError, f"the tensors are not all of type {like.dtype}")
 
     @staticmethod
     def _distribute(every: torch.Tensor, outputs: Sequence[torch.Tensor]) -> None:
@@ -349,7 +292,7 @@ class PythonBackend(_c10d.Backend):
 
     def _gathered_single(self, output: torch.Tensor, tensor: torch.Tensor) -> None:
         if output.numel() != tensor.numel() * self._group[1] or output.dtype != tensor.dtype:
-            raise _BadArgument(ValueError, f"the output has {output.numel()} elements of "
+            raise BadArgument(ValueError, f"the output has {output.numel()} elements of "
                                f"{output.dtype}, not those of {self._group[1]} inputs")
         flat = _flat(output)
         own = _flat(tensor)
@@ -398,8 +341,8 @@ class PythonBackend(_c10d.Backend):
         word, flat = _operator(op, output), _flat(output)
         self._require(parts, output)
         counts = None if _same_size(parts) else [part.numel() for part in parts]
-        self._calls.comm.reduce_scatter(torch.cat([_flat(part) for part in parts]), flat, word,
-                                        counts)
+        self._calls.comm.reduce_scatter(_prepared(op, torch.cat([_flat(part) for part in parts])),
+                                        flat, word, counts)
         _finish(op, flat, self._group[1])
         _write(output, flat)
 
@@ -411,7 +354,7 @@ class PythonBackend(_c10d.Backend):
 
     def _scattered_single(self, output: torch.Tensor, tensor: torch.Tensor, op: Any) -> None:
         word, flat = _operator(op, output), _flat(output)
-        self._calls.comm.reduce_scatter(_flat(tensor), flat, word)
+        self._calls.comm.reduce_scatter(_prepared(op, _flat(tensor)), flat, word)
         _finish(op, flat, self._group[1])
         _write(output, flat)
 
@@ -439,7 +382,7 @@ class PythonBackend(_c10d.Backend):
             row = tensor.numel() // max(tensor.shape[0], 1)
             return [count * row for count in rows]
         if tensor.dim() == 0 or tensor.shape[0] % size != 0:
-            raise _BadArgument(ValueError, f"a tensor of shape {tuple(tensor.shape)} has rows that "
+            raise BadArgument(ValueError, f"a tensor of shape {tuple(tensor.shape)} has rows that "
                                f"are no multiple of the {size} ranks")
         return [tensor.numel() // size] * size
 

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from ._python import PythonBackend
+
 
 def bfloat16_with_float32_sums(
         group: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
@@ -23,8 +25,11 @@ def bfloat16_with_float32_sums(
     `group` is a process group of the back end "unisono", or None for the default one; TypeError for
     another back end. Returns a future of the bucket's buffer, which holds the average.
     """
-    from . import _c10d  # type: ignore[attr-defined]
     group = group if group is not None else dist.group.WORLD
     backend = group._get_backend(torch.device("cpu"))
-    work = _c10d.average_as_bfloat16(backend, bucket.buffer())
+    if isinstance(backend, PythonBackend):
+        work = backend.average_as_bfloat16(bucket.buffer())
+    else:
+        from . import _c10d  # type: ignore[attr-defined]
+        work = _c10d.average_as_bfloat16(backend, bucket.buffer())
     return work.get_future().then(lambda future: future.value()[0])

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How the back end in Python runs operations: at once on the calling thread, or on a thread of its
+group, in the order of calls."""
+
+import datetime
+import os
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, Optional
+
+import torch
+import torch.distributed as dist
+import unisono
+
+from ._exchange import join
+
+_DAY = datetime.timedelta(days=1)
+
+
+class BadArgument(Exception):
+    """An argument of this rank is wrong, which all ranks have to hear."""
+
+    def __init__(self, kind: type[Exception], text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+class Work(dist.Work):
+    """One operation, complete when its thread says so."""
+
+    def __init__(self, results: list[torch.Tensor]) -> None:
+        super().__init__()
+        self._results = results
+        self._ended = threading.Event()
+        self._error: Optional[Exception] = None
+        self._source = torch.futures.Future()
+        self._future = self._source.then(lambda _: self._value())
+        self._process = os.getpid()
+
+    def _value(self) -> list[torch.Tensor]:
+        if self._error is not None:
+            raise self._error
+        return self._results
+
+    def complete(self, error: Optional[Exception]) -> None:
+        self._error = error
+        self._ended.set()
+        self._source.set_result(None)
+
+    def wait(self, timeout: datetime.timedelta = datetime.timedelta(0)) -> bool:
+        if not self._ended.is_set() and self._process != os.getpid():
+            raise dist.DistBackendError("unisono: a forked child cannot wait for an operation of "
+                                        "its parent")
+        if not self._ended.wait(timeout.total_seconds() or None):
+            raise dist.DistBackendError(f"unisono: a wait timed out after {timeout}; the operation "
+                                        "goes on")
+        self._value()
+        return True
+
+    def is_completed(self) -> bool:
+        return self._ended.is_set()
+
+    def is_success(self) -> bool:
+        return self._ended.is_set() and self._error is None
+
+    def result(self) -> list[torch.Tensor]:
+        return self._value()
+
+    def get_future(self) -> Any:
+        return self._future
+
+
+class Calls:
+    """Runs the operations of a group on its communicator. open() makes it, or the first operation,
+    which then waits for the other ranks."""
+
+    def __init__(self, store: Any, rank: int, size: int, timeout: datetime.timedelta) -> None:
+        self._group = (store, rank, size)
+        self._comm: Optional[unisono.Communicator] = None
+        self.timeout = timeout
+        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._thread: Optional[threading.Thread] = None
+        self._pending = 0
+        self._lock = threading.Lock()
+        self._has_failed = False
+        self._ended = ""  # how the group has ended
+        self._process = os.getpid()
+
+    def open(self) -> None:
+        if self._comm is None:
+            self._comm = join(*self._group, self.timeout, lambda: bool(self._ended))
+
+    @property
+    def comm(self) -> unisono.Communicator:
+        assert self._comm is not None
+        return self._comm
+
+    def submit(self, name: str, options: Any, results: list[torch.Tensor],
+               operation: Callable[[], None]) -> Optional[Work]:
+        """No work for a blocking call that has ended here; torch then waits for none."""
+        if self._process != os.getpid():
+            raise dist.DistBackendError(f"unisono: {name}: a forked child has no part in the group "
+                                        "of its parent")
+        if self._ended:
+            raise dist.DistBackendError(f"unisono: {name}: the group has been {self._ended}")
+        given = options.timeout
+        limit = given if datetime.timedelta(0) < given < _DAY else self.timeout
+        with self._lock:
+            is_idle = self._pending == 0
+            self._pending += 1
+        if is_idle and not getattr(options, "asyncOp", False):
+            try:
+                self._run(name, limit, operation)
+            finally:
+                with self._lock:
+                    self._pending -= 1
+            return None
+        work = Work(results)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name="unisono-torch", daemon=True)
+            self._thread.start()
+        self._queue.put((work, name, limit, operation))
+        return work
+
+    def _run(self, name: str, limit: datetime.timedelta, operation: Callable[[], None]) -> None:
+        if self._ended:
+            raise dist.DistBackendError(f"unisono: {name}: the group has been {self._ended}")
+        self.open()
+        self.comm.timeout = min(limit, _DAY).total_seconds()
+        try:
+            operation()
+        except BadArgument as error:
+            self._refuse(f"unisono: {name}: {error}")
+            raise error.kind(f"unisono: {name}: {error}") from None
+        except unisono.Error as error:
+            is_first, self._has_failed = not self._has_failed, True
+            if is_first and isinstance(error, (unisono.ArgumentError, unisono.DatatypeError)):
+                raise  # ValueError, TypeError: of the arguments of this call
+            raise dist.DistBackendError(f"unisono: {name}: {self._why(error, limit)}") from error
+        except Exception as error:
+            self._refuse(f"unisono: {name}: {error}")
+            raise
+
+    def _why(self, error: unisono.Error, limit: datetime.timedelta) -> str:
+        if self._ended:
+            return f"the group has been {self._ended}"
+        if isinstance(error, unisono.TimeoutError) and error.rank in (None, self.comm.rank):
+            return (f"rank {self.comm.rank} timed out at its timeout of "
+                    f"{round(limit.total_seconds() * 1000)} ms, and the group has ended: {error}")
+        return str(error)
+
+    def _refuse(self, why: str) -> None:
+        self._has_failed = True
+        try:
+            self.comm.refuse(why)
+        except unisono.Error:
+            pass  # it has failed already
+
+    def _serve(self) -> None:
+        while (item := self._queue.get()) is not None:
+            work, name, limit, operation = item
+            error: Optional[Exception] = None
+            try:
+                self._run(name, limit, operation)
+            except Exception as raised:
+                error = raised
+            del item, operation
+            with self._lock:
+                self._pending -= 1
+            work.complete(error)
+            del work
+
+    def abort(self) -> None:
+        """A call in progress ends at once, by its limit; otherwise the others are told here."""
+        if self._ended or self._process != os.getpid():
+            return
+        self._ended = "aborted"
+        if self._comm is None:
+            return
+        try:
+            self.comm.refuse("the group has been aborted")
+        except unisono.StateError:
+            self.comm.timeout = 1e-9
+        except unisono.Error:
+            pass
+
+    def finish(self) -> None:
+        """Runs what is queued, and ends the communicator."""
+        if self._process != os.getpid():
+            return
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+            self._thread = None
+        self._ended = self._ended or "shut down"
+        if self._comm is None:
+            return
+        try:
+            self.comm.close()
+        except unisono.Error:
+            pass  # of a call that nobody has waited for

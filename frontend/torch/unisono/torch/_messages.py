@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Messages from one rank to another, in their order, for the back end in Python. Each pair of ranks
+and direction has a job of its own, made at its first message. A message is two broadcasts of the
+sender, its tag and length and its bytes, by a thread of the pair; so it waits for no collective."""
+
+import datetime
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, Optional
+
+import torch
+import torch.distributed as dist
+
+from ._calls import BadArgument, Calls, Work
+
+# A message of at most this length is copied, and its send is complete at once, as with Gloo's
+# sockets. Ranks may so send to each other before they receive.
+_BUFFERED_BYTES = 64 * 1024
+
+
+def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.layout != torch.strided or tensor.device.type == "meta":
+        raise ValueError(f"unisono: a message is a dense tensor, not one on {tensor.device} of "
+                         f"layout {tensor.layout}")
+    return tensor.detach().resolve_conj().resolve_neg().cpu().contiguous().view(-1).view(
+        torch.uint8)
+
+
+class _Channel:
+    """One direction between two ranks, as one of them sees it."""
+
+    def __init__(self, store: Any, source: int, target: int, rank: int,
+                 timeout: datetime.timedelta) -> None:
+        # A store's connection serves one thread at a time, and this one waits.
+        own = store.clone() if hasattr(store, "clone") else store
+        name = f"unisono/{source}-to-{target}"
+        self.calls = Calls(dist.PrefixStore(name, own), int(rank != source), 2, timeout)
+        self.is_receiver = rank == target
+        self._source = source
+        self._early: list[tuple[int, torch.Tensor]] = []  # of other tags than the one waited for
+        self._error: Optional[BaseException] = None  # of a buffered send
+
+    def _submit(self, name: str, tensor: torch.Tensor, operation: Callable[[], None]) -> Any:
+        options = SimpleNamespace(asyncOp=True, timeout=self.calls.timeout)
+        return self.calls.submit(name, options, [tensor], operation)
+
+    def send(self, tensor: torch.Tensor, tag: int) -> Any:
+        if self._error is not None:
+            raise dist.DistBackendError(str(self._error)) from self._error
+        data = _bytes_of(tensor)
+        is_buffered = data.numel() <= _BUFFERED_BYTES
+        if is_buffered:
+            data = data.clone()
+
+        def run() -> None:
+            self.calls.comm.broadcast(torch.tensor([tag, data.numel()]), 0)
+            if data.numel() > 0:
+                self.calls.comm.broadcast(data, 0)
+
+        work = self._submit("send", tensor, run)
+        if not is_buffered:
+            return work
+        work.get_future().add_done_callback(self._note)
+        sent = Work([tensor])
+        sent.complete(None)
+        return sent
+
+    def _note(self, future: Any) -> None:
+        try:
+            future.value()
+        except Exception as error:
+            self._error = error
+
+    def receive(self, tensor: torch.Tensor, tag: int) -> Any:
+        def run() -> None:
+            length = tensor.numel() * tensor.element_size()
+            data = self._take_early(tag)
+            while data is None:
+                header = torch.empty(2, dtype=torch.int64)
+                self.calls.comm.broadcast(header, 0)
+                sent_tag, bytes_sent = header.tolist()
+                sent = torch.empty(bytes_sent, dtype=torch.uint8)
+                if bytes_sent > 0:
+                    self.calls.comm.broadcast(sent, 0)
+                if sent_tag == tag:
+                    data = sent
+                else:
+                    self._early.append((sent_tag, sent))
+            if data.numel() != length:
+                raise BadArgument(dist.DistBackendError, f"rank {self._source} has sent "
+                                  f"{data.numel()} bytes, and the tensor has {length}")
+            tensor.detach().copy_(data.view(tensor.dtype).view(tensor.shape))
+
+        _bytes_of(tensor[:0] if tensor.dim() > 0 else tensor)  # refuses what cannot be received
+        return self._submit("recv", tensor, run)
+
+    def _take_early(self, tag: int) -> Optional[torch.Tensor]:
+        for index, (sent_tag, data) in enumerate(self._early):
+            if sent_tag == tag:
+                del self._early[index]
+                return data
+        return None
+
+    def finish(self) -> None:
+        """Waits until what was sent has been taken; nobody waits for a receive any more."""
+        if self.is_receiver:
+            self.calls.abort()
+        self.calls.finish()
+
+
+class Messages:
+    """Those of one rank in one group."""
+
+    def __init__(self, store: Any, rank: int, size: int, timeout: datetime.timedelta) -> None:
+        self._store, self._rank, self._size = store, rank, size
+        self.timeout = timeout
+        self._lock = threading.Lock()
+        self._channels: dict[tuple[int, int], _Channel] = {}
+
+    def _between(self, source: int, target: int) -> _Channel:
+        peer = target if source == self._rank else source
+        if not 0 <= peer < self._size or peer == self._rank:
+            raise ValueError(f"unisono: rank {self._rank} cannot exchange messages with rank "
+                             f"{peer} of {self._size} ranks")
+        with self._lock:
+            if (source, target) not in self._channels:
+                self._channels[source, target] = _Channel(self._store, source, target, self._rank,
+                                                          self.timeout)
+            found = self._channels[source, target]
+        found.calls.timeout = self.timeout
+        return found
+
+    def send(self, tensor: torch.Tensor, target: int, tag: int) -> Any:
+        return self._between(self._rank, target).send(tensor, tag)
+
+    def receive(self, tensor: torch.Tensor, source: int, tag: int) -> Any:
+        return self._between(source, self._rank).receive(tensor, tag)
+
+    def _every(self) -> list[_Channel]:
+        with self._lock:
+            return list(self._channels.values())
+
+    def abort(self) -> None:
+        for channel in self._every():
+            channel.calls.abort()
+
+    def finish(self) -> None:
+        for channel in self._every():
+            channel.finish()
