@@ -36,7 +36,7 @@ enum class Constant : std::uint8_t {
   nic_joined_per_byte,
   nic_step,
 };
-inline constexpr int kConstantCount = 23;
+inline constexpr int kConstantCount = 24;
 
 enum class Quantity : std::uint8_t { bytes, ranks, time, time_per_byte };
 
