@@ -31,6 +31,8 @@ ROOT = TWINS.parent.parent
 sys.path.insert(0, str(ROOT / "test" / "frontend"))
 import host_mpi  # noqa: E402  (its folder has to be known first)
 
+ENVIRONMENTS = host_mpi.ENVIRONMENTS  # the folder of the wheels
+
 GLOO_COLLECTIVES = ["barrier", "broadcast", "reduce", "allreduce", "allgather"]
 
 
@@ -69,7 +71,7 @@ def of_debian(names, packages):
 
 def of_wheel(options, name):
     """The MPI of an environment of scripts/mpi_environments.py, which --install makes."""
-    folder = getattr(options, "environments", host_mpi.ENVIRONMENTS)
+    folder = getattr(options, "environments", ENVIRONMENTS)
     if options.install:
         script = ROOT / "scripts" / "mpi_environments.py"
         subprocess.run([sys.executable, script, "--folder", folder, name], check=False)

@@ -38,7 +38,7 @@ sys.path += [str(HERE.parent / "hosts"), str(HERE.parent / "peers")]
 from distribution import quantiles, summary  # noqa: E402  (its folder has to be known first)
 from hogs import Hogs  # noqa: E402
 from host_set import Failed, HostSet, run_main, why_not  # noqa: E402
-from implementations import IMPLEMENTATIONS, Missing, Unisono  # noqa: E402
+from implementations import ENVIRONMENTS, IMPLEMENTATIONS, Missing, Unisono  # noqa: E402
 from paths import OWN, SPLITS, own_paths, without_daemons  # noqa: E402
 from peer_report import Unusable, progress, read_report  # noqa: E402
 from quiet import wait_until_quiet  # noqa: E402
@@ -247,6 +247,8 @@ def parse_arguments():
         help="before each run wait up to so many seconds for a quiet machine")
     add("--limit", type=float, default=600, help="seconds after which a run is given up")
     add("--install", action="store_true", help="fetch the wheels of Open MPI 5 and MPICH 5")
+    add("--environments", type=pathlib.Path, default=ENVIRONMENTS,
+        help="folder of these wheels; default: build/venv-mpi")
     add("--unisono", type=pathlib.Path, default=ROOT / "build/release/bin/unisono",
         help="the binary; default: build/release/bin/unisono")
     add("--output", dest="directory", type=pathlib.Path, default=ROOT / "build/bench",
