@@ -286,7 +286,7 @@ TEST_F(HostsJob, ThreadsWithCommunicatorsOfTheirOwn) {
 
 // Many more than fit into the memory at a time, each with other contents in its windows and counts.
 TEST_F(HostsJob, CommunicatorsMakeRoomForLaterOnes) {
-  setenv("UNISONO_SHARED_LIMIT", "128M", 1);
+  setenv("UNISONO_SHARED_LIMIT", "160M", 1);
   auto processes = start_job(hosts_, [](const HostRank& self) {
     for (int round = 0; round < 60; ++round) {
       unisono_comm_t twin = nullptr;
