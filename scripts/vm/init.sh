@@ -5,7 +5,6 @@
 # leaves output and exit code there, and stops the machine.
 # The kernel's command line gives it KERNEL_FOLDER.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb
-mount -t tmpfs -o mode=1777 tmpfs /tmp
 mount -t tmpfs tmpfs /run
 mkdir -p /dev/shm /dev/pts /run/netns /run/vm
 mount -t tmpfs tmpfs /dev/shm

@@ -64,7 +64,7 @@ class HostEngine : public Engine {
   explicit HostEngine(const HostParts& parts) : parts_(parts) {}
 
   void start(Operation& operation, const plan::Plan& plan, const Launch& launch) final {
-    operation.host.start(plan, parts_.lanes[plan.size], launch);
+    operation.host.start(plan, lane_of(parts_.lanes, plan.size), launch);
   }
   int awaited(const Operation& operation) const final;
   bool completed_by(const Operation& operation, int rank) const final;

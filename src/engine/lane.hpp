@@ -13,6 +13,7 @@
 // a process's view; one thread at a time.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -156,7 +157,10 @@ class Lane {
   std::uint64_t completed_ahead_ = 0;  // bit i: operation done_ + 1 + i is complete
 };
 
-// A communicator's lanes.
-using Lanes = plan::BySize<Lane>;
+// A communicator's lanes, by size class.
+using Lanes = std::array<Lane, plan::kSizeClasses.size()>;
+inline Lane& lane_of(Lanes& lanes, plan::SizeClass size) {
+  return lanes[static_cast<std::size_t>(size)];
+}
 
 }  // namespace unisono::engine

@@ -122,7 +122,10 @@ TEST(NicCallOf, SmallReductionsOfBuiltInTypes) {
             "a vector of 2808 bytes is faster without it; up to 2800 bytes go by it");
   EXPECT_EQ(refusal(call_of(Collective::allreduce, arith::Type::int64, 700)), "");
   EXPECT_NE(refusal(call_of(Collective::allreduce, arith::Type::int64, 701)), "");
-  EXPECT_NE(refusal(call_of(Collective::allreduce, arith::Type::int8, 1)), "");
+  EXPECT_EQ(refusal(call_of(Collective::allreduce, arith::Type::int8, 1)), "");
+  plan::Call product = call_of(Collective::allreduce, arith::Type::complex64, 1);
+  product.op = static_cast<std::int32_t>(arith::Operator::prod);
+  EXPECT_NE(refusal(product), "");
   EXPECT_EQ(refusal(call_of(Collective::allreduce, arith::Type::int64, 0)),
             "there is nothing to send");
   EXPECT_EQ(
@@ -182,17 +185,21 @@ TEST(NicCallOf, WhatHasARootWhereHostsWouldPassItOn) {
   EXPECT_EQ(on(Collective::barrier, 2, Toggle::off), "");
 }
 
-TEST(NicCallOf, AllgathersOfOneRankAHost) {
+// Of several ranks a host, or of more than 64, by the tree.
+TEST(NicCallOf, AllgathersOfShortBlocks) {
   const auto on = [](const std::vector<int>& hosts, std::int64_t bytes) {
     return refusal(call_of(Collective::allgather, arith::Type::byte, bytes), select::Origin::rule,
                    hosts);
   };
   EXPECT_EQ(on({0, 1, 2}, 1400), "");
   EXPECT_EQ(on({0, 1, 2}, 1401), "blocks of 1401 bytes do not fit one packet, 1400 bytes");
-  EXPECT_EQ(on({0, 1, 1}, 8), "an allgather goes there with one rank a host only");
+  EXPECT_EQ(on({0, 1, 1}, 466), "");
+  EXPECT_EQ(on({0, 1, 1}, 467),
+            "3 blocks of 467 bytes are faster without it; up to 1400 bytes of all go by it");
   std::vector<int> many(UNISONO_NIC_RANKS_MAX + 1);
   std::iota(many.begin(), many.end(), 0);
-  EXPECT_EQ(on(many, 8), "an allgather goes there with up to 64 ranks");
+  EXPECT_EQ(on(many, 8), "");
+  EXPECT_NE(on(many, 1400), "");
   plan::Call unequal = call_of(Collective::allgather, arith::Type::byte, 8);
   unequal.purpose = plan::Purpose::user_typed_blocks;
   EXPECT_NE(refusal(unequal), "");

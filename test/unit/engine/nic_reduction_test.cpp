@@ -92,7 +92,7 @@ class SharedMemory {
 plan::NicCall sum_of(std::size_t count) {
   plan::NicCall call;
   call.combine = UNISONO_NIC_SUM_INT64;
-  call.bytes = count * sizeof(std::uint64_t);
+  call.bytes = call.gives = count * sizeof(std::uint64_t);
   call.kernel = arith::find_kernel(arith::Operator::sum, arith::Type::int64);
   call.count = static_cast<std::int64_t>(count);
   call.element_bytes = sizeof(std::uint64_t);
