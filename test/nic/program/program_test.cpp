@@ -489,8 +489,8 @@ TEST_F(Program, EveryOperatorOnEveryTypeItKnows) {
           << "operation " << sequence;
     }
   }
-  // Sums of 8 integer types, 4 real and 2 complex ones; minima, maxima and products of the first
-  // 12; logical operators of integers; bits of these and of bytes.
+  // Sums of 8 integer types, 4 real and 2 complex ones. Minima, maxima and products of the first
+  // 12. Logical operators of integers. Bits of these and of bytes.
   EXPECT_EQ(known, 14 + 3 * 12 + 3 * 8 + 3 * 9);
 }
 

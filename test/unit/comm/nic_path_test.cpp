@@ -185,7 +185,7 @@ TEST(NicCallOf, WhatHasARootWhereHostsWouldPassItOn) {
   EXPECT_EQ(on(Collective::barrier, 2, Toggle::off), "");
 }
 
-// Of several ranks a host, or of more than 64, by the tree.
+// Where hosts have several ranks, or where there are more than 64, they go by the tree.
 TEST(NicCallOf, AllgathersOfShortBlocks) {
   const auto on = [](const std::vector<int>& hosts, std::int64_t bytes) {
     return refusal(call_of(Collective::allgather, arith::Type::byte, bytes), select::Origin::rule,
