@@ -113,8 +113,8 @@ TEST(HostReduction, ACallThatDiffersIsNamedByItsPlace) {
     return host.at(0).mismatching_place();
   };
   EXPECT_EQ(odd({kCombine, 8}), std::nullopt) << "one that gives nothing, as told";
-  EXPECT_EQ(odd({kCombine, 7, vector.data()}), 1);
-  EXPECT_EQ(odd({kCombine + 0x100, 8, vector.data()}), 1) << "the digest of the calls";
+  EXPECT_EQ(odd({kCombine, 7, {vector.data()}}), 1);
+  EXPECT_EQ(odd({kCombine + 0x100, 8, {vector.data()}}), 1) << "the digest of the calls";
 }
 
 // As in a communicator: a rank gives to the next operation when it has seen the result of this one.
