@@ -121,7 +121,7 @@ Communicator::~Communicator() {
         {.index = queue_.next_index(), .has_failed = has_failed, .has_shrunk = shrink_ != nullptr},
         targets, job_.network());
   }
-  queue_.release_staging();
+  queue_.give_back_stranded();
   if (shrink_ != nullptr) shrink_->give_back_unused();
   Reservations(members_, segment_).give_back_failed();
   const bool last_here = segment_.count_end(absent_, has_failed);

@@ -24,7 +24,6 @@ enum class Constant : std::uint8_t {
   single_copy_from,
   exchanged_whole,
   pulled_from,
-  staged_up_to,
   referred_from,
   referred_in_place_from,
   nic_broadcast,
@@ -37,7 +36,7 @@ enum class Constant : std::uint8_t {
   nic_joined_per_byte,
   nic_step,
 };
-inline constexpr int kConstantCount = 25;
+inline constexpr int kConstantCount = 24;
 
 enum class Quantity : std::uint8_t { bytes, ranks, time, time_per_byte };
 
