@@ -201,8 +201,8 @@ bool rounds(const Call& call) {
   return op == arith::Operator::sum && type && arith::find_exact_sum(*type) != nullptr;
 }
 
-std::array<select::Buffers, kSizeClasses.size()> buffers_of(const Geometries& windows) {
-  std::array<select::Buffers, kSizeClasses.size()> buffers;
+select::BuffersBySize buffers_of(const Geometries& windows) {
+  select::BuffersBySize buffers;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const WindowGeometry& size = windows.at(i);
     if (size.given()) buffers[i] = {size.window_bytes(), size.channels};

@@ -87,7 +87,7 @@ class VerbsDevice {
   VerbsAddress address_;
   std::uint8_t port_ = 1;
   std::uint8_t gid_index_ = 0;
-  std::uint8_t pause_ = 0;  // before what is not acknowledged is repeated
+  std::uint8_t pause_ = 0;  // before an unacknowledged write is repeated
   bool is_ethernet_ = false;
   bool is_at_address_ = false;  // the GID is that of the job's network
   std::uint32_t mtu_ = 0;

@@ -54,7 +54,7 @@ inline constexpr std::size_t verbs_most_short(std::uint32_t mtu) {
   return (packet < kVerbsSlotBytes ? packet : kVerbsSlotBytes) - sizeof(VerbsTrailer);
 }
 
-// A device repeats what is not acknowledged so many times. To soft-RoCE, 7 means without limit.
+// A device repeats an unacknowledged write so many times. To soft-RoCE, 7 means without limit.
 inline constexpr std::uint8_t kVerbsRetries = 6;
 // The pause before each, as an exponent of 4.096 us. Together they last as long as a peer may be
 // silent, within these limits. Shorter ones repeat what was only late; longer ones delay much.

@@ -186,7 +186,7 @@ class Calls:
             pass
 
     def finish(self) -> None:
-        """Runs what is queued, and ends the communicator."""
+        """Runs the queued operations, and ends the communicator."""
         if self._process != os.getpid():
             return
         if self._thread is not None:

@@ -69,7 +69,7 @@ def _operator(op: Any, tensor: torch.Tensor) -> str:
 
 
 def _prepared(op: Any, flat: torch.Tensor) -> torch.Tensor:
-    """What is summed up: with PREMUL_SUM the products with its factor."""
+    """The summands: with PREMUL_SUM the products with its factor."""
     if op != dist.ReduceOp.PREMUL_SUM:
         return flat
     factor = op.__getstate__()[1]  # its only way to Python
